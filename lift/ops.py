@@ -1,0 +1,199 @@
+"""The operation table: one row per elementwise operation, with all its meanings.
+
+    name     what terms call it
+    type     result type: real, int, bool, or "same" (the widest type of the arguments)
+    numpy    meaning on numpy arrays: reals are float64, integers have their machine type and wrap
+    term     meaning on terms, where it is not simply the node `name(args)`
+    text, latex, torch   how it is printed; {0} {1} are the printed arguments, None means the printer has a rule of its own
+    ttir     operations of Triton IR that mean exactly this
+    extern   libdevice functions (names without __nv_ and without the f suffix)
+    aten     PyTorch operators (overload packet names) that mean exactly this, elementwise with broadcasting
+
+A missing row is the error Unsupported, never a silent skip. A new operation is one row here; tests/test_ops.py runs every row
+through every domain on the same random input.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from . import term as T
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    name: str
+    arity: int  # -1: two or more, associative
+    type: str
+    numpy: Callable[..., Any]
+    text: str | None = None
+    latex: str | None = None
+    torch: str | None = None
+    term: Callable[..., T.Term] | None = None
+    ttir: tuple[str, ...] = ()
+    extern: tuple[str, ...] = ()
+    aten: tuple[str, ...] = ()
+
+    def on_terms(self, *args: T.TermLike) -> T.Term:
+        """The operation as a term over argument terms."""
+        return self.term(*map(T.const, args)) if self.term else T.make(self.name, *args)
+
+    def on_numbers(self, *args: Any) -> Any:
+        """The operation on Python numbers (exact integers), or None where it has no finite value to fold to."""
+        try:
+            with np.errstate(all="ignore"):
+                v = self.numpy(*args) if self.arity >= 0 or len(args) == 2 else _chain(self.numpy, args)
+        except (ZeroDivisionError, OverflowError, ValueError, TypeError):
+            return None
+        v = v.item() if isinstance(v, np.generic) else v
+        return None if isinstance(v, float) and math.isnan(v) else v
+
+
+def _chain(f: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    out = args[0]
+    for a in args[1:]:
+        out = f(out, a)
+    return out
+
+
+def _erf(x: Any) -> Any:
+    return _vectorised(math.erf, x)
+
+
+def _vectorised(f: Callable[[float], float], x: Any) -> Any:
+    a = np.asarray(x, dtype=np.float64)
+    return np.fromiter((f(v) for v in a.ravel()), np.float64, a.size).reshape(a.shape)
+
+
+def _recip(x: Any) -> Any:
+    return np.divide(1.0, x)
+
+
+def _divide(a: Any, b: Any) -> Any:
+    return np.divide(a, b)
+
+
+def _trunc_divide(a: Any, b: Any) -> Any:
+    """C division of integers: towards zero. Division by zero gives 0 (the lane must be masked)."""
+    a, b = np.asarray(a), np.asarray(b)
+    safe = np.where(b == 0, 1, b)
+    q = np.floor_divide(np.abs(a), np.abs(safe)) * np.sign(a) * np.sign(safe)
+    return np.where(b == 0, 0, q).astype(np.result_type(a, b), copy=False)
+
+
+def _trunc_remainder(a: Any, b: Any) -> Any:
+    a, b = np.asarray(a), np.asarray(b)
+    return (a - _trunc_divide(a, b) * b).astype(np.result_type(a, b), copy=False)
+
+
+def _floor_divide(a: Any, b: Any) -> Any:
+    if isinstance(a, int) and isinstance(b, int):
+        return a // b
+    return np.floor_divide(a, b)
+
+
+def _mod(a: Any, b: Any) -> Any:
+    if isinstance(a, int) and isinstance(b, int):
+        return a % b
+    return np.mod(a, b)
+
+
+def _unsigned(f: Callable[..., Any]) -> Callable[..., Any]:
+    """The operation on the same bits read as unsigned integers."""
+
+    def g(*args: Any) -> Any:
+        xs = [np.asarray(a) for a in args]
+        signed = xs[0].dtype
+        if signed.kind != "i":
+            return f(*xs)
+        out = f(*(x.view(f"u{x.dtype.itemsize}") for x in map(np.ascontiguousarray, xs)))
+        return out if out.dtype.kind == "b" else out.astype(signed)
+
+    return g
+
+
+def _maximum(a: Any, b: Any) -> Any:
+    return np.fmax(a, b)
+
+
+def _minimum(a: Any, b: Any) -> Any:
+    return np.fmin(a, b)
+
+
+def _row(name: str, arity: int, type: str, numpy: Callable[..., Any], text: str | None = None, latex: str | None = None,
+         torch: str | None = None, **more: Any) -> Op:  # fmt: skip
+    return Op(name, arity, type, numpy, text or f"{name}({', '.join('{%d}' % i for i in range(max(arity, 1)))})",
+              latex, torch, **more)  # fmt: skip
+
+
+R, I, B, SAME = T.REAL, T.INT, T.BOOL, "same"
+_fn = lambda name: rf"\operatorname{{{name}}}({{0}})"  # noqa: E731
+
+ROWS = [
+    # arithmetic
+    _row("add", -1, SAME, np.add, None, None, None, ttir=("arith.addf", "arith.addi"), extern=("fadd_rn", "dadd_rn"), aten=()),
+    _row("mul", -1, SAME, np.multiply, None, None, None, ttir=("arith.mulf", "arith.muli"), extern=("fmul_rn",), aten=("mul",)),
+    _row("sub", 2, SAME, np.subtract, term=T.sub, ttir=("arith.subf", "arith.subi")),
+    _row("neg", 1, SAME, np.negative, term=lambda a: T.mul(-1, a), ttir=("arith.negf",), aten=("neg",)),
+    _row("recip", 1, R, _recip, "1 / {0}", r"\frac{{1}}{{{0}}}", "1 / {0}", aten=("reciprocal",)),
+    _row("div", 2, R, _divide, term=T.div, ttir=("arith.divf", "tt.precise_divf"), extern=("fdiv_rn", "ddiv_rn", "fast_fdivide", "div_rn")),
+    _row("pow", 2, R, np.power, "{0} ** {1}", "{{{0}}}^{{{1}}}", "{0} ** {1}", extern=("pow", "powi", "fast_pow"), aten=()),
+    _row("abs", 1, SAME, np.abs, "abs({0})", r"\lvert {0} \rvert", "torch.abs({0})", ttir=("math.absf", "math.absi"), extern=("fabs", "abs"), aten=("abs",)),
+    _row("sign", 1, SAME, np.sign, "sign({0})", _fn("sign"), "torch.sign({0})", aten=("sign",)),
+    # functions of a real
+    _row("exp", 1, R, np.exp, "exp({0})", r"\exp({0})", "torch.exp({0})", ttir=("math.exp",), extern=("exp", "fast_exp"), aten=("exp",)),
+    _row("exp2", 1, R, np.exp2, "exp2({0})", r"2^{{{0}}}", "torch.exp2({0})", ttir=("math.exp2",), extern=("exp2",), aten=("exp2",)),
+    _row("expm1", 1, R, np.expm1, term=lambda a: T.make("exp", a) - 1, ttir=("math.expm1",), extern=("expm1",), aten=("expm1",)),
+    _row("log", 1, R, np.log, "log({0})", r"\log({0})", "torch.log({0})", ttir=("math.log",), extern=("log", "fast_log"), aten=("log",)),
+    _row("log2", 1, R, np.log2, "log2({0})", r"\log_2({0})", "torch.log2({0})", ttir=("math.log2",), extern=("log2", "fast_log2"), aten=("log2",)),
+    _row("log1p", 1, R, np.log1p, term=lambda a: T.make("log", 1 + a), ttir=("math.log1p",), extern=("log1p",), aten=("log1p",)),
+    _row("log10", 1, R, np.log10, "log10({0})", r"\log_{{10}}({0})", "torch.log10({0})", extern=("log10",), aten=("log10",)),
+    _row("sqrt", 1, R, np.sqrt, "sqrt({0})", r"\sqrt{{{0}}}", "torch.sqrt({0})", ttir=("math.sqrt", "tt.precise_sqrt"), extern=("sqrt", "fsqrt_rn", "sqrt_rn"), aten=("sqrt",)),
+    _row("rsqrt", 1, R, lambda x: 1 / np.sqrt(x), term=lambda a: T.recip(T.make("sqrt", a)), ttir=("math.rsqrt",), extern=("rsqrt",), aten=("rsqrt",)),
+    _row("sin", 1, R, np.sin, "sin({0})", r"\sin({0})", "torch.sin({0})", ttir=("math.sin",), extern=("sin", "fast_sin"), aten=("sin",)),
+    _row("cos", 1, R, np.cos, "cos({0})", r"\cos({0})", "torch.cos({0})", ttir=("math.cos",), extern=("cos", "fast_cos"), aten=("cos",)),
+    _row("tan", 1, R, np.tan, "tan({0})", r"\tan({0})", "torch.tan({0})", ttir=("math.tan",), extern=("tan",), aten=("tan",)),
+    _row("asin", 1, R, np.arcsin, "asin({0})", r"\arcsin({0})", "torch.asin({0})", extern=("asin",), aten=("asin",)),
+    _row("acos", 1, R, np.arccos, "acos({0})", r"\arccos({0})", "torch.acos({0})", extern=("acos",), aten=("acos",)),
+    _row("atan", 1, R, np.arctan, "atan({0})", r"\arctan({0})", "torch.atan({0})", extern=("atan",), aten=("atan",)),
+    _row("atan2", 2, R, np.arctan2, "atan2({0}, {1})", r"\operatorname{{atan2}}({0}, {1})", "torch.atan2({0}, {1})", extern=("atan2",), aten=("atan2",)),
+    _row("sinh", 1, R, np.sinh, "sinh({0})", r"\sinh({0})", "torch.sinh({0})", extern=("sinh",), aten=("sinh",)),
+    _row("cosh", 1, R, np.cosh, "cosh({0})", r"\cosh({0})", "torch.cosh({0})", extern=("cosh",), aten=("cosh",)),
+    _row("tanh", 1, R, np.tanh, "tanh({0})", r"\tanh({0})", "torch.tanh({0})", ttir=("math.tanh",), extern=("tanh", "fast_tanh"), aten=("tanh",)),
+    _row("erf", 1, R, _erf, "erf({0})", _fn("erf"), "torch.erf({0})", ttir=("math.erf",), extern=("erf",), aten=("erf",)),
+    _row("floor", 1, R, np.floor, "floor({0})", r"\lfloor {0} \rfloor", "torch.floor({0})", ttir=("math.floor",), extern=("floor",), aten=("floor",)),
+    _row("ceil", 1, R, np.ceil, "ceil({0})", r"\lceil {0} \rceil", "torch.ceil({0})", ttir=("math.ceil",), extern=("ceil",), aten=("ceil",)),
+    _row("trunc", 1, R, np.trunc, "trunc({0})", _fn("trunc"), "torch.trunc({0})", ttir=("math.trunc",), extern=("trunc",), aten=("trunc",)),
+    _row("round", 1, R, np.rint, "round({0})", _fn("round"), "torch.round({0})", ttir=("math.roundeven",), extern=("rint", "nearbyint"), aten=("round",)),
+    # order
+    _row("max", -1, SAME, _maximum, "max({0}, {1})", r"\max({0}, {1})", "torch.maximum({0}, {1})", ttir=("arith.maxnumf", "arith.maximumf", "arith.maxsi"), extern=("fmax",), aten=("maximum",)),
+    _row("min", -1, SAME, _minimum, "min({0}, {1})", r"\min({0}, {1})", "torch.minimum({0}, {1})", ttir=("arith.minnumf", "arith.minimumf", "arith.minsi"), extern=("fmin",), aten=("minimum",)),
+    _row("eq", 2, B, np.equal, "{0} == {1}", "{0} = {1}", "({0} == {1})", aten=("eq",)),
+    _row("ne", 2, B, np.not_equal, "{0} != {1}", r"{0} \ne {1}", "({0} != {1})", aten=("ne",)),
+    _row("lt", 2, B, np.less, "{0} < {1}", "{0} < {1}", "({0} < {1})", aten=("lt",)),
+    _row("le", 2, B, np.less_equal, "{0} <= {1}", r"{0} \le {1}", "({0} <= {1})", aten=("le",)),
+    _row("gt", 2, B, np.greater, term=lambda a, b: T.make("lt", b, a), aten=("gt",)),
+    _row("ge", 2, B, np.greater_equal, term=lambda a, b: T.make("le", b, a), aten=("ge",)),
+    # logic
+    _row("and", -1, B, np.logical_and, "{0} & {1}", r"{0} \land {1}", "({0} & {1})", aten=("logical_and",)),
+    _row("or", -1, B, np.logical_or, "{0} | {1}", r"{0} \lor {1}", "({0} | {1})", aten=("logical_or",)),
+    _row("not", 1, B, np.logical_not, "~{0}", r"\lnot {0}", "(~{0})", aten=("logical_not",)),
+    _row("where", 3, SAME, np.where, "where({0}, {1}, {2})", None, "torch.where({0}, {1}, {2})", ttir=("arith.select",), aten=()),
+    # integers
+    _row("floordiv", 2, I, _floor_divide, "{0} // {1}", r"\lfloor {0} / {1} \rfloor", "({0} // {1})"),
+    _row("mod", 2, I, _mod, "{0} % {1}", r"{0} \bmod {1}", "({0} % {1})", aten=()),
+    _row("truncdiv", 2, I, _trunc_divide, "truncdiv({0}, {1})", r"\operatorname{{truncdiv}}({0}, {1})", "torch.div({0}, {1}, rounding_mode='trunc')", ttir=("arith.divsi",)),
+    _row("truncmod", 2, I, _trunc_remainder, "truncmod({0}, {1})", r"\operatorname{{truncmod}}({0}, {1})", "torch.fmod({0}, {1})", ttir=("arith.remsi",)),
+    _row("bitand", 2, I, np.bitwise_and, "bitand({0}, {1})", r"{0} \mathbin{{\&}} {1}", "({0} & {1})", aten=()),
+    _row("bitor", 2, I, np.bitwise_or, "bitor({0}, {1})", r"{0} \mathbin{{|}} {1}", "({0} | {1})", aten=()),
+    _row("bitxor", 2, I, np.bitwise_xor, "bitxor({0}, {1})", r"{0} \oplus {1}", "({0} ^ {1})", aten=()),
+    _row("shl", 2, I, np.left_shift, "{0} << {1}", r"{0} \ll {1}", "({0} << {1})", ttir=("arith.shli",)),
+    _row("shr", 2, I, np.right_shift, "{0} >> {1}", r"{0} \gg {1}", "({0} >> {1})", ttir=("arith.shrsi",)),
+]  # fmt: skip
+
+OPS: dict[str, Op] = {row.name: row for row in ROWS}

@@ -1,0 +1,33 @@
+"""The pointwise spec: every element of every output as a term over single elements of the inputs, at one concrete shape."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .term import Term
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """`ids[i, j, ...]` is the id of the term of output element (i, j, ...), an int32 array. `dims`: the numbers of this run.
+    `inputs`: shape of each input. `in_place`: the output is the final contents of the input of that name."""
+
+    name: str
+    ids: np.ndarray
+    dims: dict[str, int | float]
+    inputs: dict[str, tuple[int, ...]]
+    dtype: str
+    in_place: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """What an output is, for every shape: `term`'s free axes are `axes`, in the order of the output's dimensions."""
+
+    name: str
+    axes: tuple  # of lift.term.Axis
+    term: Term
+    dtype: str
+    in_place: str | None = None
