@@ -1,0 +1,144 @@
+"""Domains: what an array is and what the rows of `lift.ops` do to it.
+
+Float64    numpy arrays; reals are float64, integers and booleans keep their machine type.
+Symbolic   either a numpy array, when every element is a known number, or `Ids`, an array of term ids. Operations on known numbers
+           are numpy's; otherwise the term of each distinct combination of arguments is made once and scattered back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from . import term as T
+from .ops import OPS
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ids:
+    """An array of terms: `ids[i, j]` indexes `term.TERMS`."""
+
+    ids: np.ndarray
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.ids.shape
+
+    @property
+    def ndim(self) -> int:
+        return self.ids.ndim
+
+    @property
+    def size(self) -> int:
+        return self.ids.size
+
+    def terms(self) -> np.ndarray:
+        """The same array with Term objects (dtype object)."""
+        out = np.empty(self.ids.size, object)
+        out[:] = [T.TERMS[i] for i in self.ids.ravel()]
+        return out.reshape(self.ids.shape)
+
+    def map(self, f: Callable[[np.ndarray], np.ndarray]) -> Ids:
+        """The same elements elsewhere: f is a numpy shape operation (reshape, transpose, broadcast_to, indexing)."""
+        return Ids(f(self.ids))
+
+
+Array = np.ndarray | Ids
+
+
+def shaped(x: Any, f: Callable[[np.ndarray], np.ndarray]) -> Any:
+    """A shape operation on a value of any domain."""
+    return x.map(f) if isinstance(x, Ids) else f(np.asarray(x))
+
+
+def as_ids(x: Any) -> np.ndarray:
+    """int32 array of term ids; numbers become constants."""
+    if isinstance(x, Ids):
+        return x.ids
+    a = np.asarray(x)
+    values, inverse = np.unique(a.ravel(), return_inverse=True, equal_nan=True)
+    table = np.array([T.const(v.item()).id if v == v else T.undef("nan").id for v in values], np.int32)
+    return table[inverse].reshape(a.shape)
+
+
+def as_numbers(x: Array) -> np.ndarray | None:
+    """The numpy array, if every element is a known number, else None."""
+    if not isinstance(x, Ids):
+        return x
+    distinct, inverse = np.unique(x.ids.ravel(), return_inverse=True)
+    terms = [T.TERMS[i] for i in distinct]
+    if any(t.op != "const" for t in terms):
+        return None
+    return np.array([t.attr for t in terms])[inverse].reshape(x.ids.shape)
+
+
+def on_distinct(f: Callable[..., T.Term], *xs: Array) -> Ids:
+    """f(term, term, ...) elementwise with broadcasting, called once per distinct combination."""
+    arrays = np.broadcast_arrays(*(as_ids(x) for x in xs))
+    shape = arrays[0].shape
+    if len(arrays) == 1:
+        keys, inverse = np.unique(arrays[0].ravel(), return_inverse=True)
+        out = np.fromiter((f(T.TERMS[k]).id for k in keys), np.int32, len(keys))
+        return Ids(out[inverse].reshape(shape))
+    packed = np.zeros(arrays[0].size, np.int64)
+    parts = [np.unique(a.ravel(), return_inverse=True) for a in arrays]
+    for values, inverse in parts:
+        packed = packed * len(values) + inverse
+    _, first, inverse = np.unique(packed, return_index=True, return_inverse=True)
+    columns = [a.ravel()[first] for a in arrays]
+    out = np.fromiter((f(*(T.TERMS[c[k]] for c in columns)).id for k in range(len(first))), np.int32, len(first))
+    return Ids(out[inverse].reshape(shape))
+
+
+class Float64:
+    """Reals as float64: the kernel without rounding of its narrow types."""
+
+    name = "float64"
+
+    def apply(self, op: str, *xs: Any) -> Any:
+        """The row `op` on arrays, with broadcasting."""
+        row = OPS[op]
+        with np.errstate(all="ignore"):
+            out = row.numpy(*xs[:2]) if row.arity < 0 else row.numpy(*xs)
+            for x in xs[2:] if row.arity < 0 else ():
+                out = row.numpy(out, x)
+        return out
+
+    def fold(self, op: str, x: Any, axis: int) -> Any:
+        """sum, prod, amax, amin, argmax, argmin along one axis, which disappears."""
+        if op in ("argmax", "argmin"):
+            return getattr(np, op)(x, axis=axis)
+        empty = {"sum": 0, "prod": 1, "amax": -np.inf, "amin": np.inf}[op]
+        if x.shape[axis] == 0:
+            return np.full([n for d, n in enumerate(x.shape) if d != axis % x.ndim], empty)
+        with np.errstate(all="ignore"):
+            return {"sum": np.sum, "prod": np.prod, "amax": np.fmax.reduce, "amin": np.fmin.reduce}[op](x, axis=axis)
+
+
+class Symbolic:
+    """Terms over single elements, at one concrete shape."""
+
+    name = "symbolic"
+    numbers = Float64()
+
+    def apply(self, op: str, *xs: Any) -> Any:
+        if not any(isinstance(x, Ids) for x in xs):
+            return self.numbers.apply(op, *xs)
+        return on_distinct(OPS[op].on_terms, *xs)
+
+    def fold(self, op: str, x: Any, axis: int) -> Any:
+        """One n-ary term per slice; slices with the same elements share it."""
+        if not isinstance(x, Ids):
+            return self.numbers.fold(op, x, axis)
+        rows = np.moveaxis(x.ids, axis, -1)
+        shape, flat = rows.shape[:-1], rows.reshape(-1, rows.shape[-1])
+        distinct, inverse = np.unique(flat, axis=0, return_inverse=True)
+        make = T.FOLDS[op]
+        out = np.fromiter((T.make(make, *(T.TERMS[i] for i in row)).id for row in distinct), np.int32, len(distinct))
+        return Ids(out[inverse.ravel()].reshape(shape))
+
+
+FLOAT64, SYMBOLIC = Float64(), Symbolic()

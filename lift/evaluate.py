@@ -1,0 +1,88 @@
+"""The value of a formula at one shape: numpy arrays in, numpy array out (or terms in, terms out, in the symbolic domain)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from .domain import FLOAT64, Float64, Ids, Symbolic, shaped
+from .errors import Unsupported
+from .term import FOLDS, Axis, Term
+
+
+def evaluate(
+    term: Term,
+    axes: Sequence[Axis],
+    inputs: Mapping[str, Any],
+    dims: Mapping[str, int | float],
+    domain: Float64 | Symbolic = FLOAT64,
+) -> Any:
+    """The tensor of `term` over `axes`, an array whose shape is the axes' sizes. `inputs` maps tensor names to arrays of the
+    domain, `dims` maps size and scalar names to numbers. Out-of-range reads give nan (undef in the symbolic domain)."""
+    out = _Evaluation(inputs, dims, domain).value(term, tuple(axes))
+    shape = tuple(_number(a.size, dims) for a in axes)
+    return shaped(out, lambda a: np.broadcast_to(a, shape))
+
+
+def _number(t: Term, dims: Mapping[str, int | float]) -> int:
+    return int(_Evaluation({}, dims, FLOAT64).value(t, ()))
+
+
+class _Evaluation:
+    """Every value is an array with one dimension per axis in scope (size 1 where it does not vary)."""
+
+    def __init__(self, inputs: Mapping[str, Any], dims: Mapping[str, int | float], domain: Float64 | Symbolic) -> None:
+        self.inputs, self.dims, self.domain = inputs, dims, domain
+        self.memo: dict[tuple[int, tuple[Axis, ...]], Any] = {}
+
+    def value(self, t: Term, scope: tuple[Axis, ...]) -> Any:
+        key = (t.id, scope)
+        if key not in self.memo:
+            self.memo[key] = self._value(t, scope)
+        return self.memo[key]
+
+    def _value(self, t: Term, scope: tuple[Axis, ...]) -> Any:
+        ones = (1,) * len(scope)
+        match t.op:
+            case "const":
+                return np.full(ones, t.attr)
+            case "size" | "scalar":
+                if t.attr not in self.dims:
+                    raise Unsupported(f"no number for {t.attr}")
+                return np.full(ones, self.dims[t.attr])
+            case "axis":
+                where = max(k for k, a in enumerate(scope) if a == t.attr)
+                return np.arange(_number(t.attr.size, self.dims)).reshape([-1 if k == where else 1 for k in range(len(scope))])
+            case "undef":
+                return np.full(ones, np.nan)
+            case "read":
+                return self._read(t, scope)
+        if t.op in FOLDS:
+            inner = self.value(t.args[0], (*scope, t.attr))
+            n = _number(t.attr.size, self.dims)
+            full = shaped(inner, lambda a: np.broadcast_to(a, (*a.shape[:-1], n)))
+            return self.domain.fold(t.op, full, -1)
+        return self.domain.apply(t.op, *(self.value(a, scope) for a in t.args))
+
+    def _read(self, t: Term, scope: tuple[Axis, ...]) -> Any:
+        x = self.inputs[t.attr]
+        index = [np.asarray(self._integers(a, scope)) for a in t.args]
+        if not index:
+            return shaped(x, lambda a: a.reshape((1,) * len(scope)))
+        inside = np.ones((1,) * len(scope), bool)
+        for i, n in zip(index, x.shape, strict=True):
+            inside = inside & (i >= 0) & (i < n)
+        if inside.all():
+            return shaped(x, lambda a: a[tuple(index)])
+        safe = tuple(np.where(inside, i, 0) for i in index)
+        if any(n == 0 for n in x.shape):
+            return np.full(np.broadcast_shapes(*(i.shape for i in safe)), np.nan)
+        return self.domain.apply("where", inside, shaped(x, lambda a: a[safe]), np.nan)
+
+    def _integers(self, t: Term, scope: tuple[Axis, ...]) -> np.ndarray:
+        v = self.value(t, scope)
+        if isinstance(v, Ids):
+            raise Unsupported("an index that depends on symbolic data cannot be evaluated on terms", why=repr(t))
+        return np.asarray(v).astype(np.int64)
