@@ -47,11 +47,14 @@ class Op:
         """The operation on Python numbers (exact integers), or None where it has no finite value to fold to."""
         try:
             with np.errstate(all="ignore"):
-                v = self.numpy(*args) if self.arity >= 0 or len(args) == 2 else _chain(self.numpy, args)
+                v = _chain(self.numpy, args) if self.arity < 0 and self.name not in ORDERED else self.numpy(*args)
         except (ZeroDivisionError, OverflowError, ValueError, TypeError):
             return None
         v = v.item() if isinstance(v, np.generic) else v
         return None if isinstance(v, float) and math.isnan(v) else v
+
+
+ORDERED = {"argmax_of", "argmin_of"}  # n-ary, but not a chain of binary operations
 
 
 def _chain(f: Callable[..., Any], args: tuple[Any, ...]) -> Any:
@@ -179,6 +182,8 @@ ROWS = [
     _row("le", 2, B, np.less_equal, "{0} <= {1}", r"{0} \le {1}", "({0} <= {1})", aten=("le",)),
     _row("gt", 2, B, np.greater, term=lambda a, b: T.make("lt", b, a), aten=("gt",)),
     _row("ge", 2, B, np.greater_equal, term=lambda a, b: T.make("le", b, a), aten=("ge",)),
+    _row("argmax_of", -1, I, lambda *xs: int(np.argmax(xs)), "argmax_of({0})"),  # position of the first maximum of its arguments, in order
+    _row("argmin_of", -1, I, lambda *xs: int(np.argmin(xs)), "argmin_of({0})"),
     # logic
     _row("and", -1, B, np.logical_and, "{0} & {1}", r"{0} \land {1}", "({0} & {1})", aten=("logical_and",)),
     _row("or", -1, B, np.logical_or, "{0} | {1}", r"{0} \lor {1}", "({0} | {1})", aten=("logical_or",)),

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from typing import Any
 
 REAL, INT, BOOL = "real", "int", "bool"
-FOLDS = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min", "argmax": "argmax", "argmin": "argmin"}
+FOLDS = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min", "argmax": "argmax_of", "argmin": "argmin_of"}
 COMMUTATIVE = {"add", "mul", "max", "min", "and", "or"}  # n-ary, flat, sorted by id
 UNIT = {"add": 0, "mul": 1, "max": -math.inf, "min": math.inf, "and": True, "or": False}
 
