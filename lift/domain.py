@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from . import term as T
-from .ops import OPS
+from .ops import OPS, ORDERED
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,8 +102,10 @@ class Float64:
         """The row `op` on arrays, with broadcasting."""
         row = OPS[op]
         with np.errstate(all="ignore"):
-            out = row.numpy(*xs[:2]) if row.arity < 0 else row.numpy(*xs)
-            for x in xs[2:] if row.arity < 0 else ():
+            if row.arity >= 0 or op in ORDERED:
+                return row.numpy(*xs)
+            out = xs[0]
+            for x in xs[1:]:
                 out = row.numpy(out, x)
         return out
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from .domain import FLOAT64, Float64, Ids, Symbolic, shaped
+from .domain import FLOAT64, SYMBOLIC, Float64, Ids, Symbolic, as_ids, on_distinct, shaped
 from .errors import Unsupported
-from .term import FOLDS, Axis, Term
+from .term import FOLDS, TERMS, Axis, Term, make, read
 
 
 def evaluate(
@@ -68,9 +68,12 @@ class _Evaluation:
 
     def _read(self, t: Term, scope: tuple[Axis, ...]) -> Any:
         x = self.inputs[t.attr]
-        index = [np.asarray(self._integers(a, scope)) for a in t.args]
-        if not index:
+        if not t.args:
             return shaped(x, lambda a: a.reshape((1,) * len(scope)))
+        indices = [self.value(a, scope) for a in t.args]
+        if any(isinstance(i, Ids) for i in indices):
+            return gather(t.attr, x, indices)
+        index = [np.asarray(i).astype(np.int64) for i in indices]
         inside = np.ones((1,) * len(scope), bool)
         for i, n in zip(index, x.shape, strict=True):
             inside = inside & (i >= 0) & (i < n)
@@ -81,8 +84,14 @@ class _Evaluation:
             return np.full(np.broadcast_shapes(*(i.shape for i in safe)), np.nan)
         return self.domain.apply("where", inside, shaped(x, lambda a: a[safe]), np.nan)
 
-    def _integers(self, t: Term, scope: tuple[Axis, ...]) -> np.ndarray:
-        v = self.value(t, scope)
-        if isinstance(v, Ids):
-            raise Unsupported("an index that depends on symbolic data cannot be evaluated on terms", why=repr(t))
-        return np.asarray(v).astype(np.int64)
+
+def gather(name: str, x: Any, indices: Sequence[Any]) -> Ids:
+    """Elements of x at indices that are terms: a read of the input `name`, or a pick among the elements of an intermediate."""
+    ids = as_ids(x)
+    elements = tuple(TERMS[i] for i in ids.ravel())
+    if elements and elements[0].op == "read" and elements[0].attr == name:
+        return on_distinct(lambda *index: read(name, index, elements[0].type), *indices)
+    linear: Any = 0
+    for i, n in zip(indices, ids.shape, strict=True):
+        linear = SYMBOLIC.apply("add", SYMBOLIC.apply("mul", linear, n), i)
+    return on_distinct(lambda index: make("pick", index, *elements), linear)

@@ -54,7 +54,7 @@ class Op:
         return None if isinstance(v, float) and math.isnan(v) else v
 
 
-ORDERED = {"argmax_of", "argmin_of"}  # n-ary, but not a chain of binary operations
+ORDERED = {"argmax_of", "argmin_of", "pick"}  # n-ary, but not a chain of binary operations
 
 
 def _chain(f: Callable[..., Any], args: tuple[Any, ...]) -> Any:
@@ -62,6 +62,19 @@ def _chain(f: Callable[..., Any], args: tuple[Any, ...]) -> Any:
     for a in args[1:]:
         out = f(out, a)
     return out
+
+
+def _position(find: Callable[..., Any], xs: tuple[Any, ...]) -> Any:
+    return find(np.stack(np.broadcast_arrays(*xs)), axis=0)
+
+
+def _pick(index: Any, xs: tuple[Any, ...]) -> Any:
+    """Element `index` of xs; nan (for integers 0) where there is none."""
+    index, *arrays = np.broadcast_arrays(index, *xs)
+    stack = np.stack(arrays)
+    inside = (index >= 0) & (index < len(xs))
+    got = np.take_along_axis(stack, np.where(inside, index, 0).astype(np.int64)[None], 0)[0]
+    return np.where(inside, got, np.nan if stack.dtype.kind == "f" else 0)
 
 
 def _erf(x: Any) -> Any:
@@ -192,8 +205,9 @@ ROWS = [
     _row("le", 2, B, np.less_equal, "{0} <= {1}", r"{0} \le {1}", "({0} <= {1})", aten=("le",)),
     _row("gt", 2, B, np.greater, term=lambda a, b: T.make("lt", b, a), aten=("gt",)),
     _row("ge", 2, B, np.greater_equal, term=lambda a, b: T.make("le", b, a), aten=("ge",)),
-    _row("argmax_of", -1, I, lambda *xs: int(np.argmax(xs)), "argmax_of({0})"),  # position of the first maximum of its arguments, in order
-    _row("argmin_of", -1, I, lambda *xs: int(np.argmin(xs)), "argmin_of({0})"),
+    _row("argmax_of", -1, I, lambda *xs: _position(np.argmax, xs), "argmax_of({0})"),  # position of the first maximum of its arguments, in order
+    _row("argmin_of", -1, I, lambda *xs: _position(np.argmin, xs), "argmin_of({0})"),
+    _row("pick", -1, SAME, lambda index, *xs: _pick(index, xs), "pick({0})"),  # pick(k, x0, x1, ...) is xk
     # logic
     _row("and", -1, B, np.logical_and, "{0} & {1}", r"{0} \land {1}", "({0} & {1})", aten=("logical_and",)),
     _row("or", -1, B, np.logical_or, "{0} | {1}", r"{0} \lor {1}", "({0} | {1})", aten=("logical_or",)),

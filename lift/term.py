@@ -366,6 +366,25 @@ def _recip(_: str, a: Term) -> Term | None:
     return None
 
 
+@_rule("argmax_of", "argmin_of")
+def _argmax(op: str, *ts: Term) -> Term | None:
+    """A last argument that cannot be first to win is dropped: argmax_of(a, -inf) = argmax_of(a)."""
+    never = -math.inf if op == "argmax_of" else math.inf
+    keep = len(ts)
+    while keep > 1 and ts[keep - 1].op == "const" and ts[keep - 1].attr == never:
+        keep -= 1
+    if keep == 1:
+        return const(0)
+    return node(op, ts[:keep], None, INT) if keep < len(ts) else None
+
+
+@_rule("pick")
+def _pick(_: str, index: Term, *ts: Term) -> Term | None:
+    if index.op == "const" and 0 <= index.attr < len(ts):
+        return ts[int(index.attr)]
+    return ts[0] if ts and all(t is ts[0] for t in ts) else None
+
+
 @_rule("exp", "exp2")
 def _exp(op: str, a: Term) -> Term | None:
     return const(0) if a.op == "const" and a.attr == -math.inf else None

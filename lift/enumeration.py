@@ -1,0 +1,206 @@
+"""Bottom-up synthesis: expressions over axes and sizes, by increasing size, kept only if their values are new.
+
+Types prune (integers, booleans, reals are enumerated apart), values prune (two expressions with the same values at every sample
+are one: the smaller is kept). What is searched for is given by its values at the points of several shapes at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from . import term as T
+from .term import Axis, Term
+
+Dims = dict[str, int | float]
+POINTS = 600  # at most so many points are used while searching; the answer is checked on all
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """Sample points: for every shape its dims and, for every axis, the index at each point (int64 vectors)."""
+
+    axes: tuple[Axis, ...]
+    dims: tuple[Dims, ...]
+    index: tuple[np.ndarray, ...]  # per shape: [len(axes), points]
+
+    @property
+    def count(self) -> int:
+        return sum(i.shape[1] for i in self.index)
+
+    def values_of(self, t: Term) -> np.ndarray:
+        """The term's values at all points, concatenated over shapes."""
+        return np.concatenate([_at(t, self.axes, d, i) for d, i in zip(self.dims, self.index, strict=True)])
+
+    def thinned(self, keep: np.ndarray) -> Points:
+        """Only the points with the given positions in the concatenation."""
+        out, start = [], 0
+        for i in self.index:
+            mine = keep[(keep >= start) & (keep < start + i.shape[1])] - start
+            out.append(i[:, mine])
+            start += i.shape[1]
+        return Points(self.axes, self.dims, tuple(out))
+
+
+def _at(t: Term, axes: tuple[Axis, ...], dims: Dims, index: np.ndarray) -> np.ndarray:
+    from .domain import FLOAT64
+
+    n = index.shape[1]
+    if t.op == "const":
+        return np.full(n, t.attr)
+    if t.op in ("size", "scalar"):
+        return np.full(n, dims[t.attr])
+    if t.op == "axis":
+        return index[axes.index(t.attr)]
+    return np.asarray(FLOAT64.apply(t.op, *(_at(a, axes, dims, index) for a in t.args)))
+
+
+class Bank:
+    """Expressions found so far, smallest first, with their value vectors."""
+
+    def __init__(self, points: Points, prune: bool = True) -> None:
+        self.points, self.prune = points, prune
+        self.terms: list[Term] = []
+        self.values: list[np.ndarray] = []
+        self.sizes: list[int] = []
+        self.found: dict[bytes, int] = {}
+        self.tried = 0
+
+    def put(self, t: Term, v: np.ndarray, size: int) -> None:
+        self.tried += 1
+        key = np.ascontiguousarray(v, np.float64).tobytes()
+        if self.prune and key in self.found:
+            return
+        self.found.setdefault(key, len(self.terms))
+        self.terms.append(t)
+        self.values.append(v)
+        self.sizes.append(size)
+
+    def look(self, v: np.ndarray) -> Term | None:
+        k = self.found.get(np.ascontiguousarray(v, np.float64).tobytes())
+        return None if k is None else self.terms[k]
+
+
+BINARY: list[tuple[str, Callable[[np.ndarray, np.ndarray], bool]]] = [
+    ("add", lambda a, b: True),
+    ("sub", lambda a, b: True),
+    ("mul", lambda a, b: True),
+    ("floordiv", lambda a, b: bool((b > 0).all())),
+    ("mod", lambda a, b: bool((b > 0).all())),
+    ("min", lambda a, b: True),
+    ("max", lambda a, b: True),
+]
+
+
+def integers(points: Points, largest: int = 5, limit: int = 4000, prune: bool = True) -> Iterator[Bank]:
+    """The bank of integer expressions, after each size up to `largest`; stops when it holds `limit` expressions."""
+    from .ops import OPS
+
+    bank = Bank(points, prune)
+    names = sorted({n for d in points.dims for n, v in d.items() if isinstance(v, (int, np.integer))})
+    leaves = [T.axis(a) for a in points.axes] + [T.size(n) for n in names] + [T.const(c) for c in (0, 1, 2)]
+    for leaf in leaves:
+        bank.put(leaf, np.asarray(points.values_of(leaf), np.int64), 1)
+    yield bank
+    for size in range(3, largest + 1):
+        known = list(range(len(bank.terms)))
+        for i in known:
+            for j in known:
+                if bank.sizes[i] + bank.sizes[j] + 1 != size or bank.terms[i].is_const and bank.terms[j].is_const:
+                    continue
+                a, b = bank.values[i], bank.values[j]
+                for op, applies in BINARY:
+                    if not applies(a, b) or (op in ("add", "mul", "min", "max") and j < i):
+                        continue
+                    bank.put(OPS[op].on_terms(bank.terms[i], bank.terms[j]), OPS[op].numpy(a, b), size)
+                    if len(bank.terms) >= limit:
+                        yield bank
+                        return
+        yield bank
+
+
+def find_integer(points: Points, target: np.ndarray, largest: int = 5, limit: int = 2500, prune: bool = True) -> Term | None:
+    """The smallest integer expression with these values, also as a sum or difference of two that are in the bank."""
+    thin, few = _thin(points, target)
+    for bank in integers(thin, largest, limit, prune):
+        candidates = [bank.look(few)]
+        for t, v in zip(bank.terms, bank.values, strict=True):
+            if (other := bank.look(few - v)) is not None:
+                candidates.append(t + other)
+        for c in candidates:
+            if c is not None and np.array_equal(points.values_of(c), target):
+                return c
+    return None
+
+
+def _thin(points: Points, target: np.ndarray) -> tuple[Points, np.ndarray]:
+    keep = np.arange(points.count)
+    if points.count > POINTS:
+        keep = np.sort(np.random.default_rng(0).choice(points.count, POINTS, replace=False))
+    return points.thinned(keep), target[keep]
+
+
+def find_predicate(points: Points, target: np.ndarray, prune: bool = True) -> Term | None:
+    """The smallest comparison of integer expressions with these truth values; else a conjunction or disjunction of two or
+    three comparisons."""
+    if target.all():
+        return T.const(True)
+    if not target.any():
+        return T.const(False)
+    thin, few = _thin(points, target)
+    if few.all() or not few.any():
+        thin, few = points, target
+    for bank in integers(thin, 3, 400, prune):
+        atoms = _comparisons(bank)
+        exact = lambda t: np.array_equal(points.values_of(t), target)  # noqa: E731
+        for t, v in atoms:
+            if np.array_equal(v, few) and exact(t):
+                return t
+        for op, wanted in (("and", few), ("or", ~few)):
+            if (t := _cover(atoms, few, op, exact)) is not None:
+                return t
+    return None
+
+
+def _comparisons(bank: Bank) -> list[tuple[Term, np.ndarray]]:
+    """Distinct truth vectors of a < b, a <= b, a == b over the bank, smallest first."""
+    seen: dict[bytes, None] = {}
+    out: list[tuple[Term, np.ndarray]] = []
+    pairs = sorted(
+        ((bank.sizes[i] + bank.sizes[j], i, j) for i in range(len(bank.terms)) for j in range(len(bank.terms)) if i != j)
+    )
+    for _, i, j in pairs[:20000]:
+        a, b = bank.values[i], bank.values[j]
+        for op, v in (("lt", a < b), ("le", a <= b), ("eq", a == b), ("ne", a != b)):
+            if (op in ("eq", "ne") and j < i) or v.all() or not v.any():
+                continue
+            key = np.packbits(v).tobytes()
+            if key not in seen:
+                seen[key] = None
+                out.append((T.make(op, bank.terms[i], bank.terms[j]), v))
+    return out
+
+
+def _cover(
+    atoms: Sequence[tuple[Term, np.ndarray]], target: np.ndarray, op: str, exact: Callable[[Term], bool]
+) -> Term | None:
+    """Two or three atoms whose conjunction (disjunction) is the target: each contains it (is contained in it)."""
+    fits = [(t, v) for t, v in atoms if (not (target & ~v).any() if op == "and" else not (v & ~target).any())][:400]
+    join = np.logical_and if op == "and" else np.logical_or
+    for i, (t, v) in enumerate(fits):
+        for u, w in fits[:i]:
+            if np.array_equal(join(v, w), target) and exact(c := T.make(op, u, t)):
+                return c
+    for i, (t, v) in enumerate(fits[:40]):
+        for j, (u, w) in enumerate(fits[:i]):
+            for s, x in fits[:j]:
+                if np.array_equal(join(join(v, w), x), target) and exact(c := T.make(op, s, u, t)):
+                    return c
+    return None
+
+
+def points(axes: tuple[Axis, ...], dims: Sequence[Dims], care: Sequence[np.ndarray]) -> Points:
+    """The points at which `care` (one boolean array over the axes per shape) holds."""
+    return Points(tuple(axes), tuple(dims), tuple(np.array(np.nonzero(c)).reshape(len(axes), -1) for c in care))
