@@ -1,0 +1,70 @@
+# `make help` lists the targets. On a fresh machine with Python 3.11 and pip, `make demo` and `make test` need nothing else.
+
+PYTHON ?= python3
+VENV ?= .venv
+TORCH ?= torch==2.13.0
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+JOBS ?= 2
+PYTEST_ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test smoke lint types corpus packages sweep bench golden clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# torch is exact so that pip takes the CPU build where one is at hand; any torch that is already there is kept.
+$(VENV)/.core: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -c "import torch" 2>/dev/null || $(PIP) install "$(TORCH)"
+	$(PIP) install -e .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.core
+	$(PIP) install -e ".[dev]"
+	@touch $@
+
+$(VENV)/.liger: $(VENV)/.core
+	$(PIP) install --no-deps liger-kernel==0.8.5
+	@touch $@
+
+$(VENV)/.packages: $(VENV)/.core corpus/packages/requirements.txt corpus/packages/imports.txt
+	$(PIP) install -r corpus/packages/imports.txt
+	$(PIP) install --no-deps -r corpus/packages/requirements.txt
+	@touch $@
+
+demo: $(VENV)/.liger ## formulas of real kernels of liger-kernel, installed from PyPI, in under 5 minutes
+	$(BIN)/trilift lift --jobs $(JOBS) \
+	  $(foreach c,rms_norm softmax swiglu geglu cross_entropy,corpus/packages/liger.py::$(c))
+
+test: $(VENV)/.dev $(VENV)/.liger ## all tests
+	$(BIN)/python -m pytest -q -n $(JOBS) $(PYTEST_ARGS)
+
+smoke: $(VENV)/.dev ## the fast tests, under 30 seconds
+	$(BIN)/python -m pytest -q -m smoke $(PYTEST_ARGS)
+
+lint: $(VENV)/.dev ## ruff: lint and format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.dev ## mypy on lift, verify and reports
+	$(BIN)/mypy
+
+corpus: $(VENV)/.core ## lift the operators and print their table
+	$(BIN)/trilift corpus operators --jobs $(JOBS)
+
+packages: $(VENV)/.packages ## install the packages of the corpus, lift their cases and print the table
+	$(BIN)/trilift corpus packages --jobs $(JOBS)
+
+sweep: $(VENV)/.packages ## read every kernel of those packages' modules and print what is missing
+	$(BIN)/trilift corpus sweep --jobs $(JOBS)
+
+bench: $(VENV)/.core ## time per stage, growth with block size and tile count, ablations
+	$(BIN)/python -m reports.bench
+
+golden: $(VENV)/.dev ## rewrite the golden texts under tests/golden from what is printed now
+	$(BIN)/python -m pytest -q --update-golden $(PYTEST_ARGS)
+
+clean: ## remove the environment and caches
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis

@@ -1,0 +1,1 @@
+"""What people and machines read: the command line, tables, drawn errors, reports and benchmarks."""

@@ -1,0 +1,62 @@
+"""Errors drawn on the source, and the text of a record: formula by formula, then what went wrong.
+
+    error[unsupported]: tt.elementwise_inline_asm
+      --> kernel.py:31:17
+       |  acc += tl.inline_asm_elementwise(...)
+       |         ^ not a known idiom
+       = help: ...
+"""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Mapping
+from typing import Any
+
+Record = Mapping[str, Any]
+
+
+def error(e: Record) -> str:
+    """One error as a drawing: what, where, why, and what now. `e` has kind, what, file, line, column, why and help."""
+    lines = [f"{e.get('level', 'error')}[{e['kind']}]: {e['what']}"]
+    why, place = e.get("why") or "", _place(e)
+    lines += [f"  --> {place}"] if place else []
+    source = _source(e)
+    if source:
+        line, caret = source
+        lines += [f"   |  {line}", f"   |  {' ' * caret}^ {why}".rstrip()]
+    elif why:
+        lines += [f"   |  {part}" for part in why.splitlines()]
+    lines += [f"   = help: {e['help']}"] if e.get("help") else []
+    return "\n".join(lines)
+
+
+def _place(e: Record) -> str:
+    if not e.get("file"):
+        return ""
+    return ":".join(str(p) for p in (e["file"], e.get("line"), e.get("column")) if p)
+
+
+def _source(e: Record) -> tuple[str, int] | None:
+    """The source line without its indentation, and where in it the caret goes."""
+    line = linecache.getline(e.get("file") or "", e.get("line") or 0).rstrip()
+    text = line.lstrip()
+    if not text:
+        return None
+    return text, max(0, (e.get("column") or 0) - 1 - (len(line) - len(text)))
+
+
+def case(record: Record, to: str) -> str:
+    """What `trilift lift --to text|latex|torch` prints for one case."""
+    comment = {"text": "", "latex": "% ", "torch": "# "}[to]
+    parts = [f"{comment}{record['file']}::{record['name']}"]
+    if record["formula"] is not None:
+        parts += [_indent(record["formula"][to], "" if to == "torch" else "    ")]
+    for note in record["explain"]:
+        parts.append(_indent(note["title"] + "\n" + _indent(note["text"], "  "), comment + "  "))
+    parts += [_indent(error(e), comment) for e in (*record["findings"], *record["errors"])]
+    return "\n".join(parts) + "\n"
+
+
+def _indent(text: str, prefix: str) -> str:
+    return "\n".join((prefix + line).rstrip() for line in text.splitlines())

@@ -1,0 +1,131 @@
+"""Cases of files, each in a process of its own: a worker per file loads it, and forks a child per case.
+
+A record is one entry of the JSON's "cases", made where the terms are, so that only plain data crosses between processes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lift.isolate import Event, Outcome, run_all
+
+from .targets import Target
+
+Record = dict[str, Any]
+GRACE = 15.0  # seconds beyond a case's own timeout before its file's worker counts as stuck
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to run: seconds per case, processes, the seed, and whether records tell the steps."""
+
+    timeout: float = 120.0
+    jobs: int = 1
+    seed: int = 0
+    explain: bool = False
+
+
+def records(
+    targets: Sequence[Target], options: Options, on_event: Callable[[str, str, Any], None] = lambda *_: None
+) -> Iterator[Record]:
+    """The record of every case in the order of the targets and of their files. `on_event(file, case, what)` hears of stages."""
+    inner = max(1, options.jobs // max(1, len(targets)))
+    got: dict[int, list[Record]] = {}
+    done: dict[int, Outcome] = {}
+    shown = 0
+
+    def hear(index: int, message: tuple[str, str, Any]) -> None:
+        kind, name, value = message
+        if kind == "record":
+            got.setdefault(index, []).append(value)
+        on_event(targets[index].file, name, value if kind != "record" else value["lift"])
+
+    tasks = [(t, options, inner) for t in targets]
+    runs = run_all(_file, tasks, options.jobs, options.timeout + GRACE, "forkserver", hear, renew=True)
+    for index, outcome in runs:
+        done[index] = outcome
+        while shown in done:
+            yield from _complete(targets[shown], got.get(shown, []), done[shown])
+            shown += 1
+
+
+def _complete(target: Target, found: list[Record], outcome: Outcome) -> list[Record]:
+    """The records of one file in its order; if its worker did not finish, that is one more record."""
+    order = outcome.value if outcome.failure is None else [r["name"] for r in found]
+    out = sorted(found, key=lambda r: order.index(r["name"]))
+    return out if outcome.failure is None else [*out, failed(target.file, "", outcome)]
+
+
+def _file(target: Target, options: Options, jobs: int, event: Event) -> list[str]:
+    """Loads a file and runs its cases; returns their names in the file's order."""
+    from lift.case import load
+
+    try:
+        cases = load(target.file, target.cases)
+    except Exception as e:
+        event(("record", "", broken(target.file, "", e)))
+        return [""]
+    names = [c.name for c in cases]
+    event(("cases", "", names))
+    for index, outcome in run_all(
+        _case, [(c, options) for c in cases], jobs, options.timeout, "fork", lambda i, x: event(("stage", names[i], x))
+    ):
+        event(("record", names[index], outcome.value if outcome.failure is None else failed(target.file, names[index], outcome)))
+    return names
+
+
+def _case(case: Any, options: Options, event: Event) -> Record:
+    from .record import record
+
+    return record(case, options.seed, options.explain, event)
+
+
+def failed(file: str, name: str, outcome: Outcome) -> Record:
+    """The record of a child that did not come back."""
+    kind, what, help = _FAILURES.get(outcome.failure or "", _FAILURES["crash"])
+    return empty(file, name, kind, what.format(outcome.failure), why=_tail(outcome.log), help=help)
+
+
+_FAILURES = {
+    "timeout": ("timeout", "not finished in the time given", "--timeout SECONDS allows more"),
+    "exception": ("internal", "trilift itself failed", "please report this with the file"),
+    "crash": ("crash", "the process that read it ended with {}", "a kernel that the compiler cannot take may abort it"),
+}
+
+
+def _tail(log: str) -> str:
+    return "\n".join(log.strip().splitlines()[-6:])
+
+
+def broken(file: str, name: str, e: Exception) -> Record:
+    """The record of a file or case that raised: its own fault (a CaseError), or the user's script."""
+    from lift.errors import TriliftError
+
+    from .record import error_of
+
+    if isinstance(e, TriliftError):
+        return {**empty(file, name, "case", e.what), "errors": [error_of(e)]}
+    return empty(file, name, "case", f"loading the file raised {type(e).__name__}", why=str(e))
+
+
+def empty(file: str, name: str, kind: str, what: str, why: str = "", help: str = "") -> Record:
+    """A record without a formula."""
+    error = {"kind": kind, "what": what, "file": file, "line": 0, "column": 0, "why": why, "help": help}
+    return {
+        "name": name,
+        "file": file,
+        "formula": None,
+        "lift": f"{kind}: {what}",
+        "verdict": "UNKNOWN",
+        "against": "formula",
+        "bound": None,
+        "reason": f"{kind}: {what}",
+        "contract": [],
+        "findings": [],
+        "seconds": {"capture": 0.0, "lift": 0.0, "simplify": 0.0, "prove": 0.0, "audit": 0.0},
+        "outputs": [],
+        "errors": [error],
+        "explain": [],
+    }

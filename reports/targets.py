@@ -1,0 +1,67 @@
+"""TARGET: `file.py`, `file.py::case`, `module:case`, a folder or a `.ttir` file."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+DECORATED = re.compile(r"^@\w*case\b", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A file and the cases asked for; () means all of its cases."""
+
+    file: str
+    cases: tuple[str, ...] = ()
+
+
+def resolve(targets: Iterable[str]) -> list[Target]:
+    """Files in the order given, each once, with the names asked for in it. Raises click.UsageError for what does not exist."""
+    merged: dict[str, list[str] | None] = {}
+    for text in targets:
+        for target in _one(text):
+            names = merged.setdefault(target.file, [])
+            if not target.cases or names is None:
+                merged[target.file] = None
+            else:
+                names += [n for n in target.cases if n not in names]
+    return [Target(file, tuple(names or ())) for file, names in merged.items()]
+
+
+def _one(text: str) -> list[Target]:
+    path, _, name = text.partition("::")
+    if os.path.isdir(path):
+        return _folder(Path(path))
+    if os.path.isfile(path):
+        return [Target(path, (name,) if name else ())]
+    module, colon, name = text.partition(":")
+    if colon and not os.sep in module and not module.endswith(".py"):
+        return [Target(_module_file(module), (name,))]
+    raise click.UsageError(f"no such file, folder or module: {path}")
+
+
+def _folder(folder: Path) -> list[Target]:
+    """The Python files below a folder that decorate a case, and its .ttir files, in the order of their names."""
+    found = sorted(p for pattern in ("*.py", "*.ttir") for p in folder.rglob(pattern) if not _hidden(p.relative_to(folder)))
+    return [Target(str(p)) for p in found if p.suffix == ".ttir" or DECORATED.search(p.read_text(errors="replace"))]
+
+
+def _hidden(path: Path) -> bool:
+    return any(part.startswith((".", "_")) for part in path.parts)
+
+
+def _module_file(module: str) -> str:
+    try:
+        spec = importlib.util.find_spec(module)
+    except (ImportError, ValueError) as e:
+        raise click.UsageError(f"cannot find module {module}: {e}") from None
+    if spec is None or not spec.origin:
+        raise click.UsageError(f"no module named {module}")
+    return os.path.relpath(spec.origin) if spec.origin.startswith(os.getcwd()) else spec.origin
