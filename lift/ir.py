@@ -33,8 +33,8 @@ class Type:
 
     @property
     def bits(self) -> int:
-        """Width of one element; 64 for pointers and index."""
-        if self.element in ("ptr", "index"):
+        """Width of one element; 64 for pointers, descriptors and index."""
+        if self.element in ("ptr", "tensordesc", "index"):
             return 64
         digits = "".join(c for c in self.element.removeprefix("bf") if c.isdigit() or c == "E").split("E")[0]
         return int(digits)

@@ -1,13 +1,16 @@
 """Triton source to the typed IR: `lower` compiles a @triton.jit function to Triton IR (no GPU, no PTX) and parses it.
 
-    ASTSource.make_ir -> inliner, block pointers and descriptors to pointers, canonicalizer, CSE, symbol DCE -> generic text -> lift.ir
+    make_ir -> inliner, block pointers and descriptors to pointers, canonicalizer, CSE, DCE -> generic text -> lift.ir
 
-The combine pass is kept away: it turns a broadcast-multiply-sum into a dot. Loops are not unrolled. Works on triton 3.6 to 3.9.
+The combine pass is kept away: it turns a broadcast-multiply-sum into a dot. Loops are not unrolled. Triton 3.6 to 3.9.
 """
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator, Mapping
+from contextlib import redirect_stdout
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -24,11 +27,11 @@ _lowered: dict[tuple[Any, ...], Module | Unsupported] = {}
 def lower(fn: Any, signature: Mapping[str, Any], constexprs: Mapping[Any, Any], options: Mapping[str, Any]) -> Module:
     """The typed IR of the kernel `fn` (a JITFunction, or an Autotuner / Heuristics around one).
 
-    `signature` maps every parameter to its Triton type: "*fp32", "i32", "fp64", "constexpr", or a tuple of these for a tuple
-    argument, "tensordesc<fp16[64,64]>" for a host descriptor. `constexprs` maps paths (3,), (3, 0) or names to values; options
-    that Triton's backend does not know are ignored. Nothing is specialised: use `unspecialise` on what a launch bound, so that
-    integers equal to 1 or divisible by 16 stay arguments. `module.entry.args` are the leaves of the non-constexpr parameters in
-    signature order (see `leaves`). Lowered once per process for the same content.
+    `signature` maps every parameter to its Triton type: "*fp32", "i32", "fp64", "constexpr", a tuple of these for a
+    tuple argument, "tensordesc<fp16[64,64]>" for a host descriptor. `constexprs` maps paths (3,), (3, 0) or names to
+    values; options that Triton's backend does not know are ignored. Nothing is specialised: use `unspecialise` on what
+    a launch bound, so that integers equal to 1 or divisible by 16 stay arguments. `module.entry.args` are the leaves of
+    the non-constexpr parameters in signature order (see `leaves`). Lowered once per process for the same content.
     Raises Unsupported if Triton does not compile it, naming the place and the first line of Triton's message."""
     fn = jit_function(fn)
     key = _key(fn, signature, constexprs, options)
@@ -53,7 +56,8 @@ def text(fn: Any, signature: Mapping[str, Any], constexprs: Mapping[Any, Any], o
         source = ASTSource(fn, dict(signature), dict(constexprs), {})
         parsed = backend.parse_options(dict(options))
         makers = backend.get_codegen_implementation(parsed), backend.get_module_map()
-        module = source.make_ir(target, parsed, *makers, context)
+        with redirect_stdout(sys.stderr):  # tl.static_print
+            module = source.make_ir(target, parsed, *makers, context)
         module.context = context
         return _generic(_passes(module))
     except Exception as error:
@@ -61,7 +65,7 @@ def text(fn: Any, signature: Mapping[str, Any], constexprs: Mapping[Any, Any], o
 
 
 def lower_file(path: str | Path) -> Module:
-    """The typed IR of a `.ttir` file in pretty or generic form; runs no user code. Raises Unsupported if MLIR rejects it."""
+    """The typed IR of a `.ttir` file, pretty or generic; runs no user code. Raises Unsupported if MLIR rejects it."""
     from triton._C.libtriton import ir
 
     path = Path(path)
@@ -74,14 +78,17 @@ def lower_file(path: str | Path) -> Module:
         module.context = context
         return ttir.parse(_generic(_passes(module)))
     except RuntimeError as error:
-        raise Unsupported(f"{path.name} is not Triton IR of triton {_version()}", Place(str(path), 1), str(error)) from error
+        raise Unsupported(
+            f"{path.name} is not Triton IR of triton {_version()}", Place(str(path), 1), str(error)
+        ) from error
 
 
 def unspecialise(fn: Any, signature: Mapping[str, Any], constexprs: Mapping[Any, Any], args: Mapping[str, Any]):
-    """(signature, constexprs) of a launch without what Triton specialises on integers: those equal to 1 become arguments again.
+    """(signature, constexprs) of a launch without what Triton specialises: integers equal to 1 become arguments again.
 
-    `args` maps parameter names to the launch's values. Declared constexpr parameters, None, and other compile-time values
-    (dtypes, functions, strings) stay constexpr. Types: the parameter's annotation, else i32, i64, u64 by the value's size."""
+    `args` maps parameter names to the launch's values. Declared constexpr parameters, None, and other compile-time
+    values (dtypes, functions, strings) stay constexpr. An integer's type is the parameter's annotation, else i32, i64
+    or u64 by its size."""
     params = jit_function(fn).params
     values = {_path(fn, key): value for key, value in constexprs.items()}
     out = {}
@@ -95,8 +102,8 @@ def unspecialise(fn: Any, signature: Mapping[str, Any], constexprs: Mapping[Any,
 
 
 def leaves(kind: Any, value: Any) -> Iterator[Any]:
-    """The run-time values that one launch argument contributes to `module.entry.args`, in order: tuples flattened, constexprs
-    dropped, a host tensor descriptor as (base, *shape, *strides, padding, [round], *shape, *strides)."""
+    """The run-time values that one launch argument of type `kind` gives to `module.entry.args`, in order: tuples
+    flattened, constexprs dropped, a host descriptor as (base, *shape, *strides, padding, [round], *shape, *strides)."""
     if isinstance(kind, tuple):
         for k, v in zip(kind, value, strict=True):
             yield from leaves(k, v)
@@ -111,11 +118,9 @@ def jit_function(fn: Any) -> Any:
     return fn
 
 
-# --- inside ---------------------------------------------------------------------------------------------------------------------
-
-
 @lru_cache(maxsize=1)
 def _backend() -> tuple[Any, Any]:
+    os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")  # floats are reals here: silences a warning
     from triton.backends.compiler import GPUTarget
     from triton.compiler.compiler import make_backend
 
@@ -181,8 +186,12 @@ def _descriptor(value: Any) -> Iterator[Any]:
     yield from (value.base, *value.shape, *value.strides, *flags, *value.shape, *value.strides)
 
 
-def _key(fn: Any, signature: Mapping[str, Any], constexprs: Mapping[Any, Any], options: Mapping[str, Any]) -> tuple[Any, ...]:
-    constants = sorted((_path(fn, k), type(v).__name__, getattr(v, "cache_key", None) or repr(v)) for k, v in constexprs.items())
+def _key(
+    fn: Any, signature: Mapping[str, Any], constexprs: Mapping[Any, Any], options: Mapping[str, Any]
+) -> tuple[Any, ...]:
+    constants = sorted(
+        (_path(fn, k), type(v).__name__, getattr(v, "cache_key", None) or repr(v)) for k, v in constexprs.items()
+    )
     return fn.cache_key, repr(dict(signature)), repr(constants), repr(sorted(options.items()))
 
 
@@ -194,7 +203,9 @@ def _version() -> str:
 
 def _unsupported(fn: Any, error: Exception) -> Unsupported:
     """The innermost message says why; the outermost node is the line of the kernel itself."""
-    place = Place(fn.fn.__code__.co_filename, fn.starting_line_number + getattr(getattr(error, "node", None), "lineno", 1) - 1)
+    place = Place(
+        fn.fn.__code__.co_filename, fn.starting_line_number + getattr(getattr(error, "node", None), "lineno", 1) - 1
+    )
     deepest: BaseException = error
     while deepest.__cause__ is not None:
         deepest = deepest.__cause__
