@@ -59,6 +59,8 @@ class _Evaluation:
                 return np.full(ones, np.nan)
             case "read":
                 return self._read(t, scope)
+        if t.op in NAMED:
+            return self.value(unfold(t), scope)
         if t.op in FOLDS:
             inner = self.value(t.args[0], (*scope, t.attr))
             n = _number(t.attr.size, self.dims)

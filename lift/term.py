@@ -6,6 +6,7 @@ inputs; a *formula* is a term whose leaves are indexed by axes, `read(x, i, k)`,
     e ::= const(v) | size(N) | scalar(eps) | axis(i) | read(x, e...) | undef(label)
         | op(e...)                       an elementwise operation, a row of lift.ops
         | fold(axis, e)                  sum, prod, amax, amin, argmax, argmin of e over the axis, which it binds
+        | name(e...) | name(axis, e...)  a known name, a row of lift.definitions; mean binds its axis, softmax does not
 
 A tensor is a term together with its free axes: named axes broadcast by name, as in xarray. Binding is lexical, and a bound
 axis may have the name of a free one outside: softmax(x, n) is exp(x[m,n]) / sum(n, exp(x[m,n])).
@@ -28,6 +29,7 @@ from typing import Any
 REAL, INT, BOOL = "real", "int", "bool"
 FOLDS = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min", "argmax": "argmax_of", "argmin": "argmin_of"}
 COMMUTATIVE = {"add", "mul", "max", "min", "and", "or"}  # n-ary, flat, sorted by id
+NAMED: dict[str, bool] = {}  # the known names of lift.definitions -> whether they bind their axis, as mean does and softmax does not
 UNIT = {"add": 0, "mul": 1, "max": -math.inf, "min": math.inf, "and": True, "or": False}
 
 
@@ -135,7 +137,7 @@ def node(op: str, args: tuple[Term, ...] = (), attr: Any = None, type: str = REA
         free: frozenset[Axis] = frozenset().union(*(a.free for a in args)) if args else frozenset()
         if op == "axis":
             free = frozenset((attr,))
-        elif op in FOLDS:
+        elif op in FOLDS or NAMED.get(op):
             free = free - {attr} | attr.size.free
         t.free = free
         t._memo = None
@@ -206,6 +208,8 @@ def make(op: str, *args: TermLike, attr: Any = None) -> Term:
     ts = tuple(const(a) for a in args)
     if op in FOLDS:
         return fold(op, attr, ts[0])
+    if op in NAMED:
+        return node(op, ts, attr)
     if op == "read":
         return read(attr, ts)
     if op in ("const", "size", "scalar", "axis", "undef"):
@@ -438,6 +442,10 @@ def substitute(t: Term, axes: dict[Axis, Term]) -> Term:
         return t
     if t.op == "axis":
         return axes.get(t.attr, t)
+    if t.op in NAMED and t.attr is not None:
+        from .definitions import unfold
+
+        return substitute(unfold(t), axes)  # softmax(x, n) at n = 3 is an element, no longer a softmax
     if t.op in FOLDS:
         inner = {a: r for a, r in axes.items() if a != t.attr}
         over: Axis = t.attr
