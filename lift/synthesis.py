@@ -16,16 +16,17 @@ Elements that do not matter (behind a guard) have id -1. The result is evaluated
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from . import term as T
-from .domain import SYMBOLIC, Ids, as_ids
+from .domain import FLOAT64, SYMBOLIC, Ids, as_ids
 from .enumeration import Points, find_integer, find_predicate, points
 from .errors import NotLifted
 from .evaluate import evaluate
 from .fit import fit
+from .normal import Expansion
 from .skeleton import SYMMETRIC, by_kind, coordinates, order, skeleton
 from .spec import Formula, Spec
 from .term import COMMUTATIVE, FOLDS, TERMS, UNIT, Axis, Term
@@ -38,35 +39,96 @@ ORDERED = {"argmax_of": "argmax", "argmin_of": "argmin"}
 def synthesise(*specs: Spec, top_down: bool = True, prune: bool = True) -> Formula:
     """The formula that the specs of one output, at different shapes, are instances of.
 
-    Raises NotLifted where no formula is found; `why` says which part resisted.
+    First on the terms as the kernel computes them, then on their expanded normal form (lift.normal), in which rescaled sums and
+    recurrences become regular. Raises NotLifted where neither gives a formula; `why` says which part resisted.
     """
-    first = specs[0]
-    dims = tuple(s.dims for s in specs)
-    shapes = {name: tuple(s.inputs[name] for s in specs) for name in first.inputs}
-    work = _Synthesis(dims, shapes, prune)
-    axes = work.output_axes([s.ids.shape for s in specs])
-    if top_down:
-        term = work.solve(axes, tuple(s.ids for s in specs))
-    else:
+    if not top_down:
         from .blind import enumerate_formula
 
-        term = enumerate_formula(specs, axes, prune)
+        return enumerate_formula(specs, prune)
+    try:
+        return _decompose(specs, prune)
+    except NotLifted as trouble:
+        try:
+            return _decompose(tuple(expanded(s) for s in specs), prune, Expansion())
+        except NotLifted:
+            raise trouble from None
+
+
+def expanded(spec: Spec, memo: Expansion | None = None) -> Spec:
+    """The same spec with every element in expanded normal form."""
+    memo = memo or Expansion()
+    return replace(spec, ids=_map_ids(spec.ids, lambda i: memo.normal(TERMS[i]).id))
+
+
+def _decompose(specs: Sequence[Spec], prune: bool, normal: Expansion | None = None) -> Formula:
+    first = specs[0]
+    shapes = {name: tuple(s.inputs[name] for s in specs) for name in first.inputs}
+    work = _Synthesis(tuple(s.dims for s in specs), shapes, prune)
+    axes = work.output_axes([s.ids.shape for s in specs])
+    term = work.solve(axes, tuple(s.ids for s in specs))
     formula = Formula(first.name, axes, term, first.dtype, first.in_place)
     for spec in specs:
-        check_on_terms(formula, spec)
+        check_on_terms(formula, spec, normal)
     return formula
 
 
-def check_on_terms(formula: Formula, spec: Spec) -> None:
-    """The formula at the spec's shape must be the spec, term by term. Raises NotLifted."""
+def check_on_terms(formula: Formula, spec: Spec, normal: Expansion | None = None) -> None:
+    """The formula at the spec's shape must be the spec, term by term (in normal form, if given). Raises NotLifted."""
     inputs = {name: Ids(_elements(name, shape, formula.term)) for name, shape in spec.inputs.items()}
     got = as_ids(evaluate(formula.term, formula.axes, inputs, spec.dims, SYMBOLIC))
-    if not np.array_equal(got, spec.ids) and not _same_numbers(got, spec.ids):
-        k = tuple(np.argwhere(got != spec.ids)[0])
+    if normal is not None:
+        got = _map_ids(got, lambda i: normal.normal(TERMS[i]).id)
+    if np.array_equal(got, spec.ids) or _same_numbers(got, spec.ids):
+        return
+    differ = np.argwhere(_differ_on_samples(got, spec))
+    if len(differ):
+        k = tuple(differ[0])
         raise NotLifted(
             f"the formula of {spec.name} does not give element {list(map(int, k))} back",
             why=f"{_short(TERMS[got[k]])} instead of {_short(TERMS[spec.ids[k]])}",
         )
+
+
+def _differ_on_samples(got: np.ndarray, spec: Spec, rounds: int = 5) -> np.ndarray:
+    """Where the two arrays of terms differ on random inputs: terms that are equal only by laws (a last store, a sorted argument)."""
+    rng = np.random.default_rng(0)
+    kinds = {t.attr: t.type for i in {*got.ravel().tolist(), *spec.ids.ravel().tolist()} for t in TERMS[i].walk() if t.op == "read"}
+    out = np.zeros(got.shape, bool)
+    for _ in range(rounds):
+        inputs = {name: _sample(kinds.get(name, T.REAL), shape, rng) for name, shape in spec.inputs.items()}
+        a, b = (values_at(x, inputs, spec.dims) for x in (got, spec.ids))
+        out |= ~np.isclose(a, b, rtol=1e-6, atol=1e-9, equal_nan=True)
+    return out
+
+
+def _sample(kind: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+    if kind == T.INT:
+        return rng.integers(0, 1 + max(shape, default=1), shape)
+    return rng.integers(0, 2, shape).astype(bool) if kind == T.BOOL else rng.uniform(0.1, 2, shape)
+
+
+def values_at(ids: np.ndarray, inputs: dict[str, np.ndarray], dims: Dims) -> np.ndarray:
+    """Numbers of an array of terms over single elements of the inputs."""
+    known: dict[int, float] = {}
+    distinct, inverse = np.unique(ids, return_inverse=True)
+    for i in distinct:
+        for t in TERMS[i].walk():
+            if t.id not in known:
+                known[t.id] = _value(t, known, inputs, dims)
+    return np.array([known[int(i)] for i in distinct], np.float64)[inverse].reshape(ids.shape)
+
+
+def _value(t: Term, known: dict[int, float], inputs: dict[str, np.ndarray], dims: Dims) -> float:
+    if t.op == "const":
+        return t.attr
+    if t.op in ("size", "scalar"):
+        return dims[t.attr]
+    if t.op == "read":
+        index = tuple(int(known[a.id]) for a in t.args)
+        inside = all(0 <= k < n for k, n in zip(index, inputs[t.attr].shape, strict=True))
+        return inputs[t.attr][index].item() if inside else np.nan
+    return np.nan if t.op == "undef" else FLOAT64.apply(t.op, *(np.asarray(known[a.id]) for a in t.args)).item()
 
 
 def _same_numbers(a: np.ndarray, b: np.ndarray) -> bool:
@@ -172,6 +234,9 @@ class _Synthesis:
             same = len({(t.attr, t.type, len(t.args)) for t in terms}) == 1
             if op in ORDERED or op == "pick":
                 attempts.append(lambda: self.ordered(op, axes, ids))
+            elif op == "where" and max(_depth(t) for t in terms) > 1:
+                attempts.append(lambda: self.cascade(axes, ids))
+                attempts.append(lambda: self.pointwise(terms[0], axes, ids))
             elif same:
                 return self.pointwise(terms[0], axes, ids)
         attempts.append(lambda: self.split(axes, ids, terms))
@@ -209,6 +274,8 @@ class _Synthesis:
 
     def part(self, op: str, axes: tuple[Axis, ...], ids: Arrays, members: list[dict[int, list[Term]]]) -> Term:
         """The arguments of one kind: `members[s][id]` are those of the element `id` at shape s."""
+        if not all(members):
+            raise NotLifted("a kind of addend occurs at some of the shapes only", why=_short(next(iter(next(m for m in members if m).values()))[0]))
         counts = [np.array([len(m.get(int(i), ())) for i in a.ravel()]).reshape(a.shape) for a, m in zip(ids, members, strict=True)]
         care = [a >= 0 for a in ids]
         if op == "mul" and (power := _power(counts, care)):
@@ -337,6 +404,20 @@ class _Synthesis:
             return T.substitute(inner, {over: index})
         return self.bind(ORDERED[op], over, inner)
 
+    def cascade(self, axes: tuple[Axis, ...], ids: Arrays) -> Term:
+        """where(c_k, v_k, ... where(c_0, v_0, base)): the last k whose condition holds decides. Stores at indices that are data."""
+        depth = [max(_depth(TERMS[i]) for i in np.unique(a) if i >= 0) for a in ids]
+        size = self.size_term(depth)
+        if size is None or any(_depth(TERMS[i]) != n for a, n in zip(ids, depth, strict=True) for i in np.unique(a) if i >= 0):
+            raise NotLifted(f"{depth} stores in turn fit no expression of {self._names()}")
+        over = self.new_axis(size, axes)
+        layers = [_map_rows(a, lambda t: _layers(t), n) for a, n in zip(ids, depth, strict=True)]
+        condition = self.solve((*axes, over), tuple(c for c, _, _ in layers))
+        stored = self.solve((*axes, over), tuple(v for _, v, _ in layers))
+        base = self.solve(axes, tuple(b for _, _, b in layers))
+        last = self.bind("amax", over, T.where(condition, T.axis(over), -1))
+        return T.where(T.make("le", 0, last), T.substitute(stored, {over: last}), base)
+
     # ---- guards, numbers ----------------------------------------------------------------------------------------------
 
     def guard(self, axes: tuple[Axis, ...], truth: Sequence[np.ndarray], care: Sequence[np.ndarray]) -> Term:
@@ -390,6 +471,8 @@ class _Synthesis:
             found = find_integer(self.points(axes, care), wanted.astype(np.int64), prune=self.prune)
             if found is not None:
                 return found
+        if (wanted > 0).all() and (t := self.affine(axes, [np.log(np.where(v > 0, v, 1)) for v in values], care)) is not None:
+            return T.make("exp", t)
         if len(terms) <= 4:
             return self.split(axes, ids, terms)
         raise NotLifted("numbers fit no expression of the indices", why=f"{wanted[:8].tolist()} ... over {axes}")
@@ -471,6 +554,37 @@ def _map(ids: Arrays, f: Callable[[Term], Term]) -> Arrays:
 def _map_ids(a: np.ndarray, f: Callable[[int], int]) -> np.ndarray:
     distinct, inverse = np.unique(a, return_inverse=True)
     return np.array([f(int(i)) if i >= 0 else -1 for i in distinct], np.int32)[inverse].reshape(a.shape)
+
+
+def _depth(t: Term) -> int:
+    """How many conditions of one kind follow each other in the else branches of t."""
+    n, kind = 0, None
+    while t.op == "where" and (kind is None or skeleton(t.args[0]) == kind):
+        n, kind, t = n + 1, skeleton(t.args[0]), t.args[2]
+    return n
+
+
+def _layers(t: Term) -> tuple[list[Term], list[Term], Term]:
+    """Conditions and values, innermost (earliest) first, and what is under them."""
+    conditions: list[Term] = []
+    values: list[Term] = []
+    for _ in range(_depth(t)):
+        conditions.append(t.args[0])
+        values.append(t.args[1])
+        t = t.args[2]
+    return conditions[::-1], values[::-1], t
+
+
+def _map_rows(
+    a: np.ndarray, f: Callable[[Term], tuple[list[Term], list[Term], Term]], n: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    distinct, inverse = np.unique(a, return_inverse=True)
+    rows = [f(TERMS[i]) if i >= 0 else None for i in distinct]
+    conditions = np.array([[t.id for t in r[0]] if r else [-1] * n for r in rows], np.int32)
+    values = np.array([[t.id for t in r[1]] if r else [-1] * n for r in rows], np.int32)
+    base = np.array([r[2].id if r else -1 for r in rows], np.int32)
+    k = inverse.ravel()
+    return conditions[k].reshape(*a.shape, n), values[k].reshape(*a.shape, n), base[k].reshape(a.shape)
 
 
 def _choose(a: np.ndarray, members: dict[int, list[Term]]) -> np.ndarray:

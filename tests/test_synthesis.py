@@ -122,3 +122,60 @@ def test_mutated_spec_is_not_lifted_to_the_same() -> None:
     except NotLifted:
         return
     assert got.term is not term
+
+
+def recurrence(dims: dict[str, int]) -> Spec:
+    """h = h * exp(g[n]) + x[n], every h an output: a decayed prefix sum."""
+    h, out = T.const(0), []
+    for j in range(dims["N"]):
+        h = h * make("exp", read("g", [j])) + read("x", [j])
+        out.append(h.id)
+    return Spec("out", np.array(out, np.int32), dims, {"g": (dims["N"],), "x": (dims["N"],)}, "f32")
+
+
+def test_recurrence_becomes_a_sum_over_earlier_steps() -> None:
+    got = synthesise(recurrence(A), recurrence(B))
+    rng = np.random.default_rng(0)
+    g, xs = rng.normal(size=9), rng.normal(size=9)
+    h, want = 0.0, []
+    for j in range(9):
+        h = h * np.exp(g[j]) + xs[j]
+        want.append(h)
+    assert np.allclose(evaluate(got.term, got.axes, {"g": g, "x": xs}, {"M": 2, "N": 9, "K": 2}), want)
+
+
+def online(dims: dict[str, int], tile: int = 2) -> Spec:
+    """Softmax of each row as a loop over tiles computes it, with a running maximum and a rescaled sum."""
+    rows = []
+    for i in range(dims["M"]):
+        xs = [read("x", [i, j]) for j in range(dims["N"])]
+        m, total = T.const(float("-inf")), T.const(0)
+        for s in range(0, len(xs), tile):
+            new = make("max", m, *xs[s : s + tile])
+            total = total * make("exp", m - new) + T.add(*(make("exp", v - new) for v in xs[s : s + tile]))
+            m = new
+        rows.append([div(make("exp", v - m), total).id for v in xs])
+    return Spec("out", np.array(rows, np.int32), dims, {"x": (dims["M"], dims["N"])}, "f32")
+
+
+def test_online_softmax_over_tiles() -> None:
+    got = synthesise(online(A), online(B))
+    assert got.term is CASES["softmax"][0]
+
+
+def scatter(dims: dict[str, int]) -> Spec:
+    """out = zeros; for m: out[i[m]] = x[m]: the last store wins."""
+    ids = []
+    for e in range(dims["K"]):
+        t = T.const(0)
+        for j in range(dims["M"]):
+            t = where(make("eq", read("i", [j], T.INT), e), read("x", [j]), t)
+        ids.append(t.id)
+    return Spec("out", np.array(ids, np.int32), dims, {"i": (dims["M"],), "x": (dims["M"],)}, "f32")
+
+
+def test_scatter_last_store_wins() -> None:
+    got = synthesise(scatter(A), scatter(B))
+    index, xs = np.array([1, 3, 1, 0]), np.array([1.0, 2.0, 3.0, 4.0])
+    value = evaluate(got.term, got.axes, {"i": index, "x": xs}, {"M": 4, "N": 1, "K": 5})
+    assert value.tolist() == [4, 3, 0, 2, 0]
