@@ -1,4 +1,4 @@
-"""Running a function in a child process: a crash of the compiler, a script that raises or one that never ends harms nobody else.
+"""Functions in child processes: a crash of the compiler, a script that raises or one that never ends harms nobody else.
 
     run_all(function, tasks) -> (index, Outcome) as they finish
 
@@ -27,8 +27,8 @@ LOG_TAIL = 4000  # characters of the child's own output that are kept
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """`value` is what the function returned, unless `failure` says why it did not: "timeout", "SIGABRT" (the signal that ended
-    it), "exit 3", or "exception" with the traceback in `log`. `log` is the end of what it wrote to stdout and stderr."""
+    """`value` is what the function returned, unless `failure` says why it did not: "timeout", "SIGABRT" (the signal that
+    ended it), "exit 3", or "exception" with the traceback in `log`. `log`: the end of what it wrote to stdout and stderr."""
 
     value: Any = None
     failure: str | None = None

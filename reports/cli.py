@@ -1,7 +1,7 @@
 """The command line. Nothing heavy is imported before a command runs.
 
-Exit codes: 0 nothing wrong, 1 findings or REFUTED, 2 usage error or our crash, 3 nothing to check, 4 something unknown or unsupported.
-Results go to stdout, progress to stderr.
+Exit codes: 0 nothing wrong, 1 findings or REFUTED, 2 usage error or our crash, 3 nothing to check, 4 something unknown
+or unsupported. Results go to stdout, progress to stderr.
 """
 
 from __future__ import annotations
@@ -25,17 +25,22 @@ class Main(click.Group):
 @click.group(cls=Main, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(VERSION, prog_name="trilift")
 def main() -> None:
-    """Reads a Triton kernel and says what it computes. TARGET is file.py, file.py::case, module:case, a folder or a .ttir file."""
+    """Reads a Triton kernel and says what it computes.
+
+    TARGET is file.py, file.py::case, module:case, a folder or a .ttir file.
+    """
 
 
 def running(command: Any) -> Any:
     """The options of commands that run cases."""
     for option in reversed(
         (
-            click.option("--seed", default=0, show_default=True, help="Of shapes and random inputs."),
-            click.option("--timeout", default=120.0, show_default=True, help="Seconds for one case."),
-            click.option("-j", "--jobs", default=JOBS, show_default="the cores", type=click.IntRange(1), help="Processes."),
-            click.option("--allow-unknown", is_flag=True, help="Exit 0, not 4, if something is unknown or unsupported."),
+            click.option("--seed", default=0, show_default=True, help="Of shapes and inputs."),
+            click.option("--timeout", default=120.0, show_default=True, help="Seconds per case."),
+            click.option(
+                "-j", "--jobs", default=JOBS, show_default="the cores", type=click.IntRange(1), help="Processes."
+            ),
+            click.option("--allow-unknown", is_flag=True, help="Exit 0 where it would be 4."),
             click.option("-q", "--quiet", is_flag=True, help="No progress on stderr."),
         )
     ):
@@ -45,12 +50,21 @@ def running(command: Any) -> Any:
 
 @main.command()
 @click.argument("targets", nargs=-1, required=True, metavar="TARGET...")
-@click.option("--to", default="text", type=click.Choice(["text", "latex", "torch", "json"]), show_default=True, help="Output form.")
-@click.option("--explain", is_flag=True, help="Show the steps: launches, spec, decomposition, laws used, shapes checked.")
+@click.option(
+    "--to",
+    default="text",
+    type=click.Choice(["text", "latex", "torch", "json"]),
+    show_default=True,
+    help="Output form.",
+)
+@click.option(
+    "--explain", is_flag=True, help="Show the steps: launches, spec, decomposition, laws used, shapes checked."
+)
 @running
 def lift(targets: tuple[str, ...], to: str, explain: bool, allow_unknown: bool, quiet: bool, **options: Any) -> None:
     """Print the formula of each output."""
-    from . import lifting, runner, targets as of
+    from . import lifting, runner
+    from . import targets as of
 
     chosen = of.resolve(targets)
     code = lifting.lift(chosen, to, runner.Options(explain=explain, **options), quiet)
@@ -59,7 +73,14 @@ def lift(targets: tuple[str, ...], to: str, explain: bool, allow_unknown: bool, 
 
 @main.command()
 @click.argument("name", metavar="NAME")
-@click.option("--format", "form", default="table", type=click.Choice(["table", "json", "md"]), show_default=True, help="Output form.")
+@click.option(
+    "--format",
+    "form",
+    default="table",
+    type=click.Choice(["table", "json", "md"]),
+    show_default=True,
+    help="Output form.",
+)
 @running
 def corpus(name: str, form: str, allow_unknown: bool, quiet: bool, **options: Any) -> None:
     """Run a corpus and print its table: operators, packages or sweep."""
@@ -91,7 +112,9 @@ def explain(name: str | None) -> None:
 
 @main.command()
 @click.argument("name", required=False, metavar="[OP]")
-@click.option("--format", "form", default="table", type=click.Choice(["table", "json"]), show_default=True, help="Output form.")
+@click.option(
+    "--format", "form", default="table", type=click.Choice(["table", "json"]), show_default=True, help="Output form."
+)
 def ops(name: str | None, form: str) -> None:
     """Print the table of operations: what each means, and what it is called in Triton IR, libdevice and PyTorch."""
     from . import optable

@@ -1,10 +1,10 @@
 """Errors drawn on the source, and the text of a record: formula by formula, then what went wrong.
 
-    error[unsupported]: tt.elementwise_inline_asm
-      --> kernel.py:31:17
-       |  acc += tl.inline_asm_elementwise(...)
-       |         ^ not a known idiom
-       = help: ...
+error[unsupported]: tt.elementwise_inline_asm
+  --> kernel.py:31:17
+   |  acc += tl.inline_asm_elementwise(...)
+   |         ^ not a known idiom
+   = help: ...
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ def document(records: Sequence[Record]) -> Record:
 
 
 def exit_code(records: Iterable[Record]) -> int:
-    """2 if anything of the case or of ours is broken, then 1 for findings, 4 for unknown, 3 for nothing at all, else 0."""
+    """2 if a case or trilift is broken, then 1 for findings, 4 for unknown, 3 for nothing at all, else 0."""
     codes = {code(r) for r in records}
     return next((c for c in (2, 1, 4) if c in codes), 0 if codes else 3)
 

@@ -1,6 +1,6 @@
 """Cases of files, each in a process of its own: a worker per file loads it, and forks a child per case.
 
-A record is one entry of the JSON's "cases", made where the terms are, so that only plain data crosses between processes.
+A record is one entry of the JSON's "cases", made where the terms are, so that plain data crosses between processes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Options:
 def records(
     targets: Sequence[Target], options: Options, on_event: Callable[[str, str, Any], None] = lambda *_: None
 ) -> Iterator[Record]:
-    """The record of every case in the order of the targets and of their files. `on_event(file, case, what)` hears of stages."""
+    """The record of every case, in the order of targets and files. `on_event(file, case, what)` hears of stages."""
     inner = max(1, options.jobs // max(1, len(targets)))
     got: dict[int, list[Record]] = {}
     done: dict[int, Outcome] = {}
@@ -72,7 +72,13 @@ def _file(target: Target, options: Options, jobs: int, event: Event) -> list[str
     for index, outcome in run_all(
         _case, [(c, options) for c in cases], jobs, options.timeout, "fork", lambda i, x: event(("stage", names[i], x))
     ):
-        event(("record", names[index], outcome.value if outcome.failure is None else failed(target.file, names[index], outcome)))
+        event(
+            (
+                "record",
+                names[index],
+                outcome.value if outcome.failure is None else failed(target.file, names[index], outcome),
+            )
+        )
     return names
 
 

@@ -23,7 +23,7 @@ class Target:
 
 
 def resolve(targets: Iterable[str]) -> list[Target]:
-    """Files in the order given, each once, with the names asked for in it. Raises click.UsageError for what does not exist."""
+    """Files in the order given, each once, with the names asked for. Raises click.UsageError for what does not exist."""
     merged: dict[str, list[str] | None] = {}
     for text in targets:
         for target in _one(text):
@@ -42,14 +42,16 @@ def _one(text: str) -> list[Target]:
     if os.path.isfile(path):
         return [Target(path, (name,) if name else ())]
     module, colon, name = text.partition(":")
-    if colon and not os.sep in module and not module.endswith(".py"):
+    if colon and os.sep not in module and not module.endswith(".py"):
         return [Target(_module_file(module), (name,))]
     raise click.UsageError(f"no such file, folder or module: {path}")
 
 
 def _folder(folder: Path) -> list[Target]:
     """The Python files below a folder that decorate a case, and its .ttir files, in the order of their names."""
-    found = sorted(p for pattern in ("*.py", "*.ttir") for p in folder.rglob(pattern) if not _hidden(p.relative_to(folder)))
+    found = sorted(
+        p for pattern in ("*.py", "*.ttir") for p in folder.rglob(pattern) if not _hidden(p.relative_to(folder))
+    )
     return [Target(str(p)) for p in found if p.suffix == ".ttir" or DECORATED.search(p.read_text(errors="replace"))]
 
 

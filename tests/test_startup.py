@@ -1,4 +1,4 @@
-"""`trilift --help` is quick and imports nothing heavy; `from lift import case` is the decorator whatever was imported before."""
+"""`trilift --help` is quick and imports nothing heavy; `from lift import case` is the decorator, always."""
 
 from __future__ import annotations
 

@@ -1,0 +1,91 @@
+"""A Triton kernel in, its formula out.
+
+case -> traces at several shapes -> pointwise specs -> formula -> simplified formula
+                                       checked against the kernel itself in float64 at further shapes
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from .case import Case, case
+from .errors import CaseError, NotLifted, TriliftError, Unsupported
+
+if TYPE_CHECKING:
+    from .check import Check, Mismatch
+    from .output import Output
+    from .trace import Trace
+
+__all__ = ["Case", "CaseError", "Lifted", "NotLifted", "TriliftError", "Unsupported", "case", "lift"]
+
+STAGES = ("capture", "lift", "check", "simplify")
+CONFIGS = 24  # autotune configurations checked at most; Lifted says how many there are
+
+
+@dataclass(frozen=True, slots=True)
+class Lifted:
+    """What was found for one case. `checks` held; `mismatches` are outputs whose kernel differs from the reference.
+    `seconds` has capture, lift, check and simplify."""
+
+    case: Case
+    traces: tuple[Trace, ...]
+    relations: Any
+    outputs: tuple[Output, ...]
+    checks: tuple[Check, ...]
+    mismatches: tuple[tuple[str, Mismatch, Trace], ...]
+    seconds: dict[str, float]
+
+
+@dataclass(slots=True)
+class Clock:
+    """Seconds by stage; `progress` hears the name of each stage as it begins."""
+
+    progress: Callable[[str], None] = lambda stage: None
+    seconds: dict[str, float] = field(
+        default_factory=lambda: {"capture": 0.0, "lift": 0.0, "check": 0.0, "simplify": 0.0}
+    )
+
+    @contextmanager
+    def __call__(self, stage: str) -> Iterator[None]:
+        self.progress(stage)
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[stage] += time.perf_counter() - start
+
+
+def lift(case: Case, seed: int = 0, progress: Callable[[str], None] = lambda stage: None, **synthesis: bool) -> Lifted:
+    """The formulas of a case's outputs. An output that cannot be lifted has an `error`; the others are unharmed.
+
+    Raises CaseError where the host function cannot be run, Unsupported where nothing of it can be read. `synthesis`
+    goes to `synthesise`: top_down, prune.
+    """
+    from . import check, output
+    from .capture import capture
+    from .execute import spec
+    from .relate import relate
+    from .shapes import choose
+
+    clock = Clock(progress)
+    with clock("capture"):
+        shapes = choose(case, 3, seed)
+        traces = tuple(capture(case, dims, seed=seed) for dims in shapes)
+        relations = relate(traces)
+    with clock("lift"):
+        found = output.synthesised([spec(t) for t in traces[:2]], synthesis)
+    with clock("check"):
+        trial = check.Trial(case, seed)
+        found = trial.against_kernel(found, traces[2], "raw")
+    with clock("simplify"):
+        found = output.simplified(found)
+    with clock("check"):
+        found = trial.against_kernel(found, traces[2], "formula")
+        for config in range(1, min(traces[2].configs, CONFIGS)):
+            found = trial.against_kernel(found, capture(case, shapes[2], config=config, seed=seed), "formula")
+        mismatches = trial.against_reference(traces[2])
+    return Lifted(case, traces, relations, found, tuple(trial.checks), mismatches, clock.seconds)

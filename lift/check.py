@@ -1,0 +1,173 @@
+"""A formula against the kernel itself, in float64 on random inputs, at shapes that were not used to find it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .case import Case
+from .errors import CaseError, NotLifted
+from .evaluate import evaluate
+from .output import Output, Outputs
+from .spec import Formula
+from .trace import Trace
+
+# Error accepted, relative to the largest expected value or 1.
+EXACT = 1e-9  # a formula as it was found: float64 rounding only
+RECOVERED = 2e-6  # simplified: its recovered constants (sqrt(2/pi)) have the kernel's f32 rounding (0.7978846)
+REFERENCE = 1e-4  # the user's function in float64 against the kernel's constants and approximations
+
+Arrays = Mapping[str, np.ndarray]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One comparison that held, of an output's `raw` or simplified "formula" with the kernel, or of the kernel with the
+    "reference": at which dims, under which autotune configuration, with which largest relative error."""
+
+    output: str
+    what: str
+    dims: Mapping[str, int | float]
+    config: int
+    error: float
+    finite: float  # fraction of the elements compared that are finite numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """The worst element where an array is not what it should be."""
+
+    output: str
+    dims: Mapping[str, int | float]
+    index: tuple[int, ...]
+    got: float
+    expected: float
+
+
+@dataclass(slots=True)
+class Trial:
+    """Random inputs for a case, and everything that was checked on them."""
+
+    case: Case
+    seed: int
+    checks: list[Check] = field(default_factory=list)
+
+    def against_kernel(self, outputs: Outputs, trace: Trace, which: str) -> Outputs:
+        """Each output whose formula `which` ("raw" or "formula") is what the kernel computes; others with an error."""
+        if all(o.error for o in outputs):
+            return outputs
+        inputs = arrays(self.case, arguments(self.case, trace.dims, self.seed))
+        values = run_kernel(trace, inputs)
+
+        def one(o: Output) -> Output:
+            self.checks.append(meets(getattr(o, which), which, values[o.name], trace, inputs))
+            return o
+
+        return tuple(o.then(one) for o in outputs)
+
+    def against_reference(self, trace: Trace) -> tuple[Mismatch, ...]:
+        """The outputs where the kernel itself differs from the case's reference."""
+        if not self.case.reference:
+            return ()
+        args = arguments(self.case, trace.dims, self.seed)
+        values = run_kernel(trace, arrays(self.case, args))
+        expected = reference(self.case, args, list(trace.outputs))
+        found = [compare(name, "reference", values[name], e, trace, REFERENCE) for name, e in expected.items()]
+        self.checks += [f for f in found if isinstance(f, Check)]
+        return tuple(f for f in found if isinstance(f, Mismatch))
+
+
+def run_kernel(trace: Trace, inputs: Arrays) -> Arrays:
+    """The outputs of the traced launches in float64."""
+    from .execute import replay
+
+    return replay(trace, {name: x.copy() for name, x in inputs.items()})
+
+
+def arguments(case: Case, dims: Mapping[str, int | float], seed: int) -> dict[str, Any]:
+    """Arguments of the host function, every real tensor in float64; the same for the same seed."""
+    args = case.sample(dims, np.random.default_rng(seed))
+    return {name: _each(v, lambda x: x.double() if x.is_floating_point() else x) for name, v in args.items()}
+
+
+def arrays(case: Case, args: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """The tensors among the arguments, as numpy arrays."""
+    return {name: x.numpy() for name, x in case.named(args).items()}
+
+
+def _each(v: Any, f: Any) -> Any:
+    """f on every tensor of an argument; lists and tuples of them are opened."""
+    import torch
+
+    if isinstance(v, (list, tuple)):
+        return type(v)(_each(e, f) for e in v)
+    return f(v) if isinstance(v, torch.Tensor) else v
+
+
+def meets(formula: Formula, which: str, expected: np.ndarray, trace: Trace, inputs: Arrays) -> Check:
+    """The formula is what the kernel computes. Raises NotLifted where it is not: the fault is ours."""
+    got = np.asarray(evaluate(formula.term, formula.axes, inputs, trace.dims))
+    if got.shape != expected.shape:
+        raise NotLifted(
+            f"{formula.name} has shape {list(got.shape)}, the kernel's is {list(expected.shape)}", why=_at(trace)
+        )
+    result = compare(formula.name, which, got, expected, trace, EXACT if which == "raw" else RECOVERED)
+    if isinstance(result, Check):
+        return result
+    element = f"element {list(result.index)} is {result.got:.9g}, the kernel's {result.expected:.9g}"
+    raise NotLifted(
+        f"the formula found for {formula.name} is not what the kernel computes", why=f"{element}, {_at(trace)}"
+    )
+
+
+def compare(
+    name: str, what: str, got: np.ndarray, expected: np.ndarray, trace: Trace, allowed: float
+) -> Check | Mismatch:
+    """The check if every element is within `allowed`, else the worst. Infinities must be equal, nan must meet nan."""
+    if got.shape != expected.shape:
+        return Mismatch(name, trace.dims, (), got.size, expected.size)
+    got, expected = got.astype(np.float64), expected.astype(np.float64)
+    finite = np.isfinite(expected)
+    scale = max(1.0, float(np.max(np.abs(expected[finite]), initial=0.0)))
+    with np.errstate(all="ignore"):
+        same = (got == expected) | (np.isnan(got) & np.isnan(expected))
+        both = finite & np.isfinite(got)
+        error = np.where(same, 0.0, np.where(both, np.abs(got - expected) / scale, np.inf))
+    if not error.size:
+        return Check(name, what, trace.dims, config(trace), 0.0, 1.0)
+    worst = tuple(int(i) for i in np.unravel_index(int(np.argmax(error)), error.shape))
+    if error[worst] > allowed:
+        return Mismatch(name, trace.dims, worst, float(got[worst]), float(expected[worst]))
+    return Check(name, what, trace.dims, config(trace), float(error[worst]), float(finite.mean()))
+
+
+def config(trace: Trace) -> int:
+    """Which autotune configuration the launches took."""
+    return max((launch.config[0] for launch in trace.launches), default=0)
+
+
+def _at(trace: Trace) -> str:
+    at = ", ".join(f"{k} = {v}" for k, v in trace.dims.items())
+    return f"at {at}" + (f", autotune configuration {config(trace)}" if trace.configs > 1 else "")
+
+
+def reference(case: Case, args: Mapping[str, Any], outputs: list[str]) -> dict[str, np.ndarray]:
+    """What the reference returns on these arguments, by output name. Raises CaseError if it raises or returns more or less."""
+    import torch
+
+    fn = case.reference.fn
+    assert fn is not None
+    try:
+        returned = fn(**{name: _each(v, torch.clone) for name, v in args.items()})
+    except Exception as e:
+        raise CaseError(f"the reference of {case.name} raised {type(e).__name__}", case.place, why=str(e)) from None
+    if isinstance(returned, dict):
+        returned = list(returned.values())
+    tensors = [v for v in (returned if isinstance(returned, (list, tuple)) else [returned]) if v is not None]
+    if len(tensors) != len(outputs):
+        what = f"the reference of {case.name} returns {len(tensors)} tensors, the function {len(outputs)}"
+        raise CaseError(what, case.place)
+    return {name: torch.as_tensor(v).detach().double().numpy() for name, v in zip(outputs, tensors, strict=True)}

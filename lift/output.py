@@ -1,0 +1,53 @@
+"""One output's way through the stages: spec, formula as found, simplified formula, or the error that stopped it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from .errors import NotLifted, TriliftError
+from .spec import Formula, Spec
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """`spec` is at the first shape, `raw` the formula as found, `formula` the simplified one, `laws` the laws
+    used on the way. `error` says why a stage gave nothing."""
+
+    name: str
+    spec: Spec | None = None
+    raw: Formula | None = None
+    formula: Formula | None = None
+    laws: tuple[str, ...] = ()
+    error: TriliftError | None = None
+
+    def then(self, stage: Callable[[Output], Output]) -> Output:
+        """The next stage, unless an earlier one failed. A failing one takes the formulas along: none is shown unchecked."""
+        if self.error is not None:
+            return self
+        try:
+            return stage(self)
+        except TriliftError as e:
+            return Output(self.name, self.spec, error=e)
+        except RecursionError:
+            return Output(self.name, self.spec, error=NotLifted(f"the terms of {self.name} are nested too deeply"))
+
+
+Outputs = tuple[Output, ...]
+
+
+def synthesised(specs: Sequence[Sequence[Spec]], options: Mapping[str, bool]) -> Outputs:
+    """The formula of each output from its specs, `specs[shape][output]`."""
+    from .synthesis import synthesise
+
+    def one(of: tuple[Spec, ...]) -> Output:
+        return Output(of[0].name, of[0]).then(lambda o: replace(o, raw=synthesise(*of, **options)))
+
+    return tuple(one(of) for of in zip(*specs, strict=True))
+
+
+def simplified(outputs: Outputs) -> Outputs:
+    """Every formula simplified."""
+    from .simplify import simplify
+
+    return tuple(o.then(lambda o: replace(o, formula=simplify(o.raw))) for o in outputs)
