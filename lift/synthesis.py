@@ -55,6 +55,11 @@ def synthesise(*specs: Spec, top_down: bool = True, prune: bool = True) -> Formu
             raise trouble from None
 
 
+def output_axes(dims: Sequence[Dims], shapes: Sequence[tuple[int, ...]]) -> tuple[Axis, ...]:
+    """Axes of an output that has these shapes under these dims."""
+    return _Synthesis(tuple(dims), {}).output_axes(shapes)
+
+
 def expanded(spec: Spec, memo: Expansion | None = None) -> Spec:
     """The same spec with every element in expanded normal form."""
     memo = memo or Expansion()

@@ -179,3 +179,15 @@ def test_scatter_last_store_wins() -> None:
     index, xs = np.array([1, 3, 1, 0]), np.array([1.0, 2.0, 3.0, 4.0])
     value = evaluate(got.term, got.axes, {"i": index, "x": xs}, {"M": 4, "N": 1, "K": 5})
     assert value.tolist() == [4, 3, 0, 2, 0]
+
+
+def test_bottom_up_alone_finds_small_formulas_and_gives_up_on_large_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lift.blind.LIMIT", 1000)
+    for name in ("copy", "rms norm"):
+        term, axes, shapes = CASES[name]
+        specs = [spec_of(term, axes, shapes, d) for d in (A, B)]
+        if name == "copy":
+            assert synthesise(*specs, top_down=False).term is term
+        else:
+            with pytest.raises(NotLifted, match="bottom-up"):
+                synthesise(*specs, top_down=False)
