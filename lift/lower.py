@@ -203,9 +203,9 @@ def _version() -> str:
 
 def _unsupported(fn: Any, error: Exception) -> Unsupported:
     """The innermost message says why; the outermost node is the line of the kernel itself."""
-    place = Place(
-        fn.fn.__code__.co_filename, fn.starting_line_number + getattr(getattr(error, "node", None), "lineno", 1) - 1
-    )
+    head = next((i for i, line in enumerate(fn.raw_src) if line.lstrip().startswith("def ")), 0)
+    line = fn.starting_line_number + head + getattr(getattr(error, "node", None), "lineno", 1) - 1
+    place = Place(fn.fn.__code__.co_filename, line)
     deepest: BaseException = error
     while deepest.__cause__ is not None:
         deepest = deepest.__cause__

@@ -20,6 +20,7 @@ from .ir import Block, Function, Module, Op, Region, Type, Value
 SENTINEL = "__force_generic__"
 
 _OP = re.compile(r'(?:(%[^"]*?) = )?"([^"]+)"\(([^)]*)\)(?:\[([^\]]*)\])?')
+_BLOCK = re.compile(r"(\^\w+)(?:\((.*)\))?:")
 _ALIAS = re.compile(r"^(#\w+) = loc\((.*)\)$", re.M)
 _FILE = re.compile(r'"((?:[^"\\]|\\.)*)":(\d+):(\d+)')
 _NAMED = re.compile(r'"(?:[^"\\]|\\.)*"\(')
@@ -122,9 +123,11 @@ class _Reader:
 
     def block(self, line: str) -> Block:
         """`^bb1(%a: i32 loc(...), %b: tensor<4xf32> loc(...)):  // pred: ^bb0`."""
-        label, _, rest = line.partition("(") if line.find("(") < line.find(":") else (line.partition(":")[0], "", "")
-        block = Block(label, [], [])
-        for i, part in enumerate(rest[1 : rest.rindex("):")].split(", %") if rest else ()):
+        head = _BLOCK.match(line)
+        if head is None:
+            self.fail("not a block label", line)
+        block = Block(head[1], [], [])
+        for i, part in enumerate(head[2][1:].split(", %") if head[2] else ()):
             name, _, kind = part.partition(": ")
             block.args.append(self.define("%" + name, attributes.type_of(kind.partition(" loc(")[0]), block, i))
         return block
