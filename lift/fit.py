@@ -22,7 +22,7 @@ from .term import Term
 Number = int | float
 Environment = Mapping[str, Number]
 Values = tuple[Number, ...]
-CONSTANTS = (2, 1, *(2**k for k in range(2, 18)), 3, 132)  # 132: the multiprocessors of the pretended device
+CONSTANTS = (2, 1, *(2**k for k in range(2, 18)), 3)
 TOLERANCE = 2e-7  # relative: a Python double that went through an f32 argument
 NAMED = (
     math.log2(math.e),

@@ -55,10 +55,23 @@ class TensorRef:
 
 
 @dataclass(frozen=True, slots=True)
+class Descriptor:
+    """A tensor descriptor that the host made (TMA): a block of shape `block_shape` of the tensor of `shape`, `strides` at `base`."""
+
+    base: TensorRef
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    block_shape: tuple[int, ...]
+    padding: str  # value of elements outside: "zero" or "nan"
+    round_f32_to_tf32: bool | None
+
+
+@dataclass(frozen=True, slots=True)
 class Launch:
-    """One kernel launch. `args` maps parameter names to TensorRef, int, float, bool, None (also tuples of them) in signature
-    order, constexprs included; `constexprs` names those that are compile-time. `module()` lowers and parses (cached by content),
-    unspecialised: integer arguments equal to 1 or divisible by 16 stay arguments."""
+    """One kernel launch. `args` maps parameter names to TensorRef, Descriptor, int, float, bool, None (also tuples of them) in
+    signature order, constexprs included; `constexprs` names those that are compile-time. `module()` lowers and parses (cached by content),
+    unspecialised: integer arguments equal to 1 or divisible by 16 stay arguments. `operands`: the run-time
+    values in the order of `module().entry.args`: TensorRef or number, tuples and descriptors flattened (`lift.lower.leaves`)."""
 
     kernel: str
     file: str
@@ -70,6 +83,7 @@ class Launch:
     config: tuple[int, int]  # which autotune config, of how many: (0, 1) without autotune
     host: Place | None
     module: Callable[[], Module] = field(repr=False, compare=False)
+    operands: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +111,8 @@ class Trace:
     events: tuple[Launch | TorchOp, ...]
     outputs: dict[str, TensorRef]
     configs: int = 1  # how many autotune configurations exist in all; this trace took the one asked for
+    samples: dict[str, np.ndarray] = field(default_factory=dict, repr=False)  # the contents of the inputs in this run
+    bounds: dict[str, int] = field(default_factory=dict)  # input name -> b: the elements v of this index tensor meet 0 <= v < b
 
     @property
     def launches(self) -> tuple[Launch, ...]:

@@ -1,0 +1,247 @@
+"""One run of a case's host function on CPU tensors that claim to be on a GPU: what it launches and what torch does in between.
+
+Nothing is launched. Torch operations are recorded below autograd, so a backward pass is seen as the operations it is made of.
+Host code that reads the contents of a tensor which depends on an input or a kernel is refused: its path would depend on data.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+
+from .case import DTYPES, Case
+from .errors import CaseError, Place, TriliftError, Unsupported
+from .fake_cuda import pretend
+from .launches import Bound, intercepted
+from .lower import leaves, lower
+from .trace import Buffer, Descriptor, Launch, TensorRef, TorchOp, Trace
+
+NAMES = {getattr(torch, long): short for short, long in DTYPES.items()}
+UNINITIALISED = {"empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"}
+CONSTANT = UNINITIALISED | {"zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full"}  # of shapes, not data
+READS = {"_local_scalar_dense", "equal", "nonzero", "masked_select", "unique_dim", "_unique", "_unique2", "unique_consecutive"}
+PYTHON_READS = {"tolist", "numpy", "__array__"}
+_QUIET = tuple(os.path.dirname(f) + os.sep for f in (torch.__file__, np.__file__, __file__))
+
+
+def capture(case: Case, dims: Mapping[str, int | float], config: int = 0, seed: int = 0, launches_required: bool = True) -> Trace:
+    """The trace of one run at these dims and scalars, on the inputs that `case.sample` gives for `seed`. `config`: which autotune
+    configuration, for every autotuner, modulo how many it has; one that pruning rejects is replaced by the next.
+    Raises CaseError if the host function raises or launches nothing, Unsupported if its path depends on tensor data."""
+    arguments = case.sample(dims, np.random.default_rng(seed))
+    tensors = case.named(arguments)
+    samples = {n: to_numpy(t) for n, t in tensors.items()}
+    recorder = Recorder()
+    inputs = {n: recorder.input(n, t) for n, t in tensors.items()}
+    with torch.random.fork_rng(devices=[]), pretend(), intercepted(recorder.launch, config), recorder.recording():
+        torch.manual_seed(seed)
+        result = _run(case, dims, arguments)
+    if launches_required and not any(isinstance(e, Launch) for e in recorder.events):
+        raise CaseError(f"case {case.name} launches no kernel", case.place, help="call the wrapper that launches it")
+    outputs = {n: recorder.ref(t) for n, t in named_outputs(result).items()}
+    return Trace(dict(dims), inputs, tuple(recorder.events), outputs, recorder.configs, bounds=_bounds(case, dims), samples=samples)
+
+
+def _bounds(case: Case, dims: Mapping[str, int | float]) -> dict[str, int]:
+    from .fit import value
+
+    return {n: int(value(s.high, dims)) for n, s in case.tensors.items() if s.high is not None and not s.is_float}
+
+
+def _run(case: Case, dims: Mapping[str, int | float], arguments: Mapping[str, Any]) -> Any:
+    try:
+        return case.fn(**arguments)
+    except TriliftError:
+        raise
+    except Exception as error:
+        at = ", ".join(f"{k}={v}" for k, v in dims.items())
+        why = f"{type(error).__name__}: {_first_line(error)}"
+        advice = "if these shapes are not meant, exclude them with where="
+        raise CaseError(f"wrapper raised at {at}", _raised(error) or case.place, why, advice) from error
+
+
+def _first_line(error: Exception) -> str:
+    return next((line for line in str(error).splitlines() if line.strip()), "")
+
+
+def _raised(error: Exception) -> Place | None:
+    """The innermost line of host code, not of torch or of Triton."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if _is_host(f.filename)]
+    return Place(frames[-1].filename, frames[-1].lineno or 0) if frames else None
+
+
+def _is_host(file: str) -> bool:
+    return not file.startswith(_QUIET) and not file.startswith("<") and "/triton/" not in file
+
+
+def host_place() -> Place | None:
+    """The innermost line of host code that is running."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        if _is_host(frame.f_code.co_filename):
+            return Place(frame.f_code.co_filename, frame.f_lineno)
+        frame = frame.f_back  # type: ignore[assignment]
+    return None
+
+
+def to_numpy(t: torch.Tensor) -> np.ndarray:
+    """A copy of the contents; floats that numpy does not know become float32."""
+    t = t.detach().clone()
+    return (t.float() if t.is_floating_point() and t.dtype not in (torch.float32, torch.float64, torch.float16) else t).numpy()
+
+
+def named_outputs(result: Any) -> dict[str, torch.Tensor]:
+    """The tensors of a result: `out` for one, out0, out1 ... for several, dict keys where there are some. Others are ignored."""
+    if isinstance(result, torch.Tensor):
+        return {"out": result}
+    if isinstance(result, dict):
+        return {k if n == "out" else f"{k}{n[3:]}": t for k, v in result.items() for n, t in named_outputs(v).items()}
+    tensors = list(_tensors(result))
+    return {f"out{k}": t for k, t in enumerate(tensors)} if len(tensors) > 1 else {"out": t for t in tensors}
+
+
+def _tensors(x: Any) -> Iterator[torch.Tensor]:
+    if isinstance(x, torch.Tensor):
+        yield x
+    elif isinstance(x, (list, tuple, dict)):
+        for e in x.values() if isinstance(x, dict) else x:
+            yield from _tensors(e)
+
+
+class Recorder(TorchDispatchMode):
+    """Events in order. `buffers` by storage address; `traced` has the addresses of buffers whose contents depend on inputs
+    or on a kernel."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.events: list[Launch | TorchOp] = []
+        self.buffers: dict[int, Buffer] = {}
+        self.traced: set[int] = set()
+        self.configs = 1
+
+    def recording(self) -> Any:
+        """The context in which operations and launches are recorded."""
+        from contextlib import ExitStack
+
+        stack = ExitStack()
+        stack.enter_context(_Reads(self))
+        stack.enter_context(self)
+        return stack
+
+    # ---- tensors
+
+    def input(self, name: str, t: torch.Tensor) -> TensorRef:
+        ref = self.ref(t, f"input:{name}")
+        self.traced.add(ref.buffer.address)
+        return ref
+
+    def ref(self, t: torch.Tensor, origin: str = "host") -> TensorRef:
+        """The tensor as a view of its buffer, which is new, and of this origin, if its storage was not seen before."""
+        if t.layout is not torch.strided or t.dtype not in NAMES:
+            raise Unsupported(f"tensor of layout {t.layout}, dtype {t.dtype}", host_place())
+        with _disable_current_modes():
+            storage = t.untyped_storage()
+            address = storage.data_ptr()
+            buffer = self.buffers.get(address)
+            if buffer is None or buffer.nbytes < storage.nbytes():
+                buffer = self.buffers[address] = Buffer(address, storage.nbytes(), origin, t.detach())
+            start = address + t.storage_offset() * t.element_size()
+        return TensorRef(start, tuple(t.shape), tuple(t.stride()), NAMES[t.dtype], buffer)
+
+    def refs(self, x: Any, origin: str = "host") -> Any:
+        """The same structure with TensorRef in place of tensors, Descriptor in place of host descriptors, numbers as Python's."""
+        if isinstance(x, torch.Tensor):
+            return self.ref(x, origin)
+        if isinstance(x, (list, tuple)):
+            parts = [self.refs(e, origin) for e in x]
+            return type(x)(*parts) if hasattr(x, "_fields") else tuple(parts)
+        if hasattr(x, "block_shape") and hasattr(x, "base"):
+            numbers = (tuple(int(n) for n in part) for part in (x.shape, x.strides, x.block_shape))
+            return Descriptor(self.ref(x.base), *numbers, x.padding, getattr(x, "round_f32_to_tf32", None))
+        return x.item() if isinstance(x, np.generic) else getattr(x, "value", x) if type(x).__name__ == "constexpr" else x
+
+    def is_traced(self, *xs: Any) -> bool:
+        with _disable_current_modes():
+            return any(t.untyped_storage().data_ptr() in self.traced for x in xs for t in _tensors(x))
+
+    def trace(self, *xs: Any) -> None:
+        with _disable_current_modes():
+            self.traced.update(t.untyped_storage().data_ptr() for x in xs for t in _tensors(x))
+
+    # ---- events
+
+    def launch(self, bound: Bound) -> None:
+        """Everything that a kernel gets a pointer to may be written by it."""
+        args = {n: self.refs(v) for n, v in bound.args.items()}
+        for v in bound.args.values():
+            self.trace(getattr(v, "base", v))
+        code = bound.kernel.fn.__code__
+        self.configs = max(self.configs, bound.config[1])
+        operands = tuple(v for n, kind in bound.signature.items() for v in leaves(kind, args[n]))
+        module: Callable[[], Any] = lambda: lower(bound.kernel, bound.signature, bound.constexprs, bound.options)  # noqa: E731
+        self.events.append(Launch(
+            kernel=bound.kernel.fn.__name__, file=code.co_filename, line=code.co_firstlineno, grid=bound.grid, args=args,
+            constexprs=frozenset(n for n, kind in bound.signature.items() if kind == "constexpr"), options=bound.options,
+            config=bound.config, host=host_place(), module=module, operands=operands,
+        ))  # fmt: skip
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = dict(kwargs or {})
+        if str(kwargs.get("device", "")).startswith("cuda"):
+            kwargs["device"] = torch.device("cpu")
+        if func.namespace not in ("aten", "prims", "prim"):
+            return self.inner(func, args, kwargs)
+        name = func.overloadpacket.__name__
+        from_data = name not in CONSTANT and self.is_traced(args, kwargs)
+        if name in READS and from_data:
+            raise Unsupported(f"host code reads tensor data (aten.{name})", host_place(), help=DATA_HELP)
+        given = tuple(self.refs(a) for a in args), {k: self.refs(v) for k, v in kwargs.items()}
+        result = func(*args, **kwargs)
+        tensors = tuple(_tensors(result))
+        if name in UNINITIALISED:
+            for t in tensors:
+                t.zero_()
+        if from_data:
+            self.trace(result, *(args[k] for k in _written(func) if k < len(args)))
+        outputs = tuple(self.ref(t, f"aten.{name}") for t in tensors)
+        values = tuple(t.detach().clone() for t in tensors)
+        self.events.append(TorchOp(func, *given, outputs, values, host_place()))
+        return result
+
+    def inner(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """A custom operator is what its implementation does: it runs with the recorder on."""
+        from torch._C import DispatchKey
+
+        key = DispatchKey.CUDA if func.has_kernel_for_dispatch_key(DispatchKey.CUDA) else DispatchKey.CPU
+        with self:
+            return func._op_dk(key, *args, **kwargs)
+
+
+DATA_HELP = "the launches would depend on data; pass the number as a parameter of the case"
+
+
+def _written(func: Any) -> list[int]:
+    """Positions of the arguments that the operator writes."""
+    return [k for k, a in enumerate(func._schema.arguments) if a.alias_info is not None and a.alias_info.is_write]
+
+
+class _Reads(TorchFunctionMode):
+    """Tensor methods that read contents without the dispatcher."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__()
+        self.recorder = recorder
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = getattr(func, "__name__", "")
+        if name in PYTHON_READS and self.recorder.is_traced(args):
+            raise Unsupported(f"host code reads tensor data (Tensor.{name})", host_place(), help=DATA_HELP)
+        return func(*args, **(kwargs or {}))

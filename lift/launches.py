@@ -1,0 +1,144 @@
+"""Kernel launches, seen instead of executed: Triton's launch path, replaced for as long as a context lasts.
+
+kernel[grid](...) is walked from the outside in, as Triton does it: an Autotuner adds the configuration asked for, Heuristics add
+what they compute, the JITFunction binds arguments to names. Wrappers that only keep compiled kernels are looked through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+from .fake_cuda import replaced
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """One launch as Triton binds it. `args` and `signature` by parameter name in order, unspecialised; `constexprs` by path;
+    `config` (k, n): configuration k of the n that the autotuner has."""
+
+    kernel: Any
+    args: dict[str, Any]
+    grid: tuple[int, int, int]
+    signature: dict[str, Any]
+    constexprs: dict[Any, Any]
+    options: dict[str, Any]
+    config: tuple[int, int]
+
+
+class Compiled:
+    """What a launch returns: the questions that host code asks of a compiled kernel, and launching it again."""
+
+    n_regs, n_spills, n_max_threads, function, packed_metadata = 32, 0, 1024, 0, (4, 1, 0)
+    asm: Mapping[str, str] = {}
+    metadata = SimpleNamespace(shared=1024, num_warps=4, num_ctas=1, num_stages=3, cluster_dims=(1, 1, 1), name="kernel")
+
+    def __init__(self, interception: _Interception, kernel: Any, kwargs: dict[str, Any], config: tuple[int, int]) -> None:
+        self._again = (interception, kernel, kwargs, config)
+
+    def _init_handles(self) -> None: ...
+
+    def __getitem__(self, grid: Any) -> Callable[..., Any]:
+        return lambda *args, **kwargs: self._launch(grid, args, kwargs)
+
+    def _launch(self, grid: Any, args: tuple[Any, ...], more: dict[str, Any]) -> Any:
+        interception, kernel, kwargs, config = self._again
+        names = [p.name for p in kernel.params if not p.is_constexpr]
+        if len(args) != len(names):  # with constexprs, in signature order
+            names = kernel.arg_names
+        given = {**kwargs, **dict(zip(names, args)), **more}
+        return interception.bind(kernel, (), {**given, "grid": grid}, config)
+
+
+class _Interception:
+    def __init__(self, record: Callable[[Bound], None], config: int) -> None:
+        self.record, self.config = record, config
+        self.binders: dict[int, Any] = {}
+
+    def launch(self, node: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        from triton.runtime.autotuner import Autotuner, Heuristics
+        from triton.runtime.jit import JITFunction
+
+        config = (0, 1)
+        while not isinstance(node, JITFunction):
+            if isinstance(node, Autotuner):
+                kwargs, config = self.tuned(node, args, kwargs)
+            elif isinstance(node, Heuristics):
+                for name, f in node.values.items():
+                    kwargs = {**kwargs, name: f({**dict(zip(node.arg_names, args)), **kwargs})}
+            node = node.fn
+        return self.bind(node, args, kwargs, config)
+
+    def tuned(self, tuner: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[dict[str, Any], tuple[int, int]]:
+        """The keyword arguments with a configuration: the one asked for, or the next that the tuner's pruning leaves."""
+        tuner.nargs = dict(zip(tuner.arg_names, args))
+        left = _pruned(tuner, {k: v for k, v in kwargs.items() if k not in ("grid", "warmup")})
+        count = len(tuner.configs)
+        order = [(self.config + k) % count for k in range(count)]
+        chosen = next((k for k in order if tuner.configs[k] in left), None)
+        config = left[0] if chosen is None else tuner.configs[chosen]
+        tuner.best_config = config
+        with_config = {**kwargs, **config.all_kwargs()}
+        if config.pre_hook is not None:
+            config.pre_hook({**tuner.nargs, **with_config})
+        return with_config, (chosen or 0, count)
+
+    def bind(self, kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any], config: tuple[int, int]) -> Compiled:
+        from .lower import unspecialise
+
+        kwargs = dict(kwargs)
+        grid, warmup = kwargs.pop("grid", None), kwargs.pop("warmup", False)
+        for hook in kernel.pre_run_hooks:
+            hook(*args, **kwargs)
+        kwargs["debug"] = False
+        *_, backend, binder = self.binders.setdefault(id(kernel), None) or self.binder(kernel)
+        args_by_name, specialization, options = binder(*args, **kwargs)
+        _, signature, constexprs, _ = kernel._pack_args(backend, kwargs, args_by_name, specialization, options)
+        signature, constexprs = unspecialise(kernel, signature, constexprs, args_by_name)
+        options = {k: v for k, v in kwargs.items() if k not in signature}
+        if not warmup:
+            numbers = grid(args_by_name) if callable(grid) else grid
+            self.record(Bound(kernel, dict(args_by_name), _grid(numbers), signature, constexprs, options, config))
+        constants = {p.name: args_by_name[p.name] for p in kernel.params if p.is_constexpr}
+        return Compiled(self, kernel, {**constants, **options}, config)
+
+    def binder(self, kernel: Any) -> Any:
+        self.binders[id(kernel)] = kernel.create_binder()
+        return self.binders[id(kernel)]
+
+
+def _pruned(tuner: Any, kwargs: dict[str, Any]) -> list[Any]:
+    """Early pruning as the tuner does it; a model that cannot be asked without a device prunes nothing."""
+    try:
+        return list(tuner.prune_configs(kwargs)) or tuner.configs
+    except Exception:
+        return tuner.configs
+
+
+def _grid(numbers: Any) -> tuple[int, int, int]:
+    parts = tuple(int(n) for n in (numbers if isinstance(numbers, (tuple, list)) else (numbers,)))
+    return (*parts, *(1,) * (3 - len(parts)))  # type: ignore[return-value]
+
+
+@contextmanager
+def intercepted(record: Callable[[Bound], None], config: int = 0) -> Iterator[None]:
+    """Every launch inside goes to `record` and not to a device. `config`: which autotune configuration, modulo their number."""
+    from triton.runtime.autotuner import Autotuner, Heuristics
+    from triton.runtime.jit import JITFunction, KernelInterface
+
+    session = _Interception(record, config)
+
+    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return session.launch(self, args, kwargs)
+
+    def item(self: Any, grid: Any) -> Callable[..., Any]:
+        return lambda *args, **kwargs: session.launch(self, args, {**kwargs, "grid": grid})
+
+    with ExitStack() as stack:
+        for kind in (JITFunction, Autotuner, Heuristics):
+            stack.enter_context(replaced(kind, {"run": run}))
+        stack.enter_context(replaced(KernelInterface, {"__getitem__": item}))
+        yield
