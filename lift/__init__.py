@@ -67,7 +67,6 @@ def lift(case: Case, seed: int = 0, progress: Callable[[str], None] = lambda sta
     """
     from . import check, output
     from .capture import capture
-    from .execute import spec
     from .relate import relate
     from .shapes import choose
 
@@ -77,7 +76,7 @@ def lift(case: Case, seed: int = 0, progress: Callable[[str], None] = lambda sta
         traces = tuple(capture(case, dims, seed=seed) for dims in shapes)
         relations = relate(traces)
     with clock("lift"):
-        found = output.synthesised([spec(t) for t in traces[:2]], synthesis)
+        found = output.synthesised(traces[:2], synthesis)
     with clock("check"):
         trial = check.Trial(case, seed)
         found = trial.against_kernel(found, traces[2], "raw")

@@ -155,7 +155,7 @@ def _at(trace: Trace) -> str:
 
 
 def reference(case: Case, args: Mapping[str, Any], outputs: list[str]) -> dict[str, np.ndarray]:
-    """What the reference returns on these arguments, by output name. Raises CaseError if it raises or returns more or less."""
+    """What the reference returns on these arguments, by output name. Raises CaseError if it raises or miscounts."""
     import torch
 
     fn = case.reference.fn

@@ -27,8 +27,8 @@ LOG_TAIL = 4000  # characters of the child's own output that are kept
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """`value` is what the function returned, unless `failure` says why it did not: "timeout", "SIGABRT" (the signal that
-    ended it), "exit 3", or "exception" with the traceback in `log`. `log`: the end of what it wrote to stdout and stderr."""
+    """`value` is what the function returned, unless `failure` says why it did not: "timeout", "SIGABRT" (the signal
+    that ended it), "exit 3", or "exception" with the traceback in `log`. `log`: the end of what it wrote."""
 
     value: Any = None
     failure: str | None = None

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from .errors import NotLifted, TriliftError
 from .spec import Formula, Spec
+from .trace import Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +23,7 @@ class Output:
     error: TriliftError | None = None
 
     def then(self, stage: Callable[[Output], Output]) -> Output:
-        """The next stage, unless an earlier one failed. A failing one takes the formulas along: none is shown unchecked."""
+        """The next stage, unless an earlier one failed. A failing one takes the formulas along: none goes unchecked."""
         if self.error is not None:
             return self
         try:
@@ -36,13 +37,18 @@ class Output:
 Outputs = tuple[Output, ...]
 
 
-def synthesised(specs: Sequence[Sequence[Spec]], options: Mapping[str, bool]) -> Outputs:
-    """The formula of each output from its specs, `specs[shape][output]`."""
+def synthesised(traces: Sequence[Trace], options: Mapping[str, bool]) -> Outputs:
+    """The formula of each output from its specs at the shapes of the traces."""
+    from .execute import spec
     from .synthesis import synthesise
 
     def one(of: tuple[Spec, ...]) -> Output:
         return Output(of[0].name, of[0]).then(lambda o: replace(o, raw=synthesise(*of, **options)))
 
+    try:
+        specs = [spec(t) for t in traces]
+    except TriliftError as e:
+        return tuple(Output(name, error=e) for name in traces[0].outputs)
     return tuple(one(of) for of in zip(*specs, strict=True))
 
 

@@ -38,6 +38,7 @@ def record(case: Case, seed: int, explain: bool, event: Callable[[Any], None]) -
         "lift": summary(errors),
         "findings": [finding(lifted, m) for m in lifted.mismatches],
         "seconds": {**empty("", "", "", "")["seconds"], **{k: round(s, 4) for k, s in lifted.seconds.items()}},
+        "launches": len(lifted.traces[0].launches),
         "outputs": [output(o) for o in lifted.outputs],
         "errors": [error_of(e) for e in errors],
         "explain": steps.explain(lifted) if explain else [],

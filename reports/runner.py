@@ -131,6 +131,7 @@ def empty(file: str, name: str, kind: str, what: str, why: str = "", help: str =
         "contract": [],
         "findings": [],
         "seconds": {"capture": 0.0, "lift": 0.0, "simplify": 0.0, "prove": 0.0, "audit": 0.0},
+        "launches": 0,
         "outputs": [],
         "errors": [error],
         "explain": [],

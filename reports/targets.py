@@ -23,7 +23,7 @@ class Target:
 
 
 def resolve(targets: Iterable[str]) -> list[Target]:
-    """Files in the order given, each once, with the names asked for. Raises click.UsageError for what does not exist."""
+    """Files in the order given, each once, with the names asked for. Raises click.UsageError for what is not there."""
     merged: dict[str, list[str] | None] = {}
     for text in targets:
         for target in _one(text):

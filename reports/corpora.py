@@ -1,0 +1,148 @@
+"""`trilift corpus NAME`: a corpus run as users would run it, and its table."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import click
+
+from . import runner
+from .lifting import document, exit_code, timings
+from .progress import Progress
+from .targets import resolve
+
+ROOT = Path(__file__).parent.parent / "corpus"
+VERSIONED = ("torch", "triton", "egglog", "numpy")
+PACKAGES = ("liger-kernel", "flag-gems", "fla-core", "torchao", "gemlite", "attn-gym", "xformers")
+Record = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A corpus that was run: title, tables as (heading, rows) whose first row names the columns, JSON data, exit code."""
+
+    title: str
+    tables: tuple[tuple[str, list[tuple[str, ...]]], ...]
+    data: Any
+    code: int
+
+
+def run(name: str, form: str, options: runner.Options, quiet: bool) -> int:
+    """Runs a corpus and prints it; returns the exit code."""
+    result = measure(name, options, quiet)
+    printer: dict[str, Callable[[Result], str]] = {"table": as_text, "md": as_markdown, "json": as_json}
+    click.echo(printer[form](result))
+    return result.code
+
+
+def measure(name: str, options: runner.Options, quiet: bool) -> Result:
+    """The result of one corpus. Raises click.UsageError for a name that is none."""
+    if name == "sweep":
+        from .sweep import sweep
+
+        return sweep(options, quiet)
+    folder = ROOT / name
+    if not folder.is_dir():
+        known = sorted(p.name for p in ROOT.iterdir() if p.is_dir() and p.name[0] not in "._") + ["sweep"]
+        raise click.UsageError(f"no corpus is called {name}; there are {', '.join(known)}")
+    with Progress(quiet) as progress:
+        records = list(runner.records(resolve([str(folder)]), options, progress.hear))
+        progress.say(timings(records))
+    return Result(f"corpus {name}", tables(records), document(records), exit_code(records))
+
+
+def tables(records: Sequence[Record]) -> tuple[tuple[str, list[tuple[str, ...]]], ...]:
+    """Cases, totals by file, and what is unsupported by cause."""
+    return (
+        ("cases", [("case", "lifted", "s", "formula"), *map(case_row, records)]),
+        (
+            "files",
+            [("file", "cases", "lifted", "wrong", "not lifted", "launches", "of lifted cases", "s"), *files(records)],
+        ),
+        ("not lifted, by cause", [("cases", "cause"), *causes(records)]),
+    )
+
+
+def case_row(r: Record) -> tuple[str, ...]:
+    """One case: its formula on one line, or why it has none."""
+    text = r["formula"]["text"].replace("\n", "; ") if r["formula"] else r["lift"].splitlines()[0]
+    state = "wrong" if r["findings"] else "yes" if r["lift"] == "ok" else "no"
+    return f"{Path(r['file']).stem}::{r['name']}", state, f"{sum(r['seconds'].values()):.2f}", _short(text)
+
+
+def files(records: Sequence[Record]) -> list[tuple[str, ...]]:
+    """Totals of each file, and of all."""
+    names = list(dict.fromkeys(r["file"] for r in records))
+    rows = [_total(Path(f).stem, [r for r in records if r["file"] == f]) for f in names]
+    return [*rows, _total("all", records)]
+
+
+def _total(name: str, records: Sequence[Record]) -> tuple[str, ...]:
+    ok = [r for r in records if r["lift"] == "ok"]
+    wrong = sum(bool(r["findings"]) for r in records)
+    launches, lifted = (sum(r.get("launches", 0) for r in of) for of in (records, ok))
+    seconds = sum(sum(r["seconds"].values()) for r in records)
+    counts = (len(records), len(ok), wrong, len(records) - len(ok), launches, lifted)
+    return (name, *map(str, counts), f"{seconds:.1f}")
+
+
+def causes(records: Sequence[Record]) -> list[tuple[str, ...]]:
+    """How many cases stop at each cause, most frequent first."""
+    counted = Counter(cause(r) for r in records if r["lift"] != "ok")
+    return [(str(n), what) for what, n in counted.most_common()]
+
+
+def cause(r: Record) -> str:
+    """The kind and what of its first error, without the place."""
+    e = r["errors"][0]
+    return _short(f"{e['kind']}: {e['what']}")
+
+
+def _short(text: str, limit: int = 110) -> str:
+    return text if len(text) <= limit else text[: limit - 4] + " ..."
+
+
+def versions() -> dict[str, str]:
+    """What was used: date, machine, and the versions that matter."""
+    out = {"date": date.today().isoformat(), "python": platform.python_version(), "machine": platform.machine()}
+    for package in (*VERSIONED, *PACKAGES):
+        try:
+            out[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return out
+
+
+def as_text(result: Result) -> str:
+    """Aligned columns."""
+    parts = []
+    for heading, rows in result.tables:
+        if len(rows) > 1:
+            widths = [max(len(r[i]) for r in rows) for i in range(len(rows[0]))]
+            lines = ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in rows]
+            parts.append("\n".join([heading, *("  " + line for line in lines)]))
+    return "\n\n".join(parts)
+
+
+def as_markdown(result: Result) -> str:
+    """A page with tables."""
+    said = ", ".join(f"{k} {v}" for k, v in versions().items())
+    parts = [f"# {result.title}", said]
+    for heading, rows in result.tables:
+        if len(rows) > 1:
+            head, *body = ["| " + " | ".join(c.replace("|", "\\|") for c in row) + " |" for row in rows]
+            parts += [f"## {heading}", "\n".join([head, "|" + " --- |" * len(rows[0]), *body])]
+    return "\n\n".join(parts) + "\n"
+
+
+def as_json(result: Result) -> str:
+    """The data with versions and date."""
+    return json.dumps({"title": result.title, "versions": versions(), **result.data}, indent=1)

@@ -1,0 +1,35 @@
+"""`trilift report`: reports/results from runs made now. A page and its data per corpus, with versions and date."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import click
+
+from . import runner
+from .corpora import Result, as_json, as_markdown, measure
+
+RESULTS = Path(__file__).parent / "results"
+NAMES = ("operators", "packages", "sweep", "strangers", "bench")
+
+
+def regenerate(names: Sequence[str], options: runner.Options, quiet: bool, folder: Path = RESULTS) -> int:
+    """Measures each and writes `<name>.md` and `<name>.json`; the largest exit code of them."""
+    code = 0
+    for name in names or NAMES:
+        result = _measure(name)(name, options, quiet)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{name}.md").write_text(as_markdown(result))
+        (folder / f"{name}.json").write_text(as_json(result) + "\n")
+        click.echo(f"{folder / name}.md")
+        code = max(code, result.code)
+    return code
+
+
+def _measure(name: str) -> Callable[[str, runner.Options, bool], Result]:
+    if name == "bench":
+        from .bench import measure as bench
+
+        return bench
+    return measure
