@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from .definitions import unfold
 from .domain import FLOAT64, SYMBOLIC, Float64, Ids, Symbolic, as_ids, on_distinct, shaped
 from .errors import Unsupported
-from .term import FOLDS, TERMS, Axis, Term, make, read
+from .term import FOLDS, NAMED, TERMS, Axis, Term, make, read
 
 
 def evaluate(

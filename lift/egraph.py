@@ -1,0 +1,331 @@
+"""Terms and laws in egglog: one constructor per operation, + * max min & | made binary, leaves opaque.
+
+    (Num 0.5)  (Inf) (NegInf)  (Leaf 7)  (Size "n")     numbers, elements, sizes of axes
+    (f_add a b)  (f_exp a)  (f_sum "n" a)               operations, folds and names over an axis
+    (Lacks a "n")  (Positive a)  (NonNegative a)        facts: a does not depend on n; the signs that conditions ask for
+
+Rules come from the rows of lift.laws. Each law has a ruleset of its own, so that a run may use any subset of them.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from . import term as T
+from .definitions import DEFINITIONS
+from .laws import FACTS, LAWS, Law
+from .ops import OPS
+from .parse import pattern
+from .term import COMMUTATIVE, FOLDS, NAMED, Axis, Term
+
+SIGNS = {"> 0": "Positive", ">= 0": "NonNegative", "!= 0": "NonZero"}
+NUMBERS = {"u", "v"}  # pattern variables that stand for a number
+COST = {"where": 2, "recip": 2, "sum": 3, "amax": 3, "amin": 3, "prod": 3, "exp": 2, "log": 2}
+
+CORE = """
+(ruleset core)
+(rewrite (f_add a (Num 0.0)) a :subsume :ruleset core)
+(rewrite (f_add (Num 0.0) a) a :subsume :ruleset core)
+(rewrite (f_mul a (Num 1.0)) a :subsume :ruleset core)
+(rewrite (f_mul (Num 1.0) a) a :subsume :ruleset core)
+(rewrite (f_mul a (Num 0.0)) (Num 0.0) :subsume :ruleset core)
+(rewrite (f_mul (Num 0.0) a) (Num 0.0) :subsume :ruleset core)
+(rewrite (f_add (Num u) (Num v)) (Num (+ u v)) :subsume :ruleset core)
+(rewrite (f_mul (Num u) (Num v)) (Num (* u v)) :subsume :ruleset core)
+(rewrite (f_recip (Num u)) (Num (/ 1.0 u)) :subsume :ruleset core :when ((!= u 0.0)))
+(rewrite (f_exp (Num 0.0)) (Num 1.0) :subsume :ruleset core)
+(rewrite (f_log (Num 1.0)) (Num 0.0) :subsume :ruleset core)
+(rewrite (f_recip (f_recip a)) a :subsume :ruleset core)
+(rewrite (f_where p a a) a :subsume :ruleset core)
+(rule ((= a (Num u)) (> u 0.0)) ((Positive a)) :ruleset core)
+(rule ((= a (Num u)) (>= u 0.0)) ((NonNegative a)) :ruleset core)
+(rule ((= a (Num u)) (!= u 0.0)) ((NonZero a)) :ruleset core)
+(rule ((Positive a)) ((NonNegative a) (NonZero a)) :ruleset core)
+(rule ((= c (f_mul a b)) (NonZero a) (NonZero b)) ((NonZero c)) :ruleset core)
+"""
+
+
+def _arity(op: str) -> int:
+    return 2 if OPS[op].arity < 0 else OPS[op].arity
+
+
+ELEMENTWISE = [name for name, row in OPS.items() if row.term is None and not name.startswith("arg")]
+
+
+def _declarations() -> str:
+    """The datatype: (f_op T ...) with the cost of one node, names as cheap as a node can be."""
+    rows = [f"(f_{op} {'T ' * _arity(op)}:cost {COST.get(op, 1)})" for op in ELEMENTWISE]
+    rows += [f"(f_{op} String T :cost {COST.get(op, 3)})" for op in FOLDS]
+    rows += [f"(f_{d.name} {'String ' * d.on_axis}{'T ' * len(d.arguments)}:cost 1)" for d in DEFINITIONS.values()]
+    facts = " ".join(f"(relation {s} (T))" for s in SIGNS.values())
+    return f"(datatype T (Num f64) (Leaf i64) (Inf) (NegInf) (Size String) {' '.join(rows)})\n(relation Lacks (T String))\n(relation AnAxis (String)) {facts}"
+
+
+def _lacks() -> str:
+    """What an operation's arguments lack it lacks, and a fold lacks the axis that it binds."""
+    out = ["(rule ((= t (Num u)) (AnAxis i)) ((Lacks t i)) :ruleset core)", "(rule ((= t (Size s)) (AnAxis i)) ((Lacks t i)) :ruleset core)"]
+    for head, names, axis in _shapes():
+        given = " ".join(f"(Lacks {a} i)" for a in names)
+        out.append(f"(rule ((= t {head}) {given}) ((Lacks t i)) :ruleset core)")
+        if axis:
+            out.append(f"(rule ((= t {head})) ((Lacks t j)) :ruleset core)")
+    return "\n".join(out)
+
+
+def _shapes() -> Iterable[tuple[str, list[str], bool]]:
+    for op in ELEMENTWISE:
+        names = [f"a{k}" for k in range(_arity(op))]
+        yield f"(f_{op} {' '.join(names)})", names, False
+    for op in FOLDS:
+        yield f"(f_{op} j a0)", ["a0"], True
+    for d in DEFINITIONS.values():
+        names = [f"a{k}" for k in range(len(d.arguments))]
+        yield f"(f_{d.name} {'j ' * d.on_axis}{' '.join(names)})", names, d.binds
+
+
+def _reorder() -> str:
+    out = [f"(rewrite (f_{op} a b) (f_{op} b a) :ruleset core)" for op in sorted(COMMUTATIVE)]
+    out += [f"(rewrite (f_{op} a (f_{op} b c)) (f_{op} (f_{op} a b) c) :ruleset regroup)" for op in ("add", "mul")]
+    return "(ruleset regroup)\n" + "\n".join(out)
+
+
+# ---- patterns -----------------------------------------------------------------------------------------------------------
+
+
+def _number(t: Term) -> str | None:
+    """An egglog f64 expression, when the pattern is arithmetic on numbers alone."""
+    if t.op == "const" and math.isfinite(t.attr):
+        return repr(float(t.attr))
+    if t.op == "scalar" and t.attr in NUMBERS:
+        return t.attr
+    parts = [_number(a) for a in t.args]
+    if t.op in ("add", "mul") and None not in parts:
+        out = parts[0]
+        for p in parts[1:]:
+            out = f"({'+' if t.op == 'add' else '*'} {out} {p})"
+        return out
+    return None
+
+
+def show(t: Term) -> str:
+    """A pattern as an egglog expression."""
+    if (u := _number(t)) is not None:
+        return f"(Num {u})"
+    match t.op:
+        case "const":
+            return "(Inf)" if t.attr > 0 else "(NegInf)"
+        case "scalar":
+            return str(t.attr)
+        case "size":
+            return f"(Size {t.attr})"
+    over = [t.attr.name] if isinstance(t.attr, Axis) else []
+    return _nested(t.op, over + [show(a) for a in t.args])
+
+
+def _nested(op: str, args: Sequence[str]) -> str:
+    if op in COMMUTATIVE:
+        out = args[-1]
+        for a in reversed(args[:-1]):
+            out = f"(f_{op} {a} {out})"
+        return out
+    return f"(f_{op} {' '.join(args)})"
+
+
+def conditions(text: str) -> list[str]:
+    """`c without i, a > 0` as egglog facts."""
+    return [_condition(c.strip()) for c in text.split(",") if c.strip()]
+
+
+def _condition(text: str) -> str:
+    if m := re.fullmatch(r"(\w+) without (\w)", text):
+        return f"(Lacks {m[1]} {m[2]})"
+    body, sign = re.fullmatch(r"(.+?) (>=?|!=) 0", text).groups()  # type: ignore[union-attr]
+    return f"({SIGNS[sign + ' 0']} {show(pattern(body))})"
+
+
+def rule(law: Law, name: str) -> str:
+    when = f" :when ({' '.join(conditions(law.condition))})" if law.condition else ""
+    left, right = show(pattern(law.left)), show(pattern(law.right))
+    word = "birewrite" if law.arrow == "=" else "rewrite"
+    return f"(ruleset {name})\n({word} {left} {right} :ruleset {name}{when})"
+
+
+def _fact(derived: str, given: str) -> str:
+    head = _condition(derived)
+    body, sign = re.fullmatch(r"\((\w+) (.*)\)", head).group(2, 1)  # type: ignore[union-attr]
+    return f"(rule ((= t {body}) {' '.join(conditions(given))}) (({sign} t)) :ruleset core)"
+
+
+def law_ruleset(law: Law) -> str:
+    return f"law{LAWS.index(law)}"
+
+
+@cache
+def program() -> str:
+    """The whole egglog program before any term."""
+    rules = [rule(law, law_ruleset(law)) for law in LAWS]
+    return "\n".join([_declarations(), CORE, _lacks(), _reorder(), *(_fact(*row) for row in FACTS), *rules])
+
+
+# ---- terms --------------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Coder:
+    """Terms to egglog and back. Integer expressions other than sums and products of sizes stay opaque, as leaves."""
+
+    leaves: list[Term] = field(default_factory=list)
+    axes: dict[str, Axis] = field(default_factory=dict)
+    _known: dict[int, str] = field(default_factory=dict)
+    lines: list[str] = field(default_factory=list)
+
+    def encode(self, t: Term) -> str:
+        """The name of the global that holds t; its definition and those of its subterms go to `lines`."""
+        if t.id not in self._known:
+            text = self._encode(t)
+            self._known[t.id] = f"$t{len(self._known)}"
+            self.lines.append(f"(let {self._known[t.id]} {text})")
+        return self._known[t.id]
+
+    def _encode(self, t: Term) -> str:
+        if t.op == "const" and t.type != T.BOOL and (t.type == T.REAL or abs(t.attr) < 2**53):
+            return show(t)
+        if self._opaque(t):
+            self.leaves.append(t)
+            return f"(Leaf {len(self.leaves) - 1})"
+        if isinstance(t.attr, Axis):
+            return self._over(t)
+        args = sorted(t.args, key=repr) if t.op in COMMUTATIVE else t.args
+        return _nested(t.op, [self.encode(a) for a in args])
+
+    def _over(self, t: Term) -> str:
+        if self.axes.setdefault(t.attr.name, t.attr) != t.attr:
+            raise ValueError(f"two axes of the name {t.attr.name}")
+        return f'(f_{t.op} "{t.attr.name}" {" ".join(self.encode(a) for a in t.args)})'
+
+    def _opaque(self, t: Term) -> bool:
+        if t.op in FOLDS or t.op in NAMED:
+            return t.op.startswith("arg")
+        if t.op not in ELEMENTWISE or not t.args:
+            return True
+        if t.type == T.INT:
+            return t.op not in ("add", "mul")
+        return t.type == T.BOOL and not any(a.type == T.REAL for a in t.args) and t.op not in ("and", "or", "not")
+
+    def facts(self) -> list[str]:
+        """What the leaves lack, and the sizes of the axes: mean(n, a) is found with a size N and with a size 64."""
+        for a in list(self.axes.values()):
+            self.lines += [f'(union (Size "{a.name}") {self.encode(a.size)})', f'(f_recip (Size "{a.name}"))', f'(AnAxis "{a.name}")']
+        out = [f'(Lacks (Leaf {k}) "{a}")' for k, t in enumerate(self.leaves) for a, axis in self.axes.items() if axis not in t.free]
+        positive = [f"(Positive (Leaf {k}))" for k, t in enumerate(self.leaves) if t.op == "size"]
+        return self.lines + out + positive
+
+    def decode(self, dag: Any, root: int) -> Term:
+        """The term of an extracted egglog term."""
+        done: dict[int, Any] = {}
+        for k in range(dag.size()):
+            done[k] = self._decode(dag.get(k), done)
+            if k == root:
+                break
+        return done[root]
+
+    def _decode(self, node: Any, done: dict[int, Any]) -> Any:
+        if type(node).__name__ == "TermLit":
+            return node.value.value
+        args = [done[a] for a in node.args]
+        match node.name:
+            case "Num":
+                return T.const(args[0])
+            case "Inf" | "NegInf":
+                return T.const(math.inf if node.name == "Inf" else -math.inf)
+            case "Leaf":
+                return self.leaves[args[0]]
+            case "Size":
+                return self.axes[args[0]].size
+        op = node.name[2:]
+        if args and isinstance(args[0], str):
+            return T.make(op, *args[1:], attr=self.axes[args[0]])
+        return T.make(op, *args)
+
+
+# ---- runs ---------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    iterations: int = 12
+    nodes: int = 8_000
+    seconds: float = 0.5
+    patience: int = 4  # iterations without a cheaper term
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    term: Term
+    cost: int
+    stop: str  # saturated, settled (no cheaper term for a while), iterations, nodes or time
+    fired: frozenset[str]  # names of the laws that matched
+    nodes: int
+
+
+@cache
+def _engine() -> Any:
+    from egglog.bindings import EGraph
+
+    engine = EGraph()
+    engine.run_program(*engine.parse_program(program()))
+    return engine
+
+
+_runs = iter(range(10**9))
+
+
+def saturate(t: Term, laws: Sequence[Law] = LAWS, limits: Limits = Limits(), regroup: bool = True) -> Outcome:
+    """Equality saturation of t under `laws`: the cheapest equal term and why it stopped."""
+    engine = _engine()
+    do: Callable[[str], list[Any]] = lambda text: engine.run_program(*engine.parse_program(text))  # noqa: E731
+    coder, rules = Coder(), f"run{next(_runs)}"
+    root = coder.encode(t)
+    do("(push)")
+    try:
+        parts = ["core", *(["regroup"] if regroup else []), *(law_ruleset(law) for law in laws)]
+        do("\n".join([f"(unstable-combined-ruleset {rules} {' '.join(parts)})", *coder.facts()]))
+        stop, fired, nodes = _run(do, rules, root, limits)
+        best = do(f"(extract {root})")[0]
+        return Outcome(coder.decode(best.termdag, best.term), best.cost, stop, fired, nodes)
+    finally:
+        do("(pop)")
+
+
+def _run(do: Callable[[str], list[Any]], rules: str, root: str, limits: Limits) -> tuple[str, frozenset[str], int]:
+    fired: set[str] = set()
+    started, nodes, costs = time.monotonic(), 0, []
+    for _ in range(limits.iterations):
+        report, sizes, best = do(f"(run-schedule (run {rules})) (print-size) (extract {root})")
+        fired |= {_law_name(text) for text, count in report.report.num_matches_per_rule.items() if count and ":ruleset law" in text}
+        nodes = sum(int(n) for n in re.findall(r"\(f_\w+ (\d+)\)", str(sizes)))
+        costs.append(best.cost)
+        stop = _stop(report.report.updated, nodes, costs, time.monotonic() - started, limits)
+        if stop:
+            return stop, frozenset(fired), nodes
+    return "iterations", frozenset(fired), nodes
+
+
+def _law_name(text: str) -> str:
+    return LAWS[int(re.search(r":ruleset law(\d+)", text)[1])].name  # type: ignore[index]
+
+
+def _stop(updated: bool, nodes: int, costs: list[int], seconds: float, limits: Limits) -> str:
+    if not updated:
+        return "saturated"
+    if nodes > limits.nodes:
+        return "nodes"
+    if len(costs) > limits.patience and costs[-1] == costs[-1 - limits.patience]:
+        return "settled"
+    return "time" if seconds > limits.seconds else ""

@@ -1,0 +1,170 @@
+"""A formula in its shortest known form: constants recovered, equality saturation by the laws, definitions recognised.
+
+    align       bound axes take the names of the output's axes of the same size, so that laws need no renaming
+    recover     0.18033688 * ... in base 2 becomes log2(e) / 8 and then 1 / 8 in base e (lift.constants)
+    saturate    lift.egraph, in rounds until nothing changes
+    tidy        what does not depend on a sum's axis moves out of it
+
+Every result is evaluated against its input on random float64 arrays and dropped if it differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from . import term as T
+from .constants import recover
+from .egraph import Limits, saturate
+from .laws import LAWS, Law
+from .sample import differ
+from .spec import Formula
+from .term import FOLDS, NAMED, Axis, Term
+
+ROUNDS = 3
+
+
+@dataclass(frozen=True)
+class Simplified:
+    """`formula` simplified; why saturation stopped, per round; `note` when the result was dropped."""
+
+    formula: Formula
+    stop: str
+    note: str
+    start: Term
+    fired: frozenset[str]
+
+    @cached_property
+    def laws(self) -> tuple[Law, ...]:
+        """A smallest set of laws that gives the same formula, each with its condition. Found by leaving laws out."""
+        wanted = [law for law in LAWS if law.name in self.fired]
+        return tuple(_needed(self.start, self.formula.term, wanted))
+
+
+def simplify(formula: Formula, limits: Limits = Limits()) -> Simplified:
+    """The formula in its shortest known form. Never raises for a formula that evaluates; at worst nothing changes."""
+    start = constants(align(formula.term, formula.axes))
+    term, stops, fired = _rounds(start, LAWS, limits)
+    wrong = differ(start, term, formula.axes)
+    if wrong is None and differ(formula.term, start, formula.axes, tolerance=1e-5) is None:
+        return Simplified(replace(formula, term=term), ", ".join(stops), "", start, fired)
+    return Simplified(formula, ", ".join(stops), f"dropped: {wrong or 'a recovered constant is too far off'}", formula.term, frozenset())
+
+
+def _rounds(t: Term, laws: Sequence[Law], limits: Limits) -> tuple[Term, list[str], frozenset[str]]:
+    stops: list[str] = []
+    fired: frozenset[str] = frozenset()
+    for _ in range(ROUNDS):
+        out = saturate(t, laws, limits)
+        stops.append(out.stop)
+        fired |= out.fired
+        new = constants(tidy(out.term))
+        if new is t:
+            break
+        t = new
+    return t, stops, fired
+
+
+def _needed(start: Term, goal: Term, laws: list[Law]) -> list[Law]:
+    """Leave out halves, quarters, ... single laws as long as the result stays."""
+    size = len(laws)
+    while size:
+        size = (size + 1) // 2 if size > 1 else 0
+        at = 0
+        while size and at < len(laws):
+            fewer = laws[:at] + laws[at + size :]
+            if _rounds(start, fewer, Limits())[0] is goal:
+                laws = fewer
+            else:
+                at += size
+        if size == 1:
+            break
+    return laws
+
+
+# ---- axes ---------------------------------------------------------------------------------------------------------------
+
+
+def align(t: Term, axes: Sequence[Axis]) -> Term:
+    """Bound axes named after the first axis of the same size that the body does not use: sum(k, x[m, k]) -> sum(n, x[m, n])."""
+    return _align(t, list(axes))
+
+
+def _align(t: Term, pool: list[Axis]) -> Term:
+    if not t.args:
+        return t
+    if t.op in FOLDS or NAMED.get(t.op):
+        over, args = t.attr, t.args
+        used = set().union(*(a.free for a in args)) - {over}
+        best = next((a for a in pool if a.size is over.size and a not in used), None)
+        if best is None:
+            best = over if over.name not in {a.name for a in pool} else T.fresh_axis(over, {a.name for a in pool})
+            pool.append(best)
+        if best != over:
+            args = tuple(T.substitute(a, {over: T.axis(best)}) for a in args)
+        return T.make(t.op, *(_align(a, pool) for a in args), attr=best)
+    return T.rebuild(t, tuple(_align(a, pool) for a in t.args))
+
+
+# ---- constants ----------------------------------------------------------------------------------------------------------
+
+LOG2_E, LN_2 = recover(1.4426950408889634)[0], recover(0.6931471805599453)[0]
+
+
+def constants(t: Term) -> Term:
+    """Base 2 to base e, then every real constant to the number that was meant."""
+    return T.rewrite(T.rewrite(t, _base_e), _recover)
+
+
+def _base_e(t: Term) -> Term | None:
+    match t.op:
+        case "exp2":
+            return T.make("exp", _times(LN_2, t.args[0]))
+        case "log2":
+            return T.mul(LOG2_E, T.make("log", t.args[0]))
+    return None
+
+
+def _times(c: float, t: Term) -> Term:
+    """c * t, distributed over sums, its constants recovered at once: log(2) * (log2(e) / 8 * a) -> a / 8."""
+    if t.op == "add":
+        return T.add(*(_times(c, a) for a in t.args))
+    if t.op == "where":
+        return T.where(t.args[0], _times(c, t.args[1]), _times(c, t.args[2]))
+    if t.op == "amax":
+        return T.fold("amax", t.attr, _times(c, t.args[0]))
+    return _recover(T.mul(c, t)) or T.mul(c, t)
+
+
+def _recover(t: Term) -> Term | None:
+    if t.op == "const":
+        return _meant(t)
+    if t.op in ("mul", "add") and any(_meant(a) is not None for a in t.args):
+        return T.make(t.op, *(_meant(a) or a for a in t.args))
+    return None
+
+
+def _meant(t: Term) -> Term | None:
+    if t.op != "const" or t.type != T.REAL:
+        return None
+    value = recover(t.attr)[0]
+    return T.const(value) if value != t.attr else None
+
+
+# ---- form ---------------------------------------------------------------------------------------------------------------
+
+
+def tidy(t: Term) -> Term:
+    """Factors that do not depend on a sum's axis stand before it."""
+    return T.rewrite(t, _hoist)
+
+
+def _hoist(t: Term) -> Term | None:
+    if t.op != "sum" or t.args[0].op != "mul":
+        return None
+    outside = [a for a in t.args[0].args if t.attr not in a.free]
+    inside = [a for a in t.args[0].args if t.attr in a.free]
+    if not outside or not inside:
+        return None
+    return T.mul(*outside, T.fold("sum", t.attr, T.mul(*inside)))
