@@ -158,16 +158,16 @@ def reference(case: Case, args: Mapping[str, Any], outputs: list[str]) -> dict[s
     """What the reference returns on these arguments, by output name. Raises CaseError if it raises or miscounts."""
     import torch
 
+    from .capture import named_outputs
+
     fn = case.reference.fn
     assert fn is not None
     try:
         returned = fn(**{name: _each(v, torch.clone) for name, v in args.items()})
     except Exception as e:
         raise CaseError(f"the reference of {case.name} raised {type(e).__name__}", case.place, why=str(e)) from None
-    if isinstance(returned, dict):
-        returned = list(returned.values())
-    tensors = [v for v in (returned if isinstance(returned, (list, tuple)) else [returned]) if v is not None]
+    tensors = list(named_outputs(returned).values())
     if len(tensors) != len(outputs):
         what = f"the reference of {case.name} returns {len(tensors)} tensors, the function {len(outputs)}"
         raise CaseError(what, case.place)
-    return {name: torch.as_tensor(v).detach().double().numpy() for name, v in zip(outputs, tensors, strict=True)}
+    return {name: v.detach().double().numpy() for name, v in zip(outputs, tensors, strict=True)}
