@@ -1,4 +1,4 @@
-"""Every operator of the corpus, run by Triton's interpreter, equals its reference at shapes that lifting does not use."""
+"""Every operator of the corpus, run by Triton's interpreter, equals its reference at shapes not used for lifting."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-FILES = sorted(f for d in ("operators", "strangers") for f in (ROOT / "corpus" / d).glob("*.py") if f.stem != "__init__")
+FILES = sorted(f for d in ("operators", "strangers") for f in (ROOT / "corpus" / d).glob("[!_]*.py"))
 SIZES = ((37, 19, 67, 23), (13, 131, 5, 71))  # of dims in order of appearance
 FEW = ({"B": 3, "H": 2, "G": 2}, {"B": 1, "H": 3, "G": 5})  # of batches, heads and groups
 
@@ -27,7 +27,6 @@ NOT_INTERPRETED = {
 def run_file(path: Path) -> list[dict[str, object]]:
     """In the child: for every case and shape, and every autotune configuration, the largest deviation or the error."""
     import numpy as np
-    import torch
 
     from lift.case import Case
     from lift.errors import CaseError
@@ -39,7 +38,7 @@ def run_file(path: Path) -> list[dict[str, object]]:
         for sizes, few in zip(SIZES, FEW, strict=True):
             free = (n for n in c.names if n not in few)
             dims: dict[str, int | float] = dict(zip(free, sizes, strict=False))
-            dims |= {n: few[n] for n in c.names if n in few} | {n: 0.5 for n in c.scalars}
+            dims |= {n: few[n] for n in c.names if n in few} | dict.fromkeys(c.scalars, 0.5)
             dims |= {n: 7 for n, s in c.scalars.items() if not s.is_float}
             if not c.holds(dims):
                 raise CaseError(f"{c.name} does not hold at {dims}")
@@ -50,7 +49,8 @@ def run_file(path: Path) -> list[dict[str, object]]:
                     expected = c.reference.fn(**clones(args))
                     Configs.chosen = config
                     got = c.fn(**clones(args))
-                    record["deviation"] = max(deviation(a, b) for a, b in zip(tensors(got), tensors(expected), strict=True))
+                    pairs = zip(tensors(got), tensors(expected), strict=True)
+                    record["deviation"] = max(deviation(a, b) for a, b in pairs)
                 except Exception as e:  # noqa: BLE001 - reported to the parent, which asserts on it
                     record["error"] = f"{type(e).__name__}: {e}"[:400]
                 out.append(record)
@@ -120,7 +120,7 @@ def deviation(got, expected) -> float:
 
 @cache
 def results() -> dict[str, list[dict[str, object]]]:
-    """All records by file; two children at a time, because the interpreter has to be chosen before triton is imported."""
+    """All records by file; two child processes, because the interpreter is chosen before triton is imported."""
     env = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     halves = [FILES[0::2], FILES[1::2]]
     command = [sys.executable, __file__]

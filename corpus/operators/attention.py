@@ -84,7 +84,7 @@ def attention_kernel(
     BLOCK_N: tl.constexpr,
     BLOCK_D: tl.constexpr,
 ):
-    """One program per block of queries and head. Causal: the blocks left of the diagonal need no mask, the last ones do."""
+    """One program per block of queries and head. Causal: blocks left of the diagonal need no mask, the last ones do."""
     block = tl.program_id(0)
     batch = (tl.program_id(1) // H).to(tl.int64)
     head = (tl.program_id(1) % H).to(tl.int64)
@@ -136,7 +136,7 @@ def decode_kernel(
     BLOCK_N: tl.constexpr,
     BLOCK_D: tl.constexpr,
 ):
-    """Share of one split of the keys for one head; heads GROUP * g ... share the keys of group g. A split may be empty."""
+    """Share of one split of the keys for one head; GROUP heads share their keys. A split may be empty."""
     batch, head, split = tl.program_id(0), tl.program_id(1), tl.program_id(2)
     d = tl.arange(0, BLOCK_D)
     q = tl.load(q_ptr + (batch * H + head) * D + d, mask=d < D, other=0.0).to(tl.float32) * scale

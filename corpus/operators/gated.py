@@ -1,4 +1,4 @@
-"""Gated units: silu_mul and gelu_mul of two tensors, swiglu of one packed tensor, and the backward of swiglu in place."""
+"""Gated units: silu_mul and gelu_mul of two tensors, swiglu of one packed tensor, backward of swiglu in place."""
 
 import torch
 import torch.nn.functional as F

@@ -1,4 +1,4 @@
-"""layer_norm over rows of any length: mean, variance and result in three loops; its backward with partial sums in two kernels."""
+"""layer_norm over rows of any length in three loops over blocks; its backward with partial sums in two kernels."""
 
 import torch
 import torch.nn.functional as F
@@ -51,7 +51,7 @@ def layer_norm_backward_kernel(
     ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """Gradient of x for ROWS rows, and this program's share of the gradients of w and b as a row of the partial sums."""
+    """Gradient of x for ROWS rows, and this program's share of the gradients of w and b as a row of partial sums."""
     program = tl.program_id(0)
     cols = tl.arange(0, BLOCK)
     mask = cols < N

@@ -41,12 +41,27 @@ def zeros_kernel(out_ptr, n_elements, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def pad_kernel(x_ptr, out_ptr, M, N, top, left, out_rows, out_cols, value, stride_xm, stride_xn, BLOCK: tl.constexpr):
-    row = tl.program_id(0)
-    cols = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    inside = (row >= top) & (row < top + M) & (cols >= left) & (cols < left + N)
-    x = tl.load(x_ptr + (row - top) * stride_xm + (cols - left) * stride_xn, mask=inside, other=value)
-    tl.store(out_ptr + row * out_cols + cols, x, mask=(row < out_rows) & (cols < out_cols))
+def pad_kernel(
+    x_ptr,
+    out_ptr,
+    M,
+    N,
+    top,
+    left,
+    out_rows,
+    out_cols,
+    value,
+    stride_xm,
+    stride_xn,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+):
+    rows = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]
+    cols = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]
+    m, n = rows - top, cols - left
+    inside = (m >= 0) & (m < M) & (n >= 0) & (n < N)
+    x = tl.load(x_ptr + m * stride_xm + n * stride_xn, mask=inside, other=value)
+    tl.store(out_ptr + rows * out_cols + cols, x, mask=(rows < out_rows) & (cols < out_cols))
 
 
 @triton.jit
@@ -107,7 +122,8 @@ def pad(x, value, margins=(1, 2, 3, 0)):
     left, right, top, bottom = margins
     rows, cols = x.shape[0] + top + bottom, x.shape[1] + left + right
     out = torch.empty((rows, cols), dtype=x.dtype, device=x.device)
-    pad_kernel[(rows, triton.cdiv(cols, 256))](x, out, *x.shape, top, left, rows, cols, value, *x.stride(), BLOCK=256)
+    grid = (triton.cdiv(rows, 16), triton.cdiv(cols, 128))
+    pad_kernel[grid](x, out, *x.shape, top, left, rows, cols, value, *x.stride(), BLOCK_M=16, BLOCK_N=128)
     return out
 
 

@@ -15,7 +15,7 @@ def cross_entropy_kernel(
     """One row: log of the sum of exponentials by a running maximum, minus the target's logit."""
     row = tl.program_id(0).to(tl.int64)
     target = tl.load(target_ptr + row)
-    if HAS_IGNORE:
+    if HAS_IGNORE:  # noqa: SIM102 - the outer one is decided while compiling
         if target == ignore_index:
             tl.store(loss_ptr + row, 0.0)
             return

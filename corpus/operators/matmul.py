@@ -1,4 +1,4 @@
-"""Products of matrices: tiled with grouped program ids and autotuning, with bias and relu, batched, split over K, from descriptors."""
+"""Products of matrices: grouped program ids and autotuning, bias and relu, batched, split over K, from descriptors."""
 
 import torch
 import triton
@@ -16,7 +16,7 @@ CONFIGS = [
 
 @triton.jit
 def grouped(pid, M, N, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, GROUP_M: tl.constexpr):
-    """Tile (row, column) of a program: GROUP_M rows of tiles are walked column by column, the last group may be narrower."""
+    """Tile (row, column) of a program: GROUP_M rows of tiles are walked by columns, the last group may be narrower."""
     tiles_m = tl.cdiv(M, BLOCK_M)
     tiles_n = tl.cdiv(N, BLOCK_N)
     per_group = GROUP_M * tiles_n
@@ -53,7 +53,7 @@ def matmul_kernel(
     a_ptrs = a_ptr + rows[:, None] * stride_am + ks[None, :] * stride_ak
     b_ptrs = b_ptr + ks[:, None] * stride_bk + cols[None, :] * stride_bn
     acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
-    for k in range(0, tl.cdiv(K, BLOCK_K)):
+    for k in range(tl.cdiv(K, BLOCK_K)):
         a = tl.load(a_ptrs, mask=ks[None, :] < K - k * BLOCK_K, other=0.0)
         b = tl.load(b_ptrs, mask=ks[:, None] < K - k * BLOCK_K, other=0.0)
         acc = tl.dot(a, b, acc)

@@ -1,4 +1,4 @@
-"""Low precision: matmul with int8 and packed int4 weights that are dequantised in the loop, and quantisation of rows to int8."""
+"""Low precision: matmul with int8 and packed int4 weights dequantised in the loop, and quantisation of rows to int8."""
 
 import torch
 import triton

@@ -1,4 +1,4 @@
-"""Reductions of rows: sum and mean by looping over the row, max and logsumexp with the row in a block; sums of columns by atomics."""
+"""Reductions: sum and mean by looping over the row, max and logsumexp with the row in a block, columns by atomics."""
 
 import torch
 import triton

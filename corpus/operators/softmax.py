@@ -1,4 +1,4 @@
-"""Softmax four ways: block holds the row, loop over the row, one running pair per lane; log_softmax; and the backward."""
+"""Softmax: block holds the row, loop over the row, one running pair per lane; log_softmax; and the backward."""
 
 import torch
 import triton
@@ -15,10 +15,7 @@ def softmax1_kernel(out_ptr, x_ptr, stride_x, stride_out, N, LOG: tl.constexpr, 
     shifted = x - tl.max(x, axis=0)
     numerator = tl.exp(shifted)
     denominator = tl.sum(numerator, axis=0)
-    if LOG:
-        out = shifted - tl.log(denominator)
-    else:
-        out = numerator / denominator
+    out = shifted - tl.log(denominator) if LOG else numerator / denominator
     tl.store(out_ptr + row * stride_out + cols, out, mask=cols < N)
 
 

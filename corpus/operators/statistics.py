@@ -35,6 +35,12 @@ def variance_kernel(x_ptr, variance_ptr, mean_ptr, N, stride_x, correction, BLOC
     tl.store(variance_ptr + row, m2 / (N - correction))
 
 
+@triton.jit(noinline=True)
+def reciprocal_deviation(total, squares, n, eps):
+    mean = total / n
+    return tl.rsqrt(squares / n - mean * mean + eps)
+
+
 @triton.jit
 def group_norm_kernel(
     x_ptr, y_ptr, w_ptr, b_ptr, group_channels, L, groups, eps, BLOCK_C: tl.constexpr, BLOCK_L: tl.constexpr
@@ -53,7 +59,7 @@ def group_norm_kernel(
         squares += x * x
     n = group_channels * L
     mean = tl.sum(total) / n
-    rstd = tl.rsqrt(tl.sum(squares) / n - mean * mean + eps)
+    rstd = reciprocal_deviation(tl.sum(total), tl.sum(squares), n, eps)
     channel = group * group_channels + c
     w = tl.load(w_ptr + channel, mask=c < group_channels, other=0.0)
     b = tl.load(b_ptr + channel, mask=c < group_channels, other=0.0)

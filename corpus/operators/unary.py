@@ -1,4 +1,4 @@
-"""Functions of one number over a flat tensor. The function is itself a jitted function, handed to the kernel as a constant."""
+"""Functions of one number over a flat tensor. The function is a jitted one, handed to the kernel as a constant."""
 
 import torch
 import triton
