@@ -26,13 +26,31 @@ from .trace import Buffer, Descriptor, Launch, TensorRef, TorchOp, Trace
 
 NAMES = {getattr(torch, long): short for short, long in DTYPES.items()}
 UNINITIALISED = {"empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"}
-CONSTANT = UNINITIALISED | {"zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full"}  # of shapes, not data
-READS = {"_local_scalar_dense", "equal", "nonzero", "masked_select", "unique_dim", "_unique", "_unique2", "unique_consecutive"}
+CONSTANT = UNINITIALISED | {
+    "zeros_like",
+    "ones_like",
+    "full_like",
+    "new_zeros",
+    "new_ones",
+    "new_full",
+}  # of shapes, not data
+READS = {
+    "_local_scalar_dense",
+    "equal",
+    "nonzero",
+    "masked_select",
+    "unique_dim",
+    "_unique",
+    "_unique2",
+    "unique_consecutive",
+}
 PYTHON_READS = {"tolist", "numpy", "__array__"}
 _QUIET = tuple(os.path.dirname(f) + os.sep for f in (torch.__file__, np.__file__, __file__))
 
 
-def capture(case: Case, dims: Mapping[str, int | float], config: int = 0, seed: int = 0, launches_required: bool = True) -> Trace:
+def capture(
+    case: Case, dims: Mapping[str, int | float], config: int = 0, seed: int = 0, launches_required: bool = True
+) -> Trace:
     """The trace of one run at these dims and scalars, on the inputs that `case.sample` gives for `seed`. `config`: which autotune
     configuration, for every autotuner, modulo how many it has; one that pruning rejects is replaced by the next.
     Raises CaseError if the host function raises or launches nothing, Unsupported if its path depends on tensor data."""
@@ -47,7 +65,15 @@ def capture(case: Case, dims: Mapping[str, int | float], config: int = 0, seed: 
     if launches_required and not any(isinstance(e, Launch) for e in recorder.events):
         raise CaseError(f"case {case.name} launches no kernel", case.place, help="call the wrapper that launches it")
     outputs = {n: recorder.ref(t) for n, t in named_outputs(result).items()}
-    return Trace(dict(dims), inputs, tuple(recorder.events), outputs, recorder.configs, bounds=_bounds(case, dims), samples=samples)
+    return Trace(
+        dict(dims),
+        inputs,
+        tuple(recorder.events),
+        outputs,
+        recorder.configs,
+        bounds=_bounds(case, dims),
+        samples=samples,
+    )
 
 
 def _bounds(case: Case, dims: Mapping[str, int | float]) -> dict[str, int]:
@@ -95,7 +121,9 @@ def host_place() -> Place | None:
 def to_numpy(t: torch.Tensor) -> np.ndarray:
     """A copy of the contents; floats that numpy does not know become float32."""
     t = t.detach().clone()
-    return (t.float() if t.is_floating_point() and t.dtype not in (torch.float32, torch.float64, torch.float16) else t).numpy()
+    return (
+        t.float() if t.is_floating_point() and t.dtype not in (torch.float32, torch.float64, torch.float16) else t
+    ).numpy()
 
 
 def named_outputs(result: Any) -> dict[str, torch.Tensor]:
@@ -166,7 +194,9 @@ class Recorder(TorchDispatchMode):
         if hasattr(x, "block_shape") and hasattr(x, "base"):
             numbers = (tuple(int(n) for n in part) for part in (x.shape, x.strides, x.block_shape))
             return Descriptor(self.ref(x.base), *numbers, x.padding, getattr(x, "round_f32_to_tf32", None))
-        return x.item() if isinstance(x, np.generic) else getattr(x, "value", x) if type(x).__name__ == "constexpr" else x
+        return (
+            x.item() if isinstance(x, np.generic) else getattr(x, "value", x) if type(x).__name__ == "constexpr" else x
+        )
 
     def is_traced(self, *xs: Any) -> bool:
         with _disable_current_modes():

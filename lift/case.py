@@ -41,9 +41,13 @@ DTYPES = {
     "i64": "int64", "i32": "int32", "i16": "int16", "i8": "int8",
     "u64": "uint64", "u32": "uint32", "u16": "uint16", "u8": "uint8", "bool": "bool",
 }  # fmt: skip
-HELP = 'write dtype[dims], e.g. "f32[M,N]", "i32[M] < V", "f32[M,N] strided", or a scalar: "f32", "i32", "f32 in (0, 1)"'
+HELP = (
+    'write dtype[dims], e.g. "f32[M,N]", "i32[M] < V", "f32[M,N] strided", or a scalar: "f32", "i32", "f32 in (0, 1)"'
+)
 _SPEC = re.compile(rf"\s*({'|'.join(sorted(DTYPES, key=len, reverse=True))})\s*(\[(?P<dims>[^\]]*)\])?(?P<limits>.*)$")
-_LIMIT = re.compile(r"\s*(?:(?P<strided>strided)|(?P<positive>>\s*0)|in\s*\((?P<range>.*)\)|<\s*(?P<below>[^<>]+?))\s*(?=strided|$)")
+_LIMIT = re.compile(
+    r"\s*(?:(?P<strided>strided)|(?P<positive>>\s*0)|in\s*\((?P<range>.*)\)|<\s*(?P<below>[^<>]+?))\s*(?=strided|$)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +162,9 @@ def case(*, where: str = "True", **specs: Any) -> Callable[[Callable[..., Any]],
     return decorate
 
 
-def make_case(name: str, fn: Callable[..., Any], specs: Mapping[str, Any], where: str = "True", place: Place | None = None) -> Case:
+def make_case(
+    name: str, fn: Callable[..., Any], specs: Mapping[str, Any], where: str = "True", place: Place | None = None
+) -> Case:
     """The case of a function with specs as text."""
     _check_parameters(name, fn, specs, place)
     scalars = {n: s for n, s in _flatten(specs).items() if isinstance(s, str) and _is_real_scalar(s)}
@@ -176,7 +182,9 @@ def _check_parameters(name: str, fn: Callable[..., Any], specs: Mapping[str, Any
         return
     for n in specs:
         if n not in parameters:
-            raise CaseError(f"case {name}: no parameter is called {n}", place, help=f"it has {', '.join(parameters) or 'none'}")
+            raise CaseError(
+                f"case {name}: no parameter is called {n}", place, help=f"it has {', '.join(parameters) or 'none'}"
+            )
     for n, p in parameters.items():
         if n not in specs and p.default is p.empty and p.kind is not p.VAR_POSITIONAL:
             raise CaseError(f"case {name}: nothing is said about parameter {n}", place, help=HELP)
@@ -208,7 +216,9 @@ class _Reader:
             return quoted[2]
         m = _SPEC.match(spec)
         if m is None:
-            raise self.fail(f"cannot read {name}={spec!r}", f"{HELP}; a string constant needs quotes of its own: \"'text'\"")
+            raise self.fail(
+                f"cannot read {name}={spec!r}", f"{HELP}; a string constant needs quotes of its own: \"'text'\""
+            )
         dims = m["dims"]
         shape = None if dims is None else tuple(self.dim(d) for d in _split(dims))
         return Spec(m[1], shape, **self.limits(name, spec, m["limits"]))
@@ -272,7 +282,9 @@ class _Reader:
                 return T.make("and" if isinstance(op, ast.And) else "or", *map(self.expression, parts))
             case ast.Compare(left=a, ops=ops, comparators=rest):
                 terms = [self.expression(a), *map(self.expression, rest)]
-                return T.make("and", T.const(True), *(_COMPARE[type(o)](x, y) for o, x, y in zip(ops, terms, terms[1:])))
+                return T.make(
+                    "and", T.const(True), *(_COMPARE[type(o)](x, y) for o, x, y in zip(ops, terms, terms[1:]))
+                )
         raise TypeError
 
 
@@ -340,5 +352,7 @@ def _spread(x: torch.Tensor, rng: np.random.Generator) -> torch.Tensor:
     padded = [n + int(rng.integers(1, 6)) for n in x.shape]
     if padded:
         padded[-1] *= 2
-    out = x.new_zeros(padded)[tuple(slice(0, n) for n in x.shape[:-1]) + ((slice(0, 2 * x.shape[-1], 2),) if padded else ())]
+    out = x.new_zeros(padded)[
+        tuple(slice(0, n) for n in x.shape[:-1]) + ((slice(0, 2 * x.shape[-1], 2),) if padded else ())
+    ]
     return out.copy_(x)

@@ -109,7 +109,9 @@ class Driver:
 class _Redirect(TorchFunctionMode):
     """CPU tensors that claim to be on cuda:0; requests for cuda become requests for the CPU."""
 
-    def __torch_function__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None) -> Any:
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
         kwargs = dict(kwargs or {})
         match getattr(func, "__name__", ""):
             case "__get__" if func in (_DEVICE, _IS_CUDA, _IS_CPU):
@@ -152,7 +154,9 @@ def _always(value: Any) -> Any:
 
 def _answers() -> list[tuple[Any, dict[str, Any]]]:
     """What is replaced: (where, {name: replacement})."""
-    nothing = {n: _Nothing for n in ("Stream", "ExternalStream", "Event", "stream", "device", "device_of", "_DeviceGuard")}
+    nothing = {
+        n: _Nothing for n in ("Stream", "ExternalStream", "Event", "stream", "device", "device_of", "_DeviceGuard")
+    }
     constants = {
         "is_available": True, "device_count": 1, "current_device": 0, "set_device": None, "synchronize": None,
         "get_device_name": PROPERTIES.name, "get_device_properties": PROPERTIES, "get_device_capability": CAPABILITY,

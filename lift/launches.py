@@ -34,9 +34,13 @@ class Compiled:
 
     n_regs, n_spills, n_max_threads, function, packed_metadata = 32, 0, 1024, 0, (4, 1, 0)
     asm: Mapping[str, str] = {}
-    metadata = SimpleNamespace(shared=1024, num_warps=4, num_ctas=1, num_stages=3, cluster_dims=(1, 1, 1), name="kernel")
+    metadata = SimpleNamespace(
+        shared=1024, num_warps=4, num_ctas=1, num_stages=3, cluster_dims=(1, 1, 1), name="kernel"
+    )
 
-    def __init__(self, interception: _Interception, kernel: Any, kwargs: dict[str, Any], config: tuple[int, int]) -> None:
+    def __init__(
+        self, interception: _Interception, kernel: Any, kwargs: dict[str, Any], config: tuple[int, int]
+    ) -> None:
         self._again = (interception, kernel, kwargs, config)
 
     def _init_handles(self) -> None: ...
@@ -72,7 +76,9 @@ class _Interception:
             node = node.fn
         return self.bind(node, args, kwargs, config)
 
-    def tuned(self, tuner: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[dict[str, Any], tuple[int, int]]:
+    def tuned(
+        self, tuner: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[dict[str, Any], tuple[int, int]]:
         """The keyword arguments with a configuration: the one asked for, or the next that the tuner's pruning leaves."""
         tuner.nargs = dict(zip(tuner.arg_names, args))
         left = _pruned(tuner, {k: v for k, v in kwargs.items() if k not in ("grid", "warmup")})

@@ -1,0 +1,196 @@
+"""Numbers for a case's dims and scalars: small and telling apart for lifting, then larger ones that cross block sizes, for checks.
+
+Small distinct primes where `where` allows them, else the smallest numbers it allows. Among assignments that meet
+`where` a clear one is taken: dims that are equal, that did not change since an earlier assignment, or that keep the same
+distance or sum cannot be told apart.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import combinations, islice, product
+
+import numpy as np
+
+from . import term as T
+from .case import Case, Spec
+from .errors import CaseError
+from .fit import value
+from .term import Term
+
+Dims = dict[str, int | float]
+SMALL = (3, 5, 7, 11, 2, 13, 17, 19)  # tried first
+OTHER = (4, 6, 8, 9, 10, 12, 14, 15, 16, 1, 18, 20, 24, 32, 48, 64, 80, 96, 128, 192, 256, 512, 1024, 2048, 4096, 8192)
+LARGE = (67, 131, 37, 83, 23, 19, 101, 53, 257, 17, 13, 11, 7, 521, 1031, 2053)
+ROUND = (64, 128, 96, 80, 48, 144, 160, 192, 256, 32, 320, 384, 640, 24, 16, 8, 1024, 2048)
+LONG = (2053, 1031, 521, 257, 2048, 1024, 640, 512, 384, 256, 192, 128)
+ELEMENTS = 8000  # of the largest input of a large assignment
+NODES = 20_000  # of the search for a first assignment
+STARTS = 100  # assignments that meet `where`, the best of which is improved one dim at a time
+PRIMES = {p for p in range(2, 2100) if all(p % d for d in range(2, math.isqrt(p) + 1))}
+
+
+def choose(case: Case, count: int, seed: int = 0) -> list[Dims]:
+    """`count` assignments of numbers to the case's dims and scalars that meet `where`: two small ones, then larger ones. Raises
+    CaseError if none is found."""
+    rng = np.random.default_rng(seed)
+    chosen: list[Dims] = []
+    for k in range(count):
+        chosen.append(_assignment(case, chosen, k, rng))
+    return chosen
+
+
+def _assignment(case: Case, earlier: Sequence[Dims], k: int, rng: np.random.Generator) -> Dims:
+    for _ in range(5):
+        scalars = {n: _draw(s, earlier, n, rng) for n, s in case.scalars.items() if _is_drawn(s)}
+        search = _Search(case, scalars)
+        best = search.best(*_wanted(search, earlier, k)) or search.best(*_wanted(search, earlier, 0))
+        if best is not None:
+            return {n: best[n] for n in (*case.names, *case.scalars)}
+    names = ", ".join(search.names)
+    raise CaseError(f"case {case.name}: no sizes of {names} meet where={case.where!r}", case.place,
+                    "multiples and powers of two up to 8192 were tried", "name dims that depend on others by an expression, e.g. 2*H")  # fmt: skip
+
+
+def _is_drawn(s: Spec) -> bool:
+    return s.is_float or s.dtype == "bool"
+
+
+def _draw(s: Spec, earlier: Sequence[Dims], name: str, rng: np.random.Generator) -> float | bool:
+    """A number with few digits, another one each time; it is exact in f32, so that it comes back as it was passed."""
+    if s.dtype == "bool":
+        return len(earlier) % 2 == 0
+    low, high = (None if e is None else value(e, {}) for e in (s.low, s.high))
+    a, b = (0.1, 0.9) if low is None else (low, low + 1.0 if high is None else high)
+    while True:
+        v = float(np.float32(round(a + (b - a) * float(rng.uniform(0.05, 0.95)), 4)))
+        if all(v != d[name] for d in earlier):
+            return v
+
+
+def _wanted(
+    search: _Search, earlier: Sequence[Dims], k: int
+) -> tuple[dict[str, Sequence[int]], Callable[[Dims], float]]:
+    """Candidates for each dim and what to minimise. k = 2: every dim beyond a block as far as the budget allows; from 3 on, one dim
+    after the other very long and the rest small."""
+    case, names = search.case, search.names
+    small: dict[str, Sequence[int]] = dict.fromkeys(names, SMALL + OTHER)
+    if k == 2:
+        return dict.fromkeys(names, LARGE + SMALL + ROUND + OTHER), lambda d: _shortage(search, d) + _blur(d, earlier)
+    if k > 2 and names:
+        long = names[(k - 3) % len(names)]
+        return {
+            **small,
+            long: LONG + LARGE + ROUND,
+        }, lambda d: _blur(d, earlier) + _elements(case, d) / 200 - 300 * math.log(d[long])
+    return small, lambda d: _blur(d, earlier) + _elements(case, d) / 60
+
+
+def _shortage(search: _Search, d: Dims) -> float:
+    """Every dim should cross a block of 64, and none needs more than 131; the budget comes first."""
+    over = 1000 * max(0.0, math.log(max(_elements(search.case, d), 1) / ELEMENTS))
+    only = 2053 if len(search.names) == 1 else 131
+    return over - 40 * sum(math.log(min(d[n], only)) for n in search.names)
+
+
+def _elements(case: Case, d: Dims) -> int:
+    return max((math.prod(case.shape(n, d)) for n in case.tensors), default=0)
+
+
+def _blur(d: Dims, earlier: Sequence[Dims]) -> float:
+    """How badly these numbers tell dims, their sums and products apart."""
+    dims = {n: v for n, v in d.items() if isinstance(v, int) and not isinstance(v, bool)}
+    pairs = list(combinations(dims, 2))
+    equal = sum(dims[a] == dims[b] for a, b in pairs)
+    stale = sum(v in (e[n] for e in earlier) for n, v in dims.items())
+    parallel = sum(d[a] - d[b] == e[a] - e[b] for a, b in pairs for e in earlier)
+    same = sum(f(d[a], d[b]) == f(e[a], e[b]) for a, b in pairs for e in earlier for f in (_sum, _product))
+    chance = sum(f(d[a], d[b]) == v for a, b in pairs for v in dims.values() for f in (_sum, _product))
+    unusual = sum(v not in PRIMES for v in dims.values()) + sum(1 + 150 * (v < 2) for v in dims.values() if v <= 2)
+    return 200 * equal + 300 * stale + 6 * parallel + 6 * same + 2 * chance + 4 * unusual
+
+
+def _sum(a: float, b: float) -> float:
+    return a + b
+
+
+def _product(a: float, b: float) -> float:
+    return a * b
+
+
+class _Search:
+    """Assignments that meet `where`: dims in order, each condition checked as soon as its names have numbers."""
+
+    def __init__(self, case: Case, scalars: Mapping[str, float]) -> None:
+        self.case, self.scalars = case, dict(scalars)
+        integers = [n for n, s in case.scalars.items() if not _is_drawn(s)]
+        self.conditions = [(t, _names(t)) for t in _conjuncts(case)]
+        entangled = [n for t, names in self.conditions if len(names) > 1 for n in sorted(names - self.scalars.keys())]
+        self.names = list(dict.fromkeys((*entangled, *case.names, *integers)))
+
+    def best(self, candidates: Mapping[str, Sequence[int]], badness: Callable[[Dims], float]) -> Dims | None:
+        """The least bad assignment found: the best of some, improved one dim at a time."""
+        for width in (6, 14, 40):
+            pools = {n: self.pool(n, candidates[n], width) for n in self.names}
+            found = list(islice(self.assignments(pools), STARTS))
+            if found:
+                wide = {n: self.pool(n, candidates[n], max(20, width)) for n in self.names}
+                return self.improved(min(found, key=badness), wide, badness)
+        return None
+
+    def improved(self, d: Dims, pools: Mapping[str, Sequence[int]], badness: Callable[[Dims], float]) -> Dims:
+        """Descent in one dim at a time, and in two that a condition ties together, until nothing gets better."""
+        tied = {p for _, names in self.conditions for p in combinations(sorted(names - self.scalars.keys()), 2)}
+        for _ in range(6):
+            before = d
+            for group in [*((n,) for n in self.names), *sorted(tied)]:
+                moves = ({**d, **dict(zip(group, v, strict=True))} for v in product(*(pools[n] for n in group)))
+                d = min([d, *(e for e in moves if self.allows(e))], key=badness)
+            if d == before:
+                break
+        return d
+
+    def allows(self, d: Dims) -> bool:
+        return all(value(t, d) is True for t, _ in self.conditions) and self.case.holds(d)
+
+    def pool(self, name: str, candidates: Sequence[int], width: int) -> list[int]:
+        """The first numbers that the conditions on this dim alone allow."""
+        alone = [t for t, names in self.conditions if names - self.scalars.keys() == {name}]
+        allowed = (
+            v for v in dict.fromkeys(candidates) if all(value(t, {**self.scalars, name: v}) is True for t in alone)
+        )
+        return [v for _, v in zip(range(width), allowed, strict=False)]
+
+    def assignments(self, pools: Mapping[str, Sequence[int]]) -> Iterator[Dims]:
+        """Depth first, NODES partial ones at most."""
+        budget = [NODES]
+
+        def extend(k: int, d: Dims) -> Iterator[Dims]:
+            budget[0] -= 1
+            if k == len(self.names):
+                yield from [d] * self.case.holds(d)
+                return
+            name = self.names[k]
+            ready = d.keys() | {name}
+            due = [t for t, names in self.conditions if name in names and names <= ready]
+            for v in pools[name]:
+                e = {**d, name: v}
+                if budget[0] > 0 and all(value(t, e) is True for t in due):
+                    yield from extend(k + 1, e)
+
+        yield from extend(0, dict(self.scalars))
+
+
+def _names(t: Term) -> set[str]:
+    return {s.attr for s in t.walk() if s.op in ("size", "scalar")}
+
+
+def _conjuncts(case: Case) -> list[Term]:
+    """`where` in its parts, the limits of integer scalars, and positive bounds of index tensors."""
+    out = list(case.where.args) if case.where.op == "and" else [case.where]
+    for n, s in case.scalars.items():
+        if not _is_drawn(s):
+            out += [T.make("le", s.low or T.const(1), T.size(n))]
+            out += [T.make("lt", T.size(n), s.high)] if s.high is not None else []
+    return out + [T.make("le", 1, s.high) for s in case.tensors.values() if s.high is not None and not s.is_float]
