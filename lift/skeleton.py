@@ -35,11 +35,14 @@ def coordinates(t: Term) -> tuple[Any, ...]:
 
 
 def _both(t: Term) -> tuple[int, tuple[Any, ...]]:
-    if t.id not in _MEMO:
-        for s in t.walk():
-            if s.id not in _MEMO:
-                _MEMO[s.id] = _compute(s)
-    return _MEMO[t.id]
+    found = _MEMO.get(t.id)
+    if found is None:
+        if any(a.id not in _MEMO for a in t.args):
+            for s in t.walk():
+                if s.id not in _MEMO:
+                    _MEMO[s.id] = _compute(s)
+        found = _MEMO.setdefault(t.id, _compute(t))
+    return found
 
 
 def _compute(t: Term) -> tuple[int, tuple[Any, ...]]:

@@ -69,7 +69,7 @@ def expanded(spec: Spec, memo: Expansion | None = None) -> Spec:
 def _decompose(specs: Sequence[Spec], prune: bool, normal: Expansion | None = None) -> Formula:
     first = specs[0]
     shapes = {name: tuple(s.inputs[name] for s in specs) for name in first.inputs}
-    work = _Synthesis(tuple(s.dims for s in specs), shapes, prune)
+    work = _Synthesis(tuple(s.dims for s in specs), shapes, prune, normal)
     axes = work.output_axes([s.ids.shape for s in specs])
     term = work.solve(axes, tuple(s.ids for s in specs))
     formula = Formula(first.name, axes, term, first.dtype, first.in_place)
@@ -184,6 +184,7 @@ class _Synthesis:
     dims: tuple[Dims, ...]
     inputs: dict[str, tuple[tuple[int, ...], ...]]
     prune: bool = True
+    normal: Expansion | None = None
     memo: dict[tuple[tuple[Axis, ...], bytes], Term] = field(default_factory=dict)
 
     # ---- axes -------------------------------------------------------------------------------------------------------
@@ -232,6 +233,8 @@ class _Synthesis:
             return self.numbers(axes, ids, terms)
         heads = {t.op for t in terms}
         attempts: list[Callable[[], Term]] = []
+        if len({skeleton(t) for t in terms}) > 1:
+            attempts.append(lambda: self.extrapolated(axes, ids))
         for op in ("add", "max", "min", "and", "or", "mul"):
             if op in heads and (len(heads) == 1 or op != "mul" or heads <= {"mul", "read", "const"}):
                 attempts.append(lambda op=op: self.nary(op, axes, ids))
@@ -260,6 +263,31 @@ class _Synthesis:
         parts = [_map(ids, lambda t, k=k: arrange(t)[k]) for k in range(len(head.args))]
         args = tuple(self.solve(axes, p) for p in parts)
         return T.node("read", args, head.attr, head.type) if head.op == "read" else T.rebuild(head, args)
+
+    def extrapolated(self, axes: tuple[Axis, ...], ids: Arrays) -> Term:
+        """The term of the elements of the commonest kind, if it gives the others back too: a sum over one element, a last tile."""
+        count: dict[int, int] = {}
+        for a in ids:
+            for i, n in zip(*np.unique(a[a >= 0], return_counts=True), strict=True):
+                count[k] = count.get(k := skeleton(TERMS[i]), 0) + int(n)
+        kind = max(count, key=lambda k: (count[k], -k))
+        if count[kind] < 0.5 * sum(count.values()):
+            raise NotLifted("no kind of element is common")
+        mine = tuple(_map_ids(a, lambda i: i if skeleton(TERMS[i]) == kind else -1) for a in ids)
+        if any((m < 0).all() for m in mine):
+            raise NotLifted("a kind of element occurs at some of the shapes only")
+        term = self.solve(axes, mine)
+        for k, a in enumerate(ids):
+            got = self.evaluated(term, axes, k)
+            if not all(alike(TERMS[x], TERMS[y]) for x, y in {*zip(got[a >= 0].tolist(), a[a >= 0].tolist(), strict=True)}):
+                raise NotLifted("the commonest kind of element does not say what the others are")
+        return term
+
+    def evaluated(self, term: Term, axes: tuple[Axis, ...], k: int) -> np.ndarray:
+        """The term's elements at shape k, as ids."""
+        inputs = {name: Ids(_elements(name, shapes[k], term)) for name, shapes in self.inputs.items() if name in T.reads(term)}
+        got = as_ids(evaluate(term, axes, inputs, self.dims[k], SYMBOLIC))
+        return got if self.normal is None else _map_ids(got, lambda i: self.normal.normal(TERMS[i]).id)
 
     # ---- sums, products, maxima ---------------------------------------------------------------------------------------
 
