@@ -1,0 +1,97 @@
+"""attn-gym: gates, scans and reductions of its linear attention."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+
+from corpus.packages._setup import Package, gradients
+from lift import case
+
+groups = Package("attn_gym.linear._delta_rule.triton.group_sum", "attn-gym")
+slots = Package("attn_gym.linear._delta_rule.triton.fold_slots", "attn-gym")
+plain = Package("attn_gym.linear._delta_rule.triton.plain_gate", "attn-gym")
+soft = Package("attn_gym.linear._delta_rule.triton.softplus_gate", "attn-gym")
+masks = Package("attn_gym.linear.kda.fwd.triton.masking", "attn-gym")
+norm = Package("attn_gym.linear.kda.fwd.triton.l2norm_fwd", "attn-gym")
+EPS = 1e-6
+
+
+@case(x="f32[T,3*H,D]")
+def group_sum(x):
+    return groups.group_sum(x, 3, out_dtype=torch.float32)
+
+
+@group_sum.reference
+def _(x):
+    return x.unflatten(1, (-1, 3)).sum(2)
+
+
+@case(x="f32[T,3*H,D]", y="f32[T,3*H,D]")
+def group_sum_of_two(x, y):
+    return groups.group_sum(x, 3, out_dtype=torch.float32, addend=y)
+
+
+@group_sum_of_two.reference
+def _(x, y):
+    return (x + y).unflatten(1, (-1, 3)).sum(2)
+
+
+@case(x="f32[B,T,D]", active="bool[T]")
+def mask_rows(x, active):
+    return masks.mask_inactive_rows(x, active)
+
+
+@case(x="f32[1,T,H,D]")
+def gate_scan(x):
+    return plain._plain_gate_scan_cuda(x, None, None, False)
+
+
+@case(x="f32[1,T,H,D]")
+def gate_scan_reverse(x):
+    return plain._plain_gate_scan_cuda(x, None, None, True)
+
+
+@case(g="f32[B,T,H,D]", a="f32[H]", b="f32[H,D]")
+def softplus_gate(g, a, b):
+    return soft._softplus_gate_fwd_cuda(g, a, b, False)
+
+
+@softplus_gate.reference
+def _(g, a, b):
+    return -torch.exp(a)[:, None] * F.softplus(g + b, threshold=1e9)
+
+
+@case(g="f32[B,T,H,D]", a="f32[H]", b="f32[H,D]", dy="f32[B,T,H,D]")
+def softplus_gate_backward(g, a, b, dy):
+    return soft._softplus_gate_bwd_cuda(g, a, b, dy, False)
+
+
+def unit(x):
+    return x * torch.rsqrt(x.square().sum(-1, keepdim=True) + EPS)
+
+
+@case(x="f32[B,T,H,D]")
+def l2norm(x):
+    return norm._l2norm_fwd_cuda(x, EPS)
+
+
+@l2norm.reference
+def _(x):
+    return unit(x), torch.rsqrt(x.square().sum(-1) + EPS).flatten()
+
+
+@case(x="f32[B,T,H,D]", dy="f32[B,T,H,D]")
+def l2norm_backward(x, dy):
+    _, scale = norm._l2norm_fwd_cuda(x, EPS)
+    return norm._l2norm_bwd_cuda(x, scale, dy, None, False)
+
+
+@l2norm_backward.reference
+def _(x, dy):
+    return gradients(unit, dy, x)
+
+
+@case(m="f32[S,H,48,16]", i="i64[R,2] < S")
+def fold_slots(m, i):
+    return slots.fold_slots_fused(m, i)
