@@ -4,23 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from .errors import NotLifted, TriliftError
 from .spec import Formula, Spec
 from .trace import Trace
 
+if TYPE_CHECKING:
+    from .simplify import Simplified
+
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """`spec` is at the first shape, `raw` the formula as found, `formula` the simplified one, `laws` the laws
-    used on the way. `error` says why a stage gave nothing."""
+    """`spec` is at the first shape, `raw` the formula as found, `simplified` the shortest one with the laws used on the way.
+    `error` says why a stage gave nothing."""
 
     name: str
     spec: Spec | None = None
     raw: Formula | None = None
-    formula: Formula | None = None
-    laws: tuple[str, ...] = ()
+    simplified: Simplified | None = None
     error: TriliftError | None = None
+
+    @property
+    def formula(self) -> Formula | None:
+        """The simplified formula."""
+        return self.simplified.formula if self.simplified else None
 
     def then(self, stage: Callable[[Output], Output]) -> Output:
         """The next stage, unless an earlier one failed. A failing one takes the formulas along: none goes unchecked."""
@@ -56,4 +64,4 @@ def simplified(outputs: Outputs) -> Outputs:
     """Every formula simplified."""
     from .simplify import simplify
 
-    return tuple(o.then(lambda o: replace(o, formula=simplify(o.raw))) for o in outputs)
+    return tuple(o.then(lambda o: replace(o, simplified=simplify(o.raw))) for o in outputs)

@@ -12,17 +12,18 @@ from lift.output import Output
 from lift.spec import Formula
 
 from . import steps
-from .runner import Record, empty
+from .runner import Options, Record, empty
 
 KINDS = {Unsupported: "unsupported", CaseError: "case", NotLifted: "not-lifted"}
 FORMS = ("text", "latex", "torch")
 SEPARATOR = {"text": "\n", "latex": "\n", "torch": "\n\n"}
 
 
-def record(case: Case, seed: int, explain: bool, event: Callable[[Any], None]) -> Record:
+def record(case: Case, options: Options, event: Callable[[Any], None]) -> Record:
     """Lifts the case; `event` hears of stages. Errors become part of the record."""
     try:
-        lifted = lift(case, seed, lambda stage: event(f"stage:{stage}"))
+        stages = {"top_down": options.top_down, "prune": options.prune}
+        lifted = lift(case, options.seed, lambda stage: event(f"stage:{stage}"), **stages)
     except TriliftError as e:
         return {
             **empty(file_of(case), case.name, "", e.what),
@@ -39,9 +40,9 @@ def record(case: Case, seed: int, explain: bool, event: Callable[[Any], None]) -
         "findings": [finding(lifted, m) for m in lifted.mismatches],
         "seconds": {**empty("", "", "", "")["seconds"], **{k: round(s, 4) for k, s in lifted.seconds.items()}},
         "launches": len(lifted.traces[0].launches),
-        "outputs": [output(o) for o in lifted.outputs],
+        "outputs": [output(o, options.explain) for o in lifted.outputs],
         "errors": [error_of(e) for e in errors],
-        "explain": steps.explain(lifted) if explain else [],
+        "explain": steps.explain(lifted) if options.explain else [],
     }
 
 
@@ -77,10 +78,11 @@ def forms(formula: Formula) -> dict[str, str]:
     return {"text": printer.text(formula), "latex": printer.latex(formula), "torch": printer.torch(formula)}
 
 
-def output(o: Output) -> Record:
-    """One output: its printed forms, or why it has none."""
+def output(o: Output, explain: bool) -> Record:
+    """One output: its printed forms, or why it has none; the laws used only if asked for, since finding them takes time."""
     printed = forms(o.formula) if o.formula else dict.fromkeys(FORMS)
-    return {"name": o.name, **printed, "laws": list(o.laws), "lift": summary([o.error] if o.error else [])}
+    laws = [law.name for law in o.simplified.laws] if explain and o.simplified else []
+    return {"name": o.name, **printed, "laws": laws, "lift": summary([o.error] if o.error else [])}
 
 
 def error_of(e: TriliftError) -> Record:

@@ -19,12 +19,15 @@ GRACE = 15.0  # seconds beyond a case's own timeout before its file's worker cou
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How to run: seconds per case, processes, the seed, and whether records tell the steps."""
+    """How to run: seconds per case, processes, the seed, whether records tell the steps; top_down and prune as in
+    `lift.synthesis.synthesise`."""
 
     timeout: float = 120.0
     jobs: int = 1
     seed: int = 0
     explain: bool = False
+    top_down: bool = True
+    prune: bool = True
 
 
 def records(
@@ -60,7 +63,7 @@ def _complete(target: Target, found: list[Record], outcome: Outcome) -> list[Rec
 
 def _file(target: Target, options: Options, jobs: int, event: Event) -> list[str]:
     """Loads a file and runs its cases; returns their names in the file's order."""
-    from lift.case import load
+    from lift.load import load
 
     try:
         cases = load(target.file, target.cases)
@@ -85,7 +88,7 @@ def _file(target: Target, options: Options, jobs: int, event: Event) -> list[str
 def _case(case: Any, options: Options, event: Event) -> Record:
     from .record import record
 
-    return record(case, options.seed, options.explain, event)
+    return record(case, options, event)
 
 
 def failed(file: str, name: str, outcome: Outcome) -> Record:

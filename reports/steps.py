@@ -36,10 +36,9 @@ def _output(lifted: Lifted, o: Output) -> Iterator[tuple[str, str]]:
         yield f"{o.name}: spec, {o.spec.ids.size} elements of which", "\n".join(_elements(o))
     if o.raw is not None:
         yield f"{o.name}: decomposed", printer.text(o.raw)
-    if o.laws:
-        yield f"{o.name}: laws used", "\n".join(_law(name) for name in o.laws)
-    if o.formula is not None:
-        yield f"{o.name}: simplified", printer.text(o.formula)
+    if o.simplified is not None:
+        yield f"{o.name}: laws used", "\n".join(f"{law.name}: {law}" for law in o.simplified.laws)
+        yield f"{o.name}: simplified", printer.text(o.simplified.formula)
     yield f"{o.name}: checked", "\n".join(_check(c) for c in lifted.checks if c.output == o.name)
 
 
@@ -80,12 +79,6 @@ def _index(ids: np.ndarray, k: int) -> str:
 
 def _short(text: str) -> str:
     return text if len(text) <= WIDTH else text[: WIDTH - 4] + " ..."
-
-
-def _law(name: str) -> str:
-    from . import rules
-
-    return rules.law(name)
 
 
 def _check(c: Any) -> str:

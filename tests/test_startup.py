@@ -42,6 +42,6 @@ def test_lift_imports_nothing_heavy() -> None:
     assert python(f"import sys, lift; print([m for m in {HEAVY} if m != 'numpy' and m in sys.modules])") == "[]"
 
 
-@pytest.mark.parametrize("before", ["", "import lift.case;", "from lift.case import load;"])
+@pytest.mark.parametrize("before", ["", "import lift.case;", "from lift.case import Case;"])
 def test_case_is_the_decorator(before: str) -> None:
     assert python(f"{before}from lift import case, lift; print(type(case).__name__, callable(lift))") == "function True"

@@ -1,0 +1,66 @@
+"""The cases of a file, which is run as a script would be, on the pretended device."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+
+from .case import Case
+from .errors import CaseError, Place
+
+
+def load(file: str, names: Sequence[str] = ()) -> list[Case]:
+    """The cases of a Python file in its order, or those named. Raises CaseError if the file raises or lacks a name."""
+    cases = {c.name: c for c in _cases(_module(file))}
+    for name in names:
+        if name not in cases:
+            raise CaseError(f"{file} has no case {name}", help=f"it has {', '.join(cases) or 'none'}")
+    return [cases[n] for n in names or cases]
+
+
+def _cases(module: ModuleType) -> list[Case]:
+    """Those that the file itself defines, not those it imports."""
+    values = {id(v): v for v in vars(module).values() if isinstance(v, Case)}
+    return [c for c in values.values() if c.fn.__module__ == module.__name__]
+
+
+def _module(file: str) -> ModuleType:
+    from .fake_cuda import pretend
+
+    name, folder = _dotted(Path(file).resolve())
+    sys.path.insert(0, str(folder))
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None or spec.loader is None:
+        raise CaseError(f"{file} is not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        with pretend():
+            spec.loader.exec_module(module)
+    except CaseError:
+        raise
+    except (Exception, SystemExit) as e:
+        raise CaseError(f"loading the file raised {type(e).__name__}", _place(file, e), why=str(e)) from e
+    return module
+
+
+def _dotted(path: Path) -> tuple[str, Path]:
+    """The module's name within the packages it lies in, and the folder that the outermost is imported from."""
+    parts, folder = [path.stem if path.stem not in sys.modules else f"_{path.stem}"], path.parent
+    while (folder / "__init__.py").exists():
+        parts.insert(0, folder.name)
+        folder = folder.parent
+    return ".".join(parts), folder
+
+
+def _place(file: str, e: BaseException) -> Place:
+    """The innermost line of the file itself."""
+    if isinstance(e, SyntaxError) and e.filename:
+        return Place(e.filename, e.lineno or 0, e.offset or 0)
+    frames = [f for f in traceback.extract_tb(e.__traceback__) if os.path.abspath(f.filename) == os.path.abspath(file)]
+    return Place(file, (frames[-1].lineno if frames else 0) or 0)
