@@ -1,0 +1,139 @@
+"""PyTorch's operators: one table, aten operator -> its meaning on symbolic tensors (`lift.stensor`), exact for all shapes.
+
+    TABLE["sum"](self, dim, keepdim)      a row; parameters are named as in PyTorch's schema
+    apply(func, args, kwargs)             the row of an OpOverload; in-place and out= variants are those of the plain operator
+    meaning(func, args, kwargs, load)     the same row at concrete shapes, on arrays of a domain
+
+`lift.reader` uses the table to read PyTorch functions, `lift.execute` to run the torch operations between launches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from . import aten_nn, aten_pointwise, aten_shape
+from . import term as T
+from .domain import SYMBOLIC, Float64, Ids, Symbolic
+from .errors import Unsupported
+from .evaluate import evaluate
+from .stensor import Rows, STensor, cast, deep, expand, named
+from .trace import TensorRef
+
+TABLE: Rows = Rows({**aten_pointwise.ROWS, **aten_shape.ROWS, **aten_nn.ROWS})
+NO_MEANING = {"layout", "device", "pin_memory", "memory_format", "non_blocking", "requires_grad", "copy", "generator"}
+
+
+def apply(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], pieces: int | None = None) -> Any:
+    """What the OpOverload `func` returns: STensor or several. Tensors are STensor; `pieces` is how many tensors are returned,
+    where sizes do not tell. Raises Unsupported for an operator without a row."""
+    name = packet(func)
+    base = name[:-1] if name.endswith("_") and not name.endswith("__") else name
+    meaning_of = TABLE.get(name) or TABLE.get(base)
+    if meaning_of is None:
+        raise Unsupported(f"aten.{name}")
+    given = bind(func, args, kwargs)
+    out = given.pop("out", None)
+    if pieces is not None and "pieces" in _parameters(meaning_of):
+        given["pieces"] = pieces
+    result = _called(func, meaning_of, given)
+    target = given.get("self") if base != name else out
+    return _stored(result, target) if isinstance(target, STensor) and isinstance(result, STensor) else result
+
+
+def packet(func: Any) -> str:
+    """The operator's name without namespace and overload."""
+    return func._schema.name.split("::")[1]
+
+
+def has_row(func: Any) -> bool:
+    """True when `apply` knows the operator."""
+    name = packet(func)
+    return name in TABLE or name.removesuffix("_") in TABLE
+
+
+def bind(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments by the names of the schema, defaults left out."""
+    names = [a.name for a in func._schema.arguments]
+    return dict(zip(names, args, strict=False)) | dict(kwargs)
+
+
+def _called(func: Any, meaning_of: Callable[..., Any], given: dict[str, Any]) -> Any:
+    if "*" in _parameters(meaning_of):  # a function of elements takes its arguments in order
+        return meaning_of(*(v for name, v in given.items() if name not in NO_MEANING))
+    return meaning_of(**accepted(func, meaning_of, given))
+
+
+def accepted(func: Any, meaning_of: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments that the row takes. Those without a meaning are dropped; any other must have its default value."""
+    takes = _parameters(meaning_of)
+    defaults = {a.name: a.default_value for a in func._schema.arguments if a.has_default_value()}
+    out = {}
+    for name, value in given.items():
+        if name in takes:
+            out[name] = value
+        elif name not in NO_MEANING and name != "dtype" and value != defaults.get(name):
+            raise Unsupported(f"aten.{packet(func)} with {name}={value}")
+    for name, value in defaults.items():
+        if name in takes and name not in out:
+            out[name] = value
+    return out
+
+
+@cache
+def _parameters(f: Callable[..., Any]) -> frozenset[str]:
+    from inspect import signature
+
+    return frozenset("*" if p.kind == p.VAR_POSITIONAL else p.name for p in signature(f).parameters.values())
+
+
+def _stored(result: STensor, into: STensor) -> STensor:
+    """The result as the tensor that it is written into holds it."""
+    return cast(expand(result, into.shape) if result.shape != into.shape else result, into.type)
+
+
+# ---- concrete shapes ------------------------------------------------------------------------------------------------
+Array = np.ndarray | Ids
+
+
+def meaning(
+    func: Any,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    load: Callable[[TensorRef], Array],
+    domain: Float64 | Symbolic = SYMBOLIC,
+) -> tuple[Array, ...]:
+    """The values that `func` returns, one array per returned tensor (for in-place variants: the new contents of self).
+
+    `args` and `kwargs` as in `trace.TorchOp`, with TensorRef for tensors; `load` gives the contents of one as an array of the
+    domain. Raises Unsupported for an operator without a row, or an index that depends on symbolic data in a way without terms.
+    """
+    inputs: dict[str, Array] = {}
+
+    def lifted(x: Any) -> Any:
+        if isinstance(x, TensorRef):
+            name = f"t{len(inputs)}"
+            inputs[name] = load(x)
+            return named(name, [T.const(n) for n in x.shape], type_of_name(x.dtype))
+        if isinstance(x, list | tuple):
+            return type(x)(map(lifted, x))
+        return x.item() if isinstance(x, np.generic) else x
+
+    with deep():
+        result = apply(func, lifted(tuple(args)), {k: lifted(v) for k, v in kwargs.items()})
+        return tuple(values(r, inputs, domain) for r in (result if isinstance(result, tuple | list) else (result,)))
+
+
+def type_of_name(dtype: str) -> str:
+    """real, int or bool of "f32", "bf16", "i64", "u8", "bool" ..."""
+    return T.BOOL if dtype == "bool" else T.INT if dtype[0] in "iu" else T.REAL
+
+
+def values(x: STensor, inputs: Mapping[str, Array], domain: Float64 | Symbolic = SYMBOLIC) -> Array:
+    """The elements of a tensor of concrete shape."""
+    axes = tuple(T.Axis(f"@{k}", n) for k, n in enumerate(x.shape))
+    index = tuple(T.const(0) if a.size is T.const(1) else T.axis(a) for a in axes)
+    return evaluate(x.at(index), axes, inputs, {}, domain)

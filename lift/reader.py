@@ -1,0 +1,326 @@
+"""Read a PyTorch function: its formulas, for every shape.
+
+    read(fn, {"x": ("f32", (M, N))}) -> [Formula out = exp(x[m,n]) / sum[n](exp(x[m,n]))]
+
+The function runs once on fake tensors whose sizes are symbolic (`make_fx`), autograd included; the graph's operators are rows of
+`lift.aten`. Sizes at trace time are distinct primes, so that a branch on sizes is noticed: what it assumed is a condition of the
+reading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from . import aten
+from . import index as I
+from . import term as T
+from .errors import CaseError, Place, TriliftError, Unsupported
+from .naming import letters, renamed
+from .spec import Formula
+from .stensor import STensor, deep, full, named, tensor
+from .symbols import Symbols
+from .term import Axis, Term
+
+Spec = tuple[str, Sequence[Term | int]]  # dtype, dims
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """`formulas` hold for all sizes that meet `conditions`: what the function's branches and PyTorch's checks assumed."""
+
+    formulas: tuple[Formula, ...]
+    conditions: tuple[Term, ...]
+
+
+def read(
+    fn: Callable[..., Any],
+    specs: Mapping[str, Spec],
+    scalars: Mapping[str, Any] | None = None,
+    hints: Mapping[str, int | float] | None = None,
+) -> list[Formula]:
+    """The formulas of the tensors that `fn(**inputs, **scalars)` returns, and of the inputs that it writes. See `reading`."""
+    return list(reading(fn, specs, scalars, hints).formulas)
+
+
+def reading(
+    fn: Callable[..., Any],
+    specs: Mapping[str, Spec],
+    scalars: Mapping[str, Any] | None = None,
+    hints: Mapping[str, int | float] | None = None,
+) -> Reading:
+    """Read `fn`, whose keyword arguments are named as in `specs` (tensors) and `scalars`.
+
+    specs: name -> (dtype, dims), dims as terms over sizes. scalars: name -> a Python value, which is a constant, or a term
+    `T.scalar(name)`, which stays symbolic. hints: numbers to trace at, for dims that distinct primes do not suit (H even ...).
+    Outputs are named out, or out0, out1 ..., or by their dict keys. Raises Unsupported for an operator without a row, with the
+    line of `fn` that needed it.
+    """
+    for multiple in (1, 2, 8):
+        try:
+            return _reading(fn, specs, scalars or {}, Symbols(dict(hints or {}), multiple))
+        except RuntimeError as e:  # PyTorch refuses these sizes: perhaps they have to be even, or multiples of 8
+            refusal = e
+    raise CaseError("the function cannot be traced", _place_of(refusal), str(refusal).splitlines()[0]) from refusal
+
+
+def _reading(
+    fn: Callable[..., Any], specs: Mapping[str, Spec], scalars: Mapping[str, Any], symbols: Symbols
+) -> Reading:
+    inputs = {name: symbols.fake(dtype, dims) for name, (dtype, dims) in specs.items()}
+    inputs |= {name: symbols.number(v) if isinstance(v, Term) else v for name, v in scalars.items()}
+    keys: list[str] = []
+    graph = _traced(
+        lambda *args: _flat(fn(**dict(zip(inputs, args, strict=True))), keys), list(inputs.values()), symbols
+    )
+    with deep():
+        outputs, written = _Interpretation(specs, list(inputs), symbols).run(graph)
+        formulas = [_formula(name, *out) for name, out in zip(keys, outputs, strict=True) if out[0] is not None]
+        formulas += [_formula(name, x, specs[name][0], name) for name, x in written.items()]
+    return Reading(tuple(formulas), symbols.conditions())
+
+
+def _flat(out: Any, keys: list[str]) -> list[Any]:
+    """The returned tensors in order; their names are appended to keys."""
+    import torch
+
+    if isinstance(out, torch.Tensor | int | float | torch.SymInt | torch.SymFloat):
+        named_outputs = {"out": out}
+    elif isinstance(out, Mapping):
+        named_outputs = dict(out)
+    else:
+        named_outputs = {f"out{k}": x for k, x in enumerate(out or ())}
+    keys.extend(named_outputs)
+    return list(named_outputs.values())
+
+
+def _formula(name: str, x: STensor, dtype: str, in_place: str | None = None) -> Formula:
+    """Output axes are named after the dims; each element function becomes a term over them."""
+    names = letters(x.shape)
+    axes = tuple(Axis(n, s) for n, s in zip(names, x.shape, strict=True))
+    index = tuple(T.const(0) if a.size is T.const(1) else T.axis(a) for a in axes)
+    return Formula(name, axes, renamed(x.at(index)), dtype, in_place)
+
+
+# ---- tracing --------------------------------------------------------------------------------------------------------
+def _traced(fn: Callable[..., Any], inputs: list[Any], symbols: Symbols) -> Any:
+    """The graph of fn without writes through views: a second pass removes them where there are any."""
+    import torch
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    table = _decompositions()
+    trace = lambda f: make_fx(f, table, tracing_mode="fake", record_stack_traces=True)(*inputs)  # noqa: E731
+    with textbook(), _reported():
+        graph = trace(fn)
+        if any(_writes(n) for n in graph.graph.nodes):
+            with torch.no_grad():
+                graph = trace(torch.func.functionalize(graph, remove="mutations"))
+    graph.graph.eliminate_dead_code(is_impure_node=lambda n: n.op in ("placeholder", "output") or _writes(n))
+    return graph
+
+
+def _writes(node: Any) -> bool:
+    return node.op == "call_function" and hasattr(node.target, "_schema") and node.target._schema.is_mutable
+
+
+@contextmanager
+def _reported() -> Iterator[None]:
+    """PyTorch's own refusals while tracing are ours: the function branches on data, or an operator has no fake."""
+    from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
+    from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+
+    try:
+        yield
+    except TriliftError:
+        raise
+    except (DataDependentOutputException, DynamicOutputShapeException) as e:
+        raise Unsupported(
+            f"aten.{aten.packet(e.func)}", _place_of(e), "its result depends on the values of a tensor"
+        ) from e
+    except GuardOnDataDependentSymNode as e:
+        raise Unsupported("a branch on the values of a tensor", _place_of(e)) from e
+    except NotImplementedError as e:
+        raise Unsupported(str(e).splitlines()[0] if str(e) else "an operation", _place_of(e)) from e
+
+
+def _place_of(e: BaseException) -> Place | None:
+    """The innermost frame outside of PyTorch and this package."""
+    import traceback
+
+    frames = [f for f in traceback.extract_tb(e.__traceback__) if _is_user(f.filename)]
+    return Place(frames[-1].filename, frames[-1].lineno or 0) if frames else None
+
+
+def _is_user(file: str) -> bool:
+    return (
+        "/torch/" not in file and not file.startswith("<") and not file.endswith(("lift/reader.py", "lift/textbook.py"))
+    )
+
+
+def _decompositions() -> dict[Any, Callable[..., Any]]:
+    """PyTorch's decompositions, for the operators that have no row of their own."""
+    from torch._decomp import core_aten_decompositions
+
+    return {f: d for f, d in core_aten_decompositions().items() if hasattr(f, "_schema") and not aten.has_row(f)}
+
+
+def textbook() -> Any:
+    from .textbook import Textbook
+
+    return Textbook()
+
+
+# ---- interpretation -------------------------------------------------------------------------------------------------
+class _Interpretation:
+    """The graph walked on symbolic tensors. An operator without a row is an error only where its result is needed."""
+
+    def __init__(self, specs: Mapping[str, Spec], order: list[str], symbols: Symbols) -> None:
+        self.specs, self.order, self.symbols = specs, order, symbols
+        self.env: dict[Any, Any] = {}
+        self.input_of: dict[Any, str] = {}
+        self.written: dict[str, STensor] = {}
+
+    def run(self, graph: Any) -> tuple[list[tuple[STensor | None, str]], dict[str, STensor]]:
+        """(tensor, dtype) of each output, and the new contents of each input that is written."""
+        names = iter(self.order)
+        for node in graph.graph.nodes:
+            if node.op == "placeholder":
+                self.env[node] = self._input(node, next(names))
+            elif node.op == "get_attr":
+                self.env[node] = constant(getattr(graph, node.target))
+            elif node.op == "call_function":
+                self.env[node] = self._call(node)
+            elif node.op == "output":
+                return [self._output(a) for a in node.args[0]], self.written
+        raise AssertionError("a graph without outputs")
+
+    def _input(self, node: Any, name: str) -> Any:
+        if name not in self.specs:
+            return self.symbols.term(node.meta["val"]) if "val" in node.meta else None
+        dtype, dims = self.specs[name]
+        self.input_of[node] = name
+        return named(name, dims, aten.type_of_name(dtype))
+
+    def _output(self, node: Any) -> tuple[STensor | None, str]:
+        value = self._value(node)
+        if value is None:
+            return None, ""
+        x = value if isinstance(value, STensor) else full((), value)
+        return x, dtype_name(node.meta["val"].dtype) if hasattr(node, "meta") and hasattr(
+            node.meta["val"], "dtype"
+        ) else "f64"
+
+    def _value(self, a: Any) -> Any:
+        """An argument: nodes by their value, sizes by their term."""
+        import torch
+        from torch.fx import Node
+
+        if isinstance(a, Node):
+            return self.env[a]
+        if isinstance(a, list | tuple):
+            return [self._value(x) for x in a]
+        return self.symbols.term(a) if isinstance(a, torch.SymInt | torch.SymFloat) else a
+
+    def _call(self, node: Any) -> Any:
+        import operator
+
+        import torch
+
+        fake = node.meta.get("val")
+        if node.target is operator.getitem:
+            return self._value(node.args[0])[node.args[1]]
+        if not hasattr(node.target, "_schema") or isinstance(
+            fake, torch.SymInt | torch.SymFloat | torch.SymBool | int | float
+        ):
+            return self._number(node, fake)
+        args, kwargs = self._value(node.args), {k: self._value(v) for k, v in node.kwargs.items()}
+        try:
+            out = aten.apply(node.target, args, kwargs, len(fake) if isinstance(fake, list | tuple) else None)
+        except Unsupported as e:
+            return _later(e, node, fake, self.symbols)
+        if node.target._schema.name == "aten::copy_" and node.args[0] in self.input_of:
+            self.written[self.input_of[node.args[0]]] = out  # type: ignore[assignment]
+        return _placed(out, node, fake, self.symbols)
+
+    def _number(self, node: Any, fake: Any) -> Any:
+        """A size, or x.item() as the element of x."""
+        if getattr(node.target, "_schema", None) is not None and aten.packet(node.target) == "_local_scalar_dense":
+            value = self._value(node.args[0]).at(())
+            self.symbols.define(fake, value)
+            return value
+        return self.symbols.term(fake)
+
+
+def _placed(out: Any, node: Any, fake: Any, symbols: Symbols) -> Any:
+    """The result with PyTorch's own shape, which knows what its checks assumed; errors get the node's place."""
+    if isinstance(out, tuple | list):
+        return tuple(_placed(o, node, f, symbols) for o, f in zip(out, fake, strict=False))
+    if not isinstance(out, STensor) or fake is None:
+        return out
+    try:
+        shape = tuple(I.normal(symbols.term(n)) for n in fake.shape)
+    except Unsupported as e:
+        raise Unsupported(f"aten.{aten.packet(node.target)}", place_of(node), e.what) from e
+
+    def at(index: tuple[Term, ...]) -> Term:
+        try:
+            return out.at(index)
+        except Unsupported as e:
+            if e.place is None:
+                e.place = place_of(node)
+            raise
+
+    return replace(out, shape=shape, at=at)
+
+
+def _later(error: Unsupported, node: Any, fake: Any, symbols: Symbols) -> Any:
+    """A tensor whose elements cannot be formed."""
+    located = Unsupported(error.what, error.place or place_of(node), error.why, error.help)
+
+    def at(_: tuple[Term, ...]) -> Term:
+        raise located
+
+    if isinstance(fake, tuple | list):
+        return tuple(_later(located, node, f, symbols) for f in fake)
+    if fake is None or not hasattr(fake, "shape"):
+        raise located
+    try:
+        return tensor([symbols.term(n) for n in fake.shape], at, T.REAL)
+    except Unsupported:
+        raise located from error
+
+
+def place_of(node: Any) -> Place | None:
+    """The user's line that needed the operator."""
+    import re
+
+    frames = re.findall(r'File "([^"]+)", line (\d+)', node.meta.get("stack_trace") or "")
+    user = [(f, int(n)) for f, n in frames if _is_user(f)]
+    return Place(*user[-1]) if user else None
+
+
+def constant(value: Any) -> STensor:
+    """A tensor of known numbers."""
+    import torch
+
+    with torch._C._DisableTorchDispatch():
+        numbers, shape = value.detach().flatten().tolist(), tuple(value.shape)
+    if len(set(numbers)) == 1:
+        return full(shape, numbers[0], aten.type_of_name(dtype_name(value.dtype)))
+
+    def at(index: tuple[Term, ...]) -> Term:
+        position = I.linear(index, tuple(map(T.const, shape)))
+        return T.make("pick", position, *numbers)
+
+    return tensor(shape, at, aten.type_of_name(dtype_name(value.dtype)))
+
+
+def dtype_name(dtype: Any) -> str:
+    """torch.float32 -> "f32"."""
+    text = str(dtype).removeprefix("torch.")
+    for long, short in (("bfloat", "bf"), ("float", "f"), ("uint", "u"), ("int", "i")):
+        if text.startswith(long):
+            return short + text.removeprefix(long)
+    return text

@@ -1,0 +1,96 @@
+"""Functions of torch.nn.functional that are read as their textbook form, before PyTorch takes them apart for speed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+
+def attention(
+    query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0, is_causal: bool = False,
+    scale: Any = None, enable_gqa: bool = False,
+) -> Any:  # fmt: skip
+    """softmax(query @ key.T * scale + mask) @ value."""
+    if dropout_p:
+        return NotImplemented
+    if enable_gqa:
+        key, value = (t.repeat_interleave(query.shape[-3] // t.shape[-3], -3) for t in (key, value))
+    scores = (query @ key.transpose(-2, -1)) * (query.shape[-1] ** -0.5 if scale is None else scale)
+    if is_causal:
+        seen = torch.ones(scores.shape[-2:], dtype=torch.bool, device=query.device).tril()
+        scores = scores.masked_fill(~seen, -math.inf)
+    if attn_mask is not None:
+        scores = scores.masked_fill(~attn_mask, -math.inf) if attn_mask.dtype == torch.bool else scores + attn_mask
+    return torch.softmax(scores, -1) @ value
+
+
+def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: Any = 1e-5) -> Any:
+    """Only for a symbolic eps, which PyTorch's own operator would take as a number."""
+    if not isinstance(eps, torch.SymFloat):
+        return NotImplemented
+    dims = tuple(range(-len(normalized_shape), 0))
+    centred = input - input.mean(dims, keepdim=True)
+    out = centred * torch.rsqrt(centred.square().mean(dims, keepdim=True) + eps)
+    out = out if weight is None else out * weight
+    return out if bias is None else out + bias
+
+
+def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: Any = None) -> Any:
+    """x / sqrt(mean(x^2) + eps) * weight, with eps as it was given (PyTorch rounds it to the type of x)."""
+    dims = tuple(range(-len(normalized_shape), 0))
+    eps = torch.finfo(input.dtype).eps if eps is None else eps
+    out = input * torch.rsqrt(input.square().mean(dims, keepdim=True) + eps)
+    return out if weight is None else out * weight
+
+
+def einsum(equation: Any, *operands: Any) -> Any:
+    """The sum over the letters that the result lacks of the product of the operands, no dimensions merged."""
+    operands = tuple(operands[0]) if len(operands) == 1 and isinstance(operands[0], list | tuple) else operands
+    if not isinstance(equation, str) or "." in equation:
+        return NotImplemented
+    left, _, right = equation.replace(" ", "").partition("->")
+    terms = left.split(",")
+    if any(len(set(t)) != len(t) for t in terms):
+        return NotImplemented
+    if "->" not in equation:
+        right = "".join(sorted(c for c in set(left) - {","} if left.count(c) == 1))
+    letters = right + "".join(dict.fromkeys(c for t in terms for c in t if c not in right))
+    product = math.prod(_spread(x, t, letters) for x, t in zip(operands, terms, strict=True))
+    inner = list(range(len(right), len(letters)))
+    return product.sum(inner) if inner else product  # type: ignore[union-attr, return-value]
+
+
+def _spread(x: Any, letters: str, every: str) -> Any:
+    """x with one dimension per letter of `every`, of size 1 where x lacks it."""
+    x = x.permute([letters.index(c) for c in every if c in letters])
+    for k, c in enumerate(every):
+        x = x if c in letters else x.unsqueeze(k)
+    return x
+
+
+INSTEAD: dict[Any, Callable[..., Any]] = {
+    torch.nn.functional.scaled_dot_product_attention: attention,
+    torch.nn.functional.layer_norm: layer_norm,
+    torch.nn.functional.rms_norm: rms_norm,
+    torch.rms_norm: rms_norm,
+    torch.einsum: einsum,
+    torch.functional.einsum: einsum,
+}
+
+
+class Textbook(TorchFunctionMode):
+    """Calls the textbook form of the functions above."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        form = INSTEAD.get(func)
+        if form is not None:
+            with self:
+                out = form(*args, **kwargs)
+            if out is not NotImplemented:
+                return out
+        return func(*args, **kwargs)
