@@ -1,1 +1,1 @@
-"""Cases: kernels with their launches and references. Nothing in the product imports this; tests, reports and the command line load it."""
+"""Cases: kernels, launches, references. The product does not import them; tests, reports and the command line do."""

@@ -21,6 +21,7 @@ NOT_INTERPRETED = {
     "tanh": LIBDEVICE,
     "gelu_mul": LIBDEVICE,
     "quantise_rows": LIBDEVICE,
+    "cosine_similarity": LIBDEVICE,
 }
 
 

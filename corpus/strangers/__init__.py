@@ -1,1 +1,1 @@
-"""Kernels in other hands than corpus/operators: pointer tiles that advance, negative steps, 3-D tiles, while loops, reversed scans."""
+"""Kernels in other hands: tiles of pointers that advance, negative steps, 3-D tiles, while loops, reversed scans."""
