@@ -12,6 +12,7 @@ import contextlib
 import multiprocessing
 import os
 import signal
+import sys
 import tempfile
 import time
 import traceback
@@ -108,6 +109,7 @@ def _main(connection: Connection, log: str, function: Callable[..., Any], task: 
     for fd in (1, 2):
         os.dup2(out, fd)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    sys.stdout = sys.stderr = os.fdopen(1, "w", buffering=1, closefd=False)
     try:
         answer = ("value", function(*task, lambda x: connection.send(("event", x))))
     except KeyboardInterrupt:

@@ -27,7 +27,7 @@ Record = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A corpus that was run: title, tables as (heading, rows) whose first row names the columns, JSON data, exit code."""
+    """A corpus that ran: title, tables as (heading, rows) whose first row names the columns, JSON data, exit code."""
 
     title: str
     tables: tuple[tuple[str, list[tuple[str, ...]]], ...]

@@ -79,7 +79,7 @@ def forms(formula: Formula) -> dict[str, str]:
 
 
 def output(o: Output, explain: bool) -> Record:
-    """One output: its printed forms, or why it has none; the laws used only if asked for, since finding them takes time."""
+    """One output: its printed forms or why it has none; the laws used if asked for, since finding them takes time."""
     printed = forms(o.formula) if o.formula else dict.fromkeys(FORMS)
     laws = [law.name for law in o.simplified.laws] if explain and o.simplified else []
     return {"name": o.name, **printed, "laws": laws, "lift": summary([o.error] if o.error else [])}

@@ -1,7 +1,7 @@
 """The benchmark: `make bench`, `python -m reports.bench` or `trilift report bench`.
 
-Seconds per stage for the operators of the corpus, growth with block size and number of tiles, and how many of the paper's
-operators are lifted without decomposition and without pruning.
+Seconds per stage for the operators of the corpus, growth with block size and number of tiles, and how many of the
+paper's operators are lifted without decomposition and without pruning.
 """
 
 from __future__ import annotations

@@ -1,0 +1,93 @@
+"""Child processes: values, exceptions, signals, timeouts, and that nothing is left running."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from lift.isolate import Outcome, run, run_all
+
+pytestmark = pytest.mark.smoke
+
+
+def double(x: int, event: Callable[[Any], None]) -> int:
+    event(x)
+    return 2 * x
+
+
+def broken(event: Callable[[Any], None]) -> None:
+    print("about to fail")
+    raise ValueError("no")
+
+
+def aborting(event: Callable[[Any], None]) -> None:
+    os.abort()
+
+
+def leaving(event: Callable[[Any], None]) -> None:
+    os._exit(3)
+
+
+def endless(event: Callable[[Any], None]) -> None:
+    child = subprocess.Popen(["sleep", "1000"])
+    event(child.pid)
+    time.sleep(1000)
+
+
+def talkative(event: Callable[[Any], None]) -> str:
+    for k in range(8):
+        time.sleep(0.1)
+        event(k)
+    return "done"
+
+
+def alive(pid: int) -> bool:
+    """Whether a process is there and not a zombie."""
+    try:
+        with open(f"/proc/{pid}/stat") as f:
+            return f.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_values_and_events_come_back() -> None:
+    heard: list[tuple[int, int]] = []
+    outcomes = dict(run_all(double, [(k,) for k in range(5)], jobs=2, on_event=lambda i, x: heard.append((i, x))))
+    assert {i: o.value for i, o in outcomes.items()} == {k: 2 * k for k in range(5)}
+    assert sorted(heard) == [(k, k) for k in range(5)]
+
+
+def test_an_exception_has_its_traceback_and_what_was_printed() -> None:
+    outcome = run(broken)
+    assert outcome.failure == "exception"
+    assert "ValueError: no" in outcome.log and "about to fail" in outcome.log
+
+
+@pytest.mark.parametrize(("function", "failure"), [(aborting, "SIGABRT"), (leaving, "exit 3")])
+def test_a_child_that_dies_is_told(function: Callable[..., Any], failure: str) -> None:
+    assert run(function).failure == failure
+
+
+def test_a_timeout_ends_the_child_and_its_children() -> None:
+    pids: list[int] = []
+    start = time.monotonic()
+    [(_, outcome)] = run_all(endless, [()], timeout=0.5, on_event=lambda i, pid: pids.append(pid))
+    assert outcome.failure == "timeout" and time.monotonic() - start < 5
+    assert [p for p in pids if alive(p)] == []
+
+
+def test_events_renew_the_time_only_if_asked() -> None:
+    def outcome(renew: bool) -> Outcome:
+        return next(run_all(talkative, [()], timeout=0.4, renew=renew))[1]
+
+    assert outcome(True).value == "done"
+    assert outcome(False).failure == "timeout"
+
+
+def test_the_fork_server_gives_the_same() -> None:
+    assert run(double, 4, context="forkserver", timeout=60).value == 8
