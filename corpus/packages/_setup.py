@@ -1,7 +1,7 @@
-"""What these case files share: packages imported at first use, and gradients of their wrappers.
+"""What these case files share: packages, and gradients of their wrappers.
 
-A package is imported inside a case's host function, while the launch recorder is active: several look for a device when
-they are imported. A package that is not installed makes its own cases fail, with what to install.
+The files are loaded on the pretended device, which several packages look for when they are imported. A package that is not
+installed makes its own cases fail, with what to install.
 """
 
 from __future__ import annotations
@@ -17,13 +17,15 @@ from lift.errors import CaseError
 
 
 class Package:
-    """A module that is imported when an attribute is first asked for. `extra` is what pip installs it by; `before` runs
-    before the import, `after` when the module is there."""
+    """A module, imported now, or else when an attribute is asked for, so that a missing one is an error of the cases which
+    need it. `extra` is what pip installs it by; `before` runs before the import, `after` when the module is there."""
 
     def __init__(
         self, name: str, extra: str, before: Callable[[], None] = lambda: None, after: Callable[[], None] = lambda: None
     ) -> None:
         self._name, self._extra, self._before, self._after = name, extra, before, after
+        with contextlib.suppress(Exception):
+            self._load()
 
     def __getattr__(self, attribute: str) -> Any:
         return getattr(self._load(), attribute)
@@ -34,11 +36,6 @@ class Package:
             self._module = _module(self._name, self._extra)
             self._after()
         return self._module
-
-    def warm(self) -> None:
-        """Imports the module; if it cannot be imported, the cases that ask for it will say so."""
-        with contextlib.suppress(Exception):
-            self._load()
 
 
 def _module(name: str, extra: str) -> Any:

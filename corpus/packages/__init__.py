@@ -1,0 +1,1 @@
+"""Cases over the wrappers of packages from PyPI."""
