@@ -9,13 +9,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
 
 from . import aten_nn, aten_pointwise, aten_shape
+from . import index as I
 from . import term as T
 from .domain import SYMBOLIC, Float64, Ids, Symbolic
 from .errors import Unsupported
@@ -40,7 +41,9 @@ def apply(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], pieces: int
     if pieces is not None and "pieces" in _parameters(meaning_of):
         given["pieces"] = pieces
     result = _called(func, meaning_of, given)
-    target = given.get("self") if base != name else out
+    if isinstance(result, STensor) and isinstance(out, STensor):
+        return cast(result, out.type)
+    target = given.get("self") if base != name else None
     return _stored(result, target) if isinstance(target, STensor) and isinstance(result, STensor) else result
 
 
@@ -92,7 +95,7 @@ def _parameters(f: Callable[..., Any]) -> frozenset[str]:
 
 def _stored(result: STensor, into: STensor) -> STensor:
     """The result as the tensor that it is written into holds it."""
-    return cast(expand(result, into.shape) if result.shape != into.shape else result, into.type)
+    return cast(result if result.shape == into.shape else expand(result, into.shape), into.type)
 
 
 # ---- concrete shapes ------------------------------------------------------------------------------------------------
@@ -105,26 +108,51 @@ def meaning(
     kwargs: Mapping[str, Any],
     load: Callable[[TensorRef], Array],
     domain: Float64 | Symbolic = SYMBOLIC,
+    indices: Iterable[str] = (),
 ) -> tuple[Array, ...]:
     """The values that `func` returns, one array per returned tensor (for in-place variants: the new contents of self).
 
     `args` and `kwargs` as in `trace.TorchOp`, with TensorRef for tensors; `load` gives the contents of one as an array of the
-    domain. Raises Unsupported for an operator without a row, or an index that depends on symbolic data in a way without terms.
+    domain. `indices` names the case's inputs whose elements are known to be at least 0. A symbolic index becomes a read of
+    the input, or a `pick` among an intermediate's elements. Raises Unsupported for an operator without a row.
     """
     inputs: dict[str, Array] = {}
 
     def lifted(x: Any) -> Any:
         if isinstance(x, TensorRef):
-            name = f"t{len(inputs)}"
-            inputs[name] = load(x)
+            array = load(x)
+            name = whole_input(array) or f"@{len(inputs)}"
+            inputs[name] = array
             return named(name, [T.const(n) for n in x.shape], type_of_name(x.dtype))
         if isinstance(x, list | tuple):
             return type(x)(map(lifted, x))
         return x.item() if isinstance(x, np.generic) else x
 
-    with deep():
-        result = apply(func, lifted(tuple(args)), {k: lifted(v) for k, v in kwargs.items()})
+    kwargs = {k: v for k, v in kwargs.items() if k not in NO_MEANING}
+    lifted_args, lifted_kwargs = lifted(tuple(args)), {k: lifted(v) for k, v in kwargs.items()}
+    known = [name for name, array in inputs.items() if _reads_only(array, set(indices))]
+    with deep(), I.assuming(known):
+        result = apply(func, lifted_args, lifted_kwargs)
         return tuple(values(r, inputs, domain) for r in (result if isinstance(result, tuple | list) else (result,)))
+
+
+def whole_input(array: Array) -> str | None:
+    """x when the array is x itself: element (i, j) is x[i, j]."""
+    if not isinstance(array, Ids) or not array.size or not array.ndim:
+        return None
+    first = T.TERMS[array.ids.flat[0]]
+    if first.op != "read":
+        return None
+    position = lambda t: tuple(a.attr for a in t.args) if t.op == "read" and t.attr == first.attr else None  # noqa: E731
+    whole = all(position(T.TERMS[t]) == i for i, t in np.ndenumerate(array.ids))
+    return first.attr if whole else None
+
+
+def _reads_only(array: Array, names: set[str]) -> bool:
+    """Every element is a number that is at least 0, or an element of one of the named tensors."""
+    if not isinstance(array, Ids):
+        return bool((np.asarray(array) >= 0).all())
+    return all((t := T.TERMS[k]).op == "read" and t.attr in names for k in np.unique(array.ids))
 
 
 def type_of_name(dtype: str) -> str:
@@ -136,4 +164,7 @@ def values(x: STensor, inputs: Mapping[str, Array], domain: Float64 | Symbolic =
     """The elements of a tensor of concrete shape."""
     axes = tuple(T.Axis(f"@{k}", n) for k, n in enumerate(x.shape))
     index = tuple(T.const(0) if a.size is T.const(1) else T.axis(a) for a in axes)
-    return evaluate(x.at(index), axes, inputs, {}, domain)
+    out = evaluate(x.at(index), axes, inputs, {}, domain)
+    if isinstance(out, np.ndarray):
+        out = out.astype({T.REAL: np.float64, T.INT: np.int64, T.BOOL: np.bool_}[x.type], copy=False)
+    return out

@@ -6,6 +6,8 @@ here, because an index is only ever formed where there is an element to index.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from itertools import product
 
@@ -73,8 +75,26 @@ def _without(m: Monomial, atom: int) -> Monomial:
 
 
 # ---- bounds ---------------------------------------------------------------------------------------------------------
+_assumed: set[str] = set()  # tensors whose elements are known to be at least 0
+
+
+@contextmanager
+def assuming(tensors: Iterable[str]) -> Iterator[None]:
+    """Within: the elements of these integer tensors are at least 0 (index tensors)."""
+    added = set(tensors) - _assumed
+    _assumed.update(added)
+    try:
+        yield
+    finally:
+        _assumed.difference_update(added)
+
+
 def _nonnegative_atom(t: Term) -> bool:
     match t.op:
+        case "read":
+            return t.attr in _assumed
+        case "argmax" | "argmin":
+            return True
         case "size" | "axis":
             return True
         case "floordiv" | "mod":

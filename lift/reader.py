@@ -9,7 +9,7 @@ reading.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -40,9 +40,10 @@ def read(
     specs: Mapping[str, Spec],
     scalars: Mapping[str, Any] | None = None,
     hints: Mapping[str, int | float] | None = None,
+    indices: Iterable[str] = (),
 ) -> list[Formula]:
     """The formulas of the tensors that `fn(**inputs, **scalars)` returns, and of the inputs that it writes. See `reading`."""
-    return list(reading(fn, specs, scalars, hints).formulas)
+    return list(reading(fn, specs, scalars, hints, indices).formulas)
 
 
 def reading(
@@ -50,17 +51,20 @@ def reading(
     specs: Mapping[str, Spec],
     scalars: Mapping[str, Any] | None = None,
     hints: Mapping[str, int | float] | None = None,
+    indices: Iterable[str] = (),
 ) -> Reading:
     """Read `fn`, whose keyword arguments are named as in `specs` (tensors) and `scalars`.
 
     specs: name -> (dtype, dims), dims as terms over sizes. scalars: name -> a Python value, which is a constant, or a term
     `T.scalar(name)`, which stays symbolic. hints: numbers to trace at, for dims that distinct primes do not suit (H even ...).
+    indices: integer tensors whose elements are at least 0 (others may count from the end where PyTorch allows it).
     Outputs are named out, or out0, out1 ..., or by their dict keys. Raises Unsupported for an operator without a row, with the
     line of `fn` that needed it.
     """
     for multiple in (1, 2, 8):
         try:
-            return _reading(fn, specs, scalars or {}, Symbols(dict(hints or {}), multiple))
+            with I.assuming(indices), deep():
+                return _reading(fn, specs, scalars or {}, Symbols(dict(hints or {}), multiple))
         except RuntimeError as e:  # PyTorch refuses these sizes: perhaps they have to be even, or multiples of 8
             refusal = e
     raise CaseError("the function cannot be traced", _place_of(refusal), str(refusal).splitlines()[0]) from refusal
@@ -75,10 +79,9 @@ def _reading(
     graph = _traced(
         lambda *args: _flat(fn(**dict(zip(inputs, args, strict=True))), keys), list(inputs.values()), symbols
     )
-    with deep():
-        outputs, written = _Interpretation(specs, list(inputs), symbols).run(graph)
-        formulas = [_formula(name, *out) for name, out in zip(keys, outputs, strict=True) if out[0] is not None]
-        formulas += [_formula(name, x, specs[name][0], name) for name, x in written.items()]
+    outputs, written = _Interpretation(specs, list(inputs), symbols).run(graph)
+    formulas = [_formula(name, *out) for name, out in zip(keys, outputs, strict=True) if out[0] is not None]
+    formulas += [_formula(name, x, specs[name][0], name) for name, x in written.items()]
     return Reading(tuple(formulas), symbols.conditions())
 
 
