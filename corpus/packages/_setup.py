@@ -1,7 +1,7 @@
 """What these case files share: packages, and gradients of their wrappers.
 
-The files are loaded on the pretended device, which several packages look for when they are imported. A package that is not
-installed makes its own cases fail, with what to install.
+The files are loaded on the pretended device, which several packages look for when they are imported. A package that is
+not installed makes its own cases fail, with what to install.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from lift.errors import CaseError
 
 
 class Package:
-    """A module, imported now, or else when an attribute is asked for, so that a missing one is an error of the cases which
-    need it. `extra` is what pip installs it by; `before` runs before the import, `after` when the module is there."""
+    """A module, imported now, or else when an attribute is asked for, so that a missing one is an error of the cases
+    that need it. `extra` is what pip installs it by; `before` runs before the import, `after` when it is there."""
 
     def __init__(
         self, name: str, extra: str, before: Callable[[], None] = lambda: None, after: Callable[[], None] = lambda: None
