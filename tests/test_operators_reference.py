@@ -13,8 +13,11 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 FILES = sorted(f for d in ("operators", "strangers") for f in (ROOT / "corpus" / d).glob("[!_]*.py"))
-SIZES = ((37, 19, 67, 23), (13, 131, 5, 71))  # of dims in order of appearance
-FEW = ({"B": 3, "H": 2, "G": 2}, {"B": 1, "H": 3, "G": 5})  # of batches, heads and groups
+SHAPES = (  # partial blocks, long in another direction, several blocks
+    {"B": 3, "H": 2, "G": 2, "M": 37, "N": 67, "K": 23, "D": 19, "V": 29},
+    {"B": 1, "H": 3, "G": 5, "M": 13, "N": 131, "K": 71, "D": 5, "V": 17},
+    {"B": 2, "H": 1, "G": 1, "M": 40, "N": 1301, "K": 39, "D": 17, "V": 1103, "L": 150, "T": 90},
+)
 
 LIBDEVICE = "the interpreter has no libdevice"
 NOT_INTERPRETED = {
@@ -36,10 +39,9 @@ def run_file(path: Path) -> list[dict[str, object]]:
     module = __import__(f"corpus.{path.parent.name}.{path.stem}", fromlist=["x"])
     out: list[dict[str, object]] = []
     for c in [v for v in vars(module).values() if isinstance(v, Case)]:
-        for sizes, few in zip(SIZES, FEW, strict=True):
-            free = (n for n in c.names if n not in few)
-            dims: dict[str, int | float] = dict(zip(free, sizes, strict=False))
-            dims |= {n: few[n] for n in c.names if n in few} | dict.fromkeys(c.scalars, 0.5)
+        for shape in SHAPES:
+            dims: dict[str, int | float] = {n: shape.get(n, 9 + k) for k, n in enumerate(c.names)}
+            dims |= dict.fromkeys(c.scalars, 0.5)
             dims |= {n: 7 for n, s in c.scalars.items() if not s.is_float}
             if not c.holds(dims):
                 raise CaseError(f"{c.name} does not hold at {dims}")
