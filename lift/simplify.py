@@ -156,15 +156,23 @@ def _meant(t: Term) -> Term | None:
 
 
 def tidy(t: Term) -> Term:
-    """Factors that do not depend on a sum's axis stand before it."""
-    return T.rewrite(t, _hoist)
+    """Factors that do not depend on a sum's axis stand before it; a - (b + c) is a - b - c."""
+    return T.rewrite(t, lambda s: _hoist(s) if s.op == "sum" else _flat(s) if s.op == "add" else None)
 
 
 def _hoist(t: Term) -> Term | None:
-    if t.op != "sum" or t.args[0].op != "mul":
+    if t.args[0].op != "mul":
         return None
     outside = [a for a in t.args[0].args if t.attr not in a.free]
     inside = [a for a in t.args[0].args if t.attr in a.free]
     if not outside or not inside:
         return None
     return T.mul(*outside, T.fold("sum", t.attr, T.mul(*inside)))
+
+
+def _flat(t: Term) -> Term | None:
+    sums = [a for a in t.args if a.op == "mul" and len(a.args) == 2 and {b.op for b in a.args} == {"const", "add"} and T.const(-1) in a.args]
+    if not sums:
+        return None
+    inner = [T.mul(-1, b) for a in sums for s in a.args if s.op == "add" for b in s.args]
+    return T.add(*(a for a in t.args if a not in sums), *inner)

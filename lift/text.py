@@ -1,0 +1,275 @@
+"""Formulas as text. `softmax(x, -1)`, `x @ w.T`, `layer_norm(x, -1, eps) * w + b` where a tensor form exists, else index
+notation: `out[i, j] = sum(k, x[i, k] * w[k, j] * v[i, k, j])`. lift.reading reads both back.
+
+Tensor form is numpy's: dimensions are aligned at the end, dims are counted from the end, @ contracts the last two. One
+convention differs: a reduced dimension stays with size 1, and those disappear from the final result, so that
+`x - mean(x, -1)` says what it means.
+
+The printer walks the term with a *frame*: which axis stands at which position, None for a position that is 1. A fold puts its
+axis at a free position; several are tried and the shortest text wins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+
+from . import term as T
+from .definitions import DEFINITIONS
+from .infix import ADD, ATOM, MUL, Piece, arithmetic, operation
+from .spec import Formula
+from .term import FOLDS, Axis, Term
+
+Frame = tuple[Axis | None, ...]
+Shapes = Mapping[str, Sequence[Term | None]]
+
+
+class NoTensorForm(Exception):
+    """This term has no text in tensor form in this frame."""
+
+
+def text(formula: Formula, shapes: Shapes | None = None) -> str:
+    """The formula in textbook form. `shapes`: the size of every dimension of the inputs; without it a dimension read along an
+    axis is taken to be as long as that axis."""
+    shapes = input_shapes(formula.term) if shapes is None else shapes
+    forms = [f for frame in _frames(formula) if (f := _tensor_form(formula.term, frame, shapes))]
+    return min(forms, key=_length, default=None) or index_form(formula, shapes)
+
+
+def input_shapes(*terms: Term) -> dict[str, list[Term | None]]:
+    """Per input and dimension the size of the axis that reads it, None where several or other indices do."""
+    out: dict[str, list[Term | None]] = {}
+    for t in terms:
+        for r in (s for s in t.walk() if s.op == "read"):
+            sizes = [i.attr.size if i.op == "axis" else None for i in r.args]
+            old = out.setdefault(r.attr, list(sizes))
+            out[r.attr] = [a if a is b else None if a is None or b is None else _larger(a, b) for a, b in zip(old, sizes, strict=True)]
+    return out
+
+
+def _larger(a: Term, b: Term) -> Term | None:
+    return None if a is not b else a
+
+
+def _length(form: str) -> int:
+    return len(form) + 6 * form.count("None") + 4 * form.count(".permute") + form.count("@") * -2
+
+
+def _frames(formula: Formula) -> Iterator[Frame]:
+    """The output's axes with up to three positions of size 1 among them."""
+    bound = {s.attr for s in formula.term.walk() if isinstance(s.attr, Axis) and s.op != "axis"} - set(formula.axes)
+    for holes in range(min(len(bound), 3) + 1):
+        n = len(formula.axes) + holes
+        for places in combinations(range(n), holes):
+            axes = iter(formula.axes)
+            yield tuple(None if k in places else next(axes) for k in range(n))
+
+
+def _tensor_form(t: Term, frame: Frame, shapes: Shapes) -> str | None:
+    try:
+        return _Tensors(shapes).piece(t, frame).text
+    except NoTensorForm:
+        return None
+
+
+class _Tensors:
+    def __init__(self, shapes: Shapes) -> None:
+        self.shapes = shapes
+        self.memo: dict[tuple[int, Frame], Piece | None] = {}
+
+    def piece(self, t: Term, frame: Frame) -> Piece:
+        key = (t.id, frame)
+        if key not in self.memo:
+            try:
+                self.memo[key] = self._piece(t, frame)
+            except NoTensorForm:
+                self.memo[key] = None
+        if (out := self.memo[key]) is None:
+            raise NoTensorForm
+        return out
+
+    def _piece(self, t: Term, frame: Frame) -> Piece:
+        child = lambda a: self.piece(a, frame)  # noqa: E731
+        if (out := arithmetic(t, child)) is not None:
+            return out
+        match t.op:
+            case "size" | "scalar":
+                return Piece(str(t.attr))
+            case "axis":
+                return _place(f"arange({_size(t.attr)})", [t.attr], frame)
+            case "read":
+                return self._read(t, frame)
+            case "undef":
+                raise NoTensorForm
+        if t.op in FOLDS or (t.op in DEFINITIONS and t.attr is not None):
+            return self._over(t, frame)
+        return operation(t, child)
+
+    # ---- elements
+
+    def _read(self, t: Term, frame: Frame) -> Piece:
+        """x, x.T, x[:, 0], x[:, :K], w[ids]: at most one index that is neither an axis nor a number."""
+        parts: list[str] = []
+        axes: list[Axis] = []
+        known = self.shapes.get(t.attr, [None] * len(t.args))
+        for i, length in zip(t.args, known, strict=True):
+            if i.op == "axis":
+                parts.append(":" if length in (None, i.attr.size) else f":{_size(i.attr)}")
+                axes.append(i.attr)
+            elif i.op == "const":
+                parts.append(repr(i.attr))
+            else:
+                inner = tuple(a for a in frame if a is not None and a in i.free)
+                index = self.piece(i, inner)
+                if not inner or index.rank != len(inner) or any(p[0] not in ":0123456789" for p in parts) or len(inner) != len(i.free):
+                    raise NoTensorForm
+                parts.append(index.text)
+                axes += inner
+        if any(p[0] not in ":" for p in parts) and sum(p[0] not in ":" for p in parts) > 1:
+            raise NoTensorForm
+        while parts and parts[-1] == ":":
+            parts.pop()
+        return _place(f"{t.attr}[{', '.join(parts)}]" if parts else str(t.attr), axes, frame)
+
+    # ---- folds
+
+    def _over(self, t: Term, frame: Frame) -> Piece:
+        if t.op == "sum" and (products := list(self._products(t, frame))):
+            return min(products, key=lambda p: _length(p.text))
+        return min(self._reductions(t, frame), key=lambda p: _length(p.text), default=None) or _fail()
+
+    def _reductions(self, t: Term, frame: Frame) -> Iterator[Piece]:
+        args = t.args
+        used = set().union(*(a.free for a in args))
+        for at in reversed(range(len(frame))):
+            keeps = t.op in DEFINITIONS and not DEFINITIONS[t.op].binds
+            if frame[at] != t.attr and (keeps or t.attr in frame or frame[at] in used):
+                continue
+            inner = (*frame[:at], t.attr, *frame[at + 1 :])
+            try:
+                pieces = [self.piece(a, inner) for a in args]
+            except NoTensorForm:
+                continue
+            dim = at - len(frame)
+            if pieces[0].rank < -dim or any(p.rank for p in pieces[1:]):
+                continue  # the body does not have this dimension
+            rest = "".join(f", {p.text}" for p in pieces[1:])
+            yield _merged(t.op, pieces[0], dim, rest)
+
+    def _products(self, t: Term, frame: Frame) -> Iterator[Piece]:
+        """sum(k, a * b) as a @ b: a has the last row axis and k, b has k and the last axis."""
+        k, body = t.attr, t.args[0]
+        factors = list(body.args) if body.op == "mul" else []
+        outer: Frame = tuple(None if a == k else a for a in frame)
+        if len(outer) >= 2:
+            yield from self._matmul(factors, (*outer[:-1], k), (*outer[:-2], k, outer[-1]), outer[-2], outer[-1], (2, 2, 0))
+        if outer:
+            yield from self._matmul(factors, (*outer, k), (k,), outer[-1], None, (2, 1, -1))
+            yield from self._matmul(factors, (k,), (*outer[:-1], k, outer[-1]), None, outer[-1], (1, 2, -1))
+        else:
+            yield from self._matmul(factors, (k,), (k,), None, None, (1, 1, -1))
+
+    def _matmul(self, factors: list[Term], left: Frame, right: Frame, row: Axis | None, column: Axis | None, ranks: tuple[int, int, int]) -> Iterator[Piece]:
+        only_left = [f for f in factors if not set(f.free) <= set(right) or (row is not None and row in f.free)]
+        only_right = [f for f in factors if f not in only_left and (not set(f.free) <= set(left) or (column is not None and column in f.free))]
+        either = [f for f in factors if f not in only_left and f not in only_right]
+        if not only_left and len(either) > 1:
+            only_left, either = either[:1], either[1:]
+        a, b = (only_left + either, only_right) if only_right else (only_left, either)
+        if not a or not b or any(column is not None and column in f.free for f in a):
+            return
+        try:
+            x, y = self.piece(T.mul(*a), left), self.piece(T.mul(*b), right)
+        except NoTensorForm:
+            return
+        need = lambda p, n: p.rank == 1 if n == 1 else p.rank >= 2  # noqa: E731
+        if need(x, ranks[0]) and need(y, ranks[1]):
+            yield Piece(f"{x.at(MUL)} @ {y.at(ATOM)}", MUL, max(x.rank, y.rank) + ranks[2])
+
+
+def _fail() -> Piece:
+    raise NoTensorForm
+
+
+def _size(a: Axis) -> str:
+    from .infix import arithmetic as printed
+
+    def child(t: Term) -> Piece:
+        return printed(t, child) or (Piece(str(t.attr)) if t.op in ("size", "scalar") else operation(t, child))
+
+    return child(a.size).text
+
+
+def _merged(op: str, piece: Piece, dim: int, rest: str) -> Piece:
+    """sum(sum(x, -1), -2) is sum(x, (-2, -1))."""
+    return Piece(f"{op}({piece.text}, {dim}{rest})", ATOM, piece.rank)
+
+
+def _place(name: str, axes: list[Axis], frame: Frame) -> Piece:
+    """The array `name` with these axes, moved to their positions in the frame."""
+    if len(set(axes)) != len(axes) or not set(axes) <= set(frame):
+        raise NoTensorForm
+    places = [frame.index(a) for a in axes]
+    order = sorted(range(len(axes)), key=lambda k: places[k])
+    name = _permuted(name, order)
+    if not places:
+        return Piece(name)
+    present = [p in places for p in range(min(places), len(frame))]
+    index = [":" if here else "None" for here in present]
+    while index and index[-1] == ":":
+        index.pop()
+    return Piece(f"{name}[{', '.join(index)}]" if index else name, ATOM, len(present))
+
+
+def _permuted(name: str, order: list[int]) -> str:
+    n = len(order)
+    if order == list(range(n)):
+        return name
+    if n == 2:
+        return f"{name}.T"
+    if order == [*range(n - 2), n - 1, n - 2]:
+        return f"{name}.mT"
+    return f"{name}.permute({', '.join(map(str, order))})"
+
+
+# ---- index notation -----------------------------------------------------------------------------------------------------
+
+
+def index_form(formula: Formula, shapes: Shapes | None = None) -> str:
+    """out[i, j] = ...: every element by its index. A size is written where no read tells it: sum(k < K, ...)."""
+    shapes = input_shapes(formula.term) if shapes is None else shapes
+    told = _told(formula.term, shapes)
+    axes = ", ".join(_axis(a, told) for a in formula.axes)
+    return f"{formula.name}[{axes}] = {_elements(formula.term, told).text}" if axes else f"{formula.name} = {_elements(formula.term, told).text}"
+
+
+def _told(t: Term, shapes: Shapes) -> set[Axis]:
+    """The axes that some read has as an index of a dimension of the same size."""
+    reads = [s for s in t.walk() if s.op == "read"]
+    return {i.attr for r in reads for i, n in zip(r.args, shapes.get(r.attr, [None] * len(r.args)), strict=True) if i.op == "axis" and i.attr.size is n}
+
+
+def name_of(a: Axis) -> str:
+    return a.name.replace("'", "_")
+
+
+def _axis(a: Axis, told: set[Axis]) -> str:
+    return name_of(a) if a in told else f"{name_of(a)} < {_size(a)}"
+
+
+def _elements(t: Term, told: set[Axis]) -> Piece:
+    child = lambda a: _elements(a, told)  # noqa: E731
+    if (out := arithmetic(t, child)) is not None:
+        return out
+    match t.op:
+        case "size" | "scalar":
+            return Piece(str(t.attr))
+        case "axis":
+            return Piece(name_of(t.attr))
+        case "undef":
+            return Piece("undefined")
+        case "read":
+            return Piece(f"{t.attr}[{', '.join(child(i).text for i in t.args)}]" if t.args else f"{t.attr}[()]")
+    if isinstance(t.attr, Axis):
+        return Piece(f"{t.op}({', '.join([_axis(t.attr, told), *(child(a).text for a in t.args)])})")
+    return operation(t, child)
