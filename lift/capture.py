@@ -17,6 +17,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
+from .bounded import Range, result_range
 from .case import DTYPES, Case
 from .errors import CaseError, Place, TriliftError, Unsupported
 from .fake_cuda import pretend
@@ -35,15 +36,9 @@ CONSTANT = UNINITIALISED | {
     "new_full",
 }  # of shapes, not data
 READS = {
-    "_local_scalar_dense",
-    "equal",
-    "nonzero",
-    "masked_select",
-    "unique_dim",
-    "_unique",
-    "_unique2",
-    "unique_consecutive",
-}
+    "_local_scalar_dense": (0,), "equal": (0, 1), "nonzero": (0,), "masked_select": (1,), "unique_dim": (0,), "_unique": (0,),
+    "_unique2": (0,), "unique_consecutive": (0,), "bincount": (0,),
+}  # fmt: skip  # the arguments whose contents the host sees, as a number or a shape
 PYTHON_READS = {"tolist", "numpy", "__array__"}
 _QUIET = tuple(os.path.dirname(f) + os.sep for f in (torch.__file__, np.__file__, __file__))
 
@@ -57,8 +52,9 @@ def capture(
     arguments = case.sample(dims, np.random.default_rng(seed))
     tensors = case.named(arguments)
     samples = {n: to_numpy(t) for n, t in tensors.items()}
+    bounds = _bounds(case, dims)
     recorder = Recorder()
-    inputs = {n: recorder.input(n, t) for n, t in tensors.items()}
+    inputs = {n: recorder.input(n, t, bounds.get(n)) for n, t in tensors.items()}
     with torch.random.fork_rng(devices=[]), pretend(), intercepted(recorder.launch, config), recorder.recording():
         torch.manual_seed(seed)
         result = _run(case, dims, arguments)
@@ -146,13 +142,14 @@ def _tensors(x: Any) -> Iterator[torch.Tensor]:
 
 class Recorder(TorchDispatchMode):
     """Events in order. `buffers` by storage address; `traced` has the addresses of buffers whose contents depend on inputs
-    or on a kernel."""
+    or on a kernel, `ranges` what is known of such contents all the same."""
 
     def __init__(self) -> None:
         super().__init__()
         self.events: list[Launch | TorchOp] = []
         self.buffers: dict[int, Buffer] = {}
         self.traced: set[int] = set()
+        self.ranges: dict[int, Range] = {}
         self.configs = 1
 
     def recording(self) -> Any:
@@ -166,9 +163,11 @@ class Recorder(TorchDispatchMode):
 
     # ---- tensors
 
-    def input(self, name: str, t: torch.Tensor) -> TensorRef:
+    def input(self, name: str, t: torch.Tensor, bound: int | None = None) -> TensorRef:
         ref = self.ref(t, f"input:{name}")
         self.traced.add(ref.buffer.address)
+        if bound is not None:
+            self.ranges[ref.buffer.address] = (0, bound - 1)
         return ref
 
     def ref(self, t: torch.Tensor, origin: str = "host") -> TensorRef:
@@ -202,9 +201,24 @@ class Recorder(TorchDispatchMode):
         with _disable_current_modes():
             return any(t.untyped_storage().data_ptr() in self.traced for x in xs for t in _tensors(x))
 
-    def trace(self, *xs: Any) -> None:
+    def trace(self, *xs: Any, known: Range | None = None) -> None:
+        """Their contents depend on data from here on; what was known of them is replaced by `known`."""
         with _disable_current_modes():
-            self.traced.update(t.untyped_storage().data_ptr() for x in xs for t in _tensors(x))
+            for address in {t.untyped_storage().data_ptr() for x in xs for t in _tensors(x)}:
+                self.traced.add(address)
+                self.ranges.pop(address, None)
+                if known is not None:
+                    self.ranges[address] = known
+
+    def known(self, x: Any) -> Range | int | None:
+        """A number, the range of a tensor's contents, None."""
+        if not isinstance(x, torch.Tensor):
+            return int(x) if isinstance(x, (bool, int)) else None
+        with _disable_current_modes():
+            if self.is_traced(x):
+                return self.ranges.get(x.untyped_storage().data_ptr())
+            whole = x.numel() > 0 and not x.is_floating_point() and not x.is_complex()
+            return (int(x.min()), int(x.max())) if whole else None
 
     # ---- events
 
@@ -230,17 +244,21 @@ class Recorder(TorchDispatchMode):
         if func.namespace not in ("aten", "prims", "prim"):
             return self.inner(func, args, kwargs)
         name = func.overloadpacket.__name__
-        from_data = name not in CONSTANT and self.is_traced(args, kwargs)
-        if name in READS and from_data:
+        if name in READS and self.is_traced(*(args[k] for k in READS[name] if k < len(args))):
             raise Unsupported(f"host code reads tensor data (aten.{name})", host_place(), help=DATA_HELP)
+        from_data = name not in CONSTANT and self.is_traced(args, kwargs)
+        known = result_range(name, [self.known(a) for a in args[:2]], kwargs.values()) if from_data and self.ranges else None
         given = tuple(self.refs(a) for a in args), {k: self.refs(v) for k, v in kwargs.items()}
         result = func(*args, **kwargs)
         tensors = tuple(_tensors(result))
         if name in UNINITIALISED:
             for t in tensors:
                 t.zero_()
-        if from_data:
-            self.trace(result, *(args[k] for k in _written(func) if k < len(args)))
+        written = [args[k] for k in _written(func) if k < len(args)]
+        if written and from_data:
+            self.trace(result, *written)
+        elif from_data and (known is None or known[0] < known[1]):
+            self.trace(result, known=known)
         outputs = tuple(self.ref(t, f"aten.{name}") for t in tensors)
         values = tuple(t.detach().clone() for t in tensors)
         self.events.append(TorchOp(func, *given, outputs, values, host_place()))
