@@ -16,7 +16,7 @@ FILES = sorted(f for d in ("operators", "strangers") for f in (ROOT / "corpus" /
 SHAPES = (  # partial blocks, long in another direction, several blocks
     {"B": 3, "H": 2, "G": 2, "M": 37, "N": 67, "K": 23, "D": 19, "V": 29},
     {"B": 1, "H": 3, "G": 5, "M": 13, "N": 131, "K": 71, "D": 5, "V": 17},
-    {"B": 2, "H": 1, "G": 1, "M": 40, "N": 1301, "K": 39, "D": 17, "V": 1103, "L": 150, "T": 90},
+    {"B": 2, "H": 1, "G": 1, "M": 20, "N": 1031, "K": 39, "D": 17, "V": 1093, "L": 150, "T": 90},
 )
 
 LIBDEVICE = "the interpreter has no libdevice"

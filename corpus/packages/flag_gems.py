@@ -336,8 +336,8 @@ LABELS = {"x": "f32[M,V]", "y": "i64[M] < V"}
 define("cross_entropy", lambda x, y: fused.cross_entropy_loss(x, y), lambda x, y: F.cross_entropy(x, y), **LABELS)
 define(
     "cross_entropy_backward",
-    lambda x, y, dl: gradients(lambda x: fused.cross_entropy_loss(x, y), dl, x),
-    lambda x, y, dl: (torch.softmax(x, -1) - F.one_hot(y, x.shape[1])) * (dl / x.shape[0]),
+    lambda x, y, dl: gradients(lambda x: fused.cross_entropy_loss(x, y, reduction="sum"), dl, x),
+    lambda x, y, dl: (torch.softmax(x, -1) - F.one_hot(y, x.shape[1])) * dl,
     **LABELS,
     dl="f32[]",
 )
