@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .case import Case, case
 from .errors import CaseError, NotLifted, TriliftError, Unsupported
@@ -18,6 +18,7 @@ from .errors import CaseError, NotLifted, TriliftError, Unsupported
 if TYPE_CHECKING:
     from .check import Check, Mismatch
     from .output import Output
+    from .relate import Relation
     from .trace import Trace
 
 __all__ = ["Case", "CaseError", "Lifted", "NotLifted", "TriliftError", "Unsupported", "case", "lift"]
@@ -28,16 +29,16 @@ CONFIGS = 24  # autotune configurations checked at most; Lifted says how many th
 
 @dataclass(frozen=True, slots=True)
 class Lifted:
-    """What was found for one case. `checks` held; `mismatches` are outputs whose kernel differs from the reference.
-    `seconds` has capture, lift, check and simplify."""
+    """What was found for one case. `relations`: the launches' numbers as terms over dims, or the error that names one
+    that fits nothing. `checks` held; `mismatches` are outputs whose kernel differs from the reference."""
 
     case: Case
     traces: tuple[Trace, ...]
-    relations: Any
+    relations: tuple[Relation, ...] | Unsupported
     outputs: tuple[Output, ...]
     checks: tuple[Check, ...]
-    mismatches: tuple[tuple[str, Mismatch, Trace], ...]
-    seconds: dict[str, float]
+    mismatches: tuple[Mismatch, ...]
+    seconds: dict[str, float]  # by stage: capture, lift, check, simplify
 
 
 @dataclass(slots=True)
@@ -67,14 +68,13 @@ def lift(case: Case, seed: int = 0, progress: Callable[[str], None] = lambda sta
     """
     from . import check, output
     from .capture import capture
-    from .relate import relate
     from .shapes import choose
 
     clock = Clock(progress)
     with clock("capture"):
         shapes = choose(case, 3, seed)
         traces = tuple(capture(case, dims, seed=seed) for dims in shapes)
-        relations = relate(traces)
+        relations = output.related(traces)
     with clock("lift"):
         found = output.synthesised(traces[:2], synthesis)
     with clock("check"):

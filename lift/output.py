@@ -6,18 +6,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from .errors import NotLifted, TriliftError
+from .errors import NotLifted, TriliftError, Unsupported
 from .spec import Formula, Spec
 from .trace import Trace
 
 if TYPE_CHECKING:
+    from .relate import Relation
     from .simplify import Simplified
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """`spec` is at the first shape, `raw` the formula as found, `simplified` the shortest one with the laws used on the way.
-    `error` says why a stage gave nothing."""
+    """`spec` is at the first shape, `raw` the formula as found, `simplified` the shortest one with the laws used
+    on the way. `error` says why a stage gave nothing."""
 
     name: str
     spec: Spec | None = None
@@ -43,6 +44,16 @@ class Output:
 
 
 Outputs = tuple[Output, ...]
+
+
+def related(traces: Sequence[Trace]) -> tuple[Relation, ...] | Unsupported:
+    """The numbers of the launches as terms over dims. Formulas do not need them: their error ends nothing."""
+    from .relate import relate
+
+    try:
+        return tuple(relate(traces))
+    except Unsupported as e:
+        return e
 
 
 def synthesised(traces: Sequence[Trace], options: Mapping[str, bool]) -> Outputs:

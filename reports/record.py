@@ -31,12 +31,13 @@ def record(case: Case, options: Options, event: Callable[[Any], None]) -> Record
             "reason": summary([e]),
             "errors": [error_of(e)],
         }
-    errors = [o.error for o in lifted.outputs if o.error is not None]
+    failed: list[TriliftError] = [o.error for o in lifted.outputs if o.error is not None]
+    errors = [*failed, lifted.relations] if isinstance(lifted.relations, Unsupported) else failed
     return {
         **empty(file_of(case), case.name, "", ""),
         **verdict(lifted),
         "formula": formulas(lifted),
-        "lift": summary(errors),
+        "lift": summary(failed),
         "findings": [finding(lifted, m) for m in lifted.mismatches],
         "seconds": {**empty("", "", "", "")["seconds"], **{k: round(s, 4) for k, s in lifted.seconds.items()}},
         "launches": len(lifted.traces[0].launches),

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from lift import Lifted
+from lift import Lifted, Unsupported
 from lift.output import Output
-from lift.term import TERMS
+from lift.term import TERMS, Term
 from lift.trace import Launch, TensorRef
 
 WIDTH = 150  # characters of one spec element
@@ -60,9 +60,15 @@ def _value(v: Any) -> str:
 
 
 def _relations(relations: Any) -> str:
-    """Whatever relate gives: its rows, one a line."""
-    rows = relations.items() if isinstance(relations, Mapping) else enumerate(relations or ())
-    return "\n".join(f"{k}: {v}" for k, v in rows)
+    """Numbers that depend on the shape, one a line; those that are the same at every shape say nothing."""
+    if isinstance(relations, Unsupported):
+        return f"{relations}"
+    rows = (r for r in relations if r.term.op != "const" or r.free)
+    return "\n".join(f"{r.launch}: {r.kernel}.{r.what} = {_term(r.term)}" for r in rows)
+
+
+def _term(t: Term) -> str:
+    return repr(t)
 
 
 def _elements(o: Output) -> list[str]:
