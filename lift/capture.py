@@ -266,11 +266,11 @@ class Recorder(TorchDispatchMode):
 
     def inner(self, func: Any, args: Any, kwargs: Any) -> Any:
         """A custom operator is what its implementation does: it runs with the recorder on."""
-        from torch._C import DispatchKey
+        from torch._C import DispatchKey, DispatchKeySet
 
         key = DispatchKey.CUDA if func.has_kernel_for_dispatch_key(DispatchKey.CUDA) else DispatchKey.CPU
         with self:
-            return func._op_dk(key, *args, **kwargs)
+            return func.redispatch(DispatchKeySet(key), *args, **kwargs)
 
 
 DATA_HELP = "the launches would depend on data; pass the number as a parameter of the case"
