@@ -34,6 +34,10 @@ class Unsupported(TriliftError):
     """We cannot read this kernel or host function. `what` names the operation: "tt.foo", "aten.bar"."""
 
 
+class OutOfBounds(TriliftError):
+    """The kernel reads or writes where no tensor is. `why` relates the address to the nearest tensor."""
+
+
 class CaseError(TriliftError):
     """The case itself is wrong: its shapes, its `where`, its host function raised, no launch recorded."""
 

@@ -16,6 +16,7 @@ through every domain on the same random input.
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from . import term as T
+from .bits import FORMATS, cell_size, from_bits, to_bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,19 @@ def _pick(index: Any, xs: tuple[Any, ...]) -> Any:
 
 def _erf(x: Any) -> Any:
     return _vectorised(math.erf, x)
+
+
+def _erfinv(x: float) -> float:
+    return statistics.NormalDist().inv_cdf((x + 1) / 2) / math.sqrt(2) if abs(x) < 1 else math.copysign(math.inf, x)
+
+
+def _from_bits(format: str, a: T.Term) -> T.Term:
+    """Bits back to a real: the inverse of bits, and each branch of a choice by itself."""
+    if a.op == f"bits_{format}":
+        return a.args[0]
+    if a.op == "where":
+        return T.where(a.args[0], _from_bits(format, a.args[1]), _from_bits(format, a.args[2]))
+    return T.make(f"from_bits_{format}", a)
 
 
 def _vectorised(f: Callable[[float], float], x: Any) -> Any:
@@ -196,6 +211,22 @@ ROWS = [
     _row("ceil", 1, R, np.ceil, "ceil({0})", r"\lceil {0} \rceil", "torch.ceil({0})", ttir=("math.ceil",), extern=("ceil",), aten=("ceil",)),
     _row("trunc", 1, R, np.trunc, "trunc({0})", _fn("trunc"), "torch.trunc({0})", ttir=("math.trunc",), extern=("trunc",), aten=("trunc",)),
     _row("round", 1, R, np.rint, "round({0})", _fn("round"), "torch.round({0})", ttir=("math.roundeven",), extern=("rint", "nearbyint"), aten=("round",)),
+    _row("asinh", 1, R, np.arcsinh, "asinh({0})", _fn("asinh"), "torch.asinh({0})", extern=("asinh",), aten=("asinh",)),
+    _row("acosh", 1, R, np.arccosh, "acosh({0})", _fn("acosh"), "torch.acosh({0})", extern=("acosh",), aten=("acosh",)),
+    _row("atanh", 1, R, np.arctanh, "atanh({0})", _fn("atanh"), "torch.atanh({0})", extern=("atanh",), aten=("atanh",)),
+    _row("erfc", 1, R, lambda x: 1 - _erf(x), term=lambda a: 1 - T.make("erf", a), extern=("erfc",), aten=("erfc",)),
+    _row("erfinv", 1, R, lambda x: _vectorised(_erfinv, x), "erfinv({0})", _fn("erfinv"), "torch.erfinv({0})", extern=("erfinv",), aten=("erfinv",)),
+    _row("lgamma", 1, R, lambda x: _vectorised(math.lgamma, x), "lgamma({0})", _fn("lgamma"), "torch.lgamma({0})", extern=("lgamma",), aten=("lgamma",)),
+    _row("cbrt", 1, R, np.cbrt, "cbrt({0})", r"\sqrt[3]{{{0}}}", "torch.sign({0}) * torch.abs({0}) ** (1 / 3)", ttir=("math.cbrt",), extern=("cbrt",)),
+    _row("exp10", 1, R, lambda x: np.power(10.0, x), term=lambda a: T.make("exp", T.mul(math.log(10), a)), extern=("exp10", "fast_exp10")),
+    _row("hypot", 2, R, np.hypot, term=lambda a, b: T.make("sqrt", T.add(T.mul(a, a), T.mul(b, b))), extern=("hypot",), aten=("hypot",)),
+    _row("copysign", 2, R, np.copysign, "copysign({0}, {1})", r"\operatorname{{copysign}}({0}, {1})", "torch.copysign({0}, {1})", ttir=("math.copysign",), extern=("copysign",), aten=("copysign",)),
+    _row("fmod", 2, R, np.fmod, "fmod({0}, {1})", r"\operatorname{{fmod}}({0}, {1})", "torch.fmod({0}, {1})", ttir=("arith.remf",), extern=("fmod",), aten=("fmod",)),
+    _row("round_away", 1, R, lambda x: np.trunc(x + np.copysign(0.5, x)), term=lambda a: T.mul(T.make("sign", a), T.make("floor", T.make("abs", a) + 0.5)), ttir=("math.round",), extern=("round",)),
+    _row("isnan", 1, B, np.isnan, term=lambda a: T.const(False), extern=("isnan",)),  # reals are never NaN
+    _row("isinf", 1, B, np.isinf, term=lambda a: T.make("eq", T.make("abs", a), math.inf), extern=("isinf",)),
+    _row("isfinite", 1, B, np.isfinite, term=lambda a: T.make("ne", T.make("abs", a), math.inf), extern=("finite", "isfinited")),
+    _row("signbit", 1, B, np.signbit, term=lambda a: T.make("lt", a, 0), extern=("signbit",)),
     # order
     _row("max", -1, SAME, _maximum, "max({0}, {1})", r"\max({0}, {1})", "torch.maximum({0}, {1})", ttir=("arith.maxnumf", "arith.maximumf", "arith.maxsi"), extern=("fmax",), aten=("maximum",)),
     _row("min", -1, SAME, _minimum, "min({0}, {1})", r"\min({0}, {1})", "torch.minimum({0}, {1})", ttir=("arith.minnumf", "arith.minimumf", "arith.minsi"), extern=("fmin",), aten=("minimum",)),
@@ -224,6 +255,12 @@ ROWS = [
     _row("bitxor", 2, I, np.bitwise_xor, "bitxor({0}, {1})", r"{0} \oplus {1}", "({0} ^ {1})", aten=()),
     _row("shl", 2, I, np.left_shift, "{0} << {1}", r"{0} \ll {1}", "({0} << {1})", ttir=("arith.shli",)),
     _row("shr", 2, I, np.right_shift, "{0} >> {1}", r"{0} \gg {1}", "({0} >> {1})", ttir=("arith.shrsi",)),
+    _row("to_int", 1, I, lambda x: np.trunc(x).astype(np.int64), "int({0})", _fn("int"), "{0}.to(torch.int64)", term=lambda a: a if a.type == T.INT else T.make("trunc", a)),
+    _row("wrap8", 1, I, lambda x: np.asarray(x).astype(np.int8), "int8({0})", _fn("int8"), "{0}.to(torch.int8)"),
+    _row("wrap16", 1, I, lambda x: np.asarray(x).astype(np.int16), "int16({0})", _fn("int16"), "{0}.to(torch.int16)"),
+    *(_row(f"bits_{f}", 1, I, lambda x, f=f: to_bits(np.asarray(x, np.float64), f), f"bits_{f}({{0}})", _fn(f"bits_{{{{{f}}}}}")) for f in FORMATS),
+    *(_row(f"from_bits_{f}", 1, R, lambda x, f=f: from_bits(np.asarray(x, f"i{cell_size(f)}"), f), f"from_bits_{f}({{0}})", _fn(f"bits_{{{{{f}}}}}^{{{{-1}}}}"),
+           term=lambda a, f=f: _from_bits(f, a)) for f in FORMATS),
 ]  # fmt: skip
 
 OPS: dict[str, Op] = {row.name: row for row in ROWS}

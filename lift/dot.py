@@ -1,0 +1,66 @@
+"""tt.dot: a @ b + c. On terms: products of distinct rows with distinct columns, known zeros left out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import term as T
+from .domain import Ids, as_ids
+from .handlers import CHECKS, handles, signed
+from .ir import Op
+from .machine import settle
+
+if TYPE_CHECKING:
+    from .interpret import Run
+
+
+@handles("tt.dot")
+def _dot(run: Run, op: Op, a: Any, b: Any, c: Any) -> Any:
+    """Reals are exact whatever inputPrecision says; integers accumulate in the result's type."""
+    t = op.results[0].type
+    if t.is_int:
+        a, b = (signed(run, x, v.type.bits) for x, v in zip((a, b), op.operands, strict=False))
+    if not any(isinstance(x, Ids) for x in (a, b)):
+        product = np.matmul(np.asarray(a).astype(np.asarray(c).dtype) if t.is_int and not isinstance(c, Ids) else a, b)
+        return settle(run.domain.apply("add", product, c), t)
+    left, right, start = as_ids(a), as_ids(b), as_ids(c)
+    if left.ndim == 2:
+        return settle(Ids(product_of_terms(left, right, start)), t)
+    return settle(Ids(np.stack([product_of_terms(*parts) for parts in zip(left, right, start, strict=True)])), t)
+
+
+def product_of_terms(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """ids of a @ b + c, for ids a[M,K], b[K,N], c[M,N]."""
+    rows, row_of = np.unique(a, axis=0, return_inverse=True)
+    columns, column_of = np.unique(b.T, axis=0, return_inverse=True)
+    lists = [[T.TERMS[i] for i in row] for row in rows], [[T.TERMS[i] for i in column] for column in columns]
+    sums = np.empty((len(rows), len(columns)), object)
+    for i, row in enumerate(lists[0]):
+        for j, column in enumerate(lists[1]):
+            sums[i, j] = products(row, column)
+    known: dict[tuple[int, int, int], int] = {}
+    out = np.empty(c.shape, np.int32)
+    row_of, column_of = row_of.ravel(), column_of.ravel()
+    for m, i in enumerate(row_of):
+        for n, j in enumerate(column_of):
+            key = (i, j, c[m, n])
+            if key not in known:
+                known[key] = T.add(T.TERMS[c[m, n]], *sums[i, j]).id
+            out[m, n] = known[key]
+    return out
+
+
+def products(row: list[T.Term], column: list[T.Term]) -> list[T.Term]:
+    """The terms x * y that are not zero. Masks first: 0 * undefined is undefined, not 0."""
+    out = []
+    for x, y in zip(row, column, strict=True):
+        if x is ZERO and y.op != "undef" or y is ZERO and x.op != "undef":
+            continue
+        out.append(T.mul(x, y))
+    return out
+
+
+ZERO = T.const(0)
+CHECKS["tt.dot_scaled"] = lambda op: op.name
