@@ -233,7 +233,8 @@ class _Synthesis:
             return self.numbers(axes, ids, terms)
         heads = {t.op for t in terms}
         attempts: list[Callable[[], Term]] = []
-        if len({skeleton(t) for t in terms}) > 1:
+        kinds = {skeleton(t) for t in terms}
+        if len(kinds) > 1:
             attempts.append(lambda: self.extrapolated(axes, ids))
         for op in ("add", "max", "min", "and", "or", "mul"):
             if op in heads and (len(heads) == 1 or op != "mul" or heads <= {"mul", "read", "const"}):
@@ -248,12 +249,24 @@ class _Synthesis:
             elif same:
                 return self.pointwise(terms[0], axes, ids)
         attempts.append(lambda: self.split(axes, ids, terms))
+        return self.first(attempts, mixed=len(kinds) == 2)
+
+    def first(self, attempts: Sequence[Callable[[], Term]], mixed: bool) -> Term:
+        """The first attempt that succeeds. Where elements are of two kinds and guards were needed for their parts, the last
+        attempt (one guard for the whole) is taken instead if it is shorter."""
         trouble: NotLifted | None = None
+        best: Term | None = None
         for attempt in attempts:
             try:
-                return attempt()
+                t = attempt()
             except NotLifted as e:
                 trouble = trouble or e
+                continue
+            if not mixed or not any(s.op == "where" for s in t.walk()):
+                return best if best is not None and _length(best) <= _length(t) else t
+            best = t if best is None or _length(t) < _length(best) else best
+        if best is not None:
+            return best
         assert trouble is not None
         raise trouble
 
@@ -386,6 +399,9 @@ class _Synthesis:
                     yield choice
                 elif choice:
                     guarded.append(choice)
+        for q in _pairs(varying):
+            if (choice := self.by_ranks(q, rows)) is not None:
+                yield choice
         if (ranked := self.by_rank(rows)) is not None:
             yield ranked
         yield from sorted(guarded, key=lambda c: c.waste)
@@ -404,6 +420,24 @@ class _Synthesis:
         full = all(len(ms) == n for shape, n in zip(rows, cells, strict=True) for ms in shape.values())
         waste = sum(n - len(ms) for shape, n in zip(rows, cells, strict=True) for ms in shape.values())
         return _Choice(tuple(t for t in terms if t is not None), places, waste), full
+
+    def by_ranks(self, p: tuple[int, ...], rows: list[dict[int, list[tuple[Term, tuple]]]]) -> _Choice | None:
+        """Number addends by the ranks of the coordinates p among the element's own: the channels of a group, the taps of a window."""
+        sizes: list[tuple[int, ...]] = []
+        places: list[dict[int, list[tuple[int, Term]]]] = []
+        for shape in rows:
+            values = {i: [sorted({c[k] for _, c in ms}) for k in p] for i, ms in shape.items()}
+            lengths = {tuple(len(v) for v in vs) for vs in values.values()}
+            if len(lengths) != 1 or any(len(ms) != np.prod(next(iter(lengths))) for ms in shape.values()):
+                return None
+            n = next(iter(lengths))
+            place = lambda i, c: int(np.ravel_multi_index([v.index(c[k]) for v, k in zip(values[i], p, strict=True)], n))  # noqa: B023, E731
+            places.append({i: [(place(i, c), m) for m, c in ms] for i, ms in shape.items()})
+            sizes.append(n)
+            if any(len({q for q, _ in ps}) != len(ps) for ps in places[-1].values()):
+                return None
+        terms = [self.size_term([n[k] for n in sizes]) for k in range(len(p))]
+        return None if any(t is None for t in terms) else _Choice(tuple(t for t in terms if t is not None), places, 0)
 
     def by_rank(self, rows: list[dict[int, list[tuple[Term, tuple]]]]) -> _Choice | None:
         """Number addends 0, 1, ... in the order of their coordinates: every element of a shape has as many."""
@@ -516,7 +550,8 @@ class _Synthesis:
         numbers = [v.item() if hasattr(v, "item") else v for v, _ in seen]
         if len(set(numbers)) == 1 and not np.isfinite(numbers[0]):
             return T.const(numbers[0])
-        found = fit([int(v) if float(v).is_integer() else v for v in numbers], [d for _, d in seen])
+        rounded = [int(v) if float(v).is_integer() else v for v in numbers]
+        found = fit(rounded, [d for _, d in seen]) or _near_scalar(numbers, [d for _, d in seen])
         if found is None:
             raise NotLifted(f"{numbers} fits no expression of {self._names()}")
         return found
@@ -526,6 +561,9 @@ class _Synthesis:
         solutions = [_affine(v, c) for v, c in zip(values, care, strict=True)]
         if any(s is None for s in solutions):
             return None
+        whole = all(np.array_equal(v[c], np.round(v[c])) for v, c in zip(values, care, strict=True))
+        if whole and any(x is not None and not x.is_integer() for s in solutions if s is not None for x in s):
+            return None  # i / 2 on even i is i // 2
         total = T.const(0)
         try:
             for k, column in enumerate(zip(*(s for s in solutions if s is not None), strict=True)):
@@ -543,6 +581,16 @@ class _Choice:
     sizes: tuple[Term, ...]
     places: list[dict[int, list[tuple[int, Term]]]]
     waste: int
+
+
+def _near_scalar(values: Sequence[float], dims: Sequence[Dims]) -> Term | None:
+    """c * s, 1 + c * s or c * s - 1 for a scalar s and a plain number c: 1 - 0.01 * lr."""
+    for name in (n for n, v in dims[0].items() if isinstance(v, float)):
+        for base in (0, 1, -1):
+            c = [(v - base) / d[name] if d[name] else np.nan for v, d in zip(values, dims, strict=True)]
+            if len(c) > 1 and np.allclose(c, c[0], rtol=1e-5, atol=0) and (nice := float(f"{c[0]:.6g}")):
+                return T.add(base, T.mul(nice, T.scalar(name)))
+    return None
 
 
 def _affine(v: np.ndarray, care: np.ndarray) -> list[float | None] | None:
@@ -620,6 +668,10 @@ def _map_rows(
     return conditions[k].reshape(*a.shape, n), values[k].reshape(*a.shape, n), base[k].reshape(a.shape)
 
 
+def _length(t: Term) -> int:
+    return sum(1 for _ in t.walk())
+
+
 def _choose(a: np.ndarray, members: dict[int, list[Term]]) -> np.ndarray:
     """The single member of each element, -1 where there is none."""
     return _map_ids(a, lambda i: members[i][0].id if members.get(i) else -1)
@@ -631,8 +683,9 @@ def _values(a: np.ndarray) -> np.ndarray:
 
 
 def _power(counts: Sequence[np.ndarray], care: Sequence[np.ndarray]) -> int:
-    """2 if every element, at every shape, has exactly two factors of the kind (x * y), else 0."""
-    return 2 if all((c[k] == 2).all() for c, k in zip(counts, care, strict=True)) else 0
+    """How many factors of the kind every element has, if as many at every shape (x * y, x * x * x), else 0."""
+    seen = {int(n) for c, k in zip(counts, care, strict=True) for n in np.unique(c[k])}
+    return seen.pop() if len(seen) == 1 and seen <= set(range(1, 9)) and len(counts) > 1 else 0
 
 
 def _pairs(varying: list[int]) -> Iterator[tuple[int, ...]]:
