@@ -198,7 +198,7 @@ def attention(q, k, v):
 @attention.reference
 def _(q, k, v):
     q, k, v = q.float(), k.float(), v.float()
-    scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
+    scores = q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5
     return torch.softmax(scores, dim=-1) @ v
 
 
@@ -209,7 +209,7 @@ def attention_causal(q, k, v):
 
 @attention_causal.reference
 def _(q, k, v):
-    scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
+    scores = q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5
     n = torch.arange(q.shape[2])
     scores = scores.masked_fill(n[None, :] > n[:, None], -float("inf"))
     return torch.softmax(scores, dim=-1) @ v

@@ -22,7 +22,8 @@ def philox(seed, offset):
     """First word of Philox4x32-10 for the counters (offset, 0, 0, 0), as unsigned numbers in int64."""
     low = 0xFFFFFFFF
     c0, c1, c2, c3 = offset, torch.zeros_like(offset), torch.zeros_like(offset), torch.zeros_like(offset)
-    k0, k1 = seed & low, (seed >> 32) & low
+    key = torch.zeros_like(offset) + seed
+    k0, k1 = key & low, (key >> 32) & low
     for _ in range(10):
         (high0, low0), (high1, low1) = product(M0, c0), product(M1, c2)
         c0, c1, c2, c3 = high1 ^ c1 ^ k0, low1, high0 ^ c3 ^ k1, low0
