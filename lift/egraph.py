@@ -55,7 +55,7 @@ def _arity(op: str) -> int:
     return 2 if OPS[op].arity < 0 else OPS[op].arity
 
 
-ELEMENTWISE = [name for name, row in OPS.items() if row.term is None and not name.startswith("arg")]
+ELEMENTWISE = [name for name, row in OPS.items() if row.term is None and (row.arity > 0 or name in COMMUTATIVE)]
 
 
 def _declarations() -> str:
@@ -212,7 +212,7 @@ class Coder:
     def _opaque(self, t: Term) -> bool:
         if t.op in FOLDS or t.op in NAMED:
             return t.op.startswith("arg")
-        if t.op not in ELEMENTWISE or not t.args:
+        if t.op not in ELEMENTWISE or t.attr is not None or len(t.args) < _arity(t.op):
             return True
         if t.type == T.INT:
             return t.op not in ("add", "mul")

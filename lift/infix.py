@@ -42,9 +42,9 @@ def number(v: float | int) -> str:
 
 
 def order(t: Term) -> tuple[object, ...]:
-    """Where an operand stands: more axes first, then by the tensors it reads, then the shorter, numbers at the end."""
+    """Where an operand stands: more axes first, then by axes and the tensors it reads, then the shorter, numbers at the end."""
     names = sorted(T.reads(t))
-    return (t.op == "const", -len(t.free), names[:1] == [], names[:1], sum(1 for _ in t.walk()), repr(t))
+    return (t.op == "const", -len(t.free), names[:1] == [], sorted(a.name for a in t.free), names[:1], sum(1 for _ in t.walk()), repr(t))
 
 
 def arithmetic(t: Term, child: Child, number: Number = number) -> Piece | None:
@@ -90,7 +90,7 @@ def _sum(t: Term, child: Child) -> Piece:
     return Piece(out, ADD, rank)
 
 
-def _split(t: Term) -> tuple[float | int, list[Term], list[Term]]:
+def split(t: Term) -> tuple[float | int, list[Term], list[Term]]:
     """Number, numerator and denominator of a product."""
     value: float | int = 1
     up: list[Term] = []
@@ -106,10 +106,10 @@ def _split(t: Term) -> tuple[float | int, list[Term], list[Term]]:
 
 
 def _product(t: Term, child: Child, number: Number) -> Piece:
-    value, up, down = _split(t)
+    value, up, down = split(t)
     pieces, rank = _powers(up, child)
     below, rank_below = _powers(down, child)
-    head, tail = _number_parts(number(abs(value)))
+    head, tail = number_parts(number(abs(value)))
     if head != "1" or not pieces:
         pieces = [Piece(head, ATOM), *pieces]
     if tail:
@@ -128,7 +128,7 @@ def _is_atom(text: str) -> bool:
     return " " not in text or (text.startswith("(") and text.endswith(")") and text.count("(") == 1)
 
 
-def _number_parts(text: str) -> tuple[str, str]:
+def number_parts(text: str) -> tuple[str, str]:
     """The text above and below the bar: "1 / 8" -> ("1", "8")."""
     depth = 0
     for k, c in enumerate(text):

@@ -173,7 +173,7 @@ def _row(name: str, arity: int, type: str, numpy: Callable[..., Any], text: str 
 
 
 R, I, B, SAME = T.REAL, T.INT, T.BOOL, "same"
-_fn = lambda name: rf"\operatorname{{{name}}}({{0}})"  # noqa: E731
+_fn = lambda name: rf"\operatorname{{{{{name}}}}}({{0}})"  # noqa: E731
 
 ROWS = [
     # arithmetic

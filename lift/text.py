@@ -37,18 +37,12 @@ def text(formula: Formula, shapes: Shapes | None = None) -> str:
 
 
 def input_shapes(*terms: Term) -> dict[str, list[Term | None]]:
-    """Per input and dimension the size of the axis that reads it, None where several or other indices do."""
-    out: dict[str, list[Term | None]] = {}
-    for t in terms:
-        for r in (s for s in t.walk() if s.op == "read"):
-            sizes = [i.attr.size if i.op == "axis" else None for i in r.args]
-            old = out.setdefault(r.attr, list(sizes))
-            out[r.attr] = [a if a is b else None if a is None or b is None else _larger(a, b) for a, b in zip(old, sizes, strict=True)]
-    return out
-
-
-def _larger(a: Term, b: Term) -> Term | None:
-    return None if a is not b else a
+    """Per input and dimension the size of the axis that reads it; None where several sizes or other indices do."""
+    sizes: dict[str, list[set[Term | None]]] = {}
+    for r in (s for t in terms for s in t.walk() if s.op == "read"):
+        for found, i in zip(sizes.setdefault(r.attr, [set() for _ in r.args]), r.args, strict=True):
+            found.add(i.attr.size if i.op == "axis" else None)
+    return {x: [next(iter(found)) if len(found) == 1 else None for found in dims] for x, dims in sizes.items()}
 
 
 def _length(form: str) -> int:
@@ -96,7 +90,7 @@ class _Tensors:
             case "size" | "scalar":
                 return Piece(str(t.attr))
             case "axis":
-                return _place(f"arange({_size(t.attr)})", [t.attr], frame)
+                return placed(f"arange({size_text(t.attr)})", [t.attr], frame)
             case "read":
                 return self._read(t, frame)
             case "undef":
@@ -114,7 +108,7 @@ class _Tensors:
         known = self.shapes.get(t.attr, [None] * len(t.args))
         for i, length in zip(t.args, known, strict=True):
             if i.op == "axis":
-                parts.append(":" if length in (None, i.attr.size) else f":{_size(i.attr)}")
+                parts.append(":" if length is i.attr.size else f":{size_text(i.attr)}")
                 axes.append(i.attr)
             elif i.op == "const":
                 parts.append(repr(i.attr))
@@ -129,7 +123,7 @@ class _Tensors:
             raise NoTensorForm
         while parts and parts[-1] == ":":
             parts.pop()
-        return _place(f"{t.attr}[{', '.join(parts)}]" if parts else str(t.attr), axes, frame)
+        return placed(f"{t.attr}[{', '.join(parts)}]" if parts else str(t.attr), axes, frame)
 
     # ---- folds
 
@@ -191,7 +185,7 @@ def _fail() -> Piece:
     raise NoTensorForm
 
 
-def _size(a: Axis) -> str:
+def size_text(a: Axis) -> str:
     from .infix import arithmetic as printed
 
     def child(t: Term) -> Piece:
@@ -205,13 +199,13 @@ def _merged(op: str, piece: Piece, dim: int, rest: str) -> Piece:
     return Piece(f"{op}({piece.text}, {dim}{rest})", ATOM, piece.rank)
 
 
-def _place(name: str, axes: list[Axis], frame: Frame) -> Piece:
+def placed(name: str, axes: list[Axis], frame: Frame) -> Piece:
     """The array `name` with these axes, moved to their positions in the frame."""
     if len(set(axes)) != len(axes) or not set(axes) <= set(frame):
         raise NoTensorForm
     places = [frame.index(a) for a in axes]
     order = sorted(range(len(axes)), key=lambda k: places[k])
-    name = _permuted(name, order)
+    name = permuted(name, order)
     if not places:
         return Piece(name)
     present = [p in places for p in range(min(places), len(frame))]
@@ -221,7 +215,7 @@ def _place(name: str, axes: list[Axis], frame: Frame) -> Piece:
     return Piece(f"{name}[{', '.join(index)}]" if index else name, ATOM, len(present))
 
 
-def _permuted(name: str, order: list[int]) -> str:
+def permuted(name: str, order: list[int]) -> str:
     n = len(order)
     if order == list(range(n)):
         return name
@@ -244,9 +238,10 @@ def index_form(formula: Formula, shapes: Shapes | None = None) -> str:
 
 
 def _told(t: Term, shapes: Shapes) -> set[Axis]:
-    """The axes that some read has as an index of a dimension of the same size."""
-    reads = [s for s in t.walk() if s.op == "read"]
-    return {i.attr for r in reads for i, n in zip(r.args, shapes.get(r.attr, [None] * len(r.args)), strict=True) if i.op == "axis" and i.attr.size is n}
+    """The axes that index dimensions of their own size, and no others."""
+    pairs = [(i.attr, n) for r in t.walk() if r.op == "read" for i, n in zip(r.args, shapes.get(r.attr, [None] * len(r.args)), strict=True) if i.op == "axis"]
+    other = {a.name for a, n in pairs if a.size is not n}
+    return {a for a, n in pairs if a.name not in other}
 
 
 def name_of(a: Axis) -> str:
@@ -254,7 +249,7 @@ def name_of(a: Axis) -> str:
 
 
 def _axis(a: Axis, told: set[Axis]) -> str:
-    return name_of(a) if a in told else f"{name_of(a)} < {_size(a)}"
+    return name_of(a) if a in told else f"{name_of(a)} < {size_text(a)}"
 
 
 def _elements(t: Term, told: set[Axis]) -> Piece:

@@ -1,0 +1,366 @@
+"""Formulas as PyTorch functions that run at every shape, on every floating dtype, without loops over elements.
+
+Every value has one dimension per free axis of its term, in one global order of axes (the output's first), and is aligned where
+it is used by `[:, None]`. Sums of products become @ or einsum, other folds reductions, other reads advanced indexing with
+aranges. Values used twice are assigned to a variable.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from . import term as T
+from .constants import recover
+from .definitions import DEFINITIONS, unfold
+from .errors import Unsupported
+from .infix import ADD, ATOM, MUL, NEG, POW, PRECEDENCE, Piece, arithmetic, operation
+from .ops import OPS
+from .spec import Formula
+from .term import FOLDS, Axis, Term
+from .text import Shapes, index_form, input_shapes, permuted, placed, size_text
+
+MATH = {"pi", "e", "log", "log2", "log10", "sqrt", "inf", "exp", "floor", "ceil"}
+PYTHON = {"max": "max({0}, {1})", "min": "min({0}, {1})", "where": "({1} if {0} else {2})", "abs": "abs({0})", "and": "({0} and {1})",
+          "or": "({0} or {1})", "not": "(not {0})", **{f: f"{f}({{0}})" for f in ("sqrt", "exp", "log", "log2", "log10", "floor", "ceil")}}  # fmt: skip
+REDUCTION = {"sum": "{0}.sum({dim})", "prod": "{0}.prod({dim})", "amax": "{0}.amax({dim})", "amin": "{0}.amin({dim})",
+             "argmax": "{0}.argmax({dim})", "argmin": "{0}.argmin({dim})"}  # fmt: skip
+ELEMENT = {T.REAL: "torch.float64", T.INT: "torch.int64", T.BOOL: "torch.bool"}
+
+
+def torch_source(formula: Formula, shapes: Shapes | None = None) -> str:
+    """A PyTorch function `name(inputs, *, sizes and scalars)`. `shapes` as for lift.text.text. Raises Unsupported for an
+    operation that PyTorch does not have."""
+    return _Source(formula, input_shapes(formula.term) if shapes is None else shapes).function()
+
+
+def parameters(formula: Formula) -> tuple[list[str], list[str]]:
+    """Names of the function's inputs, and of its sizes and scalars."""
+    seen = _everything([formula.term, *(a.size for a in formula.axes)])
+    return sorted({s.attr for s in seen if s.op == "read"}), sorted({s.attr for s in seen if s.op in ("size", "scalar")})
+
+
+def _everything(terms: Sequence[Term]) -> set[Term]:
+    out = {s for t in terms for s in t.walk()}
+    return out | {s for t in out if isinstance(t.attr, Axis) for s in t.attr.size.walk()}
+
+
+def _axes_of(t: Term) -> list[Axis]:
+    out: dict[Axis, None] = {}
+    for s in t.walk():
+        if isinstance(s.attr, Axis):
+            out.setdefault(s.attr)
+    return list(out)
+
+
+def _natural_order(t: Term, axes: Sequence[Axis]) -> list[Axis]:
+    """All axes, in an order that the output and the reads follow as far as they agree: x[m, k] * w[k, n] gives m, k, n."""
+    after: dict[Axis, set[Axis]] = {a: set() for a in (*axes, *_axes_of(t))}
+    reads = [[i.attr for i in r.args if i.op == "axis"] for r in t.walk() if r.op == "read"]
+    for sequence in [list(axes), *sorted(reads, key=lambda r: -len(r))]:
+        for a, b in zip(sequence, sequence[1:], strict=False):
+            if not _reaches(after, b, a):
+                after[a].add(b)
+    out: list[Axis] = []
+    while after:
+        first = next(a for a in after if not any(a in later for later in after.values()))
+        out.append(first)
+        del after[first]
+    return out
+
+
+def _reaches(after: dict[Axis, set[Axis]], a: Axis, b: Axis) -> bool:
+    return a == b or any(_reaches(after, c, b) for c in after[a])
+
+
+def _uses(t: Term) -> Counter[int]:
+    """How often each subterm is printed: a shared 1 / a is printed by its a."""
+    out = Counter(a.id for s in t.walk() for a in s.args)
+    for s in t.walk():
+        if s.op == "recip":
+            out[s.args[0].id] += out[s.id] - 1
+    return out
+
+
+class _Source:
+    def __init__(self, formula: Formula, shapes: Shapes) -> None:
+        self.formula, self.shapes = formula, shapes
+        self.term = _printable(formula.term)
+        self.rank = {a: k for k, a in enumerate(_natural_order(self.term, formula.axes))}
+        self.inputs, self.sizes = parameters(formula)
+        self.uses = _uses(self.term)
+        self.certain = _unconditional(self.term)
+        self.lines: list[str] = []
+        self.done: dict[int, Piece] = {}
+        self.named_constants = not MATH & {*self.inputs, *self.sizes}
+
+    # ---- the function
+
+    def function(self) -> str:
+        result = self.result()
+        head = ", ".join(self.inputs + (["*", *self.sizes] if self.sizes else []))
+        body = [f'"""{index_form(self.formula, self.shapes)}"""', *self.lines, f"return {result}"]
+        used = [name for name in sorted(MATH) if any(re.search(rf"(?<![\w.\"]){name}(?!\w)", line) for line in body[1:])] if self.named_constants else []
+        imports = [f"from math import {', '.join(used)}", ""] if used else []
+        name = self.formula.name if self.formula.name not in (*self.inputs, *self.sizes) else f"{self.formula.name}_"
+        return "\n".join([*imports, "import torch", "", "", f"def {name}({head}):", *(f"    {line}" for line in body), ""])
+
+    def result(self) -> str:
+        out, axes = self.value(self.term), self.formula.axes
+        shape = ", ".join(size_text(a) for a in axes)
+        if not self.is_tensor(self.term):
+            return f"torch.full(({shape}{',' * (len(axes) == 1)}), {out.text}, dtype={ELEMENT[self.term.type]})"
+        missing = [a for a in axes if a not in self.term.free]
+        aligned = self.align(self.term, tuple(axes))
+        return f"{aligned.at(ATOM)}.expand({shape})" if missing else aligned.text
+
+    # ---- values
+
+    def axes(self, t: Term) -> tuple[Axis, ...]:
+        """The dimensions of the value of t."""
+        return tuple(sorted(t.free, key=self.rank.__getitem__))
+
+    def is_tensor(self, t: Term) -> bool:
+        return any(s.op in ("read", "axis") for s in t.walk())
+
+    def value(self, t: Term) -> Piece:
+        if t.id not in self.done:
+            piece = self._value(t)
+            if self.uses[t.id] > 1 and not piece.text.replace("_", "").isalnum() and t.op != "const":
+                piece = self._variable(piece)
+            self.done[t.id] = piece
+        return self.done[t.id]
+
+    def _variable(self, piece: Piece) -> Piece:
+        taken = {*self.inputs, *self.sizes}
+        name = next(n for k in range(10**6) if (n := f"t{k}") not in taken and not any(line.startswith(f"{n} =") for line in self.lines))
+        self.lines.append(f"{name} = {piece.text}")
+        return Piece(name)
+
+    def align(self, t: Term, frame: tuple[Axis, ...]) -> Piece:
+        """The value of t with its dimensions at their places in `frame`, broadcastable against it."""
+        piece = self.value(t)
+        if self.axes(t) == frame[len(frame) - len(t.free) :]:
+            return piece
+        return placed(piece.at(ATOM), list(self.axes(t)), frame)
+
+    def _value(self, t: Term) -> Piece:
+        match t.op:
+            case "size" | "scalar":
+                return Piece(t.attr)
+            case "axis":
+                return Piece(f"torch.arange({size_text(t.attr)})")
+            case "read":
+                return self._read(t)
+            case "undef":
+                return Piece('float("nan")')
+        if t.op in FOLDS or (t.op in DEFINITIONS and t.attr is not None):
+            return self._over(t)
+        return self._elementwise(t)
+
+    def _elementwise(self, t: Term) -> Piece:
+        frame = self.axes(t)
+        real = t.type == T.REAL and t.op not in ("where", "read")
+
+        def child(a: Term) -> Piece:
+            if a is not t and a.op in ("add", "mul", "recip") and self.uses[a.id] < 2 and self.axes(a) == frame:
+                return self._elementwise(a)
+            piece = self.align(a, frame)
+            return Piece(f"{piece.at(ATOM)}.double()") if real and a.type != T.REAL and self.is_tensor(a) else piece
+
+        if (out := arithmetic(t, child, self._number)) is not None:
+            return out
+        if not self.is_tensor(t):
+            return self._python(t, child)
+        return self._row(t, child)
+
+    def _number(self, v: float | int) -> str:
+        if v == float("inf"):
+            return "inf" if self.named_constants else 'float("inf")'
+        return recover(v)[1] if isinstance(v, float) and self.named_constants else repr(v)
+
+    def _python(self, t: Term, child) -> Piece:
+        """An operation on sizes and scalars alone is one on Python numbers."""
+        if t.op in PYTHON:
+            return Piece(_folded(PYTHON[t.op], [child(a).text for a in t.args]))
+        if t.op in PRECEDENCE:
+            return operation(t, child)
+        return self._row(t, child, wrap=True)
+
+    def _row(self, t: Term, child, wrap: bool = False) -> Piece:
+        """The row's own template. Numbers become tensors where the function takes nothing else."""
+        row = DEFINITIONS.get(t.op) or OPS[t.op]
+        if row.torch is None:
+            raise Unsupported(f"{t.op} in PyTorch")
+        if t.op == "where" and not self.is_tensor(t.args[0]):
+            c, a, b = (child(s) for s in t.args)
+            return Piece(f"({a.text} if {c.text} else {b.text})")
+        infix = t.op in PRECEDENCE
+        number = [not self.is_tensor(a) and not infix and not (t.op == "where" and k and self.is_tensor(t.args[3 - k])) for k, a in enumerate(t.args)]
+        texts = [f"torch.tensor({child(a).text}, dtype={ELEMENT[a.type]})" if n else child(a).at(POW) if infix else _bare(child(a).text)
+                 for a, n in zip(t.args, number, strict=True)]  # fmt: skip
+        out = _folded(row.torch, texts)
+        return Piece(out, PRECEDENCE["pow"] if t.op == "pow" else ATOM if out.startswith(("torch", "(")) else NEG)
+
+    # ---- elements
+
+    def _read(self, t: Term) -> Piece:
+        """x, x.T, x[:, :K], x[:, 0], w[ids], or advanced indexing in every dimension."""
+        if not t.args:
+            return Piece(t.attr)
+        known = self.shapes.get(t.attr, [None] * len(t.args))
+        whole = [i.op == "axis" and n is i.attr.size for i, n in zip(t.args, known, strict=True)]
+        odd = [k for k, (i, w) in enumerate(zip(t.args, whole, strict=True)) if not w]
+        axes = [a for i in t.args for a in self.axes(i)]
+        if len(odd) <= 1 and len(set(axes)) == len(axes):
+            parts = [":" if w else self._slice(t, k) for k, (i, w) in enumerate(zip(t.args, whole, strict=True))]
+            while parts and parts[-1] == ":":
+                parts.pop()
+            name = f"{t.attr}[{', '.join(parts)}]" if parts else t.attr
+            return Piece(permuted(name, sorted(range(len(axes)), key=lambda k: self.rank[axes[k]])))
+        return Piece(f"{t.attr}[{', '.join(self._index(t, k, self.axes(t)) for k in range(len(t.args)))}]")
+
+    def _slice(self, t: Term, k: int) -> str:
+        if t.args[k].op == "axis" and t.id in self.certain:
+            return f":{size_text(t.args[k].attr)}"
+        return self._index(t, k, self.axes(t.args[k]))
+
+    def _index(self, t: Term, k: int, frame: tuple[Axis, ...]) -> str:
+        """Index k of a read. Where the read is guarded, its index may lie outside: it is clamped."""
+        piece = self.align(t.args[k], frame)
+        if t.args[k].op == "const" and t.args[k].attr >= 0 and t.id in self.certain:
+            return piece.text
+        if t.id in self.certain or not self.is_tensor(t.args[k]):
+            return piece.text if t.id in self.certain else f"min(max({piece.text}, 0), {t.attr}.shape[{k}] - 1)"
+        return f"{piece.at(ATOM)}.clamp(0, {t.attr}.shape[{k}] - 1)"
+
+    # ---- folds
+
+    def _over(self, t: Term) -> Piece:
+        body, over = t.args[0], t.attr
+        if t.op == "sum" and (out := self._contraction(t)) is not None:
+            return out
+        if over not in body.free:
+            return self._constant_fold(t)
+        template = DEFINITIONS[t.op].torch if t.op in DEFINITIONS else REDUCTION[t.op]
+        dim = self.axes(body).index(over)
+        x = self.value(body)
+        function = (template or "").startswith("torch")
+        return Piece((template or "").format(x.text if function else x.at(ATOM), dim=dim))
+
+    def _constant_fold(self, t: Term) -> Piece:
+        """A fold of what does not depend on its axis."""
+        body, n = self.value(t.args[0]), size_text(t.attr)
+        if t.op == "sum":
+            return Piece(f"{body.at(MUL)} * {Piece(n, ADD).at(MUL) if ' ' in n else n}", MUL)
+        x = body.at(ATOM) if self.is_tensor(t.args[0]) else f"torch.tensor({body.text}, dtype={ELEMENT[t.args[0].type]})"
+        return Piece(REDUCTION[t.op].format(f"{x}[..., None].expand(*{x}.shape, {n})", dim=-1))
+
+    def _contraction(self, t: Term) -> Piece | None:
+        """sum(k, a * b) as @ or einsum, where neither factor has all the axes."""
+        bound, body = [t.attr], t.args[0]
+        while body.op == "sum" and self.uses[body.id] < 2 and body.attr not in bound:
+            bound.append(body.attr)
+            body = body.args[0]
+        factors = [a for a in body.args if a.free] if body.op == "mul" else []
+        scalars = [a for a in body.args if not a.free] if body.op == "mul" else []
+        every = frozenset().union(*(a.free for a in factors)) if factors else frozenset()
+        if len(factors) < 2 or any(a.type != T.REAL or a.free == every for a in factors) or not set(bound) <= every:
+            return None
+        if scalars or any(not self._dense(a) for a in factors):
+            return None
+        return self._matmul(t, factors, bound) or self._einsum(t, factors)
+
+    def _dense(self, a: Term) -> bool:
+        return self.is_tensor(a)
+
+    def _matmul(self, t: Term, factors: list[Term], bound: list[Axis]) -> Piece | None:
+        out = self.axes(t)
+        if len(factors) != 2 or len(bound) != 1 or len(out) < 2:
+            return None
+        row, column = out[-2:]
+        a, b = factors if row in factors[0].free else factors[::-1]
+        batch = set(out[:-2])
+        if a.free != batch | {row, bound[0]} or b.free != batch | {bound[0], column}:
+            return None
+        left, right = self._ordered(a, (*out[:-2], row, bound[0])), self._ordered(b, (*out[:-2], bound[0], column))
+        return Piece(f"{left.at(MUL)} @ {right.at(ATOM)}", MUL)
+
+    def _ordered(self, t: Term, axes: tuple[Axis, ...]) -> Piece:
+        piece, have = self.value(t), self.axes(t)
+        order = [have.index(a) for a in axes]
+        if order == list(range(len(order))):
+            return piece
+        swapped = order == [*range(len(order) - 2), len(order) - 1, len(order) - 2]
+        return Piece((_undo_transpose(piece.text) if swapped else None) or permuted(piece.at(ATOM), order))
+
+    def _einsum(self, t: Term, factors: list[Term]) -> Piece:
+        letters = _letters(sorted({a for f in factors for a in f.free}, key=self.rank.__getitem__))
+        spell = lambda s: "".join(letters[a] for a in self.axes(s))  # noqa: E731
+        values = ", ".join(self.value(f).text for f in factors)
+        return Piece(f'torch.einsum("{",".join(map(spell, factors))}->{spell(t)}", {values})')
+
+
+def _undo_transpose(text: str) -> str | None:
+    name, _, last = text.rpartition(".")
+    return name if last in ("T", "mT") and name.isidentifier() else None
+
+
+def _bare(text: str) -> str:
+    """An argument of a call without parentheses around all of it."""
+    if not text.startswith("("):
+        return text
+    depth = 0
+    for k, c in enumerate(text):
+        depth += (c == "(") - (c == ")")
+        if depth == 0:
+            return text[1:-1] if k == len(text) - 1 and "," not in text else text
+    return text
+
+
+def _letters(axes: list[Axis]) -> dict[Axis, str]:
+    """One letter per axis, its own first letter if that is free."""
+    out: dict[Axis, str] = {}
+    for a in axes:
+        wish = [c for c in a.name[:1] + "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ" if c.isascii() and c.isalpha()]
+        out[a] = next(c for c in wish if c not in out.values())
+    return out
+
+
+def _folded(template: str, texts: list[str]) -> str:
+    """An operation of two arguments applied to a list of them."""
+    if "{2}" in template or "{1}" not in template:
+        return template.format(*texts)
+    out = texts[0]
+    for text in texts[1:]:
+        out = template.format(out, text)
+    return out
+
+
+def _printable(t: Term) -> Term:
+    """Names that PyTorch does not have, or whose argument does not have the axis, by their meaning."""
+
+    def known(s: Term) -> Term | None:
+        row = DEFINITIONS.get(s.op)
+        if row is None:
+            return None
+        if row.torch is None or (row.on_axis and s.attr not in s.args[0].free) or (not row.on_axis and not s.args[0].free):
+            return _printable(unfold(s))
+        return None
+
+    return T.rewrite(t, known)
+
+
+def _unconditional(t: Term) -> set[int]:
+    """Ids of the reads that are not in a branch of a `where`: their indices are inside."""
+    out: set[int] = set()
+    stack, seen = [t], set()
+    while stack:
+        s = stack.pop()
+        if s.id in seen:
+            continue
+        seen.add(s.id)
+        out |= {s.id} if s.op == "read" else set()
+        stack += s.args[:1] if s.op == "where" else s.args
+    return out
