@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any
 
 from .usage import Usage, names, usage
@@ -23,7 +25,7 @@ INTEGER = re.compile(
 )
 BOOLEAN = re.compile(r"(^|_)(mask|masks|flag|flags|cond|condition|bool)($|_)", re.I)
 REAL = re.compile(
-    r"eps|scale|alpha|beta|gamma|(^|_)(p|lr|slope|value|val|momentum|decay|smoothing|softcap|cap|rate|prob|threshold|ratio|factor|lambda|"
+    r"eps|scale|init|alpha|beta|gamma|(^|_)(p|lr|slope|value|val|momentum|decay|smoothing|softcap|cap|rate|prob|threshold|ratio|factor|lambda|"
     r"negative_slope|weight_decay|margin|temperature|limit|delta|min|max|low|high|mean|std|rstd|start_value|fill|other|inv\w*)($|_)",
     re.I,
 )
@@ -35,14 +37,14 @@ FLAG = re.compile(
 DTYPE = re.compile(r"dtype|_type$|(^|_)ty$", re.I)
 WARPS = {"num_warps", "num_stages", "num_ctas", "maxnreg"}
 SIZES = (16, 32, 64, 128, 8, 4, 2, 1)
-ATTEMPTS = 60
+ATTEMPTS = 300
 
 
 @dataclass
 class Guess:
     """What `lift.lower` takes, by parameter name: a Triton type, or "constexpr" with its value in `constexprs`."""
 
-    signature: dict[str, str]
+    signature: dict[str, Any]
     constexprs: dict[str, Any]
     options: dict[str, Any] = field(default_factory=dict)
 
@@ -79,7 +81,8 @@ def climb(kernel: Any, attempt: Callable[[Guess], Any]) -> tuple[Guess, Any]:
     try:
         return guess, attempt(guess)
     except Exception as error:
-        best = error
+        best: Any = error
+    seen = Counter([getattr(best, "why", "")])
     tried: set[str] = {repr(guess)}
     improved = True
     while improved and budget > 0:
@@ -94,9 +97,11 @@ def climb(kernel: Any, attempt: Callable[[Guess], Any]) -> tuple[Guess, Any]:
             try:
                 return candidate, attempt(candidate)
             except Exception as error:
+                seen[getattr(error, "why", "")] += 1
                 if depth(error) > depth(best):
                     guess, best, improved = candidate, error, True
                     break
+    best.why = seen.most_common(1)[0][0]  # what no change of a parameter helps against
     raise best
 
 
@@ -130,20 +135,26 @@ def _neighbours(
 ) -> Iterator[Guess]:
     """Guesses that differ in one parameter, those of the offending line first; then all floats at once."""
     near = [n for n in _blamed(fn, used, error) if n in params]
-    for name in [*near, *(n for n in params if n not in near)]:
-        param, kind = params[name], guess.signature[name]
-        if kind == "constexpr" and (param.is_constexpr or name in heuristics):
-            for value in _constants(name, param, used, name in heuristics):
-                if repr(value) != repr(guess.constexprs.get(name)):
-                    yield guess.changed(name, "constexpr", value)
-        else:
-            for kind_value in _types(name, param, used):
-                if kind_value[0] != kind:
-                    yield guess.changed(name, *kind_value)
-    for dtype in ("*fp16", "*bf16", "*i32", "*i8"):
+    for group in (near, [n for n in params if n not in near]):
+        columns = [list(_alternatives(n, params[n], used, guess, n in heuristics)) for n in group]
+        for row in zip_longest(*columns):
+            yield from (g for g in row if g is not None)
+    for dtype in ("*fp16", "*bf16", "*i32", "*i8", "*fp64"):
         yield Guess(
             {n: dtype if k == "*fp32" else k for n, k in guess.signature.items()}, guess.constexprs, guess.options
         )
+
+
+def _alternatives(name: str, param: Any, used: Usage, guess: Guess, heuristic: bool) -> Iterator[Guess]:
+    kind = guess.signature[name]
+    if kind == "constexpr" and (param.is_constexpr or heuristic):
+        for value in _constants(name, param, used, heuristic):
+            if repr(value) != repr(guess.constexprs.get(name)):
+                yield guess.changed(name, "constexpr", value)
+    else:
+        for other, value in _types(name, param, used):
+            if other != kind:
+                yield guess.changed(name, other, value)
 
 
 def _blamed(fn: Any, used: Usage, error: Exception) -> list[str]:
@@ -174,6 +185,8 @@ def _constants(name: str, param: Any, used: Usage, heuristic: bool) -> list[Any]
     if FLAG.search(name) or (name in used.flags and name not in used.sizes) or (heuristic and not _size(name, used)):
         out += [True, False]
     out += [v for v in literals if v is not None]
+    if name in used.tuples or re.search(r"strides$|shapes?$|sizes$", name, re.I):
+        out += [(1,) * n for n in (4, 3, 2, 5, 1)]
     sizes = list(SIZES)
     if not _size(name, used):
         sizes = [2, 1, 4, *SIZES]
@@ -192,7 +205,14 @@ def _types(name: str, param: Any, used: Usage) -> list[tuple[str, Any]]:
     """Types to try for a run-time parameter, likely ones first; None is a constexpr."""
     floats: list[tuple[str, Any]] = [("*fp32", None), ("*bf16", None), ("*fp16", None)]
     ints: list[tuple[str, Any]] = [("*i32", None), ("*i64", None), ("*i8", None), ("*i1", None), ("*u8", None)]
-    scalars: list[tuple[str, Any]] = [("i32", None), ("fp32", None), ("i64", None)]
+    scalars: list[tuple[str, Any]] = [("i32", None), ("fp32", None), ("i64", None), ("constexpr", 1)]
+    if name in used.descriptors:
+        rank = used.descriptors[name]
+        blocks = [[d] * rank for d in (64, 32, 16, 128)] + [[1, *[d] * (rank - 1)] for d in (64, 32)]
+        shapes = [",".join(map(str, b)) for b in blocks]
+        return [(f"tensordesc<{t}[{b}]>", None) for b in shapes for t in ("fp16", "fp32", "fp8e4nv")]
+    if name in used.tuples or re.search(r"strides$|shapes?$|sizes$", name, re.I):
+        scalars = [*((("i32",) * n, None) for n in (4, 3, 2, 5, 1)), *scalars]
     if param.annotation_type:
         return [(param.annotation_type, None), *scalars, *floats]
     none = [("constexpr", None)]
@@ -201,11 +221,15 @@ def _types(name: str, param: Any, used: Usage) -> list[tuple[str, Any]]:
         base = re.sub(r"_?(ptrs?|pointers?)(?![a-z])", "", name, flags=re.I)
         if BOOLEAN.search(base):
             return [("*i8", None), ("*i1", None), *ints, *floats, *none]
-        integer = INTEGER.search(base)
-        return [*ints[:2], *floats, *ints[2:], *none] if integer else [*floats, *ints, ("*fp8e4nv", None), *none]
+        integer = INTEGER.search(base) or name in used.integers
+        return (
+            [*ints[:2], *floats, *ints[2:], *none]
+            if integer
+            else [*floats, *ints, ("*fp8e4nv", None), ("*fp64", None), *none]
+        )
     if default is None:
         return [*none, *floats, *scalars]
-    if isinstance(default, float) or (REAL.search(name) and not STRIDE.search(name)):
+    if name not in used.integers and (isinstance(default, float) or (REAL.search(name) and not STRIDE.search(name))):
         return [("fp32", None), *scalars, *floats, *none]
     if isinstance(default, bool):
         return [("i1", None), *scalars]

@@ -299,7 +299,8 @@ def examine(found: Found, banned: set[str], say: Any) -> Result:
         module = ttir.parse(text)
         result.operations = sum(1 for _ in module.walk())
         result.stage = "start"
-        if not os.environ.get("SWEEP_PARSE_ONLY"): start(module, result)
+        if not os.environ.get("SWEEP_PARSE_ONLY"):
+            start(module, result)
     except TriliftError as error:
         result.cause, result.detail = error.why or error.what, result.detail or str(error)
     result.seconds = round(time.perf_counter() - begin, 3)

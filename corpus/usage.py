@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
@@ -42,6 +43,8 @@ class Usage:
     flags: set[str] = field(default_factory=set)
     sizes: set[str] = field(default_factory=set)
     dtypes: set[str] = field(default_factory=set)
+    integers: set[str] = field(default_factory=set)  # read in offsets and by integer arithmetic; pointers: to integers
+    descriptors: dict[str, int] = field(default_factory=dict)  # host tensor descriptors, with their rank
     tuples: set[str] = field(default_factory=set)
     literals: dict[str, list[Any]] = field(default_factory=dict)
     sources: dict[str, set[str]] = field(default_factory=dict)  # name -> the names its assignments read
@@ -80,6 +83,7 @@ def usage(fn: Any) -> Usage:
             if isinstance(node.slice.value, int):
                 out.tuples.add(node.value.id)
     _spread(tree, out)
+    _integers(fn, tree, out)
     return out
 
 
@@ -110,6 +114,17 @@ def _resolve(fn: Any, func: ast.expr) -> Any:
 def _call(fn: Any, node: ast.Call, out: Usage) -> None:
     name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
     arguments = [*node.args, *(k.value for k in node.keywords)]
+    if name == "len":
+        out.tuples |= set(names(node))
+    if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name) and node.func.value.id != "tl":
+        if (
+            name in LOADS | STORES | {"gather", "scatter"}
+            and node.args
+            and isinstance(node.args[0], (ast.List, ast.Tuple))
+        ):
+            out.descriptors[node.func.value.id] = len(node.args[0].elts)
+            out.stores |= name in STORES
+            return
     if name in LOADS | BASES | STORES and arguments:
         out.stores |= name in STORES
         base = next((k.value for k in node.keywords if k.arg in ("base", "pointer")), arguments[0])
@@ -135,6 +150,9 @@ def _helper(helper: Any, node: ast.Call, out: Usage) -> None:
         out.flags |= used if parameter in inner.flags else set()
         out.sizes |= used if parameter in inner.sizes else set()
         out.dtypes |= used if parameter in inner.dtypes else set()
+        out.tuples |= {value.id} if parameter in inner.tuples and isinstance(value, ast.Name) else set()
+        if parameter in inner.descriptors and isinstance(value, ast.Name):
+            out.descriptors[value.id] = inner.descriptors[parameter]
         if parameter in inner.literals:
             for n in used:
                 out.literals.setdefault(n, []).extend(inner.literals[parameter])
@@ -169,8 +187,7 @@ def _leftmost(node: ast.expr) -> Iterator[str]:
     """The name a pointer expression starts with: `p + i` and `p[0]` start with p, `i + p` only if p looks like a pointer."""
     if isinstance(node, ast.BinOp):
         yield from _leftmost(node.left)
-        if any(hint in n.lower() for n in names(node.right) for hint in ("ptr", "pointer")):
-            yield from (n for n in names(node.right) if "ptr" in n.lower() or "pointer" in n.lower())
+        yield from (n for n in names(node.right) if re.search(r"(ptrs?|pointers?)$", n, re.I))
     elif isinstance(node, ast.Name):
         yield node.id
     elif isinstance(node, ast.Call):
@@ -200,3 +217,68 @@ def _spread(tree: ast.AST, out: Usage) -> None:
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             if isinstance(node, ast.Assign) and any(n in out.pointers for t in targets for n in names(t)):
                 out.pointers |= set(_leftmost(node.value))
+
+
+_INTEGER_ONLY = (ast.Mod, ast.FloorDiv, ast.LShift, ast.RShift, ast.BitAnd, ast.BitOr, ast.BitXor)
+
+
+def _integers(fn: Any, tree: ast.AST, out: Usage) -> None:
+    """What must be an integer: offsets of pointers, range bounds, operands of integer arithmetic, and what they are made of."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, _INTEGER_ONLY):
+            _mark(node, out)
+        elif isinstance(node, ast.Call):
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            if name in ("range", "arange", "histogram"):
+                for a in node.args:
+                    _mark(a, out)
+            if name in LOADS | STORES and node.args:
+                _mark_offsets(node.args[0], out)
+            if (helper := _resolve(fn, node.func)) is not None:
+                inner = usage(helper)
+                for parameter, value in zip(helper.arg_names, node.args, strict=False):
+                    if parameter in inner.integers:
+                        _mark(value, out)
+    assigns = [n for n in ast.walk(tree) if isinstance(n, (ast.Assign, ast.AugAssign)) and n.value is not None]
+    before = -1
+    while before != len(out.integers):
+        before = len(out.integers)
+        for node in assigns:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            if any(n in out.pointers for t in targets for n in names(t)):
+                _mark_offsets(node.value, out, isinstance(node, ast.AugAssign))
+            elif any(n in out.integers for t in targets for n in names(t)):
+                _mark(node.value, out)
+
+
+def _mark_offsets(node: ast.expr, out: Usage, whole: bool = False) -> None:
+    if whole:
+        _mark(node, out)
+    elif isinstance(node, ast.BinOp):
+        _mark_offsets(node.left, out)
+        _mark(node.right, out)
+
+
+def _mark(node: ast.expr, out: Usage) -> None:
+    """Mark the names whose values an integer expression is made of; comparisons and conversions of pointers end it."""
+    if isinstance(node, ast.Name):
+        out.integers.add(node.id)
+    elif isinstance(node, ast.BinOp):
+        _mark(node.left, out)
+        _mark(node.right, out)
+    elif isinstance(node, ast.UnaryOp):
+        _mark(node.operand, out)
+    elif isinstance(node, ast.Subscript):
+        _mark(node.value, out)
+    elif isinstance(node, ast.IfExp):
+        _mark(node.body, out)
+        _mark(node.orelse, out)
+    elif isinstance(node, ast.Call):
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        if name == "load" and node.args:
+            out.integers |= set(_leftmost(node.args[0]))
+        elif name in ("to", "cast") and isinstance(node.func, ast.Attribute):
+            _mark(node.func.value if name == "to" else node.args[0], out)
+        elif name in ("where", "minimum", "maximum", "min", "max", "sum", "reshape", "expand_dims", "cumsum"):
+            for a in node.args:
+                _mark(a, out)
