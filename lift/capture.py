@@ -247,7 +247,11 @@ class Recorder(TorchDispatchMode):
         if name in READS and self.is_traced(*(args[k] for k in READS[name] if k < len(args))):
             raise Unsupported(f"host code reads tensor data (aten.{name})", host_place(), help=DATA_HELP)
         from_data = name not in CONSTANT and self.is_traced(args, kwargs)
-        known = result_range(name, [self.known(a) for a in args[:2]], kwargs.values()) if from_data and self.ranges else None
+        known = (
+            result_range(name, [self.known(a) for a in args[:2]], kwargs.values())
+            if from_data and self.ranges
+            else None
+        )
         given = tuple(self.refs(a) for a in args), {k: self.refs(v) for k, v in kwargs.items()}
         result = func(*args, **kwargs)
         tensors = tuple(_tensors(result))

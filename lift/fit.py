@@ -10,8 +10,10 @@ first, hence the simplest, is kept. What the table does not hold is met in the m
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -49,6 +51,17 @@ BINARY: list[tuple[str, Callable[[int, int], int], Callable[[Term, Term], Term],
     ("add", lambda a, b: a + b, T.add, True),
     ("min", min, lambda a, b: T.make("min", a, b), True),
     ("max", max, lambda a, b: T.make("max", a, b), True),
+]
+MAKE = {op: make for op, _, make, _ in BINARY}
+# the same on arrays of positive integers
+ARRAYS: list[tuple[str, Callable[..., np.ndarray]]] = [
+    ("mul", np.multiply),
+    ("floordiv", np.floor_divide),
+    ("cdiv", lambda a, b: -(-a // b)),
+    ("sub", np.subtract),
+    ("add", np.add),
+    ("min", np.minimum),
+    ("max", np.maximum),
 ]
 # name, value, term: functions of a positive real
 UNARY: list[tuple[str, Callable[[Any], Any], Callable[[Term], Term]]] = [
@@ -98,10 +111,8 @@ class _Table:
         for name, column in columns.items():
             if _is_integer(column):
                 self.how.setdefault(column, T.size(name))
-        self.dims = list(self.how)
-        environments = [{n: c[k] for n, c in columns.items()} for k in range(self.count)]
         for t in (t for t in known if not t.is_const):
-            column = tuple(value(t, e) for e in environments)
+            column = tuple(value(t, {n: c[k] for n, c in columns.items()}) for k in range(self.count))
             if all(v is not None for v in column) and _is_integer(column):
                 self.how.setdefault(column, t)
         self.leaves = list(self.how)
@@ -110,88 +121,110 @@ class _Table:
         for c in self.constants:
             self.how.setdefault(c, T.const(c[0]))
         self.growth = self._grow()
-        self.reals: tuple[np.ndarray, list[tuple[int, int]]] | None = None
 
     # ---- integers
 
-    def integer(self, values: Values) -> Term | None:
-        """The term of an integer column: by the table, by a product or affine step over its simple part, by its deeper part."""
-        for level in range(6):
-            if values in self.how:
-                return self.term(values)
-            if level == 3 and (t := self._middle(values)) is not None:
-                return t
-            next(self.growth, None)
-        return self.term(values) if values in self.how else self._middle(values)
+    def integer(self, values: Values, depth: int = 1) -> Term | None:
+        """The term of an integer column: from the table, as c * x + d, as one more operation on the table, as a product of parts."""
+        while values not in self.how:
+            if next(self.growth, None) is None:
+                break
+        else:
+            return self.term(values)
+        return self._affine(values) or self._operation(values) or self._middle(values) or self._product(values, depth)
 
     def term(self, values: Values) -> Term:
-        how = self.how[values]
+        how = self.how.get(values)
+        if how is None:
+            return T.const(values[0])
         if isinstance(how, Term):
             return how
         op, a, b = how
-        if op == "next_power_of_2":
-            return T.make(op, self.term(a))
-        return next(make for name, _, make, _ in BINARY if name == op)(self.term(a), self.term(b))
+        return T.make(op, self.term(a)) if op == "next_power_of_2" else MAKE[op](self.term(a), self.term(b))
 
     def _grow(self) -> Iterator[int]:
-        """Level by level: powers of two of leaves, leaf op leaf, leaf op constant, the same over what those gave."""
+        """Cost by cost: powers of two of leaves, leaf op leaf, leaf op constant, powers of two and leaves or constants."""
         yield self._powers(self.leaves)
-        powers = [v for v in self.how if self._op(v)]
+        powers = [v for v in self.how if v not in self.constants and v not in self.leaves]
         yield self._combine(self.leaves, self.leaves)
         yield self._combine(self.leaves, self.constants)
         pairs = [v for v in self.how if v not in self.constants]
+        yield self._volumes()
         yield self._combine(powers, [*self.leaves, *self.constants]) + self._powers(pairs)
-        yield self._combine(
-            [v for v in self.how if self._op(v) in ("next_power_of_2", "min", "max", "cdiv")], self.constants
-        )
-        yield self._combine([v for v in pairs if self._op(v) in ("mul", "cdiv", "add", "sub", "min")], self.leaves)
 
-    def _op(self, values: Values) -> str:
-        how = self.how[values]
-        return how[0] if isinstance(how, tuple) else ""
+    def _volumes(self) -> int:
+        """Products of three and four leaves."""
+        pairs = [tuple(map(operator.mul, a, b)) for a, b in combinations(self.leaves, 2)]
+        return self._combine(pairs, self.leaves, BINARY[:1]) + self._combine(pairs, pairs, BINARY[:1])
 
     def _powers(self, sources: Sequence[Values]) -> int:
         for a in sources:
             self.how.setdefault(tuple(_power_of_2(x) for x in a), ("next_power_of_2", a, a))
         return len(self.how)
 
-    def _combine(self, left: Sequence[Values], right: Sequence[Values]) -> int:
-        """Every operation on every pair, in both orders; division only by positive numbers, results only from 0 on."""
-        for op, f, _, commutative in BINARY:
-            for a in left:
-                for b in right:
-                    for x, y in ((a, b),) if commutative else ((a, b), (b, a)):
-                        if min(y) > 0 and min(x) > 0:
-                            v = tuple(map(f, x, y))
-                            if min(v) >= 0 and v not in self.how:
-                                self.how[v] = (op, x, y)
+    def _combine(self, left: Sequence[Values], right: Sequence[Values], operations: Any = BINARY) -> int:
+        """Every operation on every pair, in both orders; of positive numbers only, results only from 0 on."""
+        for op, f, _, commutative in operations:
+            for a, b in product(left, right):
+                for x, y in ((a, b),) if commutative else ((a, b), (b, a)):
+                    if min(y) > 0 and min(x) > 0:
+                        v = tuple(map(f, x, y))
+                        if min(v) >= 0:
+                            self.how.setdefault(v, (op, x, y))
         return len(self.how)
 
+    @cached_property
+    def rows(self) -> tuple[list[Values], np.ndarray]:
+        """The positive, varying part of the full table, as tuples and as an array."""
+        rows = [v for v in self.how if min(v) > 0 and len(set(v)) > 1]
+        return rows, np.array(rows, np.int64).reshape(-1, self.count)
+
+    def _operation(self, values: Values) -> Term | None:
+        """table op leaf, table op constant, in both orders."""
+        rows, array = self.rows
+        target = np.array(values, np.int64)
+        best: tuple[int, str, Values, Values] | None = None
+        for (op, f), b in product(ARRAYS, [*self.leaves, *self.constants]):
+            for swapped in (False, True):
+                column = np.array(b, np.int64)
+                found = f(column, array) if swapped else f(array, column)
+                hit = _first(found == target)
+                if hit is not None and min(b) > 0 and (best is None or hit < best[0]):
+                    best = (hit, op, b, rows[hit]) if swapped else (hit, op, rows[hit], b)
+        return None if best is None else MAKE[best[1]](self.term(best[2]), self.term(best[3]))
+
     def _middle(self, values: Values) -> Term | None:
-        """c * known, known + c, known * known, known + known, known - known; the affine c * known + d needs three environments."""
-        known = [k for k in self.how if len(set(k)) > 1]
-        if self.count >= 3 and (t := self._affine(values, [k for k in self.leaves if k in known])) is not None:
-            return t
-        for k in known:
-            if min(k) > 0 and all(v % x == 0 for v, x in zip(values, k, strict=True)):
+        """x * y, x + y, x - y for x and y in the table, and c * x, x + c for any constant."""
+        for k in self.rows[0]:
+            if all(v % x == 0 for v, x in zip(values, k, strict=True)):
                 q = tuple(v // x for v, x in zip(values, k, strict=True))
                 if q in self.how or len(set(q)) == 1:
-                    return T.mul(self._known(q), self.term(k))
-        for k in known:
+                    return T.mul(self.term(q), self.term(k))
+        for k in self.rows[0]:
             d = tuple(v - x for v, x in zip(values, k, strict=True))
             if d in self.how or len(set(d)) == 1:
-                return T.add(self.term(k), self._known(d))
+                return T.add(self.term(k), self.term(d))
             if (m := tuple(-x for x in d)) in self.how:
-                return T.sub(self.term(k), self._known(m))
-        return self._affine(values, known) if self.count >= 3 else None
+                return T.sub(self.term(k), self.term(m))
+        return None
 
-    def _known(self, values: Values) -> Term:
-        return self.term(values) if values in self.how else T.const(values[0])
+    def _product(self, values: Values, depth: int) -> Term | None:
+        """leaf * expression, leaf * leaf * expression."""
+        if depth == 0:
+            return None
+        pairs = [tuple(map(operator.mul, a, b)) for a, b in combinations(self.leaves, 2)]
+        for k in [*reversed(pairs), *self.leaves]:
+            if min(k) > 0 and max(k) > 1 and all(v % x == 0 for v, x in zip(values, k, strict=True)):
+                rest = self.integer(tuple(v // x for v, x in zip(values, k, strict=True)), depth - 1)
+                if rest is not None:
+                    return T.mul(self.term(k), rest)
+        return None
 
-    def _affine(self, values: Values, known: Sequence[Values]) -> Term | None:
-        for k in known:
+    def _affine(self, values: Values) -> Term | None:
+        """c * leaf + d; needs three environments to mean anything."""
+        for k in self.leaves if self.count >= 3 else ():
             dx, dv = k[1] - k[0], values[1] - values[0]
-            if dx and dv % dx == 0:
+            if dx and dv and dv % dx == 0:
                 c = dv // dx
                 d = values[0] - c * k[0]
                 if all(v == c * x + d for v, x in zip(values, k, strict=True)):
@@ -224,8 +257,8 @@ class _Table:
     def real(self, values: Values) -> Term | None:
         """One function of a scalar, dim or product; then a product of two such; then a constant multiple."""
         target = np.array(values, np.float64)
-        matrix, where = self._reals()
-        hit = self._first(np.abs(matrix - target) <= TOLERANCE * np.abs(target))
+        matrix, where = self.reals
+        hit = _first(np.abs(matrix - target) <= TOLERANCE * np.abs(target))
         if hit is not None:
             return self._real_term(where[hit])
         if not target.all():
@@ -234,7 +267,7 @@ class _Table:
             ratio = target / matrix
             steady = np.abs(ratio - ratio[:, :1]) <= TOLERANCE * np.abs(ratio[:, :1])
         moving = np.abs(matrix - matrix[:, :1]).max(axis=1) > 0 if len(matrix) else np.zeros(0, bool)
-        hit = self._first(steady & moving[:, None])
+        hit = _first(steady & moving[:, None])
         if hit is not None:
             return T.mul(_snap(float(ratio[hit].mean())), self._real_term(where[hit]))
         return self._real_product(ratio, matrix, where)
@@ -242,38 +275,41 @@ class _Table:
     def _real_product(self, ratio: np.ndarray, matrix: np.ndarray, where: list[tuple[int, int]]) -> Term | None:
         """scalar function * other function: the ratio of the target to one row is another row."""
         for k in range(min(len(where), 8 * (len(self.columns) + 1))):
-            hit = self._first(np.abs(matrix - ratio[k]) <= TOLERANCE * np.abs(ratio[k]))
+            hit = _first(np.abs(matrix - ratio[k]) <= TOLERANCE * np.abs(ratio[k]))
             if hit is not None:
                 return T.mul(self._real_term(where[k]), self._real_term(where[hit]))
         return None
 
-    @staticmethod
-    def _first(matches: np.ndarray) -> int | None:
-        hits = np.flatnonzero(matches.all(axis=1)) if len(matches) else ()
-        return int(hits[0]) if len(hits) else None
-
-    def _reals(self) -> tuple[np.ndarray, list[tuple[int, int]]]:
+    @cached_property
+    def reals(self) -> tuple[np.ndarray, list[tuple[int, int]]]:
         """Every row of UNARY on every base; bases are scalars, dims, then integer expressions of two dims."""
-        if self.reals is None:
-            for _ in range(3):
-                next(self.growth, None)
-            scalars = [(c, T.scalar(n)) for n, c in self.columns.items() if not _is_integer(c)]
-            small = [v for v in self.how if len(set(v)) > 1][:1500]
-            self.bases: list[Any] = [t for _, t in scalars] + small
-            columns = np.array([c for c, _ in scalars] + small, np.float64).reshape(-1, self.count)
-            simple = len(scalars) + len(self.leaves)
-            order = [(u, b) for u in range(len(UNARY)) for b in range(simple)]
-            order += [(u, b) for u in range(4) for b in range(simple, len(columns))]
-            with np.errstate(all="ignore"):
-                images = [f(columns) for _, f, _ in UNARY]
-            matrix = np.array([images[u][b] for u, b in order]).reshape(-1, self.count)
-            self.reals = (np.nan_to_num(matrix, nan=np.inf), order)
-        return self.reals
+        for _ in range(3):
+            next(self.growth, None)
+        columns = np.array(list(self.bases.values()), np.float64).reshape(-1, self.count)
+        simple = sum(not _is_integer(c) for c in self.columns.values()) + len(self.leaves)
+        order = [(u, b) for u in range(len(UNARY)) for b in range(min(simple, len(columns)))]
+        order += [(u, b) for u in range(4) for b in range(simple, len(columns))]
+        with np.errstate(all="ignore"):
+            images = [f(columns) for _, f, _ in UNARY]
+        matrix = np.array([images[u][b] for u, b in order]).reshape(-1, self.count)
+        return np.nan_to_num(matrix, nan=np.inf), order
+
+    @cached_property
+    def bases(self) -> dict[Term | Values, Values]:
+        """Scalars by their terms, then varying integer expressions by their values."""
+        scalars: dict[Term | Values, Values] = {T.scalar(n): c for n, c in self.columns.items() if not _is_integer(c)}
+        return scalars | {v: v for v in [v for v in self.how if len(set(v)) > 1][:1500]}
 
     def _real_term(self, where: tuple[int, int]) -> Term:
         u, b = where
-        base = self.bases[b]
+        base = list(self.bases)[b]
         return UNARY[u][2](base if isinstance(base, Term) else self.term(base))
+
+
+def _first(matches: np.ndarray) -> int | None:
+    """The first row that matches everywhere."""
+    hits = np.flatnonzero(matches.all(axis=1)) if len(matches) else ()
+    return int(hits[0]) if len(hits) else None
 
 
 def _snap(c: float) -> Number:
