@@ -120,7 +120,12 @@ def _group_norm_backward(
     return reshape(dx, input.shape), channels(mul(g, normal)), channels(g)
 
 
-@ROWS("native_batch_norm", "_native_batch_norm_legit_no_training", "_native_batch_norm_legit_functional")
+@ROWS(
+    "native_batch_norm",
+    "_native_batch_norm_legit",
+    "_native_batch_norm_legit_no_training",
+    "_native_batch_norm_legit_functional",
+)
 def _batch_norm(
     input: STensor, weight: Any = None, bias: Any = None, running_mean: Any = None, running_var: Any = None,
     training: bool = False, momentum: Any = None, eps: TermLike = 1e-5,

@@ -440,9 +440,20 @@ def _var_mean(
     return variance, _mean(self, dim, keepdim)
 
 
-ROWS["var"] = lambda *args, **kwargs: _var_mean(*args, **kwargs)[0]
-ROWS["std"] = lambda *args, **kwargs: real(sqrt)(_var_mean(*args, **kwargs)[0])
-ROWS["std_mean"] = lambda *args, **kwargs: (ROWS["std"](*args, **kwargs), _var_mean(*args, **kwargs)[1])
+def _moment(pick: Callable[[STensor, STensor], Any]) -> Callable[..., Any]:
+    """A row of the variance v and the mean m."""
+
+    def meaning(
+        self: STensor, dim: Any = None, unbiased: bool = True, correction: Number | None = None, keepdim: bool = False
+    ) -> Any:
+        return pick(*_var_mean(self, dim, unbiased, correction, keepdim))
+
+    return meaning
+
+
+ROWS["var"] = _moment(lambda v, m: v)
+ROWS["std"] = _moment(lambda v, m: real(sqrt)(v))
+ROWS["std_mean"] = _moment(lambda v, m: (real(sqrt)(v), m))
 
 
 @ROWS("logsumexp")

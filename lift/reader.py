@@ -12,17 +12,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import aten
 from . import index as I
 from . import term as T
+from .alias import Cell, View, view
 from .errors import CaseError, Place, TriliftError, Unsupported
 from .naming import letters, renamed
 from .spec import Formula
 from .stensor import STensor, deep, full, named, tensor
 from .symbols import Symbols
 from .term import Axis, Term
+
+if TYPE_CHECKING:
+    from .case import Case
 
 Spec = tuple[str, Sequence[Term | int]]  # dtype, dims
 
@@ -70,15 +74,35 @@ def reading(
     raise CaseError("the function cannot be traced", _place_of(refusal), str(refusal).splitlines()[0]) from refusal
 
 
+def read_case(
+    case: Case, fn: Callable[..., Any] | None = None, hints: Mapping[str, int | float] | None = None
+) -> Reading:
+    """The reading of a case's reference, or of another PyTorch function with the same parameters."""
+    fn = fn or case.reference.fn
+    if fn is None:
+        raise CaseError(f"case {case.name} has no reference", case.place)
+    specs = {name: (s.dtype, s.shape or ()) for name, s in case.tensors.items()}
+    scalars = {name: T.size(name) if s.dtype[0] in "iu" else T.scalar(name) for name, s in case.scalars.items()}
+    indices = [name for name, s in case.tensors.items() if s.low is not None and I.nonnegative(s.low)]
+    call = lambda **flat: fn(**{name: _nested(name, p, flat) for name, p in case.params.items()})  # noqa: E731
+    return reading(call, specs, scalars, hints, indices)
+
+
+def _nested(name: str, param: Any, flat: Mapping[str, Any]) -> Any:
+    """The argument for a parameter: lists of tensors arrive one by one, as <name>0, <name>1 ..."""
+    if isinstance(param, list | tuple):
+        return type(param)(_nested(f"{name}{k}", p, flat) for k, p in enumerate(param))
+    return flat.get(name, param)
+
+
 def _reading(
     fn: Callable[..., Any], specs: Mapping[str, Spec], scalars: Mapping[str, Any], symbols: Symbols
 ) -> Reading:
     inputs = {name: symbols.fake(dtype, dims) for name, (dtype, dims) in specs.items()}
     inputs |= {name: symbols.number(v) if isinstance(v, Term) else v for name, v in scalars.items()}
     keys: list[str] = []
-    graph = _traced(
-        lambda *args: _flat(fn(**dict(zip(inputs, args, strict=True))), keys), list(inputs.values()), symbols
-    )
+    call = lambda *args: _flat(fn(**dict(zip(inputs, args, strict=True))), keys)  # noqa: E731
+    graph = _traced(call, list(inputs.values()))
     outputs, written = _Interpretation(specs, list(inputs), symbols).run(graph)
     formulas = [_formula(name, *out) for name, out in zip(keys, outputs, strict=True) if out[0] is not None]
     formulas += [_formula(name, x, specs[name][0], name) for name, x in written.items()]
@@ -108,18 +132,13 @@ def _formula(name: str, x: STensor, dtype: str, in_place: str | None = None) -> 
 
 
 # ---- tracing --------------------------------------------------------------------------------------------------------
-def _traced(fn: Callable[..., Any], inputs: list[Any], symbols: Symbols) -> Any:
-    """The graph of fn without writes through views: a second pass removes them where there are any."""
-    import torch
+def _traced(fn: Callable[..., Any], inputs: list[Any]) -> Any:
+    """The graph of fn, autograd and decompositions done."""
+    from torch._dispatch.python import enable_python_dispatcher
     from torch.fx.experimental.proxy_tensor import make_fx
 
-    table = _decompositions()
-    trace = lambda f: make_fx(f, table, tracing_mode="fake", record_stack_traces=True)(*inputs)  # noqa: E731
-    with textbook(), _reported():
-        graph = trace(fn)
-        if any(_writes(n) for n in graph.graph.nodes):
-            with torch.no_grad():
-                graph = trace(torch.func.functionalize(graph, remove="mutations"))
+    with textbook(), _reported(), enable_python_dispatcher():
+        graph = make_fx(fn, _decompositions(), tracing_mode="fake", record_stack_traces=True)(*inputs)
     graph.graph.eliminate_dead_code(is_impure_node=lambda n: n.op in ("placeholder", "output") or _writes(n))
     return graph
 
@@ -181,9 +200,9 @@ class _Interpretation:
 
     def __init__(self, specs: Mapping[str, Spec], order: list[str], symbols: Symbols) -> None:
         self.specs, self.order, self.symbols = specs, order, symbols
-        self.env: dict[Any, Any] = {}
-        self.input_of: dict[Any, str] = {}
-        self.written: dict[str, STensor] = {}
+        self.env: dict[Any, Any] = {}  # tensors are cells or views of cells, the rest is values
+        self.inputs: dict[str, Cell] = {}
+        self.original: dict[str, STensor] = {}
 
     def run(self, graph: Any) -> tuple[list[tuple[STensor | None, str]], dict[str, STensor]]:
         """(tensor, dtype) of each output, and the new contents of each input that is written."""
@@ -192,28 +211,28 @@ class _Interpretation:
             if node.op == "placeholder":
                 self.env[node] = self._input(node, next(names))
             elif node.op == "get_attr":
-                self.env[node] = constant(getattr(graph, node.target))
+                self.env[node] = Cell(constant(getattr(graph, node.target)))
             elif node.op == "call_function":
                 self.env[node] = self._call(node)
             elif node.op == "output":
-                return [self._output(a) for a in node.args[0]], self.written
-        raise AssertionError("a graph without outputs")
+                outputs = [self._output(a) for a in node.args[0]]
+        written = {n: c.value for n, c in self.inputs.items() if c.value is not self.original[n]}
+        return outputs, written
 
     def _input(self, node: Any, name: str) -> Any:
         if name not in self.specs:
             return self.symbols.term(node.meta["val"]) if "val" in node.meta else None
         dtype, dims = self.specs[name]
-        self.input_of[node] = name
-        return named(name, dims, aten.type_of_name(dtype))
+        self.original[name] = named(name, dims, aten.type_of_name(dtype))
+        self.inputs[name] = Cell(self.original[name])
+        return self.inputs[name]
 
     def _output(self, node: Any) -> tuple[STensor | None, str]:
         value = self._value(node)
         if value is None:
             return None, ""
-        x = value if isinstance(value, STensor) else full((), value)
-        return x, dtype_name(node.meta["val"].dtype) if hasattr(node, "meta") and hasattr(
-            node.meta["val"], "dtype"
-        ) else "f64"
+        dtype = getattr(getattr(node, "meta", {}).get("val"), "dtype", None)
+        return value if isinstance(value, STensor) else full((), value), dtype_name(dtype) if dtype else "f64"
 
     def _value(self, a: Any) -> Any:
         """An argument: nodes by their value, sizes by their term."""
@@ -221,7 +240,9 @@ class _Interpretation:
         from torch.fx import Node
 
         if isinstance(a, Node):
-            return self.env[a]
+            return self._value(self.env[a])
+        if isinstance(a, Cell | View):
+            return a.value
         if isinstance(a, list | tuple):
             return [self._value(x) for x in a]
         return self.symbols.term(a) if isinstance(a, torch.SymInt | torch.SymFloat) else a
@@ -232,20 +253,43 @@ class _Interpretation:
         import torch
 
         fake = node.meta.get("val")
+        numbers = torch.SymInt | torch.SymFloat | torch.SymBool | int | float
         if node.target is operator.getitem:
-            return self._value(node.args[0])[node.args[1]]
-        if not hasattr(node.target, "_schema") or isinstance(
-            fake, torch.SymInt | torch.SymFloat | torch.SymBool | int | float
-        ):
+            return self.env[node.args[0]][node.args[1]]
+        if not hasattr(node.target, "_schema") or isinstance(fake, numbers):
             return self._number(node, fake)
-        args, kwargs = self._value(node.args), {k: self._value(v) for k, v in node.kwargs.items()}
+        if (target := _written_argument(node)) is not None:
+            return self._write(node, fake, target)
+        if _is_view(node.target):
+            return self._view(node, fake)
+        return _cells(self._apply(node, fake, node.args))
+
+    def _apply(self, node: Any, fake: Any, args: Any) -> Any:
+        """The operator's row, with PyTorch's own shapes; an operator without one gives tensors that raise."""
+        values, kwargs = self._value(args), {k: self._value(v) for k, v in node.kwargs.items()}
         try:
-            out = aten.apply(node.target, args, kwargs, len(fake) if isinstance(fake, list | tuple) else None)
+            out = aten.apply(node.target, values, kwargs, len(fake) if isinstance(fake, list | tuple) else None)
         except Unsupported as e:
             return _later(e, node, fake, self.symbols)
-        if node.target._schema.name == "aten::copy_" and node.args[0] in self.input_of:
-            self.written[self.input_of[node.args[0]]] = out  # type: ignore[assignment]
         return _placed(out, node, fake, self.symbols)
+
+    def _view(self, node: Any, fake: Any) -> Any:
+        """Views of the first argument, which follow its contents."""
+        base, rest = self.env[node.args[0]], node.args[1:]
+        given = aten.bind(node.target, (None, *(self._value(a) for a in rest)), node.kwargs)
+        del given["self"]
+        name = aten.packet(node.target)
+        if not isinstance(fake, list | tuple):
+            return view(base, name, lambda x: self._apply(node, fake, (x, *rest)), given)
+        look = lambda k: lambda x: self._apply(node, fake, (x, *rest))[k]  # noqa: E731
+        return tuple(view(base, name, look(k), given, k) for k in range(len(fake)))
+
+    def _write(self, node: Any, fake: Any, target: Any) -> Any:
+        """An operator that writes its argument `target`, and returns it."""
+        if not aten.packet(node.target).endswith("_") and node.target._overloadname != "out":
+            raise Unsupported(f"aten.{aten.packet(node.target)}", place_of(node), "it writes an argument")
+        self.env[target].write(self._apply(node, fake, node.args))
+        return self.env[target]
 
     def _number(self, node: Any, fake: Any) -> Any:
         """A size, or x.item() as the element of x."""
@@ -254,6 +298,29 @@ class _Interpretation:
             self.symbols.define(fake, value)
             return value
         return self.symbols.term(fake)
+
+
+def _written_argument(node: Any) -> Any:
+    """The node of the argument that the operator writes, or None."""
+    arguments = node.target._schema.arguments
+    given = aten.bind(node.target, node.args, node.kwargs)
+    written = [given.get(a.name) for a in arguments if a.alias_info is not None and a.alias_info.is_write]
+    written = [n for n in written if n is not None]
+    if len(written) > 1:
+        raise Unsupported(f"aten.{aten.packet(node.target)}", place_of(node), "it writes several arguments")
+    return written[0] if written else None
+
+
+def _is_view(func: Any) -> bool:
+    """The result shares the elements of the first argument."""
+    returns = func._schema.returns
+    return bool(returns) and returns[0].alias_info is not None and not returns[0].alias_info.is_write
+
+
+def _cells(out: Any) -> Any:
+    if isinstance(out, list | tuple):
+        return tuple(map(_cells, out))
+    return Cell(out) if isinstance(out, STensor) else out
 
 
 def _placed(out: Any, node: Any, fake: Any, symbols: Symbols) -> Any:

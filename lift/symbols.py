@@ -105,10 +105,8 @@ class Symbols:
         """What tracing assumed of the sizes and is not certain: the guards, as boolean terms."""
         terms = dict.fromkeys(self._of(g.expr) for g in self.env.guards if not _of_layout(g))
         for t in terms:
-            if t.op == "eq" and any(s.op == "scalar" for s in t.walk()):
-                raise Unsupported(
-                    "a symbolic scalar that PyTorch took as a number", why=str(t), help="pass it as a constant"
-                )
+            if t.op == "eq" and any(a.is_const for a in t.args) and any(a.op in ("size", "scalar") for a in t.args):
+                raise Unsupported("a size or scalar that PyTorch took as a number", why=f"traced where {t}")
         return tuple(t for t in terms if not t.is_const and not _benign(t))
 
 

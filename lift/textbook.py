@@ -47,6 +47,50 @@ def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: Any = N
     return out if weight is None else out * weight
 
 
+def cross_entropy(
+    input: Any, target: Any, weight: Any = None, size_average: Any = None, ignore_index: int = -100, reduce: Any = None,
+    reduction: str = "mean", label_smoothing: float = 0.0,
+) -> Any:  # fmt: skip
+    """Only smoothed and weighted, which PyTorch would take apart at one number of classes: (1-s) * nll + s/C * sum of all."""
+    if weight is None or not label_smoothing or input.dim() != 2 or target.dtype.is_floating_point:
+        return NotImplemented
+    log_p = torch.log_softmax(input, 1)
+    ignored = target == ignore_index
+    smooth = -(log_p * weight).sum(1).masked_fill(ignored, 0.0)
+    total = weight.gather(0, target.masked_fill(ignored, 0)).masked_fill(ignored, 0.0).sum()
+    reduced = {"none": lambda t: t, "sum": torch.sum, "mean": lambda t: t.sum() / total}[reduction](smooth)
+    nll = torch.nn.functional.nll_loss(log_p, target, weight, ignore_index=ignore_index, reduction=reduction)
+    return (1 - label_smoothing) * nll + label_smoothing / input.shape[1] * reduced
+
+
+def take_along_dim(input: Any, indices: Any, dim: Any = None) -> Any:
+    """gather, with the other dimensions broadcast."""
+    if dim is None:
+        return input.reshape(-1).gather(0, indices.reshape(-1))
+    d = dim % input.dim()
+    shape = [m if k == d else _wider(n, m) for k, (n, m) in enumerate(zip(input.shape, indices.shape, strict=True))]
+    sizes = [n if k == d else m for k, (n, m) in enumerate(zip(input.shape, shape, strict=True))]
+    return input.expand(sizes).gather(d, indices.expand(shape))
+
+
+def _wider(n: Any, m: Any) -> Any:
+    return m if isinstance(n, int) and n == 1 else n
+
+
+def _through_2d(pool: Callable[..., Any]) -> Callable[..., Any]:
+    """Pooling over one dimension as pooling over two, the first of size 1."""
+
+    def pool_1d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, *more: Any, **options: Any) -> Any:
+        one = lambda v, unit: (unit, v[0] if isinstance(v, list | tuple) else v)  # noqa: E731
+        if more or options.get("dilation", 1) != 1 or options.get("return_indices"):
+            return NotImplemented
+        options = {k: v for k, v in options.items() if k in ("ceil_mode", "count_include_pad")}
+        step = one(kernel_size if stride is None else stride, 1)
+        return pool(input.unsqueeze(-2), one(kernel_size, 1), step, one(padding, 0), **options).squeeze(-2)
+
+    return pool_1d
+
+
 def einsum(equation: Any, *operands: Any) -> Any:
     """The sum over the letters that the result lacks of the product of the operands, no dimensions merged."""
     operands = tuple(operands[0]) if len(operands) == 1 and isinstance(operands[0], list | tuple) else operands
@@ -77,6 +121,12 @@ INSTEAD: dict[Any, Callable[..., Any]] = {
     torch.nn.functional.layer_norm: layer_norm,
     torch.nn.functional.rms_norm: rms_norm,
     torch.rms_norm: rms_norm,
+    torch.nn.functional.cross_entropy: cross_entropy,
+    torch.take_along_dim: take_along_dim,
+    torch.Tensor.take_along_dim: take_along_dim,
+    torch.nn.functional.max_pool1d: _through_2d(torch.nn.functional.max_pool2d),
+    torch.max_pool1d: _through_2d(torch.nn.functional.max_pool2d),
+    torch.nn.functional.avg_pool1d: _through_2d(torch.nn.functional.avg_pool2d),
     torch.einsum: einsum,
     torch.functional.einsum: einsum,
 }
