@@ -14,7 +14,7 @@ from .constants import recover
 from .ops import OPS
 from .term import Term
 
-ATOM, POW, NEG, MUL, ADD, AND, OR, COMPARE = 9, 8, 7, 6, 5, 4, 3, 2
+ATOM, POW, NEG, MUL, MATMUL, ADD, AND, OR, COMPARE = 9, 8, 7, 6, 5.9, 5, 4, 3, 2  # @ may begin a product, not end one
 PRECEDENCE = {"pow": POW, "floordiv": MUL, "mod": MUL, "shl": ADD - 0.5, "shr": ADD - 0.5, "and": AND, "or": OR, "not": NEG,
               "eq": COMPARE, "ne": COMPARE, "lt": COMPARE, "le": COMPARE}  # fmt: skip
 
@@ -86,7 +86,7 @@ def _sum(t: Term, child: Child) -> Piece:
         piece = child(a if minus is None else minus)
         rank = max(rank, piece.rank)
         sign = " - " if minus is not None else " + "
-        out += (sign if out else "-" if minus is not None else "") + piece.at(ADD if minus is None else MUL)
+        out += (sign if out else "-" if minus is not None else "") + piece.at(ADD if minus is None else MATMUL)
     return Piece(out, ADD, rank)
 
 
@@ -114,7 +114,7 @@ def _product(t: Term, child: Child, number: Number) -> Piece:
         pieces = [Piece(head, ATOM), *pieces]
     if tail:
         below = [Piece(tail, ATOM if _is_atom(tail) else MUL), *below]
-    out = pieces[0].text if len(pieces) == 1 and not below else " * ".join(p.at(MUL) for p in pieces)
+    out = pieces[0].text if len(pieces) == 1 and not below else " * ".join(p.at(MUL if k else MATMUL) for k, p in enumerate(pieces))
     binds = pieces[0].binds if len(pieces) == 1 and not below else MUL
     if below:
         bottom = below[0].at(POW) if len(below) == 1 else "(" + " * ".join(p.at(MUL) for p in below) + ")"

@@ -443,9 +443,7 @@ def substitute(t: Term, axes: dict[Axis, Term]) -> Term:
     if t.op == "axis":
         return axes.get(t.attr, t)
     if t.op in NAMED and t.attr is not None:
-        from .definitions import unfold
-
-        return substitute(unfold(t), axes)  # softmax(x, n) at n = 3 is an element, no longer a softmax
+        return _substitute_named(t, axes)
     if t.op in FOLDS:
         inner = {a: r for a, r in axes.items() if a != t.attr}
         over: Axis = t.attr
@@ -455,6 +453,20 @@ def substitute(t: Term, axes: dict[Axis, Term]) -> Term:
             return fold(t.op, fresh, substitute(t.args[0], {**inner, over: axis(fresh)}))
         return fold(t.op, over, substitute(t.args[0], inner))
     return rebuild(t, tuple(substitute(a, axes) for a in t.args))
+
+
+def _substitute_named(t: Term, axes: dict[Axis, Term]) -> Term:
+    """softmax(n, x[m, n]) may take another axis for n, but at n = 3 it is an element and no longer a softmax."""
+    from .definitions import unfold
+
+    over = t.attr if NAMED[t.op] else axes.get(t.attr, axis(t.attr)).attr
+    inner = {a: r for a, r in axes.items() if a != t.attr}
+    free = frozenset().union(*(a.free for a in t.args)) - {t.attr}
+    taken = free.union(*(r.free for a, r in inner.items() if a in free)) if over != t.attr else {x for a, r in inner.items() if a in free for x in r.free}
+    if not isinstance(over, Axis) or over in taken or over.size is not t.attr.size:
+        return substitute(unfold(t), axes)
+    args = tuple(substitute(a, {**inner, t.attr: axis(over)} if over != t.attr else inner) for a in t.args)
+    return node(t.op, args, over)
 
 
 def fresh_axis(like: Axis, taken: set[str]) -> Axis:

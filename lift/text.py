@@ -16,7 +16,7 @@ from itertools import combinations
 
 from . import term as T
 from .definitions import DEFINITIONS
-from .infix import ADD, ATOM, MUL, Piece, arithmetic, operation
+from .infix import ATOM, MATMUL, NEG, Piece, arithmetic, operation
 from .spec import Formula
 from .term import FOLDS, Axis, Term
 
@@ -128,9 +128,8 @@ class _Tensors:
     # ---- folds
 
     def _over(self, t: Term, frame: Frame) -> Piece:
-        if t.op == "sum" and (products := list(self._products(t, frame))):
-            return min(products, key=lambda p: _length(p.text))
-        return min(self._reductions(t, frame), key=lambda p: _length(p.text), default=None) or _fail()
+        products = list(self._products(t, frame)) if t.op == "sum" else []
+        return min([*products, *self._reductions(t, frame)], key=lambda p: _length(p.text), default=None) or _fail()
 
     def _reductions(self, t: Term, frame: Frame) -> Iterator[Piece]:
         args = t.args
@@ -178,11 +177,16 @@ class _Tensors:
             return
         need = lambda p, n: p.rank == 1 if n == 1 else p.rank >= 2  # noqa: E731
         if need(x, ranks[0]) and need(y, ranks[1]):
-            yield Piece(f"{x.at(MUL)} @ {y.at(ATOM)}", MUL, max(x.rank, y.rank) + ranks[2])
+            yield product(x, y, max(x.rank, y.rank) + ranks[2])
 
 
 def _fail() -> Piece:
     raise NoTensorForm
+
+
+def product(x: Piece, y: Piece, rank: int = 0) -> Piece:
+    """x @ y."""
+    return Piece(f"{x.text if x.binds == MATMUL else x.at(NEG)} @ {y.at(ATOM)}", MATMUL, rank)
 
 
 def size_text(a: Axis) -> str:

@@ -19,7 +19,7 @@ from .infix import ADD, ATOM, MUL, NEG, POW, PRECEDENCE, Piece, arithmetic, oper
 from .ops import OPS
 from .spec import Formula
 from .term import FOLDS, Axis, Term
-from .text import Shapes, index_form, input_shapes, permuted, placed, size_text
+from .text import Shapes, index_form, input_shapes, permuted, placed, product, size_text
 
 MATH = {"pi", "e", "log", "log2", "log10", "sqrt", "inf", "exp", "floor", "ceil"}
 PYTHON = {"max": "max({0}, {1})", "min": "min({0}, {1})", "where": "({1} if {0} else {2})", "abs": "abs({0})", "and": "({0} and {1})",
@@ -285,7 +285,7 @@ class _Source:
         if a.free != batch | {row, bound[0]} or b.free != batch | {bound[0], column}:
             return None
         left, right = self._ordered(a, (*out[:-2], row, bound[0])), self._ordered(b, (*out[:-2], bound[0], column))
-        return Piece(f"{left.at(MUL)} @ {right.at(ATOM)}", MUL)
+        return product(left, right)
 
     def _ordered(self, t: Term, axes: tuple[Axis, ...]) -> Piece:
         piece, have = self.value(t), self.axes(t)
