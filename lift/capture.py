@@ -10,6 +10,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from .bounded import Range, result_range
 from .case import DTYPES, Case
 from .errors import CaseError, Place, TriliftError, Unsupported
 from .fake_cuda import pretend
+from .ir import Module
 from .launches import Bound, intercepted
 from .lower import leaves, lower
 from .trace import Buffer, Descriptor, Launch, TensorRef, TorchOp, Trace
@@ -53,7 +55,7 @@ def capture(
     tensors = case.named(arguments)
     samples = {n: to_numpy(t) for n, t in tensors.items()}
     bounds = _bounds(case, dims)
-    recorder = Recorder()
+    recorder = Recorder(dims)
     inputs = {n: recorder.input(n, t, bounds.get(n)) for n, t in tensors.items()}
     with torch.random.fork_rng(devices=[]), pretend(), intercepted(recorder.launch, config), recorder.recording():
         torch.manual_seed(seed)
@@ -140,26 +142,36 @@ def _tensors(x: Any) -> Iterator[torch.Tensor]:
             yield from _tensors(e)
 
 
+_active: list[Recorder] = []
+
+
+def active() -> Recorder:
+    """The recorder of the run that is going on."""
+    return _active[-1]
+
+
 class Recorder(TorchDispatchMode):
     """Events in order. `buffers` by storage address; `traced` has the addresses of buffers whose contents depend on inputs
     or on a kernel, `ranges` what is known of such contents all the same."""
 
-    def __init__(self) -> None:
+    def __init__(self, dims: Mapping[str, int | float]) -> None:
         super().__init__()
+        self.dims = dims
         self.events: list[Launch | TorchOp] = []
         self.buffers: dict[int, Buffer] = {}
         self.traced: set[int] = set()
         self.ranges: dict[int, Range] = {}
         self.configs = 1
 
-    def recording(self) -> Any:
+    @contextmanager
+    def recording(self) -> Iterator[None]:
         """The context in which operations and launches are recorded."""
-        from contextlib import ExitStack
-
-        stack = ExitStack()
-        stack.enter_context(_Reads(self))
-        stack.enter_context(self)
-        return stack
+        _active.append(self)
+        try:
+            with _Reads(self), self:
+                yield
+        finally:
+            _active.pop()
 
     # ---- tensors
 
@@ -223,19 +235,34 @@ class Recorder(TorchDispatchMode):
     # ---- events
 
     def launch(self, bound: Bound) -> None:
-        """Everything that a kernel gets a pointer to may be written by it."""
-        args = {n: self.refs(v) for n, v in bound.args.items()}
-        for v in bound.args.values():
-            self.trace(getattr(v, "base", v))
+        """A launch of a Triton function."""
+        args = self.pass_to_kernel(bound.args)
         code = bound.kernel.fn.__code__
         self.configs = max(self.configs, bound.config[1])
         operands = tuple(v for n, kind in bound.signature.items() for v in leaves(kind, args[n]))
-        module: Callable[[], Any] = lambda: lower(bound.kernel, bound.signature, bound.constexprs, bound.options)  # noqa: E731
+        module: Callable[[], Module] = lambda: lower(bound.kernel, bound.signature, bound.constexprs, bound.options)  # noqa: E731
         self.events.append(Launch(
             kernel=bound.kernel.fn.__name__, file=code.co_filename, line=code.co_firstlineno, grid=bound.grid, args=args,
             constexprs=frozenset(n for n, kind in bound.signature.items() if kind == "constexpr"), options=bound.options,
             config=bound.config, host=host_place(), module=module, operands=operands,
         ))  # fmt: skip
+
+    def launch_module(
+        self, module: Module, place: Place, args: Mapping[str, Any], grid: tuple[int, int, int], options: dict[str, Any]
+    ) -> None:
+        """A launch of Triton IR that is there already."""
+        refs = self.pass_to_kernel(args)
+        self.events.append(Launch(
+            kernel=module.entry.name, file=place.file, line=place.line, grid=grid, args=refs, constexprs=frozenset(),
+            options=options, config=(0, 1), host=place, module=lambda: module, operands=tuple(refs.values()),
+        ))  # fmt: skip
+
+    def pass_to_kernel(self, args: Mapping[str, Any]) -> dict[str, Any]:
+        """Everything that a kernel gets a pointer to may be written by it."""
+        refs = {n: self.refs(v) for n, v in args.items()}
+        for v in args.values():
+            self.trace(getattr(v, "base", v))
+        return refs
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = dict(kwargs or {})

@@ -167,8 +167,8 @@ def make_case(
 ) -> Case:
     """The case of a function with specs as text."""
     _check_parameters(name, fn, specs, place)
-    scalars = {n: s for n, s in _flatten(specs).items() if isinstance(s, str) and _is_real_scalar(s)}
-    parse = _Reader(name, set(scalars), place)
+    scalars = {n: s for n, s in _flatten(specs).items() if is_real_scalar(s)}
+    parse = Reader(name, set(scalars), place)
     result = Case(name, fn, {n: parse.param(n, s) for n, s in specs.items()}, parse.boolean(where), place=place)
     repeated = [n for n in result.scalars if n in result.tensors]
     if repeated:
@@ -190,14 +190,15 @@ def _check_parameters(name: str, fn: Callable[..., Any], specs: Mapping[str, Any
             raise CaseError(f"case {name}: nothing is said about parameter {n}", place, help=HELP)
 
 
-def _is_real_scalar(text: str) -> bool:
-    m = _SPEC.match(text)
-    return bool(m) and m["dims"] is None and m[1][0] in "fb" and m[1] != "bool"
+def is_real_scalar(spec: Any) -> bool:
+    """Whether the text is the spec of a symbolic real number."""
+    m = _SPEC.match(spec) if isinstance(spec, str) else None
+    return m is not None and m["dims"] is None and m[1][0] in "fb" and m[1] != "bool"
 
 
 @dataclass(frozen=True, slots=True)
-class _Reader:
-    """Text to specs and terms; errors carry the case and its place."""
+class Reader:
+    """Text to specs and terms; errors carry the case and its place. `reals` are the names of real scalars."""
 
     case: str
     reals: set[str]

@@ -15,12 +15,19 @@ from .errors import CaseError, Place
 
 
 def load(file: str, names: Sequence[str] = ()) -> list[Case]:
-    """The cases of a Python file in its order, or those named. Raises CaseError if the file raises or lacks a name."""
-    cases = {c.name: c for c in _cases(_module(file))}
+    """The cases of a Python file in its order, or the one of a `.ttir` file, or those named. Raises CaseError if the file
+    raises or lacks a name."""
+    cases = {c.name: c for c in (_ttir(file) if file.endswith(".ttir") else _cases(_module(file)))}
     for name in names:
         if name not in cases:
             raise CaseError(f"{file} has no case {name}", help=f"it has {', '.join(cases) or 'none'}")
     return [cases[n] for n in names or cases]
+
+
+def _ttir(file: str) -> list[Case]:
+    from . import ttir_case
+
+    return [ttir_case.load(file)]
 
 
 def _cases(module: ModuleType) -> list[Case]:
