@@ -148,12 +148,40 @@ def _compare_reals(predicate: str, a: T.Term, b: T.Term) -> T.Term:
     if predicate in ("ord", "uno"):
         return T.const(predicate == "ord")
     row = predicate[1:]
+    if row in ("gt", "ge"):
+        row, a, b = {"gt": "lt", "ge": "le"}[row], b, a
+    if (known := _against_infinity(row, a, b)) is not None:
+        return T.const(known)
     if a is b and a.op != "undef" and not a.is_const:
-        return T.const(row in ("eq", "le", "ge"))
+        return T.const(row in ("eq", "le"))
     for x, y, f in ((a, b, lambda c: T.make(row, c, b)), (b, a, lambda c: T.make(row, a, c))):
         if x.op == "where" and y.op == "const" and all(c.op == "const" for c in x.args[1:]):
             return choose(x.args[0], f(x.args[1]), f(x.args[2]))
-    return T.make(row, a, b) if row not in ("gt", "ge") else T.make({"gt": "lt", "ge": "le"}[row], b, a)
+    return T.make(row, a, b)
+
+
+_FINITE = set(["where", "add", "mul", "exp", "exp2", "abs", "tanh", "erf", "sin", "cos", "sqrt", "max", "min", "floor", "ceil", "trunc", "round"])
+
+
+_finite: dict[int, bool] = {}
+
+
+def finite(t: T.Term) -> bool:
+    """Whether a term is a real number whenever its inputs are: no infinity, no reciprocal, no logarithm in it."""
+    if t.id not in _finite:
+        for s in t.walk():
+            values = s.args[1:] if s.op == "where" else s.args
+            whole = s.op in _FINITE and all(_finite[a.id] for a in values)
+            _finite[s.id] = abs(s.attr) != np.inf if s.is_const else s.op == "read" or whole
+    return _finite[t.id]
+
+
+def _against_infinity(row: str, a: T.Term, b: T.Term) -> bool | None:
+    """A comparison of a finite term with an infinity."""
+    for x, y in ((a, b), (b, a)):
+        if y.is_const and abs(y.attr) == np.inf and finite(x):
+            return row == "ne" if row in ("eq", "ne") else (y.attr > 0) == (y is b)
+    return None
 
 
 @handles("arith.select")

@@ -13,6 +13,7 @@ from .errors import Unsupported
 from .handlers import CHECKS, handles, unsigned
 from .ir import Op, Type
 from .machine import cell, machine, settle, undefined
+from .ops import OPS
 from .writes import Write, rounds, update
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def _write(run: Run, op: Op, t: Type, name: str) -> Write:
     if unit is None and t.is_float:
         unit = -np.inf if row == "max" else np.inf
     unit = unit if unit is None else np.asarray(unit, machine(scalar))
-    return Write(op, t, lambda old, new: settle(run.domain.apply(row, old, new), scalar), unit)
+    return Write(op, t, lambda old, new: settle(run.domain.apply(row, old, new), scalar), unit, OPS[row].on_terms)
 
 
 def _unsigned(run: Run, row: str, old: Any, new: Any, t: Type) -> Any:

@@ -14,8 +14,9 @@ import numpy as np
 from . import interpret, torch_ops
 from . import term as T
 from .address import input_element
-from .domain import FLOAT64, SYMBOLIC, as_ids
+from .domain import FLOAT64, SYMBOLIC, Ids, as_ids, on_distinct
 from .errors import TriliftError, Unsupported
+from .handlers import signed_term, unsigned_term
 from .machine import cell_of_dtype
 from .memory import Memory
 from .ranges import Ranges, dtype_interval
@@ -31,12 +32,13 @@ def spec(trace: Trace, errors: list[TriliftError] | None = None) -> list[Spec]:
     memory = Memory(SYMBOLIC)
     for name, ref in trace.inputs.items():
         _symbolic_input(memory, name, ref)
-    before = {name: _contents(memory, ref) for name, ref in trace.inputs.items()}
-    _events(trace, memory, errors)
+    ranges = _ranges(trace)
+    before = {name: _contents(memory, ref, ranges) for name, ref in trace.inputs.items()}
+    _events(trace, memory, ranges, errors)
     shapes = {name: ref.shape for name, ref in trace.inputs.items()}
     specs = []
     for name, (ref, in_place) in _results(trace).items():
-        ids = _contents(memory, ref)
+        ids = _contents(memory, ref, ranges)
         changed = in_place != name or not np.array_equal(ids, before[name])
         if changed and not (errors and _is_unknown(ids)):
             specs.append(Spec(name, ids, dict(trace.dims), shapes, ref.dtype, in_place))
@@ -50,7 +52,7 @@ def replay(trace: Trace, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarr
     for name, ref in trace.inputs.items():
         memory.define(ref, np.asarray(inputs[name]).reshape(ref.shape))
     before = {name: memory.fetch(ref) for name, ref in trace.inputs.items()}
-    _events(trace, memory, None)
+    _events(trace, memory, Ranges(), None)
     out = {}
     for name, (ref, in_place) in _results(trace).items():
         values = memory.fetch(ref)
@@ -92,9 +94,13 @@ def _ranges(trace: Trace) -> Ranges:
     return Ranges({n: dtype_interval(ref.dtype) for n, ref in trace.inputs.items() if ref.dtype[0] in "iu"} | bounds)
 
 
-def _contents(memory: Memory, ref: TensorRef) -> np.ndarray:
-    """int32 ids of the elements of a tensor."""
-    return np.array(as_ids(memory.fetch(ref)), np.int32)
+def _contents(memory: Memory, ref: TensorRef, ranges: Ranges) -> np.ndarray:
+    """int32 ids of the elements of a tensor, integers as the numbers that its dtype reads from the bits."""
+    ids = np.array(as_ids(memory.fetch(ref)), np.int32)
+    if ref.dtype[0] not in "iu":
+        return ids
+    number = signed_term if ref.dtype[0] == "i" else unsigned_term
+    return on_distinct(lambda t: number(ranges, t, 8 * ref.itemsize), Ids(ids)).ids
 
 
 def _is_unknown(ids: np.ndarray) -> bool:
@@ -105,8 +111,7 @@ def _is_unknown(ids: np.ndarray) -> bool:
 # ---- events -------------------------------------------------------------------------------------------------------------
 
 
-def _events(trace: Trace, memory: Memory, errors: list[TriliftError] | None) -> None:
-    ranges = _ranges(trace)
+def _events(trace: Trace, memory: Memory, ranges: Ranges, errors: list[TriliftError] | None) -> None:
     for event in trace.events:
         try:
             if isinstance(event, Launch):
@@ -143,8 +148,14 @@ def launch(event: Launch, memory: Memory, ranges: Ranges) -> None:
     """All programs of one kernel launch."""
     for ref in _tensors(event.operands):
         ensure(memory, ref)
-    operands = [x.address if isinstance(x, TensorRef) else x for x in event.operands]
-    interpret.run(event.module(), operands, event.grid, memory, ranges)
+    interpret.run(event.module(), [_operand(x) for x in event.operands], event.grid, memory, ranges)
+
+
+def _operand(x: Any) -> Any:
+    """A number; of a tensor, and of what stands for one, its address."""
+    if isinstance(x, TensorRef):
+        return x.address
+    return x.data_ptr() if hasattr(x, "data_ptr") else x
 
 
 def ensure(memory: Memory, ref: TensorRef) -> None:

@@ -6,6 +6,7 @@ def _(run, op, x): ...            operand values in, result value out (a list fo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,8 @@ from .errors import Unsupported
 from .ir import Op
 from .machine import machine, settle
 from .ops import ROWS
+from .ranges import Ranges
+from .term import Term, make
 
 if TYPE_CHECKING:
     from .interpret import Run
@@ -59,16 +62,17 @@ def elementwise(run: Run, op: Op, *xs: Any) -> Any:
 
 
 def signed(run: Run, x: Any, bits: int) -> Any:
-    """The two's complement number of an integer value. 32 and 64 bit terms are taken not to wrap: that is proved elsewhere."""
-    if not isinstance(x, Ids) or bits > 16:
-        return x
-    low, high = -(1 << bits - 1), (1 << bits - 1) - 1
+    """The two's complement number of an integer value. Wide terms of unbounded range are taken not to wrap: that is proved
+    elsewhere."""
+    return on_distinct(lambda t: signed_term(run.ranges, t, bits), x) if isinstance(x, Ids) else x
 
-    def number(t: Any) -> Any:
-        a, b = run.ranges.of(t)
-        return t if low <= a and b <= high else _make(f"wrap{bits}", t)
 
-    return on_distinct(number, x)
+def signed_term(ranges: Ranges, t: Term, bits: int) -> Term:
+    """t, or its remainder in -2^(bits-1) .. 2^(bits-1) - 1 where its range leaves these."""
+    low, high = ranges.of(t)
+    if (-(1 << bits - 1) <= low and high < 1 << bits - 1) or bits == 64 or (bits == 32 and math.inf in (-low, high)):
+        return t
+    return make(f"wrap{bits}", t)
 
 
 def unsigned(run: Run, x: Any, bits: int) -> Any:
@@ -76,23 +80,19 @@ def unsigned(run: Run, x: Any, bits: int) -> Any:
     if not isinstance(x, Ids):
         a = np.asarray(x)
         return a.view(f"u{a.dtype.itemsize}") if a.dtype.kind == "i" else a
+    return on_distinct(lambda t: unsigned_term(run.ranges, t, bits), x)
 
-    def number(t: Any) -> Any:
-        a, b = run.ranges.of(t)
-        if a >= 0 and (b < 1 << bits or bits > 16):
-            return t
-        return _make("mod", t, 1 << bits) if bits <= 16 else _make("where", _make("lt", t, 0), t + (1 << bits), t)
 
-    return on_distinct(number, x)
+def unsigned_term(ranges: Ranges, t: Term, bits: int) -> Term:
+    low, high = ranges.of(t)
+    if low >= 0 and (high < 1 << bits or high == math.inf and bits > 16):
+        return t
+    if low > -math.inf and high < math.inf or bits <= 16:
+        return make("mod", t, 1 << bits)
+    return make("where", make("lt", t, 0), t + (1 << bits), t)
 
 
 def typed(x: Any, op: Op) -> Any:
     """A numpy result as the machine type of the operation's result; known terms as numbers."""
     t = op.results[0].type
     return settle(x, t) if isinstance(x, Ids) else np.asarray(x).astype(machine(t), copy=False)
-
-
-def _make(name: str, *args: Any) -> Any:
-    from .term import make
-
-    return make(name, *args)

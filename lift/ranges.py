@@ -162,6 +162,16 @@ def _shr(a: Interval, b: Interval) -> Interval:
     return (0, a[1]) if a[0] >= 0 else ALL
 
 
+def _shl(a: Interval, b: Interval) -> Interval:
+    return _product(a, (1 << int(b[0]), 1 << int(b[1]))) if b[0] >= 0 and b[1] < 64 else ALL
+
+
+def _bits_of_both(a: Interval, b: Interval) -> Interval:
+    """Of numbers that are not negative: no bit above the highest of either."""
+    top = max(a[1], b[1])
+    return (0, (1 << int(top).bit_length()) - 1) if min(a[0], b[0]) >= 0 and top < math.inf else ALL
+
+
 def _truncdiv(a: Interval, b: Interval) -> Interval:
     return _floordiv(a, b) if a[0] >= 0 else ALL
 
@@ -178,9 +188,11 @@ _RULES = {
     "truncdiv": _truncdiv,
     "truncmod": lambda a, b: _mod(a, b) if a[0] >= 0 else ALL,
     "bitand": _bitand,
-    "bitor": lambda a, b: (0, (1 << int(max(a[1], b[1])).bit_length()) - 1) if min(a[0], b[0]) >= 0 and math.inf not in (a[1], b[1]) else ALL,
-    "bitxor": lambda a, b: (0, (1 << int(max(a[1], b[1])).bit_length()) - 1) if min(a[0], b[0]) >= 0 and math.inf not in (a[1], b[1]) else ALL,
+    "bitor": _nary(_bits_of_both),
+    "bitxor": _nary(_bits_of_both),
+    "shl": _shl,
     "shr": _shr,
     "wrap8": lambda a: (-128, 127),
     "wrap16": lambda a: (-(2**15), 2**15 - 1),
+    "wrap32": lambda a: (-(2**31), 2**31 - 1),
 }  # fmt: skip

@@ -38,29 +38,32 @@ class Write:
     type: Type
     combine: Combine | None = None
     unit: Any = None
+    term: Callable[[T.Term, T.Term], T.Term] | None = None  # combine on single terms
 
     def value(self, old: Any, new: Any) -> Any:
         return new if self.combine is None else self.combine(old, new)
 
     def one(self, old: T.Term, new: T.Term) -> T.Term:
         """The same for two terms."""
-        return T.TERMS[int(as_ids(self.value(_single(old), _single(new)))[0])]
+        if self.combine is None:
+            return new
+        if self.term is not None:
+            return self.term(old, new)
+        return T.TERMS[int(as_ids(self.combine(_single(old), _single(new)))[0])]
 
     def guarded(self, run: Run, mask: Any, old: Any, new: Any) -> Any:
-        """where(mask, value(old, new), old), with the mask inside where there is a unit.
-
-        old = where(~c, a, b)  and mask c  gives  where(c, value(b, new), a)"""
+        """where(mask, value(old, new), old), lane by lane where the mask depends on data."""
         if not isinstance(mask, Ids):
             return self.value(old, new)
+        return on_distinct(self.guarded_term, mask, old, new)
+
+    def guarded_term(self, m: T.Term, old: T.Term, new: T.Term) -> T.Term:
+        """The mask goes inside where there is a unit. Else: old = where(~m, a, b) gives where(m, value(b, new), a)."""
         if self.unit is not None:
-            return self.value(old, run.domain.apply("where", mask, new, self.unit))
-
-        def lane(m: T.Term, o: T.Term, n: T.Term) -> T.Term:
-            if o.op == "where" and o.args[0] is T.make("not", m):
-                return T.where(m, self.one(o.args[2], n), o.args[1])
-            return T.where(m, self.one(o, n), o)
-
-        return on_distinct(lane, mask, old, new)
+            return self.one(old, T.where(m, new, self.unit.item()))
+        if old.op == "where" and old.args[0] is T.make("not", m):
+            return T.where(m, self.one(old.args[2], new), old.args[1])
+        return T.where(m, self.one(old, new), old)
 
 
 def _single(t: T.Term) -> Ids:
@@ -113,9 +116,8 @@ def scatter(run: Run, write: Write, pointer: Ids, value: Any, mask: Any) -> None
             hit = T.make("and", T.TERMS[m], condition)
             cells, targets = _targets(run, write, a, hit)
             for k, here in targets:
-                full = _single(T.make("and", hit, here))
-                changed = write.guarded(run, full, _single(T.TERMS[cells.data[k]]), _single(T.TERMS[new]))
-                cells.data[k] = as_ids(changed)[0]
+                full = T.make("and", hit, here)
+                cells.data[k] = write.guarded_term(full, T.TERMS[cells.data[k]], T.TERMS[new]).id
             cells.fresh, cells.input = False, None
 
 
