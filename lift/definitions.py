@@ -88,6 +88,12 @@ def unfold(t: Term) -> Term:
     return instantiate(_body(row.name), dict(zip(row.arguments, t.args, strict=True)), {} if t.attr is None else {"i": t.attr})
 
 
+def meaningful(t: Term) -> Term:
+    """The term without names over an axis that their argument does not have: softmax(n, c) is 1 / N."""
+    odd = lambda s: s.op in DEFINITIONS and s.attr is not None and s.attr not in s.args[0].free  # noqa: E731
+    return T.rewrite(t, lambda s: meaningful(unfold(s)) if odd(s) else None)
+
+
 def expand(t: Term) -> Term:
     """The term without known names."""
     return T.rewrite(t, lambda s: expand(unfold(s)) if s.op in DEFINITIONS else None)

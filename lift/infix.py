@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from . import term as T
 from .constants import recover
 from .ops import OPS
-from .term import Term
+from .term import COMMUTATIVE, Term
 
 ATOM, POW, NEG, MUL, MATMUL, ADD, AND, OR, COMPARE = 9, 8, 7, 6, 5.9, 5, 4, 3, 2  # @ may begin a product, not end one
 PRECEDENCE = {"pow": POW, "floordiv": MUL, "mod": MUL, "shl": ADD - 0.5, "shr": ADD - 0.5, "and": AND, "or": OR, "not": NEG,
@@ -150,7 +150,8 @@ def _powers(factors: Sequence[Term], child: Child) -> tuple[list[Piece], int]:
 
 def operation(t: Term, child: Child) -> Piece:
     """A row of lift.ops by its text, or a known name without an axis."""
-    pieces = [child(a) for a in t.args]
+    symmetric = t.op in COMMUTATIVE or t.op in ("eq", "ne")
+    pieces = [child(a) for a in (sorted(t.args, key=order) if symmetric else t.args)]
     rank = max((p.rank for p in pieces), default=0)
     if t.op not in PRECEDENCE:
         return Piece(f"{t.op}({', '.join(p.text for p in pieces)})", ATOM, rank)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from .definitions import DEFINITIONS
+from .definitions import DEFINITIONS, meaningful
 from .infix import ADD, ATOM, COMPARE, MUL, NEG, POW, PRECEDENCE, Piece, negative, number_parts, order, split
 from .infix import number as infix_number
 from .ops import OPS
@@ -18,7 +18,7 @@ GREEK = {"alpha", "beta", "gamma", "delta", "epsilon", "theta", "lambda", "mu", 
 def latex(formula: Formula) -> str:
     """`name_{axes} = formula`, for amsmath."""
     axes = ",".join(_axis(a) for a in formula.axes)
-    return f"{symbol(formula.name)}{f'_{{{axes}}}' if axes else ''} = {_piece(formula.term).text}"
+    return f"{symbol(formula.name)}{f'_{{{axes}}}' if axes else ''} = {_piece(meaningful(formula.term)).text}"
 
 
 def symbol(name: str) -> str:

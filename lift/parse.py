@@ -223,7 +223,7 @@ class _Tensors:
         wanted = list(axes) if axes is not None else _named(have)
         have = wanted[: len(wanted) - len(have)] + have
         term = A.rename(x.term, {a: b for a, b in zip(have, wanted, strict=True) if a != b})
-        return Formula("out", tuple(wanted), align(term, wanted), dtype)
+        return Formula("out", tuple(wanted), align(term, wanted, rename=True), dtype)
 
     def read(self, e: ast.expr) -> Array:
         match e:
@@ -286,9 +286,9 @@ def power(a: Term, b: Term) -> Term:
 
 def _named(axes: Sequence[Axis]) -> list[Axis]:
     """Names for the output's axes: m for a dimension M, else i, j, k ..."""
+    from .simplify import axis_name
+
     out: list[Axis] = []
     for a in axes:
-        wish = [a.size.attr.lower()] if a.size.op == "size" and len(a.size.attr) == 1 else []
-        taken = {b.name for b in out}
-        out.append(Axis(next(n for n in [*wish, *"ijklmnopqrstuvwxyz"] if n not in taken), a.size))
+        out.append(Axis(axis_name(a.size, {b.name for b in out}), a.size))
     return out

@@ -86,25 +86,38 @@ def _needed(start: Term, goal: Term, laws: list[Law]) -> list[Law]:
 # ---- axes ---------------------------------------------------------------------------------------------------------------
 
 
-def align(t: Term, axes: Sequence[Axis]) -> Term:
-    """Bound axes named after the first axis of the same size that the body does not use: sum(k, x[m, k]) -> sum(n, x[m, n])."""
-    return _align(t, list(axes))
+def align(t: Term, axes: Sequence[Axis], rename: bool = False) -> Term:
+    """Bound axes named after the first axis of the same size that the body does not use: sum(k, x[m, k]) -> sum(n, x[m, n]).
+    With `rename`, the others too get a name by their size: k for K, else the first free letter."""
+    return _align(t, list(axes), rename)
 
 
-def _align(t: Term, pool: list[Axis]) -> Term:
+def _align(t: Term, pool: list[Axis], rename: bool) -> Term:
     if not t.args:
         return t
-    if t.op in FOLDS or NAMED.get(t.op):
-        over, args = t.attr, t.args
-        used = set().union(*(a.free for a in args)) - {over}
-        best = next((a for a in pool if a.size is over.size and a not in used), None)
-        if best is None:
-            best = over if over.name not in {a.name for a in pool} else T.fresh_axis(over, {a.name for a in pool})
-            pool.append(best)
-        if best != over:
-            args = tuple(T.substitute(a, {over: T.axis(best)}) for a in args)
-        return T.make(t.op, *(_align(a, pool) for a in args), attr=best)
-    return T.rebuild(t, tuple(_align(a, pool) for a in t.args))
+    if t.op not in FOLDS and not NAMED.get(t.op):
+        return T.rebuild(t, tuple(_align(a, pool, rename) for a in t.args))
+    over, args = t.attr, t.args
+    used = set().union(*(a.free for a in args)) - {over}
+    best = next((a for a in pool if a.size is over.size and a not in used), None)
+    if best is None:
+        best = _new_name(over, {a.name for a in pool}, rename)
+        pool.append(best)
+    if best != over:
+        args = tuple(T.substitute(a, {over: T.axis(best)}) for a in args)
+    return T.make(t.op, *(_align(a, pool, rename) for a in args), attr=best)
+
+
+def _new_name(over: Axis, taken: set[str], rename: bool) -> Axis:
+    if not rename:
+        return over if over.name not in taken else T.fresh_axis(over, taken)
+    return Axis(axis_name(over.size, taken), over.size)
+
+
+def axis_name(size: Term, taken: set[str]) -> str:
+    """n for a size N, else the first of i, j, k ... that is not taken."""
+    wish = [size.attr.lower()] if size.op == "size" and len(size.attr) == 1 else []
+    return next(n for n in [*wish, *"ijklmnopqrstuvwxyzabcdefgh"] if n not in taken)
 
 
 # ---- constants ----------------------------------------------------------------------------------------------------------

@@ -15,10 +15,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
 from . import term as T
-from .definitions import DEFINITIONS
+from .definitions import DEFINITIONS, meaningful
 from .infix import ATOM, MATMUL, NEG, Piece, arithmetic, operation
 from .spec import Formula
-from .term import FOLDS, Axis, Term
+from .term import FOLDS, NAMED, Axis, Term
 
 Frame = tuple[Axis | None, ...]
 Shapes = Mapping[str, Sequence[Term | None]]
@@ -32,7 +32,8 @@ def text(formula: Formula, shapes: Shapes | None = None) -> str:
     """The formula in textbook form. `shapes`: the size of every dimension of the inputs; without it a dimension read along an
     axis is taken to be as long as that axis."""
     shapes = input_shapes(formula.term) if shapes is None else shapes
-    forms = [f for frame in _frames(formula) if (f := _tensor_form(formula.term, frame, shapes))]
+    term = meaningful(formula.term)
+    forms = [f for frame in _frames(formula) if (f := _tensor_form(term, frame, shapes))]
     return min(forms, key=_length, default=None) or index_form(formula, shapes)
 
 
@@ -133,6 +134,8 @@ class _Tensors:
 
     def _reductions(self, t: Term, frame: Frame) -> Iterator[Piece]:
         args = t.args
+        if t.attr not in args[0].free:
+            return
         used = set().union(*(a.free for a in args))
         for at in reversed(range(len(frame))):
             keeps = t.op in DEFINITIONS and not DEFINITIONS[t.op].binds
@@ -169,7 +172,8 @@ class _Tensors:
         if not only_left and len(either) > 1:
             only_left, either = either[:1], either[1:]
         a, b = (only_left + either, only_right) if only_right else (only_left, either)
-        if not a or not b or any(column is not None and column in f.free for f in a):
+        k = left[-1]
+        if any(column is not None and column in f.free for f in a) or not all(any(k in f.free for f in side) for side in (a, b)):
             return
         try:
             x, y = self.piece(T.mul(*a), left), self.piece(T.mul(*b), right)
@@ -236,28 +240,34 @@ def permuted(name: str, order: list[int]) -> str:
 def index_form(formula: Formula, shapes: Shapes | None = None) -> str:
     """out[i, j] = ...: every element by its index. A size is written where no read tells it: sum(k < K, ...)."""
     shapes = input_shapes(formula.term) if shapes is None else shapes
-    told = _told(formula.term, shapes)
-    axes = ", ".join(_axis(a, told) for a in formula.axes)
-    return f"{formula.name}[{axes}] = {_elements(formula.term, told).text}" if axes else f"{formula.name} = {_elements(formula.term, told).text}"
-
-
-def _told(t: Term, shapes: Shapes) -> set[Axis]:
-    """The axes that index dimensions of their own size, and no others."""
-    pairs = [(i.attr, n) for r in t.walk() if r.op == "read" for i, n in zip(r.args, shapes.get(r.attr, [None] * len(r.args)), strict=True) if i.op == "axis"]
-    other = {a.name for a, n in pairs if a.size is not n}
-    return {a for a, n in pairs if a.name not in other}
+    term = meaningful(formula.term)
+    axes = ", ".join(_axis(a, term, shapes) for a in formula.axes)
+    return f"{formula.name}{f'[{axes}]' if axes else ''} = {_elements(term, shapes).text}"
 
 
 def name_of(a: Axis) -> str:
     return a.name.replace("'", "_")
 
 
-def _axis(a: Axis, told: set[Axis]) -> str:
-    return name_of(a) if a in told else f"{name_of(a)} < {size_text(a)}"
+def _axis(a: Axis, body: Term, shapes: Shapes) -> str:
+    """The axis, with its size unless all reads with this index are of dimensions of that size."""
+    lengths = list(_indexed(body, a.name, shapes))
+    return name_of(a) if lengths and all(n is a.size for n in lengths) else f"{name_of(a)} < {size_text(a)}"
 
 
-def _elements(t: Term, told: set[Axis]) -> Piece:
-    child = lambda a: _elements(a, told)  # noqa: E731
+def _indexed(t: Term, name: str, shapes: Shapes) -> Iterator[Term | None]:
+    """The sizes of the dimensions that the axis of this name indexes in t, outside of what binds the name again."""
+    if t.op == "read":
+        for i, n in zip(t.args, shapes.get(t.attr, [None] * len(t.args)), strict=True):
+            if i.op == "axis" and i.attr.name == name:
+                yield n
+    if not (isinstance(t.attr, Axis) and t.attr.name == name and (t.op in FOLDS or NAMED.get(t.op))):
+        for a in t.args:
+            yield from _indexed(a, name, shapes)
+
+
+def _elements(t: Term, shapes: Shapes) -> Piece:
+    child = lambda a: _elements(a, shapes)  # noqa: E731
     if (out := arithmetic(t, child)) is not None:
         return out
     match t.op:
@@ -270,5 +280,7 @@ def _elements(t: Term, told: set[Axis]) -> Piece:
         case "read":
             return Piece(f"{t.attr}[{', '.join(child(i).text for i in t.args)}]" if t.args else f"{t.attr}[()]")
     if isinstance(t.attr, Axis):
-        return Piece(f"{t.op}({', '.join([_axis(t.attr, told), *(child(a).text for a in t.args)])})")
+        binds = t.op in FOLDS or NAMED[t.op]
+        over = _axis(t.attr, t.args[0], shapes) if binds else name_of(t.attr)
+        return Piece(f"{t.op}({', '.join([over, *(child(a).text for a in t.args)])})")
     return operation(t, child)

@@ -15,15 +15,18 @@ from . import term as T
 from .constants import recover
 from .definitions import DEFINITIONS, unfold
 from .errors import Unsupported
-from .infix import ADD, ATOM, MUL, NEG, POW, PRECEDENCE, Piece, arithmetic, operation
+from .infix import ADD, ATOM, MUL, NEG, POW, PRECEDENCE, Child, Piece, arithmetic, operation
 from .ops import OPS
 from .spec import Formula
 from .term import FOLDS, Axis, Term
 from .text import Shapes, index_form, input_shapes, permuted, placed, product, size_text
 
-MATH = {"pi", "e", "log", "log2", "log10", "sqrt", "inf", "exp", "floor", "ceil"}
-PYTHON = {"max": "max({0}, {1})", "min": "min({0}, {1})", "where": "({1} if {0} else {2})", "abs": "abs({0})", "and": "({0} and {1})",
-          "or": "({0} or {1})", "not": "(not {0})", **{f: f"{f}({{0}})" for f in ("sqrt", "exp", "log", "log2", "log10", "floor", "ceil")}}  # fmt: skip
+FUNCTIONS = ("sqrt", "exp", "exp2", "log", "log2", "log10", "floor", "ceil", "trunc", "sin", "cos", "tan", "tanh", "sinh", "cosh",
+             "asin", "acos", "atan", "atan2", "asinh", "acosh", "atanh", "erf")  # fmt: skip
+MATH = {"pi", "e", "inf", *FUNCTIONS}
+PYTHON = {"max": "max({0}, {1})", "min": "min({0}, {1})", "where": "({1} if {0} else {2})", "abs": "abs({0})", "round": "round({0})",
+          "and": "({0} and {1})", "or": "({0} or {1})", "not": "(not {0})",
+          **{name: f"{name}({{0}})" for name in FUNCTIONS}, "atan2": "atan2({0}, {1})"}  # fmt: skip
 REDUCTION = {"sum": "{0}.sum({dim})", "prod": "{0}.prod({dim})", "amax": "{0}.amax({dim})", "amin": "{0}.amin({dim})",
              "argmax": "{0}.argmax({dim})", "argmin": "{0}.argmin({dim})"}  # fmt: skip
 ELEMENT = {T.REAL: "torch.float64", T.INT: "torch.int64", T.BOOL: "torch.bool"}
@@ -161,13 +164,13 @@ class _Source:
 
     def _elementwise(self, t: Term) -> Piece:
         frame = self.axes(t)
-        real = t.type == T.REAL and t.op not in ("where", "read")
+        real = t.type == T.REAL
 
         def child(a: Term) -> Piece:
             if a is not t and a.op in ("add", "mul", "recip") and self.uses[a.id] < 2 and self.axes(a) == frame:
                 return self._elementwise(a)
             piece = self.align(a, frame)
-            return Piece(f"{piece.at(ATOM)}.double()") if real and a.type != T.REAL and self.is_tensor(a) else piece
+            return Piece(f"{piece.at(ATOM)}.double()") if real and a.type == T.INT and self.is_tensor(a) else piece
 
         if (out := arithmetic(t, child, self._number)) is not None:
             return out
@@ -180,22 +183,19 @@ class _Source:
             return "inf" if self.named_constants else 'float("inf")'
         return recover(v)[1] if isinstance(v, float) and self.named_constants else repr(v)
 
-    def _python(self, t: Term, child) -> Piece:
+    def _python(self, t: Term, child: Child) -> Piece:
         """An operation on sizes and scalars alone is one on Python numbers."""
-        if t.op in PYTHON:
+        if t.op in PYTHON and (self.named_constants or t.op not in MATH):
             return Piece(_folded(PYTHON[t.op], [child(a).text for a in t.args]))
         if t.op in PRECEDENCE:
             return operation(t, child)
-        return self._row(t, child, wrap=True)
+        return Piece(f"{self._row(t, child).at(ATOM)}.item()")
 
-    def _row(self, t: Term, child, wrap: bool = False) -> Piece:
+    def _row(self, t: Term, child: Child) -> Piece:
         """The row's own template. Numbers become tensors where the function takes nothing else."""
         row = DEFINITIONS.get(t.op) or OPS[t.op]
         if row.torch is None:
             raise Unsupported(f"{t.op} in PyTorch")
-        if t.op == "where" and not self.is_tensor(t.args[0]):
-            c, a, b = (child(s) for s in t.args)
-            return Piece(f"({a.text} if {c.text} else {b.text})")
         infix = t.op in PRECEDENCE
         number = [not self.is_tensor(a) and not infix and not (t.op == "where" and k and self.is_tensor(t.args[3 - k])) for k, a in enumerate(t.args)]
         texts = [f"torch.tensor({child(a).text}, dtype={ELEMENT[a.type]})" if n else child(a).at(POW) if infix else _bare(child(a).text)
@@ -250,12 +250,16 @@ class _Source:
         return Piece((template or "").format(x.text if function else x.at(ATOM), dim=dim))
 
     def _constant_fold(self, t: Term) -> Piece:
-        """A fold of what does not depend on its axis."""
+        """A fold of what does not depend on its axis, which has at least one element."""
         body, n = self.value(t.args[0]), size_text(t.attr)
-        if t.op == "sum":
-            return Piece(f"{body.at(MUL)} * {Piece(n, ADD).at(MUL) if ' ' in n else n}", MUL)
-        x = body.at(ATOM) if self.is_tensor(t.args[0]) else f"torch.tensor({body.text}, dtype={ELEMENT[t.args[0].type]})"
-        return Piece(REDUCTION[t.op].format(f"{x}[..., None].expand(*{x}.shape, {n})", dim=-1))
+        match t.op:
+            case "sum":
+                return Piece(f"{body.at(MUL)} * {Piece(n, ADD).at(MUL) if ' ' in n else n}", MUL)
+            case "prod":
+                return Piece(f"{body.at(ATOM)} ** {Piece(n, ADD).at(POW) if ' ' in n else n}", POW)
+            case "argmax" | "argmin":
+                return Piece("0")
+        return body
 
     def _contraction(self, t: Term) -> Piece | None:
         """sum(k, a * b) as @ or einsum, where neither factor has all the axes."""

@@ -1,0 +1,89 @@
+"""Text, LaTeX and PyTorch source: golden texts, text read back, and generated functions run."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+
+from lift import sample
+from lift import term as T
+from lift.evaluate import evaluate
+from lift.parse import formula as parse
+from lift.printer import index_form, latex, text
+from lift.printer import torch as torch_source
+from lift.spec import Formula
+from lift.torch_source import parameters
+
+from formulas import KERNELS, K, M, N, closed, formula, terms
+
+SHAPES = {"x": (M, N), "y": (M, N), "z": (N, M), "w": (N,), "s": (M,), "u": (K,), "h": (M, K), "g": (K, N)}
+QUICK = settings(max_examples=150, deadline=None, derandomize=True)
+
+
+def run(f: Formula, numbers: dict, arrays: dict) -> np.ndarray:
+    """The printed PyTorch function on these inputs."""
+    scope: dict = {}
+    exec(torch_source(f, SHAPES if set(arrays) <= set(SHAPES) and _fits(arrays, numbers) else None), scope)
+    names, scalars = parameters(f)
+    return np.asarray(scope[f.name](**{a: torch.tensor(arrays[a]) for a in names}, **{s: numbers[s] for s in scalars}))
+
+
+def _fits(arrays: dict, numbers: dict) -> bool:
+    return all(a.ndim == len(SHAPES[name]) and all(numbers.get(s.attr) == length for s, length in zip(SHAPES[name], a.shape, strict=True)) for name, a in arrays.items())
+
+
+def assert_torch_agrees(f: Formula) -> None:
+    for seed in (0, 1):
+        numbers = sample.dims([f.term], f.axes, seed)
+        arrays = sample.inputs([f.term], numbers, seed)
+        expected = evaluate(f.term, f.axes, arrays, numbers)
+        got = run(f, numbers, arrays)
+        assert got.shape == expected.shape, torch_source(f)
+        np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-9, err_msg=torch_source(f))
+
+
+def assert_reads_back(f: Formula) -> None:
+    types = {s.attr: s.type for s in f.term.walk() if s.op == "read" and s.type != T.REAL}
+    shapes = {a: dims if None not in dims else tuple(T.size(f"{a.upper()}{p}") for p in range(len(dims))) for a, dims in _shapes(f).items()}
+    for show in (text, index_form):
+        printed = show(f, shapes)
+        again = parse(printed, shapes, types, axes=None if printed.startswith("out") else f.axes)
+        assert show(again, shapes) == printed
+        assert sample.differ(f.term, again.term, f.axes, seeds=1) is None, printed
+
+
+def _shapes(f: Formula) -> dict:
+    from lift.text import input_shapes
+
+    return input_shapes(f.term)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_kernels_print_to_functions_that_run(name):
+    assert_torch_agrees(formula(KERNELS[name][0]))
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_kernels_read_back(name):
+    assert_reads_back(formula(KERNELS[name][0]))
+
+
+@QUICK
+@given(terms())
+def test_random_formulas_print_to_functions_that_run(t):
+    assert_torch_agrees(closed(t))
+
+
+@QUICK
+@given(terms())
+def test_random_formulas_read_back(t):
+    assert_reads_back(closed(t))
+
+
+@QUICK
+@given(terms())
+def test_random_formulas_have_latex(t):
+    out = latex(closed(t))
+    assert out.count("{") == out.count("}") and out.count(r"\left") == out.count(r"\right")
