@@ -22,7 +22,17 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 Event = Callable[[Any], None]
-PRELOAD = ("numpy", "torch", "triton", "egglog", "lift")
+# What the fork server imports once. Not egglog: it starts a thread when imported, which a forked child would not have.
+PRELOAD = (
+    "torch",
+    "triton",
+    "lift.capture",
+    "lift.execute",
+    "lift.relate",
+    "lift.shapes",
+    "lift.simplify",
+    "lift.synthesis",
+)
 LOG_TAIL = 4000  # characters of the child's own output that are kept
 
 

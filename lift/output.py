@@ -57,18 +57,23 @@ def related(traces: Sequence[Trace]) -> tuple[Relation, ...] | Unsupported:
 
 
 def synthesised(traces: Sequence[Trace], options: Mapping[str, bool]) -> Outputs:
-    """The formula of each output from its specs at the shapes of the traces."""
+    """The formula of each output, and of each input that changes, from its specs at the shapes of the traces."""
     from .execute import spec
     from .synthesis import synthesise
 
-    def one(of: tuple[Spec, ...]) -> Output:
-        return Output(of[0].name, of[0]).then(lambda o: replace(o, raw=synthesise(*of, **options)))
+    errors: list[TriliftError] = []
+    by_name: dict[str, list[Spec]] = {}
+    for trace in traces:
+        for found in spec(trace, errors):
+            by_name.setdefault(found.name, []).append(found)
 
-    try:
-        specs = [spec(t) for t in traces]
-    except TriliftError as e:
-        return tuple(Output(name, error=e) for name in traces[0].outputs)
-    return tuple(one(of) for of in zip(*specs, strict=True))
+    def one(name: str) -> Output:
+        specs = by_name.get(name, [])
+        if len(specs) == len(traces):
+            return Output(name, specs[0]).then(lambda o: replace(o, raw=synthesise(*specs, **options)))
+        return Output(name, error=errors[0] if errors else NotLifted(f"{name} is written at some shapes only"))
+
+    return tuple(map(one, dict.fromkeys([*traces[0].outputs, *by_name])))
 
 
 def simplified(outputs: Outputs) -> Outputs:

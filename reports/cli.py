@@ -7,6 +7,8 @@ or unsupported. Results go to stdout, progress to stderr.
 from __future__ import annotations
 
 import os
+import signal
+import sys
 from typing import Any
 
 import click
@@ -29,6 +31,7 @@ def main() -> None:
 
     TARGET is file.py, file.py::case, module:case, a folder or a .ttir file.
     """
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # child processes end with us
 
 
 def running(command: Any) -> Any:

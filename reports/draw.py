@@ -18,7 +18,7 @@ Record = Mapping[str, Any]
 
 def error(e: Record) -> str:
     """One error as a drawing: what, where, why, and what now. `e` has kind, what, file, line, column, why and help."""
-    lines = [f"{e.get('level', 'error')}[{e['kind']}]: {e['what']}"]
+    lines = [f"error[{e['kind']}]: {e['what']}"]
     why, place = e.get("why") or "", _place(e)
     lines += [f"  --> {place}"] if place else []
     source = _source(e)
@@ -29,6 +29,18 @@ def error(e: Record) -> str:
         lines += [f"   |  {part}" for part in why.splitlines()]
     lines += [f"   = help: {e['help']}"] if e.get("help") else []
     return "\n".join(lines)
+
+
+def finding(f: Record) -> dict[str, Any]:
+    """A finding in the form of an error: its message, and the example on which it fails."""
+    example = ", ".join(f"{k} = {v}" for k, v in f["counterexample"].items() if k not in ("element", "got", "expected"))
+    return {
+        "kind": f["rule"],
+        "what": f["message"],
+        "file": f["file"],
+        "line": f["line"],
+        "why": example and f"at {example}",
+    }
 
 
 def _place(e: Record) -> str:
@@ -54,7 +66,7 @@ def case(record: Record, to: str) -> str:
         parts += [_indent(record["formula"][to], "" if to == "torch" else "    ")]
     for note in record["explain"]:
         parts.append(_indent(note["title"] + "\n" + _indent(note["text"], "  "), comment + "  "))
-    parts += [_indent(error(e), comment) for e in (*record["findings"], *record["errors"])]
+    parts += [_indent(error(e), comment) for e in (*map(finding, record["findings"]), *record["errors"])]
     return "\n".join(parts) + "\n"
 
 

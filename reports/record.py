@@ -3,55 +3,62 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from lift import Case, Lifted, lift, printer
-from lift.errors import CaseError, NotLifted, TriliftError, Unsupported
+from lift import Case, Lifted, lift
+from lift.check import Mismatch
+from lift.errors import CaseError, NotLifted, OutOfBounds, Place, TriliftError, Unsupported
 from lift.output import Output
-from lift.spec import Formula
 
 from . import steps
+from .forms import FORMS, Forms, joined, printed
 from .runner import Options, Record, empty
 
-KINDS = {Unsupported: "unsupported", CaseError: "case", NotLifted: "not-lifted"}
-FORMS = ("text", "latex", "torch")
-SEPARATOR = {"text": "\n", "latex": "\n", "torch": "\n\n"}
+KINDS: dict[type, str] = {
+    Unsupported: "unsupported",
+    CaseError: "case",
+    NotLifted: "not-lifted",
+    OutOfBounds: "out-of-bounds",
+}
 
 
 def record(case: Case, options: Options, event: Callable[[Any], None]) -> Record:
     """Lifts the case; `event` hears of stages. Errors become part of the record."""
+    base = empty("", case.name, "", "")
     try:
-        stages = {"top_down": options.top_down, "prune": options.prune}
-        lifted = lift(case, options.seed, lambda stage: event(f"stage:{stage}"), **stages)
+        lifted = lift(case, options.seed, lambda s: event(f"stage:{s}"), top_down=options.top_down, prune=options.prune)
     except TriliftError as e:
-        return {
-            **empty(file_of(case), case.name, "", e.what),
-            "lift": summary([e]),
-            "reason": summary([e]),
-            "errors": [error_of(e)],
-        }
+        return {**base, **told([e]), "reason": summary([e])}
     failed: list[TriliftError] = [o.error for o in lifted.outputs if o.error is not None]
-    errors = [*failed, lifted.relations] if isinstance(lifted.relations, Unsupported) else failed
+    unrelated = [lifted.relations] if isinstance(lifted.relations, Unsupported) else []
+    errors = told([*failed, *unrelated])
+    forms = {o.name: printed(o.formula, case) for o in lifted.outputs if o.formula is not None}
     return {
-        **empty(file_of(case), case.name, "", ""),
+        **base,
         **verdict(lifted),
-        "formula": formulas(lifted),
+        "formula": joined(forms) if forms else None,
         "lift": summary(failed),
-        "findings": [finding(lifted, m) for m in lifted.mismatches],
-        "seconds": {**empty("", "", "", "")["seconds"], **{k: round(s, 4) for k, s in lifted.seconds.items()}},
+        "findings": errors["findings"] + [wrong_result(lifted, m) for m in lifted.mismatches],
+        "seconds": {**base["seconds"], **{k: round(s, 4) for k, s in lifted.seconds.items()}},
         "launches": len(lifted.traces[0].launches),
-        "outputs": [output(o, options.explain) for o in lifted.outputs],
-        "errors": [error_of(e) for e in errors],
+        "outputs": [output(o, forms.get(o.name), options.explain) for o in lifted.outputs],
+        "errors": errors["errors"],
         "explain": steps.explain(lifted) if options.explain else [],
     }
 
 
-def file_of(case: Case) -> str:
-    return case.place.file if case.place else ""
+def told(errors: Sequence[TriliftError]) -> Record:
+    """Each error once: a finding if the kernel is wrong, an error if we or the case are."""
+    distinct = list({str(e): e for e in errors}.values())
+    return {
+        "lift": summary(distinct),
+        "findings": [out_of_bounds(e) for e in distinct if isinstance(e, OutOfBounds)],
+        "errors": [error_of(e) for e in distinct if not isinstance(e, OutOfBounds)],
+    }
 
 
-def summary(errors: list[TriliftError]) -> str:
+def summary(errors: Sequence[TriliftError]) -> str:
     """ "ok", or what the first error is: "unsupported: tt.foo at kernel.py:31"."""
     if not errors:
         return "ok"
@@ -68,53 +75,43 @@ def verdict(lifted: Lifted) -> Record:
     return {"verdict": "UNKNOWN", "against": "reference" if lifted.case.reference else "formula", "reason": reason}
 
 
-def formulas(lifted: Lifted) -> Record | None:
-    """All outputs that were lifted, in each printed form; None if there is none."""
-    found = [forms(o.formula) for o in lifted.outputs if o.formula is not None]
-    return {form: SEPARATOR[form].join(f[form] for f in found) for form in FORMS} if found else None
-
-
-def forms(formula: Formula) -> dict[str, str]:
-    """One formula in each printed form."""
-    return {"text": printer.text(formula), "latex": printer.latex(formula), "torch": printer.torch(formula)}
-
-
-def output(o: Output, explain: bool) -> Record:
+def output(o: Output, forms: Forms | None, explain: bool) -> Record:
     """One output: its printed forms or why it has none; the laws used if asked for, since finding them takes time."""
-    printed = forms(o.formula) if o.formula else dict.fromkeys(FORMS)
     laws = [law.name for law in o.simplified.laws] if explain and o.simplified else []
-    return {"name": o.name, **printed, "laws": laws, "lift": summary([o.error] if o.error else [])}
+    return {
+        "name": o.name,
+        **(forms or dict.fromkeys(FORMS)),
+        "laws": laws,
+        "lift": summary([o.error] if o.error else []),
+    }
 
 
 def error_of(e: TriliftError) -> Record:
     """An error as plain data, as `draw.error` takes it."""
-    place = (
-        {"file": e.place.file, "line": e.place.line, "column": e.place.column}
-        if e.place
-        else {"file": "", "line": 0, "column": 0}
-    )
-    return {"kind": KINDS[type(e)], "what": e.what, **place, "why": e.why, "help": e.help}
+    place = e.place or Place("", 0)
+    where = {"file": place.file, "line": place.line, "column": place.column}
+    return {"kind": KINDS[type(e)], "what": e.what, **where, "why": e.why, "help": e.help}
 
 
-def finding(lifted: Lifted, m: Any) -> Record:
-    """A wrong-result finding: the element where the kernel and its reference differ most."""
-    launch = next(iter(lifted.traces[-1].launches), None)
+def out_of_bounds(e: OutOfBounds) -> Record:
+    """A finding: an access outside every tensor, seen while the kernel was executed at a small shape."""
+    place = e.place or Place("", 0)
+    message = f"{e.what}: {e.why}" if e.why else e.what
+    return _finding("out-of-bounds", message, place, {})
+
+
+def wrong_result(lifted: Lifted, m: Mismatch) -> Record:
+    """A finding: the element where the kernel and its reference differ most."""
+    launch = lifted.traces[-1].launches[-1]
     element = f"{m.output}[{', '.join(map(str, m.index))}]"
     message = f"{element} is {m.got:.6g}, the reference gives {m.expected:.6g}"
-    return {
-        "rule": "wrong-result",
-        "message": message,
-        "file": launch.file if launch else file_of(lifted.case),
-        "line": launch.line if launch else 0,
-        "counterexample": {
-            **m.dims,
-            "output": m.output,
-            "index": list(m.index),
-            "got": _plain(m.got),
-            "expected": _plain(m.expected),
-        },
-        "replay": None,
-    }
+    example = {**m.dims, "element": element, "got": _plain(m.got), "expected": _plain(m.expected)}
+    return _finding("wrong-result", message, Place(launch.file, launch.line), example)
+
+
+def _finding(rule: str, message: str, place: Place, example: Record) -> Record:
+    where = {"file": place.file, "line": place.line}
+    return {"rule": rule, "message": message, **where, "counterexample": example, "replay": None}
 
 
 def _plain(x: float) -> float | str:

@@ -73,7 +73,12 @@ def _file(target: Target, options: Options, jobs: int, event: Event) -> list[str
     names = [c.name for c in cases]
     event(("cases", "", names))
     for index, outcome in run_all(
-        _case, [(c, options) for c in cases], jobs, options.timeout, "fork", lambda i, x: event(("stage", names[i], x))
+        _case,
+        [(target.file, c, options) for c in cases],
+        jobs,
+        options.timeout,
+        "fork",
+        lambda i, x: event(("stage", names[i], x)),
     ):
         event(
             (
@@ -85,10 +90,10 @@ def _file(target: Target, options: Options, jobs: int, event: Event) -> list[str
     return names
 
 
-def _case(case: Any, options: Options, event: Event) -> Record:
+def _case(file: str, case: Any, options: Options, event: Event) -> Record:
     from .record import record
 
-    return record(case, options, event)
+    return {**record(case, options, event), "file": file}
 
 
 def failed(file: str, name: str, outcome: Outcome) -> Record:

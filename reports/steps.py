@@ -9,7 +9,9 @@ import numpy as np
 
 from lift import Lifted, Unsupported
 from lift.output import Output
+from lift.spec import Formula
 from lift.term import TERMS, Term
+from lift.text import text
 from lift.trace import Launch, TensorRef
 
 WIDTH = 150  # characters of one spec element
@@ -30,15 +32,13 @@ def _steps(lifted: Lifted) -> Iterator[tuple[str, str]]:
 
 
 def _output(lifted: Lifted, o: Output) -> Iterator[tuple[str, str]]:
-    from lift import printer
-
     if o.spec is not None:
         yield f"{o.name}: spec, {o.spec.ids.size} elements of which", "\n".join(_elements(o))
     if o.raw is not None:
-        yield f"{o.name}: decomposed", printer.text(o.raw)
+        yield f"{o.name}: decomposed", text(o.raw)
     if o.simplified is not None:
         yield f"{o.name}: laws used", "\n".join(f"{law.name}: {law}" for law in o.simplified.laws)
-        yield f"{o.name}: simplified", printer.text(o.simplified.formula)
+        yield f"{o.name}: simplified", text(o.simplified.formula)
     yield f"{o.name}: checked", "\n".join(_check(c) for c in lifted.checks if c.output == o.name)
 
 
@@ -63,12 +63,12 @@ def _relations(relations: Any) -> str:
     """Numbers that depend on the shape, one a line; those that are the same at every shape say nothing."""
     if isinstance(relations, Unsupported):
         return f"{relations}"
-    rows = (r for r in relations if r.term.op != "const" or r.free)
-    return "\n".join(f"{r.launch}: {r.kernel}.{r.what} = {_term(r.term)}" for r in rows)
+    rows = (r for r in relations if (r.term.op != "const" or r.free) and ".s" not in r.what)
+    return "\n".join(f"{r.launch}: {r.what} = {_term(r.term)}" for r in rows)
 
 
 def _term(t: Term) -> str:
-    return repr(t)
+    return text(Formula("", (), t, ""))
 
 
 def _elements(o: Output) -> list[str]:
@@ -76,7 +76,7 @@ def _elements(o: Output) -> list[str]:
     assert o.spec is not None
     ids = o.spec.ids
     chosen = dict.fromkeys(k for k in (0, 1, ids.size - 1) if 0 <= k < ids.size)
-    return [f"{o.name}{_index(ids, k)} = {_short(repr(TERMS[int(ids.ravel()[k])]))}" for k in chosen]
+    return [f"{o.name}{_index(ids, k)} = {_short(_term(TERMS[int(ids.ravel()[k])]))}" for k in chosen]
 
 
 def _index(ids: np.ndarray, k: int) -> str:
