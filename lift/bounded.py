@@ -1,7 +1,7 @@
 """What is known of integer tensors without their data: every element of an index input `i32[M] < V` lies in 0..V-1.
 
-Host code such as `(target != -100).sum().item()` reads a tensor, yet its answer is the same for every input that meets the case's
-bounds. Ranges are per buffer, (low, high) inclusive; a result of one value does not depend on data.
+Host code such as `(target != -100).sum().item()` reads a tensor, yet its answer is the same for every input that
+meets the case's bounds. Ranges are per buffer, (low, high) inclusive; a result of one value does not depend on data.
 """
 
 from __future__ import annotations
@@ -12,18 +12,21 @@ from itertools import product
 from typing import Any
 
 Range = tuple[int, int]
-KEEP = {"view", "_unsafe_view", "reshape", "t", "transpose", "permute", "expand", "slice", "select", "clone", "alias", "detach",
-        "_to_copy", "squeeze", "unsqueeze", "index_select", "gather", "masked_select", "max", "min", "amax", "amin", "flip",
-        "lift_fresh", "unfold", "diagonal", "split", "unbind", "index", "repeat", "sort"}  # fmt: skip
+KEEP = {
+    "view", "_unsafe_view", "reshape", "t", "transpose", "permute", "expand", "slice", "select", "clone", "alias",
+    "detach", "_to_copy", "squeeze", "unsqueeze", "index_select", "gather", "masked_select", "max", "min", "amax",
+    "amin", "flip", "lift_fresh", "unfold", "diagonal", "split", "unbind", "index", "repeat", "sort",
+}  # fmt: skip
 CORNERS: dict[str, Callable[[Any, Any], Any]] = {"add": operator.add, "sub": operator.sub, "mul": operator.mul}
-COMPARE: dict[str, tuple[Callable[[Any, Any], bool], bool]] = {  # holds when it holds at all corners; else may it fail everywhere
+COMPARE: dict[str, tuple[Callable[[Any, Any], bool], bool]] = {  # whether the corners of the ranges decide
     "lt": (operator.lt, True), "le": (operator.le, True), "gt": (operator.gt, True), "ge": (operator.ge, True),
     "eq": (operator.eq, False), "ne": (operator.ne, False),
 }  # fmt: skip
 
 
 def result_range(name: str, args: Sequence[Range | int | None], kwargs: Sequence[Any]) -> Range | None:
-    """The range of an operator's results for ranges of its tensor arguments and numbers, or None where nothing is known."""
+    """The range of an operator's results for ranges of its tensor arguments and numbers, or None where nothing is
+    known."""
     if not args or args[0] is None:
         return None
     if name in KEEP:

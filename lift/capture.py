@@ -1,7 +1,9 @@
-"""One run of a case's host function on CPU tensors that claim to be on a GPU: what it launches and what torch does in between.
+"""One run of a case's host function on CPU tensors that claim to be on a GPU: what it launches and what torch does in
+between.
 
-Nothing is launched. Torch operations are recorded below autograd, so a backward pass is seen as the operations it is made of.
-Host code that reads the contents of a tensor which depends on an input or a kernel is refused: its path would depend on data.
+Nothing is launched. Torch operations are recorded below autograd, so a backward pass is seen as the operations it is
+made of. Host code that reads the contents of a tensor which depends on an input or a kernel is refused: its path
+would depend on data.
 """
 
 from __future__ import annotations
@@ -9,8 +11,9 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -38,8 +41,8 @@ CONSTANT = UNINITIALISED | {
     "new_full",
 }  # of shapes, not data
 READS = {
-    "_local_scalar_dense": (0,), "equal": (0, 1), "nonzero": (0,), "masked_select": (1,), "unique_dim": (0,), "_unique": (0,),
-    "_unique2": (0,), "unique_consecutive": (0,), "bincount": (0,),
+    "_local_scalar_dense": (0,), "equal": (0, 1), "nonzero": (0,), "masked_select": (1,), "unique_dim": (0,),
+    "_unique": (0,), "_unique2": (0,), "unique_consecutive": (0,), "bincount": (0,),
 }  # fmt: skip  # the arguments whose contents the host sees, as a number or a shape
 PYTHON_READS = {"tolist", "numpy", "__array__"}
 _QUIET = tuple(os.path.dirname(f) + os.sep for f in (torch.__file__, np.__file__, __file__))
@@ -48,9 +51,10 @@ _QUIET = tuple(os.path.dirname(f) + os.sep for f in (torch.__file__, np.__file__
 def capture(
     case: Case, dims: Mapping[str, int | float], config: int = 0, seed: int = 0, launches_required: bool = True
 ) -> Trace:
-    """The trace of one run at these dims and scalars, on the inputs that `case.sample` gives for `seed`. `config`: which autotune
-    configuration, for every autotuner, modulo how many it has; one that pruning rejects is replaced by the next.
-    Raises CaseError if the host function raises or launches nothing, Unsupported if its path depends on tensor data."""
+    """The trace of one run at these dims and scalars, on the inputs that `case.sample` gives for `seed`. `config`:
+    which autotune configuration, for every autotuner, modulo how many it has; one that pruning rejects is replaced by
+    the next. Raises CaseError if the host function raises or launches nothing, Unsupported if its path depends on
+    tensor data."""
     arguments = case.sample(dims, np.random.default_rng(seed))
     tensors = case.named(arguments)
     samples = {n: to_numpy(t) for n, t in tensors.items()}
@@ -125,13 +129,15 @@ def to_numpy(t: torch.Tensor) -> np.ndarray:
 
 
 def named_outputs(result: Any) -> dict[str, torch.Tensor]:
-    """The tensors of a result: `out` for one, out0, out1 ... for several, dict keys where there are some. Others are ignored."""
+    """The tensors of a result: `out` for one, out0, out1 ... for several, dict keys where there are some. Others are
+    ignored."""
     if isinstance(result, torch.Tensor):
         return {"out": result}
     if isinstance(result, dict):
-        return {k if n == "out" else f"{k}{n[3:]}": t for k, v in result.items() for n, t in named_outputs(v).items()}
+        flat = [(k, n, t) for k, v in result.items() for n, t in named_outputs(v).items()]
+        return {f"{k}{n[3:]}" if n.startswith("out") else f"{k}_{n}": t for k, n, t in flat}
     tensors = list(_tensors(result))
-    return {f"out{k}": t for k, t in enumerate(tensors)} if len(tensors) > 1 else {"out": t for t in tensors}
+    return dict(zip(["out"] if len(tensors) == 1 else [f"out{k}" for k in range(len(tensors))], tensors, strict=True))
 
 
 def _tensors(x: Any) -> Iterator[torch.Tensor]:
@@ -151,8 +157,8 @@ def active() -> Recorder:
 
 
 class Recorder(TorchDispatchMode):
-    """Events in order. `buffers` by storage address; `traced` has the addresses of buffers whose contents depend on inputs
-    or on a kernel, `ranges` what is known of such contents all the same."""
+    """Events in order. `buffers` by storage address; `traced` has the addresses of buffers whose contents depend on
+    inputs or on a kernel, `ranges` what is known of such contents all the same."""
 
     def __init__(self, dims: Mapping[str, int | float]) -> None:
         super().__init__()
@@ -196,7 +202,8 @@ class Recorder(TorchDispatchMode):
         return TensorRef(start, tuple(t.shape), tuple(t.stride()), NAMES[t.dtype], buffer)
 
     def refs(self, x: Any, origin: str = "host") -> Any:
-        """The same structure with TensorRef in place of tensors, Descriptor in place of host descriptors, numbers as Python's."""
+        """The same structure with TensorRef in place of tensors, Descriptor in place of host descriptors, numbers as
+        Python's."""
         if isinstance(x, torch.Tensor):
             return self.ref(x, origin)
         if isinstance(x, (list, tuple)):
@@ -239,12 +246,11 @@ class Recorder(TorchDispatchMode):
         args = self.pass_to_kernel(bound.args)
         code = bound.kernel.fn.__code__
         self.configs = max(self.configs, bound.config[1])
-        operands = tuple(v for n, kind in bound.signature.items() for v in leaves(kind, args[n]))
-        module: Callable[[], Module] = lambda: lower(bound.kernel, bound.signature, bound.constexprs, bound.options)  # noqa: E731
         self.events.append(Launch(
-            kernel=bound.kernel.fn.__name__, file=code.co_filename, line=code.co_firstlineno, grid=bound.grid, args=args,
-            constexprs=frozenset(n for n, kind in bound.signature.items() if kind == "constexpr"), options=bound.options,
-            config=bound.config, host=host_place(), module=module, operands=operands,
+            kernel=bound.kernel.fn.__name__, file=code.co_filename, line=code.co_firstlineno, grid=bound.grid,
+            args=args, constexprs=frozenset(n for n, kind in bound.signature.items() if kind == "constexpr"),
+            options=bound.options, config=bound.config, host=host_place(), module=partial(lowered, bound),
+            operands=tuple(v for n, kind in bound.signature.items() for v in leaves(kind, args[n])),
         ))  # fmt: skip
 
     def launch_module(
@@ -271,7 +277,7 @@ class Recorder(TorchDispatchMode):
         if func.namespace not in ("aten", "prims", "prim"):
             return self.inner(func, args, kwargs)
         name = func.overloadpacket.__name__
-        if name in READS and self.is_traced(*(args[k] for k in READS[name] if k < len(args))):
+        if self.is_traced(*_read(name, args)):
             raise Unsupported(f"host code reads tensor data (aten.{name})", host_place(), help=DATA_HELP)
         from_data = name not in CONSTANT and self.is_traced(args, kwargs)
         known = (
@@ -304,7 +310,19 @@ class Recorder(TorchDispatchMode):
             return func.redispatch(DispatchKeySet(key), *args, **kwargs)
 
 
+def lowered(bound: Bound) -> Module:
+    """The typed IR of a launch."""
+    return lower(bound.kernel, bound.signature, bound.constexprs, bound.options)
+
+
 DATA_HELP = "the launches would depend on data; pass the number as a parameter of the case"
+
+
+def _read(name: str, args: Any) -> list[Any]:
+    """What of the arguments the host sees the contents of. x[mask] has a shape that depends on the mask."""
+    if name == "index":
+        return [i for i in args[1] if i is not None and i.dtype in (torch.bool, torch.uint8)]
+    return [args[k] for k in READS.get(name, ()) if k < len(args)]
 
 
 def _written(func: Any) -> list[int]:

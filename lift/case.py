@@ -6,13 +6,15 @@
     @rms_norm.reference
     def _(x, w, eps): ...                   # optional, plain PyTorch
 
-    spec      ::= tensor | scalar | 'text' in quotes: a string constant | any other Python value: a constant | list of these
+    spec      ::= tensor | scalar | 'text' in quotes: a string constant | other Python values: constants | list of these
     tensor    ::= dtype[dim, ...] limit*
     scalar    ::= dtype limit*
     limit     ::= "< e" (0 <= v < e) | "> 0" | "in (e, e)" | "strided"
-    dim, e    ::= name | number | e + e | e - e | e * e | e // e | e % e | cdiv(e, e) | min(e, e) | max(e, e) | next_power_of_2(e)
+    dim, e    ::= name | number | e + e | e - e | e * e | e // e | e % e | cdiv(e, e) | min(e, e) | max(e, e)
+                | next_power_of_2(e)
 
-A name is a dim unless it is a scalar parameter. Integer scalars act as dims: both are `term.size`; real ones are `term.scalar`.
+A name is a dim unless it is a scalar parameter. Integer scalars act as dims: both are `term.size`; real ones are
+`term.scalar`.
 """
 
 from __future__ import annotations
@@ -52,8 +54,8 @@ _LIMIT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """A tensor (`shape` a tuple of terms) or a scalar (`shape` None). Values v meet low <= v < high where these are given,
-    and 0 < v when `positive`; the strides are arbitrary when `strided`."""
+    """A tensor (`shape` a tuple of terms) or a scalar (`shape` None). Values v meet low <= v < high where these are
+    given, and 0 < v when `positive`; the strides are arbitrary when `strided`."""
 
     dtype: str
     shape: tuple[Term, ...] | None
@@ -83,8 +85,8 @@ class Reference:
 
 @dataclass(frozen=True)
 class Case:
-    """One host function and what it is called with. `params` maps parameter names to a Spec, a list or tuple that contains
-    Specs, or a constant; `where` is a boolean term over dims and scalars (true without one)."""
+    """One host function and what it is called with. `params` maps parameter names to a Spec, a list or tuple that
+    contains Specs, or a constant; `where` is a boolean term over dims and scalars (true without one)."""
 
     name: str
     fn: Callable[..., Any]
@@ -124,7 +126,8 @@ class Case:
         return value(self.where, dims) is True and all(n is not None and n >= 0 for n in sizes)
 
     def sample(self, dims: Mapping[str, int | float], rng: np.random.Generator) -> dict[str, Any]:
-        """Arguments for `fn`: random tensors that meet the specs, the numbers of the scalars from `dims`, the constants."""
+        """Arguments for `fn`: random tensors that meet the specs, the numbers of the scalars from `dims`, the
+        constants."""
 
         def one(name: str, s: Any) -> Any:
             if isinstance(s, (list, tuple)):
@@ -152,8 +155,8 @@ def _flatten(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def case(*, where: str = "True", **specs: Any) -> Callable[[Callable[..., Any]], Case]:
-    """The decorator. Every keyword is a parameter of the function; parameters that are not mentioned keep their defaults.
-    Raises CaseError, with the place of the function, for a bad spec or a parameter that does not exist."""
+    """The decorator. Every keyword is a parameter of the function; parameters that are not mentioned keep their
+    defaults. Raises CaseError, with the place of the function, for a bad spec or a parameter that does not exist."""
 
     def decorate(fn: Callable[..., Any]) -> Case:
         code = inspect.unwrap(fn).__code__
@@ -283,9 +286,8 @@ class Reader:
                 return T.make("and" if isinstance(op, ast.And) else "or", *map(self.expression, parts))
             case ast.Compare(left=a, ops=ops, comparators=rest):
                 terms = [self.expression(a), *map(self.expression, rest)]
-                return T.make(
-                    "and", T.const(True), *(_COMPARE[type(o)](x, y) for o, x, y in zip(ops, terms, terms[1:]))
-                )
+                pairs = zip(ops, terms, terms[1:], strict=False)
+                return T.make("and", T.const(True), *(_COMPARE[type(o)](x, y) for o, x, y in pairs))
         raise TypeError
 
 
@@ -317,7 +319,7 @@ def _split(text: str) -> list[str]:
     return [s.strip() for s in out if s.strip()]
 
 
-# ---- samples ------------------------------------------------------------------------------------------------------------
+# ---- samples
 
 
 def torch_dtype(name: str) -> torch.dtype:
@@ -328,7 +330,8 @@ def torch_dtype(name: str) -> torch.dtype:
 
 
 def sample_tensor(s: Spec, dims: Mapping[str, int | float], rng: np.random.Generator) -> torch.Tensor:
-    """A random tensor that meets the spec: standard normal reals, integers from -8 to 8, unless limits say otherwise."""
+    """A random tensor that meets the spec: standard normal reals, integers from -8 to 8, unless limits say
+    otherwise."""
     import torch
 
     shape = tuple(int(value(e, dims)) for e in s.shape or ())
@@ -350,10 +353,8 @@ def _draw(s: Spec, shape: tuple[int, ...], dims: Mapping[str, int | float], rng:
 
 def _spread(x: torch.Tensor, rng: np.random.Generator) -> torch.Tensor:
     """The same elements in a larger buffer: every stride differs from what contiguity would make it."""
-    padded = [n + int(rng.integers(1, 6)) for n in x.shape]
-    if padded:
-        padded[-1] *= 2
-    out = x.new_zeros(padded)[
-        tuple(slice(0, n) for n in x.shape[:-1]) + ((slice(0, 2 * x.shape[-1], 2),) if padded else ())
-    ]
-    return out.copy_(x)
+    pads, steps = rng.integers(1, 6, x.dim()), [1] * (x.dim() - 1) + [int(rng.integers(2, 6))]
+    if x.dim() == 0:
+        return x
+    base = x.new_zeros([s * (n + int(p)) for n, p, s in zip(x.shape, pads, steps, strict=True)])
+    return base[tuple(slice(0, s * n, s) for n, s in zip(x.shape, steps, strict=True))].copy_(x)

@@ -1,8 +1,9 @@
 """A pretended CUDA device, so that the host code of GPU kernels runs on CPU tensors.
 
-Inside `pretend()` torch.cuda answers as one H100 with few multiprocessors would, tensors say that they are on cuda:0, factories and moves that name a
-cuda device give CPU tensors, and Triton's driver is one that describes the device and launches nothing. All of it is undone on
-the way out. The device's numbers are fixed, so that grids which depend on them are the same everywhere.
+Inside `pretend()` torch.cuda answers as one H100 with few multiprocessors would, tensors say that they are on cuda:0,
+factories and moves that name a cuda device give CPU tensors, and Triton's driver is one that describes the device and
+launches nothing. All of it is undone on the way out. The device's numbers are fixed, so that grids which depend on
+them are the same everywhere.
 """
 
 from __future__ import annotations
@@ -55,14 +56,16 @@ PROPERTIES = SimpleNamespace(
     name="NVIDIA H100 80GB HBM3", major=CAPABILITY[0], minor=CAPABILITY[1], multi_processor_count=MULTIPROCESSORS,
     total_memory=80 << 30, shared_memory_per_block=49152, shared_memory_per_block_optin=SHARED_MEMORY,
     shared_memory_per_multiprocessor=233472, regs_per_multiprocessor=65536, warp_size=32, L2_cache_size=50 << 20,
-    max_threads_per_multi_processor=2048, max_threads_per_block=1024, gcnArchName="", is_integrated=0, is_multi_gpu_board=0,
+    max_threads_per_multi_processor=2048, max_threads_per_block=1024, gcnArchName="", is_integrated=0,
+    is_multi_gpu_board=0,
     uuid="0",
 )  # fmt: skip
 
 
 class _Utils:
     def get_device_properties(self, device: int) -> dict[str, int]:
-        return {"max_shared_mem": SHARED_MEMORY, "max_num_regs": 65536, "multiprocessor_count": MULTIPROCESSORS, "warpSize": 32,
+        return {"max_shared_mem": SHARED_MEMORY, "max_num_regs": 65536, "multiprocessor_count": MULTIPROCESSORS,
+                "warpSize": 32,
                 "sm_clock_rate": 1980000, "mem_clock_rate": 2619000, "mem_bus_width": 5120}  # fmt: skip
 
 
@@ -139,7 +142,8 @@ def _cpu(device: Any) -> Any:
 
 
 def _backward(engine: Any) -> Any:
-    """The autograd engine is entered from inside a torch function, where function modes are off: Function.backward needs them."""
+    """The autograd engine is entered from inside a torch function, where function modes are off: Function.backward
+    needs them."""
 
     def run(*args: Any, **kwargs: Any) -> Any:
         with _Redirect():
@@ -154,15 +158,15 @@ def _always(value: Any) -> Any:
 
 def _answers() -> list[tuple[Any, dict[str, Any]]]:
     """What is replaced: (where, {name: replacement})."""
-    nothing = {
-        n: _Nothing for n in ("Stream", "ExternalStream", "Event", "stream", "device", "device_of", "_DeviceGuard")
-    }
+    contexts = ("Stream", "ExternalStream", "Event", "stream", "device", "device_of", "_DeviceGuard")
+    nothing = dict.fromkeys(contexts, _Nothing)
     constants = {
         "is_available": True, "device_count": 1, "current_device": 0, "set_device": None, "synchronize": None,
         "get_device_name": PROPERTIES.name, "get_device_properties": PROPERTIES, "get_device_capability": CAPABILITY,
         "is_bf16_supported": True, "empty_cache": None, "current_stream": _Nothing(), "default_stream": _Nothing(),
         "is_current_stream_capturing": False, "mem_get_info": (80 << 30, 80 << 30), "get_arch_list": ["sm_90"],
-        "memory_allocated": 0, "max_memory_allocated": 0, "_lazy_init": None, "is_initialized": True, "manual_seed": None,
+        "memory_allocated": 0, "max_memory_allocated": 0, "_lazy_init": None, "is_initialized": True,
+        "manual_seed": None,
         "manual_seed_all": None, "_exchange_device": 0, "_maybe_exchange_device": 0,
     }  # fmt: skip
     accelerator = {"current_accelerator": CUDA, "is_available": True, "device_count": 1, "current_device_index": 0,

@@ -1,7 +1,8 @@
 """Numbers as terms: which expression over dims and scalars has these values at these shapes?
 
-Bottom-up enumeration by size with value pruning: two expressions with the same values in every environment are one, and the
-first, hence the simplest, is kept. What the table does not hold is met in the middle: value = known * known, known + known.
+Bottom-up enumeration by size with value pruning: two expressions with the same values in every environment are one,
+and the first, hence the simplest, is kept. What the table does not hold is met in the middle: value = known * known,
+known + known.
 
     i ::= dim | c | i * i | i + i | i - i | i // i | cdiv(i, i) | min(i, i) | max(i, i) | next_power_of_2(i)
     r ::= scalar | i | r ** -0.5 | r ** 0.5 | 1 / r | 1 - r | 1 / (1 - r) | log(r) | r * r | c * r
@@ -77,9 +78,10 @@ UNARY: list[tuple[str, Callable[[Any], Any], Callable[[Term], Term]]] = [
 
 
 def fit(values: Sequence[Number], environments: Sequence[Environment], known: Sequence[Term] = ()) -> Term | None:
-    """The simplest term over dims and scalars that has `values[k]` under `environments[k]`, for every k; None if there is none.
-    Integers and booleans fit exactly, other numbers within 2e-7. A value that never changes is a constant. `known`: terms over the same
-    names that count as simple (a launch's block sizes). The more the environments differ, the more the answer means."""
+    """The simplest term over dims and scalars that has `values[k]` under `environments[k]`, for every k; None if
+    there is none. Integers and booleans fit exactly, other numbers within 2e-7. A value that never changes is a
+    constant. `known`: terms over the same names that count as simple (a launch's block sizes). The more the
+    environments differ, the more the answer means."""
     first = values[0]
     if all(v == first for v in values):
         return T.const(first)
@@ -88,7 +90,9 @@ def fit(values: Sequence[Number], environments: Sequence[Environment], known: Se
     if all(isinstance(v, bool) for v in values):
         return table.boolean(tuple(map(bool, values)))
     if all(math.isfinite(v) and v == int(v) for v in values):
-        return table.integer(tuple(map(int, values))) or table.real(tuple(map(float, values)))
+        found = table.integer(tuple(map(int, values)))
+        if found is not None or all(isinstance(v, int) for v in values):
+            return found
     return table.real(tuple(map(float, values)))
 
 
@@ -125,7 +129,8 @@ class _Table:
     # ---- integers
 
     def integer(self, values: Values, depth: int = 1) -> Term | None:
-        """The term of an integer column: from the table, as c * x + d, as one more operation on the table, as a product of parts."""
+        """The term of an integer column: from the table, as c * x + d, as one more operation on the table, as a
+        product of parts."""
         while values not in self.how:
             if next(self.growth, None) is None:
                 break
@@ -143,7 +148,8 @@ class _Table:
         return T.make(op, self.term(a)) if op == "next_power_of_2" else MAKE[op](self.term(a), self.term(b))
 
     def _grow(self) -> Iterator[int]:
-        """Cost by cost: powers of two of leaves, leaf op leaf, leaf op constant, powers of two and leaves or constants."""
+        """Cost by cost: powers of two of leaves, leaf op leaf, leaf op constant, powers of two and leaves or
+        constants."""
         yield self._powers(self.leaves)
         powers = [v for v in self.how if v not in self.constants and v not in self.leaves]
         yield self._combine(self.leaves, self.leaves)
@@ -166,6 +172,8 @@ class _Table:
         """Every operation on every pair, in both orders; of positive numbers only, results only from 0 on."""
         for op, f, _, commutative in operations:
             for a, b in product(left, right):
+                if op == "add" and a == b:
+                    continue  # 2 * a
                 for x, y in ((a, b),) if commutative else ((a, b), (b, a)):
                     if min(y) > 0 and min(x) > 0:
                         v = tuple(map(f, x, y))
@@ -234,7 +242,8 @@ class _Table:
     # ---- booleans
 
     def boolean(self, values: tuple[bool, ...]) -> Term | None:
-        """x % y == 0, x < y, x <= y, x == y over dims, known terms and constants; two dims before a dim and a constant."""
+        """x % y == 0, x < y, x <= y, x == y over dims, known terms and constants; two dims before a dim and a
+        constant."""
         sides = [*self.leaves, *self.constants]
         tests: list[tuple[Callable[[int, int], bool], Callable[[Term, Term], Term]]] = [
             (lambda a, b: b > 0 and a % b == 0, lambda a, b: T.make("eq", T.make("mod", a, b), 0)),
@@ -321,7 +330,8 @@ def _snap(c: float) -> Number:
 
 
 def value(t: Term, environment: Environment) -> Any:
-    """The number of a closed term over dims and scalars under an environment (exact for integers); None if undefined."""
+    """The number of a closed term over dims and scalars under an environment (exact for integers); None if
+    undefined."""
     from .ops import OPS
 
     if t.op == "const":

@@ -1,7 +1,8 @@
 """Kernel launches, seen instead of executed: Triton's launch path, replaced for as long as a context lasts.
 
-kernel[grid](...) is walked from the outside in, as Triton does it: an Autotuner adds the configuration asked for, Heuristics add
-what they compute, the JITFunction binds arguments to names. Wrappers that only keep compiled kernels are looked through.
+kernel[grid](...) is walked from the outside in, as Triton does it: an Autotuner adds the configuration asked for,
+Heuristics add what they compute, the JITFunction binds arguments to names. Wrappers that only keep compiled kernels
+are looked through.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from .fake_cuda import replaced
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """One launch as Triton binds it. `args` and `signature` by parameter name in order, unspecialised; `constexprs` by path;
-    `config` (k, n): configuration k of the n that the autotuner has."""
+    """One launch as Triton binds it. `args` and `signature` by parameter name in order, unspecialised; `constexprs`
+    by path; `config` (k, n): configuration k of the n that the autotuner has."""
 
     kernel: Any
     args: dict[str, Any]
@@ -53,7 +54,7 @@ class Compiled:
         names = [p.name for p in kernel.params if not p.is_constexpr]
         if len(args) != len(names):  # with constexprs, in signature order
             names = kernel.arg_names
-        given = {**kwargs, **dict(zip(names, args)), **more}
+        given = {**kwargs, **dict(zip(names, args, strict=False)), **more}
         return interception.bind(kernel, (), {**given, "grid": grid}, config)
 
 
@@ -72,15 +73,16 @@ class _Interception:
                 kwargs, config = self.tuned(node, args, kwargs)
             elif isinstance(node, Heuristics):
                 for name, f in node.values.items():
-                    kwargs = {**kwargs, name: f({**dict(zip(node.arg_names, args)), **kwargs})}
+                    kwargs = {**kwargs, name: f({**dict(zip(node.arg_names, args, strict=False)), **kwargs})}
             node = node.fn
         return self.bind(node, args, kwargs, config)
 
     def tuned(
         self, tuner: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[dict[str, Any], tuple[int, int]]:
-        """The keyword arguments with a configuration: the one asked for, or the next that the tuner's pruning leaves."""
-        tuner.nargs = dict(zip(tuner.arg_names, args))
+        """The keyword arguments with a configuration: the one asked for, or the next that the tuner's pruning
+        leaves."""
+        tuner.nargs = dict(zip(tuner.arg_names, args, strict=False))
         left = _pruned(tuner, {k: v for k, v in kwargs.items() if k not in ("grid", "warmup")})
         count = len(tuner.configs)
         order = [(self.config + k) % count for k in range(count)]
@@ -131,7 +133,8 @@ def _grid(numbers: Any) -> tuple[int, int, int]:
 
 @contextmanager
 def intercepted(record: Callable[[Bound], None], config: int = 0) -> Iterator[None]:
-    """Every launch inside goes to `record` and not to a device. `config`: which autotune configuration, modulo their number."""
+    """Every launch inside goes to `record` and not to a device. `config`: which autotune configuration, modulo their
+    number."""
     from triton.runtime.autotuner import Autotuner, Heuristics
     from triton.runtime.jit import JITFunction, KernelInterface
 

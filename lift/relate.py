@@ -1,7 +1,9 @@
-"""Launch arguments, grids, strides as terms over dims and scalars: fitted on several traces, one of which is held back as a check.
+"""Launch arguments, grids, strides as terms over dims and scalars: fitted on several traces, one of which is held
+back as a check.
 
-A constexpr that fits nothing, a block size out of a table, say, is a number of its own: `size("BLOCK")`, which grids may depend on.
-Any other value that fits nothing is an error that names it. Strides of inputs that are not contiguous are names too: stride(x,0).
+A constexpr that fits nothing, a block size out of a table, say, is a number of its own: `size("BLOCK")`, which grids
+may depend on. Any other value that fits nothing is an error that names it. Strides of inputs that are not contiguous
+are names too: stride(x,0).
 """
 
 from __future__ import annotations
@@ -21,9 +23,10 @@ __all__ = ["Relation", "fit", "relate"]
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """`what` of launch number `launch` is `term` at every shape; `values` are the numbers seen. What: a parameter name, "grid[0]",
-    "x.shape[1]", "x.stride(0)", "x.offset" (elements from the start of its buffer). `checked`: the term was found without the last
-    trace and holds there. `free`: a constexpr that fits no expression; its term is its own name."""
+    """`what` of launch number `launch` is `term` at every shape; `values` are the numbers seen. What: a parameter
+    name, "grid[0]",
+    "x.shape[1]", "x.stride(0)", "x.offset" (elements from the start of its buffer). `checked`: the term was found
+    without the last trace and holds there. `free`: a constexpr that fits no expression; its term is its own name."""
 
     launch: int
     kernel: str
@@ -35,8 +38,8 @@ class Relation:
 
 
 def relate(traces: Sequence[Trace]) -> list[Relation]:
-    """One relation for every number of every launch, in order. Raises Unsupported if the launches are not the same at every
-    shape, or a value fits nothing."""
+    """One relation for every number of every launch, in order. Raises Unsupported if the launches are not the same at
+    every shape, or a value fits nothing."""
     _same_launches(traces)
     environments = [_environment(t) for t in traces]
     columns = zip(*(t.launches for t in traces), strict=True)

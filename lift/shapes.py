@@ -1,8 +1,9 @@
-"""Numbers for a case's dims and scalars: small and telling apart for lifting, then larger ones that cross block sizes, for checks.
+"""Numbers for a case's dims and scalars: small and telling apart for lifting, then larger ones that cross block
+sizes, for checks.
 
 Small distinct primes where `where` allows them, else the smallest numbers it allows. Among assignments that meet
-`where` a clear one is taken: dims that are equal, that did not change since an earlier assignment, or that keep the same
-distance or sum cannot be told apart.
+`where` a clear one is taken: dims that are equal, that did not change since an earlier assignment, or that keep the
+same distance or sum cannot be told apart.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ PRIMES = {p for p in range(2, 2100) if all(p % d for d in range(2, math.isqrt(p)
 
 
 def choose(case: Case, count: int, seed: int = 0) -> list[Dims]:
-    """`count` assignments of numbers to the case's dims and scalars that meet `where`: two small ones, then larger ones. Raises
-    CaseError if none is found."""
+    """`count` assignments of numbers to the case's dims and scalars that meet `where`: two small ones, then larger
+    ones. Raises CaseError if none is found."""
     rng = np.random.default_rng(seed)
     chosen: list[Dims] = []
     for k in range(count):
@@ -48,9 +49,9 @@ def _assignment(case: Case, earlier: Sequence[Dims], k: int, rng: np.random.Gene
         best = search.best(*_wanted(search, earlier, k)) or search.best(*_wanted(search, earlier, 0))
         if best is not None:
             return {n: best[n] for n in (*case.names, *case.scalars)}
-    names = ", ".join(search.names)
-    raise CaseError(f"case {case.name}: no sizes of {names} meet where={case.where!r}", case.place,
-                    "multiples and powers of two up to 8192 were tried", "name dims that depend on others by an expression, e.g. 2*H")  # fmt: skip
+    what = f"case {case.name}: no sizes of {', '.join(search.names)} meet where={case.where!r}"
+    why = "small numbers, multiples and powers of two up to 8192 were tried"
+    raise CaseError(what, case.place, why, "write a dim that depends on others as an expression, e.g. 2*H")
 
 
 def _is_drawn(s: Spec) -> bool:
@@ -72,8 +73,8 @@ def _draw(s: Spec, earlier: Sequence[Dims], name: str, rng: np.random.Generator)
 def _wanted(
     search: _Search, earlier: Sequence[Dims], k: int
 ) -> tuple[dict[str, Sequence[int]], Callable[[Dims], float]]:
-    """Candidates for each dim and what to minimise. k = 2: every dim beyond a block as far as the budget allows; from 3 on, one dim
-    after the other very long and the rest small."""
+    """Candidates for each dim and what to minimise. k = 2: every dim beyond a block as far as the budget allows; from
+    3 on, one dim after the other very long and the rest small."""
     case, names = search.case, search.names
     small: dict[str, Sequence[int]] = dict.fromkeys(names, SMALL + OTHER)
     if k == 2:

@@ -1,10 +1,12 @@
 """A case from a `.ttir` file and a description of its launch; no user code runs.
 
-The description is the JSON file NAME.json beside NAME.ttir, or the comment lines `// trilift: {...}` at the top of the file:
+The description is the JSON file NAME.json beside NAME.ttir, or the comment lines `// trilift: {...}` at the top of
+the file:
 
     {"inputs":  {"x": "f32[M,N]", "eps": "f32"},      specs as in `lift.case`
      "outputs": {"out": "f32[M,N]"},                  new tensors: empty, or of zeros with "f32[M,N] zeros"
-     "args":    ["out", "x", "N", "stride(x, 0)", "eps"],   one for each argument of the kernel: a tensor, a scalar, an expression
+     "args":    ["out", "x", "N", "stride(x, 0)", "eps"],   one for each argument of the kernel: a tensor, a scalar,
+     an expression
      "grid":    ["M", "cdiv(N, 64)"],
      "where":   "N <= 65536",                         optional, as is "name"
      "num_warps": 4}                                  any other key is a launch option
@@ -25,7 +27,7 @@ from .fit import value
 
 KEYS = {"name", "inputs", "outputs", "args", "grid", "where"}
 _STRIDE = re.compile(r"stride\(\s*(\w+)\s*,\s*(\d+)\s*\)")
-HELP = 'give "inputs", "outputs", "args" and "grid" in NAME.json beside the file or in lines "// trilift: {...}" at its top'
+HELP = 'give "inputs", "outputs", "args", "grid" in NAME.json beside it, or in lines "// trilift: {...}" at its top'
 
 
 def load(path: str | Path) -> Case:
