@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from . import term as T
-from .ops import OPS, ORDERED
+from .ops import OPS, ORDERED, UNINTERPRETED
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -127,7 +127,7 @@ class Symbolic:
     numbers = Float64()
 
     def apply(self, op: str, *xs: Any) -> Any:
-        if not any(isinstance(x, Ids) for x in xs):
+        if op not in UNINTERPRETED and not any(isinstance(x, Ids) for x in xs):
             return self.numbers.apply(op, *xs)
         return on_distinct(OPS[op].on_terms, *xs)
 

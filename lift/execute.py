@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from . import interpret, torch_ops
+from . import interpret, philox, torch_ops
 from . import term as T
 from .address import input_element
 from .domain import FLOAT64, SYMBOLIC, Ids, as_ids, on_distinct
@@ -148,7 +148,7 @@ def launch(event: Launch, memory: Memory, ranges: Ranges) -> None:
     """All programs of one kernel launch."""
     for ref in _tensors(event.operands):
         ensure(memory, ref)
-    interpret.run(event.module(), [_operand(x) for x in event.operands], event.grid, memory, ranges)
+    interpret.run(philox.named(event.module()), [_operand(x) for x in event.operands], event.grid, memory, ranges)
 
 
 def _operand(x: Any) -> Any:

@@ -25,6 +25,7 @@ import numpy as np
 
 from . import term as T
 from .bits import FORMATS, cell_size, from_bits, to_bits
+from .generator import random, random_bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,8 @@ class Op:
 
     def on_numbers(self, *args: Any) -> Any:
         """The operation on Python numbers (exact integers), or None where it has no finite value to fold to."""
+        if self.name in UNINTERPRETED:
+            return None
         try:
             with np.errstate(all="ignore"):
                 v = _chain(self.numpy, args) if self.arity < 0 and self.name not in ORDERED else self.numpy(*args)
@@ -56,7 +59,8 @@ class Op:
         return None if isinstance(v, float) and math.isnan(v) else v
 
 
-ORDERED = {"argmax_of", "argmin_of", "pick"}  # n-ary, but not a chain of binary operations
+UNINTERPRETED = {"random", "random_bits"}  # stay terms when their arguments are numbers
+ORDERED = {"argmax_of", "argmin_of", "pick", "random", "random_bits"}  # n-ary, but not a chain of binary operations
 
 
 def _chain(f: Callable[..., Any], args: tuple[Any, ...]) -> Any:
@@ -256,6 +260,8 @@ ROWS = [
     _row("shl", 2, I, np.left_shift, "{0} << {1}", r"{0} \ll {1}", "({0} << {1})", term=lambda a, b: a if b is T.const(0) else T.make("shl", a, b), ttir=("arith.shli",)),
     _row("shr", 2, I, np.right_shift, "{0} >> {1}", r"{0} \gg {1}", "({0} >> {1})", term=lambda a, b: a if b is T.const(0) else T.make("shr", a, b), ttir=("arith.shrsi",)),
     _row("to_int", 1, I, lambda x: np.trunc(x).astype(np.int64), "int({0})", _fn("int"), "{0}.to(torch.int64)", term=lambda a: a if a.type == T.INT else T.make("trunc", a)),
+    _row("random_bits", -1, I, random_bits, "random_bits({0}, {1})", r"\operatorname{{random\_bits}}({0}, {1})"),  # 32 bits of a seed and an offset
+    _row("random", -1, R, random, "random({0}, {1})", r"\operatorname{{random}}({0}, {1})"),  # uniform in [0, 1)
     _row("wrap8", 1, I, lambda x: np.asarray(x).astype(np.int8), "int8({0})", _fn("int8"), "{0}.to(torch.int8)"),
     _row("wrap16", 1, I, lambda x: np.asarray(x).astype(np.int16), "int16({0})", _fn("int16"), "{0}.to(torch.int16)"),
     _row("wrap32", 1, I, lambda x: np.asarray(x).astype(np.int32), "int32({0})", _fn("int32"), "{0}.to(torch.int32)"),

@@ -194,5 +194,6 @@ _RULES = {
     "shr": _shr,
     "wrap8": lambda a: (-128, 127),
     "wrap16": lambda a: (-(2**15), 2**15 - 1),
+    "random_bits": lambda *_: (-(2**31), 2**31 - 1),
     "wrap32": lambda a: (-(2**31), 2**31 - 1),
 }  # fmt: skip
