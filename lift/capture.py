@@ -156,7 +156,7 @@ def active() -> Recorder:
     return _active[-1]
 
 
-class Recorder(TorchDispatchMode):
+class Recorder(TorchDispatchMode):  # type: ignore[misc]
     """Events in order. `buffers` by storage address; `traced` has the addresses of buffers whose contents depend on
     inputs or on a kernel, `ranges` what is known of such contents all the same."""
 
@@ -210,8 +210,8 @@ class Recorder(TorchDispatchMode):
             parts = [self.refs(e, origin) for e in x]
             return type(x)(*parts) if hasattr(x, "_fields") else tuple(parts)
         if hasattr(x, "block_shape") and hasattr(x, "base"):
-            numbers = (tuple(int(n) for n in part) for part in (x.shape, x.strides, x.block_shape))
-            return Descriptor(self.ref(x.base), *numbers, x.padding, getattr(x, "round_f32_to_tf32", None))
+            shape, strides, block = (tuple(int(n) for n in part) for part in (x.shape, x.strides, x.block_shape))
+            return Descriptor(self.ref(x.base), shape, strides, block, x.padding, getattr(x, "round_f32_to_tf32", None))
         return (
             x.item() if isinstance(x, np.generic) else getattr(x, "value", x) if type(x).__name__ == "constexpr" else x
         )
@@ -250,7 +250,7 @@ class Recorder(TorchDispatchMode):
             kernel=bound.kernel.fn.__name__, file=code.co_filename, line=code.co_firstlineno, grid=bound.grid,
             args=args, constexprs=frozenset(n for n, kind in bound.signature.items() if kind == "constexpr"),
             options=bound.options, config=bound.config, host=host_place(), module=partial(lowered, bound),
-            operands=tuple(v for n, kind in bound.signature.items() for v in leaves(kind, args[n])),
+            operands=tuple(self.refs(v) for n, kind in bound.signature.items() for v in leaves(kind, bound.args[n])),
         ))  # fmt: skip
 
     def launch_module(
@@ -330,7 +330,7 @@ def _written(func: Any) -> list[int]:
     return [k for k, a in enumerate(func._schema.arguments) if a.alias_info is not None and a.alias_info.is_write]
 
 
-class _Reads(TorchFunctionMode):
+class _Reads(TorchFunctionMode):  # type: ignore[misc]
     """Tensor methods that read contents without the dispatcher."""
 
     def __init__(self, recorder: Recorder) -> None:

@@ -108,7 +108,7 @@ class Case:
     @cached_property
     def names(self) -> tuple[str, ...]:
         """The dims, in order of appearance; scalars are not among them."""
-        terms = [e for s in self.tensors.values() for e in (*s.shape, s.low, s.high) if e is not None]
+        terms = [e for s in self.tensors.values() for e in (*(s.shape or ()), s.low, s.high) if e is not None]
         leaves = (t for e in (*terms, self.where) for t in e.walk() if t.op == "size")
         return tuple(n for n in dict.fromkeys(t.attr for t in leaves) if n not in self.scalars)
 

@@ -9,7 +9,7 @@ them are the same everywhere.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from types import SimpleNamespace
 from typing import Any
 
@@ -109,7 +109,7 @@ class Driver:
     def clear_cache(self, cache: Any) -> None: ...
 
 
-class _Redirect(TorchFunctionMode):
+class _Redirect(TorchFunctionMode):  # type: ignore[misc]
     """CPU tensors that claim to be on cuda:0; requests for cuda become requests for the CPU."""
 
     def __torch_function__(
@@ -208,6 +208,6 @@ def pretend() -> Iterator[None]:
         yield
 
 
-def _eager() -> AbstractContextManager[Any]:
+def _eager() -> Any:
     """torch.compile runs the function as it is."""
     return torch.compiler.set_stance("force_eager")

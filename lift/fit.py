@@ -165,7 +165,7 @@ class _Table:
 
     def _powers(self, sources: Sequence[Values]) -> int:
         for a in sources:
-            self.how.setdefault(tuple(_power_of_2(x) for x in a), ("next_power_of_2", a, a))
+            self.how.setdefault(tuple(_power_of_2(int(x)) for x in a), ("next_power_of_2", a, a))
         return len(self.how)
 
     def _combine(self, left: Sequence[Values], right: Sequence[Values], operations: Any = BINARY) -> int:
@@ -317,7 +317,7 @@ class _Table:
 
 def _first(matches: np.ndarray) -> int | None:
     """The first row that matches everywhere."""
-    hits = np.flatnonzero(matches.all(axis=1)) if len(matches) else ()
+    hits = np.flatnonzero(matches.all(axis=1)) if len(matches) else np.zeros(0, int)
     return int(hits[0]) if len(hits) else None
 
 

@@ -109,7 +109,7 @@ class _Interception:
         options = {k: v for k, v in kwargs.items() if k not in signature}
         if not warmup:
             numbers = grid(args_by_name) if callable(grid) else grid
-            self.record(Bound(kernel, dict(args_by_name), _grid(numbers), signature, constexprs, options, config))
+            self.record(Bound(kernel, dict(args_by_name), grid_of(numbers), signature, constexprs, options, config))
         constants = {p.name: args_by_name[p.name] for p in kernel.params if p.is_constexpr}
         return Compiled(self, kernel, {**constants, **options}, config)
 
@@ -121,12 +121,13 @@ class _Interception:
 def _pruned(tuner: Any, kwargs: dict[str, Any]) -> list[Any]:
     """Early pruning as the tuner does it; a model that cannot be asked without a device prunes nothing."""
     try:
-        return list(tuner.prune_configs(kwargs)) or tuner.configs
+        return list(tuner.prune_configs(kwargs)) or list(tuner.configs)
     except Exception:
-        return tuner.configs
+        return list(tuner.configs)
 
 
-def _grid(numbers: Any) -> tuple[int, int, int]:
+def grid_of(numbers: Any) -> tuple[int, int, int]:
+    """Three numbers from what a launch gives."""
     parts = tuple(int(n) for n in (numbers if isinstance(numbers, (tuple, list)) else (numbers,)))
     return (*parts, *(1,) * (3 - len(parts)))  # type: ignore[return-value]
 

@@ -146,4 +146,4 @@ def holds(relation: Relation, trace: Trace) -> bool:
     """Whether the relation is right for another trace of the same case."""
     rows = dict(_numbers(trace.launches[relation.launch]))
     environment = {**{n: v for n, v in rows.items() if isinstance(v, int)}, **_environment(trace)}
-    return value(relation.term, environment) == rows.get(relation.what)
+    return bool(value(relation.term, environment) == rows.get(relation.what))

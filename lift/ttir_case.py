@@ -24,6 +24,7 @@ from typing import Any
 from .case import Case, Reader, Spec, is_real_scalar, make_case, torch_dtype
 from .errors import CaseError, Place
 from .fit import value
+from .launches import grid_of
 
 KEYS = {"name", "inputs", "outputs", "args", "grid", "where"}
 _STRIDE = re.compile(r"stride\(\s*(\w+)\s*,\s*(\d+)\s*\)")
@@ -82,7 +83,7 @@ class _Launcher:
         grid = [int(self.number(g, tensors, recorder.dims)) for g in self.description["grid"]]
         options = {k: v for k, v in self.description.items() if k not in KEYS}
         named = dict(zip(parameters, args, strict=True))
-        recorder.launch_module(module, self.place, named, (*grid, 1, 1)[:3], options)
+        recorder.launch_module(module, self.place, named, grid_of(grid), options)
         return {n: tensors[n] for n in self.description.get("outputs", {})}
 
     def output(self, name: str, text: str, dims: Mapping[str, int | float]) -> Any:
