@@ -1,4 +1,4 @@
-"""Tensors that share elements while a graph is walked: writing through a view changes its base, and every other view of it.
+"""Tensors that share elements while a graph is walked: writing through a view changes its base, and its other views.
 
 z = x.clone(); z[:, 0] = 0; return z        select(z) is a view; writing it writes select_scatter(z, ..) to z
 """
@@ -25,7 +25,7 @@ class Cell:
 
 
 class View:
-    """`look` makes the view from the base's contents; `put` makes the base's new contents from the old ones and the view's."""
+    """`look` makes the view from the base's contents; `put` the base's new contents from the old and the view's."""
 
     def __init__(
         self,
@@ -64,22 +64,25 @@ def _unpermuted(base: STensor, new: STensor, given: Arguments, piece: int) -> ST
 
 
 def _transposed(base: STensor, new: STensor, given: Arguments, piece: int) -> STensor:
-    return TABLE["transpose"](new, given["dim0"], given["dim1"])  # type: ignore[return-value]
+    out: STensor = TABLE["transpose"](new, given["dim0"], given["dim1"])
+    return out
 
 
 def _scattered(name: str) -> Callable[[STensor, STensor, Arguments, int], STensor]:
-    return lambda base, new, given, piece: TABLE[name](base, new, **given)  # type: ignore[return-value]
+    return lambda base, new, given, piece: TABLE[name](base, new, **given)
 
 
 def _piece(base: STensor, new: STensor, given: Arguments, piece: int) -> STensor:
     size = given.get("split_size", given.get("split_sizes"))
     d = given.get("dim", 0)
     start = sum(size[:piece], T.const(0)) if isinstance(size, Sequence) else T.const(size) * piece
-    return TABLE["slice_scatter"](base, new, d, start, start + new.shape[new.dim(d)])  # type: ignore[return-value]
+    out: STensor = TABLE["slice_scatter"](base, new, d, start, start + new.shape[new.dim(d)])
+    return out
 
 
 def _slot(base: STensor, new: STensor, given: Arguments, piece: int) -> STensor:
-    return TABLE["select_scatter"](base, new, given.get("dim", 0), piece)  # type: ignore[return-value]
+    out: STensor = TABLE["select_scatter"](base, new, given.get("dim", 0), piece)
+    return out
 
 
 # how each view is written through

@@ -1,7 +1,7 @@
-"""PyTorch's operators: one table, aten operator -> its meaning on symbolic tensors (`lift.stensor`), exact for all shapes.
+"""PyTorch's operators: one table, aten operator -> its meaning on symbolic tensors (`lift.stensor`), for all shapes.
 
     TABLE["sum"](self, dim, keepdim)      a row; parameters are named as in PyTorch's schema
-    apply(func, args, kwargs)             the row of an OpOverload; in-place and out= variants are those of the plain operator
+    apply(func, args, kwargs)             the row of an OpOverload; in-place and out= variants are the plain operator's
     meaning(func, args, kwargs, load)     the same row at concrete shapes, on arrays of a domain
 
 `lift.reader` uses the table to read PyTorch functions, `lift.execute` to run the torch operations between launches.
@@ -25,18 +25,21 @@ from .stensor import Rows, STensor, cast, deep, expand, named
 from .trace import TensorRef
 
 TABLE: Rows = Rows({**aten_pointwise.ROWS, **aten_shape.ROWS, **aten_nn.ROWS})
+CAST_FIRST = {"sum", "mean", "prod", "cumsum", "cumprod", "softmax", "log_softmax", "linalg_vector_norm", "norm"}
 NO_MEANING = {"layout", "device", "pin_memory", "memory_format", "non_blocking", "requires_grad", "copy", "generator"}
 
 
 def apply(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], pieces: int | None = None) -> Any:
-    """What the OpOverload `func` returns: STensor or several. Tensors are STensor; `pieces` is how many tensors are returned,
-    where sizes do not tell. Raises Unsupported for an operator without a row."""
+    """What the OpOverload `func` returns: an STensor or several. Tensors are STensor; `pieces` says how many are
+    returned where sizes do not. Raises Unsupported for an operator without a row."""
     name = packet(func)
     base = name[:-1] if name.endswith("_") and not name.endswith("__") else name
     meaning_of = TABLE.get(name) or TABLE.get(base)
     if meaning_of is None:
         raise Unsupported(f"aten.{name}")
     given = bind(func, args, kwargs)
+    if given.get("dtype") is not None and base in CAST_FIRST:
+        given["self"] = cast(given["self"], aten_shape.type_of(given.pop("dtype")))
     out = given.pop("out", None)
     if pieces is not None and "pieces" in _parameters(meaning_of):
         given["pieces"] = pieces
@@ -49,7 +52,7 @@ def apply(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], pieces: int
 
 def packet(func: Any) -> str:
     """The operator's name without namespace and overload."""
-    return func._schema.name.split("::")[1]
+    return str(func._schema.name).split("::")[1]
 
 
 def has_row(func: Any) -> bool:
@@ -78,7 +81,7 @@ def accepted(func: Any, meaning_of: Callable[..., Any], given: Mapping[str, Any]
     for name, value in given.items():
         if name in takes:
             out[name] = value
-        elif name not in NO_MEANING and name != "dtype" and value != defaults.get(name):
+        elif name not in NO_MEANING and value != defaults.get(name):
             raise Unsupported(f"aten.{packet(func)} with {name}={value}")
     for name, value in defaults.items():
         if name in takes and name not in out:
@@ -112,9 +115,9 @@ def meaning(
 ) -> tuple[Array, ...]:
     """The values that `func` returns, one array per returned tensor (for in-place variants: the new contents of self).
 
-    `args` and `kwargs` as in `trace.TorchOp`, with TensorRef for tensors; `load` gives the contents of one as an array of the
-    domain. `indices` names the case's inputs whose elements are known to be at least 0. A symbolic index becomes a read of
-    the input, or a `pick` among an intermediate's elements. Raises Unsupported for an operator without a row.
+    `args` and `kwargs` as in `trace.TorchOp`, with TensorRef for tensors; `load` gives the contents of one as an array
+    of the domain. `indices` names the case's inputs whose elements are known to be at least 0. A symbolic index becomes
+    a read of the input, or a `pick` among an intermediate's elements. Raises Unsupported for an operator without a row.
     """
     inputs: dict[str, Array] = {}
 
@@ -143,9 +146,8 @@ def whole_input(array: Array) -> str | None:
     first = T.TERMS[array.ids.flat[0]]
     if first.op != "read":
         return None
-    position = lambda t: tuple(a.attr for a in t.args) if t.op == "read" and t.attr == first.attr else None  # noqa: E731
-    whole = all(position(T.TERMS[t]) == i for i, t in np.ndenumerate(array.ids))
-    return first.attr if whole else None
+    whole = all(T.read(first.attr, i, first.type).id == t for i, t in np.ndenumerate(array.ids))
+    return str(first.attr) if whole else None
 
 
 def _reads_only(array: Array, names: set[str]) -> bool:
@@ -164,7 +166,7 @@ def values(x: STensor, inputs: Mapping[str, Array], domain: Float64 | Symbolic =
     """The elements of a tensor of concrete shape."""
     axes = tuple(T.Axis(f"@{k}", n) for k, n in enumerate(x.shape))
     index = tuple(T.const(0) if a.size is T.const(1) else T.axis(a) for a in axes)
-    out = evaluate(x.at(index), axes, inputs, {}, domain)
+    out: Array = evaluate(x.at(index), axes, inputs, {}, domain)
     if isinstance(out, np.ndarray):
         out = out.astype({T.REAL: np.float64, T.INT: np.int64, T.BOOL: np.bool_}[x.type], copy=False)
     return out

@@ -1,4 +1,4 @@
-"""PyTorch operators of neural networks: normalisation, embedding, losses, convolution, pooling, dropout, and what autograd makes of them."""
+"""PyTorch operators of neural networks: normalisation, embedding, losses, convolution, pooling, and their gradients."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def _group_norm_backward(
     N: Any, C: Any, HxW: Any, group: int, output_mask: Any,
 ) -> tuple[STensor, ...]:  # fmt: skip
     x, g = _grouped(input, group), _grouped(grad_out, group)
-    spread = (input.shape[0], group, *[1] * (x.rank - 2))
+    spread = (input.shape[0], T.const(group), *[ONE] * (x.rank - 2))
     m, r = reshape(mean, spread), reshape(rstd, spread)
     normal = real(lambda a, b, c: (a - b) * c)(x, m, r)
     scaled = _affine(g, None if weight is None else _per_channel(weight, group, input.rank), None)
@@ -133,11 +133,12 @@ def _batch_norm(
     column = lambda t: None if t is None else reshape(t, (t.shape[0], *[1] * (input.rank - 2)))  # noqa: E731
     if training:
         mean, rstd = _statistics(input, [d for d in range(input.rank) if d != 1], eps)
-        saved: tuple[STensor, ...] = tuple(reshape(t, [input.shape[1]]) for t in (mean, rstd))
+        saved = [reshape(t, [input.shape[1]]) for t in (mean, rstd)]
+        normal = real(lambda x, m, r: (x - m) * r)(input, mean, rstd)
     else:
-        mean, rstd = column(running_mean), real(lambda v: T.recip(sqrt(v + eps)))(column(running_var))
-        saved = (full((0,), 0, T.REAL), full((0,), 0, T.REAL))
-    normal = real(lambda x, m, r: (x - m) * r)(input, mean, rstd)
+        saved = [full((0,), 0, T.REAL)] * 2
+        scale = lambda x, m, v: (x - m) * T.recip(sqrt(v + eps))  # noqa: E731
+        normal = real(scale)(input, column(running_mean), column(running_var))
     return (_affine(normal, column(weight), column(bias)), *saved)
 
 
@@ -343,7 +344,7 @@ def _convolution(
     return out if bias is None else elementwise(T.add, out, reshape(bias, (bias.shape[0], *[1] * n)))
 
 
-def _plain_convolution(x: STensor, w: STensor, s: list, pad: list, dil: list, groups: int) -> STensor:
+def _plain_convolution(x: STensor, w: STensor, s: list[Any], pad: list[Any], dil: list[Any], groups: int) -> STensor:
     n = x.rank - 2
     reach = [x.shape[2 + d] + 2 * T.const(pad[d]) - dil[d] * (w.shape[2 + d] - 1) - 1 for d in range(n)]
     out = [I.floordiv(reach[d], s[d]) + 1 for d in range(n)]
@@ -361,7 +362,9 @@ def _plain_convolution(x: STensor, w: STensor, s: list, pad: list, dil: list, gr
     return tensor((x.shape[0], w.shape[0], *out), at, kind([x, w]))
 
 
-def _transposed_convolution(x: STensor, w: STensor, s: list, pad: list, dil: list, extra: list, groups: int) -> STensor:
+def _transposed_convolution(
+    x: STensor, w: STensor, s: list[Any], pad: list[Any], dil: list[Any], extra: list[Any], groups: int
+) -> STensor:
     """out[n, o, q] = sum over c, p, k with q = p*stride + k*dilation - padding of weight[c, o, k] * input[n, c, p]."""
     n = x.rank - 2
     sizes = [
@@ -414,7 +417,7 @@ def _convolution_backward(
 
 def _windows(
     x: STensor, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, n: int
-) -> tuple[list, list, Callable]:
+) -> tuple[list[Term], list[Term], Callable[[Index, Index], tuple[Index, Term]]]:
     """Output sizes, window sizes, and (index, k) -> (position in x, is it inside)."""
     if ceil_mode:
         raise Unsupported("pooling with ceil_mode")

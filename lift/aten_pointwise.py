@@ -499,6 +499,29 @@ ROWS["cumsum"], ROWS["cumprod"] = _scan("sum", 0), _scan("prod", 1)
 ROWS["logcumsumexp"] = lambda self, dim: real(log)(ROWS["cumsum"](real(exp)(self), dim))
 
 
+def _running(fold: str, worst: float) -> Callable[..., tuple[STensor, STensor]]:
+    """Running extremum and, of several equal ones, the last position."""
+
+    def meaning(self: STensor, dim: int) -> tuple[STensor, STensor]:
+        values = _scan(fold, worst)(self, dim)
+        if self.rank == 0:
+            return values, full((), 0)
+        d = self.dim(dim)
+        axis = bound(self.shape[d])
+        k = T.axis(axis)
+
+        def position(i: tuple[Term, ...]) -> Term:
+            equal = eq(self.at((*i[:d], k, *i[d + 1 :])), values.at(i))
+            return T.fold("amax", axis, where(T.make("and", le(k, i[d]), equal), k, -1))
+
+        return values, tensor(self.shape, position, T.INT)
+
+    return meaning
+
+
+ROWS["cummax"], ROWS["cummin"] = _running("amax", -math.inf), _running("amin", math.inf)
+
+
 @ROWS("_softmax", "softmax")
 def _softmax(self: STensor, dim: int, half_to_float: bool = False) -> STensor:
     e = real(exp)(self)
@@ -550,9 +573,10 @@ def matmul(self: STensor, mat2: STensor | None = None, other: STensor | None = N
     if a.rank == 1:
         return select(matmul(reshape(a, (1, *a.shape)), b), -2, 0)
     batch = broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    left = lambda i, n: tuple(
-        T.const(0) if s is T.const(1) else x for x, s in zip(i[len(i) - len(n) :], n, strict=True)
-    )  # noqa: E731
+
+    def left(i: tuple[Term, ...], sizes: Sequence[Term]) -> tuple[Term, ...]:
+        own = i[len(i) - len(sizes) :]
+        return tuple(T.const(0) if n is T.const(1) else x for x, n in zip(own, sizes, strict=True))
 
     def body(i: tuple[Term, ...], k: Term) -> Term:
         outer = i[:-2]

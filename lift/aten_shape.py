@@ -45,8 +45,8 @@ def conj(*conditions: TermLike) -> Term:
 
 
 # ---- the same elements ----------------------------------------------------------------------------------------------
-for _name in ("clone", "detach", "alias", "contiguous", "lift_fresh", "lift_fresh_copy", "lift", "view_as", "positive", "_conj",
-              "resolve_conj", "resolve_neg", "_reshape_alias_copy", "detach_copy", "alias_copy"):  # fmt: skip
+SAME = "clone detach alias contiguous lift_fresh lift_fresh_copy lift positive _conj resolve_conj resolve_neg"
+for _name in SAME.split():
     ROWS[_name] = lambda self: self
 
 
@@ -190,11 +190,15 @@ def _split(self: STensor, split_size: Any, dim: int = 0, pieces: int | None = No
 
 @ROWS("split_with_sizes", "split_with_sizes_copy", "unsafe_split_with_sizes")
 def _split_with_sizes(self: STensor, split_sizes: Size, dim: int = 0) -> tuple[STensor, ...]:
-    start, out = ZERO, []
+    starts = [ZERO]
     for n in split_sizes:
-        out.append(along(self, dim, n, lambda i, s=start: I.normal(s + i)))
-        start = I.normal(start + n)
-    return tuple(out)
+        starts.append(I.normal(starts[-1] + n))
+    return tuple(along(self, dim, n, shift(s)) for n, s in zip(split_sizes, starts[:-1], strict=True))
+
+
+def shift(by: Term) -> Callable[[Term], Term]:
+    """i -> i + by."""
+    return lambda i: I.normal(i + by)
 
 
 @ROWS("chunk", "unsafe_chunk")
@@ -371,9 +375,12 @@ def _roll(self: STensor, shifts: Sequence[Any], dims: Sequence[int] = ()) -> STe
         return reshape(_roll(flat, shifts, [0]), self.shape)
     out = self
     for s, d in zip(shifts, dims, strict=True):
-        n = out.shape[out.dim(d)]
-        out = along(out, d, n, lambda i, n=n, s=s: I.mod(i - s, n))
+        out = along(out, d, out.shape[out.dim(d)], _turn(out.shape[out.dim(d)], s))
     return out
+
+
+def _turn(n: Term, by: TermLike) -> Callable[[Term], Term]:
+    return lambda i: I.mod(i - by, n)
 
 
 @ROWS("repeat", "tile")
@@ -419,15 +426,15 @@ def _creator(value: TermLike) -> Callable[..., STensor]:
     return lambda size, dtype=None: cast(full(size, value, T.INT), type_of(dtype))
 
 
+@ROWS("full_like")
+def full_like(self: STensor, fill_value: TermLike, dtype: Any = None) -> STensor:
+    return cast(full(self.shape, fill_value), self.type if dtype is None else type_of(dtype))
+
+
 for _name, _value in _like.items():
     ROWS[_name] = _creator(_value)
     ROWS[f"{_name}_like"] = lambda self, dtype=None, v=_value: full_like(self, v, dtype)
     ROWS[f"new_{_name}"] = lambda self, size, dtype=None, v=_value: full_like(full(size, 0, self.type), v, dtype)
-
-
-@ROWS("full_like")
-def full_like(self: STensor, fill_value: TermLike, dtype: Any = None) -> STensor:
-    return cast(full(self.shape, fill_value), self.type if dtype is None else type_of(dtype))
 
 
 ROWS["new_full"] = lambda self, size, fill_value, dtype=None: full_like(full(size, 0, self.type), fill_value, dtype)

@@ -1,7 +1,7 @@
 """Arithmetic of indices: integer terms as polynomials, with 0 <= i < N known for every axis i of size N.
 
-Just enough to keep views clean: (i*N + j) // N is i and (i*N + j) % N is j when j is an axis of size N. Sizes are at least 1
-here, because an index is only ever formed where there is an element to index.
+Just enough to keep views clean: (i*N + j) // N is i and (i*N + j) % N is j when j is an axis of size N. Sizes are at
+least 1 here, because an index is only ever formed where there is an element to index.
 """
 
 from __future__ import annotations
@@ -181,15 +181,24 @@ def less(a: TermLike, b: TermLike) -> Term:
 
 
 # ---- division -------------------------------------------------------------------------------------------------------
+def _divided_monomial(m: Monomial, divisor: Monomial) -> Monomial | None:
+    """m without the atoms of divisor; None when they are not all in it."""
+    for atom in divisor:
+        if atom not in m:
+            return None
+        m = _without(m, atom)
+    return m
+
+
 def _divided(t: Term, d: Term) -> tuple[Poly, Poly]:
     """(q, r) with t = q*d + r, where r has no monomial that is a multiple of the monomial d."""
     quotient: Poly = {}
     rest: Poly = {}
     [(divisor, k)] = _poly(d).items() if len(_poly(d)) == 1 else [((d.id,), 1)]
     for m, c in _poly(t).items():
-        left = list(m)
-        if c % k == 0 and all(i in left and (left.remove(i) is None) for i in divisor):
-            quotient = _plus(quotient, {tuple(left): c // k})
+        left = _divided_monomial(m, divisor)
+        if c % k == 0 and left is not None:
+            quotient = _plus(quotient, {left: c // k})
         else:
             rest[m] = c
     return quotient, rest

@@ -1,4 +1,4 @@
-"""Short names for axes: after their dims, in lower case; bound axes take the lowest name that is not free in their body."""
+"""Short names for axes: after their dims, in lower case; bound axes take the lowest name not free in their body."""
 
 from __future__ import annotations
 

@@ -2,9 +2,8 @@
 
     read(fn, {"x": ("f32", (M, N))}) -> [Formula out = exp(x[m,n]) / sum[n](exp(x[m,n]))]
 
-The function runs once on fake tensors whose sizes are symbolic (`make_fx`), autograd included; the graph's operators are rows of
-`lift.aten`. Sizes at trace time are distinct primes, so that a branch on sizes is noticed: what it assumed is a condition of the
-reading.
+The function runs once on fake tensors whose sizes are symbolic (`make_fx`), autograd included; the graph's operators
+are rows of `lift.aten`. What a branch on sizes or PyTorch's own checks assumed is a condition of the reading.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from . import aten
@@ -33,7 +33,8 @@ Spec = tuple[str, Sequence[Term | int]]  # dtype, dims
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """`formulas` hold for all sizes that meet `conditions`: what the function's branches and PyTorch's checks assumed."""
+    """`formulas` hold for all sizes that meet `conditions`: what the function's branches and PyTorch's checks assumed.
+    A branch of the function on a size being 0 or 1 is not seen: sizes are at least 2 while it is traced."""
 
     formulas: tuple[Formula, ...]
     conditions: tuple[Term, ...]
@@ -46,7 +47,7 @@ def read(
     hints: Mapping[str, int | float] | None = None,
     indices: Iterable[str] = (),
 ) -> list[Formula]:
-    """The formulas of the tensors that `fn(**inputs, **scalars)` returns, and of the inputs that it writes. See `reading`."""
+    """The formulas of what `fn(**inputs, **scalars)` returns, and of the inputs that it writes: see `reading`."""
     return list(reading(fn, specs, scalars, hints, indices).formulas)
 
 
@@ -59,19 +60,28 @@ def reading(
 ) -> Reading:
     """Read `fn`, whose keyword arguments are named as in `specs` (tensors) and `scalars`.
 
-    specs: name -> (dtype, dims), dims as terms over sizes. scalars: name -> a Python value, which is a constant, or a term
-    `T.scalar(name)`, which stays symbolic. hints: numbers to trace at, for dims that distinct primes do not suit (H even ...).
+    specs: name -> (dtype, dims), dims as terms over sizes. scalars: name -> a Python value, which is a constant, or a
+    term `T.scalar(name)`, which stays symbolic. hints: numbers to trace at, where distinct primes do not suit.
     indices: integer tensors whose elements are at least 0 (others may count from the end where PyTorch allows it).
-    Outputs are named out, or out0, out1 ..., or by their dict keys. Raises Unsupported for an operator without a row, with the
-    line of `fn` that needed it.
+    Outputs are named out, or out0, out1 ..., or by their dict keys. Raises Unsupported for an operator without a row,
+    with the line of `fn` that needed it, and CaseError when `fn` itself raises.
     """
-    for multiple in (1, 2, 8):
+    for multiple in (1, 2, 8):  # perhaps sizes have to be even, or multiples of 8
+        symbols = Symbols(dict(hints or {}), multiple)
+        inputs = {name: symbols.fake(dtype, dims) for name, (dtype, dims) in specs.items()}
+        inputs |= {name: symbols.number(v) if isinstance(v, Term) else v for name, v in (scalars or {}).items()}
         try:
-            with I.assuming(indices), deep():
-                return _reading(fn, specs, scalars or {}, Symbols(dict(hints or {}), multiple))
-        except RuntimeError as e:  # PyTorch refuses these sizes: perhaps they have to be even, or multiples of 8
+            graph, keys = _traced(fn, inputs)
+        except REFUSALS as e:
             refusal = e
-    raise CaseError("the function cannot be traced", _place_of(refusal), str(refusal).splitlines()[0]) from refusal
+            continue
+        with I.assuming(indices), deep():
+            return _interpreted(graph, specs, list(inputs), keys, symbols)
+    message = (str(refusal).splitlines() or [type(refusal).__name__])[0]
+    raise CaseError("the function cannot be traced", _place_of(refusal), message) from refusal
+
+
+REFUSALS = (RuntimeError, ValueError, TypeError, AttributeError, LookupError, AssertionError)
 
 
 def read_case(
@@ -95,16 +105,9 @@ def _nested(name: str, param: Any, flat: Mapping[str, Any]) -> Any:
     return flat.get(name, param)
 
 
-def _reading(
-    fn: Callable[..., Any], specs: Mapping[str, Spec], scalars: Mapping[str, Any], symbols: Symbols
-) -> Reading:
-    inputs = {name: symbols.fake(dtype, dims) for name, (dtype, dims) in specs.items()}
-    inputs |= {name: symbols.number(v) if isinstance(v, Term) else v for name, v in scalars.items()}
-    keys: list[str] = []
-    call = lambda *args: _flat(fn(**dict(zip(inputs, args, strict=True))), keys)  # noqa: E731
-    graph = _traced(call, list(inputs.values()))
-    outputs, written = _Interpretation(specs, list(inputs), symbols).run(graph)
-    formulas = [_formula(name, *out) for name, out in zip(keys, outputs, strict=True) if out[0] is not None]
+def _interpreted(graph: Any, specs: Mapping[str, Spec], names: list[str], keys: list[str], symbols: Symbols) -> Reading:
+    outputs, written = _Interpretation(specs, names, symbols).run(graph)
+    formulas = [_formula(name, x, dtype) for name, (x, dtype) in zip(keys, outputs, strict=True) if x is not None]
     formulas += [_formula(name, x, specs[name][0], name) for name, x in written.items()]
     return Reading(tuple(formulas), symbols.conditions())
 
@@ -132,15 +135,18 @@ def _formula(name: str, x: STensor, dtype: str, in_place: str | None = None) -> 
 
 
 # ---- tracing --------------------------------------------------------------------------------------------------------
-def _traced(fn: Callable[..., Any], inputs: list[Any]) -> Any:
-    """The graph of fn, autograd and decompositions done."""
+def _traced(fn: Callable[..., Any], inputs: dict[str, Any]) -> tuple[Any, list[str]]:
+    """The graph of fn, autograd and decompositions done, and the names of its outputs."""
     from torch._dispatch.python import enable_python_dispatcher
     from torch.fx.experimental.proxy_tensor import make_fx
+    from torch.fx.traceback import preserve_node_meta
 
-    with textbook(), _reported(), enable_python_dispatcher():
-        graph = make_fx(fn, _decompositions(), tracing_mode="fake", record_stack_traces=True)(*inputs)
+    keys: list[str] = []
+    call = lambda *args: _flat(fn(**dict(zip(inputs, args, strict=True))), keys)  # noqa: E731
+    with textbook(), _reported(), enable_python_dispatcher(), preserve_node_meta():
+        graph = make_fx(call, _decompositions(), tracing_mode="fake")(*inputs.values())
     graph.graph.eliminate_dead_code(is_impure_node=lambda n: n.op in ("placeholder", "output") or _writes(n))
-    return graph
+    return graph, keys
 
 
 def _writes(node: Any) -> bool:
@@ -171,16 +177,11 @@ def _place_of(e: BaseException) -> Place | None:
     """The innermost frame outside of PyTorch and this package."""
     import traceback
 
-    frames = [f for f in traceback.extract_tb(e.__traceback__) if _is_user(f.filename)]
+    frames = [f for f in traceback.extract_tb(e.__traceback__) if is_user(f.filename)]
     return Place(frames[-1].filename, frames[-1].lineno or 0) if frames else None
 
 
-def _is_user(file: str) -> bool:
-    return (
-        "/torch/" not in file and not file.startswith("<") and not file.endswith(("lift/reader.py", "lift/textbook.py"))
-    )
-
-
+@cache
 def _decompositions() -> dict[Any, Callable[..., Any]]:
     """PyTorch's decompositions, for the operators that have no row of their own."""
     from torch._decomp import core_aten_decompositions
@@ -192,6 +193,12 @@ def textbook() -> Any:
     from .textbook import Textbook
 
     return Textbook()
+
+
+def is_user(file: str) -> bool:
+    from .textbook import is_user
+
+    return is_user(file)
 
 
 # ---- interpretation -------------------------------------------------------------------------------------------------
@@ -367,7 +374,7 @@ def place_of(node: Any) -> Place | None:
     import re
 
     frames = re.findall(r'File "([^"]+)", line (\d+)', node.meta.get("stack_trace") or "")
-    user = [(f, int(n)) for f, n in frames if _is_user(f)]
+    user = [(f, int(n)) for f, n in frames if is_user(f)]
     return Place(*user[-1]) if user else None
 
 

@@ -2,7 +2,7 @@
 
     STensor(shape, at, type):   at((i, j)) is the term of element (i, j), where i and j are any integer terms
 
-Every reduction has a bound axis of its own, so that no substitution can ever capture one; `renamed` gives them their short names.
+Every reduction has a bound axis of its own, so that no substitution can capture one; `lift.naming` shortens names.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from itertools import count
+from typing import Any, TypeVar
 
 from . import index as I
 from . import term as T
@@ -20,7 +21,7 @@ from .errors import Unsupported
 from .term import Axis, Term, TermLike
 
 Index = tuple[Term, ...]
-ONE = T.const(1)
+ONE, REST = T.const(1), T.const(-1)
 _bound = count()
 
 
@@ -115,7 +116,7 @@ def to_int(t: Term) -> Term:
 
 # ---- broadcasting ---------------------------------------------------------------------------------------------------
 def broadcast_shapes(*shapes: Sequence[Term]) -> tuple[Term, ...]:
-    """Right aligned; a size that is 1 gives way. Two different symbolic sizes are equal, or PyTorch would have refused."""
+    """Right aligned; a size that is 1 gives way. Two different sizes are equal, or PyTorch would have refused."""
     rank = max(map(len, shapes), default=0)
     out = [ONE] * rank
     for shape in shapes:
@@ -187,21 +188,22 @@ def reduce(op: str, x: STensor, dims: Sequence[int] | None = None, keepdim: bool
 # ---- views ----------------------------------------------------------------------------------------------------------
 def reshape(x: STensor, shape: Sequence[TermLike]) -> STensor:
     """Row-major order kept. One entry of shape may be -1."""
-    shape = tuple(map(I.normal, shape))
-    if any(n.is_const and n.attr == -1 for n in shape):
-        known = I.numel(tuple(n for n in shape if not (n.is_const and n.attr == -1)))
-        shape = tuple(I.quotient(I.numel(x.shape), known) if n.is_const and n.attr == -1 else n for n in shape)
-    if shape == x.shape:
+    sizes = tuple(map(I.normal, shape))
+    known = tuple(n for n in sizes if n is not REST)
+    if len(known) < len(sizes):
+        rest = I.quotient(I.numel(x.shape), I.numel(known))
+        sizes = tuple(rest if n is REST else n for n in sizes)
+    if sizes == x.shape:
         return x
-    groups = _groups(x.shape, shape)
+    groups = _groups(x.shape, sizes)
 
     def at(index: Index) -> Term:
         own: list[Term] = []
         for (a, b), (c, d) in groups:
-            own.extend(I.unravel(I.linear(index[c:d], shape[c:d]), x.shape[a:b]))
+            own.extend(I.unravel(I.linear(index[c:d], sizes[c:d]), x.shape[a:b]))
         return x.at(tuple(own))
 
-    return tensor(shape, at, x.type)
+    return tensor(sizes, at, x.type)
 
 
 def _groups(old: tuple[Term, ...], new: tuple[Term, ...]) -> list[tuple[tuple[int, int], tuple[int, int]]]:
@@ -270,14 +272,17 @@ def wrapped(k: TermLike, size: Term) -> Term:
 
 
 # ---- tables of operators --------------------------------------------------------------------------------------------
-class Rows(dict[str, Callable[..., "STensor | tuple[STensor, ...]"]]):
-    """Operator name to meaning. A meaning's parameters have the names of PyTorch's schema; tensors arrive as STensor, numbers
-    as Python numbers or terms."""
+Meaning = TypeVar("Meaning", bound=Callable[..., Any])
 
-    def __call__(self, *names: str) -> Callable[[Callable[..., object]], Callable[..., object]]:
-        def put_row(f: Callable[..., object]) -> Callable[..., object]:
+
+class Rows(dict[str, Callable[..., Any]]):
+    """Operator name to meaning: a function to an STensor or a tuple of them. Its parameters have the names of PyTorch's
+    schema; tensors arrive as STensor, numbers as Python numbers or terms."""
+
+    def __call__(self, *names: str) -> Callable[[Meaning], Meaning]:
+        def put_row(f: Meaning) -> Meaning:
             for name in names:
-                self[name] = f  # type: ignore[assignment]
+                self[name] = f
             return f
 
         return put_row

@@ -15,8 +15,8 @@ PRIMES = (7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67)
 
 
 class Symbols:
-    """One symbol per dim or scalar name, in one shape environment. `hints` are the numbers to trace at; other sizes are primes
-    times `multiple`."""
+    """One symbol per dim or scalar name, in one shape environment. `hints` are the numbers to trace at; other sizes are
+    primes times `multiple`."""
 
     def __init__(self, hints: dict[str, int | float], multiple: int = 1) -> None:
         from torch._subclasses.fake_tensor import FakeTensorMode
@@ -82,7 +82,7 @@ class Symbols:
         self.terms[v.node.expr] = t
 
     def _of(self, e: Any) -> Term:
-        import sympy
+        import sympy  # type: ignore[import-untyped]
 
         if isinstance(e, bool | int | float):
             return T.const(e)
@@ -119,7 +119,7 @@ def _of_layout(guard: Any) -> bool:
 
 
 def _benign(t: Term) -> bool:
-    """PyTorch asks of every size whether it is 0 or 1, to broadcast. Formulas hold there too, up to a tensor of no elements."""
+    """PyTorch asks of every size whether it is 0 or 1, to broadcast. Formulas hold there too."""
     return t.op == "ne" and any(a.is_const and a.attr in (0, 1) for a in t.args)
 
 
@@ -197,16 +197,11 @@ def _python(op: str) -> Callable[..., Any]:
     chains = {"add": operator.add, "mul": operator.mul}
     if op in chains:
         return lambda *xs: functools.reduce(chains[op], xs)
-    table = {
-        "floordiv": operator.floordiv,
-        "mod": operator.mod,
-        "truncdiv": operator.floordiv,
-        "truncmod": operator.mod,
-    }
     if op in ("max", "min"):
         import torch
 
-        return torch.sym_max if op == "max" else torch.sym_min
-    if op not in table:
+        return lambda *xs: functools.reduce(torch.sym_max if op == "max" else torch.sym_min, xs)
+    divisions: dict[str, Callable[..., Any]] = {"floordiv": operator.floordiv, "mod": operator.mod}
+    if op not in divisions:
         raise Unsupported(f"a dim with {op}")
-    return table[op]
+    return divisions[op]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.fx.traceback import set_stack_trace
 from torch.overrides import TorchFunctionMode
 
 
@@ -51,7 +53,7 @@ def cross_entropy(
     input: Any, target: Any, weight: Any = None, size_average: Any = None, ignore_index: int = -100, reduce: Any = None,
     reduction: str = "mean", label_smoothing: float = 0.0,
 ) -> Any:  # fmt: skip
-    """Only smoothed and weighted, which PyTorch would take apart at one number of classes: (1-s) * nll + s/C * sum of all."""
+    """(1 - s) * nll + s/C * sum of all classes. Only smoothed and weighted: there PyTorch takes C as a number."""
     if weight is None or not label_smoothing or input.dim() != 2 or target.dtype.is_floating_point:
         return NotImplemented
     log_p = torch.log_softmax(input, 1)
@@ -132,11 +134,26 @@ INSTEAD: dict[Any, Callable[..., Any]] = {
 }
 
 
-class Textbook(TorchFunctionMode):
-    """Calls the textbook form of the functions above."""
+def is_user(file: str) -> bool:
+    """Neither PyTorch nor this page nor the reader."""
+    return (
+        "/torch/" not in file and not file.startswith("<") and not file.endswith(("lift/reader.py", "lift/textbook.py"))
+    )
+
+
+def _user_line() -> list[str]:
+    frame = sys._getframe(2)
+    while frame is not None and not is_user(frame.f_code.co_filename):
+        frame = frame.f_back  # type: ignore[assignment]
+    return [] if frame is None else [f'File "{frame.f_code.co_filename}", line {frame.f_lineno}']
+
+
+class Textbook(TorchFunctionMode):  # type: ignore[misc]
+    """Calls the textbook form of the functions above, and notes the user's line of every call in the graph."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        set_stack_trace(_user_line())
         form = INSTEAD.get(func)
         if form is not None:
             with self:

@@ -92,6 +92,7 @@ SAMPLES.update({
     "logsumexp": (lambda x: (x.logsumexp(1), x.logsumexp((0, 1), keepdim=True)), X),
     "norms": (lambda x: (x.norm(), x.norm(dim=1), x.norm(1, -1), torch.linalg.vector_norm(x, float("inf"), 1), x.norm(3)), X),
     "scans": (lambda x: (x.cumsum(1), x.cumsum(0), x.cumprod(-1), x.logcumsumexp(1)), X),
+    "running extrema": (lambda x: (*x.cummax(1), *x.cummin(0)), X),
     "softmax": (lambda x: (x.softmax(1), x.log_softmax(0), F.softmin(x, -1)), X),
     "normalize": (lambda x: F.normalize(x, dim=-1), X),
     "cosine": (lambda x, y: F.cosine_similarity(x, y, dim=1), XY),

@@ -1,0 +1,244 @@
+"""Whole PyTorch functions: the formula that is read, as text, and what is said where there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from lift import index, reader
+from lift import term as T
+from lift.errors import CaseError, Unsupported
+from lift.term import Axis, Term
+
+B, D, H, K, L, M, N = (T.size(n) for n in "BDHKLMN")
+X: dict[str, reader.Spec] = {"x": ("f32", (M, N))}
+VECTOR: reader.Spec = ("f32", (N,))
+
+
+def text(fn: Callable[..., Any], specs: dict[str, reader.Spec], *args: Any, **kwargs: Any) -> list[str]:
+    return [f"{f.name}{list(f.axes)} = {f.term}" for f in reader.read(fn, specs, *args, **kwargs)]
+
+
+def rope(x: Any, cos: Any, sin: Any) -> Any:
+    half = x.shape[-1] // 2
+    return x * cos + torch.cat([-x[..., half:], x[..., :half]], -1) * sin
+
+
+def causal(q: Any, k: Any, v: Any) -> Any:
+    return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+
+def swiglu(x: Any) -> Any:
+    gate, up = x.chunk(2, -1)
+    return F.silu(gate) * up
+
+
+MEAN = "mul(recip(N), -1, sum[n](x[m, n]))"
+VARIANCE = f"mul(recip(N), sum[n](mul(add(x[m, n], {MEAN}), add(x[m, n], {MEAN}))))"
+GOLDEN: list[tuple[Callable[..., Any], dict[str, reader.Spec], str]] = [
+    (lambda x: x.softmax(-1), X, "[m, n] = mul(exp(x[m, n]), recip(sum[n](exp(x[m, n]))))"),
+    (lambda x: x.softmax(0), X, "[m, n] = mul(exp(x[m, n]), recip(sum[m](exp(x[m, n]))))"),
+    (lambda x: F.relu(x), X, "[m, n] = max(x[m, n], 0)"),
+    (lambda x: x @ x.T, X, "[m, m'] = sum[n](mul(x[m, n], x[m', n]))"),
+    (lambda x: x.view(x.shape[0], 1, -1).squeeze(1).t(), X, "[n, m] = x[m, n]"),
+    (lambda x: x.flatten().view_as(x), X, "[m, n] = x[m, n]"),
+    (lambda x: x.flip(1)[:, 1:], X, "[m, i] = x[m, add(-2, N, mul(-1, i))]"),
+    (lambda x: x.tril(), X, "[m, n] = where(le(n, m), x[m, n], 0)"),
+    (lambda x: x.argmax(1), X, "[m] = argmax[n](x[m, n])"),
+    (lambda x: x.cumsum(1), X, "[m, n] = sum[n'](where(le(n', n), x[m, n'], 0))"),
+    (
+        lambda x, w: x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * w,
+        {**X, "w": VECTOR},
+        "[m, n] = mul(x[m, n], w[n], recip(sqrt(add(1e-06, mul(recip(N), sum[n](mul(x[m, n], x[m, n])))))))",
+    ),
+    (
+        lambda x, w, b: F.layer_norm(x, (x.shape[-1],), w, b),
+        {**X, "w": VECTOR, "b": VECTOR},
+        f"[m, n] = add(b[n], mul(w[n], add(x[m, n], {MEAN}), recip(sqrt(add({VARIANCE}, 1e-05)))))",
+    ),
+    (
+        lambda x: F.gelu(x),
+        X,
+        "[m, n] = mul(x[m, n], 0.5, add(1, erf(mul(x[m, n], 0.7071067811865476))))",
+    ),
+    (
+        swiglu,
+        {"x": ("f32", (M, T.mul(2, H)))},
+        "[m, h] = mul(x[m, h], recip(add(1, exp(mul(-1, x[m, h])))), x[m, add(H, h)])",
+    ),
+    (
+        rope,
+        {"x": ("f32", (M, T.mul(2, D))), "cos": ("f32", (M, T.mul(2, D))), "sin": ("f32", (M, T.mul(2, D)))},
+        "[m, i] = add(mul(x[m, i], cos[m, i]), "
+        "mul(where(lt(i, D), mul(-1, x[m, add(D, i)]), x[m, add(mul(D, -1), i)]), sin[m, i]))",
+    ),
+    (
+        lambda x, w: F.conv1d(x, w),
+        {"x": ("f32", (B, K, N)), "w": ("f32", (D, K, 3))},
+        "[b, d, i] = sum[k](sum[j](mul(x[b, k, add(i, j)], w[d, k, j])))",
+    ),
+    (
+        lambda x, i: F.embedding(i, x),
+        {**X, "i": ("i64", (K,))},
+        "[k, n] = x[i[k], n]",
+    ),
+    (
+        lambda x, dy: (dy, x.softmax(-1))[1].mul(dy),
+        {**X, "dy": X["x"]},
+        "[m, n] = mul(dy[m, n], exp(x[m, n]), recip(sum[n](exp(x[m, n]))))",
+    ),
+]
+
+
+def normalised(t: str) -> str:
+    """Arguments of sorted operations come in the order in which terms were first made: compare them as a set of characters."""
+    return "".join(sorted(t))
+
+
+@pytest.mark.parametrize("k", range(len(GOLDEN)))
+def test_golden(k: int) -> None:
+    fn, specs, expected = GOLDEN[k]
+    (got,) = text(fn, specs)
+    assert normalised(got) == normalised("out" + expected), got
+
+
+def test_attention_is_read_as_in_the_textbook() -> None:
+    specs: dict[str, reader.Spec] = {name: ("f32", (B, H, L, D)) for name in "qkv"}
+    (f,) = reader.read(causal, specs)
+    folds = sorted(f"{t.op}[{t.attr}]" for t in f.term.walk() if t.op in T.FOLDS)
+    assert [a.name for a in f.axes] == ["b", "h", "l", "d"]
+    assert folds == ["sum[d]", "sum[l']", "sum[l']"]
+    assert "where(lt(l, l'), -inf" in str(f.term)
+
+
+def test_gradients() -> None:
+    def gradient(x: Any, dy: Any) -> Any:
+        x = x.detach().requires_grad_()
+        return torch.autograd.grad(x.softmax(-1), x, dy)
+
+    (f,) = reader.read(gradient, {**X, "dy": X["x"]})
+    assert f.name == "out0"
+    y = "mul(exp(x[m, n]), recip(sum[n](exp(x[m, n]))))"
+    expected = f"{y[:-1]}, add(dy[m, n], mul(-1, sum[n](mul(dy[m, n], {y[4:-1]})))))"
+    assert normalised(str(f.term)) == normalised(expected)
+
+
+def test_symbolic_scalar() -> None:
+    specs: dict[str, reader.Spec] = {**X, "w": VECTOR}
+    eps = T.scalar("eps")
+    for fn in (lambda x, w, eps: F.layer_norm(x, (x.shape[-1],), w, None, eps), lambda x, w, eps: x * w + eps):
+        (f,) = reader.read(fn, specs, {"eps": eps})
+        assert any(t is eps for t in f.term.walk())
+    (f,) = reader.read(lambda x, k: x * k + x.shape[1], X, {"k": T.size("k")})
+    assert {t.attr for t in f.term.walk() if t.op == "size"} == {"k", "N"}
+
+
+def test_outputs_and_writes() -> None:
+    def both(x: Any) -> Any:
+        x.add_(1)
+        x[:, 0] = 0
+        return {"twice": x * 2, "shape": x.shape[0]}
+
+    twice, shape, x = reader.read(both, X)
+    assert (twice.name, shape.name, x.name, x.in_place) == ("twice", "shape", "x", "x")
+    assert str(x.term) == "where(eq(0, n), 0, add(1, x[m, n]))"
+    assert shape.term is M and shape.axes == ()
+    (f,) = reader.read(lambda x: (x.clone().transpose(0, 1).mul_(2), None), X)
+    assert (f.name, str(f.term)) == ("out0", "mul(2, x[m, n])")
+
+
+def test_conditions_say_which_branch_was_read() -> None:
+    r = reader.reading(lambda x: x + 1 if x.shape[0] > 64 else x * 2, X)
+    assert [str(c) for c in r.conditions] == ["lt(M, 65)"]
+    assert reader.reading(lambda x: x[:, :4], X).conditions != ()
+    assert reader.reading(lambda x: x.softmax(-1) @ x.T, X).conditions == ()
+    (wide,) = reader.read(lambda x: x + 1 if x.shape[0] > 64 else x * 2, X, hints={"M": 100})
+    assert str(wide.term) == "add(1, x[m, n])"
+
+
+def test_even_sizes_are_found() -> None:
+    r = reader.reading(lambda x: x.view(x.shape[0], 2, -1).sum(1), X)
+    assert any("mod(N, 2)" in str(c) for c in r.conditions) or r.conditions
+    assert str(r.formulas[0].axes[1].size) == "floordiv(N, 2)"
+
+
+@pytest.mark.parametrize(
+    ("fn", "what"),
+    [
+        (lambda x: x.sort(-1)[0], "aten.sort"),
+        (lambda x: x[x > 0], "aten.index with a mask"),
+        (lambda x: x + 1 if x.sum() > 0 else x, "values of a tensor"),
+        (lambda x: torch.rand_like(x) * x, "aten.rand"),
+        (lambda x: x.view(torch.int32), "aten.view"),
+        (lambda x: x.nonzero(), "aten.nonzero"),
+        (lambda x: torch.linalg.inv(x @ x.T), "aten"),
+        (lambda x: x.topk(3)[0], "aten.topk"),
+    ],
+)
+def test_what_is_not_supported_is_named_with_its_line(fn: Callable[..., Any], what: str) -> None:
+    with pytest.raises(Unsupported, match=what) as error:
+        reader.read(fn, X)
+    assert error.value.place is not None
+    assert error.value.place.file.endswith("test_reader.py")
+
+
+def test_an_unused_operator_is_no_error() -> None:
+    assert reader.read(lambda x: (x.sort(-1), x + 1)[1], X)
+
+
+def test_a_function_that_raises() -> None:
+    def wrong(x: Any) -> Any:
+        return x @ x
+
+    with pytest.raises(CaseError, match="cannot be traced") as error:
+        reader.read(wrong, X)
+    assert error.value.place is not None and error.value.place.line == wrong.__code__.co_firstlineno + 1
+
+
+def test_element_of_a_tensor_as_a_number() -> None:
+    (f,) = reader.read(lambda x, s: x * s.item(), {**X, "s": ("f32", ())})
+    assert normalised(str(f.term)) == normalised("mul(x[m, n], s[])")
+
+
+def test_indices() -> None:
+    specs: dict[str, reader.Spec] = {**X, "i": ("i64", (K,))}
+    assert str(reader.read(lambda x, i: x[i], specs, indices=["i"])[0].term) == "x[i[k], n]"
+    assert "where" in str(reader.read(lambda x, i: x[i], specs)[0].term)
+
+
+# ---- arithmetic of indices ------------------------------------------------------------------------------------------
+
+
+def test_views_there_and_back() -> None:
+    h, d, p = (T.axis(Axis(name, s)) for name, s in (("h", H), ("d", D), ("p", T.mul(H, D))))
+    assert index.unravel(index.linear((h, d), (H, D)), (H, D)) == (h, d)
+    assert index.linear(index.unravel(p, (H, D)), (H, D)) is p
+    assert index.floordiv(h * D + d, D) is h and index.mod(h * D + d, D) is d
+    assert index.less(d, D) is T.const(True) and index.less(d + D, D) is T.const(False)
+    assert index.floordiv(T.mul(3, H) - 1, H) is T.const(2)
+
+
+@pytest.mark.parametrize("f", [index.floordiv, index.mod])
+def test_division_of_indices_is_that_of_integers(f: Callable[[Term, Term], Term]) -> None:
+    from lift.evaluate import evaluate
+
+    a, b = Axis("a", H), Axis("b", D)
+    i, j = T.axis(a), T.axis(b)
+    name = "floordiv" if f is index.floordiv else "mod"
+    for t in (
+        i * D + j,
+        i * D + j + 1,
+        i - j,
+        i * 6 + j * 4 + 3,
+        j + D * 2,
+        H * D - i - 1,
+        T.make("mod", i, 3) * 2 + 1,
+    ):
+        for d in (D, H, T.const(3), T.const(2), H * D):
+            for dims in ({"H": 3, "D": 5}, {"H": 4, "D": 1}, {"H": 1, "D": 7}):
+                got, want = (evaluate(e, (a, b), {}, dims) for e in (f(t, d), T.make(name, t, d)))
+                assert (got == want).all(), (t, d)
