@@ -81,7 +81,8 @@ def capture(
 def _bounds(case: Case, dims: Mapping[str, int | float]) -> dict[str, int]:
     from .fit import value
 
-    return {n: int(value(s.high, dims)) for n, s in case.tensors.items() if s.high is not None and not s.is_float}
+    whole = {n: s for n, s in case.tensors.items() if s.low is not None and s.high is not None and not s.is_float}
+    return {n: int(value(s.high, dims)) for n, s in whole.items() if value(s.low, dims) >= 0}
 
 
 def _run(case: Case, dims: Mapping[str, int | float], arguments: Mapping[str, Any]) -> Any:
