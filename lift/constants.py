@@ -49,7 +49,7 @@ def _positive(v: float) -> tuple[float, str]:
 def _decimal(v: float) -> tuple[float, str] | None:
     """A number of at most six digits, or the float32 nearest to one."""
     short = float(f"{v:.6g}")
-    if short != v and _as_float32(short) != v:
+    if abs(short - v) > 4e-16 * v and _as_float32(short) != v:
         return None
     ratio = Fraction(short).limit_denominator(1024)
     if float(ratio) == short and ratio.numerator < 8 and _power_of_two(ratio.denominator):

@@ -19,6 +19,7 @@ from typing import Any
 
 from . import term as T
 from .definitions import DEFINITIONS
+from .infix import spelling
 from .laws import FACTS, LAWS, Law
 from .ops import OPS
 from .parse import pattern
@@ -38,7 +39,7 @@ CORE = """
 (rewrite (f_mul (Num 0.0) a) (Num 0.0) :subsume :ruleset core)
 (rewrite (f_add (Num u) (Num v)) (Num (+ u v)) :subsume :ruleset core)
 (rewrite (f_mul (Num u) (Num v)) (Num (* u v)) :subsume :ruleset core)
-(rewrite (f_recip (Num u)) (Num (/ 1.0 u)) :subsume :ruleset core :when ((!= u 0.0)))
+(rewrite (f_recip (Num u)) (Num (/ 1.0 u)) :ruleset core :when ((!= u 0.0)))
 (rewrite (f_exp (Num 0.0)) (Num 1.0) :subsume :ruleset core)
 (rewrite (f_log (Num 1.0)) (Num 0.0) :subsume :ruleset core)
 (rewrite (f_recip (f_recip a)) a :subsume :ruleset core)
@@ -201,7 +202,7 @@ class Coder:
             return f"(Leaf {len(self.leaves) - 1})"
         if isinstance(t.attr, Axis):
             return self._over(t)
-        args = sorted(t.args, key=repr) if t.op in COMMUTATIVE else t.args
+        args = sorted(t.args, key=spelling) if t.op in COMMUTATIVE else t.args
         return _nested(t.op, [self.encode(a) for a in args])
 
     def _over(self, t: Term) -> str:
@@ -259,10 +260,11 @@ class Coder:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    iterations: int = 12
+    iterations: int = 16
     nodes: int = 8_000
     seconds: float = 0.5
-    patience: int = 4  # iterations without a cheaper term
+    patience: int = 4  # iterations without a cheaper term, once there are `enough` nodes
+    enough: int = 1_500
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,6 +328,6 @@ def _stop(updated: bool, nodes: int, costs: list[int], seconds: float, limits: L
         return "saturated"
     if nodes > limits.nodes:
         return "nodes"
-    if len(costs) > limits.patience and costs[-1] == costs[-1 - limits.patience]:
+    if nodes > limits.enough and len(costs) > limits.patience and costs[-1] == costs[-1 - limits.patience]:
         return "settled"
     return "time" if seconds > limits.seconds else ""

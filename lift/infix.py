@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from . import term as T
 from .constants import recover
@@ -44,7 +45,25 @@ def number(v: float | int) -> str:
 def order(t: Term) -> tuple[object, ...]:
     """Where an operand stands: more axes first, then by axes and the tensors it reads, then the shorter, numbers at the end."""
     names = sorted(T.reads(t))
-    return (t.op == "const", -len(t.free), names[:1] == [], sorted(a.name for a in t.free), names[:1], sum(1 for _ in t.walk()), repr(t))
+    return (t.op == "const", -len(t.free), names[:1] == [], sorted(a.name for a in t.free), names[:1], len(spelling(t)), spelling(t))
+
+
+@lru_cache(100_000)
+def spelling(t: Term) -> str:
+    """The term as a text that depends neither on the order in which terms were made nor on how a quotient is nested."""
+    if t.op in ("mul", "recip"):
+        return f"mul({', '.join(sorted(_factors(t)))})"
+    args = [spelling(a) for a in t.args]
+    symmetric = t.op in COMMUTATIVE or t.op in ("eq", "ne")
+    return f"{t.op}[{t.attr!r}]({', '.join(sorted(args) if symmetric else args)})"
+
+
+def _factors(t: Term, below: bool = False) -> list[str]:
+    if t.op == "mul":
+        return [f for a in t.args for f in _factors(a, below)]
+    if t.op == "recip":
+        return _factors(t.args[0], not below)
+    return [f"/{spelling(t)}" if below else spelling(t)]
 
 
 def arithmetic(t: Term, child: Child, number: Number = number) -> Piece | None:

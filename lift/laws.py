@@ -74,9 +74,9 @@ FUNCTIONS = _laws(
     ("tanh-as-sigmoid",     "2 * sigmoid(2 * a) - 1",    "->", "tanh(a)"),
     ("tanh-exp",            "(exp(a) - exp(-a)) / (exp(a) + exp(-a))", "->", "tanh(a)"),
     ("tanh-negative",       "tanh(-a)",                  "->", "-tanh(a)"),
-    ("silu",                "a * sigmoid(a)",            "->", "silu(a)"),
+    ("silu-sigmoid",        "a * sigmoid(a)",            "->", "silu(a)"),
     ("quick-gelu",          "a * sigmoid(1.702 * a)",    "->", "quick_gelu(a)"),
-    ("mish",                "a * tanh(softplus(a))",     "->", "mish(a)"),
+    ("mish-softplus",       "a * tanh(softplus(a))",     "->", "mish(a)"),
     ("softplus-stable",     "max(a, 0) + log(1 + exp(-abs(a)))", "->", "softplus(a)"),
 )  # fmt: skip
 
@@ -108,7 +108,6 @@ FOLDS = _laws(
 )  # fmt: skip
 
 STABILITY = _laws(
-    ("softmax-factor",      "exp(a) * (1 / sum(i, exp(a)))", "->", "softmax(i, a)"),
     ("softmax-shift",       "softmax(i, a + c)",         "->", "softmax(i, a)",              "c without i"),
     ("log-softmax-shift",   "log_softmax(i, a + c)",     "->", "log_softmax(i, a)",          "c without i"),
     ("logsumexp-shift",     "logsumexp(i, a + c)",       "->", "c + logsumexp(i, a)",        "c without i"),

@@ -69,7 +69,8 @@ def differ(a: Term, b: Term, axes: Sequence[Axis], seeds: int = 2, tolerance: fl
         numbers = dims([a, b], axes, seed)
         given = inputs([a, b], numbers, seed, positive=seed >= seeds)
         x, y = (np.asarray(evaluate(t, axes, given, numbers), np.float64) for t in (a, b))
-        wrong = np.isfinite(x) & ~(np.abs(x - y) <= tolerance * (1 + np.abs(x)))
+        with np.errstate(invalid="ignore"):
+            wrong = np.isfinite(x) & ~(np.abs(x - y) <= tolerance * (1 + np.abs(x)))
         if wrong.any():
             at = tuple(int(k) for k in np.argwhere(wrong)[0])
             return f"element {at} at {numbers}: {x[at]} and {y[at]}"

@@ -167,8 +167,6 @@ class _Source:
         real = t.type == T.REAL
 
         def child(a: Term) -> Piece:
-            if a is not t and a.op in ("add", "mul", "recip") and self.uses[a.id] < 2 and self.axes(a) == frame:
-                return self._elementwise(a)
             piece = self.align(a, frame)
             return Piece(f"{piece.at(ATOM)}.double()") if real and a.type == T.INT and self.is_tensor(a) else piece
 
