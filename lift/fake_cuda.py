@@ -204,8 +204,24 @@ def pretend() -> Iterator[None]:
             stack.enter_context(replaced(where, values))
         stack.enter_context(replaced(triton.runtime.driver, {"_active": Driver()}))
         stack.enter_context(_eager())
+        stack.enter_context(_forgotten())
         stack.enter_context(_Redirect())
         yield
+
+
+@contextmanager
+def _forgotten() -> Iterator[None]:
+    """What torch remembers of whether this machine can run Triton is asked again, inside and afterwards."""
+    from torch.utils import _triton
+
+    caches = [f.cache_clear for f in vars(_triton).values() if hasattr(f, "cache_clear")]
+    for clear in caches:
+        clear()
+    try:
+        yield
+    finally:
+        for clear in caches:
+            clear()
 
 
 def _eager() -> Any:
