@@ -68,23 +68,30 @@ def lift(case: Case, seed: int = 0, progress: Callable[[str], None] = lambda sta
     """
     from . import check, output
     from .capture import capture
-    from .shapes import choose
+    from .shapes import another, choose
 
     clock = Clock(progress)
     with clock("capture"):
-        shapes = choose(case, 3, seed)
+        shapes = choose(case, 4, seed)
         traces = tuple(capture(case, dims, seed=seed) for dims in shapes)
         relations = output.related(traces)
+    trial = check.Trial(case, seed)
     with clock("lift"):
         found = output.synthesised(traces[:2], synthesis)
     with clock("check"):
-        trial = check.Trial(case, seed)
-        found = trial.against_kernel(found, traces[2], "raw")
+        found = trial.against_kernel(found, traces[2:], "raw")
+    if output.undecided(found):  # two shapes did not tell
+        with clock("lift"):
+            shapes += [another(case, shapes, seed)]
+            again = output.synthesised((*traces[:2], capture(case, shapes[-1], seed=seed)), synthesis)
+        with clock("check"):
+            found = output.either(found, trial.against_kernel(again, traces[2:], "raw"))
     with clock("simplify"):
         found = output.simplified(found)
     with clock("check"):
-        found = trial.against_kernel(found, traces[2], "formula")
+        found = trial.against_kernel(found, traces[2:], "formula")
         for config in range(1, min(traces[2].configs, CONFIGS)):
-            found = trial.against_kernel(found, capture(case, shapes[2], config=config, seed=seed), "formula")
+            tuned = capture(case, shapes[2], config=config, seed=seed)
+            found = trial.against_kernel(found, (tuned,), "formula")
         mismatches = trial.against_reference(traces[2])
     return Lifted(case, traces, relations, found, tuple(trial.checks), mismatches, clock.seconds)

@@ -76,6 +76,23 @@ def synthesised(traces: Sequence[Trace], options: Mapping[str, bool]) -> Outputs
     return tuple(map(one, dict.fromkeys([*traces[0].outputs, *by_name])))
 
 
+def better(first: Outputs, second: Outputs) -> Outputs:
+    """Of two attempts at the same outputs, for each the first that succeeded, else the first."""
+    names = {o.name: o for o in second if o.error is None}
+    return tuple(o if o.error is None else names.get(o.name, o) for o in first)
+
+
+def undecided(outputs: Outputs) -> bool:
+    """Whether some output has a spec and no formula yet: more shapes may tell."""
+    return any(isinstance(o.error, NotLifted) and o.spec is not None for o in outputs)
+
+
+def either(first: Outputs, second: Outputs) -> Outputs:
+    """Each output from the first attempt that has it."""
+    later = {o.name: o for o in second}
+    return tuple(later.get(o.name, o) if o.error else o for o in first)
+
+
 def simplified(outputs: Outputs) -> Outputs:
     """Every formula simplified."""
     from .simplify import simplify

@@ -42,6 +42,11 @@ def choose(case: Case, count: int, seed: int = 0) -> list[Dims]:
     return chosen
 
 
+def another(case: Case, earlier: Sequence[Dims], seed: int = 0) -> Dims:
+    """One more small assignment, unlike the earlier ones."""
+    return _assignment(case, list(earlier), 1, np.random.default_rng([seed, len(earlier)]))
+
+
 def _assignment(case: Case, earlier: Sequence[Dims], k: int, rng: np.random.Generator) -> Dims:
     for _ in range(5):
         scalars = {n: _draw(s, earlier, n, rng) for n, s in case.scalars.items() if _is_drawn(s)}
@@ -108,7 +113,7 @@ def _blur(d: Dims, earlier: Sequence[Dims]) -> float:
     parallel = sum(d[a] - d[b] == e[a] - e[b] for a, b in pairs for e in earlier)
     same = sum(f(d[a], d[b]) == f(e[a], e[b]) for a, b in pairs for e in earlier for f in (_sum, _product))
     chance = sum(f(d[a], d[b]) == v for a, b in pairs for v in dims.values() for f in (_sum, _product))
-    unusual = sum(v not in PRIMES for v in dims.values()) + sum(1 + 150 * (v < 2) for v in dims.values() if v <= 2)
+    unusual = sum(v not in PRIMES for v in dims.values()) + sum(15 + 150 * (v < 2) for v in dims.values() if v <= 2)
     return 200 * equal + 300 * stale + 6 * parallel + 6 * same + 2 * chance + 4 * unusual
 
 

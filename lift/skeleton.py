@@ -17,6 +17,7 @@ COLLAPSE = {"add", "max", "min", "and", "or"}  # a sum of one kind looks like it
 SYMMETRIC = {"eq", "ne"}
 
 _MEMO: dict[int, tuple[int, tuple[Any, ...]]] = {}
+_ORDER: dict[int, tuple[Any, ...]] = {}
 _NAMES: dict[Skeleton, int] = {}
 
 
@@ -85,8 +86,11 @@ def _agreed(rows: list[tuple[Any, ...]]) -> tuple[Any, ...]:
 
 def order(t: Term) -> tuple[Any, ...]:
     """A sort key that depends on the term's structure only, not on when it was made."""
-    s, c = _both(t)
-    return (s, tuple((v is not None, v if v is not None else 0) for v in c), t.id)
+    found = _ORDER.get(t.id)
+    if found is None:
+        s, c = _both(t)
+        found = _ORDER[t.id] = (s, tuple((v is not None, v if v is not None else 0) for v in c), t.id)
+    return found
 
 
 def by_kind(args: tuple[Term, ...]) -> dict[int, list[Term]]:

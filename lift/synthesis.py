@@ -138,8 +138,9 @@ def _value(t: Term, known: dict[int, float], inputs: dict[str, np.ndarray], dims
 
 def _same_numbers(a: np.ndarray, b: np.ndarray) -> bool:
     """Equal up to rounding of constants: the same skeleton, coordinates within 3e-7 relative."""
+    memo: dict[tuple[int, int], bool] = {}
     pairs = {(int(x), int(y)) for x, y in zip(a.ravel(), b.ravel(), strict=True) if x != y}
-    return all(alike(TERMS[x], TERMS[y]) for x, y in pairs)
+    return all(alike(TERMS[x], TERMS[y], memo) for x, y in pairs)
 
 
 def alike(a: Term, b: Term, memo: dict[tuple[int, int], bool] | None = None) -> bool:
@@ -287,14 +288,19 @@ class _Synthesis:
         if count[kind] < 0.5 * sum(count.values()):
             raise NotLifted("no kind of element is common")
         mine = tuple(_map_ids(a, lambda i: i if skeleton(TERMS[i]) == kind else -1) for a in ids)
-        if any((m < 0).all() for m in mine):
-            raise NotLifted("a kind of element occurs at some of the shapes only")
+        self.seen_everywhere(mine)
         term = self.solve(axes, mine)
         for k, a in enumerate(ids):
             got = self.evaluated(term, axes, k)
-            if not all(alike(TERMS[x], TERMS[y]) for x, y in {*zip(got[a >= 0].tolist(), a[a >= 0].tolist(), strict=True)}):
+            if not _same_numbers(got[a >= 0], a[a >= 0]):
                 raise NotLifted("the commonest kind of element does not say what the others are")
         return term
+
+    @staticmethod
+    def seen_everywhere(ids: Arrays) -> None:
+        """Raises NotLifted where at some shape no element matters."""
+        if any((a < 0).all() for a in ids):
+            raise NotLifted("a kind of element occurs at some of the shapes only")
 
     def evaluated(self, term: Term, axes: tuple[Axis, ...], k: int) -> np.ndarray:
         """The term's elements at shape k, as ids."""
@@ -453,6 +459,7 @@ class _Synthesis:
     def ordered(self, op: str, axes: tuple[Axis, ...], ids: Arrays) -> Term:
         """argmax_of(v0, v1, ...) and pick(index, v0, v1, ...): the arguments are numbered by position."""
         skip = 1 if op == "pick" else 0
+        self.seen_everywhere(ids)
         longest = [max(len(TERMS[i].args) for i in np.unique(a) if i >= 0) - skip for a in ids]
         size = self.size_term(longest)
         if size is None:
@@ -473,6 +480,7 @@ class _Synthesis:
 
     def cascade(self, axes: tuple[Axis, ...], ids: Arrays) -> Term:
         """where(c_k, v_k, ... where(c_0, v_0, base)): the last k whose condition holds decides. Stores at indices that are data."""
+        self.seen_everywhere(ids)
         depth = [max(_depth(TERMS[i]) for i in np.unique(a) if i >= 0) for a in ids]
         size = self.size_term(depth)
         if size is None or any(_depth(TERMS[i]) != n for a, n in zip(ids, depth, strict=True) for i in np.unique(a) if i >= 0):
@@ -551,6 +559,8 @@ class _Synthesis:
         if len(set(numbers)) == 1 and not np.isfinite(numbers[0]):
             return T.const(numbers[0])
         rounded = [int(v) if float(v).is_integer() else v for v in numbers]
+        if all(v < 0 for v in rounded) and len(set(rounded)) > 1:
+            return T.mul(-1, self.constant([None if v is None else -v for v in values]))
         found = fit(rounded, [d for _, d in seen]) or _near_scalar(numbers, [d for _, d in seen])
         if found is None:
             raise NotLifted(f"{numbers} fits no expression of {self._names()}")

@@ -30,6 +30,7 @@ REAL, INT, BOOL = "real", "int", "bool"
 FOLDS = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min", "argmax": "argmax_of", "argmin": "argmin_of"}
 COMMUTATIVE = {"add", "mul", "max", "min", "and", "or"}  # n-ary, flat, sorted by id
 NAMED: dict[str, bool] = {}  # the known names of lift.definitions -> whether they bind their axis, as mean does and softmax does not
+LAZY = {"where", "and", "or", "pick", "argmax_of", "argmin_of"}  # may have a value though an argument has none
 UNIT = {"add": 0, "mul": 1, "max": -math.inf, "min": math.inf, "and": True, "or": False}
 
 
@@ -220,6 +221,8 @@ def make(op: str, *args: TermLike, attr: Any = None) -> Term:
         v = OPS[op].on_numbers(*(t.attr for t in ts))
         if v is not None:
             return const(v)
+    if op not in LAZY and (bad := next((t for t in ts if t.op == "undef"), None)) is not None:
+        return undef(bad.attr, _result_type(op, ts))
     rule = _RULES.get(op)
     if rule is not None and (r := rule(op, *ts)) is not None:
         return r
@@ -268,6 +271,8 @@ def _add(_: str, *ts: Term) -> Term | None:
             rest.append(t)
     if isinstance(total, float) and math.isinf(total) and not any(t.op == "undef" for t in rest):
         return const(total)  # x - inf = -inf for finite x
+    if len(rest) > 1 and all(t.type == INT for t in rest):
+        rest = _like(rest)
     if not rest:
         return const(total)
     if total != 0:
@@ -276,6 +281,16 @@ def _add(_: str, *ts: Term) -> Term | None:
         return rest[0]
     args = tuple(sorted(rest, key=lambda t: t.id))
     return node("add", args, None, _result_type("add", args))
+
+
+def _like(ts: list[Term]) -> list[Term]:
+    """Integers: c * a + d * a = (c + d) * a. (Of reals this is a law, since a may be infinite.)"""
+    count: dict[Term, int] = {}
+    for t in ts:
+        c = next((a.attr for a in t.args if a.op == "const"), 1) if t.op == "mul" else 1
+        base = make("mul", *(a for a in t.args if a.op != "const")) if c != 1 else t
+        count[base] = count.get(base, 0) + c
+    return [base if c == 1 else mul(c, base) for base, c in count.items() if c != 0]
 
 
 @_rule("mul")
