@@ -8,8 +8,9 @@ them are the same everywhere.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -176,6 +177,7 @@ def _answers() -> list[tuple[Any, dict[str, Any]]]:
         (torch.cuda, {**nothing, **{n: _always(v) for n, v in constants.items()}, **generators}),
         (torch.accelerator, {n: _always(v) for n, v in accelerator.items()}),
         (torch.version, {"cuda": "12.8"}),
+        (torch, {"compile": _uncompiled}),
         (torch.autograd, {"_engine_run_backward": _backward(torch.autograd._engine_run_backward)}),
         (torch._C, {"_cuda_getCurrentRawStream": _always(0), "_cuda_getDevice": _always(0)}),
     ]
@@ -225,5 +227,10 @@ def _forgotten() -> Iterator[None]:
 
 
 def _eager() -> Any:
-    """torch.compile runs the function as it is."""
-    return torch.compiler.set_stance("force_eager")
+    """Functions that are compiled already run as they are written. Without torch._dynamo there are none."""
+    return torch.compiler.set_stance("force_eager") if "torch._dynamo" in sys.modules else nullcontext()
+
+
+def _uncompiled(function: Any = None, **options: Any) -> Any:
+    """torch.compile, which leaves functions as they are."""
+    return function if function is not None else lambda f: f
