@@ -3,7 +3,6 @@ operations, library calls."""
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -160,7 +159,27 @@ def _compare_reals(predicate: str, a: T.Term, b: T.Term) -> T.Term:
     return T.make(row, a, b)
 
 
-_FINITE = set(["where", "add", "mul", "exp", "exp2", "abs", "tanh", "erf", "sin", "cos", "sqrt", "max", "min", "floor", "ceil", "trunc", "round"])
+_FINITE = set(
+    [
+        "where",
+        "add",
+        "mul",
+        "exp",
+        "exp2",
+        "abs",
+        "tanh",
+        "erf",
+        "sin",
+        "cos",
+        "sqrt",
+        "max",
+        "min",
+        "floor",
+        "ceil",
+        "trunc",
+        "round",
+    ]
+)
 
 
 _finite: dict[int, bool] = {}
@@ -362,7 +381,7 @@ def _maximumf(run: Run, op: Op, a: Any, b: Any) -> Any:
     return (np.maximum if name == "max" else np.minimum)(a, b)
 
 
-# ---- library calls and assembly -----------------------------------------------------------------------------------------
+# ---- library calls -----------------------------------------------------------------------------------------
 
 
 def library_row(symbol: str) -> str | None:
@@ -393,34 +412,4 @@ def _missing_extern(op: Op) -> str | None:
     return None if library_row(op.attrs["symbol"]) else f"library function {op.attrs['symbol']}"
 
 
-_APPROXIMATE = {
-    "tanh": "tanh", "ex2": "exp2", "lg2": "log2", "rcp": "recip", "rsqrt": "rsqrt", "sqrt": "sqrt", "sin": "sin", "cos": "cos",
-    "div": "div", "add": "add", "mul": "mul", "sub": "sub", "min": "min", "max": "max", "neg": "neg", "abs": "abs",
-}  # fmt: skip
-_ASM = re.compile(r"(\w+)(?:\.(?:approx|full|rn|rz|ftz))*\.f(?:32|64) \$0, \$1(, \$2)?;?")
-_ROUND = re.compile(r"cvt\.(?:rna|rn|rz)\.(?:tf32|bf16|f16)\.f32 \$0, \$1;?")
-
-
-def assembly_row(op: Op) -> str | None:
-    """The row of a one-instruction assembly text; "" for a rounding, which is the identity on reals."""
-    text = " ".join(op.attrs["asm_string"].split())
-    if op.attrs.get("packed_element", 1) != 1 or not all(v.type.is_float for v in (*op.operands, *op.results)):
-        return None
-    if _ROUND.fullmatch(text):
-        return ""
-    found = _ASM.fullmatch(text)
-    return _APPROXIMATE.get(found[1]) if found and bool(found[2]) == (len(op.operands) == 2) else None
-
-
-@handles("tt.elementwise_inline_asm")
-def _assembly(run: Run, op: Op, *xs: Any) -> Any:
-    row = assembly_row(op)
-    if row is None:
-        raise Unsupported("tt.elementwise_inline_asm", op.place, " ".join(op.attrs["asm_string"].split()))
-    return settle(run.domain.apply(row, *xs), op.results[0].type) if row else xs[0]
-
-
 CHECKS["tt.extern_elementwise"] = _missing_extern
-CHECKS["tt.elementwise_inline_asm"] = lambda op: (
-    None if assembly_row(op) is not None else f"inline assembly {' '.join(op.attrs['asm_string'].split())[:60]!r}"
-)

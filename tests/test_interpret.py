@@ -535,3 +535,23 @@ def test_random_numbers_stay_terms():
     (s,) = spec(trace)
     assert first(s) == "where(lt(0.5, random(11, 0)), mul(x[0], 2), 0)"
     np.testing.assert_allclose(numbers(s, trace.samples), replay(trace, trace.samples)["out"], rtol=1e-6)
+
+
+@triton.jit
+def softplus_kernel(x, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    text: tl.constexpr = """{ .reg .pred p; setp.gt.f32 p, $1, 20.; @p mov.f32 $0, $1;
+        @!p mul.f32 $0, $1, 1.4426950408889634; @!p ex2.approx.ftz.f32 $0, $0; @!p add.f32 $0, $0, 0f3F800000;
+        @!p lg2.approx.ftz.f32 $0, $0; @!p mul.f32 $0, $0, 0.6931471805599453; }"""
+    tl.store(out + i, tl.inline_asm_elementwise(text, "=r,r", [tl.load(x + i) * 10], tl.float32, True, 1))
+
+
+@case(x="f32[8]")
+def softplus(x):
+    out = torch.empty(8)
+    softplus_kernel[(1,)](x, out, BLOCK=8)
+    return out
+
+
+def test_straight_line_assembly():
+    run(softplus, lambda x: torch.nn.functional.softplus(10 * x))
