@@ -35,7 +35,9 @@ def enumerate_formula(specs: Sequence[Spec], prune: bool = True) -> Formula:
             if search.is_target(t):
                 return Formula(specs[0].name, axes, t, specs[0].dtype, specs[0].in_place)
         if search.exhausted:
-            raise NotLifted("bottom-up enumeration found no formula", why=f"{search.tried} candidates up to size {size}")
+            raise NotLifted(
+                "bottom-up enumeration found no formula", why=f"{search.tried} candidates up to size {size}"
+            )
     raise AssertionError("unreachable")
 
 
@@ -89,7 +91,9 @@ class _Search:
                 yield from (T.make(op, a) for a in self.levels[size - 1])
         for fold, op in FOLDS.items():
             if op in self.ops:
-                yield from (T.fold(fold, a, t) for t in self.levels[size - 1] for a in sorted(t.free, key=lambda a: a.name))
+                yield from (
+                    T.fold(fold, a, t) for t in self.levels[size - 1] for a in sorted(t.free, key=lambda a: a.name)
+                )
 
     def is_new(self, t: Term) -> bool:
         free = tuple(sorted(t.free, key=lambda a: a.name))

@@ -121,7 +121,9 @@ def integers(points: Points, largest: int = 5, limit: int = 4000, prune: bool = 
         yield bank
 
 
-def find_integer(points: Points, target: np.ndarray, largest: int = 5, limit: int = 2500, prune: bool = True) -> Term | None:
+def find_integer(
+    points: Points, target: np.ndarray, largest: int = 5, limit: int = 2500, prune: bool = True
+) -> Term | None:
     """The smallest integer expression with these values, also as a sum or difference of two that are in the bank."""
     thin, few = _thin(points, target)
     for bank in integers(thin, largest, limit, prune):
@@ -169,7 +171,12 @@ def _comparisons(bank: Bank) -> list[tuple[Term, np.ndarray]]:
     seen: dict[bytes, None] = {}
     out: list[tuple[Term, np.ndarray]] = []
     pairs = sorted(
-        ((bank.sizes[i] + bank.sizes[j], i, j) for i in range(len(bank.terms)) for j in range(len(bank.terms)) if i != j)
+        (
+            (bank.sizes[i] + bank.sizes[j], i, j)
+            for i in range(len(bank.terms))
+            for j in range(len(bank.terms))
+            if i != j
+        )
     )
     for _, i, j in pairs[:20000]:
         a, b = bank.values[i], bank.values[j]

@@ -50,7 +50,9 @@ class Expansion:
     def _poly(self, t: Term) -> Poly:
         match t.op:
             case "const":
-                return {} if t.attr == 0 else atom(t) if t.type == T.BOOL or not math.isfinite(t.attr) else {ONE: t.attr}
+                return (
+                    {} if t.attr == 0 else atom(t) if t.type == T.BOOL or not math.isfinite(t.attr) else {ONE: t.attr}
+                )
             case "add":
                 return total(*(self.poly(a) for a in t.args))
             case "mul":

@@ -90,7 +90,7 @@ def _wanted(
             **small,
             long: LONG + LARGE + ROUND,
         }, lambda d: _blur(d, earlier) + _elements(case, d) / 200 - 300 * math.log(d[long])
-    return small, lambda d: _blur(d, earlier) + _elements(case, d) / 60
+    return small, lambda d: _blur(d, earlier) + _elements(case, d) / 60 + math.prod(d[n] for n in names) / 40
 
 
 def _shortage(search: _Search, d: Dims) -> float:

@@ -117,6 +117,7 @@ class Term:
                 stack.extend((a, False) for a in reversed(t.args) if a.id not in seen)
 
 
+NOTHING: frozenset[Axis] = frozenset()
 TermLike = Term | int | float | bool
 TERMS: list[Term] = []
 _TABLE: dict[tuple[Any, ...], Term] = {}
@@ -135,7 +136,7 @@ def node(op: str, args: tuple[Term, ...] = (), attr: Any = None, type: str = REA
     if t is None:
         t = object.__new__(Term)
         t.op, t.args, t.attr, t.type, t.id = op, args, attr, type, len(TERMS)
-        free: frozenset[Axis] = frozenset().union(*(a.free for a in args)) if args else frozenset()
+        free = NOTHING.union(*frees) if (frees := [a.free for a in args if a.free]) else NOTHING
         if op == "axis":
             free = frozenset((attr,))
         elif op in FOLDS or NAMED.get(op):
