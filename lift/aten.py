@@ -135,8 +135,17 @@ def meaning(
     lifted_args, lifted_kwargs = lifted(tuple(args)), {k: lifted(v) for k, v in kwargs.items()}
     known = [name for name, array in inputs.items() if _reads_only(array, set(indices))]
     with deep(), I.assuming(known):
-        result = apply(func, lifted_args, lifted_kwargs)
+        result = (
+            apply(func, lifted_args, lifted_kwargs) if has_row(func) else by_parts(func, lifted_args, lifted_kwargs)
+        )
         return tuple(values(r, inputs, domain) for r in (result if isinstance(result, tuple | list) else (result,)))
+
+
+def by_parts(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[STensor, ...]:
+    """An operator without a row, at constant shapes, through PyTorch's own decomposition of it."""
+    from .reader import composed
+
+    return composed(func, args, kwargs)
 
 
 def whole_input(array: Array) -> str | None:

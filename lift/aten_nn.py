@@ -435,23 +435,27 @@ def _windows(
 
 
 def _max_pool(n: int) -> Callable[..., Any]:
+    """The greatest element of each window, and its position in the input (row-major over the pooled dimensions)."""
+
     def meaning(
         self: STensor, kernel_size: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
-    ) -> Any:
+    ) -> tuple[STensor, STensor]:
         sizes, window, place = _windows(self, kernel_size, stride, padding, dilation, ceil_mode, n)
+        spatial = self.shape[self.rank - n :]
+        flat = bound(I.numel(tuple(window)))
 
-        def at(i: Index) -> Term:
-            def body(k: Index) -> Term:
-                position, inside = place(i, k)
-                return where(inside, self.at(position), -float("inf"))
+        def value(i: Index, k: Index) -> Term:
+            position, inside = place(i, k)
+            return where(inside, self.at(position), -float("inf"))
 
-            return _sum_over(window, body, "amax")
-
-        def undecided(i: Index) -> Term:
-            raise Unsupported("the indices of aten.max_pool")
+        def position(i: Index) -> Term:
+            k = ZERO if flat.size is ONE else T.axis(flat)
+            first = T.fold("argmax", flat, value(i, I.unravel(k, tuple(window))))
+            return I.linear(place(i, I.unravel(first, tuple(window)))[0][self.rank - n :], spatial)
 
         shape = (*self.shape[: self.rank - n], *sizes)
-        return tensor(shape, at, self.type), tensor(shape, undecided, T.INT)
+        greatest = tensor(shape, lambda i: _sum_over(window, lambda k: value(i, k), "amax"), self.type)
+        return greatest, tensor(shape, position, T.INT)
 
     return meaning
 

@@ -200,7 +200,7 @@ ROWS["logit"] = lambda self, eps=None: real(lambda x: log(x / (1 - x)))(
 )
 
 
-@ROWS("add", "__add__")
+@ROWS("add")
 def _add(self: Operand, other: Operand, alpha: Number = 1) -> STensor:
     xs = [operand(self), operand(other)]
     return _logic("or")(*xs) if kind(xs) == T.BOOL else elementwise(lambda a, b: a + alpha * b, *xs)
@@ -250,7 +250,6 @@ def _fmod(self: Operand, other: Operand) -> STensor:
 
 ROWS["pow"] = lambda self, exponent: elementwise(power, self, exponent)
 ROWS["bitwise_not"] = lambda self: _logic("not")(self) if self.type == T.BOOL else elementwise(lambda a: -1 - a, self)
-ROWS["__invert__"] = ROWS["bitwise_not"]
 
 
 @ROWS("round")

@@ -7,7 +7,7 @@ from typing import Any
 
 from . import index as I
 from . import term as T
-from .aten_pointwise import Operand, elementwise, op, operand
+from .aten_pointwise import Operand, operand
 from .errors import Unsupported
 from .stensor import (
     ONE,
@@ -28,7 +28,6 @@ from .stensor import (
     reshape,
     select,
     tensor,
-    truth,
     unsqueeze,
     wrapped,
 )
@@ -53,9 +52,6 @@ for _name in SAME.split():
 @ROWS("_to_copy", "to")
 def _to_copy(self: STensor, dtype: Any = None) -> STensor:
     return self if dtype is None else cast(self, type_of(dtype))
-
-
-ROWS["convert_element_type"] = lambda a, dtype: cast(a, type_of(dtype))
 
 
 def type_of(dtype: Any) -> str:
@@ -497,7 +493,7 @@ def _diag_embed(self: STensor, offset: int = 0, dim1: int = -2, dim2: int = -1) 
 
 
 # ---- indexing -------------------------------------------------------------------------------------------------------
-@ROWS("index_select", "index_select_backward")
+@ROWS("index_select")
 def _index_select(self: STensor, dim: int, index: STensor) -> STensor:
     d = self.dim(dim)
     shape = (*self.shape[:d], I.numel(index.shape), *self.shape[d + 1 :])
@@ -623,13 +619,6 @@ def _mask_put(self: STensor, indices: Sequence[STensor | None], values: STensor,
     return tensor(self.shape, lambda i: choose(mask.at(i[: mask.rank]), new(i), self.at(i)), self.type)
 
 
-ROWS["masked_scatter"] = lambda self, mask, source: _masked_scatter(self, mask, source)
-
-
-def _masked_scatter(self: STensor, mask: STensor, source: STensor) -> STensor:
-    raise Unsupported("aten.masked_scatter", why="positions depend on a count over the mask")
-
-
 def _scatter_with(combine: Callable[..., Term] | None) -> Callable[..., STensor]:
     """self[.., index[j], ..] = or += src[j] along dim: the other coordinates are those of j."""
 
@@ -704,16 +693,8 @@ def _index_copy(self: STensor, dim: int, index: STensor, source: STensor | None 
     return tensor(self.shape, at, self.type)
 
 
-@ROWS("histc", "bincount")
-def _bincount(self: STensor, weights: STensor | None = None, minlength: TermLike = 0) -> STensor:
-    raise Unsupported("aten.bincount", why="the result's size depends on data")
-
-
 @ROWS("isin")
 def _isin(elements: STensor, test_elements: STensor) -> STensor:
     flat = reshape(test_elements, [I.numel(test_elements.shape)])
     hit = lambda x: T.make("lt", 0, matches(flat.shape, lambda j: T.make("eq", flat.at(j), x), lambda j: 1))  # noqa: E731
     return tensor(elements.shape, lambda i: hit(elements.at(i)), T.BOOL)
-
-
-ROWS["masked_fill_backward"] = lambda grad, mask: elementwise(lambda g, m: op("where")(truth(m), 0, g), grad, mask)

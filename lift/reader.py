@@ -81,6 +81,28 @@ def reading(
     raise CaseError("the function cannot be traced", _place_of(refusal), message) from refusal
 
 
+def composed(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[STensor, ...]:
+    """What an operator returns for symbolic tensors of constant shape, by PyTorch's decomposition of it."""
+    from torch.utils._pytree import tree_flatten, tree_unflatten
+
+    leaves, form = tree_flatten((tuple(args), dict(kwargs)))
+    given = {f"a{k}": x for k, x in enumerate(leaves) if isinstance(x, STensor)}
+    symbols = Symbols({})
+    dtypes = {T.REAL: "f64", T.INT: "i64", T.BOOL: "bool"}
+    fakes = {name: symbols.fake(dtypes[x.type], x.shape) for name, x in given.items()}
+
+    def call(**tensors: Any) -> Any:
+        own_args, own_kwargs = tree_unflatten([tensors.get(f"a{k}", x) for k, x in enumerate(leaves)], form)
+        return func(*own_args, **own_kwargs)
+
+    try:
+        graph, _ = _traced(call, fakes)
+    except REFUSALS as e:
+        raise Unsupported(f"aten.{aten.packet(func)}") from e
+    outputs, _ = _Interpretation(given, list(given), symbols).run(graph)
+    return tuple(x for x, _ in outputs if x is not None)
+
+
 REFUSALS = (RuntimeError, ValueError, TypeError, AttributeError, LookupError, AssertionError)
 
 
@@ -106,7 +128,8 @@ def _nested(name: str, param: Any, flat: Mapping[str, Any]) -> Any:
 
 
 def _interpreted(graph: Any, specs: Mapping[str, Spec], names: list[str], keys: list[str], symbols: Symbols) -> Reading:
-    outputs, written = _Interpretation(specs, names, symbols).run(graph)
+    tensors = {name: named(name, dims, aten.type_of_name(dtype)) for name, (dtype, dims) in specs.items()}
+    outputs, written = _Interpretation(tensors, names, symbols).run(graph)
     formulas = [_formula(name, x, dtype) for name, (x, dtype) in zip(keys, outputs, strict=True) if x is not None]
     formulas += [_formula(name, x, specs[name][0], name) for name, x in written.items()]
     return Reading(tuple(formulas), symbols.conditions())
@@ -205,11 +228,11 @@ def is_user(file: str) -> bool:
 class _Interpretation:
     """The graph walked on symbolic tensors. An operator without a row is an error only where its result is needed."""
 
-    def __init__(self, specs: Mapping[str, Spec], order: list[str], symbols: Symbols) -> None:
-        self.specs, self.order, self.symbols = specs, order, symbols
+    def __init__(self, tensors: Mapping[str, STensor], order: list[str], symbols: Symbols) -> None:
+        self.order, self.symbols = order, symbols
         self.env: dict[Any, Any] = {}  # tensors are cells or views of cells, the rest is values
-        self.inputs: dict[str, Cell] = {}
-        self.original: dict[str, STensor] = {}
+        self.original = tensors
+        self.inputs = {name: Cell(x) for name, x in tensors.items()}
 
     def run(self, graph: Any) -> tuple[list[tuple[STensor | None, str]], dict[str, STensor]]:
         """(tensor, dtype) of each output, and the new contents of each input that is written."""
@@ -227,11 +250,8 @@ class _Interpretation:
         return outputs, written
 
     def _input(self, node: Any, name: str) -> Any:
-        if name not in self.specs:
+        if name not in self.inputs:
             return self.symbols.term(node.meta["val"]) if "val" in node.meta else None
-        dtype, dims = self.specs[name]
-        self.original[name] = named(name, dims, aten.type_of_name(dtype))
-        self.inputs[name] = Cell(self.original[name])
         return self.inputs[name]
 
     def _output(self, node: Any) -> tuple[STensor | None, str]:
