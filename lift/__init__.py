@@ -72,7 +72,7 @@ def lift(case: Case, seed: int = 0, progress: Callable[[str], None] = lambda sta
 
     clock = Clock(progress)
     with clock("capture"):
-        shapes = choose(case, 4, seed)
+        shapes = choose(case, 3, seed)
         traces = tuple(capture(case, dims, seed=seed) for dims in shapes)
         relations = output.related(traces)
     trial = check.Trial(case, seed)

@@ -68,7 +68,7 @@ class Trial:
         return o
 
     def against_reference(self, trace: Trace) -> tuple[Mismatch, ...]:
-        """The outputs where the kernel itself differs from the case's reference, as far as the kernel can be executed."""
+        """The outputs where the kernel itself differs from the reference, as far as the kernel can be executed."""
         if not self.case.reference:
             return ()
         run = self.run(trace)

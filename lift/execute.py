@@ -45,14 +45,17 @@ def spec(trace: Trace, errors: list[TriliftError] | None = None) -> list[Spec]:
     return specs
 
 
-def replay(trace: Trace, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+def replay(
+    trace: Trace, inputs: Mapping[str, np.ndarray], errors: list[TriliftError] | None = None
+) -> dict[str, np.ndarray]:
     """The outputs (and inputs that changed, under their names) as float64, integer or boolean arrays, for inputs of the
-    shapes of this trace. What is undefined is NaN, or 0x5a5a... in integers."""
+    shapes of this trace. What is undefined is NaN, or 0x5a5a... in integers; so is what an event may have written that
+    cannot be executed, whose error is raised, or collected in `errors` when given."""
     memory = Memory(FLOAT64)
     for name, ref in trace.inputs.items():
         memory.define(ref, np.asarray(inputs[name]).reshape(ref.shape))
     before = {name: memory.fetch(ref) for name, ref in trace.inputs.items()}
-    _events(trace, memory, Ranges(), None)
+    _events(trace, memory, Ranges(), errors)
     out = {}
     for name, (ref, in_place) in _results(trace).items():
         values = memory.fetch(ref)
@@ -140,7 +143,10 @@ def _tensors(x: Any) -> list[TensorRef]:
 def _forget(memory: Memory, ref: TensorRef, error: TriliftError) -> None:
     """Anything may be in the buffer now."""
     cells = memory.allocate(ref.buffer, cell_of_dtype(ref.dtype))
-    cells.data[...] = T.undef(f"{UNKNOWN}{error.what}").id
+    if isinstance(memory.domain, type(SYMBOLIC)):
+        cells.data[...] = T.undef(f"{UNKNOWN}{error.what}").id
+    else:
+        cells.data[...] = np.nan if cells.data.dtype.kind == "f" else 0x5A
     cells.fresh, cells.input = False, None
 
 

@@ -2,38 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from lift import Case
+from lift import Case, Unsupported
 from lift.spec import Formula
 
 FORMS = ("text", "latex", "torch")
 Forms = dict[str, str]
+COMMENT = {"text": "# ", "latex": "% ", "torch": "# "}
 
 
 def printed(formula: Formula, case: Case) -> Forms:
-    """One formula in each form."""
+    """One formula in each form; where a form cannot say it, a comment that says so."""
     from lift import printer
 
     shapes = {name: case.dims(name) for name in case.tensors}
     return {
-        "text": printer.text(formula, shapes),
-        "latex": printer.latex(formula),
-        "torch": printer.torch(formula, shapes),
+        "text": _or_comment("text", lambda: printer.text(formula, shapes)),
+        "latex": _or_comment("latex", lambda: printer.latex(formula)),
+        "torch": _or_comment("torch", lambda: printer.torch(formula, shapes)),
     }
+
+
+def _or_comment(form: str, write: Callable[[], str]) -> str:
+    try:
+        return write()
+    except Unsupported as e:
+        return f"{COMMENT[form]}{e}"
 
 
 def joined(outputs: Mapping[str, Forms]) -> Forms:
     """All outputs of a case in each form: a single one as it is, several as one equation each."""
     if len(outputs) == 1:
         return next(iter(outputs.values()))
-    equations = {name: _equation(name, forms) for name, forms in outputs.items()}
-    gap = {"text": "\n", "latex": "\n", "torch": "\n\n\n"}
-    return {form: gap[form].join(e[form] for e in equations.values()) for form in FORMS}
+    texts = [_equation(name, forms["text"]) for name, forms in outputs.items()]
+    latex, torch = ([forms[f] for forms in outputs.values()] for f in ("latex", "torch"))
+    return {"text": "\n".join(texts), "latex": "\n".join(latex), "torch": "\n\n\n".join(torch)}
 
 
-def _equation(name: str, forms: Forms) -> Forms:
-    """`out0 = softmax(x, -1)`; index notation names its output itself, PyTorch source is a function."""
-    text = forms["text"] if forms["text"].startswith(f"{name}[") else f"{name} = {forms['text']}"
-    latex = forms["latex"] if "=" in forms["latex"].split("\\", 1)[0] else rf"\mathrm{{{name}}} = {forms['latex']}"
-    return {"text": text, "latex": latex, "torch": forms["torch"]}
+def _equation(name: str, text: str) -> str:
+    """`out0 = softmax(x, -1)`; index notation names its output itself."""
+    return text if text.startswith((f"{name}[", f"{name} =")) else f"{name} = {text}"

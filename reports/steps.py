@@ -68,7 +68,7 @@ def _relations(relations: Any) -> str:
 
 
 def _term(t: Term) -> str:
-    return text(Formula("", (), t, ""))
+    return text(Formula("", (), t, "")).removeprefix("= ").removeprefix(" = ")
 
 
 def _elements(o: Output) -> list[str]:
