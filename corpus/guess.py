@@ -60,6 +60,7 @@ def first(kernel: Any) -> Guess:
     fn, configs, heuristics = unwrapped(kernel)
     used, out = usage(fn), Guess({}, {})
     tuned = configs[0].all_kwargs() if configs else {}
+    pending = []
     out.options = {k: v for k, v in tuned.items() if k in WARPS and v is not None}
     for param in fn.params:
         name = param.name
@@ -68,8 +69,10 @@ def first(kernel: Any) -> Guess:
         elif param.is_constexpr or name in heuristics:
             out = out.changed(name, "constexpr", _constants(name, param, used, name in heuristics)[0])
         else:
-            out = out.changed(name, *_types(name, param, used)[0])
-    return out
+            pending.append(param)
+    for param in pending:
+        out = out.changed(param.name, *_types(param.name, param, used, _sizes(used, out))[0])
+    return Guess({p.name: out.signature[p.name] for p in fn.params}, out.constexprs, out.options)
 
 
 def climb(kernel: Any, attempt: Callable[[Guess], Any]) -> tuple[Guess, Any]:
@@ -152,7 +155,7 @@ def _alternatives(name: str, param: Any, used: Usage, guess: Guess, heuristic: b
             if repr(value) != repr(guess.constexprs.get(name)):
                 yield guess.changed(name, "constexpr", value)
     else:
-        for other, value in _types(name, param, used):
+        for other, value in _types(name, param, used, _sizes(used, guess)):
             if other != kind:
                 yield guess.changed(name, other, value)
 
@@ -175,6 +178,8 @@ def _constants(name: str, param: Any, used: Usage, heuristic: bool) -> list[Any]
 
     out: list[Any] = []
     literals = [v for v in used.literals.get(name, []) if v is not ...]
+    if None not in literals and not any(isinstance(v, bool) for v in literals):
+        out += literals
     dtypes = [tl.float32, tl.bfloat16, tl.float16, tl.int32, tl.int64, tl.float8e4nv]
     if param.has_default:
         out.append(param.default)
@@ -195,28 +200,42 @@ def _constants(name: str, param: Any, used: Usage, heuristic: bool) -> list[Any]
     return list({repr(v): v for v in [*out, *sizes, True, False, None, *dtypes, 0.5, ""]}.values())
 
 
+def _sizes(used: Usage, guess: Guess) -> list[int]:
+    """Tile extents: the values of the size constexprs."""
+    found = {v for n, v in guess.constexprs.items() if type(v) is int and v >= 16 and _size(n, used)}
+    return [*sorted(found), *({16, 64} - found)]
+
+
 def _size(name: str, used: Usage) -> bool:
     return name in used.sizes or bool(
         re.search(r"block|blk|tile|chunk|size|^B[A-Z]$|_[MNK]$|^[MNKDHVCT]$|dim", name, re.I)
     )
 
 
-def _types(name: str, param: Any, used: Usage) -> list[tuple[str, Any]]:
+def _descriptors(rank: int, sizes: list[int]) -> list[tuple[str, Any]]:
+    """Host descriptors of a rank: tiles of two of the kernel's sizes (one, all), the other extents 1."""
+    pairs = [[1] * (rank - 2) + [a, b] for a in sizes for b in sizes] if rank > 1 else []
+    pairs += [[1] * (rank - 3) + [a, 1, b] for a in sizes for b in sizes] if rank > 3 else []
+    blocks = [*pairs, *([1] * (rank - 1) + [a] for a in sizes), *([a] * rank for a in sizes)]
+    kinds = ("fp16", "fp32", "fp8e4nv")
+    return [(f"tensordesc<{kind}[{','.join(map(str, block))}]>", None) for kind in kinds for block in blocks]
+
+
+def _types(name: str, param: Any, used: Usage, sizes: list[int]) -> list[tuple[str, Any]]:
     """Types to try for a run-time parameter, likely ones first; None is a constexpr."""
     floats: list[tuple[str, Any]] = [("*fp32", None), ("*bf16", None), ("*fp16", None)]
     ints: list[tuple[str, Any]] = [("*i32", None), ("*i64", None), ("*i8", None), ("*i1", None), ("*u8", None)]
     scalars: list[tuple[str, Any]] = [("i32", None), ("fp32", None), ("i64", None), ("constexpr", 1)]
     if name in used.descriptors:
-        rank = used.descriptors[name]
-        blocks = [[d] * rank for d in (64, 32, 16, 128)] + [[1, *[d] * (rank - 1)] for d in (64, 32)]
-        shapes = [",".join(map(str, b)) for b in blocks]
-        return [(f"tensordesc<{t}[{b}]>", None) for b in shapes for t in ("fp16", "fp32", "fp8e4nv")]
+        return _descriptors(used.descriptors[name], sizes)
     if name in used.tuples or re.search(r"strides$|shapes?$|sizes$", name, re.I):
         scalars = [*((("i32",) * n, None) for n in (4, 3, 2, 5, 1)), *scalars]
     if param.annotation_type:
         return [(param.annotation_type, None), *scalars, *floats]
     none = [("constexpr", None)]
     default = param.default if param.has_default else ...
+    if name in used.pointers and name in used.tuples:
+        return [*((("*fp32",) * n, None) for n in (4, 2, 8, 16, 1)), *floats]
     if name in used.pointers or (re.search(r"ptr|pointer", name, re.I) and not STRIDE.search(name)):
         base = re.sub(r"_?(ptrs?|pointers?)(?![a-z])", "", name, flags=re.I)
         if BOOLEAN.search(base):

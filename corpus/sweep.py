@@ -38,6 +38,8 @@ OTHER_HARDWARE = ("._aipu", "._amd", "._arm", "._ascend", "._cambricon", "._enfl
                   "._metax", "._mthreads", "._sunrise", "._thead", "._tsingmicro", "._spacemit", ".triton_ascend", ".ascend",
                   ".npu", ".tilelang", ".rocm", ".amd")  # fmt: skip
 SECONDS = 60
+ABORTS = 30  # guesses that may abort Triton before a kernel is given up
+STAGES = ("guess", "parse", "start", "done", "crash")  # of kernels; other results are counted apart
 
 
 @dataclass
@@ -252,7 +254,7 @@ class _Child:
         if lines and lines[-1].startswith("{"):
             return Result(**json.loads(lines[-1]))
         tried = lines[-1] if lines else ""
-        if late or len(self.banned) >= 8 or not tried:
+        if late or len(self.banned) >= ABORTS or not tried:
             cause = f"no answer in {SECONDS} s" if late else "Triton aborts the process"
             return Result(
                 self.found.package, self.found.name, self.found.place, cause, tried, "guess", attempts=len(lines)
@@ -299,8 +301,7 @@ def examine(found: Found, banned: set[str], say: Any) -> Result:
         module = ttir.parse(text)
         result.operations = sum(1 for _ in module.walk())
         result.stage = "start"
-        if not os.environ.get("SWEEP_PARSE_ONLY"):
-            start(module, result)
+        start(module, result)
     except TriliftError as error:
         result.cause, result.detail = error.why or error.what, result.detail or str(error)
     result.seconds = round(time.perf_counter() - begin, 3)
@@ -323,7 +324,7 @@ def start(module: Any, result: Result) -> None:
         return
     result.stage = "done"
     signal.signal(signal.SIGALRM, _late)
-    signal.alarm(10)
+    signal.alarm(5)
     try:
         _execute(module)
         result.ran = "ran"
@@ -366,7 +367,7 @@ def _execute(module: Any) -> None:
 
 def table(results: list[Result]) -> str:
     """Kernels by package, then what is missing by cause."""
-    kernels = [r for r in results if r.stage in ("guess", "parse", "start", "done", "crash")]
+    kernels = [r for r in results if r.stage in STAGES]
     lines = [f"{'package':14} {'kernels':>8} {'parsed':>8} {'startable':>10} {'executed':>9}   apart"]
     for package in [*dict.fromkeys(r.package for r in results), "all"]:
         mine = [r for r in kernels if package in ("all", r.package)]

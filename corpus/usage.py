@@ -257,6 +257,10 @@ def _mark_offsets(node: ast.expr, out: Usage, whole: bool = False) -> None:
     elif isinstance(node, ast.BinOp):
         _mark_offsets(node.left, out)
         _mark(node.right, out)
+    elif isinstance(node, ast.Call) and node.args:
+        _mark_offsets(node.args[0], out)
+        for argument in node.args[1:]:
+            _mark(argument, out)
 
 
 def _mark(node: ast.expr, out: Usage) -> None:
