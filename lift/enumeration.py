@@ -94,13 +94,16 @@ BINARY: list[tuple[str, Callable[[np.ndarray, np.ndarray], bool]]] = [
 ]
 
 
-def integers(points: Points, largest: int = 5, limit: int = 4000, prune: bool = True) -> Iterator[Bank]:
-    """The bank of integer expressions, after each size up to `largest`; stops when it holds `limit` expressions."""
+def integers(
+    points: Points, largest: int = 5, limit: int = 4000, prune: bool = True, constants: Sequence[int] = ()
+) -> Iterator[Bank]:
+    """The bank of integer expressions, after each size up to `largest`; stops when it holds `limit` expressions. Its numbers
+    are 0, 1, 2 and `constants`."""
     from .ops import OPS
 
     bank = Bank(points, prune)
     names = sorted({n for d in points.dims for n, v in d.items() if isinstance(v, (int, np.integer))})
-    leaves = [T.axis(a) for a in points.axes] + [T.size(n) for n in names] + [T.const(c) for c in (0, 1, 2)]
+    leaves = [T.axis(a) for a in points.axes] + [T.size(n) for n in names] + [T.const(c) for c in dict.fromkeys((0, 1, 2, *constants))]
     for leaf in leaves:
         bank.put(leaf, np.asarray(points.values_of(leaf), np.int64), 1)
     yield bank
@@ -137,6 +140,62 @@ def find_integer(
     return None
 
 
+def find_quasi_affine(points: Points, target: np.ndarray) -> Term | None:
+    """c + sum of c_a * i_a + d * (i_b // q): what affine indices become when an axis is split, packed or repeated.
+
+    (i % q is i - q * (i // q).) q is a dim, or a constant: the distance between the steps of the target along i_b."""
+    dims = [T.size(n) for n in sorted(points.dims[0]) if isinstance(points.dims[0][n], (int, np.integer))]
+    index = np.concatenate(points.index, axis=1)
+    shape = np.repeat(np.arange(len(points.index)), [i.shape[1] for i in points.index])
+    for k, a in enumerate(points.axes):
+        for q in [*map(T.const, (2, 3, 4, 8, 16, 32, 64, 128)), *dims]:
+            divided = T.make("floordiv", T.axis(a), q)
+            column = points.values_of(divided)
+            if not column.any() or np.array_equal(column, index[k]):
+                continue
+            if (t := _combination(points, target, [*map(T.axis, points.axes), divided], shape)) is not None:
+                return t
+    return None
+
+
+def _combination(points: Points, target: np.ndarray, features: list[Term], shape: np.ndarray) -> Term | None:
+    """The target as a sum of multiples of the features; coefficients may be expressions of the dims."""
+    from .fit import fit
+
+    columns = [points.values_of(f) for f in features]
+    solved: list[np.ndarray] = []
+    for s in range(len(points.dims)):
+        rows = shape == s
+        matrix = np.column_stack([np.ones(rows.sum()), *(c[rows] for c in columns)])
+        x = np.linalg.lstsq(matrix, target[rows].astype(np.float64), rcond=None)[0]
+        if not np.array_equal(np.round(matrix @ np.round(x)), target[rows]):
+            return None
+        solved.append(np.round(x))
+    total = T.const(0)
+    for k, values in enumerate(zip(*solved, strict=True)):
+        c = fit([int(v) for v in values], list(points.dims))
+        if c is None:
+            return None
+        total = total + (c if k == 0 else c * features[k - 1])
+    return total if np.array_equal(points.values_of(total), target) else None
+
+
+def turns(points: Points, target: np.ndarray, most: int = 6) -> list[int]:
+    """Indices at which the truth turns along some axis, at every shape: the constants that a condition may compare with."""
+    found: list[set[int]] = []
+    start = 0
+    for index in points.index:
+        truth = target[start : start + index.shape[1]]
+        start += index.shape[1]
+        here: set[int] = set()
+        for row in index:
+            order = np.lexsort((row, *(r for r in index if r is not row)))
+            i, t = row[order], truth[order]
+            here |= set(i[1:][(t[1:] != t[:-1]) & (i[1:] == i[:-1] + 1)].tolist())
+        found.append(here)
+    return sorted(set.intersection(*found))[:most] if found else []
+
+
 def _thin(points: Points, target: np.ndarray) -> tuple[Points, np.ndarray]:
     keep = np.arange(points.count)
     if points.count > POINTS:
@@ -154,7 +213,7 @@ def find_predicate(points: Points, target: np.ndarray, prune: bool = True) -> Te
     thin, few = _thin(points, target)
     if few.all() or not few.any():
         thin, few = points, target
-    for bank in integers(thin, 3, 400, prune):
+    for bank in integers(thin, 3, 400, prune, turns(points, target)):
         atoms = _comparisons(bank)
         exact = lambda t: np.array_equal(points.values_of(t), target)  # noqa: E731
         for t, v in atoms:

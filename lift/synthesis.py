@@ -22,7 +22,7 @@ import numpy as np
 
 from . import term as T
 from .domain import FLOAT64, SYMBOLIC, Ids, as_ids
-from .enumeration import Points, find_integer, find_predicate, points
+from .enumeration import Points, find_integer, find_quasi_affine, find_predicate, points
 from .errors import NotLifted
 from .evaluate import evaluate
 from .fit import fit
@@ -577,7 +577,8 @@ class _Synthesis:
             return t
         wanted = np.concatenate([v[c] for v, c in zip(values, care, strict=True)])
         if np.array_equal(wanted, np.round(wanted)) and np.isfinite(wanted).all():
-            found = find_integer(self.points(axes, care), wanted.astype(np.int64), prune=self.prune)
+            where, whole = self.points(axes, care), wanted.astype(np.int64)
+            found = find_quasi_affine(where, whole) or find_integer(where, whole, prune=self.prune)
             if found is not None:
                 return found
         if (wanted > 0).all() and (

@@ -18,8 +18,9 @@ from lift.term import Axis, Term, axis, div, fold, make, read, size, where
 M, N, K = size("M"), size("N"), size("K")
 m, n, k = Axis("m", M), Axis("n", N), Axis("k", K)
 n1 = Axis("n'", N)
-A = {"M": 3, "N": 5, "K": 7}
-B = {"M": 4, "N": 7, "K": 6}
+n8 = Axis("i", 8 * N)
+A = {"M": 3, "N": 5, "K": 7, "N8": 40}
+B = {"M": 4, "N": 7, "K": 6, "N8": 56}
 
 
 def spec_of(term: Term, axes: tuple[Axis, ...], shapes: dict[str, str], dims: dict[str, int]) -> Spec:
@@ -83,6 +84,12 @@ CASES: dict[str, tuple[Term, tuple[Axis, ...], dict[str, str]]] = {
         fold("sum", k, where(make("le", K - 1, axis(n) + axis(k)), read("x", [axis(n) + axis(k) - K + 1]) * read("w", [axis(k)]), 0)),
         (n,), {"x": "N", "w": "K"},
     ),
+    "packed": (
+        make("bitand", make("shr", read("p", [axis(m), make("floordiv", axis(n8), 8)], T.INT), make("mod", axis(n8), 8) * 4), 15),
+        (m, n8), {"p": "M N"},
+    ),
+    "repeated": (read("x", [make("floordiv", axis(n8), 8)]), (n8,), {"x": "N"}),
+    "first sixteen": (where(make("lt", axis(n8), 16), read("x", [axis(n8)]), 0), (n8,), {"x": "N8"}),
     "gram": (
         fold("sum", n, x * read("x", [axis(Axis("m'", M)), axis(n)])), (m, Axis("m'", M)), {"x": "M N"},
     ),
@@ -95,7 +102,7 @@ def test_formula_comes_back(name: str) -> None:
     specs = [spec_of(term, axes, shapes, d) for d in (A, B)]
     got = synthesise(*specs)
     rng = np.random.default_rng(0)
-    dims = {"M": 5, "N": 6, "K": 4}
+    dims = {"M": 5, "N": 6, "K": 4, "N8": 48}
     kinds = {t.attr: t.type for t in term.walk() if t.op == "read"}
     inputs = {
         a: rng.integers(0, 4, [dims[d] for d in s.split()]) if kinds.get(a) == T.INT else rng.normal(size=[dims[d] for d in s.split()])
