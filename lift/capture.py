@@ -65,7 +65,9 @@ def capture(
         torch.manual_seed(seed)
         result = _run(case, dims, arguments)
     if launches_required and not any(isinstance(e, Launch) for e in recorder.events):
-        raise CaseError(f"case {case.name} launches no kernel", case.place, help="call the wrapper that launches it")
+        interpreted = os.environ.get("TRITON_INTERPRET", "0") not in ("0", "")
+        advice = "unset TRITON_INTERPRET" if interpreted else "call the wrapper that launches it"
+        raise CaseError(f"case {case.name} launches no kernel", case.place, help=advice)
     outputs = {n: recorder.ref(t) for n, t in named_outputs(result).items()}
     return Trace(
         dict(dims),
@@ -90,18 +92,18 @@ def _run(case: Case, dims: Mapping[str, int | float], arguments: Mapping[str, An
         return case.fn(**arguments)
     except TriliftError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         at = ", ".join(f"{k}={v}" for k, v in dims.items())
         why = f"{type(error).__name__}: {_first_line(error)}"
         advice = "if these shapes are not meant, exclude them with where="
         raise CaseError(f"wrapper raised at {at}", _raised(error) or case.place, why, advice) from error
 
 
-def _first_line(error: Exception) -> str:
+def _first_line(error: BaseException) -> str:
     return next((line for line in str(error).splitlines() if line.strip()), "")
 
 
-def _raised(error: Exception) -> Place | None:
+def _raised(error: BaseException) -> Place | None:
     """The innermost line of host code, not of torch or of Triton."""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if _is_host(f.filename)]
     return Place(frames[-1].filename, frames[-1].lineno or 0) if frames else None

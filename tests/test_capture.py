@@ -4,6 +4,7 @@ import pytest
 import torch
 import triton
 import triton.language as tl
+from torch.library import custom_op, triton_op, wrap_triton
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from lift.capture import capture
@@ -183,6 +184,47 @@ def test_backward_is_seen_as_its_operations():
     ]
 
 
+def test_backward_into_grad():
+    def host(x):
+        x.requires_grad_()
+        (Scale.apply(x, 2.0) ** 2).sum().backward()
+        return x.grad
+
+    found = trace(host, x="f32[M,N]")
+    assert len(found.launches) == 2 and found.outputs["out"].shape == (3, 5)
+
+
+def scale_op(x: torch.Tensor, a: float) -> torch.Tensor:
+    return scale(x, a) * 2
+
+
+def scale_wrapped(x: torch.Tensor, a: float) -> torch.Tensor:
+    y = torch.empty_like(x)
+    wrap_triton(scale_kernel)[(1,)](y, x, x.numel(), a, BLOCK=16)
+    return y * 2
+
+
+CUSTOM = {
+    "custom_op": custom_op("lift_test::scale", scale_op, mutates_args=()),
+    "custom_op on cuda": custom_op("lift_test::scale_cuda", scale_op, mutates_args=(), device_types="cuda"),
+    "triton_op": triton_op("lift_test::scale_triton", scale_wrapped, mutates_args=()),
+}
+
+
+@pytest.mark.parametrize("kind", CUSTOM)
+def test_custom_operators_are_what_they_do(kind):
+    assert names(trace(lambda x: CUSTOM[kind](x, 3.0), x="f32[M]")) == ["aten.empty_like", "scale_kernel", "aten.mul"]
+
+
+def test_compiled_functions_run_as_they_are_written():
+    @torch.compile
+    def twice(x):
+        return x * 2 + 1
+
+    found = trace(lambda x: scale(twice(x) + torch.compile(lambda y: y - 1)(x), 1.0), x="f32[M]")
+    assert names(found)[:4] == ["aten.mul", "aten.add", "aten.sub", "aten.add"]
+
+
 def test_views_share_a_buffer_and_know_their_offset():
     def host(x):
         return scale(x[1:], 1.0)
@@ -289,6 +331,12 @@ def test_a_wrapper_that_raises_is_the_cases_fault():
     assert str(caught.value).startswith("wrapper raised at M=3, N=5")
     assert caught.value.why == "ValueError: N must be even" and "where=" in caught.value.help
     assert caught.value.place.file == __file__
+
+
+def test_a_host_function_that_exits():
+    with pytest.raises(CaseError, match="wrapper raised at M=3") as caught:
+        trace(lambda x: exit(3), x="f32[M]")
+    assert "SystemExit" in caught.value.why
 
 
 def test_a_trace_keeps_its_tensors_alive():
