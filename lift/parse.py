@@ -5,7 +5,7 @@
     exp(a), where(p, a, b) rows of lift.ops               pi, inf, size(k)                        constants
 
 `pattern` reads the laws' language, where a name is a variable and i, j, k are axes. `formula` reads what lift.text prints:
-`out[i, j] = sum(k, x[i, k] * w[k, j])` in index notation, `softmax(x, -1) @ v` in tensor form (lift.arrays has its rules).
+`out[i, j] = sum(k, x[i, k] * w[k, j])` in index notation, `softmax(x, -1) @ v` in tensor form (lift.positional has its rules).
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 
-from . import arrays as A
+from . import positional as A
 from . import term as T
-from .arrays import Array
 from .definitions import DEFINITIONS
 from .errors import CaseError
 from .ops import OPS
+from .positional import Array
 from .spec import Formula
 from .term import FOLDS, Axis, Term
 

@@ -1,0 +1,145 @@
+"""Arrays for the reader of text: a term whose free axes stand at positions, None where the dimension is 1.
+
+The rules are numpy's (dimensions are aligned at the end, @ contracts the last two), except that a reduced dimension stays
+with size 1. Every element read has axes of its own; where two arrays meet, the axes of one take the names of the other's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import count
+
+from . import term as T
+from .definitions import DEFINITIONS
+from .errors import CaseError
+from .term import FOLDS, Axis, Term
+
+_fresh = count()
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    term: Term
+    dims: tuple[Axis | None, ...] = ()
+
+
+def new_axis(size: Term) -> Axis:
+    return Axis(f"_{next(_fresh)}", size)
+
+
+def tensor(name: str, sizes: Sequence[Term], type: str = T.REAL) -> Array:
+    axes = tuple(new_axis(s) for s in sizes)
+    return Array(T.read(name, map(T.axis, axes), type), axes)
+
+
+def arange(size: Term) -> Array:
+    a = new_axis(size)
+    return Array(T.axis(a), (a,))
+
+
+def rename(t: Term, axes: dict[Axis, Axis]) -> Term:
+    """Other names for free axes; softmax keeps its name, which lift.term.substitute would unfold."""
+    if not axes.keys() & t.free:
+        return t
+    if t.op == "axis":
+        return T.axis(axes.get(t.attr, t.attr))
+    attr = axes.get(t.attr, t.attr) if t.op in DEFINITIONS and isinstance(t.attr, Axis) else t.attr
+    args = tuple(rename(a, axes) for a in t.args)
+    return T.make(t.op, *args, attr=attr) if t.op != "read" else T.node("read", args, t.attr, t.type)
+
+
+def renamed(x: Array, axes: dict[Axis, Axis]) -> Array:
+    return Array(rename(x.term, axes), tuple(axes.get(a, a) if a else None for a in x.dims))
+
+
+def together(*xs: Array) -> tuple[list[Term], tuple[Axis | None, ...]]:
+    """The terms of arrays that meet elementwise, over common axes."""
+    rank = max((len(x.dims) for x in xs), default=0)
+    dims: list[Axis | None] = [None] * rank
+    terms: list[Term] = []
+    for x in xs:
+        change: dict[Axis, Axis] = {}
+        for p, a in enumerate(x.dims, rank - len(x.dims)):
+            if a is None:
+                continue
+            if (have := dims[p]) is None:
+                dims[p] = a
+            else:
+                _same(have, a)
+                change[a] = have
+        terms.append(rename(x.term, change))
+    return terms, tuple(dims)
+
+
+def _same(a: Axis, b: Axis) -> None:
+    if a.size is not b.size:
+        raise CaseError(f"dimensions of size {a.size} and {b.size} do not match")
+
+
+def apply(f: Callable[..., Term], *xs: Array) -> Array:
+    """An elementwise operation."""
+    terms, dims = together(*xs)
+    return Array(f(*terms), dims)
+
+
+def over(op: str, x: Array, dim: int, *rest: Array) -> Array:
+    """A fold or a known name over one dimension."""
+    at = dim % len(x.dims) if x.dims else 0
+    if not x.dims or (a := x.dims[at]) is None:
+        raise CaseError(f"{op} over dimension {dim}, which is not there")
+    terms, dims = together(x, *rest)
+    keeps = op in DEFINITIONS and not DEFINITIONS[op].binds
+    term = T.node(op, tuple(terms), a) if op in DEFINITIONS else T.make(op, terms[0], attr=a)
+    at += len(dims) - len(x.dims)
+    return Array(term, dims if keeps else (*dims[:at], None, *dims[at + 1 :]))
+
+
+def matmul(x: Array, y: Array) -> Array:
+    """x @ y as numpy has it, for vectors, matrices and batches of them."""
+    left = x if len(x.dims) > 1 else Array(x.term, (None, *x.dims))
+    right = y if len(y.dims) > 1 else Array(y.term, (*y.dims, None))
+    k, l = left.dims[-1], right.dims[-2]
+    if k is None or l is None:
+        raise CaseError("@ needs a dimension to sum over")
+    _same(k, l)
+    right = renamed(right, {l: k})
+    (a, b), dims = together(Array(left.term, (*left.dims[:-1], None)), Array(right.term, (*right.dims[:-2], None, right.dims[-1])))
+    keep = [*dims[:-2], *dims[-2:-1] * (len(x.dims) > 1), *dims[-1:] * (len(y.dims) > 1)]
+    return Array(T.fold("sum", k, T.mul(a, b)), tuple(keep))
+
+
+def permute(x: Array, order: Sequence[int]) -> Array:
+    return Array(x.term, tuple(x.dims[p] for p in order))
+
+
+def index(x: Array, parts: Sequence[Array | slice | None | int]) -> Array:
+    """x[:, None, :K, 0, ids]: slices, new dimensions, numbers, and index arrays (one of them, or all dimensions)."""
+    parts = [*parts, *[slice(None)] * (len(x.dims) - sum(p is not None for p in parts))]
+    old = iter(x.dims)
+    dims: list[Axis | None] = []
+    change: dict[Axis, Term] = {}
+    for part in parts:
+        if part is None:
+            dims.append(None)
+            continue
+        a = next(old)
+        match part:
+            case slice(stop=None):
+                dims.append(a)
+            case slice(stop=size):
+                b = new_axis(size)
+                change[_there(a)] = T.axis(b)
+                dims.append(b)
+            case int():
+                change[_there(a)] = T.const(part)
+            case Array(term=t, dims=more):
+                change[_there(a)] = t
+                dims += more
+    return Array(T.substitute(x.term, change), tuple(dims))
+
+
+def _there(a: Axis | None) -> Axis:
+    if a is None:
+        raise CaseError("an index into a dimension of size 1")
+    return a
