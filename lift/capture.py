@@ -21,6 +21,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
+from .advice import working_where
 from .bounded import Range, result_range
 from .case import DTYPES, Case
 from .errors import CaseError, Place, TriliftError, Unsupported
@@ -95,8 +96,20 @@ def _run(case: Case, dims: Mapping[str, int | float], arguments: Mapping[str, An
     except (Exception, SystemExit) as error:
         at = ", ".join(f"{k}={v}" for k, v in dims.items())
         why = f"{type(error).__name__}: {_first_line(error)}"
-        advice = "if these shapes are not meant, exclude them with where="
+        condition = working_where(case, _survives)
+        advice = f'it runs with where="{condition}"' if condition else "exclude shapes that are not meant with where="
         raise CaseError(f"wrapper raised at {at}", _raised(error) or case.place, why, advice) from error
+
+
+def _survives(case: Case, dims: Mapping[str, int | float]) -> bool:
+    """Whether the host function returns at these dims; called while another capture is going on."""
+    arguments = case.sample(dims, np.random.default_rng(0))
+    try:
+        with _disable_current_modes(), intercepted(lambda bound: None):
+            case.fn(**arguments)
+    except (Exception, SystemExit):
+        return False
+    return True
 
 
 def _first_line(error: BaseException) -> str:

@@ -329,8 +329,18 @@ def test_a_wrapper_that_raises_is_the_cases_fault():
     with pytest.raises(CaseError) as caught:
         trace(host, x="f32[M,N]")
     assert str(caught.value).startswith("wrapper raised at M=3, N=5")
-    assert caught.value.why == "ValueError: N must be even" and "where=" in caught.value.help
+    assert caught.value.why == "ValueError: N must be even" and "with where=" in caught.value.help
     assert caught.value.place.file == __file__
+
+
+def test_a_where_that_works_is_suggested():
+    def host(x, y):
+        assert x.shape[1] % 16 == 0, "N must be a multiple of 16"
+        return scale(x, 1.0)
+
+    with pytest.raises(CaseError) as caught:
+        trace(host, x="f32[M,N]", y="f32[K]", dims={"M": 3, "N": 5, "K": 7})
+    assert caught.value.help == 'it runs with where="N % 16 == 0"'
 
 
 def test_a_host_function_that_exits():
