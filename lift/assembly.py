@@ -20,7 +20,7 @@ from .domain import Ids
 from .errors import Unsupported
 from .handlers import CHECKS, handles
 from .ir import Op
-from .machine import settle
+from .machine import settle, undefined
 
 if TYPE_CHECKING:
     from .interpret import Run
@@ -29,6 +29,7 @@ ROWS = {
     "add": "add", "sub": "sub", "mul": "mul", "div": "div", "min": "min", "max": "max", "neg": "neg", "abs": "abs",
     "ex2": "exp2", "lg2": "log2", "rcp": "recip", "rsqrt": "rsqrt", "sqrt": "sqrt", "sin": "sin", "cos": "cos", "tanh": "tanh",
 }  # fmt: skip
+ORDER = ("griddepcontrol.", "bar.sync", "barrier.sync", "membar.", "fence.")  # between threads and kernels: no values
 COMPARISONS = {"gt", "lt", "ge", "le", "eq", "ne"}
 ROUNDINGS = {"approx", "full", "ftz", "rn", "rz", "rm", "rp", "rna"}
 TYPES = {"f32", "f64", "f16", "bf16", "tf32"}
@@ -51,7 +52,7 @@ def parse(text: str) -> tuple[Instruction, ...] | None:
     body = re.sub(r"//[^\n]*|/\*.*?\*/", " ", text, flags=re.S).replace("{", " ").replace("}", " ")
     for part in body.split(";"):
         line = " ".join(part.split())
-        if not line or line.startswith(".reg"):
+        if not line or line.startswith((".reg", *ORDER)):
             continue
         instruction = _instruction(line)
         if instruction is None:
@@ -95,9 +96,9 @@ def number(text: str) -> float | None:
 
 
 def _instructions(op: Op) -> tuple[Instruction, ...] | None:
-    if op.attrs.get("packed_element", 1) != 1 or not all(v.type.is_float for v in (*op.operands, *op.results)):
-        return None
-    return parse(op.attrs["asm_string"])
+    code = parse(op.attrs["asm_string"])
+    floats = op.attrs.get("packed_element", 1) == 1 and all(v.type.is_float for v in (*op.operands, *op.results))
+    return code if floats or not code else None
 
 
 @handles("tt.elementwise_inline_asm")
@@ -106,6 +107,10 @@ def _assembly(run: Run, op: Op, *xs: Any) -> list[Any]:
     if code is None:
         raise Unsupported("inline assembly", op.place, " ".join(op.attrs["asm_string"].split()))
     n = len(op.results)
+    if not code:
+        return [
+            undefined(run.domain, v.type.shape, v.type, f"result of the assembly at {op.place}") for v in op.results
+        ]
     registers: dict[str, Any] = {f"${n + k}": x for k, x in enumerate(xs)}
     for i in code:
         new = _value(run, i, [_source(registers, s, op) for s in i.operands[1:]])

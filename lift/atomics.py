@@ -32,7 +32,7 @@ def _atomic_rmw(run: Run, op: Op, pointer: Any, value: Any, mask: Any = None) ->
     t = op.operands[1].type
     mask, pointer = guard(run, mask, t.shape), settle(pointer, POINTER)
     write = _write(run, op, t, op.attrs["atomic_rmw_op"])
-    if op.results[0] in run.used and not _float_order(run, op, pointer, value, mask):
+    if op.results[0] in run.used:
         return fetch_and(run, write, pointer, value, mask)
     if not _float_order(run, op, pointer, value, mask):
         update(run, write, pointer, value, mask)
