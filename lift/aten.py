@@ -15,16 +15,16 @@ from typing import Any
 
 import numpy as np
 
-from . import aten_nn, aten_pointwise, aten_shape
+from . import aten_index, aten_nn, aten_pointwise, aten_reduce, aten_shape
 from . import index as I
 from . import term as T
 from .domain import SYMBOLIC, Float64, Ids, Symbolic
 from .errors import Unsupported
 from .evaluate import evaluate
-from .stensor import Rows, STensor, cast, deep, expand, named
+from .stensor import Rows, STensor, cast, deep, expand, named, type_of_name
 from .trace import TensorRef
 
-TABLE: Rows = Rows({**aten_pointwise.ROWS, **aten_shape.ROWS, **aten_nn.ROWS})
+TABLE: Rows = Rows(aten_pointwise.ROWS | aten_reduce.ROWS | aten_shape.ROWS | aten_index.ROWS | aten_nn.ROWS)
 CAST_FIRST = {"sum", "mean", "prod", "cumsum", "cumprod", "softmax", "log_softmax", "linalg_vector_norm", "norm"}
 NO_MEANING = {"layout", "device", "pin_memory", "memory_format", "non_blocking", "requires_grad", "copy", "generator"}
 
@@ -143,7 +143,7 @@ def meaning(
 
 def by_parts(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[STensor, ...]:
     """An operator without a row, at constant shapes, through PyTorch's own decomposition of it."""
-    from .reader import composed
+    from .graph import composed
 
     return composed(func, args, kwargs)
 
@@ -164,11 +164,6 @@ def _reads_only(array: Array, names: set[str]) -> bool:
     if not isinstance(array, Ids):
         return bool((np.asarray(array) >= 0).all())
     return all((t := T.TERMS[k]).op == "read" and t.attr in names for k in np.unique(array.ids))
-
-
-def type_of_name(dtype: str) -> str:
-    """real, int or bool of "f32", "bf16", "i64", "u8", "bool" ..."""
-    return T.BOOL if dtype == "bool" else T.INT if dtype[0] in "iu" else T.REAL
 
 
 def values(x: STensor, inputs: Mapping[str, Array], domain: Float64 | Symbolic = SYMBOLIC) -> Array:

@@ -7,7 +7,10 @@ from typing import Any
 
 from . import index as I
 from . import term as T
-from .aten_pointwise import _mean, _sum, elementwise, exp, log, maximum, real, sigmoid, sqrt, where
+from .aten_index import matches
+from .aten_pointwise import elementwise, exp, log, maximum, real, sigmoid, sqrt, where
+from .aten_reduce import _logsumexp, _mean, _safe_softmax, _sum, matmul
+from .aten_shape import ROWS as SHAPE
 from .aten_shape import ZERO, conj
 from .errors import Unsupported
 from .stensor import ONE, Index, Rows, STensor, bound, cast, full, kind, reshape, tensor
@@ -156,8 +159,6 @@ def _embedding_backward(
     grad_output: STensor, indices: STensor, num_weights: TermLike, padding_idx: int, scale_grad_by_freq: bool
 ) -> STensor:
     """grad[v, d] = sum of grad_output[j, d] over the positions j whose index is v; none for the padding index."""
-    from .aten_shape import matches
-
     if scale_grad_by_freq:
         raise Unsupported("aten.embedding_dense_backward", why="scale_grad_by_freq")
 
@@ -302,8 +303,6 @@ def _bce_logits(
 
 @ROWS("glu")
 def _glu(self: STensor, dim: int = -1) -> STensor:
-    from .aten_shape import ROWS as SHAPE
-
     half = I.floordiv(self.shape[self.dim(dim)], 2)
     a, b = SHAPE["slice"](self, dim, 0, half), SHAPE["slice"](self, dim, half, half * 2)
     return real(lambda x, y: x * sigmoid(y))(a, b)
@@ -506,9 +505,6 @@ def _attention(
     attn_mask: STensor | None = None, scale: TermLike | None = None,
 ) -> tuple[STensor, STensor]:  # fmt: skip
     """softmax(query @ key.T * scale + mask) @ value, and the logarithms of the denominators."""
-    from .aten_pointwise import _logsumexp, _safe_softmax, matmul
-    from .aten_shape import ROWS as SHAPE
-
     if dropout_p:
         raise Unsupported("attention with dropout", why="random numbers have no formula")
     factor = T.recip(sqrt(query.shape[-1])) if scale is None else T.const(scale)

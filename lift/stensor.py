@@ -77,6 +77,11 @@ def number(t: Term) -> Term:
     return T.where(t, 1, 0) if t.type == T.BOOL else t
 
 
+def type_of_name(dtype: str) -> str:
+    """real, int or bool of "f32", "bf16", "i64", "u8", "bool" ..."""
+    return T.BOOL if dtype == "bool" else T.INT if dtype[0] in "iu" else T.REAL
+
+
 def choose(c: Term, a: Term, b: Term) -> Term:
     """where, which on truth values is logic: where(c, a, False) = c & a."""
     if a.type == b.type == T.BOOL and a is not b:

@@ -8,6 +8,7 @@ from typing import Any
 
 from . import index as I
 from . import term as T
+from .case import DTYPES
 from .errors import Unsupported
 from .term import Term
 
@@ -127,10 +128,13 @@ def torch_dtype(name: str) -> Any:
     """ "f32" -> torch.float32."""
     import torch
 
-    if name == "bool":
-        return torch.bool
-    long = {"f": "float", "i": "int", "u": "uint", "b": "bfloat"}[name[0]]
-    return getattr(torch, long + name.removeprefix("bf" if name[0] == "b" else name[0]))
+    return getattr(torch, DTYPES[name])
+
+
+def dtype_name(dtype: Any) -> str:
+    """torch.float32 -> "f32"."""
+    long = str(dtype).removeprefix("torch.")
+    return next((short for short, name in DTYPES.items() if name == long), long)
 
 
 def _power(x: Term, n: Term) -> Term:

@@ -65,6 +65,13 @@ def cross_entropy(
     return (1 - label_smoothing) * nll + label_smoothing / input.shape[1] * reduced
 
 
+def one_hot(tensor: Any, num_classes: Any = -1) -> Any:
+    """1 where the class is the element, with a number of classes that stays symbolic."""
+    if isinstance(num_classes, int) and num_classes < 0:
+        return NotImplemented
+    return (tensor.unsqueeze(-1) == torch.arange(num_classes, device=tensor.device)).long()
+
+
 def take_along_dim(input: Any, indices: Any, dim: Any = None) -> Any:
     """gather, with the other dimensions broadcast."""
     if dim is None:
@@ -124,6 +131,7 @@ INSTEAD: dict[Any, Callable[..., Any]] = {
     torch.nn.functional.rms_norm: rms_norm,
     torch.rms_norm: rms_norm,
     torch.nn.functional.cross_entropy: cross_entropy,
+    torch.nn.functional.one_hot: one_hot,
     torch.take_along_dim: take_along_dim,
     torch.Tensor.take_along_dim: take_along_dim,
     torch.nn.functional.max_pool1d: _through_2d(torch.nn.functional.max_pool2d),

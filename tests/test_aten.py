@@ -18,6 +18,7 @@ from lift.case import make_case
 from lift.domain import FLOAT64, Ids
 from lift.errors import Unsupported
 from lift.evaluate import evaluate
+from lift.symbols import dtype_name
 from lift.trace import Buffer, TensorRef
 
 SHAPES = [{"B": 2, "M": 3, "N": 5, "K": 4, "D": 6}, {"B": 3, "M": 4, "N": 7, "K": 2, "D": 5}]
@@ -57,7 +58,7 @@ unary(
     X,
 )
 unary(
-    "isnan isinf isfinite isposinf isneginf signbit sinc deg2rad rad2deg softsign tanhshrink softshrink hardshrink nan_to_num",
+    "isnan isinf isfinite isposinf isneginf signbit sinc angle deg2rad rad2deg softsign tanhshrink softshrink hardshrink nan_to_num",
     X,
 )
 unary("reciprocal log log2 log1p log10 sqrt rsqrt asin acos logit", POSITIVE)
@@ -129,7 +130,7 @@ SAMPLES.update({
     "creation": (lambda x: (torch.zeros(2, 3), torch.ones(x.shape[0]), torch.full((2,), 1.5), torch.eye(x.shape[1]), torch.eye(3, 2)), X),
     "ranges": (lambda x: (torch.arange(x.shape[1]), torch.arange(2, 9, 3), torch.arange(5, 0, -2), torch.linspace(0, 1, 5)), X),
     "constants": (lambda x: x[0, :3] * torch.tensor([1.0, 2.0, 3.0]) + torch.tensor(2.0), X),
-    "one_hot": (lambda i: F.one_hot(i, 7), {"i": "i64[M] < 5"}),
+    "one_hot": (lambda x, i: (F.one_hot(i, 7), F.one_hot(i, x.shape[1])), {"x": "f64[M,N]", "i": "i64[M] < 5"}),
     "casts": (lambda x: (x.to(torch.int64), x.float(), x.bool(), (x > 0).to(torch.int32), x.long().double() / 2), X),
     "empty": (lambda x: torch.empty_like(x).copy_(x) + torch.empty(x.shape, dtype=x.dtype).fill_(2.0).zero_(), X),
     "copies": (lambda x: x.clone().detach().contiguous().add_(1).mul_(2).relu_().sub_(x), X),
@@ -235,7 +236,7 @@ def test_formula_gives_the_numbers_of_pytorch(name: str) -> None:
 
 def ref(t: torch.Tensor) -> TensorRef:
     buffer = Buffer(t.data_ptr(), t.untyped_storage().nbytes(), "x", t)
-    return TensorRef(t.data_ptr(), tuple(t.shape), tuple(t.stride()), reader.dtype_name(t.dtype), buffer)
+    return TensorRef(t.data_ptr(), tuple(t.shape), tuple(t.stride()), dtype_name(t.dtype), buffer)
 
 
 class Compared(TorchDispatchMode):
