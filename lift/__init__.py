@@ -77,13 +77,13 @@ def lift(case: Case, seed: int = 0, progress: Callable[[str], None] = lambda sta
         relations = output.related(traces)
     trial = check.Trial(case, seed)
     with clock("lift"):
-        found = output.synthesised(traces[:2], synthesis)
+        found = output.synthesised(traces[:2], synthesis, traces[2:])
     with clock("check"):
         found = trial.against_kernel(found, traces[2:], "raw")
     if output.undecided(found):  # two shapes did not tell
         with clock("lift"):
             shapes += [another(case, shapes, seed)]
-            again = output.synthesised((*traces[:2], capture(case, shapes[-1], seed=seed)), synthesis)
+            again = output.synthesised((*traces[:2], capture(case, shapes[-1], seed=seed)), synthesis, traces[2:])
         with clock("check"):
             found = output.either(found, trial.against_kernel(again, traces[2:], "raw"))
     with clock("simplify"):

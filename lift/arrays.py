@@ -1,145 +1,80 @@
-"""Arrays for the reader of text: a term whose free axes stand at positions, None where the dimension is 1.
-
-The rules are numpy's (dimensions are aligned at the end, @ contracts the last two), except that a reduced dimension stays
-with size 1. Every element read has axes of its own; where two arrays meet, the axes of one take the names of the other's.
-"""
+"""Arrays of term ids, one per shape, -1 where an element does not matter."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from itertools import count
+from collections.abc import Callable
 
-from . import term as T
-from .definitions import DEFINITIONS
-from .errors import CaseError
-from .term import FOLDS, Axis, Term
+import numpy as np
 
-_fresh = count()
+from .skeleton import skeleton
+from .term import TERMS, Axis, Term
+
+Arrays = tuple[np.ndarray, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Array:
-    term: Term
-    dims: tuple[Axis | None, ...] = ()
+def without_constant_axes(axes: tuple[Axis, ...], ids: Arrays) -> tuple[tuple[Axis, ...], Arrays]:
+    """Without the axes along which no element changes, at any shape (unknown elements agree with all)."""
+    keep = list(range(len(axes)))
+    for d in reversed(range(len(axes))):
+        position = keep.index(d)
+        squeezed = [_squeeze(a, position) for a in ids]
+        if all(s is not None for s in squeezed):
+            ids = tuple(s for s in squeezed if s is not None)
+            keep.remove(d)
+    return tuple(axes[d] for d in keep), ids
 
 
-def new_axis(size: Term) -> Axis:
-    return Axis(f"_{next(_fresh)}", size)
+def _squeeze(a: np.ndarray, d: int) -> np.ndarray | None:
+    if a.shape[d] == 0:
+        return None
+    top = a.max(axis=d)
+    return top if ((a == np.expand_dims(top, d)) | (a < 0)).all() else None
 
 
-def tensor(name: str, sizes: Sequence[Term], type: str = T.REAL) -> Array:
-    axes = tuple(new_axis(s) for s in sizes)
-    return Array(T.read(name, map(T.axis, axes), type), axes)
+def map_terms(ids: Arrays, f: Callable[[Term], Term]) -> Arrays:
+    return tuple(map_ids(a, lambda i: f(TERMS[i]).id) for a in ids)
 
 
-def arange(size: Term) -> Array:
-    a = new_axis(size)
-    return Array(T.axis(a), (a,))
+def map_ids(a: np.ndarray, f: Callable[[int], int]) -> np.ndarray:
+    distinct, inverse = np.unique(a, return_inverse=True)
+    return np.array([f(int(i)) if i >= 0 else -1 for i in distinct], np.int32)[inverse].reshape(a.shape)
 
 
-def rename(t: Term, axes: dict[Axis, Axis]) -> Term:
-    """Other names for free axes; softmax keeps its name, which lift.term.substitute would unfold."""
-    if not axes.keys() & t.free:
-        return t
-    if t.op == "axis":
-        return T.axis(axes.get(t.attr, t.attr))
-    attr = axes.get(t.attr, t.attr) if t.op in DEFINITIONS and isinstance(t.attr, Axis) else t.attr
-    args = tuple(rename(a, axes) for a in t.args)
-    return T.make(t.op, *args, attr=attr) if t.op != "read" else T.node("read", args, t.attr, t.type)
+def choose_single(a: np.ndarray, members: dict[int, list[Term]]) -> np.ndarray:
+    """The single member of each element, -1 where there is none."""
+    return map_ids(a, lambda i: members[i][0].id if members.get(i) else -1)
 
 
-def renamed(x: Array, axes: dict[Axis, Axis]) -> Array:
-    return Array(rename(x.term, axes), tuple(axes.get(a, a) if a else None for a in x.dims))
+def numbers_of(a: np.ndarray) -> np.ndarray:
+    distinct, inverse = np.unique(a, return_inverse=True)
+    return np.array([TERMS[i].attr if i >= 0 else 0 for i in distinct], np.float64)[inverse].reshape(a.shape)
 
 
-def together(*xs: Array) -> tuple[list[Term], tuple[Axis | None, ...]]:
-    """The terms of arrays that meet elementwise, over common axes."""
-    rank = max((len(x.dims) for x in xs), default=0)
-    dims: list[Axis | None] = [None] * rank
-    terms: list[Term] = []
-    for x in xs:
-        change: dict[Axis, Axis] = {}
-        for p, a in enumerate(x.dims, rank - len(x.dims)):
-            if a is None:
-                continue
-            if (have := dims[p]) is None:
-                dims[p] = a
-            else:
-                _same(have, a)
-                change[a] = have
-        terms.append(rename(x.term, change))
-    return terms, tuple(dims)
+def depth(t: Term) -> int:
+    """How many conditions of one kind follow each other in the else branches of t."""
+    n, kind = 0, None
+    while t.op == "where" and (kind is None or skeleton(t.args[0]) == kind):
+        n, kind, t = n + 1, skeleton(t.args[0]), t.args[2]
+    return n
 
 
-def _same(a: Axis, b: Axis) -> None:
-    if a.size is not b.size:
-        raise CaseError(f"dimensions of size {a.size} and {b.size} do not match")
+def _opened(t: Term) -> tuple[list[Term], list[Term], Term]:
+    """Conditions and values, innermost (earliest) first, and what is under them."""
+    conditions: list[Term] = []
+    values: list[Term] = []
+    for _ in range(depth(t)):
+        conditions.append(t.args[0])
+        values.append(t.args[1])
+        t = t.args[2]
+    return conditions[::-1], values[::-1], t
 
 
-def apply(f: Callable[..., Term], *xs: Array) -> Array:
-    """An elementwise operation."""
-    terms, dims = together(*xs)
-    return Array(f(*terms), dims)
-
-
-def over(op: str, x: Array, dim: int, *rest: Array) -> Array:
-    """A fold or a known name over one dimension."""
-    at = dim % len(x.dims) if x.dims else 0
-    if not x.dims or (a := x.dims[at]) is None:
-        raise CaseError(f"{op} over dimension {dim}, which is not there")
-    terms, dims = together(x, *rest)
-    keeps = op in DEFINITIONS and not DEFINITIONS[op].binds
-    term = T.node(op, tuple(terms), a) if op in DEFINITIONS else T.make(op, terms[0], attr=a)
-    at += len(dims) - len(x.dims)
-    return Array(term, dims if keeps else (*dims[:at], None, *dims[at + 1 :]))
-
-
-def matmul(x: Array, y: Array) -> Array:
-    """x @ y as numpy has it, for vectors, matrices and batches of them."""
-    left = x if len(x.dims) > 1 else Array(x.term, (None, *x.dims))
-    right = y if len(y.dims) > 1 else Array(y.term, (*y.dims, None))
-    k, l = left.dims[-1], right.dims[-2]
-    if k is None or l is None:
-        raise CaseError("@ needs a dimension to sum over")
-    _same(k, l)
-    right = renamed(right, {l: k})
-    (a, b), dims = together(Array(left.term, (*left.dims[:-1], None)), Array(right.term, (*right.dims[:-2], None, right.dims[-1])))
-    keep = [*dims[:-2], *dims[-2:-1] * (len(x.dims) > 1), *dims[-1:] * (len(y.dims) > 1)]
-    return Array(T.fold("sum", k, T.mul(a, b)), tuple(keep))
-
-
-def permute(x: Array, order: Sequence[int]) -> Array:
-    return Array(x.term, tuple(x.dims[p] for p in order))
-
-
-def index(x: Array, parts: Sequence[Array | slice | None | int]) -> Array:
-    """x[:, None, :K, 0, ids]: slices, new dimensions, numbers, and index arrays (one of them, or all dimensions)."""
-    parts = [*parts, *[slice(None)] * (len(x.dims) - sum(p is not None for p in parts))]
-    old = iter(x.dims)
-    dims: list[Axis | None] = []
-    change: dict[Axis, Term] = {}
-    for part in parts:
-        if part is None:
-            dims.append(None)
-            continue
-        a = next(old)
-        match part:
-            case slice(stop=None):
-                dims.append(a)
-            case slice(stop=size):
-                b = new_axis(size)
-                change[_there(a)] = T.axis(b)
-                dims.append(b)
-            case int():
-                change[_there(a)] = T.const(part)
-            case Array(term=t, dims=more):
-                change[_there(a)] = t
-                dims += more
-    return Array(T.substitute(x.term, change), tuple(dims))
-
-
-def _there(a: Axis | None) -> Axis:
-    if a is None:
-        raise CaseError("an index into a dimension of size 1")
-    return a
+def layers(a: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Conditions and values [..., n] and bases [...] of an array of stores, each n deep."""
+    distinct, inverse = np.unique(a, return_inverse=True)
+    rows = [_opened(TERMS[i]) if i >= 0 else None for i in distinct]
+    conditions = np.array([[t.id for t in r[0]] if r else [-1] * n for r in rows], np.int32)
+    values = np.array([[t.id for t in r[1]] if r else [-1] * n for r in rows], np.int32)
+    base = np.array([r[2].id if r else -1 for r in rows], np.int32)
+    k = inverse.ravel()
+    return conditions[k].reshape(*a.shape, n), values[k].reshape(*a.shape, n), base[k].reshape(a.shape)

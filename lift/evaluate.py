@@ -1,4 +1,4 @@
-"""The value of a formula at one shape: numpy arrays in, numpy array out (or terms in, terms out, in the symbolic domain)."""
+"""The value of a formula at one shape: arrays in, array out (numbers or, in the symbolic domain, terms)."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ def evaluate(
     dims: Mapping[str, int | float],
     domain: Float64 | Symbolic = FLOAT64,
 ) -> Any:
-    """The tensor of `term` over `axes`, an array whose shape is the axes' sizes. `inputs` maps tensor names to arrays of the
+    """The tensor of `term` over `axes`, an array whose shape is the axes' sizes. `inputs` maps names to arrays of the
     domain, `dims` maps size and scalar names to numbers. Out-of-range reads give nan (undef in the symbolic domain)."""
     out = _Evaluation(inputs, dims, domain).value(term, tuple(axes))
-    shape = tuple(_number(a.size, dims) for a in axes)
+    shape = tuple(number(a.size, dims) for a in axes)
     return shaped(out, lambda a: np.broadcast_to(a, shape))
 
 
-def _number(t: Term, dims: Mapping[str, int | float]) -> int:
+def number(t: Term, dims: Mapping[str, int | float]) -> int:
+    """A size under these dims."""
     return int(_Evaluation({}, dims, FLOAT64).value(t, ()))
 
 
@@ -55,7 +56,9 @@ class _Evaluation:
                 return np.full(ones, self.dims[t.attr])
             case "axis":
                 where = max(k for k, a in enumerate(scope) if a == t.attr)
-                return np.arange(_number(t.attr.size, self.dims)).reshape([-1 if k == where else 1 for k in range(len(scope))])
+                return np.arange(number(t.attr.size, self.dims)).reshape(
+                    [-1 if k == where else 1 for k in range(len(scope))]
+                )
             case "undef":
                 return np.full(ones, np.nan)
             case "read":
@@ -64,7 +67,7 @@ class _Evaluation:
             return self.value(unfold(t), scope)
         if t.op in FOLDS:
             inner = self.value(t.args[0], (*scope, t.attr))
-            n = _number(t.attr.size, self.dims)
+            n = number(t.attr.size, self.dims)
             full = shaped(inner, lambda a: np.broadcast_to(a, (*a.shape[:-1], n)))
             return self.domain.fold(t.op, full, -1)
         return self.domain.apply(t.op, *(self.value(a, scope) for a in t.args))
@@ -89,7 +92,7 @@ class _Evaluation:
 
 
 def gather(name: str, x: Any, indices: Sequence[Any]) -> Ids:
-    """Elements of x at indices that are terms: a read of the input `name`, or a pick among the elements of an intermediate."""
+    """Elements of x at indices that are terms: reads of the input `name`, or picks among an intermediate's."""
     ids = as_ids(x)
     elements = tuple(TERMS[i] for i in ids.ravel())
     if elements and elements[0].op == "read" and elements[0].attr == name:

@@ -56,8 +56,9 @@ def related(traces: Sequence[Trace]) -> tuple[Relation, ...] | Unsupported:
         return e
 
 
-def synthesised(traces: Sequence[Trace], options: Mapping[str, bool]) -> Outputs:
-    """The formula of each output, and of each input that changes, from its specs at the shapes of the traces."""
+def synthesised(traces: Sequence[Trace], options: Mapping[str, bool], others: Sequence[Trace] = ()) -> Outputs:
+    """The formula of each output, and of each input that changes, from its specs at the shapes of the traces. Of the
+    other traces only the outputs' shapes are used."""
     from .execute import spec
     from .synthesis import synthesise
 
@@ -70,16 +71,11 @@ def synthesised(traces: Sequence[Trace], options: Mapping[str, bool]) -> Outputs
     def one(name: str) -> Output:
         specs = by_name.get(name, [])
         if len(specs) == len(traces):
-            return Output(name, specs[0]).then(lambda o: replace(o, raw=synthesise(*specs, **options)))
+            seen = [(t.dims, ref.shape) for t in others if (ref := {**t.inputs, **t.outputs}.get(name))]
+            return Output(name, specs[0]).then(lambda o: replace(o, raw=synthesise(*specs, seen=seen, **options)))
         return Output(name, error=errors[0] if errors else NotLifted(f"{name} is written at some shapes only"))
 
     return tuple(map(one, dict.fromkeys([*traces[0].outputs, *by_name])))
-
-
-def better(first: Outputs, second: Outputs) -> Outputs:
-    """Of two attempts at the same outputs, for each the first that succeeded, else the first."""
-    names = {o.name: o for o in second if o.error is None}
-    return tuple(o if o.error is None else names.get(o.name, o) for o in first)
 
 
 def undecided(outputs: Outputs) -> bool:

@@ -1,0 +1,112 @@
+"""Known numbers as expressions: constants over the dims, functions of the indices, truth values as conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from . import term as T
+from .enumeration import find_integer, find_predicate, find_quasi_affine, points
+from .errors import NotLifted
+from .fit import fit
+from .term import Axis, Term
+
+Dims = dict[str, int | float]
+Axes = tuple[Axis, ...]
+Values = Sequence[np.ndarray]  # per shape an array over the axes
+Care = Sequence[np.ndarray]  # per shape: which elements matter
+
+
+@dataclass(frozen=True, slots=True)
+class Quantities:
+    """Fits numbers seen at several shapes; `dims` are the sizes and scalars of each."""
+
+    dims: tuple[Dims, ...]
+    prune: bool = True
+
+    def size(self, sizes: Sequence[int]) -> Term | None:
+        """A size as an expression of the dims, None if it is none."""
+        return fit([int(s) for s in sizes], list(self.dims))
+
+    def names(self) -> str:
+        return ", ".join(self.dims[0])
+
+    def constant(self, values: Sequence[float | None]) -> Term:
+        """One number per shape (None: not seen there). Raises NotLifted where it is no expression of the dims."""
+        seen = [(v, d) for v, d in zip(values, self.dims, strict=True) if v is not None]
+        numbers = [int(v) if float(v).is_integer() else float(v) for v, _ in seen]
+        if len(set(numbers)) == 1:
+            return T.const(numbers[0])
+        if all(v < 0 for v in numbers):
+            return T.mul(-1, self.constant([None if v is None else -v for v in values]))
+        dims = [d for _, d in seen]
+        found = fit(numbers, dims) or rate(numbers, dims)
+        if found is None:
+            raise NotLifted(f"{numbers} fits no expression of {self.names()}")
+        return found
+
+    def guard(self, axes: Axes, truth: Values, care: Care) -> Term:
+        """The condition on indices that holds exactly where `truth` does, wherever `care` does."""
+        wanted = np.concatenate([t[c] for t, c in zip(truth, care, strict=True)])
+        if wanted.all():
+            return T.const(True)
+        found = find_predicate(points(axes, self.dims, care), wanted, self.prune)
+        if found is None:
+            why = f"true at {int(wanted.sum())} of {wanted.size} points over {axes}"
+            raise NotLifted("no condition on the indices found", why=why)
+        return found
+
+    def index(self, axes: Axes, values: Values, care: Care) -> Term | None:
+        """Numbers as a function of the indices: affine, quasi-affine, enumerated; or exp of an affine one."""
+        found = self.affine(axes, values, care)
+        wanted = np.concatenate([v[c] for v, c in zip(values, care, strict=True)])
+        if found is None and np.isfinite(wanted).all() and np.array_equal(wanted, np.round(wanted)):
+            at, whole = points(axes, self.dims, care), wanted.astype(np.int64)
+            found = find_quasi_affine(at, whole) or find_integer(at, whole, prune=self.prune)
+        if found is None and (wanted > 0).all():
+            exponent = self.affine(axes, [np.log(np.where(v > 0, v, 1)) for v in values], care)
+            found = None if exponent is None else T.make("exp", exponent)
+        return found
+
+    def affine(self, axes: Axes, values: Values, care: Care) -> Term | None:
+        """c + sum of c_a * index_a, the coefficients being expressions of the dims."""
+        solutions = [s for v, c in zip(values, care, strict=True) if (s := coefficients(v, c)) is not None]
+        whole = all(np.array_equal(v[c], np.round(v[c])) for v, c in zip(values, care, strict=True))
+        if len(solutions) < len(values):
+            return None
+        if whole and any(x is not None and not x.is_integer() for s in solutions for x in s):
+            return None  # i / 2 on even i is i // 2
+        try:
+            first, *rest = (self.constant(column) for column in zip(*solutions, strict=True))
+        except NotLifted:
+            return None
+        return T.add(first, *(c * T.axis(a) for c, a in zip(rest, axes, strict=True)))
+
+
+def coefficients(v: np.ndarray, care: np.ndarray) -> list[float | None] | None:
+    """[c0, c1, ...] with v = c0 + c1*i1 + ... wherever care holds; None for the coefficient of an axis that does not
+    vary there. None if v is not affine."""
+    index = np.array(np.nonzero(care))
+    wanted = v[care].astype(np.float64)
+    if not np.isfinite(wanted).all() or wanted.size == 0:
+        return None
+    varies = [bool((row != row[0]).any()) for row in index]
+    matrix = np.column_stack([np.ones(wanted.size), *(row for row, d in zip(index, varies, strict=True) if d)])
+    solution = np.linalg.lstsq(matrix, wanted, rcond=None)[0]
+    solution = np.where(np.abs(solution - np.round(solution)) < 1e-9, np.round(solution), solution)
+    if not np.allclose(matrix @ solution, wanted, rtol=1e-9, atol=1e-12):
+        return None
+    it = iter(solution[1:])
+    return [float(solution[0]), *(float(next(it)) if d else None for d in varies)]
+
+
+def rate(values: Sequence[float], dims: Sequence[Dims]) -> Term | None:
+    """c * s, 1 + c * s or c * s - 1 for a scalar s and a plain number c: 1 - 0.01 * lr."""
+    for name in (n for n, v in dims[0].items() if isinstance(v, float)):
+        for base in (0, 1, -1):
+            c = [(v - base) / d[name] if d[name] else np.nan for v, d in zip(values, dims, strict=True)]
+            if len(c) > 1 and np.allclose(c, c[0], rtol=1e-5, atol=0) and (nice := float(f"{c[0]:.6g}")):
+                return T.add(base, T.mul(nice, T.scalar(name)))
+    return None
