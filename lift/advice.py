@@ -15,11 +15,11 @@ from .term import Term
 CONDITIONS: list[tuple[str, Callable[[Term], Term]]] = [
     ("{n} >= 16", lambda n: T.make("le", 16, n)),
     ("{n} % 2 == 0", lambda n: T.make("eq", T.make("mod", n, 2), 0)),
+    ("next_power_of_2({n}) == {n}", lambda n: T.make("eq", T.make("next_power_of_2", n), n)),
     ("{n} % 8 == 0", lambda n: T.make("eq", T.make("mod", n, 8), 0)),
     ("{n} % 16 == 0", lambda n: T.make("eq", T.make("mod", n, 16), 0)),
     ("{n} % 64 == 0", lambda n: T.make("eq", T.make("mod", n, 64), 0)),
     ("{n} % 128 == 0", lambda n: T.make("eq", T.make("mod", n, 128), 0)),
-    ("next_power_of_2({n}) == {n}", lambda n: T.make("eq", T.make("next_power_of_2", n), n)),
 ]
 
 
@@ -29,7 +29,7 @@ def working_where(case: Case, runs: Callable[[Case, Mapping[str, int | float]], 
     def works(names: Sequence[str], condition: Callable[[Term], Term]) -> bool:
         narrower = replace(case, where=T.make("and", case.where, *(condition(T.size(n)) for n in names)))
         try:
-            return all(runs(narrower, dims) for dims in choose(narrower, 3))
+            return all(runs(narrower, dims) for dims in choose(narrower, 5))
         except TriliftError:
             return False
 

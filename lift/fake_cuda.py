@@ -8,6 +8,7 @@ them are the same everywhere.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
@@ -199,6 +200,9 @@ def replaced(where: Any, values: dict[str, Any]) -> Iterator[None]:
 @contextmanager
 def pretend() -> Iterator[None]:
     """The pretended device, for as long as the context lasts."""
+    os.environ.setdefault(
+        "TRITON_DEFAULT_FP_FUSION", "1"
+    )  # silences a warning of triton 3.9; TTIR does not depend on it
     import triton
 
     with ExitStack() as stack:
