@@ -6,12 +6,12 @@ replay(trace, inputs)   the same events in float64 on given numbers: the kernel 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
-from . import interpret, philox, torch_ops
+from . import interpret, random_numbers, torch_ops
 from . import term as T
 from .address import input_element
 from .domain import FLOAT64, SYMBOLIC, Ids, as_ids, on_distinct
@@ -21,7 +21,8 @@ from .machine import cell_of_dtype
 from .memory import Memory
 from .ranges import Ranges, dtype_interval
 from .spec import Spec
-from .trace import Launch, TensorRef, Trace
+from .trace import Launch, TensorRef, TorchOp, Trace
+from .writes import written
 
 UNKNOWN = "unknown: "  # label of what an event that could not be executed may have written
 
@@ -126,9 +127,19 @@ def _events(trace: Trace, memory: Memory, ranges: Ranges, errors: list[TriliftEr
             if errors is None:
                 raise
             errors.append(error)
-            refs = _tensors(event.args) if isinstance(event, Launch) else event.outputs
-            for ref in refs:
+            for ref in _may_write(event):
                 _forget(memory, ref, error)
+
+
+def _may_write(event: Launch | TorchOp) -> Iterable[TensorRef]:
+    """The tensors that an event which could not be executed may have written."""
+    if isinstance(event, TorchOp):
+        return event.outputs
+    try:
+        positions = written(event.module())
+    except TriliftError:
+        positions = None
+    return _tensors(event.args if positions is None else [event.operands[k] for k in sorted(positions)])
 
 
 def _tensors(x: Any) -> list[TensorRef]:
@@ -154,7 +165,9 @@ def launch(event: Launch, memory: Memory, ranges: Ranges) -> None:
     """All programs of one kernel launch."""
     for ref in _tensors(event.operands):
         ensure(memory, ref)
-    interpret.run(philox.named(event.module()), [_operand(x) for x in event.operands], event.grid, memory, ranges)
+    interpret.run(
+        random_numbers.named(event.module()), [_operand(x) for x in event.operands], event.grid, memory, ranges
+    )
 
 
 def _operand(x: Any) -> Any:

@@ -1,0 +1,29 @@
+"""Which arguments a kernel writes through: the operators' kernels write what their names say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lift.capture import capture
+from lift.load import load
+from lift.shapes import choose
+from lift.writes import written
+
+OPERATORS = Path(__file__).parent.parent / "corpus" / "operators"
+WRITTEN = {
+    ("softmax", "softmax2"): [{"%out_ptr"}],
+    ("matmul", "matmul"): [{"%c_ptr"}],
+    ("reduce", "column_sum"): [{"%out_ptr"}],
+    ("layer_norm", "layer_norm_backward"): [{"%dx_ptr", "%dw_partial_ptr", "%db_partial_ptr"}, {"%dw_ptr", "%db_ptr"}],
+}
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize(("file", "name"), WRITTEN)
+def test_pointers_written(file: str, name: str) -> None:
+    [case] = load(str(OPERATORS / f"{file}.py"), (name,))
+    modules = [launch.module() for launch in capture(case, choose(case, 1)[0]).launches]
+    found = [{m.entry.args[k].name for k in written(m) or ()} for m in modules]
+    assert found == WRITTEN[file, name]
