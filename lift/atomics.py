@@ -14,7 +14,7 @@ from .handlers import CHECKS, handles, unsigned
 from .ir import Op, Type
 from .machine import cell, machine, settle, undefined
 from .ops import OPS
-from .writes import Write, rounds, update
+from .stores import Write, rounds, update
 
 if TYPE_CHECKING:
     from .interpret import Run
@@ -93,7 +93,7 @@ def fetch_and(run: Run, write: Write, pointer: Any, value: Any, mask: Any) -> An
     live = np.flatnonzero(mask.ids != T.const(False).id if isinstance(mask, Ids) else mask)
     for chosen in rounds(pointer[live]):
         lanes = live[chosen]
-        at, new, m = (shaped(x, lambda a: a[lanes]) for x in (pointer, value, mask))
+        at, new, m = (shaped(x, lambda a, lanes=lanes: a[lanes]) for x in (pointer, value, mask))
         old = run.memory.load(at, t, op.place)
         out[lanes] = as_ids(old) if symbolic else old
         run.memory.store(at, write.guarded(run, m, old, new), t, op.place)

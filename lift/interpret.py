@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from . import access, arithmetic, assembly, atomics, combine, dot, structure, writes  # noqa: F401  they fill the table
+from . import access, arithmetic, assembly, atomics, casts, combine, compare, dot, stores, structure  # noqa: F401  fill the table
 from .domain import Ids
 from .errors import Place, TriliftError, Unsupported
 from .handlers import CHECKS, HANDLERS, elementwise, row_of

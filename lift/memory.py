@@ -138,7 +138,7 @@ class Memory:
         flat = np.ascontiguousarray(addresses).ravel()
         for cells, lanes in self.groups(flat, place) if flat.size else ():
             self.retype(cells, cell(t))
-            mine = values.map(lambda a: a.ravel()[lanes]) if isinstance(values, Ids) else np.ravel(values)[lanes]
+            mine = values.map(lambda a, lanes=lanes: a.ravel()[lanes]) if isinstance(values, Ids) else np.ravel(values)[lanes]
             mine = self.cast(mine, cell(t), cells.element)
             cells.data[cells.positions(flat[lanes])] = as_ids(mine) if isinstance(self.domain, Symbolic) else mine
             cells.fresh, cells.input = False, None

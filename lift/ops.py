@@ -100,6 +100,26 @@ def _from_bits(format: str, a: T.Term) -> T.Term:
     return T.make(f"from_bits_{format}", a)
 
 
+def _bitxor(a: T.Term, b: T.Term) -> T.Term:
+    """a ^ a = 0, a ^ 0 = a, and a ^ (p if c else 0) = (a ^ p if c else a): exchanges of sorting networks."""
+    for x, y in ((a, b), (b, a)):
+        if y.op == "where" and any(p is T.const(0) for p in y.args[1:]):
+            return T.where(y.args[0], _bitxor(x, y.args[1]), _bitxor(x, y.args[2]))
+    odd: dict[int, T.Term] = {}
+    for t in (*_xor_args(a), *_xor_args(b)):
+        if odd.pop(t.id, None) is None:
+            odd[t.id] = t
+    rest = sorted((t for t in odd.values() if t is not T.const(0)), key=lambda t: t.id)
+    out = rest[0] if rest else T.const(0)
+    for t in rest[1:]:
+        out = T.make("bitxor", out, t)
+    return out
+
+
+def _xor_args(t: T.Term) -> list[T.Term]:
+    return [a for s in t.args for a in _xor_args(s)] if t.op == "bitxor" else [t]
+
+
 def _vectorised(f: Callable[[float], float], x: Any) -> Any:
     a = np.asarray(x, dtype=np.float64)
     return np.fromiter((f(v) for v in a.ravel()), np.float64, a.size).reshape(a.shape)
@@ -256,7 +276,7 @@ ROWS = [
     _row("next_power_of_2", 1, I, _next_power_of_2, "next_power_of_2({0})", _fn("next\\_power\\_of\\_2"), "(1 << ({0} - 1).bit_length())"),
     _row("bitand", 2, I, np.bitwise_and, "bitand({0}, {1})", r"{0} \mathbin{{\&}} {1}", "({0} & {1})", aten=()),
     _row("bitor", 2, I, np.bitwise_or, "bitor({0}, {1})", r"{0} \mathbin{{|}} {1}", "({0} | {1})", aten=()),
-    _row("bitxor", 2, I, np.bitwise_xor, "bitxor({0}, {1})", r"{0} \oplus {1}", "({0} ^ {1})", aten=()),
+    _row("bitxor", 2, I, np.bitwise_xor, "bitxor({0}, {1})", r"{0} \oplus {1}", "({0} ^ {1})", term=_bitxor, aten=()),
     _row("shl", 2, I, np.left_shift, "{0} << {1}", r"{0} \ll {1}", "({0} << {1})", term=lambda a, b: a if b is T.const(0) else T.make("shl", a, b), ttir=("arith.shli",)),
     _row("shr", 2, I, np.right_shift, "{0} >> {1}", r"{0} \gg {1}", "({0} >> {1})", term=lambda a, b: a if b is T.const(0) else T.make("shr", a, b), ttir=("arith.shrsi",)),
     _row("to_int", 1, I, lambda x: np.trunc(x).astype(np.int64), "int({0})", _fn("int"), "{0}.to(torch.int64)", term=lambda a: a if a.type == T.INT else T.make("trunc", a)),
