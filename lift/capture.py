@@ -185,6 +185,11 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         self.ranges: dict[int, Range] = {}
         self.configs = 1
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """False: torch would import its compiler, for a second, to keep it out of here."""
+        return False
+
     @contextmanager
     def recording(self) -> Iterator[None]:
         """The context in which operations and launches are recorded."""
