@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -133,7 +134,7 @@ def meaning(
 
     kwargs = {k: v for k, v in kwargs.items() if k not in NO_MEANING}
     lifted_args, lifted_kwargs = lifted(tuple(args)), {k: lifted(v) for k, v in kwargs.items()}
-    known = [name for name, array in inputs.items() if _reads_only(array, set(indices))]
+    known = {name: (0, math.inf) for name, array in inputs.items() if _reads_only(array, set(indices))}
     with deep(), I.assuming(known):
         result = (
             apply(func, lifted_args, lifted_kwargs) if has_row(func) else by_parts(func, lifted_args, lifted_kwargs)

@@ -48,7 +48,30 @@ for _name in SAME.split():
 
 @ROWS("_to_copy", "to")
 def _to_copy(self: STensor, dtype: Any = None) -> STensor:
-    return self if dtype is None else cast(self, type_of(dtype))
+    if dtype is None:
+        return self
+    narrow = NARROW.get(str(dtype)) if self.type == T.INT else None
+    return cast(self, type_of(dtype)) if narrow is None else tensor(self.shape, lambda i: narrow(self.at(i)), T.INT)
+
+
+def _wrapping(low: int, high: int) -> Callable[[Term], Term]:
+    """An integer as a narrow one: modulo 2^bits, unless it surely fits. Wide integers are taken not to wrap."""
+
+    def wrap(t: Term) -> Term:
+        least, greatest = I.interval(t)
+        if low <= least and greatest <= high:
+            return t
+        return I.mod(t - low, high - low + 1) + low
+
+    return wrap
+
+
+NARROW = {
+    "torch.int8": _wrapping(-(2**7), 2**7 - 1),
+    "torch.int16": _wrapping(-(2**15), 2**15 - 1),
+    "torch.uint8": _wrapping(0, 2**8 - 1),
+    "torch.uint16": _wrapping(0, 2**16 - 1),
+}
 
 
 def type_of(dtype: Any) -> str:

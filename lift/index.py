@@ -6,12 +6,13 @@ least 1 here, because an index is only ever formed where there is an element to 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from itertools import product
 
 from . import term as T
+from .ranges import Interval, Ranges
 from .term import Term, TermLike
 
 Monomial = tuple[int, ...]  # sorted ids of atoms; () is the constant
@@ -75,24 +76,30 @@ def _without(m: Monomial, atom: int) -> Monomial:
 
 
 # ---- bounds ---------------------------------------------------------------------------------------------------------
-_assumed: set[str] = set()  # tensors whose elements are known to be at least 0
+_assumed: dict[str, Interval] = {}  # what is known of the elements of integer tensors
 
 
 @contextmanager
-def assuming(tensors: Iterable[str]) -> Iterator[None]:
-    """Within: the elements of these integer tensors are at least 0 (index tensors)."""
-    added = set(tensors) - _assumed
-    _assumed.update(added)
+def assuming(known: Mapping[str, Interval]) -> Iterator[None]:
+    """Within: the elements of these integer tensors lie in these intervals."""
+    before = dict(_assumed)
+    _assumed.update(known)
     try:
         yield
     finally:
-        _assumed.difference_update(added)
+        _assumed.clear()
+        _assumed.update(before)
+
+
+def interval(t: Term) -> Interval:
+    """Numbers that an integer term cannot leave."""
+    return Ranges(_assumed).of(t)
 
 
 def _nonnegative_atom(t: Term) -> bool:
     match t.op:
         case "read":
-            return t.attr in _assumed
+            return _assumed.get(t.attr, (-1, 0))[0] >= 0
         case "argmax" | "argmin":
             return True
         case "size" | "axis":

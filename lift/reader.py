@@ -17,6 +17,7 @@ from . import term as T
 from .errors import CaseError
 from .graph import outputs_of
 from .naming import letters, renamed
+from .ranges import Interval, dtype_interval
 from .spec import Formula
 from .stensor import STensor, deep, named, type_of_name
 from .symbols import Symbols
@@ -73,7 +74,7 @@ def reading(
         except REFUSALS as e:
             refusal = e
             continue
-        with I.assuming(indices), deep():
+        with I.assuming(_intervals(specs, indices)), deep():
             return _interpreted(graph, specs, list(inputs), keys, symbols)
     message = (str(refusal).splitlines() or [type(refusal).__name__])[0]
     raise CaseError("the function cannot be traced", place_of_error(refusal), message) from refusal
@@ -98,6 +99,12 @@ def _nested(name: str, param: Any, flat: Mapping[str, Any]) -> Any:
     if isinstance(param, list | tuple):
         return type(param)(_nested(f"{name}{k}", p, flat) for k, p in enumerate(param))
     return flat.get(name, param)
+
+
+def _intervals(specs: Mapping[str, Spec], indices: Iterable[str]) -> dict[str, Interval]:
+    """What dtypes and the case say of integer tensors."""
+    known = {name: dtype_interval(dtype) for name, (dtype, _) in specs.items() if type_of_name(dtype) == T.INT}
+    return known | {name: (max(known[name][0], 0), known[name][1]) for name in indices if name in known}
 
 
 def _interpreted(graph: Any, specs: Mapping[str, Spec], names: list[str], keys: list[str], symbols: Symbols) -> Reading:

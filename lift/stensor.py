@@ -116,7 +116,7 @@ def to_int(t: Term) -> Term:
     """A real as an integer, towards zero; integers stay as they are."""
     from .ops import OPS
 
-    return t if t.type == T.INT else OPS["trunc"].on_terms(t)
+    return OPS["to_int"].on_terms(t)
 
 
 # ---- broadcasting ---------------------------------------------------------------------------------------------------

@@ -132,6 +132,8 @@ SAMPLES.update({
     "constants": (lambda x: x[0, :3] * torch.tensor([1.0, 2.0, 3.0]) + torch.tensor(2.0), X),
     "one_hot": (lambda x, i: (F.one_hot(i, 7), F.one_hot(i, x.shape[1])), {"x": "f64[M,N]", "i": "i64[M] < 5"}),
     "casts": (lambda x: (x.to(torch.int64), x.float(), x.bool(), (x > 0).to(torch.int32), x.long().double() / 2), X),
+    "narrow casts": (lambda x: (x.to(torch.int8), (x * 300).to(torch.uint8), (x % 7).to(torch.int8), x.clamp(-9, 9).to(torch.int16)), {"x": "i64[M,N] in (-999, 999)"}),
+    "unpacking": (lambda x: torch.stack([x & 15, (x >> 4).to(torch.uint8)], 1).to(torch.int32) - 8, {"x": "u8[M,N] in (0, 255)"}),
     "empty": (lambda x: torch.empty_like(x).copy_(x) + torch.empty(x.shape, dtype=x.dtype).fill_(2.0).zero_(), X),
     "copies": (lambda x: x.clone().detach().contiguous().add_(1).mul_(2).relu_().sub_(x), X),
     # indexing
@@ -167,7 +169,7 @@ SAMPLES.update({
     "pools2d": (lambda x: (*F.max_pool2d(x, (3, 2), 1, 1, return_indices=True),  F.avg_pool2d(x, 2), F.adaptive_avg_pool2d(x, 1)), {"x": "f64[B,1,M,N]"}),
     "glu": (lambda x: F.glu(x, -1), {"x": "f64[M,2*D]"}),
     "attention": (lambda q, k, v: F.scaled_dot_product_attention(q, k, v), {"q": "f64[B,2,M,D]", "k": "f64[B,2,N,D]", "v": "f64[B,2,N,K]"}),
-    "causal": (lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=0.3), {c: "f64[B,2,M,D]" for c in "qkv"}),
+    "causal": (lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=0.3), dict.fromkeys("qkv", "f64[B,2,M,D]")),
     # losses
     "cross_entropy": (lambda x, i: F.cross_entropy(x, i), {"x": "f64[M,N]", "i": "i64[M] < N"}),
     "cross_entropy more": (lambda x, i, w: (F.cross_entropy(x, i, w, reduction="none"), F.cross_entropy(x, i, reduction="sum", ignore_index=1), F.cross_entropy(x, i, w, label_smoothing=0.1)), {"x": "f64[M,N]", "i": "i64[M] < N", "w": "f64[N] > 0"}),
@@ -178,7 +180,7 @@ SAMPLES.update({
     "margins": (lambda x, y: (F.hinge_embedding_loss(x, y.sign()), F.soft_margin_loss(x, y.sign())), XY),
 })  # fmt: skip
 DY = {"dy": "f64[M,N]", "x": "f64[M,N]"}
-for _name in "sigmoid tanh relu silu hardswish hardsigmoid softplus logsigmoid gelu elu leaky_relu hardtanh exp root erf mish".split():
+for _name in ["sigmoid", "tanh", "relu", "silu", "hardswish", "hardsigmoid", "softplus", "logsigmoid", "gelu", "elu", "leaky_relu", "hardtanh", "exp", "root", "erf", "mish"]:
     _f = getattr(F, _name, None) or getattr(torch, _name, None) or (lambda x: (x * x + 1).sqrt())
     SAMPLES[f"d {_name}"] = (gradient(lambda x, f=_f: f(x)), DY)
 SAMPLES.update({
@@ -195,7 +197,7 @@ SAMPLES.update({
     "d shapes": (gradient(lambda x: torch.cat([x[:, 1:], x[:, :1]], 1).t().flip(0).t() * x.cumsum(1)), DY),
     "d views": (gradient(lambda x: x.view(-1).unfold(0, 2, 1).sum(1)[0] + x.diagonal().sum() + x[0, 1] + x.max(1)[0].sum()), {"dy": "f64[]", "x": "f64[M,N]"}),
     "d gather": (gradient(lambda x, i: x.gather(1, i) + x[i[:, 0]][:, :1] + x.index_select(0, i[:, 0])[:, :1]), {"dy": "f64[M,K]", "x": "f64[M,N]", "i": "i64[M,K] < 2"}),
-    "d attention": (gradient(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True)), {c: "f64[B,2,M,D]" for c in ("dy", "q", "k", "v")}),
+    "d attention": (gradient(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True)), dict.fromkeys(("dy", "q", "k", "v"), "f64[B,2,M,D]")),
     "d reductions": (gradient(lambda x: x.var(1) + x.norm(dim=1) + x.logsumexp(1) + x.mean(1) + x.prod(1) + x.amax(1)), {"dy": "f64[M]", "x": "f64[M,N]"}),
 })  # fmt: skip
 

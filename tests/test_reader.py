@@ -107,7 +107,7 @@ def test_golden(k: int) -> None:
 
 
 def test_attention_is_read_as_in_the_textbook() -> None:
-    specs: dict[str, reader.Spec] = {name: ("f32", (B, H, L, D)) for name in "qkv"}
+    specs: dict[str, reader.Spec] = dict.fromkeys("qkv", ("f32", (B, H, L, D)))
     (f,) = reader.read(causal, specs)
     folds = sorted(f"{t.op}[{t.attr}]" for t in f.term.walk() if t.op in T.FOLDS)
     assert [a.name for a in f.axes] == ["b", "h", "l", "d"]
