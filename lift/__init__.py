@@ -6,6 +6,7 @@ case -> traces at several shapes -> pointwise specs -> formula -> simplified for
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -60,6 +61,17 @@ class Clock:
             self.seconds[stage] += time.perf_counter() - start
 
 
+@contextmanager
+def collected_later() -> Iterator[None]:
+    """Terms live as long as the process: the garbage collector would walk them all, again and again, for nothing."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+@collected_later()
 def lift(case: Case, seed: int = 0, progress: Callable[[str], None] = lambda stage: None, **synthesis: bool) -> Lifted:
     """The formulas of a case's outputs. An output that cannot be lifted has an `error`; the others are unharmed.
 

@@ -37,7 +37,7 @@ class Quantities:
         """One number per shape (None: not seen there). Raises NotLifted where it is no expression of the dims."""
         seen = [(v, d) for v, d in zip(values, self.dims, strict=True) if v is not None]
         numbers = [int(v) if float(v).is_integer() else float(v) for v, _ in seen]
-        if len(set(numbers)) == 1:
+        if len(set(numbers)) == 1 or np.allclose(numbers, numbers[0], rtol=1e-9, atol=0):
             return T.const(numbers[0])
         if all(v < 0 for v in numbers):
             return T.mul(-1, self.constant([None if v is None else -v for v in values]))

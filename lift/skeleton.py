@@ -38,11 +38,14 @@ def coordinates(t: Term) -> tuple[Any, ...]:
 def _both(t: Term) -> tuple[int, tuple[Any, ...]]:
     found = _MEMO.get(t.id)
     if found is None:
-        if any(a.id not in _MEMO for a in t.args):
-            for s in t.walk():
-                if s.id not in _MEMO:
-                    _MEMO[s.id] = _compute(s)
-        found = _MEMO.setdefault(t.id, _compute(t))
+        stack = [t]
+        while stack:
+            if missing := [a for a in stack[-1].args if a.id not in _MEMO]:
+                stack.extend(missing)
+            else:
+                s = stack.pop()
+                found = _MEMO[s.id] = _compute(s)
+        assert found is not None
     return found
 
 

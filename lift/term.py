@@ -131,7 +131,7 @@ def _key(v: Any) -> Any:
 
 def node(op: str, args: tuple[Term, ...] = (), attr: Any = None, type: str = REAL) -> Term:
     """The hash-consed node, as it stands: no normalisation. Use `make` unless the node is known to be normal."""
-    key = (op, tuple(a.id for a in args), _key(attr), type)
+    key = (op, type, None if attr is None else _key(attr), *[a.id for a in args])
     t = _TABLE.get(key)
     if t is None:
         t = object.__new__(Term)
