@@ -155,6 +155,20 @@ def _predicate(f: Callable[..., TermLike]) -> Callable[..., STensor]:
     return lambda self, *more: elementwise(f, self, *more, type=T.BOOL)
 
 
+def _equality(name: str) -> Callable[..., STensor]:
+    """== and !=. A truth value compared with 0 or 1 is itself or its negation."""
+
+    def compare(a: Term, b: Term) -> Term:
+        if a.type == b.type == T.BOOL:
+            return op(name)(a, b)
+        for t, c in ((a, b), (b, a)):
+            if t.type == T.BOOL and c.is_const and c.attr in (0, 1):
+                return t if (c.attr == 1) == (name == "eq") else T.make("not", t)
+        return op(name)(number(a), number(b))
+
+    return lambda self, other: pointwise(compare, operand(self), operand(other), type=T.BOOL)
+
+
 def _logic(name: str) -> Callable[..., STensor]:
     return lambda self, *more: pointwise(
         lambda *ts: op(name)(*map(truth, ts)), operand(self), *map(operand, more), type=T.BOOL
@@ -193,6 +207,9 @@ ROWS["log_sigmoid_backward"] = lambda grad_output, self, buffer: real(REAL_FUNCT
 ROWS["logit"] = lambda self, eps=None: real(lambda x: log(x / (1 - x)))(
     self if eps is None else ROWS["clamp"](self, eps, 1 - eps)
 )
+
+
+ROWS["eq"], ROWS["ne"] = _equality("eq"), _equality("ne")
 
 
 @ROWS("add")

@@ -104,10 +104,10 @@ class Symbols:
 
     def conditions(self) -> tuple[Term, ...]:
         """What tracing assumed of the sizes and is not certain: the guards, as boolean terms."""
-        terms = dict.fromkeys(self._of(g.expr) for g in self.env.guards if not _of_layout(g))
-        for t in terms:
+        terms = {self._of(g.expr): g for g in self.env.guards if not _of_layout(g)}
+        for t, guard in terms.items():
             if t.op == "eq" and any(a.is_const for a in t.args) and any(a.op in ("size", "scalar") for a in t.args):
-                raise Unsupported("a size or scalar that PyTorch took as a number", why=f"traced where {t}")
+                raise Unsupported("a size or scalar that PyTorch took as a number", why=f"{t}, asked at {guard.sloc}")
         return tuple(t for t in terms if not t.is_const and not _benign(t))
 
 

@@ -78,6 +78,7 @@ SAMPLES.update({
     "shifts": (lambda x, y: (x << 2) + (x >> 1) + (~x) + (x ^ y), INTS),
     "bools": (lambda x: ((x > 0) & (x < 1)) | ~(x > -1) ^ (x == 0), X),
     "bool arithmetic": (lambda x: (x > 0) * 2 + (x > 0).sum() + (x > 0).float().mean() + ((x > 0) != (x > 1)), X),
+    "bool equality": (lambda x: (((x > 0) == 0), (x > 0) != 0, (x > 0) == (x > 1), (x > 0) == 1, (x > 0) == 2, 0 == x), X),
     "where": (lambda x, y: torch.where(x > y, x, y.new_zeros(())) + torch.where(x > 0, 1.0, 2.0), XY),
     "masked_fill": (lambda x: x.masked_fill(x > 0, -1.0).masked_fill_(x < -1, 2.0), X),
     "clamp": (lambda x: x.clamp(-0.5, 0.5) + x.clamp(min=0) + x.clamp(max=0) + torch.clamp(x, x.new_zeros(()), None), X),
