@@ -64,37 +64,54 @@ class _Interception:
         self.binders: dict[int, Any] = {}
 
     def launch(self, node: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Configurations that fail a static_assert are passed over, as the real autotuner does."""
+        rejected: set[int] = set()
+        while True:
+            try:
+                return self.walk(node, args, kwargs, rejected)
+            except _Rejected as failed:
+                rejected.add(failed.config)
+
+    def walk(self, node: Any, args: tuple[Any, ...], kwargs: dict[str, Any], rejected: set[int]) -> Any:
         from triton.runtime.autotuner import Autotuner, Heuristics
         from triton.runtime.jit import JITFunction
 
         config = (0, 1)
         while not isinstance(node, JITFunction):
             if isinstance(node, Autotuner):
-                kwargs, config = self.tuned(node, args, kwargs)
+                kwargs, config = self.tuned(node, args, kwargs, rejected)
             elif isinstance(node, Heuristics):
                 for name, f in node.values.items():
                     kwargs = {**kwargs, name: f({**dict(zip(node.arg_names, args, strict=False)), **kwargs})}
             node = node.fn
-        return self.bind(node, args, kwargs, config)
+        return self.bind(node, args, kwargs, config, may_reject=config[0] not in rejected)
 
     def tuned(
-        self, tuner: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self, tuner: Any, args: tuple[Any, ...], kwargs: dict[str, Any], rejected: set[int]
     ) -> tuple[dict[str, Any], tuple[int, int]]:
-        """The keyword arguments with a configuration: the one asked for, or the next that the tuner's pruning
-        leaves."""
+        """The keyword arguments with a configuration: the one asked for, or the next that is neither pruned nor
+        rejected; the first that is left if all are."""
         tuner.nargs = dict(zip(tuner.arg_names, args, strict=False))
         left = _pruned(tuner, {k: v for k, v in kwargs.items() if k not in ("grid", "warmup")})
         count = len(tuner.configs)
         order = [(self.config + k) % count for k in range(count)]
-        chosen = next((k for k in order if tuner.configs[k] in left), None)
-        config = left[0] if chosen is None else tuner.configs[chosen]
+        usable = [k for k in order if tuner.configs[k] in left]
+        chosen = next((k for k in usable if k not in rejected), min(usable, default=0))
+        config = tuner.configs[chosen] if usable else left[0]
         tuner.best_config = config
         with_config = {**kwargs, **config.all_kwargs()}
         if config.pre_hook is not None:
             config.pre_hook({**tuner.nargs, **with_config})
-        return with_config, (chosen or 0, count)
+        return with_config, (chosen, count)
 
-    def bind(self, kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any], config: tuple[int, int]) -> Compiled:
+    def bind(
+        self,
+        kernel: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        config: tuple[int, int],
+        may_reject: bool = False,
+    ) -> Compiled:
         from .lower import unspecialise
 
         kwargs = dict(kwargs)
@@ -102,11 +119,13 @@ class _Interception:
         for hook in kernel.pre_run_hooks:
             hook(*args, **kwargs)
         kwargs["debug"] = False
-        *_, backend, binder = self.binders.setdefault(id(kernel), None) or self.binder(kernel)
+        *_, backend, binder = self.binders.get(id(kernel)) or self.binder(kernel)
         args_by_name, specialization, options = binder(*args, **kwargs)
         _, signature, constexprs, _ = kernel._pack_args(backend, kwargs, args_by_name, specialization, options)
         signature, constexprs = unspecialise(kernel, signature, constexprs, args_by_name)
         options = {k: v for k, v in kwargs.items() if k not in signature}
+        if may_reject and config[1] > 1 and _fails_static_assert(kernel, signature, constexprs, options):
+            raise _Rejected(config[0])
         if not warmup:
             numbers = grid(args_by_name) if callable(grid) else grid
             self.record(Bound(kernel, dict(args_by_name), grid_of(numbers), signature, constexprs, options, config))
@@ -116,6 +135,30 @@ class _Interception:
     def binder(self, kernel: Any) -> Any:
         self.binders[id(kernel)] = kernel.create_binder()
         return self.binders[id(kernel)]
+
+
+class _Rejected(Exception):
+    def __init__(self, config: int) -> None:
+        super().__init__(config)
+        self.config = config
+
+
+def _fails_static_assert(
+    kernel: Any, signature: dict[str, Any], constexprs: dict[Any, Any], options: dict[str, Any]
+) -> bool:
+    from triton.compiler.errors import CompileTimeAssertionFailure
+
+    from .errors import Unsupported
+    from .lower import lower
+
+    try:
+        lower(kernel, signature, constexprs, options)
+    except Unsupported as error:
+        cause: BaseException | None = error
+        while cause is not None and not isinstance(cause, CompileTimeAssertionFailure):
+            cause = cause.__cause__
+        return cause is not None
+    return False
 
 
 def _pruned(tuner: Any, kwargs: dict[str, Any]) -> list[Any]:

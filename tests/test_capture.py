@@ -28,6 +28,13 @@ def tuned_kernel(y, x, n, EVEN: tl.constexpr, BLOCK: tl.constexpr):
     tl.store(y + i, tl.load(x + i, mask=i < n), mask=i < n)
 
 
+@triton.autotune([triton.Config({"BLOCK": b}) for b in (16, 32, 64)], key=["n"])
+@triton.jit
+def assert_kernel(y, x, n, BLOCK: tl.constexpr):
+    tl.static_assert(BLOCK != 32)
+    tl.store(y + tl.arange(0, BLOCK), 0.0)
+
+
 @triton.jit
 def pair_kernel(y, xs, BLOCK: tl.constexpr):
     i = tl.arange(0, BLOCK)
@@ -143,6 +150,13 @@ def test_pruned_configs_are_skipped():
         kernel[(1,)](x, x, x.numel(), 1.0)
 
     assert trace(host, {"N": 40}, x="f32[N]").launches[0].config == (1, 3)
+
+
+def test_configs_that_fail_a_static_assert_are_skipped():
+    def host(x):
+        assert_kernel[(1,)](x, x, x.numel())
+
+    assert [trace(host, {"N": 40}, k, x="f32[N]").launches[0].config for k in range(3)] == [(0, 3), (2, 3), (2, 3)]
 
 
 def test_a_warmed_up_kernel_is_launched_later():
