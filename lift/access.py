@@ -41,7 +41,7 @@ def segments(op: Op, xs: tuple[Any, ...]) -> list[Any]:
     return [rest.pop(0) if n else None for n in sizes]
 
 
-# ---- loads --------------------------------------------------------------------------------------------------------------
+# ---- loads -----------------------------------------------------------------------------------------------------------
 
 
 @handles("tt.load")
@@ -107,7 +107,7 @@ def element(run: Run, op: Op, address: T.Term, conditions: list[T.Term], t: Type
         at = np.array([address.attr], np.int64)
         if not run.memory.inside(at).all() and any(not c.is_const for c in conditions):
             return T.undef(f"out of bounds at {op.place}", _kind(t))
-        return T.TERMS[as_ids(run.memory.load(at, t, op.place))[0]]
+        return T.TERMS[int(as_ids(run.memory.load(at, t, op.place))[0])]
     facts = run.ranges.facts(*conditions)
     size = cell_size(cell(t))
     where = A.reach(run.memory, run.ranges, address, facts, size, op.place)

@@ -4,8 +4,8 @@
     ----------------------------------------------------------------------------------------
     load address = x[indices]
 
-In a buffer that has been written the loaded value is a pick among the cells that the address can reach; a store changes every
-cell e that it can reach to where(address = e, new, old).
+In a buffer that has been written the loaded value is a pick among the cells that the address can reach; a store
+changes every cell e that it can reach to where(address = e, new, old).
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ def gather(memory: Memory, ranges: Ranges, at: Reach, facts: Facts, place: Place
     """The term of the cell at `at`."""
     if at.cells.input is not None:
         name, ref = at.cells.input
-        if (index := multi_index(at, ref, ranges, facts)) is not None:
-            return input_element(name, ref, index)
+        if (indices := multi_index(at, ref, ranges, facts)) is not None:
+            return input_element(name, ref, indices)
     picked = list(at.candidates())
     if not picked:
         raise memory.out_of_bounds(at.cells.address + at.cells.nbytes, place)
@@ -100,8 +100,9 @@ def input_element(name: str, ref: TensorRef, index: Sequence[T.TermLike]) -> T.T
 
 
 def multi_index(at: Reach, ref: TensorRef, ranges: Ranges, facts: Facts) -> list[T.Term] | None:
-    """The indices (i, j, ...) of the cell in a strided tensor: quotients by the strides, outermost first, each remainder proved
-    to be within its stride; floor division where that is not so and the tensor is contiguous; else None."""
+    """The indices (i, j, ...) of the cell in a strided tensor: quotients by the strides, outermost first, each
+    remainder proved to be within its stride; floor division where that is not so and the tensor is contiguous; else
+    None."""
     constant = at.constant - (ref.address - at.cells.address) // ref.itemsize
     parts = at.parts
     out: dict[int, T.Term] = {}
@@ -136,6 +137,6 @@ def _divided(at: Reach, ref: TensorRef) -> list[T.Term] | None:
     linear = from_affine(at.constant - (ref.address - at.cells.address) // ref.itemsize, at.parts)
     out = []
     for d, stride in enumerate(ref.strides):
-        index = T.make("floordiv", linear, stride) if stride > 1 else linear
-        out.append(T.make("mod", index, ref.shape[d]) if d else index)
+        i = T.make("floordiv", linear, stride) if stride > 1 else linear
+        out.append(T.make("mod", i, ref.shape[d]) if d else i)
     return out

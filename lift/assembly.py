@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 ROWS = {
     "add": "add", "sub": "sub", "mul": "mul", "div": "div", "min": "min", "max": "max", "neg": "neg", "abs": "abs",
-    "ex2": "exp2", "lg2": "log2", "rcp": "recip", "rsqrt": "rsqrt", "sqrt": "sqrt", "sin": "sin", "cos": "cos", "tanh": "tanh",
+    "ex2": "exp2", "lg2": "log2", "rcp": "recip", "rsqrt": "rsqrt", "sqrt": "sqrt", "sin": "sin", "cos": "cos",
+    "tanh": "tanh",
 }  # fmt: skip
 ORDER = ("griddepcontrol.", "bar.sync", "barrier.sync", "membar.", "fence.")  # between threads and kernels: no values
 COMPARISONS = {"gt", "lt", "ge", "le", "eq", "ne"}
@@ -87,9 +88,9 @@ def number(text: str) -> float | None:
     """A PTX float literal: decimal, or the bits as 0f3F800000 and 0d..."""
     try:
         if text[:2].lower() == "0f":
-            return struct.unpack(">f", bytes.fromhex(text[2:]))[0]
+            return float(struct.unpack(">f", bytes.fromhex(text[2:]))[0])
         if text[:2].lower() == "0d":
-            return struct.unpack(">d", bytes.fromhex(text[2:]))[0]
+            return float(struct.unpack(">d", bytes.fromhex(text[2:]))[0])
         return float(text)
     except (ValueError, struct.error):
         return None

@@ -12,7 +12,7 @@ from .domain import Ids, Symbolic, as_ids, shaped
 from .errors import Unsupported
 from .handlers import CHECKS, handles, unsigned
 from .ir import Op, Type
-from .machine import cell, machine, settle, undefined
+from .machine import cell, machine, settle, take, undefined
 from .ops import OPS
 from .stores import Write, rounds, update
 
@@ -62,7 +62,8 @@ _ORDERS = {"max": "max", "umin": "max", "min": "min", "umax": "min"}
 
 
 def _float_order(run: Run, op: Op, pointer: Any, value: Any, mask: Any) -> bool:
-    """Triton's float maximum, done on reals: bits are ordered as signed integers where v >= 0, against unsigned where v < 0.
+    """Triton's float maximum, done on reals: bits are ordered as signed integers where v >= 0, against unsigned where
+    v < 0.
 
     v >= 0: max_signed(bits a, bits v) = bits max(a, v)        v < 0: min_unsigned(bits a, bits v) = bits max(a, v)
     and the mirror image for the minimum. False if this is something else."""
@@ -93,7 +94,7 @@ def fetch_and(run: Run, write: Write, pointer: Any, value: Any, mask: Any) -> An
     live = np.flatnonzero(mask.ids != T.const(False).id if isinstance(mask, Ids) else mask)
     for chosen in rounds(pointer[live]):
         lanes = live[chosen]
-        at, new, m = (shaped(x, lambda a, lanes=lanes: a[lanes]) for x in (pointer, value, mask))
+        at, new, m = (take(x, lanes) for x in (pointer, value, mask))
         old = run.memory.load(at, t, op.place)
         out[lanes] = as_ids(old) if symbolic else old
         run.memory.store(at, write.guarded(run, m, old, new), t, op.place)

@@ -1,6 +1,7 @@
 """Bit patterns: what an element of memory is called, how wide it is, and the integer that a float's bits are.
 
-A cell name is "f32", "bf16", "f8e4m3fn" ... or "i8" ... "i64": sign and boolean are how the bits are read, not what they are.
+A cell name is "f32", "bf16", "f8e4m3fn" ... or "i8" ... "i64": sign and boolean are how the bits are read, not what
+they are.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ def to_bits(x: np.ndarray, source: str) -> np.ndarray:
     import torch
 
     narrow = torch.from_numpy(np.ascontiguousarray(x, np.float64)).to(getattr(torch, _TORCH[source]))
-    return narrow.view(getattr(torch, f"int{8 * width.itemsize}")).numpy().reshape(x.shape)
+    out: np.ndarray = narrow.view(getattr(torch, f"int{8 * width.itemsize}")).numpy().reshape(x.shape)
+    return out
 
 
 def from_bits(x: np.ndarray, target: str) -> np.ndarray:
@@ -49,4 +51,5 @@ def from_bits(x: np.ndarray, target: str) -> np.ndarray:
     import torch
 
     bits = torch.from_numpy(np.ascontiguousarray(x))
-    return bits.view(getattr(torch, _TORCH[target])).to(torch.float64).numpy().reshape(x.shape)
+    out: np.ndarray = bits.view(getattr(torch, _TORCH[target])).to(torch.float64).numpy().reshape(x.shape)
+    return out

@@ -1,4 +1,5 @@
-"""tt.reduce and tt.scan: one n-ary fold where the combiner is a known monoid, any other one is executed as it stands."""
+"""tt.reduce and tt.scan: one n-ary fold where the combiner is a known monoid, any other one is executed as it
+stands."""
 
 from __future__ import annotations
 
@@ -21,10 +22,7 @@ if TYPE_CHECKING:
 @handles("tt.reduce")
 def _reduce(run: Run, op: Op, *xs: Any) -> list[Any]:
     axis, m = op.attrs["axis"], monoid(run, op)
-    if m is None:
-        out = _tree(run, op.regions[0], list(xs), axis)
-    else:
-        out = m.fold(run.domain, xs, axis)
+    out = _tree(run, op.regions[0], list(xs), axis) if m is None else m.fold(run.domain, xs, axis)
     return [_typed(x, v.type) for x, v in zip(out, op.results, strict=True)]
 
 
@@ -63,7 +61,10 @@ def _scan(run: Run, op: Op, *xs: Any) -> list[Any]:
     return [_typed(flip(x), v.type) for x, v in zip(out, op.results, strict=True)]
 
 
-_ACCUMULATE = {"add": np.add, "mul": np.multiply, "max": np.fmax, "min": np.fmin, "bitxor": np.bitwise_xor, "bitor": np.bitwise_or, "bitand": np.bitwise_and}  # fmt: skip
+_ACCUMULATE = {
+    "add": np.add, "mul": np.multiply, "max": np.fmax, "min": np.fmin,
+    "bitxor": np.bitwise_xor, "bitor": np.bitwise_or, "bitand": np.bitwise_and,
+}  # fmt: skip
 
 
 def _accumulate(run: Run, row: str, x: Any, axis: int) -> Any:

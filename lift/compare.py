@@ -130,27 +130,10 @@ def _compare_reals(predicate: str, a: T.Term, b: T.Term) -> T.Term:
     return T.make(row, a, b)
 
 
-_FINITE = set(
-    [
-        "where",
-        "add",
-        "mul",
-        "exp",
-        "exp2",
-        "abs",
-        "tanh",
-        "erf",
-        "sin",
-        "cos",
-        "sqrt",
-        "max",
-        "min",
-        "floor",
-        "ceil",
-        "trunc",
-        "round",
-    ]
-)
+_FINITE = {
+    "where", "add", "mul", "exp", "exp2", "abs", "tanh", "erf", "sin", "cos", "sqrt", "max", "min",
+    "floor", "ceil", "trunc", "round",
+}  # fmt: skip
 
 
 _finite: dict[int, bool] = {}

@@ -43,8 +43,8 @@ def product_of_terms(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
     known: dict[tuple[int, int, int], int] = {}
     out = np.empty(c.shape, np.int32)
     row_of, column_of = row_of.ravel(), column_of.ravel()
-    for m, i in enumerate(row_of):
-        for n, j in enumerate(column_of):
+    for m, i in enumerate(row_of.tolist()):
+        for n, j in enumerate(column_of.tolist()):
             key = (i, j, c[m, n])
             if key not in known:
                 known[key] = T.add(T.TERMS[c[m, n]], *sums[i, j]).id

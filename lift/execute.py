@@ -28,8 +28,8 @@ UNKNOWN = "unknown: "  # label of what an event that could not be executed may h
 
 
 def spec(trace: Trace, errors: list[TriliftError] | None = None) -> list[Spec]:
-    """One Spec per output, and one per input whose contents changed. Raises Unsupported, OutOfBounds with the kernel's place;
-    when `errors` is given it collects them, and outputs that depend on such an event are left out."""
+    """One Spec per output, and one per input whose contents changed. Raises Unsupported, OutOfBounds with the kernel's
+    place; when `errors` is given it collects them, and outputs that depend on such an event are left out."""
     memory = Memory(SYMBOLIC)
     for name, ref in trace.inputs.items():
         _symbolic_input(memory, name, ref)
@@ -74,7 +74,7 @@ def _results(trace: Trace) -> dict[str, tuple[TensorRef, str | None]]:
     return out | {n: (ref, n) for n, ref in inputs if ref.buffer.address not in taken and n not in out}
 
 
-# ---- inputs -------------------------------------------------------------------------------------------------------------
+# ---- inputs ----------------------------------------------------------------------------------------------------------
 
 
 def _symbolic_input(memory: Memory, name: str, ref: TensorRef) -> None:
@@ -112,7 +112,7 @@ def _is_unknown(ids: np.ndarray) -> bool:
     return any(s.op == "undef" and str(s.attr).startswith(UNKNOWN) for s in terms)
 
 
-# ---- events -------------------------------------------------------------------------------------------------------------
+# ---- events ----------------------------------------------------------------------------------------------------------
 
 
 def _events(trace: Trace, memory: Memory, ranges: Ranges, errors: list[TriliftError] | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,10 @@ KEY_A, KEY_B = 0x9E3779B9, 0xBB67AE85
 SCALE = float(np.float32(4.6566127342e-10))  # the f32 below 2^-31
 
 
-def philox(k0: Any, k1: Any, c0: Any, c1: Any, c2: Any, c3: Any, rounds: int = 10) -> tuple[np.ndarray, ...]:
-    """Four words, int32, of 32-bit keys and counters with broadcasting (Salmon et al. 2011, table 2)."""
+def philox(keys_and_counters: Sequence[Any], rounds: int = 10) -> tuple[np.ndarray, ...]:
+    """Four words, int32, of 32-bit keys k0, k1 and counters c0..c3 with broadcasting (Salmon et al. 2011, table 2)."""
     k0, k1, c0, c1, c2, c3 = (
-        np.asarray(x).astype(np.int64).astype(np.uint32).astype(np.uint64) for x in (k0, k1, c0, c1, c2, c3)
+        np.asarray(x).astype(np.int64).astype(np.uint32).astype(np.uint64) for x in keys_and_counters
     )
     mask, half = np.uint64(0xFFFFFFFF), np.uint64(32)
     for _ in range(rounds):
@@ -35,7 +36,7 @@ def random_bits(
 ) -> np.ndarray:
     """One word of the generator for a 64-bit seed."""
     seed = np.asarray(seed).astype(np.int64)
-    words = philox(seed & 0xFFFFFFFF, seed >> 32, c0, c1, c2, c3, int(np.asarray(rounds).flat[0]))
+    words = philox([seed & 0xFFFFFFFF, seed >> 32, c0, c1, c2, c3], int(np.asarray(rounds).flat[0]))
     return np.choose(np.asarray(word).astype(np.int64), words)
 
 

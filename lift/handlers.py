@@ -62,8 +62,8 @@ def elementwise(run: Run, op: Op, *xs: Any) -> Any:
 
 
 def signed(run: Run, x: Any, bits: int) -> Any:
-    """The two's complement number of an integer value. Wide terms of unbounded range are taken not to wrap: that is proved
-    elsewhere."""
+    """The two's complement number of an integer value. Wide terms of unbounded range are taken not to wrap: that is
+    proved elsewhere."""
     return on_distinct(lambda t: signed_term(run.ranges, t, bits), x) if isinstance(x, Ids) else x
 
 

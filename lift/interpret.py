@@ -10,17 +10,19 @@ A condition that depends on data runs both branches, each under its path conditi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from . import access, arithmetic, assembly, atomics, casts, combine, compare, dot, stores, structure  # noqa: F401  fill the table
+from . import access, arithmetic, assembly, atomics, casts, combine, compare, dot, stores, structure  # noqa: F401
 from .domain import Ids
 from .errors import Place, TriliftError, Unsupported
 from .handlers import CHECKS, HANDLERS, elementwise, row_of
 from .ir import Block, Function, Module, Op, Region, Value
 from .machine import Domain, machine, numbers
 from .memory import Memory
+from .monoids import Monoid
 from .ranges import Ranges
 
 TERMINATORS = frozenset(
@@ -39,7 +41,8 @@ LOOP_LIMIT = 1 << 20
 
 
 class Run:
-    """One program of a launch. `env`: SSA values of the current function; `path`: the path condition, None when true."""
+    """One program of a launch. `env`: SSA values of the current function; `path`: the path condition, None when
+    true."""
 
     def __init__(self, module: Module, domain: Domain, memory: Memory, ranges: Ranges | None = None) -> None:
         self.module, self.domain, self.memory = module, domain, memory
@@ -49,6 +52,7 @@ class Run:
         self.env: dict[Value, Any] = {}
         self.path: Any = None
         self.constants: dict[Op, Any] = {}
+        self.monoids: dict[Op, Monoid | None] = {}
         self.used = frozenset(
             v for op in module.walk() for vs in (op.operands, *(a for _, a in op.successors)) for v in vs
         )
@@ -158,14 +162,14 @@ class Run:
             x = numbers(x, value.type)
         return None if x is None else np.asarray(x).item()
 
-    def number(self, value: Value, what: str, place: Place | None) -> int:
+    def number(self, value: Value, what: str, place: Place | None) -> Any:
         x = self.known(value)
         if x is None:
             raise Unsupported(f"{what} depends on data", place, "only sizes and scalars may decide it")
         return x
 
 
-# ---- control flow -------------------------------------------------------------------------------------------------------
+# ---- control flow ----------------------------------------------------------------------------------------------------
 
 
 def _for(run: Run, op: Op) -> list[Any]:
@@ -192,10 +196,13 @@ def _while(run: Run, op: Op) -> list[Any]:
     raise Unsupported("a loop that does not end", op.place)
 
 
+def _branch(run: Run, region: Region) -> list[Any]:
+    return run.region(region, ()) if region.blocks else []
+
+
 def _if(run: Run, op: Op) -> list[Any]:
-    branches = [lambda r=r: run.region(r, ()) if r.blocks else [] for r in op.regions]
-    if len(branches) == 1:
-        branches.append(list)
+    regions = [*op.regions, Region([])][:2]
+    branches = [partial(_branch, run, r) for r in regions]
     condition = run.known(op.operands[0])
     if condition is None:
         return run.both(run.env[op.operands[0]], *branches)

@@ -1,13 +1,12 @@
 """Machine values: numpy types of IR types, poison, bit casts, and terms that turned out to be known numbers.
 
-A value of an IR type is a numpy array (floats float64; integers and pointers signed, of their width; i1 np.bool_) or, in the
-symbolic domain, `Ids`. Symbolic integers are congruent to the machine's modulo 2^bits: a u8 element is a term in 0..255
-though its IR type is i8, and whoever cares for the sign asks `signed` or `unsigned`.
+A value of an IR type is a numpy array (floats float64; integers and pointers signed, of their width; i1 np.bool_) or,
+in the symbolic domain, `Ids`. Symbolic integers are congruent to the machine's modulo 2^bits: a u8 element is a term
+in 0..255 though its IR type is i8, and whoever cares for the sign asks `signed` or `unsigned`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -15,7 +14,7 @@ import numpy as np
 
 from . import term as T
 from .bits import cell_size, from_bits, to_bits
-from .domain import Float64, Ids, Symbolic, on_distinct
+from .domain import Float64, Ids, Symbolic, shaped
 from .errors import Unsupported
 from .ir import Type
 
@@ -74,7 +73,7 @@ def undefined(domain: Domain, shape: tuple[int, ...], t: Type, label: str) -> An
     return np.broadcast_to(dtype.type(value), shape)
 
 
-# ---- terms that are known numbers ---------------------------------------------------------------------------------------
+# ---- terms that are known numbers ------------------------------------------------------------------------------------
 
 
 class _Constants:
@@ -112,7 +111,8 @@ def from_constants(ids: np.ndarray, t: Type) -> np.ndarray:
     if dtype.kind == "i":
         half = 1 << (dtype.itemsize * 8 - 1)
         values = [(int(v) + half) % (2 * half) - half for v in values]
-    return np.array(values, dtype)[inverse].reshape(ids.shape)
+    out: np.ndarray = np.array(values, dtype)[inverse].reshape(ids.shape)
+    return out
 
 
 def numbers(x: Any, t: Type) -> np.ndarray | None:
@@ -121,16 +121,17 @@ def numbers(x: Any, t: Type) -> np.ndarray | None:
     return None if isinstance(out, Ids) else np.asarray(out)
 
 
-def on_terms(f: Callable[..., T.Term], *xs: Any) -> Ids:
-    """f on terms, elementwise with broadcasting."""
-    return on_distinct(f, *xs)
+def take(x: Any, index: Any) -> Any:
+    """x[index], an index of numpy, in any domain."""
+    return shaped(x, lambda a: a[index])
 
 
-# ---- bit casts ----------------------------------------------------------------------------------------------------------
+# ---- bit casts -------------------------------------------------------------------------------------------------------
 
 
 def bitcast(domain: Domain, x: Any, source: str, target: str) -> Any:
-    """The value of cell type `target` that has the bits of `x`, of cell type `source`. Floats are rounded to `source` first."""
+    """The value of cell type `target` that has the bits of `x`, of cell type `source`. Floats are rounded to `source`
+    first."""
     if source == target:
         return x
     if cell_size(source) != cell_size(target):

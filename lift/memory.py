@@ -2,8 +2,8 @@
 
     {a in buffer, a = start + size * k}  load a  =  cells[k]          cells of a fresh buffer are undefined
 
-Cells hold machine numbers in the float64 domain and term ids in the symbolic one. An access with another element type of the
-same size casts bits; of another size it changes the cells of the whole buffer, if their numbers are known.
+Cells hold machine numbers in the float64 domain and term ids in the symbolic one. An access with another element type
+of the same size casts bits; of another size it changes the cells of the whole buffer, if their numbers are known.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from . import term as T
 from .bits import cell_size
-from .domain import Float64, Ids, Symbolic, as_ids
+from .domain import Float64, Ids, Symbolic, as_ids, on_distinct, shaped
 from .errors import OutOfBounds, Place, Unsupported
 from .ir import Type
 from .machine import (
@@ -28,6 +28,7 @@ from .machine import (
     is_const,
     machine,
     settle,
+    take,
     undefined,
 )
 from .trace import Buffer, TensorRef
@@ -130,15 +131,15 @@ class Memory:
             got: Any = cells.data[cells.positions(flat[lanes])]
             got = self.cast(Ids(got) if symbolic else got, cells.element, cell(t))
             out[lanes] = as_ids(got) if symbolic else got
-        out = out.reshape(addresses.shape)
-        return settle(Ids(out), t) if symbolic else out
+        tile = out.reshape(addresses.shape)
+        return settle(Ids(tile), t) if symbolic else tile
 
     def store(self, addresses: np.ndarray, values: Any, t: Type, place: Place | None = None) -> None:
         """Write elements of IR type `t`; of two lanes with one address the later wins."""
         flat = np.ascontiguousarray(addresses).ravel()
         for cells, lanes in self.groups(flat, place) if flat.size else ():
             self.retype(cells, cell(t))
-            mine = values.map(lambda a, lanes=lanes: a.ravel()[lanes]) if isinstance(values, Ids) else np.ravel(values)[lanes]
+            mine = take(shaped(values, np.ravel), lanes)
             mine = self.cast(mine, cell(t), cells.element)
             cells.data[cells.positions(flat[lanes])] = as_ids(mine) if isinstance(self.domain, Symbolic) else mine
             cells.fresh, cells.input = False, None
@@ -149,7 +150,8 @@ class Memory:
         return bitcast(self.domain, settle(x, cell_type(source)), source, target)
 
     def retype(self, cells: Cells, element: str) -> None:
-        """Make the cells of the size of `element`: at once where nothing is defined yet, by bytes where integers are known."""
+        """Make the cells of the size of `element`: at once where nothing is defined yet, by bytes where integers are
+        known."""
         if cells.fresh and cells.element != element:
             self._undefine(cells, element)
         if cell_size(element) == cells.size:
@@ -196,14 +198,13 @@ def to_cells(values: np.ndarray, dtype: str) -> np.ndarray:
 def from_cells(values: np.ndarray, dtype: str) -> np.ndarray:
     """The reverse: u8 cells are read as unsigned, bool cells as booleans."""
     if dtype == "bool":
-        return values != 0
+        return np.not_equal(values, 0)
     return values.astype(f"u{values.dtype.itemsize}") if dtype[0] == "u" else values
 
 
 def _booleans(ids: np.ndarray) -> np.ndarray:
     """Terms of 0/1 cells as booleans: where(c, 1, 0) is c."""
-    table = {i: truth(T.TERMS[i]).id for i in np.unique(ids)}
-    return np.vectorize(table.__getitem__, otypes=[np.int32])(ids) if ids.size else ids
+    return on_distinct(truth, Ids(ids)).ids
 
 
 def truth(t: T.Term) -> T.Term:

@@ -1,7 +1,7 @@
 """Monoids that combiner regions of tt.reduce and tt.scan mean, recognised by running them.
 
-The region runs on random samples in the float64 domain; a monoid of the table that gives the same numbers names the reduction,
-which is then one n-ary fold:
+The region runs on random samples in the float64 domain; a monoid of the table that gives the same numbers names the
+reduction, which is then one n-ary fold:
 
     reduce(x, region) = fold(x)     if region(a, b) = a o b on all samples, ties included
 """
@@ -17,7 +17,7 @@ import numpy as np
 from . import term as T
 from .domain import FLOAT64, Ids, as_ids, shaped
 from .ir import Op, Region, Type
-from .machine import machine
+from .machine import machine, take
 
 if TYPE_CHECKING:
     from .interpret import Run
@@ -28,7 +28,8 @@ Fold = Callable[..., list[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Monoid:
-    """`meaning(a..., b...)` on numpy arrays; `fold(domain, arrays, axis)` of whole arrays; `sums` the term of a prefix, if n-ary."""
+    """`meaning(a..., b...)` on numpy arrays; `fold(domain, arrays, axis)` of whole arrays; `sums` the term of a
+    prefix, if n-ary."""
 
     name: str
     arity: int
@@ -43,7 +44,8 @@ def _fold(name: str) -> Fold:
 
 def _chain(row: str) -> Fold:
     def fold(domain: Any, xs: Sequence[Any], axis: int) -> list[Any]:
-        parts = [shaped(xs[0], lambda a, k=k: np.take(a, k, axis)) for k in range(xs[0].shape[axis])]
+        first = shaped(xs[0], lambda a: np.moveaxis(a, axis, 0))
+        parts = [take(first, k) for k in range(first.shape[0])]
         out = parts[0]
         for part in parts[1:]:
             out = domain.apply(row, out, part)
@@ -145,7 +147,8 @@ MONOIDS = [
     Monoid("argmin, any", 2, _strict(np.less, False), _position("argmin")),
     Monoid("argmax, any", 2, _strict(np.greater, True), _position("argmax")),
     Monoid("argmin, any", 2, _strict(np.less, True), _position("argmin")),
-    Monoid("sums", 2, lambda a, b, c, d: [a + c, b + d], lambda domain, xs, axis: [domain.fold("sum", x, axis) for x in xs]),
+    Monoid("sums", 2, lambda a, b, c, d: [a + c, b + d],
+           lambda domain, xs, axis: [domain.fold("sum", x, axis) for x in xs]),
     Monoid("softmax", 2, _softmax_pair, _softmax),
     Monoid("welford", 3, _welford_pair, _welford),
 ]  # fmt: skip
@@ -164,11 +167,12 @@ def _nary(domain: Any, row: str, x: Any, axis: int) -> list[Any]:
     return [Ids(out.reshape(rows.shape[:-1]))]
 
 
-# ---- recognition --------------------------------------------------------------------------------------------------------
+# ---- recognition -----------------------------------------------------------------------------------------------------
 
 
 def samples(types: Sequence[Type], seed: int = 0) -> list[list[np.ndarray]]:
-    """Two lists of operands: reals and small whole numbers mixed (so that ties occur), the last of three not negative."""
+    """Two lists of operands: reals and small whole numbers mixed (so that ties occur), the last of three not
+    negative."""
     rng = np.random.default_rng(seed)
     out: list[list[np.ndarray]] = []
     for _ in range(2):
@@ -214,8 +218,7 @@ def _same(m: Monoid, a: Sequence[np.ndarray], b: Sequence[np.ndarray], got: Sequ
 
 def monoid(run: Run, op: Op) -> Monoid | None:
     """`recognise`, once per operation."""
-    if op not in run.constants:
-        run.constants[op] = recognise(
-            run, op.regions[0], [Type(v.type.element, (), v.type.pointee) for v in op.operands]
-        )
-    return run.constants[op]
+    if op not in run.monoids:
+        types = [Type(v.type.element, (), v.type.pointee) for v in op.operands]
+        run.monoids[op] = recognise(run, op.regions[0], types)
+    return run.monoids[op]

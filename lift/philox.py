@@ -1,15 +1,17 @@
 """The shape of inlined Philox: from one output backwards to keys and counters, confirmed by its numbers.
 
-    c0, c1, c2, c3 = mulhi(B, c2) ^ c1 ^ k0,  B * c2,  mulhi(A, c0) ^ c3 ^ k1,  A * c0;    k0, k1 = k0 + KEY_A, k1 + KEY_B
+    c0, c1, c2, c3 = mulhi(B, c2) ^ c1 ^ k0,  B * c2,  mulhi(A, c0) ^ c3 ^ k1,  A * c0
+    k0, k1 = k0 + KEY_A, k1 + KEY_B
 
-(Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3".) A group of operations that looks like these rounds is run
-on random counters and keys; it is Philox if it computes what the generator does.
+(Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3".) A group of operations that looks like these rounds
+is run on random counters and keys; it is Philox if it computes what the generator does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -45,7 +47,8 @@ def multiplier(op: Op) -> tuple[int, Value] | None:
 
 @dataclass(slots=True)
 class Group:
-    """Backward from one output: the operations of the rounds, what they multiply first, and the keys they are mixed with."""
+    """Backward from one output: the operations of the rounds, what they multiply first, and the keys they are mixed
+    with."""
 
     output: Value
     ops: set[Op] = field(default_factory=set)
@@ -162,9 +165,7 @@ def _roles(group: Group) -> Iterator[tuple[Any, Any]]:
     rest: list[Value | None] = [v for v in group.mixed if v not in covered]
     for k0 in starts[0]:
         for k1 in starts[1]:
-            for c1, c3 in {0: [(None, None)], 1: [(rest[0], None), (None, rest[0])] if rest else []}.get(
-                len(rest), [(rest[0], rest[1]), (rest[1], rest[0])] if len(rest) == 2 else []
-            ):
+            for c1, c3 in permutations([*rest, None, None][: max(2, len(rest))], 2) if len(rest) <= 2 else ():
                 yield (k0, k1), (c1, c3)
 
 
@@ -198,7 +199,7 @@ def _computes_philox(group: Group) -> bool:
             values[v] = (bases[base].astype(np.int64) + c).astype(np.int32)
     with np.errstate(all="ignore"):
         got = evaluated(group.output, group.ops, values)
-    return got is not None and np.array_equal(got, philox(*slots, group.rounds)[group.word])
+    return got is not None and np.array_equal(got, philox(slots, group.rounds)[group.word])
 
 
 def evaluated(output: Value, ops: set[Op], values: dict[Value, Any]) -> np.ndarray | None:

@@ -1,7 +1,7 @@
 """Random numbers as one operation: `trilift.random_bits` and, in [0, 1), `trilift.random`, of a seed and an offset.
 
-Triton inlines tl.rand as some hundred integer operations. `named` finds the groups that compute Philox (lift.philox) and gives
-each its name; on terms they are uninterpreted functions, so that a formula says random(seed, n).
+Triton inlines tl.rand as some hundred integer operations. `named` finds the groups that compute Philox (lift.philox)
+and gives each its name; on terms they are uninterpreted functions, so that a formula says random(seed, n).
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ UNIFORM_OPS |= SHAPE_OPS
 
 
 def named(module: Module) -> Module:
-    """The module with its Philox groups as operations `trilift.random_bits` and `trilift.random`; itself if it has none."""
+    """The module with its Philox groups as operations `trilift.random_bits` and `trilift.random`; itself if it has
+    none."""
     known = _named.get(id(module))
     if known is None:
         known = _named[id(module)] = (module, _named_module(module))
@@ -105,7 +106,7 @@ def _uniform_of(v: Value, found: dict[Value, Op]) -> Value | None:
     return bits if got is not None and np.allclose(got, uniform(numbers), rtol=1e-12) else None
 
 
-# ---- the rewritten module -----------------------------------------------------------------------------------------------
+# ---- the rewritten module --------------------------------------------------------------------------------------------
 
 
 def _replaced(module: Module, found: dict[Value, Op]) -> Module:
@@ -151,7 +152,7 @@ def _pure(op: Op) -> bool:
     return op.name.startswith(("arith.", "math.", "trilift.")) or op.name in SHAPE_OPS or op.name == "tt.mulhiui"
 
 
-# ---- execution ----------------------------------------------------------------------------------------------------------
+# ---- execution -------------------------------------------------------------------------------------------------------
 
 
 @handles("trilift.random_bits", "trilift.random")
@@ -161,7 +162,7 @@ def _random(run: Run, op: Op, *xs: Any) -> Any:
     slots = [next(given) if p else np.int32(0) for p in op.attrs["present"]]
     shape = op.results[0].type.shape
     if run.domain is FLOAT64:
-        words = philox(*(np.asarray(s) for s in slots), op.attrs["rounds"])
+        words = philox(slots, op.attrs["rounds"])
         out = words[op.attrs["word"]]
         return np.broadcast_to(uniform(out) if op.name == "trilift.random" else out, shape)
     low, high, c0, *rest = slots

@@ -8,7 +8,7 @@ v in [0, b - 1]                 a + b in [l + m, h + n]                 i in [-i
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from . import term as T
 
@@ -88,7 +88,8 @@ def _note(out: dict[int, Interval], big: T.Term, small: T.Term, strict: bool) ->
 
 def affine(t: T.Term) -> tuple[int, dict[T.Term, int]]:
     """(d, {t1: c1, ...}) with t = d + c1 * t1 + ..., products with constants multiplied out."""
-    constant, parts = 0, {}
+    constant = 0
+    parts: dict[T.Term, int] = {}
     todo = [(t, 1)]
     while todo:
         s, c = todo.pop()
@@ -124,7 +125,7 @@ def _product(a: Interval, b: Interval) -> Interval:
     return min(corners), max(corners)
 
 
-def _nary(f):
+def _nary(f: Callable[[Interval, Interval], Interval]) -> Callable[..., Interval]:
     def rule(*xs: Interval) -> Interval:
         out = xs[0]
         for x in xs[1:]:
@@ -176,7 +177,7 @@ def _truncdiv(a: Interval, b: Interval) -> Interval:
     return _floordiv(a, b) if a[0] >= 0 else ALL
 
 
-_RULES = {
+_RULES: dict[str, Callable[..., Interval]] = {
     "add": _nary(lambda a, b: (a[0] + b[0], a[1] + b[1])),
     "mul": _nary(_product),
     "max": _nary(lambda a, b: (max(a[0], b[0]), max(a[1], b[1]))),

@@ -21,7 +21,7 @@ from .domain import Ids, as_ids, on_distinct, shaped
 from .errors import Unsupported
 from .handlers import handles
 from .ir import Op, Type
-from .machine import cell, settle
+from .machine import cell, settle, take
 from .memory import Cells
 
 if TYPE_CHECKING:
@@ -82,18 +82,18 @@ def update(run: Run, write: Write, pointer: Any, value: Any, mask: Any) -> None:
     lanes = [shaped(x, lambda a: np.broadcast_to(a, t.shape).ravel()) for x in (pointer, value, mask)]
     live = lanes[2].ids != T.const(False).id if isinstance(lanes[2], Ids) else lanes[2]
     if not live.all():
-        lanes = [shaped(x, lambda a: a[live]) for x in lanes]
+        lanes = [take(x, live) for x in lanes]
     pointer, value, mask = settle(lanes[0], POINTER), lanes[1], settle(lanes[2], BOOL)
     if isinstance(pointer, Ids):
         scatter(run, write, pointer, value, mask)
         return
     if isinstance(mask, Ids) and not (inside := run.memory.inside(pointer)).all():
-        pointer, value, mask = (shaped(x, lambda a: a[inside]) for x in (pointer, value, mask))
+        pointer, value, mask = (take(x, inside) for x in (pointer, value, mask))
     if write.combine is None and not isinstance(mask, Ids):
         run.memory.store(pointer, value, t, write.op.place)
         return
     for turn in rounds(pointer):
-        at, new, m = (shaped(x, lambda a, turn=turn: a[turn]) for x in (pointer, value, mask))
+        at, new, m = (take(x, turn) for x in (pointer, value, mask))
         old = run.memory.load(at, t, write.op.place)
         run.memory.store(at, write.guarded(run, m, old, new), t, write.op.place)
 
@@ -112,7 +112,8 @@ def rounds(addresses: np.ndarray) -> list[Any]:
 
 
 def scatter(run: Run, write: Write, pointer: Ids, value: Any, mask: Any) -> None:
-    """Addresses that depend on data, one lane after another: every cell e in reach becomes where(address = e, new, e)."""
+    """Addresses that depend on data, one lane after another: every cell e in reach becomes where(address = e, new,
+    e)."""
     for address, new, m in zip(pointer.ids, as_ids(value), as_ids(mask), strict=True):
         for condition, a in _alternatives(T.TERMS[address]):
             hit = T.make("and", T.TERMS[m], condition)

@@ -12,7 +12,7 @@ from .domain import Ids, as_ids, on_distinct, shaped
 from .errors import Unsupported
 from .handlers import handles
 from .ir import Op
-from .machine import cell, machine, settle
+from .machine import cell, machine, settle, take
 from .ranges import Ranges
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def _cat(run: Run, op: Op, a: Any, b: Any) -> Any:
 
 @handles("tt.split")
 def _split(run: Run, op: Op, x: Any) -> Any:
-    return [shaped(x, lambda a, k=k: a[..., k]) for k in (0, 1)]
+    return [take(x, (..., k)) for k in (0, 1)]
 
 
 def _together(f: Any, *xs: Any) -> Any:

@@ -1,5 +1,5 @@
-"""Torch operations of a trace, on memory. With known numbers torch itself runs them, in float64; on terms `lift.aten` says
-what they mean. Views and allocations do nothing: tensors are addresses."""
+"""Torch operations of a trace, on memory. With known numbers torch itself runs them, in float64; on terms `lift.aten`
+says what they mean. Views and allocations do nothing: tensors are addresses."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _written(event: TorchOp) -> list[tuple[Any, TensorRef]]:
     return out
 
 
-# ---- on terms -----------------------------------------------------------------------------------------------------------
+# ---- on terms --------------------------------------------------------------------------------------------------------
 
 
 def _on_terms(
@@ -88,7 +88,7 @@ def _on_terms(
         memory.define(ref, values if isinstance(values, Ids) else np.asarray(values))
 
 
-# ---- on numbers ---------------------------------------------------------------------------------------------------------
+# ---- on numbers ------------------------------------------------------------------------------------------------------
 
 
 def _on_numbers(event: TorchOp, memory: Memory, loaded: dict[TensorRef, np.ndarray]) -> None:
@@ -133,7 +133,8 @@ def _wide(x: Any, copies: dict[TensorRef, torch.Tensor]) -> Any:
 
 def _numpy(t: torch.Tensor) -> np.ndarray:
     t = t.detach()
-    return (t.double() if t.is_floating_point() else t).numpy()
+    out: np.ndarray = (t.double() if t.is_floating_point() else t).numpy()
+    return out
 
 
 def storage_values(ref: TensorRef) -> np.ndarray:
