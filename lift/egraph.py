@@ -19,7 +19,7 @@ from typing import Any
 
 from . import term as T
 from .definitions import DEFINITIONS
-from .infix import spelling
+from .infix import number, spelling
 from .laws import FACTS, LAWS, Law
 from .ops import OPS
 from .parse import pattern
@@ -30,6 +30,9 @@ NUMBERS = {"u", "v"}  # pattern variables that stand for a number
 COST = {"where": 2, "recip": 2, "sum": 3, "amax": 3, "amin": 3, "prod": 3, "exp": 2, "log": 2}
 
 CORE = """
+(relation Price (f64 i64))
+(ruleset price)
+(rule ((Price v c) (= n (Num v))) ((set-cost (Num v) c)) :ruleset price)
 (ruleset core)
 (rewrite (f_add a (Num 0.0)) a :subsume :ruleset core)
 (rewrite (f_add (Num 0.0) a) a :subsume :ruleset core)
@@ -65,7 +68,7 @@ def _declarations() -> str:
     rows += [f"(f_{op} String T :cost {COST.get(op, 3)})" for op in FOLDS]
     rows += [f"(f_{d.name} {'String ' * d.on_axis}{'T ' * len(d.arguments)}:cost 1)" for d in DEFINITIONS.values()]
     facts = " ".join(f"(relation {s} (T))" for s in SIGNS.values())
-    return f"(datatype T (Num f64) (Leaf i64) (Inf) (NegInf) (Size String) {' '.join(rows)})\n(relation Lacks (T String))\n(relation AnAxis (String)) {facts}"
+    return f"(with-dynamic-cost (datatype T (Num f64) (Leaf i64) (Inf) (NegInf) (Size String) {' '.join(rows)}))\n(relation Lacks (T String))\n(relation AnAxis (String)) {facts}"
 
 
 def _lacks() -> str:
@@ -299,6 +302,7 @@ def saturate(t: Term, laws: Sequence[Law] = LAWS, limits: Limits = Limits(), reg
         parts = ["core", *(["regroup"] if regroup else []), *(law_ruleset(law) for law in laws)]
         do("\n".join([f"(unstable-combined-ruleset {rules} {' '.join(parts)})", *coder.facts()]))
         stop, fired, nodes = _run(do, rules, root, limits)
+        _price_numbers(do)
         best = do(f"(extract {root})")[0]
         return Outcome(coder.decode(best.termdag, best.term), best.cost, stop, fired, nodes)
     finally:
@@ -317,6 +321,14 @@ def _run(do: Callable[[str], list[Any]], rules: str, root: str, limits: Limits) 
         if stop:
             return stop, frozenset(fired), nodes
     return "iterations", frozenset(fired), nodes
+
+
+def _price_numbers(do: Callable[[str], list[Any]]) -> None:
+    """A number that nobody would write costs more than the operation that makes it from two that somebody would."""
+    table = do("(print-function Num 100000)")[0]
+    values = {table.termdag.get(table.termdag.get(row[0]).args[0]).value.value for row in table.terms}
+    costs = [(v, len(number(abs(v))) // 3) for v in sorted(values)]
+    do("\n".join([*(f"(Price {v!r} {cost})" for v, cost in costs if cost > 1), "(run-schedule (run price))"]))
 
 
 def _law_name(text: str) -> str:

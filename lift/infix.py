@@ -5,6 +5,7 @@ A printer gives `Piece`s for its leaves; here they become `a * b / c - d ** 2`. 
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -82,6 +83,8 @@ def _constant(t: Term, number: Number) -> Piece:
     if isinstance(t.attr, bool):
         return Piece(repr(t.attr))
     text = number(abs(t.attr))
+    if re.fullmatch(r"\d+ / \d+", text) and len(short := repr(recover(abs(t.attr))[0])) <= 5:
+        text = short  # 0.25 stands alone, x / 4 in a product
     atom = " " not in text
     if t.attr < 0:
         return Piece(f"-{text}" if atom else f"-({text})", NEG)

@@ -85,6 +85,7 @@ ORDER = _laws(
     ("max-where-le",        "where(a <= b, b, a)",       "->", "max(a, b)"),
     ("min-where",           "where(a < b, a, b)",        "->", "min(a, b)"),
     ("min-where-le",        "where(a <= b, a, b)",       "->", "min(a, b)"),
+    ("max-nonnegative",     "max(a, 0)",                 "->", "a",                          "a >= 0"),
     ("abs-max",             "max(a, -a)",                "->", "abs(a)"),
     ("leaky-relu-le",       "where(0 <= a, a, a * b)",   "->", "leaky_relu(a, b)"),
     ("relu-scaled",         "max(a, 0) + b * min(a, 0)", "->", "leaky_relu(a, b)"),
@@ -100,7 +101,8 @@ FOLDS = _laws(
     ("prod-exp",            "prod(i, exp(a))",           "->", "exp(sum(i, a))"),
     ("amax-shift",          "amax(i, a + c)",            "->", "c + amax(i, a)",             "c without i"),
     ("amin-shift",          "amin(i, a + c)",            "->", "c + amin(i, a)",             "c without i"),
-    ("amax-scale",          "amax(i, a * c)",            "->", "c * amax(i, a)",             "c without i, c > 0"),
+    ("amax-scale",          "amax(i, a * c)",            "=",  "c * amax(i, a)",             "c without i, c > 0"),
+    ("amax-exp",            "amax(i, exp(a))",           "=",  "exp(amax(i, a))"),
     ("amin-scale",          "amin(i, a * c)",            "->", "c * amin(i, a)",             "c without i, c > 0"),
     ("amax-constant",       "amax(i, c)",                "->", "c",                          "c without i"),
     ("amax-negative",       "amax(i, -a)",               "->", "-amin(i, a)"),
@@ -126,6 +128,8 @@ STATISTICS = _laws(
 )  # fmt: skip
 
 MASKS = _laws(
+    ("where-common",        "where(p, a + b, a)",        "->", "a + where(p, b, 0)"),
+    ("where-common-else",   "where(p, a, a + b)",        "->", "a + where(p, 0, b)"),
     ("where-nested",        "where(p, where(q, a, b), b)", "->", "where(p & q, a, b)"),
     ("where-again",         "where(p, where(p, a, b), c)", "->", "where(p, a, c)"),
     ("where-scale",         "where(p, a, 0) * c",        "=",  "where(p, a * c, 0)"),
@@ -157,6 +161,10 @@ FACTS: list[tuple[str, str]] = [
     ("sqrt(a) > 0",       "a > 0"),
     ("sum(i, a) > 0",     "a > 0"),
     ("sum(i, a) >= 0",    "a >= 0"),
+    ("amax(i, a) > 0",    "a > 0"),
+    ("amax(i, a) >= 0",   "a >= 0"),
+    ("mean(i, a) >= 0",   "a >= 0"),
+    ("var(i, a) >= 0",    ""),
     ("max(a, b) > 0",     "a > 0"),
     ("max(a, b) >= 0",    "a >= 0"),
     ("where(p, a, b) > 0",  "a > 0, b > 0"),

@@ -259,8 +259,8 @@ class _Tensors:
                 return None
             case ast.Constant(value=int() as v):
                 return v
-            case ast.Slice(lower=None, upper=stop, step=None):
-                return slice(self.read(stop).term if stop else None)
+            case ast.Slice(lower=start, upper=stop, step=None):
+                return slice(self.read(start).term if start else None, self.read(stop).term if stop else None)
         return self.read(e)
 
     def _call(self, e: ast.Call, f: str, args: list[ast.expr]) -> Array:

@@ -13,7 +13,8 @@ from itertools import count
 from . import term as T
 from .definitions import DEFINITIONS
 from .errors import CaseError
-from .term import FOLDS, Axis, Term
+from .normal import expand
+from .term import Axis, Term
 
 _fresh = count()
 
@@ -114,7 +115,7 @@ def permute(x: Array, order: Sequence[int]) -> Array:
 
 
 def index(x: Array, parts: Sequence[Array | slice | None | int]) -> Array:
-    """x[:, None, :K, 0, ids]: slices, new dimensions, numbers, and index arrays (one of them, or all dimensions)."""
+    """x[:, None, :K, H:, 0, ids]: slices, new dimensions, numbers, and index arrays (one of them, or all dimensions)."""
     parts = [*parts, *[slice(None)] * (len(x.dims) - sum(p is not None for p in parts))]
     old = iter(x.dims)
     dims: list[Axis | None] = []
@@ -125,11 +126,11 @@ def index(x: Array, parts: Sequence[Array | slice | None | int]) -> Array:
             continue
         a = next(old)
         match part:
-            case slice(stop=None):
+            case slice(start=None, stop=None):
                 dims.append(a)
-            case slice(stop=size):
-                b = new_axis(size)
-                change[_there(a)] = T.axis(b)
+            case slice(start=start, stop=stop):
+                b = new_axis(expand((_there(a).size if stop is None else stop) - (T.const(0) if start is None else start)))
+                change[_there(a)] = T.axis(b) if start is None else T.axis(b) + start
                 dims.append(b)
             case int():
                 change[_there(a)] = T.const(part)

@@ -18,7 +18,7 @@ from . import term as T
 from .definitions import DEFINITIONS, meaningful
 from .infix import ATOM, MATMUL, NEG, Piece, arithmetic, operation
 from .spec import Formula
-from .term import FOLDS, NAMED, Axis, Term
+from .term import FOLDS, NAMED, Axis, Term, reads
 
 Frame = tuple[Axis | None, ...]
 Shapes = Mapping[str, Sequence[Term | None]]
@@ -62,14 +62,14 @@ def _frames(formula: Formula) -> Iterator[Frame]:
 
 def _tensor_form(t: Term, frame: Frame, shapes: Shapes) -> str | None:
     try:
-        return _Tensors(shapes).piece(t, frame).text
+        return _Tensors(shapes, certain_reads(t)).piece(t, frame).text
     except NoTensorForm:
         return None
 
 
 class _Tensors:
-    def __init__(self, shapes: Shapes) -> None:
-        self.shapes = shapes
+    def __init__(self, shapes: Shapes, certain: set[int]) -> None:
+        self.shapes, self.certain = shapes, certain
         self.memo: dict[tuple[int, Frame], Piece | None] = {}
 
     def piece(self, t: Term, frame: Frame) -> Piece:
@@ -106,25 +106,23 @@ class _Tensors:
         """x, x.T, x[:, 0], x[:, :K], w[ids]: at most one index that is neither an axis nor a number."""
         parts: list[str] = []
         axes: list[Axis] = []
-        known = self.shapes.get(t.attr, [None] * len(t.args))
-        for i, length in zip(t.args, known, strict=True):
-            if i.op == "axis":
-                parts.append(":" if length is i.attr.size else f":{size_text(i.attr)}")
-                axes.append(i.attr)
-            elif i.op == "const":
-                parts.append(repr(i.attr))
-            else:
-                inner = tuple(a for a in frame if a is not None and a in i.free)
-                index = self.piece(i, inner)
-                if not inner or index.rank != len(inner) or any(p[0] not in ":0123456789" for p in parts) or len(inner) != len(i.free):
-                    raise NoTensorForm
-                parts.append(index.text)
-                axes += inner
-        if any(p[0] not in ":" for p in parts) and sum(p[0] not in ":" for p in parts) > 1:
+        for i, length in zip(t.args, lengths(t, self.shapes), strict=True):
+            span = slice_text(i, length, t.id in self.certain)
+            inner = tuple(a for a in frame if a is not None and a in i.free)
+            parts.append(span or (repr(i.attr) if i.op == "const" else self._index(i, inner)))
+            axes += i.free if span else inner
+        if sum(":" not in p and not p.isdigit() for p in parts) > 1 or (any(p.isdigit() for p in parts) and not all(":" in p or p.isdigit() for p in parts)):
             raise NoTensorForm
         while parts and parts[-1] == ":":
             parts.pop()
         return placed(f"{t.attr}[{', '.join(parts)}]" if parts else str(t.attr), axes, frame)
+
+    def _index(self, i: Term, axes: Frame) -> str:
+        """An index array that has exactly these axes."""
+        index = self.piece(i, axes)
+        if not axes or index.rank != len(axes) or len(axes) != len(i.free):
+            raise NoTensorForm
+        return index.text
 
     # ---- folds
 
@@ -194,12 +192,62 @@ def product(x: Piece, y: Piece, rank: int = 0) -> Piece:
 
 
 def size_text(a: Axis) -> str:
-    from .infix import arithmetic as printed
+    return number_text(a.size)
+
+
+def number_text(t: Term) -> str:
+    """A term over sizes and scalars alone."""
 
     def child(t: Term) -> Piece:
-        return printed(t, child) or (Piece(str(t.attr)) if t.op in ("size", "scalar") else operation(t, child))
+        return arithmetic(t, child) or (Piece(str(t.attr)) if t.op in ("size", "scalar") else operation(t, child))
 
-    return child(a.size).text
+    return child(t).text
+
+
+def lengths(t: Term, shapes: Shapes) -> Sequence[Term | None]:
+    """The sizes of the dimensions that a read indexes, None where unknown."""
+    known = shapes.get(t.attr, ())
+    return known if len(known) == len(t.args) else [None] * len(t.args)
+
+
+def certain_reads(t: Term) -> set[int]:
+    """Ids of the reads that are not in a branch of a `where`: their indices are inside."""
+    out: set[int] = set()
+    stack, seen = [t], set()
+    while stack:
+        s = stack.pop()
+        if s.id in seen:
+            continue
+        seen.add(s.id)
+        out |= {s.id} if s.op == "read" else set()
+        stack += s.args[:1] if s.op == "where" else s.args
+    return out
+
+
+def slice_text(i: Term, length: Term | None, certain: bool) -> str | None:
+    """An index that is an axis, or an axis and an offset, as a slice: ":", ":K", "H:", "1:N - 1"."""
+    over, offset = _offset(i)
+    if over is None or (not certain and over.size is not length):
+        return None
+    stop = T.add(over.size, offset)
+    last = "" if length is not None and same_size(stop, length) else number_text(stop)
+    start = "" if offset is T.const(0) else number_text(offset)
+    return None if start.startswith("-") or (start and not certain) else f"{start}:{last}"
+
+
+def _offset(i: Term) -> tuple[Axis | None, Term]:
+    axes = [a for a in i.args if a.op == "axis"] if i.op == "add" else [i] if i.op == "axis" else []
+    rest = [a for a in i.args if a not in axes] if i.op == "add" else []
+    if len(axes) != 1 or any(a.free or reads(a) for a in rest):
+        return None, i
+    return axes[0].attr, T.add(*rest) if rest else T.const(0)
+
+
+def same_size(a: Term, b: Term) -> bool:
+    """H + H is 2 * H."""
+    from .normal import expand
+
+    return a is b or expand(T.sub(a, b)) is T.const(0)
 
 
 def _merged(op: str, piece: Piece, dim: int, rest: str) -> Piece:
@@ -258,7 +306,7 @@ def _axis(a: Axis, body: Term, shapes: Shapes) -> str:
 def _indexed(t: Term, name: str, shapes: Shapes) -> Iterator[Term | None]:
     """The sizes of the dimensions that the axis of this name indexes in t, outside of what binds the name again."""
     if t.op == "read":
-        for i, n in zip(t.args, shapes.get(t.attr, [None] * len(t.args)), strict=True):
+        for i, n in zip(t.args, lengths(t, shapes), strict=True):
             if i.op == "axis" and i.attr.name == name:
                 yield n
     if not (isinstance(t.attr, Axis) and t.attr.name == name and (t.op in FOLDS or NAMED.get(t.op))):

@@ -15,11 +15,11 @@ from . import term as T
 from .constants import recover
 from .definitions import DEFINITIONS, unfold
 from .errors import Unsupported
-from .infix import ADD, ATOM, MUL, NEG, POW, PRECEDENCE, Child, Piece, arithmetic, operation
+from .infix import ADD, ATOM, COMPARE, MUL, NEG, POW, PRECEDENCE, Child, Piece, arithmetic, operation
 from .ops import OPS
 from .spec import Formula
 from .term import FOLDS, Axis, Term
-from .text import Shapes, index_form, input_shapes, permuted, placed, product, size_text
+from .text import (Shapes, certain_reads, index_form, input_shapes, lengths, permuted, placed, product, size_text, slice_text)
 
 FUNCTIONS = ("sqrt", "exp", "exp2", "log", "log2", "log10", "floor", "ceil", "trunc", "sin", "cos", "tan", "tanh", "sinh", "cosh",
              "asin", "acos", "atan", "atan2", "asinh", "acosh", "atanh", "erf")  # fmt: skip
@@ -93,7 +93,7 @@ class _Source:
         self.rank = {a: k for k, a in enumerate(_natural_order(self.term, formula.axes))}
         self.inputs, self.sizes = parameters(formula)
         self.uses = _uses(self.term)
-        self.certain = _unconditional(self.term)
+        self.certain = certain_reads(self.term)
         self.lines: list[str] = []
         self.done: dict[int, Piece] = {}
         self.named_constants = not MATH & {*self.inputs, *self.sizes}
@@ -138,7 +138,7 @@ class _Source:
     def _variable(self, piece: Piece) -> Piece:
         taken = {*self.inputs, *self.sizes}
         name = next(n for k in range(10**6) if (n := f"t{k}") not in taken and not any(line.startswith(f"{n} =") for line in self.lines))
-        self.lines.append(f"{name} = {piece.text}")
+        self.lines.append(f"{name} = {_bare(piece.text)}")
         return Piece(name)
 
     def align(self, t: Term, frame: tuple[Axis, ...]) -> Piece:
@@ -165,10 +165,11 @@ class _Source:
     def _elementwise(self, t: Term) -> Piece:
         frame = self.axes(t)
         real = t.type == T.REAL
+        carried = t.op in ("add", "mul") and any(a.type == T.REAL and self.is_tensor(a) and a.op != "recip" for a in t.args) and not any(a.op == "recip" for a in t.args)
 
         def child(a: Term) -> Piece:
             piece = self.align(a, frame)
-            return Piece(f"{piece.at(ATOM)}.double()") if real and a.type == T.INT and self.is_tensor(a) else piece
+            return Piece(f"{piece.at(ATOM)}.double()") if real and a.type == T.INT and self.is_tensor(a) and not carried else piece
 
         if (out := arithmetic(t, child, self._number)) is not None:
             return out
@@ -195,8 +196,9 @@ class _Source:
         if row.torch is None:
             raise Unsupported(f"{t.op} in PyTorch")
         infix = t.op in PRECEDENCE
-        number = [not self.is_tensor(a) and not infix and not (t.op == "where" and k and self.is_tensor(t.args[3 - k])) for k, a in enumerate(t.args)]
-        texts = [f"torch.tensor({child(a).text}, dtype={ELEMENT[a.type]})" if n else child(a).at(POW) if infix else _bare(child(a).text)
+        level = ADD if PRECEDENCE.get(t.op) == COMPARE else POW
+        number = [not self.is_tensor(a) and not infix and not (t.op == "where" and k and (self.is_tensor(t.args[3 - k]) or t.type == T.INT)) for k, a in enumerate(t.args)]
+        texts = [f"torch.tensor({child(a).text}, dtype={ELEMENT[a.type]})" if n else child(a).at(level) if infix else _bare(child(a).text)
                  for a, n in zip(t.args, number, strict=True)]  # fmt: skip
         out = _folded(row.torch, texts)
         return Piece(out, PRECEDENCE["pow"] if t.op == "pow" else ATOM if out.startswith(("torch", "(")) else NEG)
@@ -207,26 +209,21 @@ class _Source:
         """x, x.T, x[:, :K], x[:, 0], w[ids], or advanced indexing in every dimension."""
         if not t.args:
             return Piece(t.attr)
-        known = self.shapes.get(t.attr, [None] * len(t.args))
-        whole = [i.op == "axis" and n is i.attr.size for i, n in zip(t.args, known, strict=True)]
-        odd = [k for k, (i, w) in enumerate(zip(t.args, whole, strict=True)) if not w]
+        spans = [slice_text(i, n, t.id in self.certain) for i, n in zip(t.args, lengths(t, self.shapes), strict=True)]
         axes = [a for i in t.args for a in self.axes(i)]
-        if len(odd) <= 1 and len(set(axes)) == len(axes):
-            parts = [":" if w else self._slice(t, k) for k, (i, w) in enumerate(zip(t.args, whole, strict=True))]
+        if spans.count(None) <= 1 and len(set(axes)) == len(axes):
+            parts = [s or self._index(t, k, self.axes(t.args[k])) for k, s in enumerate(spans)]
             while parts and parts[-1] == ":":
                 parts.pop()
             name = f"{t.attr}[{', '.join(parts)}]" if parts else t.attr
             return Piece(permuted(name, sorted(range(len(axes)), key=lambda k: self.rank[axes[k]])))
         return Piece(f"{t.attr}[{', '.join(self._index(t, k, self.axes(t)) for k in range(len(t.args)))}]")
 
-    def _slice(self, t: Term, k: int) -> str:
-        if t.args[k].op == "axis" and t.id in self.certain:
-            return f":{size_text(t.args[k].attr)}"
-        return self._index(t, k, self.axes(t.args[k]))
-
     def _index(self, t: Term, k: int, frame: tuple[Axis, ...]) -> str:
         """Index k of a read. Where the read is guarded, its index may lie outside: it is clamped."""
         piece = self.align(t.args[k], frame)
+        if t.args[k].op == "axis" and t.args[k].attr.size is lengths(t, self.shapes)[k]:
+            return piece.text
         if t.args[k].op == "const" and t.args[k].attr >= 0 and t.id in self.certain:
             return piece.text
         if t.id in self.certain or not self.is_tensor(t.args[k]):
@@ -315,9 +312,9 @@ def _bare(text: str) -> str:
         return text
     depth = 0
     for k, c in enumerate(text):
-        depth += (c == "(") - (c == ")")
-        if depth == 0:
-            return text[1:-1] if k == len(text) - 1 and "," not in text else text
+        depth += (c in "([") - (c in ")]")
+        if depth == 0 or (depth == 1 and c == ","):
+            return text[1:-1] if depth == 0 and k == len(text) - 1 else text
     return text
 
 
@@ -352,17 +349,3 @@ def _printable(t: Term) -> Term:
         return None
 
     return T.rewrite(t, known)
-
-
-def _unconditional(t: Term) -> set[int]:
-    """Ids of the reads that are not in a branch of a `where`: their indices are inside."""
-    out: set[int] = set()
-    stack, seen = [t], set()
-    while stack:
-        s = stack.pop()
-        if s.id in seen:
-            continue
-        seen.add(s.id)
-        out |= {s.id} if s.op == "read" else set()
-        stack += s.args[:1] if s.op == "where" else s.args
-    return out
