@@ -13,7 +13,7 @@ from . import index as I
 from . import term as T
 from .alias import Cell, View, view
 from .errors import Place, Unsupported
-from .stensor import STensor, full, tensor, type_of_name
+from .stensor import STensor, cast, full, tensor, type_of_name
 from .symbols import Symbols, dtype_name
 from .term import Term
 from .tracing import REFUSALS, traced
@@ -175,7 +175,7 @@ def _cells(out: Any) -> Any:
 
 
 def _placed(out: Any, node: Any, fake: Any, symbols: Symbols) -> Any:
-    """The result with PyTorch's own shape, which knows what its checks assumed; errors get the node's place."""
+    """The result with PyTorch's own type and shape, which knows what its checks assumed; errors get the node's place."""
     if isinstance(out, tuple | list):
         return tuple(_placed(o, node, f, symbols) for o, f in zip(out, fake, strict=False))
     if not isinstance(out, STensor) or fake is None:
@@ -193,7 +193,7 @@ def _placed(out: Any, node: Any, fake: Any, symbols: Symbols) -> Any:
                 e.place = place_of(node)
             raise
 
-    return replace(out, shape=shape, at=at)
+    return cast(replace(out, shape=shape, at=at), type_of_name(dtype_name(fake.dtype)))
 
 
 def _later(error: Unsupported, node: Any, fake: Any, symbols: Symbols) -> Any:

@@ -1,5 +1,6 @@
-"""Every operator of PyTorch that we read: its formula, found at symbolic sizes, gives PyTorch's own numbers at two shapes; and its
-meaning at concrete shapes gives them operator by operator."""
+# ruff: noqa: E501, SIM905 - tables, one sample a line
+"""Every operator of PyTorch that we read: its formula, found at symbolic sizes, gives PyTorch's own numbers at two shapes;
+and its meaning at concrete shapes gives them operator by operator."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ def unary(names: str, specs: dict[str, str], more: dict[str, Any] | None = None)
 
 def binary(names: str, specs: dict[str, str]) -> None:
     for name in names.split():
-        SAMPLES[name] = (lambda x, y, f=getattr(torch, name): f(x, y), specs)
+        f = getattr(torch, name)
+        SAMPLES[name] = (lambda x, y, f=f: f(x, y), specs)
 
 
 def gradient(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -78,7 +80,7 @@ SAMPLES.update({
     "shifts": (lambda x, y: (x << 2) + (x >> 1) + (~x) + (x ^ y), INTS),
     "bools": (lambda x: ((x > 0) & (x < 1)) | ~(x > -1) ^ (x == 0), X),
     "bool arithmetic": (lambda x: (x > 0) * 2 + (x > 0).sum() + (x > 0).float().mean() + ((x > 0) != (x > 1)), X),
-    "bool equality": (lambda x: (((x > 0) == 0), (x > 0) != 0, (x > 0) == (x > 1), (x > 0) == 1, (x > 0) == 2, 0 == x), X),
+    "bool equality": (lambda x: (((x > 0) == 0), (x > 0) != 0, (x > 0) == (x > 1), (x > 0) == 1, (x > 0) == 2, x == 0), X),
     "where": (lambda x, y: torch.where(x > y, x, y.new_zeros(())) + torch.where(x > 0, 1.0, 2.0), XY),
     "masked_fill": (lambda x: x.masked_fill(x > 0, -1.0).masked_fill_(x < -1, 2.0), X),
     "clamp": (lambda x: x.clamp(-0.5, 0.5) + x.clamp(min=0) + x.clamp(max=0) + torch.clamp(x, x.new_zeros(()), None), X),
@@ -181,7 +183,24 @@ SAMPLES.update({
     "margins": (lambda x, y: (F.hinge_embedding_loss(x, y.sign()), F.soft_margin_loss(x, y.sign())), XY),
 })  # fmt: skip
 DY = {"dy": "f64[M,N]", "x": "f64[M,N]"}
-for _name in ["sigmoid", "tanh", "relu", "silu", "hardswish", "hardsigmoid", "softplus", "logsigmoid", "gelu", "elu", "leaky_relu", "hardtanh", "exp", "root", "erf", "mish"]:
+for _name in [
+    "sigmoid",
+    "tanh",
+    "relu",
+    "silu",
+    "hardswish",
+    "hardsigmoid",
+    "softplus",
+    "logsigmoid",
+    "gelu",
+    "elu",
+    "leaky_relu",
+    "hardtanh",
+    "exp",
+    "root",
+    "erf",
+    "mish",
+]:
     _f = getattr(F, _name, None) or getattr(torch, _name, None) or (lambda x: (x * x + 1).sqrt())
     SAMPLES[f"d {_name}"] = (gradient(lambda x, f=_f: f(x)), DY)
 SAMPLES.update({
@@ -289,7 +308,10 @@ def test_meaning_gives_the_numbers_of_pytorch(name: str) -> None:
 
 A = torch.ops.aten
 G = torch.Generator().manual_seed(0)
-R = {n: torch.rand(n, dtype=torch.float64, generator=G) + 0.1 for n in [(3, 5), (4, 5), (5,), (2, 4, 5), (1, 2, 4, 6, 6), (3, 1)]}
+R = {
+    n: torch.rand(n, dtype=torch.float64, generator=G) + 0.1
+    for n in [(3, 5), (4, 5), (5,), (2, 4, 5), (1, 2, 4, 6, 6), (3, 1)]
+}
 I3 = torch.tensor([2, 0, 1])
 DIRECT: list[tuple[Any, tuple[Any, ...]]] = [
     (A._fused_rms_norm.default, (R[3, 5], [5], R[5,], 1e-6)),
