@@ -15,9 +15,10 @@ from itertools import combinations, islice, product
 import numpy as np
 
 from . import term as T
-from .case import Case, Spec
+from .case import Case
 from .errors import CaseError
 from .fit import value
+from .grammar import Spec
 from .term import Term
 
 Dims = dict[str, int | float]

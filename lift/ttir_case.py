@@ -3,7 +3,7 @@
 The description is the JSON file NAME.json beside NAME.ttir, or the comment lines `// trilift: {...}` at the top of
 the file:
 
-    {"inputs":  {"x": "f32[M,N]", "eps": "f32"},      specs as in `lift.case`
+    {"inputs":  {"x": "f32[M,N]", "eps": "f32"},      specs as in `lift.grammar`
      "outputs": {"out": "f32[M,N]"},                  new tensors: empty, or of zeros with "f32[M,N] zeros"
      "args":    ["out", "x", "N", "stride(x, 0)", "eps"],   one for each argument of the kernel: a tensor, a scalar,
      an expression
@@ -21,9 +21,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .case import Case, Reader, Spec, is_real_scalar, make_case, torch_dtype
+from .case import Case, make_case, torch_dtype
 from .errors import CaseError, Place
 from .fit import value
+from .grammar import Reader, Spec, is_real_scalar
 from .launches import grid_of
 
 KEYS = {"name", "inputs", "outputs", "args", "grid", "where"}
@@ -66,8 +67,8 @@ class _Launcher:
     place: Place
 
     def __call__(self, **given: Any) -> dict[str, Any]:
-        from .capture import active
         from .lower import lower_file
+        from .recorder import active
 
         recorder = active()
         tensors = {
