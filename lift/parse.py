@@ -20,6 +20,7 @@ from . import positional as A
 from . import term as T
 from .definitions import DEFINITIONS
 from .errors import CaseError
+from .idioms import SCANS
 from .ops import OPS
 from .positional import Array
 from .spec import Formula
@@ -29,6 +30,7 @@ CONSTANTS = {"pi": math.pi, "inf": math.inf, "e": math.e}
 BINARY = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.Pow: "pow", ast.FloorDiv: "floordiv", ast.Mod: "mod",
           ast.BitAnd: "and", ast.BitOr: "or", ast.LShift: "shl", ast.RShift: "shr"}  # fmt: skip
 COMPARE = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne"}
+PREFIX = {name: fold for fold, (name, _) in SCANS.items()}
 UNARY = {ast.USub: "neg", ast.Not: "not", ast.Invert: "not"}
 
 
@@ -266,6 +268,10 @@ class _Tensors:
     def _call(self, e: ast.Call, f: str, args: list[ast.expr]) -> Array:
         if f == "arange" and len(args) == 1:
             return A.arange(self.read(args[0]).term)
+        if f in PREFIX and len(args) == 2:
+            return A.scan(PREFIX[f], self.read(args[0]), ast.literal_eval(args[1]))
+        if f == "cat" and len(args) == 3:
+            return A.cat(self.read(args[0]), self.read(args[1]), ast.literal_eval(args[2]))
         if (f in FOLDS or (f in DEFINITIONS and DEFINITIONS[f].on_axis)) and len(args) >= 2:
             dims = ast.literal_eval(args[1])
             x = self.read(args[0])

@@ -13,6 +13,7 @@ from itertools import count
 from . import term as T
 from .definitions import DEFINITIONS
 from .errors import CaseError
+from .idioms import SCANS
 from .normal import expand
 from .term import Axis, Term
 
@@ -94,6 +95,23 @@ def over(op: str, x: Array, dim: int, *rest: Array) -> Array:
     term = T.node(op, tuple(terms), a) if op in DEFINITIONS else T.make(op, terms[0], attr=a)
     at += len(dims) - len(x.dims)
     return Array(term, dims if keeps else (*dims[:at], None, *dims[at + 1 :]))
+
+
+def scan(op: str, x: Array, dim: int) -> Array:
+    """cumsum and its like: the fold over the elements up to this one."""
+    n = _there(x.dims[dim])
+    k = new_axis(n.size)
+    unit = SCANS[op][1]
+    return Array(T.fold(op, k, T.where(T.make("le", T.axis(k), T.axis(n)), rename(x.term, {n: k}), unit)), x.dims)
+
+
+def cat(x: Array, y: Array, dim: int) -> Array:
+    """The elements of x and then those of y along one dimension."""
+    a, b = _there(x.dims[dim]), _there(y.dims[dim])
+    n = new_axis(expand(a.size + b.size))
+    first = Array(T.substitute(x.term, {a: T.axis(n)}), tuple(n if d == a else d for d in x.dims))
+    second = Array(T.substitute(y.term, {b: T.axis(n) - a.size}), tuple(n if d == b else d for d in y.dims))
+    return apply(lambda s, t: T.where(T.make("lt", T.axis(n), a.size), s, t), first, second)
 
 
 def matmul(x: Array, y: Array) -> Array:

@@ -16,7 +16,9 @@ from itertools import combinations
 
 from . import term as T
 from .definitions import DEFINITIONS, meaningful
+from .idioms import Cat, cat, scan
 from .infix import ATOM, MATMUL, NEG, Piece, arithmetic, operation
+from .normal import expand
 from .spec import Formula
 from .term import FOLDS, NAMED, Axis, Term, reads
 
@@ -96,9 +98,23 @@ class _Tensors:
                 return self._read(t, frame)
             case "undef":
                 raise NoTensorForm
+        if (joined := cat(t)) is not None and (out := self._cat(joined, frame)) is not None:
+            return out
         if t.op in FOLDS or (t.op in DEFINITIONS and t.attr is not None):
             return self._over(t, frame)
         return operation(t, child)
+
+    def _cat(self, t: Cat, frame: Frame) -> Piece | None:
+        """cat(a, b, dim), if both have all dimensions from there on and the sizes that the text tells."""
+        if t.over not in frame:
+            return None
+        at = frame.index(t.over)
+        try:
+            a, b = (self.piece(x, (*frame[:at], n, *frame[at + 1 :])) for x, n in ((t.a, t.first), (t.b, t.second)))
+        except NoTensorForm:
+            return None
+        dim = at - len(frame)
+        return Piece(f"cat({a.text}, {b.text}, {dim})", ATOM, a.rank) if a.rank == b.rank and a.rank >= -dim else None
 
     # ---- elements
 
@@ -127,6 +143,9 @@ class _Tensors:
     # ---- folds
 
     def _over(self, t: Term, frame: Frame) -> Piece:
+        if (found := scan(t)) is not None and found.over in frame:
+            body, dim = self.piece(found.body, frame), frame.index(found.over) - len(frame)
+            return Piece(f"{found.name}({body.text}, {dim})", ATOM, body.rank)
         products = list(self._products(t, frame)) if t.op == "sum" else []
         return min([*products, *self._reductions(t, frame)], key=lambda p: _length(p.text), default=None) or _fail()
 
@@ -229,7 +248,7 @@ def slice_text(i: Term, length: Term | None, certain: bool) -> str | None:
     over, offset = _offset(i)
     if over is None or (not certain and over.size is not length):
         return None
-    stop = T.add(over.size, offset)
+    stop = expand(T.add(over.size, offset))
     last = "" if length is not None and same_size(stop, length) else number_text(stop)
     start = "" if offset is T.const(0) else number_text(offset)
     return None if start.startswith("-") or (start and not certain) else f"{start}:{last}"
@@ -245,8 +264,6 @@ def _offset(i: Term) -> tuple[Axis | None, Term]:
 
 def same_size(a: Term, b: Term) -> bool:
     """H + H is 2 * H."""
-    from .normal import expand
-
     return a is b or expand(T.sub(a, b)) is T.const(0)
 
 

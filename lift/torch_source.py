@@ -15,11 +15,23 @@ from . import term as T
 from .constants import recover
 from .definitions import DEFINITIONS, unfold
 from .errors import Unsupported
+from .idioms import Cat, cat, scan
 from .infix import ADD, ATOM, COMPARE, MUL, NEG, POW, PRECEDENCE, Child, Piece, arithmetic, operation
 from .ops import OPS
 from .spec import Formula
 from .term import FOLDS, Axis, Term
-from .text import (Shapes, certain_reads, index_form, input_shapes, lengths, permuted, placed, product, size_text, slice_text)
+from .text import (
+    Shapes,
+    certain_reads,
+    index_form,
+    input_shapes,
+    lengths,
+    permuted,
+    placed,
+    product,
+    size_text,
+    slice_text,
+)
 
 FUNCTIONS = ("sqrt", "exp", "exp2", "log", "log2", "log10", "floor", "ceil", "trunc", "sin", "cos", "tan", "tanh", "sinh", "cosh",
              "asin", "acos", "atan", "atan2", "asinh", "acosh", "atanh", "erf")  # fmt: skip
@@ -158,6 +170,8 @@ class _Source:
                 return self._read(t)
             case "undef":
                 return Piece('float("nan")')
+        if (joined := cat(t)) is not None:
+            return self._cat(joined)
         if t.op in FOLDS or (t.op in DEFINITIONS and t.attr is not None):
             return self._over(t)
         return self._elementwise(t)
@@ -232,8 +246,16 @@ class _Source:
 
     # ---- folds
 
+    def _cat(self, t: Cat) -> Piece:
+        self.rank |= {t.first: self.rank[t.over], t.second: self.rank[t.over]}
+        self.certain |= certain_reads(t.a) | certain_reads(t.b)
+        return Piece(f"torch.cat(({self.value(t.a).text}, {self.value(t.b).text}), {self.axes(t.a).index(t.first)})")
+
     def _over(self, t: Term) -> Piece:
         body, over = t.args[0], t.attr
+        if (found := scan(t)) is not None:
+            values = ".values" if found.name in ("cummax", "cummin") else ""
+            return Piece(f"{self.value(found.body).at(ATOM)}.{found.name}({self.axes(found.body).index(found.over)}){values}")
         if t.op == "sum" and (out := self._contraction(t)) is not None:
             return out
         if over not in body.free:

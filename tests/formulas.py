@@ -29,7 +29,8 @@ def f(op: str, *args: T.TermLike) -> Term:
 
 
 def formula(t: Term, *axes: Axis) -> Formula:
-    return Formula("out", axes or tuple(a for a in ORDER if a in t.free), t, "f32")
+    last = sorted(t.free - set(ORDER), key=repr)
+    return Formula("out", axes or (*(a for a in ORDER if a in t.free), *last), t, "f32")
 
 
 x, w, c, eps = read("x", m, n), read("w", n), read("c", n), T.scalar("eps")
@@ -80,6 +81,9 @@ KERNELS: dict[str, tuple[Term, str]] = {
     "column sum": (total(m, x), "sum(x, -2)"),
     "transpose": (read("x", n, m), "x.T"),
     "row scale": (x * read("s", m), "x * s[:, None]"),
+    "cumulative sum": (total(Axis("j", N), T.where(f("le", T.axis(Axis("j", N)), T.axis(n)), read("x", m, Axis("j", N)), 0)), "cumsum(x, -1)"),
+    "concatenation": (T.where(f("lt", T.axis(Axis("i", N + K)), N), read("x", m, Axis("i", N + K)), T.read("y", [T.axis(m), T.axis(Axis("i", N + K)) - N])), "cat(x[:, :N], y[:, :K], -1)"),
+    "halves": (read("x", m, Axis("h", T.size("H"))) * T.read("x", [T.axis(m), T.axis(Axis("h", T.size("H"))) + T.size("H")]), "x[:, :H] * x[:, H:2 * H]"),
     "embedding": (T.read("w", [read("ids", m, type=T.INT), T.axis(n)]), "w[ids]"),
     "flip": (T.read("x", [T.axis(m), N - 1 - T.axis(n)]), "x[:, N - arange(N) - 1]"),
 }  # fmt: skip
