@@ -36,7 +36,7 @@ $(VENV)/.packages: $(VENV)/.core corpus/packages/requirements.txt corpus/package
 
 demo: $(VENV)/.liger ## formulas of real kernels of liger-kernel, installed from PyPI, in under 5 minutes
 	$(BIN)/trilift lift --jobs $(JOBS) \
-	  $(foreach c,rms_norm softmax swiglu geglu cross_entropy,corpus/packages/liger.py::$(c))
+	  $(foreach c,rms_norm rms_norm_backward layer_norm softmax swiglu swiglu_backward geglu cross_entropy,corpus/packages/liger.py::$(c))
 
 test: $(VENV)/.dev $(VENV)/.liger ## all tests
 	$(BIN)/python -m pytest -q -n $(JOBS) $(PYTEST_ARGS)

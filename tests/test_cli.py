@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -98,7 +99,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def trilift(*args: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "reports.cli", *args]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=120)
+    env = {**os.environ, "COLUMNS": "100"}
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=env, timeout=120)
 
 
 def test_help_is_golden(golden: Callable[[str, str], None]) -> None:
