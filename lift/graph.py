@@ -175,7 +175,7 @@ def _cells(out: Any) -> Any:
 
 
 def _placed(out: Any, node: Any, fake: Any, symbols: Symbols) -> Any:
-    """The result with PyTorch's own type and shape, which knows what its checks assumed; errors get the node's place."""
+    """The result with PyTorch's own type and shape, which tell what its checks assumed; errors get a place."""
     if isinstance(out, tuple | list):
         return tuple(_placed(o, node, f, symbols) for o, f in zip(out, fake, strict=False))
     if not isinstance(out, STensor) or fake is None:
