@@ -56,11 +56,16 @@ def products(row: list[T.Term], column: list[T.Term]) -> list[T.Term]:
     """The terms x * y that are not zero. Masks first: 0 * undefined is undefined, not 0."""
     out = []
     for x, y in zip(row, column, strict=True):
-        if x is ZERO and y.op != "undef" or y is ZERO and x.op != "undef":
-            continue
-        out.append(T.mul(x, y))
+        if x is ZERO or y is ZERO:
+            if x.op == "undef" or y.op == "undef":
+                out.append(T.mul(x, y))
+        elif x.op in COMPOUND or y.op in COMPOUND or x.type != y.type:
+            out.append(T.mul(x, y))
+        else:  # already normal
+            out.append(T.node("mul", (x, y) if x.id < y.id else (y, x), None, x.type))
     return out
 
 
+COMPOUND = {"const", "mul", "undef"}
 ZERO = T.const(0)
 CHECKS["tt.dot_scaled"] = lambda op: op.name

@@ -89,7 +89,8 @@ class _Constants:
         if n > self.filled:
             self.flags[self.filled : n] = [t.op == "const" for t in T.TERMS[self.filled : n]]
             self.filled = n
-        return self.flags[ids]
+        out: np.ndarray = self.flags[ids]
+        return out
 
 
 is_const = _Constants()

@@ -198,7 +198,7 @@ def to_cells(values: np.ndarray, dtype: str) -> np.ndarray:
 def from_cells(values: np.ndarray, dtype: str) -> np.ndarray:
     """The reverse: u8 cells are read as unsigned, bool cells as booleans."""
     if dtype == "bool":
-        return np.not_equal(values, 0)
+        return np.asarray(values, np.bool_)
     return values.astype(f"u{values.dtype.itemsize}") if dtype[0] == "u" else values
 
 
