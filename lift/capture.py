@@ -60,8 +60,9 @@ def capture(
 
 
 def _bounds(case: Case, dims: Mapping[str, int | float]) -> dict[str, int]:
-    whole = {n: s for n, s in case.tensors.items() if s.low is not None and s.high is not None and not s.is_float}
-    return {n: int(value(s.high, dims)) for n, s in whole.items() if value(s.low, dims) >= 0}
+    limits = {n: (s.low, s.high) for n, s in case.tensors.items() if not s.is_float}
+    given = {n: (low, high) for n, (low, high) in limits.items() if low is not None and high is not None}
+    return {n: int(value(high, dims)) for n, (low, high) in given.items() if value(low, dims) >= 0}
 
 
 def _run(case: Case, dims: Mapping[str, int | float], arguments: Mapping[str, Any]) -> Any:
@@ -100,10 +101,9 @@ def _raised(error: BaseException) -> Place | None:
 
 def to_numpy(t: torch.Tensor) -> np.ndarray:
     """A copy of the contents; floats that numpy does not know become float32."""
-    t = t.detach().clone()
-    return (
-        t.float() if t.is_floating_point() and t.dtype not in (torch.float32, torch.float64, torch.float16) else t
-    ).numpy()
+    narrow = t.is_floating_point() and t.dtype not in (torch.float32, torch.float64, torch.float16)
+    copied: np.ndarray = (t.detach().float() if narrow else t.detach().clone()).numpy()
+    return copied
 
 
 def named_outputs(result: Any) -> dict[str, torch.Tensor]:

@@ -86,7 +86,9 @@ def fit(values: Sequence[Number], environments: Sequence[Environment], known: Se
     if all(v == first for v in values):
         return T.const(first)
     names = tuple(sorted(environments[0]))
-    table = _table(names, tuple(tuple(e[n] for n in names) for e in environments), tuple(known))
+    rows = tuple(tuple(e[n] for n in names) for e in environments)
+    integers = tuple(n for n in names if all(isinstance(e[n], int) for e in environments))  # 1 and 1.0 are equal keys
+    table = _table(names, rows, integers, tuple(known))
     if all(isinstance(v, bool) for v in values):
         return table.boolean(tuple(map(bool, values)))
     if all(math.isfinite(v) and v == int(v) for v in values):
@@ -97,7 +99,9 @@ def fit(values: Sequence[Number], environments: Sequence[Environment], known: Se
 
 
 @lru_cache(maxsize=256)
-def _table(names: tuple[str, ...], rows: tuple[Values, ...], known: tuple[Term, ...]) -> _Table:
+def _table(
+    names: tuple[str, ...], rows: tuple[Values, ...], integers: tuple[str, ...], known: tuple[Term, ...]
+) -> _Table:
     return _Table({n: tuple(r[k] for r in rows) for k, n in enumerate(names)}, known)
 
 

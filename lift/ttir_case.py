@@ -52,10 +52,11 @@ def _description(path: Path, place: Place) -> dict[str, Any]:
     if not sidecar.exists() and not header:
         raise CaseError(f"{path.name} has no launch description", place, help=HELP)
     try:
-        return json.loads(sidecar.read_text() if sidecar.exists() else header)
+        found: dict[str, Any] = json.loads(sidecar.read_text() if sidecar.exists() else header)
     except json.JSONDecodeError as error:
         where = Place(str(sidecar), error.lineno) if sidecar.exists() else place
         raise CaseError("the launch description is not JSON", where, str(error)) from error
+    return found
 
 
 @dataclass(frozen=True)
