@@ -1,8 +1,8 @@
 """A signature for a kernel that is seen without its launch: types of parameters and values of constexprs.
 
-The first guess comes from the source: what is loaded from is a pointer, what is tested is a flag, what shapes a tile is a
-power of two; autotune configurations and defaults come before all. When Triton rejects it, the parameters that the offending line
-depends on are changed one at a time, and a change is kept if Triton then gets further.
+The first guess comes from the source: what is loaded from is a pointer, what is tested is a flag, what shapes a tile
+is a power of two; autotune configurations and defaults come before all. When Triton rejects it, the parameters that the
+offending line depends on are changed one at a time, and a change is kept if Triton then gets further.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ def first(kernel: Any) -> Guess:
 
 
 def climb(kernel: Any, attempt: Callable[[Guess], Any]) -> tuple[Guess, Any]:
-    """The first guess that `attempt` accepts, with its result. `attempt` raises what lift.lower raises: the compile error is its
-    cause. Raises the last error when no change of one parameter gets further."""
+    """The first guess that `attempt` accepts, with its result. `attempt` raises what lift.lower raises, with Triton's error
+    as cause. Raises the last error, with the most frequent message, when no change of one parameter gets further."""
     fn, configs, heuristics = unwrapped(kernel)
     used, params = usage(fn), {p.name: p for p in fn.params}
     guess, budget = first(kernel), ATTEMPTS

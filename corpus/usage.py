@@ -1,4 +1,4 @@
-"""How a kernel's source uses its parameters: which are pointers, flags, sizes, dtypes. Read from the AST, helpers followed."""
+"""How a kernel's source uses its parameters: as pointers, flags, sizes, dtypes. Read from the AST, helpers followed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SHAPES = {
 
 @dataclass
 class Usage:
-    """What the source says about each name: pointers; names tested as flags; used in shapes, as dtypes; literals compared with."""
+    """What the source says about names: pointers; tested as flags; used in shapes, as dtypes; compared with."""
 
     pointers: set[str] = field(default_factory=set)
     flags: set[str] = field(default_factory=set)
@@ -75,13 +75,8 @@ def usage(fn: Any) -> Usage:
             out.flags |= set(_conditions(node.test))
         elif isinstance(node, ast.Compare):
             _compare(node, out)
-        elif (
-            isinstance(node, ast.Subscript)
-            and isinstance(node.value, ast.Name)
-            and isinstance(node.slice, ast.Constant)
-        ):
-            if isinstance(node.slice.value, int):
-                out.tuples.add(node.value.id)
+        elif isinstance(node, ast.Subscript):
+            _subscript(node, out)
     _spread(tree, out)
     _integers(fn, tree, out)
     return out
@@ -112,19 +107,12 @@ def _resolve(fn: Any, func: ast.expr) -> Any:
 
 
 def _call(fn: Any, node: ast.Call, out: Usage) -> None:
-    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    name = _called(node)
     arguments = [*node.args, *(k.value for k in node.keywords)]
     if name == "len":
         out.tuples |= set(names(node))
-    if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name) and node.func.value.id != "tl":
-        if (
-            name in LOADS | STORES | {"gather", "scatter"}
-            and node.args
-            and isinstance(node.args[0], (ast.List, ast.Tuple))
-        ):
-            out.descriptors[node.func.value.id] = len(node.args[0].elts)
-            out.stores |= name in STORES
-            return
+    if _descriptor(node, name, out):
+        return
     if name in LOADS | BASES | STORES and arguments:
         out.stores |= name in STORES
         base = next((k.value for k in node.keywords if k.arg in ("base", "pointer")), arguments[0])
@@ -138,6 +126,28 @@ def _call(fn: Any, node: ast.Call, out: Usage) -> None:
         out.dtypes |= {n for a in node.args[-1:] if isinstance(a, ast.Name) for n in names(a)}
     if (helper := _resolve(fn, node.func)) is not None:
         _helper(helper, node, out)
+
+
+def _called(node: ast.Call) -> str:
+    """The last name of what is called: "load" for tl.load."""
+    return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+
+
+def _descriptor(node: ast.Call, name: str, out: Usage) -> bool:
+    """`desc.load([i, j])` makes desc a descriptor of rank 2."""
+    owner = node.func.value if isinstance(node.func, ast.Attribute) else None
+    access = name in LOADS | STORES | {"gather", "scatter"} and isinstance(owner, ast.Name) and owner.id != "tl"
+    if not access or not node.args or not isinstance(node.args[0], (ast.List, ast.Tuple)):
+        return False
+    out.descriptors[owner.id] = len(node.args[0].elts)  # type: ignore[union-attr]
+    out.stores |= name in STORES
+    return True
+
+
+def _subscript(node: ast.Subscript, out: Usage) -> None:
+    """`x[0]` makes x a tuple."""
+    if isinstance(node.value, ast.Name) and isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, int):
+        out.tuples.add(node.value.id)
 
 
 def _helper(helper: Any, node: ast.Call, out: Usage) -> None:
@@ -184,7 +194,7 @@ def _compare(node: ast.Compare, out: Usage) -> None:
 
 
 def _leftmost(node: ast.expr) -> Iterator[str]:
-    """The name a pointer expression starts with: `p + i` and `p[0]` start with p, `i + p` only if p looks like a pointer."""
+    """The name a pointer expression starts with: `p + i`, `p[0]` start with p, `i + p` if p is named as a pointer."""
     if isinstance(node, ast.BinOp):
         yield from _leftmost(node.left)
         yield from (n for n in names(node.right) if re.search(r"(ptrs?|pointers?)$", n, re.I))
@@ -223,12 +233,12 @@ _INTEGER_ONLY = (ast.Mod, ast.FloorDiv, ast.LShift, ast.RShift, ast.BitAnd, ast.
 
 
 def _integers(fn: Any, tree: ast.AST, out: Usage) -> None:
-    """What must be an integer: offsets of pointers, range bounds, operands of integer arithmetic, and what they are made of."""
+    """What must be an integer: offsets, range bounds, operands of integer arithmetic, and what they are made of."""
     for node in ast.walk(tree):
         if isinstance(node, ast.BinOp) and isinstance(node.op, _INTEGER_ONLY):
             _mark(node, out)
         elif isinstance(node, ast.Call):
-            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            name = _called(node)
             if name in ("range", "arange", "histogram"):
                 for a in node.args:
                     _mark(a, out)
@@ -278,7 +288,7 @@ def _mark(node: ast.expr, out: Usage) -> None:
         _mark(node.body, out)
         _mark(node.orelse, out)
     elif isinstance(node, ast.Call):
-        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        name = _called(node)
         if name == "load" and node.args:
             out.integers |= set(_leftmost(node.args[0]))
         elif name in ("to", "cast") and isinstance(node.func, ast.Attribute):

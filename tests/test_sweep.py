@@ -10,7 +10,8 @@ import pytest
 import triton
 import triton.language as tl
 
-from corpus import guess, sweep
+from corpus import examine, guess, sweep
+from corpus.kernels import STAGES, Found, Result
 from corpus.usage import callees, usage
 from lift import lower
 
@@ -81,9 +82,9 @@ def test_climb_gives_up_with_what_triton_says():
 
 
 def examined(*kernels, jobs=2):
-    found = [sweep.Found("here", k.__name__, f"{k.__name__}:1", k) for k in kernels]
+    found = [Found("here", k.__name__, f"{k.__name__}:1", k) for k in kernels]
     seen = []
-    results = sweep.pool(found, jobs, seen.append)
+    results = examine.pool(found, jobs, seen.append)
     assert sorted(r.kernel for r in seen) == sorted(r.kernel for r in results)
     return results
 
@@ -108,10 +109,10 @@ def test_an_abort_bans_the_guess(monkeypatch):
 
 def test_table():
     results = [
-        sweep.Result("a", "k", "f:1", stage="done", ran="ran"),
-        sweep.Result("a", "l", "f:2", "tt.foo", stage="start"),
-        sweep.Result("b", "m", "f:3", "no 17 way", stage="guess"),
-        sweep.Result("b", "h", "f:4", stage="helper"),
+        Result("a", "k", "f:1", stage="done", ran="ran"),
+        Result("a", "l", "f:2", "tt.foo", stage="start"),
+        Result("b", "m", "f:3", "no 17 way", stage="guess"),
+        Result("b", "h", "f:4", stage="helper"),
     ]
     text = sweep.table(results)
     assert "100.0%      50.0%" in text and "1 helper" in text and "guess: no # way" in text and "start: tt.foo" in text
@@ -119,15 +120,15 @@ def test_table():
 
 def test_continues_where_it_stopped(tmp_path):
     out = tmp_path / "sweep.jsonl"
-    sweep._write(out, sweep.Result("a", "k", "f:1", stage="done"))
-    assert list(sweep._read(out)) == [sweep.Result("a", "k", "f:1", stage="done")]
+    sweep._write(out, Result("a", "k", "f:1", stage="done"))
+    assert list(sweep._read(out)) == [Result("a", "k", "f:1", stage="done")]
 
 
 @pytest.mark.parametrize("package", ["liger_kernel.ops", "fla.modules"])
 def test_a_sample_of_kernels(package):
     if importlib.util.find_spec(package.partition(".")[0]) is None:
         pytest.skip(f"{package} is not installed: make packages")
-    results = [r for r in sweep.sweep([package], sample=10, seed=1) if r.stage in sweep.STAGES]
+    results = [r for r in sweep.sweep([package], sample=10, seed=1) if r.stage in STAGES]
     assert len(results) == 10
     assert sum(r.stage == "done" for r in results) >= 9, sweep.table(results)
     assert not [r.cause for r in results if r.stage == "crash"]
