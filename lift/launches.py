@@ -39,10 +39,8 @@ class Compiled:
         shared=1024, num_warps=4, num_ctas=1, num_stages=3, cluster_dims=(1, 1, 1), name="kernel"
     )
 
-    def __init__(
-        self, interception: _Interception, kernel: Any, kwargs: dict[str, Any], config: tuple[int, int]
-    ) -> None:
-        self._again = (interception, kernel, kwargs, config)
+    def __init__(self, kernel: Any, kwargs: dict[str, Any], config: tuple[int, int]) -> None:
+        self._again = (kernel, kwargs, config)
 
     def _init_handles(self) -> None: ...
 
@@ -50,12 +48,15 @@ class Compiled:
         return lambda *args, **kwargs: self._launch(grid, args, kwargs)
 
     def _launch(self, grid: Any, args: tuple[Any, ...], more: dict[str, Any]) -> Any:
-        interception, kernel, kwargs, config = self._again
+        kernel, kwargs, config = self._again
         names = [p.name for p in kernel.params if not p.is_constexpr]
         if len(args) != len(names):  # with constexprs, in signature order
             names = kernel.arg_names
         given = {**kwargs, **dict(zip(names, args, strict=False)), **more}
-        return interception.bind(kernel, (), {**given, "grid": grid}, config)
+        return _sessions[-1].bind(kernel, (), {**given, "grid": grid}, config)
+
+
+_sessions: list[_Interception] = []  # host code may keep a compiled kernel from one run to the next
 
 
 class _Interception:
@@ -130,7 +131,7 @@ class _Interception:
             numbers = grid(args_by_name) if callable(grid) else grid
             self.record(Bound(kernel, dict(args_by_name), grid_of(numbers), signature, constexprs, options, config))
         constants = {p.name: args_by_name[p.name] for p in kernel.params if p.is_constexpr}
-        return Compiled(self, kernel, {**constants, **options}, config)
+        return Compiled(kernel, {**constants, **options}, config)
 
     def binder(self, kernel: Any) -> Any:
         self.binders[id(kernel)] = kernel.create_binder()
@@ -194,4 +195,6 @@ def intercepted(record: Callable[[Bound], None], config: int = 0) -> Iterator[No
         for kind in (JITFunction, Autotuner, Heuristics):
             stack.enter_context(replaced(kind, {"run": run}))
         stack.enter_context(replaced(KernelInterface, {"__getitem__": item}))
+        _sessions.append(session)
+        stack.callback(_sessions.pop)
         yield

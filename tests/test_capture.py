@@ -171,6 +171,16 @@ def test_a_warmed_up_kernel_is_launched_later():
     assert launch.grid == (4, 1, 1) and launch.args["BLOCK"] == 16
 
 
+def test_a_compiled_kernel_is_kept_between_runs():
+    kept = []
+
+    def host(x):
+        kept or kept.append(scale_kernel.warmup(x, x, x.numel(), 2.0, BLOCK=16, grid=(1,)))
+        kept[0][(1,)](x, x, x.numel(), 2.0)
+
+    assert [len(trace(host, {"N": n}, x="f32[N]").launches) for n in (5, 7)] == [1, 1]
+
+
 # ---- torch
 
 
