@@ -55,7 +55,7 @@ ROWS = [
     _row("relu(a)", "max(a, 0)", None, "torch.relu({0})"),
     _row("leaky_relu(a, b)", "where(0 < a, a, a * b)"),
     _row("elu(a, b)", "where(0 < a, a, b * (exp(a) - 1))"),
-    _row("softplus(a)", "log(1 + exp(a))", None, f"torch.logaddexp({{0}}, torch.zeros_like({{0}}))"),
+    _row("softplus(a)", "log(1 + exp(a))", None, "torch.logaddexp({0}, torch.zeros_like({0}))"),
     _row("gelu(a)", "a * (1 + erf(a / sqrt(2))) / 2", None, f"{F}.gelu({{0}})"),
     _row("gelu_tanh(a)", "a * (1 + tanh(sqrt(2 / pi) * (a + 0.044715 * a ** 3))) / 2", None, f'{F}.gelu({{0}}, approximate="tanh")'),
     _row("quick_gelu(a)", "a / (1 + exp(-1.702 * a))"),
@@ -66,7 +66,9 @@ ROWS = [
     _row("layer_norm(i, a, eps)", "(a - mean(i, a)) / sqrt(var(i, a) + eps)"),
     _row("rms_norm(i, a, eps)", "a / sqrt(mean(i, a * a) + eps)"),
     _row("normalize(i, a)", "a / sqrt(sum(i, a * a))"),
-    # over an axis, which disappears
+    # over an axis, which disappears; take(i, a, t) is a at i = t, and stands in bodies and laws only
+    _row("take(i, a, t)", "take(i, a, t)", binds=True),
+    _row("cross_entropy(i, a, t)", "logsumexp(i, a) - take(i, a, t)", binds=True),
     _row("mean(i, a)", "sum(i, a) / size(i)", None, "{0}.mean({dim})", binds=True),
     _row("var(i, a)", "sum(i, (a - sum(i, a) / size(i)) ** 2) / size(i)", None, "{0}.var({dim}, correction=0)", binds=True),
     _row("logsumexp(i, a)", "log(sum(i, exp(a)))", None, "torch.logsumexp({0}, {dim})", binds=True),
@@ -84,6 +86,8 @@ def named(name: str, *args: Term, over: Axis | None = None) -> Term:
 
 def unfold(t: Term) -> Term:
     """The meaning of the outermost name of t: softmax(n, x[m, n]) -> exp(x[m, n]) / sum(n, exp(x[m, n]))."""
+    if t.op == "take":
+        return T.substitute(t.args[0], {t.attr: t.args[1]})
     row = DEFINITIONS[t.op]
     return instantiate(_body(row.name), dict(zip(row.arguments, t.args, strict=True)), {} if t.attr is None else {"i": t.attr})
 
@@ -117,6 +121,8 @@ def instantiate(p: Term, terms: Mapping[str, Term], axes: Mapping[str, Axis]) ->
         case "axis":
             return T.axis(axes[p.attr.name])
     args = tuple(instantiate(a, terms, axes) for a in p.args)
+    if p.op == "take":
+        return T.substitute(args[0], {axes[p.attr.name]: args[1]})
     if p.op in FOLDS or (p.op in DEFINITIONS and p.attr is not None):
         return T.make(p.op, *args, attr=axes[p.attr.name])
     return T.make(p.op, *args, attr=p.attr) if p.args else p

@@ -18,7 +18,7 @@ from functools import cache
 from typing import Any
 
 from . import term as T
-from .definitions import DEFINITIONS
+from .definitions import DEFINITIONS, unfold
 from .infix import number, spelling
 from .laws import FACTS, LAWS, Law
 from .ops import OPS
@@ -27,7 +27,7 @@ from .term import COMMUTATIVE, FOLDS, NAMED, Axis, Term
 
 SIGNS = {"> 0": "Positive", ">= 0": "NonNegative", "!= 0": "NonZero"}
 NUMBERS = {"u", "v"}  # pattern variables that stand for a number
-COST = {"where": 2, "recip": 2, "sum": 3, "amax": 3, "amin": 3, "prod": 3, "exp": 2, "log": 2}
+COST = {"where": 2, "recip": 2, "sum": 3, "amax": 3, "amin": 3, "prod": 3, "exp": 2, "log": 2, "take": 40}
 
 CORE = """
 (relation Price (f64 i64))
@@ -66,7 +66,7 @@ def _declarations() -> str:
     """The datatype: (f_op T ...) with the cost of one node, names as cheap as a node can be."""
     rows = [f"(f_{op} {'T ' * _arity(op)}:cost {COST.get(op, 1)})" for op in ELEMENTWISE]
     rows += [f"(f_{op} String T :cost {COST.get(op, 3)})" for op in FOLDS]
-    rows += [f"(f_{d.name} {'String ' * d.on_axis}{'T ' * len(d.arguments)}:cost 1)" for d in DEFINITIONS.values()]
+    rows += [f"(f_{d.name} {'String ' * d.on_axis}{'T ' * len(d.arguments)}:cost {COST.get(d.name, 1)})" for d in DEFINITIONS.values()]
     facts = " ".join(f"(relation {s} (T))" for s in SIGNS.values())
     return f"(with-dynamic-cost (datatype T (Num f64) (Leaf i64) (Inf) (NegInf) (Size String) {' '.join(rows)}))\n(relation Lacks (T String))\n(relation AnAxis (String)) {facts}"
 
@@ -78,7 +78,8 @@ def _lacks() -> str:
         given = " ".join(f"(Lacks {a} i)" for a in names)
         out.append(f"(rule ((= t {head}) {given}) ((Lacks t i)) :ruleset core)")
         if axis:
-            out.append(f"(rule ((= t {head})) ((Lacks t j)) :ruleset core)")
+            others = " ".join(f"(Lacks {a} j)" for a in names[1:])
+            out.append(f"(rule ((= t {head}) {others}) ((Lacks t j)) :ruleset core)")
     return "\n".join(out)
 
 
@@ -226,9 +227,18 @@ class Coder:
         """What the leaves lack, and the sizes of the axes: mean(n, a) is found with a size N and with a size 64."""
         for a in list(self.axes.values()):
             self.lines += [f'(union (Size "{a.name}") {self.encode(a.size)})', f'(f_recip (Size "{a.name}"))', f'(AnAxis "{a.name}")']
+        self._takes()
         out = [f'(Lacks (Leaf {k}) "{a}")' for k, t in enumerate(self.leaves) for a, axis in self.axes.items() if axis not in t.free]
         positive = [f"(Positive (Leaf {k}))" for k, t in enumerate(self.leaves) if t.op == "size"]
         return self.lines + out + positive
+
+    def _takes(self) -> None:
+        """x[m, y[m]] is x[m, n] at n = y[m]."""
+        found = [t for t in self.leaves if t.op == "read"]
+        for a, b in ((a, b) for a in found for b in found if a is not b and a.attr == b.attr):
+            odd = [(i, j) for i, j in zip(a.args, b.args, strict=True) if i is not j]
+            if len(odd) == 1 and odd[0][0].op == "axis" and (i := odd[0][0].attr) in self.axes.values() and i not in b.free:
+                self.lines.append(f'(union (f_take "{i.name}" {self.encode(a)} {self.encode(odd[0][1])}) {self.encode(b)})')
 
     def decode(self, dag: Any, root: int) -> Term:
         """The term of an extracted egglog term."""
@@ -254,7 +264,8 @@ class Coder:
                 return self.axes[args[0]].size
         op = node.name[2:]
         if args and isinstance(args[0], str):
-            return T.make(op, *args[1:], attr=self.axes[args[0]])
+            t = T.make(op, *args[1:], attr=self.axes[args[0]])
+            return unfold(t) if op == "take" else t
         return T.make(op, *args)
 
 

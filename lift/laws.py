@@ -1,6 +1,6 @@
 """The laws. One row each: name, left, right, condition; `=` rewrites both ways, `->` only from left to right.
 
-The sides are in the formula language: i, j are axes, p, q conditions, u, v numbers, every other letter a real value. A value
+The sides are in the formula language: i, j are axes, p, q conditions, u, v numbers, t an index, every other letter a real value. A value
 may depend on every axis in scope, also on one that is bound around it, unless the condition says `c without i`. The other
 conditions are signs (`a > 0`, `a >= 0`, `a != 0`). A conditional law is applied only where the condition was derived by the
 rows of FACTS, never on trust; sizes count as positive.
@@ -140,9 +140,18 @@ MASKS = _laws(
     ("sum-where",           "sum(i, where(p, a, 0))",    "=",  "where(p, sum(i, a), 0)",     "p without i"),
 )  # fmt: skip
 
-NAMES = [Law(row.name, row.body, "->", f"{row.name}({', '.join(row.params)})") for row in DEFINITIONS]
+TAKES = _laws(
+    ("take-factor",         "take(i, a, t) * c",         "->", "take(i, a * c, t)",          "c without i, t without i"),
+    ("log-likelihood",      "take(i, a, t) - logsumexp(i, a)", "->", "-cross_entropy(i, a, t)", "t without i"),
+)  # fmt: skip
 
-LAWS: list[Law] = ARITHMETIC + FUNCTIONS + ORDER + FOLDS + STABILITY + STATISTICS + MASKS + NAMES
+NAMES = [
+    Law(row.name, row.body, "->", f"{row.name}({', '.join(row.params)})", "t without i" if "t" in row.params else "")
+    for row in DEFINITIONS
+    if row.name != "take"
+]
+
+LAWS: list[Law] = ARITHMETIC + FUNCTIONS + ORDER + FOLDS + STABILITY + STATISTICS + MASKS + TAKES + NAMES
 
 FACTS: list[tuple[str, str]] = [
     # derived             from

@@ -111,9 +111,9 @@ def pattern_axis(name: str) -> Axis:
 
 @cache
 def pattern(text: str) -> Term:
-    """A law's side: i, j, k are axes, p, q, r conditions, every other name a real variable (a `scalar` node)."""
+    """A law's side: i, j, k are axes, p, q, r conditions, t an index, every other name a real variable (a `scalar` node)."""
     axis = lambda s: pattern_axis(s) if s in ("i", "j", "k") else None  # noqa: E731
-    name = lambda s: None if s in CONSTANTS or axis(s) else T.scalar(s, T.BOOL if s in "pqr" else T.REAL)  # noqa: E731
+    name = lambda s: None if s in CONSTANTS or axis(s) else T.scalar(s, {"t": T.INT}.get(s, T.BOOL if s in "pqr" else T.REAL))  # noqa: E731
     return Scalars(text, name, axis, lambda s: None).read(tree(text))
 
 

@@ -90,11 +90,18 @@ def over(op: str, x: Array, dim: int, *rest: Array) -> Array:
     at = dim % len(x.dims) if x.dims else 0
     if not x.dims or (a := x.dims[at]) is None:
         raise CaseError(f"{op} over dimension {dim}, which is not there")
-    terms, dims = together(x, *rest)
+    behind = len(x.dims) - at - 1
+    terms, dims = together(x, *(_without(r, behind) for r in rest))
     keeps = op in DEFINITIONS and not DEFINITIONS[op].binds
     term = T.node(op, tuple(terms), a) if op in DEFINITIONS else T.make(op, terms[0], attr=a)
     at += len(dims) - len(x.dims)
     return Array(term, dims if keeps else (*dims[:at], None, *dims[at + 1 :]))
+
+
+def _without(x: Array, behind: int) -> Array:
+    """An array that has no dimension for the axis, which has `behind` dimensions after it."""
+    at = len(x.dims) - behind
+    return Array(x.term, (*x.dims[:at], None, *x.dims[at:])) if at > 0 else x
 
 
 def scan(op: str, x: Array, dim: int) -> Array:

@@ -109,6 +109,7 @@ class _Tensors:
         if t.over not in frame:
             return None
         at = frame.index(t.over)
+        self.certain |= certain_reads(t.a) | certain_reads(t.b)
         try:
             a, b = (self.piece(x, (*frame[:at], n, *frame[at + 1 :])) for x, n in ((t.a, t.first), (t.b, t.second)))
         except NoTensorForm:
@@ -160,11 +161,11 @@ class _Tensors:
                 continue
             inner = (*frame[:at], t.attr, *frame[at + 1 :])
             try:
-                pieces = [self.piece(a, inner) for a in args]
+                pieces = [self.piece(args[0], inner), *(self.piece(a, (*frame[:at], *frame[at + 1 :])) for a in args[1:])]
             except NoTensorForm:
                 continue
             dim = at - len(frame)
-            if pieces[0].rank < -dim or any(p.rank for p in pieces[1:]):
+            if pieces[0].rank < -dim:
                 continue  # the body does not have this dimension
             rest = "".join(f", {p.text}" for p in pieces[1:])
             yield _merged(t.op, pieces[0], dim, rest)

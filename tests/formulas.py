@@ -76,6 +76,8 @@ KERNELS: dict[str, tuple[Term, str]] = {
     "attention, symbolic scale": (attention(scores / f("sqrt", D)), "softmax(q @ k.T / sqrt(D), -1) @ v"),
     "causal attention": (attention(seen), "softmax(where(arange(N) <= arange(M)[:, None], q @ k.T / 8, -inf), -1) @ v"),
     "softmax backward": (shifted / total(n, shifted) * (read("dy", m, n) - total(n, shifted / total(n, shifted) * read("dy", m, n))), "(dy - sum(dy * softmax(x, -1), -1)) * softmax(x, -1)"),
+    "cross entropy": (top + f("log", total(n, shifted)) - T.read("x", [T.axis(m), read("y", m, type=T.INT)]), "cross_entropy(x, -1, y)"),
+    "negative log likelihood": (-(T.read("x", [T.axis(m), read("y", m, type=T.INT)]) - top - f("log", total(n, shifted))), "cross_entropy(x, -1, y)"),
     "mean": (mean, "mean(x, -1)"),
     "variance": (total(n, x * x) / N - mean * mean, "var(x, -1)"),
     "column sum": (total(m, x), "sum(x, -2)"),
