@@ -13,7 +13,7 @@ from .aten_reduce import _logsumexp, _mean, _safe_softmax, _sum, matmul
 from .aten_shape import ROWS as SHAPE
 from .aten_shape import ZERO, conj
 from .errors import Unsupported
-from .stensor import ONE, Index, Rows, STensor, bound, cast, full, kind, reshape, tensor
+from .stensor import ONE, Index, Rows, STensor, along, bound, cast, full, kind, reshape, tensor
 from .term import Term, TermLike
 
 ROWS = Rows()
@@ -499,6 +499,14 @@ def _adaptive_avg_pool(self: STensor, output_size: Size) -> STensor:
     return out
 
 
+def _per_head(t: STensor, query: STensor) -> STensor:
+    """Keys or values of fewer heads, each shared by a group of the query's heads."""
+    if t.rank < 4 or t.shape[-3] is query.shape[-3] or t.shape[-3] is ONE:
+        return t
+    group = I.quotient(query.shape[-3], t.shape[-3])
+    return along(t, -3, query.shape[-3], lambda head: I.floordiv(head, group))
+
+
 @ROWS("_scaled_dot_product_flash_attention_for_cpu", "_scaled_dot_product_attention_math")
 def _attention(
     query: STensor, key: STensor, value: STensor, dropout_p: float = 0.0, is_causal: bool = False,
@@ -507,6 +515,7 @@ def _attention(
     """softmax(query @ key.T * scale + mask) @ value, and the logarithms of the denominators."""
     if dropout_p:
         raise Unsupported("attention with dropout", why="random numbers have no formula")
+    key, value = (_per_head(t, query) for t in (key, value))
     factor = T.recip(sqrt(query.shape[-1])) if scale is None else T.const(scale)
     scores = elementwise(lambda s: s * factor, matmul(query, SHAPE["transpose"](key, -2, -1)))
     if is_causal:

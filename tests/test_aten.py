@@ -172,6 +172,8 @@ SAMPLES.update({
     "pools2d": (lambda x: (*F.max_pool2d(x, (3, 2), 1, 1, return_indices=True),  F.avg_pool2d(x, 2), F.adaptive_avg_pool2d(x, 1)), {"x": "f64[B,1,M,N]"}),
     "glu": (lambda x: F.glu(x, -1), {"x": "f64[M,2*D]"}),
     "attention": (lambda q, k, v: F.scaled_dot_product_attention(q, k, v), {"q": "f64[B,2,M,D]", "k": "f64[B,2,N,D]", "v": "f64[B,2,N,K]"}),
+    "masked": (lambda q, k, v, m: F.scaled_dot_product_attention(q, k, v, attn_mask=m & (torch.arange(q.shape[1]) > 0)[:, None]), {"q": "f64[B,M,D]", "k": "f64[B,N,D]", "v": "f64[B,N,K]", "m": "bool[M,N]"}),
+    "gqa": (lambda q, k, v: F.scaled_dot_product_attention(q, k, v, enable_gqa=True), {"q": "f64[B,2*K,M,D]", "k": "f64[B,K,N,D]", "v": "f64[B,K,N,D]"}),
     "causal": (lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=0.3), dict.fromkeys("qkv", "f64[B,2,M,D]")),
     # losses
     "cross_entropy": (lambda x, i: F.cross_entropy(x, i), {"x": "f64[M,N]", "i": "i64[M] < N"}),
