@@ -56,6 +56,7 @@ class Case:
     where: Term = T.const(True)
     reference: Reference = field(default_factory=Reference)
     place: Place | None = None
+    written: str = "True"  # `where` as the user wrote it
 
     @cached_property
     def tensors(self) -> dict[str, Spec]:
@@ -134,7 +135,9 @@ def make_case(
     _check_parameters(name, fn, specs, place)
     scalars = {n: s for n, s in _flatten(specs).items() if is_real_scalar(s)}
     parse = Reader(name, set(scalars), place)
-    result = Case(name, fn, {n: parse.param(n, s) for n, s in specs.items()}, parse.boolean(where), place=place)
+    result = Case(
+        name, fn, {n: parse.param(n, s) for n, s in specs.items()}, parse.boolean(where), place=place, written=where
+    )
     repeated = [n for n in result.scalars if n in result.tensors]
     if repeated:
         raise CaseError(f"case {name}: {repeated[0]} names two parameters", place)

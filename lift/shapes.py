@@ -55,7 +55,7 @@ def _assignment(case: Case, earlier: Sequence[Dims], k: int, rng: np.random.Gene
         best = search.best(*_wanted(search, earlier, k)) or search.best(*_wanted(search, earlier, 0))
         if best is not None:
             return {n: best[n] for n in (*case.names, *case.scalars)}
-    what = f"case {case.name}: no sizes of {', '.join(search.names)} meet where={case.where!r}"
+    what = f"case {case.name}: no sizes of {', '.join(search.names)} meet where={case.written!r}"
     why = "small numbers, multiples and powers of two up to 8192 were tried"
     raise CaseError(what, case.place, why, "write a dim that depends on others as an expression, e.g. 2*H")
 
