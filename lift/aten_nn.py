@@ -9,7 +9,7 @@ from . import index as I
 from . import term as T
 from .aten_index import matches
 from .aten_pointwise import elementwise, exp, log, maximum, real, sigmoid, sqrt, where
-from .aten_reduce import _logsumexp, _mean, _safe_softmax, _sum, matmul
+from .aten_reduce import averaged, logsumexp, matmul, safe_softmax, summed
 from .aten_shape import ROWS as SHAPE
 from .aten_shape import ZERO, conj
 from .errors import Unsupported
@@ -27,8 +27,8 @@ def mul(*xs: Any) -> STensor:
 # ---- normalisation --------------------------------------------------------------------------------------------------
 def _statistics(x: STensor, dims: Sequence[int], eps: TermLike) -> tuple[STensor, STensor]:
     """mean and 1 / sqrt(variance + eps) over dims, which stay with size 1."""
-    mean = _mean(x, dims, True)
-    variance = _mean(real(lambda a, m: (a - m) * (a - m))(x, mean), dims, True)
+    mean = averaged(x, dims, True)
+    variance = averaged(real(lambda a, m: (a - m) * (a - m))(x, mean), dims, True)
     return mean, real(lambda v: T.recip(sqrt(v + eps)))(variance)
 
 
@@ -48,7 +48,7 @@ def _layer_norm(input: STensor, normalized_shape: Size, weight: Any, bias: Any, 
 @ROWS("_fused_rms_norm")
 def _rms_norm(input: STensor, normalized_shape: Size, weight: Any, eps: TermLike | None) -> tuple[STensor, ...]:
     dims = [-1 - k for k in range(len(normalized_shape))]
-    square = _mean(mul(input, input), dims, True)
+    square = averaged(mul(input, input), dims, True)
     rstd = real(lambda v: T.recip(sqrt(v + (2.0**-23 if eps is None else eps))))(square)
     return _affine(mul(input, rstd), weight, None), rstd
 
@@ -56,7 +56,7 @@ def _rms_norm(input: STensor, normalized_shape: Size, weight: Any, eps: TermLike
 def _centred(g: STensor, normal: STensor, rstd: STensor, dims: Sequence[int]) -> STensor:
     """rstd * (g - mean(g) - normal * mean(g * normal)): the gradient through (x - mean) * rstd."""
     return real(lambda a, m, z, s, r: r * (a - m - z * s))(
-        g, _mean(g, dims, True), normal, _mean(mul(g, normal), dims, True), rstd
+        g, averaged(g, dims, True), normal, averaged(mul(g, normal), dims, True), rstd
     )
 
 
@@ -69,7 +69,7 @@ def _layer_norm_backward(
     outer = list(range(input.rank - len(normalized_shape)))
     normal = real(lambda x, m, r: (x - m) * r)(input, mean, rstd)
     dx = _centred(_affine(grad_out, weight, None), normal, rstd, inner)
-    column = lambda t: _sum(t, outer) if outer else t  # noqa: E731
+    column = lambda t: summed(t, outer) if outer else t  # noqa: E731
     return dx, column(mul(grad_out, normal)), column(grad_out)
 
 
@@ -80,9 +80,9 @@ def _rms_norm_backward(
     inner = [-1 - k for k in range(len(normalized_shape))]
     outer = list(range(input.rank - len(normalized_shape)))
     normal, g = mul(input, rstd), _affine(grad_out, weight, None)
-    dx = real(lambda a, z, s, r: r * (a - z * s))(g, normal, _mean(mul(g, normal), inner, True), rstd)
+    dx = real(lambda a, z, s, r: r * (a - z * s))(g, normal, averaged(mul(g, normal), inner, True), rstd)
     weighted = mul(grad_out, normal)
-    return dx, _sum(weighted, outer) if outer else weighted
+    return dx, summed(weighted, outer) if outer else weighted
 
 
 def _grouped(x: STensor, group: int) -> STensor:
@@ -119,7 +119,7 @@ def _group_norm_backward(
     scaled = _affine(g, None if weight is None else _per_channel(weight, group, input.rank), None)
     others = [0, *range(3, x.rank)]
     dx = _centred(scaled, normal, r, range(2, x.rank))
-    channels = lambda t: reshape(_sum(t, others), [input.shape[1]])  # noqa: E731
+    channels = lambda t: reshape(summed(t, others), [input.shape[1]])  # noqa: E731
     return reshape(dx, input.shape), channels(mul(g, normal)), channels(g)
 
 
@@ -188,7 +188,7 @@ NONE, MEAN, SUM = 0, 1, 2
 
 
 def _reduced(x: STensor, reduction: int) -> STensor:
-    return x if reduction == NONE else _mean(x) if reduction == MEAN else _sum(x)
+    return x if reduction == NONE else averaged(x) if reduction == MEAN else summed(x)
 
 
 def _share(grad: STensor, x: STensor, reduction: int) -> STensor:
@@ -222,10 +222,10 @@ def _nll_loss(self: STensor, target: STensor, weight: Any, reduction: int, ignor
         scaled = -taken if weight is None else -weight.at((t,)) * taken
         return where(T.make("ne", t, ignore_index), scaled, 0)
 
-    losses, total = tensor(target.shape, row, T.REAL), _sum(w)
+    losses, total = tensor(target.shape, row, T.REAL), summed(w)
     if reduction == NONE:
         return losses, full((), 0, T.REAL)
-    return (real(T.div)(_sum(losses), total) if reduction == MEAN else _sum(losses)), total
+    return (real(T.div)(summed(losses), total) if reduction == MEAN else summed(losses)), total
 
 
 @ROWS("nll_loss_backward", "nll_loss2d_backward")
@@ -411,7 +411,7 @@ def _convolution_backward(
 
         return _sum_over((grad_output.shape[0], *grad_output.shape[2:]), body)
 
-    return dx, tensor(weight.shape, weight_at, weight.type), _sum(grad_output, spatial)
+    return dx, tensor(weight.shape, weight_at, weight.type), summed(grad_output, spatial)
 
 
 def _windows(
@@ -495,7 +495,7 @@ def _adaptive_avg_pool(self: STensor, output_size: Size) -> STensor:
         if I.normal(q * n) is not total:
             raise Unsupported("aten.adaptive_avg_pool", why=f"{total} is not seen to be a multiple of {n}")
         split = reshape(out, (*out.shape[:d], n, q, *out.shape[d + 1 :]))
-        out = _mean(split, d + 1)
+        out = averaged(split, d + 1)
     return out
 
 
@@ -523,4 +523,4 @@ def _attention(
         scores = elementwise(lambda m, s: where(T.make("ne", m, 0), s, -float("inf")), seen, scores)
     if attn_mask is not None:
         scores = elementwise(T.add, scores, cast(attn_mask, T.REAL))
-    return matmul(_safe_softmax(scores, -1), value), _logsumexp(scores, -1)
+    return matmul(safe_softmax(scores, -1), value), logsumexp(scores, -1)

@@ -151,7 +151,7 @@ def _same(f: Callable[..., TermLike]) -> Callable[..., STensor]:
     return lambda self, *more: elementwise(f, self, *more)
 
 
-def _predicate(f: Callable[..., TermLike]) -> Callable[..., STensor]:
+def predicate(f: Callable[..., TermLike]) -> Callable[..., STensor]:
     return lambda self, *more: elementwise(f, self, *more, type=T.BOOL)
 
 
@@ -169,7 +169,7 @@ def _equality(name: str) -> Callable[..., STensor]:
     return lambda self, other: pointwise(compare, operand(self), operand(other), type=T.BOOL)
 
 
-def _logic(name: str) -> Callable[..., STensor]:
+def logic(name: str) -> Callable[..., STensor]:
     return lambda self, *more: pointwise(
         lambda *ts: op(name)(*map(truth, ts)), operand(self), *map(operand, more), type=T.BOOL
     )
@@ -178,7 +178,7 @@ def _logic(name: str) -> Callable[..., STensor]:
 def _bitwise(on_bool: str, on_int: str) -> Callable[..., STensor]:
     def meaning(self: Operand, other: Operand) -> STensor:
         xs = [operand(self), operand(other)]
-        return _logic(on_bool)(*xs) if kind(xs) == T.BOOL else elementwise(op(on_int), *xs, type=T.INT)
+        return logic(on_bool)(*xs) if kind(xs) == T.BOOL else elementwise(op(on_int), *xs, type=T.INT)
 
     return meaning
 
@@ -187,15 +187,15 @@ def _from_ops() -> None:
     """Every operator that a row of `lift.ops` names, elementwise."""
     for row in OPS.values():
         for name in row.aten:
-            of_type = {"same": _same, T.REAL: real, T.INT: _same, T.BOOL: _predicate}[row.type]
+            of_type = {"same": _same, T.REAL: real, T.INT: _same, T.BOOL: predicate}[row.type]
             ROWS[name] = of_type(row.on_terms)
 
 
 _from_ops()
 ROWS.update({name: real(f) for name, f in REAL_FUNCTIONS.items()})
 ROWS.update({name: _same(f) for name, f in SAME_FUNCTIONS.items()})
-ROWS.update({name: _predicate(f) for name, f in PREDICATES.items()})
-ROWS.update({name: _logic(f) for name, f in LOGIC.items()})
+ROWS.update({name: predicate(f) for name, f in PREDICATES.items()})
+ROWS.update({name: logic(f) for name, f in LOGIC.items()})
 ROWS.update({name: _bitwise(*f) for name, f in BITWISE.items()})
 ROWS.update({f"__{name[8:]}__": _bitwise(*f) for name, f in BITWISE.items()})
 ROWS.update({name: _same(op(f)) for name, f in SHIFTS.items()})
@@ -215,7 +215,7 @@ ROWS["eq"], ROWS["ne"] = _equality("eq"), _equality("ne")
 @ROWS("add")
 def _add(self: Operand, other: Operand, alpha: Number = 1) -> STensor:
     xs = [operand(self), operand(other)]
-    return _logic("or")(*xs) if kind(xs) == T.BOOL else elementwise(lambda a, b: a + alpha * b, *xs)
+    return logic("or")(*xs) if kind(xs) == T.BOOL else elementwise(lambda a, b: a + alpha * b, *xs)
 
 
 @ROWS("sub")
@@ -231,7 +231,7 @@ def _rsub(self: Operand, other: Operand, alpha: Number = 1) -> STensor:
 @ROWS("mul")
 def _mul(self: Operand, other: Operand) -> STensor:
     xs = [operand(self), operand(other)]
-    return _logic("and")(*xs) if kind(xs) == T.BOOL else elementwise(T.mul, *xs)
+    return logic("and")(*xs) if kind(xs) == T.BOOL else elementwise(T.mul, *xs)
 
 
 @ROWS("div", "divide", "true_divide")
@@ -261,7 +261,7 @@ def _fmod(self: Operand, other: Operand) -> STensor:
 
 
 ROWS["pow"] = lambda self, exponent: elementwise(power, self, exponent)
-ROWS["bitwise_not"] = lambda self: _logic("not")(self) if self.type == T.BOOL else elementwise(lambda a: -1 - a, self)
+ROWS["bitwise_not"] = lambda self: logic("not")(self) if self.type == T.BOOL else elementwise(lambda a: -1 - a, self)
 
 
 @ROWS("round")

@@ -10,18 +10,18 @@ from . import index as I
 from . import term as T
 from .aten_pointwise import (
     Number,
-    _logic,
-    _predicate,
     absolute,
     elementwise,
     eq,
     exp,
     le,
     log,
+    logic,
     lt,
     maximum,
     op,
     power,
+    predicate,
     real,
     sqrt,
     where,
@@ -60,14 +60,14 @@ def count_of(x: STensor, dim: Dims) -> Term:
 
 
 @ROWS("sum")
-def _sum(self: STensor, dim: Dims = None, keepdim: bool = False) -> STensor:
+def summed(self: STensor, dim: Dims = None, keepdim: bool = False) -> STensor:
     return reduce("sum", self, dims_of(dim), keepdim)
 
 
 @ROWS("mean")
-def _mean(self: STensor, dim: Dims = None, keepdim: bool = False) -> STensor:
+def averaged(self: STensor, dim: Dims = None, keepdim: bool = False) -> STensor:
     n = count_of(self, dim)
-    return real(lambda s: s / n)(_sum(self, dim, keepdim))
+    return real(lambda s: s / n)(summed(self, dim, keepdim))
 
 
 @ROWS("prod")
@@ -118,12 +118,12 @@ def _topk(self: STensor, k: int, dim: int = -1, largest: bool = True, sorted: bo
 
 @ROWS("any")
 def _any(self: STensor, dim: Dims = None, keepdim: bool = False) -> STensor:
-    return _predicate(lambda n: lt(0, n))(reduce("sum", cast(self, T.BOOL), dims_of(dim), keepdim))
+    return predicate(lambda n: lt(0, n))(reduce("sum", cast(self, T.BOOL), dims_of(dim), keepdim))
 
 
 @ROWS("all")
 def _all(self: STensor, dim: Dims = None, keepdim: bool = False) -> STensor:
-    return _predicate(lambda n: eq(n, 0))(reduce("sum", _logic("not")(self), dims_of(dim), keepdim))
+    return predicate(lambda n: eq(n, 0))(reduce("sum", logic("not")(self), dims_of(dim), keepdim))
 
 
 ROWS["count_nonzero"] = lambda self, dim=None: reduce("sum", cast(self, T.BOOL), dims_of(dim))
@@ -136,12 +136,12 @@ def _var_mean(
     if isinstance(dim, bool):
         dim, unbiased = None, dim
     c = (1 if unbiased else 0) if correction is None else correction
-    mean = _mean(self, dim, True)
+    mean = averaged(self, dim, True)
     squares = elementwise(lambda x, m: (x - m) * (x - m), self, mean)
     n = count_of(self, dim) - T.const(c)
     n = maximum(n, 0) if n.is_const else n
-    variance = real(lambda s: s / n)(_sum(squares, dim, keepdim))
-    return variance, _mean(self, dim, keepdim)
+    variance = real(lambda s: s / n)(summed(squares, dim, keepdim))
+    return variance, averaged(self, dim, keepdim)
 
 
 def _moment(pick: Callable[[STensor, STensor], Any]) -> Callable[..., Any]:
@@ -161,8 +161,8 @@ ROWS["std_mean"] = _moment(lambda v, m: (real(sqrt)(v), m))
 
 
 @ROWS("logsumexp")
-def _logsumexp(self: STensor, dim: Dims, keepdim: bool = False) -> STensor:
-    return real(log)(_sum(real(exp)(self), dim, keepdim))
+def logsumexp(self: STensor, dim: Dims, keepdim: bool = False) -> STensor:
+    return real(log)(summed(real(exp)(self), dim, keepdim))
 
 
 @ROWS("linalg_vector_norm", "norm")
@@ -173,12 +173,12 @@ def _norm(self: STensor, ord: Number = 2, dim: Dims = None, keepdim: bool = Fals
         case math.inf:
             return _amax(size, dim, keepdim)
         case 0:
-            return cast(_sum(cast(self, T.BOOL), dim, keepdim), T.REAL)
+            return cast(summed(cast(self, T.BOOL), dim, keepdim), T.REAL)
         case 1:
-            return _sum(size, dim, keepdim)
+            return summed(size, dim, keepdim)
         case 2:
-            return real(sqrt)(_sum(real(lambda x: x * x)(self), dim, keepdim))
-    return real(lambda s: power(s, 1 / T.const(p)))(_sum(real(lambda x: power(x, p))(size), dim, keepdim))
+            return real(sqrt)(summed(real(lambda x: x * x)(self), dim, keepdim))
+    return real(lambda s: power(s, 1 / T.const(p)))(summed(real(lambda x: power(x, p))(size), dim, keepdim))
 
 
 def _scan(fold: str, unit: Number) -> Callable[..., STensor]:
@@ -229,30 +229,30 @@ ROWS["cummax"], ROWS["cummin"] = _running("amax", -math.inf), _running("amin", m
 @ROWS("_softmax", "softmax")
 def _softmax(self: STensor, dim: int, half_to_float: bool = False) -> STensor:
     e = real(exp)(self)
-    return real(T.div)(e, _sum(e, dim, True))
+    return real(T.div)(e, summed(e, dim, True))
 
 
 @ROWS("_safe_softmax")
-def _safe_softmax(self: STensor, dim: int) -> STensor:
+def safe_softmax(self: STensor, dim: int) -> STensor:
     """A row of minus infinities gives zeros."""
     e = real(exp)(self)
-    return real(lambda a, s: where(eq(s, 0), 0, a / s))(e, _sum(e, dim, True))
+    return real(lambda a, s: where(eq(s, 0), 0, a / s))(e, summed(e, dim, True))
 
 
 @ROWS("_log_softmax", "log_softmax")
 def _log_softmax(self: STensor, dim: int, half_to_float: bool = False) -> STensor:
-    return real(T.sub)(self, _logsumexp(self, dim, True))
+    return real(T.sub)(self, logsumexp(self, dim, True))
 
 
 @ROWS("_softmax_backward_data")
 def _softmax_backward(grad_output: STensor, output: STensor, dim: int, input_dtype: Any = None) -> STensor:
-    total = _sum(real(T.mul)(grad_output, output), dim, True)
+    total = summed(real(T.mul)(grad_output, output), dim, True)
     return real(lambda g, y, s: (g - s) * y)(grad_output, output, total)
 
 
 @ROWS("_log_softmax_backward_data")
 def _log_softmax_backward(grad_output: STensor, output: STensor, dim: int, input_dtype: Any = None) -> STensor:
-    return real(lambda g, y, s: g - exp(y) * s)(grad_output, output, _sum(grad_output, dim, True))
+    return real(lambda g, y, s: g - exp(y) * s)(grad_output, output, summed(grad_output, dim, True))
 
 
 def contraction(
