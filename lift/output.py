@@ -93,4 +93,4 @@ def simplified(outputs: Outputs) -> Outputs:
     """Every formula simplified."""
     from .simplify import simplify
 
-    return tuple(o.then(lambda o: replace(o, simplified=simplify(o.raw))) for o in outputs)
+    return tuple(o.then(lambda o: replace(o, simplified=simplify(o.raw) if o.raw else None)) for o in outputs)

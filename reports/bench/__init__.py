@@ -49,7 +49,7 @@ def operators(records: Sequence[Any]) -> Rows:
 
 def total(record: Any) -> float:
     """Seconds over all stages."""
-    return sum(record["seconds"].get(s, 0.0) for s in STAGES)
+    return float(sum(record["seconds"].get(s, 0.0) for s in STAGES))
 
 
 def _stages(r: Any) -> tuple[str, ...]:

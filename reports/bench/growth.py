@@ -10,7 +10,7 @@ from lift.case import Case, make_case
 
 from . import kernels
 
-SPECS = {
+SPECS: dict[str, tuple[Callable[..., Any], dict[str, str]]] = {
     "scale": (kernels.scale, {"x": "f32[N]"}),
     "softmax": (kernels.softmax, {"x": "f32[M,N]"}),
     "matmul": (kernels.matmul, {"a": "f32[M,K]", "b": "f32[K,N]"}),
