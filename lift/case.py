@@ -138,10 +138,15 @@ def make_case(
     result = Case(
         name, fn, {n: parse.param(n, s) for n, s in specs.items()}, parse.boolean(where), place=place, written=where
     )
-    repeated = [n for n in result.scalars if n in result.tensors]
-    if repeated:
-        raise CaseError(f"case {name}: {repeated[0]} names two parameters", place)
+    _check_names(result, [n for key, s in specs.items() for n in _flatten({key: s})])
     return result
+
+
+def _check_names(found: Case, names: list[str]) -> None:
+    """A name means one thing: element 0 of a list xs is xs0, and a tensor is no dim."""
+    twice = [n for n in names if names.count(n) > 1] or [n for n in found.names if n in found.tensors]
+    if twice:
+        raise CaseError(f"case {found.name}: {twice[0]} names two things", found.place, help="rename one of them")
 
 
 def _check_parameters(name: str, fn: Callable[..., Any], specs: Mapping[str, Any], place: Place | None) -> None:

@@ -93,6 +93,12 @@ def test_parameters_must_exist_and_be_described():
         make_case("g", lambda x, z: x, {"x": "f32[M]"})
 
 
+@pytest.mark.parametrize("specs", [{"xs": ["f32[M]"], "xs0": "f32[M]"}, {"x": "f32[x]"}])
+def test_a_name_means_one_thing(specs):
+    with pytest.raises(CaseError, match="names two things"):
+        make_case("g", lambda **_: 0, specs)
+
+
 def test_reference_is_kept():
     @case(x="f32[M]")
     def double(x): ...
