@@ -1,9 +1,8 @@
 """Constants recovered: 0.7978845608 is sqrt(2 / pi), 0.18033688 is log2(e) / 8, float32's 0.3333333433 is 1 / 3.
 
-A kernel holds constants as somebody typed them or as float32 rounded them. `recover` gives the number that was meant and its
-text. The error allowed is 2e-7 relative, one rounding to float32; the candidates are few enough (about 2,000 over six
-decades) that a random number meets one of them with a probability below 1e-3.
-"""
+A kernel holds constants as somebody typed them or as float32 rounded them. `recover` gives the number that was meant
+and its text. The error allowed is 2e-7 relative, one rounding to float32; the candidates are few enough (about 2,000
+over six decades) that a random number meets one of them with a probability below 1e-3."""
 
 from __future__ import annotations
 
@@ -17,8 +16,30 @@ TOLERANCE = 2e-7
 NAMED = ["pi", "e", "log(2)", "log2(e)", "log(10)", "log10(e)", "log10(2)", "sqrt(pi)", "1 / sqrt(pi)", "sqrt(2 / pi)",
          "sqrt(2 * pi)", "1 / sqrt(2 * pi)", "log(2 * pi)", "1 / pi", "pi ** 2", "log(pi)"]  # fmt: skip
 _SCOPE = {"pi": math.pi, "e": math.e, "log": math.log, "log2": math.log2, "log10": math.log10, "sqrt": math.sqrt}
-FACTORS = [Fraction(1, 2**k) for k in range(11)] + [Fraction(2**k) for k in (1, 2, 3)] + [Fraction(3), Fraction(1, 3), Fraction(2, 3), Fraction(1, 6)]
-HEAD_SIZES = (16, 24, 32, 40, 48, 72, 80, 96, 112, 128, 160, 192, 224, 256, 288, 320, 512)  # 1 / sqrt(d) scales a dot product
+FACTORS = (
+    [Fraction(1, 2**k) for k in range(11)]
+    + [Fraction(2**k) for k in (1, 2, 3)]
+    + [Fraction(3), Fraction(1, 3), Fraction(2, 3), Fraction(1, 6)]
+)
+HEAD_SIZES = (
+    16,
+    24,
+    32,
+    40,
+    48,
+    72,
+    80,
+    96,
+    112,
+    128,
+    160,
+    192,
+    224,
+    256,
+    288,
+    320,
+    512,
+)  # 1 / sqrt(d) scales a dot product
 
 
 def number(text: str) -> float:

@@ -7,9 +7,8 @@
     latex    {0} {1} are the printed arguments, {axis} the axis
     torch    the same with {0} {1} for tensors, {dim} for the axis' position; None: its body is printed
 
-A name in a term is the node `name(args)` with the axis as its attribute. It is recognised by equality with the body (a law
-`body = name(...)` that lift.simplify adds for each row) and unfolded for evaluation.
-"""
+A name in a term is the node `name(args)` with the axis as its attribute. It is recognised by equality with the body
+(a law `body = name(...)` that lift.simplify adds for each row) and unfolded for evaluation."""
 
 from __future__ import annotations
 
@@ -44,7 +43,14 @@ def _row(call: str, body: str, latex: str | None = None, torch: str | None = Non
     names = tuple(p.strip() for p in params.split(","))
     under = "_{{{axis}}}" if "i" in names else ""
     slots = ", ".join(f"{{{k}}}" for k in range(len(names) - bool(under)))
-    return Definition(name, names, body, latex or rf"\operatorname{{{{{name}}}}}{under}({slots})".replace("_", r"\_", name.count("_")), torch, binds)
+    return Definition(
+        name,
+        names,
+        body,
+        latex or rf"\operatorname{{{{{name}}}}}{under}({slots})".replace("_", r"\_", name.count("_")),
+        torch,
+        binds,
+    )
 
 
 F = "torch.nn.functional"
@@ -57,7 +63,8 @@ ROWS = [
     _row("elu(a, b)", "where(0 < a, a, b * (exp(a) - 1))"),
     _row("softplus(a)", "log(1 + exp(a))", None, "torch.logaddexp({0}, torch.zeros_like({0}))"),
     _row("gelu(a)", "a * (1 + erf(a / sqrt(2))) / 2", None, f"{F}.gelu({{0}})"),
-    _row("gelu_tanh(a)", "a * (1 + tanh(sqrt(2 / pi) * (a + 0.044715 * a ** 3))) / 2", None, f'{F}.gelu({{0}}, approximate="tanh")'),
+    _row("gelu_tanh(a)", "a * (1 + tanh(sqrt(2 / pi) * (a + 0.044715 * a ** 3))) / 2", None,
+         f'{F}.gelu({{0}}, approximate="tanh")'),
     _row("quick_gelu(a)", "a / (1 + exp(-1.702 * a))"),
     _row("mish(a)", "a * tanh(log(1 + exp(a)))", None, f"{F}.mish({{0}})"),
     # over an axis, which stays
@@ -70,9 +77,11 @@ ROWS = [
     _row("take(i, a, t)", "take(i, a, t)", binds=True),
     _row("cross_entropy(i, a, t)", "logsumexp(i, a) - take(i, a, t)", binds=True),
     _row("mean(i, a)", "sum(i, a) / size(i)", None, "{0}.mean({dim})", binds=True),
-    _row("var(i, a)", "sum(i, (a - sum(i, a) / size(i)) ** 2) / size(i)", None, "{0}.var({dim}, correction=0)", binds=True),
+    _row("var(i, a)", "sum(i, (a - sum(i, a) / size(i)) ** 2) / size(i)", None, "{0}.var({dim}, correction=0)",
+         binds=True),
     _row("logsumexp(i, a)", "log(sum(i, exp(a)))", None, "torch.logsumexp({0}, {dim})", binds=True),
-    _row("norm(i, a)", "sqrt(sum(i, a * a))", r"\lVert {0} \rVert_{{{axis}}}", "torch.linalg.vector_norm({0}, dim={dim})", binds=True),
+    _row("norm(i, a)", "sqrt(sum(i, a * a))", r"\lVert {0} \rVert_{{{axis}}}",
+         "torch.linalg.vector_norm({0}, dim={dim})", binds=True),
 ]  # fmt: skip
 
 DEFINITIONS: dict[str, Definition] = {row.name: row for row in ROWS}
@@ -89,7 +98,9 @@ def unfold(t: Term) -> Term:
     if t.op == "take":
         return T.substitute(t.args[0], {t.attr: t.args[1]})
     row = DEFINITIONS[t.op]
-    return instantiate(_body(row.name), dict(zip(row.arguments, t.args, strict=True)), {} if t.attr is None else {"i": t.attr})
+    return instantiate(
+        _body(row.name), dict(zip(row.arguments, t.args, strict=True)), {} if t.attr is None else {"i": t.attr}
+    )
 
 
 def meaningful(t: Term) -> Term:
@@ -111,8 +122,8 @@ def _body(name: str) -> Term:
 
 
 def instantiate(p: Term, terms: Mapping[str, Term], axes: Mapping[str, Axis]) -> Term:
-    """The pattern with terms for its variables and axes for its axis variables. Binders capture on purpose: in `sum(i, a)`
-    the axis i that `a` mentions is the one bound."""
+    """The pattern with terms for its variables and axes for its axis variables. Binders capture on purpose: in
+    `sum(i, a)` the axis i that `a` mentions is the one bound."""
     match p.op:
         case "scalar":
             return terms[p.attr]

@@ -66,14 +66,25 @@ def _declarations() -> str:
     """The datatype: (f_op T ...) with the cost of one node, names as cheap as a node can be."""
     rows = [f"(f_{op} {'T ' * _arity(op)}:cost {COST.get(op, 1)})" for op in ELEMENTWISE]
     rows += [f"(f_{op} String T :cost {COST.get(op, 3)})" for op in FOLDS]
-    rows += [f"(f_{d.name} {'String ' * d.on_axis}{'T ' * len(d.arguments)}:cost {COST.get(d.name, 1)})" for d in DEFINITIONS.values()]
+    rows += [
+        f"(f_{d.name} {'String ' * d.on_axis}{'T ' * len(d.arguments)}:cost {COST.get(d.name, 1)})"
+        for d in DEFINITIONS.values()
+    ]
     facts = " ".join(f"(relation {s} (T))" for s in SIGNS.values())
-    return f"(with-dynamic-cost (datatype T (Num f64) (Leaf i64) (Inf) (NegInf) (Size String) {' '.join(rows)}))\n(relation Lacks (T String))\n(relation AnAxis (String)) {facts}"
+    leaves = "(Num f64) (Leaf i64) (Inf) (NegInf) (Size String)"
+    return f"""
+(with-dynamic-cost (datatype T {leaves} {" ".join(rows)}))
+(relation Lacks (T String))
+(relation AnAxis (String))
+{facts}"""
 
 
 def _lacks() -> str:
     """What an operation's arguments lack it lacks, and a fold lacks the axis that it binds."""
-    out = ["(rule ((= t (Num u)) (AnAxis i)) ((Lacks t i)) :ruleset core)", "(rule ((= t (Size s)) (AnAxis i)) ((Lacks t i)) :ruleset core)"]
+    out = [
+        "(rule ((= t (Num u)) (AnAxis i)) ((Lacks t i)) :ruleset core)",
+        "(rule ((= t (Size s)) (AnAxis i)) ((Lacks t i)) :ruleset core)",
+    ]
     for head, names, axis in _shapes():
         given = " ".join(f"(Lacks {a} i)" for a in names)
         out.append(f"(rule ((= t {head}) {given}) ((Lacks t i)) :ruleset core)")
@@ -100,7 +111,7 @@ def _reorder() -> str:
     return "(ruleset regroup)\n" + "\n".join(out)
 
 
-# ---- patterns -----------------------------------------------------------------------------------------------------------
+# ---- patterns --------------------------------------------------------------------------------------------------------
 
 
 def _number(t: Term) -> str | None:
@@ -108,7 +119,7 @@ def _number(t: Term) -> str | None:
     if t.op == "const" and math.isfinite(t.attr):
         return repr(float(t.attr))
     if t.op == "scalar" and t.attr in NUMBERS:
-        return t.attr
+        return str(t.attr)
     parts = [_number(a) for a in t.args]
     if t.op in ("add", "mul") and None not in parts:
         out = parts[0]
@@ -178,7 +189,7 @@ def program() -> str:
     return "\n".join([_declarations(), CORE, _lacks(), _reorder(), *(_fact(*row) for row in FACTS), *rules])
 
 
-# ---- terms --------------------------------------------------------------------------------------------------------------
+# ---- terms -----------------------------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -226,9 +237,18 @@ class Coder:
     def facts(self) -> list[str]:
         """What the leaves lack, and the sizes of the axes: mean(n, a) is found with a size N and with a size 64."""
         for a in list(self.axes.values()):
-            self.lines += [f'(union (Size "{a.name}") {self.encode(a.size)})', f'(f_recip (Size "{a.name}"))', f'(AnAxis "{a.name}")']
+            self.lines += [
+                f'(union (Size "{a.name}") {self.encode(a.size)})',
+                f'(f_recip (Size "{a.name}"))',
+                f'(AnAxis "{a.name}")',
+            ]
         self._takes()
-        out = [f'(Lacks (Leaf {k}) "{a}")' for k, t in enumerate(self.leaves) for a, axis in self.axes.items() if axis not in t.free]
+        out = [
+            f'(Lacks (Leaf {k}) "{a}")'
+            for k, t in enumerate(self.leaves)
+            for a, axis in self.axes.items()
+            if axis not in t.free
+        ]
         positive = [f"(Positive (Leaf {k}))" for k, t in enumerate(self.leaves) if t.op == "size"]
         return self.lines + out + positive
 
@@ -237,8 +257,15 @@ class Coder:
         found = [t for t in self.leaves if t.op == "read"]
         for a, b in ((a, b) for a in found for b in found if a is not b and a.attr == b.attr):
             odd = [(i, j) for i, j in zip(a.args, b.args, strict=True) if i is not j]
-            if len(odd) == 1 and odd[0][0].op == "axis" and (i := odd[0][0].attr) in self.axes.values() and i not in b.free:
-                self.lines.append(f'(union (f_take "{i.name}" {self.encode(a)} {self.encode(odd[0][1])}) {self.encode(b)})')
+            if (
+                len(odd) == 1
+                and odd[0][0].op == "axis"
+                and (i := odd[0][0].attr) in self.axes.values()
+                and i not in b.free
+            ):
+                self.lines.append(
+                    f'(union (f_take "{i.name}" {self.encode(a)} {self.encode(odd[0][1])}) {self.encode(b)})'
+                )
 
     def decode(self, dag: Any, root: int) -> Term:
         """The term of an extracted egglog term."""
@@ -247,7 +274,8 @@ class Coder:
             done[k] = self._decode(dag.get(k), done)
             if k == root:
                 break
-        return done[root]
+        out: Term = done[root]
+        return out
 
     def _decode(self, node: Any, done: dict[int, Any]) -> Any:
         if type(node).__name__ == "TermLit":
@@ -269,16 +297,20 @@ class Coder:
         return T.make(op, *args)
 
 
-# ---- runs ---------------------------------------------------------------------------------------------------------------
+# ---- runs ------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
     iterations: int = 16
     nodes: int = 8_000
-    seconds: float = 0.5
+    seconds: float = 10.0  # a safeguard only: the other limits give the same result on every machine
     patience: int = 4  # iterations without a cheaper term, once there are `enough` nodes
     enough: int = 1_500
+    operands: int = 10  # longer sums and products are not regrouped
+
+
+DEFAULT = Limits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,7 +334,7 @@ def _engine() -> Any:
 _runs = iter(range(10**9))
 
 
-def saturate(t: Term, laws: Sequence[Law] = LAWS, limits: Limits = Limits(), regroup: bool = True) -> Outcome:
+def saturate(t: Term, laws: Sequence[Law] = LAWS, limits: Limits = DEFAULT) -> Outcome:
     """Equality saturation of t under `laws`: the cheapest equal term and why it stopped."""
     engine = _engine()
     do: Callable[[str], list[Any]] = lambda text: engine.run_program(*engine.parse_program(text))  # noqa: E731
@@ -310,7 +342,8 @@ def saturate(t: Term, laws: Sequence[Law] = LAWS, limits: Limits = Limits(), reg
     root = coder.encode(t)
     do("(push)")
     try:
-        parts = ["core", *(["regroup"] if regroup else []), *(law_ruleset(law) for law in laws)]
+        short = all(len(s.args) <= limits.operands for s in t.walk())
+        parts = ["core", *(["regroup"] if short else []), *(law_ruleset(law) for law in laws)]
         do("\n".join([f"(unstable-combined-ruleset {rules} {' '.join(parts)})", *coder.facts()]))
         stop, fired, nodes = _run(do, rules, root, limits)
         _price_numbers(do)
@@ -325,7 +358,11 @@ def _run(do: Callable[[str], list[Any]], rules: str, root: str, limits: Limits) 
     started, nodes, costs = time.monotonic(), 0, []
     for _ in range(limits.iterations):
         report, sizes, best = do(f"(run-schedule (run {rules})) (print-size) (extract {root})")
-        fired |= {_law_name(text) for text, count in report.report.num_matches_per_rule.items() if count and ":ruleset law" in text}
+        fired |= {
+            _law_name(text)
+            for text, count in report.report.num_matches_per_rule.items()
+            if count and ":ruleset law" in text
+        }
         nodes = sum(int(n) for n in re.findall(r"\(f_\w+ (\d+)\)", str(sizes)))
         costs.append(best.cost)
         stop = _stop(report.report.updated, nodes, costs, time.monotonic() - started, limits)

@@ -8,7 +8,12 @@ from . import term as T
 from .normal import expand
 from .term import Axis, Term
 
-SCANS = {"sum": ("cumsum", 0), "prod": ("cumprod", 1), "amax": ("cummax", -float("inf")), "amin": ("cummin", float("inf"))}
+SCANS = {
+    "sum": ("cumsum", 0),
+    "prod": ("cumprod", 1),
+    "amax": ("cummax", -float("inf")),
+    "amin": ("cummin", float("inf")),
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,8 @@ from .ops import OPS
 from .term import COMMUTATIVE, Term
 
 ATOM, POW, NEG, MUL, MATMUL, ADD, AND, OR, COMPARE = 9, 8, 7, 6, 5.9, 5, 4, 3, 2  # @ may begin a product, not end one
-PRECEDENCE = {"pow": POW, "floordiv": MUL, "mod": MUL, "shl": ADD - 0.5, "shr": ADD - 0.5, "and": AND, "or": OR, "not": NEG,
-              "eq": COMPARE, "ne": COMPARE, "lt": COMPARE, "le": COMPARE}  # fmt: skip
+PRECEDENCE = {"pow": POW, "floordiv": MUL, "mod": MUL, "shl": ADD - 0.5, "shr": ADD - 0.5,
+              "and": AND, "or": OR, "not": NEG, "eq": COMPARE, "ne": COMPARE, "lt": COMPARE, "le": COMPARE}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +44,18 @@ def number(v: float | int) -> str:
 
 
 def order(t: Term) -> tuple[object, ...]:
-    """Where an operand stands: more axes first, then by axes and the tensors it reads, then the shorter, numbers at the end."""
+    """Where an operand stands: more axes first, then by axes and the tensors it reads, then the shorter, numbers at
+    the end."""
     names = sorted(T.reads(t))
-    return (t.op == "const", -len(t.free), names[:1] == [], sorted(a.name for a in t.free), names[:1], len(spelling(t)), spelling(t))
+    return (
+        t.op == "const",
+        -len(t.free),
+        names[:1] == [],
+        sorted(a.name for a in t.free),
+        names[:1],
+        len(spelling(t)),
+        spelling(t),
+    )
 
 
 @lru_cache(100_000)
@@ -136,7 +145,11 @@ def _product(t: Term, child: Child, number: Number) -> Piece:
         pieces = [Piece(head, ATOM), *pieces]
     if tail:
         below = [Piece(tail, ATOM if _is_atom(tail) else MUL), *below]
-    out = pieces[0].text if len(pieces) == 1 and not below else " * ".join(p.at(MUL if k else MATMUL) for k, p in enumerate(pieces))
+    out = (
+        pieces[0].text
+        if len(pieces) == 1 and not below
+        else " * ".join(p.at(MUL if k else MATMUL) for k, p in enumerate(pieces))
+    )
     binds = pieces[0].binds if len(pieces) == 1 and not below else MUL
     if below:
         bottom = below[0].at(POW) if len(below) == 1 else "(" + " * ".join(p.at(MUL) for p in below) + ")"
@@ -156,7 +169,9 @@ def number_parts(text: str) -> tuple[str, str]:
     for k, c in enumerate(text):
         depth += (c == "(") - (c == ")")
         if c == "/" and depth == 0:
-            return text[: k - 1], text[k + 2 :].removeprefix("(").removesuffix(")") if text[k + 2] == "(" else text[k + 2 :]
+            return text[: k - 1], text[k + 2 :].removeprefix("(").removesuffix(")") if text[k + 2] == "(" else text[
+                k + 2 :
+            ]
     return text, ""
 
 

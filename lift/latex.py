@@ -11,8 +11,31 @@ from .ops import OPS
 from .spec import Formula
 from .term import Axis, Term
 
-FOLD = {"sum": r"\sum", "prod": r"\prod", "amax": r"\max", "amin": r"\min", "argmax": r"\operatorname{argmax}", "argmin": r"\operatorname{argmin}"}
-GREEK = {"alpha", "beta", "gamma", "delta", "epsilon", "theta", "lambda", "mu", "sigma", "tau", "omega", "phi", "rho", "eta", "kappa"}
+FOLD = {
+    "sum": r"\sum",
+    "prod": r"\prod",
+    "amax": r"\max",
+    "amin": r"\min",
+    "argmax": r"\operatorname{argmax}",
+    "argmin": r"\operatorname{argmin}",
+}
+GREEK = {
+    "alpha",
+    "beta",
+    "gamma",
+    "delta",
+    "epsilon",
+    "theta",
+    "lambda",
+    "mu",
+    "sigma",
+    "tau",
+    "omega",
+    "phi",
+    "rho",
+    "eta",
+    "kappa",
+}
 
 
 def latex(formula: Formula) -> str:
@@ -43,13 +66,16 @@ def _piece(t: Term) -> Piece:
         case "undef":
             return Piece(r"\bot")
         case "read":
-            return Piece(f"{symbol(t.attr)}_{{{','.join(_piece(i).text for i in t.args)}}}" if t.args else symbol(t.attr))
+            return Piece(
+                f"{symbol(t.attr)}_{{{','.join(_piece(i).text for i in t.args)}}}" if t.args else symbol(t.attr)
+            )
         case "add":
             return _sum(t)
         case "mul" | "recip":
             return _product(t)
         case "where":
-            return Piece(rf"\begin{{cases}} {_piece(t.args[1]).text} & \text{{if }} {_piece(t.args[0]).text} \\ {_piece(t.args[2]).text} & \text{{otherwise}} \end{{cases}}", ADD)
+            p, a, b = (_piece(s).text for s in t.args)
+            return Piece(rf"\begin{{cases}} {a} & \text{{if }} {p} \\ {b} & \text{{otherwise}} \end{{cases}}", ADD)
     if isinstance(t.attr, Axis):
         return _over(t)
     return _operation(t)
@@ -136,7 +162,8 @@ def _operation(t: Term) -> Piece:
     level = PRECEDENCE.get(t.op)
     args = [_piece(a) for a in t.args]
     texts = [_at(a, (level or COMPARE) + 0.5) if level else a.text for a in args]
-    template = row.latex or rf"\operatorname{{{{{t.op}}}}}({', '.join('{%d}' % k for k in range(len(args)))})".replace("_", r"\_")
+    slots = ", ".join(f"{{{k}}}" for k in range(len(args)))
+    template = row.latex or rf"\operatorname{{{{{t.op}}}}}({slots})".replace("_", r"\_")
     return Piece(_chained(template, texts), level or ATOM)
 
 

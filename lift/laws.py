@@ -1,13 +1,12 @@
 """The laws. One row each: name, left, right, condition; `=` rewrites both ways, `->` only from left to right.
 
-The sides are in the formula language: i, j are axes, p, q conditions, u, v numbers, t an index, every other letter a real value. A value
-may depend on every axis in scope, also on one that is bound around it, unless the condition says `c without i`. The other
-conditions are signs (`a > 0`, `a >= 0`, `a != 0`). A conditional law is applied only where the condition was derived by the
-rows of FACTS, never on trust; sizes count as positive.
+The sides are in the formula language: i, j are axes, p, q conditions, u, v numbers, t an index, every other letter a
+real value. A value may depend on every axis in scope, also on one that is bound around it, unless the condition says
+`c without i`. The other conditions are signs (`a > 0`, `a >= 0`, `a != 0`). A conditional law is applied only where
+the condition was derived by the rows of FACTS, never on trust; sizes count as positive.
 
-Associativity, commutativity and units are not rows: they are the normal form of lift.term. The rows `body -> name(...)` of the
-known names come from lift.definitions.
-"""
+Associativity, commutativity and units are not rows: they are the normal form of lift.term. The rows `body ->
+name(...)` of the known names come from lift.definitions."""
 
 from __future__ import annotations
 
@@ -141,7 +140,7 @@ MASKS = _laws(
 )  # fmt: skip
 
 TAKES = _laws(
-    ("take-factor",         "take(i, a, t) * c",         "->", "take(i, a * c, t)",          "c without i, t without i"),
+    ("take-factor",         "take(i, a, t) * c",         "->", "take(i, a * c, t)",         "c without i, t without i"),
     ("log-likelihood",      "take(i, a, t) - logsumexp(i, a)", "->", "-cross_entropy(i, a, t)", "t without i"),
 )  # fmt: skip
 

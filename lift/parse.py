@@ -1,12 +1,12 @@
 """Text to terms. The grammar is that of Python expressions, read with `ast`:
 
-    x[i, k] * w[k, j]      elements of tensors            sum(k, e)  amax(k, e)  softmax(n, e)    folds and names over an axis
+    x[i, k] * w[k, j]      elements of tensors            sum(k, e)  softmax(n, e)     folds and names over an axis
     -a, a / b, a ** 2      arithmetic                     a < b, a == b, p & q, ~p                conditions
     exp(a), where(p, a, b) rows of lift.ops               pi, inf, size(k)                        constants
 
-`pattern` reads the laws' language, where a name is a variable and i, j, k are axes. `formula` reads what lift.text prints:
-`out[i, j] = sum(k, x[i, k] * w[k, j])` in index notation, `softmax(x, -1) @ v` in tensor form (lift.positional has its rules).
-"""
+`pattern` reads the laws' language, where a name is a variable and i, j, k are axes. `formula` reads what lift.text
+prints: `out[i, j] = sum(k, x[i, k] * w[k, j])` in index notation, `softmax(x, -1) @ v` in tensor form
+(lift.positional has its rules)."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from .spec import Formula
 from .term import FOLDS, Axis, Term
 
 CONSTANTS = {"pi": math.pi, "inf": math.inf, "e": math.e}
-BINARY = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.Pow: "pow", ast.FloorDiv: "floordiv", ast.Mod: "mod",
-          ast.BitAnd: "and", ast.BitOr: "or", ast.LShift: "shl", ast.RShift: "shr"}  # fmt: skip
+BINARY = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.Pow: "pow", ast.FloorDiv: "floordiv",
+          ast.Mod: "mod", ast.BitAnd: "and", ast.BitOr: "or", ast.LShift: "shl", ast.RShift: "shr"}  # fmt: skip
 COMPARE = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne"}
 PREFIX = {name: fold for fold, (name, _) in SCANS.items()}
 UNARY = {ast.USub: "neg", ast.Not: "not", ast.Invert: "not"}
@@ -47,10 +47,16 @@ def tree(text: str) -> ast.expr:
 
 
 class Scalars:
-    """Scalar expressions. `name(id)` gives the term of a bare name or None, `axis(id)` the axis of that name or None, and
-    `tensor(id)` the element type of a tensor or None."""
+    """Scalar expressions. `name(id)` gives the term of a bare name or None, `axis(id)` the axis of that name or None,
+    and `tensor(id)` the element type of a tensor or None."""
 
-    def __init__(self, text: str, name: Callable[[str], Term | None], axis: Callable[[str], Axis | None], tensor: Callable[[str], str | None]) -> None:
+    def __init__(
+        self,
+        text: str,
+        name: Callable[[str], Term | None],
+        axis: Callable[[str], Axis | None],
+        tensor: Callable[[str], str | None],
+    ) -> None:
         self.text, self.name, self.axis, self.tensor = text, name, axis, tensor
 
     def read(self, e: ast.expr) -> Term:
@@ -111,20 +117,28 @@ def pattern_axis(name: str) -> Axis:
 
 @cache
 def pattern(text: str) -> Term:
-    """A law's side: i, j, k are axes, p, q, r conditions, t an index, every other name a real variable (a `scalar` node)."""
+    """A law's side: i, j, k are axes, p, q, r conditions, t an index, every other name a real variable (a `scalar`
+    node)."""
     axis = lambda s: pattern_axis(s) if s in ("i", "j", "k") else None  # noqa: E731
-    name = lambda s: None if s in CONSTANTS or axis(s) else T.scalar(s, {"t": T.INT}.get(s, T.BOOL if s in "pqr" else T.REAL))  # noqa: E731
+    kind = {"t": T.INT, "p": T.BOOL, "q": T.BOOL, "r": T.BOOL}
+    name = lambda s: None if s in CONSTANTS or axis(s) else T.scalar(s, kind.get(s, T.REAL))  # noqa: E731
     return Scalars(text, name, axis, lambda s: None).read(tree(text))
 
 
-# ---- formulas -----------------------------------------------------------------------------------------------------------
+# ---- formulas --------------------------------------------------------------------------------------------------------
 
 Dims = Sequence[str | int | Term]
 
 
-def formula(text: str, inputs: Mapping[str, Dims], types: Mapping[str, str] | None = None, axes: Sequence[Axis] | None = None, dtype: str = "f32") -> Formula:
-    """The formula of a text. `inputs`: the dimensions of each tensor ("M", 64, "2 * H"); `types`: those that are not real
-    ("int", "bool"); `axes`: the output's, where the text does not tell them (a constant). Raises CaseError."""
+def formula(
+    text: str,
+    inputs: Mapping[str, Dims],
+    types: Mapping[str, str] | None = None,
+    axes: Sequence[Axis] | None = None,
+    dtype: str = "f32",
+) -> Formula:
+    """The formula of a text. `inputs`: the dimensions of each tensor ("M", 64, "2 * H"); `types`: those that are not
+    real ("int", "bool"); `axes`: the output's, where the text does not tell them (a constant). Raises CaseError."""
     sizes = {x: [dimension(d) for d in dims] for x, dims in inputs.items()}
     names = {s.attr for dims in sizes.values() for d in dims for s in d.walk() if s.op == "size"} | {
         s.attr for a in axes or () for s in a.size.walk() if s.op == "size"}  # fmt: skip
@@ -152,10 +166,14 @@ def _equals(text: str) -> int:
 
 
 class _Indexed(Scalars):
-    """Index notation. The size of an axis is that of the dimension it indexes, unless it is written: `sum(k < K, ...)`."""
+    """Index notation. The size of an axis is that of the dimension it indexes, unless it is written: `sum(k < K,
+    ...)`."""
 
-    def __init__(self, text: str, sizes: Mapping[str, Sequence[Term]], types: Mapping[str, str], names: set[str]) -> None:
-        self.sizes, self.types, self.names, self.scope = sizes, types, names, {}
+    def __init__(
+        self, text: str, sizes: Mapping[str, Sequence[Term]], types: Mapping[str, str], names: set[str]
+    ) -> None:
+        self.sizes, self.types, self.names = sizes, types, names
+        self.scope: dict[str, Axis] = {}
         super().__init__(text, self._bare, self.scope.get, lambda s: types.get(s, T.REAL) if s in sizes else None)
 
     def _bare(self, name: str) -> Term | None:
@@ -181,13 +199,15 @@ class _Indexed(Scalars):
     def _size(self, name: str, e: ast.AST) -> Term | None:
         """The dimension that `name` indexes in e, where e does not bind the name again."""
         match e:
-            case ast.Call(args=[ast.Name(id=other), *_]) | ast.Call(args=[ast.Compare(left=ast.Name(id=other)), *_]) if other == name and self._binder(e):
+            case (
+                ast.Call(args=[ast.Name(id=other), *_]) | ast.Call(args=[ast.Compare(left=ast.Name(id=other)), *_])
+            ) if other == name and self._binder(e):
                 return None
             case ast.Subscript(value=ast.Name(id=x), slice=index) if x in self.sizes:
                 for i, n in zip(_elements(index), self.sizes[x], strict=False):
                     if isinstance(i, ast.Name) and i.id == name:
                         return n
-        return next((n for c in ast.iter_child_nodes(e) if (n := self._size(name, c)) is not None), None)
+        return next((s for c in ast.iter_child_nodes(e) if (s := self._size(name, c)) is not None), None)
 
     def _binder(self, e: ast.Call) -> bool:
         f = getattr(e.func, "id", "")
@@ -214,7 +234,9 @@ def _elements(e: ast.expr) -> list[ast.expr]:
 class _Tensors:
     """Tensor form."""
 
-    def __init__(self, text: str, sizes: Mapping[str, Sequence[Term]], types: Mapping[str, str], names: set[str]) -> None:
+    def __init__(
+        self, text: str, sizes: Mapping[str, Sequence[Term]], types: Mapping[str, str], names: set[str]
+    ) -> None:
         self.text, self.sizes, self.types, self.names = text, sizes, types, names
 
     def formula(self, axes: Sequence[Axis] | None, dtype: str) -> Formula:
@@ -241,16 +263,24 @@ class _Tensors:
                 return A.matmul(self.read(a), self.read(b))
             case ast.BinOp(left=a, op=op, right=b) if type(op) in BINARY:
                 name = BINARY[type(op)]
-                return A.apply(lambda x, y: power(x, y) if name == "pow" else OPS[name].on_terms(x, y), self.read(a), self.read(b))
+                return A.apply(
+                    lambda x, y: power(x, y) if name == "pow" else OPS[name].on_terms(x, y), self.read(a), self.read(b)
+                )
             case ast.Compare(left=a, ops=[op], comparators=[b]) if type(op) in COMPARE:
                 return A.apply(OPS[COMPARE[type(op)]].on_terms, self.read(a), self.read(b))
             case ast.Attribute(value=a, attr="T" | "mT"):
-                x = self.read(a)
-                return A.permute(x, [*range(len(x.dims) - 2), len(x.dims) - 1, len(x.dims) - 2])
+                whole = self.read(a)
+                rank = len(whole.dims)
+                return A.permute(whole, [*range(rank - 2), rank - 1, rank - 2])
             case ast.Call(func=ast.Attribute(value=a, attr="permute"), args=order):
                 return A.permute(self.read(a), [ast.literal_eval(p) for p in order])
             case ast.Subscript(value=a, slice=index):
-                return A.index(self.read(a), [] if isinstance(index, ast.Tuple) and not index.elts else [self._part(i) for i in _elements(index)])
+                return A.index(
+                    self.read(a),
+                    []
+                    if isinstance(index, ast.Tuple) and not index.elts
+                    else [self._part(i) for i in _elements(index)],
+                )
             case ast.Call(func=ast.Name(id=f), args=args):
                 return self._call(e, f, args)
         raise bad(self.text, e, "not part of the language")
@@ -275,7 +305,7 @@ class _Tensors:
         if (f in FOLDS or (f in DEFINITIONS and DEFINITIONS[f].on_axis)) and len(args) >= 2:
             dims = ast.literal_eval(args[1])
             x = self.read(args[0])
-            for dim in reversed(sorted(dims)) if isinstance(dims, tuple) else (dims,):
+            for dim in sorted(dims, reverse=True) if isinstance(dims, tuple) else (dims,):
                 x = A.over(f, x, dim, *(self.read(a) for a in args[2:]))
             return x
         if f in DEFINITIONS and not DEFINITIONS[f].on_axis:
@@ -287,7 +317,11 @@ class _Tensors:
 
 def power(a: Term, b: Term) -> Term:
     """a ** 2 is a * a."""
-    return T.mul(*([a] * b.attr)) if b.op == "const" and isinstance(b.attr, int) and 2 <= b.attr <= 8 else OPS["pow"].on_terms(a, b)
+    return (
+        T.mul(*([a] * b.attr))
+        if b.op == "const" and isinstance(b.attr, int) and 2 <= b.attr <= 8
+        else OPS["pow"].on_terms(a, b)
+    )
 
 
 def _named(axes: Sequence[Axis]) -> list[Axis]:

@@ -1,8 +1,8 @@
 """Arrays for the reader of text: a term whose free axes stand at positions, None where the dimension is 1.
 
-The rules are numpy's (dimensions are aligned at the end, @ contracts the last two), except that a reduced dimension stays
-with size 1. Every element read has axes of its own; where two arrays meet, the axes of one take the names of the other's.
-"""
+The rules are numpy's (dimensions are aligned at the end, @ contracts the last two), except that a reduced dimension
+stays with size 1. Every element read has axes of its own; where two arrays meet, the axes of one take the names of
+the other's."""
 
 from __future__ import annotations
 
@@ -125,12 +125,14 @@ def matmul(x: Array, y: Array) -> Array:
     """x @ y as numpy has it, for vectors, matrices and batches of them."""
     left = x if len(x.dims) > 1 else Array(x.term, (None, *x.dims))
     right = y if len(y.dims) > 1 else Array(y.term, (*y.dims, None))
-    k, l = left.dims[-1], right.dims[-2]
-    if k is None or l is None:
+    k, other = left.dims[-1], right.dims[-2]
+    if k is None or other is None:
         raise CaseError("@ needs a dimension to sum over")
-    _same(k, l)
-    right = renamed(right, {l: k})
-    (a, b), dims = together(Array(left.term, (*left.dims[:-1], None)), Array(right.term, (*right.dims[:-2], None, right.dims[-1])))
+    _same(k, other)
+    right = renamed(right, {other: k})
+    (a, b), dims = together(
+        Array(left.term, (*left.dims[:-1], None)), Array(right.term, (*right.dims[:-2], None, right.dims[-1]))
+    )
     keep = [*dims[:-2], *dims[-2:-1] * (len(x.dims) > 1), *dims[-1:] * (len(y.dims) > 1)]
     return Array(T.fold("sum", k, T.mul(a, b)), tuple(keep))
 
@@ -140,7 +142,8 @@ def permute(x: Array, order: Sequence[int]) -> Array:
 
 
 def index(x: Array, parts: Sequence[Array | slice | None | int]) -> Array:
-    """x[:, None, :K, H:, 0, ids]: slices, new dimensions, numbers, and index arrays (one of them, or all dimensions)."""
+    """x[:, None, :K, H:, 0, ids]: slices, new dimensions, numbers, and index arrays (one of them, or all
+    dimensions)."""
     parts = [*parts, *[slice(None)] * (len(x.dims) - sum(p is not None for p in parts))]
     old = iter(x.dims)
     dims: list[Axis | None] = []
@@ -154,7 +157,9 @@ def index(x: Array, parts: Sequence[Array | slice | None | int]) -> Array:
             case slice(start=None, stop=None):
                 dims.append(a)
             case slice(start=start, stop=stop):
-                b = new_axis(expand((_there(a).size if stop is None else stop) - (T.const(0) if start is None else start)))
+                b = new_axis(
+                    expand((_there(a).size if stop is None else stop) - (T.const(0) if start is None else start))
+                )
                 change[_there(a)] = T.axis(b) if start is None else T.axis(b) + start
                 dims.append(b)
             case int():

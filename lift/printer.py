@@ -1,4 +1,5 @@
-"""The three printers: text in textbook form, LaTeX, and PyTorch source. `shapes` are the sizes of the inputs' dimensions."""
+"""The three printers: text in textbook form, LaTeX, and PyTorch source. `shapes` are the sizes of the inputs'
+dimensions."""
 
 from __future__ import annotations
 

@@ -12,7 +12,9 @@ from .evaluate import evaluate
 from .term import Axis, Term
 
 
-def dims(terms: Iterable[Term], axes: Iterable[Axis], seed: int = 0, low: int = 2, high: int = 5) -> dict[str, int | float]:
+def dims(
+    terms: Iterable[Term], axes: Iterable[Axis], seed: int = 0, low: int = 2, high: int = 5
+) -> dict[str, int | float]:
     """A number for every size (low..high, different where possible) and scalar (0.1..1)."""
     rng = np.random.default_rng(seed)
     seen = {s for t in [*terms, *(a.size for a in axes)] for s in _everything(t)}
@@ -32,7 +34,9 @@ def _everything(t: Term) -> set[Term]:
     return out
 
 
-def inputs(terms: Sequence[Term], numbers: dict[str, int | float], seed: int = 0, positive: bool = False) -> dict[str, np.ndarray]:
+def inputs(
+    terms: Sequence[Term], numbers: dict[str, int | float], seed: int = 0, positive: bool = False
+) -> dict[str, np.ndarray]:
     """float64 in -2..2 (0.1..2 if `positive`), integers 0..2, booleans, for every tensor that the terms read."""
     rng = np.random.default_rng(seed)
     reads = {s for t in terms for s in t.walk() if s.op == "read"}
@@ -58,9 +62,9 @@ def _extent(index: Term, arrays: dict[str, np.ndarray], numbers: dict[str, int |
 
 
 def _array(rng: Any, shape: tuple[int, ...], kind: str, positive: bool) -> np.ndarray:
-    if kind == T.BOOL:
-        return rng.integers(0, 2, shape).astype(bool)
-    return rng.integers(0, 3, shape) if kind == T.INT else rng.uniform(0.1 if positive else -2.0, 2.0, shape)
+    if kind == T.REAL:
+        return np.asarray(rng.uniform(0.1 if positive else -2.0, 2.0, shape))
+    return np.asarray(rng.integers(0, 3, shape) if kind == T.INT else rng.integers(0, 2, shape).astype(bool))
 
 
 def differ(a: Term, b: Term, axes: Sequence[Axis], seeds: int = 2, tolerance: float = 1e-7) -> str | None:

@@ -16,7 +16,7 @@ from functools import cached_property
 
 from . import term as T
 from .constants import recover
-from .egraph import Limits, saturate
+from .egraph import DEFAULT, Limits, saturate
 from .laws import LAWS, Law
 from .sample import differ
 from .spec import Formula
@@ -42,14 +42,20 @@ class Simplified:
         return tuple(_needed(self.start, self.formula.term, wanted))
 
 
-def simplify(formula: Formula, limits: Limits = Limits()) -> Simplified:
+def simplify(formula: Formula, limits: Limits = DEFAULT) -> Simplified:
     """The formula in its shortest known form. Never raises for a formula that evaluates; at worst nothing changes."""
     start = constants(align(formula.term, formula.axes))
     term, stops, fired = _rounds(start, LAWS, limits)
     wrong = differ(start, term, formula.axes)
     if wrong is None and differ(formula.term, start, formula.axes, tolerance=1e-5) is None:
         return Simplified(replace(formula, term=term), ", ".join(stops), "", start, fired)
-    return Simplified(formula, ", ".join(stops), f"dropped: {wrong or 'a recovered constant is too far off'}", formula.term, frozenset())
+    return Simplified(
+        formula,
+        ", ".join(stops),
+        f"dropped: {wrong or 'a recovered constant is too far off'}",
+        formula.term,
+        frozenset(),
+    )
 
 
 def _rounds(t: Term, laws: Sequence[Law], limits: Limits) -> tuple[Term, list[str], frozenset[str]]:
@@ -74,7 +80,7 @@ def _needed(start: Term, goal: Term, laws: list[Law]) -> list[Law]:
         at = 0
         while size and at < len(laws):
             fewer = laws[:at] + laws[at + size :]
-            if _rounds(start, fewer, Limits())[0] is goal:
+            if _rounds(start, fewer, DEFAULT)[0] is goal:
                 laws = fewer
             else:
                 at += size
@@ -83,12 +89,12 @@ def _needed(start: Term, goal: Term, laws: list[Law]) -> list[Law]:
     return laws
 
 
-# ---- axes ---------------------------------------------------------------------------------------------------------------
+# ---- axes ------------------------------------------------------------------------------------------------------------
 
 
 def align(t: Term, axes: Sequence[Axis], rename: bool = False) -> Term:
-    """Bound axes named after the first axis of the same size that the body does not use: sum(k, x[m, k]) -> sum(n, x[m, n]).
-    With `rename`, the others too get a name by their size: k for K, else the first free letter."""
+    """Bound axes named after the first axis of the same size that the body does not use: sum(k, x[m, k]) -> sum(n,
+    x[m, n]). With `rename`, the others too get a name by their size: k for K, else the first free letter."""
     return _align(t, list(axes), rename)
 
 
@@ -116,11 +122,11 @@ def _new_name(over: Axis, taken: set[str], rename: bool) -> Axis:
 
 def axis_name(size: Term, taken: set[str]) -> str:
     """n for a size N, else the first of i, j, k ... that is not taken."""
-    wish = [size.attr.lower()] if size.op == "size" and len(size.attr) == 1 else []
+    wish = [str(size.attr).lower()] if size.op == "size" and len(size.attr) == 1 else []
     return next(n for n in [*wish, *"ijklmnopqrstuvwxyzabcdefgh"] if n not in taken)
 
 
-# ---- constants ----------------------------------------------------------------------------------------------------------
+# ---- constants -------------------------------------------------------------------------------------------------------
 
 LOG2_E, LN_2 = recover(1.4426950408889634)[0], recover(0.6931471805599453)[0]
 
@@ -165,7 +171,7 @@ def _meant(t: Term) -> Term | None:
     return T.const(value) if value != t.attr else None
 
 
-# ---- form ---------------------------------------------------------------------------------------------------------------
+# ---- form ------------------------------------------------------------------------------------------------------------
 
 
 def tidy(t: Term) -> Term:
@@ -184,7 +190,11 @@ def _hoist(t: Term) -> Term | None:
 
 
 def _flat(t: Term) -> Term | None:
-    sums = [a for a in t.args if a.op == "mul" and len(a.args) == 2 and {b.op for b in a.args} == {"const", "add"} and T.const(-1) in a.args]
+    sums = [
+        a
+        for a in t.args
+        if a.op == "mul" and len(a.args) == 2 and {b.op for b in a.args} == {"const", "add"} and T.const(-1) in a.args
+    ]
     if not sums:
         return None
     inner = [T.mul(-1, b) for a in sums for s in a.args if s.op == "add" for b in s.args]

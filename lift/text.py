@@ -1,13 +1,12 @@
-"""Formulas as text. `softmax(x, -1)`, `x @ w.T`, `layer_norm(x, -1, eps) * w + b` where a tensor form exists, else index
-notation: `out[i, j] = sum(k, x[i, k] * w[k, j] * v[i, k, j])`. lift.reading reads both back.
+"""Formulas as text. `softmax(x, -1)`, `x @ w.T`, `layer_norm(x, -1, eps) * w + b` where a tensor form exists, else
+index notation: `out[i, j] = sum(k, x[i, k] * w[k, j] * v[i, k, j])`. lift.reading reads both back.
 
 Tensor form is numpy's: dimensions are aligned at the end, dims are counted from the end, @ contracts the last two. One
 convention differs: a reduced dimension stays with size 1, and those disappear from the final result, so that
 `x - mean(x, -1)` says what it means.
 
-The printer walks the term with a *frame*: which axis stands at which position, None for a position that is 1. A fold puts its
-axis at a free position; several are tried and the shortest text wins.
-"""
+The printer walks the term with a *frame*: which axis stands at which position, None for a position that is 1. A fold
+puts its axis at a free position; several are tried and the shortest text wins."""
 
 from __future__ import annotations
 
@@ -31,8 +30,8 @@ class NoTensorForm(Exception):
 
 
 def text(formula: Formula, shapes: Shapes | None = None) -> str:
-    """The formula in textbook form. `shapes`: the size of every dimension of the inputs; without it a dimension read along an
-    axis is taken to be as long as that axis."""
+    """The formula in textbook form. `shapes`: the size of every dimension of the inputs; without it a dimension read
+    along an axis is taken to be as long as that axis."""
     shapes = input_shapes(formula.term) if shapes is None else shapes
     term = meaningful(formula.term)
     forms = [f for frame in _frames(formula) if (f := _tensor_form(term, frame, shapes))]
@@ -128,7 +127,9 @@ class _Tensors:
             inner = tuple(a for a in frame if a is not None and a in i.free)
             parts.append(span or (repr(i.attr) if i.op == "const" else self._index(i, inner)))
             axes += i.free if span else inner
-        if sum(":" not in p and not p.isdigit() for p in parts) > 1 or (any(p.isdigit() for p in parts) and not all(":" in p or p.isdigit() for p in parts)):
+        if sum(":" not in p and not p.isdigit() for p in parts) > 1 or (
+            any(p.isdigit() for p in parts) and not all(":" in p or p.isdigit() for p in parts)
+        ):
             raise NoTensorForm
         while parts and parts[-1] == ":":
             parts.pop()
@@ -161,7 +162,10 @@ class _Tensors:
                 continue
             inner = (*frame[:at], t.attr, *frame[at + 1 :])
             try:
-                pieces = [self.piece(args[0], inner), *(self.piece(a, (*frame[:at], *frame[at + 1 :])) for a in args[1:])]
+                pieces = [
+                    self.piece(args[0], inner),
+                    *(self.piece(a, (*frame[:at], *frame[at + 1 :])) for a in args[1:]),
+                ]
             except NoTensorForm:
                 continue
             dim = at - len(frame)
@@ -176,22 +180,38 @@ class _Tensors:
         factors = list(body.args) if body.op == "mul" else []
         outer: Frame = tuple(None if a == k else a for a in frame)
         if len(outer) >= 2:
-            yield from self._matmul(factors, (*outer[:-1], k), (*outer[:-2], k, outer[-1]), outer[-2], outer[-1], (2, 2, 0))
+            yield from self._matmul(
+                factors, (*outer[:-1], k), (*outer[:-2], k, outer[-1]), outer[-2], outer[-1], (2, 2, 0)
+            )
         if outer:
             yield from self._matmul(factors, (*outer, k), (k,), outer[-1], None, (2, 1, -1))
             yield from self._matmul(factors, (k,), (*outer[:-1], k, outer[-1]), None, outer[-1], (1, 2, -1))
         else:
             yield from self._matmul(factors, (k,), (k,), None, None, (1, 1, -1))
 
-    def _matmul(self, factors: list[Term], left: Frame, right: Frame, row: Axis | None, column: Axis | None, ranks: tuple[int, int, int]) -> Iterator[Piece]:
+    def _matmul(
+        self,
+        factors: list[Term],
+        left: Frame,
+        right: Frame,
+        row: Axis | None,
+        column: Axis | None,
+        ranks: tuple[int, int, int],
+    ) -> Iterator[Piece]:
         only_left = [f for f in factors if not set(f.free) <= set(right) or (row is not None and row in f.free)]
-        only_right = [f for f in factors if f not in only_left and (not set(f.free) <= set(left) or (column is not None and column in f.free))]
+        only_right = [
+            f
+            for f in factors
+            if f not in only_left and (not set(f.free) <= set(left) or (column is not None and column in f.free))
+        ]
         either = [f for f in factors if f not in only_left and f not in only_right]
         if not only_left and len(either) > 1:
             only_left, either = either[:1], either[1:]
         a, b = (only_left + either, only_right) if only_right else (only_left, either)
         k = left[-1]
-        if any(column is not None and column in f.free for f in a) or not all(any(k in f.free for f in side) for side in (a, b)):
+        if any(column is not None and column in f.free for f in a) or not all(
+            any(k in f.free for f in side) for side in (a, b)
+        ):
             return
         try:
             x, y = self.piece(T.mul(*a), left), self.piece(T.mul(*b), right)
@@ -300,7 +320,7 @@ def permuted(name: str, order: list[int]) -> str:
     return f"{name}.permute({', '.join(map(str, order))})"
 
 
-# ---- index notation -----------------------------------------------------------------------------------------------------
+# ---- index notation --------------------------------------------------------------------------------------------------
 
 
 def index_form(formula: Formula, shapes: Shapes | None = None) -> str:

@@ -1,9 +1,8 @@
 """Formulas as PyTorch functions that run at every shape, on every floating dtype, without loops over elements.
 
-Every value has one dimension per free axis of its term, in one global order of axes (the output's first), and is aligned where
-it is used by `[:, None]`. Sums of products become @ or einsum, other folds reductions, other reads advanced indexing with
-aranges. Values used twice are assigned to a variable.
-"""
+Every value has one dimension per free axis of its term, in one global order of axes (the output's first), and is
+aligned where it is used by `[:, None]`. Sums of products become @ or einsum, other folds reductions, other reads
+advanced indexing with aranges. Values used twice are assigned to a variable."""
 
 from __future__ import annotations
 
@@ -33,11 +32,11 @@ from .text import (
     slice_text,
 )
 
-FUNCTIONS = ("sqrt", "exp", "exp2", "log", "log2", "log10", "floor", "ceil", "trunc", "sin", "cos", "tan", "tanh", "sinh", "cosh",
-             "asin", "acos", "atan", "atan2", "asinh", "acosh", "atanh", "erf")  # fmt: skip
+FUNCTIONS = ("sqrt", "exp", "exp2", "log", "log2", "log10", "floor", "ceil", "trunc", "sin", "cos", "tan", "tanh",
+             "sinh", "cosh", "asin", "acos", "atan", "atan2", "asinh", "acosh", "atanh", "erf")  # fmt: skip
 MATH = {"pi", "e", "inf", *FUNCTIONS}
-PYTHON = {"max": "max({0}, {1})", "min": "min({0}, {1})", "where": "({1} if {0} else {2})", "abs": "abs({0})", "round": "round({0})",
-          "and": "({0} and {1})", "or": "({0} or {1})", "not": "(not {0})",
+PYTHON = {"max": "max({0}, {1})", "min": "min({0}, {1})", "where": "({1} if {0} else {2})", "abs": "abs({0})",
+          "round": "round({0})", "and": "({0} and {1})", "or": "({0} or {1})", "not": "(not {0})",
           **{name: f"{name}({{0}})" for name in FUNCTIONS}, "atan2": "atan2({0}, {1})"}  # fmt: skip
 REDUCTION = {"sum": "{0}.sum({dim})", "prod": "{0}.prod({dim})", "amax": "{0}.amax({dim})", "amin": "{0}.amin({dim})",
              "argmax": "{0}.argmax({dim})", "argmin": "{0}.argmin({dim})"}  # fmt: skip
@@ -45,15 +44,17 @@ ELEMENT = {T.REAL: "torch.float64", T.INT: "torch.int64", T.BOOL: "torch.bool"}
 
 
 def torch_source(formula: Formula, shapes: Shapes | None = None) -> str:
-    """A PyTorch function `name(inputs, *, sizes and scalars)`. `shapes` as for lift.text.text. Raises Unsupported for an
-    operation that PyTorch does not have."""
+    """A PyTorch function `name(inputs, *, sizes and scalars)`. `shapes` as for lift.text.text. Raises Unsupported for
+    an operation that PyTorch does not have."""
     return _Source(formula, input_shapes(formula.term) if shapes is None else shapes).function()
 
 
 def parameters(formula: Formula) -> tuple[list[str], list[str]]:
     """Names of the function's inputs, and of its sizes and scalars."""
     seen = _everything([formula.term, *(a.size for a in formula.axes)])
-    return sorted({s.attr for s in seen if s.op == "read"}), sorted({s.attr for s in seen if s.op in ("size", "scalar")})
+    return sorted({s.attr for s in seen if s.op == "read"}), sorted(
+        {s.attr for s in seen if s.op in ("size", "scalar")}
+    )
 
 
 def _everything(terms: Sequence[Term]) -> set[Term]:
@@ -70,7 +71,8 @@ def _axes_of(t: Term) -> list[Axis]:
 
 
 def _natural_order(t: Term, axes: Sequence[Axis]) -> list[Axis]:
-    """All axes, in an order that the output and the reads follow as far as they agree: x[m, k] * w[k, n] gives m, k, n."""
+    """All axes, in an order that the output and the reads follow as far as they agree: x[m, k] * w[k, n] gives m, k,
+    n."""
     after: dict[Axis, set[Axis]] = {a: set() for a in (*axes, *_axes_of(t))}
     reads = [[i.attr for i in r.args if i.op == "axis"] for r in t.walk() if r.op == "read"]
     for sequence in [list(axes), *sorted(reads, key=lambda r: -len(r))]:
@@ -116,10 +118,16 @@ class _Source:
         result = self.result()
         head = ", ".join(self.inputs + (["*", *self.sizes] if self.sizes else []))
         body = [f'"""{index_form(self.formula, self.shapes)}"""', *self.lines, f"return {result}"]
-        used = [name for name in sorted(MATH) if any(re.search(rf"(?<![\w.\"]){name}(?!\w)", line) for line in body[1:])] if self.named_constants else []
+        used = (
+            [name for name in sorted(MATH) if any(re.search(rf"(?<![\w.\"]){name}(?!\w)", line) for line in body[1:])]
+            if self.named_constants
+            else []
+        )
         imports = [f"from math import {', '.join(used)}", ""] if used else []
         name = self.formula.name if self.formula.name not in (*self.inputs, *self.sizes) else f"{self.formula.name}_"
-        return "\n".join([*imports, "import torch", "", "", f"def {name}({head}):", *(f"    {line}" for line in body), ""])
+        return "\n".join(
+            [*imports, "import torch", "", "", f"def {name}({head}):", *(f"    {line}" for line in body), ""]
+        )
 
     def result(self) -> str:
         out, axes = self.value(self.term), self.formula.axes
@@ -149,7 +157,11 @@ class _Source:
 
     def _variable(self, piece: Piece) -> Piece:
         taken = {*self.inputs, *self.sizes}
-        name = next(n for k in range(10**6) if (n := f"t{k}") not in taken and not any(line.startswith(f"{n} =") for line in self.lines))
+        name = next(
+            n
+            for k in range(10**6)
+            if (n := f"t{k}") not in taken and not any(line.startswith(f"{n} =") for line in self.lines)
+        )
         self.lines.append(f"{name} = {_bare(piece.text)}")
         return Piece(name)
 
@@ -179,11 +191,19 @@ class _Source:
     def _elementwise(self, t: Term) -> Piece:
         frame = self.axes(t)
         real = t.type == T.REAL
-        carried = t.op in ("add", "mul") and any(a.type == T.REAL and self.is_tensor(a) and a.op != "recip" for a in t.args) and not any(a.op == "recip" for a in t.args)
+        carried = (
+            t.op in ("add", "mul")
+            and any(a.type == T.REAL and self.is_tensor(a) and a.op != "recip" for a in t.args)
+            and not any(a.op == "recip" for a in t.args)
+        )
 
         def child(a: Term) -> Piece:
             piece = self.align(a, frame)
-            return Piece(f"{piece.at(ATOM)}.double()") if real and a.type == T.INT and self.is_tensor(a) and not carried else piece
+            return (
+                Piece(f"{piece.at(ATOM)}.double()")
+                if real and a.type == T.INT and self.is_tensor(a) and not carried
+                else piece
+            )
 
         if (out := arithmetic(t, child, self._number)) is not None:
             return out
@@ -209,13 +229,16 @@ class _Source:
         row = DEFINITIONS.get(t.op) or OPS[t.op]
         if row.torch is None:
             raise Unsupported(f"{t.op} in PyTorch")
-        infix = t.op in PRECEDENCE
-        level = ADD if PRECEDENCE.get(t.op) == COMPARE else POW
-        number = [not self.is_tensor(a) and not infix and not (t.op == "where" and k and (self.is_tensor(t.args[3 - k]) or t.type == T.INT)) for k, a in enumerate(t.args)]
-        texts = [f"torch.tensor({child(a).text}, dtype={ELEMENT[a.type]})" if n else child(a).at(level) if infix else _bare(child(a).text)
-                 for a, n in zip(t.args, number, strict=True)]  # fmt: skip
-        out = _folded(row.torch, texts)
+        out = _folded(row.torch, [self._argument(t, k, child) for k in range(len(t.args))])
         return Piece(out, PRECEDENCE["pow"] if t.op == "pow" else ATOM if out.startswith(("torch", "(")) else NEG)
+
+    def _argument(self, t: Term, k: int, child: Child) -> str:
+        a, piece = t.args[k], child(t.args[k])
+        if t.op in PRECEDENCE:
+            return piece.at(ADD if PRECEDENCE[t.op] == COMPARE else POW)
+        free = t.op == "where" and k > 0 and (t.type == T.INT or self.is_tensor(t.args[3 - k]))  # may be a number
+        number = not self.is_tensor(a) and not free
+        return f"torch.tensor({piece.text}, dtype={ELEMENT[a.type]})" if number else _bare(piece.text)
 
     # ---- elements
 
@@ -255,7 +278,9 @@ class _Source:
         body, over = t.args[0], t.attr
         if (found := scan(t)) is not None:
             values = ".values" if found.name in ("cummax", "cummin") else ""
-            return Piece(f"{self.value(found.body).at(ATOM)}.{found.name}({self.axes(found.body).index(found.over)}){values}")
+            return Piece(
+                f"{self.value(found.body).at(ATOM)}.{found.name}({self.axes(found.body).index(found.over)}){values}"
+            )
         if t.op == "sum" and (out := self._contraction(t)) is not None:
             return out
         if over not in body.free:
@@ -344,7 +369,11 @@ def _letters(axes: list[Axis]) -> dict[Axis, str]:
     """One letter per axis, its own first letter if that is free."""
     out: dict[Axis, str] = {}
     for a in axes:
-        wish = [c for c in a.name[:1] + "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ" if c.isascii() and c.isalpha()]
+        wish = [
+            c
+            for c in a.name[:1] + "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+            if c.isascii() and c.isalpha()
+        ]
         out[a] = next(c for c in wish if c not in out.values())
     return out
 
@@ -366,7 +395,11 @@ def _printable(t: Term) -> Term:
         row = DEFINITIONS.get(s.op)
         if row is None:
             return None
-        if row.torch is None or (row.on_axis and s.attr not in s.args[0].free) or (not row.on_axis and not s.args[0].free):
+        if (
+            row.torch is None
+            or (row.on_axis and s.attr not in s.args[0].free)
+            or (not row.on_axis and not s.args[0].free)
+        ):
             return _printable(unfold(s))
         return None
 

@@ -1,5 +1,6 @@
 """Formulas for the tests of simplification and printing: written as kernels compute them, and random ones."""
 
+# ruff: noqa: E501  one formula to a row
 from __future__ import annotations
 
 import math
@@ -91,9 +92,18 @@ KERNELS: dict[str, tuple[Term, str]] = {
 }  # fmt: skip
 
 
-# ---- random terms -------------------------------------------------------------------------------------------------------
+# ---- random terms ----------------------------------------------------------------------------------------------------
 
-TENSORS = [read("x", m, n), read("y", m, n), read("z", n, m), read("w", n), read("s", m), read("u", k), read("h", m, k), read("g", k, n)]
+TENSORS = [
+    read("x", m, n),
+    read("y", m, n),
+    read("z", n, m),
+    read("w", n),
+    read("s", m),
+    read("u", k),
+    read("h", m, k),
+    read("g", k, n),
+]
 UNARY = ["exp", "tanh", "abs", "sigmoid", "silu", "relu", "sin", "floor"]
 
 
@@ -107,7 +117,11 @@ def _over(op: str, axis: Axis, a: Term) -> Term:
 
 def terms(depth: int = 4) -> st.SearchStrategy[Term]:
     """Terms over m, n and k that are finite on inputs in -2..2."""
-    leaves = st.one_of(st.sampled_from(TENSORS), st.sampled_from([2, -1, 0.5, 1.5, 0.7071067811865475]).map(T.const), st.just(T.scalar("eps")))
+    leaves = st.one_of(
+        st.sampled_from(TENSORS),
+        st.sampled_from([2, -1, 0.5, 1.5, 0.7071067811865475]).map(T.const),
+        st.just(T.scalar("eps")),
+    )
 
     def grow(inner: st.SearchStrategy[Term]) -> st.SearchStrategy[Term]:
         axes = st.sampled_from([m, n, k])
@@ -118,7 +132,9 @@ def terms(depth: int = 4) -> st.SearchStrategy[Term]:
             st.builds(lambda a: f("sqrt", 1 + a * a), inner),
             st.builds(lambda a, c, s, t: T.where(f("lt", a, c), s, t), inner, inner, inner, inner),
             st.builds(lambda a, c: T.where(f("le", T.axis(m), T.axis(n)), a, c), inner, inner),
-            st.builds(_over, st.sampled_from(["sum", "amax", "amin", "mean", "softmax", "logsumexp", "var"]), axes, inner),
+            st.builds(
+                _over, st.sampled_from(["sum", "amax", "amin", "mean", "softmax", "logsumexp", "var"]), axes, inner
+            ),
             st.builds(lambda a, c: total(k, a * c), inner, inner),
             st.builds(lambda a, c: total(n, a * c), inner, inner),
         )

@@ -35,7 +35,8 @@ def without(condition: str) -> dict[str, set[str]]:
 
 
 def sampled(law: Law, seed: int) -> tuple[list[Term], dict[str, np.ndarray]]:
-    """The sides with arrays for variables: numbers for u and v, else a tensor over the axes i and j that the condition allows."""
+    """The sides with arrays for variables: numbers for u and v, else a tensor over the axes i and j that the
+    condition allows."""
     rng, bare = np.random.default_rng(seed), without(law.condition)
     terms: dict[str, Term] = {}
     arrays: dict[str, np.ndarray] = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from formulas import KERNELS, K, M, N, closed, formula, terms
 from hypothesis import given, settings
 
 from lift import sample
@@ -15,8 +16,6 @@ from lift.printer import index_form, latex, text
 from lift.printer import torch as torch_source
 from lift.spec import Formula
 from lift.torch_source import parameters
-
-from formulas import KERNELS, K, M, N, closed, formula, terms
 
 SHAPES = {"x": (M, N), "y": (M, N), "z": (N, M), "w": (N,), "s": (M,), "u": (K,), "h": (M, K), "g": (K, N)}
 QUICK = settings(max_examples=150, deadline=None, derandomize=True)
@@ -31,7 +30,11 @@ def run(f: Formula, numbers: dict, arrays: dict) -> np.ndarray:
 
 
 def _fits(arrays: dict, numbers: dict) -> bool:
-    return all(a.ndim == len(SHAPES[name]) and all(numbers.get(s.attr) == length for s, length in zip(SHAPES[name], a.shape, strict=True)) for name, a in arrays.items())
+    return all(
+        a.ndim == len(SHAPES[name])
+        and all(numbers.get(s.attr) == length for s, length in zip(SHAPES[name], a.shape, strict=True))
+        for name, a in arrays.items()
+    )
 
 
 def assert_torch_agrees(f: Formula) -> None:
@@ -46,7 +49,10 @@ def assert_torch_agrees(f: Formula) -> None:
 
 def assert_reads_back(f: Formula) -> None:
     types = {s.attr: s.type for s in f.term.walk() if s.op == "read" and s.type != T.REAL}
-    shapes = {a: dims if None not in dims else tuple(T.size(f"{a.upper()}{p}") for p in range(len(dims))) for a, dims in _shapes(f).items()}
+    shapes = {
+        a: dims if None not in dims else tuple(T.size(f"{a.upper()}{p}") for p in range(len(dims)))
+        for a, dims in _shapes(f).items()
+    }
     for show in (text, index_form):
         printed = show(f, shapes)
         again = parse(printed, shapes, types, axes=None if printed.startswith("out") else f.axes)

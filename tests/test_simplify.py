@@ -1,4 +1,5 @@
-"""Simplification: kernels to their textbook forms, the laws used, random terms unchanged in value, determinism and limits."""
+"""Simplification: kernels to their textbook forms, the laws used, random terms unchanged in value, determinism and
+limits."""
 
 from __future__ import annotations
 
@@ -121,9 +122,14 @@ from lift.simplify import simplify
 for name in ("softmax", "causal attention", "layer_norm", "softmax backward"):
     print(text(simplify(formula(KERNELS[name][0])).formula))
 """
-    runs = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout for _ in range(2)]
+    runs = [
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+        for _ in range(2)
+    ]
     assert runs[0] == runs[1]
-    assert runs[0].splitlines() == [KERNELS[name][1] for name in ("softmax", "causal attention", "layer_norm", "softmax backward")]
+    assert runs[0].splitlines() == [
+        KERNELS[name][1] for name in ("softmax", "causal attention", "layer_norm", "softmax backward")
+    ]
 
 
 def test_why_saturation_stopped():
@@ -142,7 +148,12 @@ def test_quick():
 
 
 def test_a_long_sum_ends():
-    t = T.add(*(read("x", m, n) * T.read("w", [T.const(i)]) * T.make("exp", T.read("x", [T.axis(m), T.axis(n) + i])) for i in range(24)))
+    t = T.add(
+        *(
+            read("x", m, n) * T.read("w", [T.const(i)]) * T.make("exp", T.read("x", [T.axis(m), T.axis(n) + i]))
+            for i in range(24)
+        )
+    )
     started = time.perf_counter()
     out = simplify(formula(t))
     assert out.note == "" and time.perf_counter() - started < 5
