@@ -59,9 +59,17 @@ def as_ids(x: Any) -> np.ndarray:
     if isinstance(x, Ids):
         return x.ids
     a = np.asarray(x)
-    values, inverse = np.unique(a.ravel(), return_inverse=True, equal_nan=True)
+    core = a[varying(a)]
+    values, inverse = np.unique(core.ravel(), return_inverse=True, equal_nan=True)
     table = np.array([T.const(v.item()).id if v == v else T.undef("nan").id for v in values], np.int32)
-    return table[inverse].reshape(a.shape)
+    return np.broadcast_to(table[inverse].reshape(core.shape), a.shape)
+
+
+def varying(*arrays: np.ndarray) -> tuple[slice, ...]:
+    """The index that keeps one element of every axis along which none of the arrays (of one shape) changes: stride 0."""
+    return tuple(
+        slice(0, 1) if not any(strides) else slice(None) for strides in zip(*(a.strides for a in arrays), strict=True)
+    )
 
 
 def as_numbers(x: Array) -> np.ndarray | None:
@@ -78,19 +86,21 @@ def as_numbers(x: Array) -> np.ndarray | None:
 def on_distinct(f: Callable[..., T.Term], *xs: Array) -> Ids:
     """f(term, term, ...) elementwise with broadcasting, called once per distinct combination."""
     arrays = np.broadcast_arrays(*(as_ids(x) for x in xs))
-    shape = arrays[0].shape
-    if len(arrays) == 1:
-        keys, inverse = np.unique(arrays[0].ravel(), return_inverse=True)
-        out = np.fromiter((f(T.TERMS[k]).id for k in keys), np.int32, len(keys))
-        return Ids(out[inverse].reshape(shape))
-    packed = np.zeros(arrays[0].size, np.int64)
-    parts = [np.unique(a.ravel(), return_inverse=True) for a in arrays]
-    for values, inverse in parts:
-        packed = packed * len(values) + inverse
+    shape, core = arrays[0].shape, varying(*arrays)
+    cores = [a[core] for a in arrays]
+    columns = [a.ravel() for a in cores]
+    packed, first = columns[0], np.zeros(0, np.intp)
+    for column in columns[1:]:  # number the combinations so far, then pair them with the next column
+        packed = (
+            np.unique(packed, return_inverse=True)[1].astype(np.int64)
+            if packed.dtype != np.int32
+            else packed.astype(np.int64)
+        )
+        packed = packed << 32 | column
     _, first, inverse = np.unique(packed, return_index=True, return_inverse=True)
-    columns = [a.ravel()[first] for a in arrays]
-    out = np.fromiter((f(*(T.TERMS[c[k]] for c in columns)).id for k in range(len(first))), np.int32, len(first))
-    return Ids(out[inverse].reshape(shape))
+    rows = zip(*(c[first].tolist() for c in columns), strict=True)
+    out = np.fromiter((f(*(T.TERMS[k] for k in row)).id for row in rows), np.int32, len(first))
+    return Ids(np.broadcast_to(out[inverse].reshape(cores[0].shape), shape))
 
 
 class Float64:
@@ -139,7 +149,9 @@ class Symbolic:
         shape, flat = rows.shape[:-1], rows.reshape(-1, rows.shape[-1])
         distinct, inverse = np.unique(flat, axis=0, return_inverse=True)
         make = T.FOLDS[op]
-        out = np.fromiter((T.make(make, *(T.TERMS[i] for i in row)).id for row in distinct), np.int32, len(distinct))
+        unit = T.const(T.UNIT[make]).id if make in T.UNIT else -1  # x + 0 = x: masked lanes drop out
+        kept = [row[row != unit].tolist() or [unit] for row in distinct]
+        out = np.array([T.make(make, *(T.TERMS[i] for i in row)).id for row in kept], np.int32)
         return Ids(out[inverse.ravel()].reshape(shape))
 
 
