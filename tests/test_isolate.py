@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import subprocess
 import time
@@ -26,6 +27,7 @@ def broken(event: Callable[[Any], None]) -> None:
 
 
 def aborting(event: Callable[[Any], None]) -> None:
+    faulthandler.disable()  # pytest's would print to the terminal
     os.abort()
 
 

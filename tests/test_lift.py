@@ -1,0 +1,125 @@
+"""From case to checked formula, on what the pipeline must bear: strides, aliasing, tuning, cases that are wrong."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from lift import CaseError, Lifted, NotLifted, Unsupported, lift
+from lift.errors import OutOfBounds
+from lift.load import load
+from lift.text import text
+
+CASES = {c.name: c for c in load(str(Path(__file__).parent / "kernels_lift.py"))}
+
+
+@cache
+def lifted(name: str) -> Lifted:
+    return lift(CASES[name])
+
+
+def formulas(name: str) -> dict[str, str]:
+    case, outputs = CASES[name], lifted(name).outputs
+    shapes = {n: case.dims(n) for n in case.tensors}
+    return {o.name: text(o.formula, shapes) for o in outputs if o.formula}
+
+
+def error(name: str) -> Exception | None:
+    [output] = lifted(name).outputs
+    return output.error
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("strided_view", {"out": "x * factor"}),
+        ("in_place", {"out": "exp(x)"}),
+        ("unreturned", {"x": "exp(x)"}),
+        ("tuned", {"out": "-x"}),
+        ("composed", {"out": "relu(2 * (x + 1)) - x"}),
+    ],
+)
+def test_formulas(name: str, expected: dict[str, str]) -> None:
+    assert formulas(name) == expected
+
+
+def test_a_view_is_read_through_its_strides() -> None:
+    assert formulas("every_other")["out"].startswith("3 * x[")
+
+
+def test_an_input_that_is_written_says_so() -> None:
+    assert [o.raw.in_place for n in ("in_place", "unreturned") for o in lifted(n).outputs if o.raw] == ["x", "x"]
+
+
+def test_every_configuration_is_checked() -> None:
+    assert {c.config for c in lifted("tuned").checks} == {0, 1, 2}
+
+
+def test_a_configuration_that_computes_something_else_is_no_result() -> None:
+    assert isinstance(error("badly_tuned"), NotLifted) and formulas("badly_tuned") == {}
+
+
+def test_reads_beyond_a_tensor_are_found() -> None:
+    assert isinstance(error("overrunning"), OutOfBounds)
+
+
+def test_a_kernel_that_does_not_compile_is_named() -> None:
+    e = error("uncompilable")
+    assert isinstance(e, Unsupported) and "no_such_name" in str(e)
+
+
+def test_an_argument_that_fits_nothing_is_named() -> None:
+    relations = lifted("unrelated").relations
+    assert isinstance(relations, Unsupported) and "factor" in str(relations)
+
+
+@pytest.mark.parametrize("name", ["impossible"])
+def test_shapes_that_cannot_be_are_an_error_of_the_case(name: str) -> None:
+    with pytest.raises(CaseError, match="N"):
+        lift(CASES[name])
+
+
+def test_empty_tensors_end_clearly() -> None:
+    """No elements: a formula of an empty tensor or an error, never a crash."""
+    try:
+        outcome = lift(CASES["nothing"])
+    except CaseError:
+        return
+    assert all(o.formula is not None or o.error is not None for o in outcome.outputs)
+
+
+@pytest.mark.parametrize("stage", ["raw", "simplified"])
+def test_a_wrong_formula_is_never_a_result(monkeypatch: pytest.MonkeyPatch, stage: str) -> None:
+    """The mutated twin: a stage that returns 1.001 times the formula is caught by the check after it."""
+    from lift import simplify, synthesis
+
+    if stage == "raw":
+        right = synthesis.synthesise
+
+        def wrong(*specs, **options):  # type: ignore[no-untyped-def]
+            formula = right(*specs, **options)
+            return replace(formula, term=formula.term * 1.001)
+
+        monkeypatch.setattr(synthesis, "synthesise", wrong)
+    else:
+        simple = simplify.simplify
+
+        def wronger(formula):  # type: ignore[no-untyped-def]
+            found = simple(formula)
+            return replace(found, formula=replace(formula, term=formula.term * 1.001))
+
+        monkeypatch.setattr(simplify, "simplify", wronger)
+    [output] = lift(CASES["tuned"]).outputs
+    assert output.formula is None and isinstance(output.error, NotLifted)
+    assert "is not what the kernel computes" in output.error.what
+
+
+def test_same_seed_same_formula_and_stages_are_told() -> None:
+    heard: list[str] = []
+    again = lift(CASES["composed"], progress=heard.append)
+    assert [o.formula for o in again.outputs] == [o.formula for o in lifted("composed").outputs]
+    assert heard[:3] == ["capture", "lift", "check"] and "simplify" in heard
+    assert set(again.seconds) == {"capture", "lift", "check", "simplify"}
