@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import term as T
-from .domain import Ids, as_ids, shaped
+from .domain import Ids, as_ids, distinct_rows, shaped
 from .handlers import handles
 from .ir import Op, Region, Type
 from .machine import machine, settle
@@ -71,7 +71,7 @@ def _accumulate(run: Run, row: str, x: Any, axis: int) -> Any:
     if not isinstance(x, Ids):
         return _ACCUMULATE[row].accumulate(x, axis=axis, dtype=x.dtype)
     rows = np.moveaxis(x.ids, axis, -1)
-    distinct, inverse = np.unique(rows.reshape(-1, rows.shape[-1]), axis=0, return_inverse=True)
+    distinct, inverse = distinct_rows(rows.reshape(-1, rows.shape[-1]))
     out = np.empty_like(distinct)
     for i, r in enumerate(distinct):
         total = T.TERMS[r[0]]
@@ -79,7 +79,7 @@ def _accumulate(run: Run, row: str, x: Any, axis: int) -> Any:
         for k in range(1, len(r)):
             total = T.make(row, total, T.TERMS[r[k]])
             out[i, k] = total.id
-    return Ids(np.moveaxis(out[inverse.ravel()].reshape(rows.shape), -1, axis))
+    return Ids(np.moveaxis(out[inverse].reshape(rows.shape), -1, axis))
 
 
 def _prefixes(run: Run, region: Region, xs: Sequence[Any], axis: int) -> list[Any]:

@@ -103,6 +103,14 @@ def on_distinct(f: Callable[..., T.Term], *xs: Array) -> Ids:
     return Ids(np.broadcast_to(out[inverse].reshape(cores[0].shape), shape))
 
 
+def distinct_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(the different rows of a matrix, which of them each row is)."""
+    seen: dict[bytes, int] = {}
+    inverse = np.array([seen.setdefault(row.tobytes(), len(seen)) for row in np.ascontiguousarray(rows)], np.intp)
+    first = np.unique(inverse, return_index=True)[1]
+    return rows[first], inverse
+
+
 class Float64:
     """Reals as float64: the kernel without rounding of its narrow types."""
 
@@ -147,12 +155,12 @@ class Symbolic:
             return self.numbers.fold(op, x, axis)
         rows = np.moveaxis(x.ids, axis, -1)
         shape, flat = rows.shape[:-1], rows.reshape(-1, rows.shape[-1])
-        distinct, inverse = np.unique(flat, axis=0, return_inverse=True)
+        distinct, inverse = distinct_rows(flat)
         make = T.FOLDS[op]
         unit = T.const(T.UNIT[make]).id if make in T.UNIT else -1  # x + 0 = x: masked lanes drop out
         kept = [row[row != unit].tolist() or [unit] for row in distinct]
         out = np.array([T.make(make, *(T.TERMS[i] for i in row)).id for row in kept], np.int32)
-        return Ids(out[inverse.ravel()].reshape(shape))
+        return Ids(out[inverse].reshape(shape))
 
 
 FLOAT64, SYMBOLIC = Float64(), Symbolic()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import term as T
-from .domain import Ids, as_ids
+from .domain import Ids, as_ids, distinct_rows
 from .handlers import CHECKS, handles, signed
 from .ir import Op
 from .machine import settle
@@ -33,8 +33,8 @@ def _dot(run: Run, op: Op, a: Any, b: Any, c: Any) -> Any:
 
 def product_of_terms(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
     """ids of a @ b + c, for ids a[M,K], b[K,N], c[M,N]."""
-    rows, row_of = np.unique(a, axis=0, return_inverse=True)
-    columns, column_of = np.unique(b.T, axis=0, return_inverse=True)
+    rows, row_of = distinct_rows(a)
+    columns, column_of = distinct_rows(b.T)
     lists = [[T.TERMS[i] for i in row] for row in rows], [[T.TERMS[i] for i in column] for column in columns]
     sums = np.empty((len(rows), len(columns)), object)
     for i, row in enumerate(lists[0]):
@@ -42,7 +42,6 @@ def product_of_terms(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
             sums[i, j] = products(row, column)
     known: dict[tuple[int, int, int], int] = {}
     out = np.empty(c.shape, np.int32)
-    row_of, column_of = row_of.ravel(), column_of.ravel()
     for m, i in enumerate(row_of.tolist()):
         for n, j in enumerate(column_of.tolist()):
             key = (i, j, c[m, n])
