@@ -67,3 +67,20 @@ def cat(t: Term) -> Cat | None:
 def _settled(t: Term) -> Term:
     """Indices in normal form: n + S - S is n."""
     return T.rewrite(t, lambda s: T.read(s.attr, map(expand, s.args), s.type) if s.op == "read" else None)
+
+
+def one_hot(t: Term) -> tuple[Term, Axis] | None:
+    """where(index == v, 1, 0) as (index, v)."""
+    if t.op != "where" or t.args[1] is not T.const(1) or t.args[2] is not T.const(0) or t.args[0].op != "eq":
+        return None
+    for v, index in (t.args[0].args, t.args[0].args[::-1]):
+        if v.op == "axis" and index.op == "read" and v.attr not in index.free:
+            return index, v.attr
+    return None
+
+
+def chosen(t: Term) -> list[Term]:
+    """where(p, a, 0) as the factors where(p, 1, 0) and a."""
+    if t.op != "where" or t.args[2] is not T.const(0) or t.args[1].op == "const":
+        return []
+    return [T.where(t.args[0], 1, 0), *(t.args[1].args if t.args[1].op == "mul" else (t.args[1],))]

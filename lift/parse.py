@@ -300,6 +300,8 @@ class _Tensors:
             return A.arange(self.read(args[0]).term)
         if f in PREFIX and len(args) == 2:
             return A.scan(PREFIX[f], self.read(args[0]), ast.literal_eval(args[1]))
+        if f == "one_hot" and len(args) == 2:
+            return A.one_hot(self.read(args[0]), self.read(args[1]).term)
         if f == "cat" and len(args) == 3:
             return A.cat(self.read(args[0]), self.read(args[1]), ast.literal_eval(args[2]))
         if (f in FOLDS or (f in DEFINITIONS and DEFINITIONS[f].on_axis)) and len(args) >= 2:

@@ -112,6 +112,13 @@ def scan(op: str, x: Array, dim: int) -> Array:
     return Array(T.fold(op, k, T.where(T.make("le", T.axis(k), T.axis(n)), rename(x.term, {n: k}), unit)), x.dims)
 
 
+def one_hot(x: Array, size: Term) -> Array:
+    """1 at the element that the index says, 0 elsewhere, along a new last dimension."""
+    v = arange(size)
+    hit = apply(lambda s, t: T.make("eq", s, t), index(x, [*[slice(None)] * len(x.dims), None]), v)
+    return Array(T.where(hit.term, 1, 0), hit.dims)
+
+
 def cat(x: Array, y: Array, dim: int) -> Array:
     """The elements of x and then those of y along one dimension."""
     a, b = _there(x.dims[dim]), _there(y.dims[dim])

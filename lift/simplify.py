@@ -122,8 +122,9 @@ def _new_name(over: Axis, taken: set[str], rename: bool) -> Axis:
 
 def axis_name(size: Term, taken: set[str]) -> str:
     """n for a size N, else the first of i, j, k ... that is not taken."""
-    wish = [str(size.attr).lower()] if size.op == "size" and len(size.attr) == 1 else []
-    return next(n for n in [*wish, *"ijklmnopqrstuvwxyzabcdefgh"] if n not in taken)
+    wish = str(size.attr).lower() if size.op == "size" else ""
+    letters = "ijklmnopqrstuvwxyzabcdefgh"
+    return wish if len(wish) == 1 and wish not in taken else next(n for n in letters if n not in taken)
 
 
 # ---- constants -------------------------------------------------------------------------------------------------------
@@ -175,18 +176,27 @@ def _meant(t: Term) -> Term | None:
 
 
 def tidy(t: Term) -> Term:
-    """Factors that do not depend on a sum's axis stand before it; a - (b + c) is a - b - c."""
-    return T.rewrite(t, lambda s: _hoist(s) if s.op == "sum" else _flat(s) if s.op == "add" else None)
+    """Factors that do not depend on a sum's axis stand before it, a - (b + c) is a - b - c, signs stand before a mask."""
+    forms = {"sum": _hoist, "add": _flat, "where": _signed}
+    return T.rewrite(t, lambda s: forms[s.op](s) if s.op in forms else None)
 
 
 def _hoist(t: Term) -> Term | None:
-    if t.args[0].op != "mul":
-        return None
-    outside = [a for a in t.args[0].args if t.attr not in a.free]
-    inside = [a for a in t.args[0].args if t.attr in a.free]
+    body = t.args[0]
+    masked = body.op == "where" and body.args[2] is T.const(0)
+    product = body.args[1] if masked else body
+    outside = [a for a in product.args if t.attr not in a.free] if product.op == "mul" else []
+    inside = [a for a in product.args if a not in outside]
     if not outside or not inside:
         return None
-    return T.mul(*outside, T.fold("sum", t.attr, T.mul(*inside)))
+    rest = T.where(body.args[0], T.mul(*inside), 0) if masked else T.mul(*inside)
+    return T.mul(*outside, T.fold("sum", t.attr, rest))
+
+
+def _signed(t: Term) -> Term | None:
+    if t.args[1] is T.const(-1) and t.args[2] is T.const(0):
+        return T.mul(-1, T.where(t.args[0], 1, 0))
+    return None
 
 
 def _flat(t: Term) -> Term | None:

@@ -15,7 +15,7 @@ from itertools import combinations
 
 from . import term as T
 from .definitions import DEFINITIONS, meaningful
-from .idioms import Cat, cat, scan
+from .idioms import Cat, cat, chosen, one_hot, scan
 from .infix import ATOM, MATMUL, NEG, Piece, arithmetic, operation
 from .normal import expand
 from .spec import Formula
@@ -97,11 +97,28 @@ class _Tensors:
                 return self._read(t, frame)
             case "undef":
                 raise NoTensorForm
+        if (chosen_at := one_hot(t)) is not None and (out := self._one_hot(*chosen_at, frame)) is not None:
+            return out
         if (joined := cat(t)) is not None and (out := self._cat(joined, frame)) is not None:
             return out
         if t.op in FOLDS or (t.op in DEFINITIONS and t.attr is not None):
             return self._over(t, frame)
         return operation(t, child)
+
+    def _one_hot(self, index: Term, over: Axis, frame: Frame) -> Piece | None:
+        """one_hot(ids, V) where the axis is the last, one_hot(ids, V).T where it is the last but one."""
+        for swapped in (False, True):
+            order = (*frame[:-2], *frame[-1:], *frame[-2:-1]) if swapped else frame
+            if order[-1:] != (over,):
+                continue
+            try:
+                piece = self.piece(index, order[:-1])
+            except NoTensorForm:
+                continue
+            if piece.rank == len(frame) - 1:
+                name = f"one_hot({piece.text}, {size_text(over)})"
+                return Piece(name + (".mT" if len(frame) > 2 else ".T") * swapped, ATOM, len(frame))
+        return None
 
     def _cat(self, t: Cat, frame: Frame) -> Piece | None:
         """cat(a, b, dim), if both have all dimensions from there on and the sizes that the text tells."""
@@ -177,7 +194,7 @@ class _Tensors:
     def _products(self, t: Term, frame: Frame) -> Iterator[Piece]:
         """sum(k, a * b) as a @ b: a has the last row axis and k, b has k and the last axis."""
         k, body = t.attr, t.args[0]
-        factors = list(body.args) if body.op == "mul" else []
+        factors = list(body.args) if body.op == "mul" else chosen(body)
         outer: Frame = tuple(None if a == k else a for a in frame)
         if len(outer) >= 2:
             yield from self._matmul(

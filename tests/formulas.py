@@ -14,7 +14,7 @@ from lift.term import Axis, Term
 
 M, N, K, D, B = (T.size(c) for c in "MNKDB")
 m, n, k, d, b = Axis("m", M), Axis("n", N), Axis("k", K), Axis("d", D), Axis("b", B)
-ORDER = (b, m, n, d)
+ORDER = (b, m, k, n, d)
 
 
 def read(x: str, *axes: Axis | Term, type: str = T.REAL) -> Term:
@@ -88,6 +88,9 @@ KERNELS: dict[str, tuple[Term, str]] = {
     "concatenation": (T.where(f("lt", T.axis(Axis("i", N + K)), N), read("x", m, Axis("i", N + K)), T.read("y", [T.axis(m), T.axis(Axis("i", N + K)) - N])), "cat(x[:, :N], y[:, :K], -1)"),
     "halves": (read("x", m, Axis("h", T.size("H"))) * T.read("x", [T.axis(m), T.axis(Axis("h", T.size("H"))) + T.size("H")]), "x[:, :H] * x[:, H:2 * H]"),
     "embedding": (T.read("w", [read("ids", m, type=T.INT), T.axis(n)]), "w[ids]"),
+    "embedding backward": (total(m, T.where(f("eq", read("ids", m, type=T.INT), T.axis(k)), read("dy", m, n), 0)), "one_hot(ids, K).T @ dy"),
+    "cross entropy backward": (T.where(f("eq", read("y", m, type=T.INT), T.axis(n)), shifted / total(n, shifted) - 1, shifted / total(n, shifted)), "softmax(x, -1) - one_hot(y, N)"),
+    "top-1 weight": (f("exp", top - top) / total(n, shifted), "amax(softmax(x, -1), -1)"),
     "flip": (T.read("x", [T.axis(m), N - 1 - T.axis(n)]), "x[:, N - arange(N) - 1]"),
 }  # fmt: skip
 
