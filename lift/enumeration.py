@@ -1,6 +1,6 @@
 """Bottom-up synthesis: expressions over axes and sizes, by increasing size, kept only if their values are new.
 
-Types prune (integers, booleans, reals are enumerated apart), values prune (two expressions with the same values at every sample
+Types prune (integers, booleans, reals are enumerated apart), values prune (two expressions with the same values at every
 are one: the smaller is kept). What is searched for is given by its values at the points of several shapes at once.
 """
 
@@ -97,13 +97,17 @@ BINARY: list[tuple[str, Callable[[np.ndarray, np.ndarray], bool]]] = [
 def integers(
     points: Points, largest: int = 5, limit: int = 4000, prune: bool = True, constants: Sequence[int] = ()
 ) -> Iterator[Bank]:
-    """The bank of integer expressions, after each size up to `largest`; stops when it holds `limit` expressions. Its numbers
-    are 0, 1, 2 and `constants`."""
+    """The bank of integer expressions, after each size up to `largest`; stops when it holds `limit` expressions. Its
+    numbers are 0, 1, 2 and `constants`."""
     from .ops import OPS
 
     bank = Bank(points, prune)
     names = sorted({n for d in points.dims for n, v in d.items() if isinstance(v, (int, np.integer))})
-    leaves = [T.axis(a) for a in points.axes] + [T.size(n) for n in names] + [T.const(c) for c in dict.fromkeys((0, 1, 2, *constants))]
+    leaves = (
+        [T.axis(a) for a in points.axes]
+        + [T.size(n) for n in names]
+        + [T.const(c) for c in dict.fromkeys((0, 1, 2, *constants))]
+    )
     for leaf in leaves:
         bank.put(leaf, np.asarray(points.values_of(leaf), np.int64), 1)
     yield bank
@@ -181,7 +185,7 @@ def _combination(points: Points, target: np.ndarray, features: list[Term], shape
 
 
 def turns(points: Points, target: np.ndarray, most: int = 6) -> list[int]:
-    """Indices at which the truth turns along some axis, at every shape: the constants that a condition may compare with."""
+    """Indices at which the truth turns along some axis, at every shape: the constants to compare with."""
     found: list[set[int]] = []
     start = 0
     for index in points.index:
@@ -204,8 +208,8 @@ def _thin(points: Points, target: np.ndarray) -> tuple[Points, np.ndarray]:
 
 
 def find_predicate(points: Points, target: np.ndarray, prune: bool = True) -> Term | None:
-    """The smallest comparison of integer expressions with these truth values; else a conjunction or disjunction of two or
-    three comparisons."""
+    """The smallest comparison of integer expressions with these truth values; else a conjunction or disjunction of two
+    or three comparisons."""
     if target.all():
         return T.const(True)
     if not target.any():
@@ -219,7 +223,7 @@ def find_predicate(points: Points, target: np.ndarray, prune: bool = True) -> Te
         for t, v in atoms:
             if np.array_equal(v, few) and exact(t):
                 return t
-        for op, wanted in (("and", few), ("or", ~few)):
+        for op in ("and", "or"):
             if (t := _cover(atoms, few, op, exact)) is not None:
                 return t
     return None
@@ -230,12 +234,7 @@ def _comparisons(bank: Bank) -> list[tuple[Term, np.ndarray]]:
     seen: dict[bytes, None] = {}
     out: list[tuple[Term, np.ndarray]] = []
     pairs = sorted(
-        (
-            (bank.sizes[i] + bank.sizes[j], i, j)
-            for i in range(len(bank.terms))
-            for j in range(len(bank.terms))
-            if i != j
-        )
+        (bank.sizes[i] + bank.sizes[j], i, j) for i in range(len(bank.terms)) for j in range(len(bank.terms)) if i != j
     )
     for _, i, j in pairs[:20000]:
         a, b = bank.values[i], bank.values[j]
@@ -269,4 +268,5 @@ def _cover(
 
 def points(axes: tuple[Axis, ...], dims: Sequence[Dims], care: Sequence[np.ndarray]) -> Points:
     """The points at which `care` (one boolean array over the axes per shape) holds."""
-    return Points(tuple(axes), tuple(dims), tuple(np.array(np.nonzero(c)).reshape(len(axes), -1) for c in care))
+    places = [np.array(np.nonzero(c)) if axes else np.zeros((0, int(c)), np.int64) for c in care]
+    return Points(tuple(axes), tuple(dims), tuple(places))

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .skeleton import coordinates, order
+from .skeleton import coordinates, order, origins
 from .term import Term
 
 Rows = list[dict[int, list[tuple[Term, tuple]]]]  # per shape: element id -> its addends with their coordinates
+Extents = dict[str, tuple[tuple[int, ...], ...]]  # the shapes of the inputs, at each shape
 SizeOf = Callable[[Sequence[int]], Term | None]  # a size as a term, from its numbers at the shapes
 
 
@@ -27,7 +28,7 @@ class Choice:
     waste: int
 
 
-def choices(members: list[dict[int, list[Term]]], size_of: SizeOf) -> Iterator[Choice]:
+def choices(members: list[dict[int, list[Term]]], size_of: SizeOf, extents: Extents) -> Iterator[Choice]:
     """Ways to number the addends: by one coordinate, by rank, by two or three coordinates. Unguarded ones first."""
     rows = [{i: [(m, coordinates(m)) for m in ts] for i, ts in shape.items()} for shape in members]
     lists = [ms for shape in rows for ms in shape.values()]
@@ -39,15 +40,16 @@ def choices(members: list[dict[int, list[Term]]], size_of: SizeOf) -> Iterator[C
     ]
     single = [p for p in varying if all(len({c[p] for _, c in ms}) == len(ms) for ms in lists)]
     guarded: list[Choice] = []
+    limits = [[s[o[1]] for s in extents[o[0]]] if o and o[0] in extents else None for o in origins(lists[0][0][0])]
     for p in single:
-        choice, full = by_coordinates((p,), rows, size_of)
+        choice, full = by_coordinates((p,), rows, size_of, limits)
         if choice and full:
             yield choice
         elif choice:
             guarded.append(choice)
     for q in _pairs(varying):
         if not set(q) & set(single) and all(len({tuple(c[p] for p in q) for _, c in ms}) == len(ms) for ms in lists):
-            choice, full = by_coordinates(q, rows, size_of)
+            choice, full = by_coordinates(q, rows, size_of, limits)
             if choice and full:
                 yield choice
             elif choice:
@@ -60,20 +62,25 @@ def choices(members: list[dict[int, list[Term]]], size_of: SizeOf) -> Iterator[C
     yield from sorted(guarded, key=lambda c: c.waste)
 
 
-def by_coordinates(p: tuple[int, ...], rows: Rows, size_of: SizeOf) -> tuple[Choice | None, bool]:
-    """Number addends by the coordinates p; full if every element has every combination exactly once."""
-    sizes = [tuple(1 + max(c[k] for ms in shape.values() for _, c in ms) for k in p) for shape in rows]
-    terms = [size_of([s[k] for s in sizes]) for k in range(len(p))]
-    if any(t is None for t in terms):
+def by_coordinates(
+    p: tuple[int, ...], rows: Rows, size_of: SizeOf, limits: Sequence[Sequence[int] | None]
+) -> tuple[Choice | None, bool]:
+    """Number addends by the coordinates p; full if every element has every combination exactly once. Else the axis is
+    the whole one of the tensor that the coordinate indexes."""
+    seen = [[1 + max(c[k] for ms in shape.values() for _, c in ms) for shape in rows] for k in p]
+    cells = [int(np.prod(n)) for n in zip(*seen, strict=True)]
+    full = all(len(ms) == n for shape, n in zip(rows, cells, strict=True) for ms in shape.values())
+    sizes = seen if full else [list(limits[k] or s) for k, s in zip(p, seen, strict=True)]
+    terms = [t for s in sizes if (t := size_of(s)) is not None]
+    if len(terms) < len(p):
         return None, False
+    shapes = list(zip(*sizes, strict=True))
     places = [
         {i: [(int(np.ravel_multi_index([c[k] for k in p], n)), m) for m, c in ms] for i, ms in shape.items()}
-        for shape, n in zip(rows, sizes, strict=True)
+        for shape, n in zip(rows, shapes, strict=True)
     ]
-    cells = [int(np.prod(n)) for n in sizes]
-    full = all(len(ms) == n for shape, n in zip(rows, cells, strict=True) for ms in shape.values())
-    waste = sum(n - len(ms) for shape, n in zip(rows, cells, strict=True) for ms in shape.values())
-    return Choice(tuple(t for t in terms if t is not None), places, waste), full
+    waste = sum(int(np.prod(n)) - len(ms) for shape, n in zip(rows, shapes, strict=True) for ms in shape.values())
+    return Choice(tuple(terms), places, waste), full
 
 
 def by_ranks(p: tuple[int, ...], rows: Rows, size_of: SizeOf) -> Choice | None:

@@ -2,8 +2,8 @@
 
     x[3, 5] * w[5, 2]   has skeleton  mul(x[., .], w[., .])   and coordinates  (3, 5, 5, 2)
 
-An n-ary sum forgets how many addends of a kind it has, and of their coordinates keeps those on which all agree, so that the
-element x[0,0]*w[0,1] + x[0,1]*w[1,1] of a matrix product has the coordinates (0, ?, ?, 1), whatever K is.
+An n-ary sum forgets how many addends of a kind it has, and of their coordinates keeps those on which all agree, so that
+the element x[0,0]*w[0,1] + x[0,1]*w[1,1] of a matrix product has the coordinates (0, ?, ?, 1), whatever K is.
 """
 
 from __future__ import annotations
@@ -59,6 +59,22 @@ def _compute(t: Term) -> tuple[int, tuple[Any, ...]]:
     if t.op in ("argmax_of", "argmin_of", "pick"):
         return _ordered(t, parts)
     return _intern((t.op, t.attr, *(p[0] for p in parts))), tuple(c for p in parts for c in p[1])
+
+
+def origins(t: Term) -> tuple[tuple[str, int] | None, ...]:
+    """For each coordinate the tensor and dimension that it indexes, None for other numbers."""
+    if t.op == "const":
+        return (None,)
+    if t.op == "read":
+        parts = [((t.attr, d),) if a.op == "const" else origins(a) for d, a in enumerate(t.args)]
+        return tuple(o for p in parts for o in p)
+    if t.op in COMMUTATIVE:
+        kinds = by_kind(t.args).values()
+        return tuple(o for ms in kinds for m in ms[: 2 if t.op == "mul" and len(ms) == 2 else 1] for o in origins(m))
+    args = sorted(t.args, key=order) if t.op in SYMMETRIC else t.args
+    if t.op in ("argmax_of", "argmin_of", "pick"):
+        args = list({_both(a)[0]: a for a in reversed(t.args)}.values())[::-1]
+    return tuple(o for a in args for o in origins(a))
 
 
 def _ordered(t: Term, parts: list[tuple[int, tuple[Any, ...]]]) -> tuple[int, tuple[Any, ...]]:

@@ -16,7 +16,7 @@ Elements that do not matter (behind a guard) have id -1. The result is compared 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -61,14 +61,46 @@ def synthesise(
         from .blind import enumerate_formula
 
         return enumerate_formula(specs, prune)
-    try:
-        return _checked(_decompose(specs, seen, prune), specs)
-    except NotLifted as trouble:
+    trouble: list[NotLifted] = []
+    for attempt, normal in attempts(specs):
         try:
-            normal = Expansion()
-            return _checked(_decompose(tuple(expanded(s, normal) for s in specs), seen, prune, normal), specs)
-        except NotLifted:
-            raise trouble from None
+            return _checked(_decompose(attempt, seen, prune, normal), specs)
+        except NotLifted as e:
+            trouble.append(e)
+    raise trouble[0]
+
+
+def attempts(specs: Sequence[Spec]) -> Iterator[tuple[Sequence[Spec], Expansion | None]]:
+    """The specs in the forms that are tried: a part of the elements, if they are many, then all; as computed, then in
+    normal form (given with what made it)."""
+    few = [thinned(s) for s in specs]
+    normal = Expansion()
+    yield few, None
+    yield from _expanded(few, normal)
+    if any(a is not b for a, b in zip(few, specs, strict=True)):
+        yield specs, None
+        yield from _expanded(specs, normal)
+
+
+def _expanded(specs: Sequence[Spec], normal: Expansion) -> Iterator[tuple[Sequence[Spec], Expansion]]:
+    try:
+        yield [expanded(s, normal) for s in specs], normal
+    except NotLifted:  # too large
+        return
+
+
+ELEMENTS = 160  # so many elements of an output usually say it all
+
+
+def thinned(spec: Spec) -> Spec:
+    """The spec with at most about ELEMENTS elements: along each axis the first, the last and some between."""
+    if spec.ids.size <= ELEMENTS:
+        return spec
+    keep = max(3, int(ELEMENTS ** (1 / spec.ids.ndim)))
+    ids = np.full_like(spec.ids, -1)
+    places = np.ix_(*(sorted({0, 1, n - 1, *range(0, n, -(-n // keep))}) for n in spec.ids.shape))
+    ids[places] = spec.ids[places]
+    return replace(spec, ids=ids)
 
 
 def _checked(formula: Formula, specs: Sequence[Spec]) -> Formula:
@@ -85,7 +117,11 @@ def output_axes(dims: Sequence[Dims], shapes: Sequence[tuple[int, ...]]) -> tupl
 def expanded(spec: Spec, memo: Expansion | None = None) -> Spec:
     """The same spec with every element in expanded normal form."""
     memo = memo or Expansion()
-    return replace(spec, ids=map_ids(spec.ids, lambda i: memo.normal(TERMS[i]).id))
+    return replace(spec, ids=_normalised(spec.ids, memo))
+
+
+def _normalised(ids: np.ndarray, normal: Expansion) -> np.ndarray:
+    return map_ids(ids, lambda i: normal.normal(TERMS[i]).id)
 
 
 def _decompose(
@@ -228,7 +264,7 @@ class _Synthesis:
             name: Ids(_elements(name, shapes[k], term)) for name, shapes in self.inputs.items() if name in T.reads(term)
         }
         got = as_ids(evaluate(term, axes, inputs, self.dims[k], SYMBOLIC))
-        return got if self.normal is None else map_ids(got, lambda i: self.normal.normal(TERMS[i]).id)
+        return got if self.normal is None else _normalised(got, self.normal)
 
     def split(self, axes: tuple[Axis, ...], ids: Arrays, terms: list[Term]) -> Term:
         """Elements of different kinds: where(guard, first kind, the others)."""
@@ -316,7 +352,7 @@ class _Synthesis:
     def fold(self, op: str, axes: tuple[Axis, ...], ids: Arrays, members: list[dict[int, list[Term]]]) -> Term:
         """A fold over new axes, chosen among the coordinates of the addends; the first that can be solved is taken."""
         trouble: NotLifted | None = None
-        for choice in choices(members, self.quantities.size):
+        for choice in choices(members, self.quantities.size, self.inputs):
             try:
                 return self.fold_over(op, axes, ids, choice)
             except NotLifted as e:
