@@ -17,6 +17,7 @@ from functools import cached_property
 from . import term as T
 from .constants import recover
 from .egraph import DEFAULT, Limits, saturate
+from .errors import Unsupported
 from .laws import LAWS, Law
 from .sample import differ
 from .spec import Formula
@@ -46,16 +47,19 @@ def simplify(formula: Formula, limits: Limits = DEFAULT) -> Simplified:
     """The formula in its shortest known form. Never raises for a formula that evaluates; at worst nothing changes."""
     start = constants(align(formula.term, formula.axes))
     term, stops, fired = _rounds(start, LAWS, limits)
-    wrong = differ(start, term, formula.axes)
-    if wrong is None and differ(formula.term, start, formula.axes, tolerance=1e-5) is None:
-        return Simplified(replace(formula, term=term), ", ".join(stops), "", start, fired)
-    return Simplified(
-        formula,
-        ", ".join(stops),
-        f"dropped: {wrong or 'a recovered constant is too far off'}",
-        formula.term,
-        frozenset(),
-    )
+    stop, wrong = ", ".join(stops), _disagreement(formula, start, term)
+    if wrong is None:
+        return Simplified(replace(formula, term=term), stop, "", start, fired)
+    return Simplified(formula, stop, f"dropped: {wrong}", formula.term, frozenset())
+
+
+def _disagreement(formula: Formula, start: Term, term: Term) -> str | None:
+    """Why the result is not trusted: it differs from the input on random numbers, or cannot be evaluated."""
+    try:
+        off = differ(formula.term, start, formula.axes, tolerance=1e-5)
+        return f"a recovered constant is too far off, {off}" if off else differ(start, term, formula.axes)
+    except Unsupported as e:
+        return str(e)
 
 
 def _rounds(t: Term, laws: Sequence[Law], limits: Limits) -> tuple[Term, list[str], frozenset[str]]:
@@ -176,7 +180,7 @@ def _meant(t: Term) -> Term | None:
 
 
 def tidy(t: Term) -> Term:
-    """Factors that do not depend on a sum's axis stand before it, a - (b + c) is a - b - c, signs stand before a mask."""
+    """Factors that do not depend on a sum's axis stand before it, as signs before a mask; a - (b + c) is a - b - c."""
     forms = {"sum": _hoist, "add": _flat, "where": _signed}
     return T.rewrite(t, lambda s: forms[s.op](s) if s.op in forms else None)
 
