@@ -76,8 +76,9 @@ def first(kernel: Any) -> Guess:
 
 
 def climb(kernel: Any, attempt: Callable[[Guess], Any]) -> tuple[Guess, Any]:
-    """The first guess that `attempt` accepts, with its result. `attempt` raises what lift.lower raises, with Triton's error
-    as cause. Raises the last error, with the most frequent message, when no change of one parameter gets further."""
+    """The first guess that `attempt` accepts, with its result; `attempt` raises what lift.lower raises.
+
+    Raises the last error, with the most frequent message, when no change of one parameter gets further."""
     fn, configs, heuristics = unwrapped(kernel)
     used, params = usage(fn), {p.name: p for p in fn.params}
     guess, budget = first(kernel), ATTEMPTS
