@@ -92,10 +92,13 @@ def lift(case: Case, seed: int = 0, progress: Callable[[str], None] = lambda sta
         found = output.synthesised(traces[:2], synthesis, traces[2:])
     with clock("check"):
         found = trial.against_kernel(found, traces[2:], "raw")
-    if output.undecided(found):  # two shapes did not tell
-        with clock("lift"):
-            shapes += [another(case, shapes, seed)]
-            again = output.synthesised((*traces[:2], capture(case, shapes[-1], seed=seed)), synthesis, traces[2:])
+    known = traces[:2]
+    for more in (lambda: capture(case, another(case, shapes, seed), seed=seed), lambda: traces[2]):
+        if not output.undecided(found):
+            break
+        with clock("lift"):  # two shapes did not tell: a third small one, then the one that crosses blocks
+            known = (*known, more())
+            again = output.synthesised(known, synthesis, traces[2:])
         with clock("check"):
             found = output.either(found, trial.against_kernel(again, traces[2:], "raw"))
     with clock("simplify"):

@@ -1,7 +1,8 @@
 """Bottom-up synthesis: expressions over axes and sizes, by increasing size, kept only if their values are new.
 
-Types prune (integers, booleans, reals are enumerated apart), values prune (two expressions with the same values at every
-are one: the smaller is kept). What is searched for is given by its values at the points of several shapes at once.
+Types prune (integers, booleans, reals are enumerated apart), values prune (two expressions with the same values at
+every sample are one: the smaller is kept). What is searched for is given by its values at the points of several shapes
+at once.
 """
 
 from __future__ import annotations
@@ -145,21 +146,23 @@ def find_integer(
 
 
 def find_quasi_affine(points: Points, target: np.ndarray) -> Term | None:
-    """c + sum of c_a * i_a + d * (i_b // q): what affine indices become when an axis is split, packed or repeated.
-
-    (i % q is i - q * (i // q).) q is a dim, or a constant: the distance between the steps of the target along i_b."""
-    dims = [T.size(n) for n in sorted(points.dims[0]) if isinstance(points.dims[0][n], (int, np.integer))]
-    index = np.concatenate(points.index, axis=1)
-    shape = np.repeat(np.arange(len(points.index)), [i.shape[1] for i in points.index])
-    for k, a in enumerate(points.axes):
-        for q in [*map(T.const, (2, 3, 4, 8, 16, 32, 64, 128)), *dims]:
-            divided = T.make("floordiv", T.axis(a), q)
-            column = points.values_of(divided)
-            if not column.any() or np.array_equal(column, index[k]):
-                continue
-            if (t := _combination(points, target, [*map(T.axis, points.axes), divided], shape)) is not None:
-                return t
+    """c + sum of c_a * i_a + one or two d * (i_b // q): what affine indices become when an axis is split, packed, merged
+    or repeated. (i % q is i - q * (i // q).) q is a constant, a dim or a product of dims."""
+    thin, few = _thin(points, target)
+    shape = np.repeat(np.arange(len(thin.index)), [i.shape[1] for i in thin.index])
+    divided = [T.make("floordiv", T.axis(a), q) for a in points.axes for q in _divisors(points)]
+    divided = [d for d in divided if thin.values_of(d).any()][:40]
+    for features in [[d] for d in divided] + [[d, e] for k, d in enumerate(divided) for e in divided[:k]]:
+        t = _combination(thin, few, [*map(T.axis, points.axes), *features], shape)
+        if t is not None and np.array_equal(points.values_of(t), target):
+            return t
     return None
+
+
+def _divisors(points: Points) -> list[Term]:
+    dims = [T.size(n) for n in sorted(points.dims[0]) if isinstance(points.dims[0][n], (int, np.integer))]
+    pairs = [a * b for k, a in enumerate(dims) for b in dims[:k]]
+    return [*map(T.const, (2, 3, 4, 8, 16, 32, 64, 128)), *dims, *pairs]
 
 
 def _combination(points: Points, target: np.ndarray, features: list[Term], shape: np.ndarray) -> Term | None:
@@ -185,7 +188,7 @@ def _combination(points: Points, target: np.ndarray, features: list[Term], shape
 
 
 def turns(points: Points, target: np.ndarray, most: int = 6) -> list[int]:
-    """Indices at which the truth turns along some axis, at every shape: the constants to compare with."""
+    """Indices at which the truth turns along some axis, at every shape, and powers of two: constants for conditions."""
     found: list[set[int]] = []
     start = 0
     for index in points.index:
@@ -197,7 +200,8 @@ def turns(points: Points, target: np.ndarray, most: int = 6) -> list[int]:
             i, t = row[order], truth[order]
             here |= set(i[1:][(t[1:] != t[:-1]) & (i[1:] == i[:-1] + 1)].tolist())
         found.append(here)
-    return sorted(set.intersection(*found))[:most] if found else []
+    blocks = {c for here in found for c in here if c >= 8 and c & (c - 1) == 0}  # only the larger shapes cross a block
+    return sorted({*set.intersection(*found), *blocks})[:most] if found else []
 
 
 def _thin(points: Points, target: np.ndarray) -> tuple[Points, np.ndarray]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -44,6 +45,7 @@ class Output:
 
 
 Outputs = tuple[Output, ...]
+LARGE = 20_000  # elements of outputs, as terms
 
 
 def related(traces: Sequence[Trace]) -> tuple[Relation, ...] | Unsupported:
@@ -62,6 +64,8 @@ def synthesised(traces: Sequence[Trace], options: Mapping[str, bool], others: Se
     from .execute import spec
     from .synthesis import synthesise
 
+    if sum(math.prod(t.shape) for t in traces[-1].outputs.values()) > LARGE:
+        return tuple(Output(n, error=NotLifted(f"{n} is too large at this shape")) for n in traces[-1].outputs)
     errors: list[TriliftError] = []
     by_name: dict[str, list[Spec]] = {}
     for trace in traces:

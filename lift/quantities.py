@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -42,7 +43,7 @@ class Quantities:
         if all(v < 0 for v in numbers):
             return T.mul(-1, self.constant([None if v is None else -v for v in values]))
         dims = [d for _, d in seen]
-        found = fit(numbers, dims) or rate(numbers, dims)
+        found = fit(numbers, dims) or square(numbers, dims) or rate(numbers, dims)
         if found is None:
             raise NotLifted(f"{numbers} fits no expression of {self.names()}")
         return found
@@ -100,6 +101,12 @@ def coefficients(v: np.ndarray, care: np.ndarray) -> list[float | None] | None:
         return None
     it = iter(solution[1:])
     return [float(solution[0]), *(float(next(it)) if d else None for d in varies)]
+
+
+def square(values: Sequence[float], dims: Sequence[Dims]) -> Term | None:
+    """r * r for an expression r of the dims: 1 / (C * L) ** 2."""
+    root = fit([math.sqrt(v) for v in values], dims) if all(v > 0 for v in values) else None
+    return None if root is None else T.mul(root, root)
 
 
 def rate(values: Sequence[float], dims: Sequence[Dims]) -> Term | None:
