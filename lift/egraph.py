@@ -19,6 +19,7 @@ from typing import Any
 
 from . import term as T
 from .definitions import DEFINITIONS, unfold
+from .idioms import certain_reads
 from .infix import number, spelling
 from .laws import FACTS, LAWS, Law
 from .ops import OPS
@@ -76,18 +77,23 @@ def _declarations() -> str:
 (with-dynamic-cost (datatype T {leaves} {" ".join(rows)}))
 (relation Lacks (T String))
 (relation AnAxis (String))
+(relation Defined (T))
 {facts}"""
 
 
 def _lacks() -> str:
-    """What an operation's arguments lack it lacks, and a fold lacks the axis that it binds."""
+    """An operation lacks what its arguments lack, a fold the axis that it binds; it is defined where they are."""
     out = [
+        "(rule ((= t (Num u))) ((Defined t)) :ruleset core)",
+        "(rule ((= t (Size s))) ((Defined t)) :ruleset core)",
         "(rule ((= t (Num u)) (AnAxis i)) ((Lacks t i)) :ruleset core)",
         "(rule ((= t (Size s)) (AnAxis i)) ((Lacks t i)) :ruleset core)",
     ]
     for head, names, axis in _shapes():
         given = " ".join(f"(Lacks {a} i)" for a in names)
         out.append(f"(rule ((= t {head}) {given}) ((Lacks t i)) :ruleset core)")
+        defined = " ".join(f"(Defined {a})" for a in names)
+        out.append(f"(rule ((= t {head}) {defined}) ((Defined t)) :ruleset core)")
         if axis:
             others = " ".join(f"(Lacks {a} j)" for a in names[1:])
             out.append(f"(rule ((= t {head}) {others}) ((Lacks t j)) :ruleset core)")
@@ -161,6 +167,8 @@ def conditions(text: str) -> list[str]:
 def _condition(text: str) -> str:
     if m := re.fullmatch(r"(\w+) without (\w)", text):
         return f"(Lacks {m[1]} {m[2]})"
+    if text.endswith(" defined"):
+        return f"(Defined {text.removesuffix(' defined')})"
     body, sign = re.fullmatch(r"(.+?) (>=?|!=) 0", text).groups()  # type: ignore[union-attr]
     return f"({SIGNS[sign + ' 0']} {show(pattern(body))})"
 
@@ -196,6 +204,7 @@ def program() -> str:
 class Coder:
     """Terms to egglog and back. Integer expressions other than sums and products of sizes stay opaque, as leaves."""
 
+    root: Term
     leaves: list[Term] = field(default_factory=list)
     axes: dict[str, Axis] = field(default_factory=dict)
     _known: dict[int, str] = field(default_factory=dict)
@@ -249,6 +258,10 @@ class Coder:
             for a, axis in self.axes.items()
             if axis not in t.free
         ]
+        certain = certain_reads(self.root)
+        safe = lambda s: s.op != "undef" and (s.op != "read" or s.id in certain)  # noqa: E731
+        sure = [k for k, t in enumerate(self.leaves) if all(map(safe, t.walk()))]
+        out += [f"(Defined (Leaf {k}))" for k in sure]
         positive = [f"(Positive (Leaf {k}))" for k, t in enumerate(self.leaves) if t.op == "size"]
         return self.lines + out + positive
 
@@ -338,7 +351,7 @@ def saturate(t: Term, laws: Sequence[Law] = LAWS, limits: Limits = DEFAULT) -> O
     """Equality saturation of t under `laws`: the cheapest equal term and why it stopped."""
     engine = _engine()
     do: Callable[[str], list[Any]] = lambda text: engine.run_program(*engine.parse_program(text))  # noqa: E731
-    coder, rules = Coder(), f"run{next(_runs)}"
+    coder, rules = Coder(t), f"run{next(_runs)}"
     root = coder.encode(t)
     do("(push)")
     try:

@@ -84,3 +84,17 @@ def chosen(t: Term) -> list[Term]:
     if t.op != "where" or t.args[2] is not T.const(0) or t.args[1].op == "const":
         return []
     return [T.where(t.args[0], 1, 0), *(t.args[1].args if t.args[1].op == "mul" else (t.args[1],))]
+
+
+def certain_reads(t: Term) -> set[int]:
+    """Ids of the reads that are not in a branch of a `where`: their indices are inside."""
+    out: set[int] = set()
+    stack, seen = [t], set()
+    while stack:
+        s = stack.pop()
+        if s.id in seen:
+            continue
+        seen.add(s.id)
+        out |= {s.id} if s.op == "read" else set()
+        stack += s.args[:1] if s.op == "where" else s.args
+    return out

@@ -1,9 +1,10 @@
 """The laws. One row each: name, left, right, condition; `=` rewrites both ways, `->` only from left to right.
 
-The sides are in the formula language: i, j are axes, p, q conditions, u, v numbers, t an index, every other letter a
-real value. A value may depend on every axis in scope, also on one that is bound around it, unless the condition says
-`c without i`. The other conditions are signs (`a > 0`, `a >= 0`, `a != 0`). A conditional law is applied only where
-the condition was derived by the rows of FACTS, never on trust; sizes count as positive.
+The sides are in the formula language: i, j are axes, p, q conditions, u, v numbers, t an index, every other letter
+a real value. A value may depend on every axis in scope, also on one that is bound around it, unless the condition
+says `c without i`. The other conditions are signs (`a > 0`, `a >= 0`, `a != 0`) and `c defined`: c reads no element
+that only a mask keeps inside. A conditional law is applied only where the condition was derived (signs: by the rows
+of FACTS), never on trust; sizes count as positive.
 
 Associativity, commutativity and units are not rows: they are the normal form of lift.term. The rows `body ->
 name(...)` of the known names come from lift.definitions."""
@@ -131,8 +132,10 @@ MASKS = _laws(
     ("where-common-else",   "where(p, a, a + b)",        "->", "a + where(p, 0, b)"),
     ("where-nested",        "where(p, where(q, a, b), b)", "->", "where(p & q, a, b)"),
     ("where-again",         "where(p, where(p, a, b), c)", "->", "where(p, a, c)"),
-    ("where-scale",         "where(p, a, 0) * c",        "=",  "where(p, a * c, 0)"),
-    ("where-add-low",       "where(p, a, -inf) + c",     "=",  "where(p, a + c, -inf)"),
+    ("where-scale",         "where(p, a, 0) * c",        "->", "where(p, a * c, 0)"),
+    ("where-scale-out",     "where(p, a * c, 0)",        "->", "where(p, a, 0) * c",         "c defined"),
+    ("where-add-low",       "where(p, a, -inf) + c",     "->", "where(p, a + c, -inf)"),
+    ("where-add-low-out",   "where(p, a + c, -inf)",     "->", "where(p, a, -inf) + c",      "c defined"),
     ("where-scale-low",     "where(p, a, -inf) * c",     "->", "where(p, a * c, -inf)",      "c > 0"),
     ("exp-low",             "exp(where(p, a, -inf))",    "=",  "where(p, exp(a), 0)"),
     ("where-sum",           "where(p, a, 0) + where(p, b, 0)", "->", "where(p, a + b, 0)"),

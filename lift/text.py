@@ -15,7 +15,7 @@ from itertools import combinations
 
 from . import term as T
 from .definitions import DEFINITIONS, meaningful
-from .idioms import Cat, cat, chosen, one_hot, scan
+from .idioms import Cat, cat, certain_reads, chosen, one_hot, scan
 from .infix import ATOM, MATMUL, NEG, Piece, arithmetic, operation
 from .normal import expand
 from .spec import Formula
@@ -194,7 +194,7 @@ class _Tensors:
     def _products(self, t: Term, frame: Frame) -> Iterator[Piece]:
         """sum(k, a * b) as a @ b: a has the last row axis and k, b has k and the last axis."""
         k, body = t.attr, t.args[0]
-        factors = list(body.args) if body.op == "mul" else chosen(body)
+        factors = list(body.args) if body.op == "mul" else chosen(body) if self._inside(body) else []
         outer: Frame = tuple(None if a == k else a for a in frame)
         if len(outer) >= 2:
             yield from self._matmul(
@@ -205,6 +205,13 @@ class _Tensors:
             yield from self._matmul(factors, (k,), (*outer[:-1], k, outer[-1]), None, outer[-1], (1, 2, -1))
         else:
             yield from self._matmul(factors, (k,), (k,), None, None, (1, 1, -1))
+
+    def _inside(self, t: Term) -> bool:
+        """Every element read is there, whatever a mask says."""
+        pairs = [
+            (i, n) for r in t.walk() if r.op == "read" for i, n in zip(r.args, lengths(r, self.shapes), strict=True)
+        ]
+        return all(i.op == "axis" and n is i.attr.size for i, n in pairs)
 
     def _matmul(
         self,
@@ -265,20 +272,6 @@ def lengths(t: Term, shapes: Shapes) -> Sequence[Term | None]:
     """The sizes of the dimensions that a read indexes, None where unknown."""
     known = shapes.get(t.attr, ())
     return known if len(known) == len(t.args) else [None] * len(t.args)
-
-
-def certain_reads(t: Term) -> set[int]:
-    """Ids of the reads that are not in a branch of a `where`: their indices are inside."""
-    out: set[int] = set()
-    stack, seen = [t], set()
-    while stack:
-        s = stack.pop()
-        if s.id in seen:
-            continue
-        seen.add(s.id)
-        out |= {s.id} if s.op == "read" else set()
-        stack += s.args[:1] if s.op == "where" else s.args
-    return out
 
 
 def slice_text(i: Term, length: Term | None, certain: bool) -> str | None:

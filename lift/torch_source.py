@@ -14,14 +14,13 @@ from . import term as T
 from .constants import recover
 from .definitions import DEFINITIONS, unfold
 from .errors import Unsupported
-from .idioms import Cat, cat, scan
+from .idioms import Cat, cat, certain_reads, scan
 from .infix import ADD, ATOM, COMPARE, MUL, NEG, POW, PRECEDENCE, Child, Piece, arithmetic, operation
 from .ops import OPS
 from .spec import Formula
 from .term import FOLDS, Axis, Term
 from .text import (
     Shapes,
-    certain_reads,
     index_form,
     input_shapes,
     lengths,

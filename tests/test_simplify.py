@@ -81,6 +81,17 @@ def test_cancel_needs_nonzero():
     assert simplify(formula(e * T.recip(e), m, n)).formula.term is T.const(1)
 
 
+def test_masked_read_stays_behind_its_mask():
+    """x[m, n - 1] is outside at n = 0: neither simplification nor text may multiply by it unmasked."""
+    inside, left = T.make("lt", 0, T.axis(n)), T.read("x", [T.axis(m), T.axis(n) - 1])
+    t = total(n, T.where(inside, left * read("w", n), 0))
+    out = simplify(formula(t))
+    assert out.note == ""
+    assert "@" not in text(out.formula, {"x": (M, N), "w": (N,)})
+    defined = simplify(formula(total(n, T.where(inside, x * read("w", n), 0)))).formula
+    assert sample.differ(t, simplify(formula(t)).formula.term, (m,)) is None and "where" in repr(defined.term)
+
+
 def test_sqrt_of_square_is_abs():
     assert text(simplify(formula(T.make("sqrt", x * x))).formula) == "abs(x)"
 
