@@ -343,18 +343,30 @@ def sparsemax_backward(x, dy):
 
 
 def rotate(x, cos, sin):
+    """Only the first halves of cos and sin are read: the second ones are to be the same."""
     a, b = x.chunk(2, -1)
-    return x * cos[:, None] + torch.cat((-b, a), -1) * sin[:, None]
+    c, s = (t[:, None, :, : a.shape[-1]] for t in (cos, sin))
+    return torch.cat((a * c - b * s, b * c + a * s), -1)
 
 
-@case(q="f32[B,2,T,D]", k="f32[B,1,T,D]", cos="f32[B,T,D]", sin="f32[B,T,D]", where="D % 2 == 0")
+@case(q="f32[B,2,T,2*D]", k="f32[B,1,T,2*D]", cos="f32[B,T,2*D]", sin="f32[B,T,2*D]")
 def rope(q, k, cos, sin):
     return liger.LigerRopeFunction.apply(q.clone(), k.clone(), cos, sin)
 
 
-@case(q="f32[B,2,T,D]", k="f32[B,1,T,D]", cos="f32[B,T,D]", sin="f32[B,T,D]", where="D % 2 == 0")
+@rope.reference
+def _(q, k, cos, sin):
+    return rotate(q, cos, sin), rotate(k, cos, sin)
+
+
+@case(q="f32[B,2,T,2*D]", k="f32[B,1,T,2*D]", cos="f32[B,T,2*D]", sin="f32[B,T,2*D]")
 def rope_backward(q, k, cos, sin):
     return liger.rope_backward(q.clone(), k.clone(), cos, sin)
+
+
+@rope_backward.reference
+def _(q, k, cos, sin):
+    return rotate(q, cos, -sin), rotate(k, cos, -sin)
 
 
 @case(q="f32[B,2,T,8]", k="f32[B,1,T,8]", cos="f32[3,B,T,8]", sin="f32[3,B,T,8]")
@@ -542,16 +554,25 @@ def jsd(x, t):
     return liger.LigerJSDFunction.apply(x, t, None, 0.25)
 
 
+def jensen_shannon(x, t, beta):
+    p, q = torch.exp(t), torch.exp(x)
+    m = beta * p + (1 - beta) * q
+    return (beta * p * (t - torch.log(m)) + (1 - beta) * q * (x - torch.log(m))).sum() / x.shape[0]
+
+
 @jsd.reference
 def _(x, t):
-    p, q = torch.exp(t), torch.exp(x)
-    m = 0.25 * p + 0.75 * q
-    return (0.25 * p * (t - torch.log(m)) + 0.75 * q * (x - torch.log(m))).sum() / x.shape[0]
+    return jensen_shannon(x, t, 0.25)
 
 
 @case(x="f32[M,V]", t="f32[M,V]")
 def jsd_backward(x, t):
     return gradients(lambda x: liger.LigerJSDFunction.apply(x, t, None, 0.25), torch.tensor(DL), x)
+
+
+@jsd_backward.reference
+def _(x, t):
+    return gradients(lambda x: jensen_shannon(x, t, 0.25), torch.tensor(DL, dtype=x.dtype), x)
 
 
 @case(p="f32[M,V]", q="f32[M,V]")
@@ -577,6 +598,11 @@ def _(p, q):
 @case(x="f32[M,H]", w="f32[V,H]", t="f32[M,H]", u="f32[V,H]")
 def fused_linear_jsd(x, w, t, u):
     return liger.LigerFusedLinearJSDFunction.apply(x, w, t, u)
+
+
+@fused_linear_jsd.reference
+def _(x, w, t, u):
+    return jensen_shannon(torch.log_softmax(x @ w.T, -1), torch.log_softmax(t @ u.T, -1), 0.5)
 
 
 @case(x="f32[M,H]", w="f32[V,H]", t="f32[M,V]")
@@ -622,15 +648,24 @@ def attention_residual(v, q, w):
     return liger.LigerAttnResFunction.apply(v, q, w, EPS)
 
 
-@attention_residual.reference
-def _(v, q, w):
+def residual(v, q, w):
     p = torch.softmax((rms(v, w) * q).sum(-1), 0)
     return (p[..., None] * v).sum(0)
+
+
+@attention_residual.reference
+def _(v, q, w):
+    return residual(v, q, w)
 
 
 @case(v="f32[4,T,D]", q="f32[D]", w="f32[D]", dh="f32[T,D]")
 def attention_residual_backward(v, q, w, dh):
     return gradients(lambda v, q, w: liger.LigerAttnResFunction.apply(v, q, w, EPS), dh, v, q, w)
+
+
+@attention_residual_backward.reference
+def _(v, q, w, dh):
+    return gradients(residual, dh, v, q, w)
 
 
 @case(q="f32[B,2,T,D]", k="f32[B,2,T,D]", v="f32[B,2,T,D]")
@@ -663,14 +698,23 @@ def mhc_post_res(x, f, post, res):
     return liger.LigerMHCPostResFunction.apply(x, f, post, res)
 
 
+def post_and_residual(x, f, post, res):
+    return res @ x + post[..., None] * f[:, None]
+
+
 @mhc_post_res.reference
 def _(x, f, post, res):
-    return res @ x + post[..., None] * f[:, None]
+    return post_and_residual(x, f, post, res)
 
 
 @case(x="f32[T,4,C]", f="f32[T,C]", post="f32[T,4]", res="f32[T,4,4]", dy="f32[T,4,C]")
 def mhc_post_res_backward(x, f, post, res, dy):
     return gradients(liger.LigerMHCPostResFunction.apply, dy, x, f, post, res)
+
+
+@mhc_post_res_backward.reference
+def _(x, f, post, res, dy):
+    return gradients(post_and_residual, dy, x, f, post, res)
 
 
 @case(x="f32[N,K]", phi="f32[K,24]")
