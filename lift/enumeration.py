@@ -98,7 +98,7 @@ BINARY: list[tuple[str, Callable[[np.ndarray, np.ndarray], bool]]] = [
 def integers(
     points: Points, largest: int = 5, limit: int = 4000, prune: bool = True, constants: Sequence[int] = ()
 ) -> Iterator[Bank]:
-    """The bank of integer expressions, after each size up to `largest`; stops when it holds `limit` expressions. Its
+    """The bank of integer expressions, after each size up to `largest`; stops when it holds `limit` of them. Its
     numbers are 0, 1, 2 and `constants`."""
     from .ops import OPS
 
@@ -189,17 +189,10 @@ def _combination(points: Points, target: np.ndarray, features: list[Term], shape
 
 def turns(points: Points, target: np.ndarray, most: int = 6) -> list[int]:
     """Indices at which the truth turns along some axis, at every shape, and powers of two: constants for conditions."""
-    found: list[set[int]] = []
-    start = 0
-    for index in points.index:
-        truth = target[start : start + index.shape[1]]
-        start += index.shape[1]
-        here: set[int] = set()
-        for row in index:
-            order = np.lexsort((row, *(r for r in index if r is not row)))
-            i, t = row[order], truth[order]
-            here |= set(i[1:][(t[1:] != t[:-1]) & (i[1:] == i[:-1] + 1)].tolist())
-        found.append(here)
+    found = [
+        {n for k in range(len(index)) for n in _turning(index, truth, k).tolist()}
+        for index, truth in _by_shape(points, target)
+    ]
     blocks = {c for here in found for c in here if c >= 8 and c & (c - 1) == 0}  # only the larger shapes cross a block
     return sorted({*set.intersection(*found), *blocks})[:most] if found else []
 
@@ -218,6 +211,7 @@ def find_predicate(points: Points, target: np.ndarray, prune: bool = True) -> Te
         return T.const(True)
     if not target.any():
         return T.const(False)
+    points, target = _relevant(points, target)
     thin, few = _thin(points, target)
     if few.all() or not few.any():
         thin, few = points, target
@@ -233,14 +227,41 @@ def find_predicate(points: Points, target: np.ndarray, prune: bool = True) -> Te
     return None
 
 
+def _relevant(points: Points, target: np.ndarray) -> tuple[Points, np.ndarray]:
+    """The same problem without the axes along which the truth never turns."""
+    keep = [k for k in range(len(points.axes)) if any(_turning(i, t, k).any() for i, t in _by_shape(points, target))]
+    if len(keep) == len(points.axes):
+        return points, target
+    parts = [np.unique(np.vstack([index[keep], truth]), axis=1) for index, truth in _by_shape(points, target)]
+    if any(np.unique(p[:-1], axis=1).shape[1] < p.shape[1] for p in parts):
+        return points, target  # it turns across a gap
+    kept = Points(tuple(points.axes[k] for k in keep), points.dims, tuple(p[:-1] for p in parts))
+    return kept, np.concatenate([p[-1].astype(bool) for p in parts])
+
+
+def _by_shape(points: Points, target: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    start = 0
+    for index in points.index:
+        yield index, target[start : start + index.shape[1]]
+        start += index.shape[1]
+
+
+def _turning(index: np.ndarray, truth: np.ndarray, k: int) -> np.ndarray:
+    """The indices along axis k at which the truth differs from that one before, all others equal."""
+    others = [r for d, r in enumerate(index) if d != k]
+    order = np.lexsort((index[k], *others))
+    i, t = index[:, order], truth[order]
+    step = np.ones(max(i.shape[1] - 1, 0), bool)
+    for d, row in enumerate(i):
+        step &= row[1:] == row[:-1] + (d == k)
+    return i[k, 1:][step & (t[1:] != t[:-1])]
+
+
 def _comparisons(bank: Bank) -> list[tuple[Term, np.ndarray]]:
     """Distinct truth vectors of a < b, a <= b, a == b over the bank, smallest first."""
     seen: dict[bytes, None] = {}
     out: list[tuple[Term, np.ndarray]] = []
-    pairs = sorted(
-        (bank.sizes[i] + bank.sizes[j], i, j) for i in range(len(bank.terms)) for j in range(len(bank.terms)) if i != j
-    )
-    for _, i, j in pairs[:20000]:
+    for i, j in _pairs(bank):
         a, b = bank.values[i], bank.values[j]
         for op, v in (("lt", a < b), ("le", a <= b), ("eq", a == b), ("ne", a != b)):
             if (op in ("eq", "ne") and j < i) or v.all() or not v.any():
@@ -250,6 +271,16 @@ def _comparisons(bank: Bank) -> list[tuple[Term, np.ndarray]]:
                 seen[key] = None
                 out.append((T.make(op, bank.terms[i], bank.terms[j]), v))
     return out
+
+
+def _pairs(bank: Bank) -> Iterator[tuple[int, int]]:
+    """Expressions worth comparing: a leaf with a leaf, a leaf with an operation, two quotients by the same divisor."""
+    small = [k for k, n in enumerate(bank.sizes) if n == 1]
+    large = [k for k, n in enumerate(bank.sizes) if n > 1]
+    blocks = [k for k in large if bank.terms[k].op == "floordiv"]
+    yield from ((i, j) for i in small for j in small if i != j)
+    yield from (p for i in small for j in large for p in ((i, j), (j, i)))
+    yield from ((i, j) for i in blocks for j in blocks if i != j and bank.terms[i].args[1] is bank.terms[j].args[1])
 
 
 def _cover(
