@@ -53,9 +53,8 @@ def _row(name: str, block: int, tiles: int, shapes: tuple[dict[str, int], ...]) 
 
 def stages(case: Case, shapes: tuple[dict[str, int], ...]) -> tuple[float, ...]:
     """Seconds of capture, spec, synthesis and simplify, over all shapes."""
-    from lift.execute import spec
-
     from lift.capture import capture
+    from lift.execute import spec
     from lift.simplify import simplify
     from lift.synthesis import synthesise
 
