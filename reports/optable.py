@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 
-from lift.ops import OPS
+import click
+
+from lift.ops import OPS, Op
 
 
 def show(name: str | None, form: str) -> str:
@@ -13,15 +15,16 @@ def show(name: str | None, form: str) -> str:
     if form == "json":
         return json.dumps(rows, indent=1)
     if not rows:
-        raise SystemExit(f"no operation is called {name}")
+        raise click.UsageError(f"no operation is called {name}")
     return table(rows)
 
 
-def spellings(op: object) -> set[str]:
-    return {op.name, *op.ttir, *op.extern, *(f"__nv_{e}f" for e in op.extern), *op.aten}  # type: ignore[attr-defined]
+def spellings(op: Op) -> set[str]:
+    """Every name that the operation has somewhere."""
+    return {op.name, *op.ttir, *op.extern, *(f"__nv_{e}f" for e in op.extern), *op.aten}
 
 
-def row(op: object) -> dict[str, object]:
+def row(op: Op) -> dict[str, object]:
     """One row as plain data."""
     fields = ("name", "arity", "type", "text", "ttir", "extern", "aten")
     return {f: list(v) if isinstance(v := getattr(op, f), tuple) else v for f in fields}

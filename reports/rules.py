@@ -66,4 +66,4 @@ def laws() -> dict[str, object]:
 def law(name: str) -> str:
     """name: left = right, if condition."""
     row = laws().get(name)
-    return name if row is None else str(row)
+    return name if row is None else f"{name}\n  {row}"

@@ -1,0 +1,87 @@
+"""Tables, pages and words: corpora, the operation table, doctor and explain."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+import pytest
+
+from reports import corpora, optable, rules, runner
+from reports.corpora import Result, as_json, as_markdown, as_text
+
+OK = {
+    **runner.empty("c/a.py", "one", "", ""),
+    "lift": "ok",
+    "errors": [],
+    "launches": 2,
+    "formula": {"text": "x | y\nz"},
+}
+BAD = runner.empty("c/b.py", "two", "unsupported", "tt.foo")
+WRONG = {**OK, "name": "three", "findings": [{"rule": "wrong-result"}]}
+
+
+@pytest.mark.smoke
+def test_a_corpus_is_counted_by_file_and_cause() -> None:
+    cases, files, causes = (rows for _, rows in corpora.tables([OK, BAD, WRONG]))
+    assert [r[:2] for r in cases[1:]] == [("a::one", "yes"), ("b::two", "no"), ("a::three", "wrong")]
+    assert files[-1][:7] == ("all", "3", "2", "1", "1", "4", "4")
+    assert causes[1:] == [("1", "unsupported: tt.foo")]
+
+
+@pytest.mark.smoke
+def test_the_three_forms_of_a_result(golden: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(corpora, "versions", lambda: {"date": "2000-01-01", "triton": "3.6"})
+    result = Result("corpus test", corpora.tables([OK, BAD]), {"cases": [OK, BAD]}, 4)
+    golden("corpus.txt", as_text(result) + "\n\n" + as_markdown(result))
+    assert json.loads(as_json(result))["versions"]["triton"] == "3.6"
+
+
+@pytest.mark.smoke
+def test_a_corpus_that_is_none_is_a_usage_error() -> None:
+    with pytest.raises(click.UsageError, match="operators, packages"):
+        corpora.measure("nosuch", runner.Options(), quiet=True)
+
+
+@pytest.mark.smoke
+def test_operations_are_found_by_any_of_their_names() -> None:
+    assert all(json.loads(optable.show(n, "json"))[0]["name"] == "exp" for n in ("exp", "math.exp", "__nv_expf"))
+    rows = json.loads(optable.show(None, "json"))
+    assert len(rows) > 50 and len({r["name"] for r in rows}) == len(rows)
+
+
+@pytest.mark.smoke
+def test_every_word_of_ours_is_explained() -> None:
+    listed = rules.explain(None)
+    for page in rules.PAGES.values():
+        for word in page:
+            assert word in listed and rules.explain(word).startswith(word)
+    assert all(str(law) in rules.explain(name) for name, law in rules.laws().items())
+
+
+@pytest.mark.smoke
+def test_an_unknown_word_is_answered_with_near_ones() -> None:
+    with pytest.raises(click.UsageError, match="wrong-result"):
+        rules.explain("wrong-resul")
+
+
+def test_doctor_lifts_a_kernel() -> None:
+    command = [sys.executable, "-m", "reports.cli", "doctor"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert "ok   a kernel captured, lowered and lifted: 2 * x" in done.stdout, done.stdout + done.stderr
+    assert done.returncode == 0
+
+
+def test_a_corpus_runs_from_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "tiny").mkdir()
+    from reports.doctor import KERNEL
+
+    (tmp_path / "tiny" / "a.py").write_text(KERNEL)
+    monkeypatch.setattr(corpora, "ROOT", tmp_path)
+    result = corpora.measure("tiny", runner.Options(), quiet=True)
+    assert result.code == 0
+    assert [c["formula"]["text"] for c in result.data["cases"]] == ["2 * x"]
