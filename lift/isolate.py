@@ -94,10 +94,11 @@ def run(function: Callable[..., Any], *task: Any, timeout: float | None = None, 
 
 
 def _prepare(make: Any) -> None:
-    """One thread per child: there are as many children as cores."""
+    """One thread per child: there are as many children as cores. Semaphores of ended children are not worth a warning."""
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
     os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
+    os.environ.setdefault("PYTHONWARNINGS", "ignore:resource_tracker:UserWarning")
     make.set_forkserver_preload(list(PRELOAD))
 
 
