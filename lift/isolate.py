@@ -94,7 +94,7 @@ def run(function: Callable[..., Any], *task: Any, timeout: float | None = None, 
 
 
 def _prepare(make: Any) -> None:
-    """One thread per child: there are as many children as cores. Semaphores of ended children are not worth a warning."""
+    """One thread per child: there are as many children as cores. Semaphores that ended children leave are no news."""
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
     os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
