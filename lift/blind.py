@@ -1,7 +1,8 @@
 """Synthesis without decomposition: whole formulas bottom-up, by size, kept if their pointwise values are new.
 
-This is what remains of the synthesiser when top-down cuts are switched off; the benchmark measures what they are worth. Leaves
-are the inputs over every assignment of axes of the right size and the spec's constants; operations are those that the spec uses.
+This is what remains of the synthesiser when top-down cuts are switched off; the benchmark measures what they are worth.
+Leaves are the inputs over every assignment of axes of the right size and the spec's constants; operations are those
+that the spec uses.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Domains: what an array is and what the rows of `lift.ops` do to it.
 
 Float64    numpy arrays; reals are float64, integers and booleans keep their machine type.
-Symbolic   either a numpy array, when every element is a known number, or `Ids`, an array of term ids. Operations on known numbers
-           are numpy's; otherwise the term of each distinct combination of arguments is made once and scattered back.
+Symbolic   either a numpy array, when every element is a known number, or `Ids`, an array of term ids. Operations on
+           known numbers are numpy's; otherwise the term of each distinct combination of arguments is made once and
+           scattered back.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ def as_ids(x: Any) -> np.ndarray:
 
 
 def varying(*arrays: np.ndarray) -> tuple[slice, ...]:
-    """The index that keeps one element of every axis along which none of the arrays (of one shape) changes: stride 0."""
+    """The index that keeps one element of every axis along which no array (of one shape) changes: stride 0."""
     return tuple(
         slice(0, 1) if not any(strides) else slice(None) for strides in zip(*(a.strides for a in arrays), strict=True)
     )

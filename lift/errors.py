@@ -1,4 +1,4 @@
-"""The three kinds of trouble, each with its place: the kernel is wrong (a finding), we cannot read it, the case is wrong."""
+"""The kinds of trouble, each with its place: the kernel is wrong (a finding), we cannot read it, the case is wrong."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Place:
 
 
 class TriliftError(Exception):
-    """Base of everything we raise on purpose. `what` in the user's names, `place` where, `why`, and `help`: what now."""
+    """Base of all that we raise on purpose. `what` in the user's names, `place` where, `why`, and `help`: what now."""
 
     def __init__(self, what: str, place: Place | None = None, why: str = "", help: str = "") -> None:
         super().__init__(what)

@@ -1,5 +1,7 @@
 """The typed IR: one Triton module after lowering, as Python objects. `lift.ttir` parses it, `lift.interpret` walks it.
 
+The part of MLIR's grammar that is kept:
+
     module ::= function*            function ::= name, region            region ::= block+
     block  ::= ^label(values): op*  op ::= results = name(operands) {attributes} [successors] (regions)
 """
@@ -15,8 +17,8 @@ from .errors import Place
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A scalar, tensor, pointer or descriptor type. `element` is "f32", "bf16", "f8E4M3FN", "i1", "i32", "index" ... or, for
-    pointers, "ptr" with `pointee` the element pointed to; `shape` is () for scalars. `text` is MLIR's spelling."""
+    """A scalar, tensor, pointer or descriptor type. `element` is "f32", "bf16", "f8E4M3FN", "i1", "i32", "index" or,
+    for pointers, "ptr" with `pointee` the element pointed to; `shape` is () for scalars. `text` is MLIR's spelling."""
 
     element: str
     shape: tuple[int, ...] = ()

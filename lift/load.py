@@ -15,8 +15,8 @@ from .errors import CaseError, Place
 
 
 def load(file: str, names: Sequence[str] = ()) -> list[Case]:
-    """The cases of a Python file in its order, or the one of a `.ttir` file, or those named. Raises CaseError if the file
-    raises or lacks a name."""
+    """The cases of a Python file in its order, or the one of a `.ttir` file, or those named. Raises CaseError if the
+    file raises or lacks a name."""
     cases = {c.name: c for c in (_ttir(file) if file.endswith(".ttir") else _cases(_module(file)))}
     for name in names:
         if name not in cases:

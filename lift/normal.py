@@ -1,12 +1,12 @@
 """The expanded normal form of a term: a sum of  c * atoms^powers * exp(e) * 2^f,  like monomials merged.
 
-Products are distributed, exp(a) * exp(b) is exp(a + b), and the reciprocal of a sum gives up the exponential that all its
-addends share, so that rescaled sums lose their scale:
+Products are distributed, exp(a) * exp(b) is exp(a + b), and the reciprocal of a sum gives up the exponential that all
+its addends share, so that rescaled sums lose their scale:
 
     (exp(x0 - m1) exp(m1 - m2) + exp(x1 - m2)) / (...)  =  (exp(x0) + exp(x1)) / (...)
 
-It destroys the shape in which a value was computed, hence it is only the second attempt where a spec has no regular shape:
-loops over tiles that rescale, recurrences, Welford updates. True of reals wherever the original is defined.
+It destroys the shape in which a value was computed, hence it is only the second attempt where a spec has no regular
+shape: loops over tiles that rescale, recurrences, Welford updates. True of reals wherever the original is defined.
 """
 
 from __future__ import annotations

@@ -4,13 +4,13 @@
     type     result type: real, int, bool, or "same" (the widest type of the arguments)
     numpy    meaning on numpy arrays: reals are float64, integers have their machine type and wrap
     term     meaning on terms, where it is not simply the node `name(args)`
-    text, latex, torch   how it is printed; {0} {1} are the printed arguments, None means the printer has a rule of its own
+    text, latex, torch   how it is printed; {0} {1} are the printed arguments, None: the printer has a rule of its own
     ttir     operations of Triton IR that mean exactly this
     extern   libdevice functions (names without __nv_ and without the f suffix)
     aten     PyTorch operators (overload packet names) that mean exactly this, elementwise with broadcasting
 
-A missing row is the error Unsupported, never a silent skip. A new operation is one row here; tests/test_ops.py runs every row
-through every domain on the same random input.
+A missing row is the error Unsupported, never a silent skip. A new operation is one row here; tests/test_ops.py runs
+every row through every domain on the same random input.
 """
 
 from __future__ import annotations
@@ -192,11 +192,11 @@ def _minimum(a: Any, b: Any) -> Any:
 
 def _row(name: str, arity: int, type: str, numpy: Callable[..., Any], text: str | None = None, latex: str | None = None,
          torch: str | None = None, **more: Any) -> Op:  # fmt: skip
-    return Op(name, arity, type, numpy, text or f"{name}({', '.join('{%d}' % i for i in range(max(arity, 1)))})",
-              latex, torch, **more)  # fmt: skip
+    places = ", ".join(f"{{{i}}}" for i in range(max(arity, 1)))
+    return Op(name, arity, type, numpy, text or f"{name}({places})", latex, torch, **more)
 
 
-R, I, B, SAME = T.REAL, T.INT, T.BOOL, "same"
+R, I, B, SAME = T.REAL, T.INT, T.BOOL, "same"  # noqa: E741
 _fn = lambda name: rf"\operatorname{{{{{name}}}}}({{0}})"  # noqa: E731
 
 ROWS = [

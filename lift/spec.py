@@ -1,4 +1,4 @@
-"""The pointwise spec: every element of every output as a term over single elements of the inputs, at one concrete shape."""
+"""The pointwise spec: every element of every output as a term over single elements of the inputs, at one shape."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .term import Term
+from .term import Axis, Term
 
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """`ids[i, j, ...]` is the id of the term of output element (i, j, ...), an int32 array. `dims`: the numbers of this run.
-    `inputs`: shape of each input. `in_place`: the output is the final contents of the input of that name."""
+    """`ids[i, j, ...]` is the id of the term of output element (i, j, ...), an int32 array. `dims`: the numbers of this
+    run. `inputs`: shape of each input. `in_place`: the output is the final contents of the input of that name."""
 
     name: str
     ids: np.ndarray
@@ -27,7 +27,7 @@ class Formula:
     """What an output is, for every shape: `term`'s free axes are `axes`, in the order of the output's dimensions."""
 
     name: str
-    axes: tuple  # of lift.term.Axis
+    axes: tuple[Axis, ...]
     term: Term
     dtype: str
     in_place: str | None = None

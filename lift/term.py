@@ -8,15 +8,15 @@ inputs; a *formula* is a term whose leaves are indexed by axes, `read(x, i, k)`,
         | fold(axis, e)                  sum, prod, amax, amin, argmax, argmin of e over the axis, which it binds
         | name(e...) | name(axis, e...)  a known name, a row of lift.definitions; mean binds its axis, softmax does not
 
-A tensor is a term together with its free axes: named axes broadcast by name, as in xarray. Binding is lexical, and a bound
-axis may have the name of a free one outside: softmax(x, n) is exp(x[m,n]) / sum(n, exp(x[m,n])).
+A tensor is a term together with its free axes: named axes broadcast by name, as in xarray. Binding is lexical, and a
+bound axis may have the name of a free one outside: softmax(x, n) is exp(x[m,n]) / sum(n, exp(x[m,n])).
 
-Real numbers are the semantics. Constants are Python int, float (inf allowed) or bool. Construction normalises only what is
-true of all reals: n-ary `add` and `mul` are flat, sorted, with one constant; x - y is x + -1*y; x / y is x * recip(y);
-comparisons are `lt`, `le`, `eq`, `ne`. Undefined values absorb: 0 * undef is undef.
+Real numbers are the semantics. Constants are Python int, float (inf allowed) or bool. Construction normalises only what
+is true of all reals: n-ary `add` and `mul` are flat, sorted, with one constant; x - y is x + -1*y; x / y is
+x * recip(y); comparisons are `lt`, `le`, `eq`, `ne`. Undefined values absorb: 0 * undef is undef.
 
-Terms are equal exactly when they are the same object (`is`); `t.id` indexes `TERMS`, and tiles of terms are numpy arrays of
-ids (int32), so that a tile operation works on distinct ids and not on elements.
+Terms are equal exactly when they are the same object (`is`); `t.id` indexes `TERMS`, and tiles of terms are numpy
+arrays of ids (int32), so that a tile operation works on distinct ids and not on elements.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from typing import Any
 REAL, INT, BOOL = "real", "int", "bool"
 FOLDS = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min", "argmax": "argmax_of", "argmin": "argmin_of"}
 COMMUTATIVE = {"add", "mul", "max", "min", "and", "or"}  # n-ary, flat, sorted by id
-NAMED: dict[str, bool] = {}  # the known names of lift.definitions -> whether they bind their axis, as mean does and softmax does not
+NAMED: dict[str, bool] = {}  # names of lift.definitions -> do they bind their axis? mean does, softmax does not
 LAZY = {"where", "and", "or", "pick", "argmax_of", "argmin_of"}  # may have a value though an argument has none
 UNIT = {"add": 0, "mul": 1, "max": -math.inf, "min": math.inf, "and": True, "or": False}
 
@@ -46,8 +46,8 @@ class Axis:
 
 
 class Term:
-    """One hash-consed node. `attr`: the value of a const, the name of a size, scalar, read or undef, the Axis of an axis or
-    fold; None for operations that need none."""
+    """One hash-consed node. `attr`: the value of a const, the name of a size, scalar, read or undef, the Axis of an
+    axis or fold; None for operations that need none."""
 
     __slots__ = ("op", "args", "attr", "type", "id", "free", "_memo")
     op: str
@@ -186,12 +186,12 @@ def undef(label: str, type: str = REAL) -> Term:
 
 
 def fold(op: str, over: Axis, body: TermLike) -> Term:
-    """sum, prod, amax, amin, argmax, argmin of `body` for `over` in 0..size-1. The empty sum is 0, the empty amax is -inf."""
+    """sum, prod, amax, amin, argmax, argmin of `body` for `over` in 0..size-1. An empty sum is 0, empty amax -inf."""
     body = const(body)
     return node(op, (body,), over, INT if op.startswith("arg") else body.type)
 
 
-# ---- smart constructors -------------------------------------------------------------------------------------------------
+# ---- smart constructors ----------------------------------------------------------------------------------------------
 
 _RULES: dict[str, Callable[..., Term | None]] = {}
 
@@ -439,7 +439,7 @@ def where(c: TermLike, a: TermLike, b: TermLike) -> Term:
     return make("where", c, a, b)
 
 
-# ---- traversals ---------------------------------------------------------------------------------------------------------
+# ---- traversals ------------------------------------------------------------------------------------------------------
 
 
 def rewrite(t: Term, f: Callable[[Term], Term | None]) -> Term:
@@ -478,7 +478,8 @@ def _substitute_named(t: Term, axes: dict[Axis, Term]) -> Term:
     over = t.attr if NAMED[t.op] else axes.get(t.attr, axis(t.attr)).attr
     inner = {a: r for a, r in axes.items() if a != t.attr}
     free = frozenset().union(*(a.free for a in t.args)) - {t.attr}
-    taken = free.union(*(r.free for a, r in inner.items() if a in free)) if over != t.attr else {x for a, r in inner.items() if a in free for x in r.free}
+    named = {x for a, r in inner.items() if a in free for x in r.free}
+    taken = named | free if over != t.attr else named
     if not isinstance(over, Axis) or over in taken or over.size is not t.attr.size:
         return substitute(unfold(t), axes)
     args = tuple(substitute(a, {**inner, t.attr: axis(over)} if over != t.attr else inner) for a in t.args)

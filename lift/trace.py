@@ -1,7 +1,7 @@
-"""What one run of a case's host function did: launches and torch operations in order, on tensors that are views of buffers.
+"""What one run of a case's host function did: launches and torch operations in order, on views of buffers.
 
-Tensors are CPU tensors with their real addresses, so pointer arithmetic, aliasing and pointers stored as integers need no
-model: two references alias exactly when their byte ranges meet.
+Tensors are CPU tensors with their real addresses, so pointer arithmetic, aliasing and pointers stored as integers need
+no model: two references alias exactly when their byte ranges meet.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """One storage: `address` its first byte, `nbytes` its length. `origin` says how it came to be: "input:x", "aten.empty",
-    "aten.zeros" ... `tensor` keeps the storage alive so that addresses stay unique."""
+    """One storage: `address` its first byte, `nbytes` its length. `origin` says how it came to be: "input:x",
+    "aten.empty", "aten.zeros" ... `tensor` keeps the storage alive so that addresses stay unique."""
 
     address: int
     nbytes: int
@@ -43,7 +43,8 @@ class TensorRef:
 
     @property
     def itemsize(self) -> int:
-        return 1 if self.dtype == "bool" else max(1, int("".join(c for c in self.dtype.split("e")[0] if c.isdigit())) // 8)
+        bits = "".join(c for c in self.dtype.split("e")[0] if c.isdigit())
+        return 1 if self.dtype == "bool" else max(1, int(bits) // 8)
 
     def addresses(self) -> np.ndarray:
         """int64 array of `shape`: the byte address of every element."""
@@ -56,7 +57,7 @@ class TensorRef:
 
 @dataclass(frozen=True, slots=True)
 class Descriptor:
-    """A tensor descriptor that the host made (TMA): a block of shape `block_shape` of the tensor of `shape`, `strides` at `base`."""
+    """A tensor descriptor made by the host (TMA): a block of shape `block_shape` of the tensor of `shape` at `base`."""
 
     base: TensorRef
     shape: tuple[int, ...]
@@ -68,10 +69,11 @@ class Descriptor:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """One kernel launch. `args` maps parameter names to TensorRef, Descriptor, int, float, bool, None (also tuples of them) in
-    signature order, constexprs included; `constexprs` names those that are compile-time. `module()` lowers and parses (cached by content),
-    unspecialised: integer arguments equal to 1 or divisible by 16 stay arguments. `operands`: the run-time
-    values in the order of `module().entry.args`: TensorRef or number, tuples and descriptors flattened (`lift.lower.leaves`)."""
+    """One kernel launch. `args` maps parameter names to TensorRef, Descriptor, int, float, bool, None (also tuples of
+    them) in signature order, constexprs included; `constexprs` names those that are compile-time. `module()` lowers and
+    parses (cached by content), unspecialised: integer arguments equal to 1 or divisible by 16 stay arguments.
+    `operands`: the run-time values in the order of `module().entry.args`: TensorRef or number, tuples and descriptors
+    flattened (`lift.lower.leaves`)."""
 
     kernel: str
     file: str
@@ -88,9 +90,9 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class TorchOp:
-    """One torch operation, as the dispatcher sees it: `func` the OpOverload, arguments with TensorRef in place of tensors,
-    `outputs` the TensorRefs it returned (views and in-place results included). `values`: a snapshot of the outputs' contents
-    as torch computed them (right only where nothing traced flows in, e.g. torch.tensor([0, 7]), arange)."""
+    """One torch operation, as the dispatcher sees it: `func` the OpOverload, arguments with TensorRef in place of
+    tensors, `outputs` the TensorRefs it returned (views and in-place results included). `values`: a snapshot of the
+    outputs' contents as torch computed them (right only where nothing traced flows in, e.g. torch.tensor([0, 7]))."""
 
     func: Any
     args: tuple[Any, ...]
@@ -102,9 +104,9 @@ class TorchOp:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """One run of a case. `dims` maps dim and scalar names to the numbers of this run; `inputs` the case's tensor parameters;
-    `outputs` the tensors the host function returned, named out, out0, out1 ... or by their dict keys. An input that was
-    written is reported by execution, not here."""
+    """One run of a case. `dims` maps dim and scalar names to the numbers of this run; `inputs` the case's tensor
+    parameters; `outputs` the tensors the host function returned, named out, out0, out1 ... or by their dict keys. An
+    input that was written is reported by execution, not here."""
 
     dims: dict[str, int | float]
     inputs: dict[str, TensorRef]
@@ -112,7 +114,7 @@ class Trace:
     outputs: dict[str, TensorRef]
     configs: int = 1  # how many autotune configurations exist in all; this trace took the one asked for
     samples: dict[str, np.ndarray] = field(default_factory=dict, repr=False)  # the contents of the inputs in this run
-    bounds: dict[str, int] = field(default_factory=dict)  # input name -> b: the elements v of this index tensor meet 0 <= v < b
+    bounds: dict[str, int] = field(default_factory=dict)  # index tensor -> b: its elements v meet 0 <= v < b
 
     @property
     def launches(self) -> tuple[Launch, ...]:

@@ -9,8 +9,8 @@ SAME_POINTER = {"tt.addptr", "tt.splat", "tt.broadcast", "tt.expand_dims", "tt.b
 
 
 def written(module: Module) -> frozenset[int] | None:
-    """The positions in `module.entry.args` of the pointers that stores and atomics go to; None where one cannot be traced
-    back to an argument (it is loop-carried, loaded, passed to a function), so that any memory may be written."""
+    """The positions in `module.entry.args` of the pointers that stores and atomics go to; None where one cannot be
+    traced back to an argument (loop-carried, loaded, passed to a function), so that any memory may be written."""
     if len(module.functions) > 1:
         return None
     roots = [_root(op.operands[0]) for op in module.walk() if op.name in WRITERS]

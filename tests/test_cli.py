@@ -246,7 +246,7 @@ def test_unsupported_is_drawn_on_the_source(folder: Path) -> None:
     assert "   |  v = tl.inline_asm_elementwise" in said
 
 
-# ---- parts that need no process -----------------------------------------------------------------------------------------
+# ---- parts that need no process --------------------------------------------------------------------------------------
 
 
 @pytest.mark.smoke

@@ -1,1 +1,1 @@
-"""Proofs for all shapes: invariants, verification conditions, contracts, findings and property tests. Nothing is here yet."""
+"""Proofs for all shapes: invariants, conditions, contracts, findings and property tests. Nothing here yet."""
