@@ -110,7 +110,9 @@ def type_of(text: str) -> Type:
         return Type("ptr", (), type_of(inner), text)
     if kind == "!tt.tensordesc":
         return Type("tensordesc", (), type_of(inner if inner.startswith("tensor<") else f"tensor<{inner}>"), text)
-    sizes, element = _SHAPE.fullmatch(inner).groups()  # ty: ignore
+    if (shape := _SHAPE.fullmatch(inner)) is None:
+        raise Unsupported(f"type {text}")
+    sizes, element = shape.groups()
     of = type_of(element)
     return Type(of.element, tuple(map(int, sizes.split("x")[:-1])), of.pointee, text)
 

@@ -136,7 +136,10 @@ class Float64:
         if x.shape[axis] == 0:
             return np.full([n for d, n in enumerate(x.shape) if d != axis % x.ndim], empty)
         with np.errstate(all="ignore"):
-            return {"sum": np.sum, "prod": np.prod, "amax": np.fmax.reduce, "amin": np.fmin.reduce}[op](x, axis=axis)
+            rows: dict[str, Callable[..., Any]] = {
+                "sum": np.sum, "prod": np.prod, "amax": np.fmax.reduce, "amin": np.fmin.reduce
+            }  # fmt: skip
+            return rows[op](x, axis=axis)
 
 
 class Symbolic:

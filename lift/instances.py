@@ -48,7 +48,7 @@ def _sample(kind: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.n
 
 def values_at(ids: np.ndarray, inputs: dict[str, np.ndarray], dims: Mapping[str, int | float]) -> np.ndarray:
     """Numbers of an array of terms over single elements of the inputs."""
-    known: dict[int, float] = {}
+    known: dict[int, int | float] = {}
     distinct, inverse = np.unique(ids, return_inverse=True)
     for i in distinct:
         for t in TERMS[i].walk():
@@ -57,16 +57,21 @@ def values_at(ids: np.ndarray, inputs: dict[str, np.ndarray], dims: Mapping[str,
     return np.array([known[int(i)] for i in distinct], np.float64)[inverse].reshape(ids.shape)
 
 
-def _value(t: Term, known: dict[int, float], inputs: dict[str, np.ndarray], dims: Mapping[str, int | float]) -> float:
+def _value(
+    t: Term, known: Mapping[int, int | float], inputs: dict[str, np.ndarray], dims: Mapping[str, int | float]
+) -> int | float:
+    number: int | float = np.nan
     if t.op == "const":
-        return t.attr
-    if t.op in ("size", "scalar"):
-        return dims[t.attr]
-    if t.op == "read":
+        number = t.attr
+    elif t.op in ("size", "scalar"):
+        number = dims[t.attr]
+    elif t.op == "read":
         index = tuple(int(known[a.id]) for a in t.args)
         inside = all(0 <= k < n for k, n in zip(index, inputs[t.attr].shape, strict=True))
-        return inputs[t.attr][index].item() if inside else np.nan
-    return np.nan if t.op == "undef" else FLOAT64.apply(t.op, *(np.asarray(known[a.id]) for a in t.args)).item()
+        number = inputs[t.attr][index].item() if inside else np.nan
+    elif t.op != "undef":
+        number = FLOAT64.apply(t.op, *(np.asarray(known[a.id]) for a in t.args)).item()
+    return number
 
 
 def same_numbers(a: np.ndarray, b: np.ndarray) -> bool:

@@ -69,7 +69,7 @@ class Op:
     def place(self) -> Place | None:
         """The place in the user's file: the outermost frame is the kernel, the innermost may be a library helper."""
         user = [p for p in self.frames if "/triton/language/" not in p.file]
-        return (user or list(self.frames) or [None])[0]
+        return next(iter(user or self.frames), None)
 
     def walk(self) -> Iterator[Op]:
         yield self

@@ -83,7 +83,9 @@ def lower_file(path: str | Path) -> Module:
         ) from error
 
 
-def unspecialise(fn: Any, signature: Mapping[str, Any], constexprs: Mapping[Any, Any], args: Mapping[str, Any]):
+def unspecialise(
+    fn: Any, signature: Mapping[str, Any], constexprs: Mapping[Any, Any], args: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[Any, Any]]:
     """(signature, constexprs) of a launch without what Triton specialises: integers equal to 1 become arguments again.
 
     `args` maps parameter names to the launch's values. Declared constexpr parameters, None, and other compile-time

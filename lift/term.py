@@ -49,7 +49,7 @@ class Term:
     """One hash-consed node. `attr`: the value of a const, the name of a size, scalar, read or undef, the Axis of an
     axis or fold; None for operations that need none."""
 
-    __slots__ = ("op", "args", "attr", "type", "id", "free", "_memo")
+    __slots__ = ("op", "args", "attr", "type", "id", "free")
     op: str
     args: tuple[Term, ...]
     attr: Any
@@ -95,7 +95,7 @@ class Term:
             case "size" | "scalar":
                 return str(self.attr)
             case "axis":
-                return self.attr.name
+                return str(self.attr.name)
             case "undef":
                 return f"undefined({self.attr})"
             case "read":
@@ -142,7 +142,6 @@ def node(op: str, args: tuple[Term, ...] = (), attr: Any = None, type: str = REA
         elif op in FOLDS or NAMED.get(op):
             free = free - {attr} | attr.size.free
         t.free = free
-        t._memo = None
         TERMS.append(t)
         _TABLE[key] = t
     return t
@@ -323,8 +322,8 @@ def _lattice(op: str, *ts: Term) -> Term | None:
     consts = [t.attr for t in rest.values() if t.op == "const"]
     out = [t for t in rest.values() if t.op != "const"]
     if consts:
-        pick = {"max": max, "min": min, "and": all, "or": any}[op]
-        c = pick(consts) if op in ("max", "min") else pick(bool(v) for v in consts)
+        combine: dict[str, Callable[[list[Any]], Any]] = {"max": max, "min": min, "and": all, "or": any}
+        c = combine[op](consts)
         dominant = {"max": math.inf, "min": -math.inf, "and": False, "or": True}[op]
         if c == dominant and not any(t.op == "undef" for t in out):
             return const(c)
