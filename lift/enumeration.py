@@ -146,8 +146,8 @@ def find_integer(
 
 
 def find_quasi_affine(points: Points, target: np.ndarray) -> Term | None:
-    """c + sum of c_a * i_a + one or two d * (i_b // q): what affine indices become when an axis is split, packed, merged
-    or repeated. (i % q is i - q * (i // q).) q is a constant, a dim or a product of dims."""
+    """c + sum of c_a * i_a + one or two d * (i_b // q): what affine indices become when an axis is split, packed,
+    merged or repeated. (i % q is i - q * (i // q).) q is a constant, a dim or a product of dims."""
     thin, few = _thin(points, target)
     shape = np.repeat(np.arange(len(thin.index)), [i.shape[1] for i in thin.index])
     divided = [T.make("floordiv", T.axis(a), q) for a in points.axes for q in _divisors(points)]
@@ -170,31 +170,34 @@ def _combination(points: Points, target: np.ndarray, features: list[Term], shape
     from .fit import fit
 
     columns = [points.values_of(f) for f in features]
-    solved: list[np.ndarray] = []
+    solved: list[list[int | None]] = []
     for s in range(len(points.dims)):
         rows = shape == s
         matrix = np.column_stack([np.ones(rows.sum()), *(c[rows] for c in columns)])
         x = np.linalg.lstsq(matrix, target[rows].astype(np.float64), rcond=None)[0]
         if not np.array_equal(np.round(matrix @ np.round(x)), target[rows]):
             return None
-        solved.append(np.round(x))
+        solved.append([round(v) if column.any() else None for v, column in zip(x, matrix.T, strict=True)])
     total = T.const(0)
     for k, values in enumerate(zip(*solved, strict=True)):
-        c = fit([int(v) for v in values], list(points.dims))
+        known = [(v, d) for v, d in zip(values, points.dims, strict=True) if v is not None]
+        c = fit([v for v, _ in known], [d for _, d in known]) if known else T.const(0)
         if c is None:
             return None
         total = total + (c if k == 0 else c * features[k - 1])
     return total if np.array_equal(points.values_of(total), target) else None
 
 
-def turns(points: Points, target: np.ndarray, most: int = 6) -> list[int]:
-    """Indices at which the truth turns along some axis, at every shape, and powers of two: constants for conditions."""
+def turns(points: Points, target: np.ndarray, most: int = 8) -> list[int]:
+    """Constants for conditions: powers of two and indices at which the truth turns along some axis, sizes of axes."""
     found = [
         {n for k in range(len(index)) for n in _turning(index, truth, k).tolist()}
         for index, truth in _by_shape(points, target)
     ]
     blocks = {c for here in found for c in here if c >= 8 and c & (c - 1) == 0}  # only the larger shapes cross a block
-    return sorted({*set.intersection(*found), *blocks})[:most] if found else []
+    common = sorted(set.intersection(*found)) if found else []
+    extents = [a.size.attr for a in points.axes if a.size.is_const]
+    return list(dict.fromkeys([*sorted(blocks), *extents, *common]))[:most]
 
 
 def _thin(points: Points, target: np.ndarray) -> tuple[Points, np.ndarray]:

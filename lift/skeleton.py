@@ -94,6 +94,8 @@ def _nary(t: Term) -> tuple[int, tuple[Any, ...]]:
         else:
             names.append(kind)
             coords += _agreed([_both(m)[1] for m in members])
+    if t.op == "mul" and any(a.is_const and a.attr < 0 for a in t.args):
+        names.append("negative")  # x - y: two kinds of addends, not a sum of two with coefficients 1 and -1
     if len(names) == 1 and t.op in COLLAPSE:
         return names[0], tuple(coords)
     return _intern((t.op, *names)), tuple(coords)

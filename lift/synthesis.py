@@ -138,6 +138,10 @@ def _decompose(
     return Formula(first.name, axes, term, first.dtype, first.in_place)
 
 
+class Unlike(NotLifted):
+    """Elements of several kinds: said only where no other attempt says more."""
+
+
 @dataclass
 class _Synthesis:
     dims: tuple[Dims, ...]
@@ -217,7 +221,7 @@ class _Synthesis:
             try:
                 t = attempt()
             except NotLifted as e:
-                trouble = trouble or e
+                trouble = e if trouble is None or isinstance(trouble, Unlike) else trouble
                 continue
             if not mixed or not any(s.op == "where" for s in t.walk()):
                 return best if best is not None and _length(best) <= _length(t) else t
@@ -242,14 +246,14 @@ class _Synthesis:
                 count[k] = count.get(k := skeleton(TERMS[i]), 0) + int(n)
         kind = max(count, key=lambda k: (count[k], -k))
         if count[kind] < 0.5 * sum(count.values()):
-            raise NotLifted("no kind of element is common")
+            raise Unlike("no kind of element is common")
         mine = tuple(map_ids(a, lambda i: i if skeleton(TERMS[i]) == kind else -1) for a in ids)
         self.seen_everywhere(mine)
         term = self.solve(axes, mine)
         for k, a in enumerate(ids):
             got = self.evaluated(term, axes, k)
             if not same_numbers(got[a >= 0], a[a >= 0]):
-                raise NotLifted("the commonest kind of element does not say what the others are")
+                raise Unlike("the commonest kind of element does not say what the others are")
         return term
 
     @staticmethod
