@@ -37,9 +37,14 @@ def _(x, y):
     return (x + y).unflatten(1, (-1, 3)).sum(2)
 
 
-@case(x="f32[B,T,D]", active="bool[T]")
+@case(x="f32[1,T,D]", active="bool[T]")
 def mask_rows(x, active):
     return masks.mask_inactive_rows(x, active)
+
+
+@mask_rows.reference
+def _(x, active):
+    return torch.where(active[:, None], x, 0.0)
 
 
 @case(x="f32[1,T,H,D]")
