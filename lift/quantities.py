@@ -66,6 +66,8 @@ class Quantities:
         if found is None and np.isfinite(wanted).all() and np.array_equal(wanted, np.round(wanted)):
             at, whole = points(axes, self.dims, care), wanted.astype(np.int64)
             found = find_quasi_affine(at, whole) or find_integer(at, whole, prune=self.prune)
+        if found is None and len(axes) == 1:
+            found = self.piecewise(axes[0], values, care)
         if found is None and (wanted > 0).all():
             exponent = self.affine(axes, [np.log(np.where(v > 0, v, 1)) for v in values], care)
             found = None if exponent is None else T.make("exp", exponent)
@@ -84,6 +86,35 @@ class Quantities:
         except NotLifted:
             return None
         return T.add(first, *(c * T.axis(a) for c, a in zip(rest, axes, strict=True)))
+
+    def piecewise(self, axis: Axis, values: Values, care: Care, most: int = 4) -> Term | None:
+        """Affine pieces along one axis, as many at every shape: the reflected index of a padding."""
+        if not all(c.all() for c in care):
+            return None
+        starts = [bends(v) for v in values]
+        count = len(starts[0])
+        if not 1 < count <= most or any(len(s) != count for s in starts):
+            return None
+        whole = [[*s, len(v)] for s, v in zip(starts, values, strict=True)]
+        found: Term | None = None
+        for k in reversed(range(count)):
+            mine = [np.arange(s[k], s[k + 1]) for s in whole]
+            here = [np.isin(np.arange(len(v)), m) for v, m in zip(values, mine, strict=True)]
+            piece, end = self.affine((axis,), values, here), self.size([s[k + 1] for s in whole])
+            if piece is None or end is None:
+                return None
+            found = piece if found is None else T.where(T.make("lt", T.axis(axis), end), piece, found)
+        return found
+
+
+def bends(v: np.ndarray) -> list[int]:
+    """Where the affine pieces of a sequence begin."""
+    starts, k = [0], 2
+    while k < len(v):
+        if k - starts[-1] >= 2 and v[k] - v[k - 1] != v[k - 1] - v[k - 2]:
+            starts.append(k)
+        k += 1
+    return starts
 
 
 def coefficients(v: np.ndarray, care: np.ndarray) -> list[float | None] | None:

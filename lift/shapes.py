@@ -106,7 +106,8 @@ def _elements(case: Case, d: Dims) -> int:
 
 
 def _blur(d: Dims, earlier: Sequence[Dims]) -> float:
-    """How badly these numbers tell dims, their sums and products apart."""
+    """How badly these numbers tell dims, their sums and products apart. Parities differ, as N // 2 is (N - 1) / 2 for odd
+    N."""
     dims = {n: v for n, v in d.items() if isinstance(v, int) and not isinstance(v, bool)}
     pairs = list(combinations(dims, 2))
     equal = sum(dims[a] == dims[b] for a, b in pairs)
@@ -115,7 +116,8 @@ def _blur(d: Dims, earlier: Sequence[Dims]) -> float:
     same = sum(f(d[a], d[b]) == f(e[a], e[b]) for a, b in pairs for e in earlier for f in (_sum, _product))
     chance = sum(f(d[a], d[b]) == v for a, b in pairs for v in dims.values() for f in (_sum, _product))
     unusual = sum(v not in PRIMES for v in dims.values()) + sum(15 + 150 * (v < 2) for v in dims.values() if v <= 2)
-    return 200 * equal + 300 * stale + 6 * parallel + 6 * same + 2 * chance + 4 * unusual
+    parity = sum(all((v - e[n]) % 2 == 0 for e in earlier) for n, v in dims.items()) if earlier else 0
+    return 40 * parity + 200 * equal + 300 * stale + 6 * parallel + 6 * same + 2 * chance + 4 * unusual
 
 
 def _sum(a: float, b: float) -> float:

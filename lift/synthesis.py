@@ -98,7 +98,7 @@ def thinned(spec: Spec) -> Spec:
         return spec
     keep = max(3, int(ELEMENTS ** (1 / spec.ids.ndim)))
     ids = np.full_like(spec.ids, -1)
-    places = np.ix_(*(sorted({0, 1, n - 1, *range(0, n, -(-n // keep))}) for n in spec.ids.shape))
+    places = np.ix_(*(sorted({0, min(1, n - 1), n - 1, *range(0, n, -(-n // keep))}) for n in spec.ids.shape))
     ids[places] = spec.ids[places]
     return replace(spec, ids=ids)
 

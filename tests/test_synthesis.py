@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 
@@ -198,3 +196,16 @@ def test_bottom_up_alone_finds_small_formulas_and_gives_up_on_large_ones(monkeyp
         else:
             with pytest.raises(NotLifted, match="bottom-up"):
                 synthesise(*specs, top_down=False)
+
+
+def test_reflected_index_is_piecewise_affine() -> None:
+    """x[1], x[0], x[1] ... x[N-1], x[N-2]: the reflected index of a padding."""
+
+    def padded(dims: dict[str, int]) -> Spec:
+        last = dims["N"] - 1
+        ids = [read("x", [last - abs(last - abs(i - 1))]).id for i in range(dims["N"] + 2)]
+        return Spec("out", np.array(ids, np.int32), dims, {"x": (dims["N"],)}, "f32")
+
+    got = synthesise(padded(A), padded(B))
+    value = evaluate(got.term, got.axes, {"x": np.arange(9.0)}, {"M": 2, "N": 9, "K": 2})
+    assert value.tolist() == [1, 0, 1, 2, 3, 4, 5, 6, 7, 8, 7]
