@@ -43,9 +43,9 @@ ELEMENT = {T.REAL: "torch.float64", T.INT: "torch.int64", T.BOOL: "torch.bool"}
 
 
 def torch_source(formula: Formula, shapes: Shapes | None = None) -> str:
-    """A PyTorch function `name(inputs, *, sizes and scalars)`. `shapes` as for lift.text.text. Raises Unsupported for
-    an operation that PyTorch does not have."""
-    return _Source(formula, input_shapes(formula.term) if shapes is None else shapes).function()
+    """A PyTorch function `name(inputs, *, scalars and sizes that no input has)`. `shapes` as for lift.text.text. Raises
+    Unsupported for an operation that PyTorch does not have."""
+    return _Source(formula, input_shapes(formula.term) if shapes is None else shapes, shapes or {}).function()
 
 
 def parameters(formula: Formula) -> tuple[list[str], list[str]]:
@@ -100,8 +100,8 @@ def _uses(t: Term) -> Counter[int]:
 
 
 class _Source:
-    def __init__(self, formula: Formula, shapes: Shapes) -> None:
-        self.formula, self.shapes = formula, shapes
+    def __init__(self, formula: Formula, shapes: Shapes, told: Shapes) -> None:
+        self.formula, self.shapes, self.told = formula, shapes, told
         self.term = _printable(formula.term)
         self.rank = {a: k for k, a in enumerate(_natural_order(self.term, formula.axes))}
         self.inputs, self.sizes = parameters(formula)
@@ -115,8 +115,10 @@ class _Source:
 
     def function(self) -> str:
         result = self.result()
-        head = ", ".join(self.inputs + (["*", *self.sizes] if self.sizes else []))
-        body = [f'"""{index_form(self.formula, self.shapes)}"""', *self.lines, f"return {result}"]
+        code = [*self.lines, f"return {result}"]
+        read, given = self.numbers(code)
+        head = ", ".join(self.inputs + (["*", *given] if given else []))
+        body = [f'"""{index_form(self.formula, self.shapes)}"""', *read, *code]
         used = (
             [name for name in sorted(MATH) if any(re.search(rf"(?<![\w.\"]){name}(?!\w)", line) for line in body[1:])]
             if self.named_constants
@@ -127,6 +129,13 @@ class _Source:
         return "\n".join(
             [*imports, "import torch", "", "", f"def {name}({head}):", *(f"    {line}" for line in body), ""]
         )
+
+    def numbers(self, code: Sequence[str]) -> tuple[list[str], list[str]]:
+        """Of the sizes and scalars in the code: lines that read them off shapes that were told, and the others."""
+        needed = [n for n in self.sizes if any(re.search(rf"(?<![\w.\"]){n}(?!\w)", line) for line in code)]
+        dims = ((x, d, e) for x in self.inputs for d, e in enumerate(self.told.get(x, ())) if e is not None)
+        source = {e.attr: f"{x}.shape[{d}]" for x, d, e in reversed(list(dims)) if e.op == "size"}
+        return [f"{n} = {source[n]}" for n in needed if n in source], [n for n in needed if n not in source]
 
     def result(self) -> str:
         out, axes = self.value(self.term), self.formula.axes

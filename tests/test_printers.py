@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
 import pytest
 import torch
@@ -15,7 +17,6 @@ from lift.parse import formula as parse
 from lift.printer import index_form, latex, text
 from lift.printer import torch as torch_source
 from lift.spec import Formula
-from lift.torch_source import parameters
 
 SHAPES = {"x": (M, N), "y": (M, N), "z": (N, M), "w": (N,), "s": (M,), "u": (K,), "h": (M, K), "g": (K, N)}
 QUICK = settings(max_examples=150, deadline=None, derandomize=True)
@@ -25,8 +26,9 @@ def run(f: Formula, numbers: dict, arrays: dict) -> np.ndarray:
     """The printed PyTorch function on these inputs."""
     scope: dict = {}
     exec(torch_source(f, SHAPES if set(arrays) <= set(SHAPES) and _fits(arrays, numbers) else None), scope)
-    names, scalars = parameters(f)
-    return np.asarray(scope[f.name](**{a: torch.tensor(arrays[a]) for a in names}, **{s: numbers[s] for s in scalars}))
+    given = {a: torch.tensor(x) for a, x in arrays.items()} | numbers
+    function = scope[f.name]
+    return np.asarray(function(**{name: given[name] for name in inspect.signature(function).parameters}))
 
 
 def _fits(arrays: dict, numbers: dict) -> bool:
