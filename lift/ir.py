@@ -67,7 +67,7 @@ class Op:
 
     @property
     def place(self) -> Place | None:
-        """The place in the user's file: the outermost frame is the kernel, the innermost may be a library helper."""
+        """The place in the user's file: the outermost frame is the kernel, the innermost may be a library function."""
         user = [p for p in self.frames if "/triton/language/" not in p.file]
         return next(iter(user or self.frames), None)
 
@@ -105,7 +105,7 @@ class Function:
 
 @dataclass(eq=False, slots=True)
 class Module:
-    """`entry` is the kernel; the others are noinline helpers (tt.call)."""
+    """`entry` is the kernel; the others are noinline functions (tt.call)."""
 
     functions: dict[str, Function]
     entry: Function

@@ -53,10 +53,10 @@ class Compiled:
         if len(args) != len(names):  # with constexprs, in signature order
             names = kernel.arg_names
         given = {**kwargs, **dict(zip(names, args, strict=False)), **more}
-        return _sessions[-1].bind(kernel, (), {**given, "grid": grid}, config)
+        return _active[-1].bind(kernel, (), {**given, "grid": grid}, config)
 
 
-_sessions: list[_Interception] = []  # host code may keep a compiled kernel from one run to the next
+_active: list[_Interception] = []  # host code may keep a compiled kernel from one run to the next
 
 
 class _Interception:
@@ -183,18 +183,18 @@ def intercepted(record: Callable[[Bound], None], config: int = 0) -> Iterator[No
     from triton.runtime.autotuner import Autotuner, Heuristics
     from triton.runtime.jit import JITFunction, KernelInterface
 
-    session = _Interception(record, config)
+    interception = _Interception(record, config)
 
     def run(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return session.launch(self, args, kwargs)
+        return interception.launch(self, args, kwargs)
 
     def item(self: Any, grid: Any) -> Callable[..., Any]:
-        return lambda *args, **kwargs: session.launch(self, args, {**kwargs, "grid": grid})
+        return lambda *args, **kwargs: interception.launch(self, args, {**kwargs, "grid": grid})
 
     with ExitStack() as stack:
         for kind in (JITFunction, Autotuner, Heuristics):
             stack.enter_context(replaced(kind, {"run": run}))
         stack.enter_context(replaced(KernelInterface, {"__getitem__": item}))
-        _sessions.append(session)
-        stack.callback(_sessions.pop)
+        _active.append(interception)
+        stack.callback(_active.pop)
         yield

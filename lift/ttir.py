@@ -32,7 +32,7 @@ def parse(text: str) -> Module:
 
     Values keep MLIR's names ("%x_ptr"). Successors carry their block arguments: the operands of cf.br, cf.cond_br and
     cf.switch that go to a block are in `successors` and not in `operands`. Attributes are as `lift.attributes` says:
-    numbers, names of enumerations, tuples, dicts, types, numpy arrays. Frames are innermost first: helper, then call.
+    numbers, names of enumerations, tuples, dicts, types, numpy arrays. Frames are innermost first: callee, then call.
     Raises Unsupported at what the grammar does not know."""
     return _Reader(text).module()
 

@@ -15,7 +15,7 @@ README = (ROOT / "README.md").read_text()
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
 
 
-def sessions() -> list[tuple[str, str]]:
+def examples() -> list[tuple[str, str]]:
     """(command, what it prints) for every `$ command` of a console block."""
     out = []
     for kind, text in BLOCKS:
@@ -25,9 +25,9 @@ def sessions() -> list[tuple[str, str]]:
     return out
 
 
-SESSIONS = sessions()
-MAKE = [c for c, _ in SESSIONS if c.startswith("make ")]
-TRILIFT = [(c, shown) for c, shown in SESSIONS if c.startswith("trilift ")]
+EXAMPLES = examples()
+MAKE = [c for c, _ in EXAMPLES if c.startswith("make ")]
+TRILIFT = [(c, shown) for c, shown in EXAMPLES if c.startswith("trilift ")]
 
 
 def needs_liger(command: str) -> bool:
@@ -52,7 +52,7 @@ def same(shown: str, printed: str) -> bool:
 
 def test_there_are_commands_to_run() -> None:
     assert {"make demo", "make test"} <= set(MAKE) and len(TRILIFT) >= 3
-    assert all(c.split()[0] in ("make", "trilift") for c, _ in SESSIONS)
+    assert all(c.split()[0] in ("make", "trilift") for c, _ in EXAMPLES)
 
 
 @pytest.mark.smoke
