@@ -9,12 +9,14 @@ Rules come from the rows of lift.laws. Each law has a ruleset of its own, so tha
 
 from __future__ import annotations
 
+import importlib.util
 import math
 import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from importlib.machinery import PathFinder
 from typing import Any
 
 from . import term as T
@@ -336,10 +338,21 @@ class Outcome:
 
 
 @cache
-def _engine() -> Any:
-    from egglog.bindings import EGraph
+def _bindings() -> Any:
+    """egglog's extension module, without the package around it, whose own language takes 0.2 s to import. It starts a
+    thread: a process that forks must not have loaded it."""
+    package = importlib.util.find_spec("egglog")
+    spec = PathFinder.find_spec("egglog.bindings", package.submodule_search_locations if package else None)
+    if spec is None or spec.loader is None:
+        raise ImportError("egglog is not installed")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
-    engine = EGraph()
+
+@cache
+def _engine() -> Any:
+    engine = _bindings().EGraph()
     engine.run_program(*engine.parse_program(program()))
     return engine
 
