@@ -23,6 +23,7 @@ ROOT = Path(__file__).parent.parent / "corpus"
 VERSIONED = ("torch", "triton", "egglog", "numpy")
 PACKAGES = ("liger-kernel", "flag-gems", "fla-core", "torchao", "gemlite", "attn-gym", "xformers")
 Record = Mapping[str, Any]
+COLUMNS = ("file", "cases", "lifted", "wrong", "undefined", "not lifted", "launches", "of lifted cases", "share", "s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ def tables(records: Sequence[Record]) -> tuple[tuple[str, list[tuple[str, ...]]]
         ("cases", [("case", "lifted", "s", "formula"), *map(case_row, records)]),
         (
             "files",
-            [("file", "cases", "lifted", "wrong", "not lifted", "launches", "of lifted cases", "s"), *files(records)],
+            [COLUMNS, *files(records)],
         ),
         ("not lifted, by cause", [("cases", "cause"), *causes(records)]),
     )
@@ -74,8 +75,12 @@ def tables(records: Sequence[Record]) -> tuple[tuple[str, list[tuple[str, ...]]]
 def case_row(r: Record) -> tuple[str, ...]:
     """One case: its formula on one line, or why it has none."""
     text = r["formula"]["text"].replace("\n", "; ") if r["formula"] else r["lift"].splitlines()[0]
-    state = "wrong" if r["findings"] else "yes" if r["lift"] == "ok" else "no"
-    return f"{Path(r['file']).stem}::{r['name']}", state, f"{sum(r['seconds'].values()):.2f}", _short(text)
+    return f"{Path(r['file']).stem}::{r['name']}", state(r), f"{sum(r['seconds'].values()):.2f}", _short(text)
+
+
+def wrong(r: Record) -> bool:
+    """Whether the kernel was seen to differ from the case's reference."""
+    return any(f["rule"] == "wrong-result" for f in r["findings"])
 
 
 def files(records: Sequence[Record]) -> list[tuple[str, ...]]:
@@ -86,12 +91,21 @@ def files(records: Sequence[Record]) -> list[tuple[str, ...]]:
 
 
 def _total(name: str, records: Sequence[Record]) -> tuple[str, ...]:
-    ok = [r for r in records if r["lift"] == "ok"]
-    wrong = sum(bool(r["findings"]) for r in records)
+    ok = [r for r in records if state(r) == "yes"]
+    states = Counter(map(state, records))
     launches, lifted = (sum(r.get("launches", 0) for r in of) for of in (records, ok))
     seconds = sum(sum(r["seconds"].values()) for r in records)
-    counts = (len(records), len(ok), wrong, len(records) - len(ok), launches, lifted)
-    return (name, *map(str, counts), f"{seconds:.1f}")
+    counts = (len(records), len(ok), states["wrong"], states["undefined"], states["no"], launches, lifted)
+    return (name, *map(str, counts), f"{lifted / launches:.0%}" if launches else "-", f"{seconds:.1f}")
+
+
+def state(r: Record) -> str:
+    """yes: every output has a formula that is the kernel at all shapes checked. wrong: it is not what the reference says.
+    undefined: the formula says that the kernel's outputs depend on values which nobody defined."""
+    rules = {f["rule"] for f in r["findings"]}
+    if r["lift"] != "ok":
+        return "no"
+    return "wrong" if "wrong-result" in rules else "undefined" if rules else "yes"
 
 
 def causes(records: Sequence[Record]) -> list[tuple[str, ...]]:
@@ -101,9 +115,9 @@ def causes(records: Sequence[Record]) -> list[tuple[str, ...]]:
 
 
 def cause(r: Record) -> str:
-    """The kind and what of its first error, without the place."""
-    e = r["errors"][0]
-    return _short(f"{e['kind']}: {e['what']}")
+    """The kind and what of its first error, without the place; a kernel that is wrong has findings instead."""
+    told = [f"{e['kind']}: {e['what']}" for e in r["errors"]] + [f["rule"] for f in r["findings"]]
+    return _short(told[0] if told else r["lift"])
 
 
 def _short(text: str, limit: int = 110) -> str:

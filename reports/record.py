@@ -27,7 +27,14 @@ def record(case: Case, options: Options, event: Callable[[Any], None]) -> Record
     """Lifts the case; `event` hears of stages. Errors become part of the record."""
     base = empty("", case.name, "", "")
     try:
-        lifted = lift(case, options.seed, lambda s: event(f"stage:{s}"), top_down=options.top_down, prune=options.prune)
+        lifted = lift(
+            case,
+            options.seed,
+            lambda stage: event(f"stage:{stage}"),
+            lambda trace: event(len(trace.launches)),
+            top_down=options.top_down,
+            prune=options.prune,
+        )
     except TriliftError as e:
         return {**base, **told([e]), "reason": summary([e])}
     failed: list[TriliftError] = [o.error for o in lifted.outputs if o.error is not None]
@@ -39,7 +46,7 @@ def record(case: Case, options: Options, event: Callable[[Any], None]) -> Record
         **verdict(lifted),
         "formula": joined(forms) if forms else None,
         "lift": summary(failed),
-        "findings": errors["findings"] + [wrong_result(lifted, m) for m in lifted.mismatches],
+        "findings": [*errors["findings"], *undefined(lifted), *wrong_results(lifted)],
         "seconds": {**base["seconds"], **{k: round(s, 4) for k, s in lifted.seconds.items()}},
         "launches": len(lifted.traces[0].launches),
         "outputs": [output(o, forms.get(o.name), options.explain) for o in lifted.outputs],
@@ -68,7 +75,7 @@ def summary(errors: Sequence[TriliftError]) -> str:
 
 def verdict(lifted: Lifted) -> Record:
     """Lifting proves nothing: UNKNOWN, unless the kernel was seen to differ from its reference."""
-    if lifted.mismatches:
+    if wrong_results(lifted):
         return {"verdict": "REFUTED", "against": "reference", "reason": "the kernel differs from the reference"}
     worst = max((c.error for c in lifted.checks), default=0.0)
     reason = f"not proved: compared with the kernel at single shapes, largest relative error {worst:.1e}"
@@ -107,6 +114,38 @@ def wrong_result(lifted: Lifted, m: Mismatch) -> Record:
     message = f"{element} is {m.got:.6g}, the reference gives {m.expected:.6g}"
     example = {**m.dims, "element": element, "got": _plain(m.got), "expected": _plain(m.expected)}
     return _finding("wrong-result", message, Place(launch.file, launch.line), example)
+
+
+def wrong_results(lifted: Lifted) -> list[Record]:
+    """Outputs that are defined and yet not what the reference says."""
+    vague = {o.name for o in lifted.outputs if labels(o)}
+    return [wrong_result(lifted, m) for m in lifted.mismatches if m.output not in vague]
+
+
+def undefined(lifted: Lifted) -> list[Record]:
+    """A finding for every undefined value that reaches an output: a masked load without `other`, memory never written."""
+    return [undefined_value(lifted, o, label) for o in lifted.outputs for label in labels(o)]
+
+
+def labels(o: Output) -> list[str]:
+    """Where the undefined values in an output's formula come from."""
+    return sorted({str(t.attr) for t in o.formula.term.walk() if t.op == "undef"}) if o.formula else []
+
+
+def undefined_value(lifted: Lifted, o: Output, label: str) -> Record:
+    """The finding for one source of undefined values."""
+    written = " at " in label
+    file, line = (
+        _place(label) if written else (lifted.traces[-1].launches[-1].file, lifted.traces[-1].launches[-1].line)
+    )
+    what = f"{label} reaches `{o.name}`" if written else f"elements of `{o.name}` are never written"
+    return _finding("undefined-value" if written else "unwritten-output", what, Place(file, line), {})
+
+
+def _place(label: str) -> tuple[str, int]:
+    """The file and line in "masked load at kernel.py:31:17"."""
+    file, line, *_ = label.rsplit(" at ", 1)[1].split(":")
+    return file, int(line)
 
 
 def _finding(rule: str, message: str, place: Place, example: Record) -> Record:

@@ -72,21 +72,24 @@ def _file(target: Target, options: Options, jobs: int, event: Event) -> list[str
         return [""]
     names = [c.name for c in cases]
     event(("cases", "", names))
+    launches: dict[int, int] = {}
+
+    def hear(index: int, what: Any) -> None:
+        if isinstance(what, int):
+            launches[index] = what
+        else:
+            event(("stage", names[index], what))
+
     for index, outcome in run_all(
         _case,
         [(target.file, c, options) for c in cases],
         jobs,
         options.timeout,
         "fork",
-        lambda i, x: event(("stage", names[i], x)),
+        hear,
     ):
-        event(
-            (
-                "record",
-                names[index],
-                outcome.value if outcome.failure is None else failed(target.file, names[index], outcome),
-            )
-        )
+        record = outcome.value if outcome.failure is None else failed(target.file, names[index], outcome)
+        event(("record", names[index], {**record, "launches": launches.get(index, record["launches"])}))
     return names
 
 
