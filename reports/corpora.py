@@ -78,11 +78,6 @@ def case_row(r: Record) -> tuple[str, ...]:
     return f"{Path(r['file']).stem}::{r['name']}", state(r), f"{sum(r['seconds'].values()):.2f}", _short(text)
 
 
-def wrong(r: Record) -> bool:
-    """Whether the kernel was seen to differ from the case's reference."""
-    return any(f["rule"] == "wrong-result" for f in r["findings"])
-
-
 def files(records: Sequence[Record]) -> list[tuple[str, ...]]:
     """Totals of each file, and of all."""
     names = list(dict.fromkeys(r["file"] for r in records))
@@ -100,7 +95,7 @@ def _total(name: str, records: Sequence[Record]) -> tuple[str, ...]:
 
 
 def state(r: Record) -> str:
-    """yes: every output has a formula that is the kernel at all shapes checked. wrong: it is not what the reference says.
+    """yes: every output has a formula that is the kernel wherever checked. wrong: it is not what the reference says.
     undefined: the formula says that the kernel's outputs depend on values which nobody defined."""
     rules = {f["rule"] for f in r["findings"]}
     if r["lift"] != "ok":

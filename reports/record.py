@@ -123,7 +123,7 @@ def wrong_results(lifted: Lifted) -> list[Record]:
 
 
 def undefined(lifted: Lifted) -> list[Record]:
-    """A finding for every undefined value that reaches an output: a masked load without `other`, memory never written."""
+    """A finding per undefined value that reaches an output: a masked load without `other`, memory never written."""
     return [undefined_value(lifted, o, label) for o in lifted.outputs for label in labels(o)]
 
 

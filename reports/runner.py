@@ -70,6 +70,7 @@ def _file(target: Target, options: Options, jobs: int, event: Event) -> list[str
     except Exception as e:
         event(("record", "", broken(target.file, "", e)))
         return [""]
+    cases = [c for c in cases if not target.only or c.name in target.only]
     names = [c.name for c in cases]
     event(("cases", "", names))
     launches: dict[int, int] = {}

@@ -16,10 +16,11 @@ DECORATED = re.compile(r"^@\w*case\b", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A file and the cases asked for; () means all of its cases."""
+    """A file and the cases asked for; () means all of its cases. `only`: of these, if not empty, those with such names."""
 
     file: str
     cases: tuple[str, ...] = ()
+    only: frozenset[str] = frozenset()
 
 
 def resolve(targets: Iterable[str]) -> list[Target]:

@@ -29,7 +29,7 @@ WRONG = {**OK, "name": "three", "findings": [{"rule": "wrong-result"}]}
 def test_a_corpus_is_counted_by_file_and_cause() -> None:
     cases, files, causes = (rows for _, rows in corpora.tables([OK, BAD, WRONG]))
     assert [r[:2] for r in cases[1:]] == [("a::one", "yes"), ("b::two", "no"), ("a::three", "wrong")]
-    assert files[-1][:7] == ("all", "3", "2", "1", "1", "4", "4")
+    assert files[-1][:7] == ("all", "3", "1", "1", "0", "1", "4")
     assert causes[1:] == [("1", "unsupported: tt.foo")]
 
 

@@ -68,14 +68,15 @@ def ablations(options: runner.Options, quiet: bool) -> Rows:
 
     rows: Rows = [("synthesis", "lifted", "of", "lift s", "not lifted")]
     for name, switch in ABLATIONS.items():
-        records = _operators(replace(options, timeout=ABLATION_TIMEOUT, **switch), quiet)
-        of = [r for r in records if r["name"] in PAPER]
+        of = _operators(replace(options, timeout=ABLATION_TIMEOUT, **switch), quiet, PAPER)
         lost = [r["name"] for r in of if r["lift"] != "ok"]
         seconds = sum(r["seconds"]["lift"] for r in of)
         rows.append((name, str(len(of) - len(lost)), str(len(of)), f"{seconds:.2f}", " ".join(lost) or "-"))
     return rows
 
 
-def _operators(options: runner.Options, quiet: bool) -> list[Any]:
+def _operators(options: runner.Options, quiet: bool, names: Sequence[str] = ()) -> list[Any]:
+    """The records of the operators, or of those with these names."""
+    targets = [replace(t, only=frozenset(names)) for t in resolve([str(ROOT / "operators")])]
     with Progress(quiet) as progress:
-        return list(runner.records(resolve([str(ROOT / "operators")]), options, progress.hear))
+        return list(runner.records(targets, options, progress.hear))
