@@ -72,11 +72,17 @@ def collected_later() -> Iterator[None]:
 
 
 @collected_later()
-def lift(case: Case, seed: int = 0, progress: Callable[[str], None] = lambda stage: None, **synthesis: bool) -> Lifted:
+def lift(
+    case: Case,
+    seed: int = 0,
+    progress: Callable[[str], None] = lambda stage: None,
+    captured: Callable[[Trace], None] = lambda trace: None,
+    **synthesis: bool,
+) -> Lifted:
     """The formulas of a case's outputs. An output that cannot be lifted has an `error`; the others are unharmed.
 
-    Raises CaseError where the host function cannot be run, Unsupported where nothing of it can be read. `synthesis`
-    goes to `synthesise`: top_down, prune.
+    Raises CaseError where the host function cannot be run, Unsupported where nothing of it can be read. `captured`
+    hears of the first trace as soon as there is one. `synthesis` goes to `synthesise`: top_down, prune.
     """
     from . import check, output
     from .capture import capture
@@ -86,6 +92,7 @@ def lift(case: Case, seed: int = 0, progress: Callable[[str], None] = lambda sta
     with clock("capture"):
         shapes = choose(case, 3, seed)
         traces = tuple(capture(case, dims, seed=seed) for dims in shapes)
+        captured(traces[0])
         relations = output.related(traces)
     trial = check.Trial(case, seed)
     with clock("lift"):

@@ -16,7 +16,7 @@ DECORATED = re.compile(r"^@\w*case\b", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A file and the cases asked for; () means all of its cases. `only`: of these, if not empty, those with such names."""
+    """A file and the cases asked for; () means all of its cases. `only`: of these, if not empty, those so named."""
 
     file: str
     cases: tuple[str, ...] = ()
