@@ -26,6 +26,7 @@ class Quantities:
 
     dims: tuple[Dims, ...]
     prune: bool = True
+    affine_only: bool = False
 
     def size(self, sizes: Sequence[int]) -> Term | None:
         """A size as an expression of the dims, None if it is none."""
@@ -62,6 +63,8 @@ class Quantities:
     def index(self, axes: Axes, values: Values, care: Care) -> Term | None:
         """Numbers as a function of the indices: affine, quasi-affine, enumerated; or exp of an affine one."""
         found = self.affine(axes, values, care)
+        if self.affine_only:
+            return found
         wanted = np.concatenate([v[c] for v, c in zip(values, care, strict=True)])
         if found is None and np.isfinite(wanted).all() and np.array_equal(wanted, np.round(wanted)):
             at, whole = points(axes, self.dims, care), wanted.astype(np.int64)

@@ -303,7 +303,7 @@ class _Synthesis:
             return self.quantities.constant([v[0].item() if len(v) else None for v in constant])
         if (found := self.quantities.index(axes, values, care)) is not None:
             return found
-        if len(terms) <= 4:
+        if len(terms) <= 4 and not self.quantities.affine_only:
             return self.split(axes, ids, terms)
         few = np.concatenate([v[c] for v, c in zip(values, care, strict=True)])[:8].tolist()
         raise NotLifted("numbers fit no expression of the indices", why=f"{few} ... over {axes}")
@@ -336,22 +336,44 @@ class _Synthesis:
             for a, m in zip(ids, members, strict=True)
         ]
         care = [a >= 0 for a in ids]
-        if op == "mul" and (power := _power(counts, care)):
-            return self.product(power, axes, ids, members)
+        taps = _as_many(counts, care)
+        if op == "mul" and taps:
+            return T.mul(*untangled(self.each(taps, axes, ids, members)))
         if all((c[k] <= 1).all() for c, k in zip(counts, care, strict=True)):
             body = self.solve(axes, tuple(choose_single(a, m) for a, m in zip(ids, members, strict=True)))
             guard = self.quantities.guard(axes, [c == 1 for c in counts], care)
             return T.where(guard, body, UNIT[op])
-        return self.fold(op, axes, ids, members)
+        return self.window(op, taps, axes, ids, members) if taps else self.fold(op, axes, ids, members)
 
-    def product(self, count: int, axes: tuple[Axis, ...], ids: Arrays, members: list[dict[int, list[Term]]]) -> Term:
-        """x * y of one kind everywhere: factor by factor, in the order of their coordinates."""
+    def window(
+        self, op: str, taps: int, axes: tuple[Axis, ...], ids: Arrays, members: list[dict[int, list[Term]]]
+    ) -> Term:
+        """As many addends everywhere, whatever the sizes: a fold if its indices are affine (the taps of a convolution),
+        else addend by addend (the neighbours in a stencil)."""
+        attempts = (
+            lambda: self.simply(lambda: self.fold(op, axes, ids, members)),
+            lambda: T.make(op, *self.each(taps, axes, ids, members)),
+            lambda: self.fold(op, axes, ids, members),
+        )
+        return self.first(attempts, mixed=False)
+
+    def simply(self, attempt: Callable[[], Term]) -> Term:
+        """The attempt with affine indices only."""
+        usual = self.quantities
+        self.quantities = replace(usual, affine_only=True)
+        try:
+            return attempt()
+        finally:
+            self.quantities = usual
+
+    def each(self, count: int, axes: tuple[Axis, ...], ids: Arrays, members: list[dict[int, list[Term]]]) -> list[Term]:
+        """As many arguments of one kind everywhere: one by one, in the order of their coordinates."""
         ranked = [{i: sorted(ts, key=order) for i, ts in m.items()} for m in members]
         parts = [
             tuple(choose_single(a, {i: [ts[k]] for i, ts in m.items()}) for a, m in zip(ids, ranked, strict=True))
             for k in range(count)
         ]
-        return T.mul(*untangled([self.solve(axes, p) for p in parts]))
+        return [self.solve(axes, p) for p in parts]
 
     def fold(self, op: str, axes: tuple[Axis, ...], ids: Arrays, members: list[dict[int, list[Term]]]) -> Term:
         """A fold over new axes, chosen among the coordinates of the addends; the first that can be solved is taken."""
@@ -455,8 +477,8 @@ def untangled(factors: list[Term]) -> list[Term]:
     return factors
 
 
-def _power(counts: Sequence[np.ndarray], care: Sequence[np.ndarray]) -> int:
-    """How many factors of the kind every element has, if as many at every shape (x * y, x * x * x), else 0."""
+def _as_many(counts: Sequence[np.ndarray], care: Sequence[np.ndarray]) -> int:
+    """How many arguments of the kind every element has, if as many at every shape (x * y, x * x * x), else 0."""
     seen = {int(n) for c, k in zip(counts, care, strict=True) for n in np.unique(c[k])}
     return seen.pop() if len(seen) == 1 and seen <= set(range(1, 9)) and len(counts) > 1 else 0
 
