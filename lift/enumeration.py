@@ -276,10 +276,15 @@ def _comparisons(bank: Bank) -> list[tuple[Term, np.ndarray]]:
     return out
 
 
+def _oddness(t: Term) -> int:
+    """What people write less often in a condition: i < N - 1 before i < M // N."""
+    return ("add", "mul", "floordiv", "mod").index(t.op) if t.op in ("add", "mul", "floordiv", "mod") else 4
+
+
 def _pairs(bank: Bank) -> Iterator[tuple[int, int]]:
     """Expressions worth comparing: a leaf with a leaf, a leaf with an operation, two quotients by the same divisor."""
     small = [k for k, n in enumerate(bank.sizes) if n == 1]
-    large = [k for k, n in enumerate(bank.sizes) if n > 1]
+    large = sorted((k for k, n in enumerate(bank.sizes) if n > 1), key=lambda k: (_oddness(bank.terms[k]), k))
     blocks = [k for k in large if bank.terms[k].op == "floordiv"]
     yield from ((i, j) for i in small for j in small if i != j)
     yield from (p for i in small for j in large for p in ((i, j), (j, i)))

@@ -11,6 +11,7 @@ import numpy as np
 from . import term as T
 from .enumeration import find_integer, find_predicate, find_quasi_affine, points
 from .errors import NotLifted
+from .evaluate import evaluate
 from .fit import fit
 from .term import Axis, Term
 
@@ -36,9 +37,11 @@ class Quantities:
         return ", ".join(self.dims[0])
 
     def constant(self, values: Sequence[float | None]) -> Term:
-        """One number per shape (None: not seen there). Raises NotLifted where it is no expression of the dims."""
+        """One number per shape (None: not seen there; 0 if nowhere). Raises NotLifted where it fits no expression."""
         seen = [(v, d) for v, d in zip(values, self.dims, strict=True) if v is not None]
         numbers = [int(v) if float(v).is_integer() else float(v) for v, _ in seen]
+        if not numbers:
+            return T.const(0)
         if len(set(numbers)) == 1 or np.allclose(numbers, numbers[0], rtol=1e-9, atol=0):
             return T.const(numbers[0])
         if all(v < 0 for v in numbers):
@@ -85,10 +88,19 @@ class Quantities:
         if whole and any(x is not None and not x.is_integer() for s in solutions for x in s):
             return None  # i / 2 on even i is i // 2
         try:
-            first, *rest = (self.constant(column) for column in zip(*solutions, strict=True))
+            slopes = [self.constant(column) for column in list(zip(*solutions, strict=True))[1:]]
+            return T.add(self.constant(self.starts(solutions, slopes, care)), *map(T.mul, slopes, map(T.axis, axes)))
         except NotLifted:
             return None
-        return T.add(first, *(c * T.axis(a) for c, a in zip(rest, axes, strict=True)))
+
+    def starts(self, solutions: Sequence[list[float | None]], slopes: Sequence[Term], care: Care) -> list[float | None]:
+        """The constant of each shape. Where an axis does not vary at a shape, its share is in that shape's constant."""
+        out: list[float | None] = []
+        for (start, *own), d, c in zip(solutions, self.dims, care, strict=True):
+            at = [int(row[0]) for row in np.nonzero(c)]
+            still = [k for k, v in enumerate(own) if v is None]
+            out.append((start or 0) - sum(float(evaluate(slopes[k], (), {}, d)) * at[k] for k in still))
+        return out
 
     def piecewise(self, axis: Axis, values: Values, care: Care, most: int = 4) -> Term | None:
         """Affine pieces along one axis, as many at every shape: the reflected index of a padding."""
