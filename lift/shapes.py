@@ -113,11 +113,13 @@ def _blur(d: Dims, earlier: Sequence[Dims]) -> float:
     equal = sum(dims[a] == dims[b] for a, b in pairs)
     stale = sum(v in (e[n] for e in earlier) for n, v in dims.items())
     parallel = sum(d[a] - d[b] == e[a] - e[b] for a, b in pairs for e in earlier)
+    parallel += 3 * sum(d[a] * e[b] == e[a] * d[b] for a, b in pairs for e in earlier)
     same = sum(f(d[a], d[b]) == f(e[a], e[b]) for a, b in pairs for e in earlier for f in (_sum, _product))
     chance = sum(f(d[a], d[b]) == v for a, b in pairs for v in dims.values() for f in (_sum, _product))
     unusual = sum(v not in PRIMES for v in dims.values()) + sum(15 + 150 * (v < 2) for v in dims.values() if v <= 2)
     parity = sum(all((v - e[n]) % 2 == 0 for e in earlier) for n, v in dims.items()) if earlier else 0
-    return 40 * parity + 200 * equal + 300 * stale + 6 * parallel + 6 * same + 2 * chance + 4 * unusual
+    full = sum(v > 2 and v & (v - 1) == 0 for v in dims.values())  # fills its block: no masked lane
+    return 20 * full + 40 * parity + 200 * equal + 300 * stale + 6 * parallel + 6 * same + 2 * chance + 4 * unusual
 
 
 def _sum(a: float, b: float) -> float:

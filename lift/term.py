@@ -327,6 +327,8 @@ def _lattice(op: str, *ts: Term) -> Term | None:
         dominant = {"max": math.inf, "min": -math.inf, "and": False, "or": True}[op]
         if c == dominant and not any(t.op == "undef" for t in out):
             return const(c)
+        if op == "max" and c <= 0 and any(t.op == "abs" for t in out):
+            c = UNIT[op]  # max(0, |a|) = |a|
         if c != UNIT[op] or not out:
             out.append(const(c))
     if len(out) == 1:
