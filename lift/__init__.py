@@ -71,6 +71,16 @@ def collected_later() -> Iterator[None]:
         gc.enable()
 
 
+def further(case: Case, dims: dict[str, int | float], seed: int) -> Trace | None:
+    """A trace for one more check, None where the host function does not take these dims."""
+    from .capture import capture
+
+    try:
+        return capture(case, dims, seed=seed)
+    except (CaseError, Unsupported):
+        return None
+
+
 @collected_later()
 def lift(
     case: Case,
@@ -115,5 +125,7 @@ def lift(
         for config in range(1, min(traces[2].configs, CONFIGS)):
             tuned = capture(case, shapes[2], config=config, seed=seed)
             found = trial.against_kernel(found, (tuned,), "formula")
+        if (elsewhere := further(case, another(case, shapes, seed), seed)) is not None:
+            found = trial.against_kernel(found, (elsewhere,), "formula")
         mismatches = trial.against_reference(traces[2])
     return Lifted(case, traces, relations, found, tuple(trial.checks), mismatches, clock.seconds)

@@ -73,7 +73,7 @@ class _Evaluation:
         return self.domain.apply(t.op, *(self.value(a, scope) for a in t.args))
 
     def _read(self, t: Term, scope: tuple[Axis, ...]) -> Any:
-        x = self.inputs[t.attr]
+        x = whole(self.inputs[t.attr])
         if not t.args:
             return shaped(x, lambda a: a.reshape((1,) * len(scope)))
         indices = [self.value(a, scope) for a in t.args]
@@ -89,6 +89,11 @@ class _Evaluation:
         if any(n == 0 for n in x.shape):
             return np.full(np.broadcast_shapes(*(i.shape for i in safe)), np.nan)
         return self.domain.apply("where", inside, shaped(x, lambda a: a[safe]), np.nan)
+
+
+def whole(x: Any) -> Any:
+    """Integers of a formula do not wrap: 8, 16 and 32 bits become 64."""
+    return x.astype(np.int64) if isinstance(x, np.ndarray) and x.dtype.kind in "iu" and x.dtype.itemsize < 8 else x
 
 
 def gather(name: str, x: Any, indices: Sequence[Any]) -> Ids:

@@ -282,9 +282,9 @@ ROWS = [
     _row("to_int", 1, I, lambda x: np.trunc(x).astype(np.int64), "int({0})", _fn("int"), "{0}.to(torch.int64)", term=lambda a: a if a.type == T.INT else T.make("trunc", a)),
     _row("random_bits", -1, I, random_bits, "random_bits({0}, {1})", r"\operatorname{{random\_bits}}({0}, {1})"),  # 32 bits of a seed and an offset
     _row("random", -1, R, random, "random({0}, {1})", r"\operatorname{{random}}({0}, {1})"),  # uniform in [0, 1)
-    _row("wrap8", 1, I, lambda x: np.asarray(x).astype(np.int8), "int8({0})", _fn("int8"), "{0}.to(torch.int8)"),
-    _row("wrap16", 1, I, lambda x: np.asarray(x).astype(np.int16), "int16({0})", _fn("int16"), "{0}.to(torch.int16)"),
-    _row("wrap32", 1, I, lambda x: np.asarray(x).astype(np.int32), "int32({0})", _fn("int32"), "{0}.to(torch.int32)"),
+    _row("wrap8", 1, I, lambda x: np.asarray(x).astype(np.int8).astype(np.int64), "int8({0})", _fn("int8"), "{0}.to(torch.int8).long()"),
+    _row("wrap16", 1, I, lambda x: np.asarray(x).astype(np.int16).astype(np.int64), "int16({0})", _fn("int16"), "{0}.to(torch.int16).long()"),
+    _row("wrap32", 1, I, lambda x: np.asarray(x).astype(np.int32).astype(np.int64), "int32({0})", _fn("int32"), "{0}.to(torch.int32).long()"),
     *(_row(f"bits_{f}", 1, I, lambda x, f=f: to_bits(np.asarray(x, np.float64), f), f"bits_{f}({{0}})", _fn(f"bits_{{{{{f}}}}}")) for f in FORMATS),
     *(_row(f"from_bits_{f}", 1, R, lambda x, f=f: from_bits(np.asarray(x, f"i{cell_size(f)}"), f), f"from_bits_{f}({{0}})", _fn(f"bits_{{{{{f}}}}}^{{{{-1}}}}"),
            term=lambda a, f=f: _from_bits(f, a)) for f in FORMATS),

@@ -39,6 +39,7 @@ PYTHON = {"max": "max({0}, {1})", "min": "min({0}, {1})", "where": "({1} if {0} 
           **{name: f"{name}({{0}})" for name in FUNCTIONS}, "atan2": "atan2({0}, {1})"}  # fmt: skip
 REDUCTION = {"sum": "{0}.sum({dim})", "prod": "{0}.prod({dim})", "amax": "{0}.amax({dim})", "amin": "{0}.amin({dim})",
              "argmax": "{0}.argmax({dim})", "argmin": "{0}.argmin({dim})"}  # fmt: skip
+WIDENED = ("add", "mul", "mod", "shl")  # of integers: PyTorch would compute in the 8 bits of an input
 ELEMENT = {T.REAL: "torch.float64", T.INT: "torch.int64", T.BOOL: "torch.bool"}
 
 
@@ -207,6 +208,8 @@ class _Source:
 
         def child(a: Term) -> Piece:
             piece = self.align(a, frame)
+            if t.op in WIDENED and t.type == T.INT and a.op == "read":
+                return Piece(f"{piece.at(ATOM)}.long()")
             return (
                 Piece(f"{piece.at(ATOM)}.double()")
                 if real and a.type == T.INT and self.is_tensor(a) and not carried

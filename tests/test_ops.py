@@ -91,3 +91,12 @@ def test_no_operation_means_two_rows():
         names = [n for row in ROWS for n in getattr(row, column)]
         assert len(names) == len(set(names)), column
     assert ROW_OF_TTIR["math.exp"] == "exp" and ROW_OF_EXTERN["tanh"] == "tanh"
+
+
+def test_integers_of_formulas_do_not_wrap():
+    """100 as an 8-bit input, and an 8-bit cast, are integers once they are in a formula."""
+    i = T.Axis("i", T.size("N"))
+    x = T.read("x", (T.axis(i),), T.INT)
+    array = np.array([100, -3], np.int8)
+    for term in (T.mul(3, x), T.mul(3, T.make("wrap8", x))):
+        assert evaluate(term, (i,), {"x": array}, {"N": 2}).tolist() == [300, -9]
