@@ -162,7 +162,7 @@ def test_an_argument_that_fits_nothing_is_named_with_its_values():
 
 def test_launches_that_depend_on_the_shape():
     c = make_case("c", lambda x: launch(x, x, 5, 16, times=x.shape[0]), {"x": "f32[M]"})
-    with pytest.raises(Unsupported, match="the launches depend on the shape: 3 at M=3, 5 at M=5"):
+    with pytest.raises(Unsupported, match=r"the launches depend on the shape: 3 at M=3, (\d) at M=\1"):
         relate([capture(c, d) for d in choose(c, 2)])
 
 
