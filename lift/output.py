@@ -88,8 +88,8 @@ def undecided(outputs: Outputs) -> bool:
 
 
 def either(first: Outputs, second: Outputs) -> Outputs:
-    """Each output from the first attempt that has it."""
-    later = {o.name: o for o in second}
+    """Each output from the first attempt that has it, else as the first left it."""
+    later = {o.name: o for o in second if o.error is None}
     return tuple(later.get(o.name, o) if o.error else o for o in first)
 
 

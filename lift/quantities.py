@@ -31,7 +31,20 @@ class Quantities:
 
     def size(self, sizes: Sequence[int]) -> Term | None:
         """A size as an expression of the dims, None if it is none."""
-        return fit([int(s) for s in sizes], list(self.dims))
+        numbers = [int(s) for s in sizes]
+        found = fit(numbers, list(self.dims))
+        if found is not None and any(t.op in ("floordiv", "next_power_of_2", "min", "max") for t in found.walk()):
+            return self.windows(numbers) or found
+        return found
+
+    def windows(self, numbers: Sequence[int]) -> Term | None:
+        """(D + c) // d for a dim D and small c and d: how many windows of a pooling there are."""
+        for name in (n for n, v in self.dims[0].items() if isinstance(v, int)):
+            for d in (1, 2, 3, 4):
+                for c in sorted(range(-8, 9), key=abs):
+                    if all((e[name] + c) // d == v for e, v in zip(self.dims, numbers, strict=True)):
+                        return T.make("floordiv", T.size(name) + c, d) if d > 1 else T.size(name) + c
+        return None
 
     def names(self) -> str:
         return ", ".join(self.dims[0])

@@ -16,7 +16,7 @@ Elements that do not matter (behind a guard) have id -1. The result is compared 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -109,9 +109,11 @@ def _checked(formula: Formula, specs: Sequence[Spec]) -> Formula:
     return formula
 
 
-def output_axes(dims: Sequence[Dims], shapes: Sequence[tuple[int, ...]]) -> tuple[Axis, ...]:
-    """Axes of an output that has these shapes under these dims."""
-    return _Synthesis(tuple(dims), {}).output_axes(shapes)
+def output_axes(
+    dims: Sequence[Dims], shapes: Sequence[tuple[int, ...]], inputs: Iterable[str] = ()
+) -> tuple[Axis, ...]:
+    """Axes of an output that has these shapes under these dims; their names are none of the inputs'."""
+    return _Synthesis(tuple(dims), dict.fromkeys(inputs, ())).output_axes(shapes)
 
 
 def expanded(spec: Spec, memo: Expansion | None = None) -> Spec:
@@ -133,7 +135,8 @@ def _decompose(
     first = specs[0]
     shapes = {name: tuple(s.inputs[name] for s in specs) for name in first.inputs}
     work = _Synthesis(tuple(s.dims for s in specs), shapes, prune, normal)
-    axes = output_axes([*work.dims, *(d for d, _ in seen)], [*(s.ids.shape for s in specs), *(s for _, s in seen)])
+    runs = [*((s.dims, s.ids.shape) for s in specs), *seen]
+    axes = output_axes([d for d, _ in runs], [s for _, s in runs], first.inputs)
     term = work.solve(axes, tuple(s.ids for s in specs))
     return Formula(first.name, axes, term, first.dtype, first.in_place)
 
@@ -167,7 +170,10 @@ class _Synthesis:
         return tuple(axes)
 
     def new_axis(self, size: Term, taken: Sequence[Axis]) -> Axis:
-        base = size.attr.lower() if size.op == "size" else "ijkrstuvw"[min(8, sum(a.size.op != "size" for a in taken))]
+        """Named after its size: N gives n. A name that a dim or an input has already is left to them."""
+        base = size.attr.lower() if size.op == "size" else ""
+        if not base or base in self.dims[0] or base in self.inputs:
+            base = "ijkrstuvw"[min(8, sum(a.name[0] in "ijkrstuvw" for a in taken))]
         return T.fresh_axis(Axis(base, size), {a.name for a in taken})
 
     def sizes(self, axes: tuple[Axis, ...]) -> list[tuple[int, ...]]:
