@@ -54,7 +54,7 @@ def _at(t: Term, axes: tuple[Axis, ...], dims: Dims, index: np.ndarray) -> np.nd
     if t.op in ("size", "scalar"):
         return np.full(n, dims[t.attr])
     if t.op == "axis":
-        return index[axes.index(t.attr)]
+        return np.asarray(index[axes.index(t.attr)])
     return np.asarray(FLOAT64.apply(t.op, *(_at(a, axes, dims, index) for a in t.args)))
 
 
@@ -225,8 +225,8 @@ def find_predicate(points: Points, target: np.ndarray, prune: bool = True) -> Te
             if np.array_equal(v, few) and exact(t):
                 return t
         for op in ("and", "or"):
-            if (t := _cover(atoms, few, op, exact)) is not None:
-                return t
+            if (found := _cover(atoms, few, op, exact)) is not None:
+                return found
     return None
 
 
@@ -257,7 +257,7 @@ def _turning(index: np.ndarray, truth: np.ndarray, k: int) -> np.ndarray:
     step = np.ones(max(i.shape[1] - 1, 0), bool)
     for d, row in enumerate(i):
         step &= row[1:] == row[:-1] + (d == k)
-    return i[k, 1:][step & (t[1:] != t[:-1])]
+    return np.asarray(i[k, 1:][step & (t[1:] != t[:-1])])
 
 
 def _comparisons(bank: Bank) -> list[tuple[Term, np.ndarray]]:

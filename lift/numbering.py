@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from .skeleton import coordinates, order, origins
 from .term import Term
 
-Rows = list[dict[int, list[tuple[Term, tuple]]]]  # per shape: element id -> its addends with their coordinates
+Rows = list[
+    dict[int, list[tuple[Term, tuple[Any, ...]]]]
+]  # per shape: element id -> its addends with their coordinates
 Extents = dict[str, tuple[tuple[int, ...], ...]]  # the shapes of the inputs, at each shape
 SizeOf = Callable[[Sequence[int]], Term | None]  # a size as a term, from its numbers at the shapes
 

@@ -106,8 +106,8 @@ def _elements(case: Case, d: Dims) -> int:
 
 
 def _blur(d: Dims, earlier: Sequence[Dims]) -> float:
-    """How badly these numbers tell dims, their sums and products apart. Parities differ, as N // 2 is (N - 1) / 2 for odd
-    N."""
+    """How badly these numbers tell dims, their sums and products apart. (N // 2 is (N - 1) / 2 for odd N: parities
+    have to change.)"""
     dims = {n: v for n, v in d.items() if isinstance(v, int) and not isinstance(v, bool)}
     pairs = list(combinations(dims, 2))
     equal = sum(dims[a] == dims[b] for a, b in pairs)

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
@@ -205,7 +206,7 @@ class _Synthesis:
             attempts.append(lambda: self.extrapolated(axes, ids))
         for op in ("add", "max", "min", "and", "or", "mul"):
             if op in heads and (len(heads) == 1 or op != "mul" or heads <= {"mul", "read", "const"}):
-                attempts.append(lambda op=op: self.nary(op, axes, ids))
+                attempts.append(partial(self.nary, op, axes, ids))
         if len(heads) == 1 and (op := next(iter(heads))) not in COMMUTATIVE:
             same = len({(t.attr, t.type, len(t.args)) for t in terms}) == 1
             if op in ORDERED or op == "pick":
@@ -239,8 +240,10 @@ class _Synthesis:
 
     def pointwise(self, head: Term, axes: tuple[Axis, ...], ids: Arrays) -> Term:
         """f(a, b) everywhere: f of the argument arrays. Symmetric operations have their arguments ordered by kind."""
-        arrange = (lambda t: sorted(t.args, key=order)) if head.op in SYMMETRIC else (lambda t: t.args)
-        parts = [map_terms(ids, lambda t, k=k: arrange(t)[k]) for k in range(len(head.args))]
+        arrange: Callable[[Term], Sequence[Term]] = lambda t: t.args  # noqa: E731
+        if head.op in SYMMETRIC:
+            arrange = lambda t: sorted(t.args, key=order)  # noqa: E731
+        parts = [map_terms(ids, partial(lambda k, t: arrange(t)[k], k)) for k in range(len(head.args))]
         args = tuple(self.solve(axes, p) for p in parts)
         return T.node("read", args, head.attr, head.type) if head.op == "read" else T.rebuild(head, args)
 
@@ -249,7 +252,8 @@ class _Synthesis:
         count: dict[int, int] = {}
         for a in ids:
             for i, n in zip(*np.unique(a[a >= 0], return_counts=True), strict=True):
-                count[k] = count.get(k := skeleton(TERMS[i]), 0) + int(n)
+                k = skeleton(TERMS[i])
+                count[k] = count.get(k, 0) + int(n)
         kind = max(count, key=lambda k: (count[k], -k))
         if count[kind] < 0.5 * sum(count.values()):
             raise Unlike("no kind of element is common")
@@ -288,8 +292,8 @@ class _Synthesis:
             raise NotLifted("elements have nothing in common", why=f"{short(terms[0])} and {short(terms[-1])}")
         trouble: NotLifted | None = None
         for kind in kinds:
-            mine = tuple(map_ids(a, lambda i, k=kind: i if same(i, k) else -1) for a in ids)
-            rest = tuple(map_ids(a, lambda i, k=kind: -1 if same(i, k) else i) for a in ids)
+            mine = tuple(map_ids(a, partial(lambda k, i: i if same(i, k) else -1, kind)) for a in ids)
+            rest = tuple(map_ids(a, partial(lambda k, i: -1 if same(i, k) else i, kind)) for a in ids)
             try:
                 guard = self.quantities.guard(axes, [m >= 0 for m in mine], [a >= 0 for a in ids])
                 return T.where(guard, self.solve(axes, mine), self.solve(axes, rest))

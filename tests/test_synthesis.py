@@ -52,7 +52,7 @@ CASES: dict[str, tuple[Term, tuple[Axis, ...], dict[str, str]]] = {
     "scalar sum": (fold("sum", m, fold("sum", n, x)), (), {"x": "M N"}),
     "softmax": (div(make("exp", x), fold("sum", n, make("exp", x))), (m, n), {"x": "M N"}),
     "stable softmax": (
-        div(make("exp", x - fold("amax", n, x)), fold("sum", n, make("exp", x - fold("amax", n, x)))), (m, n), {"x": "M N"},
+        div(make("exp", x - fold("amax", n, x)), fold("sum", n, make("exp", x - fold("amax", n, x)))), (m, n), {"x": "M N"},  # noqa: E501
     ),
     "rms norm": (x * T.recip(make("sqrt", mean(x * x) + 1e-6)) * read("w", [axis(n)]), (m, n), {"x": "M N", "w": "N"}),
     "layer norm": (centred * T.recip(make("sqrt", mean(centred * centred) + 1e-5)), (m, n), {"x": "M N"}),
@@ -70,20 +70,20 @@ CASES: dict[str, tuple[Term, tuple[Axis, ...], dict[str, str]]] = {
     "gather": (read("w", [read("i", [axis(m)], T.INT), axis(n)]), (m, n), {"w": "K N", "i": "M"}),
     "one-hot": (where(make("eq", read("i", [axis(m)], T.INT), axis(n)), 1, 0), (m, n), {"i": "M"}),
     "scatter add": (
-        fold("sum", m, where(make("eq", read("i", [axis(m)], T.INT), axis(k)), row("x"), 0)), (k, n), {"x": "M N", "i": "M"},
+        fold("sum", m, where(make("eq", read("i", [axis(m)], T.INT), axis(k)), row("x"), 0)), (k, n), {"x": "M N", "i": "M"},  # noqa: E501
     ),
     "argmax": (fold("argmax", n, x), (m,), {"x": "M N"}),
     "flip": (read("x", [axis(m), N - 1 - axis(n)]), (m, n), {"x": "M N"}),
     "cat": (
-        where(make("lt", axis(Axis("i", M + N)), M), read("a", [axis(Axis("i", M + N))]), read("b", [axis(Axis("i", M + N)) - M])),
+        where(make("lt", axis(Axis("i", M + N)), M), read("a", [axis(Axis("i", M + N))]), read("b", [axis(Axis("i", M + N)) - M])),  # noqa: E501
         (Axis("i", M + N),), {"a": "M", "b": "N"},
     ),
     "causal convolution": (
-        fold("sum", k, where(make("le", K - 1, axis(n) + axis(k)), read("x", [axis(n) + axis(k) - K + 1]) * read("w", [axis(k)]), 0)),
+        fold("sum", k, where(make("le", K - 1, axis(n) + axis(k)), read("x", [axis(n) + axis(k) - K + 1]) * read("w", [axis(k)]), 0)),  # noqa: E501
         (n,), {"x": "N", "w": "K"},
     ),
     "packed": (
-        make("bitand", make("shr", read("p", [axis(m), make("floordiv", axis(n8), 8)], T.INT), make("mod", axis(n8), 8) * 4), 15),
+        make("bitand", make("shr", read("p", [axis(m), make("floordiv", axis(n8), 8)], T.INT), make("mod", axis(n8), 8) * 4), 15),  # noqa: E501
         (m, n8), {"p": "M N"},
     ),
     "repeated": (read("x", [make("floordiv", axis(n8), 8)]), (n8,), {"x": "N"}),
@@ -103,7 +103,7 @@ def test_formula_comes_back(name: str) -> None:
     dims = {"M": 5, "N": 6, "K": 4, "N8": 48}
     kinds = {t.attr: t.type for t in term.walk() if t.op == "read"}
     inputs = {
-        a: rng.integers(0, 4, [dims[d] for d in s.split()]) if kinds.get(a) == T.INT else rng.normal(size=[dims[d] for d in s.split()])
+        a: rng.integers(0, 4, [dims[d] for d in s.split()]) if kinds.get(a) == T.INT else rng.normal(size=[dims[d] for d in s.split()])  # noqa: E501
         for a, s in shapes.items()
     }  # fmt: skip
     want = evaluate(term, axes, inputs, dims)
