@@ -213,7 +213,7 @@ def _size(name: str, used: Usage) -> bool:
     )
 
 
-def _descriptors(rank: int, sizes: list[int]) -> list[tuple[str, Any]]:
+def _descriptors(rank: int, sizes: list[int]) -> list[tuple[Any, Any]]:
     """Host descriptors of a rank: tiles of two of the kernel's sizes (one, all), the other extents 1."""
     pairs = [[1] * (rank - 2) + [a, b] for a in sizes for b in sizes] if rank > 1 else []
     pairs += [[1] * (rank - 3) + [a, 1, b] for a in sizes for b in sizes] if rank > 3 else []
@@ -222,11 +222,11 @@ def _descriptors(rank: int, sizes: list[int]) -> list[tuple[str, Any]]:
     return [(f"tensordesc<{kind}[{','.join(map(str, block))}]>", None) for kind in kinds for block in blocks]
 
 
-def _types(name: str, param: Any, used: Usage, sizes: list[int]) -> list[tuple[str, Any]]:
+def _types(name: str, param: Any, used: Usage, sizes: list[int]) -> list[tuple[Any, Any]]:
     """Types to try for a run-time parameter, likely ones first; None is a constexpr."""
-    floats: list[tuple[str, Any]] = [("*fp32", None), ("*bf16", None), ("*fp16", None)]
-    ints: list[tuple[str, Any]] = [("*i32", None), ("*i64", None), ("*i8", None), ("*i1", None), ("*u8", None)]
-    scalars: list[tuple[str, Any]] = [("i32", None), ("fp32", None), ("i64", None), ("constexpr", 1)]
+    floats: list[tuple[Any, Any]] = [("*fp32", None), ("*bf16", None), ("*fp16", None)]
+    ints: list[tuple[Any, Any]] = [("*i32", None), ("*i64", None), ("*i8", None), ("*i1", None), ("*u8", None)]
+    scalars: list[tuple[Any, Any]] = [("i32", None), ("fp32", None), ("i64", None), ("constexpr", 1)]
     if name in used.descriptors:
         return _descriptors(used.descriptors[name], sizes)
     if name in used.tuples or re.search(r"strides$|shapes?$|sizes$", name, re.I):
