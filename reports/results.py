@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sysconfig
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -20,11 +21,18 @@ def regenerate(names: Sequence[str], options: runner.Options, quiet: bool, folde
     for name in names or NAMES:
         result = _measure(name)(name, options, quiet)
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{name}.md").write_text(as_markdown(result))
-        (folder / f"{name}.json").write_text(as_json(result) + "\n")
+        (folder / f"{name}.md").write_text(portable(as_markdown(result)))
+        (folder / f"{name}.json").write_text(portable(as_json(result)) + "\n")
         click.echo(f"{folder / name}.md")
         code = max(code, result.code)
     return code
+
+
+def portable(text: str) -> str:
+    """The text with paths from the installed packages and from this folder on, the same on every machine."""
+    for prefix in (sysconfig.get_paths()["purelib"], str(RESULTS.parent.parent)):
+        text = text.replace(prefix + "/", "")
+    return text
 
 
 def _measure(name: str) -> Callable[[str, runner.Options, bool], Result]:
