@@ -31,9 +31,9 @@ def _or_comment(form: str, write: Callable[[], str]) -> str:
         return f"{COMMENT[form]}{e}"
 
 
-def joined(outputs: Mapping[str, Forms]) -> Forms:
-    """All outputs of a case in each form: a single one as it is, several as one equation each."""
-    if len(outputs) == 1:
+def joined(outputs: Mapping[str, Forms], count: int) -> Forms:
+    """All outputs of a case in each form: the only one as it is, those of several as one equation each."""
+    if count == 1:
         return next(iter(outputs.values()))
     texts = [_equation(name, forms["text"]) for name, forms in outputs.items()]
     latex, torch = ([forms[f] for forms in outputs.values()] for f in ("latex", "torch"))

@@ -44,7 +44,7 @@ def record(case: Case, options: Options, event: Callable[[Any], None]) -> Record
     return {
         **base,
         **verdict(lifted),
-        "formula": joined(forms) if forms else None,
+        "formula": joined(forms, len(lifted.outputs)) if forms else None,
         "lift": summary(failed),
         "findings": [*errors["findings"], *undefined(lifted), *wrong_results(lifted)],
         "seconds": {**base["seconds"], **{k: round(s, 4) for k, s in lifted.seconds.items()}},
