@@ -177,6 +177,8 @@ def _for(run: Run, op: Op) -> list[Any]:
     counter = machine(op.operands[0].type).type
     if "unsignedCmp" in op.attrs and op.attrs["unsignedCmp"] and min(low, high) < 0:
         raise Unsupported("scf.for", op.place, "unsigned loop bounds")
+    if step == 0:
+        raise Unsupported("scf.for", op.place, "a step of 0 never ends")
     carried = [run.env[v] for v in op.operands[3:]]
     for i in range(low, high, step):
         carried = run.region(op.regions[0], [counter(i), *carried])
