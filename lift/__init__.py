@@ -125,7 +125,7 @@ def lift(
         for config in range(1, min(traces[2].configs, CONFIGS)):
             tuned = capture(case, shapes[2], config=config, seed=seed)
             found = trial.against_kernel(found, (tuned,), "formula")
-        if (elsewhere := further(case, another(case, shapes, seed), seed)) is not None:
+        if (elsewhere := further(case, another(case, [*shapes, *(t.dims for t in known[2:])], seed), seed)) is not None:
             found = trial.against_kernel(found, (elsewhere,), "formula")
         mismatches = trial.against_reference(traces[2])
     return Lifted(case, traces, relations, found, tuple(trial.checks), mismatches, clock.seconds)

@@ -73,17 +73,6 @@ def varying(*arrays: np.ndarray) -> tuple[slice, ...]:
     )
 
 
-def as_numbers(x: Array) -> np.ndarray | None:
-    """The numpy array, if every element is a known number, else None."""
-    if not isinstance(x, Ids):
-        return x
-    distinct, inverse = np.unique(x.ids.ravel(), return_inverse=True)
-    terms = [T.TERMS[i] for i in distinct]
-    if any(t.op != "const" for t in terms):
-        return None
-    return np.array([t.attr for t in terms])[inverse].reshape(x.ids.shape)
-
-
 def on_distinct(f: Callable[..., T.Term], *xs: Array) -> Ids:
     """f(term, term, ...) elementwise with broadcasting, called once per distinct combination."""
     arrays = np.broadcast_arrays(*(as_ids(x) for x in xs))
