@@ -65,7 +65,8 @@ class Carry:
 class Access:
     """One load, store or atomic operation: for every program, every iteration of `loops` and all `lanes`, if `guard`
     (path conditions and mask), the element that `pointer` says. `order` numbers the sites of one program's body in
-    program order. `value`: what is stored or combined; for a load the term of its result. `site`: the k of read[p@k]."""
+    program order. `value`: what is stored or combined; for a load the term of its result. `site`: the k of
+    read[p@k]."""
 
     kind: str  # "load", "store", or the atomic's row: "add", "max", "exchange", "cas" ...
     op: Op

@@ -1,9 +1,9 @@
 """Verdicts, and the evidence that they need. The only file that constructs PROVED.
 
-    PROVED   holds for every input that meets the contract; every condition discharged, evidence attached
-    TESTED   held on n random field samples; the probability of a wrong accept is at most `bound`
-    REFUTED  an input is shown on which it fails, and was replayed on the kernel itself
-    UNKNOWN  not decided: which condition, where, why
+PROVED   holds for every input that meets the contract; every condition discharged, evidence attached
+TESTED   held on n random field samples; the probability of a wrong accept is at most `bound`
+REFUTED  an input is shown on which it fails, and was replayed on the kernel itself
+UNKNOWN  not decided: which condition, where, why
 """
 
 from __future__ import annotations
