@@ -205,3 +205,32 @@ def _conjuncts(case: Case) -> list[Term]:
             out += [T.make("le", s.low or T.const(1), T.size(n))]
             out += [T.make("lt", T.size(n), s.high)] if s.high is not None else []
     return out + [T.make("le", 1, s.high) for s in case.tensors.values() if s.high is not None and not s.is_float]
+
+
+def varied(
+    case: Case, count: int, seed: int = 0, earlier: Sequence[Dims] = (), elements: int = 100_000
+) -> Iterator[Dims]:
+    """Up to `count` random assignments that meet `where`, unlike each other and the earlier ones: sizes from 1 on, at
+    and beside powers of two, one dim far beyond any block; the largest input has at most `elements` elements."""
+    rng = np.random.default_rng([seed, 7])
+    seen = [dict(e) for e in earlier]
+    for k in range(count):
+        scalars = {n: _draw(s, seen, n, rng) for n, s in case.scalars.items() if _is_drawn(s)}
+        search = _Search(case, scalars)
+        pools = {n: search.pool(n, _random(rng, k, j, len(search.names)), 12) for j, n in enumerate(search.names)}
+        pools = {n: p or search.pool(n, SMALL + OTHER + ROUND, 12) for n, p in pools.items()}
+        found = islice(search.assignments(pools), 200)
+        light = (d for d in found if _elements(case, d) <= elements and math.prod(d[n] for n in case.names) <= 1e7)
+        unlike = (d for d in light if all(d != e for e in seen))
+        if (d := next(unlike, None)) is not None:
+            seen.append({n: d[n] for n in (*case.names, *case.scalars)})
+            yield seen[-1]
+
+
+def _random(rng: np.random.Generator, k: int, j: int, dims: int) -> list[int]:
+    """Candidates for dim j of assignment k, in random order; every third assignment has one dim that is very long."""
+    long = k % 3 == 2 and (k // 3) % max(dims, 1) == j
+    powers = [2**p for p in (range(11, 17) if long else range(10))]
+    near = [v for p in powers for v in (p, p - 1, p + 1, 3 * p // 2, 3 * p) if v > 0]
+    ordinary = [int(2**x) for x in rng.uniform(11, 17, 12) if long] or [int(2**x) for x in rng.uniform(0, 9, 30)]
+    return [int(v) for v in rng.permutation([*near, *ordinary, *ordinary])]

@@ -84,3 +84,4 @@ class Setting:
     outputs: Mapping[str, View]
     bounds: Mapping[str, tuple[Term, Term]] = field(default_factory=dict)
     clauses: tuple[Clause, ...] = ()
+    label: str = ""  # which autotune configuration, which class of block sizes

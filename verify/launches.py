@@ -1,0 +1,287 @@
+"""From a case to its settings: the launches and torch operations of its host function, at every shape.
+
+traces at unlike shapes -> groups with the same events -> numbers as terms -> Setting per block size class, config
+                           (held-back traces confirm them)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from lift import term as T
+from lift.capture import capture
+from lift.case import Case
+from lift.errors import CaseError, TriliftError, Unsupported
+from lift.fit import Number
+from lift.shapes import choose, varied
+from lift.term import Term
+from lift.trace import Launch, TensorRef, TorchOp, Trace
+
+from . import blocks, hostops
+from .buffers import Buffers
+from .relations import Refuted, Relations, at, jumps, strided
+from .setting import Event, Setting, SymbolicLaunch, View
+from .verdict import Clause
+
+FOUND_ON, HELD_BACK = 8, 4  # traces beside the three that lifting uses
+ROUNDS = 3  # of more traces, when one held back refutes a term
+CONFIGS = 24  # autotune configurations at most
+
+
+def settings(
+    case: Case, seed: int = 0, traces: Sequence[Trace] | None = None, configs: int = CONFIGS, exhaustive: bool = False
+) -> list[Setting]:
+    """The case with symbols for its numbers: one Setting for every autotune configuration and every class of block
+    sizes whose kernels differ. `traces`: some that exist already, of configuration 0. `exhaustive`: kernels are lowered
+    at all block sizes, not at some. Raises CaseError where the host function cannot be run, Unsupported, with the
+    place, for what has no meaning here or no relation to the dims."""
+    out: list[Setting] = []
+    first = _Config(case, seed, 0, traces, exhaustive)
+    out += first.settings()
+    for k in range(1, min(first.traces[0].configs, configs)):
+        out += _Config(case, seed, k, None, exhaustive).settings()
+    return _distinct(out)
+
+
+def _distinct(found: Sequence[Setting]) -> list[Setting]:
+    """Settings whose kernels, grids and operands are those of an earlier one add nothing but their label."""
+    out: dict[Any, Setting] = {}
+    for s in found:
+        key = (s.facts, tuple(_key(e) for e in s.events))
+        out[key] = s if key not in out else replace(out[key], label=f"{out[key].label}; {s.label}")
+    return list(out.values())
+
+
+def _key(event: Event) -> Any:
+    if not isinstance(event, SymbolicLaunch):
+        return event.name
+    operands = tuple(_view_key(x) if isinstance(x, View) else x for x in event.operands)
+    return event.kernel, id(event.module), operands, event.grid
+
+
+def _view_key(x: View) -> Any:
+    return x.buffer.name, x.offset, x.shape, x.strides
+
+
+class _Config:
+    """One autotune configuration of a case."""
+
+    def __init__(self, case: Case, seed: int, config: int, traces: Sequence[Trace] | None, exhaustive: bool) -> None:
+        self.case, self.seed, self.config, self.exhaustive = case, seed, config, exhaustive
+        self.errors: list[TriliftError] = []
+        given = list(traces or ()) or [t for d in choose(case, 3, seed) if (t := self.capture(d)) is not None]
+        self.traces = given + self.more(FOUND_ON, given)
+        if not self.traces:
+            raise self.errors[0]
+
+    def capture(self, dims: Mapping[str, int | float]) -> Trace | None:
+        """None where the host function raises: at these dims nothing is claimed."""
+        try:
+            return capture(self.case, dims, self.config, self.seed)
+        except (CaseError, Unsupported) as error:
+            self.errors.append(error)
+            if isinstance(error, Unsupported):
+                raise
+            return None
+
+    def more(self, count: int, earlier: Sequence[Trace], round: int = 0) -> list[Trace]:
+        """Traces at shapes unlike the earlier ones."""
+        found = varied(self.case, count, self.seed + 1000 * round, [t.dims for t in earlier])
+        return [t for d in found if (t := self.capture(d)) is not None]
+
+    def settings(self) -> list[Setting]:
+        """Terms that a held-back trace refutes are sought again with that trace."""
+        for round in range(1, ROUNDS + 1):
+            held = self.more(HELD_BACK, self.traces, round)
+            try:
+                found = _Reading(self.case, self.traces, held, self.exhaustive)
+                out = found.settings(self.config)
+                beside = [t for d in found.beside() if (t := self.capture(d)) is not None]
+                found.confirm(beside)
+                return out
+            except Refuted as error:
+                refuted = str(error)
+                self.traces = [*self.traces, *held]
+        raise Unsupported(f"{refuted} is no function of the case's dims that further shapes confirm", self.case.place)
+
+
+class _Reading:
+    """All traces read together. Raises Unsupported where their events differ, Refuted by a held-back trace."""
+
+    def __init__(self, case: Case, traces: Sequence[Trace], held: Sequence[Trace], exhaustive: bool) -> None:
+        self.case, self.exhaustive = case, exhaustive
+        self.relations = Relations(case, traces, held)
+        self.traces = self.relations.all
+        _same_events(self.traces)
+        self.buffers = Buffers(self.relations)
+        self.columns: list[tuple[Any, ...]] = list(zip(*(t.events for t in self.traces), strict=True))
+
+    def settings(self, config: int) -> list[Setting]:
+        families = {k: blocks.family(c, self.relations) for k, c in enumerate(self.columns) if _is_launch(c)}
+        live = hostops.live(self.traces[0])
+        events = [self.event(k, column, families) for k, column in enumerate(self.columns) if live[k]]
+        outputs = {n: self.output(n) for n in self.traces[0].outputs}
+        base = Setting(
+            facts=frozenset(facts(self.case)),
+            buffers=tuple(self.buffers.every),
+            events=tuple(e for e in events if e is not None),
+            inputs=self.buffers.inputs,
+            outputs=outputs,
+            bounds=bounds(self.case),
+            clauses=tuple(self.clauses()),
+            label=f"config {config}" if self.traces[0].configs > 1 else "",
+        )
+        return list(blocks.settings(base, list(families.values()), self.exhaustive))
+
+    def event(self, k: int, column: Sequence[Any], families: Mapping[int, blocks.Family]) -> Event | None:
+        if _is_launch(column):
+            return self.launch(column, families[k])
+        return hostops.event(column, self.buffers)
+
+    def launch(self, column: Sequence[Launch], family: blocks.Family) -> SymbolicLaunch:
+        first = column[0]
+        what = f"of {first.kernel}"
+        grid = [self.relations.term([c.grid[k] for c in column], f"grid[{k}] {what}", first.host) for k in range(3)]
+        names = operand_names(first)
+        operands = [
+            self.operand([c.operands[k] for c in column], f"{names[k]} {what}", first) for k in range(len(names))
+        ]
+        return SymbolicLaunch(first.kernel, family.base, tuple(operands), (grid[0], grid[1], grid[2]), first.host)
+
+    def operand(self, values: Sequence[Any], what: str, launch: Launch) -> Term | View:
+        if all(isinstance(v, TensorRef) for v in values):
+            return self.buffers.view(
+                values, what, launch.host, hostops.constant(values, self.buffers, what, launch.host)
+            )
+        if all(isinstance(v, (bool, int, float)) for v in values):
+            return self.relations.term(values, what, launch.host)
+        raise Unsupported(f"{what} is a {type(values[0]).__name__}", launch.host)
+
+    def output(self, name: str) -> View:
+        refs = [t.outputs[name] for t in self.traces]
+        return self.buffers.view(refs, name, self.case.place, hostops.constant(refs, self.buffers, name, None))
+
+    # ---- confirmation
+
+    def beside(self) -> list[dict[str, Number]]:
+        """Shapes at both sides of the places where the terms jump, not seen yet."""
+        terms = list(dict.fromkeys(r.term for r in self.relations.found if not r.constant))
+        seen = [t.dims for t in self.traces]
+        small = min(seen, key=lambda d: max((d[n] for n in self.case.names), default=0))
+        out: list[dict[str, Number]] = []
+        for d in jumps(terms, self.case, small):
+            if d not in seen and d not in out:
+                out.append(d)
+        return out[:12]
+
+    def confirm(self, traces: Sequence[Trace]) -> None:
+        """The same terms again, with these traces held back."""
+        if traces:
+            again = _Reading(self.case, self.relations.traces, [*self.relations.held, *traces], self.exhaustive)
+            again.read()
+
+    def read(self) -> None:
+        for k, column in enumerate(self.columns):
+            if _is_launch(column):
+                self.launch(column, blocks.family(column, self.relations))
+            else:
+                hostops.event(column, self.buffers)
+        for n in self.traces[0].outputs:
+            self.output(n)
+
+    # ---- what it rests on
+
+    def clauses(self) -> Iterator[Clause]:
+        seen = "; ".join(at(t) for t in self.traces if t.dims)
+        found, held = len(self.relations.traces), len(self.relations.held)
+        if seen:
+            yield Clause("config", None, f"launch arguments are functions of the dims, found at {found} shapes and "
+                         f"confirmed at {held}: {seen}", "the host function is run, not read")  # fmt: skip
+        for r in self.relations.found:
+            if r.constant and r.what.split(" ")[0].isupper():
+                yield Clause("config", None, f"{r.what} is {r.term} at every shape that was tried", "", r.place)
+        for name in strided(self.case):
+            yield Clause("layout", None, f"the strides of {name} are any positive numbers",
+                         f"{name} is not contiguous at the shapes tried")  # fmt: skip
+
+
+def _is_launch(column: Sequence[Any]) -> bool:
+    return isinstance(column[0], Launch)
+
+
+def _same_events(traces: Sequence[Trace]) -> None:
+    """Raises Unsupported, naming the first event that only some shapes have."""
+    first = traces[0]
+    for trace in traces[1:]:
+        for k in range(max(len(first.events), len(trace.events))):
+            a, b = (_signature(t.events[k]) if k < len(t.events) else None for t in (first, trace))
+            if a != b:
+                place = next((t.events[k].host for t in (first, trace) if k < len(t.events)), None)
+                names = f"{_name(a)} at {at(first)}, {_name(b)} at {at(trace)}"
+                raise Unsupported(f"what the host function does depends on the shape: {names}", place)
+
+
+def _signature(event: Launch | TorchOp) -> tuple[Any, ...]:
+    if isinstance(event, Launch):
+        return "launch", event.kernel, event.file, event.line, len(event.operands)
+    return "torch", str(event.func), len(event.outputs)
+
+
+def _name(signature: tuple[Any, ...] | None) -> str:
+    return str(signature[1]) if signature else "nothing"
+
+
+def operand_names(launch: Launch) -> list[str]:
+    """What the operands are called: x, sizes[1], a descriptor's numbers desc.0, desc.1 ..."""
+    names: list[str] = []
+    for name, value in launch.args.items():
+        if name in launch.constexprs:
+            continue
+        count = len(list(_flat(value)))
+        names += [name] if count == 1 else [f"{name}.{k}" for k in range(count)]
+    spare = len(launch.operands) - len(names)
+    return names[: len(launch.operands)] if spare <= 0 else names + [f"operand {len(names) + k}" for k in range(spare)]
+
+
+def _flat(value: Any) -> Iterator[Any]:
+    if isinstance(value, tuple):
+        for v in value:
+            yield from _flat(v)
+    else:
+        yield value
+
+
+# ---- what is known of the dims --------------------------------------------------------------------------------------
+
+
+def facts(case: Case) -> Iterator[Term]:
+    """Sizes are at least 1, `where` holds, scalars meet their limits; strides of strided inputs are positive."""
+    for n in case.names:
+        yield T.make("le", 1, T.size(n))
+    for name in case.tensors:
+        yield from (T.make("le", 1, e) for e in case.dims(name) if not e.is_const and e.op != "size")
+    yield from case.where.args if case.where.op == "and" else (case.where,) if not case.where.is_const else ()
+    for n, s in case.scalars.items():
+        if s.dtype == "bool":
+            continue
+        symbol = T.scalar(n) if s.is_float else T.size(n)
+        low = s.low if s.low is not None or s.is_float else T.const(1)
+        if low is not None:
+            yield T.make("le", low, symbol)
+        if s.high is not None:
+            yield T.make("lt", symbol, s.high)
+        if s.positive:
+            yield T.make("lt", 0, symbol)
+    for n, spec in strided(case).items():
+        yield from (T.make("le", 1, T.size(f"stride({n},{d})")) for d in range(len(spec.shape or ())))
+
+
+def bounds(case: Case) -> dict[str, tuple[Term, Term]]:
+    """low <= v < high for the elements of integer inputs with both limits."""
+    given = {n: (s.low, s.high) for n, s in case.tensors.items() if not s.is_float and s.dtype != "bool"}
+    return {n: (low, high) for n, (low, high) in given.items() if low is not None and high is not None}
+
+
+__all__ = ["bounds", "facts", "settings"]

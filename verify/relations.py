@@ -1,0 +1,146 @@
+"""Numbers of traces as terms over dims and scalars, found on some traces and confirmed on others.
+
+A term is the simplest one that fits (`lift.fit`); it has to hold on traces that it was not found on, among them shapes
+at and beside the places where it jumps: cdiv(N, 1024) is asked at N = 1023, 1024, 1025.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from lift import term as T
+from lift.case import Case
+from lift.errors import Place, Unsupported
+from lift.fit import Number, fit, value
+from lift.grammar import Spec
+from lift.term import Term
+from lift.trace import Trace
+
+Environment = Mapping[str, Number]
+TOLERANCE = 2e-7  # of reals: an argument may have gone through an f32
+LEAST = 4  # traces that a varying number is found on, at least
+JUMPS = {"floordiv", "mod", "next_power_of_2", "min", "max", "lt", "le", "eq", "ne"}
+
+
+class Refuted(Exception):
+    """A term does not hold on the traces that were held back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """`what`, of the event at `place`, is `term`."""
+
+    what: str
+    term: Term
+    place: Place | None
+    constant: bool  # had one value only
+
+
+@dataclass(eq=False, slots=True)
+class Relations:
+    """`traces`: those that terms are found on; `held` are held back. Values are given for all of them, in this order.
+    Raises Refuted where a term does not hold on the held ones."""
+
+    case: Case
+    traces: Sequence[Trace]
+    held: Sequence[Trace]
+    known: list[Term] = field(default_factory=list)  # block sizes: other numbers may be simple functions of them
+    free: dict[str, tuple[Number, ...]] = field(default_factory=dict)  # block sizes that fit nothing
+    found: list[Relation] = field(default_factory=list)
+    environments: list[dict[str, Number]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.environments = [environment(self.case, t) for t in self.all]
+
+    @property
+    def all(self) -> list[Trace]:
+        return [*self.traces, *self.held]
+
+    def term(self, values: Sequence[Number], what: str, place: Place | None = None) -> Term:
+        """The term that has these values. Raises Unsupported if none has."""
+        found = self.maybe(values, what, place)
+        if found is None:
+            raise self.unfit(values, what, place)
+        return found
+
+    def maybe(self, values: Sequence[Number], what: str, place: Place | None = None) -> Term | None:
+        """The term that has these values; None if nothing fits. None among the values: any number would do there."""
+        given = [(v, e, k >= len(self.traces)) for k, (v, e) in enumerate(zip(values, self.environments, strict=True))]
+        given = [(v, e, held) for v, e, held in given if v is not None]
+        constant = all(type(v) is type(given[0][0]) and v == given[0][0] for v, _, _ in given)
+        if constant:
+            found: Term | None = T.const(given[0][0])
+        else:
+            seen = [(v, e) for v, e, held in given if not held]
+            if len(seen) < LEAST:
+                raise Unsupported(f"{what} was seen at {len(seen)} shapes only", place)
+            found = fit([v for v, _ in seen], [e for _, e in seen], tuple(self.known))
+            if found is None:
+                return None
+            if not all(agrees(found, e, v) for v, e, held in given if held):
+                raise Refuted(what)
+        self.found.append(Relation(what, found, place, constant))
+        return found
+
+    def unfit(self, values: Sequence[Number], what: str, place: Place | None) -> Unsupported:
+        seen = "; ".join(f"{v} at {at(t)}" for v, t in list(zip(values, self.all, strict=True))[:4])
+        advice = "make the number it depends on a dim or a scalar of the case"
+        return Unsupported(f"{what} is no function of the case's dims", place, f"it is {seen}", advice)
+
+    def add_free(self, name: str, values: Sequence[Number]) -> Term:
+        """A symbol of its own for a number that fits nothing; later numbers may be functions of it."""
+        for e, v in zip(self.environments, values, strict=True):
+            e[name] = v
+        self.free[name] = tuple(values)
+        return T.size(name)
+
+
+def at(trace: Trace) -> str:
+    return ", ".join(f"{n}={v}" for n, v in trace.dims.items())
+
+
+def agrees(term: Term, numbers: Environment, expected: Number) -> bool:
+    """Whether the term has this value: integers and booleans exactly, reals within an f32 rounding."""
+    got = value(term, numbers)
+    if got is None or isinstance(got, bool) != isinstance(expected, bool):
+        return False
+    exact = isinstance(expected, (bool, int))
+    return bool(got == expected if exact else abs(got - expected) <= TOLERANCE * abs(expected))
+
+
+def strided(case: Case) -> dict[str, Spec]:
+    """The inputs whose strides are arbitrary."""
+    return {n: s for n, s in case.tensors.items() if s.strided and s.shape}
+
+
+def environment(case: Case, trace: Trace) -> dict[str, Number]:
+    """The numbers of a trace: dims, scalars, and the strides of strided inputs, called stride(x,0)."""
+    strides = {f"stride({n},{d})": s for n in strided(case) for d, s in enumerate(trace.inputs[n].strides)}
+    truths = {n for n, s in case.scalars.items() if s.dtype == "bool"}
+    return {n: v for n, v in trace.dims.items() if n not in truths} | strides
+
+
+def jumps(terms: Sequence[Term], case: Case, dims: Mapping[str, Number]) -> Iterator[dict[str, Number]]:
+    """Shapes at both sides of the places where a subterm jumps, as one dim grows from these dims."""
+    parts = dict.fromkeys(s for t in terms for s in t.walk() if s.op in JUMPS)
+    for part in parts:
+        for name in dict.fromkeys(s.attr for s in part.walk() if s.op == "size" and s.attr in case.names):
+            yield from _beside(part, name, case, dims)
+
+
+def _beside(part: Term, name: str, case: Case, dims: Mapping[str, Number]) -> Iterator[dict[str, Number]]:
+    """At most two jumps: the first beyond small sizes, and the last that a shape of modest size has."""
+    places = []
+    for v in sorted({m * 2**p + 1 for p in range(1, 13) for m in (1, 3)}):
+        before, after = ({**dims, name: n} for n in (v - 1, v))
+        if case.holds(before) and case.holds(after) and value(part, before) != value(part, after):
+            places.append((before, after))
+    for pair in dict.fromkeys((0, len(places) - 1) if places else ()):
+        yield from places[pair]
+
+
+def constants(found: Sequence[Relation]) -> Iterator[tuple[str, Any]]:
+    """What never changed."""
+    yield from ((r.what, r.term.attr) for r in found if r.constant)
