@@ -1,0 +1,397 @@
+"""Whether a polynomial is zero under facts.
+
+clear       P = Q / b is 0 if Q is, for b != 0
+unify       atoms that are provably the same become one: reads at equal indices, folds of equal bodies over
+            equivalent guards, functions of equal arguments
+pointwise   sum_k c_k m sum[j: g_k] f(j) is 0 if at every j the c_k of the g_k that hold add up to 0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations, permutations
+
+from lift import term as T
+from lift.term import Axis, Term
+
+from . import poly as P
+from .algebra import Algebra, Context, Facts, Split, Undecided, is_infinite
+from .conditions import integer_literal, is_integer
+from .folds import Fold, elements, linear, open_fold, structural
+from .poly import ONE, POLYS, ZERO, Monomial, Number, Poly, atom
+from .signs import is_index
+
+DEEP = 12  # nested questions
+
+
+def equal(a: Algebra, p: Poly, q: Poly, ctx: Context) -> bool:
+    """Whether two normal forms are equal for all values that meet the facts. False: not shown."""
+    if p is q:
+        return True
+    if is_infinite(p) or is_infinite(q):
+        return False
+    return zero(a, p - q, ctx)
+
+
+def zero(a: Algebra, p: Poly, ctx: Context, depth: int = 0) -> bool:
+    """Whether p is 0."""
+    if p is ZERO:
+        return True
+    if depth > DEEP or p.constant is not None or a.impossible(ctx):
+        return a.impossible(ctx)
+    if is_index(p):
+        return a.implied(ctx, integer_literal("eq", p))
+    p = unified(a, p, ctx, depth)
+    if p is not ZERO:
+        p = cleared(a, p, ctx)
+    if p is not ZERO:
+        p = unified(a, p, ctx, depth)
+    return p is ZERO or pointwise(a, p, ctx, depth) or by_signs(a, p, ctx, depth)
+
+
+def unified(a: Algebra, p: Poly, ctx: Context, depth: int) -> Poly:
+    """p with one atom for all that are the same."""
+    images: dict[int, Term] = {}
+    groups: dict[tuple[object, ...], list[Term]] = {}
+    for i in sorted(p.atoms):
+        t = T.TERMS[i]
+        groups.setdefault(_kind(t), []).append(t)
+    for ts in groups.values():
+        first: list[Term] = []
+        for t in ts:
+            found = next((f for f in first if same(a, f, t, ctx, depth + 1)), None)
+            if found is None:
+                first.append(t)
+            else:
+                images[t.id] = found
+    return renormal(a, P.substituted(p, images), ctx) if images else p
+
+
+def renormal(a: Algebra, p: Poly, ctx: Context) -> Poly:
+    """Products of equal atoms combined again (indicators are idempotent)."""
+    out = []
+    for (factors, e), c in p.terms.items():
+        q = P.product_with_exponential((), POLYS[e])
+        for b, k in factors:
+            q = a.product(q, atom(T.TERMS[b], 1 if T.TERMS[b].op in ("positive?", "zero?", "holds?") else k), ctx)
+        out.append((c, q))
+    return P.total(out)
+
+
+def _kind(t: Term) -> tuple[object, ...]:
+    if t.op in T.FOLDS or t.op == "max":
+        return ("fold", "amax" if t.op == "max" else t.op, frozenset(T.reads(t)))
+    return (t.op, t.attr, t.type, len(t.args) if t.op not in ("add", "mul") else frozenset(T.reads(t)))
+
+
+def same(a: Algebra, s: Term, t: Term, ctx: Context, depth: int = 0) -> bool:
+    """Whether two atoms are equal."""
+    if s is t:
+        return True
+    if depth > DEEP or not s.args or not t.args:
+        return False
+    if s.op in ("amax", "max") and t.op in ("amax", "max"):
+        return _same_maximum(a, s, t, ctx, depth)
+    if s.op != t.op:
+        return False
+    if s.op == "sum":
+        return _vanishes(a, [(1, open_fold(a, s)), (-1, open_fold(a, t))], ctx, depth)
+    if s.op in T.FOLDS:
+        return _same_fold(a, open_fold(a, s), open_fold(a, t), ctx, depth)
+    if s.type == T.INT and s.op not in ("read", "opaque"):
+        return a.implied(ctx, T.make("eq", s, t))
+    if s.op in ("add", "mul"):
+        return zero(a, structural(s) - structural(t), ctx, depth + 1)
+    if s.attr != t.attr or len(s.args) != len(t.args) or s.op == "opaque":
+        return False
+    return all(_same_argument(a, x, y, ctx, depth) for x, y in zip(s.args, t.args, strict=True))
+
+
+def _same_argument(a: Algebra, x: Term, y: Term, ctx: Context, depth: int) -> bool:
+    if x is y:
+        return True
+    if x.type == T.BOOL or y.type == T.BOOL:
+        return x.type == y.type and a.implied(a.given(ctx, x), y) and a.implied(a.given(ctx, y), x)
+    return zero(a, structural(x) - structural(y), ctx, depth + 1)
+
+
+# ---- folds -----------------------------------------------------------------------------------------------------------
+
+
+def aligned(a: Algebra, f: Fold, g: Fold, ctx: Context, depth: int) -> Fold | None:
+    """g with the variables of f so that the bodies are equal wherever both guards hold."""
+    if len(f.variables) != len(g.variables):
+        return None
+    tries = [_renamed(g, f.variables, order) for order in permutations(g.variables)]
+    for h in tries:
+        if h.body is f.body:
+            return h
+    if _fingerprint(f.body) != _fingerprint(g.body):
+        return None
+    for h in tries:
+        here = a.given(ctx, *f.guards, *h.guards)
+        if zero(a, f.body - h.body, here, depth + 1):
+            return h
+    return None
+
+
+def _fingerprint(p: Poly) -> frozenset[str]:
+    return frozenset(n for i in p.atoms for n in map(str, T.reads(T.TERMS[i])))
+
+
+def _renamed(g: Fold, variables: Sequence[Axis], order: Sequence[Axis]) -> Fold:
+    images = {v: T.axis(w) for v, w in zip(order, variables, strict=True)}
+    guards = frozenset(T.substitute(x, images) for x in g.guards)
+    return Fold(tuple(variables), guards, structural(T.substitute(g.body.term, images)))
+
+
+def _vanishes(a: Algebra, members: list[tuple[Number, Fold]], ctx: Context, depth: int) -> bool:
+    """Whether sum_k c_k sum[j: g_k] f(j) is 0: at every j the c_k of the guards that hold add up to 0."""
+    first = members[0][1]
+    guards: dict[Facts, Number] = {first.guards: members[0][0]}
+    for c, g in members[1:]:
+        h = aligned(a, first, g, ctx, depth)
+        if h is None:
+            return False
+        guards[h.guards] = guards.get(h.guards, 0) + c
+    return cancels(a, {g: c for g, c in guards.items() if c}, ctx)
+
+
+def cancels(a: Algebra, guards: dict[Facts, Number], ctx: Context) -> bool:
+    """Whether the numbers of the guard sets that hold add up to 0 everywhere."""
+    sets = list(guards)
+    if len(sets) > 7:
+        return False
+    for k in range(1, len(sets) + 1):
+        for chosen in combinations(sets, k):
+            if abs(sum(guards[g] for g in chosen)) < 1e-9:
+                continue
+            inside = a.given(ctx, *(x for g in chosen for x in g))
+            if not _empty(a, inside, [g for g in sets if g not in chosen]):
+                return False
+    return True
+
+
+def _empty(a: Algebra, inside: Context, outside: list[Facts]) -> bool:
+    """Whether nothing meets `inside` and none of the guard sets `outside`."""
+    if a.impossible(inside):
+        return True
+    for g in outside:
+        missing = [x for x in g if not a.implied(inside, x)]
+        if not missing:
+            return True
+    if not outside:
+        return False
+    nots = [
+        T.make("or", *(T.make("not", x) for x in g)) if len(g) > 1 else T.make("not", next(iter(g))) for g in outside
+    ]
+    return a.impossible(a.given(inside, *nots))
+
+
+def _same_fold(a: Algebra, f: Fold, g: Fold, ctx: Context, depth: int) -> bool:
+    h = aligned(a, f, g, ctx, depth)
+    if h is None:
+        return False
+    here, there = a.given(ctx, *f.guards), a.given(ctx, *h.guards)
+    return all(a.implied(here, x) for x in h.guards) and all(a.implied(there, x) for x in f.guards)
+
+
+def _same_maximum(a: Algebra, s: Term, t: Term, ctx: Context, depth: int) -> bool:
+    """Every element of one set is in the other."""
+    left, right = elements(a, s), elements(a, t)
+    return _covered(a, left, right, ctx, depth) and _covered(a, right, left, ctx, depth)
+
+
+def _covered(a: Algebra, fs: list[Fold], gs: list[Fold], ctx: Context, depth: int) -> bool:
+    for f in fs:
+        inside = a.given(ctx, *f.guards)
+        if a.impossible(inside):
+            continue
+        matching = [h.guards for g in gs if (h := aligned(a, f, g, ctx, depth)) is not None]
+        if not matching or not (frozenset() in matching or _empty(a, inside, matching)):
+            return False
+    return True
+
+
+# ---- denominators ----------------------------------------------------------------------------------------------------
+
+
+def cleared(a: Algebra, p: Poly, ctx: Context) -> Poly:
+    """p times its denominators."""
+    for _ in range(8):
+        least: dict[int, int] = {}
+        for factors, _e in p.terms:
+            for b, k in factors:
+                if k < 0:
+                    least[b] = min(least.get(b, 0), -int(-(-k // 1)) if k == int(k) else int(k) - (k != int(k)))
+        if not least:
+            return p
+        b = max(least, key=lambda b: (P_size(b), b))
+        p = multiplied(a, p, b, -least[b], ctx)
+        if p is ZERO:
+            return p
+    return p
+
+
+def P_size(b: int) -> int:
+    """Larger denominators first: they may contain the smaller ones."""
+    return sum(1 for _ in T.TERMS[b].walk())
+
+
+def multiplied(a: Algebra, p: Poly, b: int, k: int, ctx: Context) -> Poly:
+    """p * b^k for an atom b that is not 0, written out where b is a sum."""
+    t = T.TERMS[b]
+    a.owe("nonzero", t, ctx)
+    base = structural(t) if t.op in ("add", "mul") else atom(t)
+    out: list[tuple[Number, Poly]] = []
+    for (factors, e), c in p.terms.items():
+        powers = dict(factors)
+        left = powers.pop(b, 0) + k
+        q = P.product_with_exponential(tuple(sorted(powers.items())), POLYS[e])
+        whole = int(left // 1)
+        for _ in range(whole):
+            q = a.product(q, base, ctx)
+        if left != whole:
+            q = a.product(q, atom(t, left - whole), ctx)
+        out.append((c, q))
+    return P.total(out)
+
+
+# ---- sums ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The monomial c * cofactor * atom."""
+
+    key: Monomial
+    c: Number
+    cofactor: Monomial
+    sum: Term
+
+
+def pointwise(a: Algebra, p: Poly, ctx: Context, depth: int) -> bool:
+    """Whether the monomials of p cancel in groups of sums with one cofactor and one body."""
+    left = dict(p.terms)
+    while left:
+        groups: dict[Monomial, list[Part]] = {}
+        for part in _parts(left):
+            groups.setdefault(part.cofactor, []).append(part)
+        done = next(filter(None, (_cancelling(a, g, left, ctx, depth) for g in _by_size(groups))), None)
+        if not done:
+            return False
+        for key in done:
+            del left[key]
+    return True
+
+
+def _by_size(groups: dict[Monomial, list[Part]]) -> list[list[Part]]:
+    return sorted(groups.values(), key=len, reverse=True)
+
+
+def _parts(terms: dict[Monomial, Number]) -> Iterator[Part]:
+    for (factors, e), c in terms.items():
+        for b, k in factors:
+            if k == 1 and T.TERMS[b].op == "sum":
+                yield Part((factors, e), c, (tuple(x for x in factors if x[0] != b), e), T.TERMS[b])
+
+
+def _cancelling(
+    a: Algebra, parts: list[Part], left: dict[Monomial, Number], ctx: Context, depth: int
+) -> set[Monomial] | None:
+    """Monomials among these that cancel, single elements cofactor * body(e) included."""
+    folds = {part.sum.id: open_fold(a, part.sum) for part in parts}
+    for lead in parts:
+        f = folds[lead.sum.id]
+        guards: dict[Facts, Number] = {}
+        keys: set[Monomial] = set()
+        for part in parts:
+            g = f if part is lead else aligned(a, f, folds[part.sum.id], ctx, depth)
+            if g is not None and part.key not in keys:
+                guards[g.guards] = guards.get(g.guards, 0) + part.c
+                keys.add(part.key)
+        for key, pin, c in _elements_of(a, f, lead.cofactor, left, keys, ctx):
+            guards[pin] = guards.get(pin, 0) + c
+            keys.add(key)
+        guards = {g: c for g, c in guards.items() if abs(c) > 1e-12}
+        if cancels(a, guards, ctx):
+            return keys
+    return None
+
+
+def _elements_of(
+    a: Algebra, f: Fold, cofactor: Monomial, left: dict[Monomial, Number], taken: set[Monomial], ctx: Context
+) -> Iterator[tuple[Monomial, Facts, Number]]:
+    """Monomials c * cofactor * body(e) for some values e of the variables."""
+    if len(f.body.terms) != 1:
+        return
+    for key, c in left.items():
+        if key in taken:
+            continue
+        rest = P.monomial(key)
+        for b, k in cofactor[0]:
+            rest = a.product(rest, atom(T.TERMS[b], -k), ctx)
+        rest = a.product(rest, P.product_with_exponential((), -POLYS[cofactor[1]]), ctx)
+        values = _matching(f, rest)
+        if values is None:
+            continue
+        image = structural(T.substitute(f.body.term, {v: e.term for v, e in values.items()}))
+        try:
+            image = a.normal(image.term, ctx)
+        except (Split, Undecided):
+            continue
+        if len(image.terms) == 1 and next(iter(image.terms)) == next(iter(rest.terms)):
+            pins = frozenset(integer_literal("eq", atom(T.axis(v)) - e) for v, e in values.items())
+            yield key, pins, c / next(iter(image.terms.values()))  # type: ignore[operator]
+
+
+def _matching(f: Fold, rest: Poly) -> dict[Axis, Poly] | None:
+    """Values of the variables for which the body reads what `rest` reads."""
+    values: dict[Axis, Poly] = {}
+    reads = [T.TERMS[i] for i in sorted(rest.atoms) if T.TERMS[i].op == "read"]
+    for i in sorted(f.body.atoms):
+        t = T.TERMS[i]
+        if t.op != "read":
+            continue
+        for r in reads:
+            if r.attr != t.attr:
+                continue
+            for x, y in zip(t.args, r.args, strict=True):
+                for v in f.variables:
+                    kr = linear(structural(x), v)
+                    if v not in values and kr and kr[0] is ONE and not (kr[1].term.free & set(f.variables)):
+                        values[v] = structural(y) - kr[1]
+    return values if len(values) == len(f.variables) else None
+
+
+# ---- real conditions -------------------------------------------------------------------------------------------------
+
+
+def by_signs(a: Algebra, p: Poly, ctx: Context, depth: int) -> bool:
+    """Whether p is 0 for each truth value of one of its indicators."""
+    found = next((T.TERMS[i] for i in sorted(p.atoms) if T.TERMS[i].op in ("positive?", "holds?")), None)
+    if found is None or depth > 4:
+        return False
+    literal = found.args[0] if found.op == "holds?" else T.make("lt", 0, found.args[0])
+    if is_integer(literal):
+        return False
+    for answer in (True, False):
+        here = a.given(ctx, literal if answer else T.make("not", literal))
+        q = _with_value(a, p, found.id, int(answer), here)
+        if q is None or not zero(a, q, here, depth + 1):
+            return False
+    return True
+
+
+def _with_value(a: Algebra, p: Poly, b: int, value: int, ctx: Context) -> Poly | None:
+    out: dict[Monomial, Number] = {}
+    for (factors, e), c in p.terms.items():
+        if e and b in POLYS[e].atoms:
+            return None
+        if any(x == b for x, _ in factors):
+            if not value:
+                continue
+            factors = tuple(x for x in factors if x[0] != b)
+        out[(factors, e)] = out.get((factors, e), 0) + c
+    return P.total([(1, P.poly({m: c for m, c in out.items() if c}))])
