@@ -1,29 +1,395 @@
-"""Kernels at every block size (first: at the one block size that all shapes have)."""
+"""Kernels at every block size: parameters that are compile-time and follow from the shape.
+
+A block size is a symbol of its own, B, with what is known of it as facts: B = next_power_of_2(N), a power of two,
+1 <= B <= 2^20, which is the largest tensor that Triton compiles. The kernel is lowered at some of its values (or all)
+and the modules are made one (`antiunify`); where they differ in more than numbers, B = 1 for example, each class of
+values is a Setting. In the module of a Setting extents of `Type.shape` and numbers among the attributes may be terms.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import product
+from typing import Any
 
-from lift.errors import Unsupported
+from lift import term as T
+from lift.errors import Place, Unsupported
+from lift.fit import value
 from lift.ir import Module
+from lift.launches import Bound
+from lift.lower import lower
+from lift.term import Term
 from lift.trace import Launch
 
-from .relations import Relations
-from .setting import Setting
+from .antiunify import Different, antiunify, extents, skeleton
+from .relations import JUMPS, Relations
+from .setting import Setting, SymbolicLaunch
+from .verdict import Clause
+
+LARGEST = 2**20  # elements of one tensor: TRITON_MAX_TENSOR_NUMEL
+TRIED = (1, 2, 8, 64, 1024)  # of a power of two, beside those of the traces
+TRIED_OTHER = (1, 2, 3, 4, 8, 17, 32, 100)  # of any other integer
+SEEN = 3  # values of the traces that are lowered, at most
+CELLS = 16
+
+Combo = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A compile-time integer that changes with the shape. `symbol` stands for it; `relation` is its term, if one was
+    found."""
+
+    name: str
+    symbol: Term
+    relation: Term | None
+    values: tuple[int, ...]  # in the traces
+    power: bool  # a power of two in all of them
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A compile-time truth or word that changes with the shape; `relation` for truths."""
+
+    name: str
+    values: tuple[Any, ...]
+    relation: Term | None
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Family:
-    base: Module
+    """One launch's kernel at all block sizes."""
+
+    launches: Sequence[Launch]
+    parameters: tuple[Parameter, ...] = ()
+    choices: tuple[Choice, ...] = ()
+    lowered: dict[tuple[Any, ...], Module | None] = field(default_factory=dict)
+
+    @property
+    def first(self) -> Launch:
+        return self.launches[0]
+
+    @property
+    def place(self) -> Place | None:
+        return self.first.host
+
+    @property
+    def base(self) -> Module:
+        return self.first.module()
+
+    def seen(self) -> list[Combo]:
+        """The values in the traces."""
+        names = [p.name for p in (*self.parameters, *self.choices)]
+        rows = dict.fromkeys(tuple(launch.args[n] for n in names) for launch in self.launches)
+        return [dict(zip(names, row, strict=True)) for row in rows]
+
+    def module(self, combo: Combo) -> Module | None:
+        """The kernel at these values, None where Triton does not compile it."""
+        key = tuple(combo.items())
+        if key not in self.lowered:
+            try:
+                self.lowered[key] = self.at(combo)
+            except Unsupported:
+                self.lowered[key] = None
+        return self.lowered[key]
+
+    def at(self, combo: Combo) -> Module:
+        bound = _bound(self.first)
+        if bound is None or not combo:
+            return self.base
+        names = list(bound.signature)
+        constexprs = {**bound.constexprs, **{(names.index(n),): v for n, v in combo.items()}}
+        return lower(bound.kernel, bound.signature, constexprs, bound.options)
+
+
+def _bound(launch: Launch) -> Bound | None:
+    """What was bound by a launch of a JIT function; None for a launch of Triton IR."""
+    arguments = launch.module.args if isinstance(launch.module, partial) else ()
+    return arguments[0] if arguments and isinstance(arguments[0], Bound) else None
 
 
 def family(column: Sequence[Launch], relations: Relations) -> Family:
-    modules = {id(launch.module()): launch.module() for launch in column}
-    if len(modules) > 1:
-        raise Unsupported(f"the block sizes of {column[0].kernel} depend on the shape", column[0].host)
-    return Family(next(iter(modules.values())))
+    """The launch's compile-time parameters related to the dims; their symbols are known to `relations` from here on."""
+    first = column[0]
+    bounds = [_bound(launch) for launch in column]
+    if any(b is not None and b.signature != bounds[0].signature for b in bounds if bounds[0]):
+        raise Unsupported(f"the argument types of {first.kernel} depend on the shape", first.host)
+    parameters: list[Parameter] = []
+    choices: list[Choice] = []
+    for name in (n for n in first.args if n in first.constexprs):
+        values = [launch.args[name] for launch in column]
+        what = f"{name} of {first.kernel}"
+        if all(isinstance(v, int) and not isinstance(v, bool) for v in values):
+            if all(v == values[0] for v in values):
+                relations.term(values, what, first.host)
+                relations.known.append(T.const(values[0]))
+            else:
+                parameters.append(_parameter(name, values, what, first, relations))
+        elif any(repr(v) != repr(values[0]) for v in values):
+            choices.append(_choice(name, values, what, first, relations))
+    return Family(column, tuple(parameters), tuple(choices))
+
+
+def _parameter(name: str, values: Sequence[int], what: str, first: Launch, relations: Relations) -> Parameter:
+    """A polynomial in dims stands for itself; anything else gets a symbol."""
+    term = relations.maybe(values, what, first.host)
+    distinct = tuple(dict.fromkeys(values))
+    power = all(v > 0 and v & (v - 1) == 0 for v in values)
+    if term is not None and not any(s.op in JUMPS for s in term.walk()):
+        return Parameter(name, term, None, distinct, power)
+    symbol = relations.block(name, term, values)
+    return Parameter(name, symbol, term, distinct, power)
+
+
+def _choice(name: str, values: Sequence[Any], what: str, first: Launch, relations: Relations) -> Choice:
+    if all(isinstance(v, bool) for v in values):
+        return Choice(name, (True, False), relations.maybe(values, what, first.host))
+    distinct = {repr(v): v for v in values}
+    if any(isinstance(v, int | float | tuple) for v in values):
+        raise Unsupported(f"{what} depends on the shape", first.host, f"it is {', '.join(distinct)}")
+    return Choice(name, tuple(distinct.values()), None)
+
+
+# ---- classes of block sizes ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """low <= value <= high; no upper end when `high` is None. `tried`: the values at which the kernel was lowered."""
+
+    low: int
+    high: int | None
+    tried: tuple[int, ...]
+
+    @property
+    def single(self) -> bool:
+        return self.low == self.high
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Class:
+    """One kernel for a class of block sizes, and the facts that say which."""
+
+    module: Module
+    facts: tuple[Term, ...]
+    clauses: tuple[Clause, ...]
+    label: str
+    width: int  # how many ranges are more than one value
 
 
 def settings(base: Setting, families: Sequence[Family], exhaustive: bool) -> Iterator[Setting]:
-    yield base
+    """The setting for each class of block sizes, the widest first."""
+    every = [classes(f, exhaustive) for f in families]
+    found = []
+    for parts in product(*every):
+        facts = base.facts.union(*(p.facts for p in parts))
+        if any(f.is_const and f.attr is False for f in facts) or _contradictory(facts):
+            continue
+        modules = iter(parts)
+        events = tuple(
+            replace(e, module=next(modules).module) if isinstance(e, SymbolicLaunch) else e for e in base.events
+        )
+        label = ", ".join(x for x in (base.label, *dict.fromkeys(p.label for p in parts)) if x)
+        clauses = (*base.clauses, *dict.fromkeys(c for p in parts for c in p.clauses))
+        found.append(
+            (sum(p.width for p in parts), replace(base, facts=facts, events=events, clauses=clauses, label=label))
+        )
+    yield from (s for _, s in sorted(found, key=lambda e: -e[0]))
+
+
+def _contradictory(facts: frozenset[Term]) -> bool:
+    """A symbol below and above at once: the ranges of launches that share a block size."""
+    low: dict[Term, int] = {}
+    high: dict[Term, int] = {}
+    for f in facts:
+        if f.op == "le" and f.args[0].is_const:
+            low[f.args[1]] = max(low.get(f.args[1], f.args[0].attr), f.args[0].attr)
+        if f.op == "le" and f.args[1].is_const:
+            high[f.args[0]] = min(high.get(f.args[0], f.args[1].attr), f.args[1].attr)
+    return any(t in high and low[t] > high[t] for t in low)
+
+
+def classes(f: Family, exhaustive: bool) -> list[Class]:
+    """Raises Unsupported where no class of values is understood."""
+    if not f.parameters and not f.choices:
+        return [Class(f.base, (), (), "", 0)]
+    out: list[Class] = []
+    for words in product(*(c.values for c in f.choices)):
+        chosen = dict(zip((c.name for c in f.choices), words, strict=True))
+        given = [t for c in f.choices if (t := _given(c, chosen[c.name])) is not None]
+        label = ", ".join(f"{n}={v}" for n, v in chosen.items())
+        for c in _sized(f, chosen, exhaustive):
+            joined = ", ".join(x for x in (label, c.label) if x)
+            out.append(replace(c, facts=(*c.facts, *given), label=joined))
+    if not out:
+        f.at(f.seen()[0])  # raises what Triton says
+        raise Unsupported(f"the block sizes of {f.first.kernel}", f.place, "no two of them give the same operations")
+    return out
+
+
+def _given(c: Choice, v: Any) -> Term | None:
+    if c.relation is None:
+        return None
+    return c.relation if v else T.make("not", c.relation)
+
+
+def _sized(f: Family, chosen: Combo, exhaustive: bool) -> Iterator[Class]:
+    """The classes at one choice of words: a box of ranges each."""
+    middle = _middle(f, chosen)
+    if middle is None:
+        return
+    ranges = [list(_ranges(f, p, middle, exhaustive)) for p in f.parameters]
+    cells = list(product(*ranges))
+    if len(cells) > CELLS:
+        raise Unsupported(f"the block sizes of {f.first.kernel}", f.place, f"{len(cells)} classes of values")
+    for cell in cells:
+        yield from _cell(f, cell, chosen, middle)
+
+
+def _middle(f: Family, chosen: Combo) -> Combo | None:
+    """Values of one trace at which the kernel compiles, those of ordinary size first."""
+    combos = [{**c, **chosen} for c in f.seen()]
+    names = [p.name for p in f.parameters]
+    ordinary = sorted(combos, key=lambda c: sum(abs(c[n].bit_length() - 6) for n in names))
+    return next((c for c in ordinary if f.module(c) is not None), None)
+
+
+def _ranges(f: Family, p: Parameter, middle: Combo, exhaustive: bool) -> Iterator[Range]:
+    """Runs of values of p with the same operations, the other parameters in the middle."""
+    kinds: dict[int, Any] = {}
+
+    def kind(v: int) -> Any:
+        if v not in kinds:
+            module = f.module({**middle, p.name: v})
+            kinds[v] = None if module is None else skeleton(module)
+        return kinds[v]
+
+    domain = [2**k for k in range(21)] if p.power else []
+    for v in domain if exhaustive and p.power else _tried(p):
+        kind(v)
+    known = sorted(kinds)
+    for a, b in zip(known, known[1:], strict=False):
+        if kind(a) != kind(b):
+            _bisect(kind, a, b, p.power)
+    known = sorted(v for v in kinds)
+    runs: list[list[int]] = []
+    for v in known:
+        if runs and kind(runs[-1][-1]) == kind(v):
+            runs[-1].append(v)
+        else:
+            runs.append([v])
+    for run in runs:
+        if kind(run[0]) is not None:
+            yield from _range(p, run, open_end=run[-1] == known[-1], kind=kind)
+
+
+def _tried(p: Parameter) -> list[int]:
+    seen = sorted(p.values)
+    spread = [seen[k * (len(seen) - 1) // max(SEEN - 1, 1)] for k in range(SEEN)]
+    if not p.power:
+        return sorted({*TRIED_OTHER, *spread})
+    return sorted({*TRIED, *spread, LARGEST})
+
+
+def _bisect(kind: Any, a: int, b: int, power: bool) -> None:
+    """Lower until the values at which the operations change are next to each other."""
+    while (b // a > 2) if power else (b - a > 1):
+        m = 1 << ((a.bit_length() + b.bit_length()) // 2 - 1) if power else (a + b) // 2
+        if kind(m) == kind(a):
+            a = m
+        else:
+            b = m
+
+
+def _range(p: Parameter, run: list[int], open_end: bool, kind: Any) -> Iterator[Range]:
+    """One run as a range, lowered at three values at least; a short one value by value."""
+    low, high = run[0], run[-1]
+    inside = [v for v in ((1 << k) for k in range(21)) if low <= v <= high] if p.power else list(range(low, high + 1))
+    if len(inside) < 3 and not (open_end and not p.power):
+        yield from (Range(v, v, (v,)) for v in inside)
+        return
+    tried = run if len(run) > 2 else sorted({*run, *inside[1:3]})
+    if all(kind(v) == kind(low) for v in tried):
+        yield Range(low, None if open_end and not p.power else high, tuple(tried))
+    else:
+        yield from (Range(v, v, (v,)) for v in run)
+
+
+def _cell(f: Family, cell: tuple[Range, ...], chosen: Combo, middle: Combo) -> Iterator[Class]:
+    """The kernel of one box. Combinations that Triton does not compile are left out."""
+    names = [p.name for p in f.parameters]
+    combos = [c for c in _combos(f, cell, chosen, middle) if f.module(c) is not None]
+    if not combos:
+        return
+    modules = [f.module(c) for c in combos]
+    symbols = {p.name: p.symbol for p, r in zip(f.parameters, cell, strict=True) if not r.single}
+    try:
+        module = antiunify([m for m in modules if m is not None], combos, symbols)
+    except Different as why:
+        yield from _one_by_one(f, combos, str(why))
+        return
+    facts = [t for p, r in zip(f.parameters, cell, strict=True) for t in _facts(p, r)]
+    facts += [t for shape in extents(module) for t in _fits(shape)]
+    places = [f"{n}: {', '.join(map(str, sorted({c[n] for c in combos})))}" for n in names]
+    text = f"{f.first.kernel} was lowered at {'; '.join(places)}, and has the same operations at all of them"
+    label = ", ".join(f"{n}={r.low}" if r.single else f"{n}>={r.low}" for n, r in zip(names, cell, strict=True))
+    yield Class(module, tuple(facts), (Clause("config", None, text, "block sizes between them", f.place),),
+                label, len(symbols))  # fmt: skip
+
+
+def _combos(f: Family, cell: tuple[Range, ...], chosen: Combo, middle: Combo) -> Iterator[Combo]:
+    """One parameter varied at a time, all of them together, and the values of traces in the box."""
+    names = [p.name for p in f.parameters]
+    inside = lambda c: all(
+        r.low <= c[n] and (r.high is None or c[n] <= r.high) for n, r in zip(names, cell, strict=True)
+    )  # noqa: E731
+    center = {n: middle[n] if inside({**middle, **{m: q.low for m, q in zip(names, cell, strict=True) if m != n}})
+              else r.tried[len(r.tried) // 2] for n, r in zip(names, cell, strict=True)}  # fmt: skip
+    found = [{**center, n: v} for n, r in zip(names, cell, strict=True) for v in r.tried]
+    if len(names) > 1:
+        found += [{n: r.tried[k % len(r.tried)] for n, r in zip(names, cell, strict=True)} for k in range(3)]
+    found += [{n: c[n] for n in names} for c in f.seen()[:SEEN] if inside(c)]
+    seen: set[Any] = set()
+    for c in found:
+        if (key := tuple(c.items())) not in seen:
+            seen.add(key)
+            yield {**middle, **c, **chosen}
+
+
+def _one_by_one(f: Family, combos: Sequence[Combo], why: str) -> Iterator[Class]:
+    """Where the modules do not become one: the values that were lowered, and no others."""
+    for c in combos:
+        module = f.module(c)
+        assert module is not None
+        facts = tuple(T.make("eq", p.symbol, c[p.name]) for p in f.parameters)
+        facts += tuple(T.make("eq", p.symbol, p.relation) for p in f.parameters if p.relation is not None)
+        names = ", ".join(f"{p.name}={c[p.name]}" for p in f.parameters)
+        text = f"{f.first.kernel} at {names} only: at other values its operations differ ({why})"
+        term = T.make("and", True, *facts[: len(f.parameters)])
+        yield Class(module, facts, (Clause("config", term, text, "", f.place),), names, 0)
+
+
+def _facts(p: Parameter, r: Range) -> Iterator[Term]:
+    if p.relation is not None:
+        yield T.make("eq", p.symbol, p.relation)
+    if r.single:
+        yield T.make("eq", p.symbol, r.low)
+    yield T.make("le", r.low, p.symbol)
+    if r.high is not None:
+        yield T.make("le", p.symbol, r.high)
+
+
+def _fits(shape: Sequence[Term | int]) -> Iterator[Term]:
+    """What Triton demands of the extents of a tensor: powers of two, 2^20 elements at most."""
+    yield T.make("le", T.mul(1, *shape), LARGEST)
+    for n in shape:
+        if isinstance(n, Term):
+            yield T.make("eq", n, T.make("next_power_of_2", n))
+            yield T.make("le", 1, n)
+
+
+def numbers(found: Mapping[str, int], facts: Sequence[Term]) -> bool:
+    """Whether all facts hold at these numbers."""
+    return all(value(t, found) is True for t in facts)

@@ -143,11 +143,14 @@ class _Reading:
     def launch(self, column: Sequence[Launch], family: blocks.Family) -> SymbolicLaunch:
         first = column[0]
         what = f"of {first.kernel}"
-        grid = [self.relations.term([c.grid[k] for c in column], f"grid[{k}] {what}", first.host) for k in range(3)]
         names = operand_names(first)
         operands = [
             self.operand([c.operands[k] for c in column], f"{names[k]} {what}", first) for k in range(len(names))
         ]
+        before = list(self.relations.known)
+        self.relations.known += [t for x in operands for t in _sizes(x) if not t.is_const]
+        grid = [self.relations.term([c.grid[k] for c in column], f"grid[{k}] {what}", first.host) for k in range(3)]
+        self.relations.known[:] = before
         return SymbolicLaunch(first.kernel, family.base, tuple(operands), (grid[0], grid[1], grid[2]), first.host)
 
     def operand(self, values: Sequence[Any], what: str, launch: Launch) -> Term | View:
@@ -183,7 +186,7 @@ class _Reading:
             again.read()
 
     def read(self) -> None:
-        for k, column in enumerate(self.columns):
+        for column in self.columns:
             if _is_launch(column):
                 self.launch(column, blocks.family(column, self.relations))
             else:
@@ -205,6 +208,11 @@ class _Reading:
         for name in strided(self.case):
             yield Clause("layout", None, f"the strides of {name} are any positive numbers",
                          f"{name} is not contiguous at the shapes tried")  # fmt: skip
+
+
+def _sizes(x: Term | View) -> tuple[Term, ...]:
+    """What a grid may be a simple function of: sizes that the kernel gets, shapes."""
+    return x.shape if isinstance(x, View) else (x,) if x.type == T.INT else ()
 
 
 def _is_launch(column: Sequence[Any]) -> bool:

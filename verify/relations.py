@@ -47,7 +47,7 @@ class Relations:
     traces: Sequence[Trace]
     held: Sequence[Trace]
     known: list[Term] = field(default_factory=list)  # block sizes: other numbers may be simple functions of them
-    free: dict[str, tuple[Number, ...]] = field(default_factory=dict)  # block sizes that fit nothing
+    blocks: dict[Any, Term] = field(default_factory=dict)  # relation, or name and values -> the block size's symbol
     found: list[Relation] = field(default_factory=list)
     environments: list[dict[str, Number]] = field(default_factory=list)
 
@@ -67,21 +67,31 @@ class Relations:
 
     def maybe(self, values: Sequence[Number], what: str, place: Place | None = None) -> Term | None:
         """The term that has these values; None if nothing fits. None among the values: any number would do there."""
-        given = [(v, e, k >= len(self.traces)) for k, (v, e) in enumerate(zip(values, self.environments, strict=True))]
-        given = [(v, e, held) for v, e, held in given if v is not None]
-        constant = all(type(v) is type(given[0][0]) and v == given[0][0] for v, _, _ in given)
-        if constant:
-            found: Term | None = T.const(given[0][0])
-        else:
-            seen = [(v, e) for v, e, held in given if not held]
-            if len(seen) < LEAST:
-                raise Unsupported(f"{what} was seen at {len(seen)} shapes only", place)
-            found = fit([v for v, _ in seen], [e for _, e in seen], tuple(self.known))
-            if found is None:
-                return None
-            if not all(agrees(found, e, v) for v, e, held in given if held):
-                raise Refuted(what)
-        self.found.append(Relation(what, found, place, constant))
+        rows = [(v, e, k >= len(self.traces)) for k, (v, e) in enumerate(zip(values, self.environments, strict=True))]
+        rows = [row for row in rows if row[0] is not None]
+        first = rows[0][0]
+        constant = all(type(v) is type(first) and v == first for v, _, _ in rows)
+        found = T.const(first) if constant else self.varying(rows, what, place)
+        if found is not None:
+            self.found.append(Relation(what, found, place, constant))
+        return found
+
+    def varying(self, rows: Sequence[tuple[Number, Environment, bool]], what: str, place: Place | None) -> Term | None:
+        """A name of the case, else a term over dims, scalars and block sizes, else one with strides too."""
+        seen = [(v, e) for v, e, held in rows if not held]
+        if len(seen) < LEAST:
+            raise Unsupported(f"{what} was seen at {len(seen)} shapes only", place)
+        values = [v for v, _ in seen]
+        every = [e for _, e in seen]
+        found = _leaf(values, every)
+        for environments in ([_unstrided(e) for e in every], every) if found is None else ():
+            names = environments[0].keys()
+            known = tuple(t for t in self.known if all(s.attr in names for s in t.walk() if s.op == "size"))
+            found = fit(values, environments, known)
+            if found is not None or len(names) == len(every[0]):
+                break
+        if found is not None and not all(agrees(found, e, v) for v, e, held in rows if held):
+            raise Refuted(what)
         return found
 
     def unfit(self, values: Sequence[Number], what: str, place: Place | None) -> Unsupported:
@@ -89,12 +99,33 @@ class Relations:
         advice = "make the number it depends on a dim or a scalar of the case"
         return Unsupported(f"{what} is no function of the case's dims", place, f"it is {seen}", advice)
 
-    def add_free(self, name: str, values: Sequence[Number]) -> Term:
-        """A symbol of its own for a number that fits nothing; later numbers may be functions of it."""
-        for e, v in zip(self.environments, values, strict=True):
-            e[name] = v
-        self.free[name] = tuple(values)
-        return T.size(name)
+    def block(self, name: str, term: Term | None, values: Sequence[int]) -> Term:
+        """The symbol of a block size, one for all that have the same relation, or the same name and values; later
+        numbers may be functions of it."""
+        key = term if term is not None else (name, tuple(values))
+        if key not in self.blocks:
+            taken = self.environments[0].keys() | self.case.tensors.keys()
+            fresh = next(n for k in range(len(taken) + 2) if (n := f"{name}{k or ''}") not in taken)
+            for e, v in zip(self.environments, values, strict=True):
+                e[fresh] = v
+            self.blocks[key] = T.size(fresh)
+        return self.blocks[key]
+
+
+def _leaf(values: Sequence[Number], environments: Sequence[Environment]) -> Term | None:
+    """The name that has these values."""
+    if not all(isinstance(v, int) and not isinstance(v, bool) for v in values):
+        return None
+    names = sorted(environments[0], key=lambda n: (n.startswith("stride("), n))
+    hit = (
+        n for n in names if all(isinstance(e[n], int) and e[n] == v for v, e in zip(values, environments, strict=True))
+    )
+    name = next(hit, None)
+    return None if name is None else T.size(name)
+
+
+def _unstrided(e: Environment) -> Environment:
+    return {n: v for n, v in e.items() if not n.startswith("stride(")}
 
 
 def at(trace: Trace) -> str:
