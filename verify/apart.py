@@ -1,0 +1,46 @@
+"""A trace with its buffers far apart, so that no access beyond the end of one falls into another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from lift.trace import Buffer, Descriptor, Launch, TensorRef, TorchOp, Trace
+
+GAP = 1 << 40  # bytes from one buffer's start to the next
+
+
+def apart(trace: Trace) -> Trace:
+    """The same launches and torch operations on buffers at GAP, 2 * GAP, ... in order of appearance; addresses no
+    longer depend on where the host's memory was. Pointers that are stored as integers keep their old numbers."""
+    known: dict[int, Buffer] = {}
+
+    def buffer(b: Buffer) -> Buffer:
+        if b.address not in known or known[b.address].nbytes < b.nbytes:
+            start = known[b.address].address if b.address in known else GAP * (len(known) + 1)
+            known[b.address] = replace(b, address=start)
+        return replace(b, address=known[b.address].address)
+
+    def moved(x: Any) -> Any:
+        match x:
+            case TensorRef():
+                b = buffer(x.buffer)
+                return replace(x, address=x.address - x.buffer.address + b.address, buffer=b)
+            case Descriptor():
+                return replace(x, base=moved(x.base))
+            case Mapping():
+                return {k: moved(v) for k, v in x.items()}
+            case tuple() if hasattr(x, "_fields"):
+                return type(x)(*map(moved, x))
+            case list() | tuple():
+                return type(x)(map(moved, x))
+        return x
+
+    def event(e: Launch | TorchOp) -> Launch | TorchOp:
+        if isinstance(e, Launch):
+            return replace(e, args=moved(e.args), operands=moved(e.operands))
+        return replace(e, args=moved(e.args), kwargs=moved(e.kwargs), outputs=moved(e.outputs))
+
+    inputs = moved(trace.inputs)
+    return replace(trace, inputs=inputs, events=tuple(map(event, trace.events)), outputs=moved(trace.outputs))
