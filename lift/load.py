@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 import sys
@@ -9,6 +10,7 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from .case import Case
 from .errors import CaseError, Place
@@ -22,6 +24,39 @@ def load(file: str, names: Sequence[str] = ()) -> list[Case]:
         if name not in cases:
             raise CaseError(f"{file} has no case {name}", help=f"it has {', '.join(cases) or 'none'}")
     return [cases[n] for n in names or cases]
+
+
+def find(where: str, name: str = "", is_module: bool = False) -> Any:
+    """The case or function of that name in a file or an importable module; without a name, the only case of the file.
+    Raises CaseError if there is none."""
+    if is_module:
+        return _attribute(_imported(where), where, name)
+    if not name or where.endswith(".ttir"):
+        cases = load(where)
+        if len(cases) != 1:
+            some = ", ".join(c.name for c in cases) or "none"
+            raise CaseError(f"{where} has {len(cases)} cases: one is to be named", help=f"it has {some}")
+        return cases[0]
+    return _attribute(_module(where), where, name)
+
+
+def _attribute(module: ModuleType, where: str, name: str) -> Any:
+    found: Any = module
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    if not isinstance(found, Case) and not callable(found):
+        raise CaseError(f"{where} has no case or function {name}")
+    return found
+
+
+def _imported(name: str) -> ModuleType:
+    from .fake_cuda import pretend
+
+    try:
+        with pretend():
+            return importlib.import_module(name)
+    except (Exception, SystemExit) as e:
+        raise CaseError(f"importing {name} raised {type(e).__name__}", why=str(e)) from e
 
 
 def _ttir(file: str) -> list[Case]:

@@ -16,7 +16,7 @@ from itertools import combinations
 from . import term as T
 from .definitions import DEFINITIONS, meaningful
 from .idioms import Cat, cat, certain_reads, chosen, one_hot, scan
-from .infix import ATOM, MATMUL, NEG, Piece, arithmetic, operation
+from .infix import ADD, ATOM, MATMUL, NEG, Piece, arithmetic, operation
 from .normal import expand
 from .spec import Formula
 from .term import FOLDS, NAMED, Axis, Term, reads
@@ -341,6 +341,11 @@ def index_form(formula: Formula, shapes: Shapes | None = None) -> str:
     return f"{formula.name}{f'[{axes}]' if axes else ''} = {_elements(term, shapes).text}"
 
 
+def element_text(t: Term) -> str:
+    """One element, over axes by their names: what conditions, invariants and contracts are printed in."""
+    return _elements(meaningful(t), input_shapes(t)).text
+
+
 def name_of(a: Axis) -> str:
     return a.name.replace("'", "_")
 
@@ -374,7 +379,12 @@ def _elements(t: Term, shapes: Shapes) -> Piece:
         case "undef":
             return Piece("undefined")
         case "read":
-            return Piece(f"{t.attr}[{', '.join(child(i).text for i in t.args)}]" if t.args else f"{t.attr}[()]")
+            name = str(t.attr).split("@")[0]  # x@3: what load 3 finds in x
+            return Piece(f"{name}[{', '.join(child(i).text for i in t.args)}]" if t.args else f"{name}[()]")
+        case "carry":  # a loop variable at an iteration
+            return Piece(f"{t.attr.name}({', '.join(child(i).text for i in t.args)})")
+        case "pointer":
+            return Piece(f"{t.attr} + {child(t.args[0]).at(ADD)}", ADD)
     if isinstance(t.attr, Axis):
         binds = t.op in FOLDS or NAMED[t.op]
         over = _axis(t.attr, t.args[0], shapes) if binds else name_of(t.attr)

@@ -27,28 +27,41 @@ class Main(click.Group):
 @click.group(cls=Main, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(VERSION, prog_name="trilift")
 def main() -> None:
-    """Reads a Triton kernel and says what it computes.
+    """Reads a Triton kernel, says what it computes and proves it for every shape.
 
     TARGET is file.py, file.py::case, module:case, a folder or a .ttir file.
     """
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # child processes end with us
 
 
-def running(command: Any) -> Any:
-    """The options of commands that run cases."""
-    for option in reversed(
-        (
-            click.option("--seed", default=0, show_default=True, help="Of shapes and inputs."),
-            click.option("--timeout", default=120.0, show_default=True, help="Seconds per case."),
-            click.option(
-                "-j", "--jobs", default=JOBS, show_default="the cores", type=click.IntRange(1), help="Processes."
-            ),
-            click.option("--allow-unknown", is_flag=True, help="Exit 0 where it would be 4."),
-            click.option("-q", "--quiet", is_flag=True, help="No progress on stderr."),
-        )
-    ):
-        command = option(command)
-    return command
+SECONDS = click.FloatRange(0, min_open=True)
+SEED = click.option("--seed", default=0, show_default=True, help="Of shapes and inputs.")
+TIMEOUT = click.option("--timeout", default=120.0, show_default=True, type=SECONDS, help="Seconds per case.")
+PROOF_TIMEOUT = click.option("--timeout", default=30.0, show_default=True, type=SECONDS, help="Seconds per proof.")
+MANY = click.option("-j", "--jobs", default=JOBS, show_default="the cores", type=click.IntRange(1), help="Processes.")
+ALLOW = click.option("--allow-unknown", is_flag=True, help="Exit 0 where it would be 4.")
+QUIET = click.option("-q", "--quiet", is_flag=True, help="No progress on stderr.")
+LIFT_ONLY = click.option("--lift-only", is_flag=True, help="Do not prove.")
+FORM = click.option(
+    "--format", "form", default="text", type=click.Choice(["text", "json"]), show_default=True, help="Output form."
+)
+SMT_DIR = click.option("--smt-dir", metavar="DIR", help="Write each integer condition there as SMT-LIB.")
+REPLAY = click.option("--replay", metavar="DIR", help="Write there a script that runs each counterexample.")
+PROOF_STEPS = click.option("--explain", is_flag=True, help="Show loop invariants, conditions and the whole contract.")
+
+
+def options(*rows: Any) -> Any:
+    """One decorator of several, in the order in which --help shows them."""
+
+    def decorate(command: Any) -> Any:
+        for option in reversed(rows):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+running = options(SEED, TIMEOUT, MANY, ALLOW, QUIET)
 
 
 @main.command()
@@ -75,6 +88,48 @@ def lift(targets: tuple[str, ...], to: str, explain: bool, allow_unknown: bool, 
 
 
 @main.command()
+@click.argument("targets", nargs=-1, required=True, metavar="TARGET...")
+@click.option(
+    "--against",
+    metavar="WHAT",
+    help="reference, formula (the lifted one) or the text of a formula.  [default: the reference if there is one, else "
+    "the formula]",
+)
+@options(FORM, PROOF_STEPS, SMT_DIR, REPLAY, SEED, PROOF_TIMEOUT, MANY, ALLOW, QUIET)
+def prove(
+    targets: tuple[str, ...], against: str | None, form: str, smt_dir: str | None, replay: str | None, timeout: float,
+    allow_unknown: bool, quiet: bool, **options: Any,
+) -> None:  # fmt: skip
+    """Prove for every shape that each kernel computes its reference, or its formula; print verdict and contract."""
+    from . import proving, runner
+    from . import targets as of
+
+    chosen = of.resolve(targets)
+    folders = proving.writable(smt_dir, "--smt-dir"), proving.writable(replay, "--replay")
+    how = runner.Proving(proving.checked(against), timeout, *folders)
+    code = proving.prove(chosen, form, proving.options(timeout, how, **options), quiet)
+    raise SystemExit(0 if code == 4 and allow_unknown else code)
+
+
+@main.command()
+@click.argument("first", metavar="TARGET")
+@click.argument("second", metavar="TARGET")
+@options(FORM, PROOF_STEPS, SMT_DIR, REPLAY, SEED, PROOF_TIMEOUT, ALLOW, QUIET)
+def equal(
+    first: str, second: str, form: str, smt_dir: str | None, replay: str | None, timeout: float,
+    allow_unknown: bool, quiet: bool, **options: Any,
+) -> None:  # fmt: skip
+    """Prove that two kernels compute the same, or a kernel and a PyTorch function (module:function)."""
+    from . import proving, runner
+    from . import targets as of
+
+    pair = of.single(first), of.single(second)
+    how = runner.Proving(None, timeout, proving.writable(smt_dir, "--smt-dir"), proving.writable(replay, "--replay"))
+    code = proving.equal(*pair, form, proving.options(timeout, how, **options), quiet)
+    raise SystemExit(0 if code == 4 and allow_unknown else code)
+
+
+@main.command()
 @click.argument("name", metavar="NAME")
 @click.option(
     "--format",
@@ -84,23 +139,27 @@ def lift(targets: tuple[str, ...], to: str, explain: bool, allow_unknown: bool, 
     show_default=True,
     help="Output form.",
 )
+@LIFT_ONLY
 @running
-def corpus(name: str, form: str, allow_unknown: bool, quiet: bool, **options: Any) -> None:
-    """Run a corpus and print its table: operators, packages or sweep."""
+def corpus(name: str, form: str, lift_only: bool, allow_unknown: bool, quiet: bool, **options: Any) -> None:
+    """Run a corpus and print its table: operators, packages, strangers or sweep."""
     from . import corpora, runner
 
-    code = corpora.run(name, form, runner.Options(**options), quiet)
+    how = None if lift_only else runner.Proving()
+    code = corpora.run(name, form, runner.Options(**options, proving=how), quiet)
     raise SystemExit(0 if code == 4 and allow_unknown else code)
 
 
 @main.command()
 @click.argument("names", nargs=-1, metavar="[NAME]...")
+@LIFT_ONLY
 @running
-def report(names: tuple[str, ...], allow_unknown: bool, quiet: bool, **options: Any) -> None:
+def report(names: tuple[str, ...], lift_only: bool, allow_unknown: bool, quiet: bool, **options: Any) -> None:
     """Regenerate reports/results from runs made now: all corpora and the benchmark, or those named."""
     from . import results, runner
 
-    code = results.regenerate(names, runner.Options(**options), quiet)
+    how = None if lift_only else runner.Proving()
+    code = results.regenerate(names, runner.Options(**options, proving=how), quiet)
     raise SystemExit(0 if code == 4 and allow_unknown else code)
 
 

@@ -63,12 +63,13 @@ def case(record: Record, to: str) -> str:
     comment = {"text": "", "latex": "% ", "torch": "# "}[to]
     parts = [f"{comment}{record['file']}::{record['name']}"]
     if record["formula"] is not None:
-        parts += [_indent(record["formula"][to], "" if to == "torch" else "    ")]
+        parts += [indented(record["formula"][to], "" if to == "torch" else "    ")]
     for note in record["explain"]:
-        parts.append(_indent(note["title"] + "\n" + _indent(note["text"], "  "), comment + "  "))
-    parts += [_indent(error(e), comment) for e in (*map(finding, record["findings"]), *record["errors"])]
+        parts.append(indented(note["title"] + "\n" + indented(note["text"], "  "), comment + "  "))
+    parts += [indented(error(e), comment) for e in (*map(finding, record["findings"]), *record["errors"])]
     return "\n".join(parts) + "\n"
 
 
-def _indent(text: str, prefix: str) -> str:
+def indented(text: str, prefix: str) -> str:
+    """Every line with the prefix."""
     return "\n".join((prefix + line).rstrip() for line in text.splitlines())

@@ -11,7 +11,7 @@ from lift.check import Mismatch
 from lift.errors import CaseError, NotLifted, OutOfBounds, Place, TriliftError, Unsupported
 from lift.output import Output
 
-from . import steps
+from . import proofs, steps
 from .forms import FORMS, Forms, joined, printed
 from .runner import Options, Record, empty
 
@@ -23,9 +23,19 @@ KINDS: dict[type, str] = {
 }
 
 
-def record(case: Case, options: Options, event: Callable[[Any], None]) -> Record:
-    """Lifts the case; `event` hears of stages. Errors become part of the record."""
-    base = empty("", case.name, "", "")
+def record(case: Case, options: Options, event: Callable[[Any], None], file: str = "") -> Record:
+    """Lifts the case and proves it if asked to; `event` hears of stages, and of the record before the proof. Errors
+    become part of the record."""
+    found, lifted = _lifted(case, options, event, file)
+    if options.proving is None or any(e["kind"] == "case" for e in found["errors"]):
+        return found
+    event(found)
+    return proofs.proved(case, lifted, found, options, event)
+
+
+def _lifted(case: Case, options: Options, event: Callable[[Any], None], file: str) -> tuple[Record, Lifted | None]:
+    """What lifting found, as a record and as it is."""
+    base = empty(file, case.name, "", "")
     try:
         lifted = lift(
             case,
@@ -36,12 +46,12 @@ def record(case: Case, options: Options, event: Callable[[Any], None]) -> Record
             prune=options.prune,
         )
     except TriliftError as e:
-        return {**base, **told([e]), "reason": summary([e])}
+        return {**base, **told([e]), "reason": summary([e])}, None
     failed: list[TriliftError] = [o.error for o in lifted.outputs if o.error is not None]
     unrelated = [lifted.relations] if isinstance(lifted.relations, Unsupported) else []
     errors = told([*failed, *unrelated])
     forms = {o.name: printed(o.formula, case) for o in lifted.outputs if o.formula is not None}
-    return {
+    found = {
         **base,
         **verdict(lifted),
         "formula": joined(forms, len(lifted.outputs)) if forms else None,
@@ -51,8 +61,21 @@ def record(case: Case, options: Options, event: Callable[[Any], None]) -> Record
         "launches": len(lifted.traces[0].launches),
         "outputs": [output(o, forms.get(o.name), options.explain) for o in lifted.outputs],
         "errors": errors["errors"],
-        "explain": steps.explain(lifted) if options.explain else [],
+        "explain": steps.explain(lifted) if options.explain and options.proving is None else [],
+        "blocks": blocks(lifted),
     }
+    return found, lifted
+
+
+def blocks(lifted: Lifted) -> dict[str, int]:
+    """The compile-time integers of the launches, as the first launch that has each of them gives it."""
+    out: dict[str, int] = {}
+    for launch in lifted.traces[0].launches:
+        for name in sorted(launch.constexprs):
+            value = launch.args.get(name)
+            if isinstance(value, int) and not isinstance(value, bool):
+                out.setdefault(name, value)
+    return out
 
 
 def told(errors: Sequence[TriliftError]) -> Record:

@@ -18,9 +18,21 @@ GRACE = 15.0  # seconds beyond a case's own timeout before its file's worker cou
 
 
 @dataclass(frozen=True, slots=True)
+class Proving:
+    """How to prove: against "reference", "formula" or a formula's text (None: the reference if there is one), seconds
+    per proof, folders for SMT-LIB and replay scripts, and whether loop invariants are guessed."""
+
+    against: str | None = None
+    timeout: float = 30.0
+    smt_dir: str = ""
+    replay: str = ""
+    invariants: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Options:
     """How to run: seconds per case, processes, the seed, whether records tell the steps; top_down and prune as in
-    `lift.synthesis.synthesise`."""
+    `lift.synthesis.synthesise`. With `proving` a case is proved too, and `timeout` counts from its last stage."""
 
     timeout: float = 120.0
     jobs: int = 1
@@ -28,6 +40,7 @@ class Options:
     explain: bool = False
     top_down: bool = True
     prune: bool = True
+    proving: Proving | None = None
 
 
 def records(
@@ -74,10 +87,13 @@ def _file(target: Target, options: Options, jobs: int, event: Event) -> list[str
     names = [c.name for c in cases]
     event(("cases", "", names))
     launches: dict[int, int] = {}
+    lifted: dict[int, Record] = {}
 
     def hear(index: int, what: Any) -> None:
         if isinstance(what, int):
             launches[index] = what
+        elif isinstance(what, dict):
+            lifted[index] = what
         else:
             event(("stage", names[index], what))
 
@@ -88,8 +104,11 @@ def _file(target: Target, options: Options, jobs: int, event: Event) -> list[str
         options.timeout,
         "fork",
         hear,
+        renew=options.proving is not None,
     ):
         record = outcome.value if outcome.failure is None else failed(target.file, names[index], outcome)
+        if outcome.failure is not None and index in lifted:
+            record = unproved(lifted[index], record)
         event(("record", names[index], {**record, "launches": launches.get(index, record["launches"])}))
     return names
 
@@ -97,7 +116,13 @@ def _file(target: Target, options: Options, jobs: int, event: Event) -> list[str
 def _case(file: str, case: Any, options: Options, event: Event) -> Record:
     from .record import record
 
-    return {**record(case, options, event), "file": file}
+    return record(case, options, event, file)
+
+
+def unproved(lifted: Record, failure: Record) -> Record:
+    """The record of a case that was lifted, and whose proof did not come back."""
+    reason, errors = f"proof: {failure['reason']}", [*lifted["errors"], *failure["errors"]]
+    return {**lifted, "verdict": "UNKNOWN", "bound": None, "reason": reason, "errors": errors}
 
 
 def failed(file: str, name: str, outcome: Outcome) -> Record:
@@ -147,4 +172,7 @@ def empty(file: str, name: str, kind: str, what: str, why: str = "", help: str =
         "outputs": [],
         "errors": [error],
         "explain": [],
+        "place": None,
+        "proofs": [],
+        "blocks": {},
     }

@@ -23,6 +23,32 @@ class Target:
     only: frozenset[str] = frozenset()
 
 
+@dataclass(frozen=True, slots=True)
+class Named:
+    """One thing: a case or function `name` of a file or module; "" means the only case there is."""
+
+    where: str
+    name: str
+    is_module: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.where}{':' if self.is_module else '::'}{self.name}" if self.name else self.where
+
+
+def single(text: str) -> Named:
+    """`file.py::name`, `file.py` with one case, `module:name` or a `.ttir` file. Raises click.UsageError."""
+    path, _, name = text.partition("::")
+    if os.path.isfile(path):
+        return Named(path, name)
+    if os.path.isdir(path):
+        raise click.UsageError(f"{path} is a folder: name one case, as in file.py::case")
+    module, colon, name = text.partition(":")
+    if colon and name and os.sep not in module and not module.endswith(".py"):
+        _module_file(module)
+        return Named(module, name, True)
+    raise click.UsageError(f"no such file or module: {path}")
+
+
 def resolve(targets: Iterable[str]) -> list[Target]:
     """Files in the order given, each once, with the names asked for. Raises click.UsageError for what is not there."""
     merged: dict[str, list[str] | None] = {}

@@ -103,8 +103,11 @@ def trilift(*args: str, cwd: Path | None = None) -> subprocess.CompletedProcess[
     return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=env, timeout=120)
 
 
+COMMANDS = ((), ("lift",), ("prove",), ("equal",), ("corpus",), ("report",), ("ops",), ("explain",))
+
+
 def test_help_is_golden(golden: Callable[[str, str], None]) -> None:
-    pages = [trilift(*command, "--help").stdout for command in ((), ("lift",), ("corpus",), ("ops",), ("explain",))]
+    pages = [trilift(*command, "--help").stdout for command in COMMANDS]
     text = "\n".join(pages).replace("python -m reports.cli", "trilift")
     golden("help.txt", re.sub(r"reports\.cli", "trilift", text))
 

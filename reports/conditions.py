@@ -1,0 +1,93 @@
+"""Verification conditions, invariants and contracts for people: counted, explained, written as SMT-LIB."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lift.term import Term
+    from verify.verdict import Condition, Invariant, Proof
+
+LIMIT = 200  # characters of a goal
+
+
+def counted(conditions: Sequence[Condition]) -> dict[str, Any]:
+    """How many there are, how many are open, and number and seconds by what decided them."""
+    by: dict[str, dict[str, Any]] = {}
+    for c in conditions:
+        row = by.setdefault(c.by if c.holds else "open", {"count": 0, "seconds": 0.0})
+        row["count"] += 1
+        row["seconds"] = round(row["seconds"] + c.seconds, 4)
+    return {"count": len(conditions), "open": sum(not c.holds for c in conditions), "by": by}
+
+
+def cause(proof: Proof) -> str:
+    """The kind of what kept it from being proved, without names and places: what a table counts. Empty if proved."""
+    if proof.verdict.value != "UNKNOWN":
+        return ""
+    if told := proof.details.get("cause"):
+        return str(told)
+    open_ = next((c for c in proof.conditions if not c.holds), None)
+    return open_.what.split(":")[0].split(" at ")[0] if open_ else proof.reason.split(":")[0].split(" at ")[0]
+
+
+def explain(proofs: Sequence[Proof]) -> list[dict[str, str]]:
+    """Titled texts for each proof: its invariants, its conditions by what decided them, its contract."""
+    steps = [{"title": f"{p.claim.output}: {title}", "text": text} for p in proofs for title, text in _steps(p)]
+    return [s for s in steps if s["text"]]
+
+
+def _steps(p: Proof) -> Iterator[tuple[str, str]]:
+    yield "loop invariants", "\n".join(map(invariant, p.invariants))
+    for by in dict.fromkeys(_by(c) for c in p.conditions):
+        group = [c for c in p.conditions if _by(c) == by]
+        seconds = sum(c.seconds for c in group)
+        yield f"{len(group)} conditions {by}, {seconds:.2f} s", "\n".join(condition(c) for c in group)
+    yield "contract", "\n".join(_clause(c) for c in p.contract)
+
+
+def _by(c: Condition) -> str:
+    return f"by {c.by}" if c.holds else "open"
+
+
+def invariant(i: Invariant) -> str:
+    """ "line 17: total(n) = sum(j, ...) for n >= 1"."""
+    at = f"line {i.place.line}: " if i.place else ""
+    since = f"  for n >= {i.since}" if i.since else ""
+    return f"{at}{i.variable}(n) = {shown(i.term)}{since}"
+
+
+def condition(c: Condition) -> str:
+    """What it is for, its goal, its seconds, and what is missing if it is open."""
+    at = f" (line {c.place.line})" if c.place else ""
+    why = "" if c.holds or not c.why else f": {c.why}"
+    return f"{c.what}{at}: {shown(c.goal)}  [{c.seconds * 1000:.0f} ms]{why}"
+
+
+def _clause(c: Any) -> str:
+    at = f" at line {c.place.line}" if c.place else ""
+    return c.text + (f"   needed by {c.why}{at}" if c.why else "")
+
+
+def shown(t: Term) -> str:
+    """A term in the language of formulas, shortened."""
+    from lift.text import element_text
+
+    text = element_text(t)
+    return text if len(text) <= LIMIT else text[: LIMIT - 4] + " ..."
+
+
+def write(conditions: Sequence[Condition], folder: Path) -> str:
+    """One .smt2 file for each condition that a solver was asked about; returns the folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for k, c in enumerate(conditions):
+        if c.smt:
+            (folder / f"{k:04d}-{slug(c.what)}.smt2").write_text(c.smt)
+    return str(folder)
+
+
+def slug(text: str) -> str:
+    """The text as part of a file name."""
+    return "-".join("".join(ch if ch.isalnum() else " " for ch in text).split())[:60]

@@ -1,0 +1,106 @@
+"""The text of a proved case: its verdict, what it was compared with, its contract, or what is wrong or missing.
+
+kernels.py::row_softmax: PROVED in 0.31 s
+    out = softmax(x, -1), the lifted formula
+    for all M, N with
+      M * N < 2**31      needed by the address at line 14
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from . import draw, proofs
+
+Record = Mapping[str, Any]
+HELP = {
+    "open": "--explain lists what was and what was not shown; --timeout SECONDS allows more",
+    "none": "trilift lift --explain shows how far it was read",
+}
+
+
+def case(record: Record) -> str:
+    """What `trilift prove` prints for one case."""
+    seconds = record["seconds"]["prove"]
+    where = f"{record['file']}::{record['name']}" if "==" not in record["name"] else record["name"]
+    lines = [f"{where}: {record['verdict']}{_bound(record['bound'])} in {seconds:.2f} s"]
+    for p in record["proofs"]:
+        lines += draw.indented("\n".join(_proof(p, record)), "    ").splitlines()
+    errors = list(_errors(record))
+    if (not record["proofs"] or _told_elsewhere(record)) and not record["findings"] and not errors:
+        lines += draw.indented(_unknown(record, HELP["none"]), "    ").splitlines()
+    for note in record["explain"]:
+        lines += draw.indented(note["title"] + "\n" + draw.indented(note["text"], "  "), "  ").splitlines()
+    lines += [draw.error(e) for e in (*map(draw.finding, _findings(record)), *errors)]
+    return "\n".join(lines) + "\n"
+
+
+def _told_elsewhere(record: Record) -> bool:
+    """The case's verdict is worse than that of each output: its own reason says why."""
+    return record["verdict"] not in {p["verdict"] for p in record["proofs"]}
+
+
+def _findings(record: Record) -> Iterator[Record]:
+    """Those that no refuted output tells already."""
+    told = any(p["verdict"] == "REFUTED" for p in record["proofs"])
+    return (f for f in record["findings"] if f["rule"] != "wrong-result" or not told)
+
+
+def _errors(record: Record) -> Iterator[Record]:
+    """Errors of lifting, unless the proof did without: then only those that keep something from being checked."""
+    for e in record["errors"]:
+        if record["verdict"] not in ("PROVED", "TESTED") or e["kind"] in ("case", "internal"):
+            yield e
+
+
+def _bound(bound: float | None) -> str:
+    return f", wrong with probability at most {bound:.1e}," if bound is not None else ""
+
+
+def _proof(p: Record, record: Record) -> Iterator[str]:
+    """One output: what was shown of it, and under which conditions; or why not."""
+    yield _claim(p, record)
+    if p["verdict"] == "TESTED":
+        yield f"  held on {p['samples']} random samples; not proved: {p['reason']}"
+    if p["verdict"] == "REFUTED":
+        yield from _refuted(p)
+    if p["verdict"] == "UNKNOWN":
+        yield draw.indented(_unknown(p, HELP["open"]), "  ")
+    if p["verdict"] == "PROVED" and p["contract"]:
+        yield "  for all inputs with"
+        width = max(len(c["text"]) for c in p["contract"])
+        for c in p["contract"]:
+            yield f"    {c['text'].ljust(width)}{_needed(c)}".rstrip()
+
+
+def _claim(p: Record, record: Record) -> str:
+    """`out = softmax(x, -1), the lifted formula: PROVED`."""
+    texts = {o["name"]: o["text"] for o in record["outputs"]}
+    formula = texts.get(p["output"]) if p["against"] == proofs.FORMULA else None
+    what = proofs.other(p["against"])
+    sign = "=" if p["verdict"] in ("PROVED", "TESTED") else "!=" if p["verdict"] == "REFUTED" else "=?"
+    said = f"{formula}, {what}" if formula and "\n" not in formula else what
+    alone = len(record["proofs"]) == 1
+    return f"{p['output']} {sign} {said}" + ("" if alone else f": {p['verdict']}{_bound(p['bound'])}")
+
+
+def _needed(c: Record) -> str:
+    at = f" at line {c['place']['line']}" if c["place"] else ""
+    return f"   needed by {c['why']}{at}" if c["why"] else ""
+
+
+def _refuted(p: Record) -> Iterator[str]:
+    c = p["counterexample"]
+    yield f"  {proofs.difference(dict(p))}"
+    dims = ", ".join(f"{k} = {v}" for k, v in c["dims"].items())
+    config = f", autotune configuration {c['config']}" if c["config"] else ""
+    yield f"    at {dims or 'every shape'}, seed {c['seed']}{config}"
+    if c["replay"]:
+        yield f"    replay: python {c['replay']}"
+
+
+def _unknown(of: Record, help: str) -> str:
+    """The reason drawn on the user's source."""
+    place = of.get("place") or {}
+    return draw.error({"kind": "unknown", "what": of["reason"], "help": help, **place})
