@@ -119,8 +119,8 @@ def _same_argument(a: Algebra, x: Term, y: Term, ctx: Context, depth: int) -> bo
 # ---- folds -----------------------------------------------------------------------------------------------------------
 
 
-def aligned(a: Algebra, f: Fold, g: Fold, ctx: Context, depth: int) -> Fold | None:
-    """g with the variables of f so that the bodies are equal wherever both guards hold."""
+def aligned(a: Algebra, f: Fold, g: Fold, ctx: Context, depth: int, both: bool = False) -> Fold | None:
+    """g with the variables of f so that the bodies are equal wherever g's guards (with `both`: and f's) hold."""
     if len(f.variables) != len(g.variables):
         return None
     tries = [_renamed(g, f.variables, order) for order in permutations(g.variables)]
@@ -130,7 +130,7 @@ def aligned(a: Algebra, f: Fold, g: Fold, ctx: Context, depth: int) -> Fold | No
     if _fingerprint(f.body) != _fingerprint(g.body):
         return None
     for h in tries:
-        here = a.given(ctx, *f.guards, *h.guards)
+        here = a.given(ctx, *h.guards, *(f.guards if both else ()))
         if zero(a, f.body - h.body, here, depth + 1):
             return h
     return None
@@ -151,7 +151,7 @@ def _vanishes(a: Algebra, members: list[tuple[Number, Fold]], ctx: Context, dept
     first = members[0][1]
     guards: dict[Facts, Number] = {first.guards: members[0][0]}
     for c, g in members[1:]:
-        h = aligned(a, first, g, ctx, depth)
+        h = aligned(a, first, g, ctx, depth, both=len(members) == 2)
         if h is None:
             return False
         guards[h.guards] = guards.get(h.guards, 0) + c
@@ -190,7 +190,7 @@ def _empty(a: Algebra, inside: Context, outside: list[Facts]) -> bool:
 
 
 def _same_fold(a: Algebra, f: Fold, g: Fold, ctx: Context, depth: int) -> bool:
-    h = aligned(a, f, g, ctx, depth)
+    h = aligned(a, f, g, ctx, depth, both=True)
     if h is None:
         return False
     here, there = a.given(ctx, *f.guards), a.given(ctx, *h.guards)
@@ -208,7 +208,7 @@ def _covered(a: Algebra, fs: list[Fold], gs: list[Fold], ctx: Context, depth: in
         inside = a.given(ctx, *f.guards)
         if a.impossible(inside):
             continue
-        matching = [h.guards for g in gs if (h := aligned(a, f, g, ctx, depth)) is not None]
+        matching = [h.guards for g in gs if (h := aligned(a, f, g, ctx, depth, both=True)) is not None]
         if not matching or not (frozenset() in matching or _empty(a, inside, matching)):
             return False
     return True
@@ -223,18 +223,18 @@ def cleared(a: Algebra, p: Poly, ctx: Context) -> Poly:
         least: dict[int, int] = {}
         for factors, _e in p.terms:
             for b, k in factors:
-                if k < 0:
-                    least[b] = min(least.get(b, 0), -int(-(-k // 1)) if k == int(k) else int(k) - (k != int(k)))
+                if k <= -1:
+                    least[b] = max(least.get(b, 0), int(-k // 1))
         if not least:
             return p
-        b = max(least, key=lambda b: (P_size(b), b))
-        p = multiplied(a, p, b, -least[b], ctx)
+        b = max(least, key=lambda b: (size(b), b))
+        p = multiplied(a, p, b, least[b], ctx)
         if p is ZERO:
             return p
     return p
 
 
-def P_size(b: int) -> int:
+def size(b: int) -> int:
     """Larger denominators first: they may contain the smaller ones."""
     return sum(1 for _ in T.TERMS[b].walk())
 

@@ -1,0 +1,468 @@
+"""Closed forms of loop variables, guessed from one symbolic iteration and proved by induction.
+
+    {F(1) = next(0, init)}      {1 <= n < trips, X = F(n)}  next(n, X) = F(n + 1)
+    ------------------------------------------------------------------------------ loop
+    {0 < n <= trips}  the variable at the start of iteration n is F(n);  at n = 0 it is init
+
+The guess, from next(n, X) with X unknown and the other variables in closed form:
+
+    free of X           the value of the last iteration
+    X + b(n)            init + sum[t < n] b(t)
+    max(X, f(n))        max(init, amax[t < n] f(t))
+    a(n) X + b(n)       (init E(0) + sum[t < n] b(t) E(t+1)) / E(n)  for an integrating factor a(n) = E(n) / E(n+1):
+                        exp(u) for a(n) = exp(u(n) - u(n+1)), the online softmax; a denominator, the running mean
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from lift import term as T
+from lift.errors import Place
+from lift.term import Axis, Term
+
+from . import poly as P
+from .algebra import ALL, Algebra, Context, Split, Undecided, is_infinite
+from .conditions import condition
+from .equality import equal, unified
+from .folds import _maximum_in, elements, structural
+from .poly import ONE, POLYS, ZERO, Poly, atom
+from .program import POINTER, Carry, Loop
+from .verdict import Condition, Invariant
+
+Cases = list[tuple[tuple[Term, ...], Poly]]
+UNROLLED = 8  # iterations of a loop of known length that are executed where no closed form is found
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """The variable at the start of iteration n >= 1, over axis(counter), `lanes` and the counters around."""
+
+    carry: Carry
+    lanes: tuple[Axis, ...]
+    init: Term
+    form: Term
+
+    def at(self, args: Sequence[Term]) -> Term:
+        """The value for the arguments of a carry node."""
+        loop = self.carry.loop
+        outer = [o.counter for o in loop.outer]
+        n = args[0]
+        images = dict(zip([*outer, *self.lanes], args[1:], strict=True))
+        first = T.substitute(self.init, images)
+        if n is T.const(0):
+            return first
+        later = T.substitute(self.form, {loop.counter: n, **images})
+        return chosen(T.make("le", 1, n), later, first)
+
+
+def chosen(c: Term, x: Term, y: Term) -> Term:
+    """where(c, x, y), pointers by their offsets."""
+    if x.op == "pointer" and y.op == "pointer" and x.attr == y.attr:
+        return T.node("pointer", (T.where(c, x.args[0], y.args[0]),), x.attr, POINTER)
+    return T.where(c, x, y)
+
+
+@dataclass
+class Loops:
+    """The loops of one program. `facts` hold throughout; `conditions` and `invariants` are what was proved."""
+
+    algebra: Algebra
+    facts: frozenset[Term]
+    reads: Callable[[Term], Term] = lambda t: t  # a load's result as contents of memory
+    found: dict[Carry, Closed] = field(default_factory=dict)
+    failed: dict[Carry, Undecided] = field(default_factory=dict)
+    active: list[Carry] = field(default_factory=list)
+    conditions: list[Condition] = field(default_factory=list)
+    invariants: list[Invariant] = field(default_factory=list)
+    memo: dict[int, Term] = field(default_factory=dict)
+
+    # ---- terms without carries
+
+    def resolved(self, t: Term, own: dict[Term, Term] | None = None) -> Term:
+        """The term with closed forms in place of loop variables and contents in place of loads."""
+        memo = self.memo if own is None else {}
+        return self._resolved(t, own or {}, memo)
+
+    def _resolved(self, t: Term, own: dict[Term, Term], memo: dict[int, Term]) -> Term:
+        done = memo.get(t.id)
+        if done is not None:
+            return done
+        if t in own:
+            out = own[t]
+        elif t.op == "carry":
+            args = tuple(self._resolved(s, own, memo) for s in t.args)
+            out = self._resolved(self.closed(t.attr).at(args), {}, self.memo)
+        else:
+            args = tuple(self._resolved(s, own, memo) for s in t.args)
+            out = (
+                t if args == t.args else T.rebuild(t, args) if t.op != "pointer" else T.node(t.op, args, t.attr, t.type)
+            )
+            if out.op == "read":
+                out = self.reads(out)
+        memo[t.id] = out
+        return out
+
+    def closed(self, carry: Carry) -> Closed:
+        """The closed form of a loop variable. Raises Undecided where none is found and proved."""
+        if carry in self.found:
+            return self.found[carry]
+        if carry in self.failed:
+            raise self.failed[carry]
+        if carry in self.active:
+            raise Undecided(f"{carry.name} depends on itself through other variables", carry.loop.op.place)
+        self.active.append(carry)
+        try:
+            found = Derivation(self, carry).closed()
+        except (Undecided, Split) as stop:
+            why = (
+                stop.what + (f": {stop.why}" if stop.why else "")
+                if isinstance(stop, Undecided)
+                else f"undecided: {stop}"
+            )
+            failure = Undecided(f"no invariant for {carry.name}", carry.loop.op.place, why)
+            self.failed[carry] = failure
+            raise failure from None
+        finally:
+            self.active.pop()
+        return found
+
+    def range_facts(self, loops: Iterable[Loop]) -> list[Term]:
+        """0 <= n < trips of the loops."""
+        out = []
+        for loop in loops:
+            n = T.axis(loop.counter)
+            out += [T.make("le", 0, n), T.make("lt", n, self.resolved(loop.trips)), self.resolved(loop.guard)]
+            if loop.condition is not None:
+                out.append(self.resolved(loop.condition))
+        return out
+
+
+@dataclass
+class Derivation:
+    """The closed form of one variable."""
+
+    loops: Loops
+    carry: Carry
+
+    def __post_init__(self) -> None:
+        loop, shape = self.carry.loop, self.carry.type.shape
+        self.a = self.loops.algebra
+        self.n = T.axis(loop.counter)
+        self.lanes = tuple(
+            Axis(f"{self.carry.name}.{loop.counter.name}.{self.carry.index}.{k}", T.const(s))
+            for k, s in enumerate(shape)
+        )
+        self.place: Place | None = loop.op.place
+        lanes = [f for v in self.lanes for f in (T.make("le", 0, T.axis(v)), T.make("lt", T.axis(v), v.size))]
+        self.trips = self.loops.resolved(loop.trips)
+        around = self.loops.range_facts(loop.outer)
+        self.base = self.a.context([*self.loops.facts, *around, self.loops.resolved(loop.guard), *lanes])
+        self.init = self.loops.resolved(self.carry.init([T.axis(v) for v in self.lanes]))
+        self.raw = self.carry.next([T.axis(v) for v in self.lanes])
+        self.node = self.carry.at(self.n, [T.axis(v) for v in self.lanes])
+        self.pointee = self.init.attr if self.init.op == "pointer" else None
+        kind = T.INT if self.carry.type.is_int or self.pointee is not None else T.REAL
+        if self.carry.type.element == "i1":
+            kind = T.INT
+        self.x = T.scalar(f"{self.carry.name}~{loop.counter.name}.{self.carry.index}", kind)
+
+    def closed(self) -> Closed:
+        """Guess, then prove."""
+        if self.carry.type.element == "ptr" and self.pointee is None:
+            raise Undecided("a pointer of no known tensor")
+        failure: Undecided | None = None
+        for attempt in (self._guess, self._unrolled):
+            try:
+                form = attempt()
+            except Undecided as stop:
+                failure = failure or stop
+                continue
+            found = Closed(self.carry, self.lanes, self.init, self._wrapped(form))
+            self.loops.found[self.carry] = found
+            try:
+                self.prove(found)
+            except (Undecided, Split) as stop:
+                del self.loops.found[self.carry]
+                self.loops.memo.clear()
+                failure = failure or (stop if isinstance(stop, Undecided) else Undecided("undecided", why=str(stop)))
+                continue
+            self.loops.invariants.append(Invariant(self.place, self.carry.name, form, 1))
+            return found
+        raise failure or Undecided("no form fits")
+
+    def _wrapped(self, form: Term) -> Term:
+        return form if self.pointee is None else T.node("pointer", (form,), self.pointee, POINTER)
+
+    def _value(self, t: Term) -> Term:
+        """A value of the variable as a number: the offset of a pointer."""
+        if self.pointee is None:
+            return t
+        if t.op != "pointer" or t.attr != self.pointee:
+            raise Undecided("the pointer changes its tensor")
+        return t.args[0]
+
+    # ---- the guess
+
+    def _guess(self) -> Term:
+        later = self.a.given(self.base, T.make("le", 1, self.n), T.make("lt", self.n, self.trips))
+        if self.a.impossible(later):
+            return self._first()
+        own = {self.node: self.x if self.pointee is None else self._wrapped(self.x)}
+        step = self._value(self.loops.resolved(self.raw, own))
+        if any(s.op == "carry" for s in step.walk()):
+            raise Undecided("it depends on other lanes of itself")
+        return self._by_cases(step, later)
+
+    def _first(self) -> Term:
+        """The value after iteration 0."""
+        return self._value(self.loops.resolved(T.substitute(self.raw, {self.carry.loop.counter: T.const(0)})))
+
+    def _by_cases(self, step: Term, ctx: Context, depth: int = 0) -> Term:
+        """Cases that do not depend on n are cases of the whole closed form; the others guard what is added."""
+        if self.a.impossible(ctx):
+            return self._value(self.init)
+        mine = lambda literal: self.carry.loop.counter in literal.free  # noqa: E731
+        try:
+            return self._form(self.a.cases(step, ctx, mine), ctx)
+        except Split as split:
+            if depth > 4:
+                raise Undecided("too many cases", why=repr(split.literal)) from None
+            yes = self._by_cases(step, self.a.given(ctx, split.literal), depth + 1)
+            no = self._by_cases(step, self.a.given(ctx, T.make("not", split.literal)), depth + 1)
+            return T.where(split.literal, yes, no)
+
+    def _form(self, cases: Cases, ctx: Context) -> Term:
+        init = self._value(self.init)
+        if all(p is atom(self.x) for _, p in cases):
+            return init
+        if len(cases) == 1 and self.x.id not in cases[0][1].atoms:
+            return T.substitute(cases[0][1].term, {self.carry.loop.counter: self.n - 1})
+        for form in (self._maximum, self._linear):
+            found = form(cases, init, ctx)
+            if found is not None:
+                return found
+        raise Undecided("its step has no known form", why="; ".join(repr(p) for _, p in cases)[:400])
+
+    def _over(self, kind: str, cases: list[tuple[tuple[Term, ...], Term]], unit: float, start: int = 0) -> Term:
+        """fold[start <= t < n] of the cases' terms, each under its literals."""
+        t = Axis(f"{self.carry.loop.counter.name}'", self.n)
+        at = {self.carry.loop.counter: T.axis(t)}
+        parts = []
+        for literals, term in cases:
+            guard = T.make("and", *literals) if literals else T.const(True)
+            if start:
+                guard = T.make("and", guard, T.make("le", start, self.n))
+            if term is not T.const(unit):
+                parts.append(T.where(T.substitute(guard, at), T.substitute(term, at), T.const(unit)))
+        if not parts:
+            return T.const(unit)
+        body = T.add(*parts) if kind == "sum" else T.make("max", *parts) if len(parts) > 1 else parts[0]
+        return T.fold(kind, t, body)
+
+    def _maximum(self, cases: Cases, init: Term, ctx: Context) -> Term | None:
+        """max(X, f): the elements of the maximum without X."""
+        out = []
+        for literals, p in cases:
+            rest = self._without(p)
+            if rest is None:
+                return None
+            out.append((literals, rest))
+        return T.make("max", init, self._over("amax", out, -float("inf")))
+
+    def _without(self, p: Poly) -> Term | None:
+        if p is atom(self.x):
+            return T.const(-float("inf"))
+        i = _maximum_in(p)
+        if i is not None and p is atom(T.TERMS[i]):
+            t = T.TERMS[i]
+            parts = t.args if t.op == "max" else (t,)
+            rest = [s for s in parts if s is not self.x]
+            if len(rest) == len(parts) or any(self.x in s.walk() for s in rest):
+                return None
+            return T.make("max", *rest) if len(rest) > 1 else rest[0]
+        d = p - atom(self.x)  # max(X, f) = X + [f - X > 0] (f - X), or f + [X - f > 0] (X - f)
+        for t in (T.TERMS[j] for j in p.atoms if T.TERMS[j].op == "positive?"):
+            q = structural(t.args[0])
+            k = _coefficient(q, self.x)
+            if k in (1, -1):
+                f = P.scaled(P.scaled(q, k) - atom(self.x), -1)
+                for literal in (P.product_with_exponential(((t.id, 1),), ZERO),):
+                    grows = self.a.product(literal, q, ctx=self.base)
+                    if (k == -1 and d is grows) or (k == 1 and p is f + grows):
+                        return f.term if self.x.id not in f.atoms else None
+        return None
+
+    def _linear(self, cases: Cases, init: Term, ctx: Context) -> Term | None:
+        """a X + b: a sum, rescaled by an integrating factor where a is not 1."""
+        parts = []
+        for literals, p in cases:
+            ab = affine(p, self.x)
+            if ab is None:
+                return None
+            parts.append((literals, *ab))
+        if all(a is ONE for _, a, _ in parts):
+            return self._sum(init, [(literals, b) for literals, _, b in parts])
+        for literals, a, _ in parts:
+            if a is ONE:
+                continue
+            here = self.a.given(ctx, *literals)
+            for factor in self._factors(a, here):
+                found = self._rescaled(init, parts, factor, ctx)
+                if found is not None:
+                    return found
+        return None
+
+    def _sum(self, init: Term, parts: list[tuple[tuple[Term, ...], Poly]]) -> Term:
+        if len(parts) == 1 and self.carry.loop.counter not in parts[0][1].term.free:
+            return T.add(init, T.mul(self.n, parts[0][1].term))
+        return T.add(init, self._over("sum", [(ls, b.term) for ls, b in parts], 0))
+
+    def _factors(self, a: Poly, ctx: Context) -> Iterable[Poly]:
+        """E with a(n) = E(n) / E(n+1)."""
+        if len(a.terms) == 1:
+            ((factors, e), c) = next(iter(a.terms.items()))
+            if not factors and e and abs(c - 1) < 1e-9:
+                monomials = list(POLYS[e].terms.items())
+                tries = [P.monomial(m, k) for m, k in monomials] + [P.poly({m: k for m, k in monomials if k > 0})]
+                for u in tries:
+                    if u is not ZERO and self._shift_matches(POLYS[e], u, ctx):
+                        yield P.exponential(u)
+        for (factors, _), _c in a.terms.items():
+            for b, k in factors:
+                if k == -1:
+                    d = structural(T.TERMS[b])
+                    try:
+                        before = self.a.normal(T.substitute(d.term, {self.carry.loop.counter: self.n - 1}), ctx)
+                        if equal(self.a, self.a.product(a, d, ctx), before, ctx):
+                            yield before
+                    except (Split, Undecided):
+                        continue
+
+    def _shift_matches(self, e: Poly, u: Poly, ctx: Context) -> bool:
+        """e = u(n) - u(n+1)."""
+        try:
+            after = self.a.normal(T.substitute(u.term, {self.carry.loop.counter: self.n + 1}), ctx)
+        except (Split, Undecided):
+            return False
+        return equal(self.a, e, u - after, ctx)
+
+    def _rescaled(
+        self, init: Term, parts: list[tuple[tuple[Term, ...], Poly, Poly]], factor: Poly, ctx: Context
+    ) -> Term | None:
+        """(sum[t < n] b(t) E(t+1)) / E(n), with the start as a first addend where it does not fit the sum."""
+        step = {self.carry.loop.counter: self.n + 1}
+        added = []
+        for literals, _, b in parts:
+            here = self.a.given(ctx, *literals)
+            try:
+                after = self.a.normal(T.substitute(factor.term, step), here)
+                g = unified(self.a, self.a.product(b, after, here), here, 0)
+            except Split as split:
+                raise Undecided("a case within the integrating factor", why=repr(split.literal)) from None
+            added.append((literals, g.term))
+        total = self._over("sum", added, 0)
+        form = T.mul(total, T.recip(factor.term)) if factor.terms else total
+        if self._starts(form):
+            return form
+        one = {self.carry.loop.counter: T.const(1)}
+        start = T.mul(self._first(), T.substitute(factor.term, one))
+        t = Axis(f"{self.carry.loop.counter.name}'", self.n)
+        at = {self.carry.loop.counter: T.axis(t)}
+        later = [T.where(T.make("and", T.make("le", 1, T.axis(t)), *(T.substitute(x, at) for x in ls)), T.substitute(g, at), 0)
+                 for ls, g in added]  # fmt: skip
+        return T.mul(T.add(start, T.fold("sum", t, T.add(*later))), T.recip(factor.term))
+
+    def _starts(self, form: Term) -> bool:
+        """Whether F(1) is the value after iteration 0."""
+        ctx = self.a.given(self.base, T.make("le", 1, self.trips))
+        at_one = T.substitute(form, {self.carry.loop.counter: T.const(1)})
+        try:
+            return self._agree(at_one, self._first(), ctx)
+        except Undecided:
+            return False
+
+    def _unrolled(self) -> Term:
+        """where(n == 1, F1, where(n == 2, F2, ...)) for a loop of known length."""
+        trips = self.a.normal(self.trips, self.base).constant
+        if not isinstance(trips, int) or trips > UNROLLED:
+            raise Undecided("no form fits")
+        values = [self._first()]
+        for k in range(1, trips):
+            own = {T.substitute(self.node, {self.carry.loop.counter: T.const(k)}): self._wrapped(values[-1])}
+            raw = T.substitute(self.raw, {self.carry.loop.counter: T.const(k)})
+            values.append(self._value(self.loops.resolved(raw, own)))
+        out = values[-1] if values else self._value(self.init)
+        for k in range(trips - 1, 0, -1):
+            out = T.where(T.make("eq", self.n, k), values[k - 1], out)
+        return out
+
+    # ---- the proof
+
+    def prove(self, found: Closed) -> None:
+        """Entry and step. Raises Undecided where one is not shown."""
+        counter = self.carry.loop.counter
+        form = self._value(found.form)
+        entry = self.a.given(self.base, T.make("le", 1, self.trips))
+        self._condition("entry", T.substitute(form, {counter: T.const(1)}), self._first(), entry)
+        step = self.a.given(self.base, T.make("le", 1, self.n), T.make("lt", self.n, self.trips))
+        if not self.a.impossible(step):
+            after = self._value(self.loops.resolved(self.raw))
+            self._condition("step", T.substitute(form, {counter: self.n + 1}), after, step)
+
+    def _condition(self, which: str, left: Term, right: Term, ctx: Context) -> None:
+        start = time.perf_counter()
+        what = f"{which} of the loop: {self.carry.name}"
+        if not self._agree(left, right, ctx):
+            raise Undecided(f"the {which} is not shown", why=f"{left!r} is not seen to be {right!r}"[:600])
+        goal = T.node("eq", (left, right), None, T.BOOL)
+        self.loops.conditions.append(
+            Condition(what, ctx.facts, goal, True, "normal form", time.perf_counter() - start, self.place)
+        )
+
+    def _agree(self, left: Term, right: Term, ctx: Context) -> bool:
+        return agree(self.a, left, right, ctx)
+
+
+def agree(a: Algebra, left: Term, right: Term, ctx: Context, depth: int = 0) -> bool:
+    """Whether two terms are equal under the facts, by cases where needed."""
+    if left is right:
+        return True
+    if a.impossible(ctx):
+        return True
+    try:
+        return equal(a, a.normal(left, ctx), a.normal(right, ctx), ctx)
+    except Split as split:
+        if depth >= 10:
+            raise Undecided("too many cases", why=repr(split.literal)) from None
+        literal = split.literal
+    return all(agree(a, left, right, a.given(ctx, x), depth + 1) for x in (literal, T.make("not", literal)))
+
+
+def affine(p: Poly, x: Term) -> tuple[Poly, Poly] | None:
+    """(a, b) with p = a x + b, x in neither."""
+    if is_infinite(p):
+        return None
+    a: dict[P.Monomial, P.Number] = {}
+    b: dict[P.Monomial, P.Number] = {}
+    for (factors, e), c in p.terms.items():
+        mine = [k for i, k in factors if i == x.id]
+        others = tuple(f for f in factors if f[0] != x.id)
+        if any(x in T.TERMS[i].walk() for i, _ in others) or (e and x in POLYS[e].term.walk()):
+            return None
+        if not mine:
+            b[(factors, e)] = c
+        elif mine[0] == 1:
+            a[(others, e)] = c
+        else:
+            return None
+    return P.poly(a), P.poly(b)
+
+
+def _coefficient(q: Poly, x: Term) -> P.Number | None:
+    return q.terms.get((((x.id, 1),), 0))
+
+
+__all__ = ["ALL", "Closed", "Loops", "agree", "condition", "elements"]
