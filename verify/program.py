@@ -55,6 +55,9 @@ class Carry:
     init: Element
     next: Element
 
+    def __repr__(self) -> str:
+        return self.name
+
     def at(self, n: Term, lanes: Sequence[Term] = ()) -> Term:
         """The variable at the start of iteration n."""
         outer = tuple(T.axis(o.counter) for o in self.loop.outer)
