@@ -13,14 +13,18 @@ GAP = 1 << 40  # bytes from one buffer's start to the next
 
 def apart(trace: Trace) -> Trace:
     """The same launches and torch operations on buffers at GAP, 2 * GAP, ... in order of appearance; addresses no
-    longer depend on where the host's memory was. Pointers that are stored as integers keep their old numbers."""
+    longer depend on where the host's memory was. The buffer of an input ends with the input's last element. Pointers
+    that are stored as integers keep their old numbers."""
     known: dict[int, Buffer] = {}
+    ends: dict[int, int] = {}
+    for ref in trace.inputs.values():
+        ends[ref.buffer.address] = max(ends.get(ref.buffer.address, 0), end(ref))
 
     def buffer(b: Buffer) -> Buffer:
-        if b.address not in known or known[b.address].nbytes < b.nbytes:
-            start = known[b.address].address if b.address in known else GAP * (len(known) + 1)
-            known[b.address] = replace(b, address=start)
-        return replace(b, address=known[b.address].address)
+        if b.address not in known:
+            size = min(b.nbytes, ends.get(b.address, b.nbytes))
+            known[b.address] = replace(b, address=GAP * (len(known) + 1), nbytes=size)
+        return known[b.address]
 
     def moved(x: Any) -> Any:
         match x:
@@ -44,3 +48,9 @@ def apart(trace: Trace) -> Trace:
 
     inputs = moved(trace.inputs)
     return replace(trace, inputs=inputs, events=tuple(map(event, trace.events)), outputs=moved(trace.outputs))
+
+
+def end(ref: TensorRef) -> int:
+    """Bytes from the buffer's start to behind the last element."""
+    last = max(ref.addresses().ravel(), default=ref.buffer.address - ref.itemsize)
+    return int(last) + ref.itemsize - ref.buffer.address
