@@ -1,0 +1,614 @@
+"""Parametric execution: what one launch does, for every program, lane and iteration at once (`verify.program`).
+
+Every SSA value becomes a tile, a function of lanes (`verify.tile`). The body of a loop is walked once:
+
+    for i in range(lo, hi, step): x = f(x)      x is carry(n) in the body, i is lo + n * step, and after it carry(trips)
+                                                carry(0) = init, carry(n + 1) = next(carry(n)), which is f
+    while c(x): x = f(y(x))                     the same with `trips` a symbol; the result is y(carry(trips))
+    if c: A else: B                             A under path & c, B under path & ~c; results where(c, A, B)
+
+The memory of an entry argument is named as the argument, without %. Pointer variables whose base does not change are
+carried as their offsets, integers of 64 bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain, count
+from typing import Any
+
+import numpy as np
+
+from lift import random_numbers
+from lift import term as T
+from lift.arithmetic import wrapped
+from lift.domain import as_ids
+from lift.errors import TriliftError, Unsupported
+from lift.interpret import TERMINATORS
+from lift.ir import Block, Function, Module, Op, Region, Type, Value
+from lift.machine import machine
+from lift.structure import _NO_EFFECT, AXES
+from lift.term import Axis, Term
+
+from . import accesses, reductions, tile
+from .elements import Elements, certain, conditions, is_elementwise
+from .intervals import Intervals
+from .program import PIDS, POINTER, Access, Arithmetic, Carry, Loop, Program, pointer, term_type
+from .tile import Tile, constant, generic, pointwise, scalar, select, terms
+
+OFFSET = Type("i64", (), None, "i64")
+TRUE = T.const(True)
+SERIAL = count()  # of values that nothing is known of
+
+
+def execute(
+    module: Module,
+    operands: Sequence[Any],
+    grid: tuple[Term, Term, Term],
+    facts: Iterable[Term] = (),
+    dtypes: Mapping[str, str] | None = None,
+) -> Program:
+    """The program of a launch. `operands`: in the order of module.entry.args, a term for a number; what stands at a
+    pointer is not looked at: its memory has the argument's name. `facts` hold at every launch and let signs be known;
+    `dtypes` names the dtype of the memory of pointer arguments ("u8", "bool"): an integer read is a number of the
+    dtype, and without one the signed number (of 8 and 16 bits: any number congruent to it).
+
+    Raises Unsupported, with the place, where the control flow cannot be followed."""
+    return Execution(random_numbers.named(module), operands, grid, facts, dtypes or {}).program()
+
+
+class Execution:
+    """One walk over a module. `env`: the tiles of SSA values; `path`: the condition under which the walk is here."""
+
+    def __init__(
+        self,
+        module: Module,
+        operands: Sequence[Any],
+        grid: tuple[Term, Term, Term],
+        facts: Iterable[Term],
+        dtypes: Mapping[str, str],
+    ) -> None:
+        self.module, self.grid, self.dtypes = module, grid, dtypes
+        self.ranges = Intervals(facts, grid, {})
+        self.elements = Elements(module, self.ranges)
+        self.env: dict[Value, Tile] = {}
+        self.path: Term = TRUE
+        self.loops: tuple[Loop, ...] = ()
+        self.order = self.folds = 0
+        self.accesses: list[Access] = []
+        self.all_loops: list[Loop] = []
+        self.arithmetic: dict[tuple[Any, ...], Arithmetic] = {}
+        self.asserts: list[tuple[Term, Op]] = []
+        self.unsupported: dict[Op, None] = {}
+        self.bases = {_name(v): v.type for v in module.entry.args if v.type.element == "ptr"}
+        self.arguments = [_operand(v, x) for v, x in zip(module.entry.args, operands, strict=True)]
+
+    def program(self) -> Program:
+        self.call(self.module.entry, self.arguments)
+        return Program(
+            self.module,
+            self.grid,
+            tuple(self.accesses),
+            tuple(self.all_loops),
+            tuple(self.arithmetic.values()),
+            tuple(self.asserts),
+            tuple(self.unsupported),
+        )
+
+    # ---- functions and blocks
+
+    def call(self, function: Function, args: Sequence[Tile]) -> list[Tile]:
+        """The results of a function, in its own scope."""
+        outer, self.env = self.env, {}
+        try:
+            return self.graph(function.body, args)
+        finally:
+            self.env = outer
+
+    def graph(self, body: Region, args: Sequence[Tile]) -> list[Tile]:
+        """Run the blocks of an acyclic control-flow graph, each once, under the condition of reaching it."""
+        outer = self.path
+        arrivals: dict[str, list[tuple[Term, list[Tile]]]] = {body.blocks[0].label: [(TRUE, list(args))]}
+        results: list[tuple[Term, list[Tile]]] = []
+        for block in ordered(body):
+            reached = arrivals.get(block.label, [])
+            here = T.make("or", *(c for c, _ in reached)) if len(reached) > 1 else reached[0][0]
+            self.path = T.make("and", outer, here)
+            last = self.block(block, merged(reached, [v.type for v in block.args]))
+            if last is None or not last.successors:
+                results.append((here, [self.env[v] for v in last.operands] if last else []))
+                continue
+            for (label, values), c in zip(last.successors, self.branches(last), strict=True):
+                arrivals.setdefault(label, []).append((T.make("and", here, c), [self.env[v] for v in values]))
+        self.path = outer
+        return merged(results, [x.type for x in results[0][1]]) if results else []
+
+    def branches(self, last: Op) -> list[Term]:
+        """The conditions of the successors of a terminator."""
+        if last.name == "cf.br":
+            return [TRUE]
+        if last.name != "cf.cond_br":
+            raise Unsupported(last.name, last.place)
+        c = self.env[last.operands[0]].at()
+        return [c, T.make("not", c)]
+
+    def block(self, block: Block, args: Sequence[Tile]) -> Op | None:
+        """Run a block; its terminator."""
+        for value, x in zip(block.args, args, strict=True):
+            self.env[value] = x
+        for op in block.ops:
+            if op.name in TERMINATORS:
+                return op
+            self.step(op)
+        return None
+
+    def region(self, region: Region, args: Sequence[Tile]) -> list[Tile]:
+        """The operands of the terminator of a region, which has one block."""
+        if not region.blocks:
+            return []
+        if len(region.blocks) > 1:
+            raise Unsupported("a region of several blocks", region.blocks[0].ops[0].place)
+        last = self.block(region.blocks[0], args)
+        return [self.env[v] for v in last.operands] if last else []
+
+    def under(self, condition: Term, region: Region) -> list[Tile]:
+        """A region under a condition."""
+        outer, self.path = self.path, T.make("and", self.path, condition)
+        try:
+            return self.region(region, ())
+        finally:
+            self.path = outer
+
+    def pure_region(self, region: Region, args: Sequence[Tile]) -> list[Tile]:
+        """A region without effects, that leaves no record."""
+        kept = self.mark()
+        try:
+            return self.region(region, args)
+        finally:
+            self.rewind(kept)
+
+    # ---- operations
+
+    def step(self, op: Op) -> None:
+        """Run one operation and bind its results."""
+        try:
+            out = self.result(op)
+        except TriliftError as error:
+            error.place = error.place or op.place
+            raise
+        if out is None and op.results:
+            self.cannot(op)
+            out = [Tile(v.type, self.opaque(op, term_type(v.type))) for v in op.results]
+        for value, x in zip(op.results, [out] if isinstance(out, Tile) else out or (), strict=True):
+            self.env[value] = x
+
+    def result(self, op: Op) -> Tile | list[Tile] | None:
+        control = CONTROL.get(op.name)
+        if control is not None:
+            return control(self, op)
+        xs = [self.env[v] for v in op.operands]
+        handler = HANDLERS.get(op.name)
+        if handler is not None:
+            out = handler(self, op, *xs)
+            self.oblige_fold(op, out)
+            return out
+        if any(term_type(v.type) == POINTER for v in (*op.operands, *op.results)):
+            return _on_pointers(self, op, *xs)
+        if is_elementwise(op):
+            return self.elementwise(op, xs)
+        if any(r.blocks for r in op.regions) and any(_touches(o) for o in op.walk()):
+            raise Unsupported(op.name, op.place)
+        self.cannot(op)
+        return None
+
+    def elementwise(self, op: Op, xs: list[Tile]) -> list[Tile] | None:
+        """The operation lane by lane."""
+        together = _together(lambda *es: self.elements.apply(op, *es))
+        out = [pointwise(v.type, together(k), *xs) for k, v in enumerate(op.results)]
+        try:
+            for x in out:
+                x.at(self.generic_lanes(x.shape))
+        except Unsupported:
+            return None
+        for kind, of, bits in conditions(op):
+            self.oblige(kind, op, pointwise(op.results[0].type, of, *xs, out[0]), bits)
+        return out
+
+    # ---- records
+
+    def oblige(self, kind: str, op: Op, x: Tile, bits: int) -> None:
+        """Record an integer condition unless intervals alone show it."""
+        axes = generic(x.shape)
+        term = x.at(terms(axes))
+        if term.op == "undef" or certain(self.ranges, kind, term, bits):
+            return
+        key = (kind, term, self.path, bits)
+        self.arithmetic.setdefault(key, Arithmetic(kind, op, axes, self.loops, self.path, term, bits))
+
+    def oblige_fold(self, op: Op, out: Tile | list[Tile] | None) -> None:
+        """Sums and products of integers may wrap."""
+        if op.name not in ("tt.reduce", "tt.scan", "tt.dot") or out is None:
+            return
+        for x in out if isinstance(out, list) else [out]:
+            if x.type.is_int and x.type.bits >= 32:
+                self.oblige("wrap", op, x, x.type.bits)
+
+    def cannot(self, op: Op) -> None:
+        """The operation has no meaning here."""
+        self.unsupported.setdefault(op)
+
+    def opaque(self, op: Op, type: str) -> Callable[[tile.Lanes], Term]:
+        """Elements that nothing is known of, equal to none other: of this operation, program, iteration and lane."""
+        counters, serial = [T.axis(o.counter) for o in self.loops], next(SERIAL)
+        return lambda lanes: T.node("opaque", (*PIDS, *counters, *lanes), (op.name, serial), type)
+
+    def fold_axis(self, size: int) -> Axis:
+        self.folds += 1
+        return Axis(f"r{self.folds - 1}", T.const(size))
+
+    def access_axes(self, shape: Sequence[int]) -> tuple[Axis, ...]:
+        return tuple(Axis(f"a{self.order}_{d}", T.const(n)) for d, n in enumerate(shape))
+
+    def generic_lanes(self, shape: Sequence[int]) -> tile.Lanes:
+        return terms(generic(shape))
+
+    def mark(self) -> tuple[Any, ...]:
+        lists = (self.accesses, self.all_loops, self.asserts)
+        return *(len(x) for x in lists), dict(self.arithmetic), dict(self.unsupported), self.order, self.folds
+
+    def rewind(self, mark: tuple[Any, ...]) -> None:
+        """Forget what was recorded since."""
+        for x, n in zip((self.accesses, self.all_loops, self.asserts), mark, strict=False):
+            del x[n:]  # type: ignore[attr-defined]
+        self.arithmetic, self.unsupported, self.order, self.folds = mark[3:]
+
+
+def _name(v: Value) -> str:
+    return v.name.removeprefix("%")
+
+
+def _operand(v: Value, x: Any) -> Tile:
+    """A launch argument as a tile."""
+    if v.type.element == "ptr":
+        return constant(v.type, pointer(_name(v), 0))
+    t = T.const(x)
+    if t.is_const and isinstance(t.attr, bool) != (v.type.element == "i1"):
+        t = T.const(bool(t.attr) if v.type.element == "i1" else int(t.attr))
+    return constant(v.type, t)
+
+
+def _touches(op: Op) -> bool:
+    """Whether an operation may write memory."""
+    return not op.results and op.name not in TERMINATORS
+
+
+def _together(f: Callable[..., list[Term]]) -> Callable[[int], Callable[..., Term]]:
+    """Several results of one application, made once per operands."""
+    memo: dict[tuple[Term, ...], list[Term]] = {}
+
+    def component(k: int) -> Callable[..., Term]:
+        def g(*xs: Term) -> Term:
+            if xs not in memo:
+                memo[xs] = f(*xs)
+            return memo[xs][k]
+
+        return g
+
+    return component
+
+
+def ordered(body: Region) -> list[Block]:
+    """The blocks that can be reached, each after all that lead to it. Raises Unsupported for a cycle."""
+    labels = {b.label: b for b in body.blocks}
+    out: list[Block] = []
+    state: dict[str, int] = {}
+
+    def visit(b: Block) -> None:
+        if state.get(b.label) == 1:
+            raise Unsupported("a loop of branches", b.ops[0].place if b.ops else None)
+        if b.label in state:
+            return
+        state[b.label] = 1
+        for label, _ in b.ops[-1].successors if b.ops else ():
+            visit(labels[label])
+        state[b.label] = 2
+        out.append(b)
+
+    visit(body.blocks[0])
+    return out[::-1]
+
+
+def merged(arrivals: list[tuple[Term, list[Tile]]], types: Sequence[Type]) -> list[Tile]:
+    """Values that come from several places, each under its condition; the conditions exclude each other."""
+    out = arrivals[-1][1]
+    for c, values in arrivals[-2::-1]:
+        out = [_chosen(t, c, a, b) for t, a, b in zip(types, values, out, strict=True)]
+    return out
+
+
+def _chosen(t: Type, c: Term, a: Tile, b: Tile) -> Tile:
+    return a if a is b else pointwise(t, lambda x, y: select(c, x, y, t), a, b)
+
+
+# ---- control flow ----------------------------------------------------------------------------------------------------
+
+
+def _if(run: Execution, op: Op) -> list[Tile]:
+    c = run.env[op.operands[0]].at()
+    regions = [*op.regions, Region([])][:2]
+    both = [run.under(k, r) for k, r in zip((c, T.make("not", c)), regions, strict=True)]
+    return [_chosen(v.type, c, a, b) for v, a, b in zip(op.results, *both, strict=True)] if op.results else []
+
+
+def _call(run: Execution, op: Op) -> list[Tile]:
+    callee = run.module.functions[op.attrs["callee"].lstrip("@")]
+    return run.call(callee, [run.env[v] for v in op.operands])
+
+
+def _for(run: Execution, op: Op) -> list[Tile]:
+    low, high, step = (run.env[v].at() for v in op.operands[:3])
+    if step.is_const and step.attr <= 0:
+        raise Unsupported("scf.for", op.place, "its step is not positive")
+    t = scalar(op.operands[0].type)
+    run.oblige("positive", op, constant(t, step), t.bits)
+    if op.attrs.get("unsignedCmp"):
+        for x in (low, high):
+            run.oblige("unsigned", op, constant(t, x), t.bits - 1)
+    trips = _trips(run, low, high, step)
+    counter = Axis(f"n{len(run.all_loops)}", trips)
+    n = T.axis(counter)
+    loop = Loop(op, counter, trips, low, step, run.loops, run.path)
+    run.all_loops.append(loop)
+    induction = constant(t, T.add(low, T.mul(n, step)))
+    run.oblige("wrap", op, constant(t, T.add(low, T.mul(trips, step))), t.bits)
+    inits = [run.env[v] for v in op.operands[3:]]
+    names = [_name(v) for v in op.regions[0].blocks[0].args[1:]]
+    return _iterated(run, loop, names, inits, lambda carried: run.region(op.regions[0], [induction, *carried]))
+
+
+def _trips(run: Execution, low: Term, high: Term, step: Term) -> Term:
+    """max(0, ceil((high - low) / step)); the maximum is left out where it is known."""
+    distance = T.sub(high, low)
+    trips = T.make("floordiv", T.add(distance, T.sub(step, 1)), step)
+    if step is T.const(1):
+        trips = distance
+    return trips if run.ranges.of(trips)[0] >= 0 else T.make("max", 0, trips)
+
+
+Body = Callable[[list[Tile]], list[Tile]]
+
+
+def _iterated(run: Execution, loop: Loop, names: Sequence[str], inits: list[Tile], body: Body) -> list[Tile]:
+    """Walk the body once on carries; their values at trips. A pointer whose base changes is walked again as opaque."""
+    bases = [_base(run, x) for x in inits]
+    kept = run.mark()
+    while True:
+        inside, after, yields = _walk(run, loop, names, inits, bases, body)
+        moved = [b is not None and b != _base(run, y) for b, y in zip(bases, yields, strict=True)]
+        if not any(moved):
+            return after
+        bases = [None if m else b for m, b in zip(moved, bases, strict=True)]
+        run.rewind(kept)
+        loop.carries.clear()
+
+
+def _walk(
+    run: Execution, loop: Loop, names: Sequence[str], inits: list[Tile], bases: list[str | None], body: Body
+) -> tuple[list[Tile], list[Tile], list[Tile]]:
+    """(the carries at axis(counter), at trips, what the body yields)."""
+    yields: list[Tile] = []
+    carries = []
+    for k, (name, init, base) in enumerate(zip(names, inits, bases, strict=True)):
+        t = init.type if base is None else Type("i64", init.type.shape, None, "i64")
+        view: Callable[[Term], Term] = (lambda x: x) if base is None else (lambda x: x.args[0])
+        following: Callable[..., Term] = lambda lanes, k=k, view=view: view(yields[k].at(lanes))  # noqa: E731
+        first: Callable[..., Term] = lambda lanes, x=init, view=view: view(x.at(lanes))  # noqa: E731
+        carries.append(Carry(loop, k, name, t, first, following))
+        if base is None and term_type(t) == POINTER:
+            run.cannot(loop.op)
+    loop.carries.extend(carries)
+    at = lambda n: [_carried(c, x.type, b, n) for c, x, b in zip(carries, inits, bases, strict=True)]  # noqa: E731
+    inside, after = at(T.axis(loop.counter)), at(loop.trips)
+    outer, run.loops = run.loops, (*run.loops, loop)
+    try:
+        yields.extend(body(inside))
+    finally:
+        run.loops = outer
+    return inside, after, yields
+
+
+def _carried(c: Carry, t: Type, base: str | None, n: Term) -> Tile:
+    return Tile(t, lambda lanes: c.at(n, lanes) if base is None else pointer(base, c.at(n, lanes)))
+
+
+def _base(run: Execution, x: Tile) -> str | None:
+    """The memory that a pointer tile points into, if it is one."""
+    if term_type(x.type) != POINTER:
+        return None
+    p = x.at(run.generic_lanes(x.shape))
+    return p.attr if p.op == "pointer" else None
+
+
+def _while(run: Execution, op: Op) -> list[Tile]:
+    """The region `before` gives the condition and y; it runs once more than `after`: at trips, where it is false."""
+    before, after = op.regions
+    number = len(run.all_loops)
+    trips = T.node("trips", (*PIDS, *(T.axis(o.counter) for o in run.loops)), next(SERIAL), T.INT)
+    loop = Loop(op, Axis(f"n{number}", trips), trips, T.const(0), T.const(1), run.loops, run.path)
+    run.all_loops.append(loop)
+    inits = [run.env[v] for v in op.operands]
+    names = [_name(v) for v in before.blocks[0].args]
+
+    def body(carried: list[Tile]) -> list[Tile]:
+        condition, *passed = run.region(before, carried)
+        object.__setattr__(loop, "condition", condition.at())
+        outer, run.path = run.path, T.make("and", run.path, condition.at())
+        try:
+            return run.region(after, passed)
+        finally:
+            run.path = outer
+
+    return run.region(before, _iterated(run, loop, names, inits, body))[1:]
+
+
+CONTROL: dict[str, Callable[[Execution, Op], list[Tile]]] = {
+    "scf.for": _for,
+    "scf.while": _while,
+    "scf.if": _if,
+    "tt.call": _call,
+}
+
+
+# ---- operations on tiles ---------------------------------------------------------------------------------------------
+
+
+def _constant(run: Execution, op: Op) -> Tile:
+    t = op.results[0].type
+    value, dtype = np.asarray(op.attrs["value"]), machine(t)
+    value = (wrapped(value, dtype) if dtype.kind == "i" else value).astype(dtype)
+    ids = as_ids(value)
+    if value.ndim == 0 or value.size == 1:
+        return constant(t, T.TERMS[int(ids.ravel()[0])])
+    elements = [T.TERMS[i] for i in np.broadcast_to(ids, t.shape).ravel()]
+    return Tile(
+        t, lambda lanes: T.make("pick", tile.reindexed(lanes, t.shape, (len(elements),), run.ranges)[0], *elements)
+    )
+
+
+def _poison(run: Execution, op: Op) -> Tile:
+    t = op.results[0].type
+    return constant(t, T.undef(f"poison at {op.place}", term_type(t)))
+
+
+def _program(run: Execution, op: Op) -> Tile:
+    axis = AXES.get(op.attrs["axis"], op.attrs["axis"])
+    return constant(op.results[0].type, (PIDS if op.name == "tt.get_program_id" else run.grid)[axis])
+
+
+def _make_range(run: Execution, op: Op) -> Tile:
+    return Tile(op.results[0].type, lambda lanes: T.add(lanes[0], op.attrs["start"]))
+
+
+def _broadcast(run: Execution, op: Op, x: Tile) -> Tile:
+    if not x.shape:
+        return Tile(op.results[0].type, lambda lanes: x.at())
+    return tile.moved(op.results[0].type, x, lambda lanes: lanes)
+
+
+def _unsplat(run: Execution, op: Op, x: Tile) -> Tile:
+    return tile.moved(op.results[0].type, x, lambda lanes: [tile.ZERO] * len(x.shape))
+
+
+def _reshape(run: Execution, op: Op, x: Tile) -> Tile | None:
+    """None where the compiler may choose another order and it matters."""
+    if op.attrs.get("allow_reorder") and not _order_is_free(run, op):
+        return None
+    return tile.reshape(op.results[0].type, x, run.ranges)
+
+
+def _cat(run: Execution, op: Op, a: Tile, b: Tile) -> Tile | None:
+    if not _order_is_free(run, op):
+        return None
+    t, n = op.results[0].type, a.shape[0]
+
+    def element(lanes: tile.Lanes) -> Term:
+        first = T.make("lt", lanes[0], n)
+        return select(first, a.at(lanes), b.at((T.sub(lanes[0], n), *lanes[1:])), t)
+
+    return Tile(t, element)
+
+
+def _order_is_free(run: Execution, op: Op) -> bool:
+    """Whether the result only goes into reductions of all its elements."""
+    users = [o for o in run.module.walk() if op.results[0] in o.operands]
+    rank = len(op.results[0].type.shape)
+    return rank == 1 and all(o.name == "tt.reduce" and len(o.operands) == 1 for o in users)
+
+
+def _gather(run: Execution, op: Op, source: Tile, index: Tile) -> Tile:
+    """source[.., index[lanes], ..]; poison where the index is outside."""
+    axis, t = op.attrs["axis"], op.results[0].type
+    outside = T.undef(f"gather outside at {op.place}", term_type(t))
+
+    def element(lanes: tile.Lanes) -> Term:
+        i = index.at(lanes)
+        low, high = run.ranges.of(i)
+        found = source.at(tile.replaced(lanes, axis, i))
+        if low >= 0 and high < source.shape[axis]:
+            return found
+        inside = T.make("and", T.make("le", 0, i), T.make("lt", i, source.shape[axis]))
+        return select(inside, found, outside, t)
+
+    return Tile(t, element)
+
+
+def _addptr(run: Execution, op: Op, p: Tile, offset: Tile) -> Tile:
+    return pointwise(op.results[0].type, tile.advance, p, offset)
+
+
+def _on_pointers(run: Execution, op: Op, *xs: Tile) -> Tile | None:
+    """Choices and casts of pointers."""
+    t = op.results[0].type if op.results else None
+    if op.name == "arith.select" and t is not None:
+        return pointwise(t, lambda c, a, b: select(c, a, b, t), *xs)
+    if op.name == "tt.bitcast" and t is not None and term_type(op.operands[0].type) == term_type(t) == POINTER:
+        return _pointer_cast(run, op, xs[0])
+    run.cannot(op)
+    return None
+
+
+def _pointer_cast(run: Execution, op: Op, x: Tile) -> Tile | None:
+    """Offsets count elements, so the width must stay."""
+    widths = {accesses.width(v.type.pointee) for v in (op.operands[0], op.results[0])}
+    return Tile(op.results[0].type, x.at) if len(widths) == 1 else None
+
+
+def _assert(run: Execution, op: Op, condition: Tile, *_: Tile) -> list[Tile]:
+    """path => condition, in every lane."""
+    c = condition.at(run.generic_lanes(condition.shape))
+    run.asserts.append((T.make("or", T.make("not", run.path), c), op))
+    return []
+
+
+def _nothing(run: Execution, op: Op, *_: Tile) -> list[Tile]:
+    return []
+
+
+def _dot(run: Execution, op: Op, *xs: Tile) -> reductions.Results:
+    return reductions.dot(run, op, *xs[:3]) if len(xs) == 3 else None
+
+
+def _store(run: Execution, op: Op, *xs: Tile) -> list[Tile]:
+    accesses.store(run, op, *xs)
+    return []
+
+
+HANDLERS: dict[str, Callable[..., Tile | list[Tile] | None]] = {
+    **dict.fromkeys(chain(_NO_EFFECT, ("tt.grid_dependency_wait", "tt.grid_dependency_launch_dependents")), _nothing),
+    "arith.constant": _constant,
+    "ub.poison": _poison,
+    "tt.get_program_id": _program,
+    "tt.get_num_programs": _program,
+    "tt.make_range": _make_range,
+    "tt.splat": _broadcast,
+    "tt.broadcast": _broadcast,
+    "tt.unsplat": _unsplat,
+    "tt.expand_dims": lambda run, op, x: tile.expand_dims(op.results[0].type, x, op.attrs["axis"]),
+    "tt.reshape": _reshape,
+    "tt.trans": lambda run, op, x: tile.trans(op.results[0].type, x, op.attrs["order"]),
+    "tt.join": lambda run, op, a, b: tile.join(op.results[0].type, a, b),
+    "tt.cat": _cat,
+    "tt.split": lambda run, op, x: [tile.split(v.type, x, k) for k, v in enumerate(op.results)],
+    "tt.gather": _gather,
+    "tt.addptr": _addptr,
+    "tt.assert": _assert,
+    "llvm.intr.assume": _assert,
+    "tt.load": accesses.load,
+    "tt.store": _store,
+    "tt.atomic_rmw": accesses.atomic_rmw,
+    "tt.atomic_cas": accesses.atomic_cas,
+    "tt.reduce": reductions.reduce,
+    "tt.scan": reductions.scan,
+    "tt.dot": _dot,
+    "tt.histogram": reductions.histogram,
+}

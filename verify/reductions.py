@@ -1,0 +1,155 @@
+"""tt.reduce, tt.scan, tt.dot, tt.histogram as folds over one axis: their cost does not depend on its size.
+
+reduce(x, o)[i] = fold(k, x[i, k])                  dot(a, b, c)[i, j] = c[i, j] + sum(k, a[i, k] * b[k, j])
+scan(x, o)[i] = fold(k, x[k] if k <= i else unit)   histogram(x)[b] = sum(k, 1 if x[k] = b else 0)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from lift import term as T
+from lift.handlers import signed_term
+from lift.ir import Op, Type
+from lift.term import Axis, Term
+
+from .combiners import ARGUMENT, Extreme, Meaning, meaning
+from .tile import ZERO, Lanes, Tile, constant, replaced, scalar, with_lane
+
+if TYPE_CHECKING:
+    from .parametric import Execution
+
+Results = list[Tile] | None  # None: the operation has no meaning here
+_UNITS = {"sum": 0, "prod": 1, "amax": -math.inf, "amin": math.inf}
+
+
+def reduce(run: Execution, op: Op, *xs: Tile) -> Results:
+    """One fold per operand, or the extreme value and where it is."""
+    axis, found = op.attrs["axis"], _meaning(run, op)
+    n = xs[0].shape[axis]
+    if n == 1:
+        return [
+            Tile(v.type, lambda i, x=x: x.at(with_lane(i, axis, ZERO))) for v, x in zip(op.results, xs, strict=True)
+        ]
+    over = run.fold_axis(n)
+    if isinstance(found, Extreme):
+        return _extreme(run, op, found, xs, over)
+    if found is None:
+        return None
+    return [_folded_tile(run, v.type, f, over, axis, x) for v, x, f in zip(op.results, xs, found, strict=True)]
+
+
+def _folded_tile(run: Execution, type: Type, fold: str, over: Axis, axis: int, x: Tile) -> Tile:
+    y = _ordered(run, fold, x)
+    return Tile(type, lambda i: folded(fold, over, i, lambda k: y.at(with_lane(i, axis, k))))
+
+
+def scan(run: Execution, op: Op, *xs: Tile) -> Results:
+    """Prefix i is the fold of elements 0..i (from the end, in reverse)."""
+    axis, found, reverse = op.attrs["axis"], _meaning(run, op), op.attrs.get("reverse", False)
+    if not isinstance(found, list) or any(f not in _UNITS for f in found):
+        return None
+    over = run.fold_axis(xs[0].shape[axis])
+
+    def prefix(f: str, x: Tile) -> Callable[[Lanes], Term]:
+        def element(i: Lanes) -> Term:
+            within = lambda k: T.make("le", i[axis], k) if reverse else T.make("le", k, i[axis])  # noqa: E731
+            return folded(f, over, i, lambda k: T.where(within(k), x.at(replaced(i, axis, k)), _UNITS[f]))
+
+        return element
+
+    return [Tile(v.type, prefix(f, _ordered(run, f, x))) for v, x, f in zip(op.results, xs, found, strict=True)]
+
+
+def folded(name: str, over: Axis, lanes: Lanes, body: Callable[[Term], Term]) -> Term:
+    """The fold of body(k) for k along `over`, whose name yields to axes in the lanes."""
+    taken = {a.name for lane in lanes for a in lane.free}
+    over = T.fresh_axis(over, taken)
+    element = body(T.axis(over))
+    as_number = lambda: T.where(element, 1, 0)  # noqa: E731
+    match name:
+        case "any":
+            return T.make("lt", 0, T.fold("amax", over, as_number()))
+        case "all":
+            return T.make("lt", 0, T.fold("amin", over, as_number()))
+        case "parity":
+            return T.make("eq", T.make("mod", T.fold("sum", over, as_number()), 2), 1)
+    return T.fold(name, over, element)
+
+
+def _ordered(run: Execution, fold: str, x: Tile) -> Tile:
+    """Narrow integers that are compared are the signed numbers."""
+    t = x.type
+    if fold not in ARGUMENT or not t.is_int or t.bits > 16:
+        return x
+    return Tile(t, lambda i: signed_term(run.ranges, x.at(i), t.bits))
+
+
+def _meaning(run: Execution, op: Op) -> Meaning | None:
+    types = [scalar(v.type) for v in op.operands]
+
+    def combine(a: list[Term], b: list[Term]) -> list[Term]:
+        args = [constant(t, x) for t, x in zip(types * 2, [*a, *b], strict=True)]
+        return [x.at() for x in run.pure_region(op.regions[0], args)]
+
+    return meaning(types, combine, run.ranges)
+
+
+def _extreme(run: Execution, op: Op, found: Extreme, xs: tuple[Tile, ...], over: Axis) -> Results:
+    """(max(k, v[k]), index[argmax(k, v[k])]) where index[k] = k + c."""
+    axis, n = op.attrs["axis"], xs[0].shape[op.attrs["axis"]]
+    values, index = _ordered(run, found.fold, xs[0]), xs[1]
+    last = found.ties == "last"
+
+    def body(i: Lanes) -> Callable[[Term], Term]:
+        return lambda k: values.at(with_lane(i, axis, T.sub(n - 1, k) if last else k))
+
+    unknown = run.opaque(op, T.INT)
+
+    def position(i: Lanes) -> Term:
+        k = T.axis(T.fresh_axis(over, {a.name for lane in i for a in lane.free}))
+        start = T.sub(index.at(with_lane(i, axis, k)), k)
+        if found.ties == "any" or k.attr in start.free:
+            return unknown(i)
+        at = folded(ARGUMENT[found.fold], over, i, body(i))
+        return T.add(start, T.sub(n - 1, at) if last else at)
+
+    best = Tile(op.results[0].type, lambda i: folded(found.fold, over, i, body(i)))
+    where = Tile(op.results[1].type, position)
+    lanes = run.generic_lanes(where.shape)
+    if where.at(lanes) is unknown(lanes):
+        run.cannot(op)
+    return [best, where]
+
+
+def dot(run: Execution, op: Op, a: Tile, b: Tile, c: Tile) -> Results:
+    """Reals are exact whatever inputPrecision says."""
+    over = run.fold_axis(a.shape[-1])
+    x, y = (_number(run, t) for t in (a, b))
+
+    def element(lanes: Lanes) -> Term:
+        *batch, i, j = lanes
+        products = lambda k: T.mul(x.at((*batch, i, k)), y.at((*batch, k, j)))  # noqa: E731
+        return T.add(c.at(lanes), folded("sum", over, lanes, products))
+
+    return [Tile(op.results[0].type, element)]
+
+
+def _number(run: Execution, x: Tile) -> Tile:
+    t = x.type
+    return Tile(t, lambda i: signed_term(run.ranges, x.at(i), t.bits)) if t.is_int and t.bits <= 16 else x
+
+
+def histogram(run: Execution, op: Op, x: Tile, mask: Tile | None = None) -> Results:
+    """Element b is how many x are b; numbers outside the bins count nowhere."""
+    over = run.fold_axis(x.shape[0])
+    values = _number(run, x)
+
+    def hit(b: Term, k: Term) -> Term:
+        same = T.make("eq", values.at((k,)), b)
+        return same if mask is None else T.make("and", mask.at((k,)), same)
+
+    count = lambda lanes: folded("sum", over, lanes, lambda k: T.where(hit(lanes[0], k), 1, 0))  # noqa: E731
+    return [Tile(op.results[0].type, count)]

@@ -1,0 +1,181 @@
+"""Tiles: the value of an SSA value of the IR as a function of its lanes, so that no lane is ever enumerated.
+
+    make_range(a, b)[i] = a + i          expand_dims(x, d)[.., i_d, ..] = x[.., ..]      trans(x)[i] = x[i permuted]
+    splat(x)[i] = x                      broadcast(x)[i] = x[i], 0 where x has one       reshape(x)[i] = x[i // .. % ..]
+    (x op y)[i] = x[i] op y[i]           join(x, y)[.., i] = x if i = 0 else y           split(x)[k][..] = x[.., k]
+
+A lane of a dimension of size 1 is the constant 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from lift import term as T
+from lift.compare import choose_by
+from lift.ir import Type
+from lift.ranges import Ranges, affine, from_affine, sum_interval
+from lift.term import Axis, Term
+
+from .program import POINTER, pointer, term_type
+
+Lanes = tuple[Term, ...]
+ZERO = T.const(0)
+
+
+class Tile:
+    """A value of IR type `type`; `at(lanes)` is its element, one term per dimension. Made once per index tuple."""
+
+    __slots__ = ("type", "element", "memo")
+
+    def __init__(self, type: Type, element: Callable[[Lanes], Term]) -> None:
+        self.type, self.element = type, element
+        self.memo: dict[Lanes, Term] = {}
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.type.shape
+
+    def at(self, lanes: Sequence[Term] = ()) -> Term:
+        """The element at the lanes."""
+        key = tuple([ZERO if n == 1 else lane for n, lane in zip(self.shape, lanes, strict=True)])
+        found = self.memo.get(key)
+        if found is None:
+            found = self.memo[key] = self.element(key)
+        return found
+
+
+def scalar(t: Type) -> Type:
+    """The type of one element."""
+    return Type(t.element, (), t.pointee, t.element if t.shape else t.text)
+
+
+def constant(type: Type, term: Term) -> Tile:
+    """The same term in every lane."""
+    return Tile(type, lambda lanes: term)
+
+
+def pointwise(type: Type, f: Callable[..., Term], *tiles: Tile) -> Tile:
+    """f of the elements; scalars go with every lane."""
+    return Tile(type, lambda lanes: f(*[x.at(lanes if x.shape else ()) for x in tiles]))
+
+
+def generic(shape: Sequence[int]) -> tuple[Axis, ...]:
+    """The axes that stand for any lane of this shape."""
+    return tuple(Axis(f"l{d}_{n}", T.const(n)) for d, n in enumerate(shape))
+
+
+def terms(axes: Sequence[Axis]) -> Lanes:
+    return tuple([T.axis(a) for a in axes])
+
+
+# ---- choices and pointers --------------------------------------------------------------------------------------------
+
+
+def select(c: Term, a: Term, b: Term, type: Type) -> Term:
+    """where(c, a, b) of elements of a type; pointers with one base stay pointers."""
+    if a is b:
+        return a
+    kind = term_type(type)
+    if kind == POINTER:
+        return _select_pointer(c, a, b)
+    if kind == T.BOOL:
+        return c if c.op == "undef" else choose_by(c, a, b)
+    return T.where(c, a, b)
+
+
+def _select_pointer(c: Term, a: Term, b: Term) -> Term:
+    if c.is_const:
+        return a if c.attr else b
+    if a.op == b.op == "pointer" and a.attr == b.attr:
+        return pointer(a.attr, T.where(c, a.args[0], b.args[0]))
+    return T.node("where", (c, a, b), None, POINTER)
+
+
+def advance(p: Term, offset: Term) -> Term:
+    """p + offset, into both branches of a choice. Of a pointer that is not known: the node `advance`."""
+    if p.op == "pointer":
+        return pointer(p.attr, T.add(p.args[0], offset))
+    if p.op == "where":
+        return _select_pointer(p.args[0], advance(p.args[1], offset), advance(p.args[2], offset))
+    return T.node("advance", (p, offset), None, POINTER)
+
+
+def alternatives(p: Term) -> list[tuple[Term, Term]]:
+    """where(c, a, b) as a pointer is a under c and b under ~c."""
+    if p.op != "where":
+        return [(T.const(True), p)]
+    c, a, b = p.args
+    out = [(T.make("and", c, k), x) for k, x in alternatives(a)]
+    return out + [(T.make("and", T.make("not", c), k), x) for k, x in alternatives(b)]
+
+
+# ---- lanes to lanes --------------------------------------------------------------------------------------------------
+
+
+def moved(type: Type, x: Tile, lanes_of: Callable[[Lanes], Sequence[Term]]) -> Tile:
+    """The elements of x elsewhere: lane i shows x at lanes_of(i)."""
+    return Tile(type, lambda lanes: x.at(lanes_of(lanes)))
+
+
+def with_lane(lanes: Lanes, axis: int, lane: Term) -> Lanes:
+    """The lanes with one more dimension at `axis`."""
+    return (*lanes[:axis], lane, *lanes[axis:])
+
+
+def replaced(lanes: Lanes, axis: int, lane: Term) -> Lanes:
+    return (*lanes[:axis], lane, *lanes[axis + 1 :])
+
+
+def expand_dims(type: Type, x: Tile, axis: int) -> Tile:
+    return moved(type, x, lambda lanes: (*lanes[:axis], *lanes[axis + 1 :]))
+
+
+def trans(type: Type, x: Tile, order: Sequence[int]) -> Tile:
+    """Dimension d of the result is dimension order[d] of x."""
+    return moved(type, x, lambda lanes: [lanes[list(order).index(d)] for d in range(len(order))])
+
+
+def join(type: Type, a: Tile, b: Tile) -> Tile:
+    first = lambda lanes: T.make("eq", lanes[-1], 0)  # noqa: E731
+    return Tile(type, lambda lanes: select(first(lanes), a.at(lanes[:-1]), b.at(lanes[:-1]), type))
+
+
+def split(type: Type, x: Tile, k: int) -> Tile:
+    return moved(type, x, lambda lanes: (*lanes, T.const(k)))
+
+
+def reshape(type: Type, x: Tile, ranges: Ranges) -> Tile:
+    """Row-major."""
+    return moved(type, x, lambda lanes: reindexed(lanes, type.shape, x.shape, ranges))
+
+
+def reindexed(lanes: Lanes, shape: Sequence[int], source: Sequence[int], ranges: Ranges) -> Lanes:
+    """The index into `source` of the element that has index `lanes` in `shape`, both row-major."""
+    linear = ZERO
+    for lane, n in zip(lanes, shape, strict=True):
+        linear = T.add(T.mul(linear, n), lane)
+    out: list[Term] = []
+    for d, n in enumerate(source):
+        step = math.prod(source[d + 1 :])
+        quotient = divided(linear, step, ranges)[0]
+        out.append(quotient if d == 0 else divided(quotient, n, ranges)[1])
+    return tuple(out)
+
+
+def divided(t: Term, divisor: int, ranges: Ranges) -> tuple[Term, Term]:
+    """(t // divisor, t % divisor). What the divisor divides leaves the division:
+
+    0 <= r < d
+    ----------------------------------------
+    (d * q + r) // d = q,  (d * q + r) % d = r
+    """
+    constant, parts = affine(t)
+    whole = {s: c // divisor for s, c in parts.items() if c % divisor == 0}
+    rest = {s: c for s, c in parts.items() if c % divisor != 0}
+    quotient, remainder = from_affine(constant // divisor, whole), from_affine(constant % divisor, rest)
+    low, high = sum_interval(constant % divisor, rest, ranges, {})
+    if low >= 0 and high < divisor:
+        return quotient, remainder
+    return T.add(quotient, T.make("floordiv", remainder, divisor)), T.make("mod", remainder, divisor)
