@@ -12,7 +12,7 @@ from . import term as T
 from .domain import Ids, as_ids, distinct_rows, shaped
 from .handlers import handles
 from .ir import Op, Region, Type
-from .machine import machine, settle
+from .machine import converted, settle
 from .monoids import monoid
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def _reduce(run: Run, op: Op, *xs: Any) -> list[Any]:
 
 
 def _typed(x: Any, t: Type) -> Any:
-    return settle(x, t) if isinstance(x, Ids) else np.asarray(x).astype(machine(t), copy=False)
+    return settle(x, t) if isinstance(x, Ids) else converted(x, t)
 
 
 def _tree(run: Run, region: Region, xs: list[Any], axis: int) -> list[Any]:

@@ -1,6 +1,7 @@
 """Domains: what an array is and what the rows of `lift.ops` do to it.
 
 Float64    numpy arrays; reals are float64, integers and booleans keep their machine type.
+           `handlers`: operations of Triton IR that a domain of this kind executes in its own way.
 Symbolic   either a numpy array, when every element is a known number, or `Ids`, an array of term ids. Operations on
            known numbers are numpy's; otherwise the term of each distinct combination of arguments is made once and
            scattered back.
@@ -8,7 +9,7 @@ Symbolic   either a numpy array, when every element is a known number, or `Ids`,
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -105,6 +106,12 @@ class Float64:
     """Reals as float64: the kernel without rounding of its narrow types."""
 
     name = "float64"
+    real = np.dtype(np.float64)
+    handlers: Mapping[str, Callable[..., Any]] = {}
+
+    def reals(self, x: Any) -> Any:
+        """An array of real numbers as values of this domain."""
+        return x
 
     def apply(self, op: str, *xs: Any) -> Any:
         """The row `op` on arrays, with broadcasting."""
@@ -135,7 +142,12 @@ class Symbolic:
     """Terms over single elements, at one concrete shape."""
 
     name = "symbolic"
+    real = Float64.real
+    handlers = Float64.handlers
     numbers = Float64()
+
+    def reals(self, x: Any) -> Any:
+        return x
 
     def apply(self, op: str, *xs: Any) -> Any:
         if op not in UNINTERPRETED and not any(isinstance(x, Ids) for x in xs):

@@ -35,10 +35,10 @@ def spec(trace: Trace, errors: list[TriliftError] | None = None) -> list[Spec]:
         _symbolic_input(memory, name, ref)
     ranges = _ranges(trace)
     before = {name: _contents(memory, ref, ranges) for name, ref in trace.inputs.items()}
-    _events(trace, memory, ranges, errors)
+    events(trace, memory, ranges, errors)
     shapes = {name: ref.shape for name, ref in trace.inputs.items()}
     specs = []
-    for name, (ref, in_place) in _results(trace).items():
+    for name, (ref, in_place) in results(trace).items():
         ids = _contents(memory, ref, ranges)
         changed = in_place != name or not np.array_equal(ids, before[name])
         if changed and not (errors and _is_unknown(ids)):
@@ -56,16 +56,16 @@ def replay(
     for name, ref in trace.inputs.items():
         memory.define(ref, np.asarray(inputs[name]).reshape(ref.shape))
     before = {name: memory.fetch(ref) for name, ref in trace.inputs.items()}
-    _events(trace, memory, Ranges(), errors)
+    events(trace, memory, Ranges(), errors)
     out = {}
-    for name, (ref, in_place) in _results(trace).items():
+    for name, (ref, in_place) in results(trace).items():
         values = memory.fetch(ref)
         if in_place != name or not np.array_equal(values, before[name], equal_nan=values.dtype.kind == "f"):
             out[name] = values
     return out
 
 
-def _results(trace: Trace) -> dict[str, tuple[TensorRef, str | None]]:
+def results(trace: Trace) -> dict[str, tuple[TensorRef, str | None]]:
     """name -> (tensor, the input that it is): the outputs, then the inputs that are no output."""
     same = lambda a, b: (a.address, a.shape, a.strides) == (b.address, b.shape, b.strides)  # noqa: E731
     inputs = trace.inputs.items()
@@ -115,7 +115,7 @@ def _is_unknown(ids: np.ndarray) -> bool:
 # ---- events ----------------------------------------------------------------------------------------------------------
 
 
-def _events(trace: Trace, memory: Memory, ranges: Ranges, errors: list[TriliftError] | None) -> None:
+def events(trace: Trace, memory: Memory, ranges: Ranges, errors: list[TriliftError] | None) -> None:
     for event in trace.events:
         try:
             if isinstance(event, Launch):
@@ -185,5 +185,6 @@ def ensure(memory: Memory, ref: TensorRef) -> None:
         return
     values = torch_ops.storage_values(ref)
     cells.element = cell_of_dtype(ref.dtype)
-    cells.data = as_ids(values).copy() if isinstance(memory.domain, type(SYMBOLIC)) else values
+    reals = values if cells.element[0] == "i" else memory.domain.reals(values)
+    cells.data = as_ids(values).copy() if isinstance(memory.domain, type(SYMBOLIC)) else reals
     cells.fresh = False

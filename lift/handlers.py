@@ -15,7 +15,7 @@ import numpy as np
 from .domain import Ids, on_distinct
 from .errors import Unsupported
 from .ir import Op
-from .machine import machine, settle
+from .machine import converted, settle
 from .ops import ROWS
 from .ranges import Ranges
 from .term import Term, make
@@ -95,4 +95,4 @@ def unsigned_term(ranges: Ranges, t: Term, bits: int) -> Term:
 def typed(x: Any, op: Op) -> Any:
     """A numpy result as the machine type of the operation's result; known terms as numbers."""
     t = op.results[0].type
-    return settle(x, t) if isinstance(x, Ids) else np.asarray(x).astype(machine(t), copy=False)
+    return settle(x, t) if isinstance(x, Ids) else converted(x, t)

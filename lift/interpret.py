@@ -147,7 +147,7 @@ class Run:
         if control is not None:
             return control(self, op)
         xs = [self.env[v] for v in op.operands]
-        handler = HANDLERS.get(op.name)
+        handler = self.domain.handlers.get(op.name) or HANDLERS.get(op.name)
         if handler is not None:
             return handler(self, op, *xs)
         return elementwise(self, op, *xs)
@@ -238,11 +238,11 @@ def run(
     """Execute a launch on memory: all programs of the grid, one after another. `args`: numbers and addresses of
     `module.entry.args`."""
     Run(module, memory.domain, memory, ranges).launch(
-        [_argument(v, x) for v, x in zip(module.entry.args, args, strict=True)], grid
+        [_argument(memory.domain, v, x) for v, x in zip(module.entry.args, args, strict=True)], grid
     )
 
 
-def _argument(value: Value, x: Any) -> Any:
+def _argument(domain: Domain, value: Value, x: Any) -> Any:
     """A launch argument as a value of its IR type; unsigned numbers keep their bits."""
     if isinstance(x, (Ids, np.ndarray)):
         return x
@@ -250,4 +250,4 @@ def _argument(value: Value, x: Any) -> Any:
     if dtype.kind == "i":
         half = 1 << (dtype.itemsize * 8 - 1)
         x = (int(x) + half) % (2 * half) - half
-    return np.asarray(x, dtype)
+    return domain.reals(np.asarray(x, dtype)) if dtype.kind == "f" else np.asarray(x, dtype)

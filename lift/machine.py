@@ -69,7 +69,9 @@ def undefined(domain: Domain, shape: tuple[int, ...], t: Type, label: str) -> An
     if isinstance(domain, Symbolic):
         return Ids(np.broadcast_to(np.int32(T.undef(label, kind(t)).id), shape))
     dtype = machine(t)
-    value = np.nan if dtype.kind == "f" else True if dtype.kind == "b" else POISON[dtype.itemsize * 8]
+    if dtype.kind == "f":
+        return np.broadcast_to(domain.reals(np.asarray(np.nan)), shape)
+    value = True if dtype.kind == "b" else POISON[dtype.itemsize * 8]
     return np.broadcast_to(dtype.type(value), shape)
 
 
@@ -94,6 +96,12 @@ class _Constants:
 
 
 is_const = _Constants()
+
+
+def converted(x: Any, t: Type) -> np.ndarray:
+    """Numbers as the machine numbers of an IR type; reals of another kind than float64 stay."""
+    a = np.asarray(x)
+    return a if a.dtype.kind == "V" else a.astype(machine(t), copy=False)
 
 
 def settle(x: Any, t: Type) -> Any:

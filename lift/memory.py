@@ -125,7 +125,7 @@ class Memory:
         """The elements of IR type `t` at byte addresses; all must be in buffers."""
         flat = np.ascontiguousarray(addresses).ravel()
         symbolic = isinstance(self.domain, Symbolic)
-        out = np.empty(flat.shape, np.int32 if symbolic else machine(t))
+        out = np.empty(flat.shape, np.int32 if symbolic else self.domain.real if t.is_float else machine(t))
         for cells, lanes in self.groups(flat, place) if flat.size else ():
             self.retype(cells, cell(t))
             got: Any = cells.data[cells.positions(flat[lanes])]
@@ -141,6 +141,7 @@ class Memory:
             self.retype(cells, cell(t))
             mine = take(shaped(values, np.ravel), lanes)
             mine = self.cast(mine, cell(t), cells.element)
+            mine = mine if cells.element[0] == "i" else self.domain.reals(mine)
             cells.data[cells.positions(flat[lanes])] = as_ids(mine) if isinstance(self.domain, Symbolic) else mine
             cells.fresh, cells.input = False, None
 
@@ -174,7 +175,8 @@ class Memory:
         self.allocate(ref.buffer, cell_of_dtype(ref.dtype))
         t = cell_type(cell_of_dtype(ref.dtype))
         if not isinstance(values, Ids):
-            values = to_cells(np.asarray(values), ref.dtype)
+            values = np.asarray(values)
+            values = values if values.dtype.kind == "V" else to_cells(values, ref.dtype)
         elif ref.dtype == "bool":
             values = self.domain.apply("where", values, np.int8(1), np.int8(0))
         self.store(ref.addresses(), np.broadcast_to(values, ref.shape) if not isinstance(values, Ids) else values, t)

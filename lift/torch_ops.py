@@ -34,7 +34,7 @@ def run(event: TorchOp, memory: Memory, ranges: Ranges) -> None:
     if not written and event.outputs and all(r.buffer.address in sources for r in event.outputs):
         return
     loaded = {ref: memory.fetch(ref) for ref in tensors}
-    if any(isinstance(v, Ids) for v in loaded.values()):
+    if any(isinstance(v, Ids) or v.dtype.kind == "V" for v in loaded.values()):
         _on_terms(event, memory, ranges, loaded, written)
     else:
         _on_numbers(event, memory, loaded)

@@ -1,0 +1,257 @@
+"""Identity tests of whole kernels in random fields: the kernel's own IR against a formula or another kernel.
+
+Each sample draws primes, a root of unity and inputs; integers stay integers. Equality on all elements of n samples at
+sizes where a wrong kernel would pass with probability e each time is TESTED with the bound e^n; a difference is
+evidence that the two are not the same function, and no proof of it.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lift.case import Case
+from lift.errors import TriliftError
+from lift.evaluate import evaluate, number
+from lift.execute import events, results
+from lift.memory import Memory
+from lift.ranges import Ranges
+from lift.spec import Formula
+from lift.trace import Trace
+
+from .field import Field, Modes, NotTestable, Redraw
+from .weights import Weights, misses
+
+ATTEMPTS = 8  # redraws of one sample
+MEANINGFUL = 1e-3
+MODES = (Modes(),)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What was found out about one output. `equal`: on all samples, None if it could not be tested. `bound`: on the
+    probability that different functions pass. `where`: the first element that differs, at which dims."""
+
+    output: str
+    equal: bool | None
+    samples: int = 0
+    bound: float = 1.0
+    reason: str = ""
+    dims: Mapping[str, int | float] | None = None
+    where: tuple[int, ...] | None = None
+
+    @property
+    def tested(self) -> bool:
+        """Whether it passed with a bound that says something."""
+        return self.equal is True and self.bound <= MEANINGFUL
+
+
+@dataclass(frozen=True, slots=True)
+class FieldResult:
+    outcomes: tuple[Outcome, ...]
+    seconds: float
+
+    @property
+    def tested(self) -> bool:
+        return bool(self.outcomes) and all(o.tested for o in self.outcomes)
+
+    @property
+    def differs(self) -> bool:
+        return any(o.equal is False for o in self.outcomes)
+
+    @property
+    def bound(self) -> float:
+        return max((o.bound for o in self.outcomes), default=1.0)
+
+
+Arrays = dict[str, Any]
+Side = Callable[[Any, Arrays], Arrays]  # (domain, inputs) -> outputs
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """Two sides on the inputs of one shape. `sample` gives the integers and booleans."""
+
+    dims: Mapping[str, int | float]
+    shapes: Mapping[str, tuple[int, ...]]
+    integers: Callable[[np.random.Generator], Arrays]
+    left: Side
+    right: Side
+
+    def inputs(self, domain: Any, rng: np.random.Generator) -> Arrays:
+        given = self.integers(rng)
+        return {n: given[n] if n in given else domain.draw(shape) for n, shape in self.shapes.items()}
+
+
+def kernel(trace: Trace) -> Side:
+    """The launches and torch operations of a trace."""
+
+    def run(domain: Any, inputs: Arrays) -> Arrays:
+        memory = Memory(domain)
+        for name, ref in trace.inputs.items():
+            memory.define(ref, inputs[name])
+        events(trace, memory, Ranges(), None)
+        return {name: memory.fetch(ref) for name, (ref, _) in results(trace).items()}
+
+    return run
+
+
+def formula_side(formulas: Sequence[Formula], dims: Mapping[str, int | float]) -> Side:
+    def run(domain: Any, inputs: Arrays) -> Arrays:
+        return {f.name: evaluate(f.term, f.axes, inputs, dims, domain) for f in formulas}
+
+    return run
+
+
+def test(
+    case: Case, formulas: Sequence[Formula], seed: int = 0, target: float = 1e-9, timeout: float = 60.0, config: int = 0
+) -> FieldResult:
+    """The case's kernels against formulas of its outputs, at a small shape and at one that crosses blocks."""
+    from lift.capture import capture
+    from lift.shapes import choose
+
+    shapes = choose(case, 3, seed)
+    traces = [capture(case, dims, config=config, seed=seed) for dims in (shapes[0], shapes[2])]
+    setups = [_against(case, t, formula_side(formulas, t.dims)) for t in traces]
+    return compare(setups, [f.name for f in formulas], seed, target, timeout)
+
+
+def test_pair(
+    case: Case, a: Trace, b: Trace, seed: int = 0, target: float = 1e-9, timeout: float = 60.0
+) -> FieldResult:
+    """Two kernels of one interface, at the shape of their traces: outputs in order."""
+    names = list(a.outputs)
+    other = kernel(b)
+
+    def renamed(domain: Any, inputs: Arrays) -> Arrays:
+        out = other(domain, dict(zip(b.inputs, (inputs[n] for n in a.inputs), strict=True)))
+        return dict(zip(names, (out[n] for n in b.outputs), strict=True))
+
+    return compare([_against(case, a, renamed)], names, seed, target, timeout)
+
+
+def _against(case: Case, trace: Trace, right: Side) -> Setup:
+    shapes = {n: ref.shape for n, ref in trace.inputs.items()}
+    exact = [n for n, ref in trace.inputs.items() if ref.dtype == "bool" or ref.dtype[0] in "iu"]
+
+    def integers(rng: np.random.Generator) -> Arrays:
+        if not exact:
+            return {}
+        named = case.named(case.sample(trace.dims, rng))
+        return {n: named[n].numpy() for n in exact}
+
+    return Setup(trace.dims, shapes, integers, kernel(trace), right)
+
+
+def equal_formulas(a: Formula, b: Formula, dims: Mapping[str, int | float] | None = None, seed: int = 0,
+                   target: float = 1e-9, timeout: float = 10.0) -> Outcome:  # fmt: skip
+    """Two formulas on random inputs of small sizes."""
+    from lift import sample
+
+    numbers = dict(dims or sample.dims([a.term, b.term], a.axes, seed))
+    given = sample.inputs([a.term, b.term], numbers, seed)
+    shapes = {n: x.shape for n, x in given.items()}
+    exact = {n: x for n, x in given.items() if x.dtype.kind != "f"}
+    sides = [formula_side([f], numbers) for f in (a, b)]
+    right: Side = lambda domain, inputs: {a.name: sides[1](domain, inputs)[b.name]}  # noqa: E731
+    setup = Setup(numbers, shapes, lambda rng: exact, sides[0], right)
+    return compare([setup], [a.name], seed, target, timeout).outcomes[0]
+
+
+# ---- samples ---------------------------------------------------------------------------------------------------------
+
+
+def compare(setups: Sequence[Setup], names: Sequence[str], seed: int, target: float, timeout: float) -> FieldResult:
+    start = time.monotonic()
+    outcomes: tuple[Outcome, ...] = ()
+    for k, modes in enumerate(MODES):
+        found = [_at_shape(s, names, modes, [seed, k, j], target, start + timeout) for j, s in enumerate(setups)]
+        merged = tuple(_worst([f[n] for f in found]) for n in names)
+        outcomes = merged if not outcomes else tuple(_better(a, b) for a, b in zip(outcomes, merged, strict=True))
+        if all(o.tested for o in outcomes):
+            break
+    return FieldResult(outcomes, time.monotonic() - start)
+
+
+def _worst(found: list[Outcome]) -> Outcome:
+    """Of one output at several shapes."""
+    return min(found, key=lambda o: ({False: 0, None: 1, True: 2}[o.equal], -o.bound))
+
+
+def _better(a: Outcome, b: Outcome) -> Outcome:
+    """Of one output under two readings."""
+    return max(a, b, key=lambda o: ({False: 1, None: 0, True: 2}[o.equal], -o.bound))
+
+
+def _at_shape(
+    setup: Setup, names: Sequence[str], modes: Modes, seed: list[int], target: float, deadline: float
+) -> dict[str, Outcome]:
+    """Samples until each output's bound is below the target, or time is up."""
+    out = {n: Outcome(n, None, dims=setup.dims) for n in names}
+    try:
+        rng = np.random.default_rng([*seed, 0])
+        weights = Weights()
+        given = setup.inputs(weights, rng)
+        left, right = setup.left(weights, given), setup.right(weights, given)
+        chance = {n: _chance(weights.reals(left[n]), weights.reals(right[n])) for n in names if n in left}
+        if missing := [n for n in names if n not in left]:
+            raise NotTestable(f"{missing[0]} is not written")
+        k = 0
+        while True:
+            k += 1
+            wrong = _sample(setup, names, modes, [*seed, k])
+            for n in names:
+                if wrong[n] is not None and out[n].equal is not False:
+                    out[n] = Outcome(n, False, k, 1.0, "differs in the field", setup.dims, wrong[n])
+                elif out[n].equal is not False:
+                    out[n] = Outcome(n, True, k, chance[n] ** k, "", setup.dims)
+            pending = [n for n in names if out[n].equal and out[n].bound > target]
+            if not pending or time.monotonic() > deadline or all(chance[n] >= 0.99 for n in pending):
+                return out
+    except TriliftError as e:
+        return {n: Outcome(n, None, reason=str(e), dims=setup.dims) for n in names}
+
+
+def _chance(x: np.ndarray, y: np.ndarray) -> float:
+    """The probability that one sample misses a difference at the worst element."""
+    if x.shape != y.shape:
+        return 1.0
+    missed = 2 * misses(x, y)  # twice: samples with a division by zero are drawn again
+    c = np.minimum(x["c"] + y["c"], 40)
+    seen = np.exp(-np.vectorize(math.lgamma)(2 * c + 1)) if c.any() else 1.0
+    return float(np.max(1 - seen * (1 - np.minimum(missed, 1)), initial=0.0))
+
+
+def _sample(setup: Setup, names: Sequence[str], modes: Modes, seed: list[int]) -> dict[str, tuple[int, ...] | None]:
+    """The first element of each output that differs."""
+    for attempt in range(ATTEMPTS):
+        rng = np.random.default_rng([*seed, attempt])
+        domain = Field(rng, modes)
+        given = setup.inputs(domain, rng)
+        try:
+            left, right = setup.left(domain, given), setup.right(domain, given)
+        except Redraw:
+            continue
+        return {n: _difference(domain, left[n], right[n]) for n in names}
+    raise NotTestable("division by zero in every sample")
+
+
+def _difference(d: Field, x: Any, y: Any) -> tuple[int, ...] | None:
+    x, y = np.asarray(x), np.asarray(y)
+    if x.shape != y.shape:
+        return ()
+    if x.dtype.kind != "V" and y.dtype.kind != "V":
+        same = x == y
+    else:
+        x, y = (d.reals(z.astype(np.int8) if z.dtype.kind == "b" else z) for z in (x, y))
+        p, q = (x["p"] >= 0) & (y["p"] >= 0), (x["q"] >= 0) & (y["q"] >= 0)
+        number = np.isinf(x["v"]) | np.isinf(y["v"])
+        if not (p | q | number | (x["p"] == -2) | (y["p"] == -2)).all():
+            raise NotTestable("no residue of the result is known")
+        same = np.where(number, x["v"] == y["v"], np.where(p, x["p"] == y["p"], q & (x["q"] == y["q"])))
+    return None if same.all() else tuple(int(i) for i in np.argwhere(~same)[0])
