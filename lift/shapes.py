@@ -90,18 +90,19 @@ def _wanted(
         return {
             **small,
             long: LONG + LARGE + ROUND,
-        }, lambda d: _blur(d, earlier) + _elements(case, d) / 200 - 300 * math.log(d[long])
-    return small, lambda d: _blur(d, earlier) + _elements(case, d) / 60 + math.prod(d[n] for n in names) / 40
+        }, lambda d: _blur(d, earlier) + elements(case, d) / 200 - 300 * math.log(d[long])
+    return small, lambda d: _blur(d, earlier) + elements(case, d) / 60 + math.prod(d[n] for n in names) / 40
 
 
 def _shortage(search: _Search, d: Dims) -> float:
     """Every dim should cross a block of 64, and none needs more than 131; the budget comes first."""
-    over = 1000 * max(0.0, math.log(max(_elements(search.case, d), 1) / ELEMENTS))
+    over = 1000 * max(0.0, math.log(max(elements(search.case, d), 1) / ELEMENTS))
     only = 2053 if len(search.names) == 1 else 131
     return over - 40 * sum(math.log(min(d[n], only)) for n in search.names)
 
 
-def _elements(case: Case, d: Dims) -> int:
+def elements(case: Case, d: Mapping[str, int | float]) -> int:
+    """How many the largest input has."""
     return max((math.prod(case.shape(n, d)) for n in case.tensors), default=0)
 
 
@@ -207,11 +208,9 @@ def _conjuncts(case: Case) -> list[Term]:
     return out + [T.make("le", 1, s.high) for s in case.tensors.values() if s.high is not None and not s.is_float]
 
 
-def varied(
-    case: Case, count: int, seed: int = 0, earlier: Sequence[Dims] = (), elements: int = 100_000
-) -> Iterator[Dims]:
+def varied(case: Case, count: int, seed: int = 0, earlier: Sequence[Dims] = (), most: int = 100_000) -> Iterator[Dims]:
     """Up to `count` random assignments that meet `where`, unlike each other and the earlier ones: sizes from 1 on, at
-    and beside powers of two, one dim far beyond any block; the largest input has at most `elements` elements."""
+    and beside powers of two, one dim far beyond any block; the largest input has at most `most` elements."""
     rng = np.random.default_rng([seed, 7])
     seen = [dict(e) for e in earlier]
     for k in range(count):
@@ -220,7 +219,7 @@ def varied(
         pools = {n: search.pool(n, _random(rng, k, j, len(search.names)), 12) for j, n in enumerate(search.names)}
         pools = {n: p or search.pool(n, SMALL + OTHER + ROUND, 12) for n, p in pools.items()}
         found = islice(search.assignments(pools), 200)
-        light = (d for d in found if _elements(case, d) <= elements and math.prod(d[n] for n in case.names) <= 1e7)
+        light = (d for d in found if elements(case, d) <= most and math.prod(d[n] for n in case.names) <= 1e7)
         unlike = (d for d in light if all(d != e for e in seen))
         if (d := next(unlike, None)) is not None:
             seen.append({n: d[n] for n in (*case.names, *case.scalars)})

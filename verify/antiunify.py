@@ -3,9 +3,10 @@
     make_range 0..16, tensor<16xf32>   (B = 16)
     make_range 0..64, tensor<64xf32>   (B = 64)      ->   make_range 0..B, tensor<Bxf32>
 
-Same operations in the same order on the same operands; numbers that differ must be c * B + d, or with a product or a
-quotient of block sizes for B, at every one of them. In the result, entries of `Type.shape` and numbers among the
-attributes (also in `Type`s among them) are `int | float | Term`; where nothing differs they stay as they were.
+Same operations on the same operands, those with effects in the same order; numbers that differ must be c * B + d, or
+with a product or a quotient of block sizes for B, at every one of them. In the result, entries of `Type.shape` and
+numbers among the attributes (also in `Type`s among them) are `int | float | Term`; where nothing differs they stay as
+they were.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from typing import Any
 import numpy as np
 
 from lift import term as T
+from lift.fit import value
 from lift.ir import Block, Function, Module, Op, Region, Type, Value
+from lift.stensor import deep
 from lift.term import Term
 
 Combo = Mapping[str, int]  # a value for each block size
@@ -32,29 +35,24 @@ class Different(Exception):
 
 def antiunify(modules: Sequence[Module], combos: Sequence[Combo], symbols: Mapping[str, Term]) -> Module:
     """The module that is modules[k] where each block size has its value in combos[k]. Raises Different."""
-    return _Walk(combos, symbols).module(modules)
+    with deep():
+        return _Walk(modules, combos, symbols).module()
 
 
-def skeleton(module: Module) -> tuple[Any, ...]:
-    """What modules have to agree in: everything but numbers."""
-    numbering: dict[int, int] = {}
-    return tuple(_skeleton(f, numbering) for f in module.functions.values())
+def instantiate(module: Module, numbers: Mapping[str, int | float]) -> Module:
+    """The module with numbers for the block sizes in it."""
+    with deep():
+        return _Numbers(module, numbers).module()
 
 
-def _skeleton(f: Function, numbering: dict[int, int]) -> tuple[Any, ...]:
-    def number(v: Value) -> int:
-        return numbering.setdefault(id(v), len(numbering))
-
-    def region(r: Region) -> tuple[Any, ...]:
-        return tuple((b.label, tuple(map(number, b.args)), tuple(map(op, b.ops))) for b in r.blocks)
-
-    def op(o: Op) -> tuple[Any, ...]:
-        successors = tuple((label, tuple(map(number, vs))) for label, vs in o.successors)
-        types = tuple(_kind(v.type) for v in o.results)
-        return (o.name, tuple(map(number, o.operands)), tuple(map(number, o.results)), types,
-                tuple(sorted(o.attrs)), successors, tuple(map(region, o.regions)))  # fmt: skip
-
-    return region(f.body)
+def alike(a: Module, b: Module) -> bool:
+    """Whether the modules differ in numbers only."""
+    try:
+        with deep():
+            _Walk((a, b), ({}, {}), None).module()
+    except Different:
+        return False
+    return True
 
 
 def _kind(t: Type) -> tuple[Any, ...]:
@@ -68,64 +66,100 @@ def extents(module: Module) -> Iterator[tuple[Term | int, ...]]:
 
 
 class _Walk:
-    """All modules in step. `values`: of the first module's values, the new ones."""
+    """All modules in step. What has effects, regions or successors is walked in order; other operations are formed
+    where they are needed, once for every combination of what they are in each module: two operations that are one in
+    some module, because their numbers agree there, stay two. `symbols` is None where numbers do not matter."""
 
-    def __init__(self, combos: Sequence[Combo], symbols: Mapping[str, Term]) -> None:
-        self.combos, self.symbols = combos, symbols
-        self.values: dict[int, Value] = {}
+    def __init__(self, modules: Sequence[Module], combos: Sequence[Combo], symbols: Mapping[str, Term] | None) -> None:
+        self.modules, self.combos, self.symbols = modules, combos, symbols
+        self.values: dict[tuple[int, ...], Value] = {}
+        self.blocks: dict[int, Block] = {}  # of an old block, the new one
+        self.depth: dict[int, int] = {}  # of a new block
+        self.home: dict[int, Block] = {}  # of an old operation, its block
         self.known: dict[tuple[Any, ...], Any] = {}
 
-    def module(self, modules: Sequence[Module]) -> Module:
-        first = modules[0]
-        if len({skeleton(m) for m in modules}) > 1:
-            raise Different("the operations differ")
-        parts = zip(*(m.functions.values() for m in modules), strict=True)
+    def module(self) -> Module:
+        first = self.modules[0]
+        if len({len(m.functions) for m in self.modules}) > 1:
+            raise Different("the number of functions")
+        for block in (b for m in self.modules for f in m.functions.values() for b in _blocks(f.body)):
+            self.home.update((id(op), block) for op in block.ops)
+        parts = zip(*(m.functions.values() for m in self.modules), strict=True)
         functions = [self.function(fs) for fs in parts]
         names = dict(zip(first.functions, functions, strict=True))
         entry = functions[list(first.functions.values()).index(first.entry)]
         return Module(names, entry, first.text)
 
     def function(self, fs: Sequence[Function]) -> Function:
-        results = [self.type(ts) for ts in zip(*(f.results for f in fs), strict=True)]
-        body = self.region([f.body for f in fs])
-        args = [self.value(vs) for vs in zip(*(f.args for f in fs), strict=True)]
+        results = [self.type(ts) for ts in self.together([f.results for f in fs], "results")]
+        body = self.region([f.body for f in fs], 0)
+        args = [self.value(vs) for vs in self.together([f.args for f in fs], "arguments")]
         return Function(fs[0].name, args, results, body, fs[0].public)
 
-    def region(self, rs: Sequence[Region]) -> Region:
-        return Region([self.block(bs) for bs in zip(*(r.blocks for r in rs), strict=True)])
+    def together(self, parts: Sequence[Sequence[Any]], what: str) -> Iterator[tuple[Any, ...]]:
+        """The k-th parts of all modules, for every k."""
+        if len({len(p) for p in parts}) > 1:
+            raise Different(f"the number of {what}")
+        return zip(*parts, strict=True)
 
-    def block(self, bs: Sequence[Block]) -> Block:
+    def region(self, rs: Sequence[Region], depth: int) -> Region:
+        columns = list(self.together([r.blocks for r in rs], "blocks"))
+        new = [self.opened(bs, depth) for bs in columns]
+        for bs, block in zip(columns, new, strict=True):
+            for ops in self.together([[o for o in b.ops if _is_anchor(o)] for b in bs], "operations with effects"):
+                block.ops.append(self.op(ops, depth))
+        return Region(new)
+
+    def opened(self, bs: Sequence[Block], depth: int) -> Block:
         out = Block(bs[0].label, [], [])
-        out.args = [self.value(vs, out) for vs in zip(*(b.args for b in bs), strict=True)]
-        out.ops = [self.op(ops) for ops in zip(*(b.ops for b in bs), strict=True)]
+        self.depth[id(out)] = depth
+        self.blocks.update((id(b), out) for b in bs)
+        out.args = [self.defined(vs, out) for vs in self.together([b.args for b in bs], "block arguments")]
         return out
 
-    def op(self, ops: Sequence[Op]) -> Op:
+    def op(self, ops: Sequence[Op], depth: int) -> Op:
         first = ops[0]
+        if len({(o.name, tuple(sorted(o.attrs)), len(o.successors)) for o in ops}) > 1:
+            raise Different(f"{first.name} or {next((o.name for o in ops if o.name != first.name), first.name)}")
         attrs = {k: self.joined([o.attrs[k] for o in ops], k) for k in first.attrs}
         out = Op(first.name, [], [], attrs, [], [], first.frames)
-        out.operands = [self.value(vs) for vs in zip(*(o.operands for o in ops), strict=True)]
-        out.results = [self.value(vs, out) for vs in zip(*(o.results for o in ops), strict=True)]
+        out.operands = [self.value(vs) for vs in self.together([o.operands for o in ops], "operands")]
         out.successors = [
-            (label, [self.value(vs) for vs in zip(*(o.successors[k][1] for o in ops), strict=True)])
+            (label, [self.value(vs) for vs in self.together([o.successors[k][1] for o in ops], "block arguments")])
             for k, (label, _) in enumerate(first.successors)
         ]
-        out.regions = [self.region(rs) for rs in zip(*(o.regions for o in ops), strict=True)]
+        out.regions = [self.region(rs, depth + 1) for rs in self.together([o.regions for o in ops], "regions")]
+        out.results = [self.defined(vs, out) for vs in self.together([o.results for o in ops], "results")]
         return out
 
-    def value(self, vs: Sequence[Value], owner: Op | Block | None = None) -> Value:
-        """The new value; one that is used before it is defined learns its owner later."""
-        first = vs[0]
-        out = self.values.get(id(first))
-        if out is None:
-            out = self.values[id(first)] = Value(first.name, self.type([v.type for v in vs]), None, first.index)
-        if owner is not None:
-            out.owner = owner
+    def defined(self, vs: Sequence[Value], owner: Op | Block) -> Value:
+        """The new value for what an operation or block defines in all modules."""
+        out = Value(vs[0].name, self.type([v.type for v in vs]), owner, vs[0].index)
+        self.values[tuple(id(v) for v in vs)] = out
         return out
+
+    def value(self, vs: Sequence[Value]) -> Value:
+        """The new value for what is used in all modules; its operation goes to the innermost of their blocks."""
+        key = tuple(id(v) for v in vs)
+        if key not in self.values:
+            owners = [v.owner for v in vs]
+            ops = [o for o in owners if isinstance(o, Op) and not _is_anchor(o)]
+            if len(ops) < len(owners) or len({v.index for v in vs}) > 1:
+                raise Different(f"what {vs[0].name} is")
+            homes = [self.blocks.get(id(self.home[id(o)])) for o in ops]
+            block = max((b for b in homes if b is not None), key=lambda b: self.depth[id(b)], default=None)
+            if block is None or None in homes:
+                raise Different(f"where {vs[0].name} is defined")
+            new = self.op(ops, self.depth[id(block)])
+            ended = bool(block.ops) and _is_terminator(block.ops[-1])
+            block.ops.insert(len(block.ops) - ended, new)
+        return self.values[key]
 
     def type(self, ts: Sequence[Type]) -> Type:
         first = ts[0]
-        if all(t == first for t in ts):
+        if all(
+            t is first or (t.element, t.shape, t.pointee) == (first.element, first.shape, first.pointee) for t in ts
+        ):
             return first
         if len({_kind(t) for t in ts}) > 1:
             raise Different(f"a type is {first.text} and {next(t.text for t in ts if t != first)}")
@@ -152,7 +186,7 @@ class _Walk:
             if len({tuple(x) for x in xs}) > 1:
                 raise Different(f"the entries of {what}")
             return {k: self.joined([x[k] for x in xs], what) for k in first}
-        if isinstance(first, int | float) and not isinstance(first, bool):
+        if isinstance(first, Term) or (isinstance(first, int | float) and not isinstance(first, bool)):
             return self.number(xs, what)
         if any(x != first for x in xs):
             raise Different(f"{what} is {first} and {next(x for x in xs if x != first)}")
@@ -164,6 +198,8 @@ class _Walk:
         """The number, or a term that is values[k] at combos[k] for every k."""
         first = values[0]
         if all(v == first or (v != v and first != first) for v in values):
+            return first
+        if self.symbols is None:
             return first
         key = tuple(values)
         if key not in self.known:
@@ -181,8 +217,8 @@ class _Walk:
 
     def monomials(self) -> Iterator[dict[str, int]]:
         """Exponents: B; 1/B, B * B; products and quotients of two."""
-        yield from ({p: e} for e in EXPONENTS for p in self.symbols)
-        names = list(self.symbols)
+        names = list(self.symbols or ())
+        yield from ({p: e} for e in EXPONENTS for p in names)
         for (i, p), (j, q) in product(enumerate(names), repeat=2):
             if i < j:
                 yield from ({p: a, q: b} for a, b in ((1, 1), (1, -1), (-1, 1), (-1, -1)))
@@ -205,8 +241,9 @@ class _Walk:
         return self.term(exponents, c, d, exact)
 
     def term(self, exponents: Mapping[str, int], c: Fraction, d: Fraction, exact: bool) -> Term | None:
-        above = [self.symbols[p] for p, e in exponents.items() for _ in range(max(e, 0))]
-        below = [self.symbols[p] for p, e in exponents.items() for _ in range(max(-e, 0))]
+        symbols = self.symbols or {}
+        above = [symbols[p] for p, e in exponents.items() for _ in range(max(e, 0))]
+        below = [symbols[p] for p, e in exponents.items() for _ in range(max(-e, 0))]
         if exact:
             if d.denominator != 1:
                 return None
@@ -214,6 +251,46 @@ class _Walk:
             return T.add(top if bottom is T.const(1) else T.make("floordiv", top, bottom), d.numerator)
         factor = _near(c)
         return T.add(T.mul(factor, *above, *(T.recip(b) for b in below)), float(d))
+
+
+class _Numbers(_Walk):
+    """One module with its terms evaluated."""
+
+    def __init__(self, module: Module, numbers: Mapping[str, int | float]) -> None:
+        super().__init__([module], [{}], None)
+        self.numbers = numbers
+
+    def number(self, values: Sequence[Any], what: str) -> Any:
+        return value(values[0], self.numbers) if isinstance(values[0], Term) else values[0]
+
+    def type(self, ts: Sequence[Type]) -> Type:
+        t = ts[0]
+        shape: Any = tuple(self.number([n], "an extent") for n in t.shape)
+        return Type(t.element, shape, self.type([t.pointee]) if t.pointee else None, t.text)
+
+
+def _blocks(region: Region) -> Iterator[Block]:
+    for block in region.blocks:
+        yield block
+        for op in block.ops:
+            for inner in op.regions:
+                yield from _blocks(inner)
+
+
+PURE = ("arith.", "math.")
+PURE_OPS = {
+    "tt.make_range", "tt.splat", "tt.expand_dims", "tt.broadcast", "tt.addptr", "tt.trans", "tt.reshape", "tt.bitcast",
+    "tt.get_program_id", "tt.get_num_programs", "tt.cat", "tt.join", "tt.split", "tt.fp_to_fp", "tt.int_to_ptr",
+    "tt.ptr_to_int", "tt.clampf", "tt.mulhiui", "tt.precise_sqrt", "tt.precise_divf", "ub.poison", "tt.unsplat",
+}  # fmt: skip  # what may be formed anywhere: the same operands give the same results
+
+
+def _is_anchor(op: Op) -> bool:
+    return bool(op.regions or op.successors) or not (op.name in PURE_OPS or op.name.startswith(PURE))
+
+
+def _is_terminator(op: Op) -> bool:
+    return bool(op.successors) or op.name.endswith((".yield", ".return", ".condition", ".br"))
 
 
 def _power(combo: Combo, exponents: Mapping[str, int]) -> Fraction:

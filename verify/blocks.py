@@ -23,7 +23,7 @@ from lift.lower import lower
 from lift.term import Term
 from lift.trace import Launch
 
-from .antiunify import Different, antiunify, extents, skeleton
+from .antiunify import Different, alike, antiunify, extents
 from .relations import JUMPS, Relations
 from .setting import Setting, SymbolicLaunch
 from .verdict import Clause
@@ -81,7 +81,7 @@ class Family:
 
     def seen(self) -> list[Combo]:
         """The values in the traces."""
-        names = [p.name for p in (*self.parameters, *self.choices)]
+        names = [x.name for xs in (self.parameters, self.choices) for x in xs]
         rows = dict.fromkeys(tuple(launch.args[n] for n in names) for launch in self.launches)
         return [dict(zip(names, row, strict=True)) for row in rows]
 
@@ -258,12 +258,16 @@ def _middle(f: Family, chosen: Combo) -> Combo | None:
 
 def _ranges(f: Family, p: Parameter, middle: Combo, exhaustive: bool) -> Iterator[Range]:
     """Runs of values of p with the same operations, the other parameters in the middle."""
-    kinds: dict[int, Any] = {}
+    kinds: dict[int, int | None] = {}
+    kernels: list[Module] = []  # one of each kind
 
-    def kind(v: int) -> Any:
+    def kind(v: int) -> int | None:
         if v not in kinds:
             module = f.module({**middle, p.name: v})
-            kinds[v] = None if module is None else skeleton(module)
+            same = (k for k, m in enumerate(kernels) if module is not None and alike(m, module))
+            kinds[v] = None if module is None else next(same, len(kernels))
+            if module is not None and kinds[v] == len(kernels):
+                kernels.append(module)
         return kinds[v]
 
     domain = [2**k for k in range(21)] if p.power else []
@@ -342,15 +346,16 @@ def _cell(f: Family, cell: tuple[Range, ...], chosen: Combo, middle: Combo) -> I
 def _combos(f: Family, cell: tuple[Range, ...], chosen: Combo, middle: Combo) -> Iterator[Combo]:
     """One parameter varied at a time, all of them together, and the values of traces in the box."""
     names = [p.name for p in f.parameters]
-    inside = lambda c: all(
-        r.low <= c[n] and (r.high is None or c[n] <= r.high) for n, r in zip(names, cell, strict=True)
-    )  # noqa: E731
-    center = {n: middle[n] if inside({**middle, **{m: q.low for m, q in zip(names, cell, strict=True) if m != n}})
-              else r.tried[len(r.tried) // 2] for n, r in zip(names, cell, strict=True)}  # fmt: skip
+    ends = dict(zip(names, cell, strict=True))
+
+    def inside(n: str, v: int) -> bool:
+        return ends[n].low <= v <= (ends[n].high or v)
+
+    center = {n: middle[n] if inside(n, middle[n]) else r.tried[len(r.tried) // 2] for n, r in ends.items()}
     found = [{**center, n: v} for n, r in zip(names, cell, strict=True) for v in r.tried]
     if len(names) > 1:
         found += [{n: r.tried[k % len(r.tried)] for n, r in zip(names, cell, strict=True)} for k in range(3)]
-    found += [{n: c[n] for n in names} for c in f.seen()[:SEEN] if inside(c)]
+    found += [{n: c[n] for n in names} for c in f.seen()[:SEEN] if all(inside(n, c[n]) for n in names)]
     seen: set[Any] = set()
     for c in found:
         if (key := tuple(c.items())) not in seen:

@@ -15,7 +15,7 @@ from lift.capture import capture
 from lift.case import Case
 from lift.errors import CaseError, TriliftError, Unsupported
 from lift.fit import Number
-from lift.shapes import choose, varied
+from lift.shapes import choose, elements, varied
 from lift.term import Term
 from lift.trace import Launch, TensorRef, TorchOp, Trace
 
@@ -27,6 +27,8 @@ from .verdict import Clause
 
 FOUND_ON, HELD_BACK = 8, 4  # traces beside the three that lifting uses
 ROUNDS = 3  # of more traces, when one held back refutes a term
+BESIDE = 12  # traces beside the jumps of terms, at most
+ELEMENTS = 200_000  # of the largest input there
 CONFIGS = 24  # autotune configurations at most
 
 
@@ -99,6 +101,7 @@ class _Config:
                 found = _Reading(self.case, self.traces, held, self.exhaustive)
                 out = found.settings(self.config)
                 beside = [t for d in found.beside() if (t := self.capture(d)) is not None]
+                held = [*held, *beside]
                 found.confirm(beside)
                 return out
             except Refuted as error:
@@ -175,9 +178,9 @@ class _Reading:
         small = min(seen, key=lambda d: max((d[n] for n in self.case.names), default=0))
         out: list[dict[str, Number]] = []
         for d in jumps(terms, self.case, small):
-            if d not in seen and d not in out:
+            if d not in seen and d not in out and elements(self.case, d) <= ELEMENTS:
                 out.append(d)
-        return out[:12]
+        return out[:BESIDE]
 
     def confirm(self, traces: Sequence[Trace]) -> None:
         """The same terms again, with these traces held back."""
