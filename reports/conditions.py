@@ -68,7 +68,7 @@ def condition(c: Condition) -> str:
 
 def _clause(c: Any) -> str:
     at = f" at line {c.place.line}" if c.place else ""
-    return c.text + (f"   needed by {c.why}{at}" if c.why else "")
+    return str(c.text) + (f"   needed by {c.why}{at}" if c.why else "")
 
 
 def shown(t: Term) -> str:

@@ -14,8 +14,8 @@ from typing import Any
 
 import click
 
-from . import runner
-from .lifting import document, exit_code, timings
+from . import lifting, paper, proving, runner
+from .lifting import document
 from .progress import Progress
 from .targets import resolve
 
@@ -24,6 +24,8 @@ VERSIONED = ("torch", "triton", "egglog", "numpy")
 PACKAGES = ("liger-kernel", "flag-gems", "fla-core", "torchao", "gemlite", "attn-gym", "xformers")
 Record = Mapping[str, Any]
 COLUMNS = ("file", "cases", "lifted", "wrong", "undefined", "not lifted", "launches", "of lifted cases", "share", "s")
+WORDS = ("PROVED", "TESTED", "REFUTED", "UNKNOWN")
+PROVED = ("file", "cases", *WORDS, "launches lifted", "launches proved", "share", "prove s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +58,64 @@ def measure(name: str, options: runner.Options, quiet: bool) -> Result:
         raise click.UsageError(f"no corpus is called {name}; there are {', '.join(known)}")
     with Progress(quiet) as progress:
         records = list(runner.records(resolve([str(folder)]), options, progress.hear))
-        progress.say(timings(records))
-    return Result(f"corpus {name}", tables(records), document(records), exit_code(records))
+        stage = proving if options.proving else lifting
+        progress.say(stage.summary(records))
+    shown = (*(proofs(records, name) if options.proving else ()), *tables(records))
+    return Result(f"corpus {name}", shown, document(records), stage.exit_code(records))
+
+
+def proofs(records: Sequence[Record], name: str) -> tuple[tuple[str, list[tuple[str, ...]]], ...]:
+    """Verdicts: beside the paper's for the operators, by file, by case, and what is missing by cause."""
+    return (
+        *((("the paper's operators", paper.table(records)),) if name == "operators" else ()),
+        ("verdicts by file", [PROVED, *verdicts(records)]),
+        ("UNKNOWN, by cause", [("cases", "cause"), *unknown(records)]),
+        ("verdicts", [("case", "verdict", "against", "prove s", "contract, or why not"), *map(verdict_row, records)]),
+    )
+
+
+def verdicts(records: Sequence[Record]) -> list[tuple[str, ...]]:
+    """How many cases of each file have which verdict, and which share of the lifted launches belongs to a proof."""
+    names = list(dict.fromkeys(r["file"] for r in records))
+    rows = [_verdicts(Path(f).stem, [r for r in records if r["file"] == f]) for f in names]
+    return [*rows, _verdicts("all", records)]
+
+
+def _verdicts(name: str, records: Sequence[Record]) -> tuple[str, ...]:
+    counts = Counter(r["verdict"] for r in records)
+    lifted = sum(r["launches"] for r in records if r["lift"] == "ok")
+    proved = sum(r["launches"] for r in records if r["lift"] == "ok" and r["verdict"] == "PROVED")
+    share = f"{proved / lifted:.0%}" if lifted else "-"
+    seconds = sum(r["seconds"]["prove"] for r in records)
+    words = (str(counts[w]) for w in WORDS)
+    return (name, str(len(records)), *words, str(lifted), str(proved), share, f"{seconds:.1f}")
+
+
+def verdict_row(r: Record) -> tuple[str, ...]:
+    """One case: its contract on one line if it is proved, its bound if it is tested, else the reason."""
+    said = {"PROVED": "; ".join(r["contract"]) or "every shape", "TESTED": f"at most {r['bound'] or 0:.1e}"}
+    name, seconds = f"{Path(r['file']).stem}::{r['name']}", f"{r['seconds']['prove']:.2f}"
+    return (
+        name,
+        r["verdict"],
+        r["against"],
+        seconds,
+        _short(" ".join(str(said.get(r["verdict"], r["reason"])).split())),
+    )
+
+
+def unknown(records: Sequence[Record]) -> list[tuple[str, ...]]:
+    """How many cases are undecided for which cause, most frequent first."""
+    counted = Counter(undecided(r) for r in records if r["verdict"] == "UNKNOWN")
+    return [(str(n), what) for what, n in counted.most_common()]
+
+
+def undecided(r: Record) -> str:
+    """The kind of what is missing: of its first proof that is UNKNOWN, else of its first error."""
+    kinds = [p["cause"] for p in r["proofs"] if p["verdict"] == "UNKNOWN" and p["cause"]]
+    if kinds:
+        return _short(kinds[0])
+    return cause(r) if r["errors"] or r["findings"] else _short(r["reason"])
 
 
 def tables(records: Sequence[Record]) -> tuple[tuple[str, list[tuple[str, ...]]], ...]:

@@ -23,7 +23,7 @@ def lift(targets: Sequence[Target], to: str, options: runner.Options, quiet: boo
             found.append(record)
             if to != "json":
                 click.echo(draw.case(record, to))
-        progress.say(timings(found))
+        progress.say(summary(found))
     if to == "json":
         click.echo(json.dumps(document(found), indent=1))
     elif not found:
@@ -54,7 +54,7 @@ def code(record: Record) -> int:
     return 4 if kinds else 0
 
 
-def timings(records: Sequence[Record]) -> str:
+def summary(records: Sequence[Record]) -> str:
     """One line: how many, and the seconds of each stage over all cases."""
     ok = sum(r["lift"] == "ok" for r in records)
     stages = {s: sum(r["seconds"].get(s, 0.0) for r in records) for s in ("capture", "lift", "check", "simplify")}

@@ -85,3 +85,47 @@ def test_a_corpus_runs_from_the_command_line(tmp_path: Path, monkeypatch: pytest
     result = corpora.measure("tiny", runner.Options(), quiet=True)
     assert result.code == 0
     assert [c["formula"]["text"] for c in result.data["cases"]] == ["2 * x"]
+
+
+# ---- verdicts --------------------------------------------------------------------------------------------------------
+
+PROOF = {"verdict": "PROVED", "cause": "", "against": "formula"}
+PROVED = {**OK, "verdict": "PROVED", "contract": ["N <= 64", "N < 2**31"], "proofs": [PROOF], "reason": ""}
+OPEN = {**OK, "name": "four", "proofs": [{**PROOF, "verdict": "UNKNOWN", "cause": "step of loop"}], "reason": "why"}
+TESTED = {**OK, "name": "five", "verdict": "TESTED", "bound": 1e-9}
+
+
+@pytest.mark.smoke
+def test_verdicts_are_counted_by_file_and_cause() -> None:
+    files, causes, cases = (rows for _, rows in corpora.proofs([PROVED, BAD, OPEN, TESTED, OPEN], "packages"))
+    assert files[-1][:9] == ("all", "5", "1", "1", "0", "3", "8", "2", "25%")
+    assert causes[1:] == [("2", "step of loop"), ("1", "unsupported: tt.foo")]
+    assert [r[-1] for r in cases[1:4]] == ["N <= 64; N < 2**31", "unsupported: tt.foo", "why"]
+    assert cases[4][-1] == "at most 1.0e-09"
+
+
+@pytest.mark.smoke
+def test_the_papers_operators_are_beside_ours() -> None:
+    from corpus.operators import PAPER
+    from reports import paper
+
+    assert set(paper.BY_NAME) == set(PAPER)
+    assert [sum(f[k] == "yes" for f in paper.BY_NAME.values()) for k in (0, 1)] == [32, 28]  # its own totals
+    rows = paper.table([{**PROVED, "name": "matmul", "blocks": {"BLOCK": 64}}, OPEN])
+    assert rows[1] == (
+        "matmul", "yes", "no", "3 s", "yes", "PROVED", "formula", "0.00", "0.00", "BLOCK=64")  # fmt: skip
+    assert rows[2][:6] == ("all 1", "1", "0", "-", "1", "1 PROVED") and len(rows) == 3
+
+
+@pytest.mark.smoke
+def test_the_time_of_a_proof_is_told_beside_that_of_lifting() -> None:
+    from reports import bench
+
+    record = {**PROVED, "name": "matmul", "seconds": {**OK["seconds"], "lift": 0.5, "prove": 1.0}}
+    rows = bench.proofs([record, {**record, "name": "other", "verdict": "UNKNOWN"}])
+    assert rows[1:] == [
+        ("matmul", "PROVED", "0.500", "1.000", "2.00"),
+        ("other", "UNKNOWN", "0.500", "1.000", "2.00"),
+        ("the paper's 1", "1 PROVED", "0.500", "1.000", "2.00"),
+        ("all 2", "1 PROVED", "1.000", "2.000", "2.00"),
+    ]

@@ -1,7 +1,8 @@
 """The benchmark: `make bench`, `python -m reports.bench` or `trilift report bench`.
 
 Seconds per stage for the operators of the corpus, growth with block size and number of tiles, and how many of the
-paper's operators are lifted without decomposition and without pruning.
+paper's operators are lifted and proved with a part switched off: decomposition, pruning, loop invariants, the normal
+form.
 """
 
 from __future__ import annotations
@@ -16,7 +17,11 @@ from ..progress import Progress
 from ..targets import resolve
 
 STAGES = ("capture", "lift", "check", "simplify")
-ABLATIONS = {"all of it": {}, "without top-down": {"top_down": False}, "without pruning": {"prune": False}}
+ABLATIONS: dict[str, dict[str, bool]] = {
+    "all of it": {},
+    "without top-down": {"top_down": False},
+    "without pruning": {"prune": False},
+}
 ABLATION_TIMEOUT = 20.0  # seconds a case
 Rows = list[tuple[str, ...]]
 
@@ -25,13 +30,16 @@ def measure(name: str, options: runner.Options, quiet: bool) -> Result:
     """All three tables; processes one at a time, so that none slows another."""
     from .growth import COLUMNS, by_block, by_tiles
 
-    alone = replace(options, jobs=1)
-    records = _operators(alone, quiet)
+    proving = options.proving or runner.Proving()
+    options = replace(options, proving=None)
+    records = _operators(replace(options, jobs=1, proving=proving), quiet)
     tables = (
         ("operators, seconds per stage", operators(records)),
+        ("operators, seconds of the proof to those of lifting in the same run", proofs(records)),
         ("growth with the block size", [COLUMNS, *by_block()]),
         ("growth with the number of tiles", [COLUMNS, *by_tiles()]),
-        ("ablations, the paper's operators", ablations(options, quiet)),
+        ("ablations of lifting, the paper's operators", ablations(options, quiet)),
+        ("ablations of proving, the paper's operators", proof_ablations(options, quiet)),
     )
     data = {"tables": {heading: [dict(zip(rows[0], r, strict=True)) for r in rows[1:]] for heading, rows in tables}}
     return Result("benchmark", tables, data, 0)
@@ -68,11 +76,52 @@ def ablations(options: runner.Options, quiet: bool) -> Rows:
 
     rows: Rows = [("synthesis", "lifted", "of", "lift s", "not lifted")]
     for name, switch in ABLATIONS.items():
-        of = _operators(replace(options, timeout=ABLATION_TIMEOUT, **switch), quiet, PAPER)
+        how = replace(options, timeout=ABLATION_TIMEOUT, **switch)  # type: ignore[arg-type]
+        of = _operators(how, quiet, PAPER)
         lost = [r["name"] for r in of if r["lift"] != "ok"]
         seconds = sum(r["seconds"]["lift"] for r in of)
         rows.append((name, str(len(of) - len(lost)), str(len(of)), f"{seconds:.2f}", " ".join(lost) or "-"))
     return rows
+
+
+def proofs(records: Sequence[Any]) -> Rows:
+    """Verdict, seconds of lifting and of proving, and their ratio, slowest proof first; then the sums."""
+    from corpus.operators import PAPER
+
+    rows = sorted(records, key=lambda r: -r["seconds"]["prove"])
+    head = ("operator", "verdict", "lift s", "prove s", "prove / lift")
+    body = [_proof(r["name"], r["verdict"], [r]) for r in rows]
+    sums = [("the paper's", [r for r in records if r["name"] in PAPER]), ("all", list(records))]
+    return [head, *body, *(_proof(f"{name} {len(of)}", f"{_proved(of)} PROVED", of) for name, of in sums)]
+
+
+def _proof(name: str, verdict: str, of: Sequence[Any]) -> tuple[str, ...]:
+    lift, prove = sum(map(total, of)), sum(r["seconds"]["prove"] for r in of)
+    return (name, verdict, f"{lift:.3f}", f"{prove:.3f}", f"{prove / lift:.2f}" if lift else "-")
+
+
+def _proved(of: Sequence[Any]) -> int:
+    return sum(r["verdict"] == "PROVED" for r in of)
+
+
+def proof_ablations(options: runner.Options, quiet: bool) -> Rows:
+    """How many of the paper's operators are proved against their lifted formula with and without closed forms of
+    loops, and how many Z3 decides alone, at one small shape, where loops and sums are written out."""
+    from corpus.operators import PAPER
+
+    from .plain import run
+
+    rows: Rows = [("prover", "decided", "of", "s", "shapes", "not decided")]
+    for name, switch in {"all of it": True, "without loop invariants": False}.items():
+        proving = runner.Proving("formula", invariants=switch)
+        of = _operators(replace(options, proving=proving), quiet, PAPER)
+        lost = [r["name"] for r in of if r["verdict"] != "PROVED"]
+        seconds = sum(r["seconds"]["prove"] for r in of)
+        rows.append((name, str(_proved(of)), str(len(of)), f"{seconds:.2f}", "all", " ".join(lost) or "-"))
+    plain = run(PAPER, options.jobs)
+    lost = [name for name, decided, _ in plain if not decided]
+    counts = (str(len(plain) - len(lost)), str(len(plain)), f"{sum(s for *_, s in plain):.2f}")
+    return [*rows, ("plain Z3", *counts, "one", " ".join(lost) or "-")]
 
 
 def _operators(options: runner.Options, quiet: bool, names: Sequence[str] = ()) -> list[Any]:

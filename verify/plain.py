@@ -1,0 +1,152 @@
+"""The encoding that the normal form is measured against: elements at one shape as SMT-LIB, loops and sums written out.
+
+    exp is a function with exp(x + y) = exp(x) * exp(y), 0 < exp(x), exp(0) = 1;  log(exp(x)) = x
+    sqrt(x) * sqrt(x) = x, 0 <= sqrt(x) for 0 <= x;  other functions have no laws
+
+No proof of ours rests on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from fractions import Fraction
+
+from lift import term as T
+from lift.constants import recover
+from lift.definitions import expand
+from lift.errors import Unsupported
+from lift.fit import value
+from lift.term import FOLDS, Axis, Term
+
+LAWS = {
+    "exp": "(assert (forall ((x Real) (y Real)) (! (= (exp (+ x y)) (* (exp x) (exp y))) "
+    ":pattern ((exp x) (exp y)))))\n(assert (forall ((x Real)) (! (< 0.0 (exp x)) :pattern ((exp x)))))\n"
+    "(assert (= (exp 0.0) 1.0))",
+    "exp2": "(assert (forall ((x Real) (y Real)) (! (= (exp2 (+ x y)) (* (exp2 x) (exp2 y))) "
+    ":pattern ((exp2 x) (exp2 y)))))\n(assert (forall ((x Real)) (! (< 0.0 (exp2 x)) :pattern ((exp2 x)))))",
+    "sqrt": "(assert (forall ((x Real)) (! (=> (<= 0.0 x) (and (<= 0.0 (sqrt x)) (= (* (sqrt x) (sqrt x)) x))) "
+    ":pattern ((sqrt x)))))",
+}
+LOG = "(assert (forall ((x Real)) (! (= (log (exp x)) x) :pattern ((exp x)))))"
+INFIX = {"add": "+", "mul": "*", "lt": "<", "le": "<=", "eq": "=", "ne": "distinct", "and": "and", "or": "or"}
+INTEGER = {"floordiv": "div", "mod": "mod"}
+ORDER = {"max": ">=", "min": "<="}
+SORTS = {T.REAL: "Real", T.INT: "Int", T.BOOL: "Bool"}
+FUNCTIONS = frozenset(
+    {"exp", "exp2", "log", "log2", "sqrt", "sin", "cos", "tan", "tanh", "erf", "rsqrt", "floor", "ceil", "pow"}
+)
+
+
+def instance(t: Term, axes: Mapping[Axis, int], dims: Mapping[str, int | float]) -> Term:
+    """The term at one shape and one index: axes and sizes are numbers, known names and folds are written out."""
+    return _at(expand(t), dict(axes), dims, {})
+
+
+def _at(t: Term, axes: dict[Axis, int], dims: Mapping[str, int | float], memo: dict[tuple[int, ...], Term]) -> Term:
+    key = (t.id, *(axes[a] for a in sorted(t.free, key=lambda a: a.name)))
+    if key not in memo:
+        memo[key] = _written_out(t, axes, dims, memo)
+    return memo[key]
+
+
+def _written_out(
+    t: Term, axes: dict[Axis, int], dims: Mapping[str, int | float], memo: dict[tuple[int, ...], Term]
+) -> Term:
+    if t.op in ("size", "scalar"):
+        return T.const(dims[t.attr]) if t.attr in dims else t
+    if t.op == "axis":
+        return T.const(axes[t.attr])
+    if t.op in FOLDS:
+        count = int(value(t.attr.size, dims))
+        return T.make(FOLDS[t.op], *(_at(t.args[0], {**axes, t.attr: k}, dims, {}) for k in range(count)))
+    if isinstance(t.attr, Axis):
+        raise Unsupported(t.op)
+    if not t.args:
+        return t
+    return T.make(t.op, *(_at(a, axes, dims, memo) for a in t.args), attr=t.attr)
+
+
+def question(a: Term, b: Term) -> str:
+    """SMT-LIB that is unsatisfiable exactly when the laws above make the two elements equal. Raises Unsupported for an
+    operation that it has no word for."""
+    writer = _Writer()
+    left, right = writer.name(a, T.REAL), writer.name(b, T.REAL)
+    laws = [LAWS[f] for f in LAWS if f in writer.functions]
+    laws += [LOG] if {"exp", "log"} <= writer.functions.keys() else []
+    declared = [f"(declare-fun {f} ({' '.join(['Real'] * n)}) Real)" for f, n in writer.functions.items()]
+    return "\n".join([*declared, *laws, *writer.lines, f"(assert (distinct {left} {right}))", "(check-sat)"])
+
+
+class _Writer:
+    """One definition for each distinct subterm, so that nothing is written twice."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.functions: dict[str, int] = {}
+        self.names: dict[int, str] = {}
+
+    def name(self, t: Term, sort: str) -> str:
+        """The name of a term, as a real number where one is wanted."""
+        for s in t.walk():
+            if s.id not in self.names:
+                self.names[s.id] = self._define(s)
+        text = self.names[t.id]
+        return f"(to_real {text})" if sort == T.REAL and t.type == T.INT else text
+
+    def _define(self, t: Term) -> str:
+        if t.op == "const":
+            return _number(t)
+        name = f"t{t.id}"
+        if t.op in ("read", "scalar", "size"):
+            self.lines.append(f"(declare-const {name} {SORTS[t.type]})")
+        else:
+            self.lines.append(f"(define-fun {name} () {SORTS[t.type]} {self._body(t)})")
+        return name
+
+    def _body(self, t: Term) -> str:
+        kind = T.INT if t.type != T.REAL and all(a.type != T.REAL for a in t.args) else T.REAL
+        args = [self.name(a, kind) for a in t.args]
+        if t.op in INFIX:
+            return f"({INFIX[t.op]} {' '.join(args)})"
+        if t.op in INTEGER and t.args[1].is_const and t.args[1].attr > 0:
+            return f"({INTEGER[t.op]} {' '.join(args)})"
+        if t.op in ORDER:
+            return _fold(args, lambda a, b: f"(ite ({ORDER[t.op]} {a} {b}) {a} {b})")
+        if t.op in FUNCTIONS:
+            self.functions[t.op] = len(args)
+            return f"({t.op} {' '.join(args)})"
+        match t.op:
+            case "recip":
+                return f"(/ 1.0 {args[0]})"
+            case "not":
+                return f"(not {args[0]})"
+            case "where":
+                return f"(ite {' '.join([self.names[t.args[0].id], *(self.name(a, t.type) for a in t.args[1:])])})"
+            case "abs":
+                return f"(ite (>= {args[0]} {_zero(kind)}) {args[0]} (- {args[0]}))"
+        raise Unsupported(t.op)
+
+
+def _zero(kind: str) -> str:
+    return "0" if kind == T.INT else "0.0"
+
+
+def _fold(args: Iterable[str], combine: Callable[[str, str], str]) -> str:
+    """max(a, b, c) as nested choices, each value named once."""
+    first, *rest = args
+    for b in rest:
+        first = f"(let ((m {first})) {combine('m', b)})"
+    return first
+
+
+def _number(t: Term) -> str:
+    v = t.attr
+    if isinstance(v, bool):
+        return str(v).lower()
+    if v in (float("inf"), float("-inf")) or v != v:
+        raise Unsupported(repr(v))
+    exact = Fraction(f"{recover(v)[0]:.6g}") if isinstance(v, float) else Fraction(v)
+    size = abs(exact)
+    point = ".0" if t.type != T.INT else ""
+    text = f"(/ {size.numerator}.0 {size.denominator}.0)" if size.denominator > 1 else f"{size.numerator}{point}"
+    return f"(- {text})" if exact < 0 else text
