@@ -241,12 +241,14 @@ def _result_type(op: str, ts: tuple[Term, ...]) -> str:
 
 
 def rebuild(t: Term, args: tuple[Term, ...]) -> Term:
-    """The term with other arguments, normalised again."""
+    """The term with other arguments, normalised again; a node that is no row of the table stays as it stands."""
     if args == t.args:
         return t
-    if t.op == "read":
-        return node("read", args, t.attr, t.type)
-    return make(t.op, *args, attr=t.attr)
+    from .ops import OPS
+
+    if t.op in OPS or t.op in FOLDS or t.op in NAMED:
+        return make(t.op, *args, attr=t.attr)
+    return node(t.op, args, t.attr, t.type)
 
 
 def _nary(op: str, ts: tuple[Term, ...]) -> list[Term]:

@@ -4,14 +4,15 @@
     sum[j: g] c * f(j) = c * sum[j: g] f(j)     what does not depend on j moves out; g are guards, not a range
 
 A condition on integers that the facts do not decide ends the attempt with `Split`: whoever can, tries again under each
-answer. Every step that is true only under a condition records it in `Algebra.owed`: cancelled factors are not 0, roots
+answer. Every step that is true only under a condition says so with `Algebra.owe`: cancelled factors are not 0, roots
 are of nonnegative numbers.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -26,6 +27,7 @@ from .poly import ONE, ONE_KEY, POLYS, ZERO, Monomial, Number, Poly, Power, atom
 from .solver import Solver
 
 Facts = frozenset[Term]
+Owed = dict[tuple[str, Term, int], "Context"]  # kind, term, context id -> context
 LIMIT = 3_000  # monomials of one polynomial
 MINUS_INF, PLUS_INF = number(-math.inf), number(math.inf)
 ALL = T.size("*")  # the size of a bound variable that only its guards restrict
@@ -60,13 +62,14 @@ class Context:
 
 @dataclass
 class Algebra:
-    """Normal forms of one proof. `owed`: (kind, term, context) of what was used without proof: "nonzero", "nonneg"."""
+    """Normal forms of one proof. Owed is (kind, term, context) of what was used without proof: "nonzero", "nonneg",
+    "finite"; `collecting` gathers it."""
 
     solver: Solver
     strides: frozenset[Term] = frozenset()  # monomials that step from row to row, not within a row
-    owed: dict[tuple[str, Term, int], Context] = field(default_factory=dict)
+    owing: list[Owed] = field(default_factory=lambda: [{}])  # of the normal form being computed, innermost last
     contexts: dict[Facts, Context] = field(default_factory=dict)
-    memo: dict[tuple[int, int], Poly | Split | Undecided] = field(default_factory=dict)
+    memo: dict[tuple[int, int], tuple[Poly | Split | Undecided, Owed]] = field(default_factory=dict)
     decided: dict[tuple[int, int], bool | None] = field(default_factory=dict)
     dead: dict[int, bool] = field(default_factory=dict)
     products: dict[tuple[int, int], Poly] = field(default_factory=dict)
@@ -126,18 +129,33 @@ class Algebra:
     def normal(self, t: Term, ctx: Context) -> Poly:
         """The normal form. Raises Split on a condition that the facts leave open, Undecided, Undefined."""
         key = (t.id, ctx.id if conditional(t) else -1)
-        found = self.memo.get(key)
-        if found is None:
-            try:
-                found = RULES.get(t.op, opaque)(self, t, ctx)
-                if len(found.terms) > LIMIT:
-                    found = Undecided("a polynomial has too many monomials", why=str(len(found.terms)))
-            except (Split, Undecided) as stop:
-                found = stop
-            self.memo[key] = found
+        known = self.memo.get(key)
+        if known is None:
+            with self.collecting() as owed:
+                known = self.memo[key] = (self._normal(t, ctx), owed)
+        found, owed = known
+        self.owing[-1].update(owed)
         if isinstance(found, Exception):
             raise found
         return found
+
+    def _normal(self, t: Term, ctx: Context) -> Poly | Split | Undecided:
+        try:
+            found = RULES.get(t.op, opaque)(self, t, ctx)
+        except (Split, Undecided) as stop:
+            return stop
+        if len(found.terms) > LIMIT:
+            return Undecided("a polynomial has too many monomials", why=str(len(found.terms)))
+        return found
+
+    @contextmanager
+    def collecting(self) -> Iterator[Owed]:
+        """What is owed within, and nobody else's."""
+        self.owing.append({})
+        try:
+            yield self.owing[-1]
+        finally:
+            self.owing.pop()
 
     def cases(self, t: Term, ctx: Context, mine: Callable[[Term], bool]) -> list[tuple[tuple[Term, ...], Poly]]:
         """The normal form by cases: conditions that are `mine` are split on, others are raised."""
@@ -161,10 +179,10 @@ class Algebra:
     # ---- arithmetic
 
     def owe(self, kind: str, t: Term, ctx: Context) -> None:
-        self.owed.setdefault((kind, t, ctx.id), ctx)
+        self.owing[-1][(kind, t, ctx.id)] = ctx
 
     def product(self, p: Poly, q: Poly, ctx: Context) -> Poly:
-        """p * q. Factors that cancel, or roots that combine, leave their condition in `owed`."""
+        """p * q. Factors that cancel, or roots that combine, are owed for."""
         if p is ONE or q is ZERO:
             return q
         if q is ONE or p is ZERO:

@@ -17,9 +17,9 @@ from lift.term import Axis, Term
 
 from . import poly as P
 from .algebra import Algebra, Context, Facts, Split, Undecided, is_infinite
-from .conditions import integer_literal, is_integer
+from .conditions import condition, divided, integer_literal, is_integer
 from .folds import Fold, elements, linear, open_fold, structural
-from .poly import ONE, POLYS, ZERO, Monomial, Number, Poly, atom
+from .poly import POLYS, ZERO, Monomial, Number, Poly, atom
 from .signs import is_index
 
 DEEP = 12  # nested questions
@@ -208,10 +208,36 @@ def _covered(a: Algebra, fs: list[Fold], gs: list[Fold], ctx: Context, depth: in
         inside = a.given(ctx, *f.guards)
         if a.impossible(inside):
             continue
-        matching = [h.guards for g in gs if (h := aligned(a, f, g, ctx, depth, both=True)) is not None]
+        matching = [m for g in gs if (m := _where_equal(a, f, g, inside, depth)) is not None]
         if not matching or not (frozenset() in matching or _empty(a, inside, matching)):
             return False
     return True
+
+
+def _where_equal(a: Algebra, f: Fold, g: Fold, ctx: Context, depth: int) -> Facts | None:
+    """Guards over the variables of f under which some element of g is the body of f."""
+    if f.variables and not g.variables:
+        values = _matching(f, g.body)
+        if values is None or not _is_element(a, f, values, g.body, ctx):
+            return None
+        return frozenset(integer_literal("eq", atom(T.axis(v)) - e) for v, e in values.items())
+    if g.variables and not f.variables:
+        values = _matching(g, f.body)
+        if values is None or not _is_element(a, g, values, f.body, ctx):
+            return None
+        images = {v: e.term for v, e in values.items()}
+        guards = [condition(a, T.substitute(x, images), ctx) for x in g.guards]
+        return frozenset(y for x in guards for y in (x.args if x.op == "and" else (x,)) if y is not T.const(True))
+    h = aligned(a, f, g, ctx, depth, both=True)
+    return None if h is None else h.guards
+
+
+def _is_element(a: Algebra, f: Fold, values: dict[Axis, Poly], p: Poly, ctx: Context) -> bool:
+    """Whether the body of f at these values is p."""
+    try:
+        return a.normal(T.substitute(f.body.term, {v: e.term for v, e in values.items()}), ctx) is p
+    except (Split, Undecided):
+        return False
 
 
 # ---- denominators ----------------------------------------------------------------------------------------------------
@@ -360,8 +386,11 @@ def _matching(f: Fold, rest: Poly) -> dict[Axis, Poly] | None:
             for x, y in zip(t.args, r.args, strict=True):
                 for v in f.variables:
                     kr = linear(structural(x), v)
-                    if v not in values and kr and kr[0] is ONE and not (kr[1].term.free & set(f.variables)):
-                        values[v] = structural(y) - kr[1]
+                    if v in values or kr is None or kr[1].term.free & set(f.variables):
+                        continue
+                    e, left = divided(structural(y) - kr[1], kr[0])
+                    if left is ZERO:
+                        values[v] = e
     return values if len(values) == len(f.variables) else None
 
 

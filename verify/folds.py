@@ -225,7 +225,9 @@ def pinned(f: Fold) -> tuple[Axis, Poly] | None:
 
 
 def trimmed(a: Algebra, f: Fold, ctx: Context) -> Fold:
-    """Without guards that the facts and the other guards imply."""
+    """Without guards that the other guards and the simple facts imply. Others, n < trips or the case at hand, would make
+    a fold look different where it moves out of them."""
+    ctx = a.context(x for x in ctx.facts if _simple(x))
     guards = set(f.guards)
     for g in sorted(f.guards, key=lambda g: (-len(g.free), g.id)):
         rest = guards - {g}
@@ -235,6 +237,11 @@ def trimmed(a: Algebra, f: Fold, ctx: Context) -> Fold:
         elif rest and a.implied(a.given(ctx, *rest), g) and _bounded(f, rest):
             guards = rest
     return Fold(f.variables, frozenset(guards), f.body)
+
+
+def _simple(fact: Term) -> bool:
+    """A fact about sizes only, or a bound of one variable by a number."""
+    return not fact.free or (len(fact.free) == 1 and all(s.op != "size" for s in fact.walk()))
 
 
 def _bounded(f: Fold, guards: set[Term]) -> bool:

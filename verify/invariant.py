@@ -58,6 +58,13 @@ class Closed:
         return chosen(T.make("le", 1, n), later, first)
 
 
+def _initial(carry: Carry, args: Sequence[Term]) -> Term:
+    """The variable before the first iteration, for the arguments of a carry node."""
+    outer = [o.counter for o in carry.loop.outer]
+    images = dict(zip(outer, args[1:], strict=False))
+    return T.substitute(carry.init(args[1 + len(outer) :]), images)
+
+
 def chosen(c: Term, x: Term, y: Term) -> Term:
     """where(c, x, y), pointers by their offsets."""
     if x.op == "pointer" and y.op == "pointer" and x.attr == y.attr:
@@ -94,7 +101,8 @@ class Loops:
             out = own[t]
         elif t.op == "carry":
             args = tuple(self._resolved(s, own, memo) for s in t.args)
-            out = self._resolved(self.closed(t.attr).at(args), {}, self.memo)
+            at = _initial(t.attr, args) if args[0] is T.const(0) else self.closed(t.attr).at(args)
+            out = self._resolved(at, {}, self.memo)
         else:
             args = tuple(self._resolved(s, own, memo) for s in t.args)
             out = (
@@ -174,12 +182,14 @@ class Derivation:
         if self.carry.type.element == "ptr" and self.pointee is None:
             raise Undecided("a pointer of no known tensor")
         failure: Undecided | None = None
-        for attempt in (self._guess, self._unrolled):
+        for attempt in (self._guess, lambda: self._guess(bounded=True), self._unrolled):
             try:
-                form = attempt()
+                with self.a.collecting():  # a guess owes nothing
+                    form = attempt()
             except Undecided as stop:
                 failure = failure or stop
                 continue
+            form = self._tidied(form)
             found = Closed(self.carry, self.lanes, self.init, self._wrapped(form))
             self.loops.found[self.carry] = found
             try:
@@ -192,6 +202,14 @@ class Derivation:
             self.loops.invariants.append(Invariant(self.place, self.carry.name, form, 1))
             return found
         raise failure or Undecided("no form fits")
+
+    def _tidied(self, form: Term) -> Term:
+        """The form in normal form for n >= 1, where it has one without cases."""
+        try:
+            with self.a.collecting():
+                return self.a.normal(form, self.a.given(self.base, T.make("le", 1, self.n))).term
+        except (Split, Undecided):
+            return form
 
     def _wrapped(self, form: Term) -> Term:
         return form if self.pointee is None else T.node("pointer", (form,), self.pointee, POINTER)
@@ -206,9 +224,11 @@ class Derivation:
 
     # ---- the guess
 
-    def _guess(self) -> Term:
-        later = self.a.given(self.base, T.make("le", 1, self.n), T.make("lt", self.n, self.trips))
-        if self.a.impossible(later):
+    def _guess(self, bounded: bool = False) -> Term:
+        later = self.a.given(self.base, T.make("le", 1, self.n))  # what n < trips implies may not hold at n + 1
+        if bounded:
+            later = self.a.given(later, T.make("lt", self.n, self.trips))
+        if self.a.impossible(self.a.given(later, T.make("lt", self.n, self.trips))):
             return self._first()
         own = {self.node: self.x if self.pointee is None else self._wrapped(self.x)}
         step = self._value(self.loops.resolved(self.raw, own))
@@ -238,7 +258,7 @@ class Derivation:
         init = self._value(self.init)
         if all(p is atom(self.x) for _, p in cases):
             return init
-        if len(cases) == 1 and self.x.id not in cases[0][1].atoms:
+        if len(cases) == 1 and not mentions(cases[0][1], self.x):
             return T.substitute(cases[0][1].term, {self.carry.loop.counter: self.n - 1})
         for form in (self._maximum, self._linear):
             found = form(cases, init, ctx)
@@ -248,19 +268,18 @@ class Derivation:
 
     def _over(self, kind: str, cases: list[tuple[tuple[Term, ...], Term]], unit: float, start: int = 0) -> Term:
         """fold[start <= t < n] of the cases' terms, each under its literals."""
-        t = Axis(f"{self.carry.loop.counter.name}'", self.n)
+        t = Axis(f"{self.carry.loop.counter.name}'", ALL)
         at = {self.carry.loop.counter: T.axis(t)}
         parts = []
         for literals, term in cases:
-            guard = T.make("and", *literals) if literals else T.const(True)
-            if start:
-                guard = T.make("and", guard, T.make("le", start, self.n))
             if term is not T.const(unit):
+                guard = T.make("and", T.const(True), *literals)
                 parts.append(T.where(T.substitute(guard, at), T.substitute(term, at), T.const(unit)))
         if not parts:
             return T.const(unit)
         body = T.add(*parts) if kind == "sum" else T.make("max", *parts) if len(parts) > 1 else parts[0]
-        return T.fold(kind, t, body)
+        passed = T.make("and", T.make("le", start, T.axis(t)), T.make("lt", T.axis(t), self.n))
+        return T.fold(kind, t, T.where(passed, body, T.const(unit)))
 
     def _maximum(self, cases: Cases, init: Term, ctx: Context) -> Term | None:
         """max(X, f): the elements of the maximum without X."""
@@ -292,7 +311,7 @@ class Derivation:
                 for literal in (P.product_with_exponential(((t.id, 1),), ZERO),):
                     grows = self.a.product(literal, q, ctx=self.base)
                     if (k == -1 and d is grows) or (k == 1 and p is f + grows):
-                        return f.term if self.x.id not in f.atoms else None
+                        return None if mentions(f, self.x) else f.term
         return None
 
     def _linear(self, cases: Cases, init: Term, ctx: Context) -> Term | None:
@@ -365,19 +384,16 @@ class Derivation:
             added.append((literals, g.term))
         total = self._over("sum", added, 0)
         form = T.mul(total, T.recip(factor.term)) if factor.terms else total
-        if self._starts(form):
+        if self._starts(form, ctx):
             return form
         one = {self.carry.loop.counter: T.const(1)}
         start = T.mul(self._first(), T.substitute(factor.term, one))
-        t = Axis(f"{self.carry.loop.counter.name}'", self.n)
-        at = {self.carry.loop.counter: T.axis(t)}
-        later = [T.where(T.make("and", T.make("le", 1, T.axis(t)), *(T.substitute(x, at) for x in ls)), T.substitute(g, at), 0)
-                 for ls, g in added]  # fmt: skip
-        return T.mul(T.add(start, T.fold("sum", t, T.add(*later))), T.recip(factor.term))
+        later = self._over("sum", added, 0, start=1)
+        return T.mul(T.add(start, later), T.recip(factor.term))
 
-    def _starts(self, form: Term) -> bool:
+    def _starts(self, form: Term, ctx: Context) -> bool:
         """Whether F(1) is the value after iteration 0."""
-        ctx = self.a.given(self.base, T.make("le", 1, self.trips))
+        ctx = self.a.given(ctx, T.make("le", 1, self.trips))
         at_one = T.substitute(form, {self.carry.loop.counter: T.const(1)})
         try:
             return self._agree(at_one, self._first(), ctx)
@@ -439,6 +455,11 @@ def agree(a: Algebra, left: Term, right: Term, ctx: Context, depth: int = 0) -> 
             raise Undecided("too many cases", why=repr(split.literal)) from None
         literal = split.literal
     return all(agree(a, left, right, a.given(ctx, x), depth + 1) for x in (literal, T.make("not", literal)))
+
+
+def mentions(p: Poly, x: Term) -> bool:
+    """Whether x occurs anywhere in p."""
+    return any(s is x for s in p.term.walk())
 
 
 def affine(p: Poly, x: Term) -> tuple[Poly, Poly] | None:
