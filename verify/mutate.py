@@ -13,6 +13,7 @@ import random
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, zip_longest
+from typing import TypeVar
 
 from lift.errors import Place, Unsupported
 from lift.ir import Module, Op
@@ -20,6 +21,7 @@ from lift.ir import Module, Op
 from .edit import Editor, clone
 from .mutations import KINDS
 
+X = TypeVar("X")
 BY_NAME = {k.name: k for k in KINDS}
 
 
@@ -84,9 +86,9 @@ def mutants(module: Module, seed: int = 0) -> Iterator[Mutant]:
     return in_turn(by_kind.values())
 
 
-def in_turn(groups: Iterable[Iterable[Mutant]]) -> Iterator[Mutant]:
+def in_turn(groups: Iterable[Iterable[X]]) -> Iterator[X]:
     """The first of each group, then the second of each ..."""
-    return (m for m in chain.from_iterable(zip_longest(*groups)) if m is not None)
+    return (x for x in chain.from_iterable(zip_longest(*groups)) if x is not None)
 
 
 def sites(module: Module) -> Iterator[tuple[Site, Op]]:

@@ -1,0 +1,145 @@
+"""The soundness gate: what a prover says of a mutant against what executions say.
+
+                     differs within the contract   equal wherever run      cannot be run
+    PROVED, TESTED   wrong                         equivalent              unchecked
+    REFUTED          refuted                       refuted                 refuted
+    UNKNOWN          unknown                       unknown                 unknown
+
+A mutant of several outputs is wrong as soon as one output is PROVED that differs, whatever is said of the others.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from lift.case import Case
+from lift.errors import TriliftError
+
+from .killing import Crashed, Killed, Outcome, Survived, allows, verdict_by_execution
+from .mutate import Mutant
+from .trials import Trial, more_trials, trials
+from .verdict import Proof, Verdict
+
+Prove = Callable[[Case, int, Mutant], Sequence[Proof]]  # the case with this mutation of its launch of this number
+
+GREEN = (Verdict.PROVED, Verdict.TESTED)
+FAILURES = ("wrong", "unchecked")
+FURTHER = 60  # trials beyond the usual ones for what is called proved
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """One mutant. `verdict`: the prover's word, or ERROR if it raised; `execution`: killed, survived or crashed;
+    `outcome`: see above; `evidence`: what the execution showed; `reason`: why the prover does not know."""
+
+    file: str
+    case: str
+    launch: int
+    kernel: str
+    number: int
+    kind: str
+    text: str
+    identifier: str
+    verdict: str
+    execution: str
+    outcome: str
+    evidence: str
+    reason: str
+    prove_seconds: float
+    run_seconds: float
+    replay: str = field(default="", repr=False)
+
+
+@dataclass(slots=True)
+class Tried:
+    """The trials of one case; `further` is filled when something is called proved."""
+
+    case: Case
+    seed: int
+    first: tuple[Trial, ...]
+    further: tuple[Trial, ...] | None = None
+
+    @classmethod
+    def of(cls, case: Case, seed: int = 0) -> Tried:
+        return cls(case, seed, trials(case, seed))
+
+    def all(self) -> tuple[Trial, ...]:
+        if self.further is None:
+            self.further = tuple(more_trials(self.case, self.first, FURTHER, self.seed))
+        return self.first + self.further
+
+
+def examine(prove: Prove, tried: Tried, launch: int, mutant: Mutant) -> Examined:
+    """Asks the prover, then runs the mutant: until it is killed, or everywhere if something of it is called proved."""
+    start = time.perf_counter()
+    proofs, reason = _asked(prove, tried.case, launch, mutant)
+    middle = time.perf_counter()
+    green = [p for p in proofs if p.verdict in GREEN]
+    ran = [_checked(tried, launch, mutant, p) for p in green] or [verdict_by_execution(tried.first, launch, mutant)]
+    worst = min(ran, key=lambda r: (Killed, Crashed, Survived).index(type(r)))
+    said = _verdict(proofs)
+    return Examined(
+        file=tried.case.place.file if tried.case.place else "",
+        case=tried.case.name,
+        launch=launch,
+        kernel=tried.first[0].trace.launches[launch].kernel,
+        number=mutant.number,
+        kind=mutant.kind,
+        text=mutant.text,
+        identifier=mutant.identifier,
+        verdict=said,
+        execution=type(worst).__name__.lower(),
+        outcome=_outcome(said, worst, bool(green)),
+        evidence=_evidence(worst),
+        reason=reason or next((p.reason for p in proofs if p.verdict not in GREEN and p.reason), ""),
+        prove_seconds=middle - start,
+        run_seconds=time.perf_counter() - middle,
+        replay=worst.counterexample.replay if isinstance(worst, Killed) else "",
+    )
+
+
+def _asked(prove: Prove, case: Case, launch: int, mutant: Mutant) -> tuple[list[Proof], str]:
+    """The proofs, or none and what was raised."""
+    try:
+        return list(prove(case, launch, mutant)), ""
+    except TriliftError as error:
+        return [], str(error)
+    except Exception as error:
+        return [], f"ERROR {type(error).__name__}: {error}"
+
+
+def _checked(tried: Tried, launch: int, mutant: Mutant, proof: Proof) -> Outcome:
+    """The mutant's output of a claim that is called proved, at every trial that the contract allows."""
+    return verdict_by_execution(tried.all(), launch, mutant, {proof.claim.output}, allows(proof.contract))
+
+
+def _verdict(proofs: Sequence[Proof]) -> str:
+    """Of all claims together: REFUTED if one is, PROVED or TESTED only if all are."""
+    found = {p.verdict for p in proofs}
+    if Verdict.REFUTED in found:
+        return "REFUTED"
+    if not found or Verdict.UNKNOWN in found:
+        return "UNKNOWN"
+    return "TESTED" if Verdict.TESTED in found else "PROVED"
+
+
+def _outcome(said: str, ran: Outcome, green: bool) -> str:
+    if green and isinstance(ran, Killed):
+        return "wrong"
+    if said in ("REFUTED", "UNKNOWN"):
+        return said.lower()
+    return "unchecked" if isinstance(ran, Crashed) else "equivalent"
+
+
+def _evidence(ran: Outcome) -> str:
+    match ran:
+        case Killed(example, why):
+            at = ", ".join(f"{k} = {v}" for k, v in example.dims.items())
+            return f"{why} (at {at}, seed {example.seed})"
+        case Survived(runs, specs):
+            same = f", equal spec at {specs} shapes" if specs else ""
+            return f"equal in {len(runs)} runs{same}"
+        case Crashed(reason):
+            return reason
