@@ -15,6 +15,7 @@ import numpy as np
 
 from lift import handlers
 from lift import term as T
+from lift.compare import compare
 from lift.domain import SYMBOLIC, Ids, as_ids
 from lift.errors import Unsupported
 from lift.handlers import BOOLEAN, RING, row_of, signed_term
@@ -122,7 +123,7 @@ def plain(ranges: Ranges, t: Term) -> Term:
 Condition = tuple[str, Callable[..., Term], int]  # kind, the term of operand and result elements, bits
 
 
-def conditions(op: Op) -> Iterator[Condition]:
+def conditions(run: Run, op: Op) -> Iterator[Condition]:
     """What must hold for the result of an integer operation to be the exact one. The functions take the elements of the
     operands, then of the result."""
     if not op.results:
@@ -132,7 +133,7 @@ def conditions(op: Op) -> Iterator[Condition]:
         if name in ("addi", "subi", "muli", "shli", "absi") or (name in ("trunci", "index_cast") and _narrows(op)):
             yield "wrap", lambda *xs: xs[-1], t.bits
         if name == "divsi":  # only a / -1 can leave the range
-            yield "wrap", lambda a, b, q: T.where(T.make("eq", b, -1), q, 0), t.bits
+            yield "wrap", lambda a, b, q: T.where(compare(run, "eq", b, T.const(-1)), q, 0), t.bits
     if name in ("fptosi", "fptoui") and t.bits > 1:
         yield "wrap" if name == "fptosi" else "unsigned", lambda *xs: xs[-1], t.bits
     if name in ("divsi", "divui", "remsi", "remui", "ceildivsi", "floordivsi", "ceildivui"):

@@ -210,7 +210,7 @@ class Execution:
                 x.at(self.generic_lanes(x.shape))
         except Unsupported:
             return None
-        for kind, of, bits in conditions(op):
+        for kind, of, bits in conditions(self.elements.run, op):
             self.oblige(kind, op, pointwise(op.results[0].type, of, *xs, out[0]), bits)
         return out
 
