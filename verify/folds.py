@@ -410,10 +410,9 @@ def _settle(a: Algebra, f: Fold, ctx: Context) -> Poly:
     m = merged(a, f, ctx)
     if m is not None:
         return ZERO if T.const(False) in m.guards else _settle(a, m, ctx)
-    f = trimmed(a, f, ctx)
-    pin = pinned(f)
-    if pin is not None:
-        return _pin(a, f, *pin, ctx)
+    before, f = f, trimmed(a, f, ctx)
+    if f.guards != before.guards:
+        return _settle(a, f, ctx)
     for v in f.variables:
         if v not in f.body.term.free:
             counted = _counted(a, f, v, ctx)
@@ -598,6 +597,8 @@ def _normal_element(a: Algebra, f: Fold, ctx: Context) -> Fold:
     if m is not None:
         return _normal_element(a, m, ctx)
     dropped = trimmed(a, f, ctx)
+    if dropped.guards != f.guards:
+        return _normal_element(a, dropped, ctx)
     for v in dropped.variables:
         if v not in dropped.body.term.free and len(dropped.variables) > 1:
             low, high, other = bounds(dropped, v)
