@@ -27,10 +27,15 @@ def cause(proof: Proof) -> str:
     """The kind of what kept it from being proved, without names and places: what a table counts. Empty if proved."""
     if proof.verdict.value != "UNKNOWN":
         return ""
-    if told := proof.details.get("cause"):
-        return str(told)
+    if proof.cause:
+        return proof.cause
     open_ = next((c for c in proof.conditions if not c.holds), None)
-    return open_.what.split(":")[0].split(" at ")[0] if open_ else proof.reason.split(":")[0].split(" at ")[0]
+    return (open_.kind if open_ else "") or _head(open_.what if open_ else proof.reason)
+
+
+def _head(text: str) -> str:
+    """ "step of loop" of "step of loop at line 31: total"."""
+    return text.split(":")[0].split(" at ")[0]
 
 
 def explain(proofs: Sequence[Proof]) -> list[dict[str, str]]:

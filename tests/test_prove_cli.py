@@ -328,6 +328,7 @@ def test_only_what_was_not_proved_has_a_cause() -> None:
     opened = V.proved(V.Claim("a", "formula"), (condition("step of loop at line 3: x", False),), (), ())
     assert conditions.cause(opened) == "step of loop"
     assert conditions.cause(one("PROVED")) == ""
+    assert conditions.cause(V.failed(V.Claim("a", "formula"), Unsupported("tt.foo", PLACE))) == "Unsupported: tt.foo"
     assert conditions.counted(opened.conditions) == {
         "count": 1, "open": 1, "by": {"open": {"count": 1, "seconds": 0.25}}}  # fmt: skip
 

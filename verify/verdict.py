@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
-from lift.errors import Place
+from lift.errors import Place, TriliftError
 from lift.term import Term
 
 
@@ -28,7 +28,8 @@ class Verdict(Enum):
 class Condition:
     """One verification condition: `goal` under `facts`. `what` says in words what it is for ("step of loop at line 31:
     total", "store in bounds"), `holds` is True only if it was proved; `by` says how: "normal form", "linear", "z3",
-    "evaluated". `smt`: the SMT-LIB text of what was asked, if it was asked of a solver."""
+    "evaluated". `smt`: the SMT-LIB text of what was asked, if it was asked of a solver. `kind`: what it is for without
+    names and places ("store in bounds"), which tables count."""
 
     what: str
     facts: frozenset[Term]
@@ -39,6 +40,7 @@ class Condition:
     place: Place | None = None
     why: str = ""  # of one that does not hold: what is missing
     smt: str = field(default="", repr=False)
+    kind: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,8 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What was found out about one claim. Use `proved`, `tested`, `refuted`, `unknown`."""
+    """What was found out about one claim. Use `proved`, `tested`, `refuted`, `unknown`, `failed`. `cause` of one that is
+    UNKNOWN: the kind of obstacle, without the user's names and places, which tables count."""
 
     claim: Claim
     verdict: Verdict
@@ -101,6 +104,7 @@ class Proof:
     place: Place | None = None
     seconds: float = 0.0
     details: Mapping[str, Any] = field(default_factory=dict)
+    cause: str = ""
 
     def taking(self, seconds: float) -> Proof:
         return replace(self, seconds=seconds)
@@ -129,6 +133,12 @@ def refuted(claim: Claim, counterexample: Counterexample) -> Proof:
     return Proof(claim, Verdict.REFUTED, counterexample=counterexample)
 
 
-def unknown(claim: Claim, reason: str, place: Place | None = None) -> Proof:
+def unknown(claim: Claim, reason: str, place: Place | None = None, cause: str = "") -> Proof:
     """Not decided."""
-    return Proof(claim, Verdict.UNKNOWN, reason=reason, place=place)
+    return Proof(claim, Verdict.UNKNOWN, reason=reason, place=place, cause=cause)
+
+
+def failed(claim: Claim, error: TriliftError) -> Proof:
+    """Not decided, because of an error: its kind and what are the cause."""
+    reason = error.what + (f": {error.why}" if error.why else "")
+    return unknown(claim, reason, error.place, f"{type(error).__name__}: {error.what}")
