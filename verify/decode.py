@@ -14,12 +14,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 
 from lift import term as T
 from lift.term import Term
 
 from .quotient import (
-    Ask, Poly, between, canonical, divide, equalities, expand, minus, order, leading, plus, reduce, replace, times, to_term
+    Ask,
+    Poly,
+    between,
+    canonical,
+    divide,
+    equalities,
+    expand,
+    leading,
+    minus,
+    order,
+    plus,
+    reduce,
+    replace,
+    times,
+    to_term,
 )  # fmt: skip
 from .setting import View
 from .solver import Facts, Solver
@@ -50,7 +65,7 @@ def decode(offset: Term, view: View, facts: Facts, solver: Solver) -> tuple[Term
 
 def asking(facts: Facts, solver: Solver, what: str = "") -> Ask:
     """The question whether a goal follows from the facts; asked once."""
-    known: dict[Term, bool] = {f: True for f in facts} | {T.const(True): True, T.const(False): False}
+    known: dict[Term, bool] = dict.fromkeys(facts, True) | {T.const(True): True, T.const(False): False}
 
     def ask(goal: Term) -> bool:
         if goal not in known:
@@ -100,7 +115,7 @@ def _counts(n: Term, stride: Term) -> bool:
 def weights(dims: tuple[int, ...], view: View) -> tuple[Term, ...] | None:
     """shape[e] * shape[f] ..., shape[f] ..., 1 for dimensions d, e, f ... without gaps between them; else None."""
     out: list[Term] = [T.const(1)]
-    for d, e in reversed(list(zip(dims, dims[1:]))):
+    for d, e in reversed(list(pairwise(dims))):
         if minus(expand(view.strides[d]), times(expand(view.strides[e]), expand(view.shape[e]))):
             return None
         out.insert(0, canonical(T.mul(out[0], view.shape[e])))

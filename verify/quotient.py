@@ -50,7 +50,9 @@ def _expand(t: Term) -> Poly:
 
 def rebuild(t: Term, args: tuple[Term, ...]) -> Term:
     """T.rebuild, also for nodes that are no row of lift.ops."""
-    return T.rebuild(t, args) if t.op in OPS or t.op in T.FOLDS or t.op == "read" else T.node(t.op, args, t.attr, t.type)
+    return (
+        T.rebuild(t, args) if t.op in OPS or t.op in T.FOLDS or t.op == "read" else T.node(t.op, args, t.attr, t.type)
+    )
 
 
 def _as_arithmetic(t: Term) -> Term | None:
@@ -248,8 +250,11 @@ def _mod(t: Term, ask: Ask) -> Term:
     rest = to_term(divide(expand(a), p)[1])
     if rest is T.const(0) or _fits(rest, n, ask):
         return rest
-    k = _neighbour(rest, n, ask)
-    return T.make("mod", rest, n) if k is None else T.sub(rest, T.mul(k, n))
+    if (k := _neighbour(rest, n, ask)) is not None:
+        return T.sub(rest, T.mul(k, n))
+    if rest.op == "mod" and _nonzero(rest.args[1], ask) and not divide(expand(rest.args[1]), p)[1]:
+        return T.make("mod", rest.args[0], n)  # x % (k * n) % n = x % n
+    return T.make("mod", rest, n)
 
 
 def _neighbour(x: Term, n: Term, ask: Ask) -> int | None:
@@ -301,20 +306,19 @@ _REDUCE: dict[str, Callable[[Term, Ask], Term]] = {
 }
 
 
-def same(a: Term, b: Term) -> bool:
-    """Are two integer terms equal by x % n = x - n * (x // n), identically, wherever the remainders have a value?"""
-    return not without_mod(minus(expand(a), expand(b)))
+def same(a: Term, b: Term, ask: Ask) -> bool:
+    """Are two integer terms equal by x % n = x - n * (x // n), n != 0, and the laws of a ring?"""
+    return not _without_mod(minus(expand(a), expand(b)), ask)
 
 
-def without_mod(p: Poly) -> Poly:
+def _without_mod(p: Poly, ask: Ask) -> Poly:
     out: Poly = {}
     for m, c in p.items():
         q: Poly = {(): c}
         for t in m:
-            if t.op == "mod":
-                x, n = (without_mod(expand(a)) for a in t.args)
-                t = T.make("floordiv", to_term(x), to_term(n))
-                q = times(q, minus(x, times(n, expand(t))))
+            if t.op == "mod" and _nonzero(t.args[1], ask):
+                x, n = (_without_mod(expand(a), ask) for a in t.args)
+                q = times(q, minus(x, times(n, expand(T.make("floordiv", to_term(x), to_term(n))))))
             else:
                 q = times(q, {(t,): 1})
         out = plus(out, q)
