@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from typing import Any
@@ -65,12 +65,14 @@ def run_all(
     context: str = "fork",
     on_event: Callable[[int, Any], None] | None = None,
     renew: bool = False,
+    preload: Sequence[str] = (),
 ) -> Iterator[tuple[int, Outcome]]:
     """`function(*task, event)` for every task, each in a process of its own, at most `jobs` at a time. `event(x)` calls
-    `on_event(index, x)` in this process. `timeout` counts seconds from the start, or from the last event if `renew`."""
+    `on_event(index, x)` in this process. `timeout` counts seconds from the start, or from the last event if `renew`.
+    `preload`: modules that the fork server imports too."""
     make = multiprocessing.get_context(context)
     if context == "forkserver":
-        _prepare(make)
+        _prepare(make, preload)
     todo = list(enumerate(tasks))[::-1]
     running: list[_Child] = []
     try:
@@ -93,13 +95,13 @@ def run(function: Callable[..., Any], *task: Any, timeout: float | None = None, 
     return next(run_all(function, [task], timeout=timeout, context=context))[1]
 
 
-def _prepare(make: Any) -> None:
+def _prepare(make: Any, preload: Sequence[str]) -> None:
     """One thread per child: there are as many children as cores. Semaphores that ended children leave are no news."""
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
     os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
     os.environ.setdefault("PYTHONWARNINGS", "ignore:resource_tracker:UserWarning")
-    make.set_forkserver_preload(list(PRELOAD))
+    make.set_forkserver_preload([*PRELOAD, *preload])
 
 
 def _start(make: Any, index: int, function: Callable[..., Any], task: tuple[Any, ...]) -> _Child:

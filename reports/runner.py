@@ -14,6 +14,7 @@ from lift.isolate import Event, Outcome, run_all
 from .targets import Target
 
 Record = dict[str, Any]
+PROVER = ("verify", "verify.solver", "verify.equality", "verify.launches")  # imported once where cases are proved
 GRACE = 15.0  # seconds beyond a case's own timeout before its file's worker counts as stuck
 
 
@@ -59,7 +60,8 @@ def records(
         on_event(targets[index].file, name, value if kind != "record" else value["lift"])
 
     tasks = [(t, options, inner) for t in targets]
-    runs = run_all(_file, tasks, options.jobs, options.timeout + GRACE, "forkserver", hear, renew=True)
+    preload = PROVER if options.proving else ()
+    runs = run_all(_file, tasks, options.jobs, options.timeout + GRACE, "forkserver", hear, renew=True, preload=preload)
     for index, outcome in runs:
         done[index] = outcome
         while shown in done:

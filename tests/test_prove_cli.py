@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import time
@@ -115,6 +116,8 @@ def trilift(folder: Path) -> Iterator[Callable[..., Result]]:
     """The command in this process, its cases in forks of it, which see the stand-ins."""
     import verify
 
+    for module in isolate.PRELOAD:  # as the fork server has them
+        importlib.import_module(module)
     monkeypatch = pytest.MonkeyPatch()
 
     def forked(function: Any, tasks: Any, jobs: int, timeout: float, context: str, *rest: Any, **more: Any) -> Any:
@@ -124,7 +127,7 @@ def trilift(folder: Path) -> Iterator[Callable[..., Result]]:
     monkeypatch.setattr(verify, "equal", lambda a, b, **how: stand_in(a, against="b", **how), raising=False)
     monkeypatch.setattr(runner, "run_all", forked)
     monkeypatch.setattr(proving, "run_all", forked)
-    monkeypatch.setattr(proving, "LIFTING", 2.5)
+    monkeypatch.setattr(proving, "LIFTING", 6.0)
     monkeypatch.setattr(proving, "GRACE", 0.0)
     monkeypatch.chdir(folder)
     yield lambda *args: CliRunner().invoke(cli.main, args, catch_exceptions=False)

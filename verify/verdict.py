@@ -89,8 +89,8 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What was found out about one claim. Use `proved`, `tested`, `refuted`, `unknown`, `failed`. `cause` of one that is
-    UNKNOWN: the kind of obstacle, without the user's names and places, which tables count."""
+    """What was found out about one claim. Use `proved`, `tested`, `refuted`, `unknown`, `failed`. `cause`: of one that
+    is UNKNOWN the kind of obstacle, without the user's names and places, which tables count."""
 
     claim: Claim
     verdict: Verdict
