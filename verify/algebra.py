@@ -11,6 +11,7 @@ are of nonnegative numbers.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -39,6 +40,10 @@ class Undecided(TriliftError):
 
 class Undefined(Undecided):
     """A value that nobody defined is used."""
+
+
+class OutOfTime(TriliftError):
+    """The deadline has passed."""
 
 
 class Split(Exception):
@@ -74,6 +79,7 @@ class Algebra:
     dead: dict[int, bool] = field(default_factory=dict)
     products: dict[tuple[int, int], Poly] = field(default_factory=dict)
     fresh: int = 0
+    deadline: float = math.inf  # of time.monotonic()
 
     # ---- contexts
 
@@ -131,6 +137,8 @@ class Algebra:
         key = (t.id, ctx.id if conditional(t) else -1)
         known = self.memo.get(key)
         if known is None:
+            if time.monotonic() > self.deadline:
+                raise OutOfTime("out of time")
             with self.collecting() as owed:
                 known = self.memo[key] = (self._normal(t, ctx), owed)
         found, owed = known

@@ -1,0 +1,348 @@
+"""One setting proved: every launch's loops, every access in bounds, every output element what its formula says.
+
+{I} launch {I'}   for each launch in order; afterwards, for each claim,
+    every store to the output:   value = formula[index of the store]        under its guard, for all programs
+    every element is stored:     index range => some writer
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from lift import term as T
+from lift.errors import Place, TriliftError, Unsupported
+from lift.spec import Formula
+from lift.term import Term
+
+from .algebra import Algebra, Context, Owed, Split, Undecided
+from .decode import decode
+from .invariant import Loops, agree
+from .known import Known
+from .memory import Memory
+from .parametric import execute
+from .program import PIDS, Access, Loop, Program
+from .setting import Buffer, HostOp, Setting, SymbolicLaunch, View
+from .signs import nonnegative, positive, sign
+from .sites import Site, sites
+from .solver import Solver
+from .stores import Missing, Written, covered, written
+from .verdict import Clause, Condition, Invariant
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What was shown of one output in one setting."""
+
+    conditions: tuple[Condition, ...]
+    invariants: tuple[Invariant, ...]
+    contract: tuple[Clause, ...]
+
+
+@dataclass
+class Launched:
+    """One launch of a setting, executed: its accesses without loop variables."""
+
+    launch: SymbolicLaunch
+    program: Program
+    loops: Loops
+    sites: tuple[Site, ...]
+
+
+@dataclass
+class Proving:
+    """The proof of one setting. `conditions` so far; claims add theirs."""
+
+    setting: Setting
+    deadline: float
+    progress: Progress = lambda stage: None
+    invariants: bool = True
+    memory: Memory = field(default_factory=Memory)
+    launched: list[Launched] = field(default_factory=list)
+    conditions: list[Condition] = field(default_factory=list)
+    contract: list[Clause] = field(default_factory=list)
+    writers: dict[Buffer, list[tuple[Launched, Site]]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.solver = Known(bounds=bounds(self.setting), inner=Solver())
+        self.algebra = Algebra(self.solver, strides=strides(self.setting), deadline=self.deadline)
+        self.buffers = {b.name: b for b in self.setting.buffers}
+        self.contract += self.setting.clauses
+
+    # ---- events
+
+    def run(self) -> None:
+        """All events in order. Raises what makes the whole setting undecided."""
+        for k, event in enumerate(self.setting.events):
+            if isinstance(event, HostOp):
+                self.memory.host(event, self.buffers)
+            else:
+                self.progress(f"launch {k + 1} of {len(self.setting.events)}: {event.kernel}")
+                self.launch(event)
+
+    def launch(self, event: SymbolicLaunch) -> None:
+        """One launch: its accesses, their safety, and what memory holds afterwards."""
+        dtypes = {a.name: x.dtype for a, x in zip(event.module.entry.args, event.operands, strict=True)
+                  if isinstance(x, View)}  # fmt: skip
+        program = execute(event.module, event.operands, event.grid, self.setting.facts, dtypes)
+        for op in program.unsupported:
+            if not op.results:
+                raise Unsupported(op.name, op.place)
+        facts = self.setting.facts | frozenset(grid_facts(event.grid))
+        loops = Loops(self.algebra, facts)
+        if not self.invariants:
+            loops.closing = False
+        found = Launched(event, program, loops, ())
+        written_to = self.stored(program, event)
+        loops.reads = self.reading(found, written_to)
+        accesses = tuple(self.resolved(a, loops) for a in program.accesses)
+        found.sites = sites(replace(program, accesses=accesses), event)
+        self.launched.append(found)
+        self.safe(found)
+        self.after(found)
+
+    def stored(self, program: Program, event: SymbolicLaunch) -> set[Buffer]:
+        """The buffers that a launch may write."""
+        names = {a.name.removeprefix("%"): x for a, x in zip(program.module.entry.args, event.operands, strict=True)}
+        out = set()
+        for a in program.accesses:
+            if a.kind != "load":
+                for p in a.pointer.walk():
+                    if p.op == "pointer":
+                        view = names.get(str(p.attr).removeprefix("%"))
+                        if isinstance(view, View):
+                            out.add(view.buffer)
+        return out
+
+    def reading(self, found: Launched, written_to: set[Buffer]) -> Callable[[Term], Term]:
+        """A load's result as what memory held before the launch."""
+        names = {a.name.removeprefix("%"): x
+                 for a, x in zip(found.program.module.entry.args, found.launch.operands, strict=True)}  # fmt: skip
+
+        def reads(t: Term) -> Term:
+            base = str(t.attr).partition("@")[0].removeprefix("%")
+            view = names.get(base)
+            if "@" not in str(t.attr) or not isinstance(view, View):
+                return t
+            if view.buffer in written_to:
+                raise Undecided(f"{view.buffer.name} is read and written by one launch")
+            return self.memory.at(view.buffer, T.add(view.offset, t.args[0]))
+
+        return reads
+
+    def resolved(self, a: Access, loops: Loops) -> Access:
+        """The access without loop variables and loads."""
+        try:
+            around = tuple(resolved_loop(loop, loops) for loop in a.loops)
+            value = loops.resolved(a.value) if a.value is not None and a.kind != "load" else None
+            return replace(
+                a, guard=loops.resolved(a.guard), pointer=loops.resolved(a.pointer), value=value, loops=around
+            )
+        except Undecided as stop:
+            stop.place = stop.place or a.place
+            raise
+
+    def safe(self, found: Launched) -> None:
+        """Every access in bounds, divisors not 0, no integer wraps."""
+        from .safety import safety
+
+        conditions, clauses = safety(found.sites, found.program, self.setting, found.loops, self.solver)
+        self.conditions += conditions
+        self.contract += clauses
+
+    def after(self, found: Launched) -> None:
+        """The contents of what the launch wrote: claims about outputs look at the sites themselves."""
+        by_buffer: dict[Buffer, list[Site]] = {}
+        for s in found.sites:
+            if s.writes:
+                by_buffer.setdefault(s.buffer, []).append(s)
+        for buffer, mine in by_buffer.items():
+            self.writers.setdefault(buffer, []).extend((found, s) for s in mine)
+            try:
+                self.define(found, buffer, mine)
+            except Undecided as stop:
+                self.memory.forget(buffer, stop)
+
+    def define(self, found: Launched, buffer: Buffer, mine: Sequence[Site]) -> None:
+        """Contents of a buffer after the launch, from the inverse of each store."""
+        view = self.view_of(buffer, mine)
+        everyone = []
+        for s in mine:
+            if s.access.kind != "store":
+                raise Undecided(f"{s.text} has no closed form", s.place)
+            w = written(s, view, self.setting.facts, self.solver)
+            if isinstance(w, Missing):
+                raise Undecided(w.text, w.place)
+            if not w.sole:
+                raise Undecided(f"two programs may write one element: {s.text}", s.place)
+            everyone.append(w)
+        if len(everyone) > 1:
+            raise Undecided(f"{buffer.name} is written at several places and read later")
+        self.memory.define(view, lambda index, w=everyone[0]: self.element(w, index, buffer, view), total=False)
+
+    def element(self, w: Written, index: Sequence[Term], buffer: Buffer, view: View) -> Term:
+        """where(C, value, before)."""
+        at = {a: x for a, x in zip(w.index, index, strict=True)}
+        value = T.substitute(w.value, at)
+        if not w.condition:
+            return value
+        old = self.memory.contents.get(buffer, buffer.initial)(view.element(tuple(index)))
+        return T.where(T.substitute(T.make("and", T.const(True), *w.condition), at), value, old)
+
+    def view_of(self, buffer: Buffer, mine: Sequence[Site]) -> View:
+        """The tensor whose index counts: an output or input of the case, else the operand."""
+        named = [*self.setting.outputs.values(), *self.setting.inputs.values()]
+        return next((v for v in named if v.buffer is buffer), mine[0].view)
+
+    # ---- claims
+
+    def claim(self, output: str, formula: Formula) -> Shown:
+        """That an output equals its formula after all events. Raises Undecided with what is missing."""
+        view = self.setting.outputs.get(output) or self.setting.inputs[output]
+        target = flattened(formula.term, self.setting.inputs)
+        with self.algebra.collecting() as owed:
+            conditions = self.equalities(output, view, formula, target)
+        kept = [self.discharged(k, t, ctx, owed) for (k, t, _), ctx in owed.items()]
+        clauses = tuple(c for c in kept if isinstance(c, Clause))
+        met = [c for c in kept if isinstance(c, Condition)]
+        invariants = [i for x in self.launched for i in x.loops.invariants]
+        inductive = [c for x in self.launched for c in x.loops.conditions]
+        every = (*self.conditions, *inductive, *conditions, *met, *self.solver.answered)
+        return Shown(tuple(c for c in every if c.holds or c not in self.solver.answered), tuple(invariants),
+                     distinct((*self.contract, *clauses)))  # fmt: skip
+
+    def equalities(self, output: str, view: View, formula: Formula, target: Term) -> list[Condition]:
+        """Each store's value, and that every element is stored."""
+        mine = self.writers.get(view.buffer, [])
+        last = [x for x in mine if x[0] is mine[-1][0]] if mine else []
+        if not last or any(s.access.kind != "store" for _, s in last) or self.redefined(view.buffer, last):
+            return [self.content_equals(output, view, formula, target)]
+        out = []
+        everyone: list[Written] = []
+        for _, s in last:
+            out.append(self.store_equals(output, s, view, formula, target))
+            w = written(s, view, self.setting.facts, self.solver)
+            if isinstance(w, Missing):
+                raise Undecided(w.text, w.place)
+            everyone.append(w)
+        cover = covered(everyone, self.setting.facts, self.solver)
+        if not cover.holds:
+            return [self.content_equals(output, view, formula, target)]
+        return [*out, cover]
+
+    def redefined(self, buffer: Buffer, last: Sequence[tuple[Launched, Site]]) -> bool:
+        """Whether a host operation writes the buffer after its last launch."""
+        position = list(self.setting.events).index(last[0][0].launch)
+        later = self.setting.events[position + 1 :]
+        return any(isinstance(e, HostOp) and any(v.buffer is buffer for v in e.outputs) for e in later)
+
+    def store_equals(self, output: str, site: Site, view: View, formula: Formula, target: Term) -> Condition:
+        """value = formula[index] wherever the site stores."""
+        facts = self.setting.facts | site.facts()
+        index = decode(site.offset, view, self.solver.with_bounds(facts), self.solver)
+        if index is None:
+            raise Undecided(f"the {site.text} has no index in {output}", site.place)
+        right = T.substitute(target, dict(zip(formula.axes, index, strict=True)))
+        assert site.access.value is not None
+        return self.equal(f"{output} at the {site.text}", site.access.value, right, facts, site.place)
+
+    def content_equals(self, output: str, view: View, formula: Formula, target: Term) -> Condition:
+        """The final contents of the buffer = formula, at every index."""
+        index = tuple(T.axis(a) for a in formula.axes)
+        facts = self.setting.facts | frozenset(
+            f for a in formula.axes for f in (T.make("le", 0, T.axis(a)), T.make("lt", T.axis(a), a.size))
+        )
+        left = self.memory.at(view.buffer, view.element(index))
+        return self.equal(f"{output} at the end", left, target, facts, None)
+
+    def equal(self, what: str, left: Term, right: Term, facts: Iterable[Term], place: Place | None) -> Condition:
+        start = time.perf_counter()
+        ctx = self.algebra.context(facts)
+        try:
+            holds = agree(self.algebra, left, right, ctx)
+        except Undecided as stop:
+            stop.place = stop.place or place
+            raise
+        if not holds:
+            raise Undecided(f"{what} is not shown to be the formula", place, difference(self.algebra, left, right, ctx))
+        goal = T.node("eq", (left, right), None, T.BOOL)
+        return Condition(what, ctx.facts, goal, True, "normal form", time.perf_counter() - start, place)
+
+    def discharged(self, kind: str, t: Term, ctx: Context, owed: Owed) -> Condition | Clause:
+        """What was used without proof, proved now; of divisors and roots it becomes part of the contract otherwise."""
+        from .folds import structural
+
+        start = time.perf_counter()
+        p = structural(t)
+        if kind == "nonzero":
+            ok = sign(self.algebra, p, ctx) is not None or self.algebra.implied(ctx, T.make("ne", t, 0))
+        elif kind == "nonneg":
+            ok = nonnegative(self.algebra, p, ctx) or positive(self.algebra, p, ctx)
+        else:
+            raise Undecided("a maximum may be over nothing", why=repr(t)[:300])
+        goal = T.make(
+            {"nonzero": "ne", "nonneg": "le"}[kind], *((t, T.const(0)) if kind == "nonzero" else (T.const(0), t))
+        )
+        if not ok:
+            return Clause("value", goal, f"{t!r} {'!= 0' if kind == 'nonzero' else '>= 0'}"[:200], "it is divided by")
+        what = "a divisor is not 0" if kind == "nonzero" else "a root is of no negative number"
+        return Condition(what, ctx.facts, goal, True, "normal form", time.perf_counter() - start)
+
+
+def resolved_loop(loop: Loop, loops: Loops) -> Loop:
+    """The loop with its length and guard over sizes, program ids and counters only."""
+    condition = None if loop.condition is None else loops.resolved(loop.condition)
+    return replace(loop, trips=loops.resolved(loop.trips), guard=loops.resolved(loop.guard), condition=condition)
+
+
+def grid_facts(grid: Iterable[Term]) -> Iterable[Term]:
+    """0 <= pid < grid."""
+    for p, n in zip(PIDS, grid, strict=True):
+        yield T.make("eq", p, 0) if n is T.const(1) else T.make("and", T.make("le", 0, p), T.make("lt", p, n))
+
+
+def flattened(t: Term, inputs: Mapping[str, View]) -> Term:
+    """x[i, j] as the element of x's buffer."""
+
+    def one(s: Term) -> Term | None:
+        if s.op != "read" or s.attr not in inputs:
+            return None
+        view = inputs[s.attr]
+        return T.node("read", (view.element(s.args),), s.attr, s.type)
+
+    return T.rewrite(t, one)
+
+
+def strides(setting: Setting) -> frozenset[Term]:
+    """What steps between rows: the strides of the tensors that are not numbers."""
+    views = [*setting.inputs.values(), *setting.outputs.values()]
+    views += [x for e in setting.events if isinstance(e, SymbolicLaunch) for x in e.operands if isinstance(x, View)]
+    return frozenset(s for v in views for s in v.strides if not s.is_const)
+
+
+def bounds(setting: Setting) -> dict[str, tuple[Term | None, Term | None]]:
+    """What is known of elements of integer inputs: of the case, else of the dtype."""
+    out: dict[str, tuple[Term | None, Term | None]] = {}
+    for name, view in setting.inputs.items():
+        if view.dtype[0] in "iu" or view.dtype == "bool":
+            bits = 1 if view.dtype == "bool" else int(view.dtype[1:])
+            unsigned = view.dtype[0] in "ub"
+            low, high = (0, 1 << bits) if unsigned else (-(1 << bits - 1), 1 << bits - 1)
+            out[name] = (T.const(low), T.const(high))
+    return out | dict(setting.bounds)
+
+
+def difference(a: Algebra, left: Term, right: Term, ctx: Context) -> str:
+    """Both normal forms, for the message."""
+    try:
+        x, y = a.normal(left, ctx), a.normal(right, ctx)
+    except (Split, TriliftError):
+        return ""
+    return f"{x!r} against {y!r}"[:1500]
+
+
+def distinct(clauses: Iterable[Clause]) -> tuple[Clause, ...]:
+    return tuple({c.text: c for c in clauses}.values())
