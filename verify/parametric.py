@@ -34,7 +34,7 @@ from . import accesses, reductions, tile
 from .elements import Elements, certain, conditions, is_elementwise
 from .intervals import Intervals
 from .program import PIDS, POINTER, Access, Arithmetic, Carry, Loop, Program, pointer, term_type
-from .tile import Tile, constant, generic, pointwise, scalar, select, terms
+from .tile import Tile, alternatives, at_offset, constant, generic, offset, pointwise, scalar, select, terms
 
 OFFSET = Type("i64", (), None, "i64")
 TRUE = T.const(True)
@@ -380,53 +380,61 @@ Body = Callable[[list[Tile]], list[Tile]]
 
 def _iterated(run: Execution, loop: Loop, names: Sequence[str], inits: list[Tile], body: Body) -> list[Tile]:
     """Walk the body once on carries; their values at trips. A pointer whose base changes is walked again as opaque."""
-    bases = [_base(run, x) for x in inits]
+    known = [_base(run, x) for x in inits]
     kept = run.mark()
     while True:
-        inside, after, yields = _walk(run, loop, names, inits, bases, body)
-        moved = [b is not None and b != _base(run, y) for b, y in zip(bases, yields, strict=True)]
+        after, yields = _walk(run, loop, names, inits, known, body)
+        moved = [b is not None and b is not _base(run, y) for b, y in zip(known, yields, strict=True)]
         if not any(moved):
             return after
-        bases = [None if m else b for m, b in zip(moved, bases, strict=True)]
+        known = [None if m else b for m, b in zip(moved, known, strict=True)]
         run.rewind(kept)
         loop.carries.clear()
 
 
 def _walk(
-    run: Execution, loop: Loop, names: Sequence[str], inits: list[Tile], bases: list[str | None], body: Body
-) -> tuple[list[Tile], list[Tile], list[Tile]]:
-    """(the carries at axis(counter), at trips, what the body yields)."""
+    run: Execution, loop: Loop, names: Sequence[str], inits: list[Tile], known: Sequence[Term | None], body: Body
+) -> tuple[list[Tile], list[Tile]]:
+    """(the carries at trips, what the body yields)."""
     yields: list[Tile] = []
-    carries = []
-    for k, (name, init, base) in enumerate(zip(names, inits, bases, strict=True)):
-        t = init.type if base is None else Type("i64", init.type.shape, None, "i64")
-        view: Callable[[Term], Term] = (lambda x: x) if base is None else (lambda x: x.args[0])
-        following: Callable[..., Term] = lambda lanes, k=k, view=view: view(yields[k].at(lanes))  # noqa: E731
-        first: Callable[..., Term] = lambda lanes, x=init, view=view: view(x.at(lanes))  # noqa: E731
-        carries.append(Carry(loop, k, name, t, first, following))
-        if base is None and term_type(t) == POINTER:
-            run.cannot(loop.op)
+    carries = [_carry(run, loop, k, names[k], x, known[k] is not None, yields) for k, x in enumerate(inits)]
     loop.carries.extend(carries)
-    at = lambda n: [_carried(c, x.type, b, n) for c, x, b in zip(carries, inits, bases, strict=True)]  # noqa: E731
-    inside, after = at(T.axis(loop.counter)), at(loop.trips)
+
+    def at(n: Term) -> list[Tile]:
+        return [_carried(c, x, base is not None, n) for c, x, base in zip(carries, inits, known, strict=True)]
+
     outer, run.loops = run.loops, (*run.loops, loop)
     try:
-        yields.extend(body(inside))
+        yields.extend(body(at(T.axis(loop.counter))))
     finally:
         run.loops = outer
-    return inside, after, yields
+    return at(loop.trips), yields
 
 
-def _carried(c: Carry, t: Type, base: str | None, n: Term) -> Tile:
-    return Tile(t, lambda lanes: c.at(n, lanes) if base is None else pointer(base, c.at(n, lanes)))
+def _carry(run: Execution, loop: Loop, k: int, name: str, init: Tile, is_offset: bool, yields: list[Tile]) -> Carry:
+    """Loop variable k; `yields` are there when somebody asks for the next value."""
+    if is_offset:
+        t = Type("i64", init.shape, None, "i64")
+        return Carry(loop, k, name, t, lambda i: offset(init.at(i)), lambda i: offset(yields[k].at(i)))
+    if term_type(init.type) == POINTER:
+        run.cannot(loop.op)
+    return Carry(loop, k, name, init.type, init.at, lambda i: yields[k].at(i))
 
 
-def _base(run: Execution, x: Tile) -> str | None:
-    """The memory that a pointer tile points into, if it is one."""
+def _carried(c: Carry, init: Tile, is_offset: bool, n: Term) -> Tile:
+    """The variable at iteration n as a tile."""
+    if is_offset:
+        return Tile(init.type, lambda i: at_offset(init.at(i), c.at(n, i)))
+    return Tile(init.type, lambda i: c.at(n, i))
+
+
+def _base(run: Execution, x: Tile) -> Term | None:
+    """The pointer without its offsets: what memory it points into. None if that is not known or x is no pointer."""
     if term_type(x.type) != POINTER:
         return None
     p = x.at(run.generic_lanes(x.shape))
-    return p.attr if p.op == "pointer" else None
+    known = all(q.op == "pointer" for _, q in alternatives(p))
+    return at_offset(p, tile.ZERO) if known else None
 
 
 def _while(run: Execution, op: Op) -> list[Tile]:

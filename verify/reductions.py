@@ -16,7 +16,7 @@ from lift.ir import Op, Type
 from lift.term import Axis, Term
 
 from .combiners import ARGUMENT, Extreme, Meaning, meaning
-from .tile import ZERO, Lanes, Tile, constant, replaced, scalar, with_lane
+from .tile import ZERO, Lanes, Tile, constant, moved, replaced, scalar, with_lane
 
 if TYPE_CHECKING:
     from .parametric import Execution
@@ -30,15 +30,18 @@ def reduce(run: Execution, op: Op, *xs: Tile) -> Results:
     axis, found = op.attrs["axis"], _meaning(run, op)
     n = xs[0].shape[axis]
     if n == 1:
-        return [
-            Tile(v.type, lambda i, x=x: x.at(with_lane(i, axis, ZERO))) for v, x in zip(op.results, xs, strict=True)
-        ]
+        return [_only(v.type, axis, x) for v, x in zip(op.results, xs, strict=True)]
     over = run.fold_axis(n)
     if isinstance(found, Extreme):
         return _extreme(run, op, found, xs, over)
     if found is None:
         return None
     return [_folded_tile(run, v.type, f, over, axis, x) for v, x, f in zip(op.results, xs, found, strict=True)]
+
+
+def _only(type: Type, axis: int, x: Tile) -> Tile:
+    """Of an axis of size 1."""
+    return moved(type, x, lambda i: with_lane(i, axis, ZERO))
 
 
 def _folded_tile(run: Execution, type: Type, fold: str, over: Axis, axis: int, x: Tile) -> Tile:

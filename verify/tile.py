@@ -102,6 +102,20 @@ def advance(p: Term, offset: Term) -> Term:
     return T.node("advance", (p, offset), None, POINTER)
 
 
+def offset(p: Term) -> Term:
+    """The offset of a pointer: o of where(c, p + o, q + o'), under c."""
+    if p.op == "where":
+        return T.where(p.args[0], offset(p.args[1]), offset(p.args[2]))
+    return p.args[0]
+
+
+def at_offset(p: Term, o: Term) -> Term:
+    """A pointer with another offset in every branch; the branches stay apart."""
+    if p.op == "where":
+        return T.node("where", (p.args[0], at_offset(p.args[1], o), at_offset(p.args[2], o)), None, POINTER)
+    return pointer(p.attr, o) if p.op == "pointer" else p
+
+
 def alternatives(p: Term) -> list[tuple[Term, Term]]:
     """where(c, a, b) as a pointer is a under c and b under ~c."""
     if p.op != "where":
