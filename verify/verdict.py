@@ -77,6 +77,7 @@ class Counterexample:
     got: float
     expected: float
     replay: str = ""  # a script
+    why: str = ""  # what went wrong where there is no element: an access out of bounds
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,337 @@
+"""The search for a counterexample: the kernel itself, run in float64, beside what it should compute.
+
+Memory is NaN-poisoned and the buffers lie far apart: a lane that reaches the output undefined, and an access that
+leaves its tensor, are failures too. Shapes are those that a proof could not exclude, the edges of blocks, then mixed
+ones; inputs are adversarial. What is found is made small and run again from scratch.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, islice
+from typing import Any
+
+import numpy as np
+
+from lift.case import Case
+from lift.check import REFERENCE, ROUNDED
+from lift.errors import CaseError, OutOfBounds, TriliftError, Unsupported
+from lift.ir import Module
+from lift.spec import Formula
+from lift.trace import Launch, TorchOp, Trace
+
+from .adversary import KINDS, arguments, arrays
+from .against import Targets, targets
+from .apart import apart
+from .readings import deviation, evaluated, holds, steady, values
+from .replaying import replay_script
+from .trials import Dims, blocks_of, boundary_shapes, fits, mixed_shapes, within
+from .verdict import Counterexample
+
+__all__ = ["Failure", "attempt", "replay_script", "search"]
+
+SHAPES = 24  # at the edges of blocks
+MIXED = 400
+PROGRAMS = 600  # of all launches of one run
+SLOWEST = 2.0  # seconds of one run
+CONFIGS = 8  # autotune configurations tried at every shape, in turn
+
+Modules = Callable[[Launch], Module]
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What went wrong in one run: the worst element, or an access out of bounds (`output` is "")."""
+
+    output: str
+    index: tuple[int, ...]
+    got: float
+    expected: float
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """Nothing went wrong; `compared` elements were compared."""
+
+    compared: int
+    trace: Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """The run says nothing: the host function or the reference refuses the shape, or it cannot be executed."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """The case, what its outputs should be, and the modules that stand in for those of its launches."""
+
+    case: Case
+    goal: Targets
+    module_of: Modules | None = None
+
+
+def search(
+    case: Case,
+    goal: Targets | None = None,
+    hints: Sequence[Dims] = (),
+    seed: int = 0,
+    budget_seconds: float = 5.0,
+    configs: Sequence[int] | None = None,
+    module_of: Modules | None = None,
+) -> Counterexample | None:
+    """The smallest input found on which an output is not what `goal` says; None if none was found in the time given,
+    which proves nothing. `hints`: dims to try first, missing ones are added. `configs`: autotune configurations, all
+    by default. Raises what `targets` raises."""
+    question = Question(case, goal or targets(case), module_of)
+    deadline = time.monotonic() + budget_seconds
+    for dims, at, config in _runs(question, hints, seed, configs):
+        if time.monotonic() > deadline:
+            return None
+        if isinstance(attempt(question, dims, at, config), Failure):
+            small = _shrunk(question, dict(dims), at, config, deadline)
+            again = attempt(question, small, at, config)
+            if isinstance(again, Failure):
+                return _counterexample(question, small, at, config, again)
+    return None
+
+
+def _counterexample(question: Question, dims: Dims, seed: int, config: int, f: Failure) -> Counterexample:
+    found = Counterexample(dict(dims), seed, config, f.output, f.index, f.got, f.expected, why=f.why)
+    if question.module_of is not None:
+        return found
+    return replace(found, replay=replay_script(question.case, found, question.goal.against))
+
+
+# ---- which runs ------------------------------------------------------------------------------------------------------
+
+
+def _runs(
+    question: Question, hints: Sequence[Dims], seed: int, configs: Sequence[int] | None
+) -> Iterator[tuple[Dims, int, int]]:
+    """(dims, seed, configuration): every shape with random inputs and with those of one other kind in turn, under one
+    configuration after the other; hints with all of them."""
+    from lift.shapes import choose
+
+    case = question.case
+    base = choose(case, 2, seed)
+    allowed = [{**base[0], **h} for h in hints if fits(case, {**base[0], **h})]
+    first = _trace(case, base[0], 0)
+    count = first.configs if first is not None else 1
+    tried = list(configs if configs is not None else range(count))
+    blocks = blocks_of(first) if first is not None else []
+    kinds = len(KINDS)
+    rounded = [kinds * (seed + 1) + k for k in range(kinds)]  # one seed of each kind, random numbers first
+    for dims in allowed:
+        yield from ((dims, s, c) for c in tried[:CONFIGS] for s in rounded)
+    ones = {**base[0], **dict.fromkeys(case.names, 1)}
+    edges = chain([base[0], ones] if fits(case, ones) else [base[0]], boundary_shapes(case, base[0], blocks), base[1:])
+    near = sorted(islice(edges, SHAPES), key=lambda d: sum(math.prod(case.shape(n, d)) for n in case.tensors))
+    shapes = chain(near, islice(mixed_shapes(case, base[0], blocks, seed), MIXED))
+    for k, dims in enumerate(shapes):
+        config = tried[k % len(tried)]
+        yield dims, rounded[0] + kinds * k, config
+        yield dims, rounded[1 + k % (kinds - 1)] + kinds * k, config
+        if k < 2:
+            yield from ((dims, rounded[0], c) for c in tried[:CONFIGS] if c != config)
+
+
+# ---- one run ---------------------------------------------------------------------------------------------------------
+
+
+def attempt(question: Question, dims: Dims, seed: int, config: int) -> Failure | Passed | Skipped:
+    """The kernel and its target at these dims, on the inputs of the seed."""
+    case = question.case
+    trace = _trace(case, dims, config, seed)
+    if trace is None:
+        return Skipped("the host function refuses these dims")
+    trace = _substituted(trace, question.module_of)
+    args = arguments(case, dims, seed)
+    inputs = arrays(case, args)
+    try:
+        expected = _expected(question, args, inputs, dims)
+    except (CaseError, Unsupported) as error:
+        return Skipped(str(error))
+    got = _executed(trace, inputs)
+    return got if isinstance(got, Failure | Skipped) else _compared(question, trace, args, inputs, got, expected)
+
+
+def _trace(case: Case, dims: Dims, config: int, seed: int = 0) -> Trace | None:
+    """The launches at these dims, None where there are none or too many."""
+    from lift.capture import capture
+
+    try:
+        trace = capture(case, dims, config=config, seed=seed)
+    except (CaseError, Unsupported):
+        return None
+    return trace if sum(math.prod(e.grid) for e in trace.launches) <= PROGRAMS else None
+
+
+def _substituted(trace: Trace, module_of: Modules | None) -> Trace:
+    if module_of is None:
+        return trace
+
+    def changed(e: Launch | TorchOp) -> Launch | TorchOp:
+        return replace(e, module=lambda: module_of(e)) if isinstance(e, Launch) else e
+
+    return replace(trace, events=tuple(map(changed, trace.events)))
+
+
+def _executed(trace: Trace, inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray] | Failure | Skipped:
+    """What the launches leave in the outputs and written inputs."""
+    from lift.execute import replay
+
+    given = {name: x.copy() for name, x in inputs.items()}
+    try:
+        with within(SLOWEST):
+            return replay(trace if holds_pointers(trace) else apart(trace), given)
+    except OutOfBounds as error:
+        return Failure("", (), math.nan, math.nan, str(error))
+    except (TriliftError, TimeoutError) as error:
+        return Skipped(str(error))
+    except (ArithmeticError, ValueError, IndexError, TypeError, MemoryError) as error:
+        return Skipped(f"{type(error).__name__}: {error}")  # numpy, on numbers that no right kernel gives it
+
+
+def holds_pointers(trace: Trace) -> bool:
+    """Whether addresses may be stored as numbers: then buffers stay where they are."""
+    buffers = [r.buffer for e in trace.events for r in _refs(e)]
+    inside = lambda v: any(b.address <= v < b.address + b.nbytes for b in buffers)  # noqa: E731
+    numbers = [v for e in trace.launches for v in e.operands if type(v) is int and v > 1 << 20]
+    numbers += [
+        int(v)
+        for e in trace.events
+        if isinstance(e, TorchOp)
+        for x in e.values
+        if str(x.dtype) in ("torch.int64", "torch.uint64")
+        for v in x.flatten()[:64].tolist()
+    ]
+    return any(map(inside, numbers))
+
+
+def _refs(e: Launch | TorchOp) -> list[Any]:
+    return [x for x in (e.operands if isinstance(e, Launch) else e.outputs) if hasattr(x, "buffer")]
+
+
+def _expected(
+    question: Question, args: Mapping[str, Any], inputs: Mapping[str, np.ndarray], dims: Dims
+) -> dict[str, np.ndarray]:
+    """The arrays of the target, by output: what the PyTorch function returns, else the formulas' values. Raises
+    CaseError where the function does, Unsupported where the target's conditions do not hold."""
+    goal = question.goal
+    if goal.fn is not None:
+        returned = values(question.case, goal.fn, args)
+        return dict(zip(_names(goal, returned), returned.values(), strict=True))
+    if not all(holds(c, dims) for c in goal.conditions):
+        raise Unsupported("the target's conditions do not hold")
+    return {name: evaluated(f, inputs, dims) for name, f in goal.formulas.items()}
+
+
+def _names(goal: Targets, returned: Mapping[str, Any]) -> list[str]:
+    """The host function's names of what the PyTorch function returns: outputs in order, then the inputs it writes."""
+    outputs = [n for n, f in goal.formulas.items() if f.in_place is None]
+    theirs = list(returned)[: len(outputs)]
+    ours = theirs if set(theirs) == set(outputs) else outputs
+    return [*ours, *list(returned)[len(outputs) :]]
+
+
+def _compared(
+    question: Question,
+    trace: Trace,
+    args: Mapping[str, Any],
+    inputs: Mapping[str, np.ndarray],
+    got: Mapping[str, np.ndarray],
+    expected: dict[str, np.ndarray],
+) -> Failure | Passed | Skipped:
+    """The worst element of the first output that differs, among those that do not hang on the last digits."""
+    allowed = ROUNDED if question.goal.fn is None and question.goal.owes is None else REFERENCE
+    compared = 0
+    for name, formula in question.goal.formulas.items():
+        a, b = got.get(name, inputs.get(name)), expected.get(name, inputs.get(name))
+        if a is None or b is None:
+            continue
+        if a.shape != b.shape:
+            return Failure(name, (), a.size, b.size, f"shape {list(a.shape)}, expected {list(b.shape)}")
+        error = deviation(a, b)
+        compared += int(np.isfinite(b).sum())
+        if not error.size or error.max() <= allowed:
+            continue
+        error = np.where(_stable(question, trace, args, inputs, name, formula, b), error, 0.0)
+        if error.max() > allowed:
+            index = tuple(int(i) for i in np.unravel_index(int(np.argmax(error)), error.shape))
+            return Failure(name, index, float(a[index]), float(b[index]))
+    return Passed(compared, trace) if compared else Skipped("no element of the target is a number")
+
+
+def _stable(
+    question: Question,
+    trace: Trace,
+    args: Mapping[str, Any],
+    inputs: Mapping[str, np.ndarray],
+    name: str,
+    formula: Formula,
+    expected: np.ndarray,
+) -> np.ndarray:
+    """Which elements of the target stay when the inputs change in the tenth digit."""
+    goal, case = question.goal, question.case
+    if goal.fn is not None:
+        returned = values(case, goal.fn, args)
+        theirs = dict(zip(_names(goal, returned), returned, strict=True)).get(name)
+        if theirs is None:
+            return np.ones(expected.shape, bool)
+        return steady(case, goal.fn, args, returned, 0)[theirs]
+    noise = np.random.default_rng(0)
+    moved = {n: x * (1 + noise.uniform(-1e-9, 1e-9, x.shape)) if x.dtype.kind == "f" else x for n, x in inputs.items()}
+    other = evaluated(formula, moved, trace.dims)
+    same: np.ndarray = ~np.isnan(other) & (deviation(other, expected) <= ROUNDED)
+    return same
+
+
+def once(case: Case, dims: Dims, seed: int, config: int, output: str, index: tuple[int, ...]) -> float | str:
+    """One element as the kernel in float64 computes it, or what keeps it from being computed."""
+    trace = _trace(case, dims, config, seed)
+    if trace is None:
+        return "the host function refuses these dims"
+    inputs = arrays(case, arguments(case, dims, seed))
+    got = _executed(trace, inputs)
+    return got.why if isinstance(got, Failure | Skipped) else float({**inputs, **got}[output][index])
+
+
+# ---- a small one -----------------------------------------------------------------------------------------------------
+
+
+def _shrunk(question: Question, dims: Dims, seed: int, config: int, deadline: float) -> Dims:
+    """Dims at which it still fails, and does not with one of them smaller; as far as the time allows."""
+    end = max(deadline, time.monotonic() + 1.0)
+
+    def fails(d: Dims) -> bool:
+        late = time.monotonic() > end
+        return not late and fits(question.case, d) and isinstance(attempt(question, d, seed, config), Failure)
+
+    changed = True
+    while changed:
+        changed = False
+        for name in question.case.names:
+            smaller = _smallest(dims, name, fails)
+            changed |= smaller != dims[name]
+            dims = {**dims, name: smaller}
+    return dims
+
+
+def _smallest(dims: Dims, name: str, fails: Callable[[Dims], bool]) -> int:
+    """The smallest of a few numbers at which it fails: 1, 2, 3, then by halving the distance, then one less."""
+    n = int(dims[name])
+    small = next((k for k in (1, 2, 3) if k < n and fails({**dims, name: k})), None)
+    if small is not None:
+        return small
+    low = 3
+    while n - low > 1:
+        middle = (low + n) // 2
+        low, n = (low, middle) if fails({**dims, name: middle}) else (middle, n)
+    return n
