@@ -481,7 +481,7 @@ def opaque(a: Algebra, t: Term, ctx: Context) -> Poly:
 
 def argument(a: Algebra, s: Term, ctx: Context) -> Term:
     """An argument of an opaque function in normal form."""
-    from .conditions import condition
+    from .choices import condition
 
     if s.type == T.BOOL:
         return condition(a, s, ctx)

@@ -17,7 +17,7 @@ from lift.term import Axis, Term
 
 from . import poly as P
 from .algebra import Algebra, Context, Facts, Split, Undecided, is_infinite
-from .conditions import condition, divided, integer_literal, is_integer
+from .choices import condition, divided, integer_literal, is_integer
 from .folds import Fold, elements, linear, open_fold, structural
 from .poly import POLYS, ZERO, Monomial, Number, Poly, atom
 from .signs import is_index

@@ -33,7 +33,7 @@ from .algebra import (
     negated_infinity,
     rule,
 )
-from .conditions import (
+from .choices import (
     condition,
     conjunction,
     divided,

@@ -25,7 +25,7 @@ from lift.term import Axis, Term
 
 from . import poly as P
 from .algebra import ALL, Algebra, Context, Split, Undecided, is_infinite
-from .conditions import condition
+from .choices import condition
 from .equality import equal, unified
 from .folds import _maximum_in, elements, structural
 from .poly import ONE, POLYS, ZERO, Poly, atom

@@ -31,11 +31,7 @@ class Memory:
         if buffer in self.unknown:
             raise self.unknown[buffer]
         found = self.contents.get(buffer)
-        return self.flat(found(o) if found is not None else buffer.initial(o))
-
-    def flat(self, t: Term) -> Term:
-        """The term itself: contents are terms over initial elements."""
-        return t
+        return found(o) if found is not None else buffer.initial(o)
 
     def forget(self, buffer: Buffer, why: Undecided) -> None:
         """Nothing is known of the buffer from now on."""
@@ -49,7 +45,7 @@ class Memory:
             def element(index: Sequence[Term], value: Callable[[Sequence[Term]], Term] = value) -> Term:
                 return before.substituted(value(index), buffers)
 
-            self.define(view, element, total=True)
+            self.define(view, element)
 
     def substituted(self, t: Term, buffers: dict[str, Buffer]) -> Term:
         """A term over elements of buffers by name, as a term over their contents."""
@@ -62,7 +58,7 @@ class Memory:
 
         return T.rewrite(t, one)
 
-    def define(self, view: View, element: Callable[[Sequence[Term]], Term], total: bool) -> None:
+    def define(self, view: View, element: Callable[[Sequence[Term]], Term]) -> None:
         """The elements of a view have new values; the rest of the buffer stays."""
         buffer = view.buffer
         index_of = inverse(view)

@@ -16,11 +16,11 @@ from lift.errors import Place, TriliftError, Unsupported
 from lift.spec import Formula
 from lift.term import Term
 
-from .algebra import Algebra, Context, Owed, Split, Undecided
+from .algebra import Algebra, Context, Split, Undecided
 from .decode import decode
 from .invariant import Loops, agree
 from .known import Known
-from .memory import Memory
+from .memory import Content, Memory
 from .parametric import execute
 from .program import PIDS, Access, Loop, Program
 from .setting import Buffer, HostOp, Setting, SymbolicLaunch, View
@@ -181,16 +181,17 @@ class Proving:
             everyone.append(w)
         if len(everyone) > 1:
             raise Undecided(f"{buffer.name} is written at several places and read later")
-        self.memory.define(view, lambda index, w=everyone[0]: self.element(w, index, buffer, view), total=False)
+        before = self.memory.contents.get(buffer, buffer.initial)
+        self.memory.define(view, lambda index: self.element(everyone[0], index, view, before))
 
-    def element(self, w: Written, index: Sequence[Term], buffer: Buffer, view: View) -> Term:
+    def element(self, w: Written, index: Sequence[Term], view: View, before: Content) -> Term:
         """where(C, value, before)."""
-        at = {a: x for a, x in zip(w.index, index, strict=True)}
+        at = dict(zip(w.index, index, strict=True))
         value = T.substitute(w.value, at)
         if not w.condition:
             return value
-        old = self.memory.contents.get(buffer, buffer.initial)(view.element(tuple(index)))
-        return T.where(T.substitute(T.make("and", T.const(True), *w.condition), at), value, old)
+        condition = T.substitute(T.make("and", T.const(True), *w.condition), at)
+        return T.where(condition, value, before(view.element(tuple(index))))
 
     def view_of(self, buffer: Buffer, mine: Sequence[Site]) -> View:
         """The tensor whose index counts: an output or input of the case, else the operand."""
@@ -205,7 +206,8 @@ class Proving:
         target = flattened(formula.term, self.setting.inputs)
         with self.algebra.collecting() as owed:
             conditions = self.equalities(output, view, formula, target)
-        kept = [self.discharged(k, t, ctx, owed) for (k, t, _), ctx in owed.items()]
+        every_owed = {**self.algebra.owing[0], **owed}
+        kept = [self.discharged(k, t, ctx) for (k, t, _), ctx in every_owed.items()]
         clauses = tuple(c for c in kept if isinstance(c, Clause))
         met = [c for c in kept if isinstance(c, Condition)]
         invariants = [i for x in self.launched for i in x.loops.invariants]
@@ -271,7 +273,7 @@ class Proving:
         goal = T.node("eq", (left, right), None, T.BOOL)
         return Condition(what, ctx.facts, goal, True, "normal form", time.perf_counter() - start, place)
 
-    def discharged(self, kind: str, t: Term, ctx: Context, owed: Owed) -> Condition | Clause:
+    def discharged(self, kind: str, t: Term, ctx: Context) -> Condition | Clause:
         """What was used without proof, proved now; of divisors and roots it becomes part of the contract otherwise."""
         from .folds import structural
 

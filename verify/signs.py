@@ -6,7 +6,7 @@ from lift import term as T
 from lift.term import Term
 
 from .algebra import Algebra, Context, is_infinite
-from .conditions import integer_literal
+from .choices import integer_literal
 from .folds import bounds, open_fold
 from .poly import ONE_KEY, POLYS, Monomial, Poly, Power, atom
 
