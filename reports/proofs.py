@@ -173,7 +173,7 @@ def plain(proof: Proof, base: Record, options: Options) -> Record:
         "reason": reason(proof),
         "cause": conditions.cause(proof),
         "place": where(proof.place),
-        "contract": [clause(c) for c in proof.contract],
+        "contract": contract(proof.contract, base["where"]),
         "counterexample": counterexample(example, _replay(example, proving, stem)) if example else None,
         "conditions": conditions.counted(proof.conditions),
         "smt": conditions.write(proof.conditions, Path(proving.smt_dir) / stem) if proving.smt_dir else None,
@@ -194,6 +194,20 @@ def reason(proof: Proof) -> str:
 def where(place: Place | None) -> Record | None:
     """A place as plain data."""
     return {"file": place.file, "line": place.line, "column": place.column} if place else None
+
+
+def scope(case: Case) -> Record:
+    """What a proof of a case is about: its dims, and what the case itself says of them."""
+    return {"dims": list(case.names), "where": "" if case.written == "True" else case.written}
+
+
+def contract(clauses: Sequence[Clause], where: str) -> list[Record]:
+    """The preconditions, those that the case states first, each once."""
+    stated = [{"kind": "case", "text": where, "why": "", "place": None}] if where else []
+    by_text: dict[str, Record] = {}
+    for c in [*stated, *map(clause, clauses)]:
+        by_text.setdefault(c["text"], c)
+    return list(by_text.values())
 
 
 def clause(c: Clause) -> Record:

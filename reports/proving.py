@@ -82,6 +82,7 @@ def _compare(first: Named, second: Named, options: Options, event: Callable[[Any
             a, b = b, a  # a kernel and a function, in either order
         if not hasattr(a, "params"):
             raise CaseError("neither of the two is a case", help="decorate the kernel's host function with @case(...)")
+        base = {**base, **proofs.scope(a)}
         progress = lambda stage: event(f"stage:{stage}")  # noqa: E731
         found = equal(a, b, seed=options.seed, timeout=proving.timeout, progress=progress)
     except CaseError as e:

@@ -35,7 +35,7 @@ def record(case: Case, options: Options, event: Callable[[Any], None], file: str
 
 def _lifted(case: Case, options: Options, event: Callable[[Any], None], file: str) -> tuple[Record, Lifted | None]:
     """What lifting found, as a record and as it is."""
-    base = empty(file, case.name, "", "")
+    base = {**empty(file, case.name, "", ""), **proofs.scope(case)}
     try:
         lifted = lift(
             case,

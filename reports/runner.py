@@ -174,6 +174,8 @@ def empty(file: str, name: str, kind: str, what: str, why: str = "", help: str =
         "outputs": [],
         "errors": [error],
         "explain": [],
+        "dims": [],
+        "where": "",
         "place": None,
         "proofs": [],
         "blocks": {},

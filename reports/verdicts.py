@@ -67,9 +67,9 @@ def _proof(p: Record, record: Record) -> Iterator[str]:
         yield from _refuted(p)
     if p["verdict"] == "UNKNOWN":
         yield draw.indented(_unknown(p, HELP["open"]), "  ")
-    if p["verdict"] == "PROVED" and p["contract"]:
-        yield "  for all inputs with"
-        width = max(len(c["text"]) for c in p["contract"])
+    if p["verdict"] == "PROVED":
+        yield f"  for all {', '.join(record['dims']) or 'inputs'}{' with' if p['contract'] else ''}"
+        width = max((len(c["text"]) for c in p["contract"]), default=0)
         for c in p["contract"]:
             yield f"    {c['text'].ljust(width)}{_needed(c)}".rstrip()
 

@@ -306,6 +306,15 @@ def test_the_worst_output_is_the_case(first: str, second: str) -> None:
 
 
 @pytest.mark.smoke
+def test_the_contract_says_what_the_case_says() -> None:
+    base = {**runner.empty("f.py", "c", "", ""), "errors": [], "where": "N <= 64"}
+    proof = V.proved(V.Claim("a", "formula"), (condition("value"),), (), (FITS, FITS))
+    record = merged(proof, base=base)
+    assert record["contract"] == ["N <= 64", "N < 2**31"]
+    assert "for all inputs with\n        N <= 64\n        N < 2**31" in verdicts.case(record)
+
+
+@pytest.mark.smoke
 def test_bounds_add_up_and_only_where_it_is_tested() -> None:
     assert merged(one("TESTED"), one("TESTED", "b"))["bound"] == 0.5
     assert merged(one("TESTED"), one("UNKNOWN", "b"))["bound"] is None
