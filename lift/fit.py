@@ -187,8 +187,8 @@ class _Table:
 
     @cached_property
     def rows(self) -> tuple[list[Values], np.ndarray]:
-        """The positive, varying part of the full table, as tuples and as an array."""
-        rows = [v for v in self.how if min(v) > 0 and len(set(v)) > 1]
+        """The positive, varying part of the full table, as tuples and as an array whose products fit in 64 bits."""
+        rows = [v for v in self.how if min(v) > 0 and max(v) < 2**31 and len(set(v)) > 1]
         return rows, np.array(rows, np.int64).reshape(-1, self.count)
 
     def _operation(self, values: Values) -> Term | None:

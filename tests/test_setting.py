@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,14 +11,12 @@ from operators import FILES, cases
 
 from lift import term as T
 from lift.capture import capture
-from lift.case import case
-from lift.errors import Unsupported
 from lift.evaluate import evaluate
 from lift.fit import value
 from lift.shapes import varied
 from lift.stensor import deep
 from lift.trace import Launch, TensorRef, TorchOp, Trace
-from verify.antiunify import Different, antiunify, instantiate
+from verify.antiunify import antiunify, instantiate
 from verify.launches import settings
 from verify.relations import agrees, environment
 from verify.setting import HostOp, Setting, SymbolicLaunch, View

@@ -8,9 +8,10 @@ from typing import Any
 
 from lift import term as T
 from lift.errors import Place, Unsupported
+from lift.recorder import NAMES
 from lift.stensor import STensor, tensor, type_of_name
 from lift.term import Term
-from lift.trace import TensorRef
+from lift.trace import TensorRef, TorchOp, Trace
 
 from .relations import Relations
 from .setting import Buffer, View
@@ -113,6 +114,15 @@ class Buffers:
         """The name of the next buffer that the host function makes: t0, t1 ..."""
         taken = {b.name for b in self.every}
         return next(n for k in range(len(self.every) + 1) if (n := f"t{k}") not in taken)
+
+
+def reference(x: Any, trace: Trace) -> TensorRef | None:
+    """What stands for a tensor in a launch, by the address that it gives; None where no tensor of the trace is."""
+    address, dtype = x.data_ptr(), NAMES.get(x.dtype)
+    seen = [*trace.inputs.values(), *(r for e in trace.events if isinstance(e, TorchOp) for r in e.outputs)]
+    held = (r.buffer for r in seen if r.buffer.address <= address < r.buffer.address + r.buffer.nbytes)
+    buffer = next(held, None)
+    return None if buffer is None or dtype is None else TensorRef(address, (), (), dtype, buffer)
 
 
 def contents(view: View) -> STensor:

@@ -1,416 +1,72 @@
-"""Conditions in normal form, choices, and what integer arithmetic becomes under facts.
+"""Where the host function takes another path: a condition on the dims that holds at just these shapes.
 
-where(c, x, y)   is x or y where the facts decide c; Split where c is about integers;
-                 [c] x + (1 - [c]) y with the indicator [c], which is 0 or 1, where c is about real data
-max(x, y)        of reals is y + [x - y > 0] (x - y); of folds it is an element of the lattice of `folds`
+c ::= a | not a | a and a | a or a | n >= 2 for all dims n        a ::= p <= k | n % k == 0 | n <= m | n == m
+p ::= n | n * m | the product of all dims
 """
 
 from __future__ import annotations
 
-from fractions import Fraction
-from math import gcd
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
 
 from lift import term as T
+from lift.fit import Number, value
 from lift.term import Term
 
-from . import poly as P
-from .algebra import (
-    MINUS_INF,
-    PLUS_INF,
-    Algebra,
-    Context,
-    Split,
-    Undecided,
-    argument,
-    is_infinite,
-    negated_infinity,
-    opaque,
-    primitive,
-    rule,
-)
-from .poly import ONE, ONE_KEY, ZERO, Poly, atom, number
-
-COMPARISONS = {"lt", "le", "eq", "ne"}
+Row = tuple[bool, ...]
+POWERS = tuple(2**p for p in range(1, 8))
 
 
-def condition(a: Algebra, t: Term, ctx: Context) -> Term:
-    """A boolean term in normal form: and, or, not over literals  0 <= p,  p == 0  of integers,  0 < q,  q < 0,
-    q == 0  of reals, and opaque ones."""
-    if t.is_const:
-        return T.const(bool(t.attr))
-    if t.op in ("and", "or", "not"):
-        return T.make(t.op, *(condition(a, s, ctx) for s in t.args))
-    if t.op in COMPARISONS and t.args[0].type == T.BOOL:
-        same = T.make("or", T.make("and", *t.args), T.make("and", *(T.make("not", s) for s in t.args)))
-        return condition(a, same if t.op == "eq" else T.make("not", same), ctx)
-    if t.op in COMPARISONS:
-        return comparison(a, t, ctx)
-    if t.op == "where":
-        c, x, y = t.args
-        either = T.make("or", T.make("and", c, x), T.make("and", T.make("not", c), y))
-        return condition(a, either, ctx)
-    if t.op == "undef":
-        a.normal(t, ctx)
-    if t.op in T.NAMED or t.op in T.FOLDS or t.type != T.BOOL:
-        return literal_of(a.normal(t, ctx))
-    return T.node(t.op, tuple(argument(a, s, ctx) for s in t.args), t.attr, t.type)
+def separating(inside: Sequence[bool], shapes: Sequence[Mapping[str, Number]], names: Sequence[str]) -> Term | None:
+    """The simplest condition that is true at shapes[k] where inside[k], and at no other; None if none is."""
+    want = tuple(inside)
+    found: dict[Row, Term] = {}
+    for t in _atoms(shapes, names):
+        row = tuple(value(t, s) is True for s in shapes)
+        found.setdefault(row, t)
+        found.setdefault(tuple(not x for x in row), T.make("not", t))
+        if want in found:
+            return found[want]
+    return found.get(want) or _pair(want, found)
 
 
-def literal_of(p: Poly) -> Term:
-    """The truth of a 0 or 1."""
-    c = p.constant
-    return T.const(bool(c)) if c is not None else T.make("ne", p.term, 0)
+def _pair(want: Row, found: Mapping[Row, Term]) -> Term | None:
+    weaker = [(r, t) for r, t in found.items() if all(x or not w for x, w in zip(r, want, strict=True))]
+    stronger = [(r, t) for r, t in found.items() if all(w or not x for x, w in zip(r, want, strict=True))]
+    for op, rows, join in (("and", weaker, _both), ("or", stronger, _either)):
+        for (a, s), (b, t) in combinations(rows, 2):
+            if join(a, b) == want:
+                return T.make(op, s, t)
+    return None
 
 
-def comparison(a: Algebra, t: Term, ctx: Context) -> Term:
-    x, y = (a.normal(s, ctx) for s in t.args)
-    if is_infinite(x) or is_infinite(y):
-        return T.const(_infinite(t.op, x, y))
-    if x is y:
-        return T.const(t.op in ("le", "eq"))
-    if all(s.type != T.REAL for s in t.args):
-        return integer_literal(t.op, y - x)
-    return real_literal(a, t.op, y - x, ctx)
+def _both(a: Row, b: Row) -> Row:
+    return tuple(x and y for x, y in zip(a, b, strict=True))
 
 
-def _infinite(op: str, x: Poly, y: Poly) -> bool:
-    """-inf < x < inf for every real x."""
-    rank = lambda p: -1 if p is MINUS_INF else 1 if p is PLUS_INF else 0  # noqa: E731
-    a, b = rank(x), rank(y)
-    return {"lt": a < b, "le": a <= b, "eq": a == b, "ne": a != b}[op]
+def _either(a: Row, b: Row) -> Row:
+    return tuple(x or y for x, y in zip(a, b, strict=True))
 
 
-def integer_literal(op: str, d: Poly) -> Term:
-    """x op y for d = y - x of integers: 0 <= d - 1, 0 <= d, d == 0, divided by the common divisor."""
-    if op == "lt":
-        d, op = d - ONE, "le"
-    c = d.constant
-    if c is not None:
-        return T.const({"le": c >= 0, "eq": c == 0, "ne": c != 0}[op])
-    variable = [v for m, v in d.terms.items() if m != ONE_KEY]
-    if any(not isinstance(v, int) for v in d.terms.values()):
-        scale = 1
-        for v in d.terms.values():
-            scale = scale * v.denominator // gcd(scale, v.denominator) if isinstance(v, Fraction) else scale
-        if any(isinstance(v, float) for v in d.terms.values()):
-            return T.make(op, *((0, d.term) if op == "le" else (d.term, 0)))
-        return integer_literal(op, P.scaled(d, scale))
-    g = gcd(*variable)  # type: ignore[arg-type]
-    k = d.terms.get(ONE_KEY, 0)
-    if op != "le" and k % g:
-        return T.const(op == "ne")
-    if g > 1:
-        d = P.poly({m: (v // g) for m, v in d.terms.items() if v // g})
-    if op == "le":
-        return T.make("le", 0, d.term)
-    if next(iter(sorted(d.terms.items())))[1] < 0:
-        d = -d
-    return T.make(op, d.term, 0)
+def _atoms(shapes: Sequence[Mapping[str, Number]], names: Sequence[str]) -> Iterator[Term]:
+    sizes = [T.size(n) for n in names]
+    if not sizes:
+        return
+    for n in sizes:
+        yield T.make("le", n, 1)
+    yield T.make("and", True, *(T.make("le", 2, n) for n in sizes))
+    pairs = list(combinations(sizes, 2))
+    products = [T.mul(a, b) for a, b in pairs] + [T.mul(1, *sizes)] * (len(sizes) > 2)
+    for p in (*sizes, *products):
+        yield from (T.make("le", p, k) for k in _between(sorted({int(value(p, s)) for s in shapes})))
+    yield from (T.make("eq", T.make("mod", n, k), 0) for n in sizes for k in POWERS)
+    yield from (T.make(op, *ends) for op in ("le", "eq") for a, b in pairs for ends in ((a, b), (b, a)))
 
 
-def real_literal(a: Algebra, op: str, d: Poly, ctx: Context) -> Term:
-    """x op y for d = y - x of reals: 0 < q or q < 0 or q == 0 and their negations, q without positive factors."""
-    c = d.constant
-    if c is not None:
-        return T.const({"lt": c > 0, "le": c >= 0, "eq": c == 0, "ne": c != 0}[op])
-    factor, (factors, e), q = primitive(d)
-    positive = factor > 0
-    for b, k in factors:
-        s = a.sign(atom(T.TERMS[b]), ctx)
-        if s is None:
-            q = a.product(q, atom(T.TERMS[b], k), ctx)
-        elif s < 0 and k % 2:
-            positive = not positive
-    zero = T.const(0)
-    if op in ("eq", "ne"):
-        return T.make(op, q.term, zero)
-    known = a.sign(q, ctx)
-    if known is not None:
-        return T.const((known > 0) == positive)
-    less = T.make("lt", zero, q.term) if positive else T.make("lt", q.term, zero)
-    if op == "lt":
-        return less
-    more = T.make("lt", q.term, zero) if positive else T.make("lt", zero, q.term)
-    return T.make("not", more)
-
-
-def truth(a: Algebra, c: Term, ctx: Context) -> bool | None:
-    """What the facts say of a condition in normal form."""
-    if c.is_const:
-        return bool(c.attr)
-    if c.op in ("and", "or"):
-        answers = [truth(a, s, ctx) for s in c.args]
-        dominant = c.op == "or"
-        if dominant in answers:
-            return dominant
-        return None if None in answers else not dominant
-    if c.op == "not":
-        inner = truth(a, c.args[0], ctx)
-        return None if inner is None else not inner
-    return a.decide(c, ctx)
-
-
-def undecided(a: Algebra, c: Term, ctx: Context) -> list[Term]:
-    """The literals of a condition that the facts leave open."""
-    if c.op in ("and", "or", "not"):
-        return [x for s in c.args for x in undecided(a, s, ctx)]
-    return [] if c.is_const or a.decide(c, ctx) is not None else [c]
-
-
-def is_integer(literal: Term) -> bool:
-    """Whether a literal is a comparison of integers."""
-    return literal.op in COMPARISONS and all(s.type != T.REAL for s in literal.args)
-
-
-def indicator(c: Term) -> Poly:
-    """[c]: 1 where the condition holds, else 0."""
-    if c.is_const:
-        return ONE if c.attr else ZERO
-    if c.op == "not":
-        return ONE - indicator(c.args[0])
-    if c.op in ("lt", "le") and any(s is T.const(0) for s in c.args) and not is_integer(c):
-        x, y = c.args
-        if c.op == "le":
-            return ONE - indicator(T.make("lt", y, x))
-        if x is T.const(0):
-            return atom(T.node("positive?", (y,), None, T.REAL))
-        return ONE - atom(T.node("positive?", (x,), None, T.REAL)) - atom(T.node("zero?", (x,), None, T.REAL))
-    if c.op in ("eq", "ne") and c.args[0].type == T.REAL:
-        x = next(s for s in c.args if s is not T.const(0))
-        zero = atom(T.node("zero?", (x,), None, T.REAL))
-        return zero if c.op == "eq" else ONE - zero
-    return atom(T.node("holds?", (c,), None, T.REAL))
-
-
-def conjunction(a: Algebra, c: Term, ctx: Context) -> Poly:
-    """[c and d] = [c] [d];  [c or d] = 1 - (1 - [c]) (1 - [d])."""
-    if c.op == "and":
-        out = ONE
-        for s in c.args:
-            out = a.product(out, conjunction(a, s, ctx), ctx)
-        return out
-    if c.op == "or":
-        return ONE - conjunction(a, T.node("and", tuple(T.make("not", s) for s in c.args), None, T.BOOL), ctx)
-    return indicator(c)
-
-
-def choice(a: Algebra, c: Term, x: Term, y: Term, ctx: Context) -> Poly:
-    """where(c, x, y) for a condition in normal form."""
-    known = truth(a, c, ctx)
-    if known is not None:
-        return a.normal(x if known else y, ctx)
-    open_ = undecided(a, c, ctx)
-    for literal in open_:
-        if is_integer(literal):
-            raise Split(literal)
-    yes, no = a.normal(x, a.given(ctx, c)), a.normal(y, a.given(ctx, T.make("not", c)))
-    if yes is no:
-        return yes
-    if is_infinite(yes) or is_infinite(no):
-        raise Split(open_[0])
-    weight = conjunction(a, c, ctx)
-    return a.add([a.product(weight, yes, ctx), a.product(ONE - weight, no, ctx)])
-
-
-@rule("where")
-def _(a: Algebra, t: Term, ctx: Context) -> Poly:
-    c, x, y = t.args
-    return choice(a, condition(a, c, ctx), x, y, ctx)
-
-
-@rule("lt", "le", "eq", "ne", "and", "or", "not")
-def _(a: Algebra, t: Term, ctx: Context) -> Poly:
-    """A condition as a number."""
-    return choice(a, condition(a, t, ctx), T.const(1), T.const(0), ctx)
-
-
-def require(a: Algebra, literal: Term, ctx: Context) -> bool:
-    """Whether an integer literal holds; Split where the facts leave it open."""
-    known = truth(a, literal, ctx)
-    if known is None:
-        raise Split(undecided(a, literal, ctx)[0])
-    return known
-
-
-@rule("floordiv")
-def _(a: Algebra, t: Term, ctx: Context) -> Poly:
-    x, d = (a.normal(s, ctx) for s in t.args)
-    return floor_division(a, x, d, ctx)
-
-
-@rule("mod")
-def _(a: Algebra, t: Term, ctx: Context) -> Poly:
-    """x mod d = x - d * (x // d)."""
-    x, d = (a.normal(s, ctx) for s in t.args)
-    return x - a.product(d, floor_division(a, x, d, ctx), ctx)
-
-
-@rule("truncdiv", "truncmod")
-def _(a: Algebra, t: Term, ctx: Context) -> Poly:
-    """C division of integers of known sign."""
-    x, d = (a.normal(s, ctx) for s in t.args)
-    negative = lambda p: not require(a, integer_literal("le", p), ctx)  # noqa: E731
-    flip_x, flip_d = negative(x), negative(d)
-    q = floor_division(a, -x if flip_x else x, -d if flip_d else d, ctx)
-    q = -q if flip_x != flip_d else q
-    return q if t.op == "truncdiv" else x - a.product(d, q, ctx)
-
-
-def floor_division(a: Algebra, x: Poly, d: Poly, ctx: Context) -> Poly:
-    """x // d for d > 0: (d A + R) // d = A + R // d, and R // d = 0 where 0 <= R < d."""
-    if d is ONE:
-        return x
-    if not a.implied(ctx, integer_literal("lt", d)):
-        if d.constant is None:
-            return _opaque_division(x, d)
-        raise Undecided("division by a number that is not positive")
-    whole, rest = divided(x, d)
-    if rest is ZERO:
-        return whole
-    low, high = integer_literal("le", rest), integer_literal("lt", d - rest)
-    if a.implied(ctx, low) and a.implied(ctx, high):
-        return whole
-    for k in (-1, 1):  # the neighbouring quotients, where the remainder is known to be there
-        moved = rest - P.scaled(d, k)
-        if a.implied(ctx, integer_literal("le", moved)) and a.implied(ctx, integer_literal("lt", d - moved)):
-            return whole + number(k)
-    return whole + _nested(a, rest, d, ctx)
-
-
-def _opaque_division(x: Poly, d: Poly) -> Poly:
-    return atom(T.node("floordiv", (x.term, d.term), None, T.INT))
-
-
-def _nested(a: Algebra, x: Poly, d: Poly, ctx: Context) -> Poly:
-    """(x // b) // d = x // (b d) for b, d > 0."""
-    if len(x.terms) == 1:
-        ((factors, e), c) = next(iter(x.terms.items()))
-        if c == 1 and len(factors) == 1 and factors[0][1] == 1 and T.TERMS[factors[0][0]].op == "floordiv":
-            inner = T.TERMS[factors[0][0]]
-            y, b = (a.normal(s, ctx) for s in inner.args)
-            if a.implied(ctx, integer_literal("lt", b)):
-                return floor_division(a, y, a.product(b, d, ctx), ctx)
-    return _opaque_division(x, d)
-
-
-def divided(x: Poly, d: Poly) -> tuple[Poly, Poly]:
-    """(A, R) with x = d A + R: monomials of x that are multiples of d go to A."""
-    if len(d.terms) == 1:
-        ((factors, _), c) = next(iter(d.terms.items()))
-        whole: dict[P.Monomial, P.Number] = {}
-        rest: dict[P.Monomial, P.Number] = {}
-        for (fs, e), v in x.terms.items():
-            left = dict(fs)
-            for b, k in factors:
-                left[b] = left.get(b, 0) - k
-            if any(k < 0 for k in left.values()) or not isinstance(v, int) or not isinstance(c, int):
-                rest[(fs, e)] = v
-                continue
-            key = (tuple(sorted((b, k) for b, k in left.items() if k)), e)
-            q, r = divmod(v, c)
-            if q:
-                whole[key] = q
-            if r:
-                rest[(fs, e)] = r
-        return P.poly(whole), P.poly(rest)
-    for factors, e in x.terms:  # x = m * d + R for a sum d
-        candidate = P.monomial((factors, e))
-        lead = min(d.terms)
-        q = divided(P.poly({(factors, e): x.terms[(factors, e)]}), P.poly({lead: d.terms[lead]}))[0]
-        if q is not ZERO:
-            rest_ = x - _product(q, d)
-            if len(rest_.terms) < len(x.terms):
-                whole_, left_ = divided(rest_, d)
-                return q + whole_, left_
-        del candidate
-    return ZERO, x
-
-
-def _product(p: Poly, q: Poly) -> Poly:
-    """The product of integer polynomials: nothing cancels."""
-    out: dict[P.Monomial, P.Number] = {}
-    for (f, _), c in p.terms.items():
-        for (g, _), d in q.terms.items():
-            powers = dict(f)
-            for b, k in g:
-                powers[b] = powers.get(b, 0) + k
-            key = (tuple(sorted(powers.items())), 0)
-            out[key] = out.get(key, 0) + c * d
-    return P.poly({m: c for m, c in out.items() if c})
-
-
-@rule("max", "min")
-def _(a: Algebra, t: Term, ctx: Context) -> Poly:
-    if t.type != T.REAL:
-        return _integer_extremum(a, t, ctx)
-    from .folds import lattice
-
-    ps = [a.normal(s, ctx) for s in t.args]
-    if t.op == "max":
-        return lattice(a, ps, ctx)
-    negated = lattice(a, [negated_infinity(p) if is_infinite(p) else -p for p in ps], ctx)
-    return negated_infinity(negated) if is_infinite(negated) else -negated
-
-
-def _integer_extremum(a: Algebra, t: Term, ctx: Context) -> Poly:
-    best = a.normal(t.args[0], ctx)
-    for s in t.args[1:]:
-        x = a.normal(s, ctx)
-        first_is_less = require(a, integer_literal("le", x - best), ctx)
-        if first_is_less == (t.op == "max"):
-            best = x
-    return best
-
-
-@rule("abs")
-def _(a: Algebra, t: Term, ctx: Context) -> Poly:
-    """abs(x) = max(x, -x)."""
-    x = a.normal(t.args[0], ctx)
-    if is_infinite(x):
-        return PLUS_INF
-    if t.type != T.REAL:
-        return x if require(a, integer_literal("le", x), ctx) else -x
-    s = a.sign(x, ctx)
-    if s is not None:
-        return x if s > 0 else -x
-    weight = indicator(real_literal(a, "lt", x, ctx))
-    return a.add([P.scaled(a.product(weight, x, ctx), 2), -x])
-
-
-@rule("shl")
-def _(a: Algebra, t: Term, ctx: Context) -> Poly:
-    k = a.normal(t.args[1], ctx).constant
-    return P.scaled(a.normal(t.args[0], ctx), 1 << k) if isinstance(k, int) and 0 <= k < 64 else opaque(a, t, ctx)
-
-
-@rule("shr")
-def _(a: Algebra, t: Term, ctx: Context) -> Poly:
-    k = a.normal(t.args[1], ctx).constant
-    if isinstance(k, int) and 0 <= k < 64:
-        return floor_division(a, a.normal(t.args[0], ctx), number(1 << k), ctx)
-    return opaque(a, t, ctx)
-
-
-@rule("bitand")
-def _(a: Algebra, t: Term, ctx: Context) -> Poly:
-    """x & (2^k - 1) = x mod 2^k."""
-    x, y = (a.normal(s, ctx) for s in t.args)
-    for p, q in ((x, y), (y, x)):
-        c = q.constant
-        if isinstance(c, int) and c >= 0 and c & (c + 1) == 0:
-            return p - P.scaled(floor_division(a, p, number(c + 1), ctx), c + 1)
-    return atom(T.node("bitand", tuple(sorted((x.term, y.term), key=lambda s: s.id)), None, T.INT))
-
-
-@rule("positive?", "zero?", "holds?")
-def _(a: Algebra, t: Term, ctx: Context) -> Poly:
-    """An indicator in normal form, perhaps with other arguments than it was made with."""
-    x = t.args[0]
-    literal = x if t.op == "holds?" else T.node("lt" if t.op == "positive?" else "eq",
-                                                (T.const(0), x), None, T.BOOL)  # fmt: skip
-    if t.op != "holds?":
-        d = a.normal(x, ctx)
-        literal = real_literal(a, "lt" if t.op == "positive?" else "eq", d, ctx)
-    else:
-        literal = condition(a, literal, ctx)
-    return choice(a, literal, T.const(1), T.const(0), ctx) if literal.is_const else conjunction(a, literal, ctx)
+def _between(seen: Sequence[int]) -> Iterator[int]:
+    """A round number k with a <= k < b for every two neighbours a, b: a multiple of the highest power of two."""
+    for a, b in zip(seen, seen[1:], strict=False):
+        power = 1 << ((b - a).bit_length())
+        while (k := (b - 1) // power * power) < a:
+            power //= 2
+        yield k

@@ -6,29 +6,32 @@ traces at unlike shapes -> groups with the same events -> numbers as terms -> Se
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 from lift import term as T
 from lift.capture import capture
 from lift.case import Case
 from lift.errors import CaseError, TriliftError, Unsupported
-from lift.fit import Number
+from lift.fit import Number, value
 from lift.shapes import choose, elements, varied
 from lift.term import Term
 from lift.trace import Launch, TensorRef, TorchOp, Trace
 
 from . import blocks, hostops
-from .buffers import Buffers
+from .buffers import Buffers, reference
+from .conditions import separating
 from .relations import Refuted, Relations, at, jumps, strided
 from .setting import Event, Setting, SymbolicLaunch, View
 from .verdict import Clause
 
-FOUND_ON, HELD_BACK = 8, 4  # traces beside the three that lifting uses
-ROUNDS = 3  # of more traces, when one held back refutes a term
+FOUND_ON, HELD_BACK = 12, 4  # traces beside the three that lifting uses
+ROUNDS = 6  # of more traces, when one held back refutes a term
 BESIDE = 12  # traces beside the jumps of terms, at most
 ELEMENTS = 200_000  # of the largest input there
+MANY = 30  # traces, where the host function does not do the same at every shape
 CONFIGS = 24  # autotune configurations at most
 
 
@@ -70,9 +73,18 @@ def _view_key(x: View) -> Any:
 class _Config:
     """One autotune configuration of a case."""
 
-    def __init__(self, case: Case, seed: int, config: int, traces: Sequence[Trace] | None, exhaustive: bool) -> None:
-        self.case, self.seed, self.config, self.exhaustive = case, seed, config, exhaustive
+    def __init__(
+        self,
+        case: Case,
+        seed: int,
+        config: int,
+        traces: Sequence[Trace] | None,
+        exhaustive: bool,
+        depth: int = 0,
+    ) -> None:
+        self.case, self.seed, self.config, self.exhaustive, self.depth = case, seed, config, exhaustive, depth
         self.errors: list[TriliftError] = []
+        self.beside: list[Trace] = []
         given = list(traces or ()) or [t for d in choose(case, 3, seed) if (t := self.capture(d)) is not None]
         self.traces = given + self.more(FOUND_ON, given)
         if not self.traces:
@@ -94,49 +106,102 @@ class _Config:
         return [t for d in found if (t := self.capture(d)) is not None]
 
     def settings(self) -> list[Setting]:
-        """Terms that a held-back trace refutes are sought again with that trace."""
+        """Terms that a held-back trace refutes are sought again with that trace. Where the host function does not do
+        the same at every shape, the settings of each way, under the condition that leads there."""
         for round in range(1, ROUNDS + 1):
             held = self.more(HELD_BACK, self.traces, round)
             try:
-                found = _Reading(self.case, self.traces, held, self.exhaustive)
-                out = found.settings(self.config)
-                beside = [t for d in found.beside() if (t := self.capture(d)) is not None]
-                held = [*held, *beside]
-                found.confirm(beside)
-                return out
+                if len({events_of(t) for t in (*self.traces, *held)}) > 1:
+                    return self.parts(held)
+                return self.read(held)
             except Refuted as error:
                 refuted = str(error)
-                self.traces = [*self.traces, *held]
+                self.traces = [*self.traces, *held, *self.beside]
         raise Unsupported(f"{refuted} is no function of the case's dims that further shapes confirm", self.case.place)
+
+    def read(self, held: Sequence[Trace]) -> list[Setting]:
+        found = _Reading(self.case, self.traces, held)
+        base, families = found.base(self.config)
+        self.beside = self.at(found.jumps())
+        found.confirm(self.beside)
+        return list(blocks.settings(base, families, self.exhaustive))
+
+    def at(self, shapes: Iterable[Mapping[str, int | float]]) -> list[Trace]:
+        """Traces at shapes that were not seen."""
+        seen = [t.dims for t in self.traces]
+        fresh = (d for d in shapes if d not in seen and elements(self.case, d) <= ELEMENTS)
+        return [t for d in islice(fresh, BESIDE) if (t := self.capture(d)) is not None]
+
+    # ---- several ways
+
+    def parts(self, held: Sequence[Trace]) -> list[Setting]:
+        """The largest group of shapes with the same events has to be understood, others may be left out."""
+        if self.depth:
+            raise Refuted("what the host function does")
+        self.traces = [*self.traces, *held]
+        if len(self.traces) < MANY:
+            self.traces += self.more(MANY, self.traces, ROUNDS + 1)
+        groups: dict[Any, list[Trace]] = {}
+        for t in self.traces:
+            groups.setdefault(events_of(t), []).append(t)
+        ordered = sorted(groups, key=lambda k: -len(groups[k]))
+        out: list[Setting] = []
+        for key in ordered:
+            try:
+                out += self.part(key)
+            except (Unsupported, CaseError):
+                if key is ordered[0]:
+                    raise
+        return out
+
+    def part(self, key: Any) -> list[Setting]:
+        """The settings of the shapes that have these events."""
+        shapes = [t.dims for t in self.traces]
+        condition = separating([events_of(t) == key for t in self.traces], shapes, self.case.names)
+        mine = [t for t in self.traces if events_of(t) == key]
+        other = next(t for t in self.traces if events_of(t) != key)
+        if condition is None:
+            raise difference(mine[0], other)
+        self.beside = self.at(d for s in shapes[:2] for d in jumps([condition], self.case, s))
+        if any((events_of(t) == key) != (value(condition, t.dims) is True) for t in self.beside):
+            raise Refuted("what the host function does")
+        inner = replace(self.case, where=T.make("and", self.case.where, condition))
+        why = difference(mine[0], other)
+        clause = Clause("shape", condition, f"{condition}: elsewhere the host function does something else", why.what,
+                        why.place)  # fmt: skip
+        found = _Config(inner, self.seed, self.config, mine, self.exhaustive, self.depth + 1).settings()
+        return [replace(s, clauses=(clause, *s.clauses), label=_labelled(s.label, str(condition))) for s in found]
+
+
+def _labelled(*labels: str) -> str:
+    return ", ".join(x for x in labels if x)
 
 
 class _Reading:
-    """All traces read together. Raises Unsupported where their events differ, Refuted by a held-back trace."""
+    """Traces with the same events read together. Raises Refuted where a held-back one refutes a term."""
 
-    def __init__(self, case: Case, traces: Sequence[Trace], held: Sequence[Trace], exhaustive: bool) -> None:
-        self.case, self.exhaustive = case, exhaustive
+    def __init__(self, case: Case, traces: Sequence[Trace], held: Sequence[Trace]) -> None:
+        self.case = case
         self.relations = Relations(case, traces, held)
         self.traces = self.relations.all
-        _same_events(self.traces)
         self.buffers = Buffers(self.relations)
         self.columns: list[tuple[Any, ...]] = list(zip(*(t.events for t in self.traces), strict=True))
 
-    def settings(self, config: int) -> list[Setting]:
-        families = {k: blocks.family(c, self.relations) for k, c in enumerate(self.columns) if _is_launch(c)}
-        live = hostops.live(self.traces[0])
-        events = [self.event(k, column, families) for k, column in enumerate(self.columns) if live[k]]
+    def base(self, config: int) -> tuple[Setting, list[blocks.Family]]:
+        """The setting with the kernels of one trace, and each launch's kernel at all block sizes."""
+        read = self.read()
         outputs = {n: self.output(n) for n in self.traces[0].outputs}
         base = Setting(
             facts=frozenset(facts(self.case)),
             buffers=tuple(self.buffers.every),
-            events=tuple(e for e in events if e is not None),
+            events=tuple(e for e, _ in read if e is not None),
             inputs=self.buffers.inputs,
             outputs=outputs,
             bounds=bounds(self.case),
             clauses=tuple(self.clauses()),
             label=f"config {config}" if self.traces[0].configs > 1 else "",
         )
-        return list(blocks.settings(base, list(families.values()), self.exhaustive))
+        return base, [f for _, f in read if f is not None]
 
     def event(self, k: int, column: Sequence[Any], families: Mapping[int, blocks.Family]) -> Event | None:
         if _is_launch(column):
@@ -157,10 +222,11 @@ class _Reading:
         return SymbolicLaunch(first.kernel, family.base, tuple(operands), (grid[0], grid[1], grid[2]), first.host)
 
     def operand(self, values: Sequence[Any], what: str, launch: Launch) -> Term | View:
+        if all(hasattr(v, "data_ptr") for v in values):
+            values = [reference(v, t) for v, t in zip(values, self.traces, strict=True)]
         if all(isinstance(v, TensorRef) for v in values):
-            return self.buffers.view(
-                values, what, launch.host, hostops.constant(values, self.buffers, what, launch.host)
-            )
+            new = hostops.constant(values, self.buffers, what, launch.host)
+            return self.buffers.view(values, what, launch.host, new)
         if all(isinstance(v, (bool, int, float)) for v in values):
             return self.relations.term(values, what, launch.host)
         raise Unsupported(f"{what} is a {type(values[0]).__name__}", launch.host)
@@ -171,31 +237,29 @@ class _Reading:
 
     # ---- confirmation
 
-    def beside(self) -> list[dict[str, Number]]:
-        """Shapes at both sides of the places where the terms jump, not seen yet."""
+    def jumps(self) -> Iterator[dict[str, Number]]:
+        """Shapes at both sides of the places where the terms jump."""
         terms = list(dict.fromkeys(r.term for r in self.relations.found if not r.constant))
         seen = [t.dims for t in self.traces]
         small = min(seen, key=lambda d: max((d[n] for n in self.case.names), default=0))
-        out: list[dict[str, Number]] = []
-        for d in jumps(terms, self.case, small):
-            if d not in seen and d not in out and elements(self.case, d) <= ELEMENTS:
-                out.append(d)
-        return out[:BESIDE]
+        yield from jumps(terms, self.case, small)
 
     def confirm(self, traces: Sequence[Trace]) -> None:
         """The same terms again, with these traces held back."""
         if traces:
-            again = _Reading(self.case, self.relations.traces, [*self.relations.held, *traces], self.exhaustive)
+            if any(events_of(t) != events_of(self.traces[0]) for t in traces):
+                raise Refuted("what the host function does")
+            again = _Reading(self.case, self.relations.traces, [*self.relations.held, *traces])
             again.read()
+            for name in self.traces[0].outputs:
+                again.output(name)
 
-    def read(self) -> None:
-        for column in self.columns:
-            if _is_launch(column):
-                self.launch(column, blocks.family(column, self.relations))
-            else:
-                hostops.event(column, self.buffers)
-        for n in self.traces[0].outputs:
-            self.output(n)
+    def read(self) -> list[tuple[Event | None, blocks.Family | None]]:
+        """Every event that can be seen, launches with their kernels at all block sizes, which are read first."""
+        families = {k: blocks.family(c, self.relations) for k, c in enumerate(self.columns) if _is_launch(c)}
+        live = hostops.live(self.traces[0])
+        columns = ((k, column) for k, column in enumerate(self.columns) if live[k])
+        return [(self.event(k, column, families), families.get(k)) for k, column in columns]
 
     # ---- what it rests on
 
@@ -222,16 +286,20 @@ def _is_launch(column: Sequence[Any]) -> bool:
     return isinstance(column[0], Launch)
 
 
-def _same_events(traces: Sequence[Trace]) -> None:
-    """Raises Unsupported, naming the first event that only some shapes have."""
-    first = traces[0]
-    for trace in traces[1:]:
-        for k in range(max(len(first.events), len(trace.events))):
-            a, b = (_signature(t.events[k]) if k < len(t.events) else None for t in (first, trace))
-            if a != b:
-                place = next((t.events[k].host for t in (first, trace) if k < len(t.events)), None)
-                names = f"{_name(a)} at {at(first)}, {_name(b)} at {at(trace)}"
-                raise Unsupported(f"what the host function does depends on the shape: {names}", place)
+def events_of(trace: Trace) -> tuple[Any, ...]:
+    """What happened, in order, without numbers."""
+    return tuple(map(_signature, trace.events))
+
+
+def difference(a: Trace, b: Trace) -> Unsupported:
+    """The first event that only one of two traces has."""
+    for k in range(max(len(a.events), len(b.events))):
+        mine, other = (_signature(t.events[k]) if k < len(t.events) else None for t in (a, b))
+        if mine != other:
+            place = next((t.events[k].host for t in (a, b) if k < len(t.events)), None)
+            names = f"{_name(mine)} at {at(a)}, {_name(other)} at {at(b)}"
+            return Unsupported(f"what the host function does depends on the shape: {names}", place)
+    raise ValueError("they are the same")
 
 
 def _signature(event: Launch | TorchOp) -> tuple[Any, ...]:
@@ -247,10 +315,10 @@ def _name(signature: tuple[Any, ...] | None) -> str:
 def operand_names(launch: Launch) -> list[str]:
     """What the operands are called: x, sizes[1], a descriptor's numbers desc.0, desc.1 ..."""
     names: list[str] = []
-    for name, value in launch.args.items():
+    for name, given in launch.args.items():
         if name in launch.constexprs:
             continue
-        count = len(list(_flat(value)))
+        count = len(list(_flat(given)))
         names += [name] if count == 1 else [f"{name}.{k}" for k in range(count)]
     spare = len(launch.operands) - len(names)
     return names[: len(launch.operands)] if spare <= 0 else names + [f"operand {len(names) + k}" for k in range(spare)]
