@@ -9,7 +9,7 @@ JOBS ?= 2
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test smoke lint types corpus packages sweep bench golden clean
+.PHONY: help demo test smoke lint types corpus packages sweep mutants bench golden clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +59,9 @@ packages: $(VENV)/.packages ## install the packages of the corpus, lift their ca
 
 sweep: $(VENV)/.packages ## read every kernel of those packages' modules and print what is missing
 	$(BIN)/trilift corpus sweep --jobs $(JOBS)
+
+mutants: $(VENV)/.packages ## mutants of the corpus's kernels: none may be proved that an execution tells from the original
+	$(BIN)/python -m reports.mutants corpus/operators corpus/packages --jobs $(JOBS)
 
 bench: $(VENV)/.core ## time per stage, growth with block size and tile count, ablations
 	$(BIN)/python -m reports.bench

@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
-from itertools import islice
+from itertools import islice, repeat
 from pathlib import Path
 from typing import Any
 
@@ -161,7 +161,7 @@ def selection(tried: Tried, seed: int) -> Iterator[tuple[int, Mutant]]:
     """(launch, mutant) of a case in the order in which they are taken; each kernel once, with other seeds."""
     launches = {e.module(): k for k, e in reversed(list(enumerate(tried.first[0].trace.launches)))}
     groups = [
-        ((k, m) for m in mutants(module, seed_of(seed, tried.case.name, k)))
+        zip(repeat(k), mutants(module, seed_of(seed, tried.case.name, k)), strict=False)
         for module, k in sorted(launches.items(), key=lambda item: item[1])
     ]
     return in_turn(groups)

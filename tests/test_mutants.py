@@ -328,6 +328,17 @@ def _again() -> Iterator:
     return examined(case_of("softmax", "softmax1"), knows_nothing, 6, seed=1)
 
 
+def test_a_mutant_belongs_to_its_launch() -> None:
+    """Of a case with two kernels both are mutated, each by its own mutants."""
+    c = case_of("layer_norm", "layer_norm_backward")
+    rows = list(examined(c, knows_nothing, 12))
+    modules = [e.module() for e in capture(c, shapes.choose(c, 1)[0]).launches]
+    assert {r.launch for r in rows} == set(range(len(modules)))
+    for r in rows:
+        assert r.identifier in {m.identifier for m in every(modules[r.launch])}
+        assert r.execution != "crashed"
+
+
 def test_without_a_wrong_proof_it_passes() -> None:
     rows = list(_again())
     assert {r.outcome for r in rows} == {"unknown"} and result(rows, "mutants").code == 0

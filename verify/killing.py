@@ -79,7 +79,7 @@ def verdict_by_execution(
         try:
             trace = substituted(trial.trace, launch, mutant)
         except Unsupported as absent:
-            troubles.append(absent.what)
+            troubles.append(str(absent))
             continue
         result = execution(trial, trace, launch, mutant, outputs)
         if isinstance(result, Killed):

@@ -119,18 +119,21 @@ def blocks_of(trace: Trace) -> list[int]:
 
 
 def boundary_shapes(case: Case, base: Dims, blocks: Sequence[int]) -> Iterator[Dims]:
-    """`base` with all dims, then with one, at the edge of a block, large blocks first; and with many blocks along one
-    dim and a few along the others."""
+    """`base` with one dim across the blocks, with many blocks along one dim and a few along the others, then with all
+    dims or one of them at the edge of a block; large blocks first."""
     names = case.names
     tile = max((b for b in blocks if b <= 64), default=4)
-    groups = [[{**dict.fromkeys(names, w), n: MANY * tile + 1} for w in (2 * tile, 5) for n in names]]
+    large = max((b for b in blocks if b <= 256), default=4)
+    groups = [[{n: 3 * large + 1} for n in names]]
+    groups += [[{**dict.fromkeys(names, w), n: MANY * tile + 1} for w in (2 * tile, 5) for n in names]]
     for k, (a, b) in enumerate(EDGES):
         turned = [names[(i + k) % len(names)] for i in range(len(names))]
         together = [dict.fromkeys(names, a * block + b) for block in reversed(blocks)]
         alone = [{n: a * block + b} for block in reversed(blocks) for n in turned]
         groups.append([d for turn in zip_longest(together, alone) for d in turn if d is not None])
     seen = [dict(base)]
-    for change in (d for turn in zip_longest(*groups) for d in turn if d is not None):
+    across, *rest = groups
+    for change in (*across, *(d for turn in zip_longest(*rest) for d in turn if d is not None)):
         d = {**base, **change}
         if d not in seen and fits(case, d):
             seen.append(d)
