@@ -128,8 +128,7 @@ def _runs(
     blocks = blocks_of(first) if first is not None else []
     kinds = len(KINDS)
     rounded = [kinds * (seed + 1) + k for k in range(kinds)]  # one seed of each kind, random numbers first
-    for dims in allowed:
-        yield from ((dims, s, c) for c in tried[:CONFIGS] for s in rounded)
+    yield from ((hint, s, c) for hint in allowed for c in tried[:CONFIGS] for s in rounded)
     ones = {**base[0], **dict.fromkeys(case.names, 1)}
     edges = chain([base[0], ones] if fits(case, ones) else [base[0]], boundary_shapes(case, base[0], blocks), base[1:])
     near = sorted(islice(edges, SHAPES), key=lambda d: sum(math.prod(case.shape(n, d)) for n in case.tensors))
