@@ -210,7 +210,8 @@ def _conjuncts(case: Case) -> list[Term]:
 
 def varied(case: Case, count: int, seed: int = 0, earlier: Sequence[Dims] = (), most: int = 100_000) -> Iterator[Dims]:
     """Up to `count` random assignments that meet `where`, unlike each other and the earlier ones: sizes from 1 on, at
-    and beside powers of two, one dim far beyond any block; the largest input has at most `most` elements."""
+    and beside powers of two, one dim far beyond any block; the largest input has at most `most` elements,
+    a fifth of that in most of them."""
     rng = np.random.default_rng([seed, 7])
     seen = [dict(e) for e in earlier]
     for k in range(count):
@@ -219,7 +220,8 @@ def varied(case: Case, count: int, seed: int = 0, earlier: Sequence[Dims] = (), 
         pools = {n: search.pool(n, _random(rng, k, j, len(search.names)), 12) for j, n in enumerate(search.names)}
         pools = {n: p or search.pool(n, SMALL + OTHER + ROUND, 12) for n, p in pools.items()}
         found = islice(search.assignments(pools), 200)
-        light = (d for d in found if elements(case, d) <= most and math.prod(d[n] for n in case.names) <= 1e7)
+        limit = most if k % 6 == 2 else most / 5
+        light = (d for d in found if elements(case, d) <= limit and math.prod(d[n] for n in case.names) <= 100 * limit)
         unlike = (d for d in light if all(d != e for e in seen))
         if (d := next(unlike, None)) is not None:
             seen.append({n: d[n] for n in (*case.names, *case.scalars)})

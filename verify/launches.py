@@ -27,10 +27,10 @@ from .relations import Refuted, Relations, at, jumps, strided
 from .setting import Event, Setting, SymbolicLaunch, View
 from .verdict import Clause
 
-FOUND_ON, HELD_BACK = 12, 4  # traces beside the three that lifting uses
+FOUND_ON, HELD_BACK = 10, 4  # traces beside the three that lifting uses
 ROUNDS = 6  # of more traces, when one held back refutes a term
 BESIDE = 12  # traces beside the jumps of terms, at most
-ELEMENTS = 200_000  # of the largest input there
+ELEMENTS = 50_000  # of the largest input there
 MANY = 30  # traces, where the host function does not do the same at every shape
 CONFIGS = 24  # autotune configurations at most
 
@@ -86,7 +86,7 @@ class _Config:
         self.errors: list[TriliftError] = []
         self.beside: list[Trace] = []
         given = list(traces or ()) or [t for d in choose(case, 3, seed) if (t := self.capture(d)) is not None]
-        self.traces = given + self.more(FOUND_ON, given)
+        self.traces = given + self.more(FOUND_ON if config == 0 else FOUND_ON // 2, given)
         if not self.traces:
             raise self.errors[0]
 
