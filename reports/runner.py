@@ -49,6 +49,7 @@ def records(
 ) -> Iterator[Record]:
     """The record of every case, in the order of targets and files. `on_event(file, case, what)` hears of stages."""
     inner = max(1, options.jobs // max(1, len(targets)))
+    told = "verdict" if options.proving else "lift"
     got: dict[int, list[Record]] = {}
     done: dict[int, Outcome] = {}
     shown = 0
@@ -57,7 +58,7 @@ def records(
         kind, name, value = message
         if kind == "record":
             got.setdefault(index, []).append(value)
-        on_event(targets[index].file, name, value if kind != "record" else value["lift"])
+        on_event(targets[index].file, name, value if kind != "record" else value[told])
 
     tasks = [(t, options, inner) for t in targets]
     preload = PROVER if options.proving else ()
