@@ -39,7 +39,7 @@ def early_kernel(x_ptr, out_ptr, N, limit, BLOCK: tl.constexpr):
     if pid == 1:
         return
     x = tl.load(x_ptr + at, mask=at < N)
-    if pid % 2 == 0:
+    if pid % 2 == 0:  # noqa: SIM108
         x = x * 2 + 1
     else:
         x = -x
@@ -157,11 +157,87 @@ def swap(x, y, n):
 def hashed_kernel(x_ptr, out_ptr, N, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     x = tl.load(x_ptr + at, mask=at < N, other=0)
-    tl.store(out_ptr + at, tl.inline_asm_elementwise("prmt.b32 $0, $1, $1, 0x0123;", "=r,r", [x], tl.int32, True, 1), mask=at < N)  # fmt: skip
+    y = tl.inline_asm_elementwise("prmt.b32 $0, $1, $1, 0x0123;", "=r,r", [x], tl.int32, True, 1)
+    tl.store(out_ptr + at, y, mask=at < N)
 
 
 @case(x="i32[N]")
 def hashed(x):
     out = torch.empty_like(x)
     hashed_kernel[blocks(x)](x, out, x.numel(), BLOCK=16)
+    return out
+
+
+@triton.jit
+def _clipped_sum(a, b):
+    return tl.where(a > 100, 0.0, a + b)
+
+
+@triton.jit
+def clipped_kernel(x_ptr, out_ptr, N, BLOCK: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, BLOCK), mask=tl.arange(0, BLOCK) < N, other=0.0)
+    tl.store(out_ptr, tl.reduce(x, 0, _clipped_sum))
+
+
+@case(x="f32[N]", where="N <= 32")
+def clipped(x):
+    out = torch.empty(1, device=x.device)
+    clipped_kernel[(1,)](x, out, x.numel(), BLOCK=32)
+    return out
+
+
+@triton.jit
+def _last(v, i, w, j):
+    right = (w > v) | ((w == v) & (j > i))
+    return tl.where(right, w, v), tl.where(right, j, i)
+
+
+@triton.jit
+def extremes_kernel(x_ptr, out_ptr, N, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + at, mask=at < N, other=-100)
+    v, i = tl.max(x, 0, return_indices=True)
+    w, j = tl.reduce((x, at + 5), 0, _last)
+    tl.store(out_ptr, v + tl.xor_sum((x > 0).to(tl.int32), 0))
+    tl.store(out_ptr + 1, i)
+    tl.store(out_ptr + 2, w + tl.min(x, 0))
+    tl.store(out_ptr + 3, j)
+
+
+@case(x="i32[N] < 3", where="N <= 32")
+def extremes(x):
+    out = torch.empty(4, dtype=torch.int32, device=x.device)
+    extremes_kernel[(1,)](x, out, x.numel(), BLOCK=32)
+    return out
+
+
+@triton.jit
+def any_position_kernel(x_ptr, out_ptr, N, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + at, mask=at < N, other=-100.0)
+    v, i = tl.max(x, 0, return_indices=True, return_indices_tie_break_left=False)
+    tl.store(out_ptr, v)
+    tl.store(out_ptr + 1, i.to(tl.float32))
+
+
+@case(x="f32[N]", where="N <= 32")
+def any_position(x):
+    out = torch.empty(2, device=x.device)
+    any_position_kernel[(1,)](x, out, x.numel(), BLOCK=32)
+    return out
+
+
+@triton.jit
+def crossed_kernel(x_ptr, out_ptr, N, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)[:, None] * BLOCK + tl.arange(0, BLOCK)[None, :]
+    acc = tl.load(x_ptr + at)
+    for _ in range(N):
+        acc += tl.sum(acc, 1)[None, :]
+    tl.store(out_ptr + at, acc)
+
+
+@case(x="f32[16,16]", n="i32")
+def crossed(x, n):
+    out = torch.empty_like(x)
+    crossed_kernel[(1,)](x, out, n, BLOCK=16)
     return out

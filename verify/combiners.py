@@ -13,6 +13,7 @@ from itertools import product
 from lift import term as T
 from lift.handlers import signed_term
 from lift.ir import Type
+from lift.ops import OPS
 from lift.ranges import Ranges
 from lift.term import Term
 
@@ -20,6 +21,7 @@ from .program import term_type
 
 ORDERED = {"max": "amax", "min": "amin"}
 RINGS = {"add": "sum", "mul": "prod"}
+BITS = {"bitxor": "bitxor", "bitor": "bitor", "bitand": "bitand"}
 LOGIC = {"or": "any", "and": "all", "ne": "parity"}
 ARGUMENT = {"amax": "argmax", "amin": "argmin"}
 
@@ -50,9 +52,9 @@ def meaning(types: Sequence[Type], combine: Combine, ranges: Ranges) -> Meaning 
 
 def _fold(t: Type, pair: tuple[Term, ...], got: Term, orders: _Orders, k: int) -> str | None:
     """The fold of one operand alone."""
-    rows = LOGIC if t.element == "i1" else RINGS
+    rows = LOGIC if t.element == "i1" else RINGS | BITS if t.is_int else RINGS
     for row, name in rows.items():
-        if got is T.make(row, *pair):
+        if got is OPS[row].on_terms(*pair):
             return name
     if t.element == "i1" or orders.kind(got) != k or not _leaves(got) <= {*pair}:
         return None

@@ -129,6 +129,7 @@ def conditions(run: Run, op: Op) -> Iterator[Condition]:
     if not op.results:
         return
     t, name = op.results[0].type, op.name.partition(".")[2]
+    second: Callable[..., Term] = lambda *xs: signed_term(run.ranges, xs[1], t.bits)  # noqa: E731
     if t.is_int and t.bits >= 32:
         if name in ("addi", "subi", "muli", "shli", "absi") or (name in ("trunci", "index_cast") and _narrows(op)):
             yield "wrap", lambda *xs: xs[-1], t.bits
@@ -137,9 +138,9 @@ def conditions(run: Run, op: Op) -> Iterator[Condition]:
     if name in ("fptosi", "fptoui") and t.bits > 1:
         yield "wrap" if name == "fptosi" else "unsigned", lambda *xs: xs[-1], t.bits
     if name in ("divsi", "divui", "remsi", "remui", "ceildivsi", "floordivsi", "ceildivui"):
-        yield "divisor", lambda *xs: xs[1], t.bits
+        yield "divisor", second, t.bits
     if name in ("shli", "shrsi", "shrui"):
-        yield "shift", lambda *xs: xs[1], t.bits
+        yield "shift", second, t.bits
 
 
 def _narrows(op: Op) -> bool:

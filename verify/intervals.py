@@ -39,4 +39,6 @@ class Intervals(Ranges):
                 return self.of(t.args[0])
             case "trips":
                 return 0, math.inf
+            case "address":
+                return 1, math.inf
         return ALL

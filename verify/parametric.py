@@ -13,6 +13,7 @@ carried as their offsets, integers of 64 bits.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain, count
 from typing import Any
@@ -38,6 +39,7 @@ from .tile import Tile, alternatives, at_offset, constant, generic, offset, poin
 
 OFFSET = Type("i64", (), None, "i64")
 TRUE = T.const(True)
+RECURSION = 10_000  # elements refer to elements: as deep as the longest chain of operations
 SERIAL = count()  # of values that nothing is known of
 
 
@@ -49,11 +51,12 @@ def execute(
     dtypes: Mapping[str, str] | None = None,
 ) -> Program:
     """The program of a launch. `operands`: in the order of module.entry.args, a term for a number; what stands at a
-    pointer is not looked at: its memory has the argument's name. `facts` hold at every launch and let signs be known;
-    `dtypes` names the dtype of the memory of pointer arguments ("u8", "bool"): an integer read is a number of the
-    dtype, and without one the signed number (of 8 and 16 bits: any number congruent to it).
+    pointer is not looked at (but None is not known to be memory): its memory has the argument's name. `facts` hold at
+    every launch and let signs be known. `dtypes` names the dtype of the memory of pointer arguments ("u8", "bool"): an
+    integer read is a number of the dtype, without one the signed number (of 8 and 16 bits: any congruent to it).
 
     Raises Unsupported, with the place, where the control flow cannot be followed."""
+    sys.setrecursionlimit(max(sys.getrecursionlimit(), RECURSION))
     return Execution(random_numbers.named(module), operands, grid, facts, dtypes or {}).program()
 
 
@@ -81,6 +84,7 @@ class Execution:
         self.asserts: list[tuple[Term, Op]] = []
         self.unsupported: dict[Op, None] = {}
         self.bases = {_name(v): v.type for v in module.entry.args if v.type.element == "ptr"}
+        self.present = {_name(v) for v, x in zip(module.entry.args, operands, strict=True) if x is not None}
         self.arguments = [_operand(v, x) for v, x in zip(module.entry.args, operands, strict=True)]
 
     def program(self) -> Program:
@@ -559,10 +563,20 @@ def _on_pointers(run: Execution, op: Op, *xs: Tile) -> Tile | None:
     t = op.results[0].type if op.results else None
     if op.name == "arith.select" and t is not None:
         return pointwise(t, lambda c, a, b: select(c, a, b, t), *xs)
+    if op.name == "tt.ptr_to_int" and (found := _address(run, op, xs[0])) is not None:
+        return found
     if op.name == "tt.bitcast" and t is not None and term_type(op.operands[0].type) == term_type(t) == POINTER:
         return _pointer_cast(run, op, xs[0])
     run.cannot(op)
     return None
+
+
+def _address(run: Execution, op: Op, x: Tile) -> Tile | None:
+    """The address of memory that a launch passes: some number that is not 0, so that `if ptr:` can be followed."""
+    base = _base(run, x)
+    if base is None or base.op != "pointer" or base.attr not in run.present:
+        return None
+    return Tile(op.results[0].type, lambda i: T.node("address", x.at(i).args, base.attr, T.INT))
 
 
 def _pointer_cast(run: Execution, op: Op, x: Tile) -> Tile | None:

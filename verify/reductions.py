@@ -6,6 +6,7 @@ scan(x, o)[i] = fold(k, x[k] if k <= i else unit)   histogram(x)[b] = sum(k, 1 i
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -13,15 +14,17 @@ from typing import TYPE_CHECKING
 from lift import term as T
 from lift.handlers import signed_term
 from lift.ir import Op, Type
+from lift.ops import OPS
 from lift.term import Axis, Term
 
-from .combiners import ARGUMENT, Extreme, Meaning, meaning
+from .combiners import ARGUMENT, BITS, Extreme, Meaning, meaning
 from .tile import ZERO, Lanes, Tile, constant, moved, replaced, scalar, with_lane
 
 if TYPE_CHECKING:
     from .parametric import Execution
 
 Results = list[Tile] | None  # None: the operation has no meaning here
+LONGEST = 32  # elements of a chain: there is no fold of bits
 _UNITS = {"sum": 0, "prod": 1, "amax": -math.inf, "amin": math.inf}
 
 
@@ -34,7 +37,7 @@ def reduce(run: Execution, op: Op, *xs: Tile) -> Results:
     over = run.fold_axis(n)
     if isinstance(found, Extreme):
         return _extreme(run, op, found, xs, over)
-    if found is None:
+    if found is None or (n > LONGEST and any(f in BITS for f in found)):
         return None
     return [_folded_tile(run, v.type, f, over, axis, x) for v, x, f in zip(op.results, xs, found, strict=True)]
 
@@ -45,8 +48,14 @@ def _only(type: Type, axis: int, x: Tile) -> Tile:
 
 
 def _folded_tile(run: Execution, type: Type, fold: str, over: Axis, axis: int, x: Tile) -> Tile:
+    if fold in BITS:
+        return Tile(type, lambda i: _chain(fold, [x.at(with_lane(i, axis, T.const(k))) for k in range(x.shape[axis])]))
     y = _ordered(run, fold, x)
     return Tile(type, lambda i: folded(fold, over, i, lambda k: y.at(with_lane(i, axis, k))))
+
+
+def _chain(row: str, xs: list[Term]) -> Term:
+    return functools.reduce(OPS[row].on_terms, xs)
 
 
 def scan(run: Execution, op: Op, *xs: Tile) -> Results:

@@ -25,12 +25,13 @@ ZERO = T.const(0)
 
 
 class Tile:
-    """A value of IR type `type`; `at(lanes)` is its element, one term per dimension. Made once per index tuple."""
+    """A value of IR type `type`; `at(lanes)` is its element, one term per dimension. Made once per index tuple.
+    `sources`: tiles that the element needs at the same lanes."""
 
-    __slots__ = ("type", "element", "memo")
+    __slots__ = ("type", "element", "sources", "memo")
 
-    def __init__(self, type: Type, element: Callable[[Lanes], Term]) -> None:
-        self.type, self.element = type, element
+    def __init__(self, type: Type, element: Callable[[Lanes], Term], sources: Sequence[Tile] = ()) -> None:
+        self.type, self.element, self.sources = type, element, sources
         self.memo: dict[Lanes, Term] = {}
 
     @property
@@ -42,8 +43,21 @@ class Tile:
         key = tuple([ZERO if n == 1 else lane for n, lane in zip(self.shape, lanes, strict=True)])
         found = self.memo.get(key)
         if found is None:
+            self._prepare(key)
             found = self.memo[key] = self.element(key)
         return found
+
+    def _prepare(self, key: Lanes) -> None:
+        """The elements of all sources, the furthest first: long chains of operations need no deep recursion."""
+        todo = list(self.sources)
+        while todo:
+            x = todo[-1]
+            at = key if x.shape else ()
+            missing = [y for y in x.sources if (key if y.shape else ()) not in y.memo] if at not in x.memo else []
+            if not missing:
+                todo.pop()
+                x.at(at)
+            todo.extend(missing)
 
 
 def scalar(t: Type) -> Type:
@@ -58,7 +72,7 @@ def constant(type: Type, term: Term) -> Tile:
 
 def pointwise(type: Type, f: Callable[..., Term], *tiles: Tile) -> Tile:
     """f of the elements; scalars go with every lane."""
-    return Tile(type, lambda lanes: f(*[x.at(lanes if x.shape else ()) for x in tiles]))
+    return Tile(type, lambda lanes: f(*[x.at(lanes if x.shape else ()) for x in tiles]), tiles)
 
 
 def generic(shape: Sequence[int]) -> tuple[Axis, ...]:

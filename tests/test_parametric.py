@@ -1,0 +1,306 @@
+"""Parametric execution: the terms of a program, with numbers filled in, do what the kernel does."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import operators
+import pytest
+from program_evaluation import Evaluation
+
+from lift import execute as events
+from lift import term as T
+from lift import torch_ops
+from lift.capture import capture
+from lift.case import Case
+from lift.domain import FLOAT64
+from lift.errors import Unsupported
+from lift.ir import Block, Function, Module, Op, Region, Type, Value
+from lift.memory import Memory
+from lift.ranges import Ranges
+from lift.term import Axis, Term
+from lift.trace import Launch
+from verify.listing import listing
+from verify.parametric import execute
+from verify.program import PIDS, Access, Program
+
+SMALL = {"B": 2, "H": 2, "G": 2, "M": 9, "N": 11, "K": 7, "D": 6, "V": 5, "L": 12, "T": 8}
+SEVERAL = {"B": 2, "H": 2, "G": 2, "M": 37, "N": 67, "K": 41, "D": 19, "V": 29}  # several blocks and iterations
+GRID = tuple(T.size(f"grid{k}") for k in range(3))
+UNSUPPORTED = {"variance", "discounted_returns"}  # combiners that are no monoid of one fold
+Change = Callable[[Program], Program]
+
+
+def case_of(name: str) -> Case:
+    from lift.load import load
+
+    for path in operators.FILES:
+        if name in operators.names(path):
+            return next(c for c in operators.cases(path) if c.name == name)
+    return load(importlib.import_module("kernels_parametric").__file__ or "", [name])[0]
+
+
+def symbolic(module: Module) -> list[Term | None]:
+    """A symbol of its own for every number."""
+    kinds = lambda t: T.BOOL if t.element == "i1" else T.REAL  # noqa: E731
+    integer = lambda t: t.is_int and t.element != "i1"  # noqa: E731
+    symbol = lambda v: T.size(v.name[1:]) if integer(v.type) else T.scalar(v.name[1:], kinds(v.type))  # noqa: E731
+    return [None if v.type.element == "ptr" else symbol(v) for v in module.entry.args]
+
+
+def dtypes(launch: Launch) -> dict[str, str]:
+    args = zip(launch.module().entry.args, launch.operands, strict=True)
+    return {v.name[1:]: x.dtype for v, x in args if hasattr(x, "dtype") and x.dtype[0] in "iub" and x.dtype != "bf16"}
+
+
+def program_of(launch: Launch) -> Program:
+    module = launch.module()
+    return execute(module, symbolic(module), GRID, dtypes=dtypes(launch))
+
+
+def differences(case: Case, dims: dict[str, Any], change: Change = lambda p: p) -> list[str]:
+    """The buffers that the terms leave otherwise than `lift` does, over all launches."""
+    trace, memory, out = capture(case, dims), Memory(FLOAT64), []
+    for name, ref in trace.inputs.items():
+        memory.define(ref, np.asarray(trace.samples[name]).reshape(ref.shape))
+    for event in trace.events:
+        if not isinstance(event, Launch):
+            torch_ops.run(event, memory, Ranges())
+            continue
+        for x in event.operands:
+            if hasattr(x, "buffer"):
+                events.ensure(memory, x)
+        mine = evaluated(event, memory, change)
+        events.launch(event, memory, Ranges())
+        out += [f.origin for f in memory.order if f.address in mine and not _close(mine[f.address], f.data)]
+    return out
+
+
+def evaluated(launch: Launch, memory: Memory, change: Change) -> dict[int, np.ndarray]:
+    """The contents of the buffers after a launch, by address, as the terms of its program say."""
+    program = change(program_of(launch))
+    assert not program.unsupported, program.unsupported
+    symbols: dict[str, Any] = {g.attr: n for g, n in zip(GRID, launch.grid, strict=True)}
+    contents: dict[int, np.ndarray] = {}
+    cells: dict[str, tuple[np.ndarray, int]] = {}
+    for v, x in zip(launch.module().entry.args, launch.operands, strict=True):
+        if v.type.element != "ptr":
+            symbols[v.name[1:]] = x
+        elif hasattr(x, "buffer") and (found := memory.find(x.address)) is not None:
+            data = contents.setdefault(found.address, found.data.copy())
+            cells[v.name[1:]] = data, (x.address - found.address) // found.size
+    Evaluation(program, symbols, cells).launch(launch.grid)
+    return contents
+
+
+def _close(a: np.ndarray, b: np.ndarray) -> bool:
+    return np.allclose(a, b, rtol=1e-9, atol=1e-12, equal_nan=True)
+
+
+# ---- the same numbers ------------------------------------------------------------------------------------------------
+
+NAMES = [n for path in operators.FILES for n in operators.names(path) if n not in UNSUPPORTED]
+OWN = ("collatz", "early", "swapped", "of_bytes", "shapes", "called", "extremes")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_terms_do_what_the_kernel_does(name: str) -> None:
+    case = case_of(name)
+    assert differences(case, operators.dims_of(case, SMALL)) == []
+
+
+@pytest.mark.parametrize("name", ["softmax2", "matmul", "attention_causal", "layer_norm", "cumsum", "gather"])
+def test_several_blocks_and_iterations(name: str) -> None:
+    case = case_of(name)
+    assert differences(case, operators.dims_of(case, SEVERAL)) == []
+
+
+@pytest.mark.parametrize("name", OWN)
+@pytest.mark.parametrize("n", [17, 31])
+def test_control_flow_and_values(name: str, n: int) -> None:
+    case = case_of(name)
+    assert differences(case, {"N": n, "limit": 1} if name == "early" else {"N": n}) == []
+
+
+# ---- mutated programs must not ---------------------------------------------------------------------------------------
+
+
+def changed(field: str, kind: str, f: Callable[[Access], Term]) -> Change:
+    """The program with a field of every access of a kind replaced."""
+
+    def change(p: Program) -> Program:
+        new = [replace(a, **{field: f(a)}) if a.kind == kind else a for a in p.accesses]
+        assert any(getattr(a, field) is not getattr(b, field) for a, b in zip(new, p.accesses, strict=True))
+        return replace(p, accesses=tuple(new))
+
+    return change
+
+
+def swapped(term: Term, before: str, after: str) -> Term:
+    return T.rewrite(term, lambda s: T.node(after, s.args, s.attr, s.type) if s.op == before else None)
+
+
+MUTATIONS = {
+    "value": ("softmax2", changed("value", "store", lambda a: T.add(a.value or 0, 1))),
+    "guard": ("silu", changed("guard", "store", lambda a: T.const(False))),
+    "fold": ("sum", changed("value", "store", lambda a: swapped(a.value or T.const(0), "sum", "amax"))),
+    "product": ("layer_norm", changed("value", "store", lambda a: swapped(a.value or T.const(0), "recip", "exp"))),
+    "site": ("linear_bias_relu", changed("value", "store", lambda a: swapped(a.value or T.const(0), "max", "min"))),
+}
+
+
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_a_mutated_program_differs(name: str) -> None:
+    operator, change = MUTATIONS[name]
+    case = case_of(operator)
+    dims = operators.dims_of(case, SMALL)
+    assert differences(case, dims) == []
+    assert differences(case, dims, change) != []
+
+
+def test_a_loop_variable_started_elsewhere_differs() -> None:
+    def change(p: Program) -> Program:
+        for c in p.loops[0].carries:
+            first = c.init
+            object.__setattr__(c, "init", lambda i, first=first: T.add(first(i), 1))
+        return p
+
+    case = case_of("matmul")
+    assert differences(case, operators.dims_of(case, SEVERAL), change) != []
+
+
+# ---- the text --------------------------------------------------------------------------------------------------------
+
+
+def first_program(name: str, dims: dict[str, Any] = SMALL) -> Program:
+    case = case_of(name)
+    trace = capture(case, operators.dims_of(case, dims))
+    return program_of(next(e for e in trace.events if isinstance(e, Launch)))
+
+
+@pytest.mark.parametrize("name", ["softmax2", "matmul"])
+def test_text_of_a_program(name: str, golden: Callable[[str, str], None]) -> None:
+    golden(f"program/{name}.txt", listing(first_program(name)))
+
+
+# ---- what it costs and what it says ----------------------------------------------------------------------------------
+
+
+def lowered(kernel: Any, signature: dict[str, str], **constexprs: Any) -> Module:
+    from lift.lower import lower
+
+    return lower(kernel, signature | dict.fromkeys(constexprs, "constexpr"), constexprs, {})
+
+
+def test_cost_does_not_depend_on_the_block_size() -> None:
+    import kernels_parametric as k
+
+    counts = []
+    for block in (16, 64, 4096):
+        signature = {"x_ptr": "*fp32", "y_ptr": "*fp32", "out_ptr": "*fp32", "N": "i32"}
+        module = lowered(k.swapped_kernel, signature, BLOCK=block)
+        before = len(T.TERMS)
+        execute(module, symbolic(module), GRID)
+        counts.append(len(T.TERMS) - before)
+    assert counts[2] <= counts[1] + 10
+
+
+def test_integer_conditions_are_recorded() -> None:
+    p = first_program("early")
+    wraps = {listed.term for listed in p.arithmetic if listed.kind == "wrap"}
+    assert T.mul(PIDS[0], 16) in wraps
+    q = first_program("matmul")
+    assert {r.kind for r in q.arithmetic} == {"wrap", "divisor"}
+    assert all(r.bits in (32, 64) and r.term.type == T.INT for r in q.arithmetic)
+
+
+def test_facts_decide_signs() -> None:
+    import kernels_parametric as k
+
+    module = lowered(k.swap_kernel, {"x_ptr": "*fp32", "y_ptr": "*fp32", "out_ptr": "*fp32", "N": "i32"}, BLOCK=16)
+    n = T.size("N")
+    assert execute(module, symbolic(module), GRID).loops[0].trips is T.make("max", 0, n)
+    assert execute(module, symbolic(module), GRID, facts=[T.make("le", 1, n)]).loops[0].trips is n
+
+
+def test_a_guard_holds_the_path_and_the_mask() -> None:
+    stores = [a for a in first_program("early").accesses if a.kind == "store"]
+    late = T.make("le", T.size("limit"), PIDS[0])
+    guards = sorted((a.guard for a in stores), key=lambda g: late in g.args)
+    assert len(guards) == 2
+    assert late in guards[1].args
+    assert {T.make("not", late), T.make("ne", PIDS[0], 1)} <= {*guards[0].args}
+    for a in stores:
+        inside = T.make("lt", T.add(T.mul(PIDS[0], 16), T.axis(a.lanes[0])), T.size("N"))
+        assert inside in a.guard.args
+
+
+def test_a_loop_is_executed_with_its_path_and_its_outer_loops() -> None:
+    p = first_program("swapped", {"N": 20})
+    outer, inner = p.loops
+    assert inner.outer == (outer,)
+    assert inner.trips.free == {outer.counter}
+    reads = [a for a in p.accesses if a.kind == "load"]
+    assert [a.pointer.attr for a in reads] == ["x_ptr", "y_ptr"]
+    assert all(a.loops == (outer, inner) for a in reads)
+
+
+# ---- what has no meaning here ----------------------------------------------------------------------------------------
+
+
+OPAQUE = {
+    "swap": ["scf.for", "tt.load"],
+    "hashed": ["tt.elementwise_inline_asm"],
+    "clipped": ["tt.reduce"],
+}
+
+
+OPAQUE = {
+    "swap": ["scf.for", "tt.load"],
+    "hashed": ["tt.elementwise_inline_asm"],
+    "clipped": ["tt.reduce"],
+}
+
+
+@pytest.mark.parametrize(("name", "ops"), OPAQUE.items())
+def test_what_has_no_meaning_is_listed_and_opaque(name: str, ops: list[str]) -> None:
+    p = first_program(name, {"N": 20, "n": 5})
+    assert [o.name for o in p.unsupported] == ops
+    value = next(a.value for a in p.accesses if a.kind == "store")
+    again = next(a.value for a in first_program(name, {"N": 20, "n": 5}).accesses if a.kind == "store")
+    assert value is not again
+
+
+def test_ties_without_a_rule_leave_the_position_open() -> None:
+    p = first_program("any_position", {"N": 20})
+    best, where = [a.value for a in p.accesses if a.kind == "store"]
+    assert best is not None and where is not None
+    assert best.op == "amax"
+    assert where.op == "opaque"
+
+
+def test_a_cycle_of_branches_is_refused() -> None:
+    flag = Value("%c", Type("i1", text="i1"))
+    blocks = [
+        Block("^a", [flag], [Op("cf.br", [], [], {}, successors=[("^b", [])])]),
+        Block("^b", [], [Op("cf.cond_br", [flag], [], {}, successors=[("^a", [flag]), ("^c", [])])]),
+        Block("^c", [], [Op("tt.return", [], [], {})]),
+    ]
+    entry = Function("cycle", [flag], [], Region(blocks), True)
+    with pytest.raises(Unsupported, match="a loop of branches"):
+        execute(Module({"cycle": entry}, entry, ""), [T.scalar("c", T.BOOL)], GRID)
+
+
+def test_lanes_may_have_the_name_of_a_bound_axis() -> None:
+    """acc[i, j] += sum(k, acc[j, k]) at j = k must not be caught by the sum over k."""
+    (c,) = first_program("crossed", {"N": 20}).loops[0].carries
+    i, j = Axis("i", T.const(16)), Axis("j", T.const(16))
+    plain = c.next((T.axis(i), T.axis(j)))
+    over = next(s.attr for s in plain.walk() if s.op == "sum")
+    caught = c.next((T.axis(i), T.axis(over)))
+    assert caught is T.substitute(plain, {j: T.axis(over)})
+    assert over in caught.free
