@@ -255,3 +255,14 @@ def _numbers(model: Any, symbols: Iterable[Term]) -> dict[Term, int]:
         v = model.eval(_expression(s), model_completion=True)
         out[s] = z3.is_true(v) if s.type == BOOL else v.as_long()
     return out
+
+
+# ---- SMT-LIB as it is written ----------------------------------------------------------------------------------------
+
+
+def contradiction(smt: str, seconds: float) -> bool:
+    """True only when z3 finds that the assertions of an SMT-LIB text contradict each other, within the time given."""
+    solver = z3.Solver()
+    solver.set("timeout", max(1, int(seconds * 1000)))
+    solver.from_string(smt)
+    return bool(solver.check() == z3.unsat)

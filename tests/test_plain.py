@@ -1,0 +1,73 @@
+"""The plain encoding: what Z3 decides alone, and that it decides nothing that is false."""
+
+from __future__ import annotations
+
+import pytest
+
+from lift import term as T
+from lift.errors import Unsupported
+from lift.parse import formula
+from lift.term import Axis
+from verify import plain, solver
+
+M, N = T.size("M"), T.size("N")
+SHAPE = {"M": 2, "N": 3}
+pytestmark = pytest.mark.smoke
+
+
+def element(text: str) -> T.Term:
+    """Element [1, 2] of a formula over x[M, N]."""
+    f = formula(text, {"x": (M, N), "y": (M, N)}, axes=(Axis("m", M), Axis("n", N)))
+    return plain.instance(f.term, dict(zip(f.axes, (1, 2), strict=True)), SHAPE)
+
+
+def decided(a: str, b: str) -> bool:
+    return solver.contradiction(plain.question(element(a), element(b)), 5.0)
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ("x + y", "y + x"),
+        ("(x + y) * (x - y)", "x * x - y * y"),
+        ("where(x < y, y, x)", "max(x, y)"),
+        ("abs(x)", "max(x, -x)"),
+        ("exp(x) * exp(y)", "exp(x + y)"),
+        ("x + sum(x, -1) + sum(y, -1)", "sum(x + y, -1) + x"),
+        ("sqrt(abs(x)) * sqrt(abs(x))", "abs(x)"),
+        ("x / 3", "x * (1 / 3)"),
+    ],
+)
+def test_what_is_equal_is_decided(a: str, b: str) -> None:
+    assert decided(a, b)
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ("x + y", "x - y"),
+        ("(x + y) * (x - y)", "x * x + y * y"),
+        ("where(x <= y, x, y)", "max(x, y)"),
+        ("abs(x)", "max(x, x)"),
+        ("exp(x) * exp(y)", "exp(x * y)"),
+        ("x + sum(x, -1)", "x + sum(y, -1)"),
+        ("sqrt(x) * sqrt(x)", "x"),
+        ("sin(x)", "cos(x)"),
+    ],
+)
+def test_what_is_not_is_not(a: str, b: str) -> None:
+    quick = plain.question(element(a), element(b))
+    assert not solver.contradiction(quick, 0.5)
+
+
+def test_folds_are_written_out() -> None:
+    x = [T.make("read", T.const(1), T.const(k), attr="x") for k in range(3)]
+    assert element("y + sum(x, -1)") is T.add(T.make("read", T.const(1), T.const(2), attr="y"), *x)
+    assert element("softmax(x, -1)").op == "mul"
+
+
+def test_an_operation_without_a_word_is_named() -> None:
+    with pytest.raises(Unsupported, match="bitand"):
+        plain.question(T.make("bitand", T.size("a"), T.size("b")), T.const(0))
+    with pytest.raises(Unsupported, match="inf"):
+        plain.question(T.const(float("-inf")), T.const(0.0))
