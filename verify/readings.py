@@ -26,6 +26,7 @@ Function = Callable[..., Any]
 Values = dict[str, np.ndarray]
 
 ACCURATE = 1e-6  # relative to the largest element: both are float64, the function may have f32 constants
+NOISE = 1e-12  # absolute: what float64 leaves of a difference of equal numbers
 NUDGE = 1e-9  # relative change of inputs under which a well-conditioned element stays
 ONES = 3  # dims at 1 together at most, except all
 
@@ -122,7 +123,8 @@ def deviation(got: np.ndarray, expected: np.ndarray) -> np.ndarray:
     scale = float(np.max(np.abs(expected[finite]), initial=0.0)) or 1.0
     with np.errstate(all="ignore"):
         error = np.where(finite & np.isfinite(got), np.abs(got - expected) / scale, np.inf)
-    return np.where((got == expected) | np.isnan(expected), 0.0, error)
+        same = (got == expected) | np.isnan(expected) | (np.abs(got - expected) <= NOISE)
+    return np.where(same, 0.0, error)
 
 
 # ---- the function itself ---------------------------------------------------------------------------------------------
