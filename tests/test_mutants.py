@@ -255,6 +255,16 @@ def test_an_equal_mutant_survives_with_equal_specs(softmax: Tried) -> None:
     assert isinstance(outcome, Survived) and outcome.specs == 2
 
 
+def test_ties_tell_the_first_maximum_from_the_last() -> None:
+    """`>` between blocks keeps the first of equal maxima, `>=` the last."""
+    c = next(c for f in FILES for c in cases(f) if c.name == "argmax")
+    plain, ties = (at(c, {"M": 3, "N": 2049}, seed=0, ties=t) for t in (False, True))
+    assert plain is not None and ties is not None
+    [m] = [m for m in every(plain.trace.launches[0].module()) if m.kind == "boundary moved" and "ogt" in m.text]
+    assert isinstance(verdict_by_execution([plain], 0, m), Survived)
+    assert isinstance(verdict_by_execution([ties], 0, m), Killed)
+
+
 def test_a_run_that_does_not_end_is_stopped() -> None:
     with pytest.raises(TimeoutError), within(0.05):
         while True:

@@ -198,6 +198,6 @@ from verify.trials import at
 
 [case] = load({place.file!r}, [{trial.case.name!r}])
 mutant = {mutant!r}
-trial = at(case, {dims!r}, seed={trial.seed}, config={trial.config})
+trial = at(case, {dims!r}, seed={trial.seed}, config={trial.config}, ties={trial.ties})
 print(execution(trial, substituted(trial.trace, {launch}, mutant), {launch}, mutant).why)
 """

@@ -33,13 +33,15 @@ BOUNDARIES = 12  # trials at the edges of blocks, out of
 ATTEMPTS = 40
 EDGES = ((2, 0), (1, 1), (1, 0), (2, 1), (0, 1), (1, -1), (3, -2))  # a * BLOCK + b
 LARGEST = 1100  # block whose edges are tried
+TIED = 4  # different reals in a tensor with ties
 DRAWS = 2000  # of mixed shapes at most
 MANY = 9  # blocks along one dim, where another has two
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trial:
-    """The original run once: `expected` by output, `inputs` what it read. `small`: its spec may be formed."""
+    """The original run once: `expected` by output, `inputs` what it read. `small`: its spec may be formed; `ties`: its
+    reals repeat a few numbers."""
 
     case: Case
     trace: Trace
@@ -49,6 +51,7 @@ class Trial:
     expected: Mapping[str, np.ndarray]
     seconds: float
     small: bool = False
+    ties: bool = False
 
 
 def trials(case: Case, seed: int = 0, boundaries: int = BOUNDARIES) -> tuple[Trial, ...]:
@@ -60,17 +63,18 @@ def trials(case: Case, seed: int = 0, boundaries: int = BOUNDARIES) -> tuple[Tri
     first = at(case, shapes[0], seed, small=True)
     edges = boundary_shapes(case, shapes[0], blocks_of(first.trace) if first else ())
     tried = (at(case, d, seed + 2 + k) for k, d in enumerate(islice(edges, ATTEMPTS)))
-    plan = [(shapes[1], seed + 1, 0, True), (shapes[2], seed, 0, False), (shapes[0], seed + 99, 0, False)]
+    second = at(case, shapes[1], seed + 1, small=True)
+    found = [first, second, at(case, shapes[2], seed), *islice(filter(None, tried), boundaries)]
+    found += [at(case, shapes[0], seed + 99), at(case, shapes[2], seed + 98, ties=True)]
     if first is not None and first.trace.configs > 1:
-        plan += [(shapes[2], seed, 1, False)]
-    found = (first, *(at(case, *p) for p in plan), *islice(filter(None, tried), boundaries))
+        found += [at(case, shapes[2], seed, config=1)]
     out = tuple(t for t in found if t is not None)
     if not out:
         raise CaseError(f"case {case.name} cannot be run at any shape tried", case.place)
     return out
 
 
-def at(case: Case, dims: Dims, seed: int, config: int = 0, small: bool = False) -> Trial | None:
+def at(case: Case, dims: Dims, seed: int, config: int = 0, small: bool = False, ties: bool = False) -> Trial | None:
     """One trial; None where the host function refuses these dims, or running them is out of reach."""
     from lift.capture import capture
     from lift.check import arguments, arrays
@@ -80,14 +84,25 @@ def at(case: Case, dims: Dims, seed: int, config: int = 0, small: bool = False) 
         if sum(math.prod(e.grid) for e in trace.launches) > PROGRAMS:
             return None
         inputs = arrays(case, arguments(case, dims, seed))
-        return _run(case, apart(trace), inputs, seed, config, small) or _run(case, trace, inputs, seed, config, small)
+        inputs = {n: tied(x, seed) for n, x in inputs.items()} if ties else inputs
+        for t in (apart(trace), trace):
+            if (run := _run(t, inputs)) is not None:
+                return Trial(case, t, inputs, seed, config, *run, small, ties)
     except (CaseError, Unsupported):
-        return None
+        pass
+    return None
 
 
-def _run(
-    case: Case, trace: Trace, inputs: Mapping[str, np.ndarray], seed: int, config: int, small: bool
-) -> Trial | None:
+def tied(x: np.ndarray, seed: int) -> np.ndarray:
+    """Reals drawn from the first few of their own, so that many are equal; integers stay."""
+    if x.dtype.kind != "f" or x.size == 0:
+        return x
+    rng = np.random.default_rng(seed)
+    return np.asarray(x.ravel()[rng.integers(0, min(TIED, x.size), x.shape)])
+
+
+def _run(trace: Trace, inputs: Mapping[str, np.ndarray]) -> tuple[Mapping[str, np.ndarray], float] | None:
+    """Outputs and seconds."""
     from lift.execute import replay
 
     start = time.perf_counter()
@@ -96,16 +111,17 @@ def _run(
             expected = replay(trace, inputs)
     except (TriliftError, TimeoutError):
         return None
-    return Trial(case, trace, inputs, seed, config, expected, time.perf_counter() - start, small)
+    return expected, time.perf_counter() - start
 
 
 def more_trials(case: Case, known: Sequence[Trial], count: int, seed: int = 0) -> Iterator[Trial]:
-    """Up to `count` further ones, every dim at another edge of another block, each with new inputs."""
+    """Up to `count` further ones, every dim at another edge of another block, each with new inputs;
+    every third with ties."""
     from lift.shapes import choose
 
     base, blocks = choose(case, 1, seed)[0], sorted({b for t in known for b in blocks_of(t.trace)})
     shapes = islice(mixed_shapes(case, base, blocks, seed), ATTEMPTS + count)
-    found = (at(case, d, seed + 1000 + k) for k, d in enumerate(shapes))
+    found = (at(case, d, seed + 1000 + k, ties=k % 3 == 2) for k, d in enumerate(shapes))
     return islice((t for t in found if t is not None), count)
 
 
