@@ -225,6 +225,8 @@ class _Walk:
 
     def affine(self, values: tuple[Any, ...], exponents: Mapping[str, int]) -> Term | None:
         """c * monomial + d, exact where values are integers."""
+        if any(e < 0 and c[p] == 0 for c in self.combos for p, e in exponents.items()):
+            return None
         base = [_power(c, exponents) for c in self.combos]
         other = next((k for k, b in enumerate(base) if b != base[0]), None)
         if other is None:
@@ -233,7 +235,7 @@ class _Walk:
         v = [Fraction(x) for x in values]
         c = (v[other] - v[0]) / (base[other] - base[0])
         d = v[0] - c * base[0]
-        if not exact and abs(float(d)) <= TOLERANCE * abs(float(v[0])):
+        if not exact and all(abs(v[0] / base[0] * b - x) <= TOLERANCE * abs(x) for b, x in zip(base, v, strict=True)):
             c, d = v[0] / base[0], Fraction(0)
         slack = Fraction(0) if exact else Fraction(TOLERANCE)
         if c == 0 or any(abs(c * b + d - x) > slack * abs(x) for b, x in zip(base, v, strict=True)):

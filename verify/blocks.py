@@ -9,22 +9,19 @@ values is a Setting. In the module of a Setting extents of `Type.shape` and numb
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, replace
 from itertools import product
+from math import prod
 from typing import Any
 
 from lift import term as T
-from lift.errors import Place, Unsupported
+from lift.errors import Unsupported
 from lift.fit import value
 from lift.ir import Module
-from lift.launches import Bound
-from lift.lower import lower
 from lift.term import Term
-from lift.trace import Launch
 
 from .antiunify import Different, alike, antiunify, extents
-from .relations import JUMPS, Relations
+from .families import Choice, Combo, Family, Parameter
 from .setting import Setting, SymbolicLaunch
 from .verdict import Clause
 
@@ -32,124 +29,8 @@ LARGEST = 2**20  # elements of one tensor: TRITON_MAX_TENSOR_NUMEL
 TRIED = (1, 2, 8, 64, 1024)  # of a power of two, beside those of the traces
 TRIED_OTHER = (1, 2, 3, 4, 8, 17, 32, 100)  # of any other integer
 SEEN = 3  # values of the traces that are lowered, at most
-CELLS = 16
-
-Combo = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """A compile-time integer that changes with the shape. `symbol` stands for it; `relation` is its term, if one was
-    found."""
-
-    name: str
-    symbol: Term
-    relation: Term | None
-    values: tuple[int, ...]  # in the traces
-    power: bool  # a power of two in all of them
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """A compile-time truth or word that changes with the shape; `relation` for truths."""
-
-    name: str
-    values: tuple[Any, ...]
-    relation: Term | None
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Family:
-    """One launch's kernel at all block sizes."""
-
-    launches: Sequence[Launch]
-    parameters: tuple[Parameter, ...] = ()
-    choices: tuple[Choice, ...] = ()
-    lowered: dict[tuple[Any, ...], Module | None] = field(default_factory=dict)
-
-    @property
-    def first(self) -> Launch:
-        return self.launches[0]
-
-    @property
-    def place(self) -> Place | None:
-        return self.first.host
-
-    @property
-    def base(self) -> Module:
-        return self.first.module()
-
-    def seen(self) -> list[Combo]:
-        """The values in the traces."""
-        names = [x.name for xs in (self.parameters, self.choices) for x in xs]
-        rows = dict.fromkeys(tuple(launch.args[n] for n in names) for launch in self.launches)
-        return [dict(zip(names, row, strict=True)) for row in rows]
-
-    def module(self, combo: Combo) -> Module | None:
-        """The kernel at these values, None where Triton does not compile it."""
-        key = tuple(combo.items())
-        if key not in self.lowered:
-            try:
-                self.lowered[key] = self.at(combo)
-            except Unsupported:
-                self.lowered[key] = None
-        return self.lowered[key]
-
-    def at(self, combo: Combo) -> Module:
-        bound = _bound(self.first)
-        if bound is None or not combo:
-            return self.base
-        names = list(bound.signature)
-        constexprs = {**bound.constexprs, **{(names.index(n),): v for n, v in combo.items()}}
-        return lower(bound.kernel, bound.signature, constexprs, bound.options)
-
-
-def _bound(launch: Launch) -> Bound | None:
-    """What was bound by a launch of a JIT function; None for a launch of Triton IR."""
-    arguments = launch.module.args if isinstance(launch.module, partial) else ()
-    return arguments[0] if arguments and isinstance(arguments[0], Bound) else None
-
-
-def family(column: Sequence[Launch], relations: Relations) -> Family:
-    """The launch's compile-time parameters related to the dims; their symbols are known to `relations` from here on."""
-    first = column[0]
-    bounds = [_bound(launch) for launch in column]
-    if any(b is not None and b.signature != bounds[0].signature for b in bounds if bounds[0]):
-        raise Unsupported(f"the argument types of {first.kernel} depend on the shape", first.host)
-    parameters: list[Parameter] = []
-    choices: list[Choice] = []
-    for name in (n for n in first.args if n in first.constexprs):
-        values = [launch.args[name] for launch in column]
-        what = f"{name} of {first.kernel}"
-        if all(isinstance(v, int) and not isinstance(v, bool) for v in values):
-            if all(v == values[0] for v in values):
-                relations.term(values, what, first.host)
-                relations.known.append(T.const(values[0]))
-            else:
-                parameters.append(_parameter(name, values, what, first, relations))
-        elif any(repr(v) != repr(values[0]) for v in values):
-            choices.append(_choice(name, values, what, first, relations))
-    return Family(column, tuple(parameters), tuple(choices))
-
-
-def _parameter(name: str, values: Sequence[int], what: str, first: Launch, relations: Relations) -> Parameter:
-    """A polynomial in dims stands for itself; anything else gets a symbol."""
-    term = relations.maybe(values, what, first.host)
-    distinct = tuple(dict.fromkeys(values))
-    power = all(v > 0 and v & (v - 1) == 0 for v in values)
-    if term is not None and not any(s.op in JUMPS for s in term.walk()):
-        return Parameter(name, term, None, distinct, power)
-    symbol = relations.block(name, term, values)
-    return Parameter(name, symbol, term, distinct, power)
-
-
-def _choice(name: str, values: Sequence[Any], what: str, first: Launch, relations: Relations) -> Choice:
-    if all(isinstance(v, bool) for v in values):
-        return Choice(name, (True, False), relations.maybe(values, what, first.host))
-    distinct = {repr(v): v for v in values}
-    if any(isinstance(v, int | float | tuple) for v in values):
-        raise Unsupported(f"{what} depends on the shape", first.host, f"it is {', '.join(distinct)}")
-    return Choice(name, tuple(distinct.values()), None)
+CELLS = 16  # classes of one kernel, at most
+SETTINGS = 64  # of one configuration, at most
 
 
 # ---- classes of block sizes ------------------------------------------------------------------------------------------
@@ -159,9 +40,9 @@ def _choice(name: str, values: Sequence[Any], what: str, first: Launch, relation
 class Range:
     """low <= value <= high; no upper end when `high` is None. `tried`: the values at which the kernel was lowered."""
 
-    low: int
+    low: Any
     high: int | None
-    tried: tuple[int, ...]
+    tried: tuple[Any, ...]
 
     @property
     def single(self) -> bool:
@@ -183,6 +64,9 @@ def settings(base: Setting, families: Sequence[Family], exhaustive: bool) -> Ite
     """The setting for each class of block sizes, the widest first."""
     every = [classes(f, exhaustive) for f in families]
     found = []
+    if prod(map(len, every)) > SETTINGS:
+        most = max(families, key=lambda f: len(every[list(families).index(f)]))
+        raise Unsupported(f"the block sizes of {most.first.kernel}", most.place, "too many classes of values")
     for parts in product(*every):
         facts = base.facts.union(*(p.facts for p in parts))
         if any(f.is_const and f.attr is False for f in facts) or _contradictory(facts):
@@ -208,7 +92,7 @@ def _contradictory(facts: frozenset[Term]) -> bool:
             low[f.args[1]] = max(low.get(f.args[1], f.args[0].attr), f.args[0].attr)
         if f.op == "le" and f.args[1].is_const:
             high[f.args[0]] = min(high.get(f.args[0], f.args[1].attr), f.args[1].attr)
-    return any(t in high and low[t] > high[t] for t in low)
+    return any(t in high and bool(low[t] > high[t]) for t in low)
 
 
 def classes(f: Family, exhaustive: bool) -> list[Class]:
@@ -252,16 +136,16 @@ def _middle(f: Family, chosen: Combo) -> Combo | None:
     """Values of one trace at which the kernel compiles, those of ordinary size first."""
     combos = [{**c, **chosen} for c in f.seen()]
     names = [p.name for p in f.parameters]
-    ordinary = sorted(combos, key=lambda c: sum(abs(c[n].bit_length() - 6) for n in names))
+    ordinary = sorted(combos, key=lambda c: sum(abs(int(c[n]).bit_length() - 6) for n in names))
     return next((c for c in ordinary if f.module(c) is not None), None)
 
 
 def _ranges(f: Family, p: Parameter, middle: Combo, exhaustive: bool) -> Iterator[Range]:
     """Runs of values of p with the same operations, the other parameters in the middle."""
-    kinds: dict[int, int | None] = {}
+    kinds: dict[Any, int | None] = {}
     kernels: list[Module] = []  # one of each kind
 
-    def kind(v: int) -> int | None:
+    def kind(v: Any) -> int | None:
         if v not in kinds:
             module = f.module({**middle, p.name: v})
             same = (k for k, m in enumerate(kernels) if module is not None and alike(m, module))
@@ -270,8 +154,12 @@ def _ranges(f: Family, p: Parameter, middle: Combo, exhaustive: bool) -> Iterato
                 kernels.append(module)
         return kinds[v]
 
-    domain = [2**k for k in range(21)] if p.power else []
-    for v in domain if exhaustive and p.power else _tried(p):
+    if p.real:
+        if all(kind(v) == kind(p.values[0]) is not None for v in _spread(p)):
+            yield Range(min(_spread(p)), None, tuple(_spread(p)))
+        return
+    domain = [2**k for k in range(21)]
+    for v in domain if p.power and (exhaustive or p.decides) else _tried(p):
         kind(v)
     known = sorted(kinds)
     for a, b in zip(known, known[1:], strict=False):
@@ -290,11 +178,15 @@ def _ranges(f: Family, p: Parameter, middle: Combo, exhaustive: bool) -> Iterato
 
 
 def _tried(p: Parameter) -> list[int]:
-    seen = sorted(p.values)
-    spread = [seen[k * (len(seen) - 1) // max(SEEN - 1, 1)] for k in range(SEEN)]
     if not p.power:
-        return sorted({*TRIED_OTHER, *spread})
-    return sorted({*TRIED, *spread, LARGEST})
+        return sorted({*TRIED_OTHER, *_spread(p), *p.compared})
+    return sorted({*TRIED, *_spread(p), LARGEST})
+
+
+def _spread(p: Parameter) -> list[Any]:
+    """Some values of the traces, from the least to the greatest."""
+    seen = sorted(p.values)
+    return [seen[k * (len(seen) - 1) // (SEEN - 1)] for k in range(SEEN)]
 
 
 def _bisect(kind: Any, a: int, b: int, power: bool) -> None:
@@ -338,18 +230,31 @@ def _cell(f: Family, cell: tuple[Range, ...], chosen: Combo, middle: Combo) -> I
     facts += [t for shape in extents(module) for t in _fits(shape)]
     places = [f"{n}: {', '.join(map(str, sorted({c[n] for c in combos})))}" for n in names]
     text = f"{f.first.kernel} was lowered at {'; '.join(places)}, and has the same operations at all of them"
-    label = ", ".join(f"{n}={r.low}" if r.single else f"{n}>={r.low}" for n, r in zip(names, cell, strict=True))
-    yield Class(module, tuple(facts), (Clause("config", None, text, "block sizes between them", f.place),),
-                label, len(symbols))  # fmt: skip
+    ends = [(p.name, r) for p, r in zip(f.parameters, cell, strict=True) if not p.real]
+    label = ", ".join(f"{n}={r.low}" if r.single else f"{n}>={r.low}" for n, r in ends)
+    clauses = (Clause("config", None, text, "the kernel at block sizes between them", f.place),
+               *(c for p, r in zip(f.parameters, cell, strict=True) for c in _ends(f, p, r, middle)))  # fmt: skip
+    yield Class(module, tuple(facts), clauses, label, len(symbols))
+
+
+def _ends(f: Family, p: Parameter, r: Range, middle: Combo) -> Iterator[Clause]:
+    """The ends beyond which Triton does not compile the kernel."""
+    text = f"Triton does not compile {f.first.kernel} at"
+    below, above = (r.low // 2, 2 * (r.high or 1)) if p.power else (r.low - 1 if not p.real else 0, 0)
+    if below >= 1 and f.module({**middle, p.name: below}) is None:
+        yield Clause("config", T.make("le", r.low, p.symbol), f"{text} {p.name} < {r.low}", "", f.place)
+    if p.power and r.high is not None and f.module({**middle, p.name: above}) is None:
+        yield Clause("config", T.make("le", p.symbol, r.high), f"{text} {p.name} > {r.high}", "", f.place)
 
 
 def _combos(f: Family, cell: tuple[Range, ...], chosen: Combo, middle: Combo) -> Iterator[Combo]:
     """One parameter varied at a time, all of them together, and the values of traces in the box."""
     names = [p.name for p in f.parameters]
     ends = dict(zip(names, cell, strict=True))
+    reals = {p.name for p in f.parameters if p.real}
 
-    def inside(n: str, v: int) -> bool:
-        return ends[n].low <= v <= (ends[n].high or v)
+    def inside(n: str, v: Any) -> bool:
+        return n in reals or bool(ends[n].low <= v <= (ends[n].high or v))
 
     center = {n: middle[n] if inside(n, middle[n]) else r.tried[len(r.tried) // 2] for n, r in ends.items()}
     found = [{**center, n: v} for n, r in zip(names, cell, strict=True) for v in r.tried]
@@ -377,6 +282,8 @@ def _one_by_one(f: Family, combos: Sequence[Combo], why: str) -> Iterator[Class]
 
 
 def _facts(p: Parameter, r: Range) -> Iterator[Term]:
+    if p.real:
+        return
     if p.relation is not None:
         yield T.make("eq", p.symbol, p.relation)
     if r.single:

@@ -23,6 +23,8 @@ from lift.trace import Launch, TensorRef, TorchOp, Trace
 from . import blocks, hostops
 from .buffers import Buffers, reference
 from .conditions import separating
+from .families import Family
+from .families import family as family_of
 from .relations import Refuted, Relations, at, jumps, strided
 from .setting import Event, Setting, SymbolicLaunch, View
 from .verdict import Clause
@@ -187,7 +189,7 @@ class _Reading:
         self.buffers = Buffers(self.relations)
         self.columns: list[tuple[Any, ...]] = list(zip(*(t.events for t in self.traces), strict=True))
 
-    def base(self, config: int) -> tuple[Setting, list[blocks.Family]]:
+    def base(self, config: int) -> tuple[Setting, list[Family]]:
         """The setting with the kernels of one trace, and each launch's kernel at all block sizes."""
         read = self.read()
         outputs = {n: self.output(n) for n in self.traces[0].outputs}
@@ -203,12 +205,12 @@ class _Reading:
         )
         return base, [f for _, f in read if f is not None]
 
-    def event(self, k: int, column: Sequence[Any], families: Mapping[int, blocks.Family]) -> Event | None:
+    def event(self, k: int, column: Sequence[Any], families: Mapping[int, Family]) -> Event | None:
         if _is_launch(column):
             return self.launch(column, families[k])
         return hostops.event(column, self.buffers)
 
-    def launch(self, column: Sequence[Launch], family: blocks.Family) -> SymbolicLaunch:
+    def launch(self, column: Sequence[Launch], family: Family) -> SymbolicLaunch:
         first = column[0]
         what = f"of {first.kernel}"
         names = operand_names(first)
@@ -254,9 +256,9 @@ class _Reading:
             for name in self.traces[0].outputs:
                 again.output(name)
 
-    def read(self) -> list[tuple[Event | None, blocks.Family | None]]:
+    def read(self) -> list[tuple[Event | None, Family | None]]:
         """Every event that can be seen, launches with their kernels at all block sizes, which are read first."""
-        families = {k: blocks.family(c, self.relations) for k, c in enumerate(self.columns) if _is_launch(c)}
+        families = {k: family_of(c, self.relations) for k, c in enumerate(self.columns) if _is_launch(c)}
         live = hostops.live(self.traces[0])
         columns = ((k, column) for k, column in enumerate(self.columns) if live[k])
         return [(self.event(k, column, families), families.get(k)) for k, column in columns]

@@ -1,0 +1,146 @@
+"""The kernel of one launch as a function of its compile-time parameters that change with the shape."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from lift import term as T
+from lift.errors import Place, Unsupported
+from lift.ir import Module
+from lift.launches import Bound
+from lift.lower import lower
+from lift.term import Term
+from lift.trace import Launch
+
+from .branching import compared, decides
+from .relations import JUMPS, Relations
+
+Combo = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A compile-time integer that changes with the shape. `symbol` stands for it; `relation` is its term, if one was
+    found."""
+
+    name: str
+    symbol: Term
+    relation: Term | None
+    values: tuple[int | float, ...]  # in the traces
+    power: bool  # a power of two in all of them
+    real: bool = False
+    decides: bool = False  # which operations there are, as far as the kernel's source tells
+    compared: tuple[int, ...] = ()  # what the kernel's tests compare with
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A compile-time truth or word that changes with the shape; `relation` for truths."""
+
+    name: str
+    values: tuple[Any, ...]
+    relation: Term | None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Family:
+    """One launch's kernel at all block sizes."""
+
+    launches: Sequence[Launch]
+    parameters: tuple[Parameter, ...] = ()
+    choices: tuple[Choice, ...] = ()
+    lowered: dict[tuple[Any, ...], Module | None] = field(default_factory=dict)
+
+    @property
+    def first(self) -> Launch:
+        return self.launches[0]
+
+    @property
+    def place(self) -> Place | None:
+        return self.first.host
+
+    @property
+    def base(self) -> Module:
+        return self.first.module()
+
+    def seen(self) -> list[Combo]:
+        """The values in the traces."""
+        names = [x.name for xs in (self.parameters, self.choices) for x in xs]
+        rows = dict.fromkeys(tuple(launch.args[n] for n in names) for launch in self.launches)
+        return [dict(zip(names, row, strict=True)) for row in rows]
+
+    def module(self, combo: Combo) -> Module | None:
+        """The kernel at these values, None where Triton does not compile it."""
+        key = tuple(combo.items())
+        if key not in self.lowered:
+            try:
+                self.lowered[key] = self.at(combo)
+            except Unsupported:
+                self.lowered[key] = None
+        return self.lowered[key]
+
+    def at(self, combo: Combo) -> Module:
+        bound = _bound(self.first)
+        if bound is None or not combo:
+            return self.base
+        names = list(bound.signature)
+        constexprs = {**bound.constexprs, **{(names.index(n),): v for n, v in combo.items()}}
+        return lower(bound.kernel, bound.signature, constexprs, bound.options)
+
+
+def _bound(launch: Launch) -> Bound | None:
+    """What was bound by a launch of a JIT function; None for a launch of Triton IR."""
+    arguments = launch.module.args if isinstance(launch.module, partial) else ()
+    return arguments[0] if arguments and isinstance(arguments[0], Bound) else None
+
+
+def family(column: Sequence[Launch], relations: Relations) -> Family:
+    """The launch's compile-time parameters related to the dims; their symbols are known to `relations` from here on."""
+    first = column[0]
+    bounds = [_bound(launch) for launch in column]
+    if any(b is not None and b.signature != bounds[0].signature for b in bounds if bounds[0]):
+        raise Unsupported(f"the argument types of {first.kernel} depend on the shape", first.host)
+    parameters: list[Parameter] = []
+    choices: list[Choice] = []
+    for name in (n for n in first.args if n in first.constexprs):
+        values = [launch.args[name] for launch in column]
+        what = f"{name} of {first.kernel}"
+        if all(isinstance(v, int) and not isinstance(v, bool) for v in values):
+            if all(v == values[0] for v in values):
+                relations.term(values, what, first.host)
+                relations.known.append(T.const(values[0]))
+            else:
+                parameters.append(_parameter(name, values, what, first, relations))
+        elif all(isinstance(v, int | float) and not isinstance(v, bool) for v in values):
+            if any(v != values[0] for v in values):
+                term = relations.term(values, what, first.host)
+                parameters.append(Parameter(name, term, None, tuple(dict.fromkeys(values)), False, real=True))
+        elif any(repr(v) != repr(values[0]) for v in values):
+            choices.append(_choice(name, values, what, first, relations))
+    return Family(column, tuple(parameters), tuple(choices))
+
+
+def _parameter(name: str, values: Sequence[int], what: str, first: Launch, relations: Relations) -> Parameter:
+    """A polynomial in dims stands for itself; anything else gets a symbol."""
+    term = relations.maybe(values, what, first.host)
+    distinct = tuple(dict.fromkeys(values))
+    power = all(v > 0 and v & (v - 1) == 0 for v in values)
+    bound = _bound(first)
+    tested = bound is None or decides(bound.kernel, name)
+    near = sorted({c + d for c in compared(bound.kernel) for d in (-1, 0, 1)}) if bound and tested else []
+    itself = term is not None and not any(s.op in JUMPS for s in term.walk())
+    symbol = term if term is not None and itself else relations.block(name, term, values)
+    relation = None if itself else term
+    return Parameter(name, symbol, relation, distinct, power, decides=tested, compared=tuple(near))
+
+
+def _choice(name: str, values: Sequence[Any], what: str, first: Launch, relations: Relations) -> Choice:
+    if all(isinstance(v, bool) for v in values):
+        return Choice(name, (True, False), relations.maybe(values, what, first.host))
+    distinct = {repr(v): v for v in values}
+    if any(isinstance(v, int | float | tuple) for v in values):
+        raise Unsupported(f"{what} depends on the shape", first.host, f"it is {', '.join(distinct)}")
+    return Choice(name, tuple(distinct.values()), None)
