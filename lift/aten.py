@@ -163,7 +163,8 @@ def whole_input(array: Array) -> str | None:
 def _reads_only(array: Array, names: set[str]) -> bool:
     """Every element is a number that is at least 0, or an element of one of the named tensors."""
     if not isinstance(array, Ids):
-        return bool((np.asarray(array) >= 0).all())
+        numbers = np.asarray(array)
+        return numbers.dtype.kind != "V" and bool((numbers >= 0).all())
     return all((t := T.TERMS[k]).op == "read" and t.attr in names for k in np.unique(array.ids))
 
 
@@ -172,6 +173,6 @@ def values(x: STensor, inputs: Mapping[str, Array], domain: Float64 | Symbolic =
     axes = tuple(T.Axis(f"@{k}", n) for k, n in enumerate(x.shape))
     index = tuple(T.const(0) if a.size is T.const(1) else T.axis(a) for a in axes)
     out: Array = evaluate(x.at(index), axes, inputs, {}, domain)
-    if isinstance(out, np.ndarray):
+    if isinstance(out, np.ndarray) and out.dtype.kind != "V":
         out = out.astype({T.REAL: np.float64, T.INT: np.int64, T.BOOL: np.bool_}[x.type], copy=False)
     return out

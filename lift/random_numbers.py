@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import term as T
-from .domain import FLOAT64, Ids, on_distinct
+from .domain import FLOAT64, Ids, Symbolic, on_distinct
 from .generator import philox, uniform
 from .handlers import handles, typed
 from .ir import Block, Function, Module, Op, Region, Value
@@ -161,7 +161,7 @@ def _random(run: Run, op: Op, *xs: Any) -> Any:
     given = iter(xs)
     slots = [next(given) if p else np.int32(0) for p in op.attrs["present"]]
     shape = op.results[0].type.shape
-    if run.domain is FLOAT64:
+    if not isinstance(run.domain, Symbolic):
         words = philox(slots, op.attrs["rounds"])
         out = words[op.attrs["word"]]
         return np.broadcast_to(uniform(out) if op.name == "trilift.random" else out, shape)

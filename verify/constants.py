@@ -2,7 +2,7 @@
 
 0.1f                1/10            a rational with few digits or a small denominator, up to a rounding of f32
 1.4426950408 * c    c / ln2         a rational times a named irrational number: a random element for each name
-0.22941573          sqrt(19)/19     a root of a rational: a random element for the root of each square-free number
+0.22941573          sqrt(19)/19     a root of a rational: a root in the field, which has to have one
 anything else       a random element for each number, the same for all that round to it in f32
 """
 
@@ -14,6 +14,15 @@ from fractions import Fraction
 import numpy as np
 
 Pair = tuple[int, int]
+
+
+class NoRoot(Exception):
+    """This field has no square root of `number`."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
 ROUNDED = 1.5e-7  # relative error of one rounding to f32
 DENOMINATOR = 1024
 NAMED = {
@@ -47,7 +56,10 @@ class Constants:
         square = rational(v * v, 4096)
         if square is not None and square.numerator * square.denominator < 1 << 24:
             outer, inner = _square(square.numerator * square.denominator)
-            a, b = self.fraction(Fraction(outer, square.denominator)), self.named(f"sqrt({inner})")
+            a, b = (
+                self.fraction(Fraction(outer, square.denominator)),
+                self.named(f"sqrt({inner})") if inner > 1 else (1, 1),
+            )
             sign = 1 if v > 0 else -1
             return sign * a[0] * b[0] % self.p, sign * a[1] * b[1] % self.q
         sign = 1 if v > 0 else -1
@@ -60,8 +72,29 @@ class Constants:
 
     def named(self, name: str) -> Pair:
         if name not in self.irrational:
-            self.irrational[name] = int(self.rng.integers(1, self.p)), int(self.rng.integers(1, self.q))
+            self.irrational[name] = self._element(name)
         return self.irrational[name]
+
+    def _element(self, name: str) -> Pair:
+        """sqrt(n) is a root of n, and so are the powers of sqrt(pi); others are random."""
+        if name.startswith("sqrt(") and name[5:-1].isdigit():
+            return self.root(int(name[5:-1]))
+        if name in ("pi", "sqrt(2pi)"):
+            a = self.named("sqrt(pi)")
+            b = a if name == "pi" else self.named("sqrt(2)")
+            return a[0] * b[0] % self.p, a[1] * b[1] % self.q
+        return int(self.rng.integers(1, self.p)), int(self.rng.integers(1, self.q))
+
+    def root(self, n: int) -> Pair:
+        """n^((m + 1) / 4) modulo a prime m = 3 mod 4. Raises NoRoot."""
+        if not all(has_root(n, m) for m in (self.p, self.q)):
+            raise NoRoot(n)
+        return pow(n, (self.p + 1) // 4, self.p), pow(n, (self.q + 1) // 4, self.q)
+
+
+def has_root(n: int, m: int) -> bool:
+    """Whether n is a square modulo an odd prime (Euler)."""
+    return pow(n, (m - 1) // 2, m) == 1
 
 
 def rational(v: float, denominator: int = DENOMINATOR) -> Fraction | None:
@@ -75,6 +108,10 @@ def rational(v: float, denominator: int = DENOMINATOR) -> Fraction | None:
         return near
     if denominator != DENOMINATOR:
         return None
+    for number, inverted in ((v, False), (1 / v, True)):  # digits that only a number in double precision can have
+        decimal = f"{number:.14e}"
+        if len(decimal.split("e")[0].replace(".", "").replace("-", "").strip("0")) <= 10:
+            return 1 / Fraction(decimal) if inverted else Fraction(decimal)
     decimal = np.format_float_scientific(np.float32(v), unique=True)
     digits = decimal.split("e")[0].replace(".", "").replace("-", "").strip("0")
     if len(digits) <= 6:

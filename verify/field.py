@@ -25,12 +25,15 @@ from lift.handlers import HANDLERS as LIFTED
 from lift.ops import OPS
 
 from . import residues as Z
-from .constants import Constants
+from .constants import Constants, has_root
 
 VALUE = np.dtype([("p", np.int64), ("q", np.int64), ("v", np.float64)])
 LOST, POISON = -1, -2  # no residue of this kind; undefined
 Q_BITS, M_BITS = 30, 19  # q < 2^30 and p = q m + 1 with 2^19 <= m < 2^20
 TABLE = 1 << 15
+STEPS = 1 << 20
+LARGEST = 1 << 13  # exponent of a power
+NOWHERE = -(1 << 40) - 90
 
 
 class NotTestable(Unsupported):
@@ -45,13 +48,12 @@ class Redraw(Exception):
 class Modes:
     """Readings of what the field cannot have in full; each is sound by itself.
 
-    order   max, min and comparisons follow one random order; else max and min are free, a fresh value for each set
-    roots   sqrt(x)^2 = x for residues (others poison the value); else sqrt is a hash
+    order   max, min and comparisons follow one random order without ties; else max and min are free, a fresh value
+            for each set, and comparisons come out by chance, ties included
     logs    log is the discrete logarithm, in q alone; else a hash
     """
 
     order: bool = False
-    roots: bool = False
     logs: bool = False
 
 
@@ -61,7 +63,7 @@ class Field(Float64):
 
     rng: np.random.Generator
     modes: Modes = Modes()
-    compared: bool = False  # a comparison or choice of data was met
+    roots: frozenset[int] = frozenset()  # numbers that must have square roots
     name: str = "field"
     members: dict[int, tuple[frozenset[int], float]] = field(default_factory=dict)  # of values that are maxima
     known: dict[float, tuple[int, int]] = field(default_factory=dict)
@@ -69,7 +71,8 @@ class Field(Float64):
 
     def __post_init__(self) -> None:
         self.q = self._prime(lambda: 2 * int(self.rng.integers(1 << Q_BITS - 2, 1 << Q_BITS - 1)) + 1)
-        self.p = self._prime(lambda: self.q * 2 * int(self.rng.integers(1 << M_BITS - 1, 1 << M_BITS)) + 1, 4)
+        self.p = self._prime(lambda: self.q * 2 * int(self.rng.integers(1 << M_BITS - 1, 1 << M_BITS)) + 1)
+        self.discrete: tuple[np.ndarray, np.ndarray] | None = None
         self.key = int(self.rng.integers(1, 1 << 62))
         self.omega = 1
         while self.omega == 1:
@@ -80,11 +83,11 @@ class Field(Float64):
         self.ln2 = self.reals(np.asarray(math.log(2)))
         self.handlers = HANDLERS
 
-    def _prime(self, draw: Callable[[], int], modulus: int = 1) -> int:
-        """A random prime; 3 modulo 4 if asked for, so that roots of residues are powers."""
+    def _prime(self, draw: Callable[[], int]) -> int:
+        """A random prime that is 3 modulo 4, so that roots are powers, and has the wanted roots."""
         while True:
             n = draw()
-            if n % modulus in (0, 3) and Z.is_prime(n):
+            if n % 4 == 3 and Z.is_prime(n) and all(has_root(r, n) for r in self.roots):
                 return n
 
     # ---- values
@@ -175,7 +178,8 @@ class Field(Float64):
         return out
 
     def where(self, c: Any, a: Any, b: Any) -> Any:
-        a, b = np.asarray(a), np.asarray(b)
+        """An integer or NaN is an integer: NaN is out of every range."""
+        a, b = whole((a, b))
         if "V" in (a.dtype.kind, b.dtype.kind) or "f" in (a.dtype.kind, b.dtype.kind):
             a, b = self.reals(a), self.reals(b)
         return np.where(c, a, b)
@@ -228,6 +232,39 @@ class Field(Float64):
         with np.errstate(invalid="ignore"):
             known = np.matmul(a["v"], b["v"])
         return self.value(Z.matmul(a["p"], b["p"], self.p), Z.matmul(a["q"], b["q"], self.q), known)
+
+    def logarithm(self, a: np.ndarray) -> np.ndarray:
+        """k with w^k the part of a in the subgroup of order q: small steps from a table, large ones in a loop.
+
+        a^c = b^k for c = (p-1)/q, b = w^c;   k = i + 2^20 j  if a^c b^(-2^20 j) = b^i"""
+        c = (self.p - 1) // self.q
+        base = pow(self.omega, c, self.p)
+        if self.discrete is None:
+            small = Z.powers(base, STEPS, self.p)
+            order = np.argsort(small)
+            self.discrete = small[order], order
+        table, order = self.discrete
+        distinct, inverse = np.unique(a, return_inverse=True)
+        y, found = Z.power(distinct, c, self.p), np.full(len(distinct), -1, np.int64)
+        back, left = np.int64(pow(base, -STEPS, self.p)), np.arange(len(distinct))
+        for j in range(self.q // STEPS + 1):
+            at = np.minimum(np.searchsorted(table, y), STEPS - 1)
+            hit = table[at] == y
+            if hit.any():
+                found[left[hit]] = order[at[hit]] + STEPS * j
+                left, y = left[~hit], y[~hit]
+                if not len(left):
+                    break
+            y = Z.multiply(y, back, self.p)
+        return found[inverse].reshape(a.shape)
+
+
+def whole(xs: Sequence[Any]) -> list[np.ndarray]:
+    """The arguments of a choice, with a number out of every range for NaN beside integers."""
+    arrays = [np.asarray(x) for x in xs]
+    if any(a.dtype.kind in "iu" for a in arrays):
+        return [np.full(a.shape, NOWHERE) if a.dtype.kind == "f" and np.isnan(a).all() else a for a in arrays]
+    return arrays
 
 
 # ---- rules -----------------------------------------------------------------------------------------------------------
@@ -330,7 +367,10 @@ def _exp2(d: Field, a: np.ndarray) -> np.ndarray:
 
 def _log(d: Field, a: np.ndarray) -> np.ndarray:
     constant = ~np.isnan(a["v"])
-    out = d.hashed("log", a)
+    if d.modes.logs and (a["p"][~constant] > 0).all():
+        out = d.absorbing(d.value(LOST, d.logarithm(np.where(constant, 1, a["p"]))), a)
+    else:
+        out = d.hashed("log", a)
     if constant.any():
         with np.errstate(all="ignore"):
             out = np.where(constant, d.reals(np.log(np.where(constant, a["v"], 1.0))), out)
@@ -359,13 +399,15 @@ def _tanh(d: Field, a: np.ndarray) -> np.ndarray:
 def _pow(d: Field, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Whole and half exponents that are constants; exp(b log a) of a positive constant a; else a hash."""
     a, b = np.broadcast_arrays(a, b)
-    n = b["v"].flat[0] if b.size else 0.0
-    if (b["v"] == n).all() and float(2 * n).is_integer() and abs(n) <= 64:
-        out = d.reals(np.ones(a.shape))
-        for _ in range(int(abs(n))):
-            out = _mul(d, out, a)
-        out = out if float(n).is_integer() else _mul(d, out, _sqrt(d, a))
-        return out if n >= 0 else _recip(d, out)
+    twice = 2 * b["v"]
+    if (np.abs(twice) <= LARGEST).all() and (twice == np.trunc(twice)).all():
+        whole_part, half = np.abs(twice).astype(np.int64) // 2, twice % 2 == 1
+        out, square = d.reals(np.ones(a.shape)), a
+        for bit in range(int(whole_part.max(initial=0)).bit_length()):
+            out = np.where((whole_part >> bit & 1) == 1, _mul(d, out, square), out)
+            square = _mul(d, square, square)
+        out = np.where(half, _mul(d, out, _sqrt(d, a)), out) if half.any() else out
+        return np.where(twice < 0, _recip(d, np.where(twice < 0, out, d.reals(1.0))), out)
     if (~np.isnan(a["v"])).all() and (~np.isnan(b["v"])).all():
         return d.reals(np.power(a["v"], b["v"]))
     if (a["v"] > 0).all():
@@ -374,16 +416,18 @@ def _pow(d: Field, a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def _order(d: Field, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(a < b, a = b): numbers for constants, infinities beyond all data, else the random order of identities."""
+    """(a < b, a = b): numbers for constants, infinities beyond all data, else the random order of identities, where
+    one pair in four is said to be equal unless the order is to be kept."""
     a, b = np.broadcast_arrays(a, b)
     numbers = ~np.isnan(a["v"]) & ~np.isnan(b["v"])
     extreme = (np.isinf(a["v"]) | np.isinf(b["v"])) & ~numbers
     x, y = (Z.mix(d.identity(z), d.key) for z in (a, b))
     less, same = x < y, x == y
-    if not (numbers | extreme).all():
-        d.compared = True
+    if not d.modes.order:
+        same = same | (Z.mix(x + y, d.key) % np.uint64(4) == 0)
     with np.errstate(invalid="ignore"):
-        less = np.where(numbers, a["v"] < b["v"], np.where(extreme, (a["v"] == -np.inf) | (b["v"] == np.inf), less))
+        beyond = (a["v"] == -np.inf) | (b["v"] == np.inf)
+        less = np.where(numbers, a["v"] < b["v"], np.where(extreme, beyond, less & ~same))
         same = np.where(numbers, a["v"] == b["v"], same & ~extreme)
     bad = (a["p"] == POISON) | (b["p"] == POISON)
     return less & ~bad, same & ~bad

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,19 +17,20 @@ import numpy as np
 
 from lift.case import Case
 from lift.errors import TriliftError
-from lift.evaluate import evaluate, number
+from lift.evaluate import evaluate
 from lift.execute import events, results
 from lift.memory import Memory
 from lift.ranges import Ranges
 from lift.spec import Formula
 from lift.trace import Trace
 
+from .constants import NoRoot
 from .field import Field, Modes, NotTestable, Redraw
 from .weights import Weights, misses
 
 ATTEMPTS = 8  # redraws of one sample
 MEANINGFUL = 1e-3
-MODES = (Modes(),)
+MODES = (Modes(), Modes(order=True), Modes(logs=True), Modes(order=True, logs=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,11 +171,12 @@ def compare(setups: Sequence[Setup], names: Sequence[str], seed: int, target: fl
     start = time.monotonic()
     outcomes: tuple[Outcome, ...] = ()
     for k, modes in enumerate(MODES):
-        found = [_at_shape(s, names, modes, [seed, k, j], target, start + timeout) for j, s in enumerate(setups)]
-        merged = tuple(_worst([f[n] for f in found]) for n in names)
-        outcomes = merged if not outcomes else tuple(_better(a, b) for a, b in zip(outcomes, merged, strict=True))
-        if all(o.tested for o in outcomes):
+        left = [n for n, o in zip(names, outcomes, strict=True) if not o.equal] if outcomes else list(names)
+        if not left:
             break
+        found = [_at_shape(s, left, modes, [seed, k, j], target, start + timeout) for j, s in enumerate(setups)]
+        merged = {n: _worst([f[n] for f in found]) for n in left}
+        outcomes = tuple(_better(o, merged.get(o.output, o)) for o in outcomes) or tuple(merged.values())
     return FieldResult(outcomes, time.monotonic() - start)
 
 
@@ -195,47 +197,61 @@ def _at_shape(
     out = {n: Outcome(n, None, dims=setup.dims) for n in names}
     try:
         rng = np.random.default_rng([*seed, 0])
-        weights = Weights()
+        weights = Weights(modes)
         given = setup.inputs(weights, rng)
         left, right = setup.left(weights, given), setup.right(weights, given)
-        chance = {n: _chance(weights.reals(left[n]), weights.reals(right[n])) for n in names if n in left}
+        chance = {n: _chance(weights.reals(left[n]), weights.reals(right[n]), modes) for n in names if n in left}
         if missing := [n for n in names if n not in left]:
             raise NotTestable(f"{missing[0]} is not written")
+        roots: set[int] = set()
         k = 0
         while True:
             k += 1
-            wrong = _sample(setup, names, modes, [*seed, k])
+            wrong = _sample(setup, names, modes, [*seed, k], roots)
             for n in names:
                 if wrong[n] is not None and out[n].equal is not False:
                     out[n] = Outcome(n, False, k, 1.0, "differs in the field", setup.dims, wrong[n])
                 elif out[n].equal is not False:
-                    out[n] = Outcome(n, True, k, chance[n] ** k, "", setup.dims)
+                    out[n] = Outcome(n, True, k, min(1.0, chance[n] * 4 ** len(roots)) ** k, "", setup.dims)
             pending = [n for n in names if out[n].equal and out[n].bound > target]
             if not pending or time.monotonic() > deadline or all(chance[n] >= 0.99 for n in pending):
                 return out
+    except TypeError as e:  # numpy has no such operation on values of a field
+        return {n: Outcome(n, None, reason=f"no meaning in the field: {e}", dims=setup.dims) for n in names}
     except TriliftError as e:
         return {n: Outcome(n, None, reason=str(e), dims=setup.dims) for n in names}
 
 
-def _chance(x: np.ndarray, y: np.ndarray) -> float:
-    """The probability that one sample misses a difference at the worst element."""
+def _chance(x: np.ndarray, y: np.ndarray, modes: Modes) -> float:
+    """The probability that one sample misses a difference at the worst element. Of c compared values every order has
+    probability 1/c!, and of the c/2 comparisons one in four is a tie."""
     if x.shape != y.shape:
         return 1.0
     missed = 2 * misses(x, y)  # twice: samples with a division by zero are drawn again
+    if modes.logs:
+        missed = missed + (x["n"] + y["n"]) / 2.0**28
     c = np.minimum(x["c"] + y["c"], 40)
-    seen = np.exp(-np.vectorize(math.lgamma)(2 * c + 1)) if c.any() else 1.0
+    seen = np.exp(-np.vectorize(math.lgamma)(c + 1)) * (1.0 if modes.order else 2.0**-c) if c.any() else 1.0
     return float(np.max(1 - seen * (1 - np.minimum(missed, 1)), initial=0.0))
 
 
-def _sample(setup: Setup, names: Sequence[str], modes: Modes, seed: list[int]) -> dict[str, tuple[int, ...] | None]:
-    """The first element of each output that differs."""
-    for attempt in range(ATTEMPTS):
-        rng = np.random.default_rng([*seed, attempt])
-        domain = Field(rng, modes)
-        given = setup.inputs(domain, rng)
+Differences = dict[str, tuple[int, ...] | None]
+
+
+def _sample(setup: Setup, names: Sequence[str], modes: Modes, seed: list[int], roots: set[int]) -> Differences:
+    """The first element of each output that differs. `roots` grows by the numbers whose roots turn out to be needed."""
+    attempt = 0
+    while attempt < ATTEMPTS:
+        rng = np.random.default_rng([*seed, attempt, len(roots)])
         try:
+            domain = Field(rng, modes, frozenset(roots))
+            given = setup.inputs(domain, rng)
             left, right = setup.left(domain, given), setup.right(domain, given)
         except Redraw:
+            attempt += 1
+            continue
+        except NoRoot as e:
+            roots.add(e.number)
             continue
         return {n: _difference(domain, left[n], right[n]) for n in names}
     raise NotTestable("division by zero in every sample")

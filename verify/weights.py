@@ -5,6 +5,7 @@ A value is N / D, each a sum of c * monomial * exp(polynomial). The domain below
     n, m    degree of N, D              h, g    log2 of the sum of |c| in N, D
     a, b    log2 of the number of exponentials in N, D          e    degree and height of their arguments
     c       comparisons of data that chose the value            t, s number of hashes inside, largest weight of one
+    o       which hashes: adding values over the same ones counts them once
     i       the denominator's identity: adding values over one denominator keeps it
 
 Let f = N/D be a difference that is not 0. On random inputs, primes and root of unity it vanishes with probability at most
@@ -25,11 +26,12 @@ import numpy as np
 from lift.domain import FLOAT64, Float64
 from lift.ops import OPS
 
-from .field import HANDLERS, NotTestable
+from .field import HANDLERS, KEPT, Modes, NotTestable, whole
 
 FIELDS = "nmabhgectsv"
-WEIGHT = np.dtype([(k, np.float64) for k in FIELDS] + [("i", np.uint64)])
+WEIGHT = np.dtype([(k, np.float64) for k in FIELDS] + [("i", np.uint64), ("o", np.uint64)])
 PRIMES = 1 << 12  # |S|, at least: primes 2qk + 1 = 3 mod 4 with 2^18 <= k < 2^19
+UNSEEN = 1e3  # a comparison one outcome of which is never sampled
 ALL_PRIMES = 1 << 32  # |S| where there are no exponentials: q may be any prime too
 
 
@@ -39,8 +41,8 @@ class Weights(Float64):
     name = "weights"
     real = WEIGHT
 
-    def __init__(self) -> None:
-        self.handlers = HANDLERS
+    def __init__(self, modes: Modes = Modes()) -> None:
+        self.handlers, self.modes = HANDLERS, modes
         self.count = 0
 
     def make(self, shape: tuple[int, ...] = (), **fields: Any) -> np.ndarray:
@@ -73,7 +75,7 @@ class Weights(Float64):
         arrays = [np.asarray(x) for x in xs]
         kinds = {a.dtype.kind for a in arrays}
         row = OPS[op]
-        if "V" not in kinds and not (row.type == "real" or "f" in kinds):
+        if "V" not in kinds and not ((row.type == "real" and op not in KEPT) or "f" in kinds):
             return FLOAT64.apply(op, *xs)
         if "V" not in kinds and row.type in ("bool", "int"):
             return FLOAT64.apply(op, *xs)
@@ -100,6 +102,7 @@ class Weights(Float64):
                 return self.join([c, self.reals(a), self.reals(b)])
             out = self.join([self.reals(a), self.reals(b)])
             return _noted(out, c)
+        a, b = whole((a, b))
         if "V" in (a.dtype.kind, b.dtype.kind) or "f" in (a.dtype.kind, b.dtype.kind):
             a, b = self.reals(a), self.reals(b)
         return np.where(c, a, b)
@@ -110,6 +113,8 @@ class Weights(Float64):
         out = self.make(xs[0].shape, **{k: np.maximum.reduce([x[k] for x in xs]) for k in FIELDS if k != "v"})
         same = np.logical_and.reduce([x["i"] == xs[0]["i"] for x in xs])
         out["i"] = np.where(same, xs[0]["i"], _fresh(self, out.shape))
+        alike = np.logical_and.reduce([x["o"] == xs[0]["o"] for x in xs])
+        out["o"] = np.where(alike, xs[0]["o"], _fresh(self, out.shape))
         return out
 
     def choice(self, op: str, xs: list[np.ndarray]) -> Any:
@@ -123,16 +128,15 @@ class Weights(Float64):
                 x, y = (np.where(np.isnan(z["v"]), 0.0, z["v"]) for z in (a, b))
                 return FLOAT64.apply(op, x, y)
         out = self.opaque(*xs)
-        out["c"] += 1
+        out["c"] += 2.0 if op not in ("eq", "ne") or not self.modes.order else UNSEEN
         return out
 
     def opaque(self, *xs: np.ndarray) -> np.ndarray:
         """A new random value, if arguments that differ are told apart."""
         xs = tuple(np.broadcast_arrays(*xs))
         weight = np.maximum.reduce([np.maximum(misses(x, x), x["s"]) for x in xs])
-        return self.make(
-            xs[0].shape, n=1.0, t=1 + sum(x["t"] for x in xs), s=weight, c=np.maximum.reduce([x["c"] for x in xs])
-        )
+        c = np.maximum.reduce([x["c"] for x in xs])
+        return self.make(xs[0].shape, n=1.0, t=1 + sum(x["t"] for x in xs), s=weight, c=c, o=_fresh(self, xs[0].shape))
 
     # ---- folds
 
@@ -146,7 +150,7 @@ class Weights(Float64):
         if not columns:
             return self.reals(FLOAT64.fold(op, np.zeros(rows.shape), -1))
         if op in ("amax", "amin"):
-            return _max(self, *columns)
+            return ROWS["max"](self, *columns)
         if op == "sum":
             return _total(self, rows)
         if op == "prod":
@@ -185,6 +189,7 @@ def _noted(out: np.ndarray, *xs: np.ndarray) -> np.ndarray:
     for x in xs:
         out["c"] += x["c"]
         out["t"] += x["t"]
+        out["o"] = out["o"] * np.uint64(3) + x["o"]
         out["s"] = np.maximum(out["s"], x["s"])
     return out
 
@@ -195,12 +200,10 @@ def _numbers(op: str, a: Any, b: Any) -> Any:
 
 
 def _both(a: np.ndarray, b: np.ndarray) -> dict[str, Any]:
-    return {
-        "e": np.maximum(a["e"], b["e"]),
-        "c": a["c"] + b["c"],
-        "t": a["t"] + b["t"],
-        "s": np.maximum(a["s"], b["s"]),
-    }
+    same = (a["o"] == b["o"]) | (a["o"] == 0) | (b["o"] == 0)
+    t = np.where(same, np.maximum(a["t"], b["t"]), a["t"] + b["t"])
+    o = np.where(same, np.maximum(a["o"], b["o"]), a["o"] * np.uint64(3) + b["o"])
+    return {"e": np.maximum(a["e"], b["e"]), "c": a["c"] + b["c"], "t": t, "s": np.maximum(a["s"], b["s"]), "o": o}
 
 
 def _add(d: Weights, a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -236,9 +239,10 @@ def _mul(d: Weights, a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def _recip(d: Weights, a: np.ndarray) -> np.ndarray:
     with np.errstate(all="ignore"):
         v = 1 / a["v"]
+    keep = {k: a[k] for k in ("e", "c", "t", "s", "o")}
     swapped = {x: a[y] for x, y in zip("nmabhg", "mnbagh", strict=True)}
     i = np.where(np.isnan(v), _identity(a), 0)
-    return d.make(a.shape, **swapped, v=v, i=i, **{k: a[k] for k in "ects"})
+    return d.make(a.shape, **swapped, v=v, i=i, **keep)
 
 
 def _identity(a: np.ndarray) -> Any:
@@ -254,7 +258,7 @@ def _exp(d: Weights, a: np.ndarray) -> np.ndarray:
     hashed = a["a"] + a["b"] + a["e"] > 0
     with np.errstate(all="ignore"):
         v = np.where(np.isinf(a["v"]) | (a["v"] == 0), np.exp(a["v"]), np.nan)
-    out = d.make(a.shape, e=np.where(np.isnan(v), degree, 0), v=v, **{k: a[k] for k in "cts"})
+    out = d.make(a.shape, e=np.where(np.isnan(v), degree, 0), v=v, **{k: a[k] for k in "ctso"})
     return np.where(hashed, d.opaque(a), out) if hashed.any() else out
 
 
@@ -271,6 +275,28 @@ def _max(d: Weights, *xs: np.ndarray) -> np.ndarray:
     return out
 
 
+def _greatest(d: Weights, *xs: np.ndarray) -> np.ndarray:
+    """The maximum: a new value, or in an order one of its arguments."""
+    if not d.modes.order:
+        return _max(d, *xs)
+    xs = tuple(np.broadcast_arrays(*xs))
+    free = _max(d, *xs)
+    data = sum(np.isnan(x["v"]).astype(np.float64) for x in xs)
+    out = d.join(list(xs))
+    out["v"] = free["v"]
+    out["c"] = np.where(data > 0, sum(x["c"] for x in xs) + len(xs), 0)
+    return out
+
+
+def _log(d: Weights, a: np.ndarray) -> np.ndarray:
+    """A new value, or in q alone something that vanishes when its argument is 1."""
+    if not d.modes.logs:
+        return d.opaque(a)
+    fields = {"n": a["n"] + a["m"] + 1, "a": a["a"] + a["b"], "h": np.logaddexp2(a["h"], a["g"])}
+    out = d.make(a.shape, **fields, **{k: a[k] for k in "ectso"})
+    return np.where(np.isnan(a["v"]), out, d.opaque(a))
+
+
 def _total(d: Weights, rows: np.ndarray) -> np.ndarray:
     """A sum over one denominator keeps it; others are added one after another."""
     same = (rows["i"] == rows[..., :1]["i"]) | (rows["v"] == 0)
@@ -281,6 +307,11 @@ def _total(d: Weights, rows: np.ndarray) -> np.ndarray:
         return out
     fields = {k: rows[k].max(-1) for k in "nmbgeis"} | {k: rows[k].sum(-1) for k in "ctv"}
     fields |= {k: np.logaddexp2.reduce(rows[k], -1) for k in "ah"}
+    alike = ((rows["o"] == rows["o"].max(-1)[..., None]) | (rows["o"] == 0)).all(-1)
+    fields["t"] = np.where(alike, rows["t"].max(-1), fields["t"])
+    fields["o"] = np.where(
+        alike, rows["o"].max(-1), (rows["o"] * np.arange(1, 2 * rows.shape[-1], 2, np.uint64)).sum(-1)
+    )
     fields["a"] = np.where(fields["e"] == 0, 0, fields["a"])
     return d.make(rows.shape[:-1], **fields)
 
@@ -310,7 +341,7 @@ ROWS: dict[str, Callable[..., Any]] = {
     "div": lambda d, a, b: _mul(d, a, _recip(d, b)),
     "exp": _exp, "exp2": lambda d, a: _exp(d, _mul(d, a, d.reals(math.log(2)))),
     "expm1": lambda d, a: _add(d, _exp(d, a), d.reals(1.0)), "exp10": lambda d, a: _exp(d, _mul(d, a, d.reals(2.3))),
-    "log": lambda d, a: d.opaque(a), "log1p": lambda d, a: d.opaque(_add(d, a, d.reals(1.0))),
-    "log2": lambda d, a: _mul(d, d.opaque(a), d.reals(0.7)), "log10": lambda d, a: _mul(d, d.opaque(a), d.reals(0.7)),
-    "rsqrt": lambda d, a: _recip(d, d.opaque(a)), "pow": _pow, "tanh": _via_exp, "max": _max, "min": _max,
+    "log": _log, "log1p": lambda d, a: _log(d, _add(d, a, d.reals(1.0))),
+    "log2": lambda d, a: _mul(d, _log(d, a), d.reals(0.7)), "log10": lambda d, a: _mul(d, _log(d, a), d.reals(0.7)),
+    "rsqrt": lambda d, a: _recip(d, d.opaque(a)), "pow": _pow, "tanh": _via_exp, "max": _greatest, "min": _greatest,
 }  # fmt: skip
