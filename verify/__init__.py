@@ -1,1 +1,206 @@
-"""Proofs for all shapes: invariants, conditions, contracts, findings and property tests. Nothing here yet."""
+"""A lifted kernel in, a verdict out: what it computes, for every shape.
+
+case -> settings: its launches with symbols for all numbers, one for each configuration and class of block sizes
+     -> each launch executed for all programs, lanes and iterations at once
+     -> loops: invariants in closed form, by induction
+     -> every access in bounds; every output element stored; every stored value the formula's
+     -> PROVED with its contract, or the search for an input that fails: REFUTED, or a field test: TESTED, or UNKNOWN
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from dataclasses import replace as changed
+from typing import TYPE_CHECKING, Any
+
+from lift.errors import TriliftError
+
+if TYPE_CHECKING:
+    from lift import Lifted
+    from lift.case import Case
+    from lift.ir import Module
+
+    from .against import Targets
+    from .prover import Proving, Shown
+    from .setting import Setting
+    from .verdict import Claim, Proof
+
+__all__ = ["equal", "prove"]
+
+Mutation = Callable[["Module"], "Module"]
+SEARCH = 6.0  # seconds of looking for a counterexample
+FIELD = 10.0  # seconds of a field test
+
+
+def prove(
+    case: Case,
+    *,
+    seed: int = 0,
+    timeout: float = 30.0,
+    against: str | None = None,
+    other: Any = None,
+    progress: Callable[[str], None] = lambda stage: None,
+    lifted: Lifted | None = None,
+    invariants: bool = True,
+    replace: Mapping[int, Mutation] | None = None,
+    fallback: bool = True,
+) -> tuple[Proof, ...]:
+    """One proof for each output and written input: against the reference if the case has one, else the lifted formula.
+
+    `against`: "reference", "formula" or a formula as text; `other`: another case or a PyTorch function. `replace`:
+    changes of the modules of launches, by number. `fallback`: where there is no proof, look for a counterexample, then
+    test in finite fields. `timeout` bounds the proof, in seconds. Raises CaseError where the case or what it is compared
+    with makes no sense, Unsupported where a formula to compare with cannot be read."""
+    from .against import targets
+    from .verdict import Claim, unknown
+
+    start = time.perf_counter()
+    progress("formulas")
+    goal = targets(case, lifted, other=other, against=against, seed=seed)
+    claims = {name: Claim(name, goal.against) for name in (*goal.formulas, *goal.errors)}
+    attempt = _Attempt(case, goal, claims, seed, time.monotonic() + timeout, progress, invariants, replace or {})
+    proofs = {name: attempt.shown(name) for name in goal.formulas}
+    proofs |= {name: unknown(claims[name], str(e), e.place) for name, e in goal.errors.items()}
+    if fallback and not all(p.verdict.value == "PROVED" for p in proofs.values()):
+        progress("counterexamples")
+        proofs = attempt.decided(proofs)
+    seconds = time.perf_counter() - start
+    return tuple(p.taking(seconds / len(proofs)) for p in proofs.values())
+
+
+def equal(a: Case, b: Any, **options: Any) -> tuple[Proof, ...]:
+    """Whether two kernels, or a kernel and a PyTorch function, compute the same: one proof for each output of `a`, and,
+    if `b` is a kernel that is compared by what was lifted from it, the proof that it computes that."""
+    from .against import targets
+
+    proofs = prove(a, other=b, **options)
+    goal = targets(a, options.get("lifted"), other=b, seed=options.get("seed", 0))
+    if goal.owes is None:
+        return proofs
+    theirs = prove(goal.owes, against="formula", **{k: v for k, v in options.items() if k not in ("lifted", "against")})
+    return (*proofs, *theirs)
+
+
+@dataclass
+class _Attempt:
+    """The proofs of one case in all its settings."""
+
+    case: Case
+    goal: Targets
+    claims: Mapping[str, Claim]
+    seed: int
+    deadline: float
+    progress: Callable[[str], None]
+    invariants: bool
+    replace: Mapping[int, Mutation]
+
+    def __post_init__(self) -> None:
+        self.error: TriliftError | None = None
+        self.provings: list[Proving] = []
+        try:
+            self.run()
+        except TriliftError as stop:
+            self.error = stop
+        except RecursionError:
+            self.error = TriliftError("the terms are nested too deeply", self.case.place)
+
+    def run(self) -> None:
+        """Every setting executed, its loops and accesses proved."""
+        from .launches import settings
+        from .prover import Proving
+
+        self.progress("settings")
+        for k, found in enumerate(settings(self.case, self.seed)):
+            self.progress(f"setting {k + 1} {found.label}".rstrip())
+            setting = self.restricted(self.mutated(found))
+            proving = Proving(setting, self.deadline, self.progress, self.invariants)
+            proving.run()
+            self.provings.append(proving)
+
+    def mutated(self, setting: Setting) -> Setting:
+        """The setting with some of its launches' modules changed."""
+        from .setting import SymbolicLaunch
+
+        if not self.replace:
+            return setting
+        events = list(setting.events)
+        launches = [k for k, e in enumerate(events) if isinstance(e, SymbolicLaunch)]
+        for number, mutation in self.replace.items():
+            event = events[launches[number]]
+            assert isinstance(event, SymbolicLaunch)
+            events[launches[number]] = changed(event, module=mutation(event.module))
+        return changed(setting, events=tuple(events))
+
+    def restricted(self, setting: Setting) -> Setting:
+        """The setting at the sizes where the target formulas hold."""
+        from .verdict import Clause
+
+        clauses = [Clause("shape", c, repr(c), f"the {self.goal.against} holds there") for c in self.goal.conditions]
+        return changed(
+            setting,
+            facts=setting.facts | frozenset(self.goal.conditions),
+            clauses=(*setting.clauses, *clauses),
+        )
+
+    def shown(self, output: str) -> Proof:
+        """PROVED where every setting shows it."""
+        from .verdict import proved, unknown
+
+        claim = self.claims[output]
+        if self.error is not None or not self.provings:
+            error = self.error or TriliftError("there is no setting to prove it in", self.case.place)
+            return unknown(claim, _told(error), error.place)
+        found: list[Shown] = []
+        for proving in self.provings:
+            try:
+                found.append(proving.claim(output, self.goal.formulas[output]))
+            except TriliftError as stop:
+                label = f"{proving.setting.label}: " if proving.setting.label else ""
+                return unknown(claim, label + _told(stop), stop.place)
+            except RecursionError:
+                return unknown(claim, "the terms are nested too deeply", self.case.place)
+        return proved(
+            claim,
+            tuple(c for s in found for c in s.conditions),
+            tuple(dict.fromkeys(i for s in found for i in s.invariants)),
+            tuple({c.text: c for s in found for c in s.contract}.values()),
+        )
+
+    def decided(self, proofs: dict[str, Proof]) -> dict[str, Proof]:
+        """What is not proved: refuted by an input that fails, or tested in finite fields, or left unknown."""
+        from .refute import search
+        from .verdict import refuted, tested
+
+        if self.replace:
+            return proofs
+        found = search(self.case, self.goal, seed=self.seed, budget_seconds=SEARCH)
+        if found is not None:
+            names = [found.output] if found.output in proofs else list(proofs)
+            return {n: refuted(self.claims[n], found) if n in names else p for n, p in proofs.items()}
+        self.progress("finite fields")
+        for outcome in self.field_test(proofs):
+            p = proofs[outcome.output]
+            if p.verdict.value == "UNKNOWN" and outcome.tested:
+                proofs[outcome.output] = changed(
+                    tested(p.claim, outcome.samples, outcome.bound, p.reason), place=p.place
+                )
+        return proofs
+
+    def field_test(self, proofs: Mapping[str, Proof]) -> Sequence[Any]:
+        """The outcomes of a field test of what is unknown; none where it cannot be run."""
+        from .testing import test
+
+        formulas = [
+            self.goal.formulas[n] for n, p in proofs.items() if p.verdict.value == "UNKNOWN" and n in self.goal.formulas
+        ]
+        try:
+            return test(self.case, formulas, seed=self.seed, timeout=FIELD).outcomes if formulas else ()
+        except (TriliftError, RecursionError):
+            return ()
+
+
+def _told(e: TriliftError) -> str:
+    """What and why, without the place."""
+    return e.what + (f": {e.why}" if e.why else "")

@@ -209,8 +209,8 @@ def bounds(f: Fold, v: Axis) -> tuple[list[tuple[Term, Poly]], list[tuple[Term, 
     return low, high, other
 
 
-def pinned(f: Fold) -> tuple[Axis, Poly] | None:
-    """A variable that the guards allow one value only."""
+def pinned(a: Algebra, f: Fold, ctx: Context) -> tuple[Axis, Poly] | None:
+    """A variable that the guards, with the facts about sizes, allow one value only."""
     for v in f.variables:
         for g in f.guards:
             if g.op == "eq" and v in g.free and is_integer(g):
@@ -219,8 +219,10 @@ def pinned(f: Fold) -> tuple[Axis, Poly] | None:
                     return v, P.scaled(kr[1], -kr[0].constant)  # type: ignore[operator]
         low, high, _ = bounds(f, v)
         for _, lo in low:
-            if any(hi is lo for _, hi in high):
-                return v, lo
+            for _, hi in high:
+                d = hi - lo
+                if d is ZERO or (not d.term.free and a.implied(ctx, integer_literal("eq", d))):
+                    return v, lo
     return None
 
 
@@ -399,7 +401,7 @@ def _settle(a: Algebra, f: Fold, ctx: Context) -> Poly:
         return f.body
     if a.impossible(a.given(ctx, *f.guards)):
         return ZERO
-    pin = pinned(f)
+    pin = pinned(a, f, ctx)
     if pin is not None:
         v, value = pin
         return _pin(a, f, v, value, ctx)
@@ -581,7 +583,7 @@ def extremum(a: Algebra, folds: list[Fold], ctx: Context) -> Poly:
 def _normal_element(a: Algebra, f: Fold, ctx: Context) -> Fold:
     if not f.variables:
         return f
-    if (pin := pinned(f)) is not None:
+    if (pin := pinned(a, f, ctx)) is not None:
         new = replaced(a, f, pin[0], pin[1].term, ctx, tuple(x for x in f.variables if x != pin[0]))
         if new is not None and new.variables:
             return _normal_element(a, new, ctx)
@@ -674,7 +676,7 @@ def _(a: Algebra, t: Term, ctx: Context) -> Poly:
     out = ONE
     for f in parts:
         f = trimmed(a, f, ctx)
-        if (pin := pinned(f)) is not None and t.op == "prod":
+        if (pin := pinned(a, f, ctx)) is not None and t.op == "prod":
             out = a.product(out, _pin(a, f, *pin, ctx), ctx)
             continue
         out = a.product(out, atom(close(t.op, f)), ctx)
