@@ -36,7 +36,7 @@ def proved(case: Case, lifted: Lifted | None, base: Record, options: Options, ev
             against=against,
             progress=lambda stage: event(f"stage:{stage}"),
             lifted=lifted,
-            **({} if proving.invariants else {"invariants": False}),
+            invariants=proving.invariants,
         )
     except CaseError as e:
         return wrong(base, e)

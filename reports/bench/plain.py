@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from lift.isolate import run_all
+from lift.isolate import Outcome, run_all
 
 from ..corpora import ROOT
 
@@ -21,7 +21,7 @@ def run(names: Sequence[str], jobs: int) -> list[Row]:
     files = sorted((ROOT / "operators").glob("[!_]*.py"))
     rows: list[Row] = []
     for _, outcome in run_all(_file, [(str(f), tuple(names)) for f in files], jobs, LIMIT * 3, "forkserver"):
-        rows += outcome.value or []
+        rows += _value(outcome)
     found = {name: (name, decided, seconds) for name, decided, seconds in rows}
     return [found.get(name, (name, False, 0.0)) for name in names]
 
@@ -30,10 +30,15 @@ def _file(file: str, names: tuple[str, ...], event: Callable[[Any], None]) -> li
     from lift.load import load
 
     cases = [c for c in load(file) if c.name in names]
-    return [
-        outcome.value or (cases[k].name, False, SECONDS)
-        for k, outcome in run_all(_case, [(c,) for c in cases], 1, LIMIT)
-    ]
+    runs = run_all(_case, [(c,) for c in cases], 1, LIMIT)
+    return [(cases[k].name, False, LIMIT) if o.failure == "timeout" else _value(o) for k, o in runs]
+
+
+def _value(outcome: Outcome) -> Any:
+    """What a child returned. One that failed is our bug, not an operator that Z3 does not decide."""
+    if outcome.failure is not None:
+        raise RuntimeError(f"{outcome.failure}: {outcome.log}")
+    return outcome.value
 
 
 def _case(case: Any, event: Callable[[Any], None]) -> Row:
