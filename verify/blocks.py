@@ -92,7 +92,7 @@ def _contradictory(facts: frozenset[Term]) -> bool:
             low[f.args[1]] = max(low.get(f.args[1], f.args[0].attr), f.args[0].attr)
         if f.op == "le" and f.args[1].is_const:
             high[f.args[0]] = min(high.get(f.args[0], f.args[1].attr), f.args[1].attr)
-    return any(t in high and bool(low[t] > high[t]) for t in low)
+    return any(bool(low[t] > high[t]) for t in low if t in high)
 
 
 def classes(f: Family, exhaustive: bool) -> list[Class]:

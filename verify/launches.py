@@ -156,15 +156,49 @@ class _Config:
                     raise
         return out
 
+    def condition(self, key: Any) -> Term | None:
+        inside = [events_of(t) == key for t in self.traces]
+        return separating(inside, [t.dims for t in self.traces], self.case.names)
+
+    def sharpen(self, key: Any, condition: Term) -> None:
+        """Traces at both sides of the place where the events change, as one dim of the condition grows."""
+        for name in dict.fromkeys(s.attr for s in condition.walk() if s.op == "size"):
+            pairs = ((a.dims, b.dims[name]) for a in self.traces for b in self.traces if events_of(a) == key)
+            moved = (
+                (a, a[name], b) for a, b in pairs if a[name] != b and elements(self.case, {**a, name: b}) <= ELEMENTS
+            )
+            wanted = (
+                m
+                for m in moved
+                if value(condition, {**m[0], name: m[2]}) is False and self.case.holds({**m[0], name: m[2]})
+            )
+            start = next(wanted, None)
+            if start is None:
+                continue
+            dims, inside, outside = start
+            while abs(outside - inside) > 1:
+                middle = int(inside + outside) // 2
+                trace = self.capture({**dims, name: middle}) if self.case.holds({**dims, name: middle}) else None
+                if trace is None:
+                    break
+                self.traces.append(trace)
+                if events_of(trace) == key:
+                    inside = middle
+                else:
+                    outside = middle
+
     def part(self, key: Any) -> list[Setting]:
         """The settings of the shapes that have these events."""
+        condition = self.condition(key)
+        if condition is not None:
+            self.sharpen(key, condition)
+            condition = self.condition(key)
         shapes = [t.dims for t in self.traces]
-        condition = separating([events_of(t) == key for t in self.traces], shapes, self.case.names)
         mine = [t for t in self.traces if events_of(t) == key]
         other = next(t for t in self.traces if events_of(t) != key)
         if condition is None:
             raise difference(mine[0], other)
-        self.beside = self.at(d for s in shapes[:2] for d in jumps([condition], self.case, s))
+        self.beside = self.at(d for s in shapes[:3] for d in jumps([condition], self.case, s))
         if any((events_of(t) == key) != (value(condition, t.dims) is True) for t in self.beside):
             raise Refuted("what the host function does")
         inner = replace(self.case, where=T.make("and", self.case.where, condition))

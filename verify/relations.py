@@ -163,13 +163,21 @@ def jumps(terms: Sequence[Term], case: Case, dims: Mapping[str, Number]) -> Iter
 
 def _beside(part: Term, name: str, case: Case, dims: Mapping[str, Number]) -> Iterator[dict[str, Number]]:
     """At most two jumps: the first beyond small sizes, and the last that a shape of modest size has."""
+    sizes = sorted({m * 2**p for p in range(13) for m in (1, 3)})
+    allowed = [{**dims, name: v} for v in sizes if case.holds({**dims, name: v})]
     places = []
-    for v in sorted({m * 2**p + 1 for p in range(1, 13) for m in (1, 3)}):
-        before, after = ({**dims, name: n} for n in (v - 1, v))
-        if case.holds(before) and case.holds(after) and value(part, before) != value(part, after):
-            places.append((before, after))
-    for pair in dict.fromkeys((0, len(places) - 1) if places else ()):
-        yield from places[pair]
+    for a, b in zip(allowed, allowed[1:], strict=False):
+        if value(part, a) != value(part, b):
+            low, high = int(a[name]), int(b[name])
+            while high - low > 1:
+                middle = (low + high) // 2
+                if value(part, {**dims, name: middle}) == value(part, a):
+                    low = middle
+                else:
+                    high = middle
+            places.append((low, high))
+    for k in dict.fromkeys((0, len(places) - 1) if places else ()):
+        yield from (d for v in places[k] if case.holds(d := {**dims, name: v}))
 
 
 def constants(found: Sequence[Relation]) -> Iterator[tuple[str, Any]]:

@@ -1,0 +1,104 @@
+"""Small host functions whose launches depend on the shape in one way each."""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+
+from lift.case import case
+
+
+@triton.jit
+def copy_kernel(x, y, n, BLOCK: tl.constexpr):
+    o = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + o, tl.load(x + o, mask=o < n), mask=o < n)
+
+
+@triton.jit
+def scale_kernel(x, y, n, BLOCK: tl.constexpr):
+    o = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + o, tl.load(x + o, mask=o < n) * (2.0 / BLOCK), mask=o < n)
+
+
+@triton.jit
+def odd_at_4096_kernel(x, y, n, BLOCK: tl.constexpr):
+    o = tl.arange(0, BLOCK)
+    v = tl.load(x + o, mask=o < n)
+    if BLOCK == 4096:
+        v = v + 1
+    tl.store(y + o, v, mask=o < n)
+
+
+@triton.jit
+def add_number_kernel(x, y, n, NUMBER: tl.constexpr, BLOCK: tl.constexpr):
+    o = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + o, tl.load(x + o, mask=o < n) + NUMBER, mask=o < n)
+
+
+@case(x="f32[N]")
+def two_kernels(x):
+    y, n = torch.empty_like(x), x.numel()
+    if n > 1000:
+        scale_kernel[(triton.cdiv(n, 256),)](x, y, n, BLOCK=256)
+    else:
+        copy_kernel[(triton.cdiv(n, 64),)](x, y, n, BLOCK=64)
+    return y
+
+
+@case(x="f32[N]")
+def block_from_a_table(x):
+    y, n = torch.empty_like(x), x.numel()
+    block = 64 if n <= 300 else 128 if n % 3 else 512
+    scale_kernel[(triton.cdiv(n, block),)](x, y, n, BLOCK=block)
+    return y
+
+
+@case(x="f32[N]", where="N <= 8192")
+def branch_on_the_block(x):
+    y, n = torch.empty_like(x), x.numel()
+    odd_at_4096_kernel[(1,)](x, y, n, BLOCK=triton.next_power_of_2(n))
+    return y
+
+
+@case(x="f32[N]", c="f32")
+def constexpr_number(x, c):
+    y, n = torch.empty_like(x), x.numel()
+    add_number_kernel[(triton.cdiv(n, 64),)](x, y, n, NUMBER=c, BLOCK=64)
+    return y
+
+
+@case(x="f32[M,N]", i="i64[M] < N")
+def host_operations(x, i):
+    y = torch.empty_like(x)
+    copy_kernel[(triton.cdiv(x.numel(), 64),)](x, y, x.numel(), BLOCK=64)
+    total = y.sum(dim=1, keepdim=True)
+    y.mul_(2).sub_(total / y.shape[1])
+    rows = torch.arange(x.shape[0]) * 3
+    z = torch.zeros(x.shape[1], x.shape[0])
+    z.copy_(y.t())
+    z[1:].fill_(7)
+    picked = torch.gather(y, 1, i[:, None])
+    return {"y": y, "z": z, "rows": rows, "picked": picked.to(torch.float64), "half": y.half()}
+
+
+@case(x="f32[N]")
+def reinterpreted(x):
+    y = torch.empty_like(x)
+    copy_kernel[(triton.cdiv(x.numel(), 64),)](x.view(torch.int32), y.view(torch.int32), x.numel(), BLOCK=64)
+    return y
+
+
+@case(x="f32[N]")
+def random_in_between(x):
+    y = torch.empty_like(x)
+    copy_kernel[(triton.cdiv(x.numel(), 64),)](x, y, x.numel(), BLOCK=64)
+    return y + torch.rand(x.shape)
+
+
+@case(x="f32[M,N] strided")
+def rows_of_a_view(x):
+    y = torch.empty(x.shape)
+    part = x[1:] if x.shape[0] > 1 else x
+    copy_kernel[(triton.cdiv(x.numel(), 64),)](part, y, part.numel(), BLOCK=64)
+    return y
