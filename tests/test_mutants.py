@@ -205,7 +205,7 @@ def test_most_mutants_are_killed() -> None:
     for file, name in (("softmax", "softmax2"), ("matmul", "matmul"), ("layer_norm", "layer_norm")):
         tried = Tried.of(case_of(file, name))
         module = tried.first[0].trace.launches[0].module()
-        ran = [verdict_by_execution(tried.first, 0, m) for m in islice(mutants(module, 11), 40)]
+        ran = [verdict_by_execution(tried.first, 0, m) for m in islice(mutants(module, 11), 25)]
         told = [isinstance(r, Killed) or (isinstance(r, Survived) and r.specs > 0) for r in ran]
         assert sum(told) >= 0.95 * len(told), name
         everything += ran
