@@ -64,12 +64,14 @@ def decode(offset: Term, view: View, facts: Facts, solver: Solver) -> tuple[Term
 
 
 def asking(facts: Facts, solver: Solver, what: str = "") -> Ask:
-    """The question whether a goal follows from the facts; asked once."""
+    """The question whether a goal follows from the facts; asked once. What follows is recorded, for `what`."""
     known: dict[Term, bool] = dict.fromkeys(facts, True) | {T.const(True): True, T.const(False): False}
 
     def ask(goal: Term) -> bool:
         if goal not in known:
-            known[goal] = solver.implies(facts, goal, what)
+            known[goal] = solver.implies(facts, goal)
+            if known[goal] and what:
+                solver.implies(facts, goal, what)
         return known[goal]
 
     return ask
@@ -77,18 +79,26 @@ def asking(facts: Facts, solver: Solver, what: str = "") -> Ask:
 
 def split(offset: Term, view: View, ask: Ask, equal: dict[Term, Term] | None = None) -> Decoded | None:
     """`decode` with its groups. `equal`: see `equalities`."""
-    view = rewritten(view, equal or {})
-    rest = minus(expand(reduce(replace(offset, equal or {}), ask)), expand(view.offset))
-    index: list[Poly] = [{} for _ in view.shape]
-    dims = layout(view)
-    for d in dims:
-        index[d], rest = divide(rest, expand(view.strides[d]))
-    if rest:
+    equal = equal or {}
+    index = quotients(offset, view, ask, equal)
+    if index is None:
         return None
+    view = rewritten(view, equal)
+    dims = layout(view)
     groups = _group(dims, view, [to_term(q) for q in index], ask)
     if groups is None or not all(ask(between(T.const(0), view.shape[d])) for d in set(range(len(index))) - set(dims)):
         return None
     return Decoded(_index(groups, view, ask), groups)
+
+
+def quotients(offset: Term, view: View, ask: Ask, equal: dict[Term, Term]) -> list[Poly] | None:
+    """The offset divided by the strides, which may be out of range; None where a part is no multiple of any stride."""
+    view = rewritten(view, equal)
+    rest = minus(expand(reduce(replace(offset, equal), ask)), expand(view.offset))
+    index: list[Poly] = [{} for _ in view.shape]
+    for d in layout(view):
+        index[d], rest = divide(rest, expand(view.strides[d]))
+    return None if rest else index
 
 
 def rewritten(view: View, equal: dict[Term, Term]) -> View:

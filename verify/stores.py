@@ -153,7 +153,7 @@ def covered(writers: Sequence[Written], facts: Facts, solver: Solver) -> Conditi
     first = writers[0]
     if any(w.view != first.view for w in writers):
         raise ValueError("writers of different views")
-    goal = T.make("or", *(T.make("and", *w.condition) for w in writers))
+    goal = T.make("or", *(_all(w.condition) for w in writers))
     what = f"every element of {first.view.buffer.name} is written"
     return asked(what, facts | index_facts(first.index), goal, solver, first.site.place)
 
@@ -178,7 +178,7 @@ def _one_program(w: Written, lost: Sequence[Term], what: str, facts: Facts, solv
     other = renamed(w.site, "'")
     known = facts | w.site.facts() | moved(w.site.facts(), other)
     known |= {T.make("eq", x, replace(x, other)) for x in w.decoded.index}
-    return asked(what, known, T.make("and", *(T.make("eq", u, other[u]) for u in lost)), solver, w.site.place)
+    return asked(what, known, _all(T.make("eq", u, other[u]) for u in lost), solver, w.site.place)
 
 
 def _same_program(v: Written, w: Written, facts: Facts, solver: Solver) -> Condition:
@@ -187,12 +187,12 @@ def _same_program(v: Written, w: Written, facts: Facts, solver: Solver) -> Condi
     pids = [u for u in (*v.site.unknowns, *w.site.unknowns) if u in PIDS]
     known = facts | index_facts(w.index) | _certain(v) | _certain(w)
     if v.sole and w.sole:
-        goal = T.make("and", *(T.make("eq", v.witness[u], w.witness[u]) for u in dict.fromkeys(pids)))
+        goal = _all(T.make("eq", v.witness[u], w.witness[u]) for u in dict.fromkeys(pids))
         return asked(what, known, goal, solver, w.site.place)
     other = renamed(w.site, "'")
     known = facts | v.site.facts() | moved(w.site.facts(), other)
     known |= {T.make("eq", x, replace(y, other)) for x, y in zip(v.decoded.index, w.decoded.index, strict=True)}
-    goal = T.make("and", *(T.make("eq", u, other[u]) for u in dict.fromkeys(pids)))
+    goal = _all(T.make("eq", u, other[u]) for u in dict.fromkeys(pids))
     return asked(what, known, goal, solver, w.site.place)
 
 
@@ -213,7 +213,7 @@ def injective(view: View, facts: Facts, solver: Solver) -> Condition:
         below = canonical(T.add(below, T.mul(T.sub(n, 1), stride)))
     counted = set(layout(view))
     goals += [T.make("le", n, 1) for d, n in enumerate(view.shape) if d not in counted]
-    goal = T.make("and", *goals)
+    goal = _all(goals)
     return asked(f"no two elements of a view of {view.buffer.name} are at one place", facts, goal, solver)
 
 
@@ -224,6 +224,10 @@ def asked(what: str, facts: Facts, goal: Term, solver: Solver, place: Place | No
     asked_ = solver.records[before:]
     by, smt = (asked_[-1].by, asked_[-1].smt) if asked_ else ("normal form", "")
     return Condition(what, facts, goal, ok, by, time.monotonic() - start, place, "" if ok else f"{goal}", smt)
+
+
+def _all(conditions: Iterable[Term]) -> Term:
+    return T.make("and", True, *conditions)
 
 
 def settled(what: str, facts: Facts, place: Place | None) -> Condition:
@@ -299,7 +303,7 @@ def _never_met(load: Site, w: Written, decoded: Decoded, inside: Facts, solver: 
     meets = inside | moved(w.site.facts(), other)
     meets |= {T.make("eq", x, replace(y, other)) for x, y in zip(decoded.index, w.decoded.index, strict=True)}
     apart = [T.make("eq", u, other[u]) for u in w.site.unknowns if u in PIDS]
-    goal = T.make("and", *apart, T.make("not", precedes(w.site, load, other)))
+    goal = _all([*apart, T.make("not", precedes(w.site, load, other))])
     if solver.implies(meets, goal, f"{load.text} and {w.site.text}", load.place):
         return {}
     return f"the {load.text} may find what the {w.site.text} stores"
