@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from lift.term import Term
     from verify.verdict import Condition, Invariant, Proof
 
+INTEGERS = ("linear", "z3")  # what decides integer conditions
 LIMIT = 200  # characters of a goal
 
 
@@ -85,11 +86,13 @@ def shown(t: Term) -> str:
 
 
 def write(conditions: Sequence[Condition], folder: Path) -> str:
-    """One .smt2 file for each condition that a solver was asked about; returns the folder."""
+    """One .smt2 file for each condition about integers, unsatisfiable where it holds; returns the folder."""
+    from verify.solver import smt_lib
+
     folder.mkdir(parents=True, exist_ok=True)
     for k, c in enumerate(conditions):
-        if c.smt:
-            (folder / f"{k:04d}-{slug(c.what)}.smt2").write_text(c.smt)
+        if text := c.smt or (smt_lib(c.what, c.facts, c.goal) if c.by in INTEGERS else ""):
+            (folder / f"{k:04d}-{slug(c.what)}.smt2").write_text(text)
     return str(folder)
 
 

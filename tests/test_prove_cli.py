@@ -223,7 +223,21 @@ def test_a_counterexample_is_replayed(everything: Any) -> None:
 
 def test_conditions_are_written(everything: Any) -> None:
     folder = Path(everything[1]["proved"]["proofs"][0]["smt"])
-    assert [p.name for p in folder.iterdir()] == ["0002-coverage.smt2"]
+    assert sorted(p.name for p in folder.iterdir()) == ["0000-store-in-bounds.smt2", "0002-coverage.smt2"]
+
+
+@pytest.mark.smoke
+def test_written_conditions_are_the_conditions(tmp_path: Path) -> None:
+    """Unsatisfiable with the fact that it follows from, satisfiable without."""
+    from verify import solver
+
+    goal, fact = T.make("lt", n, T.add(N, 1)), T.make("lt", n, N)
+    held = [V.Condition("in bounds", frozenset(facts), goal, True, "z3", 0.0) for facts in ([fact], [])]
+    value = V.Condition("value", frozenset(), T.make("eq", T.make("read", n, attr="x"), 0.5), True, "normal form", 0.0)
+    folder = Path(conditions.write([*held, value], tmp_path / "smt"))
+    texts = [p.read_text() for p in sorted(folder.iterdir())]
+    assert [solver.contradiction(t, 2.0) for t in texts] == [True, False]
+    assert "; in bounds" in texts[0] and "is n" in texts[0]
 
 
 def test_explain_tells_invariants_and_conditions(everything: Any) -> None:

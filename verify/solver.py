@@ -266,3 +266,17 @@ def contradiction(smt: str, seconds: float) -> bool:
     solver.set("timeout", max(1, int(seconds * 1000)))
     solver.from_string(smt)
     return bool(solver.check() == z3.unsat)
+
+
+def smt_lib(what: str, facts: Iterable[Term], goal: Term) -> str:
+    """A question about integers as SMT-LIB 2, unsatisfiable only if the facts imply the goal; comments say what the
+    symbols stand for. "" for a goal that is none about integers."""
+    if not defined(goal):
+        return ""
+    literals = question(facts, goal)
+    solver = z3.SimpleSolver()
+    solver.add(*map(_expression, literals))
+    solver.add(*dict(pair for t in literals for pair in _axioms(t)).values())
+    symbols = sorted(frozenset().union(*map(leaves, literals)), key=lambda t: t.id)
+    named = [f"; {_expression(s)} is {' '.join(repr(s).split())}" for s in symbols]
+    return "\n".join([f"; {' '.join(what.split())}", *named, solver.to_smt2()])
