@@ -29,6 +29,7 @@ from lift.term import Term
 
 from .tile import divided, scalar
 
+LIMIT = 30_000  # applications of operations to elements, in one program
 FAMILIES = ("arith.", "math.", "trilift.")
 OTHERS = {"tt.fp_to_fp", "tt.clampf", "tt.mulhiui", "tt.extern_elementwise", "tt.elementwise_inline_asm", "tt.bitcast"}
 UNSIGNED = {"arith.divui", "arith.remui", "arith.shrui", "arith.minui", "arith.maxui", "arith.ceildivui", "tt.mulhiui"}
@@ -44,6 +45,10 @@ def is_elementwise(op: Op) -> bool:
     return op.name in handlers.HANDLERS and (op.name in OTHERS or op.name.startswith(FAMILIES))
 
 
+class TooLarge(Unsupported):
+    """The terms of a program do not end within a sensible number: reductions of reductions, many times."""
+
+
 class Elements:
     """Applies elementwise operations to terms; `ranges` decide what a sign or comparison is where they can."""
 
@@ -51,9 +56,13 @@ class Elements:
         self.ranges = ranges
         self.run = Run(module, SYMBOLIC, Memory(SYMBOLIC), ranges)
         self.scalars: dict[Op, Op] = {}
+        self.applied = 0
 
     def apply(self, op: Op, *xs: Term) -> list[Term]:
         """The results for one element of every operand. Raises Unsupported."""
+        self.applied += 1
+        if self.applied > LIMIT:
+            raise TooLarge("a kernel whose elements refer to too many others", op.place)
         if op.name in handlers.HANDLERS:
             out = self._handled(op, xs)
             if op.name in UNSIGNED:

@@ -32,7 +32,7 @@ from lift.structure import _NO_EFFECT, AXES
 from lift.term import Axis, Term
 
 from . import accesses, reductions, tile
-from .elements import Elements, certain, conditions, is_elementwise
+from .elements import Elements, TooLarge, certain, conditions, is_elementwise
 from .intervals import Intervals
 from .program import PIDS, POINTER, Access, Arithmetic, Carry, Loop, Program, pointer, term_type
 from .tile import Tile, alternatives, at_offset, constant, generic, offset, pointwise, scalar, select, terms
@@ -55,7 +55,7 @@ def execute(
     every launch and let signs be known. `dtypes` names the dtype of the memory of pointer arguments ("u8", "bool"): an
     integer read is a number of the dtype, without one the signed number (of 8 and 16 bits: any congruent to it).
 
-    Raises Unsupported, with the place, where the control flow cannot be followed."""
+    Raises Unsupported, with the place, where the control flow cannot be followed or the terms grow beyond bounds."""
     sys.setrecursionlimit(max(sys.getrecursionlimit(), RECURSION))
     return Execution(random_numbers.named(module), operands, grid, facts, dtypes or {}).program()
 
@@ -71,7 +71,8 @@ class Execution:
         facts: Iterable[Term],
         dtypes: Mapping[str, str],
     ) -> None:
-        self.module, self.grid, self.dtypes = module, grid, dtypes
+        self.module, self.grid = module, grid
+        self.dtypes = {n.removeprefix("%"): d for n, d in dtypes.items() if d == "bool" or d[0] in "iu"}
         self.ranges = Intervals(facts, grid, {})
         self.elements = Elements(module, self.ranges)
         self.env: dict[Value, Tile] = {}
@@ -212,6 +213,8 @@ class Execution:
         try:
             for x in out:
                 x.at(self.generic_lanes(x.shape))
+        except TooLarge:
+            raise
         except Unsupported:
             return None
         for kind, of, bits in conditions(self.elements.run, op):
