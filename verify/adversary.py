@@ -15,7 +15,7 @@ from .trials import Dims
 if TYPE_CHECKING:
     import torch
 
-LARGE = 16.0  # times a standard normal number
+LARGE = 8.0  # times a standard normal number
 
 
 def arguments(case: Case, dims: Dims, seed: int) -> dict[str, Any]:

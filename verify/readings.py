@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -184,17 +185,26 @@ def steady(case: Case, fn: Function, args: Mapping[str, Any], expected: Values, 
 
     from lift.check import _each
 
-    noise = np.random.default_rng([seed, 7])
-
-    def nudged(x: Any) -> Any:
+    def nudged(sign: int, noise: np.random.Generator, x: Any) -> Any:
         if not x.is_floating_point():
             return x
-        change = torch.from_numpy(noise.uniform(-NUDGE, NUDGE, tuple(x.shape)))
+        change = sign * torch.from_numpy(noise.uniform(-NUDGE, NUDGE, tuple(x.shape)))
         return x.clone().copy_(x * (1 + change) + change * NUDGE)
 
-    moved = values(case, fn, {name: _each(v, nudged) for name, v in args.items()})
-    same = {n: moved[n].shape == e.shape for n, e in expected.items() if n in moved}
-    ok = {
-        n: deviation(moved[n], e) <= ACCURATE if same.get(n) else np.zeros(e.shape, bool) for n, e in expected.items()
-    }
-    return {n: good & ~np.isnan(moved[n]) if same.get(n) else good for n, good in ok.items()}
+    good = {n: np.ones(e.shape, bool) for n, e in expected.items()}
+    for sign in (1, -1):  # of two equal numbers the first is larger once
+        nudge = partial(nudged, sign, np.random.default_rng([seed, 7]))
+        moved = values(case, fn, {name: _each(v, nudge) for name, v in args.items()})
+        for n, e in expected.items():
+            good[n] &= _stays(moved.get(n), e)
+    return good
+
+
+def _stays(moved: np.ndarray | None, expected: np.ndarray) -> np.ndarray:
+    """Which elements are the same numbers; all if there is nothing to compare with."""
+    if moved is None:
+        return np.ones(expected.shape, bool)
+    if moved.shape != expected.shape:
+        return np.zeros(expected.shape, bool)
+    same: np.ndarray = (deviation(moved, expected) <= ACCURATE) & ~np.isnan(moved)
+    return same
