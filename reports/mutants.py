@@ -18,6 +18,7 @@ import click
 
 from lift.isolate import run_all
 from verify.gate import FAILURES, Examined, Prove, Tried, examine
+from verify.killing import Mutation
 from verify.mutate import Mutant, in_turn, mutants
 from verify.verdict import Claim, Proof, unknown
 
@@ -26,8 +27,8 @@ from .progress import Progress
 from .targets import DECORATED, Target, resolve
 
 Event = Callable[[Any], None]
-OUTCOMES = ("refuted", "unknown", "equivalent", "wrong", "unchecked")
-HEAD = ("mutants", *OUTCOMES, "killed by execution", "s to prove", "s to run")
+OUTCOMES = ("refuted", "unknown", "equivalent", "wrong", "unchecked", "error")
+HEAD = ("mutants", "original proved", *OUTCOMES, "killed by execution", "s to prove", "s to run")
 TIMEOUT = 120.0  # seconds for one mutant, prover and executions
 LOADING = 60.0  # more for the first of a case
 EVERY = 50  # mutants between two lines of progress
@@ -36,15 +37,15 @@ EVERY = 50  # mutants between two lines of progress
 # ---- the provers -----------------------------------------------------------------------------------------------------
 
 
-def prover(case: Any, launch: int, mutant: Mutant) -> Sequence[Proof]:
+def prover(case: Any, launch: int, mutant: Mutation) -> Sequence[Proof]:
     """What verify.prove says of the case with this launch's module changed, against the case's own claims."""
     import verify
 
-    found: Sequence[Proof] = verify.prove(case, replace={launch: mutant})  # type: ignore[attr-defined]
+    found: Sequence[Proof] = verify.prove(case, replace={launch: mutant})
     return found
 
 
-def no_prover(case: Any, launch: int, mutant: Mutant) -> Sequence[Proof]:
+def no_prover(case: Any, launch: int, mutant: Mutation) -> Sequence[Proof]:
     """UNKNOWN of everything: executions alone."""
     return [unknown(Claim("out", "formula"), "not asked")]
 
@@ -77,7 +78,7 @@ def sweep(
         if isinstance(event, Examined):
             rows.append(event)
             if event.outcome in FAILURES:
-                progress(f"{event.outcome}: {event.case} launch {event.launch}, {event.text}: {event.evidence}")
+                progress(f"{event.outcome}: {', '.join(_told(event))}")
             if len(rows) % EVERY == 0:
                 progress(_line(rows, count, time.monotonic() - started))
 
@@ -176,11 +177,12 @@ def seed_of(seed: int, name: str, launch: int) -> int:
 
 
 def result(rows: Sequence[Examined], title: str) -> Result:
-    """Totals by kind and by case, wrong proofs first; exit code 1 if there is one, 3 without mutants."""
+    """Totals by kind and by case, wrong proofs first; exit code 1 if there is one or the prover failed, 3 without
+    mutants."""
     failures = [("case", "verdict", "mutant", "evidence"), *map(_told, (r for r in rows if r.outcome in FAILURES))]
     equal = [("case", "verdict", "mutant", "evidence"), *map(_told, (r for r in rows if r.outcome == "equivalent"))]
     tables = (
-        ("wrong or unchecked proofs", failures),
+        ("wrong or unchecked proofs, errors of the prover", failures),
         ("by kind", [("kind", *HEAD), *_totals(rows, lambda r: r.kind)]),
         ("by case", [("case", *HEAD), *_totals(rows, lambda r: f"{Path(r.file).stem}::{r.case}")]),
         ("proved and equivalent", equal),
@@ -199,11 +201,13 @@ def _total(name: str, rows: Sequence[Examined]) -> tuple[str, ...]:
     found, killed = Counter(r.outcome for r in rows), sum(r.execution == "killed" for r in rows)
     share = f"{100 * killed / len(rows):.0f} %" if rows else "-"
     seconds = (f"{sum(s):.1f}" for s in ([r.prove_seconds for r in rows], [r.run_seconds for r in rows]))
-    return (name, str(len(rows)), *(str(found[o]) for o in OUTCOMES), share, *seconds)
+    proved = str(sum(r.original == "PROVED" for r in rows))
+    return (name, str(len(rows)), proved, *(str(found[o]) for o in OUTCOMES), share, *seconds)
 
 
 def _told(r: Examined) -> tuple[str, ...]:
-    return f"{Path(r.file).stem}::{r.case}, launch {r.launch}", r.verdict, f"{r.kind}: {r.text}", r.evidence
+    evidence = r.reason if r.outcome == "error" else r.evidence
+    return f"{Path(r.file).stem}::{r.case}, launch {r.launch}", r.verdict, f"{r.kind}: {r.text}", evidence
 
 
 def _reasons(rows: Sequence[Examined]) -> list[tuple[str, ...]]:

@@ -309,6 +309,30 @@ def test_a_proof_holds_within_its_contract() -> None:
     assert examine(lambda *a: proves_all(*a, none), tried, 0, long).outcome == "unchecked"
 
 
+def test_a_prover_that_fails_does_not_pass(softmax: Tried) -> None:
+    """An error is no UNKNOWN: a broken prover proves nothing wrong, and would pass."""
+
+    def breaks(case, launch, mutant) -> list[Proof]:
+        raise TypeError("no such thing")
+
+    found = examine(breaks, softmax, 0, mutant_of(softmax, "operation replaced", "divf"))
+    assert (found.verdict, found.outcome) == ("ERROR", "error")
+    assert result([found], "mutants").code == 1
+
+
+def test_the_original_is_asked_about_first() -> None:
+    c = case_of("softmax", "softmax1")
+    asked = []
+
+    def only_the_original(case, launch, mutation) -> list[Proof]:
+        asked.append(mutation)
+        return proves_all(case, launch, mutation) if mutation is clone else knows_nothing(case, launch, mutation)
+
+    rows = list(examined(c, only_the_original, 3))
+    assert asked[0] is clone and len(asked) == 4
+    assert {(r.original, r.outcome) for r in rows} == {("PROVED", "unknown")}
+
+
 def test_one_wrong_output_is_enough(softmax: Tried) -> None:
     killed = mutant_of(softmax, "operation replaced", "divf")
     both = lambda *a: [*knows_nothing(*a), *proves_all(*a)]  # noqa: E731
@@ -326,11 +350,13 @@ def test_the_sweep_fails_on_a_wrong_proof() -> None:
     file = str(ROOT / "corpus" / "operators" / "softmax.py")
     rows = sweep(proves_all, [Target(file, ("softmax1",))], 6, seed=1, progress=said.append)
     assert len(rows) == 6 and any(r.outcome == "wrong" for r in rows)
-    assert any(s.startswith("wrong: softmax1") for s in said)
+    assert any(s.startswith("wrong: softmax::softmax1") for s in said)
     table = result(rows, "mutants")
     assert table.code == 1
     heading, found = table.tables[0]
-    assert heading == "wrong or unchecked proofs" and len(found) == 1 + sum(r.outcome == "wrong" for r in rows)
+    assert heading == "wrong or unchecked proofs, errors of the prover" and len(found) == 1 + sum(
+        r.outcome == "wrong" for r in rows
+    )
     assert [r.identifier for r in rows] == [r.identifier for r in sorted(_again(), key=lambda r: r.number)]
 
 

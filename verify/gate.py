@@ -4,7 +4,10 @@
     PROVED, TESTED   wrong                         equivalent              unchecked
     REFUTED          refuted                       refuted                 refuted
     UNKNOWN          unknown                       unknown                 unknown
+    it raised        error                         error                   error
 
+An error is a defect of the prover: it says nothing of the mutant, and must not pass for an honest UNKNOWN. `original`
+is the prover's word on the case as it is: where that is not PROVED, an UNKNOWN of its mutants is no merit.
 A mutant of several outputs is wrong as soon as one output is PROVED that differs, whatever is said of the others.
 """
 
@@ -17,15 +20,17 @@ from dataclasses import dataclass, field
 from lift.case import Case
 from lift.errors import TriliftError
 
-from .killing import Crashed, Killed, Outcome, Survived, allows, verdict_by_execution
+from .edit import clone
+from .killing import Crashed, Killed, Mutation, Outcome, Survived, allows, verdict_by_execution
 from .mutate import Mutant
 from .trials import Trial, more_trials, trials
 from .verdict import Proof, Verdict
 
-Prove = Callable[[Case, int, Mutant], Sequence[Proof]]  # the case with this mutation of its launch of this number
+Prove = Callable[[Case, int, Mutation], Sequence[Proof]]  # the case with this mutation of its launch of this number
 
 GREEN = (Verdict.PROVED, Verdict.TESTED)
-FAILURES = ("wrong", "unchecked")
+FAILURES = ("wrong", "unchecked", "error")
+ERROR = "ERROR"
 FURTHER = 60  # trials beyond the usual ones for what is called proved
 
 
@@ -47,6 +52,7 @@ class Examined:
     outcome: str
     evidence: str
     reason: str
+    original: str
     prove_seconds: float
     run_seconds: float
     replay: str = field(default="", repr=False)
@@ -60,6 +66,7 @@ class Tried:
     seed: int
     first: tuple[Trial, ...]
     further: tuple[Trial, ...] | None = None
+    original: str = ""  # what the prover says of the case as it is
 
     @classmethod
     def of(cls, case: Case, seed: int = 0) -> Tried:
@@ -72,14 +79,17 @@ class Tried:
 
 
 def examine(prove: Prove, tried: Tried, launch: int, mutant: Mutant) -> Examined:
-    """Asks the prover, then runs the mutant: until it is killed, or everywhere if something of it is called proved."""
+    """Asks the prover, of the original too the first time, then runs the mutant: until it is killed, or everywhere if
+    something of it is called proved."""
+    if not tried.original:
+        tried.original = _verdict(*_asked(prove, tried.case, launch, clone))
     start = time.perf_counter()
     proofs, reason = _asked(prove, tried.case, launch, mutant)
     middle = time.perf_counter()
     green = [p for p in proofs if p.verdict in GREEN]
     ran = [_checked(tried, launch, mutant, p) for p in green] or [verdict_by_execution(tried.first, launch, mutant)]
     worst = min(ran, key=lambda r: (Killed, Crashed, Survived).index(type(r)))
-    said = _verdict(proofs)
+    said = _verdict(proofs, reason)
     return Examined(
         file=tried.case.place.file if tried.case.place else "",
         case=tried.case.name,
@@ -94,20 +104,21 @@ def examine(prove: Prove, tried: Tried, launch: int, mutant: Mutant) -> Examined
         outcome=_outcome(said, worst, bool(green)),
         evidence=_evidence(worst),
         reason=reason or next((p.reason for p in proofs if p.verdict not in GREEN and p.reason), ""),
+        original=tried.original,
         prove_seconds=middle - start,
         run_seconds=time.perf_counter() - middle,
         replay=worst.counterexample.replay if isinstance(worst, Killed) else "",
     )
 
 
-def _asked(prove: Prove, case: Case, launch: int, mutant: Mutant) -> tuple[list[Proof], str]:
+def _asked(prove: Prove, case: Case, launch: int, mutation: Mutation) -> tuple[list[Proof], str]:
     """The proofs, or none and what was raised."""
     try:
-        return list(prove(case, launch, mutant)), ""
+        return list(prove(case, launch, mutation)), ""
     except TriliftError as error:
         return [], str(error)
     except Exception as error:
-        return [], f"ERROR {type(error).__name__}: {error}"
+        return [], f"{ERROR} {type(error).__name__}: {error}"
 
 
 def _checked(tried: Tried, launch: int, mutant: Mutant, proof: Proof) -> Outcome:
@@ -115,8 +126,10 @@ def _checked(tried: Tried, launch: int, mutant: Mutant, proof: Proof) -> Outcome
     return verdict_by_execution(tried.all(), launch, mutant, {proof.claim.output}, allows(proof.contract))
 
 
-def _verdict(proofs: Sequence[Proof]) -> str:
-    """Of all claims together: REFUTED if one is, PROVED or TESTED only if all are."""
+def _verdict(proofs: Sequence[Proof], reason: str) -> str:
+    """Of all claims together: REFUTED if one is, PROVED or TESTED only if all are; ERROR if the prover failed."""
+    if reason.startswith(ERROR):
+        return ERROR
     found = {p.verdict for p in proofs}
     if Verdict.REFUTED in found:
         return "REFUTED"
@@ -128,7 +141,7 @@ def _verdict(proofs: Sequence[Proof]) -> str:
 def _outcome(said: str, ran: Outcome, green: bool) -> str:
     if green and isinstance(ran, Killed):
         return "wrong"
-    if said in ("REFUTED", "UNKNOWN"):
+    if said in ("REFUTED", "UNKNOWN", ERROR):
         return said.lower()
     return "unchecked" if isinstance(ran, Crashed) else "equivalent"
 
