@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from lift import term as T
 from lift.term import Term
 
-from .quotient import Ask, Poly, atoms, divide, expand, minus, plus, scale, times, to_term
+from .quotient import Ask, Poly, atoms, divide, expand, minus, plus, reduce, scale, times, to_term
 
 Bound = tuple[Poly, Poly]  # (e, B): e <= B
 DEPTH = 16
@@ -31,17 +31,45 @@ def upper(t: Term, variable: Has, facts: Iterable[Term], ask: Ask) -> Term | Non
     return None if found is None else to_term(found)
 
 
-def at_most(a: Term, b: Term, facts: Iterable[Term], ask: Ask) -> bool:
-    """a <= b, shown by bounding the atoms of products, quotients last seen first."""
-    gap = minus(expand(a), expand(b))
-    order = sorted({t for m in gap if len(m) > 1 for t in m if t.op not in ("size", "scalar")}, key=lambda t: -t.id)
-    facts = tuple(facts)
-    for k in range(len(order)):
-        chosen = set(order[: k + 1])
-        bound = upper(to_term(gap), lambda t, c=chosen: t in c, facts, ask)  # type: ignore[misc]
-        if bound is not None and (bound.attr <= 0 if bound.is_const else ask(T.make("le", bound, 0))):
-            return True
+def bounded(goal: Term, ask: Ask) -> bool:
+    """Whether a < b or a <= b with products of unknown numbers is shown by `at_most`."""
+    if goal.op not in ("lt", "le") or any(a.type != T.INT for a in goal.args):
+        return False
+    gap = minus(expand(goal.args[0]), expand(goal.args[1]))
+    if not any(len(m) > 1 for m in gap):
+        return False
+    return at_most(T.add(goal.args[0], int(goal.op == "lt")), goal.args[1], ask)
+
+
+def at_most(a: Term, b: Term, ask: Ask) -> bool:
+    """a <= b, shown by bounding factors of products by terms that they are known to be less than."""
+    gap = reduce(T.sub(a, b), ask)
+    rivals = sorted({t for m in expand(gap) for t in m}, key=lambda t: t.id)
+    return _not_positive(expand(gap), rivals, ask, DEPTH, [TRIES])
+
+
+def _not_positive(p: Poly, rivals: Sequence[Term], ask: Ask, depth: int, budget: list[int]) -> bool:
+    if not any(len(m) > 1 for m in p):
+        return ask(T.make("le", to_term(p), 0))
+    if depth == 0:
+        return False
+    for t in sorted({t for m, c in p.items() if len(m) > 1 and c > 0 for t in m}, key=lambda t: -t.id):
+        for top in _tops(t, rivals, ask):
+            q, r = divide(p, {(t,): 1})
+            if budget[0] <= 0:
+                return False
+            budget[0] -= 1
+            if _positive(q, ask) and _not_positive(plus(times(q, expand(top)), r), rivals, ask, depth - 1, budget):
+                return True
     return False
+
+
+def _tops(t: Term, rivals: Sequence[Term], ask: Ask) -> Iterator[Term]:
+    """Terms that t does not exceed."""
+    if t.op == "min":
+        yield from t.args
+    if t.op in ("floordiv", "mod"):
+        yield from (T.sub(n, 1) for n in rivals if n is not t and n.op != "const" and ask(T.make("lt", t, n)))
 
 
 def _from_facts(facts: Iterable[Term], variable: Has) -> Iterator[Bound]:

@@ -19,6 +19,7 @@ from itertools import pairwise
 from lift import term as T
 from lift.term import Term
 
+from .bounds import bounded
 from .quotient import (
     Ask,
     Poly,
@@ -38,6 +39,7 @@ from .quotient import (
 )  # fmt: skip
 from .setting import View
 from .solver import Facts, Solver
+from .verdict import Condition
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +69,18 @@ def asking(facts: Facts, solver: Solver, what: str = "") -> Ask:
     """The question whether a goal follows from the facts; asked once. What follows is recorded, for `what`."""
     known: dict[Term, bool] = dict.fromkeys(facts, True) | {T.const(True): True, T.const(False): False}
 
-    def ask(goal: Term) -> bool:
+    def plain(goal: Term) -> bool:
         if goal not in known:
             known[goal] = solver.implies(facts, goal)
             if known[goal] and what:
                 solver.implies(facts, goal, what)
         return known[goal]
+
+    def ask(goal: Term) -> bool:
+        if goal not in known and bounded(goal, plain):
+            known[goal] = True
+            solver.records.append(Condition(what, facts, goal, True, "bounds", 0.0))
+        return plain(goal)
 
     return ask
 

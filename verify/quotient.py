@@ -223,15 +223,24 @@ def _floordiv(t: Term, ask: Ask) -> Term:
     a, n = t.args
     if n.is_const and n.attr == 1:
         return a
-    if not (p := expand(n)) or not _nonzero(n, ask):
+    if not expand(n) or not _nonzero(n, ask):
         return t
-    q, r = divide(expand(a), p)
+    q, r = _divide(expand(a), n)
     rest = to_term(r)
     if rest is T.const(0) or _fits(rest, n, ask):
         return to_term(q)
     if (k := _neighbour(rest, n, ask)) is not None:
         return T.add(to_term(q), k)
     return T.add(to_term(q), _nested(rest, n, ask))
+
+
+def _divide(p: Poly, n: Term) -> tuple[Poly, Poly]:
+    """Quotient and remainder; by a number, a constant remainder is not negative."""
+    q, r = divide(p, expand(n))
+    c = r.get((), 0)
+    if n.is_const and n.attr > 0 and c < 0:
+        q, r = plus(q, {(): -1}), plus(r, {(): int(n.attr)})
+    return q, r
 
 
 def _nested(a: Term, n: Term, ask: Ask) -> Term:
@@ -247,7 +256,7 @@ def _mod(t: Term, ask: Ask) -> Term:
         return T.const(0)
     if not (p := expand(n)) or not _nonzero(n, ask):
         return t
-    rest = to_term(divide(expand(a), p)[1])
+    rest = to_term(_divide(expand(a), n)[1])
     if rest is T.const(0) or _fits(rest, n, ask):
         return rest
     if (k := _neighbour(rest, n, ask)) is not None:

@@ -144,7 +144,7 @@ def _wrapping(a: Arithmetic, program: Program, facts: Facts, solver: Solver) -> 
             out.append(None)
         elif not asking(facts, solver)(T.make("lt", bound, limit)):
             out.append(_without_negative(bound, ask))
-    return out
+    return [None] if None in out else out
 
 
 def _local(a: Arithmetic, program: Program) -> Callable[[Term], bool]:
