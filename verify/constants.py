@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 
@@ -23,7 +24,7 @@ class NoRoot(Exception):
         self.number = number
 
 
-ROUNDED = 1.5e-7  # relative error of one rounding to f32
+ROUNDED = 6.1e-8  # relative error of one rounding to f32
 DENOMINATOR = 1024
 NAMED = {
     "ln2": math.log(2),
@@ -54,7 +55,7 @@ class Constants:
                     b = (pow(b[0], -1, self.p), pow(b[1], -1, self.q)) if inverted else b
                     return a[0] * b[0] % self.p, a[1] * b[1] % self.q
         square = rational(v * v, 4096)
-        if square is not None and square.numerator * square.denominator < 1 << 24:
+        if square is not None and min(square.numerator, square.denominator) <= 8:
             outer, inner = _square(square.numerator * square.denominator)
             a, b = (
                 self.fraction(Fraction(outer, square.denominator)),
@@ -97,6 +98,7 @@ def has_root(n: int, m: int) -> bool:
     return pow(n, (m - 1) // 2, m) == 1
 
 
+@lru_cache(maxsize=1 << 16)
 def rational(v: float, denominator: int = DENOMINATOR) -> Fraction | None:
     """The simple rational within a rounding of v: a whole number, few decimal digits, or a small denominator."""
     if v == 0 or (float(v).is_integer() and abs(v) < 1 << 24):

@@ -416,15 +416,16 @@ def _pow(d: Field, a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def _order(d: Field, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(a < b, a = b): numbers for constants, infinities beyond all data, else the random order of identities, where
-    one pair in four is said to be equal unless the order is to be kept."""
+    """(a < b, a = b): numbers for constants, infinities beyond all data, else the random order of identities, or each
+    pair by chance: one in four is said to be equal."""
     a, b = np.broadcast_arrays(a, b)
     numbers = ~np.isnan(a["v"]) & ~np.isnan(b["v"])
     extreme = (np.isinf(a["v"]) | np.isinf(b["v"])) & ~numbers
     x, y = (Z.mix(d.identity(z), d.key) for z in (a, b))
     less, same = x < y, x == y
     if not d.modes.order:
-        same = same | (Z.mix(x + y, d.key) % np.uint64(4) == 0)
+        chance = Z.mix(x + y, d.key)
+        same, less = same | (chance % np.uint64(4) == 0), less ^ (chance >> np.uint64(63) == 1)
     with np.errstate(invalid="ignore"):
         beyond = (a["v"] == -np.inf) | (b["v"] == np.inf)
         less = np.where(numbers, a["v"] < b["v"], np.where(extreme, beyond, less & ~same))

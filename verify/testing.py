@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,8 @@ from .weights import Weights, misses
 
 ATTEMPTS = 8  # redraws of one sample
 MEANINGFUL = 1e-3
+UNFINISHED = "differs under one reading of the field, and there was no time for the others"
+HOPELESS = 0.995  # chance of a sample to miss a difference that many samples do not repair
 MODES = (Modes(), Modes(order=True), Modes(logs=True), Modes(order=True, logs=True))
 
 
@@ -109,22 +112,26 @@ def formula_side(formulas: Sequence[Formula], dims: Mapping[str, int | float]) -
     return run
 
 
-def test(
-    case: Case, formulas: Sequence[Formula], seed: int = 0, target: float = 1e-9, timeout: float = 60.0, config: int = 0
+def check(
+    case: Case,
+    formulas: Sequence[Formula],
+    seed: int = 0,
+    target: float = 1e-9,
+    timeout: float = 60.0,
+    config: int = 0,
+    dims: Mapping[str, int | float] | None = None,
 ) -> FieldResult:
-    """The case's kernels against formulas of its outputs, at a small shape and at one that crosses blocks."""
+    """The case's kernels against formulas of its outputs, at `dims`, or at a small shape and one that crosses blocks."""
     from lift.capture import capture
     from lift.shapes import choose
 
-    shapes = choose(case, 3, seed)
-    traces = [capture(case, dims, config=config, seed=seed) for dims in (shapes[0], shapes[2])]
+    shapes = [dims] if dims else choose(case, 3, seed)[::2]
+    traces = [capture(case, d, config=config, seed=seed) for d in shapes]
     setups = [_against(case, t, formula_side(formulas, t.dims)) for t in traces]
-    return compare(setups, [f.name for f in formulas], seed, target, timeout)
+    return _run_all(setups, [f.name for f in formulas], seed, target, timeout)
 
 
-def test_pair(
-    case: Case, a: Trace, b: Trace, seed: int = 0, target: float = 1e-9, timeout: float = 60.0
-) -> FieldResult:
+def pair(case: Case, a: Trace, b: Trace, seed: int = 0, target: float = 1e-9, timeout: float = 60.0) -> FieldResult:
     """Two kernels of one interface, at the shape of their traces: outputs in order."""
     names = list(a.outputs)
     other = kernel(b)
@@ -133,7 +140,7 @@ def test_pair(
         out = other(domain, dict(zip(b.inputs, (inputs[n] for n in a.inputs), strict=True)))
         return dict(zip(names, (out[n] for n in b.outputs), strict=True))
 
-    return compare([_against(case, a, renamed)], names, seed, target, timeout)
+    return _run_all([_against(case, a, renamed)], names, seed, target, timeout)
 
 
 def _against(case: Case, trace: Trace, right: Side) -> Setup:
@@ -161,18 +168,21 @@ def equal_formulas(a: Formula, b: Formula, dims: Mapping[str, int | float] | Non
     sides = [formula_side([f], numbers) for f in (a, b)]
     right: Side = lambda domain, inputs: {a.name: sides[1](domain, inputs)[b.name]}  # noqa: E731
     setup = Setup(numbers, shapes, lambda rng: exact, sides[0], right)
-    return compare([setup], [a.name], seed, target, timeout).outcomes[0]
+    return _run_all([setup], [a.name], seed, target, timeout).outcomes[0]
 
 
 # ---- samples ---------------------------------------------------------------------------------------------------------
 
 
-def compare(setups: Sequence[Setup], names: Sequence[str], seed: int, target: float, timeout: float) -> FieldResult:
+def _run_all(setups: Sequence[Setup], names: Sequence[str], seed: int, target: float, timeout: float) -> FieldResult:
     start = time.monotonic()
     outcomes: tuple[Outcome, ...] = ()
     for k, modes in enumerate(MODES):
         left = [n for n, o in zip(names, outcomes, strict=True) if not o.equal] if outcomes else list(names)
         if not left:
+            break
+        if k and time.monotonic() > start + timeout:
+            outcomes = tuple(replace(o, equal=None, reason=UNFINISHED) if o.equal is False else o for o in outcomes)
             break
         found = [_at_shape(s, left, modes, [seed, k, j], target, start + timeout) for j, s in enumerate(setups)]
         merged = {n: _worst([f[n] for f in found]) for n in left}
@@ -193,45 +203,61 @@ def _better(a: Outcome, b: Outcome) -> Outcome:
 def _at_shape(
     setup: Setup, names: Sequence[str], modes: Modes, seed: list[int], target: float, deadline: float
 ) -> dict[str, Outcome]:
-    """Samples until each output's bound is below the target, or time is up."""
-    out = {n: Outcome(n, None, dims=setup.dims) for n in names}
+    """Samples until each output's bound is below the target, or time is up. The first one comes before the weights."""
     try:
-        rng = np.random.default_rng([*seed, 0])
-        weights = Weights(modes)
-        given = setup.inputs(weights, rng)
-        left, right = setup.left(weights, given), setup.right(weights, given)
-        chance = {n: _chance(weights.reals(left[n]), weights.reals(right[n]), modes) for n in names if n in left}
-        if missing := [n for n in names if n not in left]:
-            raise NotTestable(f"{missing[0]} is not written")
         roots: set[int] = set()
-        k = 0
-        while True:
-            k += 1
-            wrong = _sample(setup, names, modes, [*seed, k], roots)
-            for n in names:
-                if wrong[n] is not None and out[n].equal is not False:
-                    out[n] = Outcome(n, False, k, 1.0, "differs in the field", setup.dims, wrong[n])
-                elif out[n].equal is not False:
-                    out[n] = Outcome(n, True, k, min(1.0, chance[n] * 4 ** len(roots)) ** k, "", setup.dims)
-            pending = [n for n in names if out[n].equal and out[n].bound > target]
-            if not pending or time.monotonic() > deadline or all(chance[n] >= 0.99 for n in pending):
+        wrong = _sample(setup, names, modes, [*seed, 1], roots)
+        out = {n: Outcome(n, False, 1, 1.0, "differs in the field", setup.dims, wrong[n]) for n in names}
+        right = [n for n in names if wrong[n] is None]
+        if not right:
+            return out
+        chance = _chances(setup, right, modes, seed)
+        for k in count(2):
+            for n in right:
+                bound = min(1.0, chance[n] * 4 ** len(roots)) ** (k - 1)  # a root is had by one field in four
+                out[n] = Outcome(n, True, k - 1, bound, _assumption(modes), setup.dims)
+            pending = [n for n in right if out[n].bound > target]
+            if not pending or time.monotonic() > deadline or all(chance[n] > HOPELESS for n in pending):
                 return out
+            wrong = _sample(setup, right, modes, [*seed, k], roots)
+            out |= {
+                n: Outcome(n, False, k, 1.0, "differs in the field", setup.dims, w)
+                for n, w in wrong.items()
+                if w is not None
+            }
+            right = [n for n in right if wrong[n] is None]
     except TypeError as e:  # numpy has no such operation on values of a field
         return {n: Outcome(n, None, reason=f"no meaning in the field: {e}", dims=setup.dims) for n in names}
     except TriliftError as e:
         return {n: Outcome(n, None, reason=str(e), dims=setup.dims) for n in names}
+    return out
+
+
+def _assumption(modes: Modes) -> str:
+    return "no two compared values are equal" if modes.order else ""
+
+
+def _chances(setup: Setup, names: Sequence[str], modes: Modes, seed: list[int]) -> dict[str, float]:
+    """What one sample may miss; 1 where the kernel cannot be run on weights."""
+    weights = Weights(modes)
+    try:
+        given = setup.inputs(weights, np.random.default_rng([*seed, 0]))
+        left, right = setup.left(weights, given), setup.right(weights, given)
+    except (TypeError, TriliftError):
+        return dict.fromkeys(names, 1.0)
+    return {n: _chance(weights.reals(left[n]), weights.reals(right[n]), modes) for n in names}
 
 
 def _chance(x: np.ndarray, y: np.ndarray, modes: Modes) -> float:
-    """The probability that one sample misses a difference at the worst element. Of c compared values every order has
-    probability 1/c!, and of the c/2 comparisons one in four is a tie."""
+    """The probability that one sample misses a difference at the worst element. Each of c comparisons comes out
+    either way, or as a tie, with a probability of at least 1/4; each order of c values has probability 1/c!."""
     if x.shape != y.shape:
         return 1.0
     missed = 2 * misses(x, y)  # twice: samples with a division by zero are drawn again
     if modes.logs:
         missed = missed + (x["n"] + y["n"]) / 2.0**28
     c = np.minimum(x["c"] + y["c"], 40)
-    seen = np.exp(-np.vectorize(math.lgamma)(c + 1)) * (1.0 if modes.order else 2.0**-c) if c.any() else 1.0
+    seen = np.exp(-np.vectorize(math.lgamma)(c + 1)) if modes.order else 4.0**-c
     return float(np.max(1 - seen * (1 - np.minimum(missed, 1)), initial=0.0))
 
 
@@ -253,6 +279,8 @@ def _sample(setup: Setup, names: Sequence[str], modes: Modes, seed: list[int], r
         except NoRoot as e:
             roots.add(e.number)
             continue
+        if missing := [n for n in names if n not in left]:
+            raise NotTestable(f"{missing[0]} is not written")
         return {n: _difference(domain, left[n], right[n]) for n in names}
     raise NotTestable("division by zero in every sample")
 

@@ -4,7 +4,7 @@ A value is N / D, each a sum of c * monomial * exp(polynomial). The domain below
 
     n, m    degree of N, D              h, g    log2 of the sum of |c| in N, D
     a, b    log2 of the number of exponentials in N, D          e    degree and height of their arguments
-    c       comparisons of data that chose the value            t, s number of hashes inside, largest weight of one
+    c       comparisons of data that chose the value (values compared, in an order)            t, s number of hashes inside, largest weight of one
     o       which hashes: adding values over the same ones counts them once
     i       the denominator's identity: adding values over one denominator keeps it
 
@@ -26,6 +26,7 @@ import numpy as np
 from lift.domain import FLOAT64, Float64
 from lift.ops import OPS
 
+from .constants import rational
 from .field import HANDLERS, KEPT, Modes, NotTestable, whole
 
 FIELDS = "nmabhgectsv"
@@ -41,7 +42,7 @@ class Weights(Float64):
     name = "weights"
     real = WEIGHT
 
-    def __init__(self, modes: Modes = Modes()) -> None:
+    def __init__(self, modes: Modes) -> None:
         self.handlers, self.modes = HANDLERS, modes
         self.count = 0
 
@@ -62,12 +63,10 @@ class Weights(Float64):
         if a.dtype.kind == "V":
             return a
         v = a.astype(np.float64)
-        with np.errstate(all="ignore"):
-            size = np.where(np.isfinite(v) & (v != 0), np.minimum(np.abs(np.log2(np.abs(v))), 200) + 24, 0.0)
-            whole = v == np.trunc(v)
-        return self.make(
-            a.shape, v=v, n=~whole, h=np.where(whole, np.maximum(size - 24, 0), size), g=np.where(whole, 0, size)
-        )
+        distinct, inverse = np.unique(v.ravel(), return_inverse=True)
+        table = np.array([_height(float(x)) for x in distinct], np.float64).reshape(-1, 3)[inverse]
+        n, h, g = (column.reshape(a.shape) for column in table.T)
+        return self.make(a.shape, v=v, n=n, h=h, g=g)
 
     # ---- rows
 
@@ -128,13 +127,13 @@ class Weights(Float64):
                 x, y = (np.where(np.isnan(z["v"]), 0.0, z["v"]) for z in (a, b))
                 return FLOAT64.apply(op, x, y)
         out = self.opaque(*xs)
-        out["c"] += 2.0 if op not in ("eq", "ne") or not self.modes.order else UNSEEN
+        out["c"] += 1.0 if not self.modes.order else 2.0 if op not in ("eq", "ne") else UNSEEN
         return out
 
     def opaque(self, *xs: np.ndarray) -> np.ndarray:
         """A new random value, if arguments that differ are told apart."""
         xs = tuple(np.broadcast_arrays(*xs))
-        weight = np.maximum.reduce([np.maximum(misses(x, x), x["s"]) for x in xs])
+        weight = np.maximum.reduce([np.maximum(misses(x, x, inner=False), x["s"]) for x in xs])
         c = np.maximum.reduce([x["c"] for x in xs])
         return self.make(xs[0].shape, n=1.0, t=1 + sum(x["t"] for x in xs), s=weight, c=c, o=_fresh(self, xs[0].shape))
 
@@ -150,7 +149,7 @@ class Weights(Float64):
         if not columns:
             return self.reals(FLOAT64.fold(op, np.zeros(rows.shape), -1))
         if op in ("amax", "amin"):
-            return ROWS["max"](self, *columns)
+            return _greatest(self, rows) if op == "amax" else _neg(self, _greatest(self, _neg(self, rows)))
         if op == "sum":
             return _total(self, rows)
         if op == "prod":
@@ -165,16 +164,25 @@ class Weights(Float64):
         )
 
 
-def misses(x: np.ndarray, y: np.ndarray) -> Any:
-    """The probability that a sample does not see that two values differ, apart from comparisons."""
+def _height(v: float) -> tuple[float, float, float]:
+    """(degree, log2 of numerator and denominator) of a constant."""
+    exact = rational(v) if math.isfinite(v) else None
+    if exact is None:
+        return float(math.isfinite(v)), 0.0, 0.0
+    return 0.0, math.log2(max(1, abs(exact.numerator))), math.log2(exact.denominator)
+
+
+def misses(x: np.ndarray, y: np.ndarray, inner: bool = True) -> Any:
+    """The probability that a sample does not see that two values differ, apart from comparisons; `inner`: also that
+    two of their hashes are taken to be one."""
     a = np.logaddexp2(x["a"] + y["b"], y["a"] + x["b"])
     h = np.logaddexp2(x["h"] + y["g"], y["h"] + x["g"])
     n = np.maximum(x["n"] + y["m"], y["n"] + x["m"])
     e = np.maximum(x["e"], y["e"])
-    inner = (x["t"] + y["t"]) ** 2 * np.maximum(x["s"], y["s"])
+    merged = (x["t"] + y["t"]) ** 2 * np.maximum(x["s"], y["s"]) if inner else 0.0
     with np.errstate(over="ignore"):
         mixed = np.exp2(a) * e / 2.0**28 + h / (48 * PRIMES)
-        return np.minimum(1.0, np.where(e > 0, mixed, h / (48 * ALL_PRIMES)) + n / 2.0**48 + inner)
+        return np.minimum(1.0, np.where(e > 0, mixed, h / (48 * ALL_PRIMES)) + n / 2.0**48 + merged)
 
 
 def _fresh(d: Weights, shape: tuple[int, ...]) -> Any:
@@ -236,6 +244,12 @@ def _mul(d: Weights, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.where(zero, d.reals(0.0), out) if zero.any() else out
 
 
+def _neg(d: Weights, a: np.ndarray) -> np.ndarray:
+    out = np.array(a)
+    out["v"] = -a["v"]
+    return out
+
+
 def _recip(d: Weights, a: np.ndarray) -> np.ndarray:
     with np.errstate(all="ignore"):
         v = 1 / a["v"]
@@ -262,29 +276,27 @@ def _exp(d: Weights, a: np.ndarray) -> np.ndarray:
     return np.where(hashed, d.opaque(a), out) if hashed.any() else out
 
 
-def _max(d: Weights, *xs: np.ndarray) -> np.ndarray:
-    xs = tuple(np.broadcast_arrays(*xs))
-    out = d.opaque(*xs)
-    data = sum(np.isnan(x["v"]).astype(np.float64) for x in xs)
-    out["t"] += data
-    number = np.fmax.reduce([x["v"] for x in xs])
-    out["v"] = np.where(data == 0, number, np.nan)
-    only = np.where(data == 1, 1, 0) * np.array(np.isneginf(np.where(data == len(xs), -np.inf, number)))
-    for x in xs:
-        out = np.where((only == 1) & np.isnan(x["v"]), x, out)
-    return out
+def _max(d: Weights, rows: np.ndarray) -> np.ndarray:
+    """A new value for the data in each row; one datum alone stays, beside minus infinity."""
+    known = ~np.isnan(rows["v"])
+    data = (~known).sum(-1).astype(np.float64)
+    number = np.max(np.where(known, rows["v"], -np.inf), axis=-1)
+    weight = np.maximum(misses(rows, rows, inner=False), rows["s"]).max(-1)
+    shape = rows.shape[:-1]
+    out = d.make(shape, n=1.0, t=1 + data + rows["t"].sum(-1), s=weight, c=rows["c"].max(-1), o=_fresh(d, shape))
+    only = np.take_along_axis(rows, np.argmin(known, -1)[..., None], -1)[..., 0]
+    out = np.where((data == 1) & (number == -np.inf), only, out)
+    return np.where(data == 0, d.reals(number), out)
 
 
-def _greatest(d: Weights, *xs: np.ndarray) -> np.ndarray:
+def _greatest(d: Weights, rows: np.ndarray) -> np.ndarray:
     """The maximum: a new value, or in an order one of its arguments."""
+    free = _max(d, rows)
     if not d.modes.order:
-        return _max(d, *xs)
-    xs = tuple(np.broadcast_arrays(*xs))
-    free = _max(d, *xs)
-    data = sum(np.isnan(x["v"]).astype(np.float64) for x in xs)
-    out = d.join(list(xs))
-    out["v"] = free["v"]
-    out["c"] = np.where(data > 0, sum(x["c"] for x in xs) + len(xs), 0)
+        return free
+    out = d.join([rows[..., k] for k in range(rows.shape[-1])])
+    data = np.isnan(rows["v"]).any(-1)
+    out["v"], out["c"] = free["v"], np.where(data, rows["c"].sum(-1) + rows.shape[-1], 0)
     return out
 
 
@@ -337,11 +349,14 @@ def _pow(d: Weights, a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 ROWS: dict[str, Callable[..., Any]] = {
-    "add": _add, "mul": _mul, "sub": _add, "neg": lambda d, a: _mul(d, a, d.reals(-1.0)), "recip": _recip,
+    "add": _add, "mul": _mul, "sub": _add, "neg": lambda d, a: _neg(d, a), "recip": _recip,
     "div": lambda d, a, b: _mul(d, a, _recip(d, b)),
     "exp": _exp, "exp2": lambda d, a: _exp(d, _mul(d, a, d.reals(math.log(2)))),
     "expm1": lambda d, a: _add(d, _exp(d, a), d.reals(1.0)), "exp10": lambda d, a: _exp(d, _mul(d, a, d.reals(2.3))),
     "log": _log, "log1p": lambda d, a: _log(d, _add(d, a, d.reals(1.0))),
     "log2": lambda d, a: _mul(d, _log(d, a), d.reals(0.7)), "log10": lambda d, a: _mul(d, _log(d, a), d.reals(0.7)),
-    "rsqrt": lambda d, a: _recip(d, d.opaque(a)), "pow": _pow, "tanh": _via_exp, "max": _greatest, "min": _greatest,
+    "rsqrt": lambda d, a: _recip(d, d.opaque(a)), "pow": _pow, "tanh": _via_exp,
+    "max": lambda d, *xs: _greatest(d, np.stack(np.broadcast_arrays(*xs), -1)),
+    "min": lambda d, *xs: _neg(d, _greatest(d, np.stack([_neg(d, x) for x in np.broadcast_arrays(*xs)], -1))),
+
 }  # fmt: skip
