@@ -15,29 +15,23 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import chain, count
+from itertools import count
 from typing import Any
-
-import numpy as np
 
 from lift import random_numbers
 from lift import term as T
-from lift.arithmetic import wrapped
-from lift.domain import as_ids
 from lift.errors import TriliftError, Unsupported
 from lift.interpret import TERMINATORS
 from lift.ir import Block, Function, Module, Op, Region, Type, Value
-from lift.machine import machine
-from lift.structure import _NO_EFFECT, AXES
 from lift.term import Axis, Term
 
-from . import accesses, reductions, tile
+from . import tile
 from .elements import Elements, TooLarge, certain, conditions, is_elementwise
 from .intervals import Intervals
+from .operations import HANDLERS, on_pointers
 from .program import PIDS, POINTER, Access, Arithmetic, Carry, Loop, Program, pointer, term_type
-from .tile import Tile, alternatives, at_offset, constant, generic, offset, pointwise, scalar, select, terms
+from .tile import Tile, at_offset, base, constant, generic, offset, pointwise, scalar, select, terms
 
-OFFSET = Type("i64", (), None, "i64")
 TRUE = T.const(True)
 RECURSION = 10_000  # elements refer to elements: as deep as the longest chain of operations
 SERIAL = count()  # of values that nothing is known of
@@ -198,7 +192,7 @@ class Execution:
             self.oblige_fold(op, out)
             return out
         if any(term_type(v.type) == POINTER for v in (*op.operands, *op.results)):
-            return _on_pointers(self, op, *xs)
+            return on_pointers(self, op, *xs)
         if is_elementwise(op):
             return self.elementwise(op, xs)
         if any(r.blocks for r in op.regions) and any(_touches(o) for o in op.walk()):
@@ -387,11 +381,11 @@ Body = Callable[[list[Tile]], list[Tile]]
 
 def _iterated(run: Execution, loop: Loop, names: Sequence[str], inits: list[Tile], body: Body) -> list[Tile]:
     """Walk the body once on carries; their values at trips. A pointer whose base changes is walked again as opaque."""
-    known = [_base(run, x) for x in inits]
+    known = [base(x) for x in inits]
     kept = run.mark()
     while True:
         after, yields = _walk(run, loop, names, inits, known, body)
-        moved = [b is not None and b is not _base(run, y) for b, y in zip(known, yields, strict=True)]
+        moved = [b is not None and b is not base(y) for b, y in zip(known, yields, strict=True)]
         if not any(moved):
             return after
         known = [None if m else b for m, b in zip(moved, known, strict=True)]
@@ -435,15 +429,6 @@ def _carried(c: Carry, init: Tile, is_offset: bool, n: Term) -> Tile:
     return Tile(init.type, lambda i: c.at(n, i))
 
 
-def _base(run: Execution, x: Tile) -> Term | None:
-    """The pointer without its offsets: what memory it points into. None if that is not known or x is no pointer."""
-    if term_type(x.type) != POINTER:
-        return None
-    p = x.at(run.generic_lanes(x.shape))
-    known = all(q.op == "pointer" for _, q in alternatives(p))
-    return at_offset(p, tile.ZERO) if known else None
-
-
 def _while(run: Execution, op: Op) -> list[Tile]:
     """The region `before` gives the condition and y; it runs once more than `after`: at trips, where it is false."""
     before, after = op.regions
@@ -471,169 +456,4 @@ CONTROL: dict[str, Callable[[Execution, Op], list[Tile]]] = {
     "scf.while": _while,
     "scf.if": _if,
     "tt.call": _call,
-}
-
-
-# ---- operations on tiles ---------------------------------------------------------------------------------------------
-
-
-def _constant(run: Execution, op: Op) -> Tile:
-    t = op.results[0].type
-    value, dtype = np.asarray(op.attrs["value"]), machine(t)
-    value = (wrapped(value, dtype) if dtype.kind == "i" else value).astype(dtype)
-    ids = as_ids(value)
-    if value.ndim == 0 or value.size == 1:
-        return constant(t, T.TERMS[int(ids.ravel()[0])])
-    elements = [T.TERMS[i] for i in np.broadcast_to(ids, t.shape).ravel()]
-    return Tile(
-        t, lambda lanes: T.make("pick", tile.reindexed(lanes, t.shape, (len(elements),), run.ranges)[0], *elements)
-    )
-
-
-def _poison(run: Execution, op: Op) -> Tile:
-    t = op.results[0].type
-    return constant(t, T.undef(f"poison at {op.place}", term_type(t)))
-
-
-def _program(run: Execution, op: Op) -> Tile:
-    axis = AXES.get(op.attrs["axis"], op.attrs["axis"])
-    return constant(op.results[0].type, (PIDS if op.name == "tt.get_program_id" else run.grid)[axis])
-
-
-def _make_range(run: Execution, op: Op) -> Tile:
-    return Tile(op.results[0].type, lambda lanes: T.add(lanes[0], op.attrs["start"]))
-
-
-def _broadcast(run: Execution, op: Op, x: Tile) -> Tile:
-    if not x.shape:
-        return Tile(op.results[0].type, lambda lanes: x.at())
-    return tile.moved(op.results[0].type, x, lambda lanes: lanes)
-
-
-def _unsplat(run: Execution, op: Op, x: Tile) -> Tile:
-    return tile.moved(op.results[0].type, x, lambda lanes: [tile.ZERO] * len(x.shape))
-
-
-def _reshape(run: Execution, op: Op, x: Tile) -> Tile | None:
-    """None where the compiler may choose another order and it matters."""
-    if op.attrs.get("allow_reorder") and not _order_is_free(run, op):
-        return None
-    return tile.reshape(op.results[0].type, x, run.ranges)
-
-
-def _cat(run: Execution, op: Op, a: Tile, b: Tile) -> Tile | None:
-    if not _order_is_free(run, op):
-        return None
-    t, n = op.results[0].type, a.shape[0]
-
-    def element(lanes: tile.Lanes) -> Term:
-        first = T.make("lt", lanes[0], n)
-        return select(first, a.at(lanes), b.at((T.sub(lanes[0], n), *lanes[1:])), t)
-
-    return Tile(t, element)
-
-
-def _order_is_free(run: Execution, op: Op) -> bool:
-    """Whether the result only goes into reductions of all its elements."""
-    users = [o for o in run.module.walk() if op.results[0] in o.operands]
-    rank = len(op.results[0].type.shape)
-    return rank == 1 and all(o.name == "tt.reduce" and len(o.operands) == 1 for o in users)
-
-
-def _gather(run: Execution, op: Op, source: Tile, index: Tile) -> Tile:
-    """source[.., index[lanes], ..]; poison where the index is outside."""
-    axis, t = op.attrs["axis"], op.results[0].type
-    outside = T.undef(f"gather outside at {op.place}", term_type(t))
-
-    def element(lanes: tile.Lanes) -> Term:
-        i = index.at(lanes)
-        low, high = run.ranges.of(i)
-        found = source.at(tile.replaced(lanes, axis, i))
-        if low >= 0 and high < source.shape[axis]:
-            return found
-        inside = T.make("and", T.make("le", 0, i), T.make("lt", i, source.shape[axis]))
-        return select(inside, found, outside, t)
-
-    return Tile(t, element)
-
-
-def _addptr(run: Execution, op: Op, p: Tile, offset: Tile) -> Tile:
-    return pointwise(op.results[0].type, tile.advance, p, offset)
-
-
-def _on_pointers(run: Execution, op: Op, *xs: Tile) -> Tile | None:
-    """Choices and casts of pointers."""
-    t = op.results[0].type if op.results else None
-    if op.name == "arith.select" and t is not None:
-        return pointwise(t, lambda c, a, b: select(c, a, b, t), *xs)
-    if op.name == "tt.ptr_to_int" and (found := _address(run, op, xs[0])) is not None:
-        return found
-    if op.name == "tt.bitcast" and t is not None and term_type(op.operands[0].type) == term_type(t) == POINTER:
-        return _pointer_cast(run, op, xs[0])
-    run.cannot(op)
-    return None
-
-
-def _address(run: Execution, op: Op, x: Tile) -> Tile | None:
-    """The address of memory that a launch passes: some number that is not 0, so that `if ptr:` can be followed."""
-    base = _base(run, x)
-    if base is None or base.op != "pointer" or base.attr not in run.present:
-        return None
-    return Tile(op.results[0].type, lambda i: T.node("address", x.at(i).args, base.attr, T.INT))
-
-
-def _pointer_cast(run: Execution, op: Op, x: Tile) -> Tile | None:
-    """Offsets count elements, so the width must stay."""
-    widths = {accesses.width(v.type.pointee) for v in (op.operands[0], op.results[0])}
-    return Tile(op.results[0].type, x.at) if len(widths) == 1 else None
-
-
-def _assert(run: Execution, op: Op, condition: Tile, *_: Tile) -> list[Tile]:
-    """path => condition, in every lane."""
-    c = condition.at(run.generic_lanes(condition.shape))
-    run.asserts.append((T.make("or", T.make("not", run.path), c), op))
-    return []
-
-
-def _nothing(run: Execution, op: Op, *_: Tile) -> list[Tile]:
-    return []
-
-
-def _dot(run: Execution, op: Op, *xs: Tile) -> reductions.Results:
-    return reductions.dot(run, op, *xs[:3]) if len(xs) == 3 else None
-
-
-def _store(run: Execution, op: Op, *xs: Tile) -> list[Tile]:
-    accesses.store(run, op, *xs)
-    return []
-
-
-HANDLERS: dict[str, Callable[..., Tile | list[Tile] | None]] = {
-    **dict.fromkeys(chain(_NO_EFFECT, ("tt.grid_dependency_wait", "tt.grid_dependency_launch_dependents")), _nothing),
-    "arith.constant": _constant,
-    "ub.poison": _poison,
-    "tt.get_program_id": _program,
-    "tt.get_num_programs": _program,
-    "tt.make_range": _make_range,
-    "tt.splat": _broadcast,
-    "tt.broadcast": _broadcast,
-    "tt.unsplat": _unsplat,
-    "tt.expand_dims": lambda run, op, x: tile.expand_dims(op.results[0].type, x, op.attrs["axis"]),
-    "tt.reshape": _reshape,
-    "tt.trans": lambda run, op, x: tile.trans(op.results[0].type, x, op.attrs["order"]),
-    "tt.join": lambda run, op, a, b: tile.join(op.results[0].type, a, b),
-    "tt.cat": _cat,
-    "tt.split": lambda run, op, x: [tile.split(v.type, x, k) for k, v in enumerate(op.results)],
-    "tt.gather": _gather,
-    "tt.addptr": _addptr,
-    "tt.assert": _assert,
-    "llvm.intr.assume": _assert,
-    "tt.load": accesses.load,
-    "tt.store": _store,
-    "tt.atomic_rmw": accesses.atomic_rmw,
-    "tt.atomic_cas": accesses.atomic_cas,
-    "tt.reduce": reductions.reduce,
-    "tt.scan": reductions.scan,
-    "tt.dot": _dot,
-    "tt.histogram": reductions.histogram,
 }

@@ -139,6 +139,15 @@ def alternatives(p: Term) -> list[tuple[Term, Term]]:
     return out + [(T.make("and", T.make("not", c), k), x) for k, x in alternatives(b)]
 
 
+def base(x: Tile) -> Term | None:
+    """The pointer without its offsets: what memory it points into. None if that is not known or x is no pointer."""
+    if term_type(x.type) != POINTER:
+        return None
+    p = x.at(terms(generic(x.shape)))
+    known = all(q.op == "pointer" for _, q in alternatives(p))
+    return at_offset(p, ZERO) if known else None
+
+
 # ---- lanes to lanes --------------------------------------------------------------------------------------------------
 
 
