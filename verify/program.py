@@ -90,7 +90,8 @@ class Access:
 @dataclass(frozen=True, eq=False, slots=True)
 class Arithmetic:
     """An integer operation whose result must fit `bits` (two's complement), under the guard, for all lanes and
-    iterations; `term` is the exact result. `kind`: "wrap", or "divisor" for a term that must not be 0."""
+    iterations; `term` is the exact result. `kind`: "wrap", or "divisor" for a term that must not be 0; "positive": > 0
+    (a loop's step), "unsigned": 0 <= term < 2^bits, "shift": 0 <= term < bits."""
 
     kind: str
     op: Op
