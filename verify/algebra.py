@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cache
+from itertools import count
 from typing import Any
 
 from lift import term as T
@@ -60,9 +62,15 @@ class Context:
 
     facts: Facts
     id: int
+    axes: frozenset[Axis]
 
     def __repr__(self) -> str:
         return f"Context({len(self.facts)} facts)"
+
+
+@cache
+def _variable(k: int) -> Axis:
+    return Axis(f"~{k}", ALL)
 
 
 @dataclass
@@ -78,7 +86,6 @@ class Algebra:
     decided: dict[tuple[int, int], bool | None] = field(default_factory=dict)
     dead: dict[int, bool] = field(default_factory=dict)
     products: dict[tuple[int, int], Poly] = field(default_factory=dict)
-    fresh: int = 0
     deadline: float = math.inf  # of time.monotonic()
 
     # ---- contexts
@@ -88,7 +95,8 @@ class Algebra:
         flat = frozenset(opened(facts))
         found = self.contexts.get(flat)
         if found is None:
-            found = self.contexts[flat] = Context(flat, len(self.contexts))
+            axes = frozenset[Axis]().union(*(f.free for f in flat))
+            found = self.contexts[flat] = Context(flat, len(self.contexts), axes)
         return found
 
     def given(self, ctx: Context, *facts: Term) -> Context:
@@ -125,10 +133,10 @@ class Algebra:
             self.decided[key] = answer
         return self.decided[key]
 
-    def variable(self, name: str = "v") -> Axis:
-        """A new integer variable."""
-        self.fresh += 1
-        return Axis(f"{name}~{self.fresh}", ALL)
+    def variable(self, ctx: Context, *avoid: Iterable[Axis]) -> Axis:
+        """The first integer variable that neither the facts nor `avoid` mention: the same question has the same name."""
+        taken = ctx.axes.union(*avoid)
+        return next(v for v in map(_variable, count(1)) if v not in taken)
 
     # ---- normal forms
 

@@ -208,8 +208,23 @@ def choice(a: Algebra, c: Term, x: Term, y: Term, ctx: Context) -> Poly:
         return yes
     if is_infinite(yes) or is_infinite(no):
         raise Split(open_[0])
+    if (extreme := _extremum(a, c, yes, no, ctx)) is not None:
+        return extreme
     weight = conjunction(a, c, ctx)
     return a.add([a.product(weight, yes, ctx), a.product(ONE - weight, no, ctx)])
+
+
+def _extremum(a: Algebra, c: Term, yes: Poly, no: Poly, ctx: Context) -> Poly | None:
+    """where(x < y, y, x) = max(x, y), and likewise the minimum."""
+    from .folds import lattice
+
+    d = yes - no
+    if c in (real_literal(a, "lt", d, ctx), real_literal(a, "le", d, ctx)):
+        return lattice(a, [yes, no], ctx)
+    if c in (real_literal(a, "lt", -d, ctx), real_literal(a, "le", -d, ctx)):
+        least = lattice(a, [-yes, -no], ctx)
+        return -least
+    return None
 
 
 @rule("where")

@@ -19,7 +19,7 @@ from . import poly as P
 from .algebra import Algebra, Context, Facts, Split, Undecided, is_infinite
 from .choices import condition, divided, integer_literal, is_integer
 from .folds import Fold, elements, linear, open_fold, structural
-from .poly import POLYS, ZERO, Monomial, Number, Poly, atom
+from .poly import ONE, POLYS, ZERO, Monomial, Number, Poly, atom
 from .signs import is_index
 
 DEEP = 12  # nested questions
@@ -96,9 +96,9 @@ def same(a: Algebra, s: Term, t: Term, ctx: Context, depth: int = 0) -> bool:
     if s.op != t.op:
         return False
     if s.op == "sum":
-        return _vanishes(a, [(1, open_fold(a, s)), (-1, open_fold(a, t))], ctx, depth)
+        return _vanishes(a, [(1, open_fold(a, s, ctx, t.free)), (-1, open_fold(a, t, ctx, s.free))], ctx, depth)
     if s.op in T.FOLDS:
-        return _same_fold(a, open_fold(a, s), open_fold(a, t), ctx, depth)
+        return _same_fold(a, open_fold(a, s, ctx, t.free), open_fold(a, t, ctx, s.free), ctx, depth)
     if s.type == T.INT and s.op not in ("read", "opaque"):
         return a.implied(ctx, T.make("eq", s, t))
     if s.op in ("add", "mul"):
@@ -121,6 +121,8 @@ def _same_argument(a: Algebra, x: Term, y: Term, ctx: Context, depth: int) -> bo
 
 def aligned(a: Algebra, f: Fold, g: Fold, ctx: Context, depth: int, both: bool = False) -> Fold | None:
     """g with the variables of f so that the bodies are equal wherever g's guards (with `both`: and f's) hold."""
+    if len(g.variables) < len(f.variables):
+        return _padded(a, f, g, ctx, depth, both)
     if len(f.variables) != len(g.variables):
         return None
     tries = [_renamed(g, f.variables, order) for order in permutations(g.variables)]
@@ -132,6 +134,21 @@ def aligned(a: Algebra, f: Fold, g: Fold, ctx: Context, depth: int, both: bool =
     for h in tries:
         here = a.given(ctx, *h.guards, *(f.guards if both else ()))
         if zero(a, f.body - h.body, here, depth + 1):
+            return h
+    return None
+
+
+def _padded(a: Algebra, f: Fold, g: Fold, ctx: Context, depth: int, both: bool) -> Fold | None:
+    """g with one more variable, which has one value: that of an axis in its guards."""
+    extra = [v for v in f.variables if v not in f.body.term.free]
+    if len(f.variables) != len(g.variables) + 1 or not extra or not g.variables:
+        return None
+    v = a.variable(ctx, f.variables, g.variables, *(x.free for x in (*f.guards, *g.guards, f.body.term, g.body.term)))
+    axes = sorted({x for y in g.guards for x in y.free} - set(g.variables), key=lambda x: x.name)
+    for x in axes:
+        pin = integer_literal("eq", atom(T.axis(v)) - atom(T.axis(x)))
+        h = aligned(a, f, Fold((*g.variables, v), g.guards | {pin}, g.body), ctx, depth, both)
+        if h is not None and _empty(a, a.given(ctx, *h.guards), [f.guards]):
             return h
     return None
 
@@ -199,7 +216,7 @@ def _same_fold(a: Algebra, f: Fold, g: Fold, ctx: Context, depth: int) -> bool:
 
 def _same_maximum(a: Algebra, s: Term, t: Term, ctx: Context, depth: int) -> bool:
     """Every element of one set is in the other."""
-    left, right = elements(a, s), elements(a, t)
+    left, right = elements(a, s, ctx, t.free), elements(a, t, ctx, s.free)
     return _covered(a, left, right, ctx, depth) and _covered(a, right, left, ctx, depth)
 
 
@@ -327,7 +344,8 @@ def _cancelling(
     a: Algebra, parts: list[Part], left: dict[Monomial, Number], ctx: Context, depth: int
 ) -> set[Monomial] | None:
     """Monomials among these that cancel, single elements cofactor * body(e) included."""
-    folds = {part.sum.id: open_fold(a, part.sum) for part in parts}
+    used = frozenset[Axis]().union(*(P.as_term(k).free for k in left))
+    folds = {part.sum.id: open_fold(a, part.sum, ctx, used) for part in parts}
     for lead in parts:
         f = folds[lead.sum.id]
         guards: dict[Facts, Number] = {}
@@ -343,6 +361,11 @@ def _cancelling(
         guards = {g: c for g, c in guards.items() if abs(c) > 1e-12}
         if cancels(a, guards, ctx):
             return keys
+        if lead.cofactor in left and lead.cofactor not in keys and f.body is ONE and len(f.variables) == 1:
+            for x in sorted({x for k in left for x in P.as_term(k).free}, key=lambda x: x.name):
+                pin = frozenset([integer_literal("eq", atom(T.axis(f.variables[0])) - atom(T.axis(x)))])
+                if cancels(a, {**guards, pin: guards.get(pin, 0) + left[lead.cofactor]}, ctx):
+                    return keys | {lead.cofactor}
     return None
 
 

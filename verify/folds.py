@@ -94,12 +94,12 @@ def height(t: Term) -> int:
     return found
 
 
-def open_fold(a: Algebra, t: Term) -> Fold:
-    """A fold in normal form with new variables in place of its bound ones."""
+def open_fold(a: Algebra, t: Term, ctx: Context, *avoid: Iterable[Axis]) -> Fold:
+    """A fold in normal form with variables in place of its bound ones that nobody else has."""
     kind = t.op
     variables = []
     while t.op == kind and t.attr.size is ALL:
-        v = a.variable()
+        v = a.variable(ctx, t.free, variables, *avoid)
         t = T.substitute(t.args[0], {t.attr: T.axis(v)})
         variables.append(v)
     if t.op != "where":
@@ -255,7 +255,7 @@ def shifted(a: Algebra, f: Fold, v: Axis, ctx: Context) -> Fold:
     found = _shift(a, f, v)
     if found is None:
         return f
-    w = a.variable()
+    w = a.variable(ctx, f.variables, f.body.term.free, *(g.free for g in f.guards))
     sign, delta = found  # w = sign * v + delta, so v = sign * (w - delta)
     value = P.scaled(atom(T.axis(w)) - delta, sign).term
     new = replaced(a, f, v, value, ctx, tuple(w if x == v else x for x in f.variables))
@@ -274,14 +274,28 @@ def _shift(a: Algebra, f: Fold, v: Axis) -> tuple[int, Poly] | None:
             k, rest = kr
             candidates.append(((str(t.attr), position, repr(k.term), repr(rest.term)), k, rest))
     if not candidates:
-        low, _, _ = bounds(f, v)
-        starts = [lo for _, lo in low if lo is not ZERO]
+        low, high, other = bounds(f, v)
+        if v not in f.body.term.free and (step := _joint(f, v, [lo for _, lo in low], high)) is not None:
+            return 1, step
+        starts = [lo for _, lo in low if lo is not ZERO and not lo.term.free & set(f.variables)]
         return (1, -starts[0]) if len(low) == 1 and starts else None
     _, k, rest = min(candidates, key=lambda c: c[0])
     delta = _step(a, k, rest)
     if k.constant == -1:
         return -1, -delta
     return (1, delta) if delta is not ZERO else None
+
+
+def _joint(f: Fold, v: Axis, low: list[Poly], high: list[tuple[Term, Poly]]) -> Poly | None:
+    """What a guard adds to v, 0 <= v < c, in other variables: v + c t is an index of its own."""
+    others = set(f.variables) - {v}
+    if ZERO not in low or not any(hi.constant is not None for _, hi in high):
+        return None
+    for _, hi in high:  # v <= hi
+        mine = P.poly({m: c for m, c in hi.terms.items() if P.as_term(m).free & others})
+        if mine is not ZERO and all(len(m[0]) > 1 or abs(c) > 1 for m, c in mine.terms.items()):
+            return -mine
+    return None
 
 
 def _step(a: Algebra, k: Poly, rest: Poly) -> Poly:
@@ -385,7 +399,7 @@ def _sum_of(a: Algebra, f: Fold, ctx: Context) -> Poly:
     outside = P.product_with_exponential(out, e_out)
     sums = [(b, k) for b, k in mine if T.TERMS[b].op == "sum"]
     if len(sums) == 1 and sums[0][1] == 1:
-        inner = open_fold(a, T.TERMS[sums[0][0]])
+        inner = open_fold(a, T.TERMS[sums[0][0]], ctx, f.variables, f.body.term.free, *(g.free for g in f.guards))
         rest = P.product_with_exponential(tuple(x for x in mine if x != sums[0]), e_in)
         inside = a.given(ctx, *f.guards, *inner.guards)
         body = a.product(rest, inner.body, inside)
@@ -461,7 +475,7 @@ def _counted(a: Algebra, f: Fold, v: Axis, ctx: Context) -> Poly | None:
 
 def pieces(a: Algebra, t: Term, ctx: Context) -> list[Fold]:
     """The body of a fold term by cases, each with its guards."""
-    v = a.variable()
+    v = a.variable(ctx, t.free, t.args[0].free)
     guards: list[Term] = []
     body = T.substitute(t.args[0], {t.attr: T.axis(v)})
     if t.attr.size is not ALL:
@@ -539,18 +553,22 @@ def _larger(a: Algebra, p: Poly, q: Poly, ctx: Context) -> Poly:
     return a.add([q, a.product(weight, d, ctx)])
 
 
-def _maximum_in(p: Poly) -> int | None:
-    """The atom of a maximum that p is, up to addends."""
-    found = [b for (factors, e), c in p.terms.items() if c == 1 and not e and len(factors) == 1
+def _maximum_in(p: Poly) -> tuple[int, P.Number] | None:
+    """(atom, c) where p is c > 0 times the atom of a maximum, up to addends."""
+    found = [(b, c) for (factors, e), c in p.terms.items() if c > 0 and not e and len(factors) == 1
              for b, k in factors if k == 1 and T.TERMS[b].op in ("amax", "max")]  # fmt: skip
     return found[0] if len(found) == 1 else None
 
 
-def elements(a: Algebra, t: Term) -> list[Fold]:
+def elements(a: Algebra, t: Term, ctx: Context, *avoid: Iterable[Axis]) -> list[Fold]:
     """The elements of a maximum in normal form."""
     if t.op == "max":
-        return [f for s in t.args for f in elements(a, s)]
-    return [open_fold(a, t)] if t.op == "amax" and t.attr.size is ALL else [Fold((), frozenset(), structural(t))]
+        return [f for s in t.args for f in elements(a, s, ctx, *avoid)]
+    return (
+        [open_fold(a, t, ctx, *avoid)]
+        if t.op == "amax" and t.attr.size is ALL
+        else [Fold((), frozenset(), structural(t))]
+    )
 
 
 def extremum(a: Algebra, folds: list[Fold], ctx: Context) -> Poly:
@@ -565,9 +583,10 @@ def extremum(a: Algebra, folds: list[Fold], ctx: Context) -> Poly:
             return PLUS_INF
         inner = _maximum_in(f.body)
         if inner is not None:
-            rest = f.body - atom(T.TERMS[inner])
-            todo += [Fold((*f.variables, *g.variables), f.guards | g.guards, rest + g.body)
-                     for g in elements(a, T.TERMS[inner])]  # fmt: skip
+            i, c = inner
+            rest = f.body - P.scaled(atom(T.TERMS[i]), c)
+            todo += [Fold((*f.variables, *g.variables), f.guards | g.guards, rest + P.scaled(g.body, c))
+                     for g in elements(a, T.TERMS[i], ctx, f.variables, f.body.term.free, *(x.free for x in f.guards))]  # fmt: skip
             continue
         f = _normal_element(a, f, ctx)
         if f.variables and not f.guards:
@@ -577,7 +596,25 @@ def extremum(a: Algebra, folds: list[Fold], ctx: Context) -> Poly:
         return MINUS_INF
     if len(out) == 1:
         return _single(a, next(iter(out.values())))
+    k, *more = {_scale(f.body) for f in out.values()}
+    if not more and k != 1:  # max(k f, k g) = k max(f, g) for k > 0
+        folds_ = [Fold(f.variables, f.guards, P.scaled(f.body, _inverse(k))) for f in out.values()]
+        out = {close("amax", f) if f.variables else f.body.term: f for f in folds_}
+        return P.scaled(_set(out), k)
+    return _set(out)
+
+
+def _set(out: Iterable[Term]) -> Poly:
     return atom(T.node("max", tuple(sorted(out, key=lambda t: t.id)), None, T.REAL))
+
+
+def _scale(p: Poly) -> P.Number:
+    """The size of the first coefficient."""
+    return abs(p.terms[min(p.terms, key=lambda m: repr(P.as_term(m)))]) if p.terms else 1
+
+
+def _inverse(k: P.Number) -> P.Number:
+    return P.tidy(1 / k if isinstance(k, float) else P.Fraction(1) / P.Fraction(k))
 
 
 def _normal_element(a: Algebra, f: Fold, ctx: Context) -> Fold:
@@ -621,16 +658,15 @@ def _single(a: Algebra, f: Fold) -> Poly:
     inside = f.body - outside
     if inside is ZERO:
         return atom(close("amax", Fold(f.variables, f.guards, ZERO))) + outside
-    k = abs(inside.terms[min(inside.terms, key=lambda m: repr(P.as_term(m)))])
-    inverse = P.tidy(1 / k if isinstance(k, float) else P.Fraction(1) / P.Fraction(k))
-    scaled = P.scaled(inside, inverse)
+    k = _scale(inside)
+    scaled = P.scaled(inside, _inverse(k))
     return P.scaled(atom(close("amax", Fold(f.variables, f.guards, scaled))), k) + outside
 
 
 def nonempty(a: Algebra, t: Term, ctx: Context) -> bool:
     """Whether a maximum is over something. Split on a condition that would tell."""
     open_: list[Term] = []
-    for f in elements(a, t):
+    for f in elements(a, t, ctx):
         left = [_at_lowest(a, f, ctx)] if f.variables else [[]]
         for literals in left:
             if literals is None:

@@ -294,9 +294,9 @@ class Derivation:
     def _without(self, p: Poly) -> Term | None:
         if p is atom(self.x):
             return T.const(-float("inf"))
-        i = _maximum_in(p)
-        if i is not None and p is atom(T.TERMS[i]):
-            t = T.TERMS[i]
+        found = _maximum_in(p)
+        if found is not None and p is atom(T.TERMS[found[0]]):
+            t = T.TERMS[found[0]]
             parts = t.args if t.op == "max" else (t,)
             rest = [s for s in parts if s is not self.x]
             if len(rest) == len(parts) or any(self.x in s.walk() for s in rest):

@@ -10,6 +10,7 @@ digits, as a constant in single precision can be.
 from __future__ import annotations
 
 import math
+from bisect import bisect, insort
 from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
@@ -22,6 +23,7 @@ Power = int | Fraction
 Factors = tuple[tuple[int, Power], ...]  # (id of the atom, power), sorted by id
 Monomial = tuple[Factors, int]  # and the id of the exponent polynomial
 DIGITS = 6  # of a float coefficient
+SINGLE = 2e-6  # relative difference of constants that are one in single precision
 HALF = Fraction(1, 2)
 
 _TABLE: dict[frozenset[tuple[Monomial, Number]], Poly] = {}
@@ -111,10 +113,23 @@ def tidy(c: Number) -> Number:
     if abs(short - c) <= 6e-8 * abs(c) or abs(c) < 1e-300:
         f = Fraction(f"{c:.{DIGITS}g}")
         return f.numerator if f.denominator == 1 else f
-    simple = Fraction(c).limit_denominator(4096)  # 1/3, 1/10 ...
+    simple = Fraction(c).limit_denominator(128)  # 1/3, 5/7 ...
     if abs(float(simple) - c) <= 1e-7 * abs(c):
         return simple
-    return float(f"{c:.{DIGITS}g}")
+    return _seen(c)
+
+
+_SEEN: list[float] = []  # sorted
+
+
+def _seen(c: float) -> float:
+    """The first constant met that is c in single precision: f32 roundings of one number become one number."""
+    k = bisect(_SEEN, c)
+    for near in _SEEN[max(k - 1, 0) : k + 1]:
+        if abs(near - c) <= SINGLE * abs(c):
+            return near
+    insort(_SEEN, c)
+    return c
 
 
 def atom(t: Term, power: Power = 1) -> Poly:
@@ -122,17 +137,25 @@ def atom(t: Term, power: Power = 1) -> Poly:
 
 
 def total(parts: Iterable[tuple[Number, Poly]]) -> Poly:
-    """The linear combination."""
+    """The linear combination. Floats that differ in the last digits of single precision cancel."""
     out: dict[Monomial, Number] = {}
     for k, p in parts:
         for m, c in p.terms.items():
-            out[m] = out.get(m, 0) + k * c
+            old = out.get(m)
+            out[m] = k * c if old is None else _sum(old, k * c)
     return poly({m: c for m, v in out.items() if (c := _settled(v))})
+
+
+def _sum(a: Number, b: Number) -> Number:
+    c = a + b
+    if isinstance(c, float) and abs(c) <= SINGLE * max(abs(a), abs(b)):
+        return 0
+    return c
 
 
 def _settled(c: Number) -> Number:
     if isinstance(c, float):
-        return 0 if abs(c) < 1e-12 else tidy(c)
+        return tidy(c)
     return c.numerator if isinstance(c, Fraction) and c.denominator == 1 else c
 
 

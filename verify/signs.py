@@ -64,7 +64,7 @@ def _atom_positive(a: Algebra, t: Term, ctx: Context) -> bool:
     if T.make("lt", 0, t) in ctx.facts:
         return True
     if t.op == "sum":
-        f = open_fold(a, t)
+        f = open_fold(a, t, ctx)
         return positive(a, f.body, a.given(ctx, *f.guards)) and _inhabited(a, t, ctx)
     if t.op in ("add", "mul"):
         from .folds import structural
@@ -79,7 +79,7 @@ def _atom_nonnegative(a: Algebra, t: Term, ctx: Context) -> bool:
     if t.type == T.INT:
         return bool(a.implied(ctx, integer_literal("le", atom(t))))
     if t.op == "sum":
-        f = open_fold(a, t)
+        f = open_fold(a, t, ctx)
         return nonnegative(a, f.body, a.given(ctx, *f.guards))
     if t.op in ("add", "mul"):
         from .folds import structural
@@ -92,7 +92,7 @@ def _inhabited(a: Algebra, t: Term, ctx: Context) -> bool:
     """Whether some values meet the guards of a fold: its variables at their lower bounds do."""
     from .folds import _at_lowest
 
-    f = open_fold(a, t)
+    f = open_fold(a, t, ctx)
     if any(not bounds(f, v)[0] for v in f.variables):
         return False
     left = _at_lowest(a, f, ctx)
