@@ -150,20 +150,22 @@ def test_two_programs_for_one_element() -> None:
 
 def test_grouped_programs() -> None:
     """The order of program ids that keeps a group of rows in the cache."""
-    assert isinstance(grouped(8), Written)
-    assert grouped(8).sole
+    w = grouped(8)
+    assert isinstance(w, Written) and w.condition == () and w.sole
+    for mutant in (grouped(8, short=1), grouped(8, clip=False), grouped(8, step=7)):
+        assert not (isinstance(mutant, Written) and mutant.condition == () and mutant.sole)
 
 
-def grouped(group: int) -> Written | Missing:
+def grouped(group: int, short: int = 0, clip: bool = True, step: int = 8) -> Written | Missing:
     axes, (a, b) = lanes(64, 32)
     m, n = cdiv(M, 64), cdiv(N, 32)
-    first = div(PID, n * group) * group
-    size = T.make("min", m - first, group)
+    first = div(PID, n * group) * step
+    size = T.make("min", m - first, group) if clip else T.const(group)
     inside = mod(PID, n * group)
     i, j = (first + mod(inside, size)) * 64 + a, div(inside, size) * 32 + b
     view = contiguous(M, N)
     return written(
-        site(view, i * N + j, both(lt(i, M), lt(j, N)), axes, (m * n, 1, 1)), view, SIZES, Solver(timeout=8.0)
+        site(view, i * N + j, both(lt(i, M), lt(j, N)), axes, (m * n - short, 1, 1)), view, SIZES, Solver(timeout=8.0)
     )
 
 

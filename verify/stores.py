@@ -22,7 +22,7 @@ from lift.term import Axis, Term
 
 from .decode import Decoded, asking, layout, rewritten, split
 from .program import PIDS
-from .quotient import Ask, between, canonical, equalities, reduce, replace, same
+from .quotient import Ask, between, canonical, equalities, expand, reduce, replace, same
 from .setting import View
 from .sites import Site, conjuncts, moved, renamed
 from .solver import Facts, Solver
@@ -139,7 +139,7 @@ def holds(goal: Term, ask: Ask) -> bool:
 
 
 def equals(a: Term, b: Term, ask: Ask) -> bool:
-    if same(a, b, ask):
+    if expand(a) == expand(b):
         return True
     x, y = reduce(a, ask), reduce(b, ask)
     return same(x, y, ask) or ask(T.make("eq", x, y))
