@@ -17,6 +17,7 @@ from .ops import OPS
 from .term import COMMUTATIVE, Term
 
 ATOM, POW, NEG, MUL, MATMUL, ADD, AND, OR, COMPARE = 9, 8, 7, 6, 5.9, 5, 4, 3, 2  # @ may begin a product, not end one
+FACTOR = MUL + 0.5  # behind a factor: a * (b // c) is not a * b // c
 PRECEDENCE = {"pow": POW, "floordiv": MUL, "mod": MUL, "shl": ADD - 0.5, "shr": ADD - 0.5,
               "and": AND, "or": OR, "not": NEG, "eq": COMPARE, "ne": COMPARE, "lt": COMPARE, "le": COMPARE}  # fmt: skip
 
@@ -148,11 +149,11 @@ def _product(t: Term, child: Child, number: Number) -> Piece:
     out = (
         pieces[0].text
         if len(pieces) == 1 and not below
-        else " * ".join(p.at(MUL if k else MATMUL) for k, p in enumerate(pieces))
+        else " * ".join(p.at(FACTOR if k else MATMUL) for k, p in enumerate(pieces))
     )
     binds = pieces[0].binds if len(pieces) == 1 and not below else MUL
     if below:
-        bottom = below[0].at(POW) if len(below) == 1 else "(" + " * ".join(p.at(MUL) for p in below) + ")"
+        bottom = below[0].at(POW) if len(below) == 1 else "(" + " * ".join(p.at(FACTOR if k else MUL) for k, p in enumerate(below)) + ")"
         out = f"{out} / {bottom}"
     if value < 0:
         return Piece(f"-{Piece(out, binds).at(MUL)}", min(binds, NEG) if binds > MUL else MUL, max(rank, rank_below))

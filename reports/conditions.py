@@ -50,8 +50,18 @@ def _steps(p: Proof) -> Iterator[tuple[str, str]]:
     for by in dict.fromkeys(_by(c) for c in p.conditions):
         group = [c for c in p.conditions if _by(c) == by]
         seconds = sum(c.seconds for c in group)
-        yield f"{len(group)} conditions {by}, {seconds:.2f} s", "\n".join(condition(c) for c in group)
+        yield f"{len(group)} conditions {by}, {seconds:.2f} s", "\n".join(_once(group))
     yield "contract", "\n".join(_clause(c) for c in p.contract)
+
+
+def _once(group: Sequence[Condition]) -> Iterator[str]:
+    """Each condition once, with how often it was asked and all its seconds."""
+    by_text: dict[str, list[Condition]] = {}
+    for c in group:
+        by_text.setdefault(condition(c), []).append(c)
+    for text, alike in by_text.items():
+        times = f" x{len(alike)}" if len(alike) > 1 else ""
+        yield f"{text}  [{sum(c.seconds for c in alike) * 1000:.0f} ms{times}]"
 
 
 def _by(c: Condition) -> str:
@@ -66,10 +76,10 @@ def invariant(i: Invariant) -> str:
 
 
 def condition(c: Condition) -> str:
-    """What it is for, its goal, its seconds, and what is missing if it is open."""
-    at = f" (line {c.place.line})" if c.place else ""
+    """What it is for, its goal, and what is missing if it is open."""
+    at = f" (line {c.place.line})" if c.place and f"line {c.place.line}" not in c.what else ""
     why = "" if c.holds or not c.why else f": {c.why}"
-    return f"{c.what}{at}: {shown(c.goal)}  [{c.seconds * 1000:.0f} ms]{why}"
+    return f"{c.what}{at}: {shown(c.goal)}{why}"
 
 
 def _clause(c: Any) -> str:

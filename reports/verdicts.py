@@ -14,6 +14,7 @@ from typing import Any
 from . import draw, proofs
 
 Record = Mapping[str, Any]
+COLUMN, WIDTH = 60, 100  # characters of a clause that others are aligned to, and of one that is shown
 HELP = {
     "open": "--explain lists what was and what was not shown; --timeout SECONDS allows more",
     "none": "trilift lift --explain shows how far it was read",
@@ -69,9 +70,10 @@ def _proof(p: Record, record: Record) -> Iterator[str]:
         yield draw.indented(_unknown(p, HELP["open"]), "  ")
     if p["verdict"] == "PROVED":
         yield f"  for all {', '.join(record['dims']) or 'inputs'}{' with' if p['contract'] else ''}"
-        width = max((len(c["text"]) for c in p["contract"]), default=0)
-        for c in p["contract"]:
-            yield f"    {c['text'].ljust(width)}{_needed(c)}".rstrip()
+        clauses = sorted(p["contract"], key=lambda c: c["kind"] == "config")
+        width = max((len(c["text"]) for c in clauses if c["why"] and len(c["text"]) <= COLUMN), default=0)
+        for c in clauses:
+            yield f"    {_short(c['text']).ljust(width)}{_needed(c)}".rstrip()
 
 
 def _claim(p: Record, record: Record) -> str:
@@ -83,6 +85,11 @@ def _claim(p: Record, record: Record) -> str:
     said = f"{formula}, {what}" if formula and "\n" not in formula else what
     alone = len(record["proofs"]) == 1
     return f"{p['output']} {sign} {said}" + ("" if alone else f": {p['verdict']}{_bound(p['bound'])}")
+
+
+def _short(text: str) -> str:
+    """Long texts end early: --explain and the JSON have them in full."""
+    return text if len(text) <= WIDTH else text[: WIDTH - 4] + " ..."
 
 
 def _needed(c: Record) -> str:

@@ -365,6 +365,8 @@ def test_terms_of_proofs_are_printed() -> None:
     read = element("read", (T.add(n, 1),), "x@3")
     assert conditions.shown(read) == "x[n + 1]"
     assert conditions.shown(T.node("pointer", (T.mul(2, n),), "x", "ptr")) == "x + 2 * n"
+    steps = T.make("floordiv", N, T.const(64))
+    assert conditions.shown(T.mul(64, T.size("s"), steps)) == "64 * s * (N // 64)"  # not 64 * s * N // 64
     loop = type("Carry", (), {"name": "acc", "__repr__": lambda self: "acc"})()
     assert conditions.shown(T.add(element("carry", (n, T.const(0)), loop), 1)) == "acc(n, 0) + 1"
 
