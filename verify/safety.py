@@ -15,7 +15,7 @@ from lift.text import element_text
 
 from .bounds import upper
 from .decode import asking, quotients, rewritten, split
-from .program import Arithmetic, Program
+from .program import PIDS, Arithmetic, Program
 from .quotient import Ask, atoms, between, canonical, equalities, expand, minus, reduce, replace, to_term
 from .setting import View
 from .sites import Site, arithmetic_facts
@@ -131,7 +131,7 @@ def _wrapping(a: Arithmetic, program: Program, facts: Facts, solver: Solver) -> 
     """Terms over the sizes that must be less than 2^(bits - 1); None for one that was not found."""
     known = facts | arithmetic_facts(a, program.grid)
     ask = asking(known, solver)
-    equal = equalities(facts)
+    equal = equalities(facts) | {p: T.const(0) for p, n in zip(PIDS, program.grid, strict=True) if n is T.const(1)}
     t = reduce(replace(a.term, equal), ask)
     local = _local(a, program)
     limit = 1 << a.bits - 1
