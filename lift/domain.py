@@ -106,7 +106,7 @@ class Float64:
     """Reals as float64: the kernel without rounding of its narrow types."""
 
     name = "float64"
-    real = np.dtype(np.float64)
+    real: np.dtype[Any] = np.dtype(np.float64)
     handlers: Mapping[str, Callable[..., Any]] = {}
 
     def reals(self, x: Any) -> Any:

@@ -18,7 +18,8 @@ from tests.operators import FILES, cases
 from verify import residues as Z
 from verify import testing
 from verify.constants import Constants, NoRoot, has_root, rational
-from verify.field import Field, Modes, Redraw
+from verify.field import Field
+from verify.pairs import Modes, Redraw
 from verify.testing import check, equal_formulas, pair
 
 

@@ -26,11 +26,13 @@ from lift.spec import Formula
 from lift.trace import Trace
 
 from .constants import NoRoot
-from .field import Field, Modes, NotTestable, Redraw
+from .field import Field
+from .pairs import Modes, NotTestable, Redraw
 from .weights import Weights, misses
 
 ATTEMPTS = 8  # redraws of one sample
 MEANINGFUL = 1e-3
+DRAWS = 8  # samples at least where integers are drawn
 UNFINISHED = "differs under one reading of the field, and there was no time for the others"
 HOPELESS = 0.995  # chance of a sample to miss a difference that many samples do not repair
 MODES = (Modes(), Modes(order=True), Modes(logs=True), Modes(order=True, logs=True))
@@ -82,6 +84,7 @@ class Setup:
     """Two sides on the inputs of one shape. `sample` gives the integers and booleans."""
 
     dims: Mapping[str, int | float]
+    exact: bool  # some inputs are integers or booleans
     shapes: Mapping[str, tuple[int, ...]]
     integers: Callable[[np.random.Generator], Arrays]
     left: Side
@@ -121,7 +124,8 @@ def check(
     config: int = 0,
     dims: Mapping[str, int | float] | None = None,
 ) -> FieldResult:
-    """The case's kernels against formulas of its outputs, at `dims`, or at a small shape and one that crosses blocks."""
+    """The case's kernels against formulas of its outputs, at `dims`, or at a small shape and at one that crosses
+    blocks. The bounds are for these sizes and scalars."""
     from lift.capture import capture
     from lift.shapes import choose
 
@@ -153,7 +157,7 @@ def _against(case: Case, trace: Trace, right: Side) -> Setup:
         named = case.named(case.sample(trace.dims, rng))
         return {n: named[n].numpy() for n in exact}
 
-    return Setup(trace.dims, shapes, integers, kernel(trace), right)
+    return Setup(trace.dims, bool(exact), shapes, integers, kernel(trace), right)
 
 
 def equal_formulas(a: Formula, b: Formula, dims: Mapping[str, int | float] | None = None, seed: int = 0,
@@ -167,7 +171,7 @@ def equal_formulas(a: Formula, b: Formula, dims: Mapping[str, int | float] | Non
     exact = {n: x for n, x in given.items() if x.dtype.kind != "f"}
     sides = [formula_side([f], numbers) for f in (a, b)]
     right: Side = lambda domain, inputs: {a.name: sides[1](domain, inputs)[b.name]}  # noqa: E731
-    setup = Setup(numbers, shapes, lambda rng: exact, sides[0], right)
+    setup = Setup(numbers, bool(exact), shapes, lambda rng: exact, sides[0], right)
     return _run_all([setup], [a.name], seed, target, timeout).outcomes[0]
 
 
@@ -215,9 +219,10 @@ def _at_shape(
         for k in count(2):
             for n in right:
                 bound = min(1.0, chance[n] * 4 ** len(roots)) ** (k - 1)  # a root is had by one field in four
-                out[n] = Outcome(n, True, k - 1, bound, _assumption(modes), setup.dims)
-            pending = [n for n in right if out[n].bound > target]
-            if not pending or time.monotonic() > deadline or all(chance[n] > HOPELESS for n in pending):
+                out[n] = Outcome(n, True, k - 1, bound, _assumptions(setup, modes), setup.dims)
+            few = setup.exact and k <= DRAWS
+            pending = [n for n in right if few or out[n].bound > target]
+            if not pending or time.monotonic() > deadline or (pending and all(chance[n] > HOPELESS for n in pending)):
                 return out
             wrong = _sample(setup, right, modes, [*seed, k], roots)
             out |= {
@@ -233,8 +238,10 @@ def _at_shape(
     return out
 
 
-def _assumption(modes: Modes) -> str:
-    return "no two compared values are equal" if modes.order else ""
+def _assumptions(setup: Setup, modes: Modes) -> str:
+    """What the bound does not speak about, besides other sizes and scalars."""
+    parts = ["no two compared values are equal"] * modes.order + ["integer inputs as drawn"] * setup.exact
+    return ", ".join(parts)
 
 
 def _chances(setup: Setup, names: Sequence[str], modes: Modes, seed: list[int]) -> dict[str, float]:

@@ -2,17 +2,19 @@
 
 A value is N / D, each a sum of c * monomial * exp(polynomial). The domain below runs the kernel on upper bounds:
 
-    n, m    degree of N, D              h, g    log2 of the sum of |c| in N, D
-    a, b    log2 of the number of exponentials in N, D          e    degree and height of their arguments
-    c       comparisons of data that chose the value (values compared, in an order)            t, s number of hashes inside, largest weight of one
-    o       which hashes: adding values over the same ones counts them once
-    i       the denominator's identity: adding values over one denominator keeps it
+    n, m    degree of N, D                              h, g    log2 of the sum of |c| in N, D
+    a, b    log2 of the number of exponentials in N, D  e       degree and height of their arguments
+    c       comparisons of data that chose the value (in an order: values compared)
+    t, s    number of hashes inside, the largest chance that two of different arguments are taken to be one
+    w, i, o which value it is, over which denominator, on which hashes: equal numbers only for equal things
 
-Let f = N/D be a difference that is not 0. On random inputs, primes and root of unity it vanishes with probability at most
+Let f = N/D be a difference that is not 0. On random inputs, primes and root of unity it vanishes with probability
+at most the sum of
 
-    2^a e / 2^28    two exponents agree modulo q    + h / (48 |S|)    its coefficients vanish modulo a prime ideal over p
-    + n / 2^48      Schwartz and Zippel             p is one of |S| primes; sum c w^k = 0 means p divides the norm of
-                                                    sum c z^k in Q(z), which is below (sum |c|)^(q-1)
+    2^a e / 2^28    two exponents agree modulo q
+    h / (48 |S|)    the coefficients vanish modulo a prime ideal over p, one of |S| primes: a sum of c w^k that is 0
+                    means that p divides the norm of the sum of c z^k in Q(z), which is at most (sum |c|)^(q-1)
+    n / 2^48        Schwartz and Zippel
 """
 
 from __future__ import annotations
@@ -27,10 +29,12 @@ from lift.domain import FLOAT64, Float64
 from lift.ops import OPS
 
 from .constants import rational
-from .field import HANDLERS, KEPT, Modes, NotTestable, whole
+from .field_ir import HANDLERS
+from .pairs import KEPT, Modes, NotTestable, whole
+from .residues import mix
 
 FIELDS = "nmabhgectsv"
-WEIGHT = np.dtype([(k, np.float64) for k in FIELDS] + [("i", np.uint64), ("o", np.uint64)])
+WEIGHT = np.dtype([(k, np.float64) for k in FIELDS] + [("i", np.uint64), ("o", np.uint64), ("w", np.uint64)])
 PRIMES = 1 << 12  # |S|, at least: primes 2qk + 1 = 3 mod 4 with 2^18 <= k < 2^19
 UNSEEN = 1e3  # a comparison one outcome of which is never sampled
 ALL_PRIMES = 1 << 32  # |S| where there are no exponentials: q may be any prime too
@@ -49,6 +53,8 @@ class Weights(Float64):
     def make(self, shape: tuple[int, ...] = (), **fields: Any) -> np.ndarray:
         out = np.zeros(shape, WEIGHT)
         out["v"] = np.nan
+        if "w" not in fields:
+            out["w"] = _fresh(self, shape)
         for k, x in fields.items():
             out[k] = x
         return out
@@ -66,7 +72,7 @@ class Weights(Float64):
         distinct, inverse = np.unique(v.ravel(), return_inverse=True)
         table = np.array([_height(float(x)) for x in distinct], np.float64).reshape(-1, 3)[inverse]
         n, h, g = (column.reshape(a.shape) for column in table.T)
-        return self.make(a.shape, v=v, n=n, h=h, g=g)
+        return self.make(a.shape, v=v, n=n, h=h, g=g, w=mix(v.view(np.uint64), 1))
 
     # ---- rows
 
@@ -112,6 +118,7 @@ class Weights(Float64):
         out = self.make(xs[0].shape, **{k: np.maximum.reduce([x[k] for x in xs]) for k in FIELDS if k != "v"})
         same = np.logical_and.reduce([x["i"] == xs[0]["i"] for x in xs])
         out["i"] = np.where(same, xs[0]["i"], _fresh(self, out.shape))
+        out["w"] = _fresh(self, out.shape)
         alike = np.logical_and.reduce([x["o"] == xs[0]["o"] for x in xs])
         out["o"] = np.where(alike, xs[0]["o"], _fresh(self, out.shape))
         return out
@@ -154,7 +161,7 @@ class Weights(Float64):
             return _total(self, rows)
         if op == "prod":
             return self.make(
-                rows.shape[:-1], **{k: rows[k].max(-1) if k in "es" else rows[k].sum(-1) for k in "nmabhgects"}
+                rows.shape[:-1], **{k: rows[k].max(-1) if k == "s" else rows[k].sum(-1) for k in "nmabhgects"}
             )
         raise NotTestable(op, why="an integer that depends on real data")
 
@@ -228,6 +235,7 @@ def _add(d: Weights, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         ),
         "h": np.logaddexp2(a["h"] + b["g"], b["h"] + a["g"]),
         "v": _numbers("add", a, b),
+        "w": mix(a["w"], 2) + mix(b["w"], 2),
         "i": np.where(a["i"] == 0, b["i"], np.where(same, a["i"], a["i"] * np.uint64(3) + b["i"])),
     }
     out = d.make(a.shape, **more, **_both(a, b))
@@ -238,15 +246,16 @@ def _add(d: Weights, a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 def _mul(d: Weights, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     a, b = np.broadcast_arrays(a, b)
-    i = np.where(a["i"] == 0, b["i"], np.where(b["i"] == 0, a["i"], a["i"] * b["i"] + np.uint64(1)))
-    out = d.make(a.shape, **{k: a[k] + b[k] for k in "nmabhg"}, v=_numbers("mul", a, b), i=i, **_both(a, b))
+    i = np.where(a["i"] == 0, b["i"], np.where(b["i"] == 0, a["i"], mix(a["i"], 8) + mix(b["i"], 8)))
+    fields = {k: a[k] + b[k] for k in "nmabhg"} | _both(a, b) | {"e": a["e"] + b["e"]}
+    out = d.make(a.shape, **fields, v=_numbers("mul", a, b), i=i, w=mix(mix(a["w"], 3) + mix(b["w"], 3), 3))
     zero = (a["v"] == 0) | (b["v"] == 0)
-    return np.where(zero, d.reals(0.0), out) if zero.any() else out
+    return np.where(zero, d.reals(np.zeros(a.shape)), out) if zero.any() else out
 
 
 def _neg(d: Weights, a: np.ndarray) -> np.ndarray:
     out = np.array(a)
-    out["v"] = -a["v"]
+    out["v"], out["w"] = -a["v"], mix(a["w"], 7)
     return out
 
 
@@ -255,15 +264,8 @@ def _recip(d: Weights, a: np.ndarray) -> np.ndarray:
         v = 1 / a["v"]
     keep = {k: a[k] for k in ("e", "c", "t", "s", "o")}
     swapped = {x: a[y] for x, y in zip("nmabhg", "mnbagh", strict=True)}
-    i = np.where(np.isnan(v), _identity(a), 0)
-    return d.make(a.shape, **swapped, v=v, i=i, **keep)
-
-
-def _identity(a: np.ndarray) -> Any:
-    """A number for what a is: equal rows of weights with one identity, since copies of a value keep it."""
-    return (a["i"] * np.uint64(0x9E3779B97F4A7C15)) ^ (a["a"] * 2.0**20 + a["n"] * 2.0**8 + a["h"] + 1).astype(
-        np.uint64
-    )
+    i = np.where(np.isnan(v), mix(a["w"], 4), 0)
+    return d.make(a.shape, **swapped, v=v, i=i, w=mix(a["w"], 5), **keep)
 
 
 def _exp(d: Weights, a: np.ndarray) -> np.ndarray:
@@ -272,7 +274,7 @@ def _exp(d: Weights, a: np.ndarray) -> np.ndarray:
     hashed = a["a"] + a["b"] + a["e"] > 0
     with np.errstate(all="ignore"):
         v = np.where(np.isinf(a["v"]) | (a["v"] == 0), np.exp(a["v"]), np.nan)
-    out = d.make(a.shape, e=np.where(np.isnan(v), degree, 0), v=v, **{k: a[k] for k in "ctso"})
+    out = d.make(a.shape, e=np.where(np.isnan(v), degree, 0), v=v, w=mix(a["w"], 6), **{k: a[k] for k in "ctso"})
     return np.where(hashed, d.opaque(a), out) if hashed.any() else out
 
 
@@ -322,10 +324,10 @@ def _total(d: Weights, rows: np.ndarray) -> np.ndarray:
     alike = ((rows["o"] == rows["o"].max(-1)[..., None]) | (rows["o"] == 0)).all(-1)
     fields["t"] = np.where(alike, rows["t"].max(-1), fields["t"])
     fields["o"] = np.where(
-        alike, rows["o"].max(-1), (rows["o"] * np.arange(1, 2 * rows.shape[-1], 2, np.uint64)).sum(-1)
+        alike, rows["o"].max(-1), (rows["o"] * np.arange(1, 2 * rows.shape[-1], 2).astype(np.uint64)).sum(-1)
     )
     fields["a"] = np.where(fields["e"] == 0, 0, fields["a"])
-    return d.make(rows.shape[:-1], **fields)
+    return d.make(rows.shape[:-1], **fields, w=mix(rows["w"], 2).sum(-1))
 
 
 def _via_exp(d: Weights, a: np.ndarray) -> np.ndarray:
