@@ -15,6 +15,7 @@ from lift import term as T
 from lift.errors import Place
 from lift.term import BOOL, Term
 
+from . import linear
 from .integers import core, defined, interpreted, leaves, negation, value
 from .verdict import Condition
 
@@ -80,9 +81,9 @@ class Solver:
         if goal in facts:
             return True, "linear"
         literals = question(facts, goal)
-        if FALSE in literals:
+        if linear.contradictory(literals):
             return True, "linear"
-        answer = _refuted(literals, self.timeout)
+        answer = decided_by_z3(literals, self.timeout)
         return answer is True, "z3" if answer is not None else "z3 unknown"
 
 
@@ -90,8 +91,8 @@ FALSE, TRUE = T.const(False), T.const(True)
 
 
 def question(facts: Iterable[Term], goal: Term) -> list[Term]:
-    """Core terms that contradict each other if the facts imply the goal: facts connected to the goal by symbols, and the
-    goal's negation. Facts with undefined values are left out, and so is a goal with one."""
+    """Core terms that contradict each other only if the facts imply the goal: the facts connected to the goal by
+    symbols, and the goal's negation. Facts with undefined values are left out, and so is a goal with one."""
     parts = sorted({p for f in facts if defined(f) for p in _conjuncts(core(f))}, key=lambda t: t.id)
     if not defined(goal):
         return parts
@@ -187,8 +188,8 @@ def _definition(t: Term) -> Any:
     return z3.Or(b == 0, z3.And(a == b * q + r, remainder))
 
 
-def _refuted(literals: Sequence[Term], timeout: float) -> bool | None:
-    """Whether the core terms contradict each other; None if z3 did not decide in time."""
+def decided_by_z3(literals: Sequence[Term], timeout: float) -> bool | None:
+    """Whether z3 finds that the core terms contradict each other; None if it did not decide in time."""
     assertions = [_expression(t) for t in literals]
     assertions += dict(pair for t in literals for pair in _axioms(t)).values()
     if not any(map(_nonlinear, literals)):
