@@ -201,7 +201,8 @@ class Field(Float64):
         """a @ b. With infinities, undefined or lost residues somewhere it is a sum of products."""
         if any((x[k] < 0).any() for x in (a, b) for k in "pq"):
             rows: np.ndarray = self.apply("mul", a[..., :, None, :], np.swapaxes(b, -1, -2)[..., None, :, :])
-            return FOLDS["sum"](self, rows)
+            total: np.ndarray = FOLDS["sum"](self, rows)
+            return total
         with np.errstate(invalid="ignore"):
             known = np.matmul(a["v"], b["v"])
         return self.value(Z.matmul(a["p"], b["p"], self.p), Z.matmul(a["q"], b["q"], self.q), known)
