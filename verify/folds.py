@@ -589,6 +589,8 @@ def extremum(a: Algebra, folds: list[Fold], ctx: Context) -> Poly:
                      for g in elements(a, T.TERMS[i], ctx, f.variables, f.body.term.free, *(x.free for x in f.guards))]  # fmt: skip
             continue
         f = _normal_element(a, f, ctx)
+        if f.variables and not f.body.term.free & set(f.variables) and _inhabited(a, f, ctx):
+            f = Fold((), frozenset(), f.body)  # the maximum of a constant over something
         if f.variables and not f.guards:
             raise Undecided("a maximum without guards")
         out[close("amax", f) if f.variables else f.body.term] = f
@@ -667,19 +669,34 @@ def nonempty(a: Algebra, t: Term, ctx: Context) -> bool:
     """Whether a maximum is over something. Split on a condition that would tell."""
     open_: list[Term] = []
     for f in elements(a, t, ctx):
-        left = [_at_lowest(a, f, ctx)] if f.variables else [[]]
-        for literals in left:
-            if literals is None:
-                continue
-            answers = [truth(a, g, ctx) for g in literals]
-            if all(answers):
-                return True
-            if False not in answers:
-                open_ += [g for g, known in zip(literals, answers, strict=True) if known is None]
-    integers = [x for g in open_ for x in undecided(a, g, ctx) if is_integer(x)]
-    if integers:
-        raise Split(min(integers, key=lambda g: g.id))
+        found = _emptiness(a, f, ctx)
+        if found is True:
+            return True
+        open_ += found or []
+    if open_:
+        raise Split(min(open_, key=lambda g: g.id))
     return False
+
+
+def _emptiness(a: Algebra, f: Fold, ctx: Context) -> bool | list[Term]:
+    """True where something meets the guards; else the open conditions for the lowest values to meet them."""
+    literals = _at_lowest(a, f, ctx) if f.variables else []
+    if literals is None:
+        return False
+    answers = [truth(a, g, ctx) for g in literals]
+    if all(answers):
+        return True
+    if False in answers:
+        return False
+    open_ = [g for g, known in zip(literals, answers, strict=True) if known is None]
+    return [x for g in open_ for x in undecided(a, g, ctx) if is_integer(x)]
+
+
+def _inhabited(a: Algebra, f: Fold, ctx: Context) -> bool:
+    found = _emptiness(a, f, ctx)
+    if found and found is not True:
+        raise Split(min(found, key=lambda g: g.id))
+    return found is True
 
 
 def _at_lowest(a: Algebra, f: Fold, ctx: Context) -> list[Term] | None:

@@ -33,6 +33,7 @@ from .program import POINTER, Carry, Loop
 from .verdict import Condition, Invariant
 
 Cases = list[tuple[tuple[Term, ...], Poly]]
+Leaves = list[tuple[tuple[Term, ...], Term]]  # cases that do not depend on the iteration, each with its form
 UNROLLED = 8  # iterations of a loop of known length that are executed where no closed form is found
 
 
@@ -178,36 +179,64 @@ class Derivation:
         self.x = T.scalar(f"{self.carry.name}~{loop.counter.name}.{self.carry.index}", kind)
 
     def closed(self) -> Closed:
-        """Guess, then prove."""
+        """Guess, then prove. Cases that are not shown are undefined in the form, if another case is shown."""
         if self.carry.type.element == "ptr" and self.pointee is None:
             raise Undecided("a pointer of no known tensor")
         failure: Undecided | None = None
+        partial: Leaves | None = None
         for attempt in (self._guess, lambda: self._guess(bounded=True), self._unrolled):
             try:
                 with self.a.collecting():  # a guess owes nothing
-                    form = attempt()
+                    leaves = [(path, self._tidied(path, form)) for path, form in attempt()]
             except Undecided as stop:
                 failure = failure or stop
                 continue
-            form = self._tidied(form)
-            found = Closed(self.carry, self.lanes, self.init, self._wrapped(form))
-            self.loops.found[self.carry] = found
-            try:
-                self.prove(found)
-            except (Undecided, Split) as stop:
-                del self.loops.found[self.carry]
-                self.loops.memo.clear()
-                failure = failure or (stop if isinstance(stop, Undecided) else Undecided("undecided", why=str(stop)))
-                continue
-            self.loops.invariants.append(Invariant(self.place, self.carry.name, form, 1))
-            return found
+            shown = self._shown(leaves)
+            if all(error is None for error in shown):
+                return self._taken(leaves)
+            failure = failure or next(e for e in shown if e is not None)
+            if partial is None and not all(shown):
+                partial = [(path, T.undef(f"{self.carry.name} where it is not known", self.x.type) if error else form)
+                           for (path, form), error in zip(leaves, shown, strict=True)]  # fmt: skip
+        if partial is not None:
+            return self._taken(partial)
         raise failure or Undecided("no form fits")
 
-    def _tidied(self, form: Term) -> Term:
+    def _shown(self, leaves: Leaves) -> list[Undecided | None]:
+        """Each case proved, or why not."""
+        out: list[Undecided | None] = []
+        found = self._closed(leaves)
+        for path, _ in leaves:
+            self.loops.found[self.carry] = found
+            try:
+                self.prove(found, path)
+                out.append(None)
+            except Split as split:
+                out.append(Undecided("undecided", why=str(split)))
+            except Undecided as stop:
+                out.append(stop)
+            finally:
+                del self.loops.found[self.carry]
+                self.loops.memo.clear()
+        return out
+
+    def _closed(self, leaves: Leaves) -> Closed:
+        *cases, (path, out) = leaves
+        if any(form.op == "undef" for _, form in leaves):
+            cases, out = leaves, T.undef(self.carry.name, self.x.type)
+        for path, form in reversed(cases):
+            out = T.where(T.make("and", T.const(True), *path), form, out)
+        return Closed(self.carry, self.lanes, self.init, self._wrapped(out))
+
+    def _taken(self, leaves: Leaves) -> Closed:
+        found = self.loops.found[self.carry] = self._closed(leaves)
+        self.loops.invariants.append(Invariant(self.place, self.carry.name, self._value(found.form), 1))
+        return found
+
+    def _tidied(self, path: tuple[Term, ...], form: Term) -> Term:
         """The form in normal form for n >= 1, where it has one without cases."""
         try:
-            with self.a.collecting():
-                return self.a.normal(form, self.a.given(self.base, T.make("le", 1, self.n))).term
+            return self.a.normal(form, self.a.given(self.base, T.make("le", 1, self.n), *path)).term
         except (Split, Undecided):
             return form
 
@@ -224,12 +253,12 @@ class Derivation:
 
     # ---- the guess
 
-    def _guess(self, bounded: bool = False) -> Term:
+    def _guess(self, bounded: bool = False) -> Leaves:
         later = self.a.given(self.base, T.make("le", 1, self.n))  # what n < trips implies may not hold at n + 1
         if bounded:
             later = self.a.given(later, T.make("lt", self.n, self.trips))
         if self.a.impossible(self.a.given(later, T.make("lt", self.n, self.trips))):
-            return self._first()
+            return [((), self._first())]
         own = {self.node: self.x if self.pointee is None else self._wrapped(self.x)}
         step = self._value(self.loops.resolved(self.raw, own))
         if any(s.op == "carry" for s in step.walk()):
@@ -240,19 +269,19 @@ class Derivation:
         """The value after iteration 0."""
         return self._value(self.loops.resolved(T.substitute(self.raw, {self.carry.loop.counter: T.const(0)})))
 
-    def _by_cases(self, step: Term, ctx: Context, depth: int = 0) -> Term:
+    def _by_cases(self, step: Term, ctx: Context, path: tuple[Term, ...] = ()) -> Leaves:
         """Cases that do not depend on n are cases of the whole closed form; the others guard what is added."""
         if self.a.impossible(ctx):
-            return self._value(self.init)
+            return []
         mine = lambda literal: self.carry.loop.counter in literal.free  # noqa: E731
         try:
-            return self._form(self.a.cases(step, ctx, mine), ctx)
+            return [(path, self._form(self.a.cases(step, ctx, mine), ctx))]
         except Split as split:
-            if depth > 4:
+            if len(path) > 5:
                 raise Undecided("too many cases", why=repr(split.literal)) from None
-            yes = self._by_cases(step, self.a.given(ctx, split.literal), depth + 1)
-            no = self._by_cases(step, self.a.given(ctx, T.make("not", split.literal)), depth + 1)
-            return T.where(split.literal, yes, no)
+            literal = split.literal
+        answers = (literal, T.make("not", literal))
+        return [leaf for x in answers for leaf in self._by_cases(step, self.a.given(ctx, x), (*path, x))]
 
     def _form(self, cases: Cases, ctx: Context) -> Term:
         init = self._value(self.init)
@@ -400,7 +429,7 @@ class Derivation:
         except Undecided:
             return False
 
-    def _unrolled(self) -> Term:
+    def _unrolled(self) -> Leaves:
         """where(n == 1, F1, where(n == 2, F2, ...)) for a loop of known length."""
         trips = self.a.normal(self.trips, self.base).constant
         if not isinstance(trips, int) or trips > UNROLLED:
@@ -413,17 +442,17 @@ class Derivation:
         out = values[-1] if values else self._value(self.init)
         for k in range(trips - 1, 0, -1):
             out = T.where(T.make("eq", self.n, k), values[k - 1], out)
-        return out
+        return [((), out)]
 
     # ---- the proof
 
-    def prove(self, found: Closed) -> None:
-        """Entry and step. Raises Undecided where one is not shown."""
+    def prove(self, found: Closed, path: tuple[Term, ...]) -> None:
+        """Entry and step in one case. Raises Undecided where one is not shown."""
         counter = self.carry.loop.counter
         form = self._value(found.form)
-        entry = self.a.given(self.base, T.make("le", 1, self.trips))
+        entry = self.a.given(self.base, T.make("le", 1, self.trips), *path)
         self._condition("entry", T.substitute(form, {counter: T.const(1)}), self._first(), entry)
-        step = self.a.given(self.base, T.make("le", 1, self.n), T.make("lt", self.n, self.trips))
+        step = self.a.given(self.base, T.make("le", 1, self.n), T.make("lt", self.n, self.trips), *path)
         if not self.a.impossible(step):
             after = self._value(self.loops.resolved(self.raw))
             self._condition("step", T.substitute(form, {counter: self.n + 1}), after, step)
