@@ -22,7 +22,6 @@ class Known(Solver):
     inner: Solver = field(default_factory=Solver)
     bounds: Bounds = field(default_factory=dict)
     mentioned: dict[int, frozenset[Term]] = field(default_factory=dict)
-    asked: dict[Facts, Facts] = field(default_factory=dict)
 
     def elements(self, t: Term) -> frozenset[Term]:
         """The elements of bounded tensors that a term reads, outside of folds."""

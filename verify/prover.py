@@ -23,11 +23,12 @@ from .known import Known
 from .memory import Content, Memory
 from .parametric import execute
 from .program import PIDS, Access, Loop, Program
+from .safety import in_bounds, nowrap, well_defined
 from .setting import Buffer, HostOp, Setting, SymbolicLaunch, View
 from .signs import nonnegative, positive, sign
-from .sites import Site, sites
+from .sites import Site, locate
 from .solver import Solver
-from .stores import Missing, Written, covered, written
+from .stores import Missing, Written, covered, read_after_write, written
 from .verdict import Clause, Condition, Invariant
 
 Progress = Callable[[str], None]
@@ -44,12 +45,39 @@ class Shown:
 
 @dataclass
 class Launched:
-    """One launch of a setting, executed: its accesses without loop variables."""
+    """One launch of a setting, executed. `sites`: its accesses without loop variables. `untouched`: for loads of what
+    the launch writes, None where they find what was there before, else why that is not known."""
 
     launch: SymbolicLaunch
     program: Program
     loops: Loops
-    sites: tuple[Site, ...]
+    sites: tuple[Site, ...] = ()
+    written_to: set[Buffer] = field(default_factory=set)
+    untouched: dict[int, Undecided | None] = field(default_factory=dict)
+    resolved_loops: dict[int, Loop] = field(default_factory=dict)
+
+    @property
+    def views(self) -> dict[str, View]:
+        """What the pointer arguments point to."""
+        arguments = zip(self.program.module.entry.args, self.launch.operands, strict=True)
+        return {a.name.removeprefix("%"): x for a, x in arguments if isinstance(x, View)}
+
+    def located(self, a: Access) -> tuple[Site, ...]:
+        """The access as elements of buffers."""
+        return tuple(locate(a, self.program, self.launch))
+
+    def may_touch(self, a: Access, buffer: Buffer) -> bool:
+        """Whether an access may be to the buffer."""
+        names = {str(p.attr).removeprefix("%") for p in a.pointer.walk() if p.op == "pointer"}
+        return any(v.buffer is buffer for n, v in self.views.items() if n in names)
+
+    def around(self, loop: Loop) -> Loop:
+        """The loop with its length and guard over sizes, program ids and counters only."""
+        if id(loop) not in self.resolved_loops:
+            condition = None if loop.condition is None else self.loops.resolved(loop.condition)
+            trips, guard = self.loops.resolved(loop.trips), self.loops.resolved(loop.guard)
+            self.resolved_loops[id(loop)] = replace(loop, trips=trips, guard=guard, condition=condition)
+        return self.resolved_loops[id(loop)]
 
 
 @dataclass
@@ -95,63 +123,93 @@ class Proving:
         loops = Loops(self.algebra, facts)
         if not self.invariants:
             loops.closing = False
-        found = Launched(event, program, loops, ())
-        written_to = self.stored(program, event)
-        loops.reads = self.reading(found, written_to)
-        accesses = tuple(self.resolved(a, loops) for a in program.accesses)
-        found.sites = sites(replace(program, accesses=accesses), event)
+        found = Launched(event, program, loops)
+        found.written_to = self.stored(found)
+        loops.reads = self.reading(found)
+        found.sites = tuple(s for a in program.accesses for s in found.located(self.resolved(a, found)))
         self.launched.append(found)
         self.safe(found)
         self.after(found)
 
-    def stored(self, program: Program, event: SymbolicLaunch) -> set[Buffer]:
+    def stored(self, found: Launched) -> set[Buffer]:
         """The buffers that a launch may write."""
-        names = {a.name.removeprefix("%"): x for a, x in zip(program.module.entry.args, event.operands, strict=True)}
-        out = set()
-        for a in program.accesses:
-            if a.kind != "load":
-                for p in a.pointer.walk():
-                    if p.op == "pointer":
-                        view = names.get(str(p.attr).removeprefix("%"))
-                        if isinstance(view, View):
-                            out.add(view.buffer)
-        return out
+        pointers = [
+            p for a in found.program.accesses if a.kind != "load" for p in a.pointer.walk() if p.op == "pointer"
+        ]
+        return {v.buffer for p in pointers if (v := found.views.get(str(p.attr).removeprefix("%"))) is not None}
 
-    def reading(self, found: Launched, written_to: set[Buffer]) -> Callable[[Term], Term]:
-        """A load's result as what memory held before the launch."""
-        names = {a.name.removeprefix("%"): x
-                 for a, x in zip(found.program.module.entry.args, found.launch.operands, strict=True)}  # fmt: skip
+    def reading(self, found: Launched) -> Callable[[Term], Term]:
+        """A load's result as what memory held before the launch, where no store of the launch comes between."""
 
         def reads(t: Term) -> Term:
-            base = str(t.attr).partition("@")[0].removeprefix("%")
-            view = names.get(base)
-            if "@" not in str(t.attr) or not isinstance(view, View):
+            base, at, site = str(t.attr).partition("@")
+            view = found.views.get(base.removeprefix("%"))
+            if not at or view is None:
                 return t
-            if view.buffer in written_to:
-                raise Undecided(f"{view.buffer.name} is read and written by one launch")
+            if view.buffer in found.written_to:
+                self.untouched(found, int(site))
             return self.memory.at(view.buffer, T.add(view.offset, t.args[0]))
 
         return reads
 
-    def resolved(self, a: Access, loops: Loops) -> Access:
-        """The access without loop variables and loads."""
+    def untouched(self, found: Launched, site: int) -> None:
+        """Raises Undecided unless what the load finds was there before the launch."""
+        if site not in found.untouched:
+            found.untouched[site] = Undecided("a load whose address depends on what the launch writes")
+            found.untouched[site] = self.interference(found, site)
+        stop = found.untouched[site]
+        if stop is not None:
+            raise stop
+
+    def interference(self, found: Launched, site: int) -> Undecided | None:
+        """Why a load may find what the launch itself stores."""
+        load = next(a for a in found.program.accesses if a.site == site and a.kind == "load")
+        for where in found.located(self.address(load, found)):
+            stores = [s for a in found.program.accesses if a.kind != "load" and found.may_touch(a, where.buffer)
+                      for s in found.located(self.address(a, found)) if s.buffer is where.buffer]  # fmt: skip
+            view = self.view_of(where.buffer, stores)
+            inverses = [written(s, view, self.setting.facts, self.solver) for s in stores]
+            writers = [s if isinstance(w, Missing) else w for w, s in zip(inverses, stores, strict=True)]
+            seen = read_after_write(where, writers, self.setting.facts, self.solver)
+            if seen.kind != "initial":
+                return Undecided(f"{where.buffer.name} is read and written by one launch", load.place, seen.why)
+        return None
+
+    def address(self, a: Access, found: Launched) -> Access:
+        """The access without loop variables and loads, but for its value."""
         try:
-            around = tuple(resolved_loop(loop, loops) for loop in a.loops)
-            value = loops.resolved(a.value) if a.value is not None and a.kind != "load" else None
-            return replace(
-                a, guard=loops.resolved(a.guard), pointer=loops.resolved(a.pointer), value=value, loops=around
-            )
+            around = tuple(found.around(loop) for loop in a.loops)
+            guard, pointer = found.loops.resolved(a.guard), found.loops.resolved(a.pointer)
+            return replace(a, guard=guard, pointer=pointer, loops=around)
+        except Undecided as stop:
+            stop.place = stop.place or a.place
+            raise
+
+    def resolved(self, a: Access, found: Launched) -> Access:
+        """The access without loop variables and loads."""
+        out = self.address(a, found)
+        if a.value is None or a.kind == "load":
+            return out
+        try:
+            return replace(out, value=found.loops.resolved(a.value))
         except Undecided as stop:
             stop.place = stop.place or a.place
             raise
 
     def safe(self, found: Launched) -> None:
-        """Every access in bounds, divisors not 0, no integer wraps."""
-        from .safety import safety
-
-        conditions, clauses = safety(found.sites, found.program, self.setting, found.loops, self.solver)
-        self.conditions += conditions
-        self.contract += clauses
+        """Every access in bounds, divisors not 0; that no integer wraps is part of the contract."""
+        facts = found.loops.facts
+        views = [*self.setting.inputs.values(), *self.setting.outputs.values()]
+        for s in found.sites:
+            self.conditions.append(in_bounds(s, facts, self.solver, views))
+        integers = []
+        for a in found.program.arithmetic:
+            around = tuple(found.around(loop) for loop in a.loops)
+            guard, t = found.loops.resolved(a.guard), found.loops.resolved(a.term)
+            integers.append(replace(a, loops=around, guard=guard, term=t))
+        program = replace(found.program, arithmetic=tuple(integers))
+        self.conditions += well_defined(program, facts, self.solver)
+        self.contract += nowrap(program, facts, self.solver)
 
     def after(self, found: Launched) -> None:
         """The contents of what the launch wrote: claims about outputs look at the sites themselves."""
@@ -292,12 +350,6 @@ class Proving:
             return Clause("value", goal, f"{t!r} {'!= 0' if kind == 'nonzero' else '>= 0'}"[:200], "it is divided by")
         what = "a divisor is not 0" if kind == "nonzero" else "a root is of no negative number"
         return Condition(what, ctx.facts, goal, True, "normal form", time.perf_counter() - start)
-
-
-def resolved_loop(loop: Loop, loops: Loops) -> Loop:
-    """The loop with its length and guard over sizes, program ids and counters only."""
-    condition = None if loop.condition is None else loops.resolved(loop.condition)
-    return replace(loop, trips=loops.resolved(loop.trips), guard=loops.resolved(loop.guard), condition=condition)
 
 
 def grid_facts(grid: Iterable[Term]) -> Iterable[Term]:

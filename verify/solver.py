@@ -16,12 +16,13 @@ from lift.errors import Place
 from lift.term import BOOL, Term
 
 from . import linear
-from .integers import core, defined, interpreted, leaves, negation, value
+from .integers import core, defined, interpreted, leaves, question, value
 from .verdict import Condition
 
 Facts = frozenset[Term]
 
 BOXES = (4, 16, 256, 1 << 12, 1 << 20, None)  # symbols of a model are looked for in -b..b first
+FALSE = T.const(False)
 TRIES = 6  # of a non-linear question, each with other seeds and another order of assertions
 
 
@@ -85,40 +86,6 @@ class Solver:
             return True, "linear"
         answer = decided_by_z3(literals, self.timeout)
         return answer is True, "z3" if answer is not None else "z3 unknown"
-
-
-FALSE, TRUE = T.const(False), T.const(True)
-
-
-def question(facts: Iterable[Term], goal: Term) -> list[Term]:
-    """Core terms that contradict each other only if the facts imply the goal: the facts connected to the goal by
-    symbols, and the goal's negation. Facts with undefined values are left out, and so is a goal with one."""
-    parts = sorted({p for f in facts if defined(f) for p in _conjuncts(core(f))}, key=lambda t: t.id)
-    if not defined(goal):
-        return parts
-    negated = list(_conjuncts(negation(core(goal))))
-    if not negated:
-        return parts
-    return [*_connected(parts, frozenset().union(*map(leaves, negated))), *negated]
-
-
-def _conjuncts(t: Term) -> Iterable[Term]:
-    if t is TRUE:
-        return ()
-    return (p for a in t.args for p in _conjuncts(a)) if t.op == "and" else (t,)
-
-
-def _connected(parts: Sequence[Term], symbols: frozenset[Term]) -> list[Term]:
-    """Those that share symbols with the given ones, directly or through others. Those without symbols are kept."""
-    kept: list[Term] = []
-    rest = list(parts)
-    while True:
-        near = [p for p in rest if not leaves(p) or leaves(p) & symbols]
-        if not near:
-            return kept
-        kept += near
-        symbols = symbols.union(*map(leaves, near))
-        rest = [p for p in rest if leaves(p) and not leaves(p) & symbols]
 
 
 # ---- z3 --------------------------------------------------------------------------------------------------------------
