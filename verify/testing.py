@@ -188,7 +188,8 @@ def _run_all(setups: Sequence[Setup], names: Sequence[str], seed: int, target: f
         if k and time.monotonic() > start + timeout:
             outcomes = tuple(replace(o, equal=None, reason=UNFINISHED) if o.equal is False else o for o in outcomes)
             break
-        found = [_at_shape(s, left, modes, [seed, k, j], target, start + timeout) for j, s in enumerate(setups)]
+        with np.errstate(all="ignore"):
+            found = [_at_shape(s, left, modes, [seed, k, j], target, start + timeout) for j, s in enumerate(setups)]
         merged = {n: _worst([f[n] for f in found]) for n in left}
         outcomes = tuple(_better(o, merged.get(o.output, o)) for o in outcomes) or tuple(merged.values())
     return FieldResult(outcomes, time.monotonic() - start)
