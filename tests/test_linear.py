@@ -12,11 +12,11 @@ from lift.ops import OPS
 from lift.term import Axis, Term
 from verify import linear
 from verify.integer_polynomials import polynomial, to_term
-from verify.integers import core, negation, value
-from verify.solver import decided_by_z3, question
+from verify.integers import core, negation, question, value
+from verify.solver import decided_by_z3
 
 N, M, S, PID = map(T.size, ("N", "M", "S", "pid0"))
-LANE, STEP, J, I = (T.axis(Axis(name, N)) for name in ("lane", "n", "j", "i"))
+LANE, STEP, J, ROW = (T.axis(Axis(name, N)) for name in ("lane", "n", "j", "i"))
 BOX = range(-3, 5)
 
 
@@ -42,14 +42,14 @@ def implied(facts, goal):
 
 TILES = cdiv(N, 64)
 TILED = {le(1, N)} | within(LANE, 64) | within(STEP, TILES)
-GRID = within(I, M) | within(J, S)
+GRID = within(ROW, M) | within(J, S)
 # facts, goal, and the goal one off: true and false
 PAIRS = [
     (TILED, lt(STEP * 64 + LANE, N + 63), lt(STEP * 64 + LANE, N + 62)),
     (TILED, le(STEP * 64 + 1, N), le(STEP * 64 + 2, N)),
     ({lt(J, N)}, lt(J, TILES * 64), lt(J, TILES * 64 - 1)),
     ({lt(J, N), lt(STEP, TILES), le(J, 64 * STEP + 63)}, lt(J, 64 * (STEP + 1)), lt(J, 64 * STEP + 63)),
-    (GRID, lt(I * S + J, M * S), lt(I * S + J, M * S - 1)),
+    (GRID, lt(ROW * S + J, M * S), lt(ROW * S + J, M * S - 1)),
     (GRID | {le(1, M)}, le(J, M * S), lt(J, M * S - 1)),
     (within(LANE, 64), T.make("eq", T.make("mod", STEP * 64 + LANE, 64), LANE),
      T.make("eq", T.make("mod", STEP * 64 + LANE, 64), LANE + 1)),
@@ -98,8 +98,8 @@ SYMBOLS = (N, M, J)
 def number(rng: random.Random, depth: int) -> Term:
     if depth == 0 or rng.random() < 0.25:
         return rng.choice(SYMBOLS) if rng.random() < 0.7 else T.const(rng.randint(-4, 6))
-    op = rng.choice(["add", "add", "add", "mul", "mul", "scaled", "floordiv", "mod", "truncdiv", "truncmod", "min", "max",
-                     "where", "abs", "next_power_of_2", "bitand", "shr", "sign", "wrap8"])  # fmt: skip
+    op = rng.choice(["add", "add", "add", "mul", "mul", "scaled", "floordiv", "mod", "truncdiv", "truncmod", "min",
+                     "max", "where", "abs", "next_power_of_2", "bitand", "shr", "sign", "wrap8"])  # fmt: skip
     a = number(rng, depth - 1)
     match op:
         case "scaled":

@@ -127,9 +127,9 @@ def _polynomial(t: Term) -> Polynomial:
             out = out * p
         return out
     if t.op in ("floordiv", "mod") and t.args[1].op == "const":
-        a, c = polynomial(t.args[0]), int(t.args[1].attr)
-        q = _quotient(a, c)
-        return q if t.op == "floordiv" else a - q.scaled(c)
+        whole, c = polynomial(t.args[0]), int(t.args[1].attr)
+        q = _quotient(whole, c)
+        return q if t.op == "floordiv" else whole - q.scaled(c)
     return atom(t)
 
 

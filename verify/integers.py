@@ -9,7 +9,7 @@ identity only (reads, folds, scalars, comparisons of reals, bit operations with 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce
 
 from lift import term as T
@@ -87,6 +87,43 @@ def value(t: Term, env: Mapping[Term, int]) -> int | bool | None:
         args = [memo[a.id] for a in s.args]
         memo[s.id] = _LAZY[s.op](*args) if s.op in _LAZY else None if None in args else _VALUES[s.op](*args)
     return memo[t.id]
+
+
+# ---- questions -------------------------------------------------------------------------------------------------------
+
+TRUE = T.const(True)
+
+
+def question(facts: Iterable[Term], goal: Term) -> list[Term]:
+    """Core terms that contradict each other only if the facts imply the goal: the facts connected to the goal by
+    symbols, and the goal's negation. Facts with undefined values are left out, and so is a goal with one."""
+    parts = sorted({p for f in facts if defined(f) for p in _conjuncts(core(f))}, key=lambda t: t.id)
+    if not defined(goal):
+        return parts
+    negated = list(_conjuncts(negation(core(goal))))
+    if not negated:
+        return parts
+    return [*_connected(parts, frozenset().union(*map(leaves, negated))), *negated]
+
+
+def _conjuncts(t: Term) -> Iterable[Term]:
+    if t is TRUE:
+        return ()
+    return (p for a in t.args for p in _conjuncts(a)) if t.op == "and" else (t,)
+
+
+def _connected(parts: Sequence[Term], symbols: frozenset[Term]) -> list[Term]:
+    """Those that share symbols with the given ones, directly or through others. Those without symbols are kept."""
+    kept: list[Term] = []
+    rest = list(parts)
+    while True:
+        near = [p for p in rest if not leaves(p) or leaves(p) & symbols]
+        if not near:
+            return kept
+        kept += near
+        taken = set(near)
+        rest = [p for p in rest if p not in taken]
+        symbols = symbols.union(*map(leaves, near))
 
 
 # ---- rewriting to the core -------------------------------------------------------------------------------------------
