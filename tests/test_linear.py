@@ -197,6 +197,14 @@ def test_polynomials_have_the_same_values():
             assert value(t, env) is None or value(core(p), env) == value(t, env), (t, p, env)
 
 
+def test_long_numbers_are_exact():
+    shift = T.node("shl", (T.const(1), T.const(64)), None, T.INT)
+    assert core(shift) is T.const(1 << 64)
+    big = T.node("mul", (T.const(1 << 40), T.const(1 << 40)), None, T.INT)
+    assert implied({lt(big, N)}, T.node("lt", (T.const(1 << 79), N), None, T.BOOL))
+    assert not implied({lt(big, N)}, T.node("lt", (T.const((1 << 80) + 1), N), None, T.BOOL))
+
+
 def test_negation_is_the_opposite():
     rng = random.Random(7)
     for _ in range(200):

@@ -154,35 +154,48 @@ def _compare_opaque(t: Term) -> Term:
     return t
 
 
+def _make(op: str, *args: T.TermLike) -> Term:
+    """The normalised operation; of numbers exactly, whatever their length."""
+    ts = tuple(map(T.const, args))
+    if op in _VALUES and all(t.type == INT and t.is_const for t in ts):
+        v = _VALUES[op](*(t.attr for t in ts))
+        return T.node(op, ts, None, INT) if v is None else T.const(v)
+    return T.make(op, *ts)
+
+
+def _minus(a: Term, b: T.TermLike) -> Term:
+    return _make("add", a, _make("mul", -1, b))
+
+
 def _int(t: Term) -> Term:
     return T.where(t, 1, 0) if t.type == BOOL else t
 
 
 def _arithmetic(t: Term, *args: Term) -> Term | None:
     if t.type == BOOL:  # numpy's: true + true is true
-        return T.make("and" if t.op in ("mul", "min") else "or", *args)
-    return T.make(t.op, *map(_int, args))
+        return _make("and" if t.op in ("mul", "min") else "or", *args)
+    return _make(t.op, *map(_int, args))
 
 
 def _logic(t: Term, *args: Term) -> Term | None:
-    return T.make(t.op, *args) if all(a.type == BOOL for a in args) else None
+    return _make(t.op, *args) if all(a.type == BOOL for a in args) else None
 
 
 def _where(t: Term, c: Term, a: Term, b: Term) -> Term | None:
     if c.type != BOOL:
         return None
     if t.type == BOOL:
-        return T.make("or", T.make("and", c, a), T.make("and", negation(c), b))
+        return _make("or", _make("and", c, a), _make("and", negation(c), b))
     return T.where(c, _int(a), _int(b))
 
 
 def _relation(t: Term, a: Term, b: Term) -> Term | None:
     if a.type == b.type == BOOL and t.op in ("eq", "ne"):
-        same = T.make("or", T.make("and", a, b), T.make("and", negation(a), negation(b)))
+        same = _make("or", _make("and", a, b), _make("and", negation(a), negation(b)))
         return same if t.op == "eq" else negation(same)
     if t.op == "ne":
-        return negation(T.make("eq", _int(a), _int(b)))
-    return T.make(t.op, _int(a), _int(b))
+        return negation(_make("eq", _int(a), _int(b)))
+    return _make(t.op, _int(a), _int(b))
 
 
 def _divide(t: Term, a: Term, b: Term) -> Term | None:
@@ -191,9 +204,9 @@ def _divide(t: Term, a: Term, b: Term) -> Term | None:
     if b is ZERO:
         return None
     if b.op == "const" and b.attr < 0:
-        other = T.make(t.op, T.mul(-1, a), -b.attr)
-        return other if t.op == "floordiv" else T.mul(-1, other)
-    return T.make(t.op, a, b)
+        other = _make(t.op, _make("mul", -1, a), -b.attr)
+        return other if t.op == "floordiv" else _make("mul", -1, other)
+    return _make(t.op, a, b)
 
 
 def _truncdiv(t: Term, a: Term, b: Term) -> Term | None:
@@ -202,26 +215,26 @@ def _truncdiv(t: Term, a: Term, b: Term) -> Term | None:
     if b is ZERO:
         return None
     if b.op == "const" and b.attr < 0:
-        return T.mul(-1, core(T.make("truncdiv", a, -b.attr)))
-    below = T.mul(-1, a)
-    down, up = T.make("floordiv", a, b), T.mul(-1, T.make("floordiv", below, b))
-    positive = T.where(T.make("le", 0, a), down, up)
+        return _make("mul", -1, core(_make("truncdiv", a, -b.attr)))
+    below = _make("mul", -1, a)
+    down, up = _make("floordiv", a, b), _make("mul", -1, _make("floordiv", below, b))
+    positive = T.where(_make("le", 0, a), down, up)
     if b.op == "const":
         return positive
-    opposite = T.mul(-1, b)
-    down, up = T.mul(-1, T.make("floordiv", a, opposite)), T.make("floordiv", below, opposite)
-    return T.where(T.make("lt", 0, b), positive, T.where(T.make("le", 0, a), down, up))
+    opposite = _make("mul", -1, b)
+    down, up = _make("mul", -1, _make("floordiv", a, opposite)), _make("floordiv", below, opposite)
+    return T.where(_make("lt", 0, b), positive, T.where(_make("le", 0, a), down, up))
 
 
 def _truncmod(t: Term, a: Term, b: Term) -> Term | None:
     quotient = _truncdiv(t, a, b)
-    return None if quotient is None else T.sub(_int(a), T.mul(_int(b), quotient))
+    return None if quotient is None else _minus(_int(a), _make("mul", _int(b), quotient))
 
 
 def _shift(t: Term, a: Term, b: Term) -> Term | None:
     if b.op != "const" or not 0 <= b.attr <= 64:
         return None
-    return T.mul(_int(a), 1 << b.attr) if t.op == "shl" else T.make("floordiv", _int(a), 1 << b.attr)
+    return _make("mul", _int(a), 1 << b.attr) if t.op == "shl" else _make("floordiv", _int(a), 1 << b.attr)
 
 
 def _bits(t: Term, a: Term, b: Term) -> Term | None:
@@ -231,8 +244,8 @@ def _bits(t: Term, a: Term, b: Term) -> Term | None:
     if b.op != "const" or t.type == BOOL or abs(b.attr) >= 1 << 64:
         return None
     a, c = _int(a), int(b.attr)
-    both = _masked(a, c) if c >= 0 else T.sub(a, _masked(a, ~c))
-    return both if t.op == "bitand" else T.sub(T.add(a, c), T.mul(1 if t.op == "bitor" else 2, both))
+    both = _masked(a, c) if c >= 0 else _minus(a, _masked(a, ~c))
+    return both if t.op == "bitand" else _minus(_make("add", a, c), _make("mul", 1 if t.op == "bitor" else 2, both))
 
 
 def _masked(a: Term, c: int) -> Term:
@@ -244,15 +257,15 @@ def _masked(a: Term, c: int) -> Term:
             high = low
             while c >> high & 1:
                 high += 1
-            parts += [T.make("mod", a, 1 << high), T.mul(-1, T.make("mod", a, 1 << low))]
+            parts += [_make("mod", a, 1 << high), _make("mul", -1, _make("mod", a, 1 << low))]
             low = high
         low += 1
-    return T.add(*parts) if parts else ZERO
+    return _make("add", *parts) if parts else ZERO
 
 
 def _wrap(bits: int) -> Rule:
     half = 1 << bits - 1
-    return lambda t, a: T.sub(T.make("mod", T.add(_int(a), half), 2 * half), half)
+    return lambda t, a: _minus(_make("mod", _make("add", _int(a), half), 2 * half), half)
 
 
 _RULES: dict[str, Rule] = {
@@ -262,9 +275,9 @@ _RULES: dict[str, Rule] = {
     "not": lambda t, a: negation(a) if a.type == BOOL else None,
     "eq": _relation, "ne": _relation, "lt": _relation, "le": _relation,
     "floordiv": _divide, "mod": _divide, "truncdiv": _truncdiv, "truncmod": _truncmod,
-    "next_power_of_2": lambda t, a: T.make("next_power_of_2", _int(a)),
-    "abs": lambda t, a: T.where(T.make("le", 0, _int(a)), _int(a), T.mul(-1, _int(a))),
-    "sign": lambda t, a: T.where(T.make("lt", 0, _int(a)), 1, T.where(T.make("lt", _int(a), 0), -1, 0)),
+    "next_power_of_2": lambda t, a: _make("next_power_of_2", _int(a)),
+    "abs": lambda t, a: T.where(_make("le", 0, _int(a)), _int(a), _make("mul", -1, _int(a))),
+    "sign": lambda t, a: T.where(_make("lt", 0, _int(a)), 1, T.where(_make("lt", _int(a), 0), -1, 0)),
     "shl": _shift, "shr": _shift, "bitand": _bits, "bitor": _bits, "bitxor": _bits,
     "wrap8": _wrap(8), "wrap16": _wrap(16), "wrap32": _wrap(32),
 }  # fmt: skip

@@ -411,11 +411,11 @@ def _sides(
     upper: list[Term] = []
     for constant, terms in table:
         c = terms.pop(value.id, 0)
-        rest = to_term(Polynomial(constant, terms))
+        rest = Polynomial(constant, terms)
         if c > 0:  # c*value >= -rest
-            lower.append(T.mul(-1, T.make("floordiv", rest, c)) if c > 1 else T.mul(-1, rest))
+            lower.append(T.mul(-1, T.make("floordiv", to_term(rest), c)) if c > 1 else to_term(rest.scaled(-1)))
         elif c < 0:
-            upper.append(T.make("floordiv", rest, -c) if c < -1 else rest)
+            upper.append(T.make("floordiv", to_term(rest), -c) if c < -1 else to_term(rest))
     return lower, upper
 
 
