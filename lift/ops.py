@@ -50,6 +50,8 @@ class Op:
         """The operation on Python numbers (exact integers), or None where it has no finite value to fold to."""
         if self.name in UNINTERPRETED:
             return None
+        if self.name in EXACT and all(type(a) is int for a in args):
+            return EXACT[self.name](args)
         try:
             with np.errstate(all="ignore"):
                 v = _chain(self.numpy, args) if self.arity < 0 and self.name not in ORDERED else self.numpy(*args)
@@ -59,6 +61,7 @@ class Op:
         return None if isinstance(v, float) and math.isnan(v) else v
 
 
+EXACT: dict[str, Callable[[tuple[int, ...]], int]] = {"add": sum, "mul": math.prod}  # integers do not wrap
 UNINTERPRETED = {"random", "random_bits"}  # stay terms when their arguments are numbers
 ORDERED = {"argmax_of", "argmin_of", "pick", "random", "random_bits"}  # n-ary, but not a chain of binary operations
 

@@ -309,11 +309,11 @@ def _step(a: Algebra, k: Poly, rest: Poly) -> Poly:
 
 
 def _is_row(a: Algebra, m: Monomial, stride: Term, k: Poly) -> bool:
-    """Whether a monomial contains a stride other than k's own."""
+    """Whether a monomial is a multiple of a stride other than k's own, not the stride itself."""
     factors = {b for b, _ in m[0]}
     ks = {b for (fs, _) in k.terms for b, _ in fs}
     mine = {stride.id} if stride.op != "mul" else {s.id for s in stride.args if not s.is_const}
-    return mine <= factors and not mine <= ks
+    return mine < factors and not mine <= ks
 
 
 def _reads(p: Poly) -> Iterable[Term]:

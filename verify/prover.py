@@ -365,7 +365,8 @@ def flattened(t: Term, inputs: Mapping[str, View]) -> Term:
         if s.op != "read" or s.attr not in inputs:
             return None
         view = inputs[s.attr]
-        return T.node("read", (view.element(s.args),), s.attr, s.type)
+        element = T.node("read", (view.element(s.args),), s.attr, T.INT if s.type == T.BOOL else s.type)
+        return T.make("ne", element, 0) if s.type == T.BOOL else element
 
     return T.rewrite(t, one)
 
