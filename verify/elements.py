@@ -27,7 +27,8 @@ from lift.ops import OPS
 from lift.ranges import Ranges
 from lift.term import Term
 
-from .tile import divided, scalar
+from .indexing import divided
+from .tile import scalar
 
 LIMIT = 30_000  # applications of operations to elements, in one program
 FAMILIES = ("arith.", "math.", "trilift.")

@@ -20,6 +20,7 @@ from lift.structure import _NO_EFFECT, AXES
 from lift.term import Term
 
 from . import accesses, reductions, tile
+from .indexing import reindexed, within
 from .program import PIDS, POINTER, term_type
 from .tile import Tile, base, constant, pointwise, select
 
@@ -29,15 +30,23 @@ if TYPE_CHECKING:
 
 def _constant(run: Execution, op: Op) -> Tile:
     t = op.results[0].type
+    if isinstance(op.attrs["value"], Term):
+        return _symbolic_constant(run, op, op.attrs["value"])
     value, dtype = np.asarray(op.attrs["value"]), machine(t)
     value = (wrapped(value, dtype) if dtype.kind == "i" else value).astype(dtype)
     ids = as_ids(value)
     if value.ndim == 0 or value.size == 1:
         return constant(t, T.TERMS[int(ids.ravel()[0])])
     elements = [T.TERMS[i] for i in np.broadcast_to(ids, t.shape).ravel()]
-    return Tile(
-        t, lambda lanes: T.make("pick", tile.reindexed(lanes, t.shape, (len(elements),), run.ranges)[0], *elements)
-    )
+    return Tile(t, lambda lanes: T.make("pick", reindexed(lanes, t.shape, (len(elements),), run.ranges)[0], *elements))
+
+
+def _symbolic_constant(run: Execution, op: Op, value: Term) -> Tile:
+    """A number in terms of block sizes, which must fit its type."""
+    out = constant(op.results[0].type, value)
+    if out.type.is_int:
+        run.oblige("wrap", op, out, out.type.bits)
+    return out
 
 
 def _poison(run: Execution, op: Op) -> Tile:
@@ -97,9 +106,8 @@ def _gather(run: Execution, op: Op, source: Tile, index: Tile) -> Tile:
 
     def element(lanes: tile.Lanes) -> Term:
         i = index.at(lanes)
-        low, high = run.ranges.of(i)
         found = source.at(tile.replaced(lanes, axis, i))
-        if low >= 0 and high < source.shape[axis]:
+        if within(i, source.shape[axis], run.ranges):
             return found
         inside = T.make("and", T.make("le", 0, i), T.make("lt", i, source.shape[axis]))
         return select(inside, found, outside, t)

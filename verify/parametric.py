@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -27,6 +28,7 @@ from lift.term import Axis, Term
 
 from . import tile
 from .elements import Elements, TooLarge, certain, conditions, is_elementwise
+from .indexing import Extent
 from .intervals import Intervals
 from .operations import HANDLERS, on_pointers
 from .program import PIDS, POINTER, Access, Arithmetic, Carry, Loop, Program, pointer, term_type
@@ -243,14 +245,14 @@ class Execution:
         counters, serial = [T.axis(o.counter) for o in self.loops], next(SERIAL)
         return lambda lanes: T.node("opaque", (*PIDS, *counters, *lanes), (op.name, serial), type)
 
-    def fold_axis(self, size: int) -> Axis:
+    def fold_axis(self, size: Extent) -> Axis:
         self.folds += 1
         return Axis(f"r{self.folds - 1}", T.const(size))
 
-    def access_axes(self, shape: Sequence[int]) -> tuple[Axis, ...]:
+    def access_axes(self, shape: Sequence[Extent]) -> tuple[Axis, ...]:
         return tuple(Axis(f"a{self.order}_{d}", T.const(n)) for d, n in enumerate(shape))
 
-    def generic_lanes(self, shape: Sequence[int]) -> tile.Lanes:
+    def generic_lanes(self, shape: Sequence[Extent]) -> tile.Lanes:
         return terms(generic(shape))
 
     def mark(self) -> tuple[Any, ...]:
@@ -415,7 +417,7 @@ def _walk(
 def _carry(run: Execution, loop: Loop, k: int, name: str, init: Tile, is_offset: bool, yields: list[Tile]) -> Carry:
     """Loop variable k; `yields` are there when somebody asks for the next value."""
     if is_offset:
-        t = Type("i64", init.shape, None, "i64")
+        t = replace(init.type, element="i64", pointee=None, text="i64")
         return Carry(loop, k, name, t, lambda i: offset(init.at(i)), lambda i: offset(yields[k].at(i)))
     if term_type(init.type) == POINTER:
         run.cannot(loop.op)

@@ -18,6 +18,7 @@ from lift.ops import OPS
 from lift.term import Axis, Term
 
 from .combiners import ARGUMENT, BITS, Extreme, Meaning, meaning
+from .indexing import Extent
 from .tile import ZERO, Lanes, Tile, constant, moved, replaced, scalar, with_lane
 
 if TYPE_CHECKING:
@@ -37,9 +38,13 @@ def reduce(run: Execution, op: Op, *xs: Tile) -> Results:
     over = run.fold_axis(n)
     if isinstance(found, Extreme):
         return _extreme(run, op, found, xs, over)
-    if found is None or (n > LONGEST and any(f in BITS for f in found)):
+    if found is None or (any(f in BITS for f in found) and not _short(n)):
         return None
     return [_folded_tile(run, v.type, f, over, axis, x) for v, x, f in zip(op.results, xs, found, strict=True)]
+
+
+def _short(n: Extent) -> bool:
+    return isinstance(n, int) and n <= LONGEST
 
 
 def _only(type: Type, axis: int, x: Tile) -> Tile:
@@ -48,8 +53,9 @@ def _only(type: Type, axis: int, x: Tile) -> Tile:
 
 
 def _folded_tile(run: Execution, type: Type, fold: str, over: Axis, axis: int, x: Tile) -> Tile:
-    if fold in BITS:
-        return Tile(type, lambda i: _chain(fold, [x.at(with_lane(i, axis, T.const(k))) for k in range(x.shape[axis])]))
+    n = x.shape[axis]
+    if fold in BITS and isinstance(n, int):
+        return Tile(type, lambda i: _chain(fold, [x.at(with_lane(i, axis, T.const(k))) for k in range(n)]))
     y = _ordered(run, fold, x)
     return Tile(type, lambda i: folded(fold, over, i, lambda k: y.at(with_lane(i, axis, k))))
 

@@ -9,15 +9,15 @@ A lane of a dimension of size 1 is the constant 0.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 
 from lift import term as T
 from lift.compare import choose_by
 from lift.ir import Type
-from lift.ranges import Ranges, affine, from_affine, sum_interval
+from lift.ranges import Ranges
 from lift.term import Axis, Term
 
+from .indexing import Extent, reindexed
 from .program import POINTER, pointer, term_type
 
 Lanes = tuple[Term, ...]
@@ -35,7 +35,8 @@ class Tile:
         self.memo: dict[Lanes, Term] = {}
 
     @property
-    def shape(self) -> tuple[int, ...]:
+    def shape(self) -> tuple[Extent, ...]:
+        """Numbers, or terms in block sizes."""
         return self.type.shape
 
     def at(self, lanes: Sequence[Term] = ()) -> Term:
@@ -75,7 +76,7 @@ def pointwise(type: Type, f: Callable[..., Term], *tiles: Tile) -> Tile:
     return Tile(type, lambda lanes: f(*[x.at(lanes if x.shape else ()) for x in tiles]), tiles)
 
 
-def generic(shape: Sequence[int]) -> tuple[Axis, ...]:
+def generic(shape: Sequence[Extent]) -> tuple[Axis, ...]:
     """The axes that stand for any lane of this shape."""
     return tuple(Axis(f"l{d}_{n}", T.const(n)) for d, n in enumerate(shape))
 
@@ -186,33 +187,3 @@ def split(type: Type, x: Tile, k: int) -> Tile:
 def reshape(type: Type, x: Tile, ranges: Ranges) -> Tile:
     """Row-major."""
     return moved(type, x, lambda lanes: reindexed(lanes, type.shape, x.shape, ranges))
-
-
-def reindexed(lanes: Lanes, shape: Sequence[int], source: Sequence[int], ranges: Ranges) -> Lanes:
-    """The index into `source` of the element that has index `lanes` in `shape`, both row-major."""
-    linear = ZERO
-    for lane, n in zip(lanes, shape, strict=True):
-        linear = T.add(T.mul(linear, n), lane)
-    out: list[Term] = []
-    for d, n in enumerate(source):
-        step = math.prod(source[d + 1 :])
-        quotient = divided(linear, step, ranges)[0]
-        out.append(quotient if d == 0 else divided(quotient, n, ranges)[1])
-    return tuple(out)
-
-
-def divided(t: Term, divisor: int, ranges: Ranges) -> tuple[Term, Term]:
-    """(t // divisor, t % divisor). What the divisor divides leaves the division:
-
-    0 <= r < d
-    ----------------------------------------
-    (d * q + r) // d = q,  (d * q + r) % d = r
-    """
-    constant, parts = affine(t)
-    whole = {s: c // divisor for s, c in parts.items() if c % divisor == 0}
-    rest = {s: c for s, c in parts.items() if c % divisor != 0}
-    quotient, remainder = from_affine(constant // divisor, whole), from_affine(constant % divisor, rest)
-    low, high = sum_interval(constant % divisor, rest, ranges, {})
-    if low >= 0 and high < divisor:
-        return quotient, remainder
-    return T.add(quotient, T.make("floordiv", remainder, divisor)), T.make("mod", remainder, divisor)
