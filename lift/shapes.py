@@ -233,7 +233,9 @@ def _random(rng: np.random.Generator, k: int, j: int, dims: int) -> list[int]:
     if k % 6 == 4:  # full blocks in every dim
         return [int(v) for v in rng.permutation([64, 128, 192, 256, 384])] + [32, 16, 8, 512, 1024]
     long = k % 3 == 2 and (k // 3) % max(dims, 1) == j
-    powers = [2**p for p in (range(11, 17) if long else range(10))]
+    beside = k % 3 == 2 and not long  # the others are short then
+    powers = [2**p for p in (range(11, 17) if long else range(2) if beside else range(10))]
     near = [v for p in powers for v in (p, p - 1, p + 1, 3 * p // 2, 3 * p) if v > 0]
-    ordinary = [int(2**x) for x in rng.uniform(11, 17, 12) if long] or [int(2**x) for x in rng.uniform(0, 9, 30)]
+    most = 3 if beside else 9
+    ordinary = [int(2**x) for x in rng.uniform(11, 17, 12) if long] or [int(2**x) for x in rng.uniform(0, most, 30)]
     return [int(v) for v in rng.permutation([*near, *ordinary, *ordinary])]
