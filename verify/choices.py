@@ -56,6 +56,12 @@ def condition(a: Algebra, t: Term, ctx: Context) -> Term:
     return T.node(t.op, tuple(argument(a, s, ctx) for s in t.args), t.attr, t.type)
 
 
+def is_index(p: Poly) -> bool:
+    """Whether p is a polynomial over integers."""
+    indices = all(not e and all(T.TERMS[b].type == T.INT and k > 0 and int(k) == k for b, k in fs) for fs, e in p.terms)
+    return indices and all(isinstance(c, int) for c in p.terms.values())
+
+
 def literal_of(p: Poly) -> Term:
     """The truth of a 0 or 1."""
     c = p.constant
@@ -68,7 +74,7 @@ def comparison(a: Algebra, t: Term, ctx: Context) -> Term:
         return T.const(_infinite(t.op, x, y))
     if x is y:
         return T.const(t.op in ("le", "eq"))
-    if all(s.type != T.REAL for s in t.args):
+    if all(s.type != T.REAL for s in t.args) or is_index(y - x):
         return integer_literal(t.op, y - x)
     return real_literal(a, t.op, y - x, ctx)
 

@@ -6,7 +6,7 @@ from lift import term as T
 from lift.term import Term
 
 from .algebra import Algebra, Context, is_infinite
-from .choices import integer_literal
+from .choices import integer_literal, is_index
 from .folds import bounds, open_fold
 from .poly import ONE_KEY, POLYS, Monomial, Poly, Power, atom
 
@@ -33,12 +33,6 @@ def nonnegative(a: Algebra, p: Poly, ctx: Context) -> bool:
     if all(c > 0 and _nonnegative(a, m, ctx) for m, c in p.terms.items()):
         return True
     return is_index(p) and a.implied(ctx, integer_literal("le", p))
-
-
-def is_index(p: Poly) -> bool:
-    """Whether p is a polynomial over integers."""
-    indices = all(not e and all(T.TERMS[b].type == T.INT and k > 0 and int(k) == k for b, k in fs) for fs, e in p.terms)
-    return indices and all(isinstance(c, int) for c in p.terms.values())
 
 
 def _positive(a: Algebra, m: Monomial, ctx: Context) -> bool:
