@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import product
 from typing import Any
 
@@ -60,7 +61,7 @@ class Evaluation:
         return None
 
     def access(self, a: Access, moment: tuple[int, ...], writes: list[Any]) -> None:
-        shape = tuple(int(x.size.attr) for x in a.lanes)
+        shape = self.shape([x.size for x in a.lanes])
         self.bind(a.lanes)
         depth = len(shape)
         guard, offset, value = (
@@ -75,9 +76,11 @@ class Evaluation:
         for x in a.lanes:
             del self.axes[x]
 
+    def shape(self, extents: Iterable[Term | int]) -> tuple[int, ...]:
+        return tuple(int(self.value(T.const(n), 0)) for n in extents)
+
     def bind(self, axes: tuple[Axis, ...]) -> None:
-        for d, x in enumerate(axes):
-            n = int(x.size.attr)
+        for d, (x, n) in enumerate(zip(axes, self.shape(x.size for x in axes), strict=True)):
             self.axes[x] = (np.arange(n).reshape([-1 if k == d else 1 for k in range(len(axes))]), (d, len(axes)))
 
     # ---- loops
@@ -114,7 +117,7 @@ class Evaluation:
         axes = generic(c.type.shape)
         self.bind(axes)
         term = (c.next if n > 0 else c.init)([T.axis(x) for x in axes])
-        self.tiles[key] = np.array(np.broadcast_to(self.value(term, len(axes)), c.type.shape))
+        self.tiles[key] = np.array(np.broadcast_to(self.value(term, len(axes)), self.shape(c.type.shape)))
         self.axes = kept
         return self.tiles[key]
 
@@ -183,5 +186,5 @@ class Evaluation:
         c: Carry = t.attr
         k = 1 + len(c.loop.outer)
         tile = self.carry(c, int(xs[0].ravel()[0]), tuple(int(x.ravel()[0]) for x in xs[1:k]))
-        lanes = [np.clip(x, 0, n - 1) for x, n in zip(xs[k:], c.type.shape, strict=True)]
+        lanes = [np.clip(x, 0, n - 1) for x, n in zip(xs[k:], tile.shape, strict=True)]
         return tile[tuple(lanes)] if lanes else tile

@@ -24,6 +24,8 @@ from lift.memory import Memory
 from lift.ranges import Ranges
 from lift.term import Axis, Term
 from lift.trace import Launch
+from verify.antiunify import antiunify
+from verify.indexing import divided, reindexed, within
 from verify.listing import listing
 from verify.parametric import execute
 from verify.program import PIDS, Access, Program
@@ -84,7 +86,8 @@ def evaluated(launch: Launch, memory: Memory, change: Change) -> dict[int, np.nd
     """The contents of the buffers after a launch, by address, as the terms of its program say."""
     program = change(program_of(launch))
     assert not program.unsupported, program.unsupported
-    symbols: dict[str, Any] = {g.attr: n for g, n in zip(GRID, launch.grid, strict=True)}
+    symbols: dict[str, Any] = {c: x for c, x in launch.args.items() if c in launch.constexprs and type(x) is int}
+    symbols |= {g.attr: n for g, n in zip(GRID, launch.grid, strict=True)}
     contents: dict[int, np.ndarray] = {}
     cells: dict[str, tuple[np.ndarray, int]] = {}
     for v, x in zip(launch.module().entry.args, launch.operands, strict=True):
@@ -124,6 +127,67 @@ def test_several_blocks_and_iterations(name: str) -> None:
 def test_control_flow_and_values(name: str, n: int) -> None:
     case = case_of(name)
     assert differences(case, {"N": n, "limit": 1} if name == "early" else {"N": n}) == []
+
+
+# ---- at every block size ---------------------------------------------------------------------------------------------
+
+SIZES = (9, 20, 40)  # of the dimension that the block follows
+FOLLOWS = {
+    "softmax1": "N", "log_softmax": "N", "max": "N", "logsumexp": "N", "add_rms_norm": "N", "rms_norm_backward": "N",
+    "cross_entropy_backward": "V", "quantise_rows": "N", "layer_norm_backward": "N", "rope_pairs": "K", "cummax": "N",
+    "group_norm": "C", "top1_gating": "E",
+}  # fmt: skip
+
+
+def launches(case: Case, dims: dict[str, Any]) -> list[Launch]:
+    return [e for e in capture(case, operators.dims_of(case, dims)).events if isinstance(e, Launch)]
+
+
+def symbolic_programs(case: Case, name: str, symbol: Callable[[str], Term] = T.size) -> tuple[list[Program], list[str]]:
+    """The programs of the launches with a symbol for every constexpr that follows dimension `name`, and those."""
+    traced = [launches(case, SMALL | {name: n}) for n in SIZES]
+    programs, names = [], []
+    for same in zip(*traced, strict=True):
+        first = same[0]
+        blocks = [c for c in sorted(first.constexprs) if len({e.args[c] for e in same}) == len(SIZES)]
+        combos = [{c: e.args[c] for c in blocks} for e in same]
+        module = antiunify([e.module() for e in same], combos, {c: symbol(c) for c in blocks})
+        facts = [T.make("le", 1, T.size(c)) for c in blocks]
+        programs.append(execute(module, symbolic(module), GRID, facts, dtypes(first)))
+        names += blocks
+    return programs, names
+
+
+@pytest.mark.parametrize("name", FOLLOWS)
+def test_a_program_with_a_symbolic_block_is_that_at_every_block(name: str) -> None:
+    case, dim = case_of(name), FOLLOWS[name]
+    programs, blocks = symbolic_programs(case, dim)
+    assert blocks
+    for n in (12, 33):
+        following = iter(programs)
+        assert differences(case, operators.dims_of(case, SMALL | {dim: n}), lambda _, f=following: next(f)) == []
+
+
+def test_another_block_size_differs() -> None:
+    case = case_of("softmax1")
+    (program,), _ = symbolic_programs(case, "N", lambda c: T.sub(T.size(c), 8))
+    assert differences(case, operators.dims_of(case, SMALL | {"N": 12}), lambda _: program) != []
+
+
+def test_indices_of_reshapes_with_terms() -> None:
+    b, c = T.size("B"), T.size("C")
+    ranges = Ranges()
+    ranges.memo |= {s.id: (1, float("inf")) for s in (b, c)}
+    i, j = (T.axis(Axis(n, s)) for n, s in (("i", b), ("j", c)))
+    for x in (i, j):
+        ranges.memo[x.id] = (0, float("inf"))
+    linear = T.add(T.mul(i, c), j)
+    assert divided(linear, c, ranges) == (i, j)
+    assert divided(T.add(T.mul(j, b, 2), T.mul(2, i), 1), T.mul(2, b), ranges) == (j, T.add(T.mul(2, i), 1))
+    assert divided(linear, b, ranges)[1] is T.make("mod", linear, b)
+    assert not within(T.add(i, 1), b, ranges)
+    assert reindexed((i, j), (b, c), (T.mul(b, c),), ranges) == (linear,)
+    assert reindexed((linear,), (T.mul(b, c),), (b, c), ranges) == (i, j)
 
 
 # ---- mutated programs must not ---------------------------------------------------------------------------------------
