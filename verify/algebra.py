@@ -175,6 +175,8 @@ class Algebra:
 
     def cases(self, t: Term, ctx: Context, mine: Callable[[Term], bool]) -> list[tuple[tuple[Term, ...], Poly]]:
         """The normal form by cases: conditions that are `mine` are split on, others are raised."""
+        from .choices import opposite
+
         todo: list[tuple[Term, ...]] = [()]
         out = []
         while todo:
@@ -189,7 +191,7 @@ class Algebra:
                     raise
                 if len(literals) >= 12:
                     raise Undecided("too many cases", why=repr(split.literal)) from None
-                todo += [(*literals, T.make("not", split.literal)), (*literals, split.literal)]
+                todo += [(*literals, opposite(split.literal)), (*literals, split.literal)]
         return out
 
     # ---- arithmetic

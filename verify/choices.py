@@ -38,7 +38,9 @@ def condition(a: Algebra, t: Term, ctx: Context) -> Term:
     q == 0  of reals, and opaque ones."""
     if t.is_const:
         return T.const(bool(t.attr))
-    if t.op in ("and", "or", "not"):
+    if t.op == "not":
+        return opposite(condition(a, t.args[0], ctx))
+    if t.op in ("and", "or"):
         return T.make(t.op, *(condition(a, s, ctx) for s in t.args))
     if t.op in COMPARISONS and t.args[0].type == T.BOOL:
         same = T.make("or", T.make("and", *t.args), T.make("and", *(T.make("not", s) for s in t.args)))
@@ -51,6 +53,8 @@ def condition(a: Algebra, t: Term, ctx: Context) -> Term:
         return condition(a, either, ctx)
     if t.op == "undef":
         a.normal(t, ctx)
+    if t.op == "read" and t.type == T.BOOL:  # an element of a boolean tensor is 0 or 1
+        return condition(a, T.make("ne", T.node("read", t.args, t.attr, T.INT), 0), ctx)
     if t.op in T.NAMED or t.op in T.FOLDS or t.type != T.BOOL:
         return literal_of(a.normal(t, ctx))
     return T.node(t.op, tuple(argument(a, s, ctx) for s in t.args), t.attr, t.type)
@@ -66,6 +70,17 @@ def literal_of(p: Poly) -> Term:
     """The truth of a 0 or 1."""
     c = p.constant
     return T.const(bool(c)) if c is not None else T.make("ne", p.term, 0)
+
+
+def opposite(c: Term) -> Term:
+    """The negation of a condition in normal form, in normal form: not 0 <= p is 0 <= -p - 1."""
+    if c.op in ("and", "or"):
+        return T.make("or" if c.op == "and" else "and", *(opposite(s) for s in c.args))
+    if c.op == "le" and c.args[0] is T.const(0) and is_integer(c):
+        from .folds import structural
+
+        return integer_literal("lt", -structural(c.args[1]))
+    return T.make("not", c)
 
 
 def comparison(a: Algebra, t: Term, ctx: Context) -> Term:

@@ -30,8 +30,10 @@ from .sites import Site, locate
 from .solver import Solver
 from .stores import Missing, Written, covered, read_after_write, written
 from .verdict import Clause, Condition, Invariant
+from .wording import shortened, words
 
 Progress = Callable[[str], None]
+NEEDS = {"nonzero": "it is divided by", "nonneg": "its root is taken"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +150,7 @@ class Proving:
                 return t
             if view.buffer in found.written_to:
                 self.untouched(found, int(site))
-            return self.memory.at(view.buffer, T.add(view.offset, t.args[0]))
+            return as_number(self.memory.at(view.buffer, T.add(view.offset, t.args[0])))
 
         return reads
 
@@ -327,7 +329,8 @@ class Proving:
             stop.place = stop.place or place
             raise
         if not holds:
-            raise Undecided(f"{what} is not shown to be the formula", place, difference(self.algebra, left, right, ctx))
+            why = difference(self.algebra, left, right, ctx, self.setting.inputs)
+            raise Undecided(f"{what} is not shown to be the formula", place, why)
         goal = T.node("eq", (left, right), None, T.BOOL)
         return Condition(what, ctx.facts, goal, True, "normal form", time.perf_counter() - start, place)
 
@@ -342,14 +345,21 @@ class Proving:
         elif kind == "nonneg":
             ok = nonnegative(self.algebra, p, ctx) or positive(self.algebra, p, ctx)
         else:
-            raise Undecided("a maximum may be over nothing", why=repr(t)[:300])
+            raise Undecided("a maximum may be over nothing", why=shortened(words(t, self.setting.inputs)))
         goal = T.make(
             {"nonzero": "ne", "nonneg": "le"}[kind], *((t, T.const(0)) if kind == "nonzero" else (T.const(0), t))
         )
         if not ok:
-            return Clause("value", goal, f"{t!r} {'!= 0' if kind == 'nonzero' else '>= 0'}"[:200], "it is divided by")
+            return Clause("value", goal, words(goal, self.setting.inputs), NEEDS[kind])
         what = "a divisor is not 0" if kind == "nonzero" else "a root is of no negative number"
         return Condition(what, ctx.facts, goal, True, "normal form", time.perf_counter() - start)
+
+
+def as_number(t: Term) -> Term:
+    """A truth of a boolean tensor as the 0 or 1 that a kernel loads."""
+    if t.type != T.BOOL:
+        return t
+    return T.node("read", t.args, t.attr, T.INT) if t.op == "read" else T.where(t, 1, 0)
 
 
 def grid_facts(grid: Iterable[Term]) -> Iterable[Term]:
@@ -390,13 +400,13 @@ def bounds(setting: Setting) -> dict[str, tuple[Term | None, Term | None]]:
     return out | dict(setting.bounds)
 
 
-def difference(a: Algebra, left: Term, right: Term, ctx: Context) -> str:
+def difference(a: Algebra, left: Term, right: Term, ctx: Context, views: Mapping[str, View]) -> str:
     """Both normal forms, for the message."""
     try:
         x, y = a.normal(left, ctx), a.normal(right, ctx)
     except (Split, TriliftError):
         return ""
-    return f"{x!r} against {y!r}"[:1500]
+    return " against ".join(shortened(words(p.term, views)) for p in (x, y))
 
 
 def distinct(clauses: Iterable[Clause]) -> tuple[Clause, ...]:
