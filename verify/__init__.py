@@ -4,7 +4,8 @@ case -> settings: its launches with symbols for all numbers, one for each config
      -> each launch executed for all programs, lanes and iterations at once
      -> loops: invariants in closed form, by induction
      -> every access in bounds; every output element stored; every stored value the formula's
-     -> PROVED with its contract, or the search for an input that fails: REFUTED, or a field test: TESTED, or UNKNOWN
+     -> PROVED with its contract; else an input that fails: REFUTED, or a precondition that is missing: PROVED where the
+        host function refuses the rest; else a field test: TESTED, or UNKNOWN
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from .against import Targets
     from .prover import Proving, Shown
     from .setting import Setting
-    from .verdict import Claim, Proof
+    from .verdict import Claim, Clause, Counterexample, Proof
 
 __all__ = ["equal", "prove"]
 
@@ -51,10 +52,10 @@ def prove(
 
     `against`: "reference", "formula" or a formula as text; `other`: another case or a PyTorch function. `replace`:
     changes of the modules of launches, by number. `fallback`: where there is no proof, look for a counterexample, then
-    test in finite fields. `timeout` bounds the proof, in seconds. Raises CaseError where the case or what it is compared
-    with makes no sense, Unsupported where a formula to compare with cannot be read."""
+    for a contract, then test in finite fields. `timeout` bounds the proof, in seconds. Raises CaseError where the case
+    or what it is compared with makes no sense, Unsupported where a formula to compare with cannot be read."""
     from .against import targets
-    from .verdict import Claim, unknown
+    from .verdict import Claim, failed
 
     start = time.perf_counter()
     progress("formulas")
@@ -62,7 +63,7 @@ def prove(
     claims = {name: Claim(name, goal.against) for name in (*goal.formulas, *goal.errors)}
     attempt = _Attempt(case, goal, claims, seed, time.monotonic() + timeout, progress, invariants, replace or {})
     proofs = {name: attempt.shown(name) for name in goal.formulas}
-    proofs |= {name: unknown(claims[name], str(e), e.place) for name, e in goal.errors.items()}
+    proofs |= {name: failed(claims[name], e) for name, e in goal.errors.items()}
     if fallback and not all(p.verdict.value == "PROVED" for p in proofs.values()):
         progress("counterexamples")
         proofs = attempt.decided(proofs)
@@ -95,6 +96,8 @@ class _Attempt:
     progress: Callable[[str], None]
     invariants: bool
     replace: Mapping[int, Mutation]
+    more: Sequence[Clause] = ()  # preconditions beside those of the case
+    settings: Sequence[Setting] = ()  # of the case, where they are known already
 
     def __post_init__(self) -> None:
         self.error: TriliftError | None = None
@@ -111,8 +114,10 @@ class _Attempt:
         from .launches import settings
         from .prover import Proving
 
-        self.progress("settings")
-        for k, found in enumerate(settings(self.case, self.seed)):
+        if not self.settings:
+            self.progress("settings")
+            self.settings = settings(self.case, self.seed)
+        for k, found in enumerate(self.settings):
             self.progress(f"setting {k + 1} {found.label}".rstrip())
             setting = self.restricted(self.mutated(found))
             proving = Proving(setting, self.deadline, self.progress, self.invariants)
@@ -136,31 +141,35 @@ class _Attempt:
     def restricted(self, setting: Setting) -> Setting:
         """The setting at the sizes where the target formulas hold."""
         from .verdict import Clause
+        from .wording import words
 
-        clauses = [Clause("shape", c, repr(c), f"the {self.goal.against} holds there") for c in self.goal.conditions]
-        return changed(
-            setting,
-            facts=setting.facts | frozenset(self.goal.conditions),
-            clauses=(*setting.clauses, *clauses),
-        )
+        clauses = [Clause("shape", c, words(c), f"the {self.goal.against} holds there") for c in self.goal.conditions]
+        clauses += self.more
+        facts = frozenset(c.term for c in clauses if c.term is not None)
+        return changed(setting, facts=setting.facts | facts, clauses=(*setting.clauses, *clauses))
 
     def shown(self, output: str) -> Proof:
         """PROVED where every setting shows it."""
-        from .verdict import proved, unknown
+        from .wording import readable
+
+        return readable(self._shown(output), self.settings)
+
+    def _shown(self, output: str) -> Proof:
+        from .verdict import failed, proved
 
         claim = self.claims[output]
         if self.error is not None or not self.provings:
-            error = self.error or TriliftError("there is no setting to prove it in", self.case.place)
-            return unknown(claim, _told(error), error.place)
+            return failed(claim, self.error or TriliftError("there is no setting to prove it in", self.case.place))
         found: list[Shown] = []
         for proving in self.provings:
             try:
                 found.append(proving.claim(output, self.goal.formulas[output]))
             except TriliftError as stop:
+                proof = failed(claim, stop)
                 label = f"{proving.setting.label}: " if proving.setting.label else ""
-                return unknown(claim, label + _told(stop), stop.place)
+                return changed(proof, reason=label + proof.reason)
             except RecursionError:
-                return unknown(claim, "the terms are nested too deeply", self.case.place)
+                return failed(claim, TriliftError("the terms are nested too deeply", self.case.place))
         return proved(
             claim,
             tuple(c for s in found for c in s.conditions),
@@ -169,16 +178,25 @@ class _Attempt:
         )
 
     def decided(self, proofs: dict[str, Proof]) -> dict[str, Proof]:
-        """What is not proved: refuted by an input that fails, or tested in finite fields, or left unknown."""
+        """What is not proved: refuted by an input that fails, proved under a contract that the host function keeps,
+        tested in finite fields, or left unknown."""
         from .refute import search
         from .verdict import refuted, tested
 
         if self.replace:
             return proofs
         found = search(self.case, self.goal, seed=self.seed, budget_seconds=SEARCH)
+        names = [n for n, p in proofs.items() if p.verdict.value == "UNKNOWN"]
+        inferred = self.inferred(names, proofs, found)
+        if inferred is not None:
+            found = found or inferred.counterexample
+            proofs = inferred.told(proofs)
         if found is not None:
             names = [found.output] if found.output in proofs else list(proofs)
-            return {n: refuted(self.claims[n], found) if n in names else p for n, p in proofs.items()}
+            return {
+                n: changed(refuted(self.claims[n], found), contract=p.contract) if n in names else p
+                for n, p in proofs.items()
+            }
         self.progress("finite fields")
         for outcome in self.field_test(proofs):
             p = proofs[outcome.output]
@@ -188,19 +206,29 @@ class _Attempt:
                 )
         return proofs
 
+    def inferred(self, names: Sequence[str], proofs: Mapping[str, Proof], known: Counterexample | None) -> Any:
+        """A contract under which these outputs are proved, where a precondition may be all that is missing."""
+        from .contract import infer, promising
+
+        names = [n for n in names if n in self.goal.formulas]
+        if not self.settings or not names or not all(promising(proofs[n]) for n in names):
+            return None
+        self.progress("contract")
+
+        def under(clauses: Sequence[Clause], deadline: float) -> dict[str, Proof]:
+            attempt = changed(self, more=clauses, deadline=deadline, progress=lambda stage: None)
+            return {n: attempt.shown(n) for n in names}
+
+        return infer(self.case, self.goal, self.settings, under, self.seed, known)
+
     def field_test(self, proofs: Mapping[str, Proof]) -> Sequence[Any]:
         """The outcomes of a field test of what is unknown; none where it cannot be run."""
-        from .testing import test
+        from .testing import check
 
         formulas = [
             self.goal.formulas[n] for n, p in proofs.items() if p.verdict.value == "UNKNOWN" and n in self.goal.formulas
         ]
         try:
-            return test(self.case, formulas, seed=self.seed, timeout=FIELD).outcomes if formulas else ()
+            return check(self.case, formulas, seed=self.seed, timeout=FIELD).outcomes if formulas else ()
         except (TriliftError, RecursionError):
             return ()
-
-
-def _told(e: TriliftError) -> str:
-    """What and why, without the place."""
-    return e.what + (f": {e.why}" if e.why else "")

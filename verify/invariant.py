@@ -24,7 +24,7 @@ from lift.errors import Place
 from lift.term import Axis, Term
 
 from . import poly as P
-from .algebra import ALL, Algebra, Context, Split, Undecided, is_infinite
+from .algebra import ALL, Algebra, Context, Owed, Split, Undecided, is_infinite
 from .choices import condition
 from .equality import equal, unified
 from .folds import _maximum_in, elements, structural
@@ -80,6 +80,7 @@ class Loops:
     algebra: Algebra
     facts: frozenset[Term]
     reads: Callable[[Term], Term] = lambda t: t  # a load's result as contents of memory
+    closing: bool = True  # False: no invariant is looked for, loops stay open
     found: dict[Carry, Closed] = field(default_factory=dict)
     failed: dict[Carry, Undecided] = field(default_factory=dict)
     active: list[Carry] = field(default_factory=list)
@@ -120,6 +121,8 @@ class Loops:
             return self.found[carry]
         if carry in self.failed:
             raise self.failed[carry]
+        if not self.closing:
+            raise Undecided("no invariants are looked for", carry.loop.op.place)
         if carry in self.active:
             raise Undecided(f"{carry.name} depends on itself through other variables", carry.loop.op.place)
         self.active.append(carry)
@@ -177,6 +180,7 @@ class Derivation:
         if self.carry.type.element == "i1":
             kind = T.INT
         self.x = T.scalar(f"{self.carry.name}~{loop.counter.name}.{self.carry.index}", kind)
+        self.owed: Owed = {}  # by the proof of the form that is shown
 
     def closed(self) -> Closed:
         """Guess, then prove. Cases that are not shown are undefined in the form, if another case is shown."""
@@ -206,10 +210,13 @@ class Derivation:
         """Each case proved, or why not."""
         out: list[Undecided | None] = []
         found = self._closed(leaves)
+        before, self.owed = dict(self.loops.found), {}
         for path, _ in leaves:
             self.loops.found[self.carry] = found
             try:
-                self.prove(found, path)
+                with self.a.collecting() as owed:
+                    self.prove(found, path)
+                self.owed |= owed
                 out.append(None)
             except Split as split:
                 out.append(Undecided("undecided", why=str(split)))
@@ -218,17 +225,25 @@ class Derivation:
             finally:
                 del self.loops.found[self.carry]
                 self.loops.memo.clear()
+        if any(out):  # what was proved of other variables may rest on a form that is not shown
+            self.loops.found = before
         return out
 
     def _closed(self, leaves: Leaves) -> Closed:
         *cases, (path, out) = leaves
-        if any(form.op == "undef" for _, form in leaves):
+        if not self._exhaustive(leaves) or any(form.op == "undef" for _, form in leaves):
             cases, out = leaves, T.undef(self.carry.name, self.x.type)
         for path, form in reversed(cases):
             out = T.where(T.make("and", T.const(True), *path), form, out)
         return Closed(self.carry, self.lanes, self.init, self._wrapped(out))
 
+    def _exhaustive(self, leaves: Leaves) -> bool:
+        """Whether one of the cases holds wherever the loop has an iteration."""
+        others = [T.make("not", T.make("and", T.const(True), *path)) for path, _ in leaves]
+        return self.a.impossible(self.a.given(self.base, T.make("le", 1, self.trips), *others))
+
     def _taken(self, leaves: Leaves) -> Closed:
+        self.a.owing[0].update(self.owed)  # of the whole proof, whoever asked for the form
         found = self.loops.found[self.carry] = self._closed(leaves)
         self.loops.invariants.append(Invariant(self.place, self.carry.name, self._value(found.form), 1))
         return found
@@ -473,7 +488,7 @@ class Derivation:
 
 def agree(a: Algebra, left: Term, right: Term, ctx: Context, depth: int = 0) -> bool:
     """Whether two terms are equal under the facts, by cases where needed."""
-    if left is right:
+    if left is right and not any(s.op == "undef" for s in left.walk()):
         return True
     if a.impossible(ctx):
         return True

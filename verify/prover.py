@@ -13,14 +13,16 @@ from dataclasses import dataclass, field, replace
 
 from lift import term as T
 from lift.errors import Place, TriliftError, Unsupported
+from lift.ir import Op
 from lift.spec import Formula
 from lift.term import Term
 
 from .algebra import Algebra, Context, Split, Undecided
 from .decode import decode
+from .effects import accumulated, forwarded, left
 from .invariant import Loops, agree
 from .known import Known
-from .memory import Content, Memory
+from .memory import Content, Memory, place
 from .parametric import execute
 from .program import PIDS, Access, Loop, Program
 from .safety import in_bounds, nowrap, well_defined
@@ -28,7 +30,7 @@ from .setting import Buffer, HostOp, Setting, SymbolicLaunch, View
 from .signs import nonnegative, positive, sign
 from .sites import Site, locate
 from .solver import Solver
-from .stores import Missing, Written, covered, read_after_write, written
+from .stores import Found, Missing, Written, covered, injective, read_after_write, written
 from .verdict import Clause, Condition, Invariant
 from .wording import shortened, words
 
@@ -47,15 +49,16 @@ class Shown:
 
 @dataclass
 class Launched:
-    """One launch of a setting, executed. `sites`: its accesses without loop variables. `untouched`: for loads of what
-    the launch writes, None where they find what was there before, else why that is not known."""
+    """One launch of a setting, executed. `sites`: its accesses without loop variables. `seen`: what loads
+    of what the launch writes find. `forwarding`: stores whose values are being looked up."""
 
     launch: SymbolicLaunch
     program: Program
     loops: Loops
     sites: tuple[Site, ...] = ()
     written_to: set[Buffer] = field(default_factory=set)
-    untouched: dict[int, Undecided | None] = field(default_factory=dict)
+    seen: dict[tuple[int, Buffer], Found] = field(default_factory=dict)
+    forwarding: set[Op] = field(default_factory=set)
     resolved_loops: dict[int, Loop] = field(default_factory=dict)
 
     @property
@@ -99,6 +102,7 @@ class Proving:
     def __post_init__(self) -> None:
         self.solver = Known(bounds=bounds(self.setting), inner=Solver())
         self.algebra = Algebra(self.solver, strides=strides(self.setting), deadline=self.deadline)
+        self.memory.distinct = self.distinct
         self.buffers = {b.name: b for b in self.setting.buffers}
         self.contract += self.setting.clauses
 
@@ -141,41 +145,61 @@ class Proving:
         return {v.buffer for p in pointers if (v := found.views.get(str(p.attr).removeprefix("%"))) is not None}
 
     def reading(self, found: Launched) -> Callable[[Term], Term]:
-        """A load's result as what memory held before the launch, where no store of the launch comes between."""
+        """A load's result: what memory held before the launch, or what the same program stored."""
+        before = self.memory.copy()
 
         def reads(t: Term) -> Term:
             base, at, site = str(t.attr).partition("@")
             view = found.views.get(base.removeprefix("%"))
             if not at or view is None:
                 return t
+            o = T.add(view.offset, t.args[0])
             if view.buffer in found.written_to:
-                self.untouched(found, int(site))
-            return as_number(self.memory.at(view.buffer, T.add(view.offset, t.args[0])))
+                seen = self.seen(found, int(site), view.buffer)
+                if seen.writer is not None:
+                    return as_number(self.forwarded(found, seen.writer, o))
+            return as_number(before.at(view.buffer, o))
 
         return reads
 
-    def untouched(self, found: Launched, site: int) -> None:
-        """Raises Undecided unless what the load finds was there before the launch."""
-        if site not in found.untouched:
-            found.untouched[site] = Undecided("a load whose address depends on what the launch writes")
-            found.untouched[site] = self.interference(found, site)
-        stop = found.untouched[site]
-        if stop is not None:
-            raise stop
+    def seen(self, found: Launched, site: int, buffer: Buffer) -> Found:
+        """What a load finds in a buffer that the launch writes. Raises Undecided where that is not known."""
+        key = site, buffer
+        if key not in found.seen:
+            found.seen[key] = Found("unknown", why="its address depends on what the launch writes")
+            found.seen[key] = self.interference(found, site, buffer)
+        if found.seen[key].kind == "unknown":
+            load = next(a for a in found.program.accesses if a.site == site)
+            raise Undecided(f"{buffer.name} is read and written by one launch", load.place, found.seen[key].why)
+        return found.seen[key]
 
-    def interference(self, found: Launched, site: int) -> Undecided | None:
-        """Why a load may find what the launch itself stores."""
-        load = next(a for a in found.program.accesses if a.site == site and a.kind == "load")
-        for where in found.located(self.address(load, found)):
-            stores = [s for a in found.program.accesses if a.kind != "load" and found.may_touch(a, where.buffer)
-                      for s in found.located(self.address(a, found)) if s.buffer is where.buffer]  # fmt: skip
-            view = self.view_of(where.buffer, stores)
-            inverses = [written(s, view, self.setting.facts, self.solver) for s in stores]
-            writers = [s if isinstance(w, Missing) else w for w, s in zip(inverses, stores, strict=True)]
-            seen = read_after_write(where, writers, self.setting.facts, self.solver)
-            if seen.kind != "initial":
-                return Undecided(f"{where.buffer.name} is read and written by one launch", load.place, seen.why)
-        return None
+    def interference(self, found: Launched, site: int, buffer: Buffer) -> Found:
+        """Whether a load finds what was there before the launch, or what one store of its program stored."""
+        accesses = found.program.accesses
+        loads = [s for a in accesses if a.site == site and a.kind == "load" and found.may_touch(a, buffer)
+                 for s in found.located(self.address(a, found)) if s.buffer is buffer]  # fmt: skip
+        stores = [s for a in accesses if a.kind != "load" and found.may_touch(a, buffer)
+                  for s in found.located(self.address(a, found)) if s.buffer is buffer]  # fmt: skip
+        view = self.views_of(buffer, stores)[0]
+        inverses = [written(s, view, self.setting.facts, self.solver) for s in stores]
+        writers = [s if isinstance(w, Missing) else w for w, s in zip(inverses, stores, strict=True)]
+        every = [read_after_write(x, writers, self.setting.facts, self.solver) for x in loads]
+        if any(x.kind != "initial" for x in every) and len(every) > 1:
+            return Found("unknown", why=next(x.why for x in every if x.kind != "initial"))
+        return every[0] if every else Found("initial")
+
+    def forwarded(self, found: Launched, w: Written, o: Term) -> Term:
+        """What the store left at element o."""
+        access = w.site.access
+        if access.op in found.forwarding:
+            raise Undecided("a load depends on itself through memory", access.place)
+        found.forwarding.add(access.op)
+        try:
+            assert access.value is not None
+            content = found.loops.resolved(access.value)
+        finally:
+            found.forwarding.discard(access.op)
+        return forwarded(w, content, place(w.view, o)[0])
 
     def address(self, a: Access, found: Launched) -> Access:
         """The access without loop variables and loads, but for its value."""
@@ -219,44 +243,56 @@ class Proving:
         for s in found.sites:
             if s.writes:
                 by_buffer.setdefault(s.buffer, []).append(s)
+        before = self.memory.copy()
         for buffer, mine in by_buffer.items():
             self.writers.setdefault(buffer, []).extend((found, s) for s in mine)
+            self.contract += [c for s in mine if (c := accumulated(s)) is not None]
+            self.memory.contents[buffer] = self.afterwards(buffer, mine, before)
+
+    def afterwards(self, buffer: Buffer, mine: Sequence[Site], before: Memory) -> Content:
+        """The contents of a buffer after these writes, worked out when somebody asks."""
+        known: list[Content | Undecided] = []
+
+        def content(o: Term) -> Term:
+            if not known:
+                known.append(self.written_by(buffer, mine, before))
+            if isinstance(known[0], Undecided):
+                raise Undecided(known[0].what, known[0].place, known[0].why)
+            return known[0](o)
+
+        return content
+
+    def written_by(self, buffer: Buffer, mine: Sequence[Site], before: Memory) -> Content | Undecided:
+        """The contents, by the first view through which they are known; or why they are not."""
+        failure: Undecided | None = None
+        for view in self.views_of(buffer, mine):
+
+            def held(index: Sequence[Term], view: View = view) -> Term:
+                return before.at(buffer, view.element(tuple(index)))
+
             try:
-                self.define(found, buffer, mine)
+                return before.overlaid(view, left(mine, view, held, self.setting.facts, self.solver, self.agree))
             except Undecided as stop:
-                self.memory.forget(buffer, stop)
+                failure = failure or stop
+        assert failure is not None
+        return failure
 
-    def define(self, found: Launched, buffer: Buffer, mine: Sequence[Site]) -> None:
-        """Contents of a buffer after the launch, from the inverse of each store."""
-        view = self.view_of(buffer, mine)
-        everyone = []
-        for s in mine:
-            if s.access.kind != "store":
-                raise Undecided(f"{s.text} has no closed form", s.place)
-            w = written(s, view, self.setting.facts, self.solver)
-            if isinstance(w, Missing):
-                raise Undecided(w.text, w.place)
-            if not w.sole:
-                raise Undecided(f"two programs may write one element: {s.text}", s.place)
-            everyone.append(w)
-        if len(everyone) > 1:
-            raise Undecided(f"{buffer.name} is written at several places and read later")
-        before = self.memory.contents.get(buffer, buffer.initial)
-        self.memory.define(view, lambda index: self.element(everyone[0], index, view, before))
+    def agree(self, x: Term, y: Term, facts: frozenset[Term]) -> bool:
+        """Whether two terms are equal. What that rests on is owed by every claim."""
+        with self.algebra.collecting() as owed:
+            same = agree(self.algebra, x, y, self.algebra.context(facts))
+        self.algebra.owing[0].update(owed)
+        return same
 
-    def element(self, w: Written, index: Sequence[Term], view: View, before: Content) -> Term:
-        """where(C, value, before)."""
-        at = dict(zip(w.index, index, strict=True))
-        value = T.substitute(w.value, at)
-        if not w.condition:
-            return value
-        condition = T.substitute(T.make("and", T.const(True), *w.condition), at)
-        return T.where(condition, value, before(view.element(tuple(index))))
+    def distinct(self, view: View) -> bool:
+        """Whether two indices of a view are never at one element."""
+        return injective(view, self.setting.facts, self.solver).holds
 
-    def view_of(self, buffer: Buffer, mine: Sequence[Site]) -> View:
-        """The tensor whose index counts: an output or input of the case, else the operand."""
-        named = [*self.setting.outputs.values(), *self.setting.inputs.values()]
-        return next((v for v in named if v.buffer is buffer), mine[0].view)
+    def views_of(self, buffer: Buffer, mine: Sequence[Site]) -> list[View]:
+        """The tensors whose index counts: outputs or inputs of the case, the operands, all elements in a row."""
+        named = [*self.setting.outputs.values(), *self.setting.inputs.values(), *(s.view for s in mine)]
+        row = View(buffer, T.const(0), (buffer.length,), (T.const(1),), buffer.dtype)
+        return list(dict.fromkeys(v for v in (*named, row) if v.buffer is buffer))
 
     # ---- claims
 
