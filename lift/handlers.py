@@ -70,7 +70,9 @@ def signed(run: Run, x: Any, bits: int) -> Any:
 def signed_term(ranges: Ranges, t: Term, bits: int) -> Term:
     """t, or its remainder in -2^(bits-1) .. 2^(bits-1) - 1 where its range leaves these."""
     low, high = ranges.of(t)
-    if (-(1 << bits - 1) <= low and high < 1 << bits - 1) or bits == 64 or (bits == 32 and math.inf in (-low, high)):
+    if (-(1 << bits - 1) <= low and high < 1 << bits - 1) or bits == 64:
+        return t
+    if bits == 32 and (ranges.exact or math.inf in (-low, high)):
         return t
     return make(f"wrap{bits}", t)
 
@@ -85,9 +87,10 @@ def unsigned(run: Run, x: Any, bits: int) -> Any:
 
 def unsigned_term(ranges: Ranges, t: Term, bits: int) -> Term:
     low, high = ranges.of(t)
-    if low >= 0 and (high < 1 << bits or high == math.inf and bits > 16):
+    wide = bits > 16 and (ranges.exact or math.inf in (-low, high))
+    if low >= 0 and (high < 1 << bits or wide):
         return t
-    if low > -math.inf and high < math.inf or bits <= 16:
+    if not wide:
         return make("mod", t, 1 << bits)
     return make("where", make("lt", t, 0), t + (1 << bits), t)
 

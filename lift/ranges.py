@@ -30,7 +30,10 @@ def dtype_interval(dtype: str) -> Interval:
 
 
 class Ranges:
-    """`inputs`: the interval of the elements of each integer input."""
+    """`inputs`: the interval of the elements of each integer input. `exact`: integers of 32 and 64 bits are the signed
+    numbers of their bits, because it is proved elsewhere that none of them wraps."""
+
+    exact = False
 
     def __init__(self, inputs: Mapping[str, Interval] | None = None) -> None:
         self.inputs = dict(inputs or {})

@@ -18,6 +18,8 @@ from .program import PIDS
 class Intervals(Ranges):
     """Numbers that integer terms cannot leave, in a program of the grid, where the facts hold."""
 
+    exact = True
+
     def __init__(self, facts: Iterable[Term], grid: Iterable[Term], inputs: Mapping[str, Interval]) -> None:
         super().__init__(inputs)
         self.known = dict(super().facts(*facts))
