@@ -31,6 +31,7 @@ from .algebra import (
 from .poly import ONE, ONE_KEY, ZERO, Poly, atom, number
 
 COMPARISONS = {"lt", "le", "eq", "ne"}
+FEW = 8  # values of a shift that are told apart
 
 
 def condition(a: Algebra, t: Term, ctx: Context) -> Term:
@@ -42,9 +43,8 @@ def condition(a: Algebra, t: Term, ctx: Context) -> Term:
         return opposite(condition(a, t.args[0], ctx))
     if t.op in ("and", "or"):
         return T.make(t.op, *(condition(a, s, ctx) for s in t.args))
-    if t.op in COMPARISONS and t.args[0].type == T.BOOL:
-        same = T.make("or", T.make("and", *t.args), T.make("and", *(T.make("not", s) for s in t.args)))
-        return condition(a, same if t.op == "eq" else T.make("not", same), ctx)
+    if t.op in COMPARISONS and all(s.type == T.BOOL for s in t.args):
+        return condition(a, _of_truths(t.op, *t.args), ctx)
     if t.op in COMPARISONS:
         return comparison(a, t, ctx)
     if t.op == "where":
@@ -83,15 +83,37 @@ def opposite(c: Term) -> Term:
     return T.make("not", c)
 
 
+def _of_truths(op: str, x: Term, y: Term) -> Term:
+    """A comparison of truths, false < true."""
+    no_x, no_y = T.make("not", x), T.make("not", y)
+    match op:
+        case "lt":
+            return T.make("and", no_x, y)
+        case "le":
+            return T.make("or", no_x, y)
+    same = T.make("or", T.make("and", x, y), T.make("and", no_x, no_y))
+    return same if op == "eq" else T.make("not", same)
+
+
 def comparison(a: Algebra, t: Term, ctx: Context) -> Term:
     x, y = (a.normal(s, ctx) for s in t.args)
     if is_infinite(x) or is_infinite(y):
+        _certainly_finite(a, x, ctx)
+        _certainly_finite(a, y, ctx)
         return T.const(_infinite(t.op, x, y))
     if x is y:
         return T.const(t.op in ("le", "eq"))
     if all(s.type != T.REAL for s in t.args) or is_index(y - x):
         return integer_literal(t.op, y - x)
     return real_literal(a, t.op, y - x, ctx)
+
+
+def _certainly_finite(a: Algebra, p: Poly, ctx: Context) -> None:
+    """Raises Undecided where a maximum in p may be of nothing, which is minus infinity."""
+    with a.collecting() as owed:
+        a.finite(p, ctx)
+    if owed:
+        raise Undecided("a maximum, perhaps of nothing, is compared with infinity")
 
 
 def _infinite(op: str, x: Poly, y: Poly) -> bool:
@@ -270,6 +292,8 @@ def require(a: Algebra, literal: Term, ctx: Context) -> bool:
 
 @rule("floordiv")
 def _(a: Algebra, t: Term, ctx: Context) -> Poly:
+    if not _of_integers(t):
+        return opaque(a, t, ctx)
     x, d = (a.normal(s, ctx) for s in t.args)
     return floor_division(a, x, d, ctx)
 
@@ -277,6 +301,8 @@ def _(a: Algebra, t: Term, ctx: Context) -> Poly:
 @rule("mod")
 def _(a: Algebra, t: Term, ctx: Context) -> Poly:
     """x mod d = x - d * (x // d)."""
+    if not _of_integers(t):
+        return opaque(a, t, ctx)
     x, d = (a.normal(s, ctx) for s in t.args)
     return x - a.product(d, floor_division(a, x, d, ctx), ctx)
 
@@ -284,12 +310,18 @@ def _(a: Algebra, t: Term, ctx: Context) -> Poly:
 @rule("truncdiv", "truncmod")
 def _(a: Algebra, t: Term, ctx: Context) -> Poly:
     """C division of integers of known sign."""
+    if not _of_integers(t):
+        return opaque(a, t, ctx)
     x, d = (a.normal(s, ctx) for s in t.args)
     negative = lambda p: not require(a, integer_literal("le", p), ctx)  # noqa: E731
     flip_x, flip_d = negative(x), negative(d)
     q = floor_division(a, -x if flip_x else x, -d if flip_d else d, ctx)
     q = -q if flip_x != flip_d else q
     return q if t.op == "truncdiv" else x - a.product(d, q, ctx)
+
+
+def _of_integers(t: Term) -> bool:
+    return all(s.type != T.REAL for s in t.args)
 
 
 def floor_division(a: Algebra, x: Poly, d: Poly, ctx: Context) -> Poly:
@@ -413,18 +445,50 @@ def _(a: Algebra, t: Term, ctx: Context) -> Poly:
     return a.add([P.scaled(a.product(weight, x, ctx), 2), -x])
 
 
-@rule("shl")
+@rule("shl", "shr")
 def _(a: Algebra, t: Term, ctx: Context) -> Poly:
-    k = a.normal(t.args[1], ctx).constant
-    return P.scaled(a.normal(t.args[0], ctx), 1 << k) if isinstance(k, int) and 0 <= k < 64 else opaque(a, t, ctx)
+    """x << k = 2^k x and x >> k = x // 2^k; by an amount of few values, a choice among them."""
+    amount = a.normal(t.args[1], ctx)
+    k = amount.constant
+    if k is None and (chosen := _shift_choice(t, amount)) is not None:
+        return a.normal(chosen, ctx)
+    if not isinstance(k, int) or not 0 <= k < 64:
+        return opaque(a, t, ctx)
+    x = a.normal(t.args[0], ctx)
+    return P.scaled(x, 1 << k) if t.op == "shl" else floor_division(a, x, number(1 << k), ctx)
 
 
-@rule("shr")
-def _(a: Algebra, t: Term, ctx: Context) -> Poly:
-    k = a.normal(t.args[1], ctx).constant
-    if isinstance(k, int) and 0 <= k < 64:
-        return floor_division(a, a.normal(t.args[0], ctx), number(1 << k), ctx)
-    return opaque(a, t, ctx)
+def _shift_choice(t: Term, amount: Poly) -> Term | None:
+    """x >> (c (i mod m) + d) as where(i mod m < 1, x >> d, where(i mod m < 2, x >> (c + d), ..)); None otherwise."""
+    found = _remainder(amount)
+    if found is None:
+        return None
+    i, m, c, d = found
+    shifts = [c * v + d for v in range(m)]
+    if not 1 < m <= FEW or not all(0 <= k < 64 for k in shifts):
+        return None
+    out = T.make(t.op, t.args[0], shifts[-1])
+    for v in range(m - 2, -1, -1):
+        out = T.where(T.make("lt", T.make("mod", i, m), v + 1), T.make(t.op, t.args[0], shifts[v]), out)
+    return out
+
+
+def _remainder(p: Poly) -> tuple[Term, int, int, int] | None:
+    """(i, m, c, d) with p = c (i - m (i // m)) + d."""
+    d = p.terms.get(ONE_KEY, 0)
+    for (factors, e), v in p.terms.items():
+        q = T.TERMS[factors[0][0]] if len(factors) == 1 and factors[0][1] == 1 and not e else None
+        if q is None or q.op != "floordiv" or not q.args[1].is_const or not isinstance(v, int):
+            continue
+        i, m = q.args[0], q.args[1].attr
+        if v % m or not isinstance(d, int):
+            continue
+        from .folds import structural
+
+        c = -v // m
+        if p is P.scaled(structural(i) - P.scaled(atom(q), m), c) + number(d):
+            return i, m, c, d
+    return None
 
 
 @rule("bitand")
