@@ -1,8 +1,7 @@
 """What buffers hold between the events of a setting, as functions of the element's number.
 
 after a host operation    out[i, ...] = values(i, ...)
-after a launch            element e is the value of the site that writes it, if one does:
-                          where(C(e), value(w(e)), before(e)), C and w of `verify.stores`
+after a launch            what `verify.effects` says of the elements of the view that it writes
 """
 
 from __future__ import annotations
@@ -14,6 +13,9 @@ from lift import term as T
 from lift.term import Term
 
 from .algebra import Undecided
+from .decode import layout, rewritten
+from .program import Element
+from .quotient import canonical
 from .setting import Buffer, HostOp, View
 
 Content = Callable[[Term], Term]
@@ -21,28 +23,33 @@ Content = Callable[[Term], Term]
 
 @dataclass
 class Memory:
-    """The contents of every buffer. A buffer whose contents are not known has the reason why in `unknown`."""
+    """The contents of every buffer. `distinct`: whether two indices of a view are never at one element."""
 
+    distinct: Callable[[View], bool] = lambda view: False
     contents: dict[Buffer, Content] = field(default_factory=dict)
-    unknown: dict[Buffer, Undecided] = field(default_factory=dict)
+
+    def copy(self) -> Memory:
+        """The contents now, whatever is written later."""
+        return Memory(self.distinct, dict(self.contents))
 
     def at(self, buffer: Buffer, o: Term) -> Term:
         """Element o. Raises Undecided where it is not known."""
-        if buffer in self.unknown:
-            raise self.unknown[buffer]
-        found = self.contents.get(buffer)
-        return found(o) if found is not None else buffer.initial(o)
+        return self.contents.get(buffer, buffer.initial)(o)
 
     def forget(self, buffer: Buffer, why: Undecided) -> None:
         """Nothing is known of the buffer from now on."""
-        self.unknown[buffer] = why
+
+        def content(o: Term) -> Term:
+            raise Undecided(why.what, why.place, why.why)
+
+        self.contents[buffer] = content
 
     def host(self, event: HostOp, buffers: dict[str, Buffer]) -> None:
         """A torch operation."""
-        before = Memory(dict(self.contents), dict(self.unknown))
+        before = self.copy()
         for view, value in zip(event.outputs, event.values, strict=True):
 
-            def element(index: Sequence[Term], value: Callable[[Sequence[Term]], Term] = value) -> Term:
+            def element(index: Sequence[Term], value: Element = value) -> Term:
                 return before.substituted(value(index), buffers)
 
             self.define(view, element)
@@ -58,25 +65,27 @@ class Memory:
 
         return T.rewrite(t, one)
 
-    def define(self, view: View, element: Callable[[Sequence[Term]], Term]) -> None:
+    def define(self, view: View, element: Element) -> None:
         """The elements of a view have new values; the rest of the buffer stays."""
+        try:
+            self.contents[view.buffer] = self.overlaid(view, element)
+        except Undecided as stop:
+            self.forget(view.buffer, stop)
+
+    def overlaid(self, view: View, element: Element) -> Content:
+        """The contents of the view's buffer with new values in the view. Raises Undecided."""
         buffer = view.buffer
-        index_of = inverse(view)
-        if index_of is None:
-            self.forget(buffer, Undecided(f"{buffer.name} is written through a view that is not dense"))
-            return
+        if not dense(view) and not self.distinct(view):
+            raise Undecided(f"{buffer.name} is written through a view that may have two elements at one place")
         old = self.contents.get(buffer, buffer.initial)
         whole = covers(view)
 
         def content(o: Term) -> Term:
-            value = element(index_of(o))
-            if whole:
-                return value
-            inside = T.make("and", T.make("le", view.offset, o), T.make("lt", o, T.add(view.offset, size(view))))
-            return T.where(inside, value, old(o))
+            index, inside = place(view, o)
+            value = element(index)
+            return value if whole or inside is T.const(True) else T.where(inside, value, old(o))
 
-        self.unknown.pop(buffer, None)
-        self.contents[buffer] = content
+        return content
 
 
 def size(view: View) -> Term:
@@ -85,31 +94,39 @@ def size(view: View) -> Term:
 
 def covers(view: View) -> bool:
     """Whether a dense view is the whole buffer."""
-    return view.offset is T.const(0) and size(view) is view.buffer.length
+    return dense(view) and view.offset is T.const(0) and canonical(size(view)) is canonical(view.buffer.length)
 
 
-def inverse(view: View) -> Callable[[Term], tuple[Term, ...]] | None:
-    """The logical index of an element of a dense view, by quotients and remainders; None if it is not dense."""
-    order = sorted((d for d in range(len(view.shape)) if view.shape[d] is not T.const(1)),
-                   key=lambda d: len(list(view.strides[d].walk())))  # fmt: skip
-    step: Term = T.const(1)
-    chain: list[int] = []
-    left = list(order)
-    while left:
-        d = next((d for d in left if view.strides[d] is step), None)
-        if d is None:
-            return None
-        chain.append(d)
-        left.remove(d)
-        step = T.mul(step, view.shape[d])
+def gaps(view: View) -> tuple[list[int], list[bool]]:
+    """Dimensions with more than one element, largest stride first; whether each is followed by a gap, unlike
+    strides[d] = shape[e] * strides[e] (= 1 after the last)."""
+    view = rewritten(view, {})
+    order = layout(view)
+    next_ = [canonical(T.mul(view.shape[e], view.strides[e])) for e in order[1:]] + [T.const(1)]
+    return order, [view.strides[d] is not n for d, n in zip(order, next_, strict=True)]
 
-    def index(o: Term) -> tuple[Term, ...]:
-        rest = T.sub(o, view.offset)
-        out: list[Term] = [T.const(0)] * len(view.shape)
-        for k, d in enumerate(chain):
-            last = k == len(chain) - 1
-            q = rest if view.strides[d] is T.const(1) else T.make("floordiv", rest, view.strides[d])
-            out[d] = q if last else T.make("mod", q, view.shape[d])
-        return tuple(out)
 
-    return index
+def dense(view: View) -> bool:
+    """Whether the elements of a view lie behind one another."""
+    order, gap = gaps(view)
+    return not any(gap) and all(view.shape[d] is T.const(1) for d in range(len(view.shape)) if d not in order)
+
+
+def place(view: View, o: Term) -> tuple[tuple[Term, ...], Term]:
+    """The logical index of element o of the buffer, and the condition that it is in the view; of a view without two
+    indices at one element."""
+    order, gap = gaps(view)
+    index: list[Term] = [T.const(0)] * len(view.shape)
+    rest = T.sub(o, view.offset)
+    whole = T.mul(view.shape[order[0]], view.strides[order[0]]) if order else T.const(1)
+    inside = [T.make("le", 0, rest), T.make("lt", rest, whole)]
+    for k, d in enumerate(order):
+        stride = view.strides[d]
+        index[d] = rest if stride is T.const(1) else T.make("floordiv", rest, stride)
+        if k and gap[k - 1]:
+            inside.append(T.make("lt", index[d], view.shape[d]))
+        if k + 1 < len(order) or gap[k]:
+            rest = T.make("mod", rest, stride)
+    if gap and gap[-1]:
+        inside.append(T.make("eq", rest, 0))
+    return tuple(index), T.make("and", True, *inside)
