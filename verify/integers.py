@@ -84,9 +84,15 @@ def value(t: Term, env: Mapping[Term, int]) -> int | bool | None:
         if not interpreted(s):
             memo[s.id] = s.attr if s.op == "const" else env.get(s)
             continue
-        args = [memo[a.id] for a in s.args]
-        memo[s.id] = _LAZY[s.op](*args) if s.op in _LAZY else None if None in args else _VALUES[s.op](*args)
+        memo[s.id] = evaluated(s.op, [memo[a.id] for a in s.args])
     return memo[t.id]
+
+
+def evaluated(op: str, args: list[int | bool | None]) -> int | bool | None:
+    """The value of a core operation on values."""
+    if op in _LAZY:
+        return _LAZY[op](*args)  # type: ignore[no-any-return]
+    return None if None in args else _VALUES[op](*args)
 
 
 # ---- questions -------------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from lift.term import BOOL, Term
 
 from . import linear
 from .integers import core, defined, interpreted, leaves, question, value
+from .pool import Pool
 from .verdict import Condition
 
 Facts = frozenset[Term]
@@ -35,6 +36,7 @@ class Solver:
     timeout: float = 2.0
     records: list[Condition] = field(default_factory=list)
     asked: dict[str, int] = field(default_factory=dict)
+    _pool: Pool = field(default_factory=Pool, repr=False)
     _known: dict[tuple[Facts, Term], tuple[bool, str]] = field(default_factory=dict, repr=False)
 
     def implies(self, facts: Iterable[Term], goal: Term, what: str = "", place: Place | None = None) -> bool:
@@ -82,9 +84,11 @@ class Solver:
         if goal in facts:
             return True, "linear"
         literals = question(facts, goal)
+        if self._pool.meets(literals):
+            return False, "numbers"
         if linear.contradictory(literals):
             return True, "linear"
-        answer = decided_by_z3(literals, self.timeout)
+        answer = decided_by_z3(literals, self.timeout, self._pool)
         return answer is True, "z3" if answer is not None else "z3 unknown"
 
 
@@ -155,12 +159,14 @@ def _definition(t: Term) -> Any:
     return z3.Or(b == 0, z3.And(a == b * q + r, remainder))
 
 
-def decided_by_z3(literals: Sequence[Term], timeout: float) -> bool | None:
-    """Whether z3 finds that the core terms contradict each other; None if it did not decide in time."""
+def decided_by_z3(literals: Sequence[Term], timeout: float, pool: Pool | None = None) -> bool | None:
+    """Whether z3 finds that the core terms contradict each other; None if it did not decide in time. Numbers that meet
+    them go to the pool."""
+    symbols = frozenset[Term]().union(*map(leaves, literals)) if pool is not None else frozenset[Term]()
     assertions = [_expression(t) for t in literals]
     assertions += dict(pair for t in literals for pair in _axioms(t)).values()
     if not any(map(_nonlinear, literals)):
-        return _check(z3.SimpleSolver(), assertions, timeout, 0)
+        return _check(z3.SimpleSolver(), assertions, timeout, 0, symbols, pool)
     end = time.perf_counter() + timeout
     for k in range(TRIES):
         left = end - time.perf_counter()
@@ -168,17 +174,21 @@ def decided_by_z3(literals: Sequence[Term], timeout: float) -> bool | None:
             break
         order = list(assertions)
         random.Random(k).shuffle(order)
-        answer = _check(z3.SimpleSolver(), order, left / (TRIES - k), k)
+        answer = _check(z3.SimpleSolver(), order, left / (TRIES - k), k, symbols, pool)
         if answer is not None:
             return answer
     return None
 
 
-def _check(solver: Any, assertions: Sequence[Any], seconds: float, seed: int) -> bool | None:
+def _check(
+    solver: Any, assertions: Sequence[Any], seconds: float, seed: int, symbols: Iterable[Term], pool: Pool | None
+) -> bool | None:
     solver.set("timeout", max(1, int(seconds * 1000)))
     solver.set("random_seed", seed)
     solver.add(*assertions)
     answer = solver.check()
+    if answer == z3.sat and pool is not None:
+        pool.add(_numbers(solver.model(), symbols))
     return True if answer == z3.unsat else False if answer == z3.sat else None
 
 
