@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from lift.term import Term
     from verify.verdict import Condition, Invariant, Proof
 
-INTEGERS = ("linear", "z3")  # what decides integer conditions
+INTEGERS = ("linear", "numbers", "z3")  # what decides integer conditions
 LIMIT = 200  # characters of a goal
 
 

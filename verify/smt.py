@@ -18,7 +18,7 @@ from lift.term import BOOL, Term
 from .integers import interpreted, leaves, question
 from .verdict import Condition
 
-SOLVED = ("linear", "z3")  # what decides integer conditions; others are not about integers alone
+SOLVED = ("linear", "numbers", "z3")  # what decides integer conditions; others are not about integers alone
 
 STATUS = re.compile(r"\(set-info :status (\w+)\)")  # for the reader: a solver must not know it
 QUOTED = re.compile(r"[^ -~]|[|\\]")  # not allowed in a quoted symbol
