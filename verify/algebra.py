@@ -231,6 +231,8 @@ class Algebra:
         new = old + k
         t = T.TERMS[a]
         if t.op in INDICATORS:
+            if old < 0 or k < 0:
+                self.owe("nonzero", t, ctx)
             return 1
         if old and (old < 0) != (k < 0):
             self.owe("nonzero", t, ctx)
@@ -335,7 +337,10 @@ class Algebra:
             return self.product(self._monomial_power(P.monomial(outside, c), k, ctx), atom(inside.term, k), ctx)
         ((factors, e), c) = next(iter(p.terms.items()))
         if k == int(k):
-            new = tuple((a, j * int(k)) for a, j in factors)
+            new = tuple((a, int(n) if (n := j * int(k)) == int(n) else n) for a, j in factors)
+            for (a, n), (_, j) in zip(new, factors, strict=True):
+                if isinstance(j, Fraction) and isinstance(n, int):
+                    self.owe("nonneg", T.TERMS[a], ctx)
             value: Number = c**k if isinstance(c, float) else Fraction(c) ** int(k)
             return P.product_with_exponential(new, P.scaled(POLYS[e], k), P.tidy(value))
         return self._root(factors, e, c, k, ctx)

@@ -8,6 +8,7 @@ pointwise   sum_k c_k m sum[j: g_k] f(j) is 0 if at every j the c_k of the g_k t
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, permutations
@@ -16,9 +17,9 @@ from lift import term as T
 from lift.term import Axis, Term
 
 from . import poly as P
-from .algebra import Algebra, Context, Facts, Split, Undecided, is_infinite
+from .algebra import INDICATORS, Algebra, Context, Facts, Split, Undecided, is_infinite
 from .choices import condition, divided, integer_literal, is_integer
-from .folds import Fold, elements, linear, open_fold, structural
+from .folds import Fold, bounds, elements, linear, open_fold, structural
 from .poly import ONE, POLYS, ZERO, Monomial, Number, Poly, atom
 from .signs import is_index
 
@@ -40,14 +41,25 @@ def zero(a: Algebra, p: Poly, ctx: Context, depth: int = 0) -> bool:
         return True
     if depth > DEEP or p.constant is not None or a.impossible(ctx):
         return a.impossible(ctx)
-    if is_index(p):
+    if is_index(p) and (a.implied(ctx, integer_literal("eq", p)) or not _has_folds(p)):
         return a.implied(ctx, integer_literal("eq", p))
     p = unified(a, p, ctx, depth)
     if p is not ZERO:
         p = cleared(a, p, ctx)
     if p is not ZERO:
         p = unified(a, p, ctx, depth)
-    return p is ZERO or pointwise(a, p, ctx, depth) or by_signs(a, p, ctx, depth)
+    if p is ZERO or pointwise(a, p, ctx, depth):
+        return True
+    from .extremes import same_index
+
+    if same_index(a, p, ctx, depth):
+        return True
+    q = related(a, p, ctx, depth)
+    return zero(a, q, ctx, depth + 1) if q is not p else by_signs(a, p, ctx, depth)
+
+
+def _has_folds(p: Poly) -> bool:
+    return any(T.TERMS[i].op in T.FOLDS for i in p.atoms)
 
 
 def unified(a: Algebra, p: Poly, ctx: Context, depth: int) -> Poly:
@@ -74,7 +86,7 @@ def renormal(a: Algebra, p: Poly, ctx: Context) -> Poly:
     for (factors, e), c in p.terms.items():
         q = P.product_with_exponential((), POLYS[e])
         for b, k in factors:
-            q = a.product(q, atom(T.TERMS[b], 1 if T.TERMS[b].op in ("positive?", "zero?", "holds?") else k), ctx)
+            q = a.product(q, atom(T.TERMS[b], 1 if k > 0 and T.TERMS[b].op in INDICATORS else k), ctx)
         out.append((c, q))
     return P.total(out)
 
@@ -128,7 +140,7 @@ def aligned(a: Algebra, f: Fold, g: Fold, ctx: Context, depth: int, both: bool =
     tries = [_renamed(g, f.variables, order) for order in permutations(g.variables)]
     for h in tries:
         if h.body is f.body:
-            return h
+            return _translated(a, f, h, ctx)
     if _fingerprint(f.body) != _fingerprint(g.body):
         return None
     for h in tries:
@@ -136,6 +148,21 @@ def aligned(a: Algebra, f: Fold, g: Fold, ctx: Context, depth: int, both: bool =
         if zero(a, f.body - h.body, here, depth + 1):
             return h
     return None
+
+
+def _translated(a: Algebra, f: Fold, g: Fold, ctx: Context) -> Fold:
+    """g where most of its upper bounds are those of f: sum[v: g(v)] 1 = sum[v: g(v - d)] 1."""
+    if len(f.variables) != 1 or f.variables[0] in f.body.term.free or f.guards == g.guards:
+        return g
+    v = f.variables[0]
+    (low, high, _), (low_, high_, _) = bounds(f, v), bounds(g, v)
+    deltas = Counter(x - y for mine, theirs in ((low, low_), (high, high_)) for _, x in mine for _, y in theirs)
+    if not deltas or deltas[ZERO] == max(deltas.values()):
+        return g
+    d = max(deltas, key=lambda d: (deltas[d], -d.id))
+    guards = [condition(a, T.substitute(x, {v: (atom(T.axis(v)) - d).term}), ctx) for x in g.guards]
+    flat = frozenset(y for x in guards for y in (x.args if x.op == "and" else (x,)) if y is not T.const(True))
+    return Fold(g.variables, flat, g.body)
 
 
 def _padded(a: Algebra, f: Fold, g: Fold, ctx: Context, depth: int, both: bool) -> Fold | None:
@@ -182,7 +209,7 @@ def cancels(a: Algebra, guards: dict[Facts, Number], ctx: Context) -> bool:
         return False
     for k in range(1, len(sets) + 1):
         for chosen in combinations(sets, k):
-            if abs(sum(guards[g] for g in chosen)) < 1e-9:
+            if P.vanishes(guards[g] for g in chosen):
                 continue
             inside = a.given(ctx, *(x for g in chosen for x in g))
             if not _empty(a, inside, [g for g in sets if g not in chosen]):
@@ -358,7 +385,7 @@ def _cancelling(
         for key, pin, c in _elements_of(a, f, lead.cofactor, left, keys, ctx):
             guards[pin] = guards.get(pin, 0) + c
             keys.add(key)
-        guards = {g: c for g, c in guards.items() if abs(c) > 1e-12}
+        guards = {g: c for g, c in guards.items() if c}
         if cancels(a, guards, ctx):
             return keys
         if lead.cofactor in left and lead.cofactor not in keys and f.body is ONE and len(f.variables) == 1:
@@ -392,7 +419,7 @@ def _elements_of(
             continue
         if len(image.terms) == 1 and next(iter(image.terms)) == next(iter(rest.terms)):
             pins = frozenset(integer_literal("eq", atom(T.axis(v)) - e) for v, e in values.items())
-            yield key, pins, c / next(iter(image.terms.values()))  # type: ignore[operator]
+            yield key, pins, P.quotient(c, next(iter(image.terms.values())))
 
 
 def _matching(f: Fold, rest: Poly) -> dict[Axis, Poly] | None:
@@ -415,6 +442,34 @@ def _matching(f: Fold, rest: Poly) -> dict[Axis, Poly] | None:
                     if left is ZERO:
                         values[v] = e
     return values if len(values) == len(f.variables) else None
+
+
+def related(a: Algebra, p: Poly, ctx: Context, depth: int) -> Poly:
+    """p with sum[U] f + sum[V] f in place of a sum[W] f that is shown to be that."""
+    used = frozenset[Axis]().union(*(P.as_term(k).free for k in p.terms))
+    sums = [T.TERMS[i] for i in sorted({b for fs, _ in p.terms for b, k in fs if k == 1}) if T.TERMS[i].op == "sum"]
+    folds = {t: open_fold(a, t, ctx, used) for t in sums}
+    for whole in sums if len(sums) <= 8 else ():
+        f = folds[whole]
+        parts = [(t, h) for t in sums if t is not whole and (h := aligned(a, f, folds[t], ctx, depth)) is not None]
+        for (s, g), (t, h) in combinations(parts, 2):
+            if g.guards != h.guards and cancels(a, {f.guards: 1, g.guards: -1, h.guards: -1}, ctx):
+                return _expanded(a, p, whole.id, atom(s) + atom(t), ctx)
+    return p
+
+
+def _expanded(a: Algebra, p: Poly, b: int, value: Poly, ctx: Context) -> Poly:
+    """p with a polynomial for an atom."""
+    out: list[tuple[Number, Poly]] = []
+    for (factors, e), c in p.terms.items():
+        power = next((k for x, k in factors if x == b), 0)
+        if not isinstance(power, int) or power < 0:
+            return p
+        q = P.product_with_exponential(tuple(x for x in factors if x[0] != b), POLYS[e])
+        for _ in range(power):
+            q = a.product(q, value, ctx)
+        out.append((c, q))
+    return P.total(out)
 
 
 # ---- real conditions -------------------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ Factors = tuple[tuple[int, Power], ...]  # (id of the atom, power), sorted by id
 Monomial = tuple[Factors, int]  # and the id of the exponent polynomial
 DIGITS = 6  # of a float coefficient
 SINGLE = 2e-6  # relative difference of constants that are one in single precision
+LARGE = 600  # exp of a larger number is no float
 HALF = Fraction(1, 2)
 
 _TABLE: dict[frozenset[tuple[Monomial, Number]], Poly] = {}
@@ -163,6 +164,18 @@ def scaled(p: Poly, c: Number) -> Poly:
     return total(((c, p),)) if c else ZERO
 
 
+def vanishes(cs: Iterable[Number]) -> bool:
+    """Whether numbers add up to 0; floats in single precision."""
+    cs = list(cs)
+    inexact = any(isinstance(c, float) for c in cs)
+    return abs(sum(cs)) <= (SINGLE * max(map(abs, cs)) if inexact else 0) if cs else True
+
+
+def quotient(c: Number, d: Number) -> Number:
+    """c / d, exact where both are."""
+    return tidy(c / d if isinstance(c, float) or isinstance(d, float) else Fraction(c) / Fraction(d))
+
+
 def monomial(m: Monomial, c: Number = 1) -> Poly:
     return poly({m: c}) if c else ZERO
 
@@ -171,12 +184,9 @@ def exponential(e: Poly) -> Poly:
     """exp(e); the constant addend of e becomes a coefficient."""
     c = e.terms.get(ONE_KEY, 0)
     rest = poly({m: v for m, v in e.terms.items() if m != ONE_KEY}) if c else e
-    if not c:
+    if not c or abs(c) > LARGE:
         return poly({((), e.id): 1})
-    try:
-        return poly({((), rest.id): _settled(math.exp(float(c)))})
-    except OverflowError:
-        return poly({((), e.id): 1})
+    return poly({((), rest.id): _settled(math.exp(float(c)))})
 
 
 def as_term(m: Monomial, c: Number = 1) -> Term:
@@ -221,7 +231,7 @@ def product_with_exponential(factors: Factors, e: Poly, c: Number = 1) -> Poly:
     """c * factors * exp(e)."""
     factors = tuple((a, k) for a, k in factors if k)
     k = e.terms.get(ONE_KEY)
-    if not k:
+    if not k or abs(k) > LARGE:
         return poly({(factors, e.id): c}) if c else ZERO
     p = exponential(e)
     ((_, rest), d) = next(iter(p.terms.items()))

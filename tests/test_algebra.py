@@ -1,0 +1,83 @@
+"""Normal forms: what is equal only where something is defined, or not at all, must not pass for equal."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from lift import term as T
+from lift.term import Axis, Term
+from verify.algebra import Algebra, Owed, Split, Undecided
+from verify.invariant import agree
+from verify.solver import Solver
+
+N, P = T.size("N"), T.size("pid0")
+FACTS = frozenset([T.make("le", 1, N), T.make("le", 0, P), T.make("lt", P, N)])
+J = Axis("j", N)
+X, Y, XJ = T.read("x", [0]), T.read("y", [0]), T.read("x", [T.axis(J)])
+SUM = T.fold("sum", J, XJ)
+POSITIVE = T.where(T.make("lt", 0, X), 1, 0)
+SO_FAR = T.fold("amax", J, T.where(T.make("lt", T.axis(J), P), XJ, -math.inf))  # of nothing where pid0 = 0
+
+
+def asked(left: Term, right: Term) -> tuple[bool, Owed]:
+    """Whether they are shown to be equal, and what that rests on."""
+    a = Algebra(Solver())
+    with a.collecting() as owed:
+        try:
+            same = agree(a, left, right, a.context(FACTS))
+        except (Undecided, Split):
+            same = False
+    return same, owed
+
+
+DIFFERENT = {
+    "small coefficients": (T.mul(1e-10, SUM), T.mul(2e-10, SUM)),
+    "a small coefficient and 0": (T.mul(1e-10, SUM), T.const(0)),
+    "a very small coefficient and 0": (T.mul(1e-13, SUM), T.const(0)),
+    "exp of a large negative number": (T.make("exp", T.sub(X, 800)), T.const(0)),
+    "exp of other large numbers": (T.make("exp", T.sub(X, 800)), T.make("exp", T.sub(X, 900))),
+    "remainder of reals": (T.make("mod", X, 1), T.const(0)),
+    "floor of reals": (T.make("floordiv", X, 1), X),
+    "floor of a multiple": (T.make("floordiv", T.mul(4, X), 2), T.mul(2, X)),
+    "truncated reals": (T.make("truncdiv", X, 1), X),
+    "less, of truths": (
+        T.where(T.make("lt", T.make("lt", 0, X), T.make("lt", 0, Y)), 1, 0),
+        T.where(T.make("ne", T.make("lt", 0, X), T.make("lt", 0, Y)), 1, 0),
+    ),
+    "a maximum of nothing": (T.where(T.make("lt", -math.inf, SO_FAR), 1, 0), T.const(1)),
+    "a maximum of nothing, shifted": (T.where(T.make("lt", SO_FAR, T.add(SO_FAR, 1)), 1, 0), T.const(1)),
+    "a maximum of nothing, cancelled": (T.sub(SO_FAR, SO_FAR), T.const(0)),
+    "what is undefined": (T.undef("u"), T.undef("u")),
+    "a root of a square": (T.make("sqrt", T.mul(X, X)), X),
+    "a logarithm of a product": (T.make("log", T.mul(X, Y)), T.add(T.make("log", X), T.make("log", Y))),
+    "a logarithm of a square": (T.make("log", T.mul(X, X)), T.mul(2, T.make("log", X))),
+    "the number of nothing": (T.fold("sum", Axis("k", T.sub(P, 3)), T.const(1)), T.sub(P, 3)),
+    "a shift of a negative number": (T.make("shr", T.sub(P, 5), 1), T.make("truncdiv", T.sub(P, 5), 2)),
+    "remainders of negative numbers": (T.make("mod", T.sub(P, N), N), T.make("truncmod", T.sub(P, N), N)),
+    "axes exchanged": (
+        T.fold("sum", J, T.fold("sum", Axis("k", N), T.read("z", [T.axis(J), T.axis(Axis("k", N)), T.axis(J)]))),
+        T.fold("sum", J, T.fold("sum", Axis("k", N), T.read("z", [T.axis(Axis("k", N)), T.axis(J), T.axis(J)]))),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DIFFERENT)
+def test_what_differs_is_not_equal(name: str) -> None:
+    assert not asked(*DIFFERENT[name])[0]
+
+
+OWED = {
+    "divided by 0 or 1": (T.div(X, POSITIVE), T.mul(X, POSITIVE), "nonzero"),
+    "cancelled": (T.div(X, X), T.const(1), "nonzero"),
+    "a root squared": (T.mul(T.make("sqrt", X), T.make("sqrt", X)), X, "nonneg"),
+    "a root to a negative power": (T.make("pow", T.make("sqrt", X), -2), T.recip(X), "nonneg"),
+}
+
+
+@pytest.mark.parametrize("name", OWED)
+def test_what_holds_where_defined_is_owed_for(name: str) -> None:
+    left, right, kind = OWED[name]
+    same, owed = asked(left, right)
+    assert not same or kind in {k for k, _, _ in owed}
