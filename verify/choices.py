@@ -7,6 +7,7 @@ max(x, y)        of reals is y + [x - y > 0] (x - y); of folds it is an element 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fractions import Fraction
 from math import gcd
 
@@ -41,8 +42,10 @@ def condition(a: Algebra, t: Term, ctx: Context) -> Term:
         return T.const(bool(t.attr))
     if t.op == "not":
         return opposite(condition(a, t.args[0], ctx))
-    if t.op in ("and", "or"):
-        return T.make(t.op, *(condition(a, s, ctx) for s in t.args))
+    if t.op == "and":
+        return conjoined(a, t.args, ctx)
+    if t.op == "or":
+        return T.make("or", *(condition(a, s, ctx) for s in t.args))
     if t.op in COMPARISONS and all(s.type == T.BOOL for s in t.args):
         return condition(a, _of_truths(t.op, *t.args), ctx)
     if t.op in COMPARISONS:
@@ -64,6 +67,21 @@ def is_index(p: Poly) -> bool:
     """Whether p is a polynomial over integers."""
     indices = all(not e and all(T.TERMS[b].type == T.INT and k > 0 and int(k) == k for b, k in fs) for fs, e in p.terms)
     return indices and all(isinstance(c, int) for c in p.terms.values())
+
+
+def conjoined(a: Algebra, conditions: Iterable[Term], ctx: Context) -> Term:
+    """c and d; a part that the facts leave open is looked at where the others hold."""
+    done: list[Term] = []
+    open_: list[tuple[Term, Split]] = []
+    for s in conditions:
+        try:
+            done.append(condition(a, s, ctx))
+        except Split as split:
+            open_.append((s, split))
+    if open_ and (not done or a.impossible(a.given(ctx, *done))):
+        raise open_[0][1]
+    done += [condition(a, s, a.given(ctx, *done)) for s, _ in open_]
+    return T.make("and", *done)
 
 
 def literal_of(p: Poly) -> Term:
