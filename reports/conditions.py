@@ -55,13 +55,15 @@ def _steps(p: Proof) -> Iterator[tuple[str, str]]:
 
 
 def _once(group: Sequence[Condition]) -> Iterator[str]:
-    """Each condition once, with how often it was asked and all its seconds."""
-    by_text: dict[str, list[Condition]] = {}
+    """One line for each purpose: its goals, each once, and all its seconds."""
+    by_what: dict[str, list[Condition]] = {}
     for c in group:
-        by_text.setdefault(condition(c), []).append(c)
-    for text, alike in by_text.items():
+        by_what.setdefault(_what(c), []).append(c)
+    for what, alike in by_what.items():
+        goals = list(dict.fromkeys(_goal(c) for c in alike))
         times = f" x{len(alike)}" if len(alike) > 1 else ""
-        yield f"{text}  [{sum(c.seconds for c in alike) * 1000:.0f} ms{times}]"
+        seconds = sum(c.seconds for c in alike)
+        yield f"{what}: {_cut('; '.join(goals))}  [{seconds * 1000:.0f} ms{times}]"
 
 
 def _by(c: Condition) -> str:
@@ -71,15 +73,23 @@ def _by(c: Condition) -> str:
 def invariant(i: Invariant) -> str:
     """ "line 17: total(n) = sum(j, ...) for n >= 1"."""
     at = f"line {i.place.line}: " if i.place else ""
-    since = f"  for n >= {i.since}" if i.since else ""
-    return f"{at}{i.variable}(n) = {shown(i.term)}{since}"
+    n = i.counter or "n"
+    since = f"  for {n} >= {i.since}" if i.since else ""
+    return f"{at}{i.variable}({n}) = {shown(i.term)}{since}"
 
 
 def condition(c: Condition) -> str:
     """What it is for, its goal, and what is missing if it is open."""
+    return f"{_what(c)}: {_goal(c)}"
+
+
+def _what(c: Condition) -> str:
     at = f" (line {c.place.line})" if c.place and f"line {c.place.line}" not in c.what else ""
-    why = "" if c.holds or not c.why else f": {c.why}"
-    return f"{c.what}{at}: {shown(c.goal)}{why}"
+    return c.what + at
+
+
+def _goal(c: Condition) -> str:
+    return shown(c.goal) + ("" if c.holds or not c.why else f": {c.why}")
 
 
 def _clause(c: Any) -> str:
@@ -89,9 +99,12 @@ def _clause(c: Any) -> str:
 
 def shown(t: Term) -> str:
     """A term in the language of formulas, shortened."""
-    from lift.text import element_text
+    from verify.wording import words
 
-    text = element_text(t)
+    return _cut(words(t))
+
+
+def _cut(text: str) -> str:
     return text if len(text) <= LIMIT else text[: LIMIT - 4] + " ..."
 
 

@@ -8,12 +8,13 @@ kernels.py::row_softmax: PROVED in 0.31 s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from . import draw, proofs
 
 Record = Mapping[str, Any]
+SEEN = "config"
 COLUMN, WIDTH = 60, 100  # characters of a clause that others are aligned to, and of one that is shown
 HELP = {
     "open": "--explain lists what was and what was not shown; --timeout SECONDS allows more",
@@ -65,15 +66,23 @@ def _proof(p: Record, record: Record) -> Iterator[str]:
     if p["verdict"] == "TESTED":
         yield f"  held on {p['samples']} random samples; not proved: {p['reason']}"
     if p["verdict"] == "REFUTED":
-        yield from _refuted(p)
+        yield from _refuted(p, record["dims"])
     if p["verdict"] == "UNKNOWN":
         yield draw.indented(_unknown(p, HELP["open"]), "  ")
     if p["verdict"] == "PROVED":
-        yield f"  for all {', '.join(record['dims']) or 'inputs'}{' with' if p['contract'] else ''}"
-        clauses = sorted(p["contract"], key=lambda c: c["kind"] == "config")
-        width = max((len(c["text"]) for c in clauses if c["why"] and len(c["text"]) <= COLUMN), default=0)
-        for c in clauses:
-            yield f"    {_short(c['text']).ljust(width)}{_needed(c)}".rstrip()
+        yield from _contract(p, f"for all {', '.join(record['dims']) or 'inputs'}")
+
+
+def _contract(p: Record, head: str) -> Iterator[str]:
+    """The conditions that inputs have to meet, then what was seen of the host function, and not proved."""
+    clauses = [c for c in p["contract"] if c["kind"] != SEEN]
+    yield f"  {head}{' with' if clauses else ''}"
+    width = max((len(c["text"]) for c in clauses if c["why"] and len(c["text"]) <= COLUMN), default=0)
+    for c in clauses:
+        yield f"    {_short(c['text']).ljust(width)}{_needed(c)}".rstrip()
+    if seen := [c for c in p["contract"] if c["kind"] == SEEN]:
+        yield "  seen at the shapes that were tried"
+        yield from (f"    {_short(c['text'])}" for c in seen)
 
 
 def _claim(p: Record, record: Record) -> str:
@@ -97,7 +106,7 @@ def _needed(c: Record) -> str:
     return f"   needed by {c['why']}{at}" if c["why"] else ""
 
 
-def _refuted(p: Record) -> Iterator[str]:
+def _refuted(p: Record, dims_of: Sequence[str]) -> Iterator[str]:
     c = p["counterexample"]
     yield f"  {proofs.difference(dict(p))}"
     dims = ", ".join(f"{k} = {v}" for k, v in c["dims"].items())
@@ -105,6 +114,11 @@ def _refuted(p: Record) -> Iterator[str]:
     yield f"    at {dims or 'every shape'}, seed {c['seed']}{config}"
     if c["replay"]:
         yield f"    replay: python {c['replay']}"
+    if any(clause["kind"] not in ("case", SEEN) for clause in p["contract"]):
+        yield from _contract(
+            {**p, "contract": [x for x in p["contract"] if x["kind"] != SEEN]},
+            f"it holds for all {', '.join(dims_of) or 'inputs'}",
+        )
 
 
 def _unknown(of: Record, help: str) -> str:

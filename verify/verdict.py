@@ -45,12 +45,14 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Invariant:
-    """The closed form of a loop variable: `term` over the iteration number `n` and lanes, for n >= `since`."""
+    """The closed form of a loop variable: `term` over the iteration number, which it calls `counter`, and lanes, from
+    iteration `since` on."""
 
     place: Place | None
     variable: str
     term: Term
     since: int
+    counter: str = ""
 
 
 @dataclass(frozen=True, slots=True)
