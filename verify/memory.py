@@ -102,8 +102,8 @@ def gaps(view: View) -> tuple[list[int], list[bool]]:
     strides[d] = shape[e] * strides[e] (= 1 after the last)."""
     view = rewritten(view, {})
     order = layout(view)
-    next_ = [canonical(T.mul(view.shape[e], view.strides[e])) for e in order[1:]] + [T.const(1)]
-    return order, [view.strides[d] is not n for d, n in zip(order, next_, strict=True)]
+    after = [*(canonical(T.mul(view.shape[e], view.strides[e])) for e in order[1:]), T.const(1)]
+    return order, [view.strides[d] is not n for d, n in zip(order, after, strict=False)]
 
 
 def dense(view: View) -> bool:
