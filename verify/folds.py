@@ -272,18 +272,41 @@ def _shift(a: Algebra, f: Fold, v: Axis) -> tuple[int, Poly] | None:
             if kr is None:
                 continue
             k, rest = kr
-            candidates.append(((str(t.attr), position, repr(k.term), repr(rest.term)), k, rest))
+            candidates.append(((str(t.attr), position, repr(k.term)), k, rest))
     if not candidates:
         low, high, other = bounds(f, v)
         if v not in f.body.term.free and (step := _joint(f, v, [lo for _, lo in low], high)) is not None:
             return 1, step
         starts = [lo for _, lo in low if lo is not ZERO and not lo.term.free & set(f.variables)]
         return (1, -starts[0]) if len(low) == 1 and starts else None
-    _, k, rest = min(candidates, key=lambda c: c[0])
-    delta = _step(a, k, rest)
+    k, delta = _origin(a, candidates)
     if k.constant == -1:
         return -1, -delta
     return (1, delta) if delta is not ZERO else None
+
+
+def _origin(a: Algebra, reads: list[tuple[tuple[str, int, str], Poly, Poly]]) -> tuple[Poly, Poly]:
+    """(k, delta) of the read that becomes the origin: the one from which all reads look least, so that a fold that was
+    shifted by anything chooses the same one."""
+    deltas = {_step(a, k, rest): k for _, k, rest in sorted(reads, key=lambda c: (c[0], repr(c[2].term)), reverse=True)}
+    if len(deltas) > 1:
+        seen = {d: sorted((key, repr((r - _times(k, d)).term)) for key, k, r in reads) for d in deltas}
+        best = min(seen.values())
+        deltas = {d: k for d, k in deltas.items() if seen[d] == best}
+    delta = ZERO if ZERO in deltas else min(deltas, key=lambda d: repr(d.term))
+    return deltas[delta], delta
+
+
+def _times(k: Poly, d: Poly) -> Poly:
+    """The product with one monomial of integers."""
+    return P.total((c * e, _monomials(m, n)) for m, c in k.terms.items() for n, e in d.terms.items())
+
+
+def _monomials(m: Monomial, n: Monomial) -> Poly:
+    powers = dict(m[0])
+    for b, j in n[0]:
+        powers[b] = powers.get(b, 0) + j
+    return P.monomial((tuple(sorted(powers.items())), 0))
 
 
 def _joint(f: Fold, v: Axis, low: list[Poly], high: list[tuple[Term, Poly]]) -> Poly | None:
@@ -484,7 +507,7 @@ def pieces(a: Algebra, t: Term, ctx: Context) -> list[Fold]:
         guards = [integer_literal("le", i), integer_literal("lt", n - i)]
     here = a.given(ctx, *guards)
     unit = T.const(UNIT.get(t.op, 0))
-    while body.op == "where" and body.args[2] is unit and t.op in ("sum", "amax", "prod"):
+    while body.op == "where" and body.args[2] is unit and t.op in ("sum", "amax", "prod", "argmax"):
         c = condition(a, body.args[0], here)
         literals = c.args if c.op == "and" else (c,)
         if not all(is_integer(x) or x.is_const for x in literals):
@@ -715,25 +738,131 @@ def _at_lowest(a: Algebra, f: Fold, ctx: Context) -> list[Term] | None:
     return [] if all(g is T.const(True) for g in out) else [g for g in out if g is not T.const(True)]
 
 
-# ---- other folds -----------------------------------------------------------------------------------------------------
+# ---- products --------------------------------------------------------------------------------------------------------
 
 
-@rule("prod", "argmax", "argmin")
+@rule("prod")
 def _(a: Algebra, t: Term, ctx: Context) -> Poly:
-    """A fold that stays as it is, its body in normal form under its guards."""
-    parts = [f for f in pieces(a, t, ctx) if f.body is not number(UNIT[t.op])]
-    if not parts:
-        return number(UNIT[t.op]) if t.op == "prod" else ZERO
-    if len(parts) > 1 and t.op != "prod":
-        raise Undecided(f"{t.op} of a choice")
     out = ONE
-    for f in parts:
-        f = trimmed(a, f, ctx)
-        if (pin := pinned(a, f, ctx)) is not None and t.op == "prod":
-            out = a.product(out, _pin(a, f, *pin, ctx), ctx)
-            continue
-        out = a.product(out, atom(close(t.op, f)), ctx)
+    for f in pieces(a, t, ctx):
+        out = a.product(out, product_over(a, f, ctx), ctx)
     return out
+
+
+def product_over(a: Algebra, f: Fold, ctx: Context) -> Poly:
+    """prod f g = prod f prod g, prod exp(e) = exp(sum e), prod c = exp(log(c) sum 1) for c > 0."""
+    if len(f.body.terms) != 1 or is_infinite(f.body):
+        return _product_of(a, f, ctx)
+    ((factors, e), c) = next(iter(f.body.terms.items()))
+    out = ONE
+    exponent = POLYS[e] if c <= 0 or c == 1 else POLYS[e] + number(math.log(c))
+    if exponent is not ZERO:
+        out = P.exponential(sum_over(a, Fold(f.variables, f.guards, exponent), ctx))
+    if c < 0:
+        out = a.product(out, _product_of(a, Fold(f.variables, f.guards, number(c)), ctx), ctx)
+    for b, k in factors:
+        whole = isinstance(k, int) and k > 0
+        one = _product_of(a, Fold(f.variables, f.guards, atom(T.TERMS[b], 1 if whole else k)), ctx)
+        for _ in range(int(k) if whole else 1):
+            out = a.product(out, one, ctx)
+    return out
+
+
+def _product_of(a: Algebra, f: Fold, ctx: Context) -> Poly:
+    """A product that does not fall apart: an inner one joined, pinned, shifted, merged, its last factor taken out."""
+    if not f.variables:
+        return f.body
+    if a.impossible(a.given(ctx, *f.guards)):
+        return ONE
+    inner = _inner_product(f.body)
+    if inner is not None:
+        g = open_fold(a, inner, ctx, f.variables, f.body.term.free, *(x.free for x in f.guards))
+        return _product_of(a, Fold((*f.variables, *g.variables), f.guards | g.guards, g.body), ctx)
+    if (pin := pinned(a, f, ctx)) is not None:
+        new = replaced(a, f, pin[0], pin[1].term, ctx, tuple(x for x in f.variables if x != pin[0]))
+        if new is None:
+            return ONE
+        if new.variables:
+            return product_over(a, new, ctx)
+        return new.body if all(require(a, g, ctx) for g in sorted(new.guards, key=lambda g: g.id)) else ONE
+    for v in f.variables:
+        if (g := shifted(a, f, v, ctx)) is not f:
+            return product_over(a, g, ctx)
+    if (m := merged(a, f, ctx)) is not None:
+        return ONE if T.const(False) in m.guards else _product_of(a, m, ctx)
+    before, f = f, trimmed(a, f, ctx)
+    if f.guards != before.guards:
+        return _product_of(a, f, ctx)
+    last = _last(f)
+    if last is None:
+        return atom(close("prod", f))
+    v, g, hi = last
+    less = Fold(f.variables, f.guards - {g} | {integer_literal("le", hi - ONE - atom(T.axis(v)))}, f.body)
+    guards = [condition(a, T.substitute(x, {v: hi.term}), ctx) for x in sorted(f.guards - {g}, key=lambda x: x.id)]
+    if not all(require(a, x, ctx) for x in guards):
+        return _product_of(a, less, ctx)
+    top = a.normal(T.substitute(f.body.term, {v: hi.term}), ctx)
+    return a.product(top, _product_of(a, less, ctx), ctx)
+
+
+def _inner_product(p: Poly) -> Term | None:
+    """The product that p is."""
+    found = next((T.TERMS[b] for b in p.atoms if T.TERMS[b].op == "prod"), None)
+    return found if found is not None and p is atom(found) else None
+
+
+def _last(f: Fold) -> tuple[Axis, Term, Poly] | None:
+    """(v, v <= hi, hi) where hi is n, n + 1 or n + 2: it becomes n - 1, so that prod[s < n + 1] f = f(n) prod[s < n] f."""
+    if len(f.variables) != 1:
+        return None
+    v = f.variables[0]
+    for g, hi in bounds(f, v)[1]:
+        c = hi.terms.get(ONE_KEY, 0)
+        if hi.constant is None and 0 <= c <= 2 and all(abs(k) == 1 for m, k in hi.terms.items() if m != ONE_KEY):
+            return v, g, hi
+    return None
+
+
+# ---- where the maximum is --------------------------------------------------------------------------------------------
+
+
+@rule("argmax")
+def _(a: Algebra, t: Term, ctx: Context) -> Poly:
+    """The first index of the maximum. It moves with the variable: argmax[v] f(v + d) = argmax[w] f(w) - d."""
+    parts = [f for f in pieces(a, t, ctx) if f.body is not MINUS_INF]
+    if len(parts) > 1:
+        raise Undecided("argmax of a choice")
+    if not parts or not _inhabited(a, parts[0], ctx):
+        if t.attr.size is ALL or (parts and not a.impossible(a.given(ctx, *parts[0].guards))):
+            raise Undecided("argmax may be over nothing")
+        return ZERO
+    return index_of_maximum(a, parts[0], ctx)
+
+
+def index_of_maximum(a: Algebra, f: Fold, ctx: Context) -> Poly:
+    """argmax over something: the variable shifted so that what is read first is read at it, or at its negative."""
+    (v,) = f.variables
+    if (pin := pinned(a, f, ctx)) is not None:
+        return pin[1]
+    found = _shift(a, f, v)
+    offset = ZERO if found is None else -found[1] if found[0] == 1 else found[1]
+    if offset is not ZERO:
+        w = a.variable(ctx, f.variables, f.body.term.free, *(g.free for g in f.guards))
+        new = replaced(a, f, v, (atom(T.axis(w)) + offset).term, ctx, (w,))
+        if new is None:
+            raise Undecided("argmax may be over nothing")
+        return index_of_maximum(a, new, ctx) + offset
+    f = trimmed(a, f, ctx)
+    bound = set(f.variables)
+    inside = P.poly({m: c for m, c in f.body.terms.items() if P.as_term(m).free & bound})
+    inside = P.scaled(inside, _inverse(_scale(inside))) if inside is not ZERO else ZERO
+    return atom(close("argmax", Fold(f.variables, f.guards, inside)))
+
+
+@rule("argmin")
+def _(a: Algebra, t: Term, ctx: Context) -> Poly:
+    """argmin f = argmax -f."""
+    return a.normal(T.fold("argmax", t.attr, T.mul(-1, t.args[0])), ctx)
 
 
 __all__ = ["Fold", "close", "elements", "floor_division", "nonempty", "open_fold", "structural", "sum_over"]

@@ -15,6 +15,7 @@ The guess, from next(n, X) with X unknown and the other variables in closed form
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -26,14 +27,16 @@ from lift.term import Axis, Term
 from . import poly as P
 from .algebra import ALL, Algebra, Context, Owed, Split, Undecided, is_infinite
 from .choices import condition
-from .equality import equal, unified
-from .folds import _maximum_in, elements, structural
+from .equality import equal, multiplied, unified
+from .folds import UNIT, _maximum_in, elements, structural
 from .poly import ONE, POLYS, ZERO, Poly, atom
 from .program import POINTER, Carry, Loop
+from .recurrences import Step, decayed, deviations, index_of_extreme
 from .verdict import Condition, Invariant
 
 Cases = list[tuple[tuple[Term, ...], Poly]]
 Leaves = list[tuple[tuple[Term, ...], Term]]  # cases that do not depend on the iteration, each with its form
+Form = Callable[[Cases, Term, Context], Term | None]
 UNROLLED = 8  # iterations of a loop of known length that are executed where no closed form is found
 
 
@@ -188,10 +191,17 @@ class Derivation:
             raise Undecided("a pointer of no known tensor")
         failure: Undecided | None = None
         partial: Leaves | None = None
-        for attempt in (self._guess, lambda: self._guess(bounded=True), self._unrolled):
+        tried: list[Leaves] = []
+        for attempt in self._attempts():
             try:
                 with self.a.collecting():  # a guess owes nothing
                     leaves = [(path, self._tidied(path, form)) for path, form in attempt()]
+                if leaves in tried:
+                    continue
+                tried.append(leaves)
+            except Split as split:
+                failure = failure or Undecided("a case of its step", why=str(split))
+                continue
             except Undecided as stop:
                 failure = failure or stop
                 continue
@@ -205,6 +215,13 @@ class Derivation:
         if partial is not None:
             return self._taken(partial)
         raise failure or Undecided("no form fits")
+
+    def _attempts(self) -> Iterable[Callable[[], Leaves]]:
+        """Ways to guess, the usual one first: for all n or n < trips; with a first iteration of its own; ..."""
+        for form in (self._usual, self._after_first, self._deviations):
+            yield lambda form=form: self._guess(form)
+            yield lambda form=form: self._guess(form, bounded=True)
+        yield self._unrolled
 
     def _shown(self, leaves: Leaves) -> list[Undecided | None]:
         """Each case proved, or why not."""
@@ -245,7 +262,9 @@ class Derivation:
     def _taken(self, leaves: Leaves) -> Closed:
         self.a.owing[0].update(self.owed)  # of the whole proof, whoever asked for the form
         found = self.loops.found[self.carry] = self._closed(leaves)
-        self.loops.invariants.append(Invariant(self.place, self.carry.name, self._value(found.form), 1))
+        self.loops.invariants.append(
+            Invariant(self.place, self.carry.name, self._value(found.form), 1, self.carry.loop.counter.name)
+        )
         return found
 
     def _tidied(self, path: tuple[Term, ...], form: Term) -> Term:
@@ -268,7 +287,7 @@ class Derivation:
 
     # ---- the guess
 
-    def _guess(self, bounded: bool = False) -> Leaves:
+    def _guess(self, form: Form, bounded: bool = False) -> Leaves:
         later = self.a.given(self.base, T.make("le", 1, self.n))  # what n < trips implies may not hold at n + 1
         if bounded:
             later = self.a.given(later, T.make("lt", self.n, self.trips))
@@ -278,41 +297,97 @@ class Derivation:
         step = self._value(self.loops.resolved(self.raw, own))
         if any(s.op == "carry" for s in step.walk()):
             raise Undecided("it depends on other lanes of itself")
-        return self._by_cases(step, later)
+        return self._by_cases(step, later, form)
 
     def _first(self) -> Term:
         """The value after iteration 0."""
         return self._value(self.loops.resolved(T.substitute(self.raw, {self.carry.loop.counter: T.const(0)})))
 
-    def _by_cases(self, step: Term, ctx: Context, path: tuple[Term, ...] = ()) -> Leaves:
+    def _by_cases(self, step: Term, ctx: Context, form: Form, path: tuple[Term, ...] = ()) -> Leaves:
         """Cases that do not depend on n are cases of the whole closed form; the others guard what is added."""
         if self.a.impossible(ctx):
             return []
         mine = lambda literal: self.carry.loop.counter in literal.free  # noqa: E731
         try:
-            return [(path, self._form(self.a.cases(step, ctx, mine), ctx))]
+            return [(path, self._form(form, self.a.cases(step, ctx, mine), ctx))]
         except Split as split:
             if len(path) > 5:
                 raise Undecided("too many cases", why=repr(split.literal)) from None
             literal = split.literal
         answers = (literal, T.make("not", literal))
-        return [leaf for x in answers for leaf in self._by_cases(step, self.a.given(ctx, x), (*path, x))]
+        return [leaf for x in answers for leaf in self._by_cases(step, self.a.given(ctx, x), form, (*path, x))]
 
-    def _form(self, cases: Cases, ctx: Context) -> Term:
+    def _form(self, form: Form, cases: Cases, ctx: Context) -> Term:
         init = self._value(self.init)
         if all(p is atom(self.x) for _, p in cases):
             return init
         if len(cases) == 1 and not mentions(cases[0][1], self.x):
             return T.substitute(cases[0][1].term, {self.carry.loop.counter: self.n - 1})
-        for form in (self._maximum, self._linear):
+        found = form(cases, init, ctx)
+        if found is None:
+            raise Undecided("its step has no known form", why="; ".join(repr(p) for _, p in cases)[:400])
+        return found
+
+    def _usual(self, cases: Cases, init: Term, ctx: Context) -> Term | None:
+        """A maximum, a minimum, the index of one, a sum, a rescaled sum, a decayed sum."""
+        for form in (self._maximum, self._minimum, self._index, self._linear):
             found = form(cases, init, ctx)
             if found is not None:
                 return found
-        raise Undecided("its step has no known form", why="; ".join(repr(p) for _, p in cases)[:400])
+        return None
 
-    def _over(self, kind: str, cases: list[tuple[tuple[Term, ...], Term]], unit: float, start: int = 0) -> Term:
+    def _after_first(self, cases: Cases, init: Term, ctx: Context) -> Term | None:
+        """A sum whose first addend is unlike the others."""
+        steps = self._steps(cases)
+        if steps is None or any(a is not ONE for _, a, _ in steps):
+            return None
+        return T.add(self._first(), self._over("sum", [(ls, b.term) for ls, _, b in steps], start=1))
+
+    def _deviations(self, cases: Cases, init: Term, ctx: Context) -> Term | None:
+        """A sum of squared deviations from means that change with it."""
+        steps = self._steps(cases)
+        if steps is None or any(a is not ONE for _, a, _ in steps):
+            return None
+        others = [c for c in self.carry.loop.carries if c is not self.carry and c in self.loops.found]
+        means = [f.at([self.n, *(T.axis(v) for v in self.lanes)]) for c in others
+                 if (f := self.loops.found[c]).form.type == T.REAL and len(f.lanes) == len(self.lanes)]  # fmt: skip
+        means = [m for m in means if any(s.op == "recip" for s in m.walk())]
+
+        def before(t: Term) -> Term:
+            return T.substitute(t, {self.carry.loop.counter: self.n - 1})
+
+        tries = deviations(steps, means, before, init, self._over)
+        return next((t for t in tries if self._starts(t, ctx)), None)
+
+    def _index(self, cases: Cases, init: Term, ctx: Context) -> Term | None:
+        """The index of a running maximum."""
+        changing = [(literals, p) for literals, p in cases if p is not atom(self.x)]
+        if len(changing) != 1:
+            return None
+        literals, p = changing[0]
+        found = index_of_extreme(self.a, p, self.x, self.a.given(ctx, *literals))
+        return next((t for t in found if self._starts(t, ctx)), None)
+
+    def _minimum(self, cases: Cases, init: Term, ctx: Context) -> Term | None:
+        """min(X, f) = -max(-X, -f)."""
+        if self.x.type != T.REAL:
+            return None
+        flip = {self.x: T.mul(-1, self.x)}
+        flipped = []
+        for literals, p in cases:
+            negative = T.mul(-1, T.rewrite(p.term, flip.get)) if not is_infinite(p) else T.const(0)
+            flipped.append((literals, self.a.normal(negative, self.a.given(ctx, *literals))))
+        found = self._maximum(flipped, T.mul(-1, init), ctx)
+        return None if found is None else T.mul(-1, found)
+
+    def _steps(self, cases: Cases) -> list[Step] | None:
+        """(a, b) of a X + b by cases."""
+        found = [(literals, affine(p, self.x)) for literals, p in cases]
+        return None if any(ab is None for _, ab in found) else [(literals, *ab) for literals, ab in found if ab]
+
+    def _over(self, kind: str, cases: list[tuple[tuple[Term, ...], Term]], start: int = 0) -> Term:
         """fold[start <= t < n] of the cases' terms, each under its literals."""
-        t = Axis(f"{self.carry.loop.counter.name}'", ALL)
+        t, unit = Axis(f"{self.carry.loop.counter.name}'", ALL), UNIT[kind]
         at = {self.carry.loop.counter: T.axis(t)}
         parts = []
         for literals, term in cases:
@@ -321,7 +396,7 @@ class Derivation:
                 parts.append(T.where(T.substitute(guard, at), T.substitute(term, at), T.const(unit)))
         if not parts:
             return T.const(unit)
-        body = T.add(*parts) if kind == "sum" else T.make("max", *parts) if len(parts) > 1 else parts[0]
+        body = T.make(T.FOLDS[kind], *parts) if len(parts) > 1 else parts[0]
         passed = T.make("and", T.make("le", start, T.axis(t)), T.make("lt", T.axis(t), self.n))
         return T.fold(kind, t, T.where(passed, body, T.const(unit)))
 
@@ -333,7 +408,7 @@ class Derivation:
             if rest is None:
                 return None
             out.append((literals, rest))
-        return T.make("max", init, self._over("amax", out, -float("inf")))
+        return T.make("max", init, self._over("amax", out))
 
     def _without(self, p: Poly) -> Term | None:
         if p is atom(self.x):
@@ -360,12 +435,9 @@ class Derivation:
 
     def _linear(self, cases: Cases, init: Term, ctx: Context) -> Term | None:
         """a X + b: a sum, rescaled by an integrating factor where a is not 1."""
-        parts = []
-        for literals, p in cases:
-            ab = affine(p, self.x)
-            if ab is None:
-                return None
-            parts.append((literals, *ab))
+        parts = self._steps(cases)
+        if parts is None:
+            return None
         if all(a is ONE for _, a, _ in parts):
             return self._sum(init, [(literals, b) for literals, _, b in parts])
         for literals, a, _ in parts:
@@ -376,12 +448,12 @@ class Derivation:
                 found = self._rescaled(init, parts, factor, ctx)
                 if found is not None:
                     return found
-        return None
+        return decayed(init, parts, self.n, self.carry.loop.counter, self._over)
 
     def _sum(self, init: Term, parts: list[tuple[tuple[Term, ...], Poly]]) -> Term:
         if len(parts) == 1 and self.carry.loop.counter not in parts[0][1].term.free:
             return T.add(init, T.mul(self.n, parts[0][1].term))
-        return T.add(init, self._over("sum", [(ls, b.term) for ls, b in parts], 0))
+        return T.add(init, self._over("sum", [(ls, b.term) for ls, b in parts]))
 
     def _factors(self, a: Poly, ctx: Context) -> Iterable[Poly]:
         """E with a(n) = E(n) / E(n+1)."""
@@ -393,6 +465,10 @@ class Derivation:
                 for u in tries:
                     if u is not ZERO and self._shift_matches(POLYS[e], u, ctx):
                         yield P.exponential(u)
+        if len(a.terms) == 1:
+            ((factors, e), c) = next(iter(a.terms.items()))
+            if not factors and c > 0:
+                yield self._decay(POLYS[e], c)
         for (factors, _), _c in a.terms.items():
             for b, k in factors:
                 if k == -1:
@@ -403,6 +479,12 @@ class Derivation:
                             yield before
                     except (Split, Undecided):
                         continue
+
+    def _decay(self, e: Poly, c: P.Number) -> Poly:
+        """exp(-sum[t < n] e(t) - n log(c)) for a(n) = c exp(e(n))."""
+        passed = self._over("sum", [((), e.term)])
+        exponent = T.sub(T.mul(-1, passed), T.mul(self.n, math.log(c)))
+        return self.a.normal(T.make("exp", exponent), self.base)
 
     def _shift_matches(self, e: Poly, u: Poly, ctx: Context) -> bool:
         """e = u(n) - u(n+1)."""
@@ -422,18 +504,25 @@ class Derivation:
             here = self.a.given(ctx, *literals)
             try:
                 after = self.a.normal(T.substitute(factor.term, step), here)
-                g = unified(self.a, self.a.product(b, after, here), here, 0)
+                g = unified(self.a, self._scaled_by(b, after, here), here, 0)
             except Split as split:
                 raise Undecided("a case within the integrating factor", why=repr(split.literal)) from None
             added.append((literals, g.term))
-        total = self._over("sum", added, 0)
+        total = self._over("sum", added)
         form = T.mul(total, T.recip(factor.term)) if factor.terms else total
         if self._starts(form, ctx):
             return form
         one = {self.carry.loop.counter: T.const(1)}
         start = T.mul(self._first(), T.substitute(factor.term, one))
-        later = self._over("sum", added, 0, start=1)
+        later = self._over("sum", added, start=1)
         return T.mul(T.add(start, later), T.recip(factor.term))
+
+    def _scaled_by(self, b: Poly, factor: Poly, ctx: Context) -> Poly:
+        """b * factor, where b may have the factor as a denominator."""
+        for i in sorted({i for fs, _ in b.terms for i, k in fs if k < 0}):
+            if len(factor.terms) > 1 and structural(T.TERMS[i]) is factor:
+                return multiplied(self.a, b, i, 1, ctx)
+        return self.a.product(b, factor, ctx)
 
     def _starts(self, form: Term, ctx: Context) -> bool:
         """Whether F(1) is the value after iteration 0."""
