@@ -427,10 +427,10 @@ def _product(p: Poly, q: Poly) -> Poly:
 
 @rule("max", "min")
 def _(a: Algebra, t: Term, ctx: Context) -> Poly:
-    if t.type != T.REAL:
-        return _integer_extremum(a, t, ctx)
     from .folds import lattice
 
+    if t.type != T.REAL and not any(x.op in ("amax", "amin") for s in t.args for x in s.walk()):
+        return _integer_extremum(a, t, ctx)
     ps = [a.normal(s, ctx) for s in t.args]
     if t.op == "max":
         return lattice(a, ps, ctx)
