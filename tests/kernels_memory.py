@@ -52,7 +52,7 @@ def pairs_kernel(x, y, n, BLOCK: tl.constexpr, SHIFT: tl.constexpr):
 def rows_kernel(x, y, M, N, BLOCK: tl.constexpr, STEP: tl.constexpr):
     """y[m] += the blocks of row m, in a loop."""
     row = tl.program_id(0)
-    for k in range(0, tl.cdiv(N, BLOCK)):
+    for k in range(tl.cdiv(N, BLOCK)):
         cols = k * BLOCK + tl.arange(0, BLOCK)
         tl.atomic_add(y + row * STEP, tl.sum(tl.load(x + row * N + cols, mask=cols < N, other=0.0), axis=0))
 
@@ -374,11 +374,11 @@ BAD_STORES = [
 def passes_kernel(x, y, N, BLOCK: tl.constexpr, SHIFT: tl.constexpr):
     """The row doubled in place, then read again, perhaps in another row."""
     row = tl.program_id(0)
-    for k in range(0, tl.cdiv(N, BLOCK)):
+    for k in range(tl.cdiv(N, BLOCK)):
         cols = k * BLOCK + tl.arange(0, BLOCK)
         v = tl.load(x + row * N + cols, mask=cols < N)
         tl.store(x + row * N + cols, 2 * v, mask=cols < N)
-    for k in range(0, tl.cdiv(N, BLOCK)):
+    for k in range(tl.cdiv(N, BLOCK)):
         cols = k * BLOCK + tl.arange(0, BLOCK)
         v = tl.load(x + (row + SHIFT) * N + cols, mask=(cols < N) & (row + SHIFT < tl.num_programs(0)))
         tl.store(y + row * N + cols, v + 1, mask=cols < N)
@@ -415,7 +415,7 @@ def split_kernel(x, part, N, SPLIT: tl.constexpr, BLOCK: tl.constexpr):
     row, s = tl.program_id(0), tl.program_id(1)
     size = tl.cdiv(N, SPLIT)
     acc = tl.zeros((BLOCK,), tl.float32)
-    for k in range(0, tl.cdiv(size, BLOCK)):
+    for k in range(tl.cdiv(size, BLOCK)):
         cols = k * BLOCK + tl.arange(0, BLOCK)
         i = s * size + cols
         acc += tl.load(x + row * N + i, mask=(cols < size) & (i < N), other=0.0)
