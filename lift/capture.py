@@ -73,9 +73,19 @@ def _run(case: Case, dims: Mapping[str, int | float], arguments: Mapping[str, An
     except (Exception, SystemExit) as error:
         at = ", ".join(f"{k}={v}" for k, v in dims.items())
         why = f"{type(error).__name__}: {_first_line(error)}"
+        raise CaseError(f"wrapper raised at {at}", _raised(error) or case.place, why, _advice(case)) from error
+
+
+_ADVICE: dict[int, tuple[Case, str]] = {}  # by id of the case
+
+
+def _advice(case: Case) -> str:
+    """What to write into a case whose wrapper raises; to find out, it is run at many shapes, once."""
+    if id(case) not in _ADVICE:
         condition = working_where(case, _survives)
-        advice = f'it runs with where="{condition}"' if condition else "exclude shapes that are not meant with where="
-        raise CaseError(f"wrapper raised at {at}", _raised(error) or case.place, why, advice) from error
+        text = f'it runs with where="{condition}"' if condition else "exclude shapes that are not meant with where="
+        _ADVICE[id(case)] = case, text
+    return _ADVICE[id(case)][1]
 
 
 def _survives(case: Case, dims: Mapping[str, int | float]) -> bool:

@@ -38,8 +38,8 @@ TRIES = 6  # sets of clauses; each of a set that works may then be left out
 SECONDS = 12.0  # for all of them
 EACH = 6.0  # for one
 BEYOND = 8  # runs outside of the contract
-INFERRED = "a proof that was found with it, and not without"
-REFUSED = "the host function, which refused the other shapes that were tried"
+INFERRED = "the proof, which was found with it only"
+REFUSED = "the proof; the host function refused what was tried beyond"
 REFUSALS = 2  # of the host function, at least, before it is said to refuse
 
 
