@@ -127,10 +127,16 @@ def test_the_check_sees_a_wrong_grid() -> None:
         check(c, [replace(s, events=tuple(map(wrong, s.events))) for s in found], trace)
 
 
-def test_every_configuration_is_a_setting() -> None:
-    found = settings(by_name("matmul_split_k"))
-    assert [s.label for s in found] == ["config 0", "config 1", "config 2"]
-    assert len({e.grid for s in found for e in s.events if isinstance(e, SymbolicLaunch)}) > 1
+def test_the_configurations_are_one_setting_with_symbols() -> None:
+    c = by_name("matmul_split_k")
+    found = settings(c)
+    symbol = T.size("SPLIT_K")
+    assert [f for s in found for f in s.facts if f.op == "or"] == [
+        T.make("or", *(T.make("eq", symbol, k) for k in (2, 4, 8)))
+    ]
+    assert len({e.grid for s in found for e in s.events if isinstance(e, SymbolicLaunch)}) == 1
+    for k in range(3):
+        assert check(c, found, capture(c, fresh(c, 1)[0].dims, k)) == 1
 
 
 # ---- launches that depend on the shape

@@ -21,10 +21,14 @@ from lift.ir import Module
 from lift.term import Term
 
 from .antiunify import Different, alike, antiunify, extents
+from .decode import asking
 from .families import Choice, Combo, Family, Parameter
+from .quotient import Ask, canonical, equalities, reduce
 from .setting import Setting, SymbolicLaunch
+from .solver import Solver
 from .verdict import Clause
 
+Grid = tuple[Term, Term, Term]
 LARGEST = 2**20  # elements of one tensor: TRITON_MAX_TENSOR_NUMEL
 TRIED = (1, 2, 8, 64, 1024)  # of a power of two, beside those of the traces
 TRIED_OTHER = (1, 2, 3, 4, 8, 17, 32, 100)  # of any other integer
@@ -72,8 +76,13 @@ def settings(base: Setting, families: Sequence[Family], exhaustive: bool) -> Ite
         if any(f.is_const and f.attr is False for f in facts) or _contradictory(facts):
             continue
         modules = iter(parts)
+        fixed = equalities(f for f in facts if any(a.is_const for a in f.args))
+        ask = asking(facts, Solver()) if fixed else None
         events = tuple(
-            replace(e, module=next(modules).module) if isinstance(e, SymbolicLaunch) else e for e in base.events
+            replace(e, module=next(modules).module, grid=_at(e.grid, fixed, ask))
+            if isinstance(e, SymbolicLaunch)
+            else e
+            for e in base.events
         )
         label = ", ".join(x for x in (base.label, *dict.fromkeys(p.label for p in parts)) if x)
         clauses = (*base.clauses, *dict.fromkeys(c for p in parts for c in p.clauses))
@@ -81,6 +90,14 @@ def settings(base: Setting, families: Sequence[Family], exhaustive: bool) -> Ite
             (sum(p.width for p in parts), replace(base, facts=facts, events=events, clauses=clauses, label=label))
         )
     yield from (s for _, s in sorted(found, key=lambda e: -e[0]))
+
+
+def _at(grid: Grid, fixed: Mapping[Term, Term], ask: Ask | None) -> Grid:
+    """The grid where some sizes are numbers."""
+    if ask is None:
+        return grid
+    x, y, z = (reduce(T.substitute(g, dict(fixed)), ask) for g in grid)
+    return x, y, z
 
 
 def _contradictory(facts: frozenset[Term]) -> bool:
@@ -158,6 +175,13 @@ def _ranges(f: Family, p: Parameter, middle: Combo, exhaustive: bool) -> Iterato
         if all(kind(v) == kind(p.values[0]) is not None for v in _spread(p)):
             yield Range(min(_spread(p)), None, tuple(_spread(p)))
         return
+    if p.tuned:
+        for v in p.values:
+            kind(v)
+        for run in _runs(kind, sorted(kinds)):
+            if kind(run[0]) is not None:
+                yield Range(run[0], run[-1], tuple(run))
+        return
     domain = [2**k for k in range(21)]
     for v in domain if p.power and (exhaustive or p.decides) else _tried(p):
         kind(v)
@@ -165,16 +189,21 @@ def _ranges(f: Family, p: Parameter, middle: Combo, exhaustive: bool) -> Iterato
     for a, b in zip(known, known[1:], strict=False):
         if kind(a) != kind(b):
             _bisect(kind, a, b, p.power)
-    known = sorted(v for v in kinds)
+    known = sorted(kinds)
+    for run in _runs(kind, known):
+        if kind(run[0]) is not None:
+            yield from _range(p, run, open_end=run[-1] == known[-1], kind=kind)
+
+
+def _runs(kind: Any, known: Sequence[int]) -> list[list[int]]:
+    """Neighbours of one kind together."""
     runs: list[list[int]] = []
     for v in known:
         if runs and kind(runs[-1][-1]) == kind(v):
             runs[-1].append(v)
         else:
             runs.append([v])
-    for run in runs:
-        if kind(run[0]) is not None:
-            yield from _range(p, run, open_end=run[-1] == known[-1], kind=kind)
+    return runs
 
 
 def _tried(p: Parameter) -> list[int]:
@@ -228,6 +257,7 @@ def _cell(f: Family, cell: tuple[Range, ...], chosen: Combo, middle: Combo) -> I
         return
     facts = [t for p, r in zip(f.parameters, cell, strict=True) for t in _facts(p, r)]
     facts += [t for shape in extents(module) for t in _fits(shape)]
+    facts += _options(f, cell)
     places = [f"{n}: {', '.join(map(str, sorted({c[n] for c in combos})))}" for n in names]
     text = f"{f.first.kernel} was lowered at {'; '.join(places)}, and has the same operations at all of them"
     ends = [(p.name, r) for p, r in zip(f.parameters, cell, strict=True) if not p.real]
@@ -240,6 +270,8 @@ def _cell(f: Family, cell: tuple[Range, ...], chosen: Combo, middle: Combo) -> I
 def _ends(f: Family, p: Parameter, r: Range, middle: Combo) -> Iterator[Clause]:
     """The ends beyond which Triton does not compile the kernel."""
     text = f"Triton does not compile {f.first.kernel} at"
+    if p.tuned:
+        return
     below, above = (r.low // 2, 2 * (r.high or 1)) if p.power else (r.low - 1 if not p.real else 0, 0)
     if below >= 1 and f.module({**middle, p.name: below}) is None:
         yield Clause("config", T.make("le", r.low, p.symbol), f"{text} {p.name} < {r.low}", "", f.place)
@@ -260,12 +292,22 @@ def _combos(f: Family, cell: tuple[Range, ...], chosen: Combo, middle: Combo) ->
     found = [{**center, n: v} for n, r in zip(names, cell, strict=True) for v in r.tried]
     if len(names) > 1:
         found += [{n: r.tried[k % len(r.tried)] for n, r in zip(names, cell, strict=True)} for k in range(3)]
+    found += [{**center, **c} for c in f.options() if all(inside(n, v) for n, v in c.items())]
     found += [{n: c[n] for n in names} for c in f.seen()[:SEEN] if all(inside(n, c[n]) for n in names)]
     seen: set[Any] = set()
     for c in found:
         if (key := tuple(c.items())) not in seen:
             seen.add(key)
             yield {**middle, **c, **chosen}
+
+
+def _options(f: Family, cell: tuple[Range, ...]) -> list[Term]:
+    """The configurations of autotuning that are in the box: one of them it is."""
+    symbols = {p.name: p.symbol for p in f.parameters if p.tuned}
+    ends = {p.name: r for p, r in zip(f.parameters, cell, strict=True) if p.tuned}
+    inside = [c for c in f.options() if all(ends[n].low <= v <= ends[n].high for n, v in c.items())]
+    cases = [T.make("and", True, *(T.make("eq", symbols[n], v) for n, v in c.items())) for c in inside]
+    return [T.make("or", False, *cases)] if cases else []
 
 
 def _one_by_one(f: Family, combos: Sequence[Combo], why: str) -> Iterator[Class]:
@@ -286,11 +328,19 @@ def _facts(p: Parameter, r: Range) -> Iterator[Term]:
         return
     if p.relation is not None:
         yield T.make("eq", p.symbol, p.relation)
+        yield from _enough(p.symbol, p.relation)
     if r.single:
         yield T.make("eq", p.symbol, r.low)
     yield T.make("le", r.low, p.symbol)
     if r.high is not None:
         yield T.make("le", p.symbol, r.high)
+
+
+def _enough(symbol: Term, relation: Term) -> Iterator[Term]:
+    """a <= B * n, where B is the next power of two of cdiv(a, n)."""
+    if relation.op == "next_power_of_2" and relation.args[0].op == "floordiv":
+        a, n = relation.args[0].args
+        yield T.make("le", canonical(T.add(a, 1, T.mul(-1, n))), T.mul(symbol, n))
 
 
 def _fits(shape: Sequence[Term | int]) -> Iterator[Term]:

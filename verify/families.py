@@ -34,6 +34,7 @@ class Parameter:
     real: bool = False
     decides: bool = False  # which operations there are, as far as the kernel's source tells
     compared: tuple[int, ...] = ()  # what the kernel's tests compare with
+    tuned: bool = False  # autotuning chooses it: `values` are all that there are
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,12 @@ class Family:
         names = [x.name for xs in (self.parameters, self.choices) for x in xs]
         rows = dict.fromkeys(tuple(launch.args[n] for n in names) for launch in self.launches)
         return [dict(zip(names, row, strict=True)) for row in rows]
+
+    def options(self) -> list[Combo]:
+        """What autotuning chooses from: the values of its parameters in each configuration."""
+        names = [p.name for p in self.parameters if p.tuned]
+        rows = dict.fromkeys(tuple(launch.args[n] for n in names) for launch in self.launches)
+        return [dict(zip(names, row, strict=True)) for row in rows] if names else []
 
     def module(self, combo: Combo) -> Module | None:
         """The kernel at these values, None where Triton does not compile it."""
@@ -112,20 +119,51 @@ def family(column: Sequence[Launch], relations: Relations) -> Family:
             if all(v == values[0] for v in values):
                 relations.term(values, what, first.host)
                 relations.known.append(T.const(values[0]))
+            elif _is_tuned(column, values):
+                parameters.append(_option(name, values, first, relations))
             else:
-                parameters.append(_parameter(name, values, what, first, relations))
+                parameters.append(_parameter(name, values, what, column, relations))
         elif all(isinstance(v, int | float) and not isinstance(v, bool) for v in values):
             if any(v != values[0] for v in values):
                 term = relations.term(values, what, first.host)
                 parameters.append(Parameter(name, term, None, tuple(dict.fromkeys(values)), False, real=True))
+        elif any(repr(v) != repr(values[0]) for v in values) and _is_tuned(column, values):
+            distinct = {repr(v): v for v in values}
+            choices.append(Choice(name, tuple(distinct.values()), None))
         elif any(repr(v) != repr(values[0]) for v in values):
             choices.append(_choice(name, values, what, first, relations))
     return Family(column, tuple(parameters), tuple(choices))
 
 
-def _parameter(name: str, values: Sequence[int], what: str, first: Launch, relations: Relations) -> Parameter:
+def _is_tuned(column: Sequence[Launch], values: Sequence[Any]) -> bool:
+    """Whether the value follows from the autotune configuration alone."""
+    seen: dict[int, Any] = {}
+    return all(repr(seen.setdefault(c.config[0], v)) == repr(v) for c, v in zip(column, values, strict=True))
+
+
+def _option(name: str, values: Sequence[int], first: Launch, relations: Relations) -> Parameter:
+    distinct = tuple(dict.fromkeys(values))
+    return Parameter(name, relations.option(name, values), None, distinct, False, tuned=True)
+
+
+def _padded(values: Sequence[int], column: Sequence[Launch], relations: Relations) -> Term | None:
+    """next_power_of_2(n) of an integer argument n that is no size itself, if it has these values."""
+    for k, first in enumerate(column[0].operands):
+        numbers = [c.operands[k] for c in column]
+        if not isinstance(first, int) or any(type(n) is not int or n < 1 for n in numbers):
+            continue
+        if all(v == 1 << (n - 1).bit_length() for v, n in zip(values, numbers, strict=True)):
+            n = relations.maybe(numbers, "what a block size is for", column[0].host)
+            return None if n is None or n.is_const else T.make("next_power_of_2", n)
+    return None
+
+
+def _parameter(
+    name: str, values: Sequence[int], what: str, column: Sequence[Launch], relations: Relations
+) -> Parameter:
     """A polynomial in dims stands for itself; anything else gets a symbol."""
-    term = relations.maybe(values, what, first.host)
+    first = column[0]
+    term = _padded(values, column, relations) or relations.maybe(values, what, first.host)
     distinct = tuple(dict.fromkeys(values))
     power = all(v > 0 and v & (v - 1) == 0 for v in values)
     bound = _bound(first)

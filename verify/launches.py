@@ -7,6 +7,7 @@ traces at unlike shapes -> groups with the same events -> numbers as terms -> Se
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -33,23 +34,56 @@ FOUND_ON, HELD_BACK = 10, 4  # traces beside the three that lifting uses
 ROUNDS = 6  # of more traces, when one held back refutes a term
 BESIDE = 12  # traces beside the jumps of terms, at most
 ELEMENTS = 50_000  # of the largest input there
+EACH = 3  # traces of one configuration of several
+LAST = 2  # the largest of the shapes that lifting uses
 MANY = 30  # traces, where the host function does not do the same at every shape
 CONFIGS = 24  # autotune configurations at most
 
 
 def settings(
-    case: Case, seed: int = 0, traces: Sequence[Trace] | None = None, configs: int = CONFIGS, exhaustive: bool = False
+    case: Case,
+    seed: int = 0,
+    traces: Sequence[Trace] | None = None,
+    configs: int = CONFIGS,
+    exhaustive: bool = False,
+    together: bool = True,
 ) -> list[Setting]:
     """The case with symbols for its numbers: one Setting for every autotune configuration and every class of block
     sizes whose kernels differ. `traces`: some that exist already, of configuration 0. `exhaustive`: kernels are lowered
-    at all block sizes, not at some. Raises CaseError where the host function cannot be run, Unsupported, with the
-    place, for what has no meaning here or no relation to the dims."""
+    at all block sizes, not at some. `together`: configurations that differ in numbers alone are one setting. Raises
+    CaseError where the host function cannot be run, Unsupported, with the place, for what has no meaning here or no
+    relation to the dims."""
     out: list[Setting] = []
     first = _Config(case, seed, 0, traces, exhaustive)
+    count = first.traces[0].configs
+    if together and count > 1 and (tuned := _tuned(first, min(count, configs))):
+        return [replace(s, together=True) for s in _distinct(tuned)]
     out += first.settings()
-    for k in range(1, min(first.traces[0].configs, configs)):
+    for k in range(1, min(count, configs)):
         out += _Config(case, seed, k, None, exhaustive).settings()
     return _distinct(out)
+
+
+def _tuned(first: _Config, count: int) -> list[Setting]:
+    """Settings with symbols for what autotuning chooses; none where its choices do not enter as numbers alone."""
+    try:
+        return _Config(first.case, first.seed, _unlike(first, count), first.traces, first.exhaustive).settings()
+    except (Unsupported, CaseError):
+        return []
+
+
+def _unlike(first: _Config, count: int) -> list[int]:
+    """The configurations whose launches differ in more than warps and stages, at the least or the last shape."""
+    shapes = [min(first.traces, key=lambda t: elements(first.case, t.dims)).dims, first.traces[LAST].dims]
+    found: dict[Any, int] = {}
+    for k in range(count):
+        traces = [capture(first.case, d, k, first.seed) for d in shapes]
+        found.setdefault(tuple(_compiled(launch) for t in traces for launch in t.launches), k)
+    return list(found.values())
+
+
+def _compiled(launch: Launch) -> Any:
+    return launch.kernel, launch.grid, tuple((n, repr(launch.args[n])) for n in launch.args if n in launch.constexprs)
 
 
 def _distinct(found: Sequence[Setting]) -> list[Setting]:
@@ -73,29 +107,38 @@ def _view_key(x: View) -> Any:
 
 
 class _Config:
-    """One autotune configuration of a case."""
+    """One autotune configuration of a case, or several together."""
 
     def __init__(
         self,
         case: Case,
         seed: int,
-        config: int,
+        config: int | Sequence[int],
         traces: Sequence[Trace] | None,
         exhaustive: bool,
         depth: int = 0,
     ) -> None:
         self.case, self.seed, self.config, self.exhaustive, self.depth = case, seed, config, exhaustive, depth
+        self.configs = [config] if isinstance(config, int) else list(config)
         self.errors: list[TriliftError] = []
+        self.captured = 0
         self.beside: list[Trace] = []
         given = list(traces or ()) or [t for d in choose(case, 3, seed) if (t := self.capture(d)) is not None]
-        self.traces = given + self.more(FOUND_ON if config == 0 else FOUND_ON // 2, given)
+        single = FOUND_ON if config == 0 else FOUND_ON // 2
+        self.traces = given + self.more(single if len(self.configs) == 1 else self.count(FOUND_ON), given)
         if not self.traces:
             raise self.errors[0]
 
+    def count(self, shapes: int) -> int:
+        """How many traces, so that each configuration has some."""
+        return max(shapes, EACH * len(self.configs))
+
     def capture(self, dims: Mapping[str, int | float]) -> Trace | None:
-        """None where the host function raises: at these dims nothing is claimed."""
+        """Of the next configuration; None where the host function raises: at these dims nothing is claimed."""
+        config = self.configs[self.captured % len(self.configs)]
+        self.captured += 1
         try:
-            return capture(self.case, dims, self.config, self.seed)
+            return capture(self.case, dims, config, self.seed)
         except (CaseError, Unsupported) as error:
             self.errors.append(error)
             if isinstance(error, Unsupported):
@@ -111,7 +154,7 @@ class _Config:
         """Terms that a held-back trace refutes are sought again with that trace. Where the host function does not do
         the same at every shape, the settings of each way, under the condition that leads there."""
         for round in range(1, ROUNDS + 1):
-            held = self.more(HELD_BACK, self.traces, round)
+            held = self.more(max(HELD_BACK, len(self.configs)), self.traces, round)
             try:
                 if len({events_of(t) for t in (*self.traces, *held)}) > 1:
                     return self.parts(held)
@@ -123,7 +166,7 @@ class _Config:
 
     def read(self, held: Sequence[Trace]) -> list[Setting]:
         found = _Reading(self.case, self.traces, held)
-        base, families = found.base(self.config)
+        base, families = found.base(self.configs)
         self.beside = self.at(found.jumps())
         found.confirm(self.beside)
         return list(blocks.settings(base, families, self.exhaustive))
@@ -223,7 +266,7 @@ class _Reading:
         self.buffers = Buffers(self.relations)
         self.columns: list[tuple[Any, ...]] = list(zip(*(t.events for t in self.traces), strict=True))
 
-    def base(self, config: int) -> tuple[Setting, list[Family]]:
+    def base(self, configs: Sequence[int]) -> tuple[Setting, list[Family]]:
         """The setting with the kernels of one trace, and each launch's kernel at all block sizes."""
         read = self.read()
         outputs = {n: self.output(n) for n in self.traces[0].outputs}
@@ -235,7 +278,7 @@ class _Reading:
             outputs=outputs,
             bounds=bounds(self.case),
             clauses=tuple(self.clauses()),
-            label=f"config {config}" if self.traces[0].configs > 1 else "",
+            label=f"config {configs[0]}" if self.traces[0].configs > 1 and len(configs) == 1 else "",
         )
         return base, [f for _, f in read if f is not None]
 
@@ -292,10 +335,27 @@ class _Reading:
 
     def read(self) -> list[tuple[Event | None, Family | None]]:
         """Every event that can be seen, launches with their kernels at all block sizes, which are read first."""
-        families = {k: family_of(c, self.relations) for k, c in enumerate(self.columns) if _is_launch(c)}
+        families: dict[int, Family] = {}
+        for k, column in enumerate(self.columns):
+            with self.reading(k):
+                if _is_launch(column):
+                    families[k] = family_of(column, self.relations)
+        out: list[tuple[Event | None, Family | None]] = []
         live = hostops.live(self.traces[0])
-        columns = ((k, column) for k, column in enumerate(self.columns) if live[k])
-        return [(self.event(k, column, families), families.get(k)) for k, column in columns]
+        for k, column in enumerate(self.columns):
+            with self.reading(k):
+                if live[k]:
+                    out.append((self.event(k, column, families), families.get(k)))
+        return out
+
+    @contextmanager
+    def reading(self, k: int) -> Iterator[None]:
+        """The numbers of event k are read."""
+        self.relations.event = k
+        try:
+            yield
+        finally:
+            self.relations.event = None
 
     # ---- what it rests on
 
@@ -309,8 +369,7 @@ class _Reading:
             if r.constant and r.what.split(" ")[0].isupper():
                 yield Clause("config", None, f"{r.what} is {r.term} at every shape that was tried", "", r.place)
         for name in strided(self.case):
-            yield Clause("layout", None, f"the strides of {name} are any positive numbers",
-                         f"{name} is not contiguous at the shapes tried")  # fmt: skip
+            yield Clause("layout", None, f"the strides of {name} are any positive numbers")
 
 
 def _sizes(x: Term | View) -> tuple[Term, ...]:

@@ -56,7 +56,10 @@ def _poison(run: Execution, op: Op) -> Tile:
 
 def _program(run: Execution, op: Op) -> Tile:
     axis = AXES.get(op.attrs["axis"], op.attrs["axis"])
-    return constant(op.results[0].type, (PIDS if op.name == "tt.get_program_id" else run.grid)[axis])
+    count = run.grid[axis]
+    if op.name != "tt.get_program_id":
+        return constant(op.results[0].type, count)
+    return constant(op.results[0].type, T.const(0) if count is T.const(1) else PIDS[axis])
 
 
 def _make_range(run: Execution, op: Op) -> Tile:

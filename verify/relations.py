@@ -50,6 +50,8 @@ class Relations:
     blocks: dict[Any, Term] = field(default_factory=dict)  # relation, or name and values -> the block size's symbol
     found: list[Relation] = field(default_factory=list)
     environments: list[dict[str, Number]] = field(default_factory=list)
+    tuned: dict[str, int] = field(default_factory=dict)  # symbol of a tuned parameter -> the event that it is of
+    event: int | None = None  # which is read now: tuned parameters of others may have any value
 
     def __post_init__(self) -> None:
         self.environments = [environment(self.case, t) for t in self.all]
@@ -83,6 +85,8 @@ class Relations:
             raise Unsupported(f"{what} was seen at {len(seen)} shapes only", place)
         values = [v for v, _ in seen]
         every = [e for _, e in seen]
+        hidden = {n for n, event in self.tuned.items() if event != self.event}
+        every = [{n: v for n, v in e.items() if n not in hidden} for e in every] if hidden else every
         found = _leaf(values, every)
         for environments in ([_unstrided(e) for e in every], every) if found is None else ():
             names = environments[0].keys()
@@ -102,7 +106,16 @@ class Relations:
     def block(self, name: str, term: Term | None, values: Sequence[int]) -> Term:
         """The symbol of a block size, one for all that have the same relation, or the same name and values; later
         numbers may be functions of it."""
-        key = term if term is not None else (name, tuple(values))
+        return self.symbol(term if term is not None else (name, tuple(values)), name, values)
+
+    def option(self, name: str, values: Sequence[int]) -> Term:
+        """The symbol of a parameter that autotuning chooses, of one launch."""
+        symbol = self.symbol((name, tuple(values), self.event), name, values)
+        assert self.event is not None
+        self.tuned[symbol.attr] = self.event
+        return symbol
+
+    def symbol(self, key: Any, name: str, values: Sequence[int]) -> Term:
         if key not in self.blocks:
             taken = self.environments[0].keys() | self.case.tensors.keys()
             fresh = next(n for k in range(len(taken) + 2) if (n := f"{name}{k or ''}") not in taken)
