@@ -241,3 +241,61 @@ def crossed(x, n):
     out = torch.empty_like(x)
     crossed_kernel[(1,)](x, out, n, BLOCK=16)
     return out
+
+
+@triton.jit
+def _united(n, mean, squares, m, other, more):
+    """Chan's formula, from the means of both."""
+    both = n + m
+    center = tl.where(both > 0, (n * mean + m * other) / both, 0.0)
+    return both, center, squares + more + n * (mean - center) * (mean - center) + m * (other - center) * (other - center)
+
+
+@triton.jit
+def spread_kernel(x_ptr, mean_ptr, out_ptr, N, BLOCK: tl.constexpr):
+    row, i = tl.program_id(0), tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * N + i, mask=i < N, other=0.0)
+    one = tl.where(i < N, 1.0, 0.0)
+    n, mean, squares = tl.reduce((one, x, tl.zeros_like(x)), 0, _united)
+    tl.store(mean_ptr + row, mean)
+    tl.store(out_ptr + row, squares / n)
+
+
+@case(x="f32[M,N]")
+def spread(x):
+    mean, out = torch.empty(x.shape[0]), torch.empty(x.shape[0])
+    block = triton.next_power_of_2(x.shape[1])
+    spread_kernel[(x.shape[0],)](x, mean, out, x.shape[1], BLOCK=block)
+    return mean, out
+
+
+@spread.reference
+def _(x):
+    return x.mean(dim=-1), x.var(dim=-1, correction=0)
+
+
+@triton.jit
+def _online(m, s, n, t):
+    top = tl.maximum(m, n)
+    safe = tl.where(top == float("-inf"), 0.0, top)
+    return top, s * tl.exp(m - safe) + t * tl.exp(n - safe)
+
+
+@triton.jit
+def pairs_kernel(x_ptr, out_ptr, N, BLOCK: tl.constexpr):
+    row, i = tl.program_id(0), tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * N + i, mask=i < N, other=float("-inf"))
+    top, total = tl.reduce((x, tl.full(x.shape, 1.0, tl.float32)), 0, _online)
+    tl.store(out_ptr + row, top + tl.log(total))
+
+
+@case(x="f32[M,N]")
+def log_total(x):
+    out = torch.empty(x.shape[0])
+    pairs_kernel[(x.shape[0],)](x, out, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
+    return out
+
+
+@log_total.reference
+def _(x):
+    return torch.logsumexp(x, dim=-1)

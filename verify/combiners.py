@@ -2,6 +2,7 @@
 
 (a, b) -> a o b                     o is add, mul, max, min, and, or, xor: one fold per operand
 ((v, i), (w, j)) -> one of them     decided by the orders of v, w and of i, j alone: every order is tried
+(n, mean, M2), (m, s), (a, b)       joins of samples, of softmax weights, of affine maps: `verify.joins`
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import TYPE_CHECKING, Union
 
 from lift import term as T
 from lift.handlers import signed_term
@@ -18,6 +20,9 @@ from lift.ranges import Ranges
 from lift.term import Term
 
 from .program import term_type
+
+if TYPE_CHECKING:
+    from .joins import Join
 
 ORDERED = {"max": "amax", "min": "amin"}
 RINGS = {"add": "sum", "mul": "prod"}
@@ -35,7 +40,7 @@ class Extreme:
     ties: str
 
 
-Meaning = list[str] | Extreme  # a fold per operand, or one of the pairs
+Meaning = Union[list[str], Extreme, "Join"]  # a fold per operand, one of the pairs, or a join
 Combine = Callable[[list[Term], list[Term]], list[Term]]
 
 
@@ -47,7 +52,17 @@ def meaning(types: Sequence[Type], combine: Combine, ranges: Ranges) -> Meaning 
     folds = [_fold(t, p, g, orders, k) for k, (t, p, g) in enumerate(zip(types, pairs, got, strict=True))]
     if all(folds):
         return [f for f in folds if f]
-    return _extreme(got, orders) if len(types) == 2 else None
+    extreme = _extreme(got, orders) if len(types) == 2 else None
+    return extreme or _join(types, pairs, got)
+
+
+def _join(types: Sequence[Type], pairs: Sequence[tuple[Term, ...]], got: Sequence[Term]) -> Join | None:
+    """Of floats, and of integers that are wide enough to count."""
+    if not all(t.is_float or (t.is_int and t.bits >= 32) for t in types):
+        return None
+    from .joins import join
+
+    return join([(a, b) for a, b in pairs], got)
 
 
 def _fold(t: Type, pair: tuple[Term, ...], got: Term, orders: _Orders, k: int) -> str | None:

@@ -19,6 +19,8 @@ from lift.term import Axis, Term
 
 from .combiners import ARGUMENT, BITS, Extreme, Meaning, meaning
 from .indexing import Extent
+from .joins import Affine, Join
+from .program import term_type
 from .tile import ZERO, Lanes, Tile, constant, moved, replaced, scalar, with_lane
 
 if TYPE_CHECKING:
@@ -38,9 +40,63 @@ def reduce(run: Execution, op: Op, *xs: Tile) -> Results:
     over = run.fold_axis(n)
     if isinstance(found, Extreme):
         return _extreme(run, op, found, xs, over)
+    if found is not None and not isinstance(found, list):
+        return _joined(run, op, found, xs, over, axis)
     if found is None or (any(f in BITS for f in found) and not _short(n)):
         return None
     return [_folded_tile(run, v.type, f, over, axis, x) for v, x, f in zip(op.results, xs, found, strict=True)]
+
+
+def _joined(run: Execution, op: Op, found: Join, xs: tuple[Tile, ...], over: Axis, axis: int) -> Results:
+    """The totals of a join. The order of the elements is not that of a reduction, so that maps are not composed."""
+    if isinstance(found, Affine):
+        return None
+    unknown = [run.opaque(op, term_type(v.type)) for v in op.results]
+
+    @functools.cache
+    def totals(i: Lanes) -> list[Term]:
+        at = [functools.partial(_at, x, i, axis) for x in xs]
+        return found.totals(lambda name, body: folded(name, over, i, body), at, [u(i) for u in unknown])
+
+    return _components(op, totals)
+
+
+def _at(x: Tile, i: Lanes, axis: int, k: Term) -> Term:
+    return x.at(with_lane(i, axis, k))
+
+
+def _components(op: Op, every: Callable[[Lanes], list[Term]]) -> list[Tile]:
+    """The results of an operation from the function that gives all of them."""
+
+    def component(k: int) -> Callable[[Lanes], Term]:
+        return lambda i: every(i)[k]
+
+    return [Tile(v.type, component(k)) for k, v in enumerate(op.results)]
+
+
+def _composed(
+    found: Affine, xs: tuple[Tile, ...], over: Axis, axis: int, reverse: bool
+) -> Callable[[Lanes], list[Term]]:
+    """Maps 0..i composed: prod(k <= i, a_k) and sum(k <= i, b_k prod(k < j <= i, a_j)); in reverse, from i on."""
+    factor, shift = xs[found.factor], xs[found.shift]
+    inner = Axis(over.name + "j", over.size)
+    before = lambda x, y, row: T.make(row, y, x) if reverse else T.make(row, x, y)  # noqa: E731
+
+    def element(i: Lanes) -> list[Term]:
+        last = i[axis]
+        at = lambda x, k: x.at(replaced(i, axis, k))  # noqa: E731
+        product = folded("prod", over, i, lambda k: T.where(before(k, last, "le"), at(factor, k), 1))
+
+        def later(k: Term) -> Term:
+            within = lambda j: T.make("and", before(k, j, "lt"), before(j, last, "le"))  # noqa: E731
+            return folded("prod", inner, (*i, k), lambda j: T.where(within(j), at(factor, j), 1))
+
+        mapped = lambda k: T.where(before(k, last, "le"), T.mul(at(shift, k), later(k)), 0)  # noqa: E731
+        out = [product, product]
+        out[found.shift] = folded("sum", over, i, mapped)
+        return out
+
+    return element
 
 
 def _short(n: Extent) -> bool:
@@ -67,6 +123,9 @@ def _chain(row: str, xs: list[Term]) -> Term:
 def scan(run: Execution, op: Op, *xs: Tile) -> Results:
     """Prefix i is the fold of elements 0..i (from the end, in reverse)."""
     axis, found, reverse = op.attrs["axis"], _meaning(run, op), op.attrs.get("reverse", False)
+    if isinstance(found, Affine):
+        composed = functools.cache(_composed(found, xs, run.fold_axis(xs[0].shape[axis]), axis, reverse))
+        return _components(op, composed)
     if not isinstance(found, list) or any(f not in _UNITS for f in found):
         return None
     over = run.fold_axis(xs[0].shape[axis])
