@@ -61,10 +61,15 @@ def prove(
     progress("formulas")
     goal = targets(case, lifted, other=other, against=against, seed=seed)
     claims = {name: Claim(name, goal.against) for name in (*goal.formulas, *goal.errors)}
-    attempt = _Attempt(case, goal, claims, seed, time.monotonic() + timeout, progress, invariants, replace or {})
-    proofs = {name: attempt.shown(name) for name in goal.formulas}
+    changes, middle = replace or {}, time.process_time() + timeout / 2
+    attempt = _Attempt(case, goal, claims, seed, middle, progress, invariants, changes)
+    proofs = attempt.every()
+    if _open(proofs) and (apart := attempt.apart()) is not None:  # one configuration after the other
+        again = _Attempt(case, goal, claims, seed, middle + timeout / 2, progress, invariants, changes, settings=apart)
+        if not _open(found := again.every()):
+            attempt, proofs = again, found
     proofs |= {name: failed(claims[name], e) for name, e in goal.errors.items()}
-    if fallback and not all(p.verdict.value == "PROVED" for p in proofs.values()):
+    if fallback and _open(proofs):
         progress("counterexamples")
         proofs = attempt.decided(proofs)
     seconds = time.perf_counter() - start
@@ -82,6 +87,11 @@ def equal(a: Case, b: Any, **options: Any) -> tuple[Proof, ...]:
         return proofs
     theirs = prove(goal.owes, against="formula", **{k: v for k, v in options.items() if k not in ("lifted", "against")})
     return (*proofs, *theirs)
+
+
+def _open(proofs: Mapping[str, Proof]) -> bool:
+    """Whether something is not proved."""
+    return not all(p.verdict.value == "PROVED" for p in proofs.values())
 
 
 @dataclass
@@ -123,6 +133,18 @@ class _Attempt:
             proving = Proving(setting, self.deadline, self.progress, self.invariants)
             proving.run()
             self.provings.append(proving)
+
+    def every(self) -> dict[str, Proof]:
+        """The proof of each output that has a formula."""
+        return {name: self.shown(name) for name in self.goal.formulas}
+
+    def apart(self) -> list[Setting] | None:
+        """A setting for each configuration, where several were taken together."""
+        from .launches import settings
+
+        if not any(s.together for s in self.settings):
+            return None
+        return settings(self.case, self.seed, together=False)
 
     def mutated(self, setting: Setting) -> Setting:
         """The setting with some of its launches' modules changed."""

@@ -81,17 +81,17 @@ def infer(
 ) -> Inferred | None:
     """The first set of clauses under which all claims are proved, with what cannot be left out of it; None if none is
     found. `known`: an input on which a claim fails, which the clauses must exclude."""
-    end = time.monotonic() + seconds
-    prove = lambda clauses: _all_proved(under(clauses, min(end, time.monotonic() + EACH)))  # noqa: E731
+    end = time.process_time() + seconds
+    prove = lambda clauses: _all_proved(under(clauses, min(end, time.process_time() + EACH)))  # noqa: E731
     for clauses in islice(_plausible(case, settings, known), TRIES):
-        if time.monotonic() > end:
+        if time.process_time() > end:
             return None
         proofs = prove(clauses)
         if proofs is None:
             continue
         for c in clauses[::-1] if len(clauses) > 1 else ():
             fewer = [x for x in clauses if x is not c]
-            if fewer and time.monotonic() < end and (found := prove(fewer)) is not None:
+            if fewer and time.process_time() < end and (found := prove(fewer)) is not None:
                 clauses, proofs = fewer, found
         found_ = Inferred(tuple(clauses), proofs)
         return found_ if known is not None else beyond(case, goal, found_, seed)

@@ -85,3 +85,4 @@ class Setting:
     bounds: Mapping[str, tuple[Term, Term]] = field(default_factory=dict)
     clauses: tuple[Clause, ...] = ()
     label: str = ""  # which autotune configuration, which class of block sizes
+    together: bool = False  # several configurations, with symbols for their numbers
