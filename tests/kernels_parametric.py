@@ -248,7 +248,11 @@ def _united(n, mean, squares, m, other, more):
     """Chan's formula, from the means of both."""
     both = n + m
     center = tl.where(both > 0, (n * mean + m * other) / both, 0.0)
-    return both, center, squares + more + n * (mean - center) * (mean - center) + m * (other - center) * (other - center)
+    return (
+        both,
+        center,
+        squares + more + n * (mean - center) * (mean - center) + m * (other - center) * (other - center),
+    )
 
 
 @triton.jit

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -24,6 +25,7 @@ from lift.memory import Memory
 from lift.ranges import Ranges
 from lift.term import Axis, Term
 from lift.trace import Launch
+from verify import joins
 from verify.antiunify import antiunify
 from verify.indexing import divided, reindexed, within
 from verify.listing import listing
@@ -33,7 +35,6 @@ from verify.program import PIDS, Access, Program
 SMALL = {"B": 2, "H": 2, "G": 2, "M": 9, "N": 11, "K": 7, "D": 6, "V": 5, "L": 12, "T": 8}
 SEVERAL = {"B": 2, "H": 2, "G": 2, "M": 37, "N": 67, "K": 41, "D": 19, "V": 29}  # several blocks and iterations
 GRID = tuple(T.size(f"grid{k}") for k in range(3))
-UNSUPPORTED: set[str] = set()  # combiners that are no monoid of one fold
 Change = Callable[[Program], Program]
 
 
@@ -106,7 +107,7 @@ def _close(a: np.ndarray, b: np.ndarray) -> bool:
 
 # ---- the same numbers ------------------------------------------------------------------------------------------------
 
-NAMES = [n for path in operators.FILES for n in operators.names(path) if n not in UNSUPPORTED]
+NAMES = [n for path in operators.FILES for n in operators.names(path)]
 OWN = ("collatz", "early", "swapped", "of_bytes", "shapes", "called", "extremes")
 
 
@@ -311,6 +312,66 @@ def test_a_loop_is_executed_with_its_path_and_its_outer_loops() -> None:
     reads = [a for a in p.accesses if a.kind == "load"]
     assert [a.pointer.attr for a in reads] == ["x_ptr", "y_ptr"]
     assert all(a.loops == (outer, inner) for a in reads)
+
+
+# ---- combiners of several operands -----------------------------------------------------------------------------------
+
+A, B = ([T.scalar(f"{side}{k}") for k in range(3)] for side in "ab")
+BOTH = T.add(A[0], B[0])
+GUARDED = T.where(T.make("eq", BOTH, 0), 0, T.div(B[0], BOTH))
+BARE = T.div(B[0], BOTH)
+
+
+def united(share: Term, more: Term | int = 0, scale: int = 1) -> list[Term]:
+    """Chan's join of (n, mean, M2), with b's share of the count."""
+    apart = T.sub(B[1], A[1])
+    squares = T.add(A[2], B[2], T.mul(apart, apart, A[0], share), more)
+    return [BOTH, T.add(A[1], T.mul(apart, share)), T.mul(scale, squares)]
+
+
+def weighed(row: str, safe: bool, swapped: bool = False) -> list[Term]:
+    """The join of (m, s) of softmax."""
+    top = T.make("max", A[0], B[0])
+    zero = T.where(T.make("eq", top, -math.inf), 0, top) if safe else top
+    a, b = (T.mul(x[1], T.make(row, T.sub(x[0], zero))) for x in (A, B))
+    return [top, T.sub(a, b) if swapped else T.add(a, b)]
+
+
+JOINS = {
+    "guarded": (united(GUARDED), joins.Chan(0, 1, 2, strict=False)),
+    "bare": (united(BARE), joins.Chan(0, 1, 2, strict=True)),
+    "softmax": (weighed("exp", False), joins.Softmax(0, 1, "exp", strict=True)),
+    "safe softmax": (weighed("exp2", True), joins.Softmax(0, 1, "exp2", strict=False)),
+    "affine": ([T.mul(A[0], B[0]), T.add(T.mul(B[0], A[1]), B[1])], joins.Affine(0, 1)),
+    "the count added": (united(GUARDED, A[0]), None),
+    "squares doubled": (united(GUARDED, scale=2), None),
+    "mean of another share": (united(T.mul(2, GUARDED)), None),
+    "a difference of weights": (weighed("exp", True, swapped=True), None),
+    "affine in the other order": ([T.mul(A[0], B[0]), T.add(T.mul(A[0], B[1]), A[1])], None),
+}
+
+
+@pytest.mark.parametrize("name", JOINS)
+def test_joins_are_recognised_by_algebra(name: str) -> None:
+    got, expected = JOINS[name]
+    assert joins.join(list(zip(A, B, strict=True))[: len(got)], got) == expected
+
+
+def test_an_unguarded_join_needs_samples_that_are_not_empty() -> None:
+    fold = lambda name, f: T.fold(name, Axis("k", T.const(4)), f(T.axis(Axis("k", T.const(4)))))  # noqa: E731
+    unknown = [T.scalar("unknown")] * 3
+    counts = T.where(T.make("lt", T.axis(Axis("k", T.const(4))), 2), 1, 0)
+    lanes = [lambda k: counts, lambda k: T.read("x", (k,)), lambda k: T.const(0)]
+    strict, lenient = (joins.Chan(0, 1, 2, s).totals(fold, lanes, unknown)[1] for s in (True, False))
+    assert strict.args[0] is not lenient.args[0]
+    assert any(s.op == "where" and s.args[1:] == (T.const(0), T.const(1)) for s in strict.args[0].walk())
+
+
+@pytest.mark.parametrize("name", ["spread", "log_total"])
+def test_reductions_by_joins(name: str) -> None:
+    case = case_of(name)
+    for n in (1, 5, 17):
+        assert differences(case, {"M": 3, "N": n}) == []
 
 
 # ---- what has no meaning here ----------------------------------------------------------------------------------------
