@@ -11,6 +11,7 @@ the rest is the claim proved under C.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -37,7 +38,7 @@ Under = Callable[[Sequence[Clause], float], Proofs]  # proofs under more precond
 TRIES = 6  # sets of clauses; each of a set that works may then be left out
 SECONDS = 12.0  # for all of them
 EACH = 6.0  # for one
-BEYOND = 8  # runs outside of the contract
+BEYOND, INSIDE = 8, 4  # runs outside of the contract, and in it
 INFERRED = "the proof, which was found with it only"
 REFUSED = "the proof; the host function refused what was tried beyond"
 REFUSALS = 2  # of the host function, at least, before it is said to refuse
@@ -125,8 +126,8 @@ def satisfiable(facts: Iterable[Term], terms: Iterable[Term]) -> bool:
 def clause(t: Term) -> Clause:
     from .wording import words
 
-    layout = any(s.op == "size" and str(s.attr).startswith("stride(") for s in t.walk())
-    return Clause("layout" if layout else "shape", t, words(t), INFERRED)
+    strides = any(s.op == "size" and str(s.attr).startswith("stride(") for s in t.walk())
+    return Clause("layout" if strides else "shape", t, words(t), INFERRED)
 
 
 # ---- candidates ------------------------------------------------------------------------------------------------------
@@ -230,17 +231,17 @@ def beyond(case: Case, goal: Targets, found: Inferred, seed: int = 0) -> Inferre
 
     question = refute.Question(case, goal)
     refused = accepted = 0
-    for dims in islice(_outside(case, found.clauses, seed), BEYOND):
+    for dims in _runs(case, found.clauses, seed):
         try:
             numbers = _numbers(case, dims, seed)
         except CaseError:
-            refused += 1
+            refused += not all(_meets(c.term, dims) for c in found.clauses)
             continue
         except TriliftError:
             accepted += 1
             continue
         outcome = refute.attempt(question, dims, seed, 0)
-        inside = all(_meets(c.term, numbers) for c in found.clauses if c.term is not None)
+        inside = all(_meets(c.term, numbers) for c in found.clauses)
         if isinstance(outcome, refute.Failure):
             if inside:
                 return None
@@ -251,8 +252,9 @@ def beyond(case: Case, goal: Targets, found: Inferred, seed: int = 0) -> Inferre
     return replace(found, refuses=refused >= REFUSALS and not accepted)
 
 
-def _outside(case: Case, clauses: Sequence[Clause], seed: int) -> Iterator[dict[str, int | float]]:
-    """Shapes that break a clause, small ones first; any shape for what is about strides, which are drawn."""
+def _runs(case: Case, clauses: Sequence[Clause], seed: int) -> list[dict[str, int | float]]:
+    """A few shapes inside of the clauses, large ones first, then some that break a clause, small ones first; any shape
+    for what is about strides, which are drawn."""
     from lift.capture import capture
     from lift.shapes import choose
 
@@ -263,15 +265,12 @@ def _outside(case: Case, clauses: Sequence[Clause], seed: int) -> Iterator[dict[
         blocks = blocks_of(capture(case, base[0], seed=seed))
     except TriliftError:
         blocks = []
-    terms = [c.term for c in clauses if c.term is not None]
-    tried = chain(base, boundary_shapes(case, base[0], blocks), islice(mixed_shapes(case, base[0], blocks, seed), 200))
-    broken = [dict(d) for d in tried if not all(_meets(t, d) for t in terms if not _about_strides(t)) or
-              any(map(_about_strides, terms))]  # fmt: skip
-    yield from sorted(broken, key=lambda d: sum(float(v) for v in d.values()))
-
-
-def _about_strides(t: Term) -> bool:
-    return any(s.op == "size" and str(s.attr).startswith("stride(") for s in t.walk())
+    shapes = chain(base, boundary_shapes(case, base[0], blocks), islice(mixed_shapes(case, base[0], blocks, seed), 200))
+    tried = sorted(map(dict, shapes), key=lambda d: math.prod(map(float, d.values())))
+    terms = [c.term for c in clauses]
+    inside = [d for d in tried if all(_meets(t, d) for t in terms)]
+    outside = [d for d in tried if not all(_meets(t, d) for t in terms)]
+    return [*inside[: -INSIDE - 1 : -1], *outside[:BEYOND]]
 
 
 def _meets(t: Term | None, numbers: Mapping[str, int | float]) -> bool:
