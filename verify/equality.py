@@ -9,9 +9,9 @@ pointwise   sum_k c_k m sum[j: g_k] f(j) is 0 if at every j the c_k of the g_k t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations, permutations
+from itertools import combinations, permutations, product
 
 from lift import term as T
 from lift.term import Axis, Term
@@ -19,7 +19,7 @@ from lift.term import Axis, Term
 from . import poly as P
 from .algebra import INDICATORS, Algebra, Context, Facts, Split, Undecided, is_infinite
 from .choices import condition, divided, integer_literal, is_integer
-from .folds import Fold, bounds, elements, linear, open_fold, structural
+from .folds import Fold, bounds, elements, linear, open_fold, structural, sum_over
 from .poly import ONE, POLYS, ZERO, Monomial, Number, Poly, atom
 from .signs import is_index
 
@@ -425,21 +425,18 @@ def _elements_of(
 def _matching(f: Fold, rest: Poly) -> dict[Axis, Poly] | None:
     """Values of the variables for which the body reads what `rest` reads."""
     values: dict[Axis, Poly] = {}
-    reads = [T.TERMS[i] for i in sorted(rest.atoms) if T.TERMS[i].op == "read"]
-    for i in sorted(f.body.atoms):
-        t = T.TERMS[i]
-        if t.op != "read":
-            continue
+    reads = _reads(rest)
+    for t in _reads(f.body):
         for r in reads:
             if r.attr != t.attr:
                 continue
             for x, y in zip(t.args, r.args, strict=True):
                 for v in f.variables:
                     kr = linear(structural(x), v)
-                    if v in values or kr is None or kr[1].term.free & set(f.variables):
+                    if v in values or kr is None or kr[0] is ZERO or kr[1].term.free & set(f.variables):
                         continue
                     e, left = divided(structural(y) - kr[1], kr[0])
-                    if left is ZERO:
+                    if left is ZERO and not any(x.name[0] == "%" for x in e.term.free):
                         values[v] = e
     return values if len(values) == len(f.variables) else None
 
@@ -455,7 +452,23 @@ def related(a: Algebra, p: Poly, ctx: Context, depth: int) -> Poly:
         for (s, g), (t, h) in combinations(parts, 2):
             if g.guards != h.guards and cancels(a, {f.guards: 1, g.guards: -1, h.guards: -1}, ctx):
                 return _expanded(a, p, whole.id, atom(s) + atom(t), ctx)
+        for (s, g), (pin, value) in product(parts, _last_elements(a, f, ctx)):
+            if cancels(a, {f.guards: 1, g.guards: -1, pin: -1}, ctx):
+                return _expanded(a, p, whole.id, atom(s) + value, ctx)
     return p
+
+
+def _last_elements(a: Algebra, f: Fold, ctx: Context) -> Iterator[tuple[Facts, Poly]]:
+    """The elements at the upper bounds of a variable, summed over the other variables."""
+    for v in f.variables:
+        for _, hi in bounds(f, v)[1]:
+            if hi.term.free & set(f.variables):
+                continue
+            pinned = f.guards | {integer_literal("eq", atom(T.axis(v)) - hi)}
+            try:
+                yield pinned, sum_over(a, Fold(f.variables, pinned, f.body), ctx)
+            except (Split, Undecided):
+                continue
 
 
 def _expanded(a: Algebra, p: Poly, b: int, value: Poly, ctx: Context) -> Poly:
@@ -472,15 +485,28 @@ def _expanded(a: Algebra, p: Poly, b: int, value: Poly, ctx: Context) -> Poly:
     return P.total(out)
 
 
+def _reads(p: Poly) -> list[Term]:
+    """The elements that p reads; if none, those that its folds read."""
+    found = [T.TERMS[i] for i in sorted(p.atoms) if T.TERMS[i].op == "read"]
+    return found or [s for i in sorted(p.atoms) for s in T.TERMS[i].walk() if s.op == "read"]
+
+
 # ---- real conditions -------------------------------------------------------------------------------------------------
+
+
+_TRUTHS: dict[str, Callable[[Term], Term]] = {
+    "positive?": lambda q: T.make("lt", 0, q),
+    "zero?": lambda q: T.make("eq", q, 0),
+    "holds?": lambda c: c,
+}
 
 
 def by_signs(a: Algebra, p: Poly, ctx: Context, depth: int) -> bool:
     """Whether p is 0 for each truth value of one of its indicators."""
-    found = next((T.TERMS[i] for i in sorted(p.atoms) if T.TERMS[i].op in ("positive?", "holds?")), None)
+    found = next((T.TERMS[i] for i in sorted(p.atoms) if T.TERMS[i].op in _TRUTHS), None)
     if found is None or depth > 4:
         return False
-    literal = found.args[0] if found.op == "holds?" else T.make("lt", 0, found.args[0])
+    literal = _TRUTHS[found.op](found.args[0])
     if is_integer(literal):
         return False
     for answer in (True, False):

@@ -104,9 +104,10 @@ def _beats(a: Algebra, f: Fold, v: Axis, best: Facts, rest: Facts, ctx: Context)
         return False
     if d is ZERO:
         return False
-    if truth(a, real_literal(a, "lt", d, ctx), ctx):
+    known = {op: truth(a, real_literal(a, op, d, ctx), ctx) for op in ("lt", "le", "eq")}
+    if known["lt"] or (known["le"] and known["eq"] is False):
         return True
-    if not truth(a, real_literal(a, "le", d, ctx), ctx):
+    if not (known["le"] or known["eq"]):
         return False
     w = a.variable(ctx, f.variables, f.body.term.free, *(g.free for g in (*best, *rest)))
     behind = [T.substitute(g, {v: T.axis(w)}) for g in rest]

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lift import term as T
@@ -26,11 +26,11 @@ from lift.term import Axis, Term
 
 from . import poly as P
 from .algebra import ALL, Algebra, Context, Owed, Split, Undecided, is_infinite
-from .choices import condition
+from .choices import condition, integer_literal
 from .equality import equal, multiplied, unified
-from .folds import UNIT, _maximum_in, elements, structural
+from .folds import UNIT, _maximum_in, elements, linear, structural
 from .poly import ONE, POLYS, ZERO, Poly, atom
-from .program import POINTER, Carry, Loop
+from .program import PIDS, POINTER, Carry, Loop
 from .recurrences import Step, decayed, deviations, index_of_extreme
 from .verdict import Condition, Invariant
 
@@ -90,6 +90,8 @@ class Loops:
     conditions: list[Condition] = field(default_factory=list)
     invariants: list[Invariant] = field(default_factory=list)
     memo: dict[int, Term] = field(default_factory=dict)
+    whiles: Mapping[object, Loop] = field(default_factory=dict)  # while loops by the attribute of their trips
+    lengths: dict[Loop, Term] = field(default_factory=dict)  # and what their trips are
 
     # ---- terms without carries
 
@@ -108,6 +110,10 @@ class Loops:
             args = tuple(self._resolved(s, own, memo) for s in t.args)
             at = _initial(t.attr, args) if args[0] is T.const(0) else self.closed(t.attr).at(args)
             out = self._resolved(at, {}, self.memo)
+        elif t.op == "trips":
+            out = self._length(t)
+            if out is t:
+                return t  # not known yet
         else:
             args = tuple(self._resolved(s, own, memo) for s in t.args)
             out = (
@@ -143,6 +149,46 @@ class Loops:
         finally:
             self.active.pop()
         return found
+
+    def _length(self, t: Term) -> Term:
+        """The number of iterations of a while loop; the symbol itself where that is not known."""
+        loop = self.whiles.get(t.attr)
+        if loop is None:
+            return t
+        if loop not in self.lengths:
+            self.lengths[loop] = loop.trips
+            try:
+                self.lengths[loop] = self._first_failure(loop)
+            except (Undecided, Split):
+                return t
+            finally:
+                self.memo.clear()
+        outer = [o.counter for o in loop.outer]
+        return T.substitute(self.lengths[loop], dict(zip(outer, t.args[len(PIDS) :], strict=True)))
+
+    def _first_failure(self, loop: Loop) -> Term:
+        """max(0, (r + k) // k) for a condition 0 <= r - k n of iteration n: it holds before, and fails there."""
+        assert loop.condition is not None
+        a, n = self.algebra, T.axis(loop.counter)
+        base = a.context([*self.facts, *self.range_facts(loop.outer), self.resolved(loop.guard)])
+        found = self.resolved(loop.condition)
+        at_zero = condition(a, T.substitute(found, {loop.counter: T.const(0)}), base)
+        later = condition(a, found, a.given(base, T.make("le", 1, n)))
+        kr = linear(structural(later.args[1]), loop.counter) if later.op == "le" and later.args[0].is_const else None
+        k = kr[0].constant if kr else None
+        if kr is None or not isinstance(k, int) or k >= 0 or integer_literal("le", kr[1]) is not at_zero:
+            raise Undecided("the end of a while loop", loop.op.place)
+        last = T.make("floordiv", T.add(kr[1].term, -k), T.const(-k))
+        trips = last if a.implied(base, T.make("le", 0, last)) else T.make("max", 0, last)
+        before = a.given(base, T.make("le", 0, n), T.make("lt", n, trips))
+        for what, ctx, goal in (
+            ("the loop goes on", before, later),
+            ("the loop ends", base, T.make("not", T.substitute(later, {loop.counter: trips}))),
+        ):
+            if not a.implied(ctx, goal):
+                raise Undecided("the end of a while loop", loop.op.place)
+            self.conditions.append(Condition(what, ctx.facts, goal, True, "z3", 0.0, loop.op.place))
+        return trips
 
     def range_facts(self, loops: Iterable[Loop]) -> list[Term]:
         """0 <= n < trips of the loops."""
@@ -372,10 +418,11 @@ class Derivation:
         """min(X, f) = -max(-X, -f)."""
         if self.x.type != T.REAL:
             return None
-        flip = {self.x: T.mul(-1, self.x)}
+        y = T.scalar(f"-{self.x.attr}")
         flipped = []
         for literals, p in cases:
-            negative = T.mul(-1, T.rewrite(p.term, flip.get)) if not is_infinite(p) else T.const(0)
+            turned = T.rewrite(T.rewrite(p.term, {self.x: T.mul(-1, y)}.get), {y: self.x}.get)
+            negative = T.mul(-1, turned)
             flipped.append((literals, self.a.normal(negative, self.a.given(ctx, *literals))))
         found = self._maximum(flipped, T.mul(-1, init), ctx)
         return None if found is None else T.mul(-1, found)

@@ -44,21 +44,32 @@ def _later(steps: list[Step], last: Axis, counter: Axis) -> Term:
 
 def index_of_extreme(a: Algebra, p: Poly, x: Term, ctx: Context) -> Iterator[Term]:
     """Where p is x, and another index if something is larger than a maximum: the index of that maximum."""
-    conditions = [T.TERMS[i] for i in p.atoms if T.TERMS[i].op == "positive?"]
-    if len(conditions) != 1:
+    compared = {T.TERMS[i].args[0] for i in p.atoms if T.TERMS[i].op in ("positive?", "zero?")}
+    if len(compared) != 1:
         return
-    yes, no = (_with_value(a, p, conditions[0].id, k, ctx) for k in (1, 0))
-    if yes is None or no is None or atom(x) not in (yes, no):
+    difference = compared.pop()
+    more, less, same = (_where(a, p, difference, ctx, *signs) for signs in ((1, 0), (0, 0), (0, 1)))
+    if more is None or less is None or atom(x) not in (more, less):
         return
-    found = yes if no is atom(x) else no
+    found = more if less is atom(x) else less
     if any(s is x for s in found.term.walk()):
         return
-    q = structural(conditions[0].args[0])
+    q = structural(difference)
     for t in [T.TERMS[i] for i in sorted(q.atoms) if T.TERMS[i].op == "amax"]:
         f = open_fold(a, t, ctx, p.term.free)
         start = _start(f, found, q)
         if start is not None and len(f.variables) == 1:
-            yield _index(f, start, first=found is yes)
+            yield _index(f, start, first=same is not found)
+
+
+def _where(a: Algebra, p: Poly, q: Term, ctx: Context, positive: int, zero: int) -> Poly | None:
+    """p where the signs of q are these."""
+    for op, value in (("positive?", positive), ("zero?", zero)):
+        found = _with_value(a, p, T.node(op, (q,), None, T.REAL).id, value, ctx)
+        if found is None:
+            return None
+        p = found
+    return p
 
 
 def _start(f: Fold, found: Poly, q: Poly) -> Poly | None:
