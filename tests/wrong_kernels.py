@@ -1,6 +1,4 @@
-"""Kernels that are wrong, each against what it is meant to be: none of these may be proved. The last ones are right only
-where their contract says so.
-"""
+"""Wrong kernels, each against what it is meant to be; then right ones of the same kernels."""
 
 import torch
 import triton

@@ -110,6 +110,8 @@ class Proving:
 
     def run(self) -> None:
         """All events in order. Raises what makes the whole setting undecided."""
+        if self.algebra.impossible(self.algebra.context(self.setting.facts)):
+            raise Undecided("no shape meets the preconditions")
         for k, event in enumerate(self.setting.events):
             if isinstance(event, HostOp):
                 self.memory.host(event, self.buffers)
@@ -127,6 +129,7 @@ class Proving:
                 raise Unsupported(op.name, op.place)
         facts = self.setting.facts | frozenset(grid_facts(event.grid))
         loops = Loops(self.algebra, facts)
+        loops.whiles = {x.trips.attr: x for x in program.loops if x.condition is not None}
         if not self.invariants:
             loops.closing = False
         found = Launched(event, program, loops)
