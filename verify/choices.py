@@ -45,7 +45,7 @@ def condition(a: Algebra, t: Term, ctx: Context) -> Term:
     if t.op == "and":
         return conjoined(a, t.args, ctx)
     if t.op == "or":
-        return T.make("or", *(condition(a, s, ctx) for s in t.args))
+        return _joined(T.make("or", *(condition(a, s, ctx) for s in t.args)))
     if t.op in COMPARISONS and all(s.type == T.BOOL for s in t.args):
         return condition(a, _of_truths(t.op, *t.args), ctx)
     if t.op in COMPARISONS:
@@ -82,6 +82,16 @@ def conjoined(a: Algebra, conditions: Iterable[Term], ctx: Context) -> Term:
         raise open_[0][1]
     done += [condition(a, s, a.given(ctx, *done)) for s, _ in open_]
     return T.make("and", *done)
+
+
+def _joined(c: Term) -> Term:
+    """0 < q or q == 0 is 0 <= q."""
+    if c.op != "or":
+        return c
+    for s in c.args:
+        if s.op == "lt" and not is_integer(s) and (same := T.make("eq", *s.args)) in c.args:
+            return _joined(T.make("or", T.make("le", *s.args), *(x for x in c.args if x not in (s, same))))
+    return c
 
 
 def literal_of(p: Poly) -> Term:
@@ -236,7 +246,7 @@ def indicator(c: Term) -> Poly:
         if x is T.const(0):
             return atom(T.node("positive?", (y,), None, T.REAL))
         return ONE - atom(T.node("positive?", (x,), None, T.REAL)) - atom(T.node("zero?", (x,), None, T.REAL))
-    if c.op in ("eq", "ne") and c.args[0].type == T.REAL:
+    if c.op in ("eq", "ne") and any(s.type == T.REAL for s in c.args):
         x = next(s for s in c.args if s is not T.const(0))
         zero = atom(T.node("zero?", (x,), None, T.REAL))
         return zero if c.op == "eq" else ONE - zero
