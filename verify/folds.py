@@ -435,7 +435,7 @@ def _sum_of(a: Algebra, f: Fold, ctx: Context) -> Poly:
 def _settle(a: Algebra, f: Fold, ctx: Context) -> Poly:
     """A sum whose monomial depends on its variables: pinned, shifted, merged, counted, and at last an atom."""
     if not f.variables:
-        return f.body
+        return f.body if _all_hold(a, f.guards, ctx) else ZERO
     if a.impossible(a.given(ctx, *f.guards)):
         return ZERO
     pin = pinned(a, f, ctx)
@@ -466,13 +466,7 @@ def _pin(a: Algebra, f: Fold, v: Axis, value: Poly, ctx: Context) -> Poly:
         return ZERO
     if new.variables:
         return sum_over(a, new, ctx)
-    for g in sorted(new.guards, key=lambda g: g.id):
-        known = truth(a, g, ctx)
-        if known is None:
-            raise Split(undecided(a, g, ctx)[0])
-        if not known:
-            return ZERO
-    return new.body
+    return new.body if _all_hold(a, new.guards, ctx) else ZERO
 
 
 def _counted(a: Algebra, f: Fold, v: Axis, ctx: Context) -> Poly | None:
@@ -492,8 +486,13 @@ def _counted(a: Algebra, f: Fold, v: Axis, ctx: Context) -> Poly | None:
         raise Split(literal)
     rest = tuple(x for x in f.variables if x != v)
     if not rest:
-        return a.product(count, f.body, ctx)
+        return a.product(count, f.body, ctx) if _all_hold(a, rest_guards, ctx) else ZERO
     return sum_over(a, Fold(rest, rest_guards, a.product(count, f.body, here)), ctx)
+
+
+def _all_hold(a: Algebra, guards: Iterable[Term], ctx: Context) -> bool:
+    """Whether guards that no variable is in hold. Split where the facts leave one open."""
+    return all(require(a, g, ctx) for g in sorted(guards, key=lambda g: g.id))
 
 
 def pieces(a: Algebra, t: Term, ctx: Context) -> list[Fold]:
