@@ -78,15 +78,17 @@ def prove(
 
 def equal(a: Case, b: Any, **options: Any) -> tuple[Proof, ...]:
     """Whether two kernels, or a kernel and a PyTorch function, compute the same: one proof for each output of `a`, and,
-    if `b` is a kernel that is compared by what was lifted from it, the proof that it computes that."""
-    from .against import targets
+    if `b` is a kernel that is compared by what was lifted from it, the proof that it computes that. Options as for
+    `prove`."""
+    from lift import lift
+    from lift.case import Case
 
     proofs = prove(a, other=b, **options)
-    goal = targets(a, options.get("lifted"), other=b, seed=options.get("seed", 0))
-    if goal.owes is None:
+    if not isinstance(b, Case):
         return proofs
-    theirs = prove(goal.owes, against="formula", **{k: v for k, v in options.items() if k not in ("lifted", "against")})
-    return (*proofs, *theirs)
+    mine = {k: v for k, v in options.items() if k not in ("lifted", "against")}
+    theirs = prove(b, against="formula", lifted=lift(b, options.get("seed", 0)), **mine)
+    return (*proofs, *(changed(p, claim=changed(p.claim, output=f"{b.name}: {p.claim.output}")) for p in theirs))
 
 
 def _open(proofs: Mapping[str, Proof]) -> bool:

@@ -33,10 +33,10 @@ from .solver import Solver
 from .verdict import Clause, Counterexample, Proof, Verdict
 
 Proofs = Mapping[str, Proof]
-Under = Callable[[Sequence[Clause], float], Proofs]  # proofs under more preconditions, and a deadline
+Under = Callable[[Sequence[Clause], float], Proofs]  # proofs under more preconditions, until a processor time
 
 TRIES = 6  # sets of clauses; each of a set that works may then be left out
-SECONDS = 12.0  # for all of them
+SECONDS = 12.0  # of the processor, for all of them
 EACH = 6.0  # for one
 BEYOND, INSIDE = 8, 4  # runs outside of the contract, and in it
 INFERRED = "the proof, which was found with it only"
