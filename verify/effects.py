@@ -4,15 +4,17 @@ stores     where(C(e), value(w(e)), before(e)): C, w of `verify.stores`; several
 atomics    before(e) + sum[u: u in range, guard(u), index(u) = e] value(u), u all program ids, counters and lanes;
            those that the element determines are w(e)
 
-C says that w(e) writes e. That nobody else does, or only the same value, is shown for every u that writes:
+C says that w(e) writes e. That nobody else does later, or only the same value, is shown for every u that writes:
 
-    u in range, guard(u)  =>  C(index(u)) and value(u) = value(w(index(u)))        true of itself where u = w(index(u))
+    u in range, guard(u)  =>  C(index(u)), and value(u) = value(w(index(u))) or u comes before w(index(u))
+
+which is true of itself where u = w(index(u)).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -111,9 +113,24 @@ def exact(w: Written, facts: Facts, solver: Solver, agree: Agree) -> None:
     ask = asking(inside, solver, f"{w.site.text}: who writes an element")
     if not all(holds(replace(g, there), ask) for g in w.condition):
         raise Undecided(f"which elements the {w.site.text} writes is not known", w.site.place)
+    if ask(_not_later(w, there)):
+        return
     assert w.site.access.value is not None
     if not agree(w.site.access.value, replace(value(w), there), inside):
         raise Undecided(f"two values may be written to one element: {w.site.text}", w.site.place)
+
+
+def _not_later(w: Written, there: Mapping[Term, Term]) -> Term:
+    """Whoever writes an element does so no later than the witness, in the same program and lane: iterations in
+    lexicographic order."""
+    counters = [T.axis(loop.counter) for loop in w.site.access.loops]
+    if w.witness.keys() - w.recovered - set(counters):
+        return T.const(False)
+    out = T.const(True)
+    for n in reversed(counters):
+        last = replace(w.witness[n], there)
+        out = T.make("or", T.make("lt", n, last), T.make("and", T.make("eq", n, last), out))
+    return out
 
 
 def in_order(v: Written, w: Written, facts: Facts, solver: Solver) -> None:

@@ -321,18 +321,28 @@ class Proving:
         last = [x for x in mine if x[0] is mine[-1][0]] if mine else []
         if not last or any(s.access.kind != "store" for _, s in last) or self.redefined(view.buffer, last):
             return [self.content_equals(output, view, formula, target)]
+        try:
+            found = self.stores_equal(output, [s for _, s in last], view, formula, target)
+        except Undecided:
+            if len(last) == 1 and not last[0][1].access.loops:
+                raise
+            found = None  # what is stored first may be something else
+        return [self.content_equals(output, view, formula, target)] if found is None else found
+
+    def stores_equal(
+        self, output: str, mine: Sequence[Site], view: View, formula: Formula, target: Term
+    ) -> list[Condition] | None:
+        """Every store stores what the formula says; None where they do not store every element."""
         out = []
         everyone: list[Written] = []
-        for _, s in last:
+        for s in mine:
             out.append(self.store_equals(output, s, view, formula, target))
             w = written(s, view, self.setting.facts, self.solver)
             if isinstance(w, Missing):
                 raise Undecided(w.text, w.place)
             everyone.append(w)
         cover = covered(everyone, self.setting.facts, self.solver)
-        if not cover.holds:
-            return [self.content_equals(output, view, formula, target)]
-        return [*out, cover]
+        return [*out, cover] if cover.holds else None
 
     def redefined(self, buffer: Buffer, last: Sequence[tuple[Launched, Site]]) -> bool:
         """Whether a host operation writes the buffer after its last launch."""
