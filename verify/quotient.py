@@ -204,8 +204,21 @@ def reduce(t: Term, ask: Ask) -> Term:
         r = canonical(r)
         if r.op in _REDUCE:
             r = _REDUCE[r.op](r, ask)
-        done[s.id] = r
+        done[s.id] = _joined(r, ask) if r.op == "add" else r
     return canonical(done[t.id]) if t.type == T.INT else done[t.id]
+
+
+def _joined(t: Term, ask: Ask) -> Term:
+    """c * n * (x // n) + c * (x % n) = c * x, n != 0."""
+    p = expand(t)
+    for m, c in list(p.items()):
+        for mod in (a for a in m if a.op == "mod"):
+            x, n = mod.args
+            rest: Poly = {_ratio(m, (mod,)) or (): c}
+            whole = times(rest, times(expand(n), expand(T.make("floordiv", x, n))))
+            if m in p and all(p.get(k) == d for k, d in whole.items()) and _nonzero(n, ask):
+                p = plus(p, scale(whole, -1), {m: -c}, times(rest, expand(x)))
+    return to_term(p)
 
 
 _LOGIC = {"lt", "le", "eq", "ne", "and", "or", "not"}

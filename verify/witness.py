@@ -54,7 +54,7 @@ class System:
     def _step(self) -> bool:
         """Solve one equation."""
         for k, (t, value) in enumerate(self.open):
-            p = expand(self.value(t))
+            p = expand(reduce(_rewrite(t, {k: v for k, v in self.known.items() if k is not t}), self.ask))
             digits = self._digits(p)
             if digits is None:
                 continue
