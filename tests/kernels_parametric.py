@@ -303,3 +303,23 @@ def log_total(x):
 @log_total.reference
 def _(x):
     return torch.logsumexp(x, dim=-1)
+
+
+@triton.jit
+def row_extremes_kernel(x_ptr, top_ptr, low_ptr, N, BLOCK: tl.constexpr):
+    row, i = tl.program_id(0), tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * N + i, mask=i < N, other=float("-inf"))
+    tl.atomic_max(top_ptr + row, tl.max(x, 0))
+    tl.atomic_min(low_ptr + i, x, mask=i < N)
+
+
+@case(x="f32[M,N]")
+def row_extremes(x):
+    top, low = torch.full((x.shape[0],), float("-inf")), torch.full((x.shape[1],), float("inf"))
+    row_extremes_kernel[(x.shape[0], triton.cdiv(x.shape[1], 16))](x, top, low, x.shape[1], BLOCK=16)
+    return top, low
+
+
+@row_extremes.reference
+def _(x):
+    return x.amax(dim=-1), x.amin(dim=0)

@@ -27,10 +27,11 @@ from lift.term import Axis, Term
 from lift.trace import Launch
 from verify import joins
 from verify.antiunify import antiunify
+from verify.bit_order import joined
 from verify.indexing import divided, reindexed, within
 from verify.listing import listing
 from verify.parametric import execute
-from verify.program import PIDS, Access, Program
+from verify.program import PIDS, Access, Program, pointer
 
 SMALL = {"B": 2, "H": 2, "G": 2, "M": 9, "N": 11, "K": 7, "D": 6, "V": 5, "L": 12, "T": 8}
 SEVERAL = {"B": 2, "H": 2, "G": 2, "M": 37, "N": 67, "K": 41, "D": 19, "V": 29}  # several blocks and iterations
@@ -372,6 +373,39 @@ def test_reductions_by_joins(name: str) -> None:
     case = case_of(name)
     for n in (1, 5, 17):
         assert differences(case, {"M": 3, "N": n}) == []
+
+
+# ---- atomics of floats by their bits -----------------------------------------------------------------------------
+
+
+def test_atomic_maxima_of_floats_are_those_of_reals() -> None:
+    case = case_of("row_extremes")
+    p = first_program("row_extremes", {"M": 3, "N": 20})
+    atomics = [a for a in p.accesses if a.kind not in ("load", "store")]
+    assert [(a.kind, a.type.element) for a in atomics] == [("max", "f32"), ("min", "f32")]
+    assert not p.unsupported
+    assert differences(case, {"M": 3, "N": 20}) == []
+
+
+def test_halves_of_an_atomic_maximum_that_do_not_meet_stay_apart() -> None:
+    f32, i32 = Type("f32", text="f32"), Type("i32", text="i32")
+    x, y = (T.read(n, (0,)) for n in "xy")
+    op = Op("tt.atomic_rmw", [], [], {})
+
+    def half(kind: str, sign: str, of: Term = x, bound: int = 0) -> Access:
+        bits = T.make("bits_f32", of)
+        guard = T.make(sign, bits, bound)
+        return Access(kind, op, (), (), guard, pointer("p", 0), bits, i32, 0)
+
+    def joins_to(*halves: Access) -> list[str]:
+        return [a.kind for a in joined(halves, {"p": f32})[0]]
+
+    nonnegative = replace(half("max", "lt"), guard=T.make("not", half("max", "lt").guard))
+    assert joins_to(nonnegative, half("umin", "lt")) == ["max"]
+    assert joins_to(nonnegative, half("umax", "lt")) == ["max", "umax"]
+    assert joins_to(nonnegative, half("umin", "lt", y)) == ["max", "umin"]
+    assert joins_to(nonnegative, half("umin", "lt", bound=7)) == ["max", "umin"]
+    assert joins_to(half("max", "lt"), half("umin", "lt")) == ["max", "umin"]
 
 
 # ---- what has no meaning here ----------------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ from lift.ir import Block, Function, Module, Op, Region, Type, Value
 from lift.term import Axis, Term
 
 from . import tile
+from .bit_order import joined
 from .elements import Elements, TooLarge, certain, conditions, is_elementwise
 from .indexing import Extent
 from .intervals import Intervals
@@ -86,14 +87,15 @@ class Execution:
 
     def program(self) -> Program:
         self.call(self.module.entry, self.arguments)
+        accesses, understood = joined(self.accesses, {n: t.pointee for n, t in self.bases.items() if t.pointee})
         return Program(
             self.module,
             self.grid,
-            tuple(self.accesses),
+            tuple(accesses),
             tuple(self.all_loops),
             tuple(self.arithmetic.values()),
             tuple(self.asserts),
-            tuple(self.unsupported),
+            tuple(op for op in self.unsupported if op not in understood),
         )
 
     # ---- functions and blocks
