@@ -81,3 +81,12 @@ def test_what_holds_where_defined_is_owed_for(name: str) -> None:
     left, right, kind = OWED[name]
     same, owed = asked(left, right)
     assert not same or kind in {k for k, _, _ in owed}
+
+
+def test_a_shift_mentions_no_inner_variable() -> None:
+    """sum[i] [0 < sum[k] z[k + i]]: the outer variable is not moved by the inner one."""
+    i, k = Axis("i", N), Axis("k", N)
+    inner = T.fold("sum", k, T.read("z", [T.add(T.axis(k), T.axis(i))]))
+    outer = T.fold("sum", i, T.where(T.make("lt", 0, inner), T.read("x", [0]), 0))
+    a = Algebra(Solver())
+    assert not a.normal(outer, a.context(FACTS)).term.free

@@ -269,7 +269,7 @@ def _shift(a: Algebra, f: Fold, v: Axis) -> tuple[int, Poly] | None:
             if v not in index.free:
                 continue
             kr = linear(structural(index), v)
-            if kr is None:
+            if kr is None or index.free - f.body.term.free:  # an inner fold binds what is in the index
                 continue
             k, rest = kr
             candidates.append(((str(t.attr), position, repr(k.term)), k, rest))
