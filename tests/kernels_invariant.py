@@ -52,6 +52,20 @@ def _(x):
 
 
 @case(x="f32[M,N]")
+def argmax_late(x):
+    return run_argmax(x, LAST=False, LEAST=False, BROKEN=True)
+
+
+@case(x="f32[M,N]")
+def argmax_ties(x):
+    return run_argmax(x, LAST=True, LEAST=False, BROKEN=False)
+
+
+argmax_late.reference(lambda x: torch.argmax(x, dim=-1))
+argmax_ties.reference(lambda x: torch.argmax(x, dim=-1))
+
+
+@case(x="f32[M,N]")
 def argmin_first(x):
     return run_argmax(x, LAST=False, LEAST=True, BROKEN=False)
 

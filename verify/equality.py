@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations, permutations, product
+from itertools import combinations, permutations
 
 from lift import term as T
 from lift.term import Axis, Term
@@ -444,7 +444,7 @@ def _matching(f: Fold, rest: Poly) -> dict[Axis, Poly] | None:
 def related(a: Algebra, p: Poly, ctx: Context, depth: int) -> Poly:
     """p with sum[U] f + sum[V] f in place of a sum[W] f that is shown to be that."""
     used = frozenset[Axis]().union(*(P.as_term(k).free for k in p.terms))
-    sums = [T.TERMS[i] for i in sorted({b for fs, _ in p.terms for b, k in fs if k == 1}) if T.TERMS[i].op == "sum"]
+    sums = [T.TERMS[i] for i in sorted({b for fs, _ in p.terms for b, k in fs if k >= 1}) if T.TERMS[i].op == "sum"]
     folds = {t: open_fold(a, t, ctx, used) for t in sums}
     for whole in sums if len(sums) <= 8 else ():
         f = folds[whole]
@@ -452,9 +452,12 @@ def related(a: Algebra, p: Poly, ctx: Context, depth: int) -> Poly:
         for (s, g), (t, h) in combinations(parts, 2):
             if g.guards != h.guards and cancels(a, {f.guards: 1, g.guards: -1, h.guards: -1}, ctx):
                 return _expanded(a, p, whole.id, atom(s) + atom(t), ctx)
-        for (s, g), (pin, value) in product(parts, _last_elements(a, f, ctx)):
-            if cancels(a, {f.guards: 1, g.guards: -1, pin: -1}, ctx):
-                return _expanded(a, p, whole.id, atom(s) + value, ctx)
+        for pin, value in _last_elements(a, f, ctx):
+            if cancels(a, {f.guards: 1, pin: -1}, ctx):
+                return _expanded(a, p, whole.id, value, ctx)
+            for s, g in parts:
+                if cancels(a, {f.guards: 1, g.guards: -1, pin: -1}, ctx):
+                    return _expanded(a, p, whole.id, atom(s) + value, ctx)
     return p
 
 
@@ -512,6 +515,9 @@ def by_signs(a: Algebra, p: Poly, ctx: Context, depth: int) -> bool:
     for answer in (True, False):
         here = a.given(ctx, literal if answer else T.make("not", literal))
         q = _with_value(a, p, found.id, int(answer), here)
+        if answer and q is not None and found.op != "holds?":  # not both q > 0 and q = 0
+            other = "zero?" if found.op == "positive?" else "positive?"
+            q = _with_value(a, q, T.node(other, found.args, None, T.REAL).id, 0, here)
         if q is None or not zero(a, q, here, depth + 1):
             return False
     return True

@@ -58,8 +58,19 @@ class Closed:
         first = T.substitute(self.init, images)
         if n is T.const(0):
             return first
+        if same_index(T.substitute(self.form, {loop.counter: T.const(0), **images}), first):
+            return T.substitute(self.form, {loop.counter: n, **images})
         later = T.substitute(self.form, {loop.counter: n, **images})
         return chosen(T.make("le", 1, n), later, first)
+
+
+def same_index(x: Term, y: Term) -> bool:
+    """Whether two integers, or two places of a tensor, are the same polynomial."""
+    if x.op == y.op == "pointer":
+        return x.attr == y.attr and same_index(x.args[0], y.args[0])
+    if any(s.op == "undef" for t in (x, y) for s in t.walk()):
+        return False
+    return x is y or (x.type == y.type == T.INT and canonical(x) is canonical(y))
 
 
 def _initial(carry: Carry, args: Sequence[Term]) -> Term:
@@ -92,13 +103,23 @@ class Loops:
     memo: dict[int, Term] = field(default_factory=dict)
     whiles: Mapping[object, Loop] = field(default_factory=dict)  # while loops by the attribute of their trips
     lengths: dict[Loop, Term] = field(default_factory=dict)  # and what their trips are
+    names: Names | None = None  # for what depends on the program id alone
 
     # ---- terms without carries
 
     def resolved(self, t: Term, own: dict[Term, Term] | None = None) -> Term:
         """The term with closed forms in place of loop variables and contents in place of loads."""
         memo = self.memo if own is None else {}
-        return self._resolved(t, own or {}, memo)
+        return self._resolved(self.named(t), own or {}, memo)
+
+    def named(self, t: Term) -> Term:
+        """The term with names for what depends on the program id alone."""
+        return t if self.names is None else self.names.replaced(t)
+
+    @property
+    def known(self) -> frozenset[Term]:
+        """The facts, those about names included."""
+        return self.facts if self.names is None else self.facts | self.names.facts
 
     def _resolved(self, t: Term, own: dict[Term, Term], memo: dict[int, Term]) -> Term:
         done = memo.get(t.id)
@@ -108,7 +129,7 @@ class Loops:
             out = own[t]
         elif t.op == "carry":
             args = tuple(self._resolved(s, own, memo) for s in t.args)
-            at = _initial(t.attr, args) if args[0] is T.const(0) else self.closed(t.attr).at(args)
+            at = self.named(_initial(t.attr, args)) if args[0] is T.const(0) else self.closed(t.attr).at(args)
             out = self._resolved(at, {}, self.memo)
         elif t.op == "trips":
             out = self._length(t)
@@ -153,7 +174,7 @@ class Loops:
     def _length(self, t: Term) -> Term:
         """The number of iterations of a while loop; the symbol itself where that is not known."""
         loop = self.whiles.get(t.attr)
-        if loop is None:
+        if loop is None or any(c.loop is loop for c in self.active):
             return t
         if loop not in self.lengths:
             self.lengths[loop] = loop.trips
@@ -170,7 +191,7 @@ class Loops:
         """max(0, (r + k) // k) for a condition 0 <= r - k n of iteration n: it holds before, and fails there."""
         assert loop.condition is not None
         a, n = self.algebra, T.axis(loop.counter)
-        base = a.context([*self.facts, *self.range_facts(loop.outer), self.resolved(loop.guard)])
+        base = a.context([*self.known, *self.range_facts(loop.outer), self.resolved(loop.guard)])
         found = self.resolved(loop.condition)
         at_zero = condition(a, T.substitute(found, {loop.counter: T.const(0)}), base)
         later = condition(a, found, a.given(base, T.make("le", 1, n)))
@@ -220,9 +241,9 @@ class Derivation:
         lanes = [f for v in self.lanes for f in (T.make("le", 0, T.axis(v)), T.make("lt", T.axis(v), v.size))]
         self.trips = self.loops.resolved(loop.trips)
         around = self.loops.range_facts(loop.outer)
-        self.base = self.a.context([*self.loops.facts, *around, self.loops.resolved(loop.guard), *lanes])
         self.init = self.loops.resolved(self.carry.init([T.axis(v) for v in self.lanes]))
-        self.raw = self.carry.next([T.axis(v) for v in self.lanes])
+        self.raw = self.loops.named(self.carry.next([T.axis(v) for v in self.lanes]))
+        self.base = self.a.context([*self.loops.known, *around, self.loops.resolved(loop.guard), *lanes])
         self.node = self.carry.at(self.n, [T.axis(v) for v in self.lanes])
         self.pointee = self.init.attr if self.init.op == "pointer" else None
         kind = T.INT if self.carry.type.is_int or self.pointee is not None else T.REAL

@@ -22,6 +22,7 @@ from .decode import decode
 from .effects import accumulated, forwarded, left
 from .invariant import Loops, agree
 from .known import Known
+from .names import Names
 from .memory import Content, Memory, place
 from .parametric import execute
 from .program import PIDS, Access, Loop, Program
@@ -67,6 +68,10 @@ class Launched:
         arguments = zip(self.program.module.entry.args, self.launch.operands, strict=True)
         return {a.name.removeprefix("%"): x for a, x in arguments if isinstance(x, View)}
 
+    def plain(self, t: Term) -> Term:
+        """A term without names for what depends on the program id."""
+        return t if self.loops.names is None else self.loops.names.plain(t)
+
     def located(self, a: Access) -> tuple[Site, ...]:
         """The access as elements of buffers."""
         return tuple(locate(a, self.program, self.launch))
@@ -80,7 +85,8 @@ class Launched:
         """The loop with its length and guard over sizes, program ids and counters only."""
         if id(loop) not in self.resolved_loops:
             condition = None if loop.condition is None else self.loops.resolved(loop.condition)
-            trips, guard = self.loops.resolved(loop.trips), self.loops.resolved(loop.guard)
+            condition = None if condition is None else self.plain(condition)
+            trips, guard = (self.plain(self.loops.resolved(t)) for t in (loop.trips, loop.guard))
             self.resolved_loops[id(loop)] = replace(loop, trips=trips, guard=guard, condition=condition)
         return self.resolved_loops[id(loop)]
 
@@ -128,7 +134,7 @@ class Proving:
             if not op.results:
                 raise Unsupported(op.name, op.place)
         facts = self.setting.facts | frozenset(grid_facts(event.grid))
-        loops = Loops(self.algebra, facts)
+        loops = Loops(self.algebra, facts, names=Names(facts, self.solver))
         loops.whiles = {x.trips.attr: x for x in program.loops if x.condition is not None}
         if not self.invariants:
             loops.closing = False
@@ -199,7 +205,7 @@ class Proving:
         found.forwarding.add(access.op)
         try:
             assert access.value is not None
-            content = found.loops.resolved(access.value)
+            content = found.plain(found.loops.resolved(access.value))
         finally:
             found.forwarding.discard(access.op)
         return forwarded(w, content, place(w.view, o)[0])
@@ -208,7 +214,7 @@ class Proving:
         """The access without loop variables and loads, but for its value."""
         try:
             around = tuple(found.around(loop) for loop in a.loops)
-            guard, pointer = found.loops.resolved(a.guard), found.loops.resolved(a.pointer)
+            guard, pointer = (found.plain(found.loops.resolved(t)) for t in (a.guard, a.pointer))
             return replace(a, guard=guard, pointer=pointer, loops=around)
         except Undecided as stop:
             stop.place = stop.place or a.place
@@ -220,7 +226,7 @@ class Proving:
         if a.value is None or a.kind == "load":
             return out
         try:
-            return replace(out, value=found.loops.resolved(a.value))
+            return replace(out, value=found.plain(found.loops.resolved(a.value)))
         except Undecided as stop:
             stop.place = stop.place or a.place
             raise
@@ -234,7 +240,7 @@ class Proving:
         integers = []
         for a in found.program.arithmetic:
             around = tuple(found.around(loop) for loop in a.loops)
-            guard, t = found.loops.resolved(a.guard), found.loops.resolved(a.term)
+            guard, t = (found.plain(found.loops.resolved(t)) for t in (a.guard, a.term))
             integers.append(replace(a, loops=around, guard=guard, term=t))
         program = replace(found.program, arithmetic=tuple(integers))
         self.conditions += well_defined(program, facts, self.solver)
