@@ -33,6 +33,7 @@ from .poly import ONE, ONE_KEY, ZERO, Poly, atom, number
 
 COMPARISONS = {"lt", "le", "eq", "ne"}
 FEW = 8  # values of a shift that are told apart
+RUNS = 3  # of ones in a mask
 
 
 def condition(a: Algebra, t: Term, ctx: Context) -> Term:
@@ -519,15 +520,41 @@ def _remainder(p: Poly) -> tuple[Term, int, int, int] | None:
     return None
 
 
-@rule("bitand")
+@rule("bitand", "bitor", "bitxor")
 def _(a: Algebra, t: Term, ctx: Context) -> Poly:
-    """x & (2^k - 1) = x mod 2^k."""
+    """a | b = a + b - (a & b),  a ^ b = a + b - 2 (a & b), with a constant or where no bit is in both."""
     x, y = (a.normal(s, ctx) for s in t.args)
-    for p, q in ((x, y), (y, x)):
-        c = q.constant
-        if isinstance(c, int) and c >= 0 and c & (c + 1) == 0:
-            return p - P.scaled(floor_division(a, p, number(c + 1), ctx), c + 1)
-    return atom(T.node("bitand", tuple(sorted((x.term, y.term), key=lambda s: s.id)), None, T.INT))
+    if isinstance(x.constant, int):
+        x, y = y, x
+    c = y.constant
+    both = _masked(a, x, c, ctx) if isinstance(c, int) else ZERO if _disjoint(a, x, y, ctx) else None
+    if both is None:
+        return atom(T.node(t.op, tuple(sorted((x.term, y.term), key=lambda s: s.id)), None, T.INT))
+    return both if t.op == "bitand" else x + y - P.scaled(both, 1 if t.op == "bitor" else 2)
+
+
+def _masked(a: Algebra, x: Poly, c: int, ctx: Context) -> Poly | None:
+    """x & c: a run of ones from bit i up to bit j is x mod 2^j - x mod 2^i; x & ~c = x - x & c. None: many runs."""
+    if c < 0:
+        rest = _masked(a, x, ~c, ctx)
+        return None if rest is None else x - rest
+    edges = [k for k in range(c.bit_length() + 1) if (c >> k & 1) != (c >> k - 1 & 1 if k else 0)]
+    if len(edges) > 2 * RUNS:
+        return None
+    low = [x - P.scaled(floor_division(a, x, number(1 << k), ctx), 1 << k) for k in edges]
+    return P.total((1 if n % 2 else -1, p) for n, p in enumerate(low))
+
+
+def _disjoint(a: Algebra, x: Poly, y: Poly, ctx: Context) -> bool:
+    """Whether one is a multiple of 2^k, and the other in 0 .. 2^k - 1."""
+    for high, low in ((x, y), (y, x)):
+        if not is_index(high) or not is_index(low):
+            return False
+        common = gcd(*high.terms.values())  # type: ignore[arg-type]
+        size = number(common & -common)
+        if a.implied(ctx, integer_literal("le", low)) and a.implied(ctx, integer_literal("lt", size - low)):
+            return True
+    return False
 
 
 @rule("positive?", "zero?", "holds?")

@@ -79,8 +79,9 @@ class Elements:
             raise Unsupported(op.name, op.place)
         if t.element == "i1":
             row = BOOLEAN.get(row, row)
-        elif t.is_int and row not in RING:
-            xs = tuple([signed_term(self.ranges, x, t.bits) for x in xs])
+        elif t.is_int and row not in RING:  # x << k: the bits of x that count are the low ones
+            kept = 1 if row == "shl" else 0
+            xs = (*xs[:kept], *(signed_term(self.ranges, x, t.bits) for x in xs[kept:]))
         return OPS[row].on_terms(*xs)
 
     def _handled(self, op: Op, xs: tuple[Term, ...]) -> list[Term]:
