@@ -20,15 +20,18 @@ from lift.capture import capture
 from lift.case import Case
 from lift.domain import FLOAT64
 from lift.errors import Unsupported
+from lift.fit import value
 from lift.ir import Block, Function, Module, Op, Region, Type, Value
 from lift.memory import Memory
 from lift.ranges import Ranges
 from lift.term import Axis, Term
 from lift.trace import Launch
 from verify import joins
+from verify.algebra import Algebra
 from verify.antiunify import antiunify
 from verify.bit_order import joined
 from verify.indexing import divided, reindexed, within
+from verify.known import Known
 from verify.listing import listing
 from verify.parametric import execute
 from verify.program import PIDS, Access, Program, pointer
@@ -406,6 +409,45 @@ def test_halves_of_an_atomic_maximum_that_do_not_meet_stay_apart() -> None:
     assert joins_to(nonnegative, half("umin", "lt", y)) == ["max", "umin"]
     assert joins_to(nonnegative, half("umin", "lt", bound=7)) == ["max", "umin"]
     assert joins_to(half("max", "lt"), half("umin", "lt")) == ["max", "umin"]
+
+
+# ---- bits in normal form -------------------------------------------------------------------------------------
+
+
+def normal(t: Term, *facts: Term) -> Term:
+    algebra = Algebra(Known())
+    return algebra.normal(t, algebra.context(facts)).term
+
+
+@pytest.mark.parametrize("mask", [0, 1, 15, 0xF0, 0b1100110, -1, -16, -5, 0xFF00FF])
+@pytest.mark.parametrize("op", ["bitand", "bitor", "bitxor"])
+def test_bits_of_a_mask_are_sums_of_remainders(op: str, mask: int) -> None:
+    python = {"bitand": int.__and__, "bitor": int.__or__, "bitxor": int.__xor__}[op]
+    found = normal(T.make(op, T.size("x"), mask))
+    assert all(s.op != op for s in found.walk())
+    assert all(value(found, {"x": x}) == python(x, mask) for x in [*range(-40, 300, 7), 2**20 + 5, -(2**30) + 3])
+
+
+def test_numbers_without_a_common_bit_are_added() -> None:
+    x, y = T.size("x"), T.size("y")
+    both = [T.make(op, T.mul(16, x), y) for op in ("bitor", "bitxor")]
+    small = T.make("le", 0, y), T.make("lt", y, 16)
+    assert [normal(t, *small) for t in both] == [normal(T.add(T.mul(16, x), y), *small)] * 2
+    wide = T.make("le", 0, y), T.make("lt", y, 17)
+    assert [normal(t, *wide).op for t in both] == ["bitor", "bitxor"]
+
+
+@pytest.mark.parametrize("op", ["shl", "shr"])
+def test_shifts_by_few_amounts_are_choices(op: str) -> None:
+    w, i = T.size("w"), T.size("i")
+    amount = T.add(T.mul(4, T.make("mod", i, 2)), 1)
+    by_hand = T.where(T.make("lt", T.make("mod", i, 2), 1), T.make(op, w, 1), T.make(op, w, 5))
+    other = T.where(T.make("lt", T.make("mod", i, 2), 1), T.make(op, w, 1), T.make(op, w, 4))
+    for even in (True, False):
+        fact = T.make("eq" if even else "ne", T.make("mod", i, 2), 0)
+        found, expected = (normal(t, fact) for t in (T.make(op, w, amount), by_hand))
+        assert found is expected
+        assert even or normal(other, fact) is not found
 
 
 # ---- what has no meaning here ----------------------------------------------------------------------------------------
