@@ -31,6 +31,7 @@ from .equality import equal, multiplied, unified
 from .folds import UNIT, _maximum_in, elements, linear, structural
 from .poly import ONE, POLYS, ZERO, Poly, atom
 from .program import PIDS, POINTER, Carry, Loop
+from .quotient import canonical
 from .recurrences import Step, decayed, deviations, index_of_extreme
 from .verdict import Condition, Invariant
 
