@@ -29,6 +29,7 @@ from .algebra import ALL, Algebra, Context, Owed, Split, Undecided, is_infinite
 from .choices import condition, integer_literal
 from .equality import equal, multiplied, unified
 from .folds import UNIT, _maximum_in, elements, linear, structural
+from .names import Names
 from .poly import ONE, POLYS, ZERO, Poly, atom
 from .program import PIDS, POINTER, Carry, Loop
 from .quotient import canonical

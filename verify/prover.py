@@ -22,8 +22,8 @@ from .decode import decode
 from .effects import accumulated, forwarded, left
 from .invariant import Loops, agree
 from .known import Known
-from .names import Names
 from .memory import Content, Memory, place
+from .names import Names
 from .parametric import execute
 from .program import PIDS, Access, Loop, Program
 from .safety import in_bounds, nowrap, well_defined
@@ -75,6 +75,21 @@ class Launched:
     def located(self, a: Access) -> tuple[Site, ...]:
         """The access as elements of buffers."""
         return tuple(locate(a, self.program, self.launch))
+
+    def named(self, site: Site) -> Site | None:
+        """The site with names for what depends on the program id; None where there is nothing to name."""
+        if self.loops.names is None or not self.loops.names.definitions:
+            return None
+        resolved = self.loops.resolved
+        for a in self.program.accesses:
+            if a.op is site.access.op and a.order == site.access.order and a.value is not None:
+                around = tuple(replace(x, trips=resolved(x.trips), guard=resolved(x.guard)) for x in a.loops)
+                guard, pointer, value = map(resolved, (a.guard, a.pointer, a.value))
+                found = self.located(replace(a, guard=guard, pointer=pointer, value=value, loops=around))
+                same = [s for s in found if s.view is site.view and s.access.lanes == site.access.lanes]
+                if len(same) == 1:
+                    return same[0]
+        return None
 
     def may_touch(self, a: Access, buffer: Buffer) -> bool:
         """Whether an access may be to the buffer."""
@@ -357,8 +372,21 @@ class Proving:
         return any(isinstance(e, HostOp) and any(v.buffer is buffer for v in e.outputs) for e in later)
 
     def store_equals(self, output: str, site: Site, view: View, formula: Formula, target: Term) -> Condition:
-        """value = formula[index] wherever the site stores."""
-        facts = self.setting.facts | site.facts()
+        """value = formula[index] wherever the site stores: with names for what depends on the program id, else as it
+        is."""
+        launched = next(x for x in self.launched if any(s is site for s in x.sites))
+        named = launched.named(site)
+        if named is not None:
+            try:
+                return self.stored_equal(output, named, launched.loops.known, view, formula, target)
+            except Undecided:
+                pass
+        return self.stored_equal(output, site, self.setting.facts, view, formula, target)
+
+    def stored_equal(
+        self, output: str, site: Site, known: frozenset[Term], view: View, formula: Formula, target: Term
+    ) -> Condition:
+        facts = known | site.facts()
         index = decode(site.offset, view, self.solver.with_bounds(facts), self.solver)
         if index is None:
             raise Undecided(f"the {site.text} has no index in {output}", site.place)
