@@ -269,9 +269,13 @@ def _shift(a: Algebra, f: Fold, v: Axis) -> tuple[int, Poly] | None:
             if v not in index.free:
                 continue
             kr = linear(structural(index), v)
-            if kr is None or index.free - f.body.term.free:  # an inner fold binds what is in the index
+            if kr is None:
                 continue
             k, rest = kr
+            inner = index.free - f.body.term.free  # what an inner fold binds
+            if k.term.free & inner:
+                continue
+            rest = P.poly({m: c for m, c in rest.terms.items() if not P.as_term(m).free & inner})
             candidates.append(((str(t.attr), position, repr(k.term)), k, rest))
     if not candidates:
         low, high, other = bounds(f, v)
