@@ -55,7 +55,17 @@ def zero(a: Algebra, p: Poly, ctx: Context, depth: int = 0) -> bool:
     if same_index(a, p, ctx, depth):
         return True
     q = related(a, p, ctx, depth)
+    if q is p and depth == 0:
+        q = pinned(a, p, ctx)
     return zero(a, q, ctx, depth + 1) if q is not p else by_signs(a, p, ctx, depth)
+
+
+def pinned(a: Algebra, p: Poly, ctx: Context) -> Poly:
+    """p with 1 in place of sizes that can only be 1."""
+    t = p.term
+    sizes = {s for s in t.walk() if s.op == "size" and s.type == T.INT}
+    ones = {s: T.const(1) for s in sizes if a.implied(ctx, integer_literal("eq", atom(s) - P.ONE))}
+    return a.normal(T.rewrite(t, ones.get), ctx) if ones else p
 
 
 def _has_folds(p: Poly) -> bool:
