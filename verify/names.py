@@ -50,10 +50,12 @@ class Names:
         return replace(t, self.definitions) if self.definitions else t
 
     def nameable(self, t: Term) -> bool:
-        """Division by what is no number, and extrema, of terms over program ids and sizes."""
+        """Division by what is no number, of terms over program ids and sizes; extrema with such a name in them."""
         if t.type != T.INT or t.free or not self.is_local(t):
             return False
-        return (t.op in DIVISIONS and not t.args[1].is_const) or t.op in EXTREMA
+        if t.op in EXTREMA:  # of the others every argument is a case
+            return any(s in self.definitions for s in t.walk())
+        return t.op in DIVISIONS and not t.args[1].is_const
 
     def is_local(self, t: Term) -> bool:
         """Whether a term mentions a program id or a name, and nothing but integers of a program."""
