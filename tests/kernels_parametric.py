@@ -265,17 +265,32 @@ def spread_kernel(x_ptr, mean_ptr, out_ptr, N, BLOCK: tl.constexpr):
     tl.store(out_ptr + row, squares / n)
 
 
-@case(x="f32[M,N]")
-def spread(x):
+def moments(x):
     mean, out = torch.empty(x.shape[0]), torch.empty(x.shape[0])
     block = triton.next_power_of_2(x.shape[1])
     spread_kernel[(x.shape[0],)](x, mean, out, x.shape[1], BLOCK=block)
     return mean, out
 
 
+@case(x="f32[M,N]")
+def spread(x):
+    return moments(x)
+
+
 @spread.reference
 def _(x):
     return x.mean(dim=-1), x.var(dim=-1, correction=0)
+
+
+@case(x="f32[M,N]", where="N >= 2")
+def unbiased(x):
+    """Not what the kernel computes: the squares are divided by N."""
+    return moments(x)
+
+
+@unbiased.reference
+def _(x):
+    return x.mean(dim=-1), x.var(dim=-1, correction=1)
 
 
 @triton.jit

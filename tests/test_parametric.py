@@ -26,7 +26,7 @@ from lift.memory import Memory
 from lift.ranges import Ranges
 from lift.term import Axis, Term
 from lift.trace import Launch
-from verify import joins
+from verify import joins, prove
 from verify.algebra import Algebra
 from verify.antiunify import antiunify
 from verify.bit_order import joined
@@ -35,6 +35,7 @@ from verify.known import Known
 from verify.listing import listing
 from verify.parametric import execute
 from verify.program import PIDS, Access, Program, pointer
+from verify.verdict import Verdict
 
 SMALL = {"B": 2, "H": 2, "G": 2, "M": 9, "N": 11, "K": 7, "D": 6, "V": 5, "L": 12, "T": 8}
 SEVERAL = {"B": 2, "H": 2, "G": 2, "M": 37, "N": 67, "K": 41, "D": 19, "V": 29}  # several blocks and iterations
@@ -378,6 +379,15 @@ def test_reductions_by_joins(name: str) -> None:
         assert differences(case, {"M": 3, "N": n}) == []
 
 
+PROVED = {"spread": [True, True], "log_total": [True], "row_extremes": [True, True], "unbiased": [True, False]}
+
+
+@pytest.mark.parametrize("name", PROVED)
+def test_kernels_of_joins_are_proved(name: str) -> None:
+    proofs = prove(case_of(name), fallback=False, timeout=40)
+    assert [p.verdict is Verdict.PROVED for p in proofs] == PROVED[name]
+
+
 # ---- atomics of floats by their bits -----------------------------------------------------------------------------
 
 
@@ -451,13 +461,6 @@ def test_shifts_by_few_amounts_are_choices(op: str) -> None:
 
 
 # ---- what has no meaning here ----------------------------------------------------------------------------------------
-
-
-OPAQUE = {
-    "swap": ["scf.for", "tt.load"],
-    "hashed": ["tt.elementwise_inline_asm"],
-    "clipped": ["tt.reduce"],
-}
 
 
 OPAQUE = {
