@@ -75,6 +75,8 @@ def settings(base: Setting, families: Sequence[Family], exhaustive: bool) -> Ite
         facts = base.facts.union(*(p.facts for p in parts))
         if any(f.is_const and f.attr is False for f in facts) or _contradictory(facts):
             continue
+        if any(p.label for p in parts) and Solver().implies(facts, T.const(False)):
+            continue
         modules = iter(parts)
         fixed = equalities(f for f in facts if any(a.is_const for a in f.args))
         ask = asking(facts, Solver()) if fixed else None

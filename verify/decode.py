@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 from lift import term as T
@@ -22,6 +23,7 @@ from lift.term import Term
 from .bounds import bounded
 from .quotient import (
     Ask,
+    Entailed,
     Poly,
     between,
     canonical,
@@ -68,8 +70,13 @@ def decode(offset: Term, view: View, facts: Facts, solver: Solver) -> tuple[Term
 def asking(facts: Facts, solver: Solver, what: str = "") -> Ask:
     """The question whether a goal follows from the facts; asked once. What follows is recorded, for `what`."""
     known: dict[Term, bool] = dict.fromkeys(facts, True) | {T.const(True): True, T.const(False): False}
+    entailed = _entailed(facts)
 
     def plain(goal: Term) -> bool:
+        if goal not in known and entailed(goal):
+            known[goal] = True
+            if what:
+                solver.records.append(Condition(what, facts, goal, True, "linear", 0.0))
         if goal not in known:
             known[goal] = solver.implies(facts, goal)
             if known[goal] and what:
@@ -83,6 +90,11 @@ def asking(facts: Facts, solver: Solver, what: str = "") -> Ask:
         return plain(goal)
 
     return ask
+
+
+@lru_cache(256)
+def _entailed(facts: Facts) -> Entailed:
+    return Entailed(facts)
 
 
 def split(offset: Term, view: View, ask: Ask, equal: dict[Term, Term] | None = None) -> Decoded | None:

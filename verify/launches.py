@@ -249,7 +249,43 @@ class _Config:
         clause = Clause("shape", condition, f"{condition}: elsewhere the host function does something else", why.what,
                         why.place)  # fmt: skip
         found = _Config(inner, self.seed, self.config, mine, self.exhaustive, self.depth + 1).settings()
-        return [replace(s, clauses=(clause, *s.clauses), label=_labelled(s.label, str(condition))) for s in found]
+        cases = list(_cases(condition))
+        return [
+            replace(
+                s, facts=s.facts.union(case), clauses=(clause, *s.clauses), label=_labelled(s.label, *map(str, case))
+            )
+            for s in found
+            for case in cases
+        ]
+
+
+def _within(s: Setting, case: tuple[Term, ...], clause: Clause) -> Setting:
+    """The setting where the facts of the case hold too."""
+    label = _labelled(s.label, *map(str, case[:1]))
+    return replace(s, facts=s.facts.union(case), clauses=(clause, *s.clauses), label=label)
+
+
+def _cases(condition: Term) -> Iterator[tuple[Term, ...]]:
+    """The parts of a disjunction, with n = 1 for what is less than 2."""
+    negated = condition.op == "not"
+    inner = condition.args[0] if negated else condition
+    if inner.op != ("and" if negated else "or"):
+        yield from [_case(condition)]
+        return
+    for part in inner.args:
+        if not part.is_const:
+            yield _case(T.make("not", part) if negated else part)
+
+
+def _case(condition: Term) -> tuple[Term, ...]:
+    sizes = dict.fromkeys(s for s in condition.walk() if s.op == "size")
+    return (condition, *(T.make("eq", n, 1) for n in sizes if condition in _single(n)))
+
+
+def _single(n: Term) -> tuple[Term, ...]:
+    """What says n < 2."""
+    lower = (T.make("lt", 1, n), T.make("le", 2, n))
+    return (T.make("le", n, 1), T.make("lt", n, 2), *(T.make("not", t) for t in lower))
 
 
 def _labelled(*labels: str) -> str:

@@ -152,14 +152,15 @@ def atoms(p: Poly) -> set[Term]:
 
 
 def equalities(facts: Iterable[Term]) -> dict[Term, Term]:
-    """size -> term, from the facts `size = term`: replacing every key changes nothing where the facts hold."""
+    """size -> polynomial in sizes, from the facts `size = term`: replacing every key changes nothing where the facts
+    hold."""
     out: dict[Term, Term] = {}
     for f in sorted(_conjuncts(facts), key=lambda t: t.id):
         if f.op != "eq" or f.args[0].type != T.INT or f.args[1].type != T.INT:
             continue
         a, b = (replace(x, out) for x in f.args)
         for size, value in ((a, b), (b, a)) if a.id > b.id else ((b, a), (a, b)):
-            if size.op == "size" and size not in set(value.walk()):
+            if size.op == "size" and all(t.op == "size" and t is not size for t in atoms(expand(value))):
                 out = {k: replace(v, {size: value}) for k, v in out.items()} | {size: value}
                 break
     return out
@@ -182,6 +183,38 @@ def replace(t: Term, values: Mapping[Term, Term]) -> Term:
 
 def _replace_sizes(t: Term, values: Mapping[Term, Term]) -> Term:
     return T.rewrite(t, values.get) if values else t
+
+
+class Entailed:
+    """What one of the facts says by itself: p <= c gives p <= d for c <= d."""
+
+    def __init__(self, facts: Iterable[Term]) -> None:
+        self.most: dict[frozenset[tuple[Monomial, int]], int] = {}
+        given = list(_conjuncts(facts))
+        for f in given:
+            self.add(f)
+        for f in given:
+            if f.op in ("lt", "le") and any(s.op in _REDUCE for s in f.walk()):
+                self.add(reduce(f, self))
+
+    def add(self, fact: Term) -> None:
+        if (row := self.row(fact)) is not None:
+            key, c = row
+            self.most[key] = max(c, self.most.get(key, c))
+
+    def row(self, t: Term) -> tuple[frozenset[tuple[Monomial, int]], int] | None:
+        """(p, c) of p + c <= 0."""
+        if t.op not in ("lt", "le") or t.args[0].type != T.INT:
+            return None
+        p = minus(expand(t.args[0]), expand(t.args[1]))
+        c = p.pop((), 0) + (t.op == "lt")
+        return frozenset(p.items()), c
+
+    def __call__(self, goal: Term) -> bool:
+        if goal.is_const:
+            return bool(goal.attr)
+        row = self.row(goal)
+        return row is not None and row[0] in self.most and row[1] <= self.most[row[0]]
 
 
 # ---- quotients and remainders under facts ----------------------------------------------------------------------------
