@@ -229,11 +229,13 @@ def varied(case: Case, count: int, seed: int = 0, earlier: Sequence[Dims] = (), 
 
 
 def _random(rng: np.random.Generator, k: int, j: int, dims: int) -> list[int]:
-    """Candidates for dim j of assignment k, in random order; every third assignment has one dim that is very long."""
-    if k % 6 == 4:  # full blocks in every dim
+    """Candidates for dim j of assignment k, in random order; each of the first ones, one for each dim, and
+    every third one after them has one dim that is very long."""
+    turn = k if k < dims else (k // 3) % max(dims, 1) if k % 3 == 2 else None  # whose turn it is to be long
+    if turn is None and k % 6 == 4:  # full blocks in every dim
         return [int(v) for v in rng.permutation([64, 128, 192, 256, 384])] + [32, 16, 8, 512, 1024]
-    long = k % 3 == 2 and (k // 3) % max(dims, 1) == j
-    beside = k % 3 == 2 and not long  # the others are short then
+    long = turn == j
+    beside = turn is not None and not long  # the others are short then
     powers = [2**p for p in (range(11, 17) if long else range(2) if beside else range(10))]
     near = [v for p in powers for v in (p, p - 1, p + 1, 3 * p // 2, 3 * p) if v > 0]
     most = 3 if beside else 9
