@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 import kernels_setting as K
@@ -32,7 +33,7 @@ SAMPLE = (
 
 
 def fresh(c: Any, count: int = 2) -> list[Trace]:
-    return [capture(c, d) for d in varied(c, count, seed=77, most=20_000)]
+    return [capture(c, d) for d in islice(varied(c, 3 * count, seed=77, most=20_000), count)]
 
 
 def numbers(c: Any, s: Setting, trace: Trace) -> dict[str, Any]:
