@@ -160,6 +160,8 @@ class Algebra:
             found = RULES.get(t.op, opaque)(self, t, ctx)
         except (Split, Undecided) as stop:
             return stop
+        except RecursionError:
+            return Undecided("the terms are nested too deeply")
         if len(found.terms) > LIMIT:
             return Undecided("a polynomial has too many monomials", why=str(len(found.terms)))
         return found
