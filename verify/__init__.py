@@ -32,6 +32,7 @@ __all__ = ["equal", "prove"]
 
 Mutation = Callable[["Module"], "Module"]
 SEARCH = 6.0  # seconds of looking for a counterexample
+TOGETHER = 1.5  # seconds of a proof with symbols for the numbers of configurations
 FIELD = 10.0  # seconds of a field test
 
 
@@ -61,11 +62,11 @@ def prove(
     progress("formulas")
     goal = targets(case, lifted, other=other, against=against, seed=seed)
     claims = {name: Claim(name, goal.against) for name in (*goal.formulas, *goal.errors)}
-    changes, middle = replace or {}, time.process_time() + timeout / 2
-    attempt = _Attempt(case, goal, claims, seed, middle, progress, invariants, changes)
+    changes, end = replace or {}, time.process_time() + timeout
+    attempt = _Attempt(case, goal, claims, seed, end, progress, invariants, changes)
     proofs = attempt.every()
     if _open(proofs) and (apart := attempt.apart()) is not None:  # one configuration after the other
-        again = _Attempt(case, goal, claims, seed, middle + timeout / 2, progress, invariants, changes, settings=apart)
+        again = _Attempt(case, goal, claims, seed, end, progress, invariants, changes, settings=apart)
         if not _open(found := again.every()):
             attempt, proofs = again, found
     proofs |= {name: failed(claims[name], e) for name, e in goal.errors.items()}
@@ -132,7 +133,8 @@ class _Attempt:
         for k, found in enumerate(self.settings):
             self.progress(f"setting {k + 1} {found.label}".rstrip())
             setting = self.restricted(self.mutated(found))
-            proving = Proving(setting, self.deadline, self.progress, self.invariants)
+            end = min(self.deadline, time.process_time() + TOGETHER) if found.together else self.deadline
+            proving = Proving(setting, end, self.progress, self.invariants)
             proving.run()
             self.provings.append(proving)
 

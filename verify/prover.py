@@ -82,9 +82,10 @@ class Launched:
             return None
         resolved = self.loops.resolved
         for a in self.program.accesses:
-            if a.op is site.access.op and a.order == site.access.order and a.value is not None:
+            if a.op is site.access.op and a.order == site.access.order:
                 around = tuple(replace(x, trips=resolved(x.trips), guard=resolved(x.guard)) for x in a.loops)
-                guard, pointer, value = map(resolved, (a.guard, a.pointer, a.value))
+                guard, pointer = resolved(a.guard), resolved(a.pointer)
+                value = resolved(a.value) if a.value is not None and a.kind != "load" else None
                 found = self.located(replace(a, guard=guard, pointer=pointer, value=value, loops=around))
                 same = [s for s in found if s.view is site.view and s.access.lanes == site.access.lanes]
                 if len(same) == 1:
@@ -251,7 +252,11 @@ class Proving:
         facts = found.loops.facts
         views = [*self.setting.inputs.values(), *self.setting.outputs.values()]
         for s in found.sites:
-            self.conditions.append(in_bounds(s, facts, self.solver, views))
+            named = found.named(s)
+            inside = in_bounds(named, found.loops.known, self.solver, views) if named is not None else None
+            if inside is None or not inside.holds:
+                inside = in_bounds(s, facts, self.solver, views)
+            self.conditions.append(inside)
         integers = []
         for a in found.program.arithmetic:
             around = tuple(found.around(loop) for loop in a.loops)
