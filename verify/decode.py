@@ -118,7 +118,8 @@ def quotients(offset: Term, view: View, ask: Ask, equal: dict[Term, Term]) -> li
     index: list[Poly] = [{} for _ in view.shape]
     for d in layout(view):
         index[d], rest = divide(rest, expand(view.strides[d]))
-    return None if rest and not ask(T.make("eq", to_term(rest), 0)) else index
+    alone = not layout(view)  # one element: whatever is added to its offset is 0
+    return None if rest and not (alone and ask(T.make("eq", to_term(rest), 0))) else index
 
 
 def rewritten(view: View, equal: dict[Term, Term]) -> View:
