@@ -463,6 +463,34 @@ def _(x):
     return x
 
 
+@triton.jit
+def count_kernel(out_ptr, N, FIRST: tl.constexpr, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    total = 0.0
+    for start in range(0, N, BLOCK):
+        i = start + tl.arange(0, BLOCK)
+        counted = (i < N) & (row == 0) if FIRST else i < N
+        total += tl.sum(tl.where(counted, 1.0, 0.0))
+    tl.store(out_ptr + row, total)
+
+
+def run_count(x, first):
+    out = torch.empty(x.shape[0])
+    count_kernel[(x.shape[0],)](out, x.shape[1], FIRST=first, BLOCK=16)
+    return out
+
+
+@case(x="f32[M,N]")
+def counted_in_the_first_row(x):
+    """A condition that the bound variable is not in."""
+    return run_count(x, True)
+
+
+@counted_in_the_first_row.reference
+def _(x):
+    return torch.ones_like(x).sum(-1)
+
+
 # ---- right ones of the same kernels ----------------------------------------------------------------------------------
 
 
@@ -524,6 +552,12 @@ def right_last_of_three_stores(x):
     return out
 
 
+@case(x="f32[M,N]")
+def right_count(x):
+    return run_count(x, False)
+
+
+right_count.reference(lambda x: torch.ones_like(x).sum(-1))
 right_softmax.reference(lambda x: torch.softmax(x, -1))
 right_variance.reference(lambda x: x.var(-1, correction=0))
 right_window.reference(window)

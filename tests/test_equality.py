@@ -1,0 +1,111 @@
+"""What is said to be equal has the same values: random terms against terms with a mistake."""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from collections import Counter
+
+import pytest
+from random_terms import SIZES, Draw, Numbers, mutated
+
+from lift import term as T
+from lift.term import Axis, Term
+from verify.algebra import Algebra, OutOfTime, Undecided
+from verify.invariant import agree
+from verify.solver import Solver
+
+PAIRS = 120
+N, M, P = map(T.size, SIZES)
+FACTS = frozenset([T.make("le", 1, N), T.make("le", 1, M), T.make("le", 0, P), T.make("lt", P, N)])
+
+
+def said_equal(left: Term, right: Term) -> bool:
+    """Whether they are shown to be equal; not where that rests on a maximum of nothing."""
+    a = Algebra(Solver(timeout=0.1), deadline=time.monotonic() + 0.5)
+    try:
+        with a.collecting() as owed:
+            return agree(a, left, right, a.context(FACTS)) and "finite" not in {k for k, _, _ in owed}
+    except (Undecided, OutOfTime):
+        return False
+
+
+def differ(left: Term, right: Term, rng: random.Random) -> bool:
+    """Whether they have other values at one of a few numbers."""
+    for _ in range(8):
+        numbers = Numbers.drawn(rng)
+        x, y = numbers.of(left), numbers.of(right)
+        if math.isnan(x) or math.isnan(y) or max(abs(x), abs(y)) > 1e9:
+            continue
+        if abs(x - y) > 1e-5 * max(1, abs(x), abs(y)):
+            return True
+    return False
+
+
+def pair(seed: int) -> tuple[Term, Term, random.Random]:
+    """A term of few nodes, and the term with a mistake."""
+    rng = random.Random(seed)
+    draw = Draw(rng)
+    while True:
+        t = draw.fold((), 2)
+        u = mutated(t, rng)
+        if u is not t and sum(1 for _ in t.walk()) < 30:
+            return t, u, rng
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_what_is_said_to_be_equal_is(part: int) -> None:
+    wrong = []
+    found: Counter[bool] = Counter()
+    for seed in range(part * PAIRS // 4, (part + 1) * PAIRS // 4):
+        t, u, rng = pair(seed)
+        other = differ(t, u, rng)
+        found[other] += 1
+        if other and said_equal(t, u):
+            wrong.append(seed)
+    assert not wrong
+    assert found[True] > PAIRS // 16, found
+
+
+J, K = Axis("j", N), Axis("k", M)
+X, Y = (lambda i, name=name: T.read(name, [i]) for name in "xy")
+Z = T.read("z", [T.axis(J), T.axis(K)])
+HALF = T.make("floordiv", N, 2)
+EQUAL = {
+    "a sum in two parts": (
+        T.fold("sum", J, X(T.axis(J))),
+        T.add(
+            T.fold("sum", J, T.where(T.make("lt", T.axis(J), HALF), X(T.axis(J)), 0)),
+            T.fold("sum", J, T.where(T.make("le", HALF, T.axis(J)), X(T.axis(J)), 0)),
+        ),
+    ),
+    "one element taken out": (
+        T.fold("sum", J, X(T.axis(J))),
+        T.add(X(P), T.fold("sum", J, T.where(T.make("ne", T.axis(J), P), X(T.axis(J)), 0))),
+    ),
+    "sums exchanged": (T.fold("sum", J, T.fold("sum", K, Z)), T.fold("sum", K, T.fold("sum", J, Z))),
+    "a factor moved out": (T.fold("sum", J, T.mul(X(T.axis(J)), Y(P))), T.mul(Y(P), T.fold("sum", J, X(T.axis(J))))),
+    "a maximum shifted": (
+        T.fold("amax", J, X(T.axis(J)) + Y(P)),
+        T.add(T.fold("amax", J, X(T.axis(J))), Y(P)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", EQUAL)
+def test_equal(name: str) -> None:
+    assert said_equal(*EQUAL[name])
+
+
+@pytest.mark.parametrize("name", EQUAL)
+def test_equal_no_more_with_a_mistake(name: str) -> None:
+    left, right = EQUAL[name]
+    rng = random.Random(name)
+    seen = 0
+    for _ in range(12):
+        wrong = mutated(right, rng)
+        if differ(left, wrong, rng):
+            seen += 1
+            assert not said_equal(left, wrong), wrong
+    assert seen
