@@ -401,16 +401,6 @@ def neighbour_kernel(x, y, n):
 
 
 @triton.jit
-def either_kernel(x, y, t, n, BLOCK: tl.constexpr, WRITE: tl.constexpr):
-    """Loads of x or of t, which is written."""
-    o = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    if WRITE:
-        tl.store(t + n - 1 - o, o.to(tl.float32), mask=o < n)
-    p = x if n % 2 == 0 else t
-    tl.store(y + o, tl.load(p + o, mask=o < n), mask=o < n)
-
-
-@triton.jit
 def split_kernel(x, part, N, SPLIT: tl.constexpr, BLOCK: tl.constexpr):
     row, s = tl.program_id(0), tl.program_id(1)
     size = tl.cdiv(N, SPLIT)
@@ -426,6 +416,50 @@ def split_kernel(x, part, N, SPLIT: tl.constexpr, BLOCK: tl.constexpr):
 def combine_kernel(part, y, SPLIT: tl.constexpr, ORDER: tl.constexpr):
     row = tl.program_id(0)
     tl.store(y + row, tl.sum(tl.load(part + row * SPLIT + tl.arange(0, SPLIT) * ORDER), axis=0))
+
+
+@triton.jit
+def advance_kernel(x, n, BLOCK: tl.constexpr, SHIFT: tl.constexpr):
+    """x + 1 in place by a pointer that moves on; with a shift, what is read was stored before."""
+    p = x + tl.arange(0, BLOCK)
+    for k in range(tl.cdiv(n, BLOCK)):
+        mask = k * BLOCK + tl.arange(0, BLOCK) < n - SHIFT
+        tl.store(p + SHIFT, tl.load(p, mask=mask, other=0.0) + 1, mask=mask)
+        p += BLOCK
+
+
+@triton.jit
+def last_kernel(x, t, M, N):
+    """The last of many stores stays."""
+    for i in range(N):
+        tl.store(t + tl.program_id(0), tl.load(x + tl.program_id(0) * N + i))
+
+
+@triton.jit
+def scatter_kernel(x, index, t, n, BLOCK: tl.constexpr):
+    o = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(t + tl.load(index + o, mask=o < n, other=0), tl.load(x + o, mask=o < n), mask=o < n)
+
+
+def advance(shift: int) -> Any:
+    def fn(x: Any) -> Any:
+        t, n = x.clone(), x.numel()
+        advance_kernel[(1,)](t, n, BLOCK=64, SHIFT=shift)
+        return t
+
+    return fn
+
+
+def last(x: Any) -> Any:
+    t = torch.zeros(x.shape[0])
+    last_kernel[(x.shape[0],)](x, t, x.shape[0], x.shape[1])
+    return copied(t)
+
+
+def scatter(x: Any, index: Any, like: Any) -> Any:
+    t = torch.zeros_like(like)
+    scatter_kernel[(triton.cdiv(x.numel(), 64),)](x, index, t, x.numel(), BLOCK=64)
+    return t
 
 
 def passes(shift: int = 0) -> Any:
@@ -463,10 +497,13 @@ def split(order: int = 1) -> Any:
     return fn
 
 
+SCATTERED = {"x": "f32[N]", "index": "i64[N] < K", "like": "f32[K]"}
 LOADS = [
     made("passes", passes(), lambda x: 2 * x + 1, **MATRIX),
     made("again", again(), lambda x: 2 * x + 1, **V),
     made("split", split(), lambda x: x.sum(-1), **MATRIX),
+    made("advance", advance(0), lambda x: x + 1, **V),
+    made("last", last, lambda x: x[:, -1], **MATRIX),
 ]
 BAD_LOADS = [
     made("passes_of_others", passes(1), lambda x: torch.cat([2 * x[1:] + 1, x[:1]]), **MATRIX),
@@ -475,4 +512,7 @@ BAD_LOADS = [
     made("again_before", again(), lambda x: x + 1, **V),
     made("neighbour", neighbour, lambda x: torch.cat([x[:1], x + 1]), **V),
     made("split_one", split(0), lambda x: x.sum(-1), **MATRIX),
+    made("advance_shifted", advance(1), lambda x: torch.cat([x[:1], x[:-1] + 1]), **V),
+    made("last_is_not_first", last, lambda x: x[:, 0], **MATRIX),
+    made("scatter", scatter, lambda x, index, like: torch.zeros_like(like).index_add(0, index, x), **SCATTERED),
 ]
