@@ -411,15 +411,12 @@ def divided(x: Poly, d: Poly) -> tuple[Poly, Poly]:
                 rest[(fs, e)] = r
         return P.poly(whole), P.poly(rest)
     for factors, e in x.terms:  # x = m * d + R for a sum d
-        candidate = P.monomial((factors, e))
         lead = min(d.terms)
-        q = divided(P.poly({(factors, e): x.terms[(factors, e)]}), P.poly({lead: d.terms[lead]}))[0]
-        if q is not ZERO:
-            rest_ = x - _product(q, d)
-            if len(rest_.terms) < len(x.terms):
-                whole_, left_ = divided(rest_, d)
-                return q + whole_, left_
-        del candidate
+        part = divided(P.poly({(factors, e): x.terms[(factors, e)]}), P.poly({lead: d.terms[lead]}))[0]
+        less = x - _product(part, d)
+        if part is not ZERO and len(less.terms) < len(x.terms):
+            more, left_over = divided(less, d)
+            return part + more, left_over
     return ZERO, x
 
 

@@ -18,7 +18,7 @@ from typing import Any
 from lift import term as T
 from lift.term import Term
 
-Number = int | Fraction | float
+Number = Any  # int, Fraction or float: mypy has no type for what their sum is
 Power = int | Fraction
 Factors = tuple[tuple[int, Power], ...]  # (id of the atom, power), sorted by id
 Monomial = tuple[Factors, int]  # and the id of the exponent polynomial
@@ -37,6 +37,8 @@ class Poly:
     __slots__ = ("terms", "id", "_term", "_atoms")
     terms: dict[Monomial, Number]
     id: int
+    _term: Term | None
+    _atoms: frozenset[int] | None
 
     def __add__(self, o: Poly) -> Poly:
         return total(((1, self), (1, o)))
@@ -82,7 +84,8 @@ def poly(terms: dict[Monomial, Number]) -> Poly:
     p = _TABLE.get(key)
     if p is None:
         p = object.__new__(Poly)
-        p.terms, p.id, p._term, p._atoms = terms, len(POLYS), None, None
+        p.terms, p.id = terms, len(POLYS)
+        p._term = p._atoms = None
         POLYS.append(p)
         _TABLE[key] = p
     return p
