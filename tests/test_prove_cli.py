@@ -127,7 +127,7 @@ def trilift(folder: Path) -> Iterator[Callable[..., Result]]:
     monkeypatch.setattr(verify, "equal", lambda a, b, **how: stand_in(a, against="b", **how), raising=False)
     monkeypatch.setattr(runner, "run_all", forked)
     monkeypatch.setattr(proving, "run_all", forked)
-    monkeypatch.setattr(proving, "LIFTING", 6.0)
+    monkeypatch.setattr(proving, "LIFTING", 15.0)
     monkeypatch.setattr(proving, "GRACE", 0.0)
     monkeypatch.chdir(folder)
     yield lambda *args: CliRunner().invoke(cli.main, args, catch_exceptions=False)

@@ -242,6 +242,7 @@ class _Attempt:
         self.progress("contract")
 
         def under(clauses: Sequence[Clause], deadline: float) -> dict[str, Proof]:
+            self.progress("contract: " + ", ".join(c.text for c in clauses))
             attempt = changed(self, more=clauses, deadline=deadline, progress=lambda stage: None)
             return {n: attempt.shown(n) for n in names}
 
