@@ -246,7 +246,8 @@ class Derivation:
         self.init = self.loops.resolved(self.carry.init([T.axis(v) for v in self.lanes]))
         self.raw = self.loops.named(self.carry.next([T.axis(v) for v in self.lanes]))
         self.base = self.a.context([*self.loops.known, *around, self.loops.resolved(loop.guard), *lanes])
-        self.node = self.carry.at(self.n, [T.axis(v) for v in self.lanes])
+        zeros = [T.const(0) if v.size is T.const(1) else T.axis(v) for v in self.lanes]  # the only lane is lane 0
+        self.nodes = {self.carry.at(self.n, x) for x in ([T.axis(v) for v in self.lanes], zeros)}
         self.pointee = self.init.attr if self.init.op == "pointer" else None
         kind = T.INT if self.carry.type.is_int or self.pointee is not None else T.REAL
         if self.carry.type.element == "i1":
@@ -362,7 +363,7 @@ class Derivation:
             later = self.a.given(later, T.make("lt", self.n, self.trips))
         if self.a.impossible(self.a.given(later, T.make("lt", self.n, self.trips))):
             return [((), self._first())]
-        own = {self.node: self.x if self.pointee is None else self._wrapped(self.x)}
+        own = {x: self._wrapped(self.x) for x in self.nodes}
         step = self._value(self.loops.resolved(self.raw, own))
         if any(s.op == "carry" for s in step.walk()):
             raise Undecided("it depends on other lanes of itself")
@@ -610,7 +611,8 @@ class Derivation:
             raise Undecided("no form fits")
         values = [self._first()]
         for k in range(1, trips):
-            own = {T.substitute(self.node, {self.carry.loop.counter: T.const(k)}): self._wrapped(values[-1])}
+            here = {self.carry.loop.counter: T.const(k)}
+            own = {T.substitute(x, here): self._wrapped(values[-1]) for x in self.nodes}
             raw = T.substitute(self.raw, {self.carry.loop.counter: T.const(k)})
             values.append(self._value(self.loops.resolved(raw, own)))
         out = values[-1] if values else self._value(self.init)
