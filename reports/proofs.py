@@ -122,17 +122,17 @@ def bound(proofs: Iterable[Record]) -> float:
 
 
 def new_findings(base: Record, proofs: Sequence[Record]) -> list[Record]:
-    """A wrong-result for each counterexample against a reference that lifting has not reported already."""
-    if any(f["rule"] == "wrong-result" for f in base["findings"]):
-        return []
-    return [_finding(p) for p in proofs if p["counterexample"] and p["against"] == REFERENCE]
+    """A finding for each counterexample against a reference that lifting has not reported already."""
+    known = {f["rule"] for f in base["findings"]}
+    found = [_finding(p) for p in proofs if p["counterexample"] and p["against"] == REFERENCE]
+    return list({f["message"]: f for f in found if f["rule"] not in known}.values())
 
 
 def _finding(p: Record) -> Record:
     c = p["counterexample"]
     place = p["place"] or {"file": "", "line": 0}
     return {
-        "rule": "wrong-result",
+        "rule": "wrong-result" if c["output"] else "out-of-bounds",
         "message": difference(p),
         "file": place["file"],
         "line": place["line"],
@@ -142,8 +142,10 @@ def _finding(p: Record) -> Record:
 
 
 def difference(p: Record) -> str:
-    """ "out[3, 4] is 1.2, the reference gives 3.4"."""
+    """ "out[3, 4] is 1.2, the reference gives 3.4", or what else went wrong."""
     c = p["counterexample"]
+    if c["why"]:
+        return str(c["why"])
     return f"{c['element']} is {_short(c['got'])}, {other(p['against'])} gives {_short(c['expected'])}"
 
 
@@ -224,6 +226,7 @@ def counterexample(c: Counterexample, replay: str | None) -> Record:
         "output": c.output,
         "index": list(c.index),
         "element": f"{c.output}[{', '.join(map(str, c.index))}]" if c.index else c.output,
+        "why": c.why,
         "got": jsonable(c.got),
         "expected": jsonable(c.expected),
         "replay": replay,

@@ -46,7 +46,7 @@ def _told_elsewhere(record: Record) -> bool:
 def _findings(record: Record) -> Iterator[Record]:
     """Those that no refuted output tells already."""
     told = any(p["verdict"] == "REFUTED" for p in record["proofs"])
-    return (f for f in record["findings"] if f["rule"] != "wrong-result" or not told)
+    return (f for f in record["findings"] if not told or (f["rule"] != "wrong-result" and f["file"]))
 
 
 def _errors(record: Record) -> Iterator[Record]:

@@ -329,6 +329,16 @@ def test_the_contract_says_what_the_case_says() -> None:
 
 
 @pytest.mark.smoke
+def test_an_access_out_of_bounds_is_no_number() -> None:
+    claim = V.Claim("a", "reference")
+    example = V.Counterexample({"N": 3}, 0, 0, "", (), float("nan"), float("nan"), why="access out of bounds: 1 byte")
+    record = merged(V.refuted(claim, example))
+    (finding,) = record["findings"]
+    assert (finding["rule"], finding["message"]) == ("out-of-bounds", "access out of bounds: 1 byte")
+    assert "access out of bounds: 1 byte" in verdicts.case(record) and "nan" not in verdicts.case(record)
+
+
+@pytest.mark.smoke
 def test_bounds_add_up_and_only_where_it_is_tested() -> None:
     assert merged(one("TESTED"), one("TESTED", "b"))["bound"] == 0.5
     assert merged(one("TESTED"), one("UNKNOWN", "b"))["bound"] is None
