@@ -16,6 +16,7 @@ from verify.algebra import ALL
 
 WINDOW = np.arange(-16, 30)  # values of a bound variable that only guards restrict
 SIZES = ("N", "M", "p")
+UNGUARDED = (("amin", math.inf), ("argmax", 0), ("argmin", 0))
 Array = Any
 
 
@@ -53,7 +54,7 @@ class Numbers:
             return np.asarray(self.values[str(t.attr)])
         if t.op == "axis":
             return env[t.attr]
-        if t.op in ("sum", "amax", "amin", "prod"):
+        if t.op in T.FOLDS:
             return self._fold(t, env, depth)
         args = [self._of(s, env, depth) for s in t.args]
         if t.op == "read":
@@ -73,7 +74,17 @@ class Numbers:
                 return body.prod(0)
             case "amax":
                 return body.max(0, initial=-math.inf)
+            case "argmax" | "argmin":
+                return self._where_best(t.op, values, body)
         return body.min(0, initial=math.inf)
+
+    def _where_best(self, kind: str, values: Array, body: Array) -> Array:
+        """The index of the maximum or minimum; nan where there is nothing, or more than one up to rounding."""
+        if not len(values):
+            return np.asarray(math.nan)
+        signed = body if kind == "argmax" else -body
+        tied = (signed >= signed.max(0) - 1e-9 * (1 + abs(signed.max(0)))).sum(0) > 1
+        return np.where(np.isnan(body).any(0) | np.isinf(body).all(0) | tied, math.nan, values[signed.argmax(0)])
 
     def _read(self, name: str, index: list[Array]) -> Array:
         """A number from -2 to 2 for each tensor and index, of no simple form."""
@@ -223,9 +234,9 @@ class Draw:
         if a in axes:
             a = Axis(f"k{self.count}", size)
         inner = (*axes, a)
-        kind, unit = self.rng.choice((("sum", 0), ("sum", 0), ("sum", 0), ("amax", -math.inf), ("amin", math.inf)))
+        kind, unit = self.rng.choice((*[("sum", 0)] * 5, *[("amax", -math.inf)] * 2, *UNGUARDED, ("prod", 1)))
         body = self.real(inner, depth)
-        if kind == "amin":
+        if (kind, unit) in UNGUARDED:
             return T.fold(kind, a, body)
         guarded = self.rng.random() < 0.6
         return T.fold(kind, a, T.where(self.condition(inner), body, T.const(unit)) if guarded else body)

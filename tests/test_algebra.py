@@ -49,6 +49,14 @@ DIFFERENT = {
     "a maximum of nothing": (T.where(T.make("lt", -math.inf, SO_FAR), 1, 0), T.const(1)),
     "a maximum of nothing, shifted": (T.where(T.make("lt", SO_FAR, T.add(SO_FAR, 1)), 1, 0), T.const(1)),
     "a maximum of nothing, cancelled": (T.sub(SO_FAR, SO_FAR), T.const(0)),
+    "infinity for no value": (
+        T.fold(
+            "amax",
+            J,
+            T.where(T.make("lt", T.axis(J), N), XJ, math.inf) + T.where(T.make("lt", P, T.axis(J)), math.inf, 0),
+        ),
+        T.fold("amax", J, T.where(T.make("lt", P, T.axis(J)), math.inf, Y)),
+    ),
     "what is undefined": (T.undef("u"), T.undef("u")),
     "a root of a square": (T.make("sqrt", T.mul(X, X)), X),
     "a logarithm of a product": (T.make("log", T.mul(X, Y)), T.add(T.make("log", X), T.make("log", Y))),

@@ -606,6 +606,8 @@ def extremum(a: Algebra, folds: list[Fold], ctx: Context) -> Poly:
         if f.body is MINUS_INF or a.impossible(a.given(ctx, *f.guards)):
             continue
         if is_infinite(f.body):
+            if not _inhabited(a, f, ctx):
+                raise Undecided("infinity for some values of a variable, perhaps for none")
             return PLUS_INF
         inner = _maximum_in(f.body)
         if inner is not None:
@@ -799,9 +801,9 @@ def _product_of(a: Algebra, f: Fold, ctx: Context) -> Poly:
     last = _last(f)
     if last is None:
         return atom(close("prod", f))
-    v, g, hi = last
-    less = Fold(f.variables, f.guards - {g} | {integer_literal("le", hi - ONE - atom(T.axis(v)))}, f.body)
-    guards = [condition(a, T.substitute(x, {v: hi.term}), ctx) for x in sorted(f.guards - {g}, key=lambda x: x.id)]
+    v, top_guard, hi = last
+    less = Fold(f.variables, f.guards - {top_guard} | {integer_literal("le", hi - ONE - atom(T.axis(v)))}, f.body)
+    guards = [condition(a, T.substitute(x, {v: hi.term}), ctx) for x in sorted(f.guards - {top_guard}, key=lambda x: x.id)]
     if not all(require(a, x, ctx) for x in guards):
         return _product_of(a, less, ctx)
     top = a.normal(T.substitute(f.body.term, {v: hi.term}), ctx)
@@ -815,7 +817,7 @@ def _inner_product(p: Poly) -> Term | None:
 
 
 def _last(f: Fold) -> tuple[Axis, Term, Poly] | None:
-    """(v, v <= hi, hi) where hi is n, n + 1 or n + 2: it becomes n - 1, so that prod[s < n + 1] f = f(n) prod[s < n] f."""
+    """(v, v <= hi, hi) where hi is n, n + 1 or n + 2: it becomes n - 1, prod[s < n + 1] f = f(n) prod[s < n] f."""
     if len(f.variables) != 1:
         return None
     v = f.variables[0]
