@@ -1,5 +1,6 @@
-"""Loops for tests/test_invariant.py: running extremes with their index, Welford, decays, products, while loops. Each kernel
-has a constexpr BROKEN: with it, it computes something else."""
+"""Loops for tests/test_invariant.py: running extremes with their index, Welford, decays, products, while loops.
+
+With the constexpr BROKEN a kernel computes something else."""
 
 import torch
 import triton
@@ -9,7 +10,9 @@ from lift import case
 
 
 @triton.jit
-def argmax_kernel(x_ptr, out_ptr, N, LAST: tl.constexpr, LEAST: tl.constexpr, BROKEN: tl.constexpr, BLOCK: tl.constexpr):
+def argmax_kernel(
+    x_ptr, out_ptr, N, LAST: tl.constexpr, LEAST: tl.constexpr, BROKEN: tl.constexpr, BLOCK: tl.constexpr
+):
     row = tl.program_id(0)
     best = float("inf") if LEAST else -float("inf")
     at = 0
@@ -83,7 +86,7 @@ def argmax_each_kernel(x_ptr, out_ptr, N, LAST: tl.constexpr):
     at = 0
     for j in range(N):
         x = tl.load(x_ptr + row * N + j)
-        if LAST:
+        if LAST:  # noqa: SIM108
             at = tl.where(x >= best, j, at)
         else:
             at = tl.where(x > best, j, at)

@@ -1,4 +1,4 @@
-"""Closed forms of loop variables: each kernel is proved for all shapes, and its twin that computes something else is not."""
+"""Closed forms of loop variables: each kernel is proved for all shapes, and its wrong twin is not."""
 
 from __future__ import annotations
 

@@ -1,12 +1,13 @@
 """Where the first maximum is, from what is known of maxima.
 
-    U = B + R,  amax[B] f > amax[R] f                          argmax[U] f = argmax[B] f
-    U = B + R,  amax[B] f >= amax[R] f,  R lies behind B       argmax[U] f = argmax[B] f
+U = B + R,  amax[B] f > amax[R] f                          argmax[U] f = argmax[B] f
+U = B + R,  amax[B] f >= amax[R] f,  R lies behind B       argmax[U] f = argmax[B] f
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fractions import Fraction
 
 from lift import term as T
 from lift.term import Axis, Term
@@ -26,7 +27,7 @@ def same_index(a: Algebra, p: Poly, ctx: Context, depth: int) -> bool:
             continue
         t = T.TERMS[factors[0][0]]
         if t.op == "argmax":
-            rest = P.scaled(p - P.scaled(atom(t), c), -1 / P.Fraction(c))
+            rest = P.scaled(p - P.scaled(atom(t), c), P.tidy(-1 / Fraction(c)))
             if t.id not in rest.atoms and _is_at(a, t, rest, ctx, depth):
                 return True
     return False

@@ -19,6 +19,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial as partial_
 
 from lift import term as T
 from lift.errors import Place
@@ -289,8 +290,8 @@ class Derivation:
     def _attempts(self) -> Iterable[Callable[[], Leaves]]:
         """Ways to guess, the usual one first: for all n or n < trips; with a first iteration of its own; ..."""
         for form in (self._usual, self._after_first, self._deviations):
-            yield lambda form=form: self._guess(form)
-            yield lambda form=form: self._guess(form, bounded=True)
+            yield partial_(self._guess, form)
+            yield partial_(self._guess, form, bounded=True)
         yield self._unrolled
 
     def _shown(self, leaves: Leaves) -> list[Undecided | None]:

@@ -1,8 +1,8 @@
 """Guesses of closed forms that are more than a sum or a maximum. A guess proves nothing.
 
-    a(n) X + b(n)                  init prod[t < n] a(t) + sum[t < n] b(t) prod[t < s < n] a(s)
-    where(f > amax, e, X)          the index of the maximum over what the amax is over
-    X + b(n), b a ratio            sum[t < n] leaf(t) - E(n) V(n) W(n): E a denominator before the step, V and W means
+a(n) X + b(n)                  init prod[t < n] a(t) + sum[t < n] b(t) prod[t < s < n] a(s)
+where(f > amax, e, X)          the index of the maximum over what the amax is over
+X + b(n), b a ratio            sum[t < n] leaf(t) - E(n) V(n) W(n): E a denominator before the step, V and W means
 """
 
 from __future__ import annotations
