@@ -190,7 +190,7 @@ def _ranges(f: Family, p: Parameter, middle: Combo, exhaustive: bool) -> Iterato
     known = sorted(kinds)
     for a, b in zip(known, known[1:], strict=False):
         if kind(a) != kind(b):
-            _bisect(kind, a, b, p.power)
+            _bisect(kind, a, b, p.power, p.step)
     known = sorted(kinds)
     for run in _runs(kind, known):
         if kind(run[0]) is not None:
@@ -210,7 +210,7 @@ def _runs(kind: Any, known: Sequence[int]) -> list[list[int]]:
 
 def _tried(p: Parameter) -> list[int]:
     if not p.power:
-        return sorted({*TRIED_OTHER, *_spread(p), *p.compared})
+        return sorted({*(v * p.step for v in TRIED_OTHER), *_spread(p), *(v for v in p.compared if v % p.step == 0)})
     return sorted({*TRIED, *_spread(p), LARGEST})
 
 
@@ -220,10 +220,10 @@ def _spread(p: Parameter) -> list[Any]:
     return [seen[k * (len(seen) - 1) // (SEEN - 1)] for k in range(SEEN)]
 
 
-def _bisect(kind: Any, a: int, b: int, power: bool) -> None:
+def _bisect(kind: Any, a: int, b: int, power: bool, step: int) -> None:
     """Lower until the values at which the operations change are next to each other."""
-    while (b // a > 2) if power else (b - a > 1):
-        m = 1 << ((a.bit_length() + b.bit_length()) // 2 - 1) if power else (a + b) // 2
+    while (b // a > 2) if power else (b - a > step):
+        m = 1 << ((a.bit_length() + b.bit_length()) // 2 - 1) if power else (a + b) // (2 * step) * step
         if kind(m) == kind(a):
             a = m
         else:
@@ -233,7 +233,8 @@ def _bisect(kind: Any, a: int, b: int, power: bool) -> None:
 def _range(p: Parameter, run: list[int], open_end: bool, kind: Any) -> Iterator[Range]:
     """One run as a range, lowered at three values at least; a short one value by value."""
     low, high = run[0], run[-1]
-    inside = [v for v in ((1 << k) for k in range(21)) if low <= v <= high] if p.power else list(range(low, high + 1))
+    powers = (1 << k for k in range(21))
+    inside = [v for v in powers if low <= v <= high] if p.power else list(range(low, high + 1, p.step))
     if len(inside) < 3 and not (open_end and not p.power):
         yield from (Range(v, v, (v,)) for v in inside)
         return
@@ -252,12 +253,15 @@ def _cell(f: Family, cell: tuple[Range, ...], chosen: Combo, middle: Combo) -> I
         return
     modules = [f.module(c) for c in combos]
     symbols = {p.name: p.symbol for p, r in zip(f.parameters, cell, strict=True) if not r.single}
+    every = [f.complete(c) for c in combos]
+    symbols |= {p.name: p.symbol for p in f.following if len({c[p.name] for c in every}) > 1}
     try:
-        module = antiunify([m for m in modules if m is not None], combos, symbols)
+        module = antiunify([m for m in modules if m is not None], every, symbols)
     except Different as why:
         yield from _one_by_one(f, combos, str(why))
         return
     facts = [t for p, r in zip(f.parameters, cell, strict=True) for t in _facts(p, r)]
+    facts += [t for p in f.following for t in _following(p)]
     facts += [t for shape in extents(module) for t in _fits(shape)]
     facts += _options(f, cell)
     places = [f"{n}: {', '.join(map(str, sorted({c[n] for c in combos})))}" for n in names]
@@ -275,7 +279,7 @@ def _ends(f: Family, p: Parameter, r: Range, middle: Combo) -> Iterator[Clause]:
     if p.tuned:
         return
     below, above = (r.low // 2, 2 * (r.high or 1)) if p.power else (r.low - 1 if not p.real else 0, 0)
-    if below >= 1 and f.module({**middle, p.name: below}) is None:
+    if below >= 1 and below % p.step == 0 and f.module({**middle, p.name: below}) is None:
         yield Clause("config", T.make("le", r.low, p.symbol), f"{text} {p.name} < {r.low}", "", f.place)
     if p.power and r.high is not None and f.module({**middle, p.name: above}) is None:
         yield Clause("config", T.make("le", p.symbol, r.high), f"{text} {p.name} > {r.high}", "", f.place)
@@ -303,6 +307,12 @@ def _combos(f: Family, cell: tuple[Range, ...], chosen: Combo, middle: Combo) ->
             yield {**middle, **c, **chosen}
 
 
+def _following(p: Parameter) -> Iterator[Term]:
+    if p.relation is not None:
+        yield T.make("eq", p.symbol, p.relation)
+        yield from _enough(p.symbol, p.relation)
+
+
 def _options(f: Family, cell: tuple[Range, ...]) -> list[Term]:
     """The configurations of autotuning that are in the box: one of them it is."""
     symbols = {p.name: p.symbol for p in f.parameters if p.tuned}
@@ -318,7 +328,7 @@ def _one_by_one(f: Family, combos: Sequence[Combo], why: str) -> Iterator[Class]
         module = f.module(c)
         assert module is not None
         facts = tuple(T.make("eq", p.symbol, c[p.name]) for p in f.parameters)
-        facts += tuple(T.make("eq", p.symbol, p.relation) for p in f.parameters if p.relation is not None)
+        facts += tuple(t for p in (*f.parameters, *f.following) for t in _following(p))
         names = ", ".join(f"{p.name}={c[p.name]}" for p in f.parameters)
         text = f"{f.first.kernel} at {names} only: at other values its operations differ ({why})"
         term = T.make("and", True, *facts[: len(f.parameters)])

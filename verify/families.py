@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from math import gcd
 from typing import Any
 
 from lift import term as T
 from lift.errors import Place, Unsupported
+from lift.fit import value
 from lift.ir import Module
 from lift.launches import Bound
 from lift.lower import lower
@@ -16,6 +18,7 @@ from lift.term import Term
 from lift.trace import Launch
 
 from .branching import compared, decides
+from .quotient import expand
 from .relations import JUMPS, Relations
 
 Combo = dict[str, Any]
@@ -35,6 +38,7 @@ class Parameter:
     decides: bool = False  # which operations there are, as far as the kernel's source tells
     compared: tuple[int, ...] = ()  # what the kernel's tests compare with
     tuned: bool = False  # autotuning chooses it: `values` are all that there are
+    step: int = 1  # all its values are multiples
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +57,7 @@ class Family:
     launches: Sequence[Launch]
     parameters: tuple[Parameter, ...] = ()
     choices: tuple[Choice, ...] = ()
+    following: tuple[Parameter, ...] = ()  # have the symbol of one of `parameters`, or a function of theirs
     lowered: dict[tuple[Any, ...], Module | None] = field(default_factory=dict)
 
     @property
@@ -84,10 +89,17 @@ class Family:
         key = tuple(combo.items())
         if key not in self.lowered:
             try:
-                self.lowered[key] = self.at(combo)
+                self.lowered[key] = self.at(self.complete(combo))
             except Unsupported:
                 self.lowered[key] = None
         return self.lowered[key]
+
+    def complete(self, combo: Combo) -> Combo:
+        """With the values that follow."""
+        if not self.following:
+            return combo
+        numbers = _numbers(self.parameters, combo)
+        return {**combo, **{p.name: value(p.relation or p.symbol, numbers) for p in self.following}}
 
     def at(self, combo: Combo) -> Module:
         bound = _bound(self.first)
@@ -132,7 +144,32 @@ def family(column: Sequence[Launch], relations: Relations) -> Family:
             choices.append(Choice(name, tuple(distinct.values()), None))
         elif any(repr(v) != repr(values[0]) for v in values):
             choices.append(_choice(name, values, what, first, relations))
-    return Family(column, tuple(parameters), tuple(choices))
+    free, following = _apart(parameters)
+    return Family(column, tuple(free), tuple(choices), tuple(following))
+
+
+def _apart(parameters: Sequence[Parameter]) -> tuple[list[Parameter], list[Parameter]]:
+    """Those that vary, and those that follow from them."""
+    free: list[Parameter] = []
+    following: list[Parameter] = []
+    for p in sorted(parameters, key=lambda p: p.relation is not None):
+        numbers = _numbers(free, {q.name: 1 for q in free})
+        sizes = {s.attr for s in (p.relation or p.symbol).walk() if s.op == "size"}
+        follows = not p.real and not p.tuned and bool(sizes) and sizes <= numbers.keys()
+        (following if follows else free).append(p)
+    return [p for p in parameters if p in free], following
+
+
+def _numbers(parameters: Sequence[Parameter], combo: Combo) -> dict[str, Any]:
+    """The sizes that the values of parameters say: n of n or of k * n."""
+    out: dict[str, Any] = {}
+    for p in parameters:
+        if p.symbol.op == "size":
+            out[p.symbol.attr] = combo[p.name]
+        elif p.symbol.op == "mul" and len(p.symbol.args) == 2 and {a.op for a in p.symbol.args} == {"const", "size"}:
+            size, factor = sorted(p.symbol.args, key=lambda a: a.op, reverse=True)
+            out.setdefault(size.attr, int(combo[p.name]) // int(factor.attr))
+    return out
 
 
 def _is_tuned(column: Sequence[Launch], values: Sequence[Any]) -> bool:
@@ -172,7 +209,8 @@ def _parameter(
     itself = term is not None and not any(s.op in JUMPS for s in term.walk())
     symbol = term if term is not None and itself else relations.block(name, term, values)
     relation = None if itself else term
-    return Parameter(name, symbol, relation, distinct, power, decides=tested, compared=tuple(near))
+    step = gcd(*expand(symbol).values()) if itself else 1
+    return Parameter(name, symbol, relation, distinct, power, decides=tested, compared=tuple(near), step=step)
 
 
 def _choice(name: str, values: Sequence[Any], what: str, first: Launch, relations: Relations) -> Choice:
