@@ -13,6 +13,7 @@ CASES = {name: c for name, c in vars(K).items() if isinstance(c, Case) and c.nam
 WITH_CLAUSE = {  # what the contract has to exclude: the kind of the clause, and what it is about
     "divided_by_truth": ("value", "x"),
     "cancelled": ("value", "y"),
+    "cancelled_in_an_inner_invariant": ("value", "y"),
     "overflowing": ("nowrap", "M"),
 }
 NOT_FOUND = {"right_last_of_three_stores"}  # right, and not proved: the last of several stores by one program

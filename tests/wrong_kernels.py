@@ -491,6 +491,30 @@ def _(x):
     return torch.ones_like(x).sum(-1)
 
 
+@triton.jit
+def running_kernel(x_ptr, y_ptr, out_ptr, N):
+    y = tl.load(y_ptr)
+    total = 0.0
+    best = -float("inf")
+    for k in range(0, N):
+        total = total * y / y + tl.load(x_ptr + k)
+        best = tl.maximum(best, total)
+    tl.store(out_ptr, best)
+
+
+@case(x="f32[N]", y="f32[1]")
+def cancelled_in_an_inner_invariant(x, y):
+    """Right only where y is not 0: what one loop variable rests on, another's form rests on."""
+    out = torch.empty(())
+    running_kernel[(1,)](x, y, out, x.shape[0])
+    return out
+
+
+@cancelled_in_an_inner_invariant.reference
+def _(x, y):
+    return torch.cumsum(x, 0).amax() + 0 * y[0]
+
+
 # ---- right ones of the same kernels ----------------------------------------------------------------------------------
 
 
