@@ -496,7 +496,7 @@ def running_kernel(x_ptr, y_ptr, out_ptr, N):
     y = tl.load(y_ptr)
     total = 0.0
     best = -float("inf")
-    for k in range(0, N):
+    for k in range(N):
         total = total * y / y + tl.load(x_ptr + k)
         best = tl.maximum(best, total)
     tl.store(out_ptr, best)
