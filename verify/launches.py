@@ -56,12 +56,19 @@ def settings(
     out: list[Setting] = []
     first = _Config(case, seed, 0, traces, exhaustive)
     count = first.traces[0].configs
+    limits = _limits(count, configs)
     if together and count > 1 and (tuned := _tuned(first, min(count, configs))):
-        return [replace(s, together=True) for s in _distinct(tuned)]
+        return [replace(s, together=True, clauses=(*s.clauses, *limits)) for s in _distinct(tuned)]
     out += first.settings()
     for k in range(1, min(count, configs)):
         out += _Config(case, seed, k, None, exhaustive).settings()
-    return _distinct(out)
+    return [replace(s, clauses=(*s.clauses, *limits)) for s in _distinct(out)]
+
+
+def _limits(count: int, configs: int) -> tuple[Clause, ...]:
+    """Autotune configurations that are left out."""
+    text = f"autotuning takes one of its first {configs} configurations of {count}"
+    return (Clause("config", None, text, "the others are not looked at"),) if count > configs else ()
 
 
 def _tuned(first: _Config, count: int) -> list[Setting]:
@@ -353,10 +360,14 @@ class _Reading:
     # ---- confirmation
 
     def jumps(self) -> Iterator[dict[str, Number]]:
-        """Shapes at both sides of the places where the terms jump."""
+        """Shapes with a dim beyond all blocks, and at both sides of the places where the terms jump."""
         terms = list(dict.fromkeys(r.term for r in self.relations.found if not r.constant))
         seen = [t.dims for t in self.traces]
         small = min(seen, key=lambda d: max((d[n] for n in self.case.names), default=0))
+        blocks = [t.attr for t in self.relations.known if t.is_const and t.type == T.INT and t.attr > 1]
+        beyond = 2 * max(blocks, default=0) + 1
+        longer = ({**small, n: beyond} for n in self.case.names if all(d[n] <= max(blocks, default=0) for d in seen))
+        yield from (d for d in longer if self.case.holds(d))
         yield from jumps(terms, self.case, small)
 
     def confirm(self, traces: Sequence[Trace]) -> None:
