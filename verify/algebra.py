@@ -88,6 +88,9 @@ class Algebra:
     products: dict[tuple[int, int], Poly] = field(default_factory=dict)
     deadline: float = math.inf  # of time.process_time()
 
+    def __post_init__(self) -> None:
+        from . import choices, maxima, products, sums  # noqa: F401 (their rules)
+
     # ---- contexts
 
     def context(self, facts: Iterable[Term]) -> Context:
@@ -134,7 +137,7 @@ class Algebra:
         return self.decided[key]
 
     def variable(self, ctx: Context, *avoid: Iterable[Axis]) -> Axis:
-        """The first integer variable that neither the facts nor `avoid` mention: the same question has the same name."""
+        """The first integer variable that neither the facts nor `avoid` mention: one question, one name."""
         taken = ctx.axes.union(*avoid)
         return next(v for v in map(_variable, count(1)) if v not in taken)
 
@@ -295,7 +298,7 @@ class Algebra:
         """Split, or owe, until the maxima in p are known to be over something."""
         for i in p.atoms:
             if T.TERMS[i].op in ("amax", "max"):
-                from .folds import nonempty
+                from .maxima import nonempty
 
                 if not nonempty(self, T.TERMS[i], ctx):
                     self.owe("finite", T.TERMS[i], ctx)

@@ -288,7 +288,7 @@ def choice(a: Algebra, c: Term, x: Term, y: Term, ctx: Context) -> Poly:
 
 def _extremum(a: Algebra, c: Term, yes: Poly, no: Poly, ctx: Context) -> Poly | None:
     """where(x < y, y, x) = max(x, y), and likewise the minimum."""
-    from .folds import lattice
+    from .maxima import lattice
 
     d = yes - no
     if c in (real_literal(a, "lt", d, ctx), real_literal(a, "le", d, ctx)):
@@ -435,7 +435,7 @@ def _product(p: Poly, q: Poly) -> Poly:
 
 @rule("max", "min")
 def _(a: Algebra, t: Term, ctx: Context) -> Poly:
-    from .folds import lattice
+    from .maxima import lattice
 
     if t.type != T.REAL and not any(x.op in ("amax", "amin") for s in t.args for x in s.walk()):
         return _integer_extremum(a, t, ctx)

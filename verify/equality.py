@@ -19,9 +19,12 @@ from lift.term import Axis, Term
 from . import poly as P
 from .algebra import INDICATORS, Algebra, Context, Facts, Split, Undecided, is_infinite
 from .choices import condition, divided, integer_literal, is_integer
-from .folds import Fold, bounds, elements, linear, open_fold, structural, sum_over
+from .folds import Fold, open_fold, structural
+from .maxima import elements
 from .poly import ONE, POLYS, ZERO, Monomial, Number, Poly, atom
 from .signs import is_index
+from .sums import sum_over
+from .variables import bounds, linear
 
 DEEP = 12  # nested questions
 

@@ -16,7 +16,8 @@ from . import poly as P
 from .algebra import Algebra, Context, Facts, Split, Undecided
 from .choices import condition, integer_literal, real_literal, truth
 from .equality import _empty, _matching, aligned
-from .folds import Fold, extremum, open_fold, structural
+from .folds import Fold, open_fold, structural
+from .maxima import extremum
 from .poly import ZERO, Poly, atom
 
 

@@ -29,12 +29,14 @@ from . import poly as P
 from .algebra import ALL, Algebra, Context, Owed, Split, Undecided, is_infinite
 from .choices import condition, integer_literal
 from .equality import equal, multiplied, unified
-from .folds import UNIT, _maximum_in, elements, linear, structural
+from .folds import UNIT, structural
+from .maxima import _maximum_in, elements
 from .names import Names
 from .poly import ONE, POLYS, ZERO, Poly, atom
 from .program import PIDS, POINTER, Carry, Loop
 from .quotient import canonical
 from .recurrences import Step, decayed, deviations, index_of_extreme
+from .variables import linear
 from .verdict import Condition, Invariant
 
 Cases = list[tuple[tuple[Term, ...], Poly]]

@@ -7,8 +7,9 @@ from lift.term import Term
 
 from .algebra import Algebra, Context, is_infinite
 from .choices import integer_literal, is_index
-from .folds import bounds, open_fold
+from .folds import open_fold
 from .poly import ONE_KEY, POLYS, Monomial, Poly, Power, atom
+from .variables import bounds
 
 
 def sign(a: Algebra, p: Poly, ctx: Context) -> int | None:
@@ -84,7 +85,7 @@ def _atom_nonnegative(a: Algebra, t: Term, ctx: Context) -> bool:
 
 def _inhabited(a: Algebra, t: Term, ctx: Context) -> bool:
     """Whether some values meet the guards of a fold: its variables at their lower bounds do."""
-    from .folds import _at_lowest
+    from .maxima import _at_lowest
 
     f = open_fold(a, t, ctx)
     if any(not bounds(f, v)[0] for v in f.variables):

@@ -1,0 +1,112 @@
+"""Sums in normal form: what no variable is in moves out, inner sums join, windows merge, constants are counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from lift import term as T
+from lift.term import Axis, Term
+
+from . import poly as P
+from .algebra import Algebra, Context, Split, Undecided, is_infinite, rule
+from .choices import integer_literal, require
+from .folds import Fold, close, open_fold, pieces
+from .poly import ONE, POLYS, ZERO, Poly, atom
+from .variables import bounds, merged, pinned, replaced, shifted, trimmed
+
+
+def sum_over(a: Algebra, f: Fold, ctx: Context) -> Poly:
+    """The sum of a polynomial, monomial by monomial."""
+    if is_infinite(f.body):
+        raise Undecided("a sum of infinities")
+    return P.total((c, _sum_of(a, Fold(f.variables, f.guards, P.monomial(m)), ctx)) for m, c in f.body.terms.items())
+
+
+def _sum_of(a: Algebra, f: Fold, ctx: Context) -> Poly:
+    """sum of one monomial: factors that no variable is in move out, an inner sum joins."""
+    ((factors, e), _) = next(iter(f.body.terms.items()))
+    bound = set(f.variables)
+    out = tuple((b, k) for b, k in factors if not (T.TERMS[b].free & bound))
+    mine = tuple((b, k) for b, k in factors if T.TERMS[b].free & bound)
+    terms = POLYS[e].terms.items()
+    e_out = P.poly({m: c for m, c in terms if not (P.as_term(m).free & bound)})
+    e_in = P.poly({m: c for m, c in terms if P.as_term(m).free & bound})
+    outside = P.product_with_exponential(out, e_out)
+    sums = [(b, k) for b, k in mine if T.TERMS[b].op == "sum"]
+    if len(sums) == 1 and sums[0][1] == 1:
+        inner = open_fold(a, T.TERMS[sums[0][0]], ctx, f.variables, f.body.term.free, *(g.free for g in f.guards))
+        rest = P.product_with_exponential(tuple(x for x in mine if x != sums[0]), e_in)
+        inside = a.given(ctx, *f.guards, *inner.guards)
+        body = a.product(rest, inner.body, inside)
+        joined = Fold((*f.variables, *inner.variables), f.guards | inner.guards, body)
+        return a.product(outside, sum_over(a, joined, ctx), ctx)
+    found = _settle(a, Fold(f.variables, f.guards, P.product_with_exponential(mine, e_in)), ctx)
+    return a.product(outside, found, ctx)
+
+
+def _settle(a: Algebra, f: Fold, ctx: Context) -> Poly:
+    """A sum whose monomial depends on its variables: pinned, shifted, merged, counted, and at last an atom."""
+    if not f.variables:
+        return f.body if _all_hold(a, f.guards, ctx) else ZERO
+    if a.impossible(a.given(ctx, *f.guards)):
+        return ZERO
+    pin = pinned(a, f, ctx)
+    if pin is not None:
+        v, value = pin
+        return _pin(a, f, v, value, ctx)
+    for v in f.variables:
+        g = shifted(a, f, v, ctx)
+        if g is not f:
+            return sum_over(a, g, ctx) if len(g.body.terms) != 1 or g.body is not f.body else _settle(a, g, ctx)
+    m = merged(a, f, ctx)
+    if m is not None:
+        return ZERO if T.const(False) in m.guards else _settle(a, m, ctx)
+    before, f = f, trimmed(a, f, ctx)
+    if f.guards != before.guards:
+        return _settle(a, f, ctx)
+    for v in f.variables:
+        if v not in f.body.term.free:
+            counted = _counted(a, f, v, ctx)
+            if counted is not None:
+                return counted
+    return atom(close("sum", f))
+
+
+def _pin(a: Algebra, f: Fold, v: Axis, value: Poly, ctx: Context) -> Poly:
+    new = replaced(a, f, v, value.term, ctx, tuple(x for x in f.variables if x != v))
+    if new is None:
+        return ZERO
+    if new.variables:
+        return sum_over(a, new, ctx)
+    return new.body if _all_hold(a, new.guards, ctx) else ZERO
+
+
+def _counted(a: Algebra, f: Fold, v: Axis, ctx: Context) -> Poly | None:
+    """sum[v: l <= v <= u] m = (u - l + 1) m, for l <= u + 1, if m has no v."""
+    low, high, other = bounds(f, v)
+    if other or len(low) != 1 or len(high) != 1:
+        return None
+    rest_guards = f.guards - {low[0][0], high[0][0]}
+    count = high[0][1] - low[0][1] + ONE
+    literal = integer_literal("le", count)
+    here = a.given(ctx, *rest_guards)
+    if not a.implied(here, literal):
+        if a.implied(here, T.make("not", literal)):
+            return ZERO
+        if literal.free & set(f.variables):
+            return None
+        raise Split(literal)
+    rest = tuple(x for x in f.variables if x != v)
+    if not rest:
+        return a.product(count, f.body, ctx) if _all_hold(a, rest_guards, ctx) else ZERO
+    return sum_over(a, Fold(rest, rest_guards, a.product(count, f.body, here)), ctx)
+
+
+def _all_hold(a: Algebra, guards: Iterable[Term], ctx: Context) -> bool:
+    """Whether guards that no variable is in hold. Split where the facts leave one open."""
+    return all(require(a, g, ctx) for g in sorted(guards, key=lambda g: g.id))
+
+
+@rule("sum")
+def _(a: Algebra, t: Term, ctx: Context) -> Poly:
+    return P.total((1, sum_over(a, f, ctx)) for f in pieces(a, t, ctx))
