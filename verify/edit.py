@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from lift.errors import Unsupported
 from lift.ir import Block, Function, Module, Op, Region, Type, Value
+from lift.term import Term
 
 
 def clone(module: Module, note: str = "") -> Module:
@@ -132,6 +134,8 @@ def constant_of(value: Value) -> Any:
     """The number of a constant (an array if its elements differ), None for any other value."""
     if not isinstance(value.owner, Op) or value.owner.name != "arith.constant":
         return None
+    if isinstance(value.owner.attrs["value"], Term):
+        raise Unsupported("a mutation beside a constant that is a symbol", value.owner.place)
     flat = np.unique(np.asarray(value.owner.attrs["value"]))
     return flat[0].item() if flat.size == 1 else np.asarray(value.owner.attrs["value"])
 
