@@ -23,7 +23,7 @@ Power = int | Fraction
 Factors = tuple[tuple[int, Power], ...]  # (id of the atom, power), sorted by id
 Monomial = tuple[Factors, int]  # and the id of the exponent polynomial
 DIGITS = 6  # of a float coefficient
-SINGLE = 2e-6  # relative difference of constants that are one in single precision
+SINGLE = 5e-7  # relative difference of constants that are one in single precision
 LARGE = 600  # exp of a larger number is no float
 HALF = Fraction(1, 2)
 
