@@ -82,7 +82,7 @@ class Relations:
         """A name of the case, else a term over dims, scalars and block sizes, else one with strides too."""
         seen = [(v, e) for v, e, held in rows if not held]
         if len(seen) < LEAST:
-            raise Unsupported(f"{what} was seen at {len(seen)} shapes only", place)
+            raise Refuted(f"{what}, seen at {len(seen)} shapes only,")
         values = [v for v, _ in seen]
         every = [e for _, e in seen]
         hidden = {n for n, event in self.tuned.items() if event != self.event}
