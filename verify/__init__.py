@@ -135,6 +135,8 @@ class _Attempt:
             setting = self.restricted(self.mutated(found))
             end = min(self.deadline, time.process_time() + TOGETHER) if found.together else self.deadline
             proving = Proving(setting, end, self.progress, self.invariants)
+            if len(self.settings) > 1 and proving.vacuous:
+                continue  # no shape at which the formulas hold is in this class
             proving.run()
             self.provings.append(proving)
 
@@ -148,7 +150,10 @@ class _Attempt:
 
         if not any(s.together for s in self.settings):
             return None
-        return settings(self.case, self.seed, together=False)
+        try:
+            return settings(self.case, self.seed, together=False)
+        except TriliftError:
+            return None
 
     def mutated(self, setting: Setting) -> Setting:
         """The setting with some of its launches' modules changed."""

@@ -34,6 +34,7 @@ FOUND_ON, HELD_BACK = 10, 4  # traces beside the three that lifting uses
 ROUNDS = 6  # of more traces, when one held back refutes a term
 BESIDE = 12  # traces beside the jumps of terms, at most
 ELEMENTS = 50_000  # of the largest input there
+FEW = 4  # configurations that are taken one by one
 EACH = 3  # traces of one configuration of several
 LAST = 2  # the largest of the shapes that lifting uses
 MANY = 30  # traces, where the host function does not do the same at every shape
@@ -57,7 +58,7 @@ def settings(
     first = _Config(case, seed, 0, traces, exhaustive)
     count = first.traces[0].configs
     limits = _limits(count, configs)
-    if together and count > 1 and (tuned := _tuned(first, min(count, configs))):
+    if together and count > FEW and (tuned := _tuned(first, min(count, configs))):
         return [replace(s, together=True, clauses=(*s.clauses, *limits)) for s in _distinct(tuned)]
     out += first.settings()
     for k in range(1, min(count, configs)):

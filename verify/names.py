@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from lift import term as T
 from lift.term import Term
 
+from .algebra import Undecided
 from .decode import asking
 from .program import PIDS
 from .quotient import replace
@@ -35,6 +36,7 @@ class Names:
     named: dict[Term, Term] = field(default_factory=dict)
     memo: dict[int, Term] = field(default_factory=dict)
     local: dict[int, bool] = field(default_factory=dict)
+    symbolic: bool = False  # block sizes of several configurations are symbols: extrema of quotients are too hard then
 
     def replaced(self, t: Term) -> Term:
         """The term with names."""
@@ -70,6 +72,8 @@ class Names:
     def name(self, t: Term) -> Term:
         """The name of a term; a new one with what can be proved of it."""
         if t not in self.named:
+            if self.symbolic and t.op in EXTREMA:
+                raise Undecided("program ids are grouped by symbols")
             q = T.size(f"q{len(self.named)}")
             self.named[t] = q
             self.definitions[q] = self.plain(t)

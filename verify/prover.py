@@ -128,11 +128,16 @@ class Proving:
         self.buffers = {b.name: b for b in self.setting.buffers}
         self.contract += self.setting.clauses
 
+    @property
+    def vacuous(self) -> bool:
+        """Whether no shape meets the preconditions of the setting."""
+        return self.algebra.impossible(self.algebra.context(self.setting.facts))
+
     # ---- events
 
     def run(self) -> None:
         """All events in order. Raises what makes the whole setting undecided."""
-        if self.algebra.impossible(self.algebra.context(self.setting.facts)):
+        if self.vacuous:
             raise Undecided("no shape meets the preconditions")
         for k, event in enumerate(self.setting.events):
             if isinstance(event, HostOp):
@@ -150,7 +155,7 @@ class Proving:
             if not op.results:
                 raise Unsupported(op.name, op.place)
         facts = self.setting.facts | frozenset(grid_facts(event.grid))
-        loops = Loops(self.algebra, facts, names=Names(facts, self.solver))
+        loops = Loops(self.algebra, facts, names=Names(facts, self.solver, symbolic=self.setting.together))
         loops.whiles = {x.trips.attr: x for x in program.loops if x.condition is not None}
         if not self.invariants:
             loops.closing = False
