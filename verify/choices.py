@@ -49,6 +49,8 @@ def condition(a: Algebra, t: Term, ctx: Context) -> Term:
         return _joined(T.make("or", *(condition(a, s, ctx) for s in t.args)))
     if t.op in COMPARISONS and all(s.type == T.BOOL for s in t.args):
         return condition(a, _of_truths(t.op, *t.args), ctx)
+    if (split := _bounds(t)) is not None:
+        return condition(a, split, ctx)
     if t.op in COMPARISONS:
         return comparison(a, t, ctx)
     if t.op == "where":
@@ -122,6 +124,24 @@ def _of_truths(op: str, x: Term, y: Term) -> Term:
             return T.make("or", no_x, y)
     same = T.make("or", T.make("and", x, y), T.make("and", no_x, no_y))
     return same if op == "eq" else T.make("not", same)
+
+
+def _bounds(t: Term) -> Term | None:
+    """x < min(y, z) + r is x < y + r and x < z + r, of integers; likewise with max, and on the other side."""
+    if t.op not in ("lt", "le") or any(s.type == T.REAL for s in t.args):
+        return None
+    for side, s in enumerate(t.args):
+        parts = s.args if s.op == "add" else (s,)
+        for k, part in enumerate(parts):
+            negative = part.op == "mul" and len(part.args) == 2 and T.const(-1) in part.args
+            e = next(x for x in part.args if x is not T.const(-1)) if negative else part
+            if e.op not in ("min", "max"):
+                continue
+            rest = [p for j, p in enumerate(parts) if j != k]
+            each = [T.add(T.mul(-1, x) if negative else x, *rest) for x in e.args]
+            found = [T.make(t.op, *(x if j == side else t.args[j] for j in (0, 1))) for x in each]
+            return T.make("and" if ((e.op == "min") != negative) == (side == 1) else "or", *found)
+    return None
 
 
 def comparison(a: Algebra, t: Term, ctx: Context) -> Term:

@@ -20,7 +20,7 @@ from lift import term as T
 from lift.term import Axis, Term
 
 from . import poly as P
-from .algebra import ALL, Algebra, Context, Facts, Undecided
+from .algebra import ALL, Algebra, Context, Facts, Split, Undecided
 from .choices import condition, integer_literal, is_integer
 from .poly import POLYS, ZERO, Poly, atom, number
 
@@ -138,7 +138,12 @@ def pieces(a: Algebra, t: Term, ctx: Context) -> list[Fold]:
     here = a.given(ctx, *guards)
     unit = T.const(UNIT.get(t.op, 0))
     while body.op == "where" and body.args[2] is unit and t.op in ("sum", "amax", "prod", "argmax"):
-        c = condition(a, body.args[0], here)
+        try:
+            c = condition(a, body.args[0], here)
+        except Split as split:
+            if v not in split.literal.free:
+                raise
+            break  # by cases, below
         literals = c.args if c.op == "and" else (c,)
         if not all(is_integer(x) or x.is_const for x in literals):
             break

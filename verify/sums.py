@@ -9,10 +9,12 @@ from lift.term import Axis, Term
 
 from . import poly as P
 from .algebra import Algebra, Context, Split, Undecided, is_infinite, rule
-from .choices import integer_literal, require
+from .choices import integer_literal, opposite, require
 from .folds import Fold, close, open_fold, pieces
 from .poly import ONE, POLYS, ZERO, Poly, atom
 from .variables import bounds, merged, pinned, replaced, shifted, trimmed
+
+MANY = 12  # guards of a sum that is split no further
 
 
 def sum_over(a: Algebra, f: Fold, ctx: Context) -> Poly:
@@ -45,7 +47,20 @@ def _sum_of(a: Algebra, f: Fold, ctx: Context) -> Poly:
 
 
 def _settle(a: Algebra, f: Fold, ctx: Context) -> Poly:
-    """A sum whose monomial depends on its variables: pinned, shifted, merged, counted, and at last an atom."""
+    """A sum whose monomial depends on its variables. A condition on them that is open splits the sum:
+    sum[g] m = sum[g, c] m + sum[g, not c] m."""
+    try:
+        return _settled(a, f, ctx)
+    except Split as split:
+        if not split.literal.free & set(f.variables) or len(f.guards) > MANY:
+            raise
+        literal = split.literal
+    halves = (Fold(f.variables, f.guards | {c}, f.body) for c in (literal, opposite(literal)))
+    return P.total((1, _settle(a, half, ctx)) for half in halves)
+
+
+def _settled(a: Algebra, f: Fold, ctx: Context) -> Poly:
+    """Pinned, shifted, merged, counted, and at last an atom."""
     if not f.variables:
         return f.body if _all_hold(a, f.guards, ctx) else ZERO
     if a.impossible(a.given(ctx, *f.guards)):
