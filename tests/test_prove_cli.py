@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import importlib
 import json
+import multiprocessing
 import os
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
 from lift import isolate
 from lift import term as T
@@ -111,27 +114,56 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(scope="module")
-def trilift(folder: Path) -> Iterator[Callable[..., Result]]:
-    """The command in this process, its cases in forks of it, which see the stand-ins."""
-    import verify
+@dataclass(frozen=True)
+class Done:
+    """What a command did."""
 
-    for module in isolate.PRELOAD:  # as the fork server has them
-        importlib.import_module(module)
-    monkeypatch = pytest.MonkeyPatch()
+    exit_code: int
+    output: str
+    stdout: str
+    stderr: str
+
+
+def serve(there: Connection, folder: Path) -> None:
+    """Commands in a process of their own, their cases in forks of it, which see the stand-ins. The process has no
+    threads: what other tests have started would be missing in a fork."""
+    import verify
 
     def forked(function: Any, tasks: Any, jobs: int, timeout: float, context: str, *rest: Any, **more: Any) -> Any:
         return isolate.run_all(function, tasks, jobs, timeout, "fork", *rest, **more)
 
-    monkeypatch.setattr(verify, "prove", stand_in, raising=False)
-    monkeypatch.setattr(verify, "equal", lambda a, b, **how: stand_in(a, against="b", **how), raising=False)
-    monkeypatch.setattr(runner, "run_all", forked)
-    monkeypatch.setattr(proving, "run_all", forked)
-    monkeypatch.setattr(proving, "LIFTING", 15.0)
-    monkeypatch.setattr(proving, "GRACE", 0.0)
+    for module in isolate.PRELOAD:  # as the fork server has them
+        importlib.import_module(module)
+    verify.prove = stand_in  # type: ignore[assignment]
+    verify.equal = lambda a, b, **how: stand_in(a, against="b", **how)
+    runner.run_all = proving.run_all = forked
+    proving.LIFTING, proving.GRACE = 15.0, 0.0
+    os.chdir(folder)
+    while (args := there.recv()) is not None:
+        done = CliRunner().invoke(cli.main, args, catch_exceptions=False)
+        there.send(Done(done.exit_code, done.output, done.stdout, done.stderr))
+
+
+@pytest.fixture(scope="module")
+def trilift(folder: Path) -> Iterator[Callable[..., Done]]:
+    """The command, run by `serve` in the folder, which is this process's too."""
+    make = multiprocessing.get_context("spawn")
+    here, there = make.Pipe()
+    process = make.Process(target=serve, args=(there, folder))
+    process.start()
+    there.close()
+    monkeypatch = pytest.MonkeyPatch()
     monkeypatch.chdir(folder)
-    yield lambda *args: CliRunner().invoke(cli.main, args, catch_exceptions=False)
+
+    def run(*args: str) -> Done:
+        here.send(args)
+        done: Done = here.recv()
+        return done
+
+    yield run
     monkeypatch.undo()
+    here.send(None)
+    process.join(10)
 
 
 @pytest.fixture(scope="module")
