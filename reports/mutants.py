@@ -29,6 +29,7 @@ from .targets import DECORATED, Target, resolve
 Event = Callable[[Any], None]
 OUTCOMES = ("refuted", "unknown", "equivalent", "wrong", "unchecked", "error")
 HEAD = ("mutants", "original proved", *OUTCOMES, "killed by execution", "s to prove", "s to run")
+PROOF = 6.0  # seconds of processor time for the proof of one mutant
 TIMEOUT = 120.0  # seconds for one mutant, prover and executions
 LOADING = 60.0  # more for the first of a case
 EVERY = 50  # mutants between two lines of progress
@@ -41,7 +42,7 @@ def prover(case: Any, launch: int, mutant: Mutation) -> Sequence[Proof]:
     """What verify.prove says of the case with this launch's module changed, against the case's own claims."""
     import verify
 
-    found: Sequence[Proof] = verify.prove(case, replace={launch: mutant})
+    found: Sequence[Proof] = verify.prove(case, replace={launch: mutant}, timeout=PROOF)
     return found
 
 
