@@ -94,7 +94,7 @@ def _verdicts(name: str, records: Sequence[Record]) -> tuple[str, ...]:
 
 def verdict_row(r: Record) -> tuple[str, ...]:
     """One case: its contract on one line if it is proved, its bound if it is tested, else the reason."""
-    needed = dict.fromkeys(c["text"] for p in r["proofs"] for c in p.get("contract", ()) if c["kind"] != SEEN)
+    needed = dict.fromkeys(c["text"] for p in r["proofs"] for c in p["contract"] if c["kind"] != SEEN)
     said = {"PROVED": "; ".join(needed) or "every shape", "TESTED": f"at most {r['bound'] or 0:.1e}"}
     name, seconds = f"{Path(r['file']).stem}::{r['name']}", f"{r['seconds']['prove']:.2f}"
     return (

@@ -89,7 +89,8 @@ def test_a_corpus_runs_from_the_command_line(tmp_path: Path, monkeypatch: pytest
 
 # ---- verdicts --------------------------------------------------------------------------------------------------------
 
-PROOF = {"verdict": "PROVED", "cause": "", "against": "formula"}
+CONTRACT = [{"text": "N <= 64", "kind": "shape"}, {"text": "N < 2**31", "kind": "nowrap"}]
+PROOF = {"verdict": "PROVED", "cause": "", "against": "formula", "contract": CONTRACT}
 PROVED = {**OK, "verdict": "PROVED", "contract": ["N <= 64", "N < 2**31"], "proofs": [PROOF], "reason": ""}
 OPEN = {**OK, "name": "four", "proofs": [{**PROOF, "verdict": "UNKNOWN", "cause": "step of loop"}], "reason": "why"}
 TESTED = {**OK, "name": "five", "verdict": "TESTED", "bound": 1e-9}

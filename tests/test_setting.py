@@ -19,6 +19,7 @@ from lift.evaluate import evaluate
 from lift.fit import value
 from lift.shapes import varied
 from lift.trace import Launch, TensorRef, TorchOp, Trace
+from verify import launches
 from verify.antiunify import Different, _Walk, antiunify, instantiate
 from verify.branching import compared, decides
 from verify.conditions import separating
