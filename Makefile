@@ -34,10 +34,11 @@ $(VENV)/.packages: $(VENV)/.core corpus/packages/requirements.txt corpus/package
 	$(PIP) install --no-deps -r corpus/packages/requirements.txt
 	@touch $@
 
-demo: $(VENV)/.liger ## formulas of kernels of liger-kernel, installed from PyPI, and two proofs, in under 5 minutes
+demo: $(VENV)/.liger ## formulas of kernels of liger-kernel, installed from PyPI, and proofs of five, in under 5 minutes
 	$(BIN)/trilift lift --jobs $(JOBS) \
 	  $(foreach c,rms_norm rms_norm_backward layer_norm softmax swiglu swiglu_backward geglu cross_entropy,corpus/packages/liger.py::$(c))
-	$(BIN)/trilift prove --jobs $(JOBS) corpus/operators/softmax.py::softmax_by_lanes corpus/operators/matmul.py::linear_plain
+	$(BIN)/trilift prove --jobs $(JOBS) \
+	  $(foreach c,rms_norm layer_norm softmax swiglu cross_entropy,corpus/packages/liger.py::$(c))
 
 test: $(VENV)/.dev $(VENV)/.liger ## all tests
 	$(BIN)/python -m pytest -q -n $(JOBS) $(PYTEST_ARGS)
