@@ -24,6 +24,7 @@ from .antiunify import Different, alike, antiunify, extents
 from .decode import asking
 from .families import Choice, Combo, Family, Parameter
 from .quotient import Ask, canonical, equalities, reduce
+from .quotient import replace as substituted
 from .setting import Setting, SymbolicLaunch
 from .solver import Solver
 from .verdict import Clause
@@ -50,7 +51,7 @@ class Range:
 
     @property
     def single(self) -> bool:
-        return self.low == self.high
+        return bool(self.low == self.high)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -98,7 +99,7 @@ def _at(grid: Grid, fixed: Mapping[Term, Term], ask: Ask | None) -> Grid:
     """The grid where some sizes are numbers."""
     if ask is None:
         return grid
-    x, y, z = (reduce(T.substitute(g, dict(fixed)), ask) for g in grid)
+    x, y, z = (reduce(substituted(g, fixed), ask) for g in grid)
     return x, y, z
 
 
