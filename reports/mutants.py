@@ -190,7 +190,12 @@ def result(rows: Sequence[Examined], title: str) -> Result:
         ("unknown, by reason", [("mutants", "reason"), *_reasons(rows)]),
     )
     code = 3 if not rows else int(len(failures) > 1)
-    return Result(title, tables, {"mutants": [asdict(r) for r in rows]}, code)
+    return Result(title, tables, {"mutants": [plain(r) for r in rows]}, code)
+
+
+def plain(r: Examined) -> dict[str, Any]:
+    """One mutant without its script, which the seed and the identifier give again."""
+    return {k: v for k, v in asdict(r).items() if k != "replay"}
 
 
 def _totals(rows: Sequence[Examined], of: Callable[[Examined], str]) -> list[tuple[str, ...]]:

@@ -12,7 +12,8 @@ from . import runner
 from .corpora import Result, as_json, as_markdown, measure
 
 RESULTS = Path(__file__).parent / "results"
-NAMES = ("operators", "packages", "sweep", "strangers", "bench")
+NAMES = ("operators", "packages", "sweep", "strangers", "bench", "mutants")
+MUTANTS = 1050
 
 
 def regenerate(names: Sequence[str], options: runner.Options, quiet: bool, folder: Path = RESULTS) -> int:
@@ -40,4 +41,14 @@ def _measure(name: str) -> Callable[[str, runner.Options, bool], Result]:
         from .bench import measure as bench
 
         return bench
+    if name == "mutants":
+        return _mutants
     return measure
+
+
+def _mutants(name: str, options: runner.Options, quiet: bool) -> Result:
+    """The soundness gate over the operators and one package."""
+    from . import mutants
+
+    targets = [str(RESULTS.parent.parent / "corpus" / t) for t in ("operators", "packages/liger.py")]
+    return mutants.measure(name, targets, mutants.prover, MUTANTS, options.seed, options.jobs, quiet)
