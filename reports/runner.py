@@ -14,7 +14,19 @@ from lift.isolate import Event, Outcome, run_all
 from .targets import Target
 
 Record = dict[str, Any]
-PROVER = ("verify", "verify.solver", "verify.equality", "verify.launches")  # imported once where cases are proved
+# What reading a reference and proving need, imported once where cases are proved.
+PROVER = (
+    "networkx",
+    "sympy",
+    "torch._decomp",
+    "torch._dynamo",
+    "torch.fx.experimental.proxy_tensor",
+    "torch.fx.experimental.symbolic_shapes",
+    "verify.launches",
+    "verify.prover",
+    "verify.refute",
+    "verify.wording",
+)
 GRACE = 15.0  # seconds beyond a case's own timeout before its file's worker counts as stuck
 
 
