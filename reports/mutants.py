@@ -67,7 +67,7 @@ def sweep(
     timeout: float = TIMEOUT,
 ) -> list[Examined]:
     """About `count` mutants, spread evenly over the cases of the targets; each file in a process of its own, each case
-    in a child of it. `prove` must be a function of a module. A case that cannot be run is told to `progress`."""
+    in a child of it. Ctrl-C ends it with those examined so far. `prove` must be a function of a module. A case that cannot be run is told to `progress`."""
     share = max(1, -(-count // max(1, sum(map(declared, targets)))))
     rows: list[Examined] = []
     started = time.monotonic()
@@ -85,9 +85,12 @@ def sweep(
 
     tasks = [(t, prove, share, seed, timeout) for t in targets]
     patience = 2 * timeout + LOADING
-    for index, outcome in run_all(_file, tasks, jobs, patience, "forkserver", hear, renew=True):
-        if outcome.failure is not None:
-            progress(f"{targets[index].file}: {outcome.failure} {_last_line(outcome.log)}")
+    try:
+        for index, outcome in run_all(_file, tasks, jobs, patience, "forkserver", hear, renew=True):
+            if outcome.failure is not None:
+                progress(f"{targets[index].file}: {outcome.failure} {_last_line(outcome.log)}")
+    except KeyboardInterrupt:
+        progress("interrupted: only what was examined so far is told")
     order = {t.file: k for k, t in enumerate(targets)}
     return sorted(rows, key=lambda r: (order.get(r.file, len(order)), r.file, r.case, r.launch, r.number))
 
