@@ -67,7 +67,8 @@ def sweep(
     timeout: float = TIMEOUT,
 ) -> list[Examined]:
     """About `count` mutants, spread evenly over the cases of the targets; each file in a process of its own, each case
-    in a child of it. Ctrl-C ends it with those examined so far. `prove` must be a function of a module. A case that cannot be run is told to `progress`."""
+    in a child of it. Ctrl-C ends it with those examined so far. `prove` must be a function of a module. A case that
+    cannot be run is told to `progress`."""
     share = max(1, -(-count // max(1, sum(map(declared, targets)))))
     rows: list[Examined] = []
     started = time.monotonic()
