@@ -164,6 +164,8 @@ class _Attempt:
         events = list(setting.events)
         launches = [k for k, e in enumerate(events) if isinstance(e, SymbolicLaunch)]
         for number, mutation in self.replace.items():
+            if number >= len(launches):
+                raise TriliftError(f"launch {number} is not made at every shape", self.case.place)
             event = events[launches[number]]
             assert isinstance(event, SymbolicLaunch)
             events[launches[number]] = changed(event, module=mutation(event.module))
