@@ -153,7 +153,11 @@ def _product(t: Term, child: Child, number: Number) -> Piece:
     )
     binds = pieces[0].binds if len(pieces) == 1 and not below else MUL
     if below:
-        bottom = below[0].at(POW) if len(below) == 1 else "(" + " * ".join(p.at(FACTOR if k else MUL) for k, p in enumerate(below)) + ")"
+        bottom = (
+            below[0].at(POW)
+            if len(below) == 1
+            else "(" + " * ".join(p.at(FACTOR if k else MUL) for k, p in enumerate(below)) + ")"
+        )
         out = f"{out} / {bottom}"
     if value < 0:
         return Piece(f"-{Piece(out, binds).at(MUL)}", min(binds, NEG) if binds > MUL else MUL, max(rank, rank_below))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import term as T
-from .domain import FLOAT64, Ids, Symbolic, on_distinct
+from .domain import Ids, Symbolic, on_distinct
 from .generator import philox, uniform
 from .handlers import handles, typed
 from .ir import Block, Function, Module, Op, Region, Value
