@@ -160,6 +160,8 @@ def _narrows(op: Op) -> bool:
 
 def certain(ranges: Ranges, kind: str, term: Term, bits: int) -> bool:
     """Whether the intervals alone show that the condition holds."""
+    if kind == "assume":
+        return term is T.const(True)
     low, high = ranges.of(term)
     limits: dict[str, Callable[[], bool]] = {
         "wrap": lambda: -(1 << bits - 1) <= low and high < 1 << bits - 1,

@@ -150,9 +150,15 @@ def _pointer_cast(run: Execution, op: Op, x: Tile) -> Tile | None:
 
 
 def _assert(run: Execution, op: Op, condition: Tile, *_: Tile) -> list[Tile]:
-    """path => condition, in every lane."""
+    """path => condition, in every lane. tl.device_assert is compiled away unless debugging: nothing rests on it."""
     c = condition.at(run.generic_lanes(condition.shape))
     run.asserts.append((T.make("or", T.make("not", run.path), c), op))
+    return []
+
+
+def _assume(run: Execution, op: Op, condition: Tile) -> list[Tile]:
+    """The kernel means something only where the condition holds."""
+    run.oblige("assume", op, condition, 1)
     return []
 
 
@@ -188,7 +194,7 @@ HANDLERS: dict[str, Callable[..., Tile | list[Tile] | None]] = {
     "tt.gather": _gather,
     "tt.addptr": _addptr,
     "tt.assert": _assert,
-    "llvm.intr.assume": _assert,
+    "llvm.intr.assume": _assume,
     "tt.load": accesses.load,
     "tt.store": _store,
     "tt.atomic_rmw": accesses.atomic_rmw,

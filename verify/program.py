@@ -91,7 +91,8 @@ class Access:
 class Arithmetic:
     """An integer operation whose result must fit `bits` (two's complement), under the guard, for all lanes and
     iterations; `term` is the exact result. `kind`: "wrap", or "divisor" for a term that must not be 0; "positive": > 0
-    (a loop's step), "unsigned": 0 <= term < 2^bits, "shift": 0 <= term < bits."""
+    (a loop's step), "unsigned": 0 <= term < 2^bits, "shift": 0 <= term < bits, "assume": the condition `term` of
+    tl.assume, without which the kernel means nothing."""
 
     kind: str
     op: Op
@@ -112,7 +113,7 @@ class Program:
     accesses: tuple[Access, ...]
     loops: tuple[Loop, ...]
     arithmetic: tuple[Arithmetic, ...]
-    asserts: tuple[tuple[Term, Op], ...] = ()  # tl.device_assert, tl.assume: condition and place
+    asserts: tuple[tuple[Term, Op], ...] = ()  # tl.device_assert, compiled away unless debugging: condition and place
     unsupported: tuple[Op, ...] = ()
 
 

@@ -26,7 +26,7 @@ from .memory import Content, Memory, place
 from .names import Names
 from .parametric import execute
 from .program import PIDS, Access
-from .safety import in_bounds, nowrap, well_defined
+from .safety import assumed, in_bounds, nowrap, well_defined
 from .setting import Buffer, HostOp, Setting, SymbolicLaunch, View
 from .signs import nonnegative, positive, sign
 from .sites import Site
@@ -194,7 +194,7 @@ class Proving:
             raise
 
     def safe(self, found: Launched) -> None:
-        """Every access in bounds, divisors not 0; that no integer wraps is part of the contract."""
+        """Every access in bounds, divisors not 0, what is assumed; that no integer wraps is part of the contract."""
         facts = found.loops.facts
         views = [*self.setting.inputs.values(), *self.setting.outputs.values()]
         for s in found.sites:
@@ -210,6 +210,9 @@ class Proving:
             integers.append(replace(a, loops=around, guard=guard, term=t))
         program = replace(found.program, arithmetic=tuple(integers))
         self.conditions += well_defined(program, facts, self.solver)
+        conditions, clauses = assumed(program, facts, self.solver)
+        self.conditions += conditions
+        self.contract += clauses
         self.contract += nowrap(program, facts, self.solver)
 
     def after(self, found: Launched) -> None:

@@ -1,4 +1,5 @@
-"""What a kernel needs so as not to go wrong: every access inside its buffer, no divisor 0, no integer that wraps.
+"""What a kernel needs so as not to go wrong: every access inside its buffer, no divisor 0, no integer that wraps, and
+whatever it assumes.
 
 An access is asked about under its own path and mask and the ranges of program ids, lanes and counters, nothing else.
 """
@@ -18,7 +19,7 @@ from .decode import asking, quotients, rewritten, split
 from .program import PIDS, Arithmetic, Program
 from .quotient import Ask, atoms, between, canonical, equalities, expand, minus, reduce, replace, to_term
 from .setting import View
-from .sites import Site, arithmetic_facts
+from .sites import Site, arithmetic_facts, conjuncts
 from .solver import Facts, Solver
 from .stores import holds
 from .verdict import Clause, Condition
@@ -98,7 +99,7 @@ def well_defined(program: Program, facts: Facts, solver: Solver) -> list[Conditi
     """One condition for each integer operation that has a meaning for some operands only; wrapping is `nowrap`'s."""
     out = []
     for a in program.arithmetic:
-        if a.kind == "wrap":
+        if a.kind in ("wrap", "assume"):
             continue
         start, (what, goal) = time.monotonic(), GOALS[a.kind]
         known, wanted = facts | arithmetic_facts(a, program.grid), goal(a.term, a.bits)
@@ -106,6 +107,43 @@ def well_defined(program: Program, facts: Facts, solver: Solver) -> list[Conditi
         seconds = time.monotonic() - start
         out.append(Condition(what, known, wanted, ok, "linear", seconds, a.op.place, "" if ok else words(wanted)))
     return out
+
+
+def assumed(program: Program, facts: Facts, solver: Solver) -> tuple[list[Condition], list[Clause]]:
+    """tl.assume(c): a false c makes the whole kernel undefined. c holds at every place that reaches it, or at the sizes
+    that a clause names; a condition that is not shown where neither is so, or where no size meets the clauses."""
+    conditions, clauses = [], dict[Term, Clause]()
+    for a in program.arithmetic:
+        if a.kind != "assume":
+            continue
+        start, what = time.monotonic(), f"what the kernel assumes{f' at line {a.op.place.line}' if a.op.place else ''}"
+        known = facts | arithmetic_facts(a, program.grid)
+        open_ = [g for g in conjuncts([a.term]) if not holds(g, asking(known, solver, what))]
+        needed = [_over_sizes(g, a, program, facts, solver) for g in open_]
+        new = {c: Clause("assume", c, words(c), "the kernel assumes it", a.op.place) for c in needed if c is not None}
+        ok = None not in needed and not (new and solver.contradictory(facts | clauses.keys() | new.keys()))
+        clauses |= new if ok else {}
+        seconds, goal = time.monotonic() - start, T.make("or", a.term, *map(opposed, new))
+        why = "" if ok else f"not shown: {words(T.make('and', T.const(True), *open_))}"
+        conditions.append(Condition(what, known, goal, ok, "linear", seconds, a.op.place, why))
+    return conditions, list(clauses.values())
+
+
+def opposed(c: Term) -> Term:
+    return T.make("not", c)
+
+
+def _over_sizes(goal: Term, a: Arithmetic, program: Program, facts: Facts, solver: Solver) -> Term | None:
+    """A condition over the sizes that implies the goal wherever it is reached: x < y where x - y is at most b < 0."""
+    local = _local(a, program)
+    if not local(goal):
+        return goal if all(s.type != T.REAL for s in goal.walk()) else None
+    if goal.op not in ("lt", "le") or any(s.type != T.INT for s in goal.args):
+        return None
+    known = facts | arithmetic_facts(a, program.grid)
+    ask = asking(known, solver)
+    bound = upper(reduce(replace(T.sub(*goal.args), equalities(facts)), ask), local, known, ask)
+    return None if bound is None else T.make(goal.op, bound, 0)
 
 
 def nowrap(program: Program, facts: Facts, solver: Solver) -> list[Clause]:

@@ -58,7 +58,8 @@ class Invariant:
 @dataclass(frozen=True, slots=True)
 class Clause:
     """One precondition of the contract. `kind`: "shape" (N <= BLOCK), "layout" (unit stride, no overlap), "nowrap",
-    "value" (of index tensors, of divisors), "float" (a finite number stands for -inf), "config" (a block size)."""
+    "value" (of index tensors, of divisors), "assume" (what tl.assume says), "float" (a finite number stands for -inf),
+    "config" (a block size)."""
 
     kind: str
     term: Term | None

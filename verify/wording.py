@@ -19,7 +19,7 @@ from .setting import Setting, View
 from .verdict import Clause, Condition, Proof
 
 LIMIT = 400  # characters of a term in a reason
-KINDS = ("shape", "layout", "value", "float", "nowrap", "config")  # the order of a contract
+KINDS = ("shape", "layout", "value", "assume", "float", "nowrap", "config")  # the order of a contract
 LETTERS = ("i", "j", "k", "l", "p", "q", "r", "s", "t", "u", "v")
 MADE = re.compile(r"[%~]|.*\.\d+$|a\d+_\d+$|index\d+$")  # axes that no user has named
 
