@@ -47,6 +47,10 @@ FORM = click.option(
 )
 SMT_DIR = click.option("--smt-dir", metavar="DIR", help="Write each integer condition there as SMT-LIB.")
 REPLAY = click.option("--replay", metavar="DIR", help="Write there a script that runs each counterexample.")
+CACHE_DIR = click.option(
+    "--cache-dir", metavar="DIR", envvar="TRILIFT_CACHE_DIR", help="Where results are kept.  [default: user's caches]"
+)
+NO_CACHE = click.option("--no-cache", is_flag=True, help="Neither use nor keep results.")
 PROOF_STEPS = click.option("--explain", is_flag=True, help="Show loop invariants, conditions and the whole contract.")
 
 
@@ -62,6 +66,14 @@ def options(*rows: Any) -> Any:
 
 
 running = options(SEED, TIMEOUT, MANY, ALLOW, QUIET)
+caching = options(CACHE_DIR, NO_CACHE)
+
+
+def kept(cache_dir: str | None, no_cache: bool) -> str:
+    """The folder of kept results, "" for none."""
+    from . import cache
+
+    return "" if no_cache else cache_dir or cache.folder()
 
 
 @main.command()
@@ -95,10 +107,10 @@ def lift(targets: tuple[str, ...], to: str, explain: bool, allow_unknown: bool, 
     help="reference, formula (the lifted one) or the text of a formula.  [default: the reference if there is one, else "
     "the formula]",
 )
-@options(FORM, PROOF_STEPS, SMT_DIR, REPLAY, SEED, PROOF_TIMEOUT, MANY, ALLOW, QUIET)
+@options(FORM, PROOF_STEPS, SMT_DIR, REPLAY, SEED, PROOF_TIMEOUT, MANY, caching, ALLOW, QUIET)
 def prove(
     targets: tuple[str, ...], against: str | None, form: str, smt_dir: str | None, replay: str | None, timeout: float,
-    allow_unknown: bool, quiet: bool, **options: Any,
+    cache_dir: str | None, no_cache: bool, allow_unknown: bool, quiet: bool, **options: Any,
 ) -> None:  # fmt: skip
     """Prove for every shape that each kernel computes its reference, or its formula; print verdict and contract."""
     from . import proving, runner
@@ -107,6 +119,7 @@ def prove(
     chosen = of.resolve(targets)
     folders = proving.writable(smt_dir, "--smt-dir"), proving.writable(replay, "--replay")
     how = runner.Proving(proving.checked(against), timeout, *folders)
+    options["cache"] = kept(cache_dir, no_cache)
     code = proving.prove(chosen, form, proving.options(timeout, how, **options), quiet)
     raise SystemExit(0 if code == 4 and allow_unknown else code)
 
@@ -141,12 +154,17 @@ def equal(
 )
 @LIFT_ONLY
 @running
-def corpus(name: str, form: str, lift_only: bool, allow_unknown: bool, quiet: bool, **options: Any) -> None:
+@caching
+def corpus(
+    name: str, form: str, lift_only: bool, cache_dir: str | None, no_cache: bool, allow_unknown: bool, quiet: bool,
+    **options: Any,
+) -> None:  # fmt: skip
     """Run a corpus and print its table: operators, packages, strangers or sweep."""
     from . import corpora, runner
 
     how = None if lift_only else runner.Proving()
-    code = corpora.run(name, form, runner.Options(**options, proving=how), quiet)
+    chosen = runner.Options(**options, proving=how, cache=kept(cache_dir, no_cache))
+    code = corpora.run(name, form, chosen, quiet)
     raise SystemExit(0 if code == 4 and allow_unknown else code)
 
 

@@ -113,7 +113,9 @@ def summary(records: Sequence[Record]) -> str:
     counts = ", ".join(f"{n} {w}" for w in words if (n := sum(r["verdict"] == w for r in records)))
     stages = {s: sum(r["seconds"].get(s, 0.0) for r in records) for s in ("capture", "lift", "check", "simplify")}
     prove = sum(r["seconds"]["prove"] for r in records)
-    return f"{counts or 'no case'} of {len(records)}; seconds: lift {sum(stages.values()):.1f}, prove {prove:.1f}"
+    kept = f", {n} from the cache" if (n := sum(r.get("cached", False) for r in records)) else ""
+    said = f"{counts or 'no case'} of {len(records)}{kept}"
+    return f"{said}; seconds: lift {sum(stages.values()):.1f}, prove {prove:.1f}"
 
 
 def checked(against: str | None) -> str | None:

@@ -5,7 +5,8 @@ A record is one entry of the JSON's "cases", made where the terms are, so that p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import sys
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,7 +46,8 @@ class Proving:
 @dataclass(frozen=True, slots=True)
 class Options:
     """How to run: seconds per case, processes, the seed, whether records tell the steps; top_down and prune as in
-    `lift.synthesis.synthesise`. With `proving` a case is proved too, and `timeout` counts from its last stage."""
+    `lift.synthesis.synthesise`. With `proving` a case is proved too, and `timeout` counts from its last stage. `cache`:
+    the folder of records that were made before, "" for none."""
 
     timeout: float = 120.0
     jobs: int = 1
@@ -54,12 +56,26 @@ class Options:
     top_down: bool = True
     prune: bool = True
     proving: Proving | None = None
+    cache: str = ""
 
 
 def records(
     targets: Sequence[Target], options: Options, on_event: Callable[[str, str, Any], None] = lambda *_: None
 ) -> Iterator[Record]:
-    """The record of every case, in the order of targets and files. `on_event(file, case, what)` hears of stages."""
+    """The record of every case, in the order of targets and files; from the cache if there is one and it has it.
+    `on_event(file, case, what)` hears of stages."""
+    from . import cache
+
+    return (cache.records if cache.usable(options) else run)(targets, options, on_event)
+
+
+def run(
+    targets: Sequence[Target],
+    options: Options,
+    on_event: Callable[[str, str, Any], None] = lambda *_: None,
+    on_loaded: Callable[[str, Sequence[str]], None] = lambda *_: None,
+) -> Iterator[Record]:
+    """The record of every case, made now. `on_loaded(file, paths)` hears which files were imported for it."""
     inner = max(1, options.jobs // max(1, len(targets)))
     told = "verdict" if options.proving else "lift"
     got: dict[int, list[Record]] = {}
@@ -70,7 +86,10 @@ def records(
         kind, name, value = message
         if kind == "record":
             got.setdefault(index, []).append(value)
-        on_event(targets[index].file, name, value if kind != "record" else value[told])
+        if kind == "loaded":
+            on_loaded(targets[index].file, value)
+        else:
+            on_event(targets[index].file, name, value if kind != "record" else value[told])
 
     tasks = [(t, options, inner) for t in targets]
     preload = PROVER if options.proving else ()
@@ -93,6 +112,9 @@ def _file(target: Target, options: Options, jobs: int, event: Event) -> list[str
     """Loads a file and runs its cases; returns their names in the file's order."""
     from lift.load import load
 
+    from .versions import loaded
+
+    before = frozenset(sys.modules)
     try:
         cases = load(target.file, target.cases)
     except Exception as e:
@@ -100,6 +122,7 @@ def _file(target: Target, options: Options, jobs: int, event: Event) -> list[str
         return [""]
     cases = [c for c in cases if not target.only or c.name in target.only]
     names = [c.name for c in cases]
+    event(("loaded", "", loaded(before)))
     event(("cases", "", names))
     launches: dict[int, int] = {}
     lifted: dict[int, Record] = {}
@@ -109,12 +132,14 @@ def _file(target: Target, options: Options, jobs: int, event: Event) -> list[str
             launches[index] = what
         elif isinstance(what, dict):
             lifted[index] = what
+        elif isinstance(what, list):
+            event(("loaded", names[index], what))
         else:
             event(("stage", names[index], what))
 
     for index, outcome in run_all(
         _case,
-        [(target.file, c, options) for c in cases],
+        [(target.file, c, options, before) for c in cases],
         jobs,
         options.timeout,
         "fork",
@@ -128,10 +153,14 @@ def _file(target: Target, options: Options, jobs: int, event: Event) -> list[str
     return names
 
 
-def _case(file: str, case: Any, options: Options, event: Event) -> Record:
+def _case(file: str, case: Any, options: Options, before: Collection[str], event: Event) -> Record:
     from .record import record
+    from .versions import loaded
 
-    return record(case, options, event, file)
+    try:
+        return record(case, options, event, file)
+    finally:
+        event(loaded(before))
 
 
 def unproved(lifted: Record, failure: Record) -> Record:

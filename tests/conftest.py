@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 GOLDEN = Path(__file__).parent / "golden"
+os.environ["TRILIFT_CACHE_DIR"] = tempfile.mkdtemp(prefix="trilift-tests-")  # no result of an earlier run counts
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

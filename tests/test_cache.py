@@ -1,0 +1,287 @@
+"""The cache of records: what counts as unchanged, what is kept, and that no state of its file does harm."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reports import cache, runner, versions
+from reports.cache import Cache, Entry
+from reports.runner import Options, Proving
+from reports.targets import Target
+
+Paths = dict[str, Path]
+OLD = 1_000_000_000
+
+
+@pytest.fixture
+def ran(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
+    """What `runner.run` was asked for; it answers without running: the names of a file are its lines."""
+    asked: list[tuple[str, ...]] = []
+
+    def run(
+        targets: Sequence[Target],
+        options: Options,
+        on_event: Callable[[str, str, Any], None],
+        on_loaded: Callable[[str, Sequence[str]], None],
+    ) -> Iterator[dict[str, Any]]:
+        for t in targets:
+            names = t.cases or tuple(Path(t.file).read_text().split())
+            asked.append((t.file, *names))
+            on_event(t.file, "", list(names))
+            on_loaded(t.file, [str(p) for p in Path(t.file).parent.glob("helper*.py")])
+            yield from (record(t.file, n) for n in names)
+
+    monkeypatch.setattr(runner, "run", run)
+    return asked
+
+
+def record(file: str, name: str) -> dict[str, Any]:
+    out = runner.empty(file, name, "timeout", "late") if "late" in name else {**runner.empty(file, name, "", "")}
+    if "late" not in name:
+        out |= {"errors": [], "verdict": "PROVED", "reason": "", "place": {"file": file, "line": 3, "column": 0}}
+    return out | ({"errors": [{"kind": "unsupported"}], "verdict": "UNKNOWN"} if "odd" in name else {})
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Paths:
+    texts = {"a": "one two", "b": "", "c": "three late odd", "helper": "x = 1"}
+    out = {n: tmp_path / f"{n}.py" for n in texts}
+    for n, text in texts.items():
+        write(out[n], text)
+    return out
+
+
+def write(path: Path, text: str) -> None:
+    """The content, written long ago."""
+    path.write_text(text)
+    os.utime(path, (OLD, OLD))
+
+
+def records(files: Paths, *names: str, cases: tuple[str, ...] = (), **options: Any) -> list[dict[str, Any]]:
+    targets = [Target(str(files[n]), cases) for n in names]
+    chosen = Options(proving=Proving(), cache=str(files["a"].parent / "cache"), **options)
+    return list(runner.records(targets, chosen))
+
+
+def told(found: list[dict[str, Any]]) -> list[tuple[str, bool]]:
+    return [(r["name"], r.get("cached", False)) for r in found]
+
+
+def test_what_is_decided_comes_back_in_order(files: Paths, ran: list) -> None:
+    first = records(files, "a", "b", "c")
+    assert told(first) == [(n, False) for n in ("one", "two", "three", "late", "odd")]
+    ran.clear()
+    second = records(files, "a", "b", "c")
+    assert told(second) == [("one", True), ("two", True), ("three", True), ("late", False), ("odd", True)]
+    assert ran == [(str(files["b"]),), (str(files["c"]), "late")]
+    strip = [{k: v for k, v in r.items() if k != "cached"} for r in second]
+    assert strip == first
+
+
+@pytest.mark.parametrize(
+    ("change", "counts"),
+    [
+        (lambda f: write(f["a"], "one two three"), False),
+        (lambda f: write(f["helper"], "x = 2"), False),
+        (lambda f: f["helper"].unlink(), False),
+        (lambda f: os.utime(f["a"]), True),
+        (lambda f: write(f["c"], "other"), True),
+    ],
+)
+def test_a_change_of_any_file_that_was_loaded_counts(files: Paths, ran: list, change: Callable, counts: bool) -> None:
+    records(files, "a")
+    change(files)
+    assert all(c is counts for _, c in told(records(files, "a")))
+
+
+@pytest.mark.parametrize("options", [{"seed": 1}, {"timeout": 7.0}, {"explain": True}])
+def test_other_options_are_another_question(files: Paths, ran: list, options: dict[str, Any]) -> None:
+    records(files, "a")
+    assert not any(c for _, c in told(records(files, "a", **options)))
+    assert all(c for _, c in told(records(files, "a", jobs=3)))
+
+
+def test_our_own_source_is_part_of_the_question(files: Paths, ran: list, monkeypatch: pytest.MonkeyPatch) -> None:
+    records(files, "a")
+    monkeypatch.setattr(versions, "_own_source", lambda: ["another version"])
+    versions.environment.cache_clear()
+    assert not any(c for _, c in told(records(files, "a")))
+    monkeypatch.undo()
+    versions.environment.cache_clear()
+
+
+def test_single_cases_fill_the_entry_of_a_file(files: Paths, ran: list) -> None:
+    records(files, "a", cases=("two",))
+    assert told(records(files, "a")) == [("one", False), ("two", False)]  # nobody knew what else there is
+    assert told(records(files, "a", cases=("two", "one"))) == [("two", True), ("one", True)]
+
+
+def test_a_file_that_changes_while_it_is_run_is_not_kept(files: Paths, ran: list) -> None:
+    found = runner.records([Target(str(files["a"]))], Options(cache=str(files["a"].parent / "cache")))
+    next(found)
+    files["helper"].write_text("x = 3")
+    list(found)
+    assert not any(c for _, c in told(records(files, "a")))
+
+
+def test_places_are_told_as_the_file_is_given(files: Paths, ran: list, monkeypatch: pytest.MonkeyPatch) -> None:
+    records(files, "a")
+    monkeypatch.chdir(files["a"].parent)
+    again = records({"a": Path("a.py").absolute(), **files} | {"a": files["a"]}, "a")
+    assert all(c for _, c in told(again))
+    chosen = Options(proving=Proving(), cache=str(files["a"].parent / "cache"))
+    relative = list(runner.records([Target("a.py")], chosen))
+    assert all(c for _, c in told(relative))
+    assert {r["file"] for r in relative} == {r["place"]["file"] for r in relative} == {"a.py"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "settled"),
+    [
+        ({}, True),
+        ({"verdict": "UNKNOWN", "reason": "equal: out of time"}, False),
+        ({"verdict": "UNKNOWN", "seconds": {"prove": 29.0}}, False),
+        ({"verdict": "PROVED", "seconds": {"prove": 29.0}}, True),
+        ({"errors": [{"kind": "unsupported"}]}, True),
+        ({"errors": [{"kind": "crash"}]}, False),
+        ({"errors": [{"kind": "internal"}]}, False),
+        ({"errors": [{"kind": "case"}]}, False),
+        ({"name": ""}, False),
+    ],
+)
+def test_what_is_settled(fields: dict[str, Any], settled: bool) -> None:
+    assert cache.is_settled(record("f.py", "one") | fields, Options(proving=Proving())) is settled
+
+
+def test_a_run_that_writes_files_is_made(files: Paths) -> None:
+    assert not cache.usable(Options(cache="x", proving=Proving(smt_dir="d")))
+    assert not cache.usable(Options(cache="x", proving=Proving(replay="d")))
+    assert not cache.usable(Options(proving=Proving()))
+    assert cache.usable(Options(cache="x", proving=Proving()))
+
+
+# ---- the file --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "damage", [b"this is no database, but long enough to be looked at" * 40, b"SQLite format 3\0" * 90]
+)
+def test_a_damaged_cache_is_made_anew(tmp_path: Path, damage: bytes, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / cache.NAME).write_bytes(damage)
+    store = Cache(tmp_path)
+    assert "damaged" in capsys.readouterr().err
+    store.put("k", Entry("a.py", records={"one": {"x": 1}}))
+    assert Cache(tmp_path).get("k") == store.get("k") != None  # noqa: E711
+
+
+def test_damage_in_the_middle_is_survived(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = Cache(tmp_path)
+    for i in range(200):
+        store.put(f"k{i}", Entry("a.py", records={"one": {"x": os.urandom(400).hex()}}))
+    store.close()
+    data = bytearray((tmp_path / cache.NAME).read_bytes())
+    data[4096:] = os.urandom(len(data) - 4096)
+    (tmp_path / cache.NAME).write_bytes(data)
+    again = Cache(tmp_path)
+    assert all(again.get(f"k{i}") is None for i in range(200))
+    again.put("k", Entry("a.py"))
+    assert again.get("k") == Entry("a.py")
+
+
+def test_a_row_that_is_no_entry_is_a_miss(tmp_path: Path) -> None:
+    store = Cache(tmp_path)
+    store.put("k", Entry("a.py"))
+    with sqlite3.connect(tmp_path / cache.NAME) as c:
+        c.execute("UPDATE entries SET body = ?", (b"nonsense",))
+    c.close()
+    assert store.get("k") is None
+
+
+@pytest.mark.parametrize("folder", ["file", "/proc/nothing/here"])
+def test_a_folder_that_cannot_be_used(tmp_path: Path, folder: str, capsys: pytest.CaptureFixture[str]) -> None:
+    cache.warn.cache_clear()
+    (tmp_path / "file").write_text("")
+    store = Cache(tmp_path / folder)
+    store.put("k", Entry("a.py"))
+    assert store.get("k") is None
+    assert "no cache" in capsys.readouterr().err
+
+
+def test_old_entries_go(tmp_path: Path) -> None:
+    store = Cache(tmp_path)
+    store.put("old", Entry("a.py"))
+    with sqlite3.connect(tmp_path / cache.NAME) as c:
+        c.execute("UPDATE entries SET made = 0")
+    c.close()
+    store.put("new", Entry("a.py"))
+    assert store.get("old") is None and store.get("new") is not None
+
+
+def test_two_at_once(tmp_path: Path) -> None:
+    def work(k: int) -> None:
+        store = Cache(tmp_path)
+        for i in range(30):
+            store.put(f"{k}-{i}", Entry("a.py", records={"one": {"x": i}}))
+        store.close()
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    store = Cache(tmp_path)
+    assert all(store.get(f"{k}-{i}") is not None for k in range(4) for i in range(30))
+
+
+# ---- end to end ------------------------------------------------------------------------------------------------------
+
+HELPER = """
+import triton, triton.language as tl
+
+@triton.jit
+def kernel(x, y, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + i, 2 * tl.load(x + i, mask=i < n), mask=i < n)
+"""
+CASES = """
+import torch, triton
+from lift import case
+
+@case(x="f32[N]")
+def double(x):
+    from own_kernels import kernel
+    y = torch.empty_like(x)
+    kernel[(triton.cdiv(x.numel(), 16),)](x, y, x.numel(), BLOCK=16)
+    return y
+
+@double.reference
+def _(x):
+    return x + x
+"""
+
+
+def test_a_second_run_imports_nothing_of_the_user(tmp_path: Path) -> None:
+    write(tmp_path / "cases.py", CASES)
+    write(tmp_path / "own_kernels.py", HELPER)
+
+    def prove() -> dict[str, Any]:
+        command = [sys.executable, "-m", "reports.cli", "prove", "-q", "cases.py", "--format", "json", "-j", "1"]
+        env = {**os.environ, "TRILIFT_CACHE_DIR": str(tmp_path / "c"), "TRITON_DEFAULT_FP_FUSION": "1"}
+        done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120)
+        return json.loads(done.stdout)["cases"][0]
+
+    first, second = prove(), prove()
+    assert (first["verdict"], first.get("cached"), second["cached"]) == ("PROVED", None, True)
+    write(tmp_path / "own_kernels.py", HELPER.replace("2 *", "3 *"))  # imported by the host function only when it runs
+    third = prove()
+    assert (third["verdict"], third.get("cached")) == ("REFUTED", None)
