@@ -1,0 +1,139 @@
+"""Findings that a comment in the source accepts: `# trilift: ignore[rule] reason` on the line of the finding, or on a
+line of its own before it. Of a statement over several lines any line will do.
+
+The reason is required. A comment without one, with a rule that does not exist, or on a line where nothing is found
+accepts nothing and is itself a finding, of level warning.
+"""
+
+from __future__ import annotations
+
+import difflib
+import io
+import os
+import re
+import tokenize
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+Record = dict[str, Any]
+RULE = "ignore-comment"  # of findings about the comments themselves
+COMMENT = re.compile(r"#\s*trilift:\s*ignore\b\s*(?:\[(?P<rules>[^\]]*)\])?(?P<reason>.*)$")
+BLANK = (tokenize.NL, tokenize.COMMENT, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING)
+
+
+@dataclass(frozen=True, slots=True)
+class Ignore:
+    """One comment. `lines`: those whose findings it accepts."""
+
+    file: str
+    line: int
+    column: int
+    rules: tuple[str, ...]
+    reason: str
+    lines: range
+
+
+@cache
+def comments(file: str) -> tuple[Ignore, ...]:
+    """The comments of a Python file that ask to ignore something; none of a file that cannot be read as one."""
+    if not file.endswith(".py"):
+        return ()
+    try:
+        with tokenize.open(file) as f:
+            text = f.read()
+        return tuple(_comments(file, text)) if "trilift:" in text else ()
+    except (OSError, SyntaxError, UnicodeDecodeError, tokenize.TokenError):
+        return ()
+
+
+def _comments(file: str, text: str) -> Iterator[Ignore]:
+    """A logical line takes the comments in it and those on lines of their own just before it."""
+    waiting: list[Ignore] = []
+    first = 0  # line on which the logical line began, 0 between two of them
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT and (m := COMMENT.match(token.string)):
+            rules = tuple(r.strip() for r in (m["rules"] or "").split(",") if r.strip())
+            line, column = token.start
+            waiting.append(Ignore(file, line, column + 1, rules, m["reason"].strip(" \t-:—"), range(line, line + 1)))
+        elif token.type == tokenize.NEWLINE:
+            yield from (replace(c, lines=range(first, token.start[0] + 1)) for c in waiting)
+            waiting, first = [], 0
+        elif token.type not in BLANK and not first:
+            first = token.start[0]
+    yield from waiting
+
+
+def applied(
+    records: Sequence[Record],
+    rules: Collection[str],
+    whole: Collection[str] = (),
+    active: Collection[str] | None = None,
+) -> list[Record]:
+    """The records with what is ignored moved from "findings" to "suppressed", each with its reason; and with a finding
+    for each comment that does not work. `rules`: all that there are; `active`: those that were checked; `whole`: the
+    files all of whose cases were asked for, in which a comment that accepts nothing is told."""
+    used: set[Ignore] = set()
+    out = [_split(r, used) for r in records]
+    finished = {f for f in whole if all(not r["errors"] for r in records if r["file"] == f)}
+    seen = [os.path.realpath(f["file"]) for r in records for f in r["findings"] if f["file"]]
+    files = dict.fromkeys([*(os.path.realpath(r["file"]) for r in records), *seen])
+    ended = {os.path.realpath(f) for f in finished}
+    notes = [n for file in files for c in comments(file) for n in _notes(c, c in used, rules, active, file in ended)]
+    return _with_notes(out, notes)
+
+
+def _split(record: Record, used: set[Ignore]) -> Record:
+    """The record with "findings" and "suppressed" apart."""
+    kept, accepted = [], list(record.get("suppressed", ()))
+    for f in record["findings"]:
+        by = next((c for c in _at(f) if c.reason), None)
+        if by is None:
+            kept.append(f)
+        else:
+            used.add(by)
+            accepted.append({**f, "suppression": {"kind": "inSource", "justification": by.reason}})
+    return {**record, "findings": kept, "suppressed": accepted}
+
+
+def _at(finding: Record) -> Iterator[Ignore]:
+    """The comments that speak of a finding's line and rule."""
+    if finding["file"] and finding["rule"] != RULE:
+        for c in comments(os.path.realpath(finding["file"])):
+            if finding["line"] in c.lines and finding["rule"] in c.rules:
+                yield c
+
+
+def _notes(
+    c: Ignore, used: bool, rules: Collection[str], active: Collection[str] | None, finished: bool
+) -> Iterator[Record]:
+    """What is wrong with a comment."""
+    unknown = [r for r in c.rules if r not in rules]
+    if not c.rules:
+        yield note(c, "this comment names no rule", "write # trilift: ignore[rule] reason")
+    for r in unknown:
+        near = difflib.get_close_matches(r, rules, 1)
+        help = f"is it {near[0]}?" if near else f"there are {', '.join(rules)}"
+        yield note(c, f"this comment ignores {r}, which is no rule", help)
+    if not c.reason:
+        yield note(c, "this comment gives no reason and accepts nothing", "say after the bracket why it is right")
+    checked = active is None or set(c.rules) <= set(active)
+    if c.rules and c.reason and not unknown and not used and finished and checked:
+        yield note(c, f"nothing is found here by {' or '.join(c.rules)}", "remove the comment")
+
+
+def note(c: Ignore, message: str, help: str) -> Record:
+    """A finding about a comment."""
+    where = {"file": c.file, "line": c.line, "column": c.column, "level": "warning"}
+    return {"rule": RULE, "message": message, **where, "counterexample": {}, "hint": help, "replay": None, "steps": []}
+
+
+def _with_notes(records: Sequence[Record], notes: Iterable[Record]) -> list[Record]:
+    """Each note in the first record of its file, else of all; placed in the file as the record names it."""
+    out = [{**r, "findings": list(r["findings"])} for r in records]
+    by_file = {os.path.realpath(r["file"]): r for r in reversed(out)}
+    for n in notes:
+        home = by_file.get(n["file"], out[0])
+        home["findings"].append({**n, "file": home["file"]} if n["file"] in by_file else n)
+    return out
