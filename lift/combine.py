@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @handles("tt.reduce")
 def _reduce(run: Run, op: Op, *xs: Any) -> list[Any]:
     axis, m = op.attrs["axis"], monoid(run, op)
-    out = _tree(run, op.regions[0], list(xs), axis) if m is None else m.fold(run.domain, xs, axis)
+    out = tree(run, op.regions[0], list(xs), axis) if m is None else m.fold(run.domain, xs, axis)
     return [_typed(x, v.type) for x, v in zip(out, op.results, strict=True)]
 
 
@@ -30,7 +30,7 @@ def _typed(x: Any, t: Type) -> Any:
     return settle(x, t) if isinstance(x, Ids) else converted(x, t)
 
 
-def _tree(run: Run, region: Region, xs: list[Any], axis: int) -> list[Any]:
+def tree(run: Run, region: Region, xs: list[Any], axis: int) -> list[Any]:
     """Neighbours pairwise, in order, all pairs at once; an odd last element waits."""
     part = lambda x, s: shaped(x, lambda a: np.moveaxis(np.moveaxis(a, axis, 0)[s], 0, axis))  # noqa: E731
     while (n := xs[0].shape[axis]) > 1:

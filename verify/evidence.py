@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .verdict import Proof
 
@@ -33,3 +33,4 @@ class Evidence:
     seed: int = 0
     deadline: float = float("inf")  # of time.process_time()
     unknown: list[str] = field(default_factory=list)  # what a rule could not decide, in words
+    kept: dict[str, Any] = field(default_factory=dict, repr=False)  # what one rule leaves for the next

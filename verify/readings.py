@@ -7,6 +7,7 @@ run in float64 with every few dims at 1; where its formula does not hold there, 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from itertools import combinations
@@ -131,9 +132,9 @@ def deviation(got: np.ndarray, expected: np.ndarray) -> np.ndarray:
 # ---- the function itself ---------------------------------------------------------------------------------------------
 
 
-def values(case: Case, fn: Function, args: Mapping[str, Any]) -> Values:
-    """What `fn` returns on these arguments without rounding to narrow types, by output name, and the tensors among its
-    arguments that it changes, by theirs. Raises CaseError where it raises."""
+def values(case: Case, fn: Function, args: Mapping[str, Any], real: bool = True) -> Values:
+    """What `fn` returns on these arguments without rounding to narrow types (or, not `real`, with it), by output name,
+    and the tensors among its arguments that it changes, by theirs. Raises CaseError where it raises."""
     import torch
 
     from lift.capture import named_outputs
@@ -141,17 +142,17 @@ def values(case: Case, fn: Function, args: Mapping[str, Any]) -> Values:
 
     given = {name: _each(v, torch.clone) for name, v in args.items()}
     before, tensors = case.named(args), case.named(given)
-    returned = _called(case, fn, given)
+    returned = _called(case, fn, given, unrounded() if real else nullcontext())
     out = {name: _array(v) for name, v in named_outputs(returned).items()}
     changed = {n: x for n, x in tensors.items() if not torch.equal(x.nan_to_num(), before[n].nan_to_num())}
     return out | {n: _array(x) for n, x in changed.items()}
 
 
-def _called(case: Case, fn: Function, given: Mapping[str, Any]) -> Any:
+def _called(case: Case, fn: Function, given: Mapping[str, Any], precision: Any) -> Any:
     import torch
 
     try:
-        with torch.random.fork_rng(devices=[]), unrounded():
+        with torch.random.fork_rng(devices=[]), precision:
             return fn(**given)
     except Exception as e:
         raise CaseError(f"the reference of {case.name} raised {type(e).__name__}", case.place, why=str(e)) from None

@@ -1,0 +1,204 @@
+"""Inputs that show what rounding does, and what the kernel and the reference make of them in the case's own types."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from lift.case import Case, Spec
+from lift.errors import CaseError, TriliftError, Unsupported
+from lift.fit import value
+from lift.trace import Trace
+
+from . import readings
+from .apart import apart
+from .evidence import Evidence
+from .refute import holds_pointers
+from .rounded import Rounded, Values, executed
+from .trials import Dims, fits
+
+Draw = Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """How real tensors without limits are filled, in `words` too (None: as the case draws them); what all elements of
+    boolean tensors are, and of index tensors: the "first" or "last" allowed."""
+
+    words: str
+    draw: Draw | None = None
+    booleans: bool | None = None
+    integers: str = ""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Arguments in the case's own types at one shape, and the launches there."""
+
+    case: Case
+    dims: Dims
+    seed: int
+    kind: Inputs
+    args: Mapping[str, Any]
+    trace: Trace
+
+    @cached_property
+    def inputs(self) -> dict[str, np.ndarray]:
+        """The tensors among the arguments, reals as float64."""
+        found = self.case.named(self.args)
+        return {n: (x.double() if x.is_floating_point() else x).numpy() for n, x in found.items()}
+
+    def run(self, domain: Rounded) -> Values | None:
+        """What the kernel computes; None where it cannot be executed."""
+        return executed(self.trace, self.inputs, domain)
+
+    @cached_property
+    def exact(self) -> Values | None:
+        """What the kernel computes without rounding."""
+        return self.run(Rounded(rounds=False))
+
+    @cached_property
+    def rounded(self) -> Values | None:
+        """What it computes with rounding."""
+        return self.run(Rounded())
+
+    @cached_property
+    def reference(self) -> Values | None:
+        """What the reference gives without rounding, by the names of the outputs; None where there is none or it
+        raises."""
+        return self._referenced(True)
+
+    @cached_property
+    def typed_reference(self) -> Values | None:
+        """What the reference gives in the case's own types."""
+        return self._referenced(False)
+
+    def _referenced(self, unrounded: bool) -> Values | None:
+        fn = self.case.reference.fn
+        if fn is None:
+            return None
+        wide = lambda x: x.double() if x.is_floating_point() else x  # noqa: E731
+        args = {n: each(v, wide) for n, v in self.args.items()} if unrounded else self.args
+        try:
+            found = readings.values(self.case, fn, args, unrounded)
+        except (CaseError, RuntimeError, NotImplementedError, TypeError):
+            return None  # it raises, or PyTorch lacks an operation for such a type
+        written = [n for n in found if n in self.case.tensors and n not in self.trace.outputs]
+        returned = [n for n in found if n not in written]
+        names = returned if set(returned) == set(self.trace.outputs) else list(self.trace.outputs)
+        if len(names) != len(returned):
+            return None
+        return dict(zip((*names, *written), (found[n] for n in (*returned, *written)), strict=True))
+
+    def dtype(self, output: str) -> str:
+        """Of an output or input."""
+        return (self.trace.outputs.get(output) or self.trace.inputs[output]).dtype
+
+    def operations(self) -> list[Any]:
+        """Those of all kernels launched, each once."""
+        modules = {id(m): m for m in (e.module() for e in self.trace.launches)}
+        return [op for m in modules.values() for op in m.walk()]
+
+
+def each(v: Any, f: Callable[[Any], Any]) -> Any:
+    """f on every tensor of an argument."""
+    if isinstance(v, list | tuple):
+        return type(v)(each(e, f) for e in v)
+    return f(v) if hasattr(v, "is_floating_point") else v
+
+
+@dataclass
+class Numerics:
+    """The samples of one audit; `until`: seconds of this process, after which there are no more."""
+
+    evidence: Evidence
+    seconds: float
+    traces: dict[Any, Trace | None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.until = min(self.evidence.deadline, time.process_time() + self.seconds)
+
+    @property
+    def late(self) -> bool:
+        return time.process_time() > self.until
+
+    def shapes(self, count: int) -> list[Dims]:
+        """Small shapes; none for a case without."""
+        from lift.shapes import choose
+
+        try:
+            return list(choose(self.evidence.case, count, self.evidence.seed))
+        except CaseError:
+            return []
+
+    def sample(self, dims: Dims, kind: Inputs, seed: int) -> Sample | None:
+        """Arguments of a kind; None where the case, or the host function, refuses these dims, or time is over."""
+        case = self.evidence.case
+        if self.late or not fits(case, dims) or (trace := self._trace(dims, seed)) is None:
+            return None
+        return Sample(case, dims, seed, kind, arguments(case, dims, kind, seed), trace)
+
+    def _trace(self, dims: Dims, seed: int) -> Trace | None:
+        key = (tuple(dims.items()), seed)
+        if key not in self.traces:
+            self.traces[key] = _captured(self.evidence.case, dims, seed)
+        return self.traces[key]
+
+
+def numerics(evidence: Evidence, seconds: float) -> Numerics:
+    """The samples of an audit with a new budget; traces are kept from one rule to the next."""
+    found = Numerics(evidence, seconds)
+    found.traces = evidence.kept.setdefault("traces", {})
+    return found
+
+
+def _captured(case: Case, dims: Dims, seed: int) -> Trace | None:
+    from lift.capture import capture
+
+    try:
+        trace = capture(case, dims, seed=seed)
+    except (CaseError, Unsupported, TriliftError):
+        return None
+    return trace if holds_pointers(trace) else apart(trace)
+
+
+def arguments(case: Case, dims: Dims, kind: Inputs, seed: int) -> dict[str, Any]:
+    """Arguments of the host function, tensors in their own types; the strides are those that the case draws."""
+    args, rng = case.sample(dims, np.random.default_rng(seed)), np.random.default_rng([seed, 2])
+    for name, x in case.named(args).items():
+        if x.numel():
+            _fill(x, case.tensors[name], dims, kind, rng)
+    return args
+
+
+def _fill(x: Any, s: Spec, dims: Dims, kind: Inputs, rng: np.random.Generator) -> None:
+    import torch
+
+    low, high = (None if e is None else value(e, dims) for e in (s.low, s.high))
+    if s.dtype == "bool":
+        if kind.booleans is not None:
+            x.fill_(kind.booleans)
+    elif not s.is_float:
+        if kind.integers == "first" and low is not None:
+            x.fill_(int(low))
+        elif kind.integers == "last" and high is not None:
+            x.fill_(max(int(high) - 1, int(low or 0)))
+    elif kind.draw is not None and low is None and high is None:
+        drawn = kind.draw(rng, tuple(x.shape))
+        drawn = np.abs(drawn) + (drawn == 0) if s.positive else drawn
+        x.copy_(torch.from_numpy(np.ascontiguousarray(drawn)))
+
+
+def smaller(case: Case, dims: Dims, shows: Callable[[Dims], bool], sizes: Sequence[int] = (1, 2, 3, 4)) -> Dims:
+    """Dims at which it still shows: one after the other as small as it can be among `sizes`."""
+    for name in case.names:
+        for n in (n for n in sizes if n < dims[name]):
+            if shows({**dims, name: n}):
+                dims = {**dims, name: n}
+                break
+    return dims
