@@ -9,6 +9,7 @@ Symbolic   either a numpy array, when every element is a known number, or `Ids`,
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -112,6 +113,14 @@ class Float64:
     def reals(self, x: Any) -> Any:
         """An array of real numbers as values of this domain."""
         return x
+
+    def poison(self, label: str) -> float:
+        """What an undefined real is here; `label` says where it comes from."""
+        return math.nan
+
+    def integer_poison(self, label: str, dtype: np.dtype[Any]) -> int:
+        """The same for integers: every byte 0x5a."""
+        return int.from_bytes(b"\x5a" * dtype.itemsize, "little")
 
     def apply(self, op: str, *xs: Any) -> Any:
         """The row `op` on arrays, with broadcasting."""

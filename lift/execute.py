@@ -17,6 +17,7 @@ from .address import input_element
 from .domain import FLOAT64, SYMBOLIC, Ids, as_ids, on_distinct
 from .errors import TriliftError, Unsupported
 from .handlers import signed_term, unsigned_term
+from .interpret import Run
 from .machine import cell_of_dtype
 from .memory import Memory
 from .ranges import Ranges, dtype_interval
@@ -47,16 +48,21 @@ def spec(trace: Trace, errors: list[TriliftError] | None = None) -> list[Spec]:
 
 
 def replay(
-    trace: Trace, inputs: Mapping[str, np.ndarray], errors: list[TriliftError] | None = None
+    trace: Trace,
+    inputs: Mapping[str, np.ndarray],
+    errors: list[TriliftError] | None = None,
+    memory: Memory | None = None,
+    kind: type[Run] = Run,
 ) -> dict[str, np.ndarray]:
     """The outputs (and inputs that changed, under their names) as float64, integer or boolean arrays, for inputs of the
     shapes of this trace. What is undefined is NaN, or 0x5a5a... in integers; so is what an event may have written that
-    cannot be executed, whose error is raised, or collected in `errors` when given."""
-    memory = Memory(FLOAT64)
+    cannot be executed, whose error is raised, or collected in `errors` when given. `memory`, `kind`: those of somebody
+    who looks on."""
+    memory = memory or Memory(FLOAT64)
     for name, ref in trace.inputs.items():
         memory.define(ref, np.asarray(inputs[name]).reshape(ref.shape))
     before = {name: memory.fetch(ref) for name, ref in trace.inputs.items()}
-    events(trace, memory, Ranges(), errors)
+    events(trace, memory, Ranges(), errors, kind)
     out = {}
     for name, (ref, in_place) in results(trace).items():
         values = memory.fetch(ref)
@@ -115,11 +121,13 @@ def _is_unknown(ids: np.ndarray) -> bool:
 # ---- events ----------------------------------------------------------------------------------------------------------
 
 
-def events(trace: Trace, memory: Memory, ranges: Ranges, errors: list[TriliftError] | None) -> None:
+def events(
+    trace: Trace, memory: Memory, ranges: Ranges, errors: list[TriliftError] | None, kind: type[Run] = Run
+) -> None:
     for event in trace.events:
         try:
             if isinstance(event, Launch):
-                launch(event, memory, ranges)
+                launch(event, memory, ranges, kind)
             else:
                 torch_ops.run(event, memory, ranges)
         except TriliftError as error:
@@ -161,13 +169,12 @@ def _forget(memory: Memory, ref: TensorRef, error: TriliftError) -> None:
     cells.fresh, cells.input = False, None
 
 
-def launch(event: Launch, memory: Memory, ranges: Ranges) -> None:
+def launch(event: Launch, memory: Memory, ranges: Ranges, kind: type[Run] = Run) -> None:
     """All programs of one kernel launch."""
     for ref in _tensors(event.operands):
         ensure(memory, ref)
-    interpret.run(
-        random_numbers.named(event.module()), [_operand(x) for x in event.operands], event.grid, memory, ranges
-    )
+    operands = [_operand(x) for x in event.operands]
+    interpret.run(random_numbers.named(event.module()), operands, event.grid, memory, ranges, kind)
 
 
 def _operand(x: Any) -> Any:

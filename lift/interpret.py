@@ -9,7 +9,7 @@ A condition that depends on data runs both branches, each under its path conditi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -64,11 +64,13 @@ class Run:
             raise Unsupported(f"launch of {entry.name}", why=f"{len(args)} arguments for {len(entry.args)} parameters")
         self.grid = grid
         with np.errstate(all="ignore"):
-            for z in range(grid[2]):
-                for y in range(grid[1]):
-                    for x in range(grid[0]):
-                        self.program, self.path = (x, y, z), None
-                        self.call(entry, args)
+            for program in self.programs(grid):
+                self.program, self.path = program, None
+                self.call(entry, args)
+
+    def programs(self, grid: tuple[int, int, int]) -> Iterator[tuple[int, int, int]]:
+        """The programs in the order in which they run."""
+        return ((x, y, z) for z in range(grid[2]) for y in range(grid[1]) for x in range(grid[0]))
 
     # ---- functions and blocks
 
@@ -233,11 +235,16 @@ def _missing(op: Op) -> str | None:
 
 
 def run(
-    module: Module, args: Iterable[Any], grid: tuple[int, int, int], memory: Memory, ranges: Ranges | None = None
+    module: Module,
+    args: Iterable[Any],
+    grid: tuple[int, int, int],
+    memory: Memory,
+    ranges: Ranges | None = None,
+    kind: type[Run] = Run,
 ) -> None:
     """Execute a launch on memory: all programs of the grid, one after another. `args`: numbers and addresses of
-    `module.entry.args`."""
-    Run(module, memory.domain, memory, ranges).launch(
+    `module.entry.args`. `kind`: a Run that looks on."""
+    kind(module, memory.domain, memory, ranges).launch(
         [_argument(memory.domain, v, x) for v, x in zip(module.entry.args, args, strict=True)], grid
     )
 

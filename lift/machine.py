@@ -26,7 +26,6 @@ _INTS = {
     32: np.dtype(np.int32),
     64: np.dtype(np.int64),
 }
-POISON = {bits: d.type(int.from_bytes(b"\x5a" * (bits // 8), "little")) for bits, d in _INTS.items() if bits > 1}
 
 
 @lru_cache(maxsize=4096)
@@ -65,13 +64,13 @@ def cell_type(name: str) -> Type:
 
 
 def undefined(domain: Domain, shape: tuple[int, ...], t: Type, label: str) -> Any:
-    """Poison: undef(label) terms; in float64 NaN, and for integers bytes 0x5a."""
+    """Poison: undef(label) terms; else what the domain has for it: in float64 NaN, and for integers bytes 0x5a."""
     if isinstance(domain, Symbolic):
         return Ids(np.broadcast_to(np.int32(T.undef(label, kind(t)).id), shape))
     dtype = machine(t)
     if dtype.kind == "f":
-        return np.broadcast_to(domain.reals(np.asarray(np.nan)), shape)
-    value = True if dtype.kind == "b" else POISON[dtype.itemsize * 8]
+        return np.broadcast_to(domain.reals(np.asarray(domain.poison(label))), shape)
+    value = True if dtype.kind == "b" else domain.integer_poison(label, dtype)
     return np.broadcast_to(dtype.type(value), shape)
 
 
