@@ -131,6 +131,17 @@ def usable(options: Options) -> bool:
     return bool(options.cache) and not (options.proving and (options.proving.smt_dir or options.proving.replay))
 
 
+def names(target: Target, options: Options) -> list[str] | None:
+    """The cases of a file in its order, if the cache knows them."""
+    if not usable(options):
+        return None
+    store = Cache(options.cache)
+    try:
+        return _Known(store, target, options).names
+    finally:
+        store.close()
+
+
 # ---- records ---------------------------------------------------------------------------------------------------------
 
 
@@ -182,7 +193,7 @@ class _Known:
         self.store, self.target, self.options, self.started = store, target, options, time.time_ns()
         self.key = key(target, options)
         self.entry = self._valid(store.get(self.key) if self.key else None)
-        names = self._asked()
+        self.names = names = self._asked()
         self.kept = [self.entry.records[n] for n in names or () if n in self.entry.records]
         missing = tuple(n for n in names or () if n not in self.entry.records)
         self.todo = None if names is not None and not missing else replace(target, cases=missing or target.cases)
