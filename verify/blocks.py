@@ -25,7 +25,7 @@ from .decode import asking
 from .families import Choice, Combo, Family, Parameter
 from .quotient import Ask, canonical, equalities, reduce
 from .quotient import replace as substituted
-from .setting import Setting, SymbolicLaunch
+from .setting import Event, Setting, SymbolicLaunch, View
 from .solver import Solver
 from .verdict import Clause
 
@@ -93,6 +93,26 @@ def settings(base: Setting, families: Sequence[Family], exhaustive: bool) -> Ite
             (sum(p.width for p in parts), replace(base, facts=facts, events=events, clauses=clauses, label=label))
         )
     yield from (s for _, s in sorted(found, key=lambda e: -e[0]))
+
+
+def numbered(s: Setting) -> Setting:
+    """The setting with a number for each size that its facts say is one, in its tensors and operands."""
+    fixed = {n: v for n, v in equalities(f for f in s.facts if any(a.is_const for a in f.args)).items() if v.is_const}
+    if not fixed:
+        return s
+
+    def at(x: Term | View) -> Any:
+        if isinstance(x, Term):
+            return substituted(x, fixed)
+        return replace(x, offset=at(x.offset), shape=tuple(map(at, x.shape)), strides=tuple(map(at, x.strides)))
+
+    def event(e: Event) -> Event:
+        if isinstance(e, SymbolicLaunch):
+            return replace(e, operands=tuple(map(at, e.operands)))
+        return replace(e, outputs=tuple(map(at, e.outputs)))
+
+    inputs, outputs = ({n: at(v) for n, v in x.items()} for x in (s.inputs, s.outputs))
+    return replace(s, events=tuple(map(event, s.events)), inputs=inputs, outputs=outputs)
 
 
 def _at(grid: Grid, fixed: Mapping[Term, Term], ask: Ask | None) -> Grid:

@@ -27,7 +27,7 @@ from lift.term import Axis, Term
 
 from . import poly as P
 from .algebra import ALL, Algebra, Context, Owed, Split, Undecided, is_infinite
-from .choices import condition, integer_literal
+from .choices import condition, integer_literal, is_integer, opposite
 from .equality import equal, multiplied, unified
 from .folds import UNIT, structural
 from .maxima import _maximum_in, elements
@@ -657,12 +657,39 @@ def agree(a: Algebra, left: Term, right: Term, ctx: Context, depth: int = 0) -> 
     if a.impossible(ctx):
         return True
     try:
-        return equal(a, a.normal(left, ctx), a.normal(right, ctx), ctx)
+        return _same(a, a.normal(left, ctx), a.normal(right, ctx), ctx)
     except Split as split:
         if depth >= 10:
             raise Undecided("too many cases", why=repr(split.literal)) from None
         literal = split.literal
-    return all(agree(a, left, right, a.given(ctx, x), depth + 1) for x in (literal, T.make("not", literal)))
+    return all(agree(a, left, right, a.given(ctx, x), depth + 1) for x in (literal, opposite(literal)))
+
+
+def _same(a: Algebra, p: Poly, q: Poly, ctx: Context) -> bool:
+    """Whether two normal forms are equal, with one name for sizes that the facts make equal."""
+    if equal(a, p, q, ctx):
+        return True
+    same = equal_sizes(a, ctx)
+    if not same:
+        return False
+    p, q = (a.normal(T.rewrite(t.term, same.get), ctx) for t in (p, q))
+    return equal(a, p, q, ctx)
+
+
+def equal_sizes(a: Algebra, ctx: Context) -> dict[Term, Term]:
+    """{m: n} of two sizes where one fact says m <= n, and n <= m is known."""
+    out: dict[Term, Term] = {}
+    for f in sorted(ctx.facts, key=lambda f: f.id):
+        if f.op != "le" or f.args[0] is not T.const(0) or not is_integer(f):
+            continue
+        p = structural(f.args[1])
+        pair = sorted((c, fs) for (fs, e), c in p.terms.items() if not e)
+        if len(p.terms) != 2 or [c for c, _ in pair] != [-1, 1] or any(len(fs) != 1 or fs[0][1] != 1 for _, fs in pair):
+            continue
+        m, n = sorted((T.TERMS[fs[0][0]] for _, fs in pair), key=lambda t: t.id)
+        if m.op == n.op == "size" and not {m, n} & out.keys() and a.implied(ctx, integer_literal("le", -p)):
+            out[n] = m
+    return out
 
 
 def mentions(p: Poly, x: Term) -> bool:

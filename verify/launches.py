@@ -59,11 +59,13 @@ def settings(
     count = first.traces[0].configs
     limits = _limits(count, configs)
     if together and count > FEW and (tuned := _tuned(first, min(count, configs))):
-        return [replace(s, together=True, clauses=(*s.clauses, *limits)) for s in _distinct(tuned)]
+        return [
+            replace(s, together=True, clauses=(*s.clauses, *limits)) for s in _distinct(map(blocks.numbered, tuned))
+        ]
     out += first.settings()
     for k in range(1, min(count, configs)):
         out += _Config(case, seed, k, None, exhaustive).settings()
-    return [replace(s, clauses=(*s.clauses, *limits)) for s in _distinct(out)]
+    return [replace(s, clauses=(*s.clauses, *limits)) for s in _distinct(map(blocks.numbered, out))]
 
 
 def _limits(count: int, configs: int) -> tuple[Clause, ...]:
@@ -94,7 +96,7 @@ def _compiled(launch: Launch) -> Any:
     return launch.kernel, launch.grid, tuple((n, repr(launch.args[n])) for n in launch.args if n in launch.constexprs)
 
 
-def _distinct(found: Sequence[Setting]) -> list[Setting]:
+def _distinct(found: Iterable[Setting]) -> list[Setting]:
     """Settings whose kernels, grids and operands are those of an earlier one add nothing but their label."""
     out: dict[Any, Setting] = {}
     for s in found:

@@ -113,6 +113,9 @@ def extremum(a: Algebra, folds: list[Fold], ctx: Context) -> Poly:
         if f.variables and not f.guards:
             raise Undecided("a maximum without guards")
         out[close("amax", f) if f.variables else f.body.term] = f
+    numbers = {t: f.body.constant for t, f in out.items() if not f.variables and f.body.constant is not None}
+    for t in sorted(numbers, key=lambda t: (numbers[t], t.id))[:-1]:  # of several numbers the largest
+        del out[t]
     if not out:
         return MINUS_INF
     if len(out) == 1:

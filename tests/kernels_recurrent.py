@@ -1,0 +1,52 @@
+"""Rows scaled by their maximum, recurrences, scans: right kernels, and each with a mistake."""
+
+import torch
+import triton
+import triton.language as tl
+
+from lift import case
+
+
+@triton.jit
+def scale_kernel(x_ptr, out_ptr, scale_ptr, N, stride, END: tl.constexpr, LEAST: tl.constexpr, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    at = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * stride + at, mask=at < N - END, other=0.0)
+    scale = tl.maximum(tl.max(tl.abs(x), axis=0) / 127, LEAST)
+    tl.store(scale_ptr + row, scale)
+    x = tl.load(x_ptr + row * stride + at, mask=at < N)
+    tl.store(out_ptr + row * stride + at, x / scale, mask=at < N)
+
+
+def run_scale(x, END=0, LEAST=1e-6):
+    out, scale = torch.empty_like(x), x.new_empty(x.shape[0])
+    block = triton.next_power_of_2(x.shape[1])
+    scale_kernel[(x.shape[0],)](x, out, scale, x.shape[1], x.stride(0), END, LEAST, BLOCK=block)
+    return out, scale
+
+
+def scaled(x):
+    scale = (x.abs().amax(-1) / 127).clamp_min(1e-6)
+    return x / scale[:, None], scale
+
+
+@case(x="f32[M,N]")
+def row_scale(x):
+    return run_scale(x)
+
+
+@case(x="f32[M,N]", where="N > 2")
+def row_scale_without_the_last(x):
+    return run_scale(x, END=1)
+
+
+@case(x="f32[M,N]")
+def row_scale_with_another_floor(x):
+    return run_scale(x, LEAST=1e-5)
+
+
+for c in (row_scale, row_scale_without_the_last, row_scale_with_another_floor):
+    c.reference(scaled)
+
+RIGHT = [row_scale]
+WRONG = [row_scale_without_the_last, row_scale_with_another_floor]

@@ -1,0 +1,28 @@
+"""Scaled rows, recurrences and scans: proved where they are right, never where they are not."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from lift.case import Case
+from verify import prove
+
+sys.path.insert(0, str(Path(__file__).parent))
+import kernels_recurrent as K  # noqa: E402
+
+
+def verdicts(c: Case) -> set[str]:
+    return {p.verdict.value for p in prove(c, fallback=False, timeout=20)}
+
+
+@pytest.mark.parametrize("c", K.RIGHT, ids=lambda c: c.name)
+def test_proved(c: Case) -> None:
+    assert verdicts(c) == {"PROVED"}
+
+
+@pytest.mark.parametrize("c", K.WRONG, ids=lambda c: c.name)
+def test_never_proved(c: Case) -> None:
+    assert "PROVED" not in verdicts(c)
