@@ -83,7 +83,7 @@ def _declarations() -> str:
 {facts}"""
 
 
-def _lacks() -> str:
+def _lacks() -> list[str]:
     """An operation lacks what its arguments lack, a fold the axis that it binds; it is defined where they are."""
     out = [
         "(rule ((= t (Num u))) ((Defined t)) :ruleset core)",
@@ -99,7 +99,7 @@ def _lacks() -> str:
         if axis:
             others = " ".join(f"(Lacks {a} j)" for a in names[1:])
             out.append(f"(rule ((= t {head}) {others}) ((Lacks t j)) :ruleset core)")
-    return "\n".join(out)
+    return out
 
 
 def _shapes() -> Iterable[tuple[str, list[str], bool]]:
@@ -113,10 +113,10 @@ def _shapes() -> Iterable[tuple[str, list[str], bool]]:
         yield f"(f_{d.name} {'j ' * d.on_axis}{' '.join(names)})", names, d.binds
 
 
-def _reorder() -> str:
+def _reorder() -> list[str]:
     out = [f"(rewrite (f_{op} a b) (f_{op} b a) :ruleset core)" for op in sorted(COMMUTATIVE)]
-    out += [f"(rewrite (f_{op} a (f_{op} b c)) (f_{op} (f_{op} a b) c) :ruleset regroup)" for op in ("add", "mul")]
-    return "(ruleset regroup)\n" + "\n".join(out)
+    regroup = "(rewrite (f_{0} a (f_{0} b c)) (f_{0} (f_{0} a b) c) :ruleset regroup)"
+    return out + [regroup.format(op) for op in ("add", "mul")]
 
 
 # ---- patterns --------------------------------------------------------------------------------------------------------
@@ -192,11 +192,53 @@ def law_ruleset(law: Law) -> str:
     return f"law{LAWS.index(law)}"
 
 
+# ---- the program -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Rules as text, which match where all operations of one of `sides` are, and may make those of `made`."""
+
+    text: str
+    sides: tuple[frozenset[str], ...]
+    made: frozenset[str] = frozenset()
+    law: str = ""  # its ruleset
+
+    def applies(self, ops: frozenset[str]) -> bool:
+        return any(side <= ops for side in self.sides)
+
+
 @cache
-def program() -> str:
-    """The whole egglog program before any term."""
-    rules = [rule(law, law_ruleset(law)) for law in LAWS]
-    return "\n".join([_declarations(), CORE, _lacks(), _reorder(), *(_fact(*row) for row in FACTS), *rules])
+def rows() -> tuple[Row, ...]:
+    """All rules beside the core, in order."""
+    plain = [*_lacks(), *_reorder(), *(_fact(*row) for row in FACTS)]
+    return (*(Row(text, (operations(text),)) for text in plain), *map(_law_row, LAWS))
+
+
+def _law_row(law: Law) -> Row:
+    left, right = operations(show(pattern(law.left))), operations(show(pattern(law.right)))
+    name = law_ruleset(law)
+    return Row(rule(law, name), (left, right) if law.arrow == "=" else (left,), left | right, name)
+
+
+def operations(text: str) -> frozenset[str]:
+    """The operations that occur in an egglog text."""
+    return frozenset(re.findall(r"\(f_(\w+)", text))
+
+
+def reachable(ops: frozenset[str]) -> frozenset[str]:
+    """The operations that the laws may make of these."""
+    while True:
+        more = ops.union(*(r.made for r in rows() if r.applies(ops)))
+        if more == ops:
+            return ops
+        ops = more
+
+
+def program(ops: frozenset[str] | None = None) -> str:
+    """The egglog program before any term: all of it, or the rules that can match where these operations are."""
+    rules = [r.text for r in rows() if ops is None or r.applies(ops)]
+    return "\n".join([_declarations(), CORE, "(ruleset regroup)", *rules])
 
 
 # ---- terms -----------------------------------------------------------------------------------------------------------
@@ -350,27 +392,47 @@ def _bindings() -> Any:
     return module
 
 
-@cache
-def _engine() -> Any:
-    engine = _bindings().EGraph()
-    engine.run_program(*engine.parse_program(program()))
-    return engine
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """An e-graph without terms, and the operations whose rules it has."""
+
+    graph: Any
+    ops: frozenset[str]
+
+    @property
+    def laws(self) -> frozenset[str]:
+        """The rulesets of its laws."""
+        return frozenset(r.law for r in rows() if r.law and r.applies(self.ops))
 
 
+_engines: list[Engine] = []
 _runs = iter(range(10**9))
+
+
+def _engine(ops: frozenset[str]) -> Engine:
+    """One with the rules for these operations: a rule that cannot match changes nothing, but takes long to declare."""
+    found = next((e for e in _engines if ops <= e.ops), None)
+    if found is None:
+        every = reachable(ops.union(*(e.ops for e in _engines)))
+        graph = _bindings().EGraph()
+        graph.run_program(*graph.parse_program(program(every)))
+        found = Engine(graph, every)
+        _engines[:] = [found]
+    return found
 
 
 def saturate(t: Term, laws: Sequence[Law] = LAWS, limits: Limits = DEFAULT) -> Outcome:
     """Equality saturation of t under `laws`: the cheapest equal term and why it stopped."""
-    engine = _engine()
-    do: Callable[[str], list[Any]] = lambda text: engine.run_program(*engine.parse_program(text))  # noqa: E731
     coder, rules = Coder(t), f"run{next(_runs)}"
-    root = coder.encode(t)
+    root, given = coder.encode(t), coder.facts()
+    engine = _engine(operations("\n".join(given)))
+    graph, known = engine.graph, engine.laws
+    do: Callable[[str], list[Any]] = lambda text: graph.run_program(*graph.parse_program(text))  # noqa: E731
     do("(push)")
     try:
         short = all(len(s.args) <= limits.operands for s in t.walk())
-        parts = ["core", *(["regroup"] if short else []), *(law_ruleset(law) for law in laws)]
-        do("\n".join([f"(unstable-combined-ruleset {rules} {' '.join(parts)})", *coder.facts()]))
+        parts = ["core", *(["regroup"] if short else []), *(r for law in laws if (r := law_ruleset(law)) in known)]
+        do("\n".join([f"(unstable-combined-ruleset {rules} {' '.join(parts)})", *given]))
         stop, fired, nodes = _run(do, rules, root, limits)
         _price_numbers(do)
         best = do(f"(extract {root})")[0]

@@ -24,8 +24,12 @@ from typing import Any
 Event = Callable[[Any], None]
 # What the fork server imports once. Not egglog: it starts a thread when imported, which a forked child would not have.
 PRELOAD = (
+    "numpy.ma",
     "torch",
     "triton",
+    "triton.compiler.code_generator",
+    "triton.experimental.gluon",
+    "triton.tools.tensor_descriptor",
     "lift.capture",
     "lift.execute",
     "lift.relate",
