@@ -15,18 +15,21 @@ from lift.isolate import Event, Outcome, run_all
 from .targets import Target
 
 Record = dict[str, Any]
-# What reading a reference and proving need, imported once where cases are proved.
+# What reading a reference and proving need, imported once where cases are proved; `lift.warm` does the rest.
 PROVER = (
     "networkx",
     "sympy",
     "torch._decomp",
     "torch._dynamo",
+    "torch.export._trace",
     "torch.fx.experimental.proxy_tensor",
     "torch.fx.experimental.symbolic_shapes",
+    "verify.against",
     "verify.launches",
     "verify.prover",
     "verify.refute",
     "verify.wording",
+    "lift.warm",
 )
 GRACE = 15.0  # seconds beyond a case's own timeout before its file's worker counts as stuck
 
