@@ -15,13 +15,27 @@ LIMIT = 200  # characters of a goal
 
 
 def counted(conditions: Sequence[Condition]) -> dict[str, Any]:
-    """How many there are, how many are open, and number and seconds by what decided them."""
+    """How many there are, how many are open, number and seconds by what decided them, and the same for each kind."""
     by: dict[str, dict[str, Any]] = {}
     for c in conditions:
         row = by.setdefault(c.by if c.holds else "open", {"count": 0, "seconds": 0.0})
         row["count"] += 1
         row["seconds"] = round(row["seconds"] + c.seconds, 4)
-    return {"count": len(conditions), "open": sum(not c.holds for c in conditions), "by": by}
+    kinds = kinds_of(conditions)
+    return {"count": len(conditions), "open": sum(not c.holds for c in conditions), "by": by, "kinds": kinds}
+
+
+def kinds_of(conditions: Sequence[Condition]) -> list[dict[str, Any]]:
+    """A row for each kind of condition: how many, how many are open, what decided the others, seconds."""
+    rows: dict[str, dict[str, Any]] = {}
+    for c in conditions:
+        kind = c.kind or _head(c.what)
+        row = rows.setdefault(kind, {"kind": kind, "count": 0, "open": 0, "by": {}, "seconds": 0.0})
+        row["count"] += 1
+        row["open"] += not c.holds
+        row["by"] = {**row["by"], c.by: row["by"].get(c.by, 0) + 1} if c.holds else row["by"]
+        row["seconds"] = round(row["seconds"] + c.seconds, 4)
+    return list(rows.values())
 
 
 def cause(proof: Proof) -> str:

@@ -17,8 +17,9 @@ Record = Mapping[str, Any]
 
 
 def error(e: Record) -> str:
-    """One error as a drawing: what, where, why, and what now. `e` has kind, what, file, line, column, why and help."""
-    lines = [f"error[{e['kind']}]: {e['what']}"]
+    """One error as a drawing: what, where, why, and what now. `e` has kind, what, file, line, column, why and help; its
+    level, if it is not an error; `notes` as (label, text); a replay script."""
+    lines = [f"{e.get('level', 'error')}[{e['kind']}]: {e['what']}"]
     why, place = e.get("why") or "", _place(e)
     lines += [f"  --> {place}"] if place else []
     source = _source(e)
@@ -27,7 +28,8 @@ def error(e: Record) -> str:
         lines += [f"   |  {line}", f"   |  {' ' * caret}^ {why}".rstrip()]
     elif why:
         lines += [f"   |  {part}" for part in why.splitlines()]
-    lines += [f"   = help: {e['help']}"] if e.get("help") else []
+    notes = [*e.get("notes", ()), ("help", e.get("help")), ("replay", e.get("replay") and f"python {e['replay']}")]
+    lines += [f"   = {label}: {text}" for label, text in notes if text]
     return "\n".join(lines)
 
 
@@ -73,3 +75,8 @@ def case(record: Record, to: str) -> str:
 def indented(text: str, prefix: str) -> str:
     """Every line with the prefix."""
     return "\n".join((prefix + line).rstrip() for line in text.splitlines())
+
+
+def flat(text: str) -> str:
+    """The text on one line."""
+    return " ".join(text.split())

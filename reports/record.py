@@ -63,8 +63,15 @@ def _lifted(case: Case, options: Options, event: Callable[[Any], None], file: st
         "errors": errors["errors"],
         "explain": steps.explain(lifted) if options.explain and options.proving is None else [],
         "blocks": blocks(lifted),
+        "kernels": kernels(lifted),
     }
     return found, lifted
+
+
+def kernels(lifted: Lifted) -> list[Record]:
+    """Where the kernels stand that are launched, each once."""
+    at = dict.fromkeys((launch.kernel, launch.file, launch.line) for launch in lifted.traces[0].launches)
+    return [{"name": name, "file": file, "line": line} for name, file, line in at]
 
 
 def blocks(lifted: Lifted) -> dict[str, int]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+from dataclasses import dataclass
+from functools import cache
 
 FINDINGS = {
     "out-of-bounds": "A load or store outside its tensor.",
@@ -49,6 +51,41 @@ def explain(name: str | None) -> str:
     import click
 
     raise click.UsageError(f"nothing is called {name}" + (f"; is it {' or '.join(near)}?" if near else ""))
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """What is said of an audit rule: `level` as in SARIF, `summary` one sentence, `page` Markdown."""
+
+    name: str
+    level: str
+    summary: str
+    page: str
+
+
+@cache
+def described(name: str) -> Described:
+    """The description of a finding's rule; of a name that is no rule only the name."""
+    from verify.rules import page, rules
+
+    rule = rules().get(name)
+    if rule is None:
+        summary = FINDINGS.get(name, name)
+        return Described(name, "error", summary, summary + "\n")
+    return Described(name, rule.level, rule.summary, page(name))
+
+
+def chosen(names: str | None, option: str) -> frozenset[str]:
+    """The rules in a list with commas. Raises click.UsageError for a name that is none, with what it may be."""
+    import click
+
+    asked = [n.strip() for n in (names or "").split(",") if n.strip()]
+    for name in asked:
+        if name not in FINDINGS:
+            near = difflib.get_close_matches(name, FINDINGS, 3)
+            hint = f"is it {' or '.join(near)}?" if near else "there are " + ", ".join(FINDINGS)
+            raise click.UsageError(f"{option}: no rule is called {name}; {hint}")
+    return frozenset(asked)
 
 
 def _list(title: str, page: dict[str, str]) -> str:

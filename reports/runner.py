@@ -224,4 +224,7 @@ def empty(file: str, name: str, kind: str, what: str, why: str = "", help: str =
         "place": None,
         "proofs": [],
         "blocks": {},
+        "kernels": [],
+        "undecided": [],
+        "suppressed": [],
     }

@@ -22,20 +22,31 @@ HELP = {
 }
 
 
-def case(record: Record) -> str:
-    """What `trilift prove` prints for one case."""
+def case(record: Record, drawn: Sequence[str] | None = None) -> str:
+    """What `trilift prove` prints for one case. `drawn`: what `trilift audit` has found; then formulas are printed that
+    no claim is about too."""
     seconds = record["seconds"]["prove"]
     where = f"{record['file']}::{record['name']}" if "==" not in record["name"] else record["name"]
     lines = [f"{where}: {record['verdict']}{_bound(record['bound'])} in {seconds:.2f} s"]
     for p in record["proofs"]:
         lines += draw.indented("\n".join(_proof(p, record)), "    ").splitlines()
-    errors = list(_errors(record))
+    lines += [f"    {line}" for line in _lifted(record)] if drawn is not None else []
+    errors = list(errors_of(record))
     if (not record["proofs"] or _told_elsewhere(record)) and not record["findings"] and not errors:
         lines += draw.indented(_unknown(record, HELP["none"]), "    ").splitlines()
     for note in record["explain"]:
         lines += draw.indented(note["title"] + "\n" + draw.indented(note["text"], "  "), "  ").splitlines()
-    lines += [draw.error(e) for e in (*map(draw.finding, _findings(record)), *errors)]
+    shown = [draw.error(draw.finding(f)) for f in _findings(record)] if drawn is None else drawn
+    lines += [*shown, *map(draw.error, errors)]
     return "\n".join(lines) + "\n"
+
+
+def _lifted(record: Record) -> Iterator[str]:
+    """The formula of each output that was not compared with it."""
+    compared = {p["output"] for p in record["proofs"] if p["against"] == proofs.FORMULA}
+    for o in record["outputs"]:
+        if o["text"] and o["name"] not in compared:
+            yield from draw.indented(f"lifted: {o['name']} = {o['text']}", "").splitlines()
 
 
 def _told_elsewhere(record: Record) -> bool:
@@ -49,7 +60,7 @@ def _findings(record: Record) -> Iterator[Record]:
     return (f for f in record["findings"] if not told or (f["rule"] != "wrong-result" and f["file"]))
 
 
-def _errors(record: Record) -> Iterator[Record]:
+def errors_of(record: Record) -> Iterator[Record]:
     """Errors of lifting, unless the proof did without: then only those that keep something from being checked."""
     for e in record["errors"]:
         if record["verdict"] not in ("PROVED", "TESTED") or e["kind"] in ("case", "internal"):

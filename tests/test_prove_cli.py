@@ -398,7 +398,8 @@ def test_only_what_was_not_proved_has_a_cause() -> None:
     assert conditions.cause(one("PROVED")) == ""
     assert conditions.cause(V.failed(V.Claim("a", "formula"), Unsupported("tt.foo", PLACE))) == "Unsupported: tt.foo"
     assert conditions.counted(opened.conditions) == {
-        "count": 1, "open": 1, "by": {"open": {"count": 1, "seconds": 0.25}}}  # fmt: skip
+        "count": 1, "open": 1, "by": {"open": {"count": 1, "seconds": 0.25}},
+        "kinds": [{"kind": "step of loop", "count": 1, "open": 1, "by": {}, "seconds": 0.25}]}  # fmt: skip
 
 
 @pytest.mark.smoke

@@ -1,0 +1,117 @@
+"""`--format github`: workflow commands, which GitHub shows at the lines of a pull request.
+
+::error file=kernels.py,line=31,col=17,title=undefined-value::masked lane of `b` reaches the output
+
+A step shows ten of them. `summary` is a Markdown page of everything, for the file that $GITHUB_STEP_SUMMARY names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from .. import findings, sources
+from ..draw import flat
+from ..verdicts import errors_of
+from . import Document
+from .text import total
+
+Record = Mapping[str, Any]
+LIMIT = 10  # annotations of a step
+SIZE = 900_000  # characters of a summary: GitHub refuses one above 1 MiB
+COMMANDS = {"error": "error", "warning": "warning", "note": "notice"}
+DATA = {"%": "%25", "\r": "%0D", "\n": "%0A"}
+PROPERTY = {**DATA, ":": "%3A", ",": "%2C"}
+
+
+def write(document: Document) -> str:
+    """At most ten commands, the worst first, how many are left, and a line for each case."""
+    cases = document["cases"]
+    said = [*_annotations(cases)]
+    left = len(said) - LIMIT
+    lines = said[:LIMIT] + ([f"and {left} more: see the summary of this step"] if left > 0 else [])
+    lines += [_plain(f"{findings.name_of(c)}: {c['verdict']}{_reason(c)}") for c in cases]
+    return "".join(f"{line}\n" for line in [*lines, total(cases)])
+
+
+def _annotations(cases: list[Record]) -> Iterator[str]:
+    """Findings, then cases that cannot be run, then what is not decided."""
+    for f in _shown(cases):
+        example = findings.example(f)
+        text = "\n".join(t for t in (f["message"], example and f"at {example}", f["hint"]) if t)
+        yield command(COMMANDS[f["level"]], f, f["rule"], text)
+    for c in cases:
+        for e in errors_of(c):
+            level = "error" if e["kind"] in ("case", "internal") else "warning"
+            yield command(level, e, f"{e['kind']}: {c['name']}", e["what"])
+    for c in cases:
+        if c["verdict"] in ("UNKNOWN", "REFUTED") and not c["findings"] and not [*errors_of(c)]:
+            level = "warning" if c["verdict"] == "UNKNOWN" else "error"
+            at = {"file": c["file"], **(c["place"] or {})}
+            yield command(level, at, f"{c['verdict']}: {c['name']}", c["reason"])
+
+
+def _shown(cases: list[Record]) -> list[dict[str, Any]]:
+    return [f for f in findings.problems(cases) if "suppression" not in f]
+
+
+def command(level: str, at: Record, title: str, text: str) -> str:
+    """One workflow command, escaped as the runner unescapes it."""
+    places = {"file": sources.relative(at.get("file") or ""), "line": at.get("line"), "col": at.get("column")}
+    properties = {**{k: v for k, v in places.items() if v}, "title": title}
+    given = ",".join(f"{k}={escaped(str(v), PROPERTY)}" for k, v in properties.items())
+    return f"::{level} {given}::{escaped(text, DATA)}"
+
+
+def escaped(text: str, table: Mapping[str, str]) -> str:
+    return "".join(table.get(c, c) for c in text)
+
+
+def _plain(text: str) -> str:
+    """A line of the log that is no command."""
+    return flat(text).replace("##[", "# #[").lstrip(":")
+
+
+def _reason(c: Record) -> str:
+    return f": {c['reason']}" if c["reason"] and c["verdict"] != "PROVED" else ""
+
+
+# ---- the summary of the step -----------------------------------------------------------------------------------------
+
+
+def summary(document: Document) -> str:
+    """All findings and all verdicts as Markdown."""
+    cases = document["cases"]
+    found = _shown(cases)
+    parts = ["## trilift audit", total(cases)]
+    if found:
+        head = ("level", "rule", "place", "message", "counterexample", "what to do")
+        parts += ["### Findings", _table(head, [_row(f) for f in found])]
+    verdicts = [(_code(findings.name_of(c)), c["verdict"], _formula(c), _cell(c["reason"])) for c in cases]
+    parts += ["### Verdicts", _table(("case", "verdict", "formula", "reason"), verdicts)]
+    text = "\n\n".join(parts) + "\n"
+    return text if len(text.encode()) <= SIZE else text.encode()[:SIZE].decode(errors="ignore") + "\n\n(cut)\n"
+
+
+def _row(f: Record) -> tuple[str, ...]:
+    texts = (f["message"], findings.example(f), f["hint"])
+    return f["level"], _code(f["rule"]), _code(findings.place(f)), *map(_cell, texts)
+
+
+def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+    lines = [head, ("---",) * len(head), *rows]
+    return "\n".join("| " + " | ".join(row) + " |" for row in lines)
+
+
+def _formula(c: Record) -> str:
+    return _code(c["formula"]["text"]) if c["formula"] else ""
+
+
+def _cell(text: str) -> str:
+    """Text that is no Markdown and no HTML."""
+    return "".join(f"\\{c}" if c in "\\`*_[]|~#" else {"<": "&lt;", "&": "&amp;"}.get(c, c) for c in flat(text))
+
+
+def _code(text: str) -> str:
+    """Text as code in a table: a bar would end the cell, a backtick the code."""
+    return "`" + flat(text).replace("|", "\\|").replace("`", "'") + "`"

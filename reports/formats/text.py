@@ -1,0 +1,64 @@
+"""`--format text`: each case as `trilift prove` prints it, its findings drawn on the source, and a line of totals.
+
+error[undefined-value]: masked lane of `b` reaches the output
+  --> matmul.py:31:17
+   |  acc += tl.dot(a, b)
+   |                   ^ at K = 33, BLOCK_K = 32
+   = because: line 28: lane 1 of the last step is masked, and the load has no `other`
+   = help: pass other=0.0 to the load at line 28
+   = replay: python .trilift/replay/matmul-matmul-undefined-value.py
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from .. import draw, findings, verdicts
+from ..findings import Record
+from . import Document
+
+
+def write(document: Document) -> str:
+    """Cases in order, each followed by an empty line, then how many findings and verdicts there are."""
+    cases = document["cases"]
+    return "".join(f"{case(c)}\n" for c in cases) + total(cases) + "\n"
+
+
+def case(record: Record) -> str:
+    """One case: verdict, formula, contract, findings, and what the rules could not decide."""
+    drawn = [finding(f) for f in findings.of(record)]
+    drawn += [draw.error({"kind": "undecided", "level": "note", "what": u}) for u in record.get("undecided", ())]
+    accepted = findings.suppressed(record)
+    drawn += [f"{len(accepted)} accepted: {', '.join(f['rule'] for f in accepted)}"] if accepted else []
+    return verdicts.case(record, drawn)
+
+
+def finding(f: Record) -> str:
+    """A finding on its source line: the counterexample, how it comes about, what to do, how to see it."""
+    example = findings.example(f)
+    return draw.error(
+        {
+            **f,
+            "kind": f["rule"],
+            "what": f["message"],
+            "why": f"at {example}" if example else "",
+            "notes": [*_because(f)],
+            "help": f["hint"],
+            "replay": f["replay"],
+        }
+    )
+
+
+def _because(f: Record) -> Iterator[tuple[str, str]]:
+    """The steps, each with its line; with its file too where it is another one."""
+    for s in f["steps"]:
+        at = f"line {s['line']}" if s["file"] == f["file"] else f"{s['file']}:{s['line']}"
+        yield "because", f"{at}: {s['text']}" if s.get("line") else s["text"]
+
+
+def total(cases: Sequence[Record]) -> str:
+    """ "2 errors, 1 warning; 3 PROVED, 1 REFUTED"."""
+    counts = Counter(c["verdict"] for c in cases)
+    words = [f"{counts[w]} {w}" for w in ("PROVED", "TESTED", "REFUTED", "UNKNOWN") if counts[w]]
+    return f"{findings.said(cases)}; {', '.join(words) or 'no case'}"

@@ -1,0 +1,65 @@
+"""Users' source files as reports show them: a path that others can follow, a line, the function that it stands in."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import os
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function of a file: its qualified name, its first line (of its decorators, if any) and its last."""
+
+    name: str
+    first: int
+    last: int
+
+
+def relative(file: str) -> str:
+    """The path from the working directory if it is below it, with slashes; else the path as it is."""
+    path = os.path.normpath(file) if file else ""
+    inside = os.path.relpath(path) if os.path.isabs(path) else path
+    return Path(path if inside.startswith("..") else inside).as_posix() if path else ""
+
+
+def lines(file: str) -> list[str]:
+    """The lines of a file without their ends; none if it cannot be read."""
+    linecache.checkcache(file)
+    return [line.rstrip("\r\n") for line in linecache.getlines(file)]
+
+
+def line(file: str, number: int) -> str:
+    """One line, "" where there is none."""
+    text = lines(file)
+    return text[number - 1] if 0 < number <= len(text) else ""
+
+
+def function(file: str, number: int) -> Function | None:
+    """The innermost function around a line."""
+    around = [f for f in _functions("\n".join(lines(file))) if f.first <= number <= f.last]
+    return max(around, key=lambda f: f.first, default=None)
+
+
+@lru_cache(maxsize=64)
+def _functions(text: str) -> tuple[Function, ...]:
+    """All functions in a text, those of classes and of functions too."""
+    try:
+        return tuple(_within(ast.parse(text), ""))
+    except (SyntaxError, ValueError):
+        return ()
+
+
+def _within(node: ast.AST, prefix: str) -> list[Function]:
+    found = []
+    for child in ast.iter_child_nodes(node):
+        named = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        name = f"{prefix}{child.name}" if named else prefix.rstrip(".")  # type: ignore[attr-defined]
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+            first = min([child.lineno, *(d.lineno for d in child.decorator_list)])
+            found.append(Function(name, first, child.end_lineno or first))
+        found += _within(child, f"{name}." if name else "")
+    return found
