@@ -1,0 +1,38 @@
+# expect: broken-contract at line 25
+"""Rows of logits are taken to be V apart, whatever their strides; pattern of vllm-project/vllm#42684."""
+
+import torch
+import triton
+import triton.language as tl
+
+from lift import case
+
+
+@triton.jit
+def min_p_kernel(logits_ptr, probs_ptr, V, margin, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    cols = tl.arange(0, BLOCK).to(tl.int64)
+    mask = cols < V
+    logits = tl.load(logits_ptr + row * V + cols, mask=mask, other=-float("inf"))
+    shifted = logits - tl.max(logits, axis=0)
+    kept = tl.where(shifted >= -margin, tl.exp(shifted), 0.0)
+    tl.store(probs_ptr + row * V + cols, kept / tl.sum(kept, axis=0), mask=mask)
+
+
+def min_p(logits, margin):
+    M, V = logits.shape
+    probs = torch.empty((M, V), dtype=logits.dtype, device=logits.device)
+    min_p_kernel[(M,)](logits, probs, V, margin, BLOCK=triton.next_power_of_2(V))
+    return probs
+
+
+@case(logits="f32[M,V] strided", margin=2.0, where="M < 2**31 and V <= 65536")
+def sampling_probabilities(logits, margin):
+    return min_p(logits, margin)
+
+
+@sampling_probabilities.reference
+def _(logits, margin):
+    shifted = logits - logits.amax(dim=-1, keepdim=True)
+    kept = torch.where(shifted >= -margin, torch.exp(shifted), 0.0)
+    return kept / kept.sum(dim=-1, keepdim=True)

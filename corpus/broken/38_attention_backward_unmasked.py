@@ -1,0 +1,61 @@
+# expect: nan-risk at line 39
+"""Rows behind the last query weigh exp(0 + inf), and inf times 0 is NaN in dv; pattern of ROCm/aiter#3551."""
+
+import torch
+import triton
+import triton.language as tl
+
+from lift import case
+
+
+@triton.jit
+def value_gradient_kernel(
+    q_ptr,
+    k_ptr,
+    lse_ptr,
+    do_ptr,
+    dv_ptr,
+    M,
+    N,
+    D,
+    scale,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+):
+    """dv = p' do with p = exp(q k' * scale - lse), one block of keys per program."""
+    cols = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
+    d = tl.arange(0, BLOCK_D)
+    k_mask = (cols[:, None] < N) & (d[None, :] < D)
+    k = tl.load(k_ptr + cols[:, None] * D + d[None, :], mask=k_mask, other=0.0)
+    dv = tl.zeros((BLOCK_N, BLOCK_D), tl.float32)
+    for start in range(0, M, BLOCK_M):
+        rows = start + tl.arange(0, BLOCK_M)
+        q_mask = (rows[:, None] < M) & (d[None, :] < D)
+        q = tl.load(q_ptr + rows[:, None] * D + d[None, :], mask=q_mask, other=0.0)
+        do = tl.load(do_ptr + rows[:, None] * D + d[None, :], mask=q_mask, other=0.0)
+        lse = tl.load(lse_ptr + rows, mask=rows < M, other=-float("inf"))
+        scores = tl.dot(k, tl.trans(q)) * scale
+        dv += tl.dot(tl.exp(scores - lse[None, :]).to(do.dtype), do)
+    tl.store(dv_ptr + cols[:, None] * D + d[None, :], dv, mask=k_mask)
+
+
+def value_gradient(q, k, lse, do):
+    (M, D), N = q.shape, k.shape[0]
+    dv = torch.empty((N, D), dtype=torch.float32, device=q.device)
+    block_d = max(16, triton.next_power_of_2(D))
+    value_gradient_kernel[(triton.cdiv(N, 32),)](
+        q, k, lse, do, dv, M, N, D, D**-0.5, BLOCK_M=32, BLOCK_N=32, BLOCK_D=block_d
+    )
+    return dv
+
+
+@case(q="f16[M,D]", k="f16[N,D]", lse="f32[M]", do="f16[M,D]", where="M * D < 2**28 and N * D < 2**28 and D <= 256")
+def gradient_of_values(q, k, lse, do):
+    return value_gradient(q, k, lse, do)
+
+
+@gradient_of_values.reference
+def _(q, k, lse, do):
+    p = torch.exp(q.float() @ k.float().T * q.shape[-1] ** -0.5 - lse[:, None])
+    return p.T @ do.float()
