@@ -48,5 +48,45 @@ def row_scale_with_another_floor(x):
 for c in (row_scale, row_scale_without_the_last, row_scale_with_another_floor):
     c.reference(scaled)
 
-RIGHT = [row_scale]
-WRONG = [row_scale_without_the_last, row_scale_with_another_floor]
+
+# ---- strides in tuples that the kernel is compiled for
+
+
+@triton.jit
+def add_kernel(x_ptr, y_ptr, out_ptr, N, X: tl.constexpr, Y: tl.constexpr, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    at = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * X[0] + at * X[1], mask=at < N)
+    y = tl.load(y_ptr + row * Y[0] + at * Y[1], mask=at < N)
+    tl.store(out_ptr + row * X[0] + at * X[1], x + y, mask=at < N)
+
+
+def run_add(x, y, turned):
+    out, block = torch.empty_like(x), 32
+    grid = x.shape[0], triton.cdiv(x.shape[1], block)
+    add_kernel[grid](x, y, out, x.shape[1], x.stride(), y.stride()[::-1] if turned else y.stride(), block)
+    return out
+
+
+@case(x="f32[M,N]", y="f32[N,M]")
+def tuples(x, y):
+    return run_add(x, y, True)
+
+
+@tuples.reference
+def _(x, y):
+    return x + y.T
+
+
+@case(x="f32[M,M]", y="f32[M,M]")
+def tuples_of_the_wrong_order(x, y):
+    return run_add(x, y, True)
+
+
+@tuples_of_the_wrong_order.reference
+def _(x, y):
+    return x + y
+
+
+RIGHT = [row_scale, tuples]
+WRONG = [row_scale_without_the_last, row_scale_with_another_floor, tuples_of_the_wrong_order]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from math import gcd
@@ -75,13 +75,13 @@ class Family:
     def seen(self) -> list[Combo]:
         """The values in the traces."""
         names = [x.name for xs in (self.parameters, self.choices) for x in xs]
-        rows = dict.fromkeys(tuple(launch.args[n] for n in names) for launch in self.launches)
+        rows = dict.fromkeys(tuple(argument(launch, n) for n in names) for launch in self.launches)
         return [dict(zip(names, row, strict=True)) for row in rows]
 
     def options(self) -> list[Combo]:
         """What autotuning chooses from: the values of its parameters in each configuration."""
         names = [p.name for p in self.parameters if p.tuned]
-        rows = dict.fromkeys(tuple(launch.args[n] for n in names) for launch in self.launches)
+        rows = dict.fromkeys(tuple(argument(launch, n) for n in names) for launch in self.launches)
         return [dict(zip(names, row, strict=True)) for row in rows] if names else []
 
     def module(self, combo: Combo) -> Module | None:
@@ -101,13 +101,43 @@ class Family:
         numbers = _numbers(self.parameters, combo)
         return {**combo, **{p.name: value(p.relation or p.symbol, numbers) for p in self.following}}
 
+    def whole(self, combo: Combo) -> Combo:
+        """Tuples in place of their parts."""
+        out: Combo = {}
+        for name, v in combo.items():
+            base, part, position = name.partition("[")
+            if part:
+                parts = list(out.get(base, self.first.args[base]))
+                parts[int(position[:-1])] = v
+                out[base] = type(self.first.args[base])(parts)
+            else:
+                out[name] = v
+        return out
+
     def at(self, combo: Combo) -> Module:
         bound = _bound(self.first)
         if bound is None or not combo:
             return self.base
         names = list(bound.signature)
-        constexprs = {**bound.constexprs, **{(names.index(n),): v for n, v in combo.items()}}
+        constexprs = {**bound.constexprs, **{(names.index(n),): v for n, v in self.whole(combo).items()}}
         return lower(bound.kernel, bound.signature, constexprs, bound.options)
+
+
+def argument(launch: Launch, name: str) -> Any:
+    """What the launch was given: for `x`, for the part `x[1]` of a tuple."""
+    base, part, position = name.partition("[")
+    return launch.args[base][int(position[:-1])] if part else launch.args[base]
+
+
+def _names(column: Sequence[Launch]) -> Iterator[str]:
+    """The compile-time parameters, tuples of one length by their parts."""
+    first = column[0]
+    for name in (n for n in first.args if n in first.constexprs):
+        values = [launch.args[name] for launch in column]
+        if all(isinstance(v, tuple) and len(v) == len(values[0]) for v in values) and len(set(values)) > 1:
+            yield from (f"{name}[{k}]" for k in range(len(values[0])))
+        else:
+            yield name
 
 
 def _bound(launch: Launch) -> Bound | None:
@@ -124,8 +154,8 @@ def family(column: Sequence[Launch], relations: Relations) -> Family:
         raise Unsupported(f"the argument types of {first.kernel} depend on the shape", first.host)
     parameters: list[Parameter] = []
     choices: list[Choice] = []
-    for name in (n for n in first.args if n in first.constexprs):
-        values = [launch.args[name] for launch in column]
+    for name in _names(column):
+        values = [argument(launch, name) for launch in column]
         what = f"{name} of {first.kernel}"
         if all(isinstance(v, int) and not isinstance(v, bool) for v in values):
             if all(v == values[0] for v in values):
@@ -204,7 +234,7 @@ def _parameter(
     distinct = tuple(dict.fromkeys(values))
     power = all(v > 0 and v & (v - 1) == 0 for v in values)
     bound = _bound(first)
-    tested = bound is None or decides(bound.kernel, name)
+    tested = bound is None or decides(bound.kernel, name.partition("[")[0])
     near = sorted({c + d for c in compared(bound.kernel) for d in (-1, 0, 1)}) if bound and tested else []
     itself = term is not None and not any(s.op in JUMPS for s in term.walk())
     symbol = term if term is not None and itself else relations.block(name, term, values)
