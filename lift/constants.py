@@ -126,3 +126,11 @@ def _as_float32(v: float) -> float:
 
     with np.errstate(all="ignore"):
         return float(np.float32(v))
+
+
+def near(v: float, relative: float) -> list[tuple[float, str]]:
+    """The known constants that differ from v by at most that much, with their texts, and v's sign."""
+    values, texts = _table()
+    size, sign = abs(v), "-" if v < 0 else ""
+    low, high = bisect_left(values, size * (1 - relative)), bisect_left(values, size * (1 + relative))
+    return [(math.copysign(values[k], v), f"{sign}({texts[k]})" if sign else texts[k]) for k in range(low, high)]

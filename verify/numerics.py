@@ -19,8 +19,10 @@ from . import readings
 from .apart import apart
 from .evidence import Evidence
 from .refute import holds_pointers
+from .replaying import Stored, replay_script
 from .rounded import Rounded, Values, executed
 from .trials import Dims, fits
+from .verdict import Counterexample
 
 Draw = Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]
 
@@ -78,14 +80,14 @@ class Sample:
         """What the reference gives in the case's own types."""
         return self._referenced(False)
 
-    def _referenced(self, unrounded: bool) -> Values | None:
+    def _referenced(self, real: bool) -> Values | None:
         fn = self.case.reference.fn
         if fn is None:
             return None
         wide = lambda x: x.double() if x.is_floating_point() else x  # noqa: E731
-        args = {n: each(v, wide) for n, v in self.args.items()} if unrounded else self.args
+        args = {n: each(v, wide) for n, v in self.args.items()} if real else self.args
         try:
-            found = readings.values(self.case, fn, args, unrounded)
+            found = readings.values(self.case, fn, args, real)
         except (CaseError, RuntimeError, NotImplementedError, TypeError):
             return None  # it raises, or PyTorch lacks an operation for such a type
         written = [n for n in found if n in self.case.tensors and n not in self.trace.outputs]
@@ -98,6 +100,12 @@ class Sample:
     def dtype(self, output: str) -> str:
         """Of an output or input."""
         return (self.trace.outputs.get(output) or self.trace.inputs[output]).dtype
+
+    def replay(self, output: str, index: tuple[int, ...], got: float, expected: float, tolerance: float) -> str:
+        """A script that computes the element again on these arguments."""
+        found = Counterexample(dict(self.dims), self.seed, 0, output, index, got, expected)
+        against = "reference" if self.case.reference else "exact value"
+        return replay_script(self.case, found, against, Stored(self.args, self.kind.words, tolerance))
 
     def operations(self) -> list[Any]:
         """Those of all kernels launched, each once."""
@@ -148,6 +156,17 @@ class Numerics:
         if key not in self.traces:
             self.traces[key] = _captured(self.evidence.case, dims, seed)
         return self.traces[key]
+
+
+def again(
+    case: Case, dims: Dims, seed: int, args: Mapping[str, Any], output: str, index: tuple[int, ...]
+) -> float | str:
+    """One element as the kernel with rounding computes it on these arguments, or what keeps it from being computed."""
+    trace = _captured(case, dims, seed)
+    found = None if trace is None else Sample(case, dims, seed, Inputs("stored inputs"), args, trace).rounded
+    if found is None or output not in found:
+        return "the kernel cannot be run on these arguments"
+    return float(found[output][index])
 
 
 def numerics(evidence: Evidence, seconds: float) -> Numerics:

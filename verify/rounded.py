@@ -99,9 +99,10 @@ class Rounded(Float64):
     def _dot(self, run: Any, op: Op, a: Any, b: Any, c: Any) -> Any:
         if not self._is_narrow(op):
             return HANDLERS["tt.dot"](run, op, a, b, c)
+        out = c
         for k in range(0, np.shape(a)[-1], CHUNK):
-            c = nearest(np.matmul(a[..., k : k + CHUNK], b[..., k : k + CHUNK, :]) + c, self.element(op))
-        return c
+            out = nearest(np.matmul(a[..., k : k + CHUNK], b[..., k : k + CHUNK, :]) + out, self.element(op))
+        return np.where(np.isinf(out), np.matmul(a, b) + c, out)
 
 
 class RoundedMemory(Memory):
