@@ -45,7 +45,7 @@ def zero(a: Algebra, p: Poly, ctx: Context, depth: int = 0) -> bool:
     if depth > DEEP or p.constant is not None or a.impossible(ctx):
         return a.impossible(ctx)
     if is_index(p) and (a.implied(ctx, integer_literal("eq", p)) or not _has_folds(p)):
-        return a.implied(ctx, integer_literal("eq", p))
+        return a.implied(ctx, integer_literal("eq", p)) or _is_product(p) and zero_where_pinned(a, p, ctx, depth)
     p = unified(a, p, ctx, depth)
     if p is not ZERO:
         p = cleared(a, p, ctx)
@@ -58,17 +58,62 @@ def zero(a: Algebra, p: Poly, ctx: Context, depth: int = 0) -> bool:
     if same_index(a, p, ctx, depth):
         return True
     q = related(a, p, ctx, depth)
-    if q is p and depth == 0:
-        q = pinned(a, p, ctx)
+    if q is p:
+        q = pinned(a, p, ctx, depth)
     return zero(a, q, ctx, depth + 1) if q is not p else by_signs(a, p, ctx, depth)
 
 
-def pinned(a: Algebra, p: Poly, ctx: Context) -> Poly:
-    """p with 1 in place of sizes that can only be 1."""
+def _is_product(p: Poly) -> bool:
+    return any(len(factors) > 1 for factors, _ in p.terms)
+
+
+def zero_where_pinned(a: Algebra, p: Poly, ctx: Context, depth: int) -> bool:
+    """Whether an index is 0 by what is known of its factors."""
+    q = pinned(a, p, ctx, depth)
+    return q is not p and (q is ZERO or a.implied(ctx, integer_literal("eq", q)))
+
+
+def pinned(a: Algebra, p: Poly, ctx: Context, depth: int) -> Poly:
+    """p with 0 or 1 in place of sizes, program ids, lanes and integer elements that can only be that, and with what
+    facts say is equal to them in place of symbols."""
     t = p.term
-    sizes = {s for s in t.walk() if s.op == "size" and s.type == T.INT}
-    ones = {s: T.const(1) for s in sizes if a.implied(ctx, integer_literal("eq", atom(s) - P.ONE))}
-    return a.normal(T.rewrite(t, ones.get), ctx) if ones else p
+    symbols = [
+        s for s in t.walk() if s.type == T.INT and (s.op == "read" or s.op in ("size", "axis") and s.free <= t.free)
+    ]
+    asked = [s for s in symbols if depth == 0 or s.op == "read"]
+    only = {s: T.const(k) for s in asked for k in (0, 1)
+            if a.implied(ctx, integer_literal("eq", atom(s) - P.number(k)))}  # fmt: skip
+    only |= {s: e for s in symbols if s not in only and s.op != "read" and (e := _equal_to(s, ctx)) is not None}
+    new = T.rewrite(t, only.get) if only else t
+    try:
+        return a.normal(new, ctx) if new is not t else p
+    except Split:
+        if depth == 0:
+            raise
+        return p
+
+
+def _equal_to(s: Term, ctx: Context) -> Term | None:
+    """What a fact says that a symbol is: an element, or a term over symbols that were made before it."""
+    for f in sorted(ctx.facts, key=lambda f: f.id):
+        if f.op == "eq" and is_integer(f) and s in f.walk():
+            found = linear_in(structural(f.args[0]) - structural(f.args[1]), s)
+            k = found[0].constant if found else None
+            if found and k in (1, -1):
+                e = P.scaled(found[1], -k)
+                if all(x.op == "read" or x.is_const or x.id < s.id for x in (T.TERMS[i] for i in e.atoms)):
+                    return e.term
+    return None
+
+
+def linear_in(p: Poly, s: Term) -> tuple[Poly, Poly] | None:
+    """(k, r) with p = k s + r, the atom s in neither."""
+    k = {m: c for m, c in p.terms.items() if any(b == s.id for b, _ in m[0])}
+    if any(dict(m[0])[s.id] != 1 for m in k):
+        return None
+    k_ = P.poly({(tuple(x for x in m[0] if x[0] != s.id), m[1]): c for m, c in k.items()})
+    r = P.poly({m: c for m, c in p.terms.items() if m not in k})
+    return None if any(s in T.TERMS[i].walk() for q in (k_, r) for i in q.atoms) else (k_, r)
 
 
 def _has_folds(p: Poly) -> bool:

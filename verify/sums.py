@@ -12,7 +12,7 @@ from .algebra import Algebra, Context, Split, Undecided, is_infinite, rule
 from .choices import integer_literal, opposite, require
 from .folds import Fold, close, open_fold, pieces
 from .poly import ONE, POLYS, ZERO, Poly, atom
-from .variables import bounds, merged, pinned, replaced, shifted, trimmed
+from .variables import bounds, equated, merged, pinned, replaced, shifted, trimmed
 
 MANY = 12  # guards of a sum that is split no further
 
@@ -69,6 +69,9 @@ def _settled(a: Algebra, f: Fold, ctx: Context) -> Poly:
     if pin is not None:
         v, value = pin
         return _pin(a, f, v, value, ctx)
+    known = equated(a, f, ctx)
+    if known is not f:
+        return sum_over(a, known, ctx)
     for v in f.variables:
         g = shifted(a, f, v, ctx)
         if g is not f:

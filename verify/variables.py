@@ -85,6 +85,25 @@ def pinned(a: Algebra, f: Fold, ctx: Context) -> tuple[Axis, Poly] | None:
     return None
 
 
+def equated(a: Algebra, f: Fold, ctx: Context) -> Fold:
+    """sum[j: i[j] = e, ...] f(i[j]) = sum[j: i[j] = e, ...] f(e) for an e without variables."""
+    found: dict[Term, Term] = {}
+    for g in sorted(f.guards, key=lambda g: g.id):
+        if g.op == "eq" and is_integer(g) and g.free & set(f.variables):
+            p = structural(g.args[0]) - structural(g.args[1])
+            for (factors, e), c in p.terms.items():
+                t = T.TERMS[factors[0][0]] if factors else None
+                if t is None or e or len(factors) != 1 or factors[0][1] != 1 or t.op != "read" or c not in (1, -1):
+                    continue
+                value = P.scaled(p - P.scaled(atom(t), c), -c).term
+                if t.free & set(f.variables) and not value.free & set(f.variables):
+                    found[t] = value
+    if not found or not any(s in found for s in f.body.term.walk()):
+        return f
+    body = a.normal(T.rewrite(f.body.term, found.get), a.given(ctx, *f.guards))
+    return f if body is f.body else Fold(f.variables, f.guards, body)
+
+
 def trimmed(a: Algebra, f: Fold, ctx: Context) -> Fold:
     """Without guards that the other guards and the simple facts imply. Others, n < trips or the case at hand, would
     make a fold look different where it moves out of them."""

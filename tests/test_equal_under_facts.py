@@ -1,0 +1,70 @@
+"""What facts say of symbols: the only value they have, what they are equal to; each without the fact."""
+
+from __future__ import annotations
+
+import pytest
+
+from lift import term as T
+from lift.term import Axis, Term
+from verify.algebra import Algebra, Undecided
+from verify.invariant import agree
+from verify.known import Known
+from verify.solver import Solver
+
+M, N, H, P = map(T.size, ("M", "N", "H", "pid0"))
+LANE, K = Axis("i", N), Axis("k", M)
+i, k = T.axis(LANE), T.axis(K)
+FACTS = frozenset([T.make("le", 1, s) for s in (M, N, H)] + [T.make("le", 0, s) for s in (i, P)])
+
+
+def X(*at: Term) -> Term:
+    return T.read("x", list(at))
+
+
+def Y(at: Term) -> Term:
+    return T.node("read", (T.const(at),), "y", T.INT)
+
+
+def summed(guard: Term, body: Term) -> Term:
+    return T.fold("sum", K, T.where(guard, body, 0))
+
+
+CASES: dict[str, tuple[tuple[Term, ...], Term, Term]] = {
+    "a lane of one": (
+        (T.make("lt", i, N), T.make("eq", N, 1)),
+        X(T.add(Y(P), T.mul(i, M))),
+        X(Y(T.add(P, T.mul(i, H)))),
+    ),
+    "a size of one": ((T.make("eq", N, 1),), T.mul(X(P), N), X(P)),
+    "an element of one value": ((T.make("eq", N, 1),), summed(T.const(True), X(k, T.mul(H, Y(k)))),
+                                summed(T.const(True), X(k, T.const(0)))),
+    "a program that a fact names": (
+        (T.make("eq", P, Y(T.const(0))),), X(T.mul(H, P)), X(T.mul(H, Y(T.const(0)))),
+    ),
+    "an element that a guard names": (
+        (),
+        summed(T.make("eq", Y(k), P), T.mul(X(k, T.mul(H, Y(k))), X(k, k))),
+        summed(T.make("eq", Y(k), P), T.mul(X(k, T.mul(H, P)), X(k, k))),
+    ),
+}  # fmt: skip
+
+
+def shown(facts: tuple[Term, ...], left: Term, right: Term) -> bool:
+    a = Algebra(Known(Solver(timeout=0.2), bounds={"y": (T.const(0), N)}))
+    try:
+        return agree(a, left, right, a.context(FACTS | frozenset(facts)))
+    except Undecided:
+        return False
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_equal_under_the_facts(name: str) -> None:
+    assert shown(*CASES[name])
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_not_without_them(name: str) -> None:
+    facts, left, right = CASES[name]
+    if not facts:
+        left, right = (T.rewrite(t, lambda s: T.make("ne", *s.args) if s.op == "eq" else None) for t in (left, right))
+    assert not shown(tuple(f for f in facts if f.op != "eq"), left, right)
