@@ -7,7 +7,6 @@ like it is
 from __future__ import annotations
 
 import json
-import linecache
 import os
 import re
 from collections import Counter
@@ -18,6 +17,7 @@ from typing import Any
 
 import click
 
+from . import sources
 from .versions import of_text
 
 Record = dict[str, Any]
@@ -53,7 +53,7 @@ def applied(records: Sequence[Record], known: Collection[str], path: str, new_on
 
 def likeness(finding: Record) -> tuple[str, ...]:
     """What two findings share that are one and the same at different times."""
-    file, line = finding["file"], linecache.getline(finding["file"], finding["line"] or 0) if finding["file"] else ""
+    file, line = finding["file"], sources.line(finding["file"], finding["line"] or 0) if finding["file"] else ""
     source = " ".join(line.partition("#")[0].split())
     return finding["rule"], portable(file) if file else "", source, NUMBER.sub("#", finding["message"])
 

@@ -47,6 +47,10 @@ FORM = click.option(
 )
 SMT_DIR = click.option("--smt-dir", metavar="DIR", help="Write each integer condition there as SMT-LIB.")
 REPLAY = click.option("--replay", metavar="DIR", help="Write there a script that runs each counterexample.")
+AUDIT_REPLAY = click.option(
+    "--replay", metavar="DIR", help="Where scripts that show the findings go.  [default: .trilift/replay]"
+)
+DEBUG = click.option("--debug", is_flag=True, help="Whole tracebacks of what failed.")
 CACHE_DIR = click.option(
     "--cache-dir", metavar="DIR", envvar="TRILIFT_CACHE_DIR", help="Where results are kept.  [default: user's caches]"
 )
@@ -139,6 +143,37 @@ def equal(
     pair = of.single(first), of.single(second)
     how = runner.Proving(None, timeout, proving.writable(smt_dir, "--smt-dir"), proving.writable(replay, "--replay"))
     code = proving.equal(*pair, form, proving.options(timeout, how, **options), quiet)
+    raise SystemExit(0 if code == 4 and allow_unknown else code)
+
+
+@main.command()
+@click.argument("targets", nargs=-1, required=True, metavar="TARGET...")
+@click.option(
+    "--format",
+    "forms",
+    multiple=True,
+    metavar="FORMAT[=FILE]",
+    help="text, concise, json, sarif, github, junit or html; to stdout without FILE. May be given again.  "
+    "[default: text]",
+)
+@click.option("--select", metavar="RULE,...", help="Only these rules.")
+@click.option("--ignore", metavar="RULE,...", help="Not these rules.")
+@options(AUDIT_REPLAY, SEED, PROOF_TIMEOUT, MANY, caching, ALLOW, QUIET, DEBUG)
+def audit(
+    targets: tuple[str, ...], forms: tuple[str, ...], select: str | None, ignore: str | None, replay: str | None,
+    timeout: float, cache_dir: str | None, no_cache: bool, allow_unknown: bool, quiet: bool, **options: Any,
+) -> None:  # fmt: skip
+    """Say all that is known: formula, verdict, contract, findings with counterexamples; in many formats."""
+    from . import auditing, proving, rules, runner
+    from . import targets as of
+
+    steps = [auditing.chosen(rules.chosen(select, "--select"), rules.chosen(ignore, "--ignore"))]
+    outputs = auditing.outputs(forms)
+    chosen = of.resolve(targets)
+    folder = proving.writable(replay, "--replay") and (replay or "")
+    how = runner.Proving(timeout=timeout)
+    options["cache"] = kept(cache_dir, no_cache)
+    code = auditing.audit(chosen, outputs, proving.options(timeout, how, audit=True, **options), quiet, steps, folder)
     raise SystemExit(0 if code == 4 and allow_unknown else code)
 
 

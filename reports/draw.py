@@ -9,9 +9,10 @@ error[unsupported]: tt.elementwise_inline_asm
 
 from __future__ import annotations
 
-import linecache
 from collections.abc import Mapping
 from typing import Any
+
+from . import sources
 
 Record = Mapping[str, Any]
 
@@ -48,12 +49,12 @@ def finding(f: Record) -> dict[str, Any]:
 def _place(e: Record) -> str:
     if not e.get("file"):
         return ""
-    return ":".join(str(p) for p in (e["file"], e.get("line"), e.get("column")) if p)
+    return ":".join(str(p) for p in (sources.relative(e["file"]), e.get("line"), e.get("column")) if p)
 
 
 def _source(e: Record) -> tuple[str, int] | None:
     """The source line without its indentation, and where in it the caret goes."""
-    line = linecache.getline(e.get("file") or "", e.get("line") or 0).rstrip()
+    line = sources.line(e.get("file") or "", e.get("line") or 0).rstrip()
     text = line.lstrip()
     if not text:
         return None

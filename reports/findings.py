@@ -17,7 +17,7 @@ def full(f: Record) -> dict[str, Any]:
     steps = [{"column": 0, **s, "file": sources.relative(s.get("file") or "")} for s in f.get("steps", ())]
     return {
         "column": 0,
-        "level": rules.described(f["rule"]).level,
+        "level": f.get("level") or rules.described(f["rule"]).level,
         "hint": "",
         "replay": None,
         "script": "",

@@ -26,7 +26,7 @@ def proved(case: Case, lifted: Lifted | None, base: Record, options: Options, ev
 
     proving = options.proving or Proving()
     against = proving.against or (REFERENCE if case.reference else FORMULA)
-    if (trouble := _cannot(case, lifted, against)) is not None:
+    if (trouble := cannot(case, lifted, against)) is not None:
         return wrong(base, trouble) if isinstance(trouble, CaseError) else {**base, **undecided(against, str(trouble))}
     try:
         found = prove(
@@ -46,7 +46,7 @@ def proved(case: Case, lifted: Lifted | None, base: Record, options: Options, ev
     return merged(base, found, names, against, options)
 
 
-def _cannot(case: Case, lifted: Lifted | None, against: str) -> TriliftError | None:
+def cannot(case: Case, lifted: Lifted | None, against: str) -> TriliftError | None:
     """Why there is nothing to prove against."""
     if against == REFERENCE and not case.reference:
         return CaseError(

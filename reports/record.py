@@ -11,7 +11,7 @@ from lift.check import Mismatch
 from lift.errors import CaseError, NotLifted, OutOfBounds, Place, TriliftError, Unsupported
 from lift.output import Output
 
-from . import proofs, steps
+from . import audits, proofs, steps
 from .forms import FORMS, Forms, joined, printed
 from .runner import Options, Record, empty
 
@@ -24,12 +24,14 @@ KINDS: dict[type, str] = {
 
 
 def record(case: Case, options: Options, event: Callable[[Any], None], file: str = "") -> Record:
-    """Lifts the case and proves it if asked to; `event` hears of stages, and of the record before the proof. Errors
-    become part of the record."""
+    """Lifts the case, and proves or audits it if asked to; `event` hears of stages, and of the record before the proof.
+    Errors become part of the record."""
     found, lifted = _lifted(case, options, event, file)
     if options.proving is None or any(e["kind"] == "case" for e in found["errors"]):
         return found
     event(found)
+    if options.audit:
+        return audits.audited(case, lifted, found, options, event)
     return proofs.proved(case, lifted, found, options, event)
 
 

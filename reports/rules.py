@@ -72,7 +72,10 @@ def described(name: str) -> Described:
     if rule is None:
         summary = FINDINGS.get(name, name)
         return Described(name, "error", summary, summary + "\n")
-    return Described(name, rule.level, rule.summary, page(name))
+    try:
+        return Described(name, rule.level, rule.summary, page(name))
+    except FileNotFoundError:
+        return Described(name, rule.level, rule.summary, rule.summary + "\n")
 
 
 def chosen(names: str | None, option: str) -> frozenset[str]:

@@ -49,8 +49,9 @@ class Proving:
 @dataclass(frozen=True, slots=True)
 class Options:
     """How to run: seconds per case, processes, the seed, whether records tell the steps; top_down and prune as in
-    `lift.synthesis.synthesise`. With `proving` a case is proved too, and `timeout` counts from its last stage. `cache`:
-    the folder of records that were made before, "" for none."""
+    `lift.synthesis.synthesise`. With `proving` a case is proved too, and `timeout` counts from its last stage; with
+    `audit` it is audited. `debug`: what failed is told in full. `cache`: the folder of records that were made before,
+    "" for none."""
 
     timeout: float = 120.0
     jobs: int = 1
@@ -59,6 +60,8 @@ class Options:
     top_down: bool = True
     prune: bool = True
     proving: Proving | None = None
+    audit: bool = False
+    debug: bool = False
     cache: str = ""
 
 
@@ -149,8 +152,9 @@ def _file(target: Target, options: Options, jobs: int, event: Event) -> list[str
         hear,
         renew=options.proving is not None,
     ):
-        record = outcome.value if outcome.failure is None else failed(target.file, names[index], outcome)
-        if outcome.failure is not None and index in lifted:
+        failure = outcome.failure is not None
+        record = failed(target.file, names[index], outcome, options.debug) if failure else outcome.value
+        if failure and index in lifted:
             record = unproved(lifted[index], record)
         event(("record", names[index], {**record, "launches": launches.get(index, record["launches"])}))
     return names
@@ -172,10 +176,11 @@ def unproved(lifted: Record, failure: Record) -> Record:
     return {**lifted, "verdict": "UNKNOWN", "bound": None, "reason": reason, "errors": errors}
 
 
-def failed(file: str, name: str, outcome: Outcome) -> Record:
-    """The record of a child that did not come back."""
+def failed(file: str, name: str, outcome: Outcome, debug: bool = False) -> Record:
+    """The record of a child that did not come back, with the end of what it wrote; with `debug` all that is known."""
     kind, what, help = _FAILURES.get(outcome.failure or "", _FAILURES["crash"])
-    return empty(file, name, kind, what.format(outcome.failure), why=_tail(outcome.log), help=help)
+    why = outcome.log.strip() if debug else _tail(outcome.log)
+    return empty(file, name, kind, what.format(outcome.failure), why=why, help=help)
 
 
 _FAILURES = {

@@ -17,7 +17,7 @@ Record = Mapping[str, Any]
 SEEN = "config"
 COLUMN, WIDTH = 60, 100  # characters of a clause that others are aligned to, and of one that is shown
 HELP = {
-    "open": "--explain lists what was and what was not shown; --timeout SECONDS allows more",
+    "open": "trilift prove --explain lists what was and was not shown; --timeout SECONDS allows more",
     "none": "trilift lift --explain shows how far it was read",
 }
 

@@ -108,8 +108,14 @@ def _formula(c: Record) -> str:
 
 
 def _cell(text: str) -> str:
-    """Text that is no Markdown and no HTML."""
-    return "".join(f"\\{c}" if c in "\\`*_[]|~#" else {"<": "&lt;", "&": "&amp;"}.get(c, c) for c in flat(text))
+    """Text that is no Markdown and no HTML, but for what stands between backticks: that is code."""
+    parts = flat(text).split("`")
+    ends = len(parts) % 2 == 1  # each backtick has its second
+    return "".join(_code(p) if i % 2 and p and ends else _plain_cell(p) for i, p in enumerate(parts))
+
+
+def _plain_cell(text: str) -> str:
+    return "".join(f"\\{c}" if c in "\\`*_[]|~#" else {"<": "&lt;", "&": "&amp;"}.get(c, c) for c in text)
 
 
 def _code(text: str) -> str:

@@ -42,7 +42,7 @@ def write(document: Document) -> str:
     style = (HERE / "page.css").read_text()
     cases = document["cases"]
     policy = f"default-src 'none'; style-src '{_hash(style)}'; base-uri 'none'; form-action 'none'"
-    return _template().render(
+    page: str = _template().render(
         policy=policy,
         style=Markup(style),
         version=document["version"],
@@ -50,6 +50,7 @@ def write(document: Document) -> str:
         levels=list(findings.counted(cases).items()),
         files=list(_files(cases)),
     )
+    return page
 
 
 def _hash(style: str) -> str:
@@ -196,8 +197,8 @@ def _finding(f: Record, anchor: str) -> dict[str, Any]:
 def _regions(cases: Sequence[Record]) -> Iterator[Record]:
     """The functions that findings, their steps and kernels stand in, with notes in their margins."""
     notes = list(dict.fromkeys(_notes(cases)))
-    wanted = [(k["file"], k["line"], "") for c in cases for k in c["kernels"]]
-    spans = dict.fromkeys(s for file, line, *_ in (*wanted, *notes) if (s := _span(sources.relative(file), line)))
+    wanted = [(k["file"], k["line"]) for c in cases for k in c["kernels"]] + [(n[0], n[1]) for n in notes]
+    spans = dict.fromkeys(s for file, line in wanted if (s := _span(sources.relative(file), line)))
     for file, name, first, last in spans:
         here: dict[int, list[Record]] = {}
         for at, line, level, label, text, anchor in notes:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from .. import draw, findings, verdicts
+from .. import draw, findings, sources, verdicts
 from ..findings import Record
 from . import Document
 
@@ -31,7 +31,7 @@ def case(record: Record) -> str:
     drawn += [draw.error({"kind": "undecided", "level": "note", "what": u}) for u in record.get("undecided", ())]
     accepted = findings.suppressed(record)
     drawn += [f"{len(accepted)} accepted: {', '.join(f['rule'] for f in accepted)}"] if accepted else []
-    return verdicts.case(record, drawn)
+    return verdicts.case({**record, "file": sources.relative(record["file"])}, drawn)
 
 
 def finding(f: Record) -> str:
