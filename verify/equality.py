@@ -135,7 +135,25 @@ def unified(a: Algebra, p: Poly, ctx: Context, depth: int) -> Poly:
                 first.append(t)
             else:
                 images[t.id] = found
-    return renormal(a, P.substituted(p, images), ctx) if images else p
+    p = renormal(a, P.substituted(p, images), ctx) if images else p
+    return _exponents_unified(a, p, ctx, depth)
+
+
+def _exponents_unified(a: Algebra, p: Poly, ctx: Context, depth: int) -> Poly:
+    """p with one exponent for all with sums that are the same."""
+    exponents = sorted({e for _, e in p.terms if _sums(POLYS[e])})
+    images: dict[int, int] = {}
+    for k, e in enumerate(exponents if depth <= DEEP else ()):
+        for f in exponents[:k]:
+            alike = f not in images and _fingerprint(POLYS[e]) == _fingerprint(POLYS[f])
+            if alike and zero(a, POLYS[e] - POLYS[f], ctx, depth + 1):
+                images[e] = f
+                break
+    return P.total((c, P.monomial((fs, images.get(e, e)))) for (fs, e), c in p.terms.items()) if images else p
+
+
+def _sums(p: Poly) -> bool:
+    return any(T.TERMS[i].op == "sum" for i in p.atoms)
 
 
 def renormal(a: Algebra, p: Poly, ctx: Context) -> Poly:
@@ -475,9 +493,17 @@ def _elements_of(
             image = a.normal(image.term, ctx)
         except (Split, Undecided):
             continue
-        if len(image.terms) == 1 and next(iter(image.terms)) == next(iter(rest.terms)):
+        if len(image.terms) == 1 and _same_monomial(a, next(iter(image.terms)), next(iter(rest.terms)), ctx):
             pins = frozenset(integer_literal("eq", atom(T.axis(v)) - e) for v, e in values.items())
             yield key, pins, P.quotient(c, next(iter(image.terms.values())))
+
+
+def _same_monomial(a: Algebra, m: Monomial, n: Monomial, ctx: Context) -> bool:
+    """Whether they are one, or have exponents with sums that are the same."""
+    if m == n or m[0] != n[0]:
+        return m == n
+    e, f = POLYS[m[1]], POLYS[n[1]]
+    return _sums(e) and _sums(f) and zero(a, e - f, ctx, DEEP - 2)
 
 
 def _matching(f: Fold, rest: Poly) -> dict[Axis, Poly] | None:
