@@ -55,7 +55,7 @@ def sweep(
     results: list[Result] = []
     with pretend(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        _lenient_autotune()
+        lenient_autotune()
         for package in packages:
             found, apart = discover(package)
             results += apart
@@ -68,7 +68,7 @@ def sweep(
     return results
 
 
-def _lenient_autotune() -> None:
+def lenient_autotune() -> None:
     """Autotune keys that are no arguments, an error in triton 3.9, are dropped: older packages then import."""
     from triton.runtime.autotuner import Autotuner
 

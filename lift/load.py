@@ -19,7 +19,7 @@ from .errors import CaseError, Place
 def load(file: str, names: Sequence[str] = ()) -> list[Case]:
     """The cases of a Python file in its order, or the one of a `.ttir` file, or those named. Raises CaseError if the
     file raises or lacks a name."""
-    cases = {c.name: c for c in (_ttir(file) if file.endswith(".ttir") else _cases(_module(file)))}
+    cases = {c.name: c for c in (_ttir(file) if file.endswith(".ttir") else _cases(by_file(file)))}
     for name in names:
         if name not in cases:
             raise CaseError(f"{file} has no case {name}", help=f"it has {', '.join(cases) or 'none'}")
@@ -30,14 +30,14 @@ def find(where: str, name: str = "", is_module: bool = False) -> Any:
     """The case or function of that name in a file or an importable module; without a name, the only case of the file.
     Raises CaseError if there is none."""
     if is_module:
-        return _attribute(_imported(where), where, name)
+        return _attribute(by_name(where), where, name)
     if not name or where.endswith(".ttir"):
         cases = load(where)
         if len(cases) != 1:
             some = ", ".join(c.name for c in cases) or "none"
             raise CaseError(f"{where} has {len(cases)} cases: one is to be named", help=f"it has {some}")
         return cases[0]
-    return _attribute(_module(where), where, name)
+    return _attribute(by_file(where), where, name)
 
 
 def _attribute(module: ModuleType, where: str, name: str) -> Any:
@@ -49,7 +49,8 @@ def _attribute(module: ModuleType, where: str, name: str) -> Any:
     return found
 
 
-def _imported(name: str) -> ModuleType:
+def by_name(name: str) -> ModuleType:
+    """A module that can be imported. Raises CaseError if that raises."""
     from .fake_cuda import pretend
 
     try:
@@ -71,7 +72,8 @@ def _cases(module: ModuleType) -> list[Case]:
     return [c for c in values.values() if c.fn.__module__ == module.__name__]
 
 
-def _module(file: str) -> ModuleType:
+def by_file(file: str) -> ModuleType:
+    """The module of a Python file, run now. Raises CaseError if that raises."""
     from .fake_cuda import pretend
 
     name, folder = _dotted(Path(file).resolve())

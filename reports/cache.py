@@ -146,20 +146,30 @@ def names(target: Target, options: Options) -> list[str] | None:
 
 
 def records(
-    targets: Sequence[Target], options: Options, on_event: Callable[[str, str, Any], None] = lambda *_: None
+    targets: Sequence[Target],
+    options: Options,
+    on_event: Callable[[str, str, Any], None] = lambda *_: None,
+    run: Callable[..., Iterator[Record]] | None = None,
+    what: str = "cases",
 ) -> Iterator[Record]:
-    """As `runner.run`, with what was kept, in the same order; keeps what is new."""
+    """As `runner.run`, or another function that makes records, with what was kept, in the same order; keeps what is
+    new. `what`: the kind of records."""
     store = Cache(options.cache)
     try:
-        yield from _records(store, targets, options, on_event)
+        yield from _records(store, targets, options, on_event, run or runner.run, what)
     finally:
         store.close()
 
 
 def _records(
-    store: Cache, targets: Sequence[Target], options: Options, on_event: Callable[[str, str, Any], None]
+    store: Cache,
+    targets: Sequence[Target],
+    options: Options,
+    on_event: Callable[[str, str, Any], None],
+    run: Callable[..., Iterator[Record]],
+    what: str,
 ) -> Iterator[Record]:
-    known = {t.file: _Known(store, t, options) for t in targets}
+    known = {t.file: _Known(store, t, options, what) for t in targets}
     todo = [k.todo for k in known.values() if k.todo is not None]
 
     def hear(file: str, case: str, what: Any) -> None:
@@ -167,7 +177,7 @@ def _records(
             known[file].cases(what)
         on_event(file, case, what)
 
-    fresh = runner.run(todo, options, hear, lambda file, paths: known[file].loads(paths))
+    fresh = run(todo, options, hear, lambda file, paths: known[file].loads(paths))
     groups = groupby(fresh if todo else (), key=lambda r: r["file"])
     group = next(groups, None)
     for target in targets:
@@ -189,9 +199,9 @@ def _records(
 class _Known:
     """One file: what is kept of it, what is to be run."""
 
-    def __init__(self, store: Cache, target: Target, options: Options) -> None:
+    def __init__(self, store: Cache, target: Target, options: Options, what: str = "cases") -> None:
         self.store, self.target, self.options, self.started = store, target, options, time.time_ns()
-        self.key = key(target, options)
+        self.key = key(target, options, what)
         self.entry = self._valid(store.get(self.key) if self.key else None)
         self.names = names = self._asked()
         self.kept = [self.entry.records[n] for n in names or () if n in self.entry.records]
@@ -238,13 +248,15 @@ class _Known:
         return sorted([*self.kept, *found], key=lambda r: place.get(r["name"], len(order)))
 
 
-def key(target: Target, options: Options) -> str:
-    """The key of a file's entry; "" for a file that cannot be read."""
+def key(target: Target, options: Options, what: str = "cases") -> str:
+    """The key of a file's entry of one kind; "" for a file that cannot be read."""
     content = versions.of_file(target.file)
     asked = asdict(options)
-    del asked["jobs"], asked["cache"]
+    for name in ("jobs", "cache", "debug"):
+        asked.pop(name, None)
     path = os.path.realpath(target.file)
-    return versions.of_text(versions.environment(), path, content, json.dumps(asked, sort_keys=True)) if content else ""
+    parts = (what, versions.environment(), path, content or "", json.dumps(asked, sort_keys=True))
+    return versions.of_text(*parts) if content else ""
 
 
 def beside(file: str) -> tuple[str, ...]:
