@@ -13,6 +13,8 @@ import numpy as np
 from lift.case import Case, Spec
 from lift.errors import CaseError, TriliftError, Unsupported
 from lift.fit import value
+from lift.ir import Op
+from lift.shapes import elements
 from lift.trace import Trace
 
 from . import readings
@@ -21,7 +23,7 @@ from .evidence import Evidence
 from .refute import holds_pointers
 from .replaying import Stored, replay_script
 from .rounded import Rounded, Values, executed
-from .trials import Dims, fits
+from .trials import ELEMENTS, Dims
 from .verdict import Counterexample
 
 Draw = Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]
@@ -105,12 +107,21 @@ class Sample:
         """A script that computes the element again on these arguments."""
         found = Counterexample(dict(self.dims), self.seed, 0, output, index, got, expected)
         against = "reference" if self.case.reference else "exact value"
-        return replay_script(self.case, found, against, Stored(self.args, self.kind.words, tolerance))
+        interpreted = not any(map(_is_misread, self.operations()))
+        return replay_script(self.case, found, against, Stored(self.args, self.kind.words, tolerance, interpreted))
 
-    def operations(self) -> list[Any]:
+    def operations(self) -> list[Op]:
         """Those of all kernels launched, each once."""
         modules = {id(m): m for m in (e.module() for e in self.trace.launches)}
         return [op for m in modules.values() for op in m.walk()]
+
+
+def _is_misread(op: Op) -> bool:
+    """Whether Triton's interpreter computes with the bits of a number for the number: arithmetic in bf16, fp8."""
+    computes = op.name.startswith(("arith.", "math.", "tt.reduce", "tt.scan", "tt.dot", "tt.atomic_rmw"))
+    moved = op.name in ("arith.constant", "arith.select", "arith.truncf", "arith.extf", "arith.bitcast")
+    types = {v.type.element.lower() for v in (*op.operands, *op.results)}
+    return computes and not moved and any(t == "bf16" or t.startswith("f8") for t in types)
 
 
 def each(v: Any, f: Callable[[Any], Any]) -> Any:
@@ -144,10 +155,13 @@ class Numerics:
         except CaseError:
             return []
 
-    def sample(self, dims: Dims, kind: Inputs, seed: int) -> Sample | None:
-        """Arguments of a kind; None where the case, or the host function, refuses these dims, or time is over."""
+    def sample(self, dims: Dims, kind: Inputs, seed: int, most: int = ELEMENTS) -> Sample | None:
+        """Arguments of a kind; None where the case, or the host function, refuses these dims, an input has more than
+        `most` elements, or time is over."""
         case = self.evidence.case
-        if self.late or not fits(case, dims) or (trace := self._trace(dims, seed)) is None:
+        if self.late or not case.holds(dims) or elements(case, dims) > most:
+            return None
+        if (trace := self._trace(dims, seed)) is None:
             return None
         return Sample(case, dims, seed, kind, arguments(case, dims, kind, seed), trace)
 

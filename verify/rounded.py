@@ -31,7 +31,7 @@ from lift.trace import Trace
 from .rounding import NARROW, nearest
 from .trials import within
 
-SLOWEST = 1.5  # seconds of one run
+SLOWEST = 1.0  # seconds of one run
 PROGRAMS = 400  # of all launches of one run
 CHUNK = 16  # products that the machine sums before it rounds to a narrow accumulator
 

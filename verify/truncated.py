@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -18,7 +19,8 @@ from .rounding import FORMATS
 
 VISIBLE = 1e-6  # relative deviation from the reference at least
 LARGEST = 3e-2  # and at most
-CLOSE = 4e-3  # relative, of a constant to the one that was meant
+CLOSE = 3e-3  # relative, of a constant to the one that was meant
+CUT = 2e-2  # where it is that one cut off, or rounded, after some digits
 EXPLAINED = 20  # times smaller is the deviation with the number that was meant
 RUNS = 24
 
@@ -100,11 +102,23 @@ def _candidates(sample: Sample, evidence: Evidence) -> list[tuple[Op, float, flo
             continue
         value = float(values[0])
         rounding = 2.0 ** -FORMATS[cell(op.results[0].type)].digits
-        close = [(abs(m - value), 0, m, f"{m:.9g}") for m in theirs if abs(m - value) <= CLOSE * abs(value)]
-        close += [(abs(m - value), 1, m, words) for m, words in near(value, CLOSE)]
-        found += [(k, d, op, value, m, words) for d, k, m, words in close if d > 1.5 * rounding * abs(value)]
+        close = [(abs(m - value), 0, m, f"{m:.9g}") for m in theirs]
+        close += [(abs(m - value), 1, m, words) for m, words in near(value, CUT)]
+        for d, k, m, words in close:
+            if 1.5 * rounding * abs(value) < d <= (CUT if _is_cut(value, m) else CLOSE) * abs(value):
+                found.append((k, d, op, value, m, words))
     ordered = sorted(found, key=lambda f: (f[0], f[1]))
     return [(op, value, m, words) for _, _, op, value, m, words in ordered]
+
+
+def _is_cut(value: float, meant: float) -> bool:
+    """Whether `value` is `meant` after two to eight digits, rounded or cut off."""
+    for digits in range(2, 9):
+        unit = 10.0 ** (math.floor(math.log10(abs(meant))) + 1 - digits)
+        kept = (round(meant / unit) * unit, math.trunc(meant / unit) * unit)
+        if any(abs(k - value) <= 1e-6 * abs(value) for k in kept):
+            return True
+    return False
 
 
 def _numbers(evidence: Evidence) -> list[float]:

@@ -102,8 +102,8 @@ def _should_be_numbers(runs: Numerics, sample: Sample, output: str, got: np.ndar
         theirs = [(r or {}).get(output) for r in (sample.reference, sample.typed_reference)]
         if any(r is None or r.shape != got.shape for r in theirs):
             return np.zeros(got.shape, bool)
-        return np.logical_and.reduce([np.isfinite(r) for r in theirs if r is not None])
-    wrong = np.isnan(got)
+        return np.asarray(np.logical_and.reduce([np.isfinite(r) for r in theirs if r is not None]))
+    wrong = np.asarray(np.isnan(got))
     for k in range(1, DRAWS):
         other = runs.sample(sample.dims, sample.kind, sample.seed + k) if wrong.any() else None
         values = None if other is None else other.exact

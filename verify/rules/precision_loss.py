@@ -20,13 +20,16 @@ SECONDS = 3.0  # of one case
 def check(evidence: Evidence) -> Iterator[Finding]:
     """Findings, one for each line."""
     seen: set[Place | None] = set()
-    for kind, wording in ((truncated, _of_constant), (cancelled, _of_difference), (accumulated, _of_sum)):
-        for found in kind(numerics(evidence, SECONDS)):  # type: ignore[operator]
-            if found.op.place not in seen:
-                seen.add(found.op.place)
-                yield wording(found)  # type: ignore[operator]
-            if kind is accumulated:
-                break  # longer sums show the same
+    for found in _all(evidence):
+        if found.place not in seen:
+            seen.add(found.place)
+            yield found
+
+
+def _all(evidence: Evidence) -> Iterator[Finding]:
+    yield from map(_of_constant, truncated(numerics(evidence, SECONDS)))
+    yield from map(_of_difference, cancelled(numerics(evidence, SECONDS)))
+    yield from map(_of_sum, accumulated(numerics(evidence, SECONDS)))
 
 
 def _finding(found: Accumulated | Cancelled | Truncated, op: Op, message: str, what: str, hint: str) -> Finding:
