@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 from lift import term as T
@@ -15,6 +16,8 @@ from .poly import ONE, POLYS, ZERO, Poly, atom
 from .variables import bounds, equated, merged, pinned, replaced, shifted, trimmed
 
 MANY = 12  # guards of a sum that is split no further
+MAXIMA = {"amax", "amin", "max", "min"}
+INFINITE = {math.inf, -math.inf}
 
 
 def sum_over(a: Algebra, f: Fold, ctx: Context) -> Poly:
@@ -74,8 +77,12 @@ def _settled(a: Algebra, f: Fold, ctx: Context) -> Poly:
         return sum_over(a, known, ctx)
     for v in f.variables:
         g = shifted(a, f, v, ctx)
-        if g is not f:
-            return sum_over(a, g, ctx) if len(g.body.terms) != 1 or g.body is not f.body else _settle(a, g, ctx)
+        if g is not f and (g.guards, g.body) not in a.shifting:  # two origins may each look better from the other
+            a.shifting.append((f.guards, f.body))
+            try:
+                return sum_over(a, g, ctx) if len(g.body.terms) != 1 or g.body is not f.body else _settle(a, g, ctx)
+            finally:
+                a.shifting.pop()
     m = merged(a, f, ctx)
     if m is not None:
         return ZERO if T.const(False) in m.guards else _settle(a, m, ctx)
@@ -125,6 +132,20 @@ def _all_hold(a: Algebra, guards: Iterable[Term], ctx: Context) -> bool:
     return all(require(a, g, ctx) for g in sorted(guards, key=lambda g: g.id))
 
 
+def addends(t: Term) -> list[Term]:
+    """The bodies whose sums add up to the sum of a body: where(c, x + y, 0) = where(c, x, 0) + where(c, y, 0)."""
+    if t.op == "add":
+        return [s for x in t.args for s in addends(x)]
+    if t.op == "where" and t.args[2] is T.const(0):
+        parts = addends(t.args[1])
+        return [T.where(t.args[0], x, t.args[2]) for x in parts] if len(parts) > 1 else [t]
+    return [t]
+
+
 @rule("sum")
 def _(a: Algebra, t: Term, ctx: Context) -> Poly:
+    """Addend by addend, where none can be infinite: a condition that one of them leaves open is no case of another."""
+    parts = addends(t.args[0])
+    if len(parts) > 1 and not any(s.op in MAXIMA or s.is_const and s.attr in INFINITE for s in t.walk()):
+        return a.add(a.normal(T.fold("sum", t.attr, x), ctx) for x in parts)
     return P.total((1, sum_over(a, f, ctx)) for f in pieces(a, t, ctx))
