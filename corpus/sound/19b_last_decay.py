@@ -9,7 +9,7 @@ from lift import case
 
 
 @triton.jit
-def prepare_qg_kg_kernel(q_ptr, k_ptr, g_ptr, qg_ptr, kg_ptr, scale, DK, NC, BT: tl.constexpr, BK: tl.constexpr):
+def prepare_qg_kg_kernel(q_ptr, k_ptr, g_ptr, qg_ptr, kg_ptr, scale, DK, BT: tl.constexpr, BK: tl.constexpr):
     """qg = scale * q * exp(g) and kg = k * exp(last g of the chunk - g), one chunk of BT tokens a program."""
     chunk = tl.program_id(0).to(tl.int64)
     cols = tl.arange(0, BK)
@@ -37,7 +37,7 @@ def prepare_qg_kg(q, k, g):
     B, C, T, D = q.shape
     qg, kg = torch.empty_like(q), torch.empty_like(k)
     block = triton.next_power_of_2(D)
-    prepare_qg_kg_kernel[(B * C,)](q, k, g, qg, kg, 0.125, D, C, BT=16, BK=block)
+    prepare_qg_kg_kernel[(B * C,)](q, k, g, qg, kg, 0.125, D, BT=16, BK=block)
     return qg, kg
 
 
