@@ -19,7 +19,7 @@ def tail_kernel(x_ptr, out_ptr, N, BLOCK: tl.constexpr, WRONG: tl.constexpr):
     """Full blocks without a mask, then the last one with a mask."""
     row, steps = tl.program_id(0), tl.cdiv(N, BLOCK)
     acc = tl.zeros((BLOCK,), tl.float32)
-    for step in range(0, steps - 1):
+    for step in range(steps - 1):
         x = tl.load(x_ptr + row * N + step * BLOCK + tl.arange(0, BLOCK))
         acc += x * x
     at = (steps - 1) * BLOCK + tl.arange(0, BLOCK)
