@@ -88,5 +88,48 @@ def _(x, y):
     return x + y
 
 
-RIGHT = [row_scale, tuples]
-WRONG = [row_scale_without_the_last, row_scale_with_another_floor, tuples_of_the_wrong_order]
+# ---- a state that decays by what is loaded
+
+
+@triton.jit
+def decay_kernel(x_ptr, g_ptr, out_ptr, T, D, EARLY: tl.constexpr, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    base = tl.program_id(1) * T * D
+    inside = at < D
+    state = tl.zeros([BLOCK], dtype=tl.float32)
+    for t in range(T):
+        x = tl.load(x_ptr + base + t * D + at, mask=inside, other=0.0)
+        g = tl.load(g_ptr + base + t * D + at, mask=inside, other=0.0)
+        state = (state + x) * tl.exp(g) if EARLY else state * tl.exp(g) + x
+        tl.store(out_ptr + base + t * D + at, state, mask=inside)
+
+
+def run_decay(x, g, early):
+    out = torch.empty_like(x)
+    grid = triton.cdiv(x.shape[2], 32), x.shape[0]
+    decay_kernel[grid](x, g, out, x.shape[1], x.shape[2], early, BLOCK=32)
+    return out
+
+
+def decayed(x, g):
+    total, t = g.cumsum(1), torch.arange(x.shape[1])
+    weight = torch.exp(total[:, :, None] - total[:, None])
+    return torch.where((t[:, None] >= t)[None, :, :, None], weight * x[:, None], 0.0).sum(2)
+
+
+@case(x="f32[B,T,D]", g="f32[B,T,D]")
+def gated(x, g):
+    return run_decay(x, g, False)
+
+
+@case(x="f32[B,T,D]", g="f32[B,T,D]")
+def gated_too_early(x, g):
+    return run_decay(x, g, True)
+
+
+for c in (gated, gated_too_early):
+    c.reference(decayed)
+
+
+RIGHT = [row_scale, tuples, gated]
+WRONG = [row_scale_without_the_last, row_scale_with_another_floor, tuples_of_the_wrong_order, gated_too_early]

@@ -86,6 +86,7 @@ class Algebra:
     decided: dict[tuple[int, int], bool | None] = field(default_factory=dict)
     dead: dict[int, bool] = field(default_factory=dict)
     products: dict[tuple[int, int], Poly] = field(default_factory=dict)
+    shifting: list[tuple[Facts, Poly]] = field(default_factory=list)  # sums whose variable is being shifted
     deadline: float = math.inf  # of time.process_time()
 
     def __post_init__(self) -> None:
