@@ -121,6 +121,9 @@ NOTHING: frozenset[Axis] = frozenset()
 TermLike = Term | int | float | bool
 TERMS: list[Term] = []
 _TABLE: dict[tuple[Any, ...], Term] = {}
+_INTEGERS: dict[int, Term] = {}
+_MADE: dict[tuple[str, tuple[Term, ...]], Term] = {}  # what `make` was asked before
+MADE, FEW = 400_000, 8  # entries, and arguments of one
 
 
 def _key(v: Any) -> Any:
@@ -151,6 +154,11 @@ def const(v: TermLike) -> Term:
     """A constant: bool, int, or float. A float that is a whole number stays real but prints as the integer."""
     if isinstance(v, Term):
         return v
+    if type(v) is int:
+        t = _INTEGERS.get(v)
+        if t is None:
+            t = _INTEGERS[v] = node("const", (), v, INT)
+        return t
     if isinstance(v, bool):
         return node("const", (), v, BOOL)
     if isinstance(v, int):
@@ -206,7 +214,19 @@ def _rule(*ops: str) -> Callable[[Callable[..., Term | None]], Callable[..., Ter
 
 def make(op: str, *args: TermLike, attr: Any = None) -> Term:
     """The normalised application of an elementwise operation of `lift.ops` (or `read`, `fold` names with an attr)."""
-    ts = tuple(const(a) for a in args)
+    ts = tuple([a if type(a) is Term else const(a) for a in args])
+    if attr is not None or len(ts) > FEW:
+        return _make(op, ts, attr)
+    t = _MADE.get((op, ts))
+    if t is None:
+        t = _make(op, ts, None)
+        if len(_MADE) > MADE:
+            _MADE.clear()
+        _MADE[op, ts] = t
+    return t
+
+
+def _make(op: str, ts: tuple[Term, ...], attr: Any) -> Term:
     if op in FOLDS:
         return fold(op, attr, ts[0])
     if op in NAMED:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .against import Targets
     from .prover import Proving, Shown
     from .setting import Setting
+    from .solver import Answers
     from .verdict import Claim, Clause, Counterexample, Proof
 
 __all__ = ["equal", "prove"]
@@ -56,6 +57,7 @@ def prove(
     for a contract, then test in finite fields. `timeout` bounds the proof, in seconds. Raises CaseError where the case
     or what it is compared with makes no sense, Unsupported where a formula to compare with cannot be read."""
     from .against import targets
+    from .solver import Answers
     from .verdict import Claim, failed
 
     start = time.perf_counter()
@@ -63,10 +65,10 @@ def prove(
     goal = targets(case, lifted, other=other, against=against, seed=seed)
     claims = {name: Claim(name, goal.against) for name in (*goal.formulas, *goal.errors)}
     changes, end = replace or {}, time.process_time() + timeout
-    attempt = _Attempt(case, goal, claims, seed, end, progress, invariants, changes)
+    attempt = _Attempt(case, goal, claims, seed, end, progress, invariants, changes, Answers())
     proofs = attempt.every()
     if _open(proofs) and (apart := attempt.apart()) is not None:  # one configuration after the other
-        again = _Attempt(case, goal, claims, seed, end, progress, invariants, changes, settings=apart)
+        again = changed(attempt, settings=apart)
         if not _open(found := again.every()):
             attempt, proofs = again, found
     proofs |= {name: failed(claims[name], e) for name, e in goal.errors.items()}
@@ -109,6 +111,7 @@ class _Attempt:
     progress: Callable[[str], None]
     invariants: bool
     replace: Mapping[int, Mutation]
+    answers: Answers  # of the solver, in all settings
     more: Sequence[Clause] = ()  # preconditions beside those of the case
     settings: Sequence[Setting] = ()  # of the case, where they are known already
 
@@ -134,7 +137,7 @@ class _Attempt:
             self.progress(f"setting {k + 1} {found.label}".rstrip())
             setting = self.restricted(self.mutated(found))
             end = min(self.deadline, time.process_time() + TOGETHER) if found.together else self.deadline
-            proving = Proving(setting, end, self.progress, self.invariants)
+            proving = Proving(setting, end, self.progress, self.invariants, self.answers)
             if len(self.settings) > 1 and proving.vacuous:
                 continue  # no shape at which the formulas hold is in this class
             proving.run()

@@ -220,18 +220,49 @@ def _multiply(rows: Sequence[Row], box: Box) -> bool:
 
 def infeasible(rows: Sequence[Row], box: Box) -> bool:
     """True only if the rows have no solution in the box."""
-    return _eliminate(_system(rows, box), None) is None
+    return _eliminate(_system(_solved(rows, box), box), None) is None
+
+
+def _solved(rows: Sequence[Row], box: Box) -> list[Row]:
+    """The same without symbols that an equation gives and no product mentions: what is known of min(a, b) = a is known
+    of a, whose products occur."""
+    multiplied = {i for row in rows for m in row.polynomial.terms if m < 0 for i in factors(m)}
+    equations = [row.polynomial for row in rows if row.equal]
+    others = [row.polynomial for row in rows if not row.equal]
+    kept: list[Polynomial] = []
+    while equations:
+        p = equations.pop()
+        alone = (m for m, c in p.terms.items() if c in (1, -1) and m >= 0 and m not in multiplied)
+        if (variable := next(alone, None)) is None:
+            kept.append(p)
+            others += _transferred(p, box)
+            continue
+        others += _inside(variable, box)
+        for system in (equations, others, kept):
+            for k, q in enumerate(system):
+                if c := q.terms.get(variable):
+                    system[k] = q + p.scaled(-c * p.terms[variable])
+    return [*(Row(True, p) for p in kept), *(Row(False, p) for p in others)]
+
+
+def _transferred(p: Polynomial, box: Box) -> list[Polynomial]:
+    """p = x + r = 0: what the box says of x, said of -r."""
+    units = [(m, c) for m, c in p.terms.items() if c in (1, -1) and m >= 0]
+    return [q + p.scaled(-c * q.terms[m]) for m, c in units for q in _inside(m, box)]
+
+
+def _inside(m: int, box: Box) -> list[Polynomial]:
+    """What the box says of a monomial: polynomials that are at least 0."""
+    low, high = box.get(m, EVERYTHING)
+    below = [Polynomial(-int(low), {m: 1})] if low != -inf else []
+    return below + ([Polynomial(int(high), {m: -1})] if high != inf else [])
 
 
 def _system(rows: Sequence[Row], box: Box) -> list[Row]:
     """The rows, the products that follow from them, and the box."""
     every = list(rows) + _lemmas(rows, box)
     for m in sorted({m for row in every for m in row.polynomial.terms}):
-        low, high = box.get(m, EVERYTHING)
-        if low != -inf:
-            every.append(Row(False, Polynomial(-int(low), {m: 1})))
-        if high != inf:
-            every.append(Row(False, Polynomial(int(high), {m: -1})))
+        every += [Row(False, p) for p in _inside(m, box)]
     return every
 
 

@@ -30,7 +30,7 @@ from .safety import assumed, in_bounds, nowrap, well_defined
 from .setting import Buffer, HostOp, Setting, SymbolicLaunch, View
 from .signs import nonnegative, positive, sign
 from .sites import Site
-from .solver import Solver
+from .solver import Answers, Solver
 from .stores import Found, Missing, Written, covered, injective, read_after_write, written
 from .verdict import Clause, Condition, Invariant
 from .wording import shortened, words
@@ -50,12 +50,14 @@ class Shown:
 
 @dataclass
 class Proving:
-    """The proof of one setting. `conditions` so far; claims add theirs."""
+    """The proof of one setting. `conditions` so far; claims add theirs. `answers`: of the solver, to other settings of
+    the case as well."""
 
     setting: Setting
     deadline: float
     progress: Progress = lambda stage: None
     invariants: bool = True
+    answers: Answers = field(default_factory=Answers)
     memory: Memory = field(default_factory=Memory)
     launched: list[Launched] = field(default_factory=list)
     conditions: list[Condition] = field(default_factory=list)
@@ -63,7 +65,7 @@ class Proving:
     writers: dict[Buffer, list[tuple[Launched, Site]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.solver = Known(bounds=bounds(self.setting), inner=Solver())
+        self.solver = Known(bounds=bounds(self.setting), inner=Solver(answers=self.answers))
         self.algebra = Algebra(self.solver, strides=strides(self.setting), deadline=self.deadline)
         self.memory.distinct = self.distinct
         self.buffers = {b.name: b for b in self.setting.buffers}

@@ -75,7 +75,13 @@ def to_term(p: Poly) -> Term:
 
 def canonical(t: Term) -> Term:
     """The same integer with products multiplied out."""
-    return to_term(expand(t))
+    found = _CANONICAL.get(t.id)
+    if found is None:
+        found = _CANONICAL[t.id] = to_term(expand(t))
+    return found
+
+
+_CANONICAL: dict[int, Term] = {}
 
 
 def plus(*ps: Poly) -> Poly:

@@ -28,6 +28,16 @@ TRIES = 6  # of a non-linear question, each with other seeds and another order o
 
 
 @dataclass
+class Answers:
+    """What was asked before, by facts and goal and by the conditions that must contradict each other, and numbers that
+    met conditions. It is true of all settings of a case."""
+
+    implied: dict[tuple[Facts, Term], tuple[bool, str]] = field(default_factory=dict)
+    contradictory: dict[tuple[Term, ...], tuple[bool, str]] = field(default_factory=dict)
+    pool: Pool = field(default_factory=Pool)
+
+
+@dataclass
 class Solver:
     """Answers questions about integers; every answer that a proof relies on is recorded.
 
@@ -36,8 +46,7 @@ class Solver:
     timeout: float = 2.0
     records: list[Condition] = field(default_factory=list)
     asked: dict[str, int] = field(default_factory=dict)
-    _pool: Pool = field(default_factory=Pool, repr=False)
-    _known: dict[tuple[Facts, Term], tuple[bool, str]] = field(default_factory=dict, repr=False)
+    answers: Answers = field(default_factory=Answers, repr=False)
 
     def implies(self, facts: Iterable[Term], goal: Term, what: str = "", place: Place | None = None) -> bool:
         """True only when every assignment of integers that meets the facts meets the goal."""
@@ -69,9 +78,9 @@ class Solver:
 
     def _implies(self, facts: Facts, goal: Term) -> tuple[bool, str]:
         key = (facts, goal)
-        known = self._known.get(key)
+        known = self.answers.implied.get(key)
         if known is None:
-            known = self._known[key] = self._decide(facts, goal)
+            known = self.answers.implied[key] = self._decide(facts, goal)
             self._count(known[1])
         else:
             self._count("cache")
@@ -84,11 +93,18 @@ class Solver:
         if goal in facts:
             return True, "linear"
         literals = question(facts, goal)
-        if self._pool.meets(literals):
+        key = tuple(literals)
+        known = self.answers.contradictory.get(key)
+        if known is None:
+            known = self.answers.contradictory[key] = self._contradict(literals)
+        return known
+
+    def _contradict(self, literals: Sequence[Term]) -> tuple[bool, str]:
+        if self.answers.pool.meets(literals):
             return False, "numbers"
         if linear.contradictory(literals):
             return True, "linear"
-        answer = decided_by_z3(literals, self.timeout, self._pool)
+        answer = decided_by_z3(literals, self.timeout, self.answers.pool)
         return answer is True, "z3" if answer is not None else "z3 unknown"
 
 
