@@ -117,6 +117,34 @@ def decayed(x, g):
     return torch.where((t[:, None] >= t)[None, :, :, None], weight * x[:, None], 0.0).sum(2)
 
 
+def between(x, g, least):
+    """sum over s <= t of x[s] exp(the sum of g from s + least to t)"""
+    t = torch.arange(x.shape[1])
+    u, v, w = t[:, None, None], t[None, :, None], t[None, None, :]
+    passed = torch.where(((v + least <= w) & (w <= u))[None, ..., None], g[:, None, None], 0.0).sum(3)
+    return torch.where((v <= u)[None], torch.exp(passed) * x[:, None], 0.0).sum(2)
+
+
+@case(x="f32[B,T,D]", g="f32[B,T,D]")
+def gated_between(x, g):
+    return run_decay(x, g, False)
+
+
+@gated_between.reference
+def _(x, g):
+    return between(x, g, 1)
+
+
+@case(x="f32[B,T,D]", g="f32[B,T,D]")
+def gated_from_the_element_on(x, g):
+    return run_decay(x, g, False)
+
+
+@gated_from_the_element_on.reference
+def _(x, g):
+    return between(x, g, 0)
+
+
 @case(x="f32[B,T,D]", g="f32[B,T,D]")
 def gated(x, g):
     return run_decay(x, g, False)
@@ -131,5 +159,11 @@ for c in (gated, gated_too_early):
     c.reference(decayed)
 
 
-RIGHT = [row_scale, tuples, gated]
-WRONG = [row_scale_without_the_last, row_scale_with_another_floor, tuples_of_the_wrong_order, gated_too_early]
+RIGHT = [row_scale, tuples, gated, gated_between]
+WRONG = [
+    row_scale_without_the_last,
+    row_scale_with_another_floor,
+    tuples_of_the_wrong_order,
+    gated_too_early,
+    gated_from_the_element_on,
+]

@@ -409,12 +409,21 @@ def multiplied(a: Algebra, p: Poly, b: int, k: int, ctx: Context) -> Poly:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The monomial c * cofactor * atom."""
+    """The monomial c * cofactor * exp(exponent) * sum: the exponent is to move into the sum."""
 
     key: Monomial
     c: Number
     cofactor: Monomial
     sum: Term
+    exponent: Poly = ZERO
+
+    def opened(self, a: Algebra, ctx: Context, used: frozenset[Axis]) -> Fold:
+        """The sum, with variables that nobody else has."""
+        f = open_fold(a, self.sum, ctx, used)
+        if self.exponent is ZERO:
+            return f
+        body = a.product(f.body, P.product_with_exponential((), self.exponent), a.given(ctx, *f.guards))
+        return Fold(f.variables, f.guards, body)
 
 
 def pointwise(a: Algebra, p: Poly, ctx: Context, depth: int) -> bool:
@@ -440,7 +449,10 @@ def _parts(terms: dict[Monomial, Number]) -> Iterator[Part]:
     for (factors, e), c in terms.items():
         for b, k in factors:
             if k == 1 and T.TERMS[b].op == "sum":
-                yield Part((factors, e), c, (tuple(x for x in factors if x[0] != b), e), T.TERMS[b])
+                others = tuple(x for x in factors if x[0] != b)
+                yield Part((factors, e), c, (others, e), T.TERMS[b])
+                if _sums(POLYS[e]):
+                    yield Part((factors, e), c, (others, 0), T.TERMS[b], POLYS[e])
 
 
 def _cancelling(
@@ -448,13 +460,13 @@ def _cancelling(
 ) -> set[Monomial] | None:
     """Monomials among these that cancel, single elements cofactor * body(e) included."""
     used = frozenset[Axis]().union(*(P.as_term(k).free for k in left))
-    folds = {part.sum.id: open_fold(a, part.sum, ctx, used) for part in parts}
+    folds = {(part.sum.id, part.exponent.id): part.opened(a, ctx, used) for part in parts}
     for lead in parts:
-        f = folds[lead.sum.id]
+        f = folds[lead.sum.id, lead.exponent.id]
         guards: dict[Facts, Number] = {}
         keys: set[Monomial] = set()
         for part in parts:
-            g = f if part is lead else aligned(a, f, folds[part.sum.id], ctx, depth)
+            g = f if part is lead else aligned(a, f, folds[part.sum.id, part.exponent.id], ctx, depth)
             if g is not None and part.key not in keys:
                 guards[g.guards] = guards.get(g.guards, 0) + part.c
                 keys.add(part.key)
@@ -499,11 +511,11 @@ def _elements_of(
 
 
 def _same_monomial(a: Algebra, m: Monomial, n: Monomial, ctx: Context) -> bool:
-    """Whether they are one, or have exponents with sums that are the same."""
+    """Whether they are one, or have exponents that are the same for what is known of sums in them."""
     if m == n or m[0] != n[0]:
         return m == n
-    e, f = POLYS[m[1]], POLYS[n[1]]
-    return _sums(e) and _sums(f) and zero(a, e - f, ctx, DEEP - 2)
+    e = POLYS[m[1]] - POLYS[n[1]]
+    return _sums(e) and zero(a, e, ctx, DEEP - 2)
 
 
 def _matching(f: Fold, rest: Poly) -> dict[Axis, Poly] | None:
