@@ -31,9 +31,9 @@ def permute_kernel(
 
 @case(
     x="f16[T,D]",
-    row_id_map="i32[R] < T",
+    row_id_map="i32[P+E] < T",
     out="f16[P,D]",
-    where="P <= R and R < 2**31 and D <= 65536",
+    where="P + E < 2**31 and D <= 65536",
 )
 def permute(x, row_id_map, out):
     num_out_tokens, D = out.shape
