@@ -14,6 +14,7 @@ from lift.term import Term
 from .integers import evaluated, interpreted
 
 SETS = 48  # kept at most
+STARTS = 3  # of a search
 Value = int | bool | None
 
 
@@ -54,6 +55,16 @@ class Pool:
                 self.sets.insert(0, self.sets.pop(k))
                 return True
         return False
+
+    def approached(self, literals: Sequence[Term]) -> bool:
+        """Whether numbers that meet all core terms were found near some that nearly do."""
+        from .nearby import nearby
+
+        starts = self.sets[:STARTS] or [Numbers({}, 1)]
+        found = next((n for start in starts if (n := nearby(literals, start)) is not None), None)
+        if found is not None:
+            self.add(found)
+        return found is not None
 
     def add(self, symbols: Mapping[Term, int]) -> None:
         """Numbers that a solver found."""

@@ -104,6 +104,8 @@ class Solver:
             return False, "numbers"
         if linear.contradictory(literals):
             return True, "linear"
+        if self.answers.pool.approached(literals):
+            return False, "numbers"
         answer = decided_by_z3(literals, self.timeout, self.answers.pool)
         return answer is True, "z3" if answer is not None else "z3 unknown"
 
