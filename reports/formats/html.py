@@ -141,7 +141,7 @@ def _claim(p: Record, c: Record) -> Record:
     return {
         **p,
         "other": proofs.other(p["against"]),
-        "sign": {"PROVED": "=", "TESTED": "=", "REFUTED": "≠"}.get(p["verdict"], "≟"),
+        "sign": {"PROVED": "=", "TESTED": "=", "REFUTED": "≠"}.get(p["verdict"], "=?"),
         "at": _at(p["place"], c),
         "difference": proofs.difference(dict(p)) if example else "",
     }
@@ -196,7 +196,7 @@ def _finding(f: Record, anchor: str) -> dict[str, Any]:
 
 def _regions(cases: Sequence[Record]) -> Iterator[Record]:
     """The functions that findings, their steps and kernels stand in, with notes in their margins."""
-    notes = list(dict.fromkeys(_notes(cases)))
+    notes = list({note[:-1]: note for note in reversed(list(_notes(cases)))}.values())[::-1]  # of alike the first
     wanted = [(k["file"], k["line"]) for c in cases for k in c["kernels"]] + [(n[0], n[1]) for n in notes]
     spans = dict.fromkeys(s for file, line in wanted if (s := _span(sources.relative(file), line)))
     for file, name, first, last in spans:
