@@ -38,8 +38,46 @@ def tail(wrong: int) -> Any:
     return squares
 
 
+@triton.jit
+def parts_kernel(x_ptr, mid_ptr, total, BLOCK: tl.constexpr, MAX: tl.constexpr, WRONG: tl.constexpr):
+    """The sum, or the maximum, of each block of all elements in a row."""
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    if MAX:
+        x = tl.load(x_ptr + at, mask=at < total - WRONG, other=-float("inf"))
+        tl.store(mid_ptr + tl.program_id(0), tl.max(x, axis=0))
+    else:
+        x = tl.load(x_ptr + at, mask=at < total - WRONG, other=0.0)
+        tl.store(mid_ptr + tl.program_id(0), tl.sum(x, axis=0))
+
+
+@triton.jit
+def whole_kernel(mid_ptr, out_ptr, parts, BLOCK: tl.constexpr, MAX: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    if MAX:
+        tl.store(out_ptr, tl.max(tl.load(mid_ptr + at, mask=at < parts, other=-float("inf")), axis=0))
+    else:
+        tl.store(out_ptr, tl.sum(tl.load(mid_ptr + at, mask=at < parts, other=0.0), axis=0))
+
+
+def two_stages(maximum: bool) -> Callable[[int], Any]:
+    def made(wrong: int) -> Any:
+        @case(x="f32[M,N]", where="M * N >= 2")
+        def reduced(x):
+            parts = triton.cdiv(x.numel(), 64)
+            mid, out = torch.empty(parts), torch.empty([])
+            parts_kernel[(parts,)](x, mid, x.numel(), BLOCK=64, MAX=maximum, WRONG=wrong)
+            whole_kernel[(1,)](mid, out, parts, BLOCK=triton.next_power_of_2(parts), MAX=maximum)
+            return out
+
+        return reduced
+
+    return made
+
+
 FORMS: dict[str, tuple[Callable[[int], Any], Callable[..., Any]]] = {
     "the last block apart": (tail, lambda x: (x * x).sum(-1)),
+    "the sum of a matrix in a row": (two_stages(False), lambda x: x.sum()),
+    "the maximum of a matrix in a row": (two_stages(True), lambda x: x.max()),
 }
 
 

@@ -17,16 +17,18 @@ from lift import term as T
 from lift.term import Axis, Term
 
 from . import poly as P
-from .algebra import INDICATORS, Algebra, Context, Facts, Split, Undecided, is_infinite
+from .algebra import ALL, INDICATORS, Algebra, Context, Facts, Split, Undecided, is_infinite
 from .choices import condition, divided, integer_literal, is_integer
-from .folds import Fold, open_fold, structural
+from .folds import Fold, close, open_fold, structural
 from .maxima import elements
 from .poly import ONE, POLYS, ZERO, Monomial, Number, Poly, atom
 from .signs import is_index
 from .sums import sum_over
-from .variables import bounds, linear
+from .variables import bounds, flat, linear
 
 DEEP = 12  # nested questions
+FLAT = {"sum", "amax", "prod"}
+SHALLOW = 2  # and those in which sums over rows are taken as one
 
 
 def equal(a: Algebra, p: Poly, q: Poly, ctx: Context) -> bool:
@@ -60,7 +62,26 @@ def zero(a: Algebra, p: Poly, ctx: Context, depth: int = 0) -> bool:
     q = related(a, p, ctx, depth)
     if q is p:
         q = pinned(a, p, ctx, depth)
+    if q is p and depth <= SHALLOW:
+        q = flattened(a, p, ctx)
     return zero(a, q, ctx, depth + 1) if q is not p else by_signs(a, p, ctx, depth)
+
+
+def flattened(a: Algebra, p: Poly, ctx: Context) -> Poly:
+    """p with one index for what a fold says of all rows and columns of a matrix."""
+
+    def one(t: Term) -> Term | None:
+        if t.op not in FLAT or t.attr.size is not ALL or t.args[0].op != t.op:
+            return None
+        g = flat(a, open_fold(a, t, ctx), ctx)
+        return None if g is None else close(t.op, g)
+
+    t = p.term
+    try:
+        new = T.rewrite(t, one)
+        return a.normal(new, ctx) if new is not t else p
+    except (Split, Undecided):
+        return p
 
 
 def _is_product(p: Poly) -> bool:

@@ -261,6 +261,30 @@ def merged(a: Algebra, f: Fold, ctx: Context) -> Fold | None:
     return None
 
 
+def flat(a: Algebra, f: Fold, ctx: Context) -> Fold | None:
+    """fold[i, j: 0 <= j < c] f(c i + j)  =  fold[k] f(k), with c times the bounds of i; None where that is not so."""
+    for v in f.variables:
+        low, high, _ = bounds(f, v)
+        tops = [(g, hi) for g, hi in high if not hi.term.free & set(f.variables)]
+        start = next((g for g, lo in low if lo is ZERO), None)
+        if start is None:
+            continue
+        for (g, hi), t in ((x, t) for x in tops for t in f.variables if t != v):
+            c = hi + ONE
+            w = a.variable(ctx, f.variables, f.body.term.free, *(x.free for x in f.guards))
+            value = (atom(T.axis(w)) - a.product(c, atom(T.axis(t)), ctx)).term
+            others = tuple(w if x == v else x for x in f.variables)
+            moved = replaced(a, Fold(f.variables, f.guards - {start, g}, f.body), v, value, ctx, others)
+            if moved is None or t in moved.body.term.free:
+                continue
+            inside = structural(value)
+            window = {integer_literal("le", inside), integer_literal("le", hi - inside)}
+            found = merged(a, Fold(others, moved.guards | window, moved.body), ctx)
+            if found is not None and T.const(False) not in found.guards:
+                return found
+    return None
+
+
 def _window(a: Algebra, f: Fold, t: Axis, ctx: Context) -> tuple[Poly, Poly, set[Term]] | None:
     """(c, w, guards) with the guards 0 <= w - c t and w - c t <= c - 1, c > 0."""
     forms = []
