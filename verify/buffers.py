@@ -70,9 +70,10 @@ class Buffers:
         what: str,
         place: Place | None,
         new: tuple[str, str, Initial] | None = None,
+        address: bool = False,
     ) -> View:
         """The tensor that is refs[k] in trace k. `new`: (name, origin, initial contents) of a buffer that was not seen
-        before; Unsupported without."""
+        before; Unsupported without. `address`: only where it starts counts, its rank may depend on the shape."""
         position = self.position(refs, what, place)
         if position is None:
             if new is None:
@@ -83,7 +84,15 @@ class Buffers:
         dtypes = {ref.dtype for ref in refs}
         if dtypes != {buffer.dtype}:
             raise Unsupported(f"{what} is a view as {', '.join(sorted(dtypes))} of {buffer.dtype} memory", place)
+        if address and len({len(ref.shape) for ref in refs}) > 1:
+            offset = self.offset(refs, what, place)
+            return View(buffer, offset, (T.sub(buffer.length, offset),), (T.const(1),), buffer.dtype)
         return self.placed(buffer, refs, what, place)
+
+    def offset(self, refs: Sequence[TensorRef], what: str, place: Place | None) -> Term:
+        """The element of its buffer where it starts."""
+        offsets = [divmod(ref.address - ref.buffer.address, ref.itemsize) for ref in refs]
+        return self.relations.term([q for q, _ in offsets], f"the offset of {what}", place)
 
     def buffer(
         self, refs: Sequence[TensorRef], what: str, place: Place | None, new: tuple[str, str, Initial]
@@ -100,8 +109,7 @@ class Buffers:
         if len({len(ref.shape) for ref in refs}) > 1:
             raise Unsupported(f"the rank of {what} depends on the shape", place)
         term = self.relations.term
-        offsets = [divmod(ref.address - ref.buffer.address, ref.itemsize) for ref in refs]
-        offset = term([q for q, _ in offsets], f"the offset of {what}", place)
+        offset = self.offset(refs, what, place)
         shape, strides = [], []
         for d in range(len(refs[0].shape)):
             shape.append(term([ref.shape[d] for ref in refs], f"{what}.shape[{d}]", place))

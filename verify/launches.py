@@ -351,7 +351,7 @@ class _Reading:
             values = [reference(v, t) for v, t in zip(values, self.traces, strict=True)]
         if all(isinstance(v, TensorRef) for v in values):
             new = hostops.constant(values, self.buffers, what, launch.host)
-            return self.buffers.view(values, what, launch.host, new)
+            return self.buffers.view(values, what, launch.host, new, address=True)
         if all(isinstance(v, (bool, int, float)) for v in values):
             return self.relations.term(values, what, launch.host)
         raise Unsupported(f"{what} is a {type(values[0]).__name__}", launch.host)
