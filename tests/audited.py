@@ -140,6 +140,16 @@ HAS = "the kernel has the finding out-of-bounds"
 OPEN = "step of loop at line 9: `v`"
 
 
+def kernel(name: str, line: int, **fields: Any) -> dict[str, Any]:
+    """A kernel of the targets; `cases`: those that launch it."""
+    base = {"name": name, "file": "kernels.py", "line": line, "cases": [], "read": "ok", "assumes": "x: *fp32, N: i32"}
+    more = {"verdict": "UNKNOWN", "reason": "no case launches it", "findings": [], "suppressed": [], "errors": []}
+    return {**base, **more, **fields}
+
+
+NARROW = finding("precision-loss", 8, level="note", message="a sum in float16", hint="add in float32")
+
+
 def document() -> dict[str, Any]:
     """Cases of all kinds."""
     lost = {"proofs": [], "formula": None, "outputs": [], "against": "formula"}
@@ -183,4 +193,9 @@ def document() -> dict[str, Any]:
         ),
         case("raising", "UNKNOWN", reason="case: wrapper raised", errors=[ERROR], **lost),
     ]
-    return copy.deepcopy({"schema": 1, "version": "0.0.0", "cases": cases})
+    rows = [
+        kernel("row_kernel", 5, cases=["kernels.py::sound"]),
+        kernel("lonely_kernel", 6, findings=[NARROW]),
+        kernel("other_kernel", 15, read="importing it raised <ImportError>"),
+    ]
+    return copy.deepcopy({"schema": 1, "version": "0.0.0", "cases": cases, "kernels": rows})

@@ -18,5 +18,10 @@ def _write(module: str, document: Document) -> str:
     return writer(document)
 
 
+def unlaunched(document: Document) -> list[Any]:
+    """The kernels that no case launches."""
+    return [k for k in document.get("kernels", ()) if not k["cases"]]
+
+
 NAMES = ("text", "concise", "json", "sarif", "github", "junit", "html")
 FORMATS: dict[str, Writer] = {name: partial(_write, name) for name in NAMES}

@@ -26,7 +26,7 @@ from pygments.lexers import PythonLexer
 from pygments.token import Comment, Keyword, Name, Number, String
 
 from .. import findings, proofs, rules, sources, verdicts
-from . import Document
+from . import Document, unlaunched
 
 Record = Mapping[str, Any]
 HERE = Path(__file__).parent
@@ -47,8 +47,9 @@ def write(document: Document) -> str:
         style=Markup(style),
         version=document["version"],
         verdicts=_counted([c["verdict"] for c in cases], ("PROVED", "TESTED", "REFUTED", "UNKNOWN")),
-        levels=list(findings.counted(cases).items()),
+        levels=list(findings.counted([*cases, *unlaunched(document)]).items()),
         files=list(_files(cases)),
+        kernels=[_kernel(k, f"kernel-{n}") for n, k in enumerate(unlaunched(document), 1)],
     )
     return page
 
@@ -189,6 +190,13 @@ def _finding(f: Record, anchor: str) -> dict[str, Any]:
         "summary": rules.described(f["rule"]).summary,
         "steps": [{**s, "at": _at(s, f)} for s in f["steps"]],
     }
+
+
+def _kernel(k: Record, anchor: str) -> Record:
+    """A kernel that no case launches, with its source where something is found."""
+    found = [_finding(f, f"{anchor}-finding-{n}") for n, f in enumerate(findings.of(k), 1)]
+    view = {**k, "findings": found, "kernels": ()}
+    return {**view, "file": sources.relative(k["file"]), "anchor": anchor, "sources": list(_regions([view]))}
 
 
 # ---- sources ---------------------------------------------------------------------------------------------------------

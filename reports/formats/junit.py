@@ -1,20 +1,20 @@
 """`--format junit`: a test suite per file and a test per case, as CI servers count them.
 
-A finding or REFUTED is a failure; UNKNOWN is skipped, with the reason; a case that cannot be run is an error.
+A finding or REFUTED is a failure; UNKNOWN is skipped, with the reason; a case that cannot be run is an error. A kernel
+that no case launches is a test too, which is skipped if there are only notes.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from itertools import groupby
 from pathlib import PurePosixPath
 from typing import Any
 from xml.etree import ElementTree
 
 from .. import findings, sources
 from ..verdicts import errors_of
-from . import Document, text
+from . import Document, text, unlaunched
 
 Record = Mapping[str, Any]
 BROKEN = ("case", "internal")
@@ -23,10 +23,10 @@ ILLEGAL = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 def write(document: Document) -> str:
     """The suites, in the order of the files."""
-    cases = document["cases"]
+    cases = [*document["cases"], *unlaunched(document)]
     root = ElementTree.Element("testsuites", {"name": "trilift audit", **_counts(cases)})
-    for file, group in groupby(cases, lambda c: sources.relative(c["file"])):
-        records = list(group)
+    for file in dict.fromkeys(sources.relative(c["file"]) for c in cases):
+        records = [c for c in cases if sources.relative(c["file"]) == file]
         suite = ElementTree.SubElement(root, "testsuite", {"name": file, **_counts(records)})
         for record in records:
             _case(suite, file, record)
@@ -43,11 +43,17 @@ def _case(suite: ElementTree.Element, file: str, record: Record) -> None:
     if kind:
         said = {"message": legal(message)} if kind == "skipped" else {"type": what, "message": legal(message)}
         ElementTree.SubElement(test, kind, said).text = legal(body) or None
-    ElementTree.SubElement(test, "system-out").text = legal(text.case(record))
+    ElementTree.SubElement(test, "system-out").text = legal(_text(record))
+
+
+def _text(record: Record) -> str:
+    return text.case(record) if "read" not in record else text.kernels([record])
 
 
 def outcome(record: Record) -> tuple[str, str, str, str]:
     """(element, type, message, text) of a case; the element is "" for one that passes."""
+    if "read" in record and all(f["level"] == "note" for f in findings.of(record)):
+        return "skipped", "UNKNOWN", record["read"] if record["read"] != "ok" else "no case launches it", ""
     broken = [e for e in errors_of(record) if e["kind"] in BROKEN]
     if broken:
         return "error", broken[0]["kind"], broken[0]["what"], broken[0].get("why") or ""
@@ -72,7 +78,7 @@ def _counts(records: Sequence[Record]) -> dict[str, str]:
 
 
 def _seconds(record: Record) -> str:
-    return f"{sum(record['seconds'].values()):.3f}"
+    return f"{sum(record.get('seconds', {}).values()):.3f}"
 
 
 def legal(text: str) -> str:
