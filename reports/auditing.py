@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from . import proving, replays, runner
+from . import proofs, proving, replays, runner, sources
 from .formats import FORMATS
 from .lifting import document
 from .progress import Progress
@@ -19,6 +19,8 @@ from .runner import Options, Record
 from .targets import Target
 
 Step = Callable[[list[Record]], list[Record]]  # what is done to records before they are written
+Hear = Callable[[str, str, Any], None]
+Scan = Callable[[list[Record], Hear], list[Record]]  # the kernels of the targets, after their cases have run
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,21 +38,25 @@ def audit(
     quiet: bool,
     steps: Sequence[Step] = (),
     replay: str = "",
+    scan: Scan = lambda records, hear: [],
 ) -> int:
     """Runs the targets, takes their records through the steps, writes them; returns the exit code."""
     found: list[Record] = []
     with Progress(quiet) as progress:
         for record in runner.records(targets, options, progress.hear):
             found.append(record)
+        kernels = scan(found, progress.hear)
         progress.say(proving.summary(found))
+    count, found = len(found), [*found, *kernels]
     for step in steps:
         found = step(found)
-    found = replays.written(found, replay)
+    found = [sources.local(r) for r in found]
+    found, kernels = replays.written(found[:count], replay), found[count:]
     for output in outputs:
-        write(output, document(found))
-    if not found:
+        write(output, {**document(found), "kernels": kernels})
+    if not found and not kernels:
         click.echo("nothing to check: no case in " + ", ".join(t.file for t in targets), err=True)
-    return exit_code(found)
+    return exit_code([*found, *kernels])
 
 
 def exit_code(records: Iterable[Record]) -> int:
@@ -60,10 +66,18 @@ def exit_code(records: Iterable[Record]) -> int:
 
 
 def code(record: Record) -> int:
-    """The exit code of one case. What is REFUTED counts no more where all that was found is accepted."""
-    accepted = record["verdict"] == "REFUTED" and record.get("suppressed") and not record["findings"]
+    """The exit code of one case, or of a kernel without one, of which notes are no failure. What is REFUTED counts no
+    more where all that was found is accepted."""
+    if "read" in record:
+        return int(any(f["level"] != "note" for f in record["findings"]))
+    accepted = _blamed(record) and record.get("suppressed") and not record["findings"]
     found = proving.code({**record, "verdict": "PROVED"} if accepted else record)
     return 4 if found == 0 and record.get("undecided") else found
+
+
+def _blamed(record: Record) -> bool:
+    """Whether the verdict says no more than the findings."""
+    return record["verdict"] == "REFUTED" or proofs.DOUBTED in record["reason"]
 
 
 # ---- formats ---------------------------------------------------------------------------------------------------------

@@ -9,9 +9,12 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import traceback
 from typing import Any
 
 import click
+
+from .configuration import Configured
 
 VERSION = "0.1.0"
 JOBS = os.cpu_count() or 1
@@ -22,6 +25,20 @@ class Main(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """The command; a failure of ours is a line and exit code 2, with --debug its traceback too."""
+        try:
+            return super().invoke(ctx)
+        except (click.ClickException, click.Abort, click.exceptions.Exit, OSError):
+            raise
+        except Exception as e:
+            if "--debug" in sys.argv:
+                traceback.print_exc()
+            last = traceback.extract_tb(e.__traceback__)[-1]
+            click.echo(f"error: trilift itself failed: {type(e).__name__}: {e}", err=True)
+            click.echo(f"  --> {last.filename}:{last.lineno}\n   = help: please report this", err=True)
+            raise SystemExit(2) from None
 
 
 @click.group(cls=Main, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -146,8 +163,8 @@ def equal(
     raise SystemExit(0 if code == 4 and allow_unknown else code)
 
 
-@main.command()
-@click.argument("targets", nargs=-1, required=True, metavar="TARGET...")
+@main.command(cls=Configured)
+@click.argument("targets", nargs=-1, metavar="[TARGET]...")
 @click.option(
     "--format",
     "forms",
@@ -158,23 +175,38 @@ def equal(
 )
 @click.option("--select", metavar="RULE,...", help="Only these rules.")
 @click.option("--ignore", metavar="RULE,...", help="Not these rules.")
+@click.option("--baseline", metavar="FILE", help="Accept the findings in it.")
+@click.option("--write-baseline", metavar="FILE", help="Write what is found there, and accept it.")
+@click.option("--new-only", is_flag=True, help="Do not show what the baseline accepts.")
+@click.option("--cases-only", is_flag=True, help="Pass over files and kernels without a case.")
 @options(AUDIT_REPLAY, SEED, PROOF_TIMEOUT, MANY, caching, ALLOW, QUIET, DEBUG)
+@click.pass_obj
 def audit(
-    targets: tuple[str, ...], forms: tuple[str, ...], select: str | None, ignore: str | None, replay: str | None,
+    configuration: Any, /, targets: tuple[str, ...], forms: tuple[str, ...], select: str | None, ignore: str | None,
+    baseline: str | None, write_baseline: str | None, new_only: bool, cases_only: bool, replay: str | None,
     timeout: float, cache_dir: str | None, no_cache: bool, allow_unknown: bool, quiet: bool, **options: Any,
 ) -> None:  # fmt: skip
-    """Say all that is known: formula, verdict, contract, findings with counterexamples; in many formats."""
-    from . import auditing, proving, rules, runner
+    """Say all that is known: formula, verdict, contract, findings with counterexamples; in many formats.
+
+    TARGET may be an installed package too. Kernels that no case launches are listed, and checked for what is certain
+    without a launch. Options that are not given come from [tool.trilift] in the nearest pyproject.toml.
+    """
+    from . import accepted, auditing, proving, rules, runner, scanning
     from . import targets as of
 
-    steps = [auditing.chosen(rules.chosen(select, "--select"), rules.chosen(ignore, "--ignore"))]
     outputs = auditing.outputs(forms)
-    chosen = of.resolve(targets)
+    chosen = of.resolve(targets, cases_only)
     folder = proving.writable(replay, "--replay") and (replay or "")
-    how = runner.Proving(timeout=timeout)
+    choice = accepted.Choice(
+        rules.chosen(select, "--select"), rules.chosen(ignore, "--ignore"), configuration, accepted.whole(chosen),
+        baseline or "", write_baseline or "", new_only,
+    )  # fmt: skip
+    steps = accepted.steps(accepted.checked(choice))
     options["cache"] = kept(cache_dir, no_cache)
-    code = auditing.audit(chosen, outputs, proving.options(timeout, how, audit=True, **options), quiet, steps, folder)
-    raise SystemExit(0 if code == 4 and allow_unknown else code)
+    how = proving.options(timeout, runner.Proving(timeout=timeout), audit=True, **options)
+    scan = scanning.scan([] if cases_only else targets, how)
+    code = auditing.audit(chosen, outputs, how, quiet, steps, folder, scan)
+    raise SystemExit(0 if (code == 4 and allow_unknown) or (code == 3 and cases_only) else code)
 
 
 @main.command()

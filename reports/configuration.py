@@ -162,3 +162,53 @@ KEYS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "formats": (LIST, _texts),
     "per-file-ignores": ("a table of patterns with lists of rules", _by_file),
 }
+
+
+# ---- the command line ------------------------------------------------------------------------------------------------
+
+
+class Configured(click.Command):
+    """A command whose options come from the configuration where the command line does not give them."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        from .rules import FINDINGS
+
+        found = load(ctx.params["targets"], FINDINGS)
+        ctx.obj = found
+        for name, value in values(found).items():
+            if ctx.get_parameter_source(name) is click.core.ParameterSource.DEFAULT:
+                ctx.params[name] = value
+        if not ctx.params["targets"]:
+            raise click.UsageError("no TARGET is given, and no targets in [tool.trilift] of a pyproject.toml", ctx)
+        return super().invoke(ctx)
+
+
+def values(found: Configuration) -> dict[str, Any]:
+    """What the table says, by the names that options have."""
+    beside: Callable[[str], str] = lambda path: _beside(found.folder, path)  # noqa: E731
+    told: dict[str, Any] = {
+        "targets": found.targets and tuple(map(beside, found.targets)),
+        "select": found.select and ",".join(found.select),
+        "ignore": found.ignore and ",".join(found.ignore),
+        "timeout": found.timeout,
+        "jobs": found.jobs,
+        "allow_unknown": found.allow_unknown,
+        "no_cache": None if found.cache is None else found.cache is False,
+        "cache_dir": beside(found.cache) if isinstance(found.cache, str) else None,
+        "forms": found.formats and tuple(f"{n}{e}{beside(p)}" if p else n for n, e, p in
+                                         (f.partition("=") for f in found.formats)),
+    }  # fmt: skip
+    return {k: v for k, v in told.items() if v is not None}
+
+
+def _beside(folder: Path, path: str) -> str:
+    """A path that is relative to the configuration, as one that is relative to where we are; a module stays."""
+    head, colons, rest = path.partition("::")
+    at = folder / head
+    if head.isidentifier() and not at.exists() or (":" in head and not at.exists()):
+        return path
+    try:
+        shown = at.relative_to(Path.cwd())
+    except ValueError:
+        shown = at
+    return f"{shown}{colons}{rest}"

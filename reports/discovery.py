@@ -7,14 +7,11 @@ no other.
 from __future__ import annotations
 
 import ast
-import importlib.util
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-
-SKIPPED = ("tests", "test", "benchmarks", "benchmark", "examples", "node_modules", "build")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,39 +103,3 @@ def _named(call: ast.Call) -> Iterator[ast.expr]:
     """What is called, and what is passed by name: a combine function of a reduction."""
     candidates = [call.func, *call.args, *(k.value for k in call.keywords)]
     yield from (e for e in candidates if isinstance(e, ast.Name | ast.Attribute))
-
-
-# ---- files -----------------------------------------------------------------------------------------------------------
-
-
-def sources(target: str) -> list[str] | None:
-    """The Python files of a folder or an installed package, or the file itself; None for what is none of them."""
-    if os.path.isfile(target):
-        return [target] if target.endswith(".py") else []
-    roots = [target] if os.path.isdir(target) else _package(target)
-    if roots is None:
-        return None
-    return [f for root in roots for f in ([root] if os.path.isfile(root) else _below(root))]
-
-
-def _package(name: str) -> list[str] | None:
-    """The folders of a package, or the file of a module, that can be imported under a name."""
-    if not all(part.isidentifier() for part in name.split(".")):
-        return None
-    try:
-        spec = importlib.util.find_spec(name)
-    except (ImportError, ValueError, AttributeError):
-        return None
-    if spec is None:
-        return None
-    if spec.submodule_search_locations:
-        return sorted(dict.fromkeys(spec.submodule_search_locations))
-    return [spec.origin] if spec.origin and spec.origin.endswith(".py") else None
-
-
-def _below(root: str) -> list[str]:
-    out = []
-    for folder, folders, names in os.walk(root):
-        folders[:] = sorted(d for d in folders if d not in SKIPPED and not d.startswith((".", "__")))
-        out += [os.path.join(folder, n) for n in sorted(names) if n.endswith(".py")]
-    return out

@@ -48,6 +48,11 @@ def problems(records: Iterable[Record]) -> list[dict[str, Any]]:
     return sorted(found.values(), key=lambda f: LEVELS.index(f["level"]))
 
 
+def sources_of(document: Mapping[str, Any]) -> list[Record]:
+    """All that may have findings: the cases, and kernels that no case launches."""
+    return [*document["cases"], *document.get("kernels", ())]
+
+
 def name_of(record: Record) -> str:
     """ "kernels.py::softmax": what one types to have the case alone."""
     return f"{sources.relative(record['file'])}::{record['name']}"

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 WORST = ("REFUTED", "UNKNOWN", "TESTED", "PROVED")  # of several outputs the first of these is the case's verdict
 FORMULA, REFERENCE = "formula", "reference"
+DOUBTED = "the kernel has the finding"  # the reason of a verdict that is worse for what was found
 
 
 def proved(case: Case, lifted: Lifted | None, base: Record, options: Options, event: Callable[[Any], None]) -> Record:
@@ -107,7 +108,7 @@ def contradicted(record: Record, differs: bool) -> Record:
     rules = sorted({f["rule"] for f in record["findings"]})
     if not rules or record["verdict"] == "REFUTED":
         return record
-    reason = f"the kernel has the finding {', '.join(rules)}"
+    reason = f"{DOUBTED} {', '.join(rules)}"
     word = "REFUTED" if differs else "UNKNOWN"
     kept = word == "UNKNOWN" and record["verdict"] == "UNKNOWN"
     doubted = [

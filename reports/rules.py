@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import difflib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
+
+FOLDER = Path(__file__).parent.parent / "verify" / "rules"
 
 FINDINGS = {
     "out-of-bounds": "A load or store outside its tensor.",
@@ -18,6 +23,7 @@ FINDINGS = {
     "overflow-risk": "exp or a square can overflow where the stable form does not.",
     "nan-risk": "0/0 or inf - inf for allowed inputs, e.g. a fully masked row.",
     "precision-loss": "A narrow accumulator, a truncated constant, or cancellation.",
+    "ignore-comment": "A comment `# trilift: ignore[rule] reason` without rule or reason, or without need.",
 }
 ERRORS = {
     "unsupported": "An operation or construct that has no row in our tables. It is named with its place; exit code 4.",
@@ -66,16 +72,26 @@ class Described:
 @cache
 def described(name: str) -> Described:
     """The description of a finding's rule; of a name that is no rule only the name."""
-    from verify.rules import page, rules
-
-    rule = rules().get(name)
-    if rule is None:
+    found = declared().get(name)
+    if found is None:
         summary = FINDINGS.get(name, name)
         return Described(name, "error", summary, summary + "\n")
-    try:
-        return Described(name, rule.level, rule.summary, page(name))
-    except FileNotFoundError:
-        return Described(name, rule.level, rule.summary, rule.summary + "\n")
+    return found
+
+
+@cache
+def declared() -> dict[str, Described]:
+    """The audit rules as their modules declare them, `RULE = Rule(name, level, summary, check)`: read and not imported,
+    since a check imports what it runs."""
+    return {r.name: r for path in sorted(FOLDER.glob("*.py")) for r in _declared(path)}
+
+
+def _declared(path: Path) -> Iterator[Described]:
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and ast.unparse(node.targets[0]) == "RULE":
+            name, level, summary = (ast.literal_eval(a) for a in node.value.args[:3])
+            page = path.with_suffix(".md")
+            yield Described(name, level, summary, page.read_text() if page.exists() else summary + "\n")
 
 
 def chosen(names: str | None, option: str) -> frozenset[str]:

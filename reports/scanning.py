@@ -12,24 +12,43 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
+import click
+
 from lift.isolate import Event, Outcome, run_all
 
 from . import cache, discovery
 from .discovery import Kernel
 from .runner import GRACE, Options, Record
-from .targets import Target
+from .targets import Target, sources
 from .versions import loaded
 
+Hear = Callable[[str, str, Any], None]
+Scan = Callable[[Sequence[Record], Hear], list[Record]]
 SECONDS = 30.0  # of one kernel
 REASON = "no case launches it"
 NARROW = ("fp16", "bf16", "fp8")
 FAILURES = {"timeout": "not finished in the time given", "exception": "trilift itself failed"}
 
 
+def scan(targets: Sequence[str], options: Options) -> Scan:
+    """What finds the rows of the kernels of the targets, once their cases have run. A target that names one case has
+    none."""
+
+    def rows_of(records: Sequence[Record], on_event: Hear) -> list[Record]:
+        found, errors = kernels([t for t in targets if "::" not in t and not t.endswith(".ttir")])
+        told = {r["file"] for r in records}
+        for e in errors:
+            if e["file"] not in told:
+                click.echo(f"warning: {e['file']}:{e['line']}: {e['what']}", err=True)
+        return rows(found, records, Options(jobs=options.jobs, cache=options.cache), on_event)
+
+    return rows_of
+
+
 def kernels(targets: Sequence[str]) -> tuple[list[Kernel], list[Record]]:
     """The kernels of the targets that are folders, packages or Python files; an error for each file that is no
     Python."""
-    files = dict.fromkeys(f for t in targets for f in discovery.sources(t) or ())
+    files = dict.fromkeys(f for t in targets for f in sources(t))
     errors = [_error("case", f"not Python: {why}", f, line) for f in files if (said := discovery.trouble(f))
               for why, line in (said,)]  # fmt: skip
     return discovery.kernels(files), errors

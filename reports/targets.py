@@ -12,6 +12,8 @@ from pathlib import Path
 import click
 
 DECORATED = re.compile(r"^@\w*case\b", re.MULTILINE)
+IMPORTS = re.compile(r"^\s*(?:from|import)\s+lift\b", re.MULTILINE)
+SKIPPED = ("tests", "test", "benchmarks", "benchmark", "examples", "node_modules", "build")  # folders without kernels
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +51,14 @@ def single(text: str) -> Named:
     raise click.UsageError(f"no such file or module: {path}")
 
 
-def resolve(targets: Iterable[str]) -> list[Target]:
-    """Files in the order given, each once, with the names asked for. Raises click.UsageError for what is not there."""
+def resolve(targets: Iterable[str], cases_only: bool = False) -> list[Target]:
+    """Files in the order given, each once, with the names asked for; with `cases_only` without those that mention no
+    case. Raises click.UsageError for what is not there."""
     merged: dict[str, list[str] | None] = {}
     for text in targets:
         for target in _one(text):
+            if cases_only and not (target.cases or mentions_case(Path(target.file))):
+                continue
             names = merged.setdefault(target.file, [])
             if not target.cases or names is None:
                 merged[target.file] = None
@@ -71,7 +76,43 @@ def _one(text: str) -> list[Target]:
     module, colon, name = text.partition(":")
     if colon and os.sep not in module and not module.endswith(".py"):
         return [Target(_module_file(module), (name,))]
-    raise click.UsageError(f"no such file, folder or module: {path}")
+    if (roots := _package(text)) is not None:
+        return [t for root in roots for t in (_folder(root) if root.is_dir() else [Target(_shown(str(root)))])]
+    raise click.UsageError(f"no such file, folder, package or module: {path}")
+
+
+def _package(name: str) -> list[Path] | None:
+    """The folders of a package that can be imported under this name, or the file of a module. It is not imported."""
+    if not all(part.isidentifier() for part in name.split(".")):
+        return None
+    try:
+        spec = importlib.util.find_spec(name)
+    except (ImportError, ValueError, AttributeError):
+        return None
+    if spec is None:
+        return None
+    if spec.submodule_search_locations:
+        return [Path(p) for p in dict.fromkeys(spec.submodule_search_locations)]
+    return [Path(spec.origin)] if spec.origin and spec.origin.endswith(".py") else None
+
+
+def sources(text: str) -> list[str]:
+    """The Python files that a target means, those without a case too."""
+    path = text.partition("::")[0]
+    roots = [Path(path)] if os.path.exists(path) else _package(text) or []
+    found = (p for root in roots for p in (sorted(root.rglob("*.py")) if root.is_dir() else [root]))
+    return [str(p) for p in found if p.suffix == ".py" and not any(_skipped(p, root) for root in roots)]
+
+
+def _skipped(path: Path, root: Path) -> bool:
+    """Tests, and what is hidden, below a folder."""
+    parts = path.relative_to(root).parts[:-1] if path.is_relative_to(root) else ()
+    return any(p in SKIPPED or p.startswith((".", "__")) for p in parts)
+
+
+def mentions_case(path: Path) -> bool:
+    """Whether a file may have a case: a launch description of Triton IR, or Python that imports trilift."""
+    return path.suffix == ".ttir" or bool(IMPORTS.search(path.read_text(errors="replace")))
 
 
 def _folder(folder: Path) -> list[Target]:
@@ -93,4 +134,8 @@ def _module_file(module: str) -> str:
         raise click.UsageError(f"cannot find module {module}: {e}") from None
     if spec is None or not spec.origin:
         raise click.UsageError(f"no module named {module}")
-    return os.path.relpath(spec.origin) if spec.origin.startswith(os.getcwd()) else spec.origin
+    return _shown(spec.origin)
+
+
+def _shown(path: str) -> str:
+    return os.path.relpath(path) if path.startswith(os.getcwd()) else path

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from reports import discovery, runner, scanning
+from reports import runner, scanning, targets
 from reports.discovery import Kernel
 from reports.runner import Options
 
@@ -105,8 +105,7 @@ def test_targets_are_folders_files_and_packages(folder: Path, monkeypatch: pytes
     monkeypatch.syspath_prepend(str(folder))
     assert len(scanning.kernels(["own_pkg"])[0]) == 3
     assert len(scanning.kernels([str(folder / "k.py")])[0]) == 3
-    assert discovery.sources("no_such_package_at_all") is None
-    assert discovery.sources("not a name") is None
+    assert targets.sources("no_such_package_at_all") == targets.sources("not a name") == []
     assert "own_pkg" not in sys.modules
 
 

@@ -18,7 +18,7 @@ from . import Document
 def write(document: Document) -> str:
     """Findings, each once, then what keeps a case from being read, then verdicts."""
     cases = document["cases"]
-    found = [f for f in findings.problems(cases) if "suppression" not in f]
+    found = [f for f in findings.problems(findings.sources_of(document)) if "suppression" not in f]
     lines = [f"{findings.place(f)}: {f['rule']} {flat(f['message'])}" for f in found]
     lines += [line for c in cases for line in _case(c)]
     return "".join(f"{line}\n" for line in lines)

@@ -27,16 +27,16 @@ PROPERTY = {**DATA, ":": "%3A", ",": "%2C"}
 def write(document: Document) -> str:
     """At most ten commands, the worst first, how many are left, and a line for each case."""
     cases = document["cases"]
-    said = [*_annotations(cases)]
+    said = [*_annotations(cases, _shown(findings.sources_of(document)))]
     left = len(said) - LIMIT
     lines = said[:LIMIT] + ([f"and {left} more: see the summary of this step"] if left > 0 else [])
     lines += [_plain(f"{findings.name_of(c)}: {c['verdict']}{_reason(c)}") for c in cases]
-    return "".join(f"{line}\n" for line in [*lines, total(cases)])
+    return "".join(f"{line}\n" for line in [*lines, total(cases, document.get("kernels", ()))])
 
 
-def _annotations(cases: list[Record]) -> Iterator[str]:
+def _annotations(cases: list[Record], found: list[dict[str, Any]]) -> Iterator[str]:
     """Findings, then cases that cannot be run, then what is not decided."""
-    for f in _shown(cases):
+    for f in found:
         example = findings.example(f)
         text = "\n".join(t for t in (f["message"], example and f"at {example}", f["hint"]) if t)
         yield command(COMMANDS[f["level"]], f, f["rule"], text)
@@ -82,8 +82,8 @@ def _reason(c: Record) -> str:
 def summary(document: Document) -> str:
     """All findings and all verdicts as Markdown."""
     cases = document["cases"]
-    found = _shown(cases)
-    parts = ["## trilift audit", total(cases)]
+    found = _shown(findings.sources_of(document))
+    parts = ["## trilift audit", total(cases, document.get("kernels", ()))]
     if found:
         head = ("level", "rule", "place", "message", "counterexample", "what to do")
         parts += ["### Findings", _table(head, [_row(f) for f in found])]

@@ -31,7 +31,7 @@ def write(document: Document) -> str:
 
 def _run(document: Document) -> Record:
     cases = document["cases"]
-    found = findings.problems(cases)
+    found = findings.problems(findings.sources_of(document))
     described = [rules.described(n) for n in dict.fromkeys([*rules.FINDINGS, *(f["rule"] for f in found)])]
     index = {d.name: i for i, d in enumerate(described)}
     prints = baseline.prints([{"findings": found}])[0]

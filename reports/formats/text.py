@@ -21,8 +21,21 @@ from . import Document
 
 def write(document: Document) -> str:
     """Cases in order, each followed by an empty line, then how many findings and verdicts there are."""
-    cases = document["cases"]
-    return "".join(f"{case(c)}\n" for c in cases) + total(cases) + "\n"
+    cases, rows = document["cases"], document.get("kernels", ())
+    return "".join(f"{case(c)}\n" for c in cases) + kernels(rows) + total(cases, rows) + "\n"
+
+
+def kernels(rows: Sequence[Record]) -> str:
+    """The kernels that no case launches: where they stand, what is certain of them all the same."""
+    rest = [k for k in rows if not k["cases"]]
+    if not rest:
+        return ""
+    lines = [f"kernels: {len(rows)}, of which {len(rest)} are launched by no case"]
+    for k in rest:
+        why = "" if k["read"] == "ok" else f": not read: {draw.flat(k['read'])}"
+        lines.append(f"    {sources.relative(k['file'])}:{k['line']} {k['name']}{why}")
+    lines += [finding(f) for k in rest for f in findings.of(k)]
+    return "\n".join(lines) + "\n\n"
 
 
 def case(record: Record) -> str:
@@ -57,8 +70,8 @@ def _because(f: Record) -> Iterator[tuple[str, str]]:
         yield "because", f"{at}: {s['text']}" if s.get("line") else s["text"]
 
 
-def total(cases: Sequence[Record]) -> str:
+def total(cases: Sequence[Record], kernels: Sequence[Record] = ()) -> str:
     """ "2 errors, 1 warning; 3 PROVED, 1 REFUTED"."""
     counts = Counter(c["verdict"] for c in cases)
     words = [f"{counts[w]} {w}" for w in ("PROVED", "TESTED", "REFUTED", "UNKNOWN") if counts[w]]
-    return f"{findings.said(cases)}; {', '.join(words) or 'no case'}"
+    return f"{findings.said([*cases, *kernels])}; {', '.join(words) or 'no case'}"
