@@ -19,7 +19,8 @@ from .fake_cuda import replaced
 @dataclass(frozen=True, slots=True)
 class Bound:
     """One launch as Triton binds it. `args` and `signature` by parameter name in order, unspecialised; `constexprs`
-    by path; `config` (k, n): configuration k of the n that the autotuner has."""
+    by path; `config` (k, n): configuration k of the n that the autotuner has; `restored`: the parameters that it puts
+    back or zeroes before it runs the kernel again, "*" where a hook may do so."""
 
     kernel: Any
     args: dict[str, Any]
@@ -28,6 +29,7 @@ class Bound:
     constexprs: dict[Any, Any]
     options: dict[str, Any]
     config: tuple[int, int]
+    restored: frozenset[str] = frozenset()
 
 
 class Compiled:
@@ -63,6 +65,7 @@ class _Interception:
     def __init__(self, record: Callable[[Bound], None], config: int) -> None:
         self.record, self.config = record, config
         self.binders: dict[int, Any] = {}
+        self.tried = 1  # configurations that the tuner walked last would run
 
     def launch(self, node: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Configurations that fail a static_assert are passed over, as the real autotuner does."""
@@ -77,15 +80,16 @@ class _Interception:
         from triton.runtime.autotuner import Autotuner, Heuristics
         from triton.runtime.jit import JITFunction
 
-        config = (0, 1)
+        config, restored = (0, 1), frozenset[str]()
         while not isinstance(node, JITFunction):
             if isinstance(node, Autotuner):
                 kwargs, config = self.tuned(node, args, kwargs, rejected)
+                restored = _restored(node, self.tried)
             elif isinstance(node, Heuristics):
                 for name, f in node.values.items():
                     kwargs = {**kwargs, name: f({**dict(zip(node.arg_names, args, strict=False)), **kwargs})}
             node = node.fn
-        return self.bind(node, args, kwargs, config, may_reject=config[0] not in rejected)
+        return self.bind(node, args, kwargs, config, may_reject=config[0] not in rejected, restored=restored)
 
     def tuned(
         self, tuner: Any, args: tuple[Any, ...], kwargs: dict[str, Any], rejected: set[int]
@@ -97,6 +101,7 @@ class _Interception:
         count = len(tuner.configs)
         order = [(self.config + k) % count for k in range(count)]
         usable = [k for k in order if tuner.configs[k] in left]
+        self.tried = len(left)
         chosen = next((k for k in usable if k not in rejected), min(usable, default=0))
         config = tuner.configs[chosen] if usable else left[0]
         tuner.best_config = config
@@ -112,6 +117,7 @@ class _Interception:
         kwargs: dict[str, Any],
         config: tuple[int, int],
         may_reject: bool = False,
+        restored: frozenset[str] = frozenset(),
     ) -> Compiled:
         from .lower import unspecialise
 
@@ -129,13 +135,22 @@ class _Interception:
             raise _Rejected(config[0])
         if not warmup:
             numbers = grid(args_by_name) if callable(grid) else grid
-            self.record(Bound(kernel, dict(args_by_name), grid_of(numbers), signature, constexprs, options, config))
+            given = dict(args_by_name), grid_of(numbers), signature, constexprs, options, config, restored
+            self.record(Bound(kernel, *given))
         constants = {p.name: args_by_name[p.name] for p in kernel.params if p.is_constexpr}
         return Compiled(kernel, {**constants, **options}, config)
 
     def binder(self, kernel: Any) -> Any:
         self.binders[id(kernel)] = kernel.create_binder()
         return self.binders[id(kernel)]
+
+
+def _restored(tuner: Any, tried: int) -> frozenset[str]:
+    """The parameters that an autotuner puts back or zeroes between runs of the configurations that it tries; "*" where
+    hooks may do so, or where there is only one to try."""
+    names = [*(getattr(tuner, "restore_value", None) or ()), *(getattr(tuner, "reset_to_zero", None) or ())]
+    hooks = [getattr(tuner, "user_defined_pre_hook", False), *(c.pre_hook for c in tuner.configs)]
+    return frozenset([*names, *(["*"] if any(hooks) or tried < 2 else [])])
 
 
 class _Rejected(Exception):

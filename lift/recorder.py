@@ -48,11 +48,11 @@ def is_host(file: str) -> bool:
     return not file.startswith(_QUIET) and not file.startswith("<") and "/triton/" not in file
 
 
-def host_place() -> Place | None:
-    """The innermost line of host code that is running."""
+def host_place(ours: str = "") -> Place | None:
+    """The innermost line of host code that is running, outside of the folder `ours`."""
     frame = sys._getframe(1)
     while frame is not None:
-        if is_host(frame.f_code.co_filename):
+        if is_host(frame.f_code.co_filename) and not (ours and frame.f_code.co_filename.startswith(ours)):
             return Place(frame.f_code.co_filename, frame.f_lineno)
         frame = frame.f_back  # type: ignore[assignment]
     return None
@@ -174,6 +174,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
             args=args, constexprs=frozenset(n for n, kind in bound.signature.items() if kind == "constexpr"),
             options=bound.options, config=bound.config, host=host_place(), module=partial(lowered, bound),
             operands=tuple(self.refs(v) for n, kind in bound.signature.items() for v in leaves(kind, bound.args[n])),
+            restored=bound.restored,
         ))  # fmt: skip
 
     def launch_module(

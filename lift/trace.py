@@ -73,7 +73,8 @@ class Launch:
     them) in signature order, constexprs included; `constexprs` names those that are compile-time. `module()` lowers and
     parses (cached by content), unspecialised: integer arguments equal to 1 or divisible by 16 stay arguments.
     `operands`: the run-time values in the order of `module().entry.args`: TensorRef or number, tuples and descriptors
-    flattened (`lift.lower.leaves`)."""
+    flattened (`lift.lower.leaves`). `restored`: the parameters that the autotuner puts back or zeroes before it runs
+    the kernel again, "*" where a hook may do so."""
 
     kernel: str
     file: str
@@ -86,6 +87,7 @@ class Launch:
     host: Place | None
     module: Callable[[], Module] = field(repr=False, compare=False)
     operands: tuple[Any, ...] = ()
+    restored: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

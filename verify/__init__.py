@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from .solver import Answers
     from .verdict import Claim, Clause, Counterexample, Proof
 
-__all__ = ["equal", "prove"]
+__all__ = ["Examined", "equal", "examine", "prove"]
 
 Mutation = Callable[["Module"], "Module"]
 SEARCH = 6.0  # seconds of looking for a counterexample
@@ -37,7 +37,21 @@ TOGETHER = 1.5  # seconds of a proof with symbols for the numbers of configurati
 FIELD = 10.0  # seconds of a field test
 
 
-def prove(
+@dataclass(frozen=True)
+class Examined:
+    """The proofs of a case, with what they are about and what was executed for them."""
+
+    proofs: tuple[Proof, ...]
+    goal: Targets
+    provings: tuple[Proving, ...]
+
+
+def prove(case: Case, **options: Any) -> tuple[Proof, ...]:
+    """The proofs that `examine` finds, with its options."""
+    return examine(case, **options).proofs
+
+
+def examine(
     case: Case,
     *,
     seed: int = 0,
@@ -49,7 +63,7 @@ def prove(
     invariants: bool = True,
     replace: Mapping[int, Mutation] | None = None,
     fallback: bool = True,
-) -> tuple[Proof, ...]:
+) -> Examined:
     """One proof for each output and written input: against the reference if the case has one, else the lifted formula.
 
     `against`: "reference", "formula" or a formula as text; `other`: another case or a PyTorch function. `replace`:
@@ -76,7 +90,7 @@ def prove(
         progress("counterexamples")
         proofs = attempt.decided(proofs)
     seconds = time.perf_counter() - start
-    return tuple(p.taking(seconds / len(proofs)) for p in proofs.values())
+    return Examined(tuple(p.taking(seconds / len(proofs)) for p in proofs.values()), goal, tuple(attempt.provings))
 
 
 def equal(a: Case, b: Any, **options: Any) -> tuple[Proof, ...]:

@@ -96,7 +96,9 @@ class Algebra:
 
     def context(self, facts: Iterable[Term]) -> Context:
         """The context of these facts, conjunctions opened."""
-        flat = frozenset(opened(facts))
+        return self._context(frozenset(opened(facts)))
+
+    def _context(self, flat: Facts) -> Context:
         found = self.contexts.get(flat)
         if found is None:
             axes = frozenset[Axis]().union(*(f.free for f in flat))
@@ -105,7 +107,7 @@ class Algebra:
 
     def given(self, ctx: Context, *facts: Term) -> Context:
         """The context with more facts."""
-        return self.context([*ctx.facts, *facts])
+        return self._context(ctx.facts.union(opened(facts)))
 
     def impossible(self, ctx: Context) -> bool:
         """Whether the facts contradict each other."""
@@ -206,13 +208,15 @@ class Algebra:
         self.owing[-1][(kind, t, ctx.id)] = ctx
 
     def product(self, p: Poly, q: Poly, ctx: Context) -> Poly:
-        """p * q. Factors that cancel, or roots that combine, are owed for."""
-        if p is ONE or q is ZERO:
+        """p * q. Factors that cancel, or roots that combine, are owed for. 0 * inf is no number."""
+        if p is ONE:
             return q
-        if q is ONE or p is ZERO:
+        if q is ONE:
             return p
         if is_infinite(p) or is_infinite(q):
             return self._infinite_product(p, q, ctx)
+        if p is ZERO or q is ZERO:
+            return ZERO
         if len(p.terms) * len(q.terms) > LIMIT:
             raise Undecided("a product has too many monomials")
         parts = [(c * d, self.times(m, n, ctx)) for m, c in p.terms.items() for n, d in q.terms.items()]

@@ -24,10 +24,10 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something wrong with a kernel or with how its wrapper calls it. `message` in the user's names; `place` the line to
-    change; `example`: the counterexample as names and numbers, dims first, then what else is needed to see it (program,
-    index, config ...); `hint`: what to do; `replay`: a Python program that shows it again, "" where there is none;
-    `steps`: how it comes about, in order."""
+    """Something wrong with a kernel or with how its wrapper calls it. `message` in the user's names; `place` the line
+    to change; `example`: the counterexample as names and numbers, dims first, then what else is needed to see it
+    (program, index, config ...); `hint`: what to do; `replay`: a Python program that shows it again, "" where there is
+    none; `steps`: how it comes about, in order."""
 
     rule: str
     message: str
@@ -40,8 +40,8 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One audit rule: `check` gives its findings from what is known of a case. Each is shown by an execution or an exact
-    evaluation; what cannot be decided is no finding. `level`: of SARIF. `summary`: one sentence for lists."""
+    """One audit rule: `check` gives its findings from what is known of a case. Each is shown by an execution or an
+    exact evaluation; what cannot be decided is no finding. `level`: of SARIF. `summary`: one sentence for lists."""
 
     name: str
     level: str

@@ -19,6 +19,7 @@ import numpy as np
 from lift.case import Case
 from lift.check import REFERENCE, ROUNDED
 from lift.errors import CaseError, OutOfBounds, TriliftError, Unsupported
+from lift.interpret import Run
 from lift.ir import Module
 from lift.spec import Formula
 from lift.trace import Launch, TorchOp, Trace
@@ -68,6 +69,9 @@ class Skipped:
     why: str
 
 
+Execute = Callable[[Trace, Mapping[str, np.ndarray]], "Mapping[str, np.ndarray] | Failure | Skipped"]
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
     """The case, what its outputs should be, and the modules that stand in for those of its launches."""
@@ -91,7 +95,7 @@ def search(
     by default. Raises what `targets` raises."""
     question = Question(case, goal or targets(case), module_of)
     deadline = time.monotonic() + budget_seconds
-    for dims, at, config in _runs(question, hints, seed, configs):
+    for dims, at, config in runs(case, hints, seed, configs):
         if time.monotonic() > deadline:
             return None
         if isinstance(attempt(question, dims, at, config), Failure):
@@ -112,14 +116,13 @@ def _counterexample(question: Question, dims: Dims, seed: int, config: int, f: F
 # ---- which runs ------------------------------------------------------------------------------------------------------
 
 
-def _runs(
-    question: Question, hints: Sequence[Dims], seed: int, configs: Sequence[int] | None
+def runs(
+    case: Case, hints: Sequence[Dims], seed: int, configs: Sequence[int] | None
 ) -> Iterator[tuple[Dims, int, int]]:
     """(dims, seed, configuration): every shape with random inputs and with those of one other kind in turn, under one
     configuration after the other; hints with all of them."""
     from lift.shapes import choose
 
-    case = question.case
     base = choose(case, 2, seed)
     allowed = [{**base[0], **h} for h in hints if fits(case, {**base[0], **h})]
     first = _trace(case, base[0], 0)
@@ -144,8 +147,10 @@ def _runs(
 # ---- one run ---------------------------------------------------------------------------------------------------------
 
 
-def attempt(question: Question, dims: Dims, seed: int, config: int) -> Failure | Passed | Skipped:
-    """The kernel and its target at these dims, on the inputs of the seed."""
+def attempt(
+    question: Question, dims: Dims, seed: int, config: int, execute: Execute | None = None
+) -> Failure | Passed | Skipped:
+    """The kernel and its target at these dims, on the inputs of the seed. `execute`: another way to run a trace."""
     case = question.case
     trace = _trace(case, dims, config, seed)
     if trace is None:
@@ -157,7 +162,7 @@ def attempt(question: Question, dims: Dims, seed: int, config: int) -> Failure |
         expected = _expected(question, args, inputs, dims)
     except (CaseError, Unsupported) as error:
         return Skipped(str(error))
-    got = _executed(trace, inputs)
+    got = (execute or executed)(trace, inputs)
     if isinstance(got, Failure | Skipped):
         return got
     return _compared(question, trace, args, inputs, got, {n: _sure(e, seed) for n, e in expected.items()}, kind(seed))
@@ -184,20 +189,27 @@ def _substituted(trace: Trace, module_of: Modules | None) -> Trace:
     return replace(trace, events=tuple(map(changed, trace.events)))
 
 
-def _executed(trace: Trace, inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray] | Failure | Skipped:
+def executed(
+    trace: Trace, inputs: Mapping[str, np.ndarray], kind: type[Run] = Run
+) -> Mapping[str, np.ndarray] | Failure | Skipped:
     """What the launches leave in the outputs and written inputs."""
     from lift.execute import replay
 
     given = {name: x.copy() for name, x in inputs.items()}
     try:
         with within(SLOWEST):
-            return replay(trace if holds_pointers(trace) else apart(trace), given)
+            return replay(moved_apart(trace), given, kind=kind)
     except OutOfBounds as error:
         return Failure("", (), math.nan, math.nan, str(error))
     except (TriliftError, TimeoutError) as error:
         return Skipped(str(error))
     except (ArithmeticError, ValueError, IndexError, TypeError, MemoryError) as error:
         return Skipped(f"{type(error).__name__}: {error}")  # numpy, on numbers that no right kernel gives it
+
+
+def moved_apart(trace: Trace) -> Trace:
+    """The trace with its buffers far apart, where they can be moved."""
+    return trace if holds_pointers(trace) else apart(trace)
 
 
 def holds_pointers(trace: Trace) -> bool:
@@ -313,7 +325,7 @@ def once(case: Case, dims: Dims, seed: int, config: int, output: str, index: tup
     if trace is None:
         return "the host function refuses these dims"
     inputs = arrays(case, arguments(case, dims, seed))
-    got = _executed(trace, inputs)
+    got = executed(trace, inputs)
     return got.why if isinstance(got, Failure | Skipped) else float({**inputs, **got}[output][index])
 
 

@@ -1,6 +1,7 @@
 """The audit rules: one module and one page each, found by looking at this folder.
 
-A module defines RULE; its page `<module>.md` says what the rule does, why it is bad, an example, and what to do instead.
+A module defines RULE; its page `<module>.md` says what the rule does, why it is bad, an example, and what to do
+instead.
 """
 
 from __future__ import annotations

@@ -1,0 +1,122 @@
+"""An audit: the proof of a case, then every rule on what the proof executed and on runs that were watched.
+
+proved        what the proof covers cannot go wrong under its contract: the rules look at what is beyond it
+not proved    runs at small shapes, at the edges of blocks and under each configuration are watched too
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from lift.errors import CaseError, TriliftError
+
+from .evidence import Evidence
+from .finding import Finding, Rule
+from .observe import Observation, observe
+from .verdict import Proof, Verdict
+
+if TYPE_CHECKING:
+    from lift import Lifted
+    from lift.case import Case
+
+    from .against import Targets
+    from .prover import Proving
+
+LAST = "wrong-result"
+MEMORY_RULES = frozenset(
+    ("out-of-bounds", "write-race", "read-write-race", "unwritten-output", "undefined-value", "broken-contract")
+)
+VALUES = frozenset(("overflow-risk", "nan-risk", "precision-loss"))
+EXPLAINED = VALUES | {LAST}
+EXPLAINS = {LAST: MEMORY_RULES | VALUES}
+WATCHED = 24  # runs of a case that is not proved
+PROVED = 2  # of one that is
+SECONDS = 4.0  # of all runs
+RULES = 12.0  # of all rules
+
+
+@dataclass(frozen=True, slots=True)
+class Audited:
+    """`unknown`: what a rule could not decide, in words. `seconds`: without the proof."""
+
+    proofs: tuple[Proof, ...]
+    findings: tuple[Finding, ...]
+    unknown: tuple[str, ...]
+    seconds: float
+
+
+def audit(
+    case: Case,
+    *,
+    seed: int = 0,
+    timeout: float = 30.0,
+    lifted: Lifted | None = None,
+    against: str | None = None,
+    progress: Callable[[str], None] = lambda stage: None,
+) -> Audited:
+    """Proofs and findings of a case. Raises CaseError where the case makes no sense."""
+    from . import examine
+
+    proofs: tuple[Proof, ...] = ()
+    goal: Targets | None = None
+    provings: tuple[Proving, ...] = ()
+    unknown: list[str] = []
+    try:
+        found = examine(case, seed=seed, timeout=timeout, lifted=lifted, against=against, progress=progress)
+        proofs, goal, provings = found.proofs, found.goal, found.provings
+    except CaseError:
+        raise
+    except TriliftError as error:
+        unknown.append(f"not proved: {error}")
+    start = time.perf_counter()
+    progress("watched runs")
+    safe = bool(proofs) and all(p.verdict is Verdict.PROVED for p in proofs)
+    runs = tuple(islice(_runs(case, proofs, seed), PROVED if safe else WATCHED))
+    evidence = Evidence(case, lifted, goal, proofs, provings, runs, seed, time.process_time() + RULES, unknown)
+    findings = tuple(_findings(evidence, progress))
+    return Audited(proofs, findings, tuple(evidence.unknown), time.perf_counter() - start)
+
+
+def _runs(case: Case, proofs: tuple[Proof, ...], seed: int) -> Iterator[Observation]:
+    """Watched runs: those on which a proof was refuted first, then as the search for counterexamples takes them."""
+    from .refute import runs
+
+    deadline = time.monotonic() + SECONDS
+    refuted = [p.counterexample for p in proofs if p.counterexample is not None]
+    known = ((c.dims, c.seed, c.config) for c in refuted)
+    for dims, at, config in (*known, *runs(case, (), seed, None)):
+        if time.monotonic() > deadline:
+            return
+        seen = observe(case, dims, at, config)
+        if seen is not None:
+            yield seen
+
+
+def _findings(evidence: Evidence, progress: Callable[[str], None]) -> Iterator[Finding]:
+    """Of every rule in turn, each place once. What a kernel does with memory explains its values: rules about values
+    are asked where nothing else is wrong, and whether the result is wrong only where no rule says why."""
+    from .rules import rules
+
+    found: list[Finding] = []
+    for rule in sorted(rules().values(), key=lambda r: r.name == LAST):
+        if rule.name in EXPLAINED and any(f.rule in EXPLAINS.get(rule.name, MEMORY_RULES) for f in found):
+            continue
+        progress(rule.name)
+        found += _checked(rule, evidence)
+    return iter(found)
+
+
+def _checked(rule: Rule, evidence: Evidence) -> Iterator[Finding]:
+    """The findings of one rule. A rule that cannot go on says so."""
+    told: set[object] = set()
+    try:
+        for f in rule.check(evidence):
+            if f.place not in told:
+                told.add(f.place)
+                yield f
+    except (TriliftError, RecursionError, TimeoutError) as error:
+        evidence.unknown.append(f"{rule.name}: {error}")

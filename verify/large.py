@@ -1,0 +1,316 @@
+"""Launches at sizes that no memory here holds: the host function on tensors without contents, then single programs of a
+kernel with 32-bit integers as they are, on memory that is addresses only.
+
+An index that wraps around at 2^31 leaves its tensor: that is seen as an access out of bounds after an operation whose
+exact result did not fit.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any
+
+import numpy as np
+import torch
+from torch.overrides import TorchFunctionMode
+
+from lift.case import Case, torch_dtype
+from lift.domain import Float64
+from lift.errors import OutOfBounds, Place, TriliftError
+from lift.fake_cuda import pretend
+from lift.fit import value
+from lift.grammar import DTYPES, Spec
+from lift.interpret import Run
+from lift.interpret import run as interpret
+from lift.ir import Module, Op, Type
+from lift.launches import Bound, intercepted
+from lift.lower import leaves
+from lift.machine import machine
+from lift.memory import Memory
+from lift.recorder import host_place, lowered
+from lift.trace import Buffer
+
+from .slices import ancestors, parents
+from .trials import Dims, within
+
+HERE = os.path.dirname(__file__) + os.sep
+GAP = 1 << 44  # bytes between buffers
+MEMORY = 80 << 30  # bytes of the inputs of a call that is worth a warning: one large device
+SLOWEST = 1.0  # seconds of one program
+STEPS = 20_000  # operations of one program
+WIDE = {"arith.addi": np.add, "arith.subi": np.subtract, "arith.muli": np.multiply, "arith.shli": np.left_shift}
+PAIRS = 6
+MOST = 1 << 40
+MULTIPLES = (2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)  # of which a size may have to be one
+_IS_CUDA = torch.Tensor.is_cuda.__get__
+SHORT = {getattr(torch, long): short for short, long in DTYPES.items()}
+
+
+class Refused(Exception):
+    """The host function raised."""
+
+
+class Undecided(Exception):
+    """It cannot be run on tensors without contents."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class LargeLaunch:
+    """One launch of a run without contents: its numbers are those that the kernel would get."""
+
+    bound: Bound
+    place: Place | None
+    operands: tuple[Any, ...]  # meta tensors and numbers, in the order of the module's arguments
+
+    @property
+    def kernel(self) -> str:
+        return str(self.bound.kernel.fn.__name__)
+
+    @property
+    def grid(self) -> tuple[int, int, int]:
+        return self.bound.grid
+
+
+class _Contentless(TorchFunctionMode):  # type: ignore[misc]
+    """Tensors without contents that claim to be on cuda; what is made is without contents too."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = dict(kwargs or {})
+        if getattr(func, "__name__", "") == "__get__" and func == _IS_CUDA and args[0].is_meta:
+            return True
+        if kwargs.get("device") is not None:
+            kwargs["device"] = "meta"
+        return func(*args, **kwargs)
+
+
+def launches(case: Case, dims: Dims, config: int = 0) -> list[LargeLaunch]:
+    """What the host function launches at these dims, without any contents. Raises Refused where it raises, Undecided
+    where it needs contents."""
+    found: list[LargeLaunch] = []
+
+    def heard(bound: Bound) -> None:
+        operands = tuple(x for n, kind in bound.signature.items() for x in leaves(kind, bound.args[n]))
+        found.append(LargeLaunch(bound, host_place(HERE), operands))
+
+    given = {n: _argument(n, s, dims) for n, s in case.params.items()}
+    try:
+        with torch.random.fork_rng(devices=[]), pretend(), intercepted(heard, config), _Contentless():
+            case.fn(**given)
+    except NotImplementedError as error:
+        raise Undecided(str(error)) from None
+    except (Exception, SystemExit) as error:
+        if "meta" in str(error).lower():
+            raise Undecided(str(error)) from None
+        raise Refused(f"{type(error).__name__}: {error}") from None
+    return found
+
+
+def _argument(name: str, s: Any, dims: Dims) -> Any:
+    if isinstance(s, list | tuple):
+        return type(s)(_argument(f"{name}{k}", e, dims) for k, e in enumerate(s))
+    if not isinstance(s, Spec):
+        return s
+    if s.shape is None:
+        return dims[name]
+    shape = [int(value(e, dims) or 0) for e in s.shape]
+    return torch.empty(shape, dtype=torch_dtype(s.dtype), device="meta")
+
+
+def nbytes(case: Case, dims: Dims) -> int:
+    """Of all inputs together."""
+    size = lambda n: math.prod(case.shape(n, dims)) * torch_dtype(case.tensors[n].dtype).itemsize  # noqa: E731
+    return sum(map(size, case.tensors))
+
+
+# ---- one program -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Wrap:
+    """An integer operation whose exact result does not fit: its operands and both results, of one lane."""
+
+    op: Op
+    operands: tuple[int, ...]
+    exact: int
+    wrapped: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Escape:
+    """An access that leaves its tensor because of a wrap."""
+
+    launch: LargeLaunch
+    program: tuple[int, int, int]
+    wrap: Wrap
+    access: Op
+    why: str
+
+
+class _Addresses(Memory):
+    """Memory without contents: loads give what `content` says of the buffer, bounds are checked."""
+
+    def __init__(self, content: Mapping[int, float]) -> None:
+        super().__init__(Float64())
+        self.content = content
+
+    def _undefine(self, cells: Any, element: str) -> None:
+        cells.element, cells.data = element, np.zeros(0)
+
+    def load(self, addresses: np.ndarray, t: Type, place: Place | None = None) -> Any:
+        flat = np.ravel(addresses)
+        out = np.zeros(flat.shape, machine(t))
+        for cells, lanes in self.groups(flat, place) if flat.size else ():
+            out[lanes] = self.content.get(cells.address, 0)
+        return out.reshape(np.shape(addresses))
+
+    def store(self, addresses: np.ndarray, values: Any, t: Type, place: Place | None = None) -> None:
+        flat = np.ravel(addresses)
+        if flat.size:
+            self.groups(flat, place)
+
+
+@dataclass
+class _Noted:
+    """What one program did."""
+
+    wraps: list[Wrap] = field(default_factory=list)
+    access: Op | None = None
+    steps: int = 0
+
+
+def _single(program: tuple[int, int, int], noted: _Noted) -> type[Run]:
+    class Single(Run):
+        def programs(self, grid: tuple[int, int, int]) -> Iterator[tuple[int, int, int]]:
+            return iter([program])
+
+        def result(self, op: Op) -> Any:
+            noted.steps += 1
+            if noted.steps > STEPS:
+                raise TimeoutError
+            if op.name.startswith("tt.") and op.name in ("tt.load", "tt.store", "tt.atomic_rmw", "tt.atomic_cas"):
+                noted.access = op
+            out = super().result(op)
+            if op.name in WIDE and op.results[0].type.element == "i32":
+                xs = [np.asarray(self.env[v]).astype(np.int64) for v in op.operands]
+                exact = WIDE[op.name](*xs)
+                if (lost := np.asarray(exact != out)).any():
+                    k = np.flatnonzero(lost.ravel())[-1]
+                    at = [int(np.broadcast_to(x, exact.shape).ravel()[k]) for x in (*xs, exact, out)]
+                    noted.wraps.append(Wrap(op, tuple(at[:-2]), at[-2], at[-1]))
+            return out
+
+    return Single
+
+
+def escape(case: Case, dims: Dims, config: int = 0) -> Escape | None:
+    """The first access that leaves its tensor since an index wrapped around, in programs at the corners of each
+    launch's grid; None where none is seen. Raises Refused, Undecided."""
+    for launch in launches(case, dims, config):
+        for program in corners(launch.grid):
+            found = _escape(case, dims, launch, program)
+            if found is not None:
+                return found
+    return None
+
+
+def corners(grid: tuple[int, int, int]) -> list[tuple[int, int, int]]:
+    """The last program first, then those that are last along fewer axes."""
+    x, y, z = (sorted({0, n - 1}, reverse=True) for n in grid)
+    return sorted(product(x, y, z), key=lambda p: -sum(p))
+
+
+def _escape(case: Case, dims: Dims, launch: LargeLaunch, program: tuple[int, int, int]) -> Escape | None:
+    content: dict[int, float] = {}
+    memory = _Addresses(content)
+    addresses: dict[int, int] = {}
+
+    def operand(x: Any) -> Any:
+        if not isinstance(x, torch.Tensor):
+            return x
+        storage = x.untyped_storage()
+        if (key := storage._cdata) not in addresses:
+            addresses[key] = GAP * (len(addresses) + 1)
+            memory.allocate(Buffer(addresses[key], storage.nbytes(), "", None), SHORT[x.dtype])
+        return addresses[key] + x.storage_offset() * x.element_size()
+
+    noted = _Noted()
+    operands = [operand(x) for x in launch.operands]
+    try:
+        module = lowered(launch.bound)
+        with within(SLOWEST):
+            interpret(module, operands, launch.grid, memory, kind=_single(program, noted))
+    except OutOfBounds as error:
+        access = noted.access
+        flows = _flows_into(access, module) if access is not None and noted.wraps else set()
+        wrap = next((w for w in noted.wraps if w.op in flows), None)
+        if wrap is not None and access is not None:
+            return Escape(launch, program, wrap, access, error.why)
+    except (TriliftError, TimeoutError, ArithmeticError, ValueError, IndexError, TypeError, MemoryError):
+        return None
+    return None
+
+
+def _flows_into(access: Op, module: Module) -> set[Op]:
+    """The operations that the address or mask of an access may depend on."""
+    pointer, *rest = access.operands
+    masks = [v for v in rest if v.type.element == "i1"]
+    return ancestors([pointer, *masks], parents(module))
+
+
+# ---- which sizes -----------------------------------------------------------------------------------------------------
+
+
+def elements(case: Case, dims: Dims) -> int:
+    """Of the largest tensor that a launch gets. Raises Refused, Undecided."""
+    tensors = [x for e in launches(case, dims) for x in e.operands if isinstance(x, torch.Tensor)]
+    return max((x.untyped_storage().nbytes() // x.element_size() for x in tensors), default=0)
+
+
+def reaching(
+    case: Case, base: Dims, measure: Callable[[Dims], float], limit: float, largest: int
+) -> list[dict[str, int | float]]:
+    """Dims at which `measure`, which grows with them, is at least `limit`: `base` with one dim grown, or two together,
+    no further than needed. Least memory first; none whose inputs have more than `largest` bytes."""
+    grown = (_along(case, base, names, measure, limit, largest) for names in _directions(case))
+    return sorted((d for d in grown if d is not None), key=lambda d: nbytes(case, d))
+
+
+def _directions(case: Case) -> list[tuple[str, ...]]:
+    pairs = [(a, b) for k, a in enumerate(case.names) for b in case.names[k + 1 :]]
+    return [*((n,) for n in case.names), *pairs[:PAIRS]]
+
+
+def _along(
+    case: Case, base: Dims, names: tuple[str, ...], measure: Callable[[Dims], float], limit: float, largest: int
+) -> dict[str, int | float] | None:
+    """The smallest growth of these dims together that reaches the limit: doubled until it does, then by halving."""
+
+    def reached(n: int) -> dict[str, int | float] | None:
+        d = _allowed(case, {**base, **dict.fromkeys(names, n)}, names)
+        return d if d is not None and measure(d) >= limit else None
+
+    def affordable(n: int) -> bool:
+        d = _allowed(case, {**base, **dict.fromkeys(names, n)}, names)
+        return d is not None and nbytes(case, d) <= largest
+
+    low, high = 1, 2
+    while not reached(high):
+        if high >= MOST or not affordable(high):
+            return None
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if reached(middle) else (middle, high)
+    found = reached(high)
+    return found if found is not None and nbytes(case, found) <= largest else None
+
+
+def _allowed(case: Case, dims: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any] | None:
+    """These dims, or those a little larger that the case allows."""
+    n = dims[names[0]]
+    sizes = (n, *(-(-n // m) * m for m in MULTIPLES))
+    return next((d for s in sizes if case.holds(d := {**dims, **dict.fromkeys(names, s)})), None)

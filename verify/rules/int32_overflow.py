@@ -1,0 +1,119 @@
+"""int32-overflow: an index computed in 32 bits wraps around at sizes that the wrapper lets through."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING
+
+from lift.fit import value
+from lift.shapes import choose
+from lift.term import Term
+
+from ..finding import Finding, Rule, Step
+from ..large import MEMORY, Escape, Refused, Undecided, elements, escape, nbytes, reaching
+
+if TYPE_CHECKING:
+    from lift.case import Case
+
+    from ..evidence import Evidence
+    from ..trials import Dims
+
+LIMIT = 1 << 31
+BEYOND = (1.0, 1.01, 1.5)  # a bound need not be reached: a little further
+SEARCH = 3  # sizes at which the kernel is run, for each bound
+
+
+def check(evidence: Evidence) -> Iterator[Finding]:
+    """A finding for each operation that is seen to wrap, at the smallest sizes found."""
+    seen: dict[object, Finding] = {}
+    for dims in _sizes(evidence):
+        try:
+            found = escape(evidence.case, dims)
+        except (Refused, Undecided):
+            continue
+        if found is not None and found.wrap.op.place not in seen:
+            seen[found.wrap.op.place] = _finding(evidence.case, dims, found)
+    return iter(seen.values())
+
+
+def _sizes(evidence: Evidence) -> list[dict[str, int | float]]:
+    """Sizes at which some bound of the contract is just exceeded; without a contract, at which some tensor has more
+    than 2^31 elements."""
+    case = evidence.case
+    base = choose(case, 1, evidence.seed)[0]
+    bounds = {c.term for p in evidence.provings for c in p.contract if c.kind == "nowrap" and c.term is not None}
+    out: list[dict[str, int | float]] = []
+    for term in sorted(bounds, key=lambda t: t.id):
+        bound, limit = term.args
+        out += reaching(case, base, partial(_number, case, bound), _number(case, limit, base), MEMORY)[:SEARCH]
+    if not evidence.provings:
+        try:
+            out = reaching(case, base, lambda d: elements(case, d), LIMIT + 1, MEMORY)[:SEARCH]
+        except (Refused, Undecided):
+            return []
+    further = [
+        {n: _more(v, f) if n in case.names and v != base[n] else v for n, v in d.items()} for f in BEYOND for d in out
+    ]
+    return sorted((d for d in further if case.holds(d)), key=lambda d: nbytes(case, d))
+
+
+def _more(v: int | float, factor: float) -> int:
+    return int(v * factor)
+
+
+def _number(case: Case, t: Term, dims: Dims) -> float:
+    """A term over sizes and the strides of dense tensors; 0 where it is about something else."""
+    numbers = dict(dims)
+    for name in case.tensors:
+        step = 1
+        for d, n in reversed(list(enumerate(case.shape(name, dims)))):
+            numbers[f"stride({name},{d})"] = step
+            step *= n
+    got = value(t, numbers)
+    return float(got) if got is not None else 0.0
+
+
+def _finding(case: Case, dims: Dims, e: Escape) -> Finding:
+    w = e.wrap
+    sign = {"arith.addi": "+", "arith.subi": "-", "arith.muli": "*", "arith.shli": "<<"}[w.op.name]
+    written = f" {sign} ".join(map(str, w.operands))
+    program = e.program[0] if e.program[1:] == (0, 0) else e.program
+    kind = "store" if "store" in e.access.name else "load" if "load" in e.access.name else "atomic"
+    message = f"{written} = {w.exact} does not fit 32 bits and wraps to {w.wrapped}: a {kind} leaves its tensor"
+    size = nbytes(case, dims) / 2**30
+    return Finding(
+        "int32-overflow",
+        message,
+        w.op.place,
+        {**dims, "program": program, "exact": w.exact, "wrapped": w.wrapped},
+        "compute the offset in 64 bits: cast one factor with .to(tl.int64) before multiplying, or refuse such sizes",
+        _script(message, w.operands, sign, w.exact, dims),
+        (
+            Step(
+                e.launch.place, f"{e.launch.kernel} is launched on a grid of {e.launch.grid}, inputs of {size:.1f} GiB"
+            ),
+            Step(w.op.place, f"in program {program}: {written} wraps to {w.wrapped}"),
+            Step(e.access.place, f"the {kind} is {e.why}" if e.why else f"the {kind} is outside of its tensor"),
+        ),
+    )
+
+
+def _script(message: str, operands: tuple[int, ...], sign: str, exact: int, dims: Dims) -> str:
+    """The arithmetic again, in numpy's 32-bit integers."""
+    at = ", ".join(f"{k} = {v}" for k, v in dims.items())
+    terms = f" {sign} ".join(f"np.int32({x})" for x in operands)
+    return f'''"""At {at}: {message}."""
+
+import sys
+
+import numpy as np
+
+with np.errstate(all="ignore"):
+    wrapped = {terms}
+print("{" ".join(f"{x}" for x in operands)}: exact {exact}, in 32 bits", int(wrapped))
+sys.exit(1 if int(wrapped) != {exact} else 0)
+'''
+
+
+RULE = Rule("int32-overflow", "warning", "An index computed in 32 bits wraps around at some allowed size.", check)

@@ -1,0 +1,44 @@
+"""out-of-bounds: a load, store or atomic outside every tensor, seen in a watched run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ..finding import Finding, Rule, Step
+from ..observe import Observation
+from ..seen import example, kind_of, replay, smallest
+
+if TYPE_CHECKING:
+    from ..evidence import Evidence
+
+
+def check(evidence: Evidence) -> Iterator[Finding]:
+    """A finding for each line that leaves its tensor, at the smallest run in which it does."""
+    troubled = [r for r in evidence.runs if r.trouble is not None and r.where is not None]
+    for place in dict.fromkeys(r.trouble.place for r in troubled if r.trouble is not None):
+        run = smallest([r for r in troubled if r.trouble is not None and r.trouble.place == place])
+        if not evidence.contracted(run):
+            yield _finding(run)
+
+
+def _finding(run: Observation) -> Finding:
+    assert run.trouble is not None and run.where is not None
+    program, op = run.where
+    kind = kind_of(op)
+    launch = run.launches[-1].launch
+    return Finding(
+        "out-of-bounds",
+        f"a {kind} leaves its tensor: {run.trouble.why}",
+        run.trouble.place,
+        example(run, program),
+        f"mask the {kind} with the size of the tensor that it is for",
+        replay(run, why=str(run.trouble)),
+        (
+            Step(launch.host, f"{launch.kernel} is launched on a grid of {launch.grid}"),
+            Step(run.trouble.place, f"program {program}: the {kind} is {run.trouble.why}"),
+        ),
+    )
+
+
+RULE = Rule("out-of-bounds", "error", "A load, store or atomic outside its tensor.", check)
