@@ -106,9 +106,9 @@ def _worst(sample: Sample, sums: Sequence[Op]) -> tuple[str, tuple[int, ...], fl
             continue
         unit = FORMATS[dtype].ulp(np.maximum(np.abs(exact), _typical(exact)))
         lost, least = (np.abs(x[output] - exact) / unit for x in (sample.rounded, wide))
-        theirs = _theirs(sample, output, exact) / unit
+        theirs = _theirs(sample, output, exact, unit)
         with np.errstate(all="ignore"):
-            much = (lost > ULPS) & (lost > TIMES * np.maximum(least, 0.5)) & (lost > THEIRS * np.maximum(theirs, 0.5))
+            much = (lost > ULPS) & (lost > TIMES * np.maximum(least, 0.5)) & (lost > THEIRS * max(theirs, 0.5))
         if much.any():
             index = np.unravel_index(int(np.argmax(np.where(much, lost, 0))), lost.shape)
             at = tuple(int(i) for i in index)
@@ -122,14 +122,15 @@ def _typical(exact: np.ndarray) -> float:
     return float(np.median(sizes)) if sizes.size else 0.0
 
 
-def _theirs(sample: Sample, output: str, exact: np.ndarray) -> np.ndarray:
-    """What the reference loses in the case's own types: nothing without one, everything where it cannot be told."""
+def _theirs(sample: Sample, output: str, exact: np.ndarray, unit: np.ndarray) -> float:
+    """The most that the reference loses in the case's own types: nothing without one, everything where it cannot be
+    told."""
     if not sample.case.reference:
-        return np.zeros(exact.shape)
+        return 0.0
     theirs = (sample.typed_reference or {}).get(output)
     if theirs is None or theirs.shape != exact.shape:
-        return np.full(exact.shape, np.inf)
-    return np.asarray(np.abs(theirs - exact))
+        return float("inf")
+    return float(np.max(np.abs(theirs - exact) / unit))
 
 
 def _to_blame(sample: Sample, sums: Sequence[Op], output: str, index: tuple[int, ...]) -> Op:

@@ -22,7 +22,9 @@ from .rounded import Rounded, Values, executed
 from .rounding import FORMATS
 
 LOST = 2e-3  # relative error of the output at least
-TIMES = 32  # as much as the last digits of the inputs make
+TIMES = 8  # as much as a few units in the last place of the inputs make
+UNITS = 8
+TRIALS = 5  # of other last digits
 THEIRS = 16  # as much as the reference loses
 MENDED = 8  # times smaller is the error without the one of the addition to blame
 SMALL = 2.0**-6  # of its operands is a result that cancels
@@ -88,7 +90,7 @@ def cancelled(runs: Numerics) -> Iterator[Cancelled]:
     mean, spread = (1e4, 1.0) if all(s.dtype in ("f32", "f64") for s in reals) else (1e3, 4.0)
     ranks = {len(s.shape or ()) for s in reals}
     for dims in runs.shapes(1):
-        for rank in sorted({0, min(2, max(ranks, default=0))}) if len(ranks) > 1 else [0]:
+        for rank in (min(2, max(ranks)), 0) if len(ranks) > 1 else (0,):
             sample = runs.sample(dims, _beside(mean, spread, rank), runs.evidence.seed)
             found = None if sample is None else _worst(sample)
             if found is not None:
@@ -123,14 +125,14 @@ def _relative(got: np.ndarray, exact: np.ndarray) -> np.ndarray:
     return np.where(finite, np.where(np.isfinite(got), error, 1e9), 0.0)
 
 
-def _theirs(sample: Sample, output: str, exact: np.ndarray) -> np.ndarray:
-    """What the reference loses in the case's types: nothing without one, everything where it cannot be told."""
+def _theirs(sample: Sample, output: str, exact: np.ndarray) -> float:
+    """The largest error of the reference in the case's types: none without one, infinite where it cannot be told."""
     if not sample.case.reference:
-        return np.zeros(exact.shape)
+        return 0.0
     theirs = (sample.typed_reference or {}).get(output)
     if theirs is None or theirs.shape != exact.shape:
-        return np.full(exact.shape, np.inf)
-    return _relative(theirs, exact)
+        return float("inf")
+    return float(_relative(theirs, exact).max())
 
 
 def _blamed(
@@ -141,7 +143,7 @@ def _blamed(
     growths: dict[Op, float] = {}
     for e, _, growth in pairs:
         growths[e.op] = max(growths.get(e.op, 0.0), float(growth.max(initial=0.0)))
-    likely = sorted((op for op, g in growths.items() if g > LOST / 4), key=lambda op: -growths[op])[:CANDIDATES]
+    likely = [op for op, g in growths.items() if g > LOST / 4][:CANDIDATES]  # the first one first
     expected = float(real[output][index])
     before = float(_relative(sample.rounded[output], real[output])[index]) if sample.rounded else 0.0
     for op in likely:
@@ -161,24 +163,27 @@ def _blamed(
 
 
 def _growth(e: Addition, r: Addition) -> np.ndarray:
-    """The relative error of each result that is small beside its operands, 0 for the others."""
+    """The relative error of each result that is small beside its operands and has a larger error than they, 0 for the
+    others."""
     with np.errstate(all="ignore"):
         a, b = (np.abs(x) for x in e.operands)
         error = np.abs(r.result - e.result) / np.abs(e.result)
+        theirs = [np.abs(y - x) / np.abs(x) for x, y in zip(e.operands, r.operands, strict=True)]
+        grown = error * SMALL > np.maximum(*(np.where(np.isnan(t), 0, t) for t in theirs))
         cancels = (np.abs(e.result) < SMALL * np.maximum(a, b)) & np.isfinite(e.result)
-        return np.where(cancels & ~np.isnan(error), error, 0.0)
+        return np.where(cancels & grown & np.isfinite(error), error, 0.0)
 
 
 def _noise(sample: Sample, output: str, index: tuple[int, ...], element: str) -> float:
-    """The relative change of the element when inputs change by one rounding of the type computed in; at least one
-    rounding of the output."""
-    unit = 2.0 ** -FORMATS[element].digits
+    """The relative change of the element when inputs change by some units in the last place of the type computed in;
+    at least one rounding of the output."""
+    unit = UNITS * 2.0 ** -FORMATS[element].digits
     least = 2.0 ** -FORMATS[sample.dtype(output)].digits
     assert sample.exact is not None
-    for seed in range(2):
+    for seed in range(TRIALS):
         rng = np.random.default_rng([sample.seed, seed, 3])
         moved = {
-            n: x * (1 + unit * rng.choice([-1.0, 1.0], x.shape)) if x.dtype.kind == "f" else x
+            n: x * (1 + unit * rng.uniform(-1, 1, x.shape)) if x.dtype.kind == "f" else x
             for n, x in sample.inputs.items()
         }
         values = executed(sample.trace, moved, Rounded(rounds=False))

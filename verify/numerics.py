@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,12 +19,14 @@ from lift.trace import Trace
 
 from . import readings
 from .apart import apart
-from .evidence import Evidence
 from .refute import holds_pointers
 from .replaying import Stored, replay_script
 from .rounded import Rounded, Values, executed
 from .trials import ELEMENTS, Dims
 from .verdict import Counterexample
+
+if TYPE_CHECKING:
+    from .evidence import Evidence
 
 Draw = Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]
 
@@ -222,9 +224,9 @@ def _fill(x: Any, s: Spec, dims: Dims, kind: Inputs, rng: np.random.Generator) -
         elif kind.integers == "last" and high is not None:
             x.fill_(max(int(high) - 1, int(low or 0)))
     elif kind.draw is not None and low is None and high is None:
-        drawn = kind.draw(rng, tuple(x.shape))
+        drawn = np.array(kind.draw(rng, tuple(x.shape)), np.float64)
         drawn = np.abs(drawn) + (drawn == 0) if s.positive else drawn
-        x.copy_(torch.from_numpy(np.ascontiguousarray(drawn)))
+        x.copy_(torch.from_numpy(np.array(drawn)))
 
 
 def smaller(case: Case, dims: Dims, shows: Callable[[Dims], bool], sizes: Sequence[int] = (1, 2, 3, 4)) -> Dims:

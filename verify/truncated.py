@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,10 +13,12 @@ from lift.constants import near
 from lift.ir import Op
 from lift.machine import cell
 
-from .evidence import Evidence
 from .numerics import Inputs, Numerics, Sample
 from .rounded import Rounded
 from .rounding import FORMATS
+
+if TYPE_CHECKING:
+    from .evidence import Evidence
 
 VISIBLE = 1e-6  # relative deviation from the reference at least
 LARGEST = 3e-2  # and at most

@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lift.ir import Op
 from verify.blame import Event, births, blamed, described
-from verify.evidence import Evidence
 from verify.finding import Finding, Rule, Step
 from verify.numerics import Inputs, Numerics, Sample, numerics, smaller
 from verify.rounded import Rounded
 from verify.trials import Dims, blocks_of, boundary_shapes
 
-SECONDS = 2.0  # of one case
+if TYPE_CHECKING:
+    from verify.evidence import Evidence
+
+SECONDS = 1.5  # of one case
 EDGES = 6  # shapes at the edges of blocks
 DRAWS = 3  # of inputs that must all give NaN where there is no reference
 

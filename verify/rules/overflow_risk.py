@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from verify.blame import Event, blamed, described, overflows
-from verify.evidence import Evidence
 from verify.finding import Finding, Rule, Step
 from verify.numerics import Inputs, Numerics, Sample, numerics, smaller
 from verify.rounded import Rounded
 from verify.rounding import FORMATS, NARROW
 from verify.trials import Dims
+
+if TYPE_CHECKING:
+    from verify.evidence import Evidence
 
 SECONDS = 2.0  # of one case
 GROSS = 0.25  # relative error that an overflow leaves at least

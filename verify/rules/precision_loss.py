@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from lift.errors import Place
 from lift.ir import Op
 from lift.machine import cell
 from verify.accumulation import Accumulated, accumulated
 from verify.cancellation import Cancelled, cancelled
-from verify.evidence import Evidence
 from verify.finding import Finding, Rule, Step
 from verify.numerics import numerics
 from verify.truncated import Truncated, truncated
+
+if TYPE_CHECKING:
+    from verify.evidence import Evidence
 
 SECONDS = 3.0  # of one case
 
