@@ -71,9 +71,17 @@ def _of_file(record: Record, by_file: Configuration) -> Record:
 
 def _comments(found: list[Record], choice: Choice) -> list[Record]:
     """What comments accept; a comment for a rule that was not asked for is not said to be unused."""
-    known = [n for n in rules.FINDINGS if n != ignores.RULE]
-    active = {n for n in known if (not choice.select or n in choice.select) and n not in choice.ignore}
-    return ignores.applied(found, known, choice.whole, active)
+    active = {n for n in _names() if (not choice.select or n in choice.select) and n not in choice.ignore}
+    return ignores.applied(found, _names(), choice.whole, active)
+
+
+def comments(found: Sequence[Record]) -> list[Record]:
+    """The records of some cases without what comments accept."""
+    return ignores.applied(found, _names())
+
+
+def _names() -> list[str]:
+    return [n for n in rules.FINDINGS if n != ignores.RULE]
 
 
 def _write(found: list[Record], path: str) -> list[Record]:

@@ -30,6 +30,7 @@ from .targets import Target
 NAME = "records-1.sqlite"  # the number is that of the schema
 DAYS = 60.0  # that an entry is kept
 WAIT = 10.0  # seconds for another process that writes
+LATE = "out of time"  # in what the prover says
 SETTLED = {"unsupported", "not-lifted"}  # errors that the same input gives again
 ENTRIES = "CREATE TABLE IF NOT EXISTS entries (key TEXT PRIMARY KEY, made REAL NOT NULL, body BLOB NOT NULL)"
 
@@ -268,13 +269,15 @@ def is_settled(r: Record, options: Options) -> bool:
     """Whether the same input gives this record again: not if something ran out of time, crashed or is broken."""
     if not r["name"] or not {e["kind"] for e in r["errors"]} <= SETTLED:
         return False
-    return not (options.proving and r["verdict"] == "UNKNOWN" and _late(r, options.proving.timeout))
+    if any(LATE in text for text in r.get("undecided", ())):
+        return False
+    return not (options.proving and r["verdict"] in ("UNKNOWN", "TESTED") and _late(r, options.proving.timeout))
 
 
 def _late(r: Record, timeout: float) -> bool:
-    """Whether time may be why it is not decided."""
+    """Whether time may be why it is not proved."""
     reasons = [r["reason"], *(p["reason"] for p in r["proofs"])]
-    return any("out of time" in text for text in reasons) or r["seconds"]["prove"] >= 0.8 * timeout
+    return any(LATE in text for text in reasons) or r["seconds"]["prove"] >= 0.8 * timeout
 
 
 def renamed(x: Any, old: str, new: str) -> Any:

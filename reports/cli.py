@@ -196,6 +196,8 @@ def audit(
 
     outputs = auditing.outputs(forms)
     chosen = of.resolve(targets, cases_only)
+    if cases_only and not chosen:
+        raise SystemExit(0)
     folder = proving.writable(replay, "--replay") and (replay or "")
     choice = accepted.Choice(
         rules.chosen(select, "--select"), rules.chosen(ignore, "--ignore"), configuration, accepted.whole(chosen),

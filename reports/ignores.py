@@ -35,11 +35,16 @@ class Ignore:
     lines: range
 
 
-@cache
 def comments(file: str) -> tuple[Ignore, ...]:
     """The comments of a Python file that ask to ignore something; none of a file that cannot be read as one."""
-    if not file.endswith(".py"):
+    try:
+        return _of_file(file, os.stat(file).st_mtime_ns) if file.endswith(".py") else ()
+    except OSError:
         return ()
+
+
+@cache
+def _of_file(file: str, _time: int) -> tuple[Ignore, ...]:
     try:
         with tokenize.open(file) as f:
             text = f.read()

@@ -3,6 +3,7 @@
     [tool.pytest.ini_options]
     trilift_files = ["kernels/*.py"]     # or pytest --trilift 'kernels/*.py'
     trilift_unknown = "xfail"            # what UNKNOWN is: xfail, fail or pass
+    trilift_level = "error"              # what fails: findings of this level, error, warning or note, and worse ones
     trilift_timeout = 30                 # seconds per proof
 
 A case runs in a process of its own; what is unchanged comes from the cache. Nothing heavy is imported before that.
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from .runner import Options, Record
 
 UNKNOWN = ("xfail", "fail", "pass")
+LEVELS = ("error", "warning", "note")
 FILES: pytest.StashKey[frozenset[Path]] = pytest.StashKey()
 
 
@@ -31,11 +33,17 @@ FILES: pytest.StashKey[frozenset[Path]] = pytest.StashKey()
 
 
 def assert_proved(
-    case: Case, *, against: str | None = None, seed: int = 0, timeout: float = 30.0, tested: bool = False
+    case: Case,
+    *,
+    against: str | None = None,
+    seed: int = 0,
+    timeout: float = 30.0,
+    tested: bool = False,
+    level: str = "error",
 ) -> Record:
-    """The record of a case that is PROVED without findings; `tested` lets TESTED do. `against`: "reference", "formula"
-    or the text of a formula, by default the reference if there is one. Raises AssertionError with the verdict, what is
-    missing or wrong, and the findings."""
+    """The record of a case that is PROVED, without findings of a level ("error", "warning", "note") or worse; `tested`
+    lets TESTED do. `against`: "reference", "formula" or the text of a formula, by default the reference if there is
+    one. Raises AssertionError with the verdict, what is missing or wrong, and the findings."""
     from lift.case import Case
 
     if not isinstance(case, Case):
@@ -45,7 +53,7 @@ def assert_proved(
     file = case.place.file if case.place else ""
     found = accepted([record(case, options(timeout, seed, against), lambda _: None, file)])[0]
     words = ("PROVED", "TESTED") if tested else ("PROVED",)
-    if found["verdict"] not in words or found["findings"] or _broken(found):
+    if found["verdict"] not in words or grave(found, level) or _broken(found):
         raise AssertionError(shown(found))
     return found
 
@@ -55,22 +63,32 @@ def options(timeout: float, seed: int = 0, against: str | None = None, cache: st
     from . import proving
     from .runner import Proving
 
-    return proving.options(timeout, Proving(against, timeout), seed=seed, cache=cache)
+    return proving.options(timeout, Proving(against, timeout), seed=seed, cache=cache, audit=True)
 
 
 def accepted(records: list[Record]) -> list[Record]:
     """The records without the findings that comments in the source accept."""
-    from . import ignores
-    from .rules import FINDINGS
+    from . import accepted
 
-    return ignores.applied(records, FINDINGS)
+    return accepted.comments(records)
 
 
 def shown(record: Record) -> str:
     """The verdict and the findings, as the command line prints them."""
-    from . import verdicts
+    from .formats.text import case
 
-    return verdicts.case(record).rstrip()
+    return case(record).rstrip()
+
+
+def grave(record: Record, level: str) -> bool:
+    """Whether there are findings of the level or worse."""
+    return any(LEVELS.index(f["level"]) <= LEVELS.index(level) for f in _findings(record))
+
+
+def _findings(record: Record) -> list[Record]:
+    from . import findings
+
+    return findings.of(record)
 
 
 def _broken(record: Record) -> bool:
@@ -87,6 +105,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addini("trilift_files", "Files whose cases are tests: patterns.", "args", default=[])
     parser.addini("trilift_unknown", "What UNKNOWN is: xfail, fail or pass.", default="xfail")
+    parser.addini("trilift_level", "What fails: error, warning or note, and worse.", default="error")
     parser.addini("trilift_timeout", "Seconds per proof.", default="30")
 
 
@@ -94,8 +113,9 @@ def pytest_configure(config: pytest.Config) -> None:
     asked = frozenset(_found(config.getoption("--trilift"), config.invocation_params.dir, "--trilift"))
     named = frozenset(_found(config.getini("trilift_files"), config.rootpath))
     config.stash[FILES] = asked | named
-    if config.getini("trilift_unknown") not in UNKNOWN:
-        raise pytest.UsageError(f"trilift_unknown is one of {', '.join(UNKNOWN)}")
+    for name, words in (("trilift_unknown", UNKNOWN), ("trilift_level", LEVELS)):
+        if config.getini(name) not in words:
+            raise pytest.UsageError(f"{name} is one of {', '.join(words)}")
     _seconds(config)
     chosen = config.args_source is pytest.Config.ArgsSource.ARGS
     new = asked if chosen else asked | named
@@ -173,7 +193,7 @@ class CaseFile(pytest.File):
 
 
 class CaseItem(pytest.Item):
-    """One case. Fails if it is refuted or has findings."""
+    """One case. Fails if it is refuted or has grave findings; the others are warnings."""
 
     parent: CaseFile
 
@@ -181,8 +201,10 @@ class CaseItem(pytest.Item):
         from . import runner
 
         (record,) = accepted(list(runner.records([self.parent.target(self.name)], self.parent.options())))
-        if record["verdict"] == "REFUTED" or record["findings"] or _broken(record):
+        if record["verdict"] == "REFUTED" or _broken(record) or grave(record, self.config.getini("trilift_level")):
             raise Failed(shown(record))
+        for f in _findings(record):
+            self.warn(pytest.PytestWarning(f"{f['file']}:{f['line']}: {f['rule']}: {f['message']}"))
         if record["verdict"] == "UNKNOWN":
             self._unknown(record)
 

@@ -152,6 +152,8 @@ def test_places_are_told_as_the_file_is_given(files: Paths, ran: list, monkeypat
         ({"verdict": "UNKNOWN", "reason": "equal: out of time"}, False),
         ({"verdict": "UNKNOWN", "seconds": {"prove": 29.0}}, False),
         ({"verdict": "PROVED", "seconds": {"prove": 29.0}}, True),
+        ({"verdict": "TESTED", "seconds": {"prove": 29.0}}, False),
+        ({"verdict": "PROVED", "undecided": ["nan-risk: out of time"]}, False),
         ({"errors": [{"kind": "unsupported"}]}, True),
         ({"errors": [{"kind": "crash"}]}, False),
         ({"errors": [{"kind": "internal"}]}, False),

@@ -140,6 +140,15 @@ def test_unknown_is_what_the_ini_says(project: Path, first: object) -> None:
     assert odd.returncode == 4 and "trilift_unknown is one of xfail, fail, pass" in odd.stderr
 
 
+def test_findings_that_are_not_grave_are_warnings(project: Path, first: object) -> None:
+    """Of 2^31 elements and more an index in 32 bits wraps."""
+    select = "kernels/own_cases.py::double"
+    mild = run(project, select, ini=INI)
+    assert mild.returncode == 0 and "own_cases.py:8: int32-overflow: " in mild.stdout
+    strict = run(project, select, ini=INI + "trilift_level = warning\n")
+    assert strict.returncode == 1 and "warning[int32-overflow]: " in strict.stdout
+
+
 def test_files_are_given_on_the_command_line_too(project: Path, first: object) -> None:
     found = run(project, "--trilift", "kernels/own_*.py", "--collect-only", "-q", "tests")
     assert [line for line in found.stdout.splitlines() if "::" in line] == [
