@@ -4,9 +4,9 @@
     make_range 0..64, tensor<64xf32>   (B = 64)      ->   make_range 0..B, tensor<Bxf32>
 
 Same operations on the same operands, those with effects in the same order; numbers that differ must be c * B + d, or
-with a product or a quotient of block sizes for B, at every one of them. In the result, entries of `Type.shape` and
-numbers among the attributes (also in `Type`s among them) are `int | float | Term`; where nothing differs they stay as
-they were.
+with a product or a quotient of block sizes for B, or cdiv(B, C), at every one of them. In the result, entries of
+`Type.shape` and numbers among the attributes (also in `Type`s among them) are `int | float | Term`; where nothing
+differs they stay as they were.
 """
 
 from __future__ import annotations
@@ -213,7 +213,25 @@ class _Walk:
         if any(isinstance(v, bool) or (isinstance(v, float) and not np.isfinite(v)) for v in values):
             return None
         found = (self.affine(values, m) for m in self.monomials())
-        return next((t for t in found if t is not None), None)
+        return next((t for t in found if t is not None), None) or self.quotient(values)
+
+    def quotient(self, values: tuple[Any, ...]) -> Term | None:
+        """A block size divided by another one, or by what is the same for all, rounded up or down."""
+        names, symbols = list(self.combos[0]), self.symbols or {}
+        if not all(type(v) is int for v in values):
+            return None
+        for p, q in product(symbols, names):
+            pairs = [(c[p], c[q]) for c in self.combos]
+            if p == q or any(type(n) is not int or n < 1 for pair in pairs for n in pair):
+                continue
+            if q not in symbols and len({b for _, b in pairs}) > 1:
+                continue
+            below = symbols[q] if q in symbols else T.const(pairs[0][1])
+            for added in (-1, None):
+                above = symbols[p] if added is None else T.add(symbols[p], below, added)
+                if all(v == (a if added is None else a + b - 1) // b for v, (a, b) in zip(values, pairs, strict=True)):
+                    return T.make("floordiv", above, below)
+        return None
 
     def monomials(self) -> Iterator[dict[str, int]]:
         """Exponents: B; 1/B, B * B; products and quotients of two."""
