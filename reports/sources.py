@@ -8,6 +8,7 @@ import os
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,15 @@ def relative(file: str) -> str:
     path = os.path.normpath(file) if file else ""
     inside = os.path.relpath(path) if os.path.isabs(path) else path
     return Path(path if inside.startswith("..") else inside).as_posix() if path else ""
+
+
+def local(x: Any) -> Any:
+    """The same data, its texts without the path of the working directory; but for scripts, which run anywhere."""
+    if isinstance(x, dict):
+        return {k: v if k == "script" else local(v) for k, v in x.items()}
+    if isinstance(x, list):
+        return [local(v) for v in x]
+    return x.replace(os.getcwd().rstrip(os.sep) + os.sep, "") if isinstance(x, str) else x
 
 
 def lines(file: str) -> list[str]:
