@@ -13,7 +13,6 @@ from .runner import Options, Proving, Record
 
 if TYPE_CHECKING:
     from verify.audit import Audited
-
     from verify.finding import Finding, Step
 
 

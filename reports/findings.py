@@ -69,7 +69,9 @@ def example(f: Record) -> str:
 
 
 def value(v: Any) -> str:
-    """A number or text of a counterexample."""
+    """A number, text or tuple of a counterexample."""
+    if isinstance(v, list | tuple):
+        return f"({', '.join(map(value, v))})"
     return f"{v:.6g}" if isinstance(v, float) else str(v)
 
 

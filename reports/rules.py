@@ -47,6 +47,8 @@ def explain(name: str | None) -> str:
     """The page of one word, or the list of all. Exits 2 for a word that is none."""
     if name is None:
         return "\n\n".join(_list(title, page) for title, page in PAGES.items()) + f"\n\nlaws\n  {', '.join(laws())}"
+    if name in FINDINGS and (text := described(name).page).startswith("#"):
+        return text.rstrip()
     for page in PAGES.values():
         if name in page:
             return f"{name}\n  {page[name]}"

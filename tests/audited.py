@@ -49,7 +49,7 @@ OUT_OF_BOUNDS = finding(
     10,
     column=9,
     message="the load of `x` reads element 5 of 5",
-    counterexample={"M": 1, "N": 5, "program": "(0, 0, 0)", "index": 5, "x": 1.5e300},
+    counterexample={"M": 1, "N": 5, "program": [0, 0, 0], "index": 5, "x": 1.5e300},
     hint="mask the load with `cols < N`",
     replay=".trilift/replay/kernels-broken-out-of-bounds.py",
     script=SCRIPT,
