@@ -268,30 +268,81 @@ def _range(p: Parameter, run: list[int], open_end: bool, kind: Any) -> Iterator[
 
 def _cell(f: Family, cell: tuple[Range, ...], chosen: Combo, middle: Combo) -> Iterator[Class]:
     """The kernel of one box. Combinations that Triton does not compile are left out."""
-    names = [p.name for p in f.parameters]
     combos = [c for c in _combos(f, cell, chosen, middle) if f.module(c) is not None]
     if not combos:
         return
+    try:
+        yield _class(f, cell, combos, middle, ())
+    except Different as why:
+        parts = _parted(f, cell, combos)
+        if parts is None:
+            yield from _one_by_one(f, combos, str(why))
+        for condition, mine in parts or ():
+            try:
+                yield _class(f, cell, mine, middle, (condition,))
+            except Different as again:
+                yield from _one_by_one(f, mine, str(again))
+
+
+def _class(
+    f: Family, cell: tuple[Range, ...], combos: Sequence[Combo], middle: Combo, given: tuple[Term, ...]
+) -> Class:
+    """The kernel at these combinations, for all of the box where `given` holds. Raises Different."""
+    names = [p.name for p in f.parameters]
     modules = [f.module(c) for c in combos]
     symbols = {p.name: p.symbol for p, r in zip(f.parameters, cell, strict=True) if not r.single}
     every = [f.complete(c) for c in combos]
     symbols |= {p.name: p.symbol for p in f.following if len({c[p.name] for c in every}) > 1}
-    try:
-        module = antiunify([m for m in modules if m is not None], every, symbols)
-    except Different as why:
-        yield from _one_by_one(f, combos, str(why))
-        return
+    module = antiunify([m for m in modules if m is not None], every, symbols)
     facts = [t for p, r in zip(f.parameters, cell, strict=True) for t in _facts(p, r)]
     facts += [t for p in f.following for t in _following(p)]
     facts += [t for shape in extents(module) for t in _fits(shape)]
-    facts += _options(f, cell)
+    facts += [*_options(f, cell), *given]
     places = [f"{n}: {', '.join(map(str, sorted({c[n] for c in combos})))}" for n in names]
     text = f"{f.first.kernel} was lowered at {'; '.join(places)}, and has the same operations at all of them"
     ends = [(p.name, r) for p, r in zip(f.parameters, cell, strict=True) if not p.real]
-    label = ", ".join(f"{n}={r.low}" if r.single else f"{n}>={r.low}" for n, r in ends)
+    label = ", ".join([*(f"{n}={r.low}" if r.single else f"{n}>={r.low}" for n, r in ends), *map(str, given)])
     clauses = (Clause("config", None, text, "the kernel at block sizes between them", f.place),
                *(c for p, r in zip(f.parameters, cell, strict=True) for c in _ends(f, p, r, middle)))  # fmt: skip
-    yield Class(module, tuple(facts), clauses, label, len(symbols))
+    return Class(module, tuple(facts), clauses, label, len(symbols))
+
+
+def _parted(f: Family, cell: tuple[Range, ...], combos: Sequence[Combo]) -> list[tuple[Term, list[Combo]]] | None:
+    """Two kernels in one box, told apart by which of two block sizes is larger, also where they differ by a step."""
+    ends = {p.name: r for p, r in zip(f.parameters, cell, strict=True) if not p.real}
+    whole = [p for p in f.parameters if p.name in ends]
+    kernels: list[Module] = []
+
+    def kind(c: Combo) -> int | None:
+        module = f.module(c)
+        if module is None:
+            return None
+        found = next((k for k, m in enumerate(kernels) if alike(m, module)), len(kernels))
+        if found == len(kernels):
+            kernels.append(module)
+        return found
+
+    kinds = [kind(c) for c in combos]
+    for p, q in ((p, q) for p in whole for q in whole if p is not q and len(kernels) == 2):
+        if len({(c[p.name] <= c[q.name], k) for c, k in zip(combos, kinds, strict=True)}) > 2:
+            continue
+        near = [{**c, p.name: c[q.name] + d} for c in combos for d in (0, p.step) if _allowed(p, ends, c[q.name] + d)]
+        more = [c for c in {tuple(c.items()): c for c in near}.values() if c not in combos and kind(c) is not None]
+        every = [*combos, *more]
+        below = next((kind(c) for c in every if c[p.name] <= c[q.name]), None)
+        if below is None or len(kernels) > 2 or any((kind(c) == below) != (c[p.name] <= c[q.name]) for c in every):
+            continue
+        condition = T.make("le", p.symbol, q.symbol)
+        sides = ((condition, True), (T.make("lt", q.symbol, p.symbol), False))
+        return [(x, [c for c in every if (c[p.name] <= c[q.name]) is side]) for x, side in sides]
+    return None
+
+
+def _allowed(p: Parameter, ends: Mapping[str, Range], v: int) -> bool:
+    """Whether a parameter can have this value in the box."""
+    r = ends[p.name]
+    whole = v % p.step == 0 and (not p.power or v & (v - 1) == 0) and (not p.tuned or v in p.values)
+    return whole and r.low <= v <= (r.high or v)
 
 
 def _ends(f: Family, p: Parameter, r: Range, middle: Combo) -> Iterator[Clause]:
