@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, zip_longest
 from typing import TYPE_CHECKING
 
 from lift.errors import CaseError, TriliftError
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from .against import Targets
     from .prover import Proving
+    from .trials import Dims
 
 LAST = "wrong-result"
 MEMORY_RULES = frozenset(
@@ -35,7 +36,7 @@ EXPLAINED = VALUES | {LAST}
 EXPLAINS = {LAST: MEMORY_RULES | VALUES}
 WATCHED = 24  # runs of a case that is not proved
 PROVED = 2  # of one that is
-SECONDS = 4.0  # of all runs
+SECONDS = 4.0  # of the processor, for all runs
 RULES = 12.0  # of all rules
 
 
@@ -82,18 +83,29 @@ def audit(
 
 
 def _runs(case: Case, proofs: tuple[Proof, ...], seed: int) -> Iterator[Observation]:
-    """Watched runs: those on which a proof was refuted first, then as the search for counterexamples takes them."""
-    from .refute import runs
-
-    deadline = time.monotonic() + SECONDS
+    """Watched runs, those on which a proof was refuted first."""
+    deadline = time.process_time() + SECONDS
     refuted = [p.counterexample for p in proofs if p.counterexample is not None]
-    known = ((c.dims, c.seed, c.config) for c in refuted)
-    for dims, at, config in (*known, *runs(case, (), seed, None)):
-        if time.monotonic() > deadline:
+    known = [(c.dims, c.seed, c.config) for c in refuted]
+    for dims, at, config in (*known, *_small_and_large(case, seed)):
+        if time.process_time() > deadline:
             return
         seen = observe(case, dims, at, config)
         if seen is not None:
             yield seen
+
+
+def _small_and_large(case: Case, seed: int) -> list[tuple[Dims, int, int]]:
+    """The runs of the search for counterexamples at its first shapes, the smallest and the largest in turn; each shape
+    under each of the first configurations before inputs of other kinds."""
+    from .refute import SHAPES, runs
+
+    found = list(islice(runs(case, (), seed, None), 3 * SHAPES))
+    first = list({(*sorted(d.items()), c): (d, s, c) for d, s, c in reversed(found)}.values())[::-1]
+    rest = [r for r in found if r not in first]
+    half = (len(first) + 1) // 2
+    turns = [r for pair in zip_longest(first[:half], first[: half - 1 : -1]) for r in pair if r is not None]
+    return [*turns, *rest]
 
 
 def _findings(evidence: Evidence, progress: Callable[[str], None]) -> Iterator[Finding]:

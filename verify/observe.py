@@ -34,6 +34,7 @@ PROGRAMS = 600  # of all launches of one run
 SLOWEST = 2.0  # seconds of one run
 FINITE = (1e4, -1e4)  # what undefined reals are in two further runs, beyond ordinary inputs in either direction
 TOUCHING = frozenset(("tt.load", "tt.store", "tt.atomic_rmw", "tt.atomic_cas"))
+UNINITIALISED = ("aten.empty", "aten.new_empty")
 Program = tuple[int, int, int]
 
 
@@ -59,19 +60,34 @@ class Watched:
 
 
 class Watching(Memory):
-    """Memory that notes who touches it. `written`: of each buffer the bytes that anybody wrote."""
+    """Memory that notes who touches it. `written`: of each buffer the bytes that anybody wrote; `unset`: loads of what
+    nobody wrote."""
 
     def __init__(self, domain: Float64) -> None:
         super().__init__(domain)
         self.now: tuple[Program, Op] | None = None
         self.launches: list[Watched] = []
         self.written: dict[int, np.ndarray] = {}
+        self.unset: list[tuple[Program, Op, int]] = []
 
     def load(self, addresses: np.ndarray, t: Type, place: Place | None = None) -> Any:
         got = super().load(addresses, t, place)
         if self.now is not None and self.now[1].name == "tt.load":
             self.note("load", addresses, None, t)
+            self.check(np.ravel(addresses), place)
         return got
+
+    def check(self, addresses: np.ndarray, place: Place | None) -> None:
+        """Notes a load of memory that was allocated without contents and not written since."""
+        assert self.now is not None
+        for cells, lanes in self.groups(addresses, place) if addresses.size else ():
+            if not cells.origin.startswith(UNINITIALISED):
+                continue
+            seen = self.written.get(cells.address)
+            at = addresses[lanes]
+            unset = at if seen is None else at[~seen[at - cells.address]]
+            if unset.size:
+                self.unset.append((self.now[0], self.now[1], int(unset[0])))
 
     def store(self, addresses: np.ndarray, values: Any, t: Type, place: Place | None = None) -> None:
         super().store(addresses, values, t, place)

@@ -76,7 +76,7 @@ def _of_element(page: Watched, address: int, mine: list[tuple[Touch, int]]) -> I
     for t, v in pairs[1:]:
         if not _same(v, pairs[0][1]):
             yield Clash("write", address, pairs[0][0], t, pairs[0][1], v)
-            return
+            break
     old = _before(page, address)
     for load, _ in mine:
         if load.kind != "load":

@@ -19,7 +19,7 @@ from lift.trace import Buffer, Launch, TensorRef, Trace
 
 from ..finding import Finding, Rule, Step
 from ..large import MEMORY, Refused, Undecided, launches, nbytes, reaching
-from ..observe import FINITE, Observation, Poisoned, differing, element
+from ..observe import FINITE, UNINITIALISED, Observation, Poisoned, differing, element
 from ..refute import Failure, Passed, executed, moved_apart
 from ..seen import example, replay, smallest
 from .undefined_value import LABEL
@@ -84,7 +84,8 @@ def _grids(evidence: Evidence) -> Iterator[Finding]:
 
 def _blocks(evidence: Evidence) -> Iterator[Finding]:
     """The contract under which it was proved is narrower than what the wrapper takes: a call that shows it."""
-    seen = [(r, c) for r in evidence.runs if _fails(evidence, r) and (c := evidence.excluded(r)) is not None]
+    inside = (r for r in evidence.runs if r.outputs is not None and _fails(evidence, r))
+    seen = [(r, c) for r in inside if (c := evidence.excluded(r)) is not None]
     for run in [smallest([r for r, _ in seen])] if seen else []:
         clause = next(c for r, c in seen if r is run)
         failure = evidence.outcome(run.dims, run.seed, run.config)
@@ -274,7 +275,7 @@ def _added(run: Observation) -> tuple[Launch, TensorRef, str, np.ndarray] | None
         return None
     for page, t in adding:
         ref = run.buffer(int(t.addresses[0]))
-        if ref is not None and ref.buffer.origin.startswith(("aten.empty", "aten.new_empty")):
+        if ref is not None and ref.buffer.origin.startswith(UNINITIALISED):
             output, where = next(iter(changed.items()))
             return page.launch, ref, output, where
     return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from lift.ir import Block, Module, Op
+from lift.ir import Block, Module, Op, Value
 
 from ..finding import Finding, Rule, Step
 from ..observe import Observation, Watched
@@ -84,7 +84,7 @@ def unguarded(module: Module) -> Iterator[tuple[Op, Op]]:
     """(store, release): a tile is stored, then the word of a compare-and-swap loop is exchanged, with no barrier
     between."""
     spins = [op for op in module.walk() if op.name == "tt.atomic_cas" and not op.results[0].type.shape]
-    words = {id(op.operands[0]) for op in spins}
+    words = {root(op.operands[0]) for op in spins}
     if not spins:
         return
     for block in _blocks(module):
@@ -94,9 +94,18 @@ def unguarded(module: Module) -> Iterator[tuple[Op, Op]]:
                 stores = []
             elif op.name == "tt.store" and op.operands[0].type.shape:
                 stores.append(op)
-            elif op.name == "tt.atomic_rmw" and op.attrs.get("atomic_rmw_op") == "exch" and id(op.operands[0]) in words:
+            elif (
+                op.name == "tt.atomic_rmw" and op.attrs.get("atomic_rmw_op") == "exch" and root(op.operands[0]) in words
+            ):
                 yield from ((s, op) for s in stores)
                 stores = []
+
+
+def root(pointer: Value) -> Value:
+    """The parameter that a pointer was computed from."""
+    while isinstance(pointer.owner, Op) and pointer.owner.name in ("tt.addptr", "tt.splat", "tt.broadcast"):
+        pointer = pointer.owner.operands[0]
+    return pointer
 
 
 def _blocks(module: Module) -> Iterator[Block]:

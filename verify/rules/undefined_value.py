@@ -6,8 +6,10 @@ on it. 0 * undefined counts: the hardware may find NaN there.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,24 +24,32 @@ if TYPE_CHECKING:
     from ..evidence import Evidence
 
 LABEL = re.compile(r"(?P<what>.*) at (?P<file>.*?):(?P<line>\d+)(:(?P<column>\d+))?$")
-Source = tuple[str, str, np.ndarray]  # label, output, which elements
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Source:
+    """Something undefined that reaches elements of an output, and the place where it is loaded."""
+
+    place: Place
+    what: str
+    output: str
+    elements: np.ndarray
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
     """A finding for each source of undefined values, at the smallest run in which an output depends on it."""
-    found: dict[str, list[tuple[Observation, str, np.ndarray]]] = {}
+    found: dict[Place, list[tuple[Observation, Source]]] = {}
     for run in evidence.runs:
-        for label, output, where in sources(run):
-            found.setdefault(label, []).append((run, output, where))
-    for label, seen in found.items():
-        best = smallest([r for r, _, _ in seen])
-        _, output, where = next(s for s in seen if s[0] is best)
-        yield _finding(best, label, output, where)
+        for source in sources(run):
+            found.setdefault(source.place, []).append((run, source))
+    for seen in found.values():
+        best = smallest([r for r, _ in seen])
+        yield _finding(best, next(s for r, s in seen if r is best))
 
 
 def sources(run: Observation) -> Iterator[Source]:
-    """The labels of what is undefined and reaches an output in this run, loads only: memory that is never written is
-    another rule's, and so are atomics on it."""
+    """What is undefined and reaches an output in this run: masked lanes, and memory that a load finds as it was
+    allocated. Atomics on such memory are another rule's."""
     if run.outputs is None:
         return
     domain = Poisoned(FINITE[0])
@@ -47,33 +57,47 @@ def sources(run: Observation) -> Iterator[Source]:
     if not {**differing(high, low), **differing(run.outputs, high)}:
         return
     for label in sorted(domain.labels):
-        if LABEL.match(label) is None:
+        where = _place(run, label)
+        if where is None:
             continue
         others = dict.fromkeys(domain.labels - {label}, 0.0)
-        values = (*FINITE, float("nan"))
-        a, b, c = (run.again(Poisoned(0.0, {**others, label: v})) for v in values)
-        reached = {**differing(a, b), **differing(a, c)}
-        yield from ((label, output, where) for output, where in list(reached.items())[:1])
+        a, b, c = (run.again(Poisoned(0.0, {**others, label: v})) for v in (*FINITE, math.nan))
+        for output, changed in {**differing(a, b), **differing(a, c)}.items():
+            if not (unset := run.unwritten(output) if output in run.trace.outputs else changed & False)[changed].all():
+                yield Source(*where, output, changed & ~unset)
+                break
 
 
-def _finding(run: Observation, label: str, output: str, where: np.ndarray) -> Finding:
+def _place(run: Observation, label: str) -> tuple[Place, str] | None:
+    """Where the undefined value comes from, and what it is."""
     m = LABEL.match(label)
-    assert m is not None
-    place = Place(m["file"], int(m["line"]), int(m["column"] or 0))
-    index = tuple(int(i) for i in np.argwhere(where)[0])
-    written = element(output, index)
-    launch = next((p.launch for p in run.launches if _has(p.launch, place)), run.launches[-1].launch)
+    if m is not None:
+        return Place(m["file"], int(m["line"]), int(m["column"] or 0)), "a masked lane"
+    for _, op, address in run.memory.unset:
+        ref = run.buffer(address)
+        if ref is not None and ref.buffer.origin == label and op.place is not None:
+            return op.place, f"an element of `{run.name(address)}` that nobody wrote"
+    return None
+
+
+def _finding(run: Observation, s: Source) -> Finding:
+    index = tuple(int(i) for i in np.argwhere(s.elements)[0])
+    written = element(s.output, index)
+    launch = next((p.launch for p in run.launches if _has(p.launch, s.place)), run.launches[-1].launch)
+    masked = s.what == "a masked lane"
     return Finding(
         "undefined-value",
-        f"{m['what']} reaches `{written}`: its masked lanes are undefined",
-        place,
+        f"{s.what} reaches `{written}`" + (": without `other` it is undefined" if masked else ""),
+        s.place,
         example(run, element=written),
-        "pass other= to the load, or mask what is done with it",
-        replay(run, output, index, float("nan"), 0.0, why=f"{label} reaches {written}"),
+        "pass other= to the load, or mask what is done with it"
+        if masked
+        else "allocate it with torch.zeros, or mask what is read",
+        replay(run, s.output, index, math.nan, 0.0, why=f"{s.what} reaches {written}"),
         (
             Step(launch.host, f"{launch.kernel} is launched on a grid of {launch.grid}"),
-            Step(place, "lanes whose mask is false are undefined"),
-            Step(launch.host, f"`{written}` is not the same for other contents of those lanes"),
+            Step(s.place, "lanes whose mask is false are undefined" if masked else f"the load finds {s.what}"),
+            Step(launch.host, f"`{written}` is not the same for other contents"),
         ),
     )
 
