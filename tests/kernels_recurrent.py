@@ -159,11 +159,43 @@ for c in (gated, gated_too_early):
     c.reference(decayed)
 
 
-RIGHT = [row_scale, tuples, gated, gated_between]
+# ---- how many blocks a row has is known when the kernel is compiled
+
+
+@triton.autotune(configs=[triton.Config({"BLOCK": b}) for b in (16, 32, 64, 128, 256)], key=["N"])
+@triton.jit
+def halve_kernel(x_ptr, out_ptr, N: tl.constexpr, MORE: tl.constexpr, BLOCK: tl.constexpr):
+    blocks = tl.cdiv(N + MORE, BLOCK)
+    row, at = tl.program_id(0) // blocks, tl.program_id(0) % blocks * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * N + at, mask=at < N)
+    tl.store(out_ptr + row * N + at, x / 2, mask=at < N)
+
+
+def run_halve(x, more):
+    out, (m, n) = torch.empty_like(x), x.shape
+    halve_kernel[lambda meta: (m * triton.cdiv(n, meta["BLOCK"]),)](x, out, n, more)
+    return out
+
+
+@case(x="f32[M,N]")
+def blocks_in_a_row(x):
+    return run_halve(x, 0)
+
+
+@case(x="f32[M,N]")
+def one_block_too_many(x):
+    return run_halve(x, 1)
+
+
+for c in (blocks_in_a_row, one_block_too_many):
+    c.reference(lambda x: x / 2)
+
+RIGHT = [row_scale, tuples, gated, gated_between, blocks_in_a_row]
 WRONG = [
     row_scale_without_the_last,
     row_scale_with_another_floor,
     tuples_of_the_wrong_order,
     gated_too_early,
     gated_from_the_element_on,
+    one_block_too_many,
 ]
