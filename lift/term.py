@@ -24,6 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 REAL, INT, BOOL = "real", "int", "bool"
@@ -236,9 +237,7 @@ def _make(op: str, ts: tuple[Term, ...], attr: Any) -> Term:
     if op in ("const", "size", "scalar", "axis", "undef"):
         raise ValueError(f"{op} is a leaf")
     if attr is None and ts and all(t.op == "const" for t in ts):
-        from .ops import OPS
-
-        v = OPS[op].on_numbers(*(t.attr for t in ts))
+        v = _ops()[op].on_numbers(*(t.attr for t in ts))
         if v is not None:
             return const(v)
     if op not in LAZY and (bad := next((t for t in ts if t.op == "undef"), None)) is not None:
@@ -249,14 +248,18 @@ def _make(op: str, ts: tuple[Term, ...], attr: Any) -> Term:
     return node(op, ts, attr, _result_type(op, ts))
 
 
-def _result_type(op: str, ts: tuple[Term, ...]) -> str:
+@cache
+def _ops() -> dict[str, Any]:
     from .ops import OPS
 
-    rule = OPS[op].type
+    return OPS
+
+
+def _result_type(op: str, ts: tuple[Term, ...]) -> str:
+    rule: str = _ops()[op].type
     if rule != "same":
         return rule
-    values = ts[1:] if op == "where" else ts
-    kinds = {t.type for t in values}
+    kinds = {t.type for t in (ts[1:] if op == "where" else ts)}
     return REAL if REAL in kinds else INT if INT in kinds else BOOL
 
 
@@ -264,9 +267,7 @@ def rebuild(t: Term, args: tuple[Term, ...]) -> Term:
     """The term with other arguments, normalised again; a node that is no row of the table stays as it stands."""
     if args == t.args:
         return t
-    from .ops import OPS
-
-    if t.op in OPS or t.op in FOLDS or t.op in NAMED:
+    if t.op in _ops() or t.op in FOLDS or t.op in NAMED:
         return make(t.op, *args, attr=t.attr)
     return node(t.op, args, t.attr, t.type)
 

@@ -597,6 +597,23 @@ def _(a: Algebra, t: Term, ctx: Context) -> Poly:
     return P.total(((1, ONE), (-2, a.power(exponential(P.scaled(u, 2)) + ONE, -1, ctx))))
 
 
+@rule("cosh", "sinh")
+def _(a: Algebra, t: Term, ctx: Context) -> Poly:
+    """(exp(u) + exp(-u)) / 2 and (exp(u) - exp(-u)) / 2."""
+    u = finite(a, t.args[0], ctx)
+    if is_infinite(u):
+        raise Undecided(f"{t.op} of infinity")
+    half = Fraction(1, 2)
+    return P.total(((half, exponential(u)), (half if t.op == "cosh" else -half, exponential(-u))))
+
+
+@rule("asinh")
+def _(a: Algebra, t: Term, ctx: Context) -> Poly:
+    """asinh(u) = log(u + sqrt(u^2 + 1))."""
+    u = t.args[0]
+    return a.normal(T.make("log", T.add(u, T.make("sqrt", T.add(T.mul(u, u), 1)))), ctx)
+
+
 @rule("log", "log2", "log10")
 def _(a: Algebra, t: Term, ctx: Context) -> Poly:
     """log(c * exp(e) * q) = log c + e + log q, for c > 0: defined exactly where the left side is."""

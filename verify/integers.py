@@ -10,7 +10,7 @@ identity only (reads, folds, scalars, comparisons of reals, bit operations with 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import reduce
+from functools import lru_cache, reduce
 
 from lift import term as T
 from lift.term import BOOL, INT, Term
@@ -22,6 +22,7 @@ RELATIONS = frozenset({"eq", "lt", "le"})
 _CORE: dict[int, Term] = {}
 _DEFINED: dict[int, bool] = {}
 _LEAVES: dict[int, frozenset[Term]] = {}
+_INTERPRETED: dict[int, bool] = {}
 
 
 def core(t: Term) -> Term:
@@ -34,6 +35,13 @@ def core(t: Term) -> Term:
 
 def interpreted(t: Term) -> bool:
     """Whether the head of a core term has a meaning; else the term is a constant or a symbol."""
+    out = _INTERPRETED.get(t.id)
+    if out is None:
+        out = _INTERPRETED[t.id] = _has_meaning(t)
+    return out
+
+
+def _has_meaning(t: Term) -> bool:
     if t.type not in (INT, BOOL) or not t.args:
         return False
     if t.op in LOGIC:
@@ -103,13 +111,25 @@ TRUE = T.const(True)
 def question(facts: Iterable[Term], goal: Term) -> list[Term]:
     """Core terms that contradict each other only if the facts imply the goal: the facts connected to the goal by
     symbols, and the goal's negation. Facts with undefined values are left out, and so is a goal with one."""
-    parts = sorted({p for f in facts if defined(f) for p in _conjuncts(core(f))}, key=lambda t: t.id)
+    facts = frozenset(facts)
     if not defined(goal):
-        return parts
+        return list(_parts(facts))
     negated = list(_conjuncts(negation(core(goal))))
     if not negated:
-        return parts
-    return [*_connected(parts, frozenset().union(*map(leaves, negated))), *negated]
+        return list(_parts(facts))
+    return [*_near(facts, frozenset().union(*map(leaves, negated))), *negated]
+
+
+@lru_cache(1024)
+def _parts(facts: frozenset[Term]) -> tuple[Term, ...]:
+    """What facts say, in core terms."""
+    return tuple(sorted({p for f in facts if defined(f) for p in _conjuncts(core(f))}, key=lambda t: t.id))
+
+
+@lru_cache(8192)
+def _near(facts: frozenset[Term], symbols: frozenset[Term]) -> tuple[Term, ...]:
+    """What they say of these symbols, and of those that are connected to them."""
+    return tuple(_connected(_parts(facts), symbols))
 
 
 def _conjuncts(t: Term) -> Iterable[Term]:
