@@ -128,6 +128,8 @@ OPERATIONS: dict[str, Callable[..., Array]] = {
     "where": lambda c, x, y: np.where(np.isnan(c), math.nan, np.where(c != 0, x, y)),
     "recip": lambda x: np.where(x == 0, math.nan, 1.0 / np.where(x == 0, 1, x)),
     "exp": np.exp,
+    "cosh": np.cosh,
+    "asinh": np.arcsinh,
     "log": np.log,
     "sqrt": np.sqrt,
     "abs": np.abs,

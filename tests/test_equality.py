@@ -72,6 +72,17 @@ J, K = Axis("j", N), Axis("k", M)
 X, Y = (lambda i, name=name: T.read(name, [i]) for name in "xy")
 Z = T.read("z", [T.axis(J), T.axis(K)])
 HALF = T.make("floordiv", N, 2)
+
+
+def soft(x: Term) -> Term:
+    """log(1 + exp(x))."""
+    return T.make("log", T.add(1, T.make("exp", x)))
+
+
+def stable(x: Term) -> Term:
+    return T.add(T.make("max", x, 0), soft(-1 * T.make("abs", x)))
+
+
 EQUAL = {
     "a sum in two parts": (
         T.fold("sum", J, X(T.axis(J))),
@@ -86,6 +97,25 @@ EQUAL = {
     ),
     "sums exchanged": (T.fold("sum", J, T.fold("sum", K, Z)), T.fold("sum", K, T.fold("sum", J, Z))),
     "a factor moved out": (T.fold("sum", J, T.mul(X(T.axis(J)), Y(P))), T.mul(Y(P), T.fold("sum", J, X(T.axis(J))))),
+    "a logarithm by signs": (soft(X(P)), stable(X(P))),
+    "sums by signs": (
+        T.fold("sum", J, soft(X(T.axis(J)))),
+        T.add(
+            T.fold("sum", J, T.make("max", X(T.axis(J)), 0)), T.fold("sum", J, soft(-1 * T.make("abs", X(T.axis(J)))))
+        ),
+    ),
+    "where a product is 0": (
+        T.where(T.make("eq", T.mul(X(P), Y(P)), 0), T.make("exp", T.mul(X(P), Y(P), Y(P))), 2),
+        T.where(T.make("eq", T.mul(X(P), Y(P)), 0), T.const(1), T.const(2)),
+    ),
+    "a hyperbolic function": (
+        T.make("cosh", X(P)),
+        T.mul(0.5, T.make("exp", X(P)) + T.make("exp", -1 * X(P))),
+    ),
+    "an inverse one": (
+        T.make("asinh", X(P)),
+        T.make("log", T.make("sqrt", T.add(1, T.mul(X(P), X(P)))) + X(P)),
+    ),
     "a maximum shifted": (
         T.fold("amax", J, X(T.axis(J)) + Y(P)),
         T.add(T.fold("amax", J, X(T.axis(J))), Y(P)),

@@ -64,7 +64,9 @@ def zero(a: Algebra, p: Poly, ctx: Context, depth: int = 0) -> bool:
         q = pinned(a, p, ctx, depth)
     if q is p and depth <= SHALLOW:
         q = flattened(a, p, ctx)
-    return zero(a, q, ctx, depth + 1) if q is not p else by_signs(a, p, ctx, depth)
+    if q is not p:
+        return zero(a, q, ctx, depth + 1)
+    return gathered(a, p, ctx, depth) or by_signs(a, p, ctx, depth)
 
 
 def flattened(a: Algebra, p: Poly, ctx: Context) -> Poly:
@@ -505,6 +507,33 @@ def _cancelling(
     return None
 
 
+def gathered(a: Algebra, p: Poly, ctx: Context, depth: int) -> bool:
+    """Whether m sum[g] f + m sum[g] h + .. = m sum[g] (f + h + ..) is 0 since f + h + .. is, for each cofactor m."""
+    parts = list(_parts(p.terms))
+    if depth > SHALLOW or len(parts) != len(p.terms) or {x.key for x in parts} != p.terms.keys():
+        return False
+    groups: dict[Monomial, list[Part]] = {}
+    for part in parts:
+        groups.setdefault(part.cofactor, []).append(part)
+    return all(len(g) > 1 and _together(a, g, ctx, depth) for g in _by_size(groups))
+
+
+def _together(a: Algebra, parts: list[Part], ctx: Context, depth: int) -> bool:
+    """Whether the bodies of sums over the same values add up to 0."""
+    used = frozenset[Axis]().union(*(P.as_term(part.key).free for part in parts))
+    first, *others = (open_fold(a, part.sum, ctx, used) for part in parts)
+    bodies = [(parts[0].c, first.body)]
+    for part, g in zip(parts[1:], others, strict=True):
+        if len(g.variables) != len(first.variables):
+            return False
+        tries = (_renamed(g, first.variables, order) for order in permutations(g.variables))
+        h = next((h for h in tries if h.guards == first.guards), None)
+        if h is None:
+            return False
+        bodies.append((part.c, h.body))
+    return zero(a, P.total(bodies), a.given(ctx, *first.guards), depth + 1)
+
+
 def _elements_of(
     a: Algebra, f: Fold, cofactor: Monomial, left: dict[Monomial, Number], taken: set[Monomial], ctx: Context
 ) -> Iterator[tuple[Monomial, Facts, Number]]:
@@ -623,7 +652,7 @@ _TRUTHS: dict[str, Callable[[Term], Term]] = {
 
 def by_signs(a: Algebra, p: Poly, ctx: Context, depth: int) -> bool:
     """Whether p is 0 for each truth value of one of its indicators."""
-    found = next((T.TERMS[i] for i in sorted(p.atoms) if T.TERMS[i].op in _TRUTHS), None)
+    found = _indicator(p)
     if found is None or depth > 4:
         return False
     literal = _TRUTHS[found.op](found.args[0])
@@ -631,23 +660,51 @@ def by_signs(a: Algebra, p: Poly, ctx: Context, depth: int) -> bool:
         return False
     for answer in (True, False):
         here = a.given(ctx, literal if answer else T.make("not", literal))
-        q = _with_value(a, p, found.id, int(answer), here)
-        if answer and q is not None and found.op != "holds?":  # not both q > 0 and q = 0
+        values = {found: T.const(int(answer))}
+        if answer and found.op != "holds?":  # not both q > 0 and q = 0
             other = "zero?" if found.op == "positive?" else "positive?"
-            q = _with_value(a, q, T.node(other, found.args, None, T.REAL).id, 0, here)
-        if q is None or not zero(a, q, here, depth + 1):
+            values[T.node(other, found.args, None, T.REAL)] = T.const(0)
+        try:
+            q = _with_values(a, p, values, here)
+            if answer and found.op == "zero?":
+                q = _where_zero(a, q, found.args[0], here)
+            if not zero(a, q, here, depth + 1):
+                return False
+        except (Split, Undecided):
             return False
     return True
 
 
-def _with_value(a: Algebra, p: Poly, b: int, value: int, ctx: Context) -> Poly | None:
+def _where_zero(a: Algebra, p: Poly, t: Term, ctx: Context) -> Poly:
+    """p where a product is 0: other products of all its factors are 0."""
+    factors = Counter(s for s in (t.args if t.op == "mul" else (t,)) if not s.is_const)
+    if t.op == "add":
+        return p
+
+    def one(s: Term) -> Term | None:
+        return T.const(0) if factors <= Counter(s.args if s.op == "mul" else (s,)) else None
+
+    new = T.rewrite(p.term, one)
+    return a.normal(new, ctx) if new is not p.term else p
+
+
+def _indicator(p: Poly) -> Term | None:
+    """An indicator of p, else one within its atoms, that is about no bound variable."""
+    own = next((T.TERMS[i] for i in sorted(p.atoms) if T.TERMS[i].op in _TRUTHS), None)
+    if own is not None:
+        return own
+    inner = (s for s in p.term.walk() if s.op in _TRUTHS and s.free <= p.term.free)
+    return min(inner, key=lambda s: s.id, default=None)
+
+
+def _with_values(a: Algebra, p: Poly, values: dict[Term, Term], ctx: Context) -> Poly:
+    """p with numbers for indicators."""
+    ids = {t.id: v.attr for t, v in values.items()}
     out: dict[Monomial, Number] = {}
     for (factors, e), c in p.terms.items():
-        if e and b in POLYS[e].atoms:
-            return None
-        if any(x == b for x, _ in factors):
-            if not value:
-                continue
-            factors = tuple(x for x in factors if x[0] != b)
-        out[(factors, e)] = out.get((factors, e), 0) + c
-    return P.total([(1, P.poly({m: c for m, c in out.items() if c}))])
+        if any(ids.get(b) == 0 for b, _ in factors):
+            continue
+        key = (tuple(x for x in factors if x[0] not in ids), e)
+        out[key] = out.get(key, 0) + c
+    q = P.total([(1, P.poly({m: c for m, c in out.items() if c}))])
+    return a.normal(T.rewrite(q.term, values.get), ctx) if any(s in values for s in q.term.walk()) else q

@@ -13,8 +13,8 @@ from lift import term as T
 from lift.term import Axis, Term
 
 from . import poly as P
-from .algebra import ALL, Algebra, Context
-from .equality import _matching, _with_value
+from .algebra import ALL, Algebra, Context, Split, Undecided
+from .equality import _matching, _with_values
 from .folds import Fold, open_fold, structural
 from .poly import ZERO, Poly, atom
 
@@ -64,12 +64,11 @@ def index_of_extreme(a: Algebra, p: Poly, x: Term, ctx: Context) -> Iterator[Ter
 
 def _where(a: Algebra, p: Poly, q: Term, ctx: Context, positive: int, zero: int) -> Poly | None:
     """p where the signs of q are these."""
-    for op, value in (("positive?", positive), ("zero?", zero)):
-        found = _with_value(a, p, T.node(op, (q,), None, T.REAL).id, value, ctx)
-        if found is None:
-            return None
-        p = found
-    return p
+    signs = {"positive?": positive, "zero?": zero}
+    try:
+        return _with_values(a, p, {T.node(op, (q,), None, T.REAL): T.const(k) for op, k in signs.items()}, ctx)
+    except (Split, Undecided):
+        return None
 
 
 def _start(f: Fold, found: Poly, q: Poly) -> Poly | None:
