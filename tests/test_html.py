@@ -159,6 +159,15 @@ def test_the_policy_allows_one_style_sheet(page: Path) -> None:
 
 
 @pytest.mark.smoke
+def test_only_what_is_proved_has_a_contract() -> None:
+    for verdict, head in [("PROVED", "<h4>Contract<"), ("UNKNOWN", "no contract<"), ("TESTED", "no contract<")]:
+        found = {"schema": 1, "version": "0.0.0", "cases": [audited.case("one", verdict)]}
+        found["cases"][0]["proofs"][0]["bound"] = 0.5
+        text = formats.FORMATS["html"](found)
+        assert head in text and ("<h4>Contract<" in text) == (verdict == "PROVED")
+
+
+@pytest.mark.smoke
 def test_formulas() -> None:
     assert "<mfrac>" in (html.mathml(HARD) or "") and " style=" not in (html.mathml(HARD) or "")
     assert html.mathml(r"\nosuch{x") is None and html.mathml(None) is None and html.mathml("") is None

@@ -34,6 +34,12 @@ STYLE = re.compile(r' style="[^"]*"')  # the page's own style sheet aligns the c
 COLOURS = ((Comment, "c"), (Keyword, "k"), (String, "s"), (Number, "n"), (Name.Decorator, "d"), (Name.Builtin, "b"))
 TICKED = re.compile(r"`([^`\n]+)`")
 AROUND, WHOLE = 8, 120  # lines shown around a note, where the function has more lines than this
+# Over the preconditions and over the conditions: only what is proved has a contract.
+HEADS = {
+    "PROVED": ("Contract", "What the proof rests on"),
+    "REFUTED": ("Where it holds", "What was shown"),
+    "": ("Preconditions so far: no contract", "What was shown so far"),
+}
 LONG = 120  # characters of a formula in a table
 
 
@@ -107,6 +113,7 @@ def _case(c: Record, anchor: str) -> dict[str, Any]:
         "clauses": list(_clauses(c, seen=False)),
         "seen": list(_clauses(c, seen=True)),
         "rows": obligations(c["proofs"]),
+        "heads": HEADS.get(c["verdict"], HEADS[""]),
         "open_place": _at(c["place"], c),
         "findings": found,
         "suppressed": findings.suppressed(c),
