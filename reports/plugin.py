@@ -12,6 +12,7 @@ A case runs in a process of its own; what is unchanged comes from the cache. Not
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterator
 from glob import glob
 from pathlib import Path
@@ -204,7 +205,7 @@ class CaseItem(pytest.Item):
         if record["verdict"] == "REFUTED" or _broken(record) or grave(record, self.config.getini("trilift_level")):
             raise Failed(shown(record))
         for f in _findings(record):
-            self.warn(pytest.PytestWarning(f"{f['file']}:{f['line']}: {f['rule']}: {f['message']}"))
+            warnings.warn_explicit(f"{f['rule']}: {f['message']}", pytest.PytestWarning, f["file"], f["line"])
         if record["verdict"] == "UNKNOWN":
             self._unknown(record)
 
