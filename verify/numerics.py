@@ -158,14 +158,15 @@ class Numerics:
             return []
 
     def sample(self, dims: Dims, kind: Inputs, seed: int, most: int = ELEMENTS) -> Sample | None:
-        """Arguments of a kind; None where the case, or the host function, refuses these dims, an input has more than
-        `most` elements, or time is over."""
+        """Arguments of a kind; None where the case, the host function or the contract refuses these dims, an input has
+        more than `most` elements, or time is over."""
         case = self.evidence.case
         if self.late or not case.holds(dims) or elements(case, dims) > most:
             return None
         if (trace := self._trace(dims, seed)) is None:
             return None
-        return Sample(case, dims, seed, kind, arguments(case, dims, kind, seed), trace)
+        found = Sample(case, dims, seed, kind, arguments(case, dims, kind, seed), trace)
+        return found if self.evidence.excluded(found) is None else None  # type: ignore[arg-type]
 
     def _trace(self, dims: Dims, seed: int) -> Trace | None:
         key = (tuple(dims.items()), seed)
