@@ -168,6 +168,16 @@ def test_only_what_is_proved_has_a_contract() -> None:
 
 
 @pytest.mark.smoke
+def test_what_is_refuted_is_not_said_to_hold_where_the_case_is_about() -> None:
+    """Only where a precondition was found that the case does not state."""
+    found = {"schema": 1, "version": "0.0.0", "cases": [audited.case("one", "REFUTED")]}
+    stated = {"kind": "case", "text": "N <= 64", "why": "", "place": None}
+    for clauses, said in [([stated], False), ([], False), ([stated, audited.NOWRAP], True)]:
+        found["cases"][0]["proofs"][0] |= {"contract": clauses, "counterexample": audited.EXAMPLE}
+        assert ("<h4>Where it holds<" in formats.FORMATS["html"](found)) == said
+
+
+@pytest.mark.smoke
 def test_formulas() -> None:
     assert "<mfrac>" in (html.mathml(HARD) or "") and " style=" not in (html.mathml(HARD) or "")
     assert html.mathml(r"\nosuch{x") is None and html.mathml(None) is None and html.mathml("") is None

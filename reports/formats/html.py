@@ -111,6 +111,7 @@ def _case(c: Record, anchor: str) -> dict[str, Any]:
         "formulas": [_formula(o) for o in c["outputs"] if o["text"]],
         "claims": [_claim(p, c) for p in c["proofs"]],
         "clauses": list(_clauses(c, seen=False)),
+        "bounded": c["verdict"] != "REFUTED" or any(x["kind"] != "case" for x in _clauses(c, seen=False)),
         "seen": list(_clauses(c, seen=True)),
         "rows": obligations(c["proofs"]),
         "heads": HEADS.get(c["verdict"], HEADS[""]),
