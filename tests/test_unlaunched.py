@@ -42,6 +42,14 @@ def wider_store(x, out, stride, N, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def store_under_another_size(x, out, stride, N, BLOCK: tl.constexpr):
+    """stride may be a size that the host function keeps below N."""
+    i = tl.arange(0, BLOCK)
+    v = tl.load(x + i, mask=i < N)
+    tl.store(out + i, v + 1, mask=i < stride)
+
+
+@triton.jit
 def same_store(x, out, stride, N, BLOCK: tl.constexpr):
     i = tl.arange(0, BLOCK)
     v = tl.load(x + i, mask=i < N)
@@ -113,6 +121,12 @@ def product_of_a_tile(x, out, stride, N, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def two_products(x, out, stride, N, BLOCK: tl.constexpr):
+    row, column = tl.program_id(0), tl.program_id(1)
+    tl.store(out + row * stride, tl.load(x + column * N))
+
+
+@triton.jit
 def small_product(x, out, stride, N, BLOCK: tl.constexpr):
     row = tl.program_id(0)
     if row < 100 and stride < 100:
@@ -163,6 +177,7 @@ CASES: list[tuple[Any, list[str]]] = [
     (sum_of_defined, []),
     (sum_with_other, []),
     (wider_store, ["undefined-value"]),
+    (store_under_another_size, []),
     (same_store, []),
     (masked_by_product, []),
     (masked_by_data, []),
@@ -174,6 +189,7 @@ CASES: list[tuple[Any, list[str]]] = [
     (wide_product, []),
     (product_that_is_no_address, []),
     (product_of_a_tile, ["int32-overflow"]),
+    (two_products, ["int32-overflow"]),
     (small_product, []),
     (narrow_sum, ["precision-loss"]),
     (wide_sum, []),
@@ -218,6 +234,11 @@ def test_it_names_the_line_to_change(kernel: Any, text: str) -> None:
 def test_the_numbers_show_it(kernel: Any, holds: Callable[[dict[str, Any]], bool]) -> None:
     (f,) = found(kernel)
     assert holds(dict(f.example))
+
+
+def test_further_products_are_steps() -> None:
+    (f,) = found(two_products)
+    assert [s.text for s in f.steps] in (["so does program_id(1) * N"], ["so does program_id(0) * stride"])
 
 
 def test_a_wide_argument_does_not_wrap() -> None:

@@ -9,7 +9,7 @@ Each condition is met by numbers, and evaluated on them; what cannot be evaluate
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from lift import term as T
@@ -120,6 +120,8 @@ def _witness(program: Program, store: Access, part: _Part, solver: Solver) -> di
     """Numbers of the integer arguments at which program 0 stores that part."""
     arguments = [symbol(v) for v in integers(program)]
     loops = store.loops
+    if not part.conditions or not _uses(_around(store, part), arguments) <= _uses(part.conditions[-1:], arguments):
+        return None  # a host function may relate them to the arguments of the mask
     axes = [*store.lanes, *(o.counter for o in loops), *part.bound]
     facts = [T.make("eq", p, 0) for p in PIDS]
     facts += [c for s in arguments for c in (T.make("le", 1, s), T.make("lt", s, WRAPS))]
@@ -140,11 +142,17 @@ def _witness(program: Program, store: Access, part: _Part, solver: Solver) -> di
     numbers |= {T.axis(a): T.const(model.get(repr(T.axis(a)), 0)) for a in axes}
     if not all(replace(w, numbers) is T.const(True) for w in wanted):
         return None
-    return {repr(s): int(numbers[s].attr) for s in arguments if any(s in w.walk() for w in _shown(store, part))}
+    return {repr(s): int(numbers[s].attr) for s in arguments if s in _uses(part.conditions, arguments)}
 
 
-def _shown(store: Access, part: _Part) -> list[Term]:
-    return [store.guard, *part.conditions, *(o.trips for o in store.loops)]
+def _around(store: Access, part: _Part) -> list[Term]:
+    """What decides whether it is stored, beside the mask of the load."""
+    return [store.guard, *part.conditions[:-1], *(t for o in store.loops for t in (o.guard, o.trips))]
+
+
+def _uses(terms: Iterable[Term], arguments: Collection[Term]) -> set[Term]:
+    """The arguments that the terms are about."""
+    return {s for t in terms for s in t.walk() if s in arguments}
 
 
 def _decidable(t: Term, known: set[Term]) -> bool:
@@ -171,15 +179,16 @@ def _undefined_store(program: Program, store: Access, label: str, numbers: Mappi
 
 
 def wrapping_products(program: Program) -> Iterator[Finding]:
-    """Products of a program id with an argument, in 32 bits, that are part of an address: one for each line."""
-    told = set[Place | None]()
+    """Products of a program id with an argument, in 32 bits, that are part of an address: one finding for all."""
+    found: dict[Place | None, tuple[Arithmetic, dict[str, int]]] = {}
     for a in program.arithmetic:
-        if a.kind != "wrap" or a.bits != 32 or a.op.name != "arith.muli" or a.op.place in told:
+        if a.kind != "wrap" or a.bits != 32 or a.op.name != "arith.muli" or a.op.place in found:
             continue
         numbers = _overflow(program, a)
         if numbers is not None and _in_address(program.module, a.op):
-            told.add(a.op.place)
-            yield _wrapping(a, numbers)
+            found[a.op.place] = a, numbers
+    if found:
+        yield _wrapping(list(found.values()))
 
 
 def _overflow(program: Program, a: Arithmetic) -> dict[str, int] | None:
@@ -223,15 +232,22 @@ def _in_address(module: Module, op: Op) -> bool:
     return False
 
 
-def _wrapping(a: Arithmetic, numbers: Mapping[str, int]) -> Finding:
-    stride, program = numbers
+def _wrapping(found: Sequence[tuple[Arithmetic, Mapping[str, int]]]) -> Finding:
+    """At the first of them; the others are steps."""
+    (a, numbers), *others = found
     return Finding(
         "int32-overflow",
-        f"{program} * {stride} is an int32 in an address, and wraps from 2^31 on",
+        f"{_product(numbers)} is an int32 in an address, and wraps from 2^31 on",
         a.op.place,
         dict(numbers),
         "convert the program id with .to(tl.int64) before multiplying",
+        steps=tuple(Step(o.op.place, f"so does {_product(n)}") for o, n in others),
     )
+
+
+def _product(numbers: Mapping[str, int]) -> str:
+    stride, program = numbers
+    return f"{program} * {stride}"
 
 
 # ---- narrow sums -----------------------------------------------------------------------------------------------------
