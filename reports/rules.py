@@ -48,7 +48,7 @@ def explain(name: str | None) -> str:
     if name is None:
         return "\n\n".join(_list(title, page) for title, page in PAGES.items()) + f"\n\nlaws\n  {', '.join(laws())}"
     if name in FINDINGS and (text := described(name).page).startswith("#"):
-        return text.rstrip()
+        return text.removeprefix("# ").rstrip()
     for page in PAGES.values():
         if name in page:
             return f"{name}\n  {page[name]}"
