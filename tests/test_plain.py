@@ -71,3 +71,29 @@ def test_an_operation_without_a_word_is_named() -> None:
         plain.question(T.make("bitand", T.size("a"), T.size("b")), T.const(0))
     with pytest.raises(Unsupported, match="inf"):
         plain.question(T.const(float("-inf")), T.const(0.0))
+
+
+A, P = (T.axis(Axis(n, T.size("*"))) for n in "ip")
+X = T.read("x", (A,))
+MASKED = T.where(T.make("lt", A, N), T.make("exp", X), T.undef("masked"))
+
+
+@pytest.mark.parametrize(
+    ("fact", "left", "right"),
+    [
+        (T.make("lt", A, N), MASKED, T.make("exp", X)),
+        (T.make("eq", A, P), X, T.read("x", (P,))),
+        (T.make("lt", 0, N), T.add(T.mul(N, T.make("floordiv", A, N)), T.make("mod", A, N)), A),
+    ],
+)
+def test_conditions_for_all_shapes(fact: T.Term, left: T.Term, right: T.Term) -> None:
+    """Decided under the fact that they need, and not without it."""
+    goal = T.node("eq", (left, right), None, T.BOOL)
+    assert solver.contradiction(plain.implication([fact], goal), 5.0)
+    if left.op != "add":
+        assert not solver.contradiction(plain.implication([], goal), 1.0)
+
+
+def test_an_undefined_value_is_another_one_everywhere() -> None:
+    u = T.undef("masked")
+    assert not solver.contradiction(plain.implication([], T.node("eq", (u, u), None, T.BOOL)), 1.0)

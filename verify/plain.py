@@ -1,4 +1,5 @@
-"""The encoding that the normal form is measured against: elements at one shape as SMT-LIB, loops and sums written out.
+"""The encodings that the normal form is measured against: elements at one shape as SMT-LIB, loops and sums written
+out; and the conditions of a proof for all shapes.
 
     exp is a function with exp(x + y) = exp(x) * exp(y), 0 < exp(x), exp(0) = 1;  log(exp(x)) = x
     sqrt(x) * sqrt(x) = x, 0 <= sqrt(x) for 0 <= x;  other functions have no laws
@@ -30,6 +31,10 @@ LAWS = {
 LOG = "(assert (forall ((x Real)) (! (= (log (exp x)) x) :pattern ((exp x)))))"
 INFIX = {"add": "+", "mul": "*", "lt": "<", "le": "<=", "eq": "=", "ne": "distinct", "and": "and", "or": "or"}
 INTEGER = {"floordiv": "div", "mod": "mod"}
+BY_SYMBOL = {
+    "floordiv": "(ite (> b 0) (div a b) (div (- a) (- b)))",
+    "mod": "(ite (> b 0) (mod a b) (- (mod (- a) (- b))))",
+}
 ORDER = {"max": ">=", "min": "<="}
 SORTS = {T.REAL: "Real", T.INT: "Int", T.BOOL: "Bool"}
 FUNCTIONS = frozenset(
@@ -71,10 +76,22 @@ def question(a: Term, b: Term) -> str:
     operation that it has no word for."""
     writer = _Writer()
     left, right = writer.name(a, T.REAL), writer.name(b, T.REAL)
-    laws = [LAWS[f] for f in LAWS if f in writer.functions]
-    laws += [LOG] if {"exp", "log"} <= writer.functions.keys() else []
-    declared = [f"(declare-fun {f} ({' '.join(['Real'] * n)}) Real)" for f, n in writer.functions.items()]
-    return "\n".join([*declared, *laws, *writer.lines, f"(assert (distinct {left} {right}))", "(check-sat)"])
+    return "\n".join([*writer.head(), *writer.lines, f"(assert (distinct {left} {right}))", "(check-sat)"])
+
+
+def implication(facts: Iterable[Term], goal: Term) -> str:
+    """SMT-LIB for all shapes: unsatisfiable only if the facts imply the goal. A tensor is a function of its index; a
+    sum over a size that is no number is a number of its own. Facts without a word are left out. Raises Unsupported for
+    a goal without one."""
+    writer = _Writer()
+    denied = f"(assert (not {writer.name(goal, T.BOOL)}))"
+    given = []
+    for f in sorted(facts, key=lambda t: t.id):
+        try:
+            given.append(f"(assert {writer.name(f, T.BOOL)})")
+        except Unsupported:
+            continue
+    return "\n".join([*writer.head(), *writer.lines, *given, denied, "(check-sat)"])
 
 
 class _Writer:
@@ -83,13 +100,25 @@ class _Writer:
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.functions: dict[str, int] = {}
+        self.tensors: dict[str, str] = {}
         self.names: dict[int, str] = {}
+        self.undefined = 0
+
+    def head(self) -> list[str]:
+        """Declarations of functions, and their laws."""
+        laws = [LAWS[f] for f in LAWS if f in self.functions]
+        laws += [LOG] if {"exp", "log"} <= self.functions.keys() else []
+        declared = [f"(declare-fun {f} ({' '.join(['Real'] * n)}) Real)" for f, n in self.functions.items()]
+        return [*declared, *self.tensors.values(), *laws]
 
     def name(self, t: Term, sort: str) -> str:
         """The name of a term, as a real number where one is wanted."""
-        for s in t.walk():
-            if s.id not in self.names:
-                self.names[s.id] = self._define(s)
+        if t.op == "undef":
+            return self._anything(t, sort)
+        if t.id not in self.names:
+            for a in () if _opaque(t) else t.args:
+                self.name(a, a.type)
+            self.names[t.id] = self._define(t)
         text = self.names[t.id]
         return f"(to_real {text})" if sort == T.REAL and t.type == T.INT else text
 
@@ -97,19 +126,36 @@ class _Writer:
         if t.op == "const":
             return _number(t)
         name = f"t{t.id}"
-        if t.op in ("read", "scalar", "size"):
+        if _opaque(t):
             self.lines.append(f"(declare-const {name} {SORTS[t.type]})")
         else:
             self.lines.append(f"(define-fun {name} () {SORTS[t.type]} {self._body(t)})")
         return name
 
+    def _anything(self, t: Term, sort: str) -> str:
+        """A value that nobody defined: another one wherever it occurs."""
+        self.undefined += 1
+        self.lines.append(f"(declare-const u{self.undefined} {SORTS[sort]})")
+        return f"u{self.undefined}"
+
+    def _element(self, t: Term) -> str:
+        """A tensor at an index that is not known."""
+        name = f"|{t.attr} {len(t.args)} {t.type}|"
+        sorts = " ".join(["Int"] * len(t.args))
+        self.tensors[name] = f"(declare-fun {name} ({sorts}) {SORTS[t.type]})"
+        return f"({name} {' '.join(self.name(a, T.INT) for a in t.args)})"
+
     def _body(self, t: Term) -> str:
+        if t.op == "read":
+            return self._element(t)
         kind = T.INT if t.type != T.REAL and all(a.type != T.REAL for a in t.args) else T.REAL
         args = [self.name(a, kind) for a in t.args]
         if t.op in INFIX:
             return f"({INFIX[t.op]} {' '.join(args)})"
         if t.op in INTEGER and t.args[1].is_const and t.args[1].attr > 0:
             return f"({INTEGER[t.op]} {' '.join(args)})"
+        if t.op in INTEGER and kind == T.INT:
+            return f"(let ((a {args[0]}) (b {args[1]})) {BY_SYMBOL[t.op]})"
         if t.op in ORDER:
             return _fold(args, lambda a, b: f"(ite ({ORDER[t.op]} {a} {b}) {a} {b})")
         if t.op in FUNCTIONS:
@@ -125,6 +171,15 @@ class _Writer:
             case "abs":
                 return f"(ite (>= {args[0]} {_zero(kind)}) {args[0]} (- {args[0]}))"
         raise Unsupported(t.op)
+
+
+def _opaque(t: Term) -> bool:
+    """What is a number of its own."""
+    return t.op in ("scalar", "size", "axis") or isinstance(t.attr, Axis) or t.op == "read" and _constant(t.args)
+
+
+def _constant(ts: Iterable[Term]) -> bool:
+    return all(t.is_const for t in ts)
 
 
 def _zero(kind: str) -> str:

@@ -7,7 +7,7 @@ form.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,17 +17,19 @@ from ..progress import Progress
 from ..targets import resolve
 
 STAGES = ("capture", "lift", "check", "simplify")
-ABLATIONS: dict[str, dict[str, bool]] = {
-    "all of it": {},
-    "without top-down": {"top_down": False},
-    "without pruning": {"prune": False},
+ABLATIONS: dict[str, tuple[dict[str, bool], bool]] = {  # switches of lifting; closed forms of loops
+    "all of it": ({}, True),
+    "without top-down": ({"top_down": False}, True),
+    "without pruning": ({"prune": False}, True),
+    "without loop invariants": ({}, False),
 }
 ABLATION_TIMEOUT = 20.0  # seconds a case
 Rows = list[tuple[str, ...]]
+Records = Mapping[str, Any]
 
 
 def measure(name: str, options: runner.Options, quiet: bool) -> Result:
-    """All three tables; processes one at a time, so that none slows another."""
+    """All tables; processes one at a time, so that none slows another."""
     from .growth import COLUMNS, by_block, by_tiles
 
     proving = options.proving or runner.Proving()
@@ -38,8 +40,8 @@ def measure(name: str, options: runner.Options, quiet: bool) -> Result:
         ("operators, seconds of the proof to those of lifting in the same run", proofs(records)),
         ("growth with the block size", [COLUMNS, *by_block()]),
         ("growth with the number of tiles", [COLUMNS, *by_tiles()]),
-        ("ablations of lifting, the paper's operators", ablations(options, quiet)),
-        ("ablations of proving, the paper's operators", proof_ablations(options, quiet)),
+        ("ablations, the paper's operators", ablations(options, quiet)),
+        ("what Z3 decides alone, the paper's operators", plain_z3(options)),
     )
     data = {"tables": {heading: [dict(zip(rows[0], r, strict=True)) for r in rows[1:]] for heading, rows in tables}}
     return Result("benchmark", tables, data, 0)
@@ -70,20 +72,6 @@ def _sum(name: str, records: Sequence[Any]) -> tuple[str, ...]:
     return (name, str(sum(r["lift"] == "ok" for r in records)), *times, f"{sum(map(total, records)):.2f}")
 
 
-def ablations(options: runner.Options, quiet: bool) -> Rows:
-    """How many of the paper's operators are lifted, in which time, with a part of the synthesis switched off."""
-    from corpus.operators import PAPER
-
-    rows: Rows = [("synthesis", "lifted", "of", "lift s", "not lifted")]
-    for name, switch in ABLATIONS.items():
-        how = replace(options, timeout=ABLATION_TIMEOUT, **switch)  # type: ignore[arg-type]
-        of = _operators(how, quiet, PAPER)
-        lost = [r["name"] for r in of if r["lift"] != "ok"]
-        seconds = sum(r["seconds"]["lift"] for r in of)
-        rows.append((name, str(len(of) - len(lost)), str(len(of)), f"{seconds:.2f}", " ".join(lost) or "-"))
-    return rows
-
-
 def proofs(records: Sequence[Any]) -> Rows:
     """Verdict, seconds of lifting and of proving, and their ratio, slowest proof first; then the sums."""
     from corpus.operators import PAPER
@@ -104,24 +92,62 @@ def _proved(of: Sequence[Any]) -> int:
     return sum(r["verdict"] == "PROVED" for r in of)
 
 
-def proof_ablations(options: runner.Options, quiet: bool) -> Rows:
-    """How many of the paper's operators are proved against their lifted formula with and without closed forms of
-    loops, and how many Z3 decides alone, at one small shape, where loops and sums are written out."""
+def ablations(options: runner.Options, quiet: bool) -> Rows:
+    """How many of the paper's operators are lifted, and proved against their lifted formula, with a part switched off,
+    and in which time: its ratio to that of the whole over the operators that both lift or prove."""
+    from corpus.operators import PAPER
+
+    rows: Rows = [("", "lifted", "proved", "of", "lift s", "prove s", "lift x", "prove x", "not lifted", "not proved")]
+    whole: dict[str, Any] = {}
+    for name, (switch, invariants) in ABLATIONS.items():
+        proving = runner.Proving("formula", invariants=invariants)
+        how = replace(options, timeout=ABLATION_TIMEOUT, proving=proving, **switch)  # type: ignore[arg-type]
+        of = {r["name"]: r for r in _operators(how, quiet, PAPER)}
+        whole = whole or of
+        rows.append((name, *_ablation(of, whole)))
+    return rows
+
+
+def _ablation(of: Records, whole: Records) -> tuple[str, ...]:
+    lifted = {n for n, r in of.items() if r["lift"] == "ok"}
+    proved = {n for n, r in of.items() if r["verdict"] == "PROVED"}
+    counts = (str(len(lifted)), str(len(proved)), str(len(of)))
+    seconds = (f"{sum(_lifting(of[n]) for n in lifted):.2f}", f"{sum(_proving(of[n]) for n in proved):.2f}")
+    ratios = (_ratio(of, whole, lifted, _lifting), _ratio(of, whole, proved, _proving))
+    lost = (" ".join(n for n in of if n not in names) or "-" for names in (lifted, proved))
+    return (*counts, *seconds, *ratios, *lost)
+
+
+def _ratio(of: Records, whole: Records, names: Collection[str], seconds: Callable[[Any], float]) -> str:
+    """Seconds to those of the whole."""
+    both = [n for n in names if n in whole]
+    base = sum(seconds(whole[n]) for n in both)
+    return f"{sum(seconds(of[n]) for n in both) / base:.2f}" if base else "-"
+
+
+def _lifting(r: Any) -> float:
+    return float(r["seconds"]["lift"])
+
+
+def _proving(r: Any) -> float:
+    return float(r["seconds"]["prove"])
+
+
+def plain_z3(options: runner.Options) -> Rows:
+    """How many of the paper's operators Z3 decides alone: at one small shape, where loops and sums are written out, and
+    from the conditions of the proof for all shapes."""
     from corpus.operators import PAPER
 
     from .plain import run
 
-    rows: Rows = [("prover", "decided", "of", "s", "shapes", "not decided")]
-    for name, switch in {"all of it": True, "without loop invariants": False}.items():
-        proving = runner.Proving("formula", invariants=switch)
-        of = _operators(replace(options, proving=proving), quiet, PAPER)
-        lost = [r["name"] for r in of if r["verdict"] != "PROVED"]
-        seconds = sum(r["seconds"]["prove"] for r in of)
-        rows.append((name, str(_proved(of)), str(len(of)), f"{seconds:.2f}", "all", " ".join(lost) or "-"))
-    plain = run(PAPER, options.jobs)
-    lost = [name for name, decided, _ in plain if not decided]
-    counts = (str(len(plain) - len(lost)), str(len(plain)), f"{sum(s for *_, s in plain):.2f}")
-    return [*rows, ("plain Z3", *counts, "one", " ".join(lost) or "-")]
+    found = run(PAPER, options.jobs)
+    ways = {"elements at one shape": [r[1] for r in found], "the proof's conditions, all shapes": [r[2] for r in found]}
+    rows: Rows = [("plain Z3", "decided", "of", "s", "not decided")]
+    for name, outcomes in ways.items():
+        lost = [row[0] for row, (decided, _) in zip(found, outcomes, strict=True) if not decided]
+        counts = (str(len(found) - len(lost)), str(len(found)), f"{sum(s for _, s in outcomes):.2f}")
+        rows.append((name, *counts, " ".join(lost) or "-"))
+    return rows
 
 
 def _operators(options: runner.Options, quiet: bool, names: Sequence[str] = ()) -> list[Any]:

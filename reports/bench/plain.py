@@ -1,4 +1,5 @@
-"""How many operators Z3 decides alone: the kernel's elements at one small shape against the lifted formula's."""
+"""How many operators Z3 decides alone: the kernel's elements at one small shape against the lifted formula's, and the
+conditions of the proof for all shapes."""
 
 from __future__ import annotations
 
@@ -11,19 +12,22 @@ from lift.isolate import Outcome, run_all
 from ..corpora import ROOT
 
 SECONDS = 10.0  # for all elements of an operator
-LIMIT = 60.0  # with lifting
+EACH = 2.0  # for one condition
+LIMIT = 60.0  # with lifting and proving
 
-Row = tuple[str, bool, float]
+Decided = tuple[bool, float]
+NOTHING: Decided = (False, 0.0)
+Row = tuple[str, Decided, Decided]  # at one shape, for all shapes
 
 
 def run(names: Sequence[str], jobs: int) -> list[Row]:
-    """For each operator of the corpus with such a name: whether it was decided, and the solver's seconds."""
+    """For each operator of the corpus with such a name: whether it was decided and the solver's seconds, both ways."""
     files = sorted((ROOT / "operators").glob("[!_]*.py"))
     rows: list[Row] = []
     for _, outcome in run_all(_file, [(str(f), tuple(names)) for f in files], jobs, LIMIT * 3, "forkserver"):
         rows += _value(outcome)
-    found = {name: (name, decided, seconds) for name, decided, seconds in rows}
-    return [found.get(name, (name, False, 0.0)) for name in names]
+    found = {row[0]: row for row in rows}
+    return [found.get(name, (name, NOTHING, NOTHING)) for name in names]
 
 
 def _file(file: str, names: tuple[str, ...], event: Callable[[Any], None]) -> list[Row]:
@@ -31,7 +35,8 @@ def _file(file: str, names: tuple[str, ...], event: Callable[[Any], None]) -> li
 
     cases = [c for c in load(file) if c.name in names]
     runs = run_all(_case, [(c,) for c in cases], 1, LIMIT)
-    return [(cases[k].name, False, LIMIT) if o.failure == "timeout" else _value(o) for k, o in runs]
+    late = (False, LIMIT)
+    return [(cases[k].name, late, late) if o.failure == "timeout" else _value(o) for k, o in runs]
 
 
 def _value(outcome: Outcome) -> Any:
@@ -47,7 +52,30 @@ def _case(case: Any, event: Callable[[Any], None]) -> Row:
     lifted = lift(case)
     start = time.perf_counter()
     decided = all(_decided(o, start + SECONDS) for o in lifted.outputs)
-    return case.name, decided, time.perf_counter() - start
+    return case.name, (decided, time.perf_counter() - start), _conditions(case, lifted)
+
+
+def _conditions(case: Any, lifted: Any) -> Decided:
+    """Every condition of the proof, those about values first, until one is not decided."""
+    from verify import prove
+
+    proofs = prove(case, against="formula", lifted=lifted, fallback=False)
+    every = {(c.facts, c.goal): c for p in proofs for c in p.conditions if c.holds}
+    ordered = sorted(every.values(), key=lambda c: c.by != "normal form")
+    start = time.perf_counter()
+    decided = all(p.verdict.value == "PROVED" for p in proofs) and all(_follows(c, start + SECONDS) for c in ordered)
+    return decided, time.perf_counter() - start
+
+
+def _follows(c: Any, deadline: float) -> bool:
+    from lift.errors import Unsupported
+    from verify import plain, solver
+
+    seconds = min(EACH, deadline - time.perf_counter())
+    try:
+        return seconds > 0 and solver.contradiction(plain.implication(c.facts, c.goal), seconds)
+    except Unsupported:
+        return False
 
 
 def _decided(output: Any, deadline: float) -> bool:
