@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from lift.arithmetic import library_row
 from lift.ir import Op
 from lift.machine import cell
 
@@ -123,10 +124,16 @@ NAMES = {
 WHOLE = {"tt.reduce": "the reduction", "tt.dot": "the dot product", "tt.scan": "the scan"}
 
 
+def kind(op: Op) -> str:
+    """The name of an operation; of a library function the one that means the same."""
+    row = library_row(op.attrs["symbol"]) if op.name == "tt.extern_elementwise" else None
+    return op.name if row is None else f"math.{row}"
+
+
 def described(event: Event) -> str:
     """What happened, in numbers: "exp(312.5) is inf in f32"."""
     op, element = event.op, cell(event.op.results[0].type)
-    pattern = NAMES.get(op.name, "")
+    pattern = NAMES.get(kind(op), "")
     if pattern and len(event.operands) == pattern.count("{}"):
         what = pattern.format(*(f"{x:.6g}" for x in event.operands))
     else:

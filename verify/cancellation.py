@@ -59,6 +59,9 @@ class Addition:
     result: np.ndarray
 
 
+Pair = tuple[Addition, Addition, np.ndarray]  # without rounding, with it, and how the error grows
+
+
 @dataclass
 class Additions:
     """Watches additions. `instead`: what stands for those of one operation, in order."""
@@ -154,12 +157,21 @@ def _blamed(
         noise = _noise(sample, output, index, cell(op.results[0].type))
         if before <= TIMES * noise:
             return None
-        e, r, growth = max((p for p in pairs if p[0].op is op), key=lambda p: float(p[2].max(initial=0.0)))
-        at = np.unravel_index(int(np.argmax(growth)), growth.shape)
+        e, r, growth, at = _lane([p for p in pairs if p[0].op is op], expected)
         a, b = (float(np.broadcast_to(x, growth.shape)[at]) for x in r.operands)
         numbers = (a, b), float(r.result[at]), float(e.result[at])
         return Cancelled(sample, op, output, index, 0.0, expected, before, noise, *numbers)
     return None
+
+
+def _lane(pairs: list[Pair], expected: float) -> tuple[Addition, Addition, np.ndarray, tuple[Any, ...]]:
+    """The lane to show: that of the element where there is one, else the one that loses most."""
+    for e, r, growth in pairs:
+        same = (growth > LOST / 4) & np.isclose(e.result, expected, rtol=1e-9, atol=0.0)
+        if same.any():
+            return e, r, growth, tuple(np.argwhere(same)[0])
+    e, r, growth = max(pairs, key=lambda p: float(p[2].max(initial=0.0)))
+    return e, r, growth, np.unravel_index(int(np.argmax(growth)), growth.shape)
 
 
 def _growth(e: Addition, r: Addition) -> np.ndarray:

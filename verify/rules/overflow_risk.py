@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from verify.blame import Event, blamed, described, overflows
+from verify.blame import Event, blamed, described, kind, overflows
 from verify.finding import Finding, Rule, Step
 from verify.numerics import Inputs, Numerics, Sample, numerics, smaller
 from verify.rounded import Rounded
@@ -56,11 +56,11 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     runs = numerics(evidence, SECONDS)
     seen = set()
     for dims in _shapes(runs):
-        for kind in KINDS:
-            for found in _overflows(runs, dims, kind):
+        for inputs in KINDS:
+            for found in _overflows(runs, dims, inputs):
                 if found.event.op.place not in seen:
                     seen.add(found.event.op.place)
-                    yield _finding(_small(runs, found, kind))
+                    yield _finding(_small(runs, found))
 
 
 def _shapes(runs: Numerics) -> Iterator[Dims]:
@@ -77,15 +77,17 @@ def _sums_narrowly(op: Any) -> bool:
     return summing and any(v.type.element.lower() in NARROW for v in op.results)
 
 
-def _overflows(runs: Numerics, dims: Dims, kind: Inputs) -> Iterator[Overflow]:
+def _overflows(runs: Numerics, dims: Dims, inputs: Inputs) -> Iterator[Overflow]:
     """One element for each output that is not finite though it should be."""
-    sample = runs.sample(dims, kind, runs.evidence.seed)
+    sample = runs.sample(dims, inputs, runs.evidence.seed)
     if sample is None:
         return
     watch = overflows()
     rounded = sample.run(Rounded(watch=watch))
     if rounded is None or not watch.events or (exact := sample.exact) is None:
         return
+    if not sample.case.reference and not all(_fits(sample, output, x).all() for output, x in exact.items()):
+        return  # inputs that do not belong together, as an exponent and its logsumexp
     for output, got in rounded.items():
         real = exact.get(output)
         wrong = None if real is None else ~_near(got, real, GROSS) & _in_range(sample, output, real)
@@ -101,17 +103,20 @@ def _overflows(runs: Numerics, dims: Dims, kind: Inputs) -> Iterator[Overflow]:
 
 def _in_range(sample: Sample, output: str, exact: np.ndarray) -> np.ndarray:
     """Elements whose real value the output's type can hold, and that the reference computes in the case's types."""
-    nothing = np.zeros(exact.shape, bool)
-    dtype = sample.dtype(output)
-    if dtype not in FORMATS:
-        return nothing
-    good = np.isfinite(exact) & (np.abs(exact) <= FORMATS[dtype].largest)
+    good = _fits(sample, output, exact)
     if not sample.case.reference:
-        return np.asarray(good)
+        return good
     references = [(sample.reference or {}).get(output), (sample.typed_reference or {}).get(output)]
     if any(r is None or r.shape != exact.shape for r in references):
-        return nothing
+        return np.zeros(exact.shape, bool)
     return np.asarray(good & np.logical_and.reduce([_near(r, exact, AGREES) for r in references if r is not None]))
+
+
+def _fits(sample: Sample, output: str, exact: np.ndarray) -> np.ndarray:
+    """Elements that are finite in the output's type."""
+    dtype = sample.dtype(output)
+    limit = FORMATS[dtype].largest if dtype in FORMATS else 0.0
+    return np.asarray(np.isfinite(exact) & (np.abs(exact) <= limit))
 
 
 def _near(got: np.ndarray, exact: np.ndarray, relative: float) -> np.ndarray:
@@ -126,13 +131,15 @@ def _size(exact: np.ndarray) -> float:
     return float(np.max(np.abs(exact[np.isfinite(exact)]), initial=0.0))
 
 
-def _small(runs: Numerics, found: Overflow, kind: Inputs) -> Overflow:
+def _small(runs: Numerics, found: Overflow) -> Overflow:
     """The same at smaller dims."""
     best = found
 
     def shows(dims: Dims) -> bool:
         nonlocal best
-        again = next((o for o in _overflows(runs, dims, kind) if o.event.op.place == found.event.op.place), None)
+        again = next(
+            (o for o in _overflows(runs, dims, found.sample.kind) if o.event.op.place == found.event.op.place), None
+        )
         best = again or best
         return again is not None
 
@@ -166,7 +173,7 @@ def _finding(found: Overflow) -> Finding:
         f"{what}: {element} becomes {found.got:.6g} where {found.expected:.6g} is right, on {sample.kind.words}",
         place,
         example,
-        HINTS.get(event.op.name, "use a form whose steps stay in range"),
+        HINTS.get(kind(event.op), "use a form whose steps stay in range"),
         sample.replay(found.output, found.index, found.got, found.expected, tolerance),
         (Step(place, what), Step(None, f"{element} is {found.got:.6g}, its value is {found.expected:.6g}")),
     )

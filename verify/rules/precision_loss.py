@@ -68,7 +68,7 @@ def _of_difference(found: Cancelled) -> Finding:
         f"{what}: {element} is {found.got:.6g} where {found.expected:.6g} is right, on {found.sample.kind.words} "
         f"(their last digits change it by {found.noise:.1g})"
     )
-    hint = "subtract before squaring: mean((x - mean)^2), in two passes or as Welford does"
+    hint = "subtract before squaring or summing: mean((x - mean)^2) in two passes, or as Welford does; sum((x - y)^2)"
     return _finding(found, found.op, message, what, hint)
 
 
