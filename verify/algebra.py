@@ -32,6 +32,7 @@ from .solver import Solver
 Facts = frozenset[Term]
 Owed = dict[tuple[str, Term, int], "Context"]  # kind, term, context id -> context
 LIMIT = 3_000  # monomials of one polynomial
+LARGEST_POWER = 8  # of what is written out for the exponential of a logarithm
 MINUS_INF, PLUS_INF = number(-math.inf), number(math.inf)
 ALL = T.size("*")  # the size of a bound variable that only its guards restrict
 
@@ -581,13 +582,31 @@ def exponential(e: Poly) -> Poly:
 
 @rule("exp")
 def _(a: Algebra, t: Term, ctx: Context) -> Poly:
-    return exponential(finite(a, t.args[0], ctx))
+    return raised(a, finite(a, t.args[0], ctx), ctx)
 
 
 @rule("exp2")
 def _(a: Algebra, t: Term, ctx: Context) -> Poly:
     e = finite(a, t.args[0], ctx)
-    return exponential(e if is_infinite(e) else P.scaled(e, math.log(2)))
+    return raised(a, e if is_infinite(e) else P.scaled(e, math.log(2)), ctx)
+
+
+def raised(a: Algebra, e: Poly, ctx: Context) -> Poly:
+    """exp(k log f + e) = f^k exp(e) for an integer k and f > 0."""
+    from .folds import structural
+
+    if is_infinite(e):
+        return exponential(e)
+    out = ONE
+    for (factors, inner), k in e.terms.items():
+        f = T.TERMS[factors[0][0]] if len(factors) == 1 and factors[0][1] == 1 and not inner else None
+        if f is None or f.op != "log" or not isinstance(k, int) or abs(k) > LARGEST_POWER:
+            continue
+        base = structural(f.args[0])
+        if a.sign(base, ctx) == 1:
+            out = a.product(out, a.power(base, k, ctx), ctx)
+            e = e - P.monomial((factors, inner), k)
+    return a.product(out, exponential(e), ctx)
 
 
 @rule("tanh")

@@ -598,7 +598,7 @@ def related(a: Algebra, p: Poly, ctx: Context, depth: int) -> Poly:
         for (s, g), (t, h) in combinations(parts, 2):
             if g.guards != h.guards and cancels(a, {f.guards: 1, g.guards: -1, h.guards: -1}, ctx):
                 return _expanded(a, p, whole.id, atom(s) + atom(t), ctx)
-        for pin, value in _last_elements(a, f, ctx):
+        for pin, value in _end_elements(a, f, ctx):
             if cancels(a, {f.guards: 1, pin: -1}, ctx):
                 return _expanded(a, p, whole.id, value, ctx)
             for s, g in parts:
@@ -607,13 +607,14 @@ def related(a: Algebra, p: Poly, ctx: Context, depth: int) -> Poly:
     return p
 
 
-def _last_elements(a: Algebra, f: Fold, ctx: Context) -> Iterator[tuple[Facts, Poly]]:
-    """The elements at the upper bounds of a variable, summed over the other variables."""
+def _end_elements(a: Algebra, f: Fold, ctx: Context) -> Iterator[tuple[Facts, Poly]]:
+    """The elements at the bounds of a variable, summed over the other variables."""
     for v in f.variables:
-        for _, hi in bounds(f, v)[1]:
-            if hi.term.free & set(f.variables):
+        low, high, _ = bounds(f, v)
+        for _, end in (*high, *low):
+            if end.term.free & set(f.variables):
                 continue
-            pinned = f.guards | {integer_literal("eq", atom(T.axis(v)) - hi)}
+            pinned = f.guards | {integer_literal("eq", atom(T.axis(v)) - end)}
             try:
                 yield pinned, sum_over(a, Fold(f.variables, pinned, f.body), ctx)
             except (Split, Undecided):

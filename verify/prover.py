@@ -26,6 +26,7 @@ from .memory import Content, Memory, place
 from .names import Names
 from .parametric import execute
 from .program import PIDS, Access
+from .quotient import equalities
 from .safety import assumed, in_bounds, nowrap, well_defined
 from .setting import Buffer, HostOp, Setting, SymbolicLaunch, View
 from .signs import nonnegative, positive, sign
@@ -352,7 +353,10 @@ class Proving:
 
     def content_equals(self, output: str, view: View, formula: Formula, target: Term) -> Condition:
         """The final contents of the buffer = formula, at every index."""
-        index = tuple(T.axis(a) for a in formula.axes)
+        fixed = equalities(self.setting.facts)
+        only = {a for a in formula.axes if fixed.get(a.size, a.size) is T.const(1)}
+        index = tuple(T.const(0) if a in only else T.axis(a) for a in formula.axes)
+        target = T.substitute(target, {a: T.const(0) for a in only})
         facts = self.setting.facts | frozenset(
             f for a in formula.axes for f in (T.make("le", 0, T.axis(a)), T.make("lt", T.axis(a), a.size))
         )

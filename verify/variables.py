@@ -162,7 +162,7 @@ def _shift(a: Algebra, f: Fold, v: Axis) -> tuple[int, Poly] | None:
         starts = [lo for _, lo in low if lo is not ZERO and not lo.term.free & set(f.variables)]
         return (1, -starts[0]) if len(low) == 1 and starts else None
     k, delta = _origin(a, candidates)
-    if k.constant == -1:
+    if all(c < 0 for c in k.terms.values()):
         return -1, -delta
     return (1, delta) if delta is not ZERO else None
 
