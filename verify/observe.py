@@ -113,10 +113,8 @@ class Onlooker(Run):
 
     def launch(self, args: Any, grid: tuple[int, int, int]) -> None:
         assert isinstance(self.memory, Watching)
-        try:
-            super().launch(args, grid)
-        finally:
-            self.memory.now = None
+        super().launch(args, grid)
+        self.memory.now = None
 
     def result(self, op: Op) -> Any:
         assert isinstance(self.memory, Watching)

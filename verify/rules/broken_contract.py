@@ -127,7 +127,7 @@ def _finding(run: Observation, message: str, hint: str, outcome: Any, more: Mapp
 
 
 def _configuration(evidence: Evidence, run: Observation) -> Finding | None:
-    if not evidence.only_configured(run):
+    if run.outputs is None or not evidence.only_configured(run):
         return None
     outcome = evidence.outcome(run.dims, run.seed, run.config)
     message = f"autotune configuration {run.config} is wrong where the first is right: {_told(outcome)}"

@@ -19,7 +19,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     troubled = [r for r in evidence.runs if r.trouble is not None and r.where is not None]
     for place in dict.fromkeys(r.trouble.place for r in troubled if r.trouble is not None):
         run = smallest([r for r in troubled if r.trouble is not None and r.trouble.place == place])
-        if not evidence.only_configured(run) and dense(evidence, run) is None:
+        if dense(evidence, run) is None:
             yield _finding(run)
 
 
