@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +13,7 @@ import click
 
 DECORATED = re.compile(r"^@\w*case\b", re.MULTILINE)
 IMPORTS = re.compile(r"^\s*(?:from|import)\s+lift\b", re.MULTILINE)
+VENV = "pyvenv.cfg"  # marks a virtual environment
 SKIPPED = ("tests", "test", "benchmarks", "benchmark", "examples", "node_modules", "build")  # folders without kernels
 
 
@@ -100,8 +101,16 @@ def sources(text: str) -> list[str]:
     """The Python files that a target means, those without a case too."""
     path = text.partition("::")[0]
     roots = [Path(path)] if os.path.exists(path) else _package(text) or []
-    found = (p for root in roots for p in (sorted(root.rglob("*.py")) if root.is_dir() else [root]))
+    found = (p for root in roots for p in (sorted(_walk(root)) if root.is_dir() else [root]))
     return [str(p) for p in found if p.suffix == ".py" and not any(_skipped(p, root) for root in roots)]
+
+
+def _walk(root: Path) -> Iterator[Path]:
+    """The files below a folder, without hidden folders and virtual environments."""
+    for folder, folders, names in os.walk(root):
+        kept = (d for d in folders if not d.startswith(".") and not os.path.exists(os.path.join(folder, d, VENV)))
+        folders[:] = sorted(kept)
+        yield from (Path(folder, n) for n in names)
 
 
 def _skipped(path: Path, root: Path) -> bool:
@@ -117,9 +126,7 @@ def mentions_case(path: Path) -> bool:
 
 def _folder(folder: Path) -> list[Target]:
     """The Python files below a folder that decorate a case, and its .ttir files, in the order of their names."""
-    found = sorted(
-        p for pattern in ("*.py", "*.ttir") for p in folder.rglob(pattern) if not _hidden(p.relative_to(folder))
-    )
+    found = sorted(p for p in _walk(folder) if p.suffix in (".py", ".ttir") and not _hidden(p.relative_to(folder)))
     return [Target(str(p)) for p in found if p.suffix == ".ttir" or DECORATED.search(p.read_text(errors="replace"))]
 
 

@@ -101,8 +101,11 @@ def test_the_last_step_ends_as_the_audit_did(action: dict[str, Any], code: int) 
     assert subprocess.run(script, env={"CODE": str(code)}, timeout=30).returncode == code
 
 
-def test_the_arguments_mean_something_to_the_command(action: dict[str, Any], tmp_path: Path) -> None:
+def test_the_arguments_mean_something_to_the_command(
+    action: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     seen, _ = audit(action, tmp_path, targets="")
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "empty").mkdir()
     done = CliRunner().invoke(cli.main, [*seen, str(tmp_path / "empty")])
     assert done.exit_code == 3, done.output
