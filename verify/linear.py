@@ -158,40 +158,40 @@ def _interval(p: Polynomial, box: Box) -> Interval:
 def narrow(rows: Sequence[Row]) -> Box | None:
     """Intervals of the monomials that follow from single rows, in a few rounds; None if one is empty."""
     box: Box = {}
+    both = [p for row in rows for p in (row.polynomial, *((row.polynomial.scaled(-1),) if row.equal else ()))]
+    sides = [(p.constant, tuple(p.terms.items())) for p in both]
     for _ in range(ROUNDS):
         changed = False
-        for row in rows:
-            for p in (row.polynomial, row.polynomial.scaled(-1)) if row.equal else (row.polynomial,):
-                step = _tighten(p, box)
-                if step is None:
-                    return None
-                changed |= step
+        for constant, terms in sides:
+            step = _tighten(constant, terms, box)
+            if step is None:
+                return None
+            changed |= step
         changed |= _multiply(rows, box)
         if not changed:
             break
     return box if all(low <= high for low, high in box.values()) else None
 
 
-def _tighten(p: Polynomial, box: Box) -> bool | None:
-    """p >= 0 bounds each of its monomials by the largest value of the rest."""
-    open_: list[int] = []
-    top = p.constant
-    for m, c in p.terms.items():
-        a, b = box.get(m, EVERYTHING)
-        reach = b if c > 0 else a
-        if reach in (inf, -inf):
-            open_.append(m)
-            if len(open_) > 1:
+def _tighten(constant: int, terms: tuple[tuple[int, int], ...], box: Box) -> bool | None:
+    """constant + sum >= 0 bounds each of its monomials by the largest value of the rest."""
+    free: tuple[int, int] | None = None
+    top = constant
+    for m, c in terms:
+        interval = box.get(m, EVERYTHING)
+        reach = interval[c > 0]
+        if reach == inf or reach == -inf:
+            if free is not None:
                 return False
+            free = m, c
         else:
-            top += c * int(reach)
-    if not open_ and top < 0:
+            top += c * reach  # type: ignore[assignment]  # what is finite is an int
+    if free is None and top < 0:
         return None
     changed = False
-    for m in open_ or list(p.terms):
-        c = p.terms[m]
+    for m, c in terms if free is None else (free,):
         a, b = box.get(m, EVERYTHING)
-        rest = top if open_ else top - c * int(b if c > 0 else a)
+        rest = top if free is not None else top - c * int(b if c > 0 else a)
         if c > 0 and (new := -(rest // c)) > a:  # c*x >= -rest
             box[m], changed = (new, b), True
         elif c < 0 and (new := rest // -c) < b:
