@@ -298,6 +298,7 @@ def _class(
     facts += [t for p in f.following for t in _following(p)]
     facts += [t for shape in extents(module) for t in _fits(shape)]
     facts += [*_options(f, cell), *given]
+    facts += _constant(f, every, facts)
     places = [f"{n}: {', '.join(map(str, sorted({c[n] for c in combos})))}" for n in names]
     text = f"{f.first.kernel} was lowered at {'; '.join(places)}, and has the same operations at all of them"
     ends = [(p.name, r) for p, r in zip(f.parameters, cell, strict=True) if not p.real]
@@ -305,6 +306,13 @@ def _class(
     clauses = (Clause("config", None, text, "the kernel at block sizes between them", f.place),
                *(c for p, r in zip(f.parameters, cell, strict=True) for c in _ends(f, p, r, middle)))  # fmt: skip
     return Class(module, tuple(facts), clauses, label, len(symbols))
+
+
+def _constant(f: Family, combos: Sequence[Combo], facts: Sequence[Term]) -> list[Term]:
+    """What follows from others and has one value in all combinations, where the facts say that it has no other."""
+    one = [(p.symbol, next(iter(v))) for p in f.following if len(v := {c[p.name] for c in combos}) == 1]
+    every = [T.make("eq", symbol, v) for symbol, v in one if symbol.op == "size"]
+    return [t for t in every if Solver().implies(frozenset(facts), t)]
 
 
 def _parted(f: Family, cell: tuple[Range, ...], combos: Sequence[Combo]) -> list[tuple[Term, list[Combo]]] | None:
