@@ -12,7 +12,7 @@ import z3
 from lift import term as T
 from lift.constants import recover
 from lift.definitions import ROWS, expand, instantiate, unfold
-from lift.egraph import program
+from lift.egraph import operations, program, reachable, rows
 from lift.evaluate import evaluate
 from lift.laws import FACTS, LAWS, Law
 from lift.parse import pattern
@@ -123,6 +123,17 @@ def test_program_is_accepted():
 
     engine = EGraph()
     engine.run_program(*engine.parse_program(program()))
+
+
+@pytest.mark.parametrize("ops", [{"exp"}, {"exp", "add"}, {"sum", "mul", "recip"}, {"where", "lt"}], ids="-".join)
+def test_rules_left_out_cannot_match(ops):
+    """What the rules that are kept make is known, and those left out need an operation that is never made."""
+    every = reachable(frozenset(ops))
+    kept = [r for r in rows() if r.applies(every)]
+    assert ops <= every and all(r.made <= every for r in kept)
+    assert all(side - every for r in rows() if r not in kept for side in r.sides)
+    assert operations(program(frozenset(ops))) <= operations(program())
+    assert len(program(every)) < len(program())
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.name != "take"], ids=lambda row: row.name)
