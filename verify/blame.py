@@ -62,10 +62,11 @@ def _event(run: Any, op: Op, xs: tuple[Any, ...], unrounded: Any, out: Any, lane
     return Event(op, run.program, operands, float(np.asarray(unrounded)[at]), float(np.asarray(out)[at]))
 
 
-def overflows() -> Losses:
-    """Watches for finite numbers that are infinite once rounded; mended they stay as they are."""
+def overflows(instead: float | None = None) -> Losses:
+    """Watches for finite numbers that are infinite once rounded; mended they stay as they are, or are `instead`."""
     return Losses(
-        lambda op, xs, unrounded, out: np.isinf(out) & np.isfinite(unrounded), lambda op, unrounded: unrounded
+        lambda op, xs, unrounded, out: np.isinf(out) & np.isfinite(unrounded),
+        lambda op, unrounded: unrounded if instead is None else instead,
     )
 
 
@@ -104,6 +105,15 @@ def blamed(
         if not mends(lambda o, op=op: o is not op):  # type: ignore[misc]
             return event
     return next(iter(seen.events.values()), None)
+
+
+def matters(sample: Sample, element: Element, right: Callable[[float], bool]) -> bool:
+    """Whether an element hangs on the numbers that overflow: inf * 0 is NaN, but any number times 0 was right."""
+    for instead in (0.0, 1.0):
+        v = _value(sample, overflows(instead), True, element, lambda op: True)
+        if v is None or not right(v):
+            return True
+    return False
 
 
 def _value(sample: Sample, watch: Losses, rounds: bool, element: Element, mended: Callable[[Op], bool]) -> float | None:
