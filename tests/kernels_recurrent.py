@@ -190,7 +190,93 @@ def one_block_too_many(x):
 for c in (blocks_in_a_row, one_block_too_many):
     c.reference(lambda x: x / 2)
 
-RIGHT = [row_scale, tuples, gated, gated_between, blocks_in_a_row]
+# ---- exp(x - log(sum)) in blocks of a power of two columns
+
+
+@triton.jit
+def shares_kernel(x_ptr, log_ptr, out_ptr, N, stride, BLOCK: tl.constexpr):
+    row, at = tl.program_id(0), tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * stride + at, mask=at < N)
+    tl.store(out_ptr + row * stride + at, tl.exp(x - tl.load(log_ptr + row)), mask=at < N)
+
+
+@triton.jit
+def log_kernel(x_ptr, log_ptr, N, stride, FIRST: tl.constexpr, BLOCK: tl.constexpr):
+    row, at = tl.program_id(0), tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * stride + at, mask=(at >= FIRST) & (at < N), other=-float("inf"))
+    tl.store(log_ptr + row, tl.log(tl.sum(tl.exp(x), axis=0)))
+
+
+def run_shares(x, first, columns):
+    out, logs, (m, n) = torch.empty_like(x), x.new_empty(x.shape[0]), x.shape
+    whole = triton.next_power_of_2(n)
+    block = min(64, whole)
+    log_kernel[(m,)](x, logs, n, x.stride(0), first, BLOCK=whole)
+    shares_kernel[m, columns(n, whole) // block](x, logs, out, n, x.stride(0), BLOCK=block)
+    return out
+
+
+@case(x="f32[M,N]")
+def shares(x):
+    return run_shares(x, 0, lambda n, whole: whole)
+
+
+@case(x="f32[M,N]", where="N > 1")
+def shares_without_the_first(x):
+    return run_shares(x, 1, lambda n, whole: whole)
+
+
+@case(x="f32[M,N]")
+def shares_of_whole_blocks(x):
+    return run_shares(x, 0, lambda n, whole: n)
+
+
+for c in (shares, shares_without_the_first, shares_of_whole_blocks):
+    c.reference(lambda x: torch.softmax(x, -1))
+
+
+# ---- a state that runs backward
+
+
+@triton.jit
+def backward_kernel(x_ptr, y_ptr, out_ptr, T, LATE: tl.constexpr):
+    base, at = tl.program_id(0) * T * 16, tl.arange(0, 16)
+    state = tl.zeros([16, 16], dtype=tl.float32)
+    for k in range(T):
+        t = T - 1 - k
+        x, y = tl.load(x_ptr + base + t * 16 + at), tl.load(y_ptr + base + t * 16 + at)
+        if LATE:
+            tl.store(out_ptr + base + t * 16 + at, tl.sum(state * y[None, :], axis=1))
+        state += x[:, None] * y[None, :]
+        if not LATE:
+            tl.store(out_ptr + base + t * 16 + at, tl.sum(state * y[None, :], axis=1))
+
+
+def run_backward(x, y, late):
+    out = torch.empty_like(x)
+    backward_kernel[(x.shape[0],)](x, y, out, x.shape[1], late)
+    return out
+
+
+@case(x="f32[B,T,16]", y="f32[B,T,16]")
+def from_the_end(x, y):
+    return run_backward(x, y, False)
+
+
+@case(x="f32[B,T,16]", y="f32[B,T,16]")
+def from_the_end_too_late(x, y):
+    return run_backward(x, y, True)
+
+
+def later(x, y):
+    """sum over s >= t of (y[s] . y[t]) x[s]"""
+    return torch.einsum("bst,bsd->btd", torch.einsum("bsd,btd->bst", y, y).tril(), x)
+
+
+for c in (from_the_end, from_the_end_too_late):
+    c.reference(later)
+
+RIGHT = [row_scale, tuples, gated, gated_between, blocks_in_a_row, shares, from_the_end]
 WRONG = [
     row_scale_without_the_last,
     row_scale_with_another_floor,
@@ -198,4 +284,7 @@ WRONG = [
     gated_too_early,
     gated_from_the_element_on,
     one_block_too_many,
+    shares_without_the_first,
+    shares_of_whole_blocks,
+    from_the_end_too_late,
 ]

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from math import prod
 from typing import Any
 
 from lift import term as T
@@ -67,15 +66,9 @@ class Class:
 
 def settings(base: Setting, families: Sequence[Family], exhaustive: bool) -> Iterator[Setting]:
     """The setting for each class of block sizes, the widest first."""
-    every = [classes(f, exhaustive) for f in families]
     found = []
-    if prod(map(len, every)) > SETTINGS:
-        most = max(families, key=lambda f: len(every[list(families).index(f)]))
-        raise Unsupported(f"the block sizes of {most.first.kernel}", most.place, "too many classes of values")
-    for parts in product(*every):
-        facts = base.facts.union(*(p.facts for p in parts))
-        if any(f.is_const and f.attr is False for f in facts) or _contradictory(facts):
-            continue
+    for parts in _compatible(base.facts, families, [classes(f, exhaustive) for f in families]):
+        facts = base.facts.union(*(p.facts for p in parts), *_divisors(parts))
         if any(p.label for p in parts) and Solver().implies(facts, T.const(False)):
             continue
         modules = iter(parts)
@@ -93,6 +86,38 @@ def settings(base: Setting, families: Sequence[Family], exhaustive: bool) -> Ite
             (sum(p.width for p in parts), replace(base, facts=facts, events=events, clauses=clauses, label=label))
         )
     yield from (s for _, s in sorted(found, key=lambda e: -e[0]))
+
+
+def _compatible(
+    facts: frozenset[Term], families: Sequence[Family], every: Sequence[Sequence[Class]]
+) -> list[tuple[Class, ...]]:
+    """A class for each launch, without those that contradict each other."""
+    found: list[tuple[Class, ...]] = [()]
+    for f, mine in zip(families, every, strict=True):
+        pairs = [(*parts, c) for parts in found for c in mine]
+        found = [parts for parts in pairs if not _excluded(facts.union(*(p.facts for p in parts)))]
+        if len(found) > SETTINGS:
+            raise Unsupported(f"the block sizes of {f.first.kernel}", f.place, "too many classes of values")
+    return found
+
+
+def _excluded(facts: frozenset[Term]) -> bool:
+    return any(f.is_const and f.attr is False for f in facts) or _contradictory(facts)
+
+
+def _divisors(parts: Sequence[Class]) -> Iterator[list[Term]]:
+    """The least of several powers of two divides each of them."""
+    facts = [f for p in parts for f in p.facts]
+    powers = {n: s for f in facts if f.op == "eq" for n, s in (f.args, f.args[::-1]) if s.op == "next_power_of_2"}
+
+    def is_power(t: Term) -> bool:
+        known = t.op == "next_power_of_2" or t in powers
+        return known or (t.is_const and t.attr > 0 and t.attr & (t.attr - 1) == 0)
+
+    for f in facts:
+        for least, n in (f.args, f.args[::-1]) if f.op == "eq" else ():
+            if least.op == "min" and all(map(is_power, least.args)):
+                yield [T.make("eq", T.make("mod", x, n), 0) for x in least.args]
 
 
 def numbered(s: Setting) -> Setting:
