@@ -80,11 +80,12 @@ def _all_alike(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _unasked(module: Module) -> Op | None:
-    """A store of a kernel that never reads a program id and has no atomics."""
+    """The store of a tile in a kernel that never reads a program id and has no atomics. That every program stores one
+    and the same number is no mistake."""
     names = {op.name for op in module.walk()}
     if "tt.get_program_id" in names or any(n.startswith("tt.atomic") for n in names):
         return None
-    return next((op for op in module.walk() if op.name == "tt.store"), None)
+    return next((op for op in module.walk() if op.name == "tt.store" and op.operands[0].type.shape), None)
 
 
 def _finding(run: Observation, page: Watched, c: Clash, why: str) -> Finding:
