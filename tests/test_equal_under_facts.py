@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from lift import term as T
@@ -68,3 +70,26 @@ def test_not_without_them(name: str) -> None:
     if not facts:
         left, right = (T.rewrite(t, lambda s: T.make("ne", *s.args) if s.op == "eq" else None) for t in (left, right))
     assert not shown(tuple(f for f in facts if f.op != "eq"), left, right)
+
+
+def test_a_quotient_by_a_product() -> None:
+    """(k N + i) // (2 N) = k // 2 for 0 <= i < N, and no longer for 0 <= i."""
+    x = T.make("floordiv", T.add(T.mul(k, N), i), T.mul(2, N))
+    inside = (T.make("lt", i, N), T.make("le", 0, k))
+    assert shown(inside, X(x), X(T.make("floordiv", k, 2)))
+    assert not shown(inside[1:], X(x), X(T.make("floordiv", k, 2)))
+    assert not shown(inside, X(x), X(T.make("floordiv", k, 3)))
+
+
+def test_where_a_maximum_is_moves_with_its_variable() -> None:
+    """argmax[2 <= k < 6] x[k] = argmax[k < 4] x[k + 2] + 2."""
+    near = T.fold("argmax", K, T.where(T.make("lt", k, 4), X(T.add(k, 2)), -math.inf))
+    far = T.fold("argmax", K, T.where(T.make("and", T.make("le", 2, k), T.make("lt", k, 6)), X(k), -math.inf))
+    long = (T.make("le", 9, M),)
+    assert shown(long, T.add(near, 2), far)
+    assert not shown(long, near, far)
+
+
+def test_the_first_of_equal_elements_depends_on_where_they_start() -> None:
+    first, third = (T.fold("argmax", K, T.where(T.make("le", n, k), 0.0, -math.inf)) for n in (0, 3))
+    assert not shown((T.make("le", 9, M),), first, third)

@@ -74,8 +74,36 @@ def two_stages(maximum: bool) -> Callable[[int], Any]:
     return made
 
 
+@triton.jit
+def groups_kernel(x_ptr, out_ptr, S, BLOCK: tl.constexpr, WRONG: tl.constexpr):
+    """The sum of the 2 S elements of two channels, which lie behind one another."""
+    group, acc = tl.program_id(0), 0.0
+    for start in range(0, 2 * S, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        acc += tl.sum(tl.load(x_ptr + group * 2 * S + at, mask=at < 2 * S - WRONG, other=0.0))
+    for start in range(0, 2 * S, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        tl.store(out_ptr + group * 2 * S + at, acc, mask=at < 2 * S)
+
+
+def groups(wrong: int) -> Any:
+    @case(x="f32[B,6,S]")
+    def summed(x):
+        out = torch.empty_like(x)
+        groups_kernel[(x.shape[0] * 3,)](x, out, x.shape[2], BLOCK=64, WRONG=wrong)
+        return out
+
+    return summed
+
+
+def group_sums(x: Any) -> Any:
+    sums = x.reshape(x.shape[0], 3, 2, x.shape[2]).sum((2, 3))
+    return sums[:, :, None, None].expand(-1, -1, 2, x.shape[2]).reshape(x.shape)
+
+
 FORMS: dict[str, tuple[Callable[[int], Any], Callable[..., Any]]] = {
     "the last block apart": (tail, lambda x: (x * x).sum(-1)),
+    "sums of groups": (groups, group_sums),
     "the sum of a matrix in a row": (two_stages(False), lambda x: x.sum()),
     "the maximum of a matrix in a row": (two_stages(True), lambda x: x.max()),
 }

@@ -391,7 +391,24 @@ def floor_division(a: Algebra, x: Poly, d: Poly, ctx: Context) -> Poly:
         moved = rest - P.scaled(d, k)
         if a.implied(ctx, integer_literal("le", moved)) and a.implied(ctx, integer_literal("lt", d - moved)):
             return whole + number(k)
-    return whole + _nested(a, rest, d, ctx)
+    coarse = _coarse(a, rest, d, ctx)
+    return whole + (_nested(a, rest, d, ctx) if coarse is None else coarse)
+
+
+def _coarse(a: Algebra, x: Poly, d: Poly, ctx: Context) -> Poly | None:
+    """(b A + r) // (b c) = A // c for 0 <= r < b and 0 < c."""
+    if len(d.terms) != 1:
+        return None
+    ((factors, _), k) = next(iter(d.terms.items()))
+    parts = [atom(T.TERMS[f], n) for f, n in factors] + ([number(k)] if k != 1 else [])
+    for part in parts if len(parts) > 1 else ():
+        for b, c in ((part, divided(d, part)[0]), (divided(d, part)[0], part)):
+            whole, rest = divided(x, b)
+            if whole is ZERO or not all(a.implied(ctx, integer_literal("lt", p)) for p in (b, c)):
+                continue
+            if a.implied(ctx, integer_literal("le", rest)) and a.implied(ctx, integer_literal("lt", b - rest)):
+                return floor_division(a, whole, c, ctx)
+    return None
 
 
 def _opaque_division(x: Poly, d: Poly) -> Poly:

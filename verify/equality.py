@@ -209,7 +209,8 @@ def same(a: Algebra, s: Term, t: Term, ctx: Context, depth: int = 0) -> bool:
     if s.op == "sum":
         return _vanishes(a, [(1, open_fold(a, s, ctx, t.free)), (-1, open_fold(a, t, ctx, s.free))], ctx, depth)
     if s.op in T.FOLDS:
-        return _same_fold(a, open_fold(a, s, ctx, t.free), open_fold(a, t, ctx, s.free), ctx, depth)
+        fixed = s.op in ("argmax", "argmin")
+        return _same_fold(a, open_fold(a, s, ctx, t.free), open_fold(a, t, ctx, s.free), ctx, depth, fixed)
     if s.type == T.INT and s.op not in ("read", "opaque"):
         return a.implied(ctx, T.make("eq", s, t))
     if s.op in ("add", "mul"):
@@ -230,8 +231,11 @@ def _same_argument(a: Algebra, x: Term, y: Term, ctx: Context, depth: int) -> bo
 # ---- folds -----------------------------------------------------------------------------------------------------------
 
 
-def aligned(a: Algebra, f: Fold, g: Fold, ctx: Context, depth: int, both: bool = False) -> Fold | None:
-    """g with the variables of f so that the bodies are equal wherever g's guards (with `both`: and f's) hold."""
+def aligned(
+    a: Algebra, f: Fold, g: Fold, ctx: Context, depth: int, both: bool = False, fixed: bool = False
+) -> Fold | None:
+    """g with the variables of f so that the bodies are equal wherever g's guards (with `both`: and f's) hold. With
+    `fixed` no variable is shifted: the value of the fold is one of its variable."""
     if len(g.variables) < len(f.variables):
         return _padded(a, f, g, ctx, depth, both)
     if len(f.variables) != len(g.variables):
@@ -239,14 +243,46 @@ def aligned(a: Algebra, f: Fold, g: Fold, ctx: Context, depth: int, both: bool =
     tries = [_renamed(g, f.variables, order) for order in permutations(g.variables)]
     for h in tries:
         if h.body is f.body:
-            return _translated(a, f, h, ctx)
+            return h if fixed else _translated(a, f, h, ctx)
     if _fingerprint(f.body) != _fingerprint(g.body):
         return None
+    if not fixed and (moved := _moved(a, f, g, ctx)) is not None:
+        return moved
     for h in tries:
         here = a.given(ctx, *h.guards, *(f.guards if both else ()))
         if zero(a, f.body - h.body, here, depth + 1):
             return h
     return None
+
+
+def _moved(a: Algebra, f: Fold, g: Fold, ctx: Context) -> Fold | None:
+    """g with v - d for its variable v, where it then reads what f reads."""
+    if len(f.variables) != 1:
+        return None
+    (v,), (g,) = f.variables, [_renamed(g, f.variables, g.variables)]
+    for d in dict.fromkeys(_distances(f, g, v)):
+        images = {v: (atom(T.axis(v)) - d).term}
+        guards = [condition(a, T.substitute(x, images), ctx) for x in g.guards]
+        flat = frozenset(y for x in guards for y in (x.args if x.op == "and" else (x,)) if y is not T.const(True))
+        try:
+            if a.normal(T.substitute(g.body.term, images), a.given(ctx, *flat)) is f.body:
+                return Fold(f.variables, flat, f.body)
+        except (Split, Undecided):
+            continue
+    return None
+
+
+def _distances(f: Fold, g: Fold, v: Axis) -> Iterator[Poly]:
+    """How far apart the elements are that two bodies read, in steps of the variable."""
+    for s in _reads(f.body)[:2]:
+        for t in _reads(g.body)[:4]:
+            for x, y in zip(s.args, t.args, strict=True) if s.attr == t.attr else ():
+                mine, theirs = linear(structural(x), v), linear(structural(y), v)
+                if mine is None or theirs is None or mine[0] is ZERO or mine[0] is not theirs[0]:
+                    continue
+                d, left = divided(theirs[1] - mine[1], mine[0])
+                if left is ZERO and d is not ZERO:
+                    yield d
 
 
 def _translated(a: Algebra, f: Fold, g: Fold, ctx: Context) -> Fold:
@@ -273,7 +309,7 @@ def _padded(a: Algebra, f: Fold, g: Fold, ctx: Context, depth: int, both: bool) 
     axes = sorted({x for y in g.guards for x in y.free} - set(g.variables), key=lambda x: x.name)
     for x in axes:
         pin = integer_literal("eq", atom(T.axis(v)) - atom(T.axis(x)))
-        h = aligned(a, f, Fold((*g.variables, v), g.guards | {pin}, g.body), ctx, depth, both)
+        h = aligned(a, f, Fold((*g.variables, v), g.guards | {pin}, g.body), ctx, depth, both, fixed=True)
         if h is not None and _empty(a, a.given(ctx, *h.guards), [f.guards]):
             return h
     return None
@@ -332,8 +368,8 @@ def _empty(a: Algebra, inside: Context, outside: list[Facts]) -> bool:
     return a.impossible(a.given(inside, *nots))
 
 
-def _same_fold(a: Algebra, f: Fold, g: Fold, ctx: Context, depth: int) -> bool:
-    h = aligned(a, f, g, ctx, depth, both=True)
+def _same_fold(a: Algebra, f: Fold, g: Fold, ctx: Context, depth: int, fixed: bool) -> bool:
+    h = aligned(a, f, g, ctx, depth, both=True, fixed=fixed)
     if h is None:
         return False
     here, there = a.given(ctx, *f.guards), a.given(ctx, *h.guards)

@@ -60,7 +60,7 @@ def _over(a: Algebra, f: Fold, e: Poly, ctx: Context, depth: int) -> Facts | Non
         return frozenset([integer_literal("eq", atom(T.axis(f.variables[0])) - e)])
     if len(indices) > 1 or e is not atom(indices[0]):
         return None
-    g = aligned(a, f, open_fold(a, indices[0], ctx, f.variables, f.body.term.free), ctx, depth)
+    g = aligned(a, f, open_fold(a, indices[0], ctx, f.variables, f.body.term.free), ctx, depth, fixed=True)
     return None if g is None else g.guards
 
 
