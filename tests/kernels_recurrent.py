@@ -276,7 +276,39 @@ def later(x, y):
 for c in (from_the_end, from_the_end_too_late):
     c.reference(later)
 
-RIGHT = [row_scale, tuples, gated, gated_between, blocks_in_a_row, shares, from_the_end]
+# ---- an argument that no operation takes is no function of the dims
+
+
+@triton.jit
+def twice_kernel(x_ptr, out_ptr, N, near, factor, USED: tl.constexpr, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + at, mask=at < N)
+    if USED:
+        factor = near
+    tl.store(out_ptr + at, x * factor, mask=at < N)
+
+
+def run_twice(x, used):
+    out, (n,) = torch.empty_like(x), x.shape
+    near = min((1, 3, 8, 96, 3072), key=lambda m: (m - n) ** 2)
+    twice_kernel[(triton.cdiv(n, 64),)](x, out, n, near, 2, used, BLOCK=64)
+    return out
+
+
+@case(x="f32[N]")
+def argument_of_no_use(x):
+    return run_twice(x, False)
+
+
+@case(x="f32[N]")
+def argument_of_some_use(x):
+    return run_twice(x, True)
+
+
+for c in (argument_of_no_use, argument_of_some_use):
+    c.reference(lambda x: 2 * x)
+
+RIGHT = [row_scale, tuples, gated, gated_between, blocks_in_a_row, shares, from_the_end, argument_of_no_use]
 WRONG = [
     row_scale_without_the_last,
     row_scale_with_another_floor,
@@ -287,4 +319,5 @@ WRONG = [
     shares_without_the_first,
     shares_of_whole_blocks,
     from_the_end_too_late,
+    argument_of_some_use,
 ]

@@ -17,6 +17,7 @@ from lift.capture import capture
 from lift.case import Case
 from lift.errors import CaseError, TriliftError, Unsupported
 from lift.fit import Number, value
+from lift.ir import Module
 from lift.shapes import choose, elements, varied
 from lift.term import Term
 from lift.trace import Launch, TensorRef, TorchOp, Trace
@@ -337,8 +338,10 @@ class _Reading:
         first = column[0]
         what = f"of {first.kernel}"
         names = operand_names(first)
+        unused = [not _is_used(family.base, k) for k in range(len(names))]
         operands = [
-            self.operand([c.operands[k] for c in column], f"{names[k]} {what}", first) for k in range(len(names))
+            self.operand([c.operands[k] for c in column], f"{names[k]} {what}", first, unused[k])
+            for k in range(len(names))
         ]
         before = list(self.relations.known)
         self.relations.known += [t for x in operands for t in _sizes(x) if not t.is_const]
@@ -346,14 +349,17 @@ class _Reading:
         self.relations.known[:] = before
         return SymbolicLaunch(first.kernel, family.base, tuple(operands), (grid[0], grid[1], grid[2]), first.host)
 
-    def operand(self, values: Sequence[Any], what: str, launch: Launch) -> Term | View:
+    def operand(self, values: Sequence[Any], what: str, launch: Launch, unused: bool) -> Term | View:
         if all(hasattr(v, "data_ptr") for v in values):
             values = [reference(v, t) for v, t in zip(values, self.traces, strict=True)]
         if all(isinstance(v, TensorRef) for v in values):
             new = hostops.constant(values, self.buffers, what, launch.host)
             return self.buffers.view(values, what, launch.host, new, address=True)
         if all(isinstance(v, (bool, int, float)) for v in values):
-            return self.relations.term(values, what, launch.host)
+            found = self.relations.maybe(values, what, launch.host) if unused else None
+            if unused and found is None:
+                return T.scalar(what, T.INT)  # any number
+            return found if found is not None else self.relations.term(values, what, launch.host)
         raise Unsupported(f"{what} is a {type(values[0]).__name__}", launch.host)
 
     def output(self, name: str) -> View:
@@ -420,6 +426,12 @@ class _Reading:
                 yield Clause("config", None, f"{r.what} is {r.term} at every shape that was tried", "", r.place)
         for name in strided(self.case):
             yield Clause("layout", None, f"the strides of {name} are any positive numbers")
+
+
+def _is_used(module: Module, k: int) -> bool:
+    """Whether any operation of the kernel takes its argument k."""
+    taken = (v for op in module.walk() for v in (*op.operands, *(x for _, xs in op.successors for x in xs)))
+    return k >= len(module.entry.args) or any(v is module.entry.args[k] for v in taken)
 
 
 def _sizes(x: Term | View) -> tuple[Term, ...]:
