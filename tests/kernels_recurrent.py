@@ -308,7 +308,48 @@ def argument_of_some_use(x):
 for c in (argument_of_no_use, argument_of_some_use):
     c.reference(lambda x: 2 * x)
 
-RIGHT = [row_scale, tuples, gated, gated_between, blocks_in_a_row, shares, from_the_end, argument_of_no_use]
+# ---- the maximum of a whole tile
+
+
+@triton.jit
+def tile_kernel(x_ptr, out_ptr, N, STEP: tl.constexpr, BLOCK: tl.constexpr):
+    i, j = tl.program_id(0), tl.program_id(1)
+    rows, columns = i * STEP + tl.arange(0, BLOCK), j * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + rows[:, None] * N + columns)
+    tl.store(out_ptr + i * (N // BLOCK) + j, tl.max(tl.abs(x)))
+
+
+def run_tile(x, step):
+    m, n = x.shape
+    out = x.new_empty(m // 16, n // 16)
+    tile_kernel[m // 16, n // 16](x, out, n, step, 16)
+    return out
+
+
+@case(x="f32[16*M,16*N]")
+def largest_of_tiles(x):
+    return run_tile(x, 16)
+
+
+@case(x="f32[16*M,16*N]")
+def largest_of_tiles_that_overlap(x):
+    return run_tile(x, 15)
+
+
+for c in (largest_of_tiles, largest_of_tiles_that_overlap):
+    c.reference(lambda x: x.unflatten(1, (-1, 16)).unflatten(0, (-1, 16)).abs().amax((1, 3)))
+
+RIGHT = [
+    row_scale,
+    tuples,
+    gated,
+    gated_between,
+    blocks_in_a_row,
+    shares,
+    from_the_end,
+    argument_of_no_use,
+    largest_of_tiles,
+]
 WRONG = [
     row_scale_without_the_last,
     row_scale_with_another_floor,
@@ -320,4 +361,5 @@ WRONG = [
     shares_of_whole_blocks,
     from_the_end_too_late,
     argument_of_some_use,
+    largest_of_tiles_that_overlap,
 ]

@@ -80,7 +80,10 @@ def _reshape(run: Execution, op: Op, x: Tile) -> Tile | None:
     """None where the compiler may choose another order and it matters."""
     if op.attrs.get("allow_reorder") and not _order_is_free(run, op):
         return None
-    return tile.reshape(op.results[0].type, x, run.ranges)
+    out = tile.reshape(op.results[0].type, x, run.ranges)
+    if len(out.shape) == 1 < len(x.shape):
+        out.whole = x
+    return out
 
 
 def _cat(run: Execution, op: Op, a: Tile, b: Tile) -> Tile | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from lift import term as T
@@ -112,8 +112,21 @@ def _folded_tile(run: Execution, type: Type, fold: str, over: Axis, axis: int, x
     n = x.shape[axis]
     if fold in BITS and isinstance(n, int):
         return Tile(type, lambda i: _chain(fold, [x.at(with_lane(i, axis, T.const(k))) for k in range(n)]))
+    if x.whole is not None and fold in _UNITS:
+        whole = _ordered(run, fold, x.whole)
+        axes = [run.fold_axis(n) for n in whole.shape]
+        return Tile(type, lambda i: _of_all(fold, axes, whole, i, ()))
     y = _ordered(run, fold, x)
     return Tile(type, lambda i: folded(fold, over, i, lambda k: y.at(with_lane(i, axis, k))))
+
+
+def _of_all(fold: str, axes: Sequence[Axis], x: Tile, lanes: Lanes, first: Lanes) -> Term:
+    """The fold of all elements of a tile, dimension by dimension."""
+    if len(first) == len(axes):
+        return x.at(first)
+    if x.shape[len(first)] == 1:
+        return _of_all(fold, axes, x, lanes, (*first, ZERO))
+    return folded(fold, axes[len(first)], (*lanes, *first), lambda k: _of_all(fold, axes, x, lanes, (*first, k)))
 
 
 def _chain(row: str, xs: list[Term]) -> Term:

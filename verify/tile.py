@@ -26,13 +26,15 @@ ZERO = T.const(0)
 
 class Tile:
     """A value of IR type `type`; `at(lanes)` is its element, one term per dimension. Made once per index tuple.
-    `sources`: tiles that the element needs at the same lanes."""
+    `sources`: tiles that the element needs at the same lanes. `whole`: a tile with the same elements in its own order,
+    of which this one is a row."""
 
-    __slots__ = ("type", "element", "sources", "memo")
+    __slots__ = ("type", "element", "sources", "memo", "whole")
 
     def __init__(self, type: Type, element: Callable[[Lanes], Term], sources: Sequence[Tile] = ()) -> None:
         self.type, self.element, self.sources = type, element, sources
         self.memo: dict[Lanes, Term] = {}
+        self.whole: Tile | None = None
 
     @property
     def shape(self) -> tuple[Extent, ...]:
