@@ -101,8 +101,29 @@ def group_sums(x: Any) -> Any:
     return sums[:, :, None, None].expand(-1, -1, 2, x.shape[2]).reshape(x.shape)
 
 
+@triton.jit
+def optional_kernel(x_ptr, more_ptr, out_ptr, N, BLOCK: tl.constexpr, WRONG: tl.constexpr):
+    """An argument that is there for other calls."""
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + at, mask=at < N)
+    if WRONG:
+        x += 0 * tl.load(more_ptr)
+    tl.store(out_ptr + at, x + x, mask=at < N)
+
+
+def optional(wrong: int) -> Any:
+    @case(x="f32[N]")
+    def doubled(x):
+        out = torch.empty_like(x)
+        optional_kernel[(triton.cdiv(x.shape[0], 64),)](x, torch.empty(0), out, x.shape[0], BLOCK=64, WRONG=wrong)
+        return out
+
+    return doubled
+
+
 FORMS: dict[str, tuple[Callable[[int], Any], Callable[..., Any]]] = {
     "the last block apart": (tail, lambda x: (x * x).sum(-1)),
+    "a tensor without elements": (optional, lambda x: 2 * x),
     "sums of groups": (groups, group_sums),
     "the sum of a matrix in a row": (two_stages(False), lambda x: x.sum()),
     "the maximum of a matrix in a row": (two_stages(True), lambda x: x.max()),

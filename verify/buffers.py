@@ -76,6 +76,8 @@ class Buffers:
         before; Unsupported without. `address`: only where it starts counts, its rank may depend on the shape."""
         position = self.position(refs, what, place)
         if position is None:
+            if new is None and not any(ref.buffer.nbytes for ref in refs):  # every access to it is out of bounds
+                new = (name := self.fresh(), "nothing", nothing(name, refs[0].dtype))
             if new is None:
                 raise Unsupported(f"{what} is a tensor that nothing made", place)
             self.add(refs, self.buffer(refs, what, place, new))
