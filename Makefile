@@ -9,7 +9,7 @@ JOBS ?= 2
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test smoke lint types corpus packages sweep mutants bench golden clean
+.PHONY: help demo test smoke lint types corpus packages sweep mutants bench audit golden clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -64,6 +64,15 @@ sweep: $(VENV)/.packages ## read every kernel of those packages' modules and pri
 
 mutants: $(VENV)/.packages ## mutants of the corpus's kernels: none may be proved that an execution tells from the original
 	$(BIN)/python -m reports.mutants corpus/operators corpus/packages --jobs $(JOBS)
+
+# triton-viz needs an older Triton, and so an environment of its own.
+$(VENV)/.sanitizer: $(VENV)/.core
+	$(PYTHON) -m venv $(VENV)/sanitizer
+	$(VENV)/sanitizer/bin/python -m pip --disable-pip-version-check -q install "$(TORCH)" -e ".[sanitizer]"
+	@touch $@
+
+audit: $(VENV)/.sanitizer ## audit the broken and the sound kernels of the corpus, beside triton-viz's sanitizer
+	PATH="$$PATH:$(abspath $(VENV))/sanitizer/bin" $(BIN)/trilift report audit --jobs $(JOBS)
 
 bench: $(VENV)/.core ## time per stage, growth with block size and tile count, ablations
 	$(BIN)/python -m reports.bench

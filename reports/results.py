@@ -12,7 +12,7 @@ from . import runner
 from .corpora import Result, as_json, as_markdown, measure
 
 RESULTS = Path(__file__).parent / "results"
-NAMES = ("operators", "packages", "sweep", "strangers", "bench", "mutants")
+NAMES = ("operators", "packages", "sweep", "strangers", "bench", "mutants", "audit")
 MUTANTS = 1050
 
 
@@ -43,6 +43,10 @@ def _measure(name: str) -> Callable[[str, runner.Options, bool], Result]:
         return bench
     if name == "mutants":
         return _mutants
+    if name == "audit":
+        from .beside import measure as audit
+
+        return audit
     return measure
 
 
