@@ -121,9 +121,30 @@ def optional(wrong: int) -> Any:
     return doubled
 
 
+@triton.jit
+def tile_kernel(x_ptr, out_ptr, N, BLOCK: tl.constexpr, WRONG: tl.constexpr):
+    """The sum of all elements of a tile of four rows."""
+    rows, columns = tl.program_id(0) * 4 + tl.arange(0, 4), tl.arange(0, BLOCK)
+    at = rows[:, None] * N + columns[None, :]
+    x = tl.load(x_ptr + at, mask=columns[None, :] < N - WRONG, other=0.0)
+    tl.store(out_ptr + tl.program_id(0), tl.sum(x * x))
+
+
+def tiles(wrong: int) -> Any:
+    @case(x="f32[4*M,N]", where="N >= 2")
+    def squared(x):
+        out = torch.empty(x.shape[0] // 4)
+        block = triton.next_power_of_2(x.shape[1])
+        tile_kernel[(x.shape[0] // 4,)](x, out, x.shape[1], BLOCK=block, WRONG=wrong)
+        return out
+
+    return squared
+
+
 FORMS: dict[str, tuple[Callable[[int], Any], Callable[..., Any]]] = {
     "the last block apart": (tail, lambda x: (x * x).sum(-1)),
     "a tensor without elements": (optional, lambda x: 2 * x),
+    "the sum of a tile": (tiles, lambda x: (x * x).reshape(x.shape[0] // 4, 4, x.shape[1]).sum((1, 2))),
     "sums of groups": (groups, group_sums),
     "the sum of a matrix in a row": (two_stages(False), lambda x: x.sum()),
     "the maximum of a matrix in a row": (two_stages(True), lambda x: x.max()),

@@ -9,8 +9,8 @@ from lift import term as T
 from lift.term import Axis, Term
 
 from . import poly as P
-from .algebra import Algebra, Context, Split, Undecided, is_infinite, rule
-from .choices import integer_literal, opposite, require
+from .algebra import ALL, Algebra, Context, Split, Undecided, is_infinite, rule
+from .choices import divided, integer_literal, opposite, require
 from .folds import Fold, close, open_fold, pieces
 from .poly import ONE, POLYS, ZERO, Poly, atom
 from .variables import bounds, equated, merged, pinned, replaced, shifted, trimmed
@@ -142,9 +142,28 @@ def addends(t: Term) -> list[Term]:
     return [t]
 
 
+def by_rows(a: Algebra, t: Term, ctx: Context) -> Term | None:
+    """sum[r < p d] f(r // d, r % d) = sum[q < p] sum[m < d] f(q, m) for d > 0; None where no body is so."""
+    r = T.axis(t.attr)
+    if t.attr.size is ALL:
+        return None
+    divisors = {s.args[1] for s in t.args[0].walk() if s.op in ("floordiv", "mod") and s.args[0] is r}
+    for d in sorted((d for d in divisors if not d.free), key=lambda d: d.id):
+        width = a.normal(d, ctx)
+        rows, rest = divided(a.normal(t.attr.size, ctx), width)
+        if rest is not ZERO or not a.implied(ctx, integer_literal("lt", width)):
+            continue
+        q, m = Axis(f"{t.attr.name}/", rows.term), Axis(f"{t.attr.name}%", d)
+        at = T.add(T.mul(d, T.axis(q)), T.axis(m))
+        return T.fold(t.op, q, T.fold(t.op, m, T.substitute(t.args[0], {t.attr: at})))
+    return None
+
+
 @rule("sum")
 def _(a: Algebra, t: Term, ctx: Context) -> Poly:
     """Addend by addend, where none can be infinite: a condition that one of them leaves open is no case of another."""
+    if (rows := by_rows(a, t, ctx)) is not None:
+        return a.normal(rows, ctx)
     parts = addends(t.args[0])
     if len(parts) > 1 and not any(s.op in MAXIMA or s.is_const and s.attr in INFINITE for s in t.walk()):
         return a.add(a.normal(T.fold("sum", t.attr, x), ctx) for x in parts)
