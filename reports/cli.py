@@ -228,7 +228,7 @@ def corpus(
     name: str, form: str, lift_only: bool, cache_dir: str | None, no_cache: bool, allow_unknown: bool, quiet: bool,
     **options: Any,
 ) -> None:  # fmt: skip
-    """Run a corpus and print its table: operators, packages, strangers, broken, sound or sweep."""
+    """Print the table of a corpus: operators, packages, strangers, broken, sound or sweep."""
     from . import corpora, runner
 
     how = None if lift_only else runner.Proving()
