@@ -448,6 +448,8 @@ def _facts(p: Parameter, r: Range) -> Iterator[Term]:
         yield from _enough(p.symbol, p.relation)
     if r.single:
         yield T.make("eq", p.symbol, r.low)
+        if r.low == 1 and p.symbol.op == "mul":  # of sizes, which are not negative
+            yield from (T.make("eq", n, 1) for n in p.symbol.args if n.op == "size")
     yield T.make("le", r.low, p.symbol)
     if r.high is not None:
         yield T.make("le", p.symbol, r.high)
