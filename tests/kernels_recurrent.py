@@ -88,6 +88,34 @@ def _(x, y):
     return x + y
 
 
+@triton.jit
+def turn_kernel(x_ptr, out_ptr, N, X: tl.constexpr, Y: tl.constexpr, BLOCK: tl.constexpr):
+    i, j, at = tl.program_id(0), tl.program_id(1), tl.program_id(2) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i * X[0] + j * X[1] + at * X[2], mask=at < N)
+    tl.store(out_ptr + j * Y[0] + i * Y[1] + at * Y[2], x, mask=at < N)
+
+
+def run_turn(x, strides):
+    out = x.new_empty(x.shape[1], x.shape[0], x.shape[2])
+    grid = x.shape[0], x.shape[1], triton.cdiv(x.shape[2], 32)
+    turn_kernel[grid](x, out, x.shape[2], x.stride(), strides(out.stride()), BLOCK=32)
+    return out
+
+
+@case(x="f32[L,M,N]")
+def turned(x):
+    return run_turn(x, lambda s: s)
+
+
+@case(x="f32[L,M,N]")
+def turned_the_wrong_way(x):
+    return run_turn(x, lambda s: (s[1], s[0], s[2]))
+
+
+for c in (turned, turned_the_wrong_way):
+    c.reference(lambda x: x.transpose(0, 1).contiguous())
+
+
 # ---- a state that decays by what is loaded
 
 
@@ -341,6 +369,7 @@ for c in (largest_of_tiles, largest_of_tiles_that_overlap):
 
 RIGHT = [
     row_scale,
+    turned,
     tuples,
     gated,
     gated_between,
@@ -351,6 +380,7 @@ RIGHT = [
     largest_of_tiles,
 ]
 WRONG = [
+    turned_the_wrong_way,
     row_scale_without_the_last,
     row_scale_with_another_floor,
     tuples_of_the_wrong_order,
