@@ -16,6 +16,12 @@ if TYPE_CHECKING:
     from verify.finding import Finding, Step
 
 
+# Findings inside of the contract; broken-contract and int32-overflow are beyond it, the others are about rounding.
+CONTRADICTING = frozenset(
+    ("out-of-bounds", "write-race", "read-write-race", "unwritten-output", "undefined-value", "wrong-result")
+)
+
+
 def audited(case: Case, lifted: Lifted | None, base: Record, options: Options, event: Callable[[Any], None]) -> Record:
     """The record with proofs and findings. Where nothing can be claimed of the outputs, their kernels are audited all
     the same."""
@@ -47,15 +53,31 @@ def audited(case: Case, lifted: Lifted | None, base: Record, options: Options, e
 
 
 def told(record: Record, found: Audited) -> Record:
-    """The record with what the rules say; it replaces what lifting and proving say of the same rule, who see less."""
+    """The record with what the rules say. Where kernels were watched it replaces what lifting and proving say, who see
+    less, unless nothing of it explains a refutation."""
     new = [finding(f) for f in found.findings]
-    replaced = {f["rule"] for f in new}
-    return {
-        **record,
-        "findings": [*new, *(f for f in record["findings"] if f["rule"] not in replaced)],
-        "undecided": list(found.unknown),
-        "seconds": {**record["seconds"], "audit": round(found.seconds, 4)},
-    }
+    known = {f["rule"] for f in new}
+    explained = found.watched and (record["verdict"] != "REFUTED" or any(f["level"] == "error" for f in new))
+    kept = [] if explained else [f for f in record["findings"] if f["rule"] not in known]
+    return doubted(
+        {
+            **record,
+            "findings": [*new, *kept],
+            "undecided": list(found.unknown),
+            "seconds": {**record["seconds"], "audit": round(found.seconds, 4)},
+        }
+    )
+
+
+def doubted(record: Record) -> Record:
+    """Nothing is proved or tested of a kernel that was seen to go wrong inside of its contract. What is wrong beyond
+    it, or with the numbers of a machine, is no contradiction."""
+    rules = sorted({f["rule"] for f in record["findings"]} & CONTRADICTING)
+    if not rules or record["verdict"] not in ("PROVED", "TESTED"):
+        return record
+    reason = f"the kernel has the finding {', '.join(rules)}"
+    claims = [{**p, "verdict": "UNKNOWN", "reason": reason} for p in record["proofs"]]
+    return {**record, "verdict": "UNKNOWN", "bound": None, "reason": reason, "proofs": claims}
 
 
 def finding(f: Finding) -> Record:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from lift import Case, Lifted, lift
 from lift.check import Mismatch
 from lift.errors import CaseError, NotLifted, OutOfBounds, Place, TriliftError, Unsupported
 from lift.output import Output
+from verify.trials import within
 
 from . import audits, proofs, steps
 from .forms import FORMS, Forms, joined, printed
 from .runner import Options, Record, empty
 
+LIFTING = 30.0  # seconds of the processor that lifting has where a proof follows
 KINDS: dict[type, str] = {
     Unsupported: "unsupported",
     CaseError: "case",
@@ -39,14 +42,18 @@ def _lifted(case: Case, options: Options, event: Callable[[Any], None], file: st
     """What lifting found, as a record and as it is."""
     base = {**empty(file, case.name, "", ""), **proofs.scope(case)}
     try:
-        lifted = lift(
-            case,
-            options.seed,
-            lambda stage: event(f"stage:{stage}"),
-            lambda trace: event(len(trace.launches)),
-            top_down=options.top_down,
-            prune=options.prune,
-        )
+        with within(LIFTING) if options.proving is not None else nullcontext():
+            lifted = lift(
+                case,
+                options.seed,
+                lambda stage: event(f"stage:{stage}"),
+                lambda trace: event(len(trace.launches)),
+                top_down=options.top_down,
+                prune=options.prune,
+            )
+    except TimeoutError:
+        late = NotLifted("no formula was found in the time that lifting has before a proof", case.place)
+        return {**base, **told([late]), "reason": summary([late])}, None
     except TriliftError as e:
         return {**base, **told([e]), "reason": summary([e])}, None
     failed: list[TriliftError] = [o.error for o in lifted.outputs if o.error is not None]

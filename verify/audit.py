@@ -48,6 +48,7 @@ class Audited:
     findings: tuple[Finding, ...]
     unknown: tuple[str, ...]
     seconds: float
+    watched: int = 0  # runs
 
 
 def audit(
@@ -79,7 +80,7 @@ def audit(
     runs = tuple(islice(_runs(case, proofs, seed), PROVED if safe else WATCHED))
     evidence = Evidence(case, lifted, goal, proofs, provings, runs, seed, time.process_time() + RULES, unknown)
     findings = tuple(_findings(evidence, progress))
-    return Audited(proofs, findings, tuple(evidence.unknown), time.perf_counter() - start)
+    return Audited(proofs, findings, tuple(evidence.unknown), time.perf_counter() - start, len(runs))
 
 
 def _runs(case: Case, proofs: tuple[Proof, ...], seed: int) -> Iterator[Observation]:

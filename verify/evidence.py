@@ -58,7 +58,9 @@ class Evidence:
 
     def contracted(self, run: Observation) -> bool:
         """Whether what goes wrong in a run is a call that the kernel is not written for: then that is the finding."""
-        return self.excluded(run) is not None or self.only_configured(run)
+        from .rules.broken_contract import rank_assumed
+
+        return self.excluded(run) is not None or self.only_configured(run) or rank_assumed(self) is not None
 
     def excluded(self, run: Observation) -> Clause | None:
         """A clause that the run does not meet, of a contract under which what is refuted was proved."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
@@ -32,15 +32,18 @@ from lift.lower import leaves
 from lift.machine import machine
 from lift.memory import Memory
 from lift.recorder import host_place, lowered
+from lift.shapes import choose
 from lift.trace import Buffer
 
 from .slices import ancestors, parents
 from .trials import Dims, within
 
+TOUCHING = frozenset(("tt.load", "tt.store", "tt.atomic_rmw", "tt.atomic_cas"))
 HERE = os.path.dirname(__file__) + os.sep
 GAP = 1 << 44  # bytes between buffers
 MEMORY = 80 << 30  # bytes of the inputs of a call that is worth a warning: one large device
 SLOWEST = 1.0  # seconds of one program
+AXIS = 65535  # programs along the axes y and z of a grid, at most
 STEPS = 20_000  # operations of one program
 WIDE = {"arith.addi": np.add, "arith.subi": np.subtract, "arith.muli": np.multiply, "arith.shli": np.left_shift}
 PAIRS = 6
@@ -65,6 +68,7 @@ class LargeLaunch:
     bound: Bound
     place: Place | None
     operands: tuple[Any, ...]  # meta tensors and numbers, in the order of the module's arguments
+    largest: Mapping[int, int]  # of an index tensor, by its storage, the largest element that it may have
 
     @property
     def kernel(self) -> str:
@@ -94,9 +98,12 @@ def launches(case: Case, dims: Dims, config: int = 0) -> list[LargeLaunch]:
 
     def heard(bound: Bound) -> None:
         operands = tuple(x for n, kind in bound.signature.items() for x in leaves(kind, bound.args[n]))
-        found.append(LargeLaunch(bound, host_place(HERE), operands))
+        found.append(LargeLaunch(bound, host_place(HERE), operands, largest))
 
     given = {n: _argument(n, s, dims) for n, s in case.params.items()}
+    limits = {n: value(s.high, dims) for n, s in case.tensors.items() if s.high is not None and not s.is_float}
+    tensors = case.named(given)
+    largest = {tensors[n].untyped_storage()._cdata: int(v) - 1 for n, v in limits.items() if v is not None}
     try:
         with torch.random.fork_rng(devices=[]), pretend(), intercepted(heard, config), _Contentless():
             case.fn(**given)
@@ -153,9 +160,11 @@ class Escape:
 class _Addresses(Memory):
     """Memory without contents: loads give what `content` says of the buffer, bounds are checked."""
 
-    def __init__(self, content: Mapping[int, float]) -> None:
+    def __init__(self) -> None:
         super().__init__(Float64())
-        self.content = content
+        self.content: dict[int, int] = {}  # every element of a buffer
+        self.touched: list[tuple[Op, np.ndarray]] = []  # accesses with the addresses of their lanes
+        self.now: Op | None = None
 
     def _undefine(self, cells: Any, element: str) -> None:
         cells.element, cells.data = element, np.zeros(0)
@@ -165,12 +174,18 @@ class _Addresses(Memory):
         out = np.zeros(flat.shape, machine(t))
         for cells, lanes in self.groups(flat, place) if flat.size else ():
             out[lanes] = self.content.get(cells.address, 0)
+        self.note(flat)
         return out.reshape(np.shape(addresses))
 
     def store(self, addresses: np.ndarray, values: Any, t: Type, place: Place | None = None) -> None:
         flat = np.ravel(addresses)
         if flat.size:
             self.groups(flat, place)
+        self.note(flat)
+
+    def note(self, addresses: np.ndarray) -> None:
+        if self.now is not None:
+            self.touched.append((self.now, addresses))
 
 
 @dataclass
@@ -182,7 +197,9 @@ class _Noted:
     steps: int = 0
 
 
-def _single(program: tuple[int, int, int], noted: _Noted) -> type[Run]:
+def _single(program: tuple[int, int, int], noted: _Noted, exact: bool = False) -> type[Run]:
+    """A run of one program, in which 32-bit integers wrap; `exact`: in which they do not."""
+
     class Single(Run):
         def programs(self, grid: tuple[int, int, int]) -> Iterator[tuple[int, int, int]]:
             return iter([program])
@@ -191,16 +208,21 @@ def _single(program: tuple[int, int, int], noted: _Noted) -> type[Run]:
             noted.steps += 1
             if noted.steps > STEPS:
                 raise TimeoutError
-            if op.name.startswith("tt.") and op.name in ("tt.load", "tt.store", "tt.atomic_rmw", "tt.atomic_cas"):
+            if op.name in TOUCHING:
                 noted.access = op
+                if isinstance(self.memory, _Addresses):
+                    self.memory.now = op
+            if op.name not in WIDE or op.results[0].type.element != "i32":
+                return super().result(op)
+            xs = [np.asarray(self.env[v]).astype(np.int64) for v in op.operands]
+            true = WIDE[op.name](*xs)
+            if exact:
+                return true
             out = super().result(op)
-            if op.name in WIDE and op.results[0].type.element == "i32":
-                xs = [np.asarray(self.env[v]).astype(np.int64) for v in op.operands]
-                exact = WIDE[op.name](*xs)
-                if (lost := np.asarray(exact != out)).any():
-                    k = np.flatnonzero(lost.ravel())[-1]
-                    at = [int(np.broadcast_to(x, exact.shape).ravel()[k]) for x in (*xs, exact, out)]
-                    noted.wraps.append(Wrap(op, tuple(at[:-2]), at[-2], at[-1]))
+            if (lost := np.asarray(true != out)).any():
+                k = np.flatnonzero(lost.ravel())[-1]
+                at = [int(np.broadcast_to(x, true.shape).ravel()[k]) for x in (*xs, true, out)]
+                noted.wraps.append(Wrap(op, tuple(at[:-2]), at[-2], at[-1]))
             return out
 
     return Single
@@ -209,12 +231,23 @@ def _single(program: tuple[int, int, int], noted: _Noted) -> type[Run]:
 def escape(case: Case, dims: Dims, config: int = 0) -> Escape | None:
     """The first access that leaves its tensor since an index wrapped around, in programs at the corners of each
     launch's grid; None where none is seen. Raises Refused, Undecided."""
-    for launch in launches(case, dims, config):
+    made = launches(case, dims, config)
+    if not possible(made):
+        return None
+    for launch in made:
         for program in corners(launch.grid):
             found = _escape(case, dims, launch, program)
             if found is not None:
                 return found
     return None
+
+
+def possible(made: Sequence[LargeLaunch]) -> bool:
+    """Whether one device can hold all tensors of these launches, and takes their grids."""
+    storages = {x.untyped_storage()._cdata: x.untyped_storage().nbytes() for e in made for x in e.operands
+                if isinstance(x, torch.Tensor)}  # fmt: skip
+    grids = all(e.grid[0] < 1 << 31 and max(e.grid[1:]) <= AXIS for e in made)
+    return grids and sum(storages.values()) <= MEMORY
 
 
 def corners(grid: tuple[int, int, int]) -> list[tuple[int, int, int]]:
@@ -224,8 +257,34 @@ def corners(grid: tuple[int, int, int]) -> list[tuple[int, int, int]]:
 
 
 def _escape(case: Case, dims: Dims, launch: LargeLaunch, program: tuple[int, int, int]) -> Escape | None:
-    content: dict[int, float] = {}
-    memory = _Addresses(content)
+    noted = _Noted()
+    try:
+        module = lowered(launch.bound)
+        memory, operands = _memory(launch)
+        with within(SLOWEST):
+            interpret(module, operands, launch.grid, memory, kind=_single(program, noted))
+            if not noted.wraps:
+                return None
+            right, _ = _memory(launch)
+            interpret(module, operands, launch.grid, right, kind=_single(program, _Noted(), exact=True))
+    except OutOfBounds as error:
+        access, why = noted.access, error.why
+    except (TriliftError, TimeoutError, ArithmeticError, ValueError, IndexError, TypeError, MemoryError):
+        return None
+    else:
+        pairs = zip(memory.touched, right.touched, strict=False)
+        access = next((a for (a, x), (b, y) in pairs if a is not b or not np.array_equal(x, y)), None)
+        why = "at another element than without the wrap"
+    if access is None:
+        return None
+    flows = _flows_into(access, module)
+    wrap = next((w for w in noted.wraps if w.op in flows), None)
+    return None if wrap is None else Escape(launch, program, wrap, access, why)
+
+
+def _memory(launch: LargeLaunch) -> tuple[_Addresses, list[Any]]:
+    """Memory with the buffers of a launch far apart, and its operands there."""
+    memory = _Addresses()
     addresses: dict[int, int] = {}
 
     def operand(x: Any) -> Any:
@@ -234,24 +293,11 @@ def _escape(case: Case, dims: Dims, launch: LargeLaunch, program: tuple[int, int
         storage = x.untyped_storage()
         if (key := storage._cdata) not in addresses:
             addresses[key] = GAP * (len(addresses) + 1)
-            memory.allocate(Buffer(addresses[key], storage.nbytes(), "", None), SHORT[x.dtype])
+            memory.content[addresses[key]] = launch.largest.get(key, 0)
+            memory.allocate(Buffer(addresses[key], storage.nbytes(), "its tensor", None), SHORT[x.dtype])
         return addresses[key] + x.storage_offset() * x.element_size()
 
-    noted = _Noted()
-    operands = [operand(x) for x in launch.operands]
-    try:
-        module = lowered(launch.bound)
-        with within(SLOWEST):
-            interpret(module, operands, launch.grid, memory, kind=_single(program, noted))
-    except OutOfBounds as error:
-        access = noted.access
-        flows = _flows_into(access, module) if access is not None and noted.wraps else set()
-        wrap = next((w for w in noted.wraps if w.op in flows), None)
-        if wrap is not None and access is not None:
-            return Escape(launch, program, wrap, access, error.why)
-    except (TriliftError, TimeoutError, ArithmeticError, ValueError, IndexError, TypeError, MemoryError):
-        return None
-    return None
+    return memory, [operand(x) for x in launch.operands]
 
 
 def _flows_into(access: Op, module: Module) -> set[Op]:
@@ -274,9 +320,17 @@ def reaching(
     case: Case, base: Dims, measure: Callable[[Dims], float], limit: float, largest: int
 ) -> list[dict[str, int | float]]:
     """Dims at which `measure`, which grows with them, is at least `limit`: `base` with one dim grown, or two together,
-    no further than needed. Least memory first; none whose inputs have more than `largest` bytes."""
+    no further than needed. Least memory first, of about equal ones those whose largest dim is smallest; none whose
+    inputs have more than `largest` bytes."""
     grown = (_along(case, base, names, measure, limit, largest) for names in _directions(case))
-    return sorted((d for d in grown if d is not None), key=lambda d: nbytes(case, d))
+    return sorted((d for d in grown if d is not None), key=lambda d: (nbytes(case, d).bit_length(), max(d.values())))
+
+
+def bases(case: Case, seed: int) -> list[dict[str, int | float]]:
+    """Where sizes grow from: all 1 if the case allows it, and small unlike ones."""
+    chosen = choose(case, 1, seed)[0]
+    ones = {**chosen, **dict.fromkeys(case.names, 1)}
+    return [ones, chosen] if case.holds(ones) else [chosen]
 
 
 def _directions(case: Case) -> list[tuple[str, ...]]:

@@ -9,18 +9,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace as changed
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lift import term as T
+from lift.case import Case
+from lift.grammar import Spec
 from lift.interpret import Run
-from lift.shapes import choose
 from lift.trace import Buffer, Launch, TensorRef, Trace
 
 from ..finding import Finding, Rule, Step
-from ..large import MEMORY, Refused, Undecided, launches, nbytes, reaching
+from ..large import AXIS, MEMORY, Refused, Undecided, bases, launches, nbytes, reaching
 from ..observe import FINITE, UNINITIALISED, Observation, Poisoned, differing, element
-from ..refute import Failure, Passed, executed, moved_apart
+from ..refute import Failure, Passed, Question, attempt, executed, moved_apart
 from ..seen import example, replay, smallest
 from .undefined_value import LABEL
 from .unwritten_output import allocation
@@ -28,12 +31,14 @@ from .unwritten_output import allocation
 if TYPE_CHECKING:
     from ..evidence import Evidence
 
-AXIS = 65535  # programs along the axes y and z of a grid, at most
+
+FLATTENED = 4  # shapes at which a lower rank is tried
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
     """Findings of every kind, one for each place."""
     yield from _grids(evidence)
+    yield from _ranks(evidence)
     yield from _blocks(evidence)
     yield from _first(evidence, _configuration)
     yield from _first(evidence, _strides)
@@ -56,13 +61,13 @@ def _first(evidence: Evidence, of: Any) -> Iterator[Finding]:
 def _grids(evidence: Evidence) -> Iterator[Finding]:
     """Launches with more programs along y or z than a device takes, at the smallest sizes."""
     case = evidence.case
-    base = choose(case, 1, evidence.seed)[0]
+    start = bases(case, evidence.seed)[0]
 
     def widest(dims: Mapping[str, Any]) -> float:
         return max((max(e.grid[1:]) for e in launches(case, dims)), default=0)
 
     try:
-        found = reaching(case, base, widest, AXIS + 1, MEMORY)
+        found = reaching(case, start, widest, AXIS + 1, MEMORY)
     except (Refused, Undecided):
         return
     for dims in found[:1]:
@@ -121,6 +126,57 @@ def _finding(run: Observation, message: str, hint: str, outcome: Any, more: Mapp
         replay(run, f.output, f.index, f.got, f.expected, f.why or message),
         (Step(last.host, f"{last.kernel} is launched on a grid of {last.grid}"), Step(last.host, _told(f) or message)),
     )
+
+
+# ---- the rank --------------------------------------------------------------------------------------------------------
+
+
+def _ranks(evidence: Evidence) -> Iterator[Finding]:
+    run = rank_assumed(evidence)
+    if run is not None:
+        ranks = {n: len(s.shape or ()) for n, s in evidence.case.tensors.items()}
+        name = max(ranks, key=lambda n: ranks[n])
+        outcome = evidence.outcome(run.dims, run.seed, run.config)
+        yield _finding(
+            run, f"`{name}` has rank {ranks[name]}, and the kernel is right only once its first two axes are one",
+            f"flatten `{name}` to rank {ranks[name] - 1} in the wrapper, or refuse other ranks", outcome,
+        )  # fmt: skip
+
+
+def rank_assumed(evidence: Evidence) -> Observation | None:
+    """The smallest run that goes wrong, where all that do are right once the first two axes of every tensor are one."""
+    if "rank" not in evidence.kept:
+        evidence.kept["rank"] = _rank_assumed(evidence)
+    found: Observation | None = evidence.kept["rank"]
+    return found
+
+
+def _rank_assumed(evidence: Evidence) -> Observation | None:
+    flat = None if evidence.proved else flattened(evidence.case)
+    if flat is None or evidence.goal is None or evidence.goal.fn is None:
+        return None
+    failing = [r for r in evidence.runs if r.trouble is not None or _fails(evidence, r)]
+    some = {tuple(sorted(r.dims.items())): r for r in failing}.values()
+    question = Question(flat, evidence.goal)
+    right = [isinstance(attempt(question, r.dims, r.seed, r.config), Passed) for r in list(some)[:FLATTENED]]
+    return smallest(failing) if len(right) > 1 and all(right) else None
+
+
+def flattened(case: Case) -> Case | None:
+    """The case with the first two axes of its tensors as one; None where none has more than two."""
+    ranked = max(case.tensors.values(), key=lambda s: len(s.shape or ()), default=None)
+    if ranked is None or ranked.shape is None or len(ranked.shape) < 3:
+        return None
+    first, second = ranked.shape[:2]
+
+    def merged(s: Any) -> Any:
+        if isinstance(s, list | tuple):
+            return type(s)(map(merged, s))
+        if not isinstance(s, Spec) or s.shape is None or s.shape[:2] != (first, second):
+            return s
+        return changed(s, shape=(T.mul(first, second), *s.shape[2:]))
+
+    return changed(case, params={n: merged(s) for n, s in case.params.items()})
 
 
 # ---- autotune configurations -----------------------------------------------------------------------------------------

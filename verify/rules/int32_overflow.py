@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
 from lift.fit import value
-from lift.shapes import choose
 from lift.term import Term
 
 from ..finding import Finding, Rule, Step
-from ..large import MEMORY, Escape, Refused, Undecided, elements, escape, nbytes, reaching
+from ..large import MEMORY, Escape, Refused, Undecided, bases, elements, escape, nbytes, reaching
 
 if TYPE_CHECKING:
     from lift.case import Case
@@ -26,40 +26,41 @@ SEARCH = 3  # sizes at which the kernel is run, for each bound
 
 def check(evidence: Evidence) -> Iterator[Finding]:
     """A finding for each operation that is seen to wrap, at the smallest sizes found."""
-    seen: dict[object, Finding] = {}
-    for dims in _sizes(evidence):
-        try:
-            found = escape(evidence.case, dims)
-        except (Refused, Undecided):
-            continue
-        if found is not None and found.wrap.op.place not in seen:
-            seen[found.wrap.op.place] = _finding(evidence.case, dims, found)
-    return iter(seen.values())
+    seen: set[object] = set()
+    for sizes in _sizes(evidence):
+        for dims in sizes:
+            try:
+                found = escape(evidence.case, dims)
+            except (Refused, Undecided):
+                continue
+            if found is not None:
+                if found.wrap.op.place not in seen:
+                    seen.add(found.wrap.op.place)
+                    yield _finding(evidence.case, dims, found)
+                break
 
 
-def _sizes(evidence: Evidence) -> list[dict[str, int | float]]:
-    """Sizes at which some bound of the contract is just exceeded; without a contract, at which some tensor has more
-    than 2^31 elements."""
+def _sizes(evidence: Evidence) -> Iterator[list[dict[str, int | float]]]:
+    """For each bound of the contract the sizes at which it is just exceeded; without a contract those at which some
+    tensor has more than 2^31 elements. Least memory first."""
     case = evidence.case
-    base = choose(case, 1, evidence.seed)[0]
     bounds = {c.term for p in evidence.provings for c in p.contract if c.kind == "nowrap" and c.term is not None}
-    out: list[dict[str, int | float]] = []
+    starts = bases(case, evidence.seed)
     for term in sorted(bounds, key=lambda t: t.id):
         bound, limit = term.args
-        out += reaching(case, base, partial(_number, case, bound), _number(case, limit, base), MEMORY)[:SEARCH]
+        yield [d for s in starts for d in _further(case, s, partial(_number, case, bound), _number(case, limit, s))]
     if not evidence.provings:
-        try:
-            out = reaching(case, base, lambda d: elements(case, d), LIMIT + 1, MEMORY)[:SEARCH]
-        except (Refused, Undecided):
-            return []
-    further = [
-        {n: _more(v, f) if n in case.names and v != base[n] else v for n, v in d.items()} for f in BEYOND for d in out
+        with suppress(Refused, Undecided):
+            yield [d for s in starts for d in _further(case, s, partial(elements, case), LIMIT + 1)]
+
+
+def _further(case: Case, start: Dims, measure: Callable[[Dims], float], limit: float) -> list[dict[str, int | float]]:
+    """Sizes that reach the limit, and some a little beyond."""
+    found = reaching(case, start, measure, limit, MEMORY)[:SEARCH]
+    grown = [
+        {n: int(v * f) if n in case.names and v != start[n] else v for n, v in d.items()} for f in BEYOND for d in found
     ]
-    return sorted((d for d in further if case.holds(d)), key=lambda d: nbytes(case, d))
-
-
-def _more(v: int | float, factor: float) -> int:
-    return int(v * factor)
+    return sorted(filter(case.holds, grown), key=lambda d: (nbytes(case, d).bit_length(), max(d.values())))
 
 
 def _number(case: Case, t: Term, dims: Dims) -> float:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ..finding import Finding, Rule, Step
 from ..observe import Observation
 from ..seen import example, kind_of, replay, smallest
-from .broken_contract import dense
+from .broken_contract import dense, rank_assumed
 
 if TYPE_CHECKING:
     from ..evidence import Evidence
@@ -19,7 +19,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     troubled = [r for r in evidence.runs if r.trouble is not None and r.where is not None]
     for place in dict.fromkeys(r.trouble.place for r in troubled if r.trouble is not None):
         run = smallest([r for r in troubled if r.trouble is not None and r.trouble.place == place])
-        if dense(evidence, run) is None:
+        if dense(evidence, run) is None and rank_assumed(evidence) is None:
             yield _finding(run)
 
 

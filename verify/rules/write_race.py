@@ -13,10 +13,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from lift.ir import Module, Op
-from lift.shapes import choose
 
 from ..finding import Finding, Rule, Step
-from ..large import MEMORY, Refused, Undecided, launches, reaching
+from ..large import MEMORY, Refused, Undecided, bases, launches, reaching
 from ..observe import Observation, Watched
 from ..races import Clash, backwards, clashes, unordered
 from ..seen import example, number, replay, smallest
@@ -53,14 +52,14 @@ def _all_alike(evidence: Evidence) -> Iterator[Finding]:
     stores = {e.kernel: op for e in evidence.launches if (op := _unasked(e.module())) is not None}
     if not stores:
         return
-    case, base = evidence.case, choose(evidence.case, 1, evidence.seed)[0]
+    case, start = evidence.case, bases(evidence.case, evidence.seed)[0]
 
     def programs(dims: Mapping[str, Any], kernel: str) -> int:
         return max((math.prod(e.grid) for e in launches(case, dims) if e.kernel == kernel), default=0)
 
     for kernel, op in stores.items():
         try:
-            several = reaching(case, base, partial(programs, kernel=kernel), 2, MEMORY)[:1]
+            several = reaching(case, start, partial(programs, kernel=kernel), 2, MEMORY)[:1]
         except (Refused, Undecided):
             continue
         for dims in several:
