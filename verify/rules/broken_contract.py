@@ -16,13 +16,16 @@ import numpy as np
 
 from lift import term as T
 from lift.case import Case
+from lift.errors import TriliftError
 from lift.grammar import Spec
 from lift.interpret import Run
 from lift.trace import Buffer, Launch, TensorRef, Trace
 
+from ..adversary import arguments
 from ..finding import Finding, Rule, Step
 from ..large import AXIS, MEMORY, Refused, Undecided, bases, launches, nbytes, reaching
 from ..observe import FINITE, UNINITIALISED, Observation, Poisoned, differing, element
+from ..readings import values
 from ..refute import Failure, Passed, Question, attempt, executed, moved_apart
 from ..seen import example, replay, smallest
 from .undefined_value import LABEL
@@ -158,8 +161,22 @@ def _rank_assumed(evidence: Evidence) -> Observation | None:
     failing = [r for r in evidence.runs if r.trouble is not None or _fails(evidence, r)]
     some = {tuple(sorted(r.dims.items())): r for r in failing}.values()
     question = Question(flat, evidence.goal)
-    right = [isinstance(attempt(question, r.dims, r.seed, r.config), Passed) for r in list(some)[:FLATTENED]]
+    right = [
+        _same_meaning(evidence, flat, r) and isinstance(attempt(question, r.dims, r.seed, r.config), Passed)
+        for r in list(some)[:FLATTENED]
+    ]
     return smallest(failing) if len(right) > 1 and all(right) else None
+
+
+def _same_meaning(evidence: Evidence, flat: Case, run: Observation) -> bool:
+    """Whether the reference gives the same numbers for the flattened inputs."""
+    assert evidence.goal is not None and evidence.goal.fn is not None
+    try:
+        a, b = (values(c, evidence.goal.fn, arguments(c, run.dims, run.seed)) for c in (evidence.case, flat))
+    except TriliftError:
+        return False
+    pairs = list(zip(a.values(), b.values(), strict=False))
+    return bool(pairs) and all(x.size == y.size and np.allclose(x.ravel(), y.ravel(), equal_nan=True) for x, y in pairs)
 
 
 def flattened(case: Case) -> Case | None:

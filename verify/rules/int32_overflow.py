@@ -41,15 +41,16 @@ def check(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _sizes(evidence: Evidence) -> Iterator[list[dict[str, int | float]]]:
-    """For each bound of the contract the sizes at which it is just exceeded; without a contract those at which some
-    tensor has more than 2^31 elements. Least memory first."""
+    """For each bound of the contract the sizes at which it is just exceeded; without a contract, or where it has a bound
+    on data, those at which some tensor has more than 2^31 elements. Least memory first."""
     case = evidence.case
     bounds = {c.term for p in evidence.provings for c in p.contract if c.kind == "nowrap" and c.term is not None}
     starts = bases(case, evidence.seed)
     for term in sorted(bounds, key=lambda t: t.id):
         bound, limit = term.args
         yield [d for s in starts for d in _further(case, s, partial(_number, case, bound), _number(case, limit, s))]
-    if not evidence.provings:
+    clauses = [c for p in evidence.provings for c in p.contract if c.kind == "nowrap"]
+    if not evidence.provings or any(c.term is None for c in clauses):
         with suppress(Refused, Undecided):
             yield [d for s in starts for d in _further(case, s, partial(elements, case), LIMIT + 1)]
 
