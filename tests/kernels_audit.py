@@ -220,6 +220,46 @@ def mean_stored_by_every_head(x):
     return y, mean
 
 
+@triton.jit
+def scatter_kernel(x, index, y, n, BLOCK: tl.constexpr):
+    row, i = tl.program_id(0), tl.arange(0, BLOCK)
+    k = tl.load(index + row).to(tl.int64)
+    tl.store(y + k * n + i, tl.load(x + row * n + i, mask=i < n), mask=i < n)  # where the index says
+
+
+def scatter(x, index, y):
+    scatter_kernel[(x.shape[0],)](x, index, y, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
+    return y
+
+
+ROWS = "M > 0 and R > 0 and M < 2**20 and R < 2**20"
+
+
+@case(x="f32[M,4]", index="i32[M] < R", y="f32[R,4]", where=ROWS)
+def scattered(x, index, y):
+    return scatter(x, index, y)
+
+
+@case(x="f32[M,4]", index="i32[M] < R", y="f32[R,4]", where=ROWS)
+def scattered_as_torch_does(x, index, y):
+    return scatter(x, index, y)
+
+
+@scattered_as_torch_does.reference
+def _(x, index, y):
+    return y.index_put((index.long(),), x)
+
+
+@case(x="f32[M,N]", index="i32[M] < 3", where="M < 2**20 and N > 0 and N <= 4096")
+def gradient_not_added(x, index):
+    return scatter(x, index, torch.zeros(3, x.shape[1]))
+
+
+@gradient_not_added.reference
+def _(x, index):
+    return torch.zeros(3, x.shape[1], dtype=x.dtype).index_add(0, index.long(), x)
+
+
 # ---- read-write-race -------------------------------------------------------------------------------------------------
 
 

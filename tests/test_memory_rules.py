@@ -41,6 +41,7 @@ WRONG = [
     (K.sum_stored_by_all, "write-race", "# each program its own sum"),
     (K.work_is_not_divided, "write-race", "# every program stores all"),
     (K.stored_twice, "write-race", "# over the zeros"),
+    (K.gradient_not_added, "write-race", "# where the index says"),
     (K.neighbours_in_place, "read-write-race", "# what the program before loads"),
     (K.released_too_early, "read-write-race", "# not all threads have stored"),
     (K.grid_rounded_down, "unwritten-output", "# the tail is not written"),
@@ -60,7 +61,8 @@ WRONG = [
 RIGHT = [
     K.pointer_is_clamped, K.mask_on_both_ends, K.sizes_are_multiples, K.index_of_a_row, K.index_that_is_checked,
     K.sum_added_by_all, K.count_stored_by_all, K.sum_stored_by_one, K.work_is_divided, K.stored_twice_with_barrier,
-    K.stored_twice_by_one_thread, K.mean_stored_by_every_head, K.neighbours, K.doubled_in_place,
+    K.stored_twice_by_one_thread, K.scattered, K.scattered_as_torch_does,
+    K.mean_stored_by_every_head, K.neighbours, K.doubled_in_place,
     K.added_by_its_own_program, K.released_after_the_barrier, K.grid_rounded_down_on_zeros, K.grid_without_a_rest,
     K.padded_and_cut, K.upper_triangle_of_zeros, K.masked_lanes_are_zero, K.masked_lanes_replaced,
     K.masked_lanes_not_stored, K.scratch_written_before, K.offsets_in_64_bits, K.large_tensors_excluded,
