@@ -35,7 +35,10 @@ class Unsupported(TriliftError):
 
 
 class OutOfBounds(TriliftError):
-    """The kernel reads or writes where no tensor is. `why` relates the address to the nearest tensor."""
+    """The kernel reads or writes where no tensor is. `why` relates the address to the nearest tensor, which begins at
+    `near`."""
+
+    near: int | None = None
 
 
 class CaseError(TriliftError):

@@ -95,11 +95,11 @@ class Evidence:
 
 
 def usual(c: Clause) -> bool:
-    """Whether a clause is one that a kernel is written for: a bound, divisibility, strides. That sizes are equal, or 1,
-    is none."""
+    """Whether a clause is one that a kernel is written for: a bound, strides. That sizes are equal, or 1, or that
+    a tile has no tail, is none."""
     t = c.term
     if t is None or c.kind not in ("shape", "layout"):
         return False
     strides = any(s.op == "size" and str(s.attr).startswith("stride(") for s in t.walk())
     bounded = t.op in ("le", "lt") and not (t.args[1].is_const and t.args[1].attr <= 1)
-    return strides or bounded or (t.op == "eq" and any(a.op == "mod" for a in t.args))
+    return strides or bounded

@@ -43,6 +43,7 @@ HERE = os.path.dirname(__file__) + os.sep
 GAP = 1 << 44  # bytes between buffers
 MEMORY = 80 << 30  # bytes of the inputs of a call that is worth a warning: one large device
 SLOWEST = 1.0  # seconds of one program
+BELOW = (0, 1)  # the largest index may stand for none
 AXIS = 65535  # programs along the axes y and z of a grid, at most
 STEPS = 20_000  # operations of one program
 WIDE = {"arith.addi": np.add, "arith.subi": np.subtract, "arith.muli": np.multiply, "arith.shli": np.left_shift}
@@ -235,8 +236,8 @@ def escape(case: Case, dims: Dims, config: int = 0) -> Escape | None:
     if not possible(made):
         return None
     for launch in made:
-        for program in corners(launch.grid):
-            found = _escape(case, dims, launch, program)
+        for program, below in product(corners(launch.grid), BELOW if launch.largest else (0,)):
+            found = _escape(launch, program, below)
             if found is not None:
                 return found
     return None
@@ -256,16 +257,17 @@ def corners(grid: tuple[int, int, int]) -> list[tuple[int, int, int]]:
     return sorted(product(x, y, z), key=lambda p: -sum(p))
 
 
-def _escape(case: Case, dims: Dims, launch: LargeLaunch, program: tuple[int, int, int]) -> Escape | None:
+def _escape(launch: LargeLaunch, program: tuple[int, int, int], below: int) -> Escape | None:
+    """`below`: how far the elements of index tensors are from the largest that they may be."""
     noted = _Noted()
     try:
         module = lowered(launch.bound)
-        memory, operands = _memory(launch)
+        memory, operands = _memory(launch, below)
         with within(SLOWEST):
             interpret(module, operands, launch.grid, memory, kind=_single(program, noted))
             if not noted.wraps:
                 return None
-            right, _ = _memory(launch)
+            right, _ = _memory(launch, below)
             interpret(module, operands, launch.grid, right, kind=_single(program, _Noted(), exact=True))
     except OutOfBounds as error:
         access, why = noted.access, error.why
@@ -282,7 +284,7 @@ def _escape(case: Case, dims: Dims, launch: LargeLaunch, program: tuple[int, int
     return None if wrap is None else Escape(launch, program, wrap, access, why)
 
 
-def _memory(launch: LargeLaunch) -> tuple[_Addresses, list[Any]]:
+def _memory(launch: LargeLaunch, below: int) -> tuple[_Addresses, list[Any]]:
     """Memory with the buffers of a launch far apart, and its operands there."""
     memory = _Addresses()
     addresses: dict[int, int] = {}
@@ -293,7 +295,7 @@ def _memory(launch: LargeLaunch) -> tuple[_Addresses, list[Any]]:
         storage = x.untyped_storage()
         if (key := storage._cdata) not in addresses:
             addresses[key] = GAP * (len(addresses) + 1)
-            memory.content[addresses[key]] = launch.largest.get(key, 0)
+            memory.content[addresses[key]] = max(0, launch.largest.get(key, 0) - below)
             memory.allocate(Buffer(addresses[key], storage.nbytes(), "its tensor", None), SHORT[x.dtype])
         return addresses[key] + x.storage_offset() * x.element_size()
 

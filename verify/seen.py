@@ -25,6 +25,12 @@ def kind_of(op: Op) -> str:
     return KINDS.get(op.name, "access")
 
 
+def noun(op: Op) -> str:
+    """a load, a store or an atomic."""
+    kind = kind_of(op)
+    return f"an {kind}" if kind[0] == "a" else f"a {kind}"
+
+
 def number(program: tuple[int, int, int]) -> int | str:
     """A program as the user counts it: one number where only the first axis is used."""
     return program[0] if program[1:] == (0, 0) else str(program)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..finding import Finding, Rule, Step
 from ..observe import Observation
-from ..seen import example, kind_of, replay, smallest
+from ..seen import example, kind_of, noun, replay, smallest
 from .broken_contract import dense, rank_assumed
 
 if TYPE_CHECKING:
@@ -26,20 +26,30 @@ def check(evidence: Evidence) -> Iterator[Finding]:
 def _finding(run: Observation) -> Finding:
     assert run.trouble is not None and run.where is not None
     program, op = run.where
-    kind = kind_of(op)
+    kind, why = kind_of(op), _named(run)
     launch = run.launches[-1].launch
     return Finding(
         "out-of-bounds",
-        f"a {kind} leaves its tensor: {run.trouble.why}",
+        f"{noun(op)} leaves its tensor: {why}",
         run.trouble.place,
         example(run, program),
         f"mask the {kind} with the size of the tensor that it is for",
         replay(run, why=str(run.trouble)),
         (
             Step(launch.host, f"{launch.kernel} is launched on a grid of {launch.grid}"),
-            Step(run.trouble.place, f"program {program}: the {kind} is {run.trouble.why}"),
+            Step(run.trouble.place, f"program {program}: the {kind} is {why}"),
         ),
     )
+
+
+def _named(run: Observation) -> str:
+    """How far the address is from which tensor, by the user's name for it."""
+    assert run.trouble is not None
+    near = getattr(run.trouble, "near", None)
+    distance, of, rest = run.trouble.why.partition(" of ")
+    if near is None or not of:
+        return run.trouble.why
+    return f"{distance} of `{run.name(near)}` ({rest.rpartition(' (')[2]}"
 
 
 RULE = Rule("out-of-bounds", "error", "A load, store or atomic outside its tensor.", check)
