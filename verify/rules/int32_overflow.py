@@ -12,6 +12,7 @@ from lift.term import Term
 
 from ..finding import Finding, Rule, Step
 from ..large import MEMORY, Escape, Refused, Undecided, bases, elements, escape, nbytes, reaching
+from ..seen import kind_of, noun
 
 if TYPE_CHECKING:
     from lift.case import Case
@@ -41,8 +42,8 @@ def check(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _sizes(evidence: Evidence) -> Iterator[list[dict[str, int | float]]]:
-    """For each bound of the contract the sizes at which it is just exceeded; without a contract, or where it has a bound
-    on data, those at which some tensor has more than 2^31 elements. Least memory first."""
+    """For each bound of the contract the sizes at which it is just exceeded; without a contract, or where it has a
+    bound on data, those at which some tensor has more than 2^31 elements. Least memory first."""
     case = evidence.case
     bounds = {c.term for p in evidence.provings for c in p.contract if c.kind == "nowrap" and c.term is not None}
     starts = bases(case, evidence.seed)
@@ -81,8 +82,8 @@ def _finding(case: Case, dims: Dims, e: Escape) -> Finding:
     sign = {"arith.addi": "+", "arith.subi": "-", "arith.muli": "*", "arith.shli": "<<"}[w.op.name]
     written = f" {sign} ".join(map(str, w.operands))
     program = e.program[0] if e.program[1:] == (0, 0) else e.program
-    kind = "store" if "store" in e.access.name else "load" if "load" in e.access.name else "atomic"
-    message = f"{written} = {w.exact} does not fit 32 bits and wraps to {w.wrapped}: a {kind} leaves its tensor"
+    kind = kind_of(e.access)
+    message = f"{written} = {w.exact} does not fit 32 bits and wraps to {w.wrapped}: {noun(e.access)} leaves its tensor"
     size = nbytes(case, dims) / 2**30
     return Finding(
         "int32-overflow",
