@@ -84,9 +84,11 @@ class Case:
         return tuple(int(value(e, dims)) for e in self.dims(tensor))
 
     def holds(self, dims: Mapping[str, int | float]) -> bool:
-        """Whether `where` allows these dims and scalars, and no size is negative."""
+        """Whether `where` and the limits of the scalars allow these dims and scalars, and no size is negative."""
         sizes = [value(e, dims) for n in self.tensors for e in self.dims(n)]
-        return value(self.where, dims) is True and all(n is not None and n >= 0 for n in sizes)
+        if value(self.where, dims) is not True or any(n is None or n < 0 for n in sizes):
+            return False
+        return all(_meets(dims[n], s, dims) for n, s in self.scalars.items() if n in dims)
 
     def sample(self, dims: Mapping[str, int | float], rng: np.random.Generator) -> dict[str, Any]:
         """Arguments for `fn`: random tensors that meet the specs, the numbers of the scalars from `dims`, the
@@ -108,6 +110,12 @@ class Case:
 
     def _leaves(self) -> Iterator[tuple[str, Any]]:
         yield from _flatten(self.params).items()
+
+
+def _meets(v: int | float, s: Spec, dims: Mapping[str, int | float]) -> bool:
+    """low <= v < high, 0 < v, as far as the spec says so."""
+    low, high = (None if e is None else value(e, dims) for e in (s.low, s.high))
+    return not (s.positive and v <= 0) and (low is None or low <= v) and (high is None or v < high)
 
 
 def _flatten(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -225,3 +225,12 @@ def test_ttir_without_a_description(tmp_path):
 def test_expressions_have_values():
     c = make_case("c", lambda **_: 0, {"x": "f32[cdiv(N, 4), next_power_of_2(N), max(N, 8) - min(N, 2)]"})
     assert [value(e, {"N": 5}) for e in c.dims("x")] == [2, 8, 6]
+
+
+def test_limits_of_scalars_are_kept():
+    def f(x, n): ...
+
+    c = make_case("f", f, {"x": "f32[R]", "n": "i32 in (1, R + 1)"})
+    assert c.holds({"R": 3, "n": 3})
+    assert not c.holds({"R": 1, "n": 3})
+    assert not c.holds({"R": 3, "n": 0})
