@@ -45,7 +45,9 @@ MEMORY = 80 << 30  # bytes of the inputs of a call that is worth a warning: one 
 SLOWEST = 1.0  # seconds of one program
 BELOW = (0, 1)  # the largest index may stand for none
 AXIS = 65535  # programs along the axes y and z of a grid, at most
-STEPS = 20_000  # operations of one program
+ELSEWHERE = "at another element than without the wrap"
+ENDS = 2  # iterations at either end of a long loop
+STEPS = 8_000  # operations of one program
 WIDE = {"arith.addi": np.add, "arith.subi": np.subtract, "arith.muli": np.multiply, "arith.shli": np.left_shift}
 PAIRS = 6
 MOST = 1 << 40
@@ -213,6 +215,8 @@ def _single(program: tuple[int, int, int], noted: _Noted, exact: bool = False) -
                 noted.access = op
                 if isinstance(self.memory, _Addresses):
                     self.memory.now = op
+            if op.name == "scf.for" and (ends := self.ends(op)) is not None:
+                return ends
             if op.name not in WIDE or op.results[0].type.element != "i32":
                 return super().result(op)
             xs = [np.asarray(self.env[v]).astype(np.int64) for v in op.operands]
@@ -225,6 +229,18 @@ def _single(program: tuple[int, int, int], noted: _Noted, exact: bool = False) -
                 at = [int(np.broadcast_to(x, true.shape).ravel()[k]) for x in (*xs, true, out)]
                 noted.wraps.append(Wrap(op, tuple(at[:-2]), at[-2], at[-1]))
             return out
+
+        def ends(self, op: Op) -> list[Any] | None:
+            """A long loop that carries nothing but reals: its first iterations and its last ones, whose addresses are
+            those of all of them in between; None for any other loop."""
+            low, high, step = (self.number(v, "loop bound", op.place) for v in op.operands[:3])
+            turns = range(low, high, step) if step else range(0)
+            if len(turns) <= 2 * ENDS or not all(v.type.is_float for v in op.operands[3:]):
+                return None
+            counter, carried = machine(op.operands[0].type).type, [self.env[v] for v in op.operands[3:]]
+            for i in (*turns[:ENDS], *turns[-ENDS:]):
+                carried = self.region(op.regions[0], [counter(i), *carried])
+            return carried
 
     return Single
 
@@ -271,12 +287,14 @@ def _escape(launch: LargeLaunch, program: tuple[int, int, int], below: int) -> E
             interpret(module, operands, launch.grid, right, kind=_single(program, _Noted(), exact=True))
     except OutOfBounds as error:
         access, why = noted.access, error.why
-    except (TriliftError, TimeoutError, ArithmeticError, ValueError, IndexError, TypeError, MemoryError):
+    except TimeoutError:
+        raise Undecided("one program takes too long") from None
+    except (TriliftError, ArithmeticError, ValueError, IndexError, TypeError, MemoryError):
         return None
     else:
         pairs = zip(memory.touched, right.touched, strict=False)
         access = next((a for (a, x), (b, y) in pairs if a is not b or not np.array_equal(x, y)), None)
-        why = "at another element than without the wrap"
+        why = ELSEWHERE
     if access is None:
         return None
     flows = _flows_into(access, module)

@@ -11,7 +11,7 @@ from lift.fit import value
 from lift.term import Term
 
 from ..finding import Finding, Rule, Step
-from ..large import MEMORY, Escape, Refused, Undecided, bases, elements, escape, nbytes, reaching
+from ..large import ELSEWHERE, MEMORY, Escape, Refused, Undecided, bases, elements, escape, nbytes, reaching
 from ..seen import kind_of, noun
 
 if TYPE_CHECKING:
@@ -32,8 +32,10 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         for dims in sizes:
             try:
                 found = escape(evidence.case, dims)
-            except (Refused, Undecided):
+            except Refused:
                 continue
+            except Undecided:
+                break
             if found is not None:
                 if found.wrap.op.place not in seen:
                     seen.add(found.wrap.op.place)
@@ -83,7 +85,8 @@ def _finding(case: Case, dims: Dims, e: Escape) -> Finding:
     written = f" {sign} ".join(map(str, w.operands))
     program = e.program[0] if e.program[1:] == (0, 0) else e.program
     kind = kind_of(e.access)
-    message = f"{written} = {w.exact} does not fit 32 bits and wraps to {w.wrapped}: {noun(e.access)} leaves its tensor"
+    what = "is at another element than it should be" if e.why == ELSEWHERE else "leaves its tensor"
+    message = f"{written} = {w.exact} does not fit 32 bits and wraps to {w.wrapped}: {noun(e.access)} {what}"
     size = nbytes(case, dims) / 2**30
     return Finding(
         "int32-overflow",
