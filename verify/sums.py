@@ -143,12 +143,12 @@ def addends(t: Term) -> list[Term]:
 
 
 def by_rows(a: Algebra, t: Term, ctx: Context) -> Term | None:
-    """sum[r < p d] f(r // d, r % d) = sum[q < p] sum[m < d] f(q, m) for d > 0; None where no body is so."""
+    """sum[r < p d] f(r // d, r % d) = sum[q < p] sum[m < d] f(q, m) for d > 0 that is no number; None where no body is so."""
     r = T.axis(t.attr)
     if t.attr.size is ALL:
         return None
     divisors = {s.args[1] for s in t.args[0].walk() if s.op in ("floordiv", "mod") and s.args[0] is r}
-    for d in sorted((d for d in divisors if not d.free), key=lambda d: d.id):
+    for d in sorted((d for d in divisors if not d.free and not d.is_const), key=lambda d: d.id):
         width = a.normal(d, ctx)
         rows, rest = divided(a.normal(t.attr.size, ctx), width)
         if rest is not ZERO or not a.implied(ctx, integer_literal("lt", width)):
