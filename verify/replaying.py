@@ -56,7 +56,7 @@ def replay_script(case: Case, found: Counterexample, against: str = "reference",
         "AGAINST": against,
         "TOLERANCE": _tolerance(case) if stored is None else stored.tolerance,
         "ROUNDED": stored is not None,
-        "INTERPRETED": stored is None or stored.interpreted,
+        "INTERPRETED": _interpreted(case) if stored is None else stored.interpreted,
     }
     constants = "\n".join(f"{k} = {_literal(v)}" for k, v in numbers.items())
     element = f"{found.output}{list(found.index)}" if found.output else "a memory access"
@@ -64,6 +64,11 @@ def replay_script(case: Case, found: Counterexample, against: str = "reference",
     head = f'"""{case.name}: {element} is wrong at {at}, on {words}."""\n'
     inputs = f"ARGUMENTS = {pformat(given, width=110, compact=True)}" if given is not None else "ARGUMENTS = None"
     return f"{head}{IMPORTS}\n{constants}\nWHY = {found.why!r}\n{inputs}\n{PROGRAM}"
+
+
+def _interpreted(case: Case) -> bool:
+    """Whether Triton's interpreter computes what the kernel does: of bf16 and fp8 it takes the bits for the number."""
+    return not any(s.dtype == "bf16" or s.dtype.startswith("f8") for s in case.tensors.values())
 
 
 def _tolerance(case: Case) -> float:

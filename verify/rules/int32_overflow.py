@@ -117,7 +117,7 @@ import numpy as np
 
 with np.errstate(all="ignore"):
     wrapped = {terms}
-print("{" ".join(f"{x}" for x in operands)}: exact {exact}, in 32 bits", int(wrapped))
+print("{f" {sign} ".join(map(str, operands))} is {exact}, and in 32 bits", int(wrapped))
 sys.exit(1 if int(wrapped) != {exact} else 0)
 '''
 
