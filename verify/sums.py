@@ -143,7 +143,7 @@ def addends(t: Term) -> list[Term]:
 
 
 def by_rows(a: Algebra, t: Term, ctx: Context) -> Term | None:
-    """sum[r < p d] f(r // d, r % d) = sum[q < p] sum[m < d] f(q, m) for d > 0 that is no number; None where no body is so."""
+    """sum[r < p d] f(r // d, r % d) = sum[q < p] sum[m < d] f(q, m) for d > 0, no number; None where no body is so."""
     r = T.axis(t.attr)
     if t.attr.size is ALL:
         return None
