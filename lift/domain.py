@@ -64,7 +64,7 @@ def as_ids(x: Any) -> np.ndarray:
     a = np.asarray(x)
     core = a[varying(a)]
     values, inverse = np.unique(core.ravel(), return_inverse=True, equal_nan=True)
-    table = np.array([T.const(v.item()).id if v == v else T.undef("nan").id for v in values], np.int32)
+    table = np.array([T.const(v).id if v == v else T.undef("nan").id for v in values.tolist()], np.int32)
     return np.broadcast_to(table[inverse].reshape(core.shape), a.shape)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
+import sysconfig
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -182,6 +183,7 @@ def cause(r: Record) -> str:
 
 
 def _short(text: str, limit: int = 110) -> str:
+    text = text.replace(sysconfig.get_paths()["purelib"] + "/", "")
     return text if len(text) <= limit else text[: limit - 4] + " ..."
 
 

@@ -54,6 +54,9 @@ def _lifted(case: Case, options: Options, event: Callable[[Any], None], file: st
     except TimeoutError:
         late = NotLifted("no formula was found in the time that lifting has before a proof", case.place)
         return {**base, **told([late]), "reason": summary([late])}, None
+    except RecursionError:
+        deep = NotLifted("the terms are nested too deeply", case.place)
+        return {**base, **told([deep]), "reason": summary([deep])}, None
     except TriliftError as e:
         return {**base, **told([e]), "reason": summary([e])}, None
     failed: list[TriliftError] = [o.error for o in lifted.outputs if o.error is not None]
