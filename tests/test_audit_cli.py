@@ -47,6 +47,7 @@ class Audited:
     findings: tuple[Finding, ...] = ()
     unknown: tuple[str, ...] = ()
     seconds: float = 0.25
+    watched: int = 0
 
 
 def stand_in(case: Any, *, against: str | None = None, progress: Any = None, **_: Any) -> Audited:

@@ -141,7 +141,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Kernel], list[d
 
 def test_what_is_told_of_each(rows: tuple[list[Kernel], list[dict[str, Any]], Path]) -> None:
     told = {r["name"]: r for r in rows[1]}
-    assert list(told) == ["f", "rows", "wrong", "inner"]
+    assert list(told) == ["rows", "wrong", "inner", "f"]
     assert "ValueError" in told["f"]["read"] and told["f"]["errors"][0]["kind"] == "case"
     assert told["rows"]["read"] == "ok"
     assert told["rows"]["assumes"] == "x_ptr: *fp32, out_ptr: *fp32, N: i32, BLOCK = 16"
