@@ -27,7 +27,7 @@ from . import runner, versions
 from .runner import Options, Record
 from .targets import Target
 
-NAME = "records-1.sqlite"  # the number is that of the schema
+NAME = "records-2.sqlite"  # the number is that of the format
 DAYS = 60.0  # that an entry is kept
 WAIT = 10.0  # seconds for another process that writes
 LATE = "out of time"  # in what the prover says
@@ -83,8 +83,7 @@ class Cache:
 
     def _open(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self.path, timeout=WAIT, isolation_level=None)
-        connection.execute("PRAGMA journal_mode=WAL")
-        connection.execute("PRAGMA synchronous=NORMAL")
+        connection.execute("PRAGMA synchronous=NORMAL")  # no WAL: switching to it fails beside others, without waiting
         connection.execute(ENTRIES)
         connection.execute("SELECT key, made, body FROM entries LIMIT 1").fetchall()
         return connection
@@ -107,7 +106,7 @@ class Cache:
         warn(f"the cache {self.path} is damaged ({error}) and is made anew")
         self.close()
         try:
-            for suffix in ("", "-wal", "-shm"):
+            for suffix in ("", "-journal"):
                 Path(f"{self.path}{suffix}").unlink(missing_ok=True)
             self.connection = self._open()
         except (sqlite3.Error, OSError) as e:
