@@ -37,8 +37,8 @@ class Tolerance:
 class Property:
     """A law that the formula of `output` was proved to obey. `kind`: a row of properties.KINDS. `law`: the equation, for
     a docstring. `inputs`: the tensors that are changed. `positions`: the dimension of the axis that it is about in each
-    tensor that has it, the output among them; None for a property that is about no axis. `degree`: of homogeneity, or
-    the factor of a shift that comes out again (0: it vanishes)."""
+    tensor that has it, the output among them; empty for a law about no axis. `degree`: of homogeneity, or the factor
+    with which a shift comes out again (0: it vanishes)."""
 
     kind: str
     output: str
