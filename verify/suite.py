@@ -35,7 +35,7 @@ class Tolerance:
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """A law that the formula of `output` was proved to obey. `kind`: a row of properties.KINDS. `law`: the equation, for
+    """A law that the formula of `output` was proved to obey. `kind`: a row of properties.KINDS. `law`: the equation for
     a docstring. `inputs`: the tensors that are changed. `positions`: the dimension of the axis that it is about in each
     tensor that has it, the output among them; empty for a law about no axis. `degree`: of homogeneity, or the factor
     with which a shift comes out again (0: it vanishes)."""
