@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from lift import Lifted
     from lift.case import Case
 
+    from . import Examined
     from .against import Targets
     from .prover import Proving
     from .trials import Dims
@@ -59,8 +60,10 @@ def audit(
     lifted: Lifted | None = None,
     against: str | None = None,
     progress: Callable[[str], None] = lambda stage: None,
+    found: Examined | None = None,
 ) -> Audited:
-    """Proofs and findings of a case. Raises CaseError where the case makes no sense."""
+    """Proofs and findings of a case; `found`: its proofs, where they were made already. Raises CaseError where the case
+    makes no sense."""
     from . import examine
 
     proofs: tuple[Proof, ...] = ()
@@ -68,7 +71,8 @@ def audit(
     provings: tuple[Proving, ...] = ()
     unknown: list[str] = []
     try:
-        found = examine(case, seed=seed, timeout=timeout, lifted=lifted, against=against, progress=progress)
+        if found is None:
+            found = examine(case, seed=seed, timeout=timeout, lifted=lifted, against=against, progress=progress)
         proofs, goal, provings = found.proofs, found.goal, found.provings
     except CaseError:
         raise

@@ -3,15 +3,24 @@ formulas, calls that the contract excludes, inputs that failed."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lift.case import Case
+from lift.errors import CaseError, TriliftError
 from lift.spec import Formula
 from lift.term import Term
 
-from .verdict import Clause, Counterexample, Proof
+from .verdict import Clause, Counterexample, Proof, Verdict
+
+if TYPE_CHECKING:
+    from lift import Lifted
+    from lift.ir import Module
+
+    from . import Examined
+    from .finding import Finding
 
 Dims = Mapping[str, int | float]
 
@@ -102,3 +111,131 @@ class Suite:
     deterministic: bool = True  # False where atomics add reals in any order
     notes: tuple[str, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
+
+
+# ---- the pipeline ----------------------------------------------------------------------------------------------------
+
+
+def suite(
+    case: Case,
+    *,
+    seed: int = 0,
+    timeout: float = 30.0,
+    known: Sequence[Counterexample] = (),
+    progress: Callable[[str], None] = lambda stage: None,
+) -> Suite:
+    """What the tests of a case say. `known`: inputs on which it failed before. What cannot be found out is a note, not
+    an error; CaseError where the host function cannot be called at all."""
+    from .properties import properties
+    from .refusals import refusals
+    from .sizes import sizes
+
+    notes: list[str] = []
+    lifted = _lifted(case, seed, notes, progress)
+    found = _examined(case, lifted, seed, timeout, notes, progress)
+    proofs = found.proofs if found is not None else ()
+    modules = tuple(_modules(lifted))
+    progress("tolerances")
+    outputs = tuple(_output(name, case, found, proofs, modules) for name in _names(lifted, found))
+    failures: Sequence[Counterexample] = [p.counterexample for p in proofs if p.counterexample is not None]
+    failures = (*failures, *known)
+    sure = [o.formula for o in outputs if o.formula is not None and o.proof is not None and o.proof.verdict in HELD]
+    progress("sizes")
+    tried = sizes(case, proofs, found.provings if found is not None else (), seed)
+    progress("properties")
+    laws = properties(case, sure) if sure else ()
+    progress("refusals")
+    refused = refusals(case, proofs, tried, seed)
+    findings = _audited(case, found, lifted, seed, progress)
+    wild = any(f.rule == "out-of-bounds" for f in findings) or any(c.why and not c.output for c in failures)
+    failures = (*failures, *_seen(case, findings, tried.largest))
+    return Suite(case, outputs, tried, laws, refused, failures, wild, not _adds_in_any_order(modules), tuple(notes))
+
+
+HELD = (Verdict.PROVED, Verdict.TESTED)
+
+
+def _lifted(case: Case, seed: int, notes: list[str], progress: Callable[[str], None]) -> Lifted | None:
+    from lift import lift
+
+    progress("lift")
+    try:
+        return lift(case, seed)
+    except CaseError:
+        raise
+    except TriliftError as error:
+        notes.append(f"no formula was found: {error}")
+        return None
+
+
+def _examined(
+    case: Case, lifted: Lifted | None, seed: int, timeout: float, notes: list[str], progress: Callable[[str], None]
+) -> Examined | None:
+    """Proofs against the reference; where that cannot be read, against the formula that was lifted."""
+    from . import examine
+
+    for against in (None, "formula") if case.reference and lifted is not None else (None,):
+        try:
+            return examine(case, seed=seed, timeout=timeout, lifted=lifted, against=against, progress=progress)
+        except CaseError:
+            raise
+        except TriliftError as error:
+            notes.append(f"not proved: {error}")
+    return None
+
+
+def _names(lifted: Lifted | None, found: Examined | None) -> list[str]:
+    """All outputs and written inputs."""
+    names = [o.name for o in lifted.outputs] if lifted is not None else []
+    return list(dict.fromkeys([*names, *(p.claim.output for p in (found.proofs if found is not None else ()))]))
+
+
+def _output(
+    name: str, case: Case, found: Examined | None, proofs: Iterable[Proof], modules: Sequence[Module]
+) -> Output:
+    """One output with the formula that it was compared with, and its tolerance."""
+    from .tolerance import tolerance
+
+    proof = next((p for p in proofs if p.claim.output == name), None)
+    formula = found.goal.formulas.get(name) if found is not None else None
+    if formula is None:
+        return Output(name, None, proof=proof, why=proof.reason if proof is not None else "no formula was found")
+    try:
+        return Output(name, formula, tolerance(formula, case, modules), proof)
+    except TriliftError as error:
+        return Output(name, formula, None, proof, f"no tolerance: {error}")
+
+
+def _modules(lifted: Lifted | None) -> Iterable[Module]:
+    """The modules of all launches of the runs, each once."""
+    traces = lifted.traces if lifted is not None else ()
+    return dict.fromkeys(e.module() for t in traces for e in t.launches)
+
+
+def _adds_in_any_order(modules: Iterable[Module]) -> bool:
+    """Whether an atomic adds reals: the order decides about their rounding."""
+    return any(op.attrs.get("atomic_rmw_op") == "fadd" for m in modules for op in m.walk())
+
+
+def _audited(
+    case: Case, found: Examined | None, lifted: Lifted | None, seed: int, progress: Callable[[str], None]
+) -> Sequence[Finding]:
+    """What an audit finds in a case that is not proved."""
+    from .audit import audit
+
+    if found is not None and found.proofs and all(p.verdict is Verdict.PROVED for p in found.proofs):
+        return ()
+    return audit(case, seed=seed, lifted=lifted, found=found, progress=progress).findings
+
+
+def _seen(case: Case, findings: Iterable[Finding], largest: int) -> Iterator[Counterexample]:
+    """The findings' inputs that are small enough to be run."""
+    for f in findings:
+        dims = {n: f.example[n] for n in (*case.names, *case.scalars) if n in f.example}
+        if set(dims) >= set(case.names) and all(_elements(case, t, dims) <= largest for t in case.tensors):
+            seed, config = (int(f.example.get(n, 0)) for n in ("seed", "config"))
+            yield Counterexample(dims, seed, config, "", (), math.nan, math.nan, why=f"{f.rule}: {f.message}")
+
+
+def _elements(case: Case, tensor: str, dims: Dims) -> int:
+    return math.prod(case.shape(tensor, dims))
