@@ -48,6 +48,18 @@ def another(case: Case, earlier: Sequence[Dims], seed: int = 0) -> Dims:
     return _assignment(case, list(earlier), 1, np.random.default_rng([seed, len(earlier)]))
 
 
+def around(case: Case, fixed: Mapping[str, int | float], like: Mapping[str, int | float]) -> Dims | None:
+    """A small assignment that meets `where`, with some numbers fixed and the others those of `like` where they may be;
+    None if none is found."""
+    near = {**like, **fixed}
+    search = _Search(case, {n: near[n] for n, s in case.scalars.items() if _is_drawn(s)})
+    pools: dict[str, Sequence[int]] = {
+        n: (int(fixed[n]),) if n in fixed else (int(like[n]), *SMALL, *OTHER) for n in search.names
+    }
+    best = search.best(pools, lambda d: elements(case, d) / 60 + 20 * sum(d[n] != near[n] for n in search.names))
+    return None if best is None else {n: best[n] for n in (*case.names, *case.scalars)}
+
+
 def _assignment(case: Case, earlier: Sequence[Dims], k: int, rng: np.random.Generator) -> Dims:
     for _ in range(5):
         scalars = {n: _draw(s, earlier, n, rng) for n, s in case.scalars.items() if _is_drawn(s)}

@@ -176,9 +176,17 @@ def jumps(terms: Sequence[Term], case: Case, dims: Mapping[str, Number]) -> Iter
 
 def _beside(part: Term, name: str, case: Case, dims: Mapping[str, Number]) -> Iterator[dict[str, Number]]:
     """At most two jumps: the first beyond small sizes, and the last that a shape of modest size has."""
+    found = places(part, name, case, dims)
+    for k in dict.fromkeys((0, len(found) - 1) if found else ()):
+        yield from (d for v in found[k] if case.holds(d := {**dims, name: v}))
+
+
+def places(part: Term, name: str, case: Case, dims: Mapping[str, Number]) -> list[tuple[int, int]]:
+    """Neighbouring numbers of one dim between which a term changes, one pair for each two sizes of a row of them that
+    the case allows."""
     sizes = sorted({m * 2**p for p in range(13) for m in (1, 3)})
     allowed = [{**dims, name: v} for v in sizes if case.holds({**dims, name: v})]
-    places = []
+    found = []
     for a, b in zip(allowed, allowed[1:], strict=False):
         if value(part, a) != value(part, b):
             low, high = int(a[name]), int(b[name])
@@ -188,9 +196,8 @@ def _beside(part: Term, name: str, case: Case, dims: Mapping[str, Number]) -> It
                     low = middle
                 else:
                     high = middle
-            places.append((low, high))
-    for k in dict.fromkeys((0, len(places) - 1) if places else ()):
-        yield from (d for v in places[k] if case.holds(d := {**dims, name: v}))
+            found.append((low, high))
+    return found
 
 
 def constants(found: Sequence[Relation]) -> Iterator[tuple[str, Any]]:
