@@ -154,9 +154,14 @@ def records(
 ) -> Iterator[Record]:
     """As `runner.run`, or another function that makes records, with what was kept, in the same order; keeps what is
     new. `what`: the kind of records."""
+    from . import failures
+
     store = Cache(options.cache)
     try:
-        yield from _records(store, targets, options, on_event, run or runner.run, what)
+        for r in _records(store, targets, options, on_event, run or runner.run, what):
+            if not r.get("cached"):
+                failures.keep([r], options.cache)
+            yield r
     finally:
         store.close()
 
