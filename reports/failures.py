@@ -55,8 +55,8 @@ def known(file: str, name: str, folder: str | Path) -> list[Counterexample]:
 
 def _of(r: Record) -> Iterator[Record]:
     """The counterexamples in a record, as data of the class."""
-    for p in r["proofs"]:
-        if c := p["counterexample"]:
+    for p in r.get("proofs", ()):
+        if c := p.get("counterexample"):
             numbers = {n: float(math.nan if c[n] is None else c[n]) for n in ("got", "expected")}
             yield {n: c[n] for n in ("dims", "seed", "config", "output", "index", "why")} | numbers
 
