@@ -212,6 +212,26 @@ def audit(
 
 
 @main.command()
+@click.argument("targets", nargs=-1, required=True, metavar="TARGET...")
+@click.option(
+    "-o", "--output", required=True, metavar="FILE", help="Where the tests go; a folder where there are several files."
+)
+@click.option(
+    "--max-examples", "examples", default=25, show_default=True, type=click.IntRange(1), help="Drawn for each test."
+)
+@options(SEED, PROOF_TIMEOUT, CACHE_DIR, QUIET)
+def write(targets: tuple[str, ...], output: str, cache_dir: str | None, **options: Any) -> None:
+    """Write property-based tests of each kernel: pytest and hypothesis, with or without a GPU.
+
+    The file imports the kernel's own file, PyTorch, Triton, pytest and hypothesis, and nothing of trilift.
+    """
+    from . import targets as of
+    from . import writing
+
+    raise SystemExit(writing.write(of.resolve(targets), output, cache=kept(cache_dir, False), **options))
+
+
+@main.command()
 @click.argument("name", metavar="NAME")
 @click.option(
     "--format",

@@ -1,0 +1,83 @@
+"""Suites of one file's cases in, the source of a pytest file out.
+
+suites, facts -> a part for each case: formulas, arguments, strategy, tests
+              -> the helpers that the parts name, and what the interpreter needs
+              -> one text, formatted by ruff
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from verify.suite import Suite
+
+from . import library
+from .cases import Part, part, source, statement
+from .facts import Facts
+from .formatting import formatted
+from .formulas import docstring
+
+__all__ = ["written"]
+
+IMPORTS = (  # beside those of the helpers; what a file does not use is taken out of it
+    "import importlib", "import math", "import os", "import sys", "import types", "import pytest",
+    "from pathlib import Path", "from hypothesis import assume, given", "from hypothesis import strategies as st",
+)  # fmt: skip
+
+
+def written(
+    suites: Sequence[tuple[Suite, Facts]], target: str, output: str, command: str, version: str, examples: int = 25
+) -> str:
+    """The file of the tests of some cases of the file `target`, as it is to stand at the path `output`."""
+    parts = [part(suite, facts) for suite, facts in suites]
+    tests = [text for p in parts for text in source(p) if text]
+    code = "\n\n\n".join(tests)
+    sections: list[str] = []
+    heading = ""
+    for h in library.needed(code):
+        if h.heading != heading:
+            sections.append(h.heading)
+            heading = h.heading
+        sections.append(f"{h.name} = {examples}" if h.name == "NUMBER" else h.source)
+    setup = _setup(parts, target, output)
+    top = [_head(parts, target, command, version), "from __future__ import annotations"]
+    imports = "\n".join([library.imports(), *IMPORTS])
+    return formatted("\n\n".join([*top, imports, *_split(sections, setup), code]) + "\n")
+
+
+def _split(sections: list[str], setup: str) -> list[str]:
+    """The user's module is loaded before the first section."""
+    first = next((k for k, s in enumerate(sections) if s.startswith("# ----")), len(sections))
+    return [*sections[:first], setup, *sections[first:]]
+
+
+def _head(parts: Sequence[Part], target: str, command: str, version: str) -> str:
+    lines = [f"Property-based tests of {', '.join(p.suite.case.name for p in parts)} in {Path(target).name}."]
+    for p in parts:
+        for o in p.suite.outputs:
+            verdict = o.proof.verdict.value if o.proof is not None else "not proved"
+            lines += ["", f"{p.suite.case.name}, {verdict}: {statement(o, p.suite)}"]
+    lines += ["", f"Written by trilift {version}: {command}"]
+    return docstring(lines, 0)
+
+
+def _setup(parts: Sequence[Part], target: str, output: str) -> str:
+    """The interpreter where there is no GPU, and the user's module."""
+    path = Path(target).resolve()
+    folder, names = path.parent, [path.stem]
+    while (folder / "__init__.py").exists():
+        names.insert(0, folder.name)
+        folder = folder.parent
+    relative = os.path.relpath(folder, Path(output).resolve().parent)
+    lines = [
+        "if not GPU:",
+        '    os.environ["TRITON_INTERPRET"] = "1"  # before triton is imported',
+        f"sys.path.insert(0, str((Path(__file__).parent / {relative!r}).resolve()))",
+        "",
+        f"from {'.'.join(names[:-1])} import {names[-1]} as kernels  # noqa: E402"
+        if len(names) > 1
+        else f"import {names[0]} as kernels  # noqa: E402",
+    ]
+    return "\n".join(lines)

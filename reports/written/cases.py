@@ -1,0 +1,186 @@
+"""The part of a file that is about one case: formulas, arguments, tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from lift.errors import Unsupported
+from lift.python_source import python_source
+from lift.text import index_form
+from verify.suite import Output, Suite
+
+from . import arguments, formulas
+from .facts import Facts, identifier
+from .formulas import Function, docstring, dtype
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """An output with its formula, and the tolerance where the formula is not met exactly, as functions of the file."""
+
+    output: Output
+    dtype: str
+    formula: Function
+    tolerance: Function | None
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What the functions of a case are called."""
+
+    case: str
+
+    @property
+    def stem(self) -> str:
+        return identifier(self.case)
+
+    @property
+    def fn(self) -> str:
+        """The host function."""
+        return f"kernels.{self.case}.fn"
+
+    @property
+    def arguments(self) -> str:
+        return f"{self.stem}_arguments"
+
+    @property
+    def calls(self) -> str:
+        return f"{self.stem}_calls"
+
+    @property
+    def expected(self) -> str:
+        return f"{self.stem}_expected"
+
+    def test(self, what: str) -> str:
+        return f"test_{self.stem}_{what}"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """All that is printed of one case."""
+
+    suite: Suite
+    facts: Facts
+    names: Names
+    compared: tuple[Compared, ...]
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """The inputs that it writes."""
+        return tuple(o.name for o in self.suite.outputs if o.name in self.suite.case.tensors)
+
+    def run(self, *more: str) -> str:
+        """The call of the helper `run`."""
+        written = [f"written={list(self.written)}"] if self.written else []
+        return f"run({', '.join([self.names.fn, self.names.arguments, 'call', *written, *more])})"
+
+
+def part(suite: Suite, facts: Facts) -> Part:
+    """A case with its functions."""
+    names = Names(suite.case.name)
+    found = [c for o in suite.outputs if (c := _compared(o, suite, facts, names)) is not None]
+    return Part(suite, facts, names, tuple(found))
+
+
+def _compared(o: Output, suite: Suite, facts: Facts, names: Names) -> Compared | None:
+    if not formulas.printable(o.formula) or o.tolerance is None or o.formula is None:
+        return None
+    tail = "" if len(suite.outputs) == 1 else f"_{identifier(o.name)}"
+    case = suite.case
+    try:
+        formula = formulas.function(f"{names.stem}_formula{tail}", o.formula, case)
+        magnitude = o.tolerance.magnitude
+        bound = None
+        if magnitude is not None:
+            doc = "What the error of one rounding is at most multiplied with."
+            bound = formulas.function(f"{names.stem}_magnitude{tail}", magnitude, case, doc)
+        return Compared(o, facts.dtypes[o.name], formula, bound)
+    except (Unsupported, KeyError):
+        return None
+
+
+def source(p: Part) -> Iterator[str]:
+    """The definitions and tests of one case."""
+    from . import laws, tests
+
+    yield f"# ---- {p.suite.case.name} ----"
+    for c in p.compared:
+        yield c.formula.source
+        if c.tolerance is not None:
+            yield c.tolerance.source
+            yield _tolerance(c, p)
+    if p.compared:
+        yield _expected(p)
+    yield arguments.arguments(p.suite, p.names.arguments)
+    yield arguments.strategy(p.suite, p.facts, p.names.calls)
+    yield from tests.tests(p)
+    yield from laws.tests(p)
+
+
+def _tolerance(c: Compared, p: Part) -> str:
+    """The bound of the error, with its derivation."""
+    t, magnitude = c.output.tolerance, c.tolerance
+    assert t is not None and magnitude is not None
+    name = magnitude.name.replace("_magnitude", "_tolerance")
+    roundings = python_source(t.roundings)
+    given = {s.attr for s in t.roundings.walk() if s.op in ("size", "scalar")}
+    numbers = list(dict.fromkeys([*magnitude.numbers, *sorted(given)]))
+    head = ", ".join([*magnitude.inputs, *(["*", *numbers] if numbers else [])])
+    lines = [f"def {name}({head}):", docstring([f"How far {c.output.name} may be from its formula."], 4)]
+    lines += [f"    # {line}" for text in t.derivation for line in formulas.wrapped(text, 112)]
+    unit = unit_text(t.unit)
+    if t.tf32:
+        unit = f"({unit_text(2.0**-11)} if GPU else {unit})"
+    body = Function(magnitude.name, magnitude.inputs, magnitude.numbers, "").call()
+    lines.append(f"    return {unit} * ({roundings}) * {body}")
+    return "\n".join(lines)
+
+
+def unit_text(unit: float) -> str:
+    """2.0**-24 of 5.96e-08."""
+    import math
+
+    mantissa, exponent = math.frexp(unit)
+    return f"2.0**{exponent - 1}" if mantissa == 0.5 else repr(unit)
+
+
+def _expected(p: Part) -> str:
+    """The function that says what every output is to be, with its tolerance."""
+    used, lines, entries = set(), [], []
+    for c in p.compared:
+        used |= {
+            *c.formula.inputs,
+            *c.formula.numbers,
+            *((*c.tolerance.inputs, *c.tolerance.numbers) if c.tolerance else ()),
+        }
+        if c.output.tolerance is not None and c.tolerance is not None:
+            used |= {s.attr for s in c.output.tolerance.roundings.walk() if s.op in ("size", "scalar")}
+    case = p.suite.case
+    tensors = [n for n in case.tensors if n in used]
+    lines += arguments.sizes_line(case, used, "call.sizes")
+    if tensors:
+        lines.append(f"exactly = {{n: exact(x) for n, x in leaves({p.names.arguments}(call, Memory())).items()}}")
+        lines.append(f"{', '.join(tensors)} = {', '.join(f'exactly[{n!r}]' for n in tensors)}")
+    for k, c in enumerate(p.compared):
+        value = f"value{k}" if len(p.compared) > 1 else "value"
+        lines.append(f"{value} = {c.formula.call()}")
+        entries.append(f"{c.output.name!r}: Expected({value}, {_bound(c)}, {dtype(c.dtype)}),")
+    doc = docstring(["Every output in float64, how far the kernel's may be from it, and in which dtype it comes."], 4)
+    head = f"def {p.names.expected}(call: Call) -> dict[str, Expected]:"
+    return "\n".join([head, doc, *(f"    {line}" for line in [*lines, "return {", *entries, "}"])])
+
+
+def _bound(c: Compared) -> str:
+    if c.tolerance is None or c.output.tolerance is None:
+        return "0.0"
+    given = {s.attr for s in c.output.tolerance.roundings.walk() if s.op in ("size", "scalar")}
+    numbers = tuple(dict.fromkeys([*c.tolerance.numbers, *sorted(given)]))
+    return replace(c.tolerance, name=c.tolerance.name.replace("_magnitude", "_tolerance"), numbers=numbers).call()
+
+
+def statement(o: Output, suite: Suite) -> str:
+    """The formula in index notation, or why there is none."""
+    if o.formula is None:
+        return f"{o.name}: {o.why}"
+    return index_form(o.formula, {n: suite.case.dims(n) for n in suite.case.tensors})

@@ -1,0 +1,80 @@
+"""Formulas, magnitudes and tolerances as functions of a written test."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from lift.case import DTYPES, Case
+from lift.errors import Unsupported
+from lift.spec import Formula
+from lift.torch_source import MATH, torch_source
+
+WIDTH = 116
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function of a file: its name, the tensors it takes in order, the numbers it takes by name, its text."""
+
+    name: str
+    inputs: tuple[str, ...]
+    numbers: tuple[str, ...]
+    source: str
+
+    def call(self, *first: str) -> str:
+        """The call, where tensors and numbers have their own names."""
+        return f"{self.name}({', '.join([*first, *self.inputs, *(f'{n}={n}' for n in self.numbers)])})"
+
+
+def function(name: str, formula: Formula, case: Case, doc: str = "") -> Function:
+    """The formula as a PyTorch function of tensors in float64. Raises Unsupported for what PyTorch does not have."""
+    shapes = {n: case.dims(n) for n in case.tensors}
+    lines = torch_source(replace(formula, name="formula_of_output"), shapes).splitlines()
+    start = next(k for k, line in enumerate(lines) if line.startswith("def "))
+    head = re.fullmatch(r"def \w+\((.*)\):", lines[start])
+    assert head is not None
+    inputs, _, numbers = head[1].partition("*")
+    words = [w.strip() for w in inputs.split(",") if w.strip()], [w.strip() for w in numbers.split(",") if w.strip()]
+    code = _qualified([line[4:] for line in lines[start + 2 :]])
+    said = lines[start + 1].strip().removeprefix('"""').removesuffix('"""').replace("formula_of_output", formula.name)
+    text = f"def {name}({head[1]}):\n{docstring([doc or said], 4)}\n" + textwrap.indent("\n".join(code), "    ")
+    return Function(name, tuple(words[0]), tuple(words[1]), text.rstrip())
+
+
+def _qualified(lines: Sequence[str]) -> list[str]:
+    """math.sqrt of sqrt: names of the file may be those of functions."""
+    names = "|".join(sorted(MATH, key=len, reverse=True))
+    return [re.sub(rf"(?<![\w.\"'])({names})(?!\w)", r"math.\1", line) for line in lines]
+
+
+def docstring(lines: Iterable[str], indent: int) -> str:
+    """A docstring of paragraphs, wrapped."""
+    pad = " " * indent
+    wrapped = [w for line in lines for w in (textwrap.wrap(line, WIDTH - indent, break_long_words=False) or [""])]
+    text = f"\n{pad}".join(wrapped).replace("\\", "\\\\").replace('"""', "'''")
+    last = f"\n{pad}" if len(wrapped) > 1 else ""
+    return f'{pad}"""{text}{last}"""'
+
+
+def dtype(name: str) -> str:
+    """torch.float32 of f32, and of float32."""
+    return f"torch.{DTYPES.get(name, name)}"
+
+
+def printable(formula: Formula | None) -> bool:
+    """Whether PyTorch has all of it, and nothing in it is undefined."""
+    if formula is None or any(t.op == "undef" for t in formula.term.walk()):
+        return False
+    try:
+        torch_source(formula)
+    except Unsupported:
+        return False
+    return True
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """The lines of a comment."""
+    return textwrap.wrap(text, width, break_long_words=False)

@@ -1,0 +1,431 @@
+"""The helpers of written tests, as a person would write them. Never imported: written.library copies the definitions
+that a file needs, with the comments above them."""
+
+# mypy: disable-error-code="no-any-return"
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from hypothesis import HealthCheck, example, settings
+from torch.utils._python_dispatch import TorchDispatchMode
+
+GPU = torch.cuda.is_available()
+DEVICE = "cuda" if GPU else "cpu"
+NUMBER = 25
+
+# derandomize: the same examples in every run, so that a failure is one of the code; nothing is kept between runs.
+EXAMPLES = settings(
+    max_examples=NUMBER,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
+)
+FEW = settings(EXAMPLES, max_examples=max(NUMBER // 3, 3))
+
+
+# ---- memory: every tensor lies in a larger buffer, whose other bytes nobody may write ----
+
+MARGIN = 2048  # elements before and after a tensor, beside as many as it has
+POISON = 0xFF  # in every byte: NaN in floating dtypes, -1 in integers
+CLEAR = 0x00
+
+
+@dataclass
+class Memory:
+    """Buffers with margins. `poison`: the byte that fills them."""
+
+    poison: int = POISON
+    buffers: list[tuple[torch.Tensor, torch.Tensor, str]] = field(default_factory=list)
+
+    def place(
+        self, name: str, shape: Sequence[int], stride: Sequence[int], dtype: torch.dtype, offset: int = 0
+    ) -> torch.Tensor:
+        """A tensor of poison that starts `offset` elements later than an aligned address."""
+        numel = int(np.prod(shape, dtype=np.int64))
+        span = 1 + sum((n - 1) * s for n, s in zip(shape, stride, strict=True)) if numel else 0
+        margin = -(-(MARGIN + span) // 64) * 64
+        size = torch.empty((), dtype=dtype).element_size()
+        data = torch.full(((2 * margin + span + offset) * size,), self.poison, dtype=torch.uint8, device=DEVICE)
+        mine = torch.zeros(2 * margin + span + offset, dtype=torch.bool, device=DEVICE)
+        mine.as_strided(shape, stride, margin + offset).fill_(True)
+        self.buffers.append((data, mine, name))
+        return data.view(dtype).as_strided(shape, stride, margin + offset)
+
+    def check(self) -> None:
+        """Nothing was written around the tensors or in the gaps of strided ones."""
+        for data, mine, name in self.buffers:
+            element = data.view(len(mine), -1) if len(mine) else data
+            touched = ((element != self.poison).any(-1) & ~mine).nonzero().flatten().tolist()
+            first = int(mine.nonzero()[0]) if mine.any() else 0
+            assert not touched, f"{name}: wrote element {touched[0] - first} of its buffer, outside the tensor"
+
+
+EMPTY = {
+    torch.ops.aten.empty,
+    torch.ops.aten.empty_like,
+    torch.ops.aten.empty_strided,
+    torch.ops.aten.new_empty,
+    torch.ops.aten.new_empty_strided,
+}
+
+
+class Poisoned(TorchDispatchMode):
+    """Inside, torch.empty and its like give poison within margins."""
+
+    def __init__(self, memory: Memory) -> None:
+        super().__init__()
+        self.memory = memory
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if func.overloadpacket not in EMPTY or result.device.type != DEVICE:
+            return result
+        return self.memory.place("a tensor of torch.empty", result.shape, result.stride(), result.dtype)
+
+
+def bits(x: torch.Tensor) -> torch.Tensor:
+    """The bytes of the elements: NaN equals itself."""
+    return x.contiguous().view(-1).view(torch.uint8)
+
+
+def same_bits(x: torch.Tensor, y: torch.Tensor) -> bool:
+    return x.shape == y.shape and x.dtype == y.dtype and torch.equal(bits(x), bits(y))
+
+
+# ---- calls: sizes, a seed, and what the numbers and the memory are like ----
+
+
+@dataclass(frozen=True)
+class Call:
+    """`sizes`: the dims, and the numbers passed. `values`: a row of VALUES. `layout`: of LAYOUTS. `given`: tensors that
+    no seed makes."""
+
+    sizes: Mapping[str, Any]
+    seed: int = 0
+    values: str = "normal"
+    layout: str = "contiguous"
+    config: int = 0
+    given: Mapping[str, Any] = field(default_factory=dict)
+
+
+def normal(shape: Sequence[int], random: torch.Generator) -> torch.Tensor:
+    return torch.randn(shape, generator=random, dtype=torch.float64)
+
+
+def large(shape: Sequence[int], random: torch.Generator) -> torch.Tensor:
+    """Of either sign: sums cancel, and exp overflows unless the maximum is subtracted first."""
+    return 30 * torch.randn(shape, generator=random, dtype=torch.float64)
+
+
+def tiny(shape: Sequence[int], random: torch.Generator) -> torch.Tensor:
+    return 1e-3 * torch.randn(shape, generator=random, dtype=torch.float64)
+
+
+def equal(shape: Sequence[int], random: torch.Generator) -> torch.Tensor:
+    return torch.randn((), generator=random, dtype=torch.float64).expand(shape)
+
+
+def negative(shape: Sequence[int], random: torch.Generator) -> torch.Tensor:
+    """A lane that counts as 0 wins a maximum."""
+    return -0.5 - torch.randn(shape, generator=random, dtype=torch.float64).abs()
+
+
+def one_hot(shape: Sequence[int], random: torch.Generator) -> torch.Tensor:
+    """One number in each row that is not 0."""
+    x = torch.randn(shape, generator=random, dtype=torch.float64)
+    if x.dim() == 0 or x.numel() == 0:
+        return x
+    keep = torch.randint(shape[-1], (*shape[:-1], 1), generator=random)
+    return x * (torch.arange(shape[-1]) == keep)
+
+
+def ties(shape: Sequence[int], random: torch.Generator) -> torch.Tensor:
+    """Whole numbers, many of them equal."""
+    return torch.randint(-2, 3, shape, generator=random).double()
+
+
+VALUES = {
+    "normal": normal,
+    "large": large,
+    "tiny": tiny,
+    "equal": equal,
+    "negative": negative,
+    "one-hot": one_hot,
+    "ties": ties,
+}
+
+
+def contiguous(shape: Sequence[int]) -> list[int]:
+    strides = [1] * len(shape)
+    for k in range(len(shape) - 2, -1, -1):
+        strides[k] = strides[k + 1] * max(shape[k + 1], 1)
+    return strides
+
+
+def padded(shape: Sequence[int]) -> list[int]:
+    """Rows that lie 3 elements apart."""
+    return contiguous([*shape[:-1], shape[-1] + 3]) if shape else []
+
+
+def gaps(shape: Sequence[int]) -> list[int]:
+    """Every second element of a row, rows apart."""
+    return [2 * s for s in padded(shape)]
+
+
+def transposed(shape: Sequence[int]) -> list[int]:
+    """The last two dimensions the other way round in memory."""
+    if len(shape) < 2:
+        return contiguous(shape)
+    *batch, m, n = shape
+    strides = contiguous([*batch, n, m])
+    return [*strides[:-2], strides[-1], strides[-2]]
+
+
+LAYOUTS = {
+    "contiguous": contiguous,
+    "offset": contiguous,
+    "padded": padded,
+    "gaps": gaps,
+    "transposed": transposed,
+}
+
+
+class Maker:
+    """Makes the tensors of a call, each from its own stream of random numbers, in guarded memory."""
+
+    def __init__(self, call: Call, memory: Memory) -> None:
+        self.call, self.memory, self.made = call, memory, 0
+
+    def tensor(self, name: str, values: torch.Tensor, dtype: torch.dtype, strided: bool = False) -> torch.Tensor:
+        """The values in a tensor that lies as the call's layout says, where any strides are allowed; `offset` is one
+        for every tensor."""
+        if name in self.call.given:
+            values = torch.tensor(self.call.given[name]).reshape(values.shape)
+        layout = self.call.layout if strided or self.call.layout == "offset" else "contiguous"
+        offset = 1 if layout == "offset" else 0
+        x = self.memory.place(name, values.shape, LAYOUTS[layout](values.shape), dtype, offset)
+        return x.copy_(values)
+
+    def random(self) -> torch.Generator:
+        self.made += 1
+        return torch.Generator().manual_seed(1000 * self.call.seed + self.made)
+
+    def reals(self, name: str, shape: Sequence[int], dtype: torch.dtype, strided: bool = False) -> torch.Tensor:
+        return self.tensor(name, VALUES[self.call.values](shape, self.random()), dtype, strided)
+
+    def positive(self, name: str, shape: Sequence[int], dtype: torch.dtype, strided: bool = False) -> torch.Tensor:
+        """Reals from 1/4 to 2."""
+        return self.between(name, shape, dtype, 0.25, 2.0, strided)
+
+    def between(
+        self, name: str, shape: Sequence[int], dtype: torch.dtype, low: float, high: float, strided: bool = False
+    ) -> torch.Tensor:
+        """Reals v with low <= v < high."""
+        drawn = torch.rand(shape, generator=self.random(), dtype=torch.float64)
+        if self.call.values == "equal" and drawn.numel():
+            drawn = drawn.flatten()[0].expand(shape)
+        return self.tensor(name, low + (high - low) * drawn, dtype, strided)
+
+    def integers(
+        self, name: str, shape: Sequence[int], dtype: torch.dtype, low: int, high: int, strided: bool = False
+    ) -> torch.Tensor:
+        """Integers v with low <= v < high; the last or the first of them where the values are equal or large."""
+        drawn = torch.randint(low, max(high, low + 1), tuple(shape), generator=self.random())
+        chosen = {"equal": torch.full_like(drawn, high - 1), "large": torch.full_like(drawn, low)}
+        return self.tensor(name, chosen.get(self.call.values, drawn), dtype, strided)
+
+    def booleans(self, name: str, shape: Sequence[int], strided: bool = False) -> torch.Tensor:
+        drawn = torch.randint(0, 2, tuple(shape), generator=self.random()).bool()
+        return self.tensor(name, drawn, torch.bool, strided)
+
+
+def examples(*calls: Call) -> Callable[[Any], Any]:
+    """Calls that are always made, before those that are drawn."""
+
+    def decorate(test: Any) -> Any:
+        for call in reversed(calls):
+            test = example(call)(test)
+        return test
+
+    return decorate
+
+
+# ---- running the kernel ----
+
+
+def tensors(result: Any, name: str = "out") -> Iterator[tuple[str, torch.Tensor]]:
+    """The tensors that a host function returns: out, or out0, out1 ..., or by the keys of a dict."""
+    if isinstance(result, torch.Tensor):
+        yield name, result
+    elif isinstance(result, dict):
+        for key, value in result.items():
+            yield from tensors(value, key)
+    elif isinstance(result, (list, tuple)):
+        found = [x for part in result for _, x in tensors(part)]
+        yield from [(name, found[0])] if len(found) == 1 else [(f"{name}{k}", x) for k, x in enumerate(found)]
+
+
+def leaves(args: Mapping[str, Any]) -> dict[str, torch.Tensor]:
+    """The tensors among arguments; element k of a list xs is xs<k>."""
+    found: dict[str, torch.Tensor] = {}
+    for name, value in args.items():
+        if isinstance(value, torch.Tensor):
+            found[name] = value
+        elif isinstance(value, (list, tuple)):
+            found |= leaves({f"{name}{k}": v for k, v in enumerate(value)})
+    return found
+
+
+def run(
+    function: Callable[..., Any],
+    arguments: Callable[[Call, Memory], dict[str, Any]],
+    call: Call,
+    written: Sequence[str] = (),
+    poison: int = POISON,
+    change: Callable[[dict[str, Any]], None] | None = None,
+) -> dict[str, torch.Tensor]:
+    """The outputs of one call, and the inputs that it writes, on the CPU. `change` alters the arguments first. Fails
+    where it writes outside the tensors or to another input."""
+    memory = Memory(poison)
+    args = arguments(call, memory)
+    if change is not None:
+        change(args)
+    before = {name: x.clone() for name, x in leaves(args).items()}
+    CHOSEN.config = call.config
+    with Poisoned(memory):
+        result = function(**args)
+    if GPU:
+        torch.cuda.synchronize()
+    memory.check()
+    for name, x in leaves(args).items():
+        assert name in written or same_bits(x, before[name]), f"the input {name} was changed"
+    found = dict(tensors(result)) | {name: leaves(args)[name] for name in written}
+    return {name: x.detach().cpu().clone() for name, x in found.items()}
+
+
+@dataclass
+class Chosen:
+    """Which configuration the autotuners take."""
+
+    config: int = 0
+
+
+CHOSEN = Chosen()
+
+
+# ---- comparison ----
+
+
+def exact(x: Any) -> Any:
+    """Reals in float64, integers in int64: the numbers themselves, on the CPU."""
+    if isinstance(x, torch.Tensor):
+        x = x.cpu()
+        return x.double() if x.is_floating_point() else x if x.dtype == torch.bool else x.long()
+    return x
+
+
+HALF_UNIT = {
+    torch.float64: 2.0**-53,
+    torch.float32: 2.0**-24,
+    torch.float16: 2.0**-11,
+    torch.bfloat16: 2.0**-8,
+    torch.float8_e4m3fn: 2.0**-4,
+    torch.float8_e5m2: 2.0**-3,
+}
+HALF_TINIEST = {
+    torch.float64: 2.0**-1075,
+    torch.float32: 2.0**-126,  # a GPU may flush subnormal numbers to 0
+    torch.float16: 2.0**-25,
+    torch.bfloat16: 2.0**-126,
+    torch.float8_e4m3fn: 2.0**-10,
+    torch.float8_e5m2: 2.0**-17,
+}
+
+
+def stored(expected: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """What rounding to the output's dtype changes at most."""
+    if not dtype.is_floating_point:
+        return torch.zeros_like(expected, dtype=torch.float64)
+    return HALF_UNIT[dtype] * expected.double().abs() + HALF_TINIEST[dtype]
+
+
+def wrong(got: torch.Tensor, expected: torch.Tensor, tolerance: torch.Tensor) -> torch.Tensor:
+    """Which elements are further from the expected ones than the tolerance. NaN meets NaN; infinity is met by itself,
+    and by what the dtype has no number for."""
+    numbers, expected = got.double(), expected.double()
+    near = (numbers - expected).abs() <= tolerance
+    same = (numbers == expected) | (numbers.isnan() & expected.isnan())
+    if got.dtype.is_floating_point:
+        beyond = expected.abs() + tolerance >= torch.finfo(got.dtype).max
+        same |= numbers.isinf() & beyond & (numbers.sign() == expected.sign())
+    return ~(near | same)
+
+
+@dataclass
+class Expected:
+    """The output in float64, or whole numbers, how far the kernel's may be from it, and its dtype."""
+
+    value: torch.Tensor
+    error: torch.Tensor | float
+    dtype: torch.dtype
+
+    @property
+    def tolerance(self) -> torch.Tensor:
+        return self.error + stored(self.value, self.dtype)
+
+
+def assert_equal(name: str, got: torch.Tensor, wanted: Expected) -> None:
+    """Every element within the tolerance; says which is worst."""
+    expected, tolerance = wanted.value, wanted.tolerance
+    assert got.dtype == wanted.dtype, f"{name} is {got.dtype}, not {wanted.dtype}"
+    assert got.shape == expected.shape, f"{name} has shape {list(got.shape)}, not {list(expected.shape)}"
+    bad = wrong(got, expected, tolerance)
+    if bad.any():
+        excess = torch.where(bad, ((got.double() - expected).abs() / tolerance).nan_to_num(nan=torch.inf), -1.0)
+        at = [int(i) for i in np.unravel_index(int(excess.argmax()), tuple(got.shape))]
+        where = tuple(at)
+        numbers = f"{got[where].item():.9g}, not {expected[where].item():.9g} +- {tolerance[where].item():.3g}"
+        raise AssertionError(f"{name}{at} is {numbers}; {int(bad.sum())} of {bad.numel()} elements are wrong")
+
+
+def assert_rejects_controls(found: Mapping[str, Expected], inputs: Iterable[torch.Tensor]) -> None:
+    """Wrong results of every output are rejected; there are some."""
+    copies, seen = [exact(x) for x in inputs], 0
+    for name, expected in found.items():
+        for what, control in controls(expected.value, copies).items():
+            if differs(control, expected.value):
+                seen += 1
+                stored = control.to(expected.dtype)
+                assert wrong(stored, expected.value, expected.tolerance).any(), f"{name}: {what} would pass"
+    assert seen, "no wrong result differs from the right one at this shape"
+
+
+def controls(expected: torch.Tensor, inputs: Sequence[torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Results that are wrong: the comparison must reject each."""
+    found = {"zeros": torch.zeros_like(expected)}
+    for x in inputs:
+        if x.shape == expected.shape:
+            found[f"input {len(found)} copied"] = x.to(expected.dtype)
+    if expected.dim() and expected.numel():
+        dropped = expected.clone()
+        dropped[..., dropped.shape[-1] // 2 :] = 0
+        found["last tile dropped"] = dropped
+        last = expected.clone()
+        last[..., -1] = 0
+        found["last element dropped"] = last
+    for d in range(expected.dim()):
+        found[f"rolled along dimension {d}"] = expected.roll(1, d)
+    return found
+
+
+def differs(control: torch.Tensor, expected: torch.Tensor) -> bool:
+    """Whether some element is off by a tenth of itself and of the largest: more than any rounding."""
+    numbers = expected.double().nan_to_num()
+    scale = numbers.abs().max() if numbers.numel() else torch.tensor(0.0)
+    return bool(((control.double().nan_to_num() - numbers).abs() > 0.1 * scale).any())
