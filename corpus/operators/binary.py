@@ -1,4 +1,4 @@
-"""add, sub, mul, div of two matrices of any strides: a 2-D grid of tiles, masked at both edges."""
+"""add, sub, mul, div of two matrices of any strides: tiles numbered along rows, masked at both edges."""
 
 import torch
 import triton
@@ -13,7 +13,7 @@ def binary_kernel(
     y_ptr,
     out_ptr,
     M,
-    N,
+    N: tl.int64,
     stride_xm,
     stride_xn,
     stride_ym,
@@ -24,8 +24,9 @@ def binary_kernel(
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
 ):
-    rows = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]
-    cols = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]
+    tile, across = tl.program_id(0), tl.cdiv(N, BLOCK_N)
+    rows = tile // across * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]
+    cols = tile % across * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]
     mask = (rows < M) & (cols < N)
     x = tl.load(x_ptr + rows * stride_xm + cols * stride_xn, mask=mask)
     y = tl.load(y_ptr + rows * stride_ym + cols * stride_yn, mask=mask)
@@ -45,7 +46,7 @@ def binary(x, y, op, block_m=32, block_n=64):
     """The matrix op(x, y), op one of add, sub, mul, div."""
     M, N = x.shape
     out = torch.empty((M, N), dtype=x.dtype, device=x.device)
-    grid = (triton.cdiv(M, block_m), triton.cdiv(N, block_n))
+    grid = (triton.cdiv(M, block_m) * triton.cdiv(N, block_n),)
     binary_kernel[grid](
         x, y, out, M, N, *x.stride(), *y.stride(), *out.stride(), OP=op, BLOCK_M=block_m, BLOCK_N=block_n
     )

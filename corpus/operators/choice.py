@@ -10,7 +10,7 @@ from lift import case
 @triton.jit
 def argmax_kernel(x_ptr, out_ptr, N, stride_x, BLOCK: tl.constexpr):
     """A later block wins only by being strictly larger, so that the first maximum is kept."""
-    row = tl.program_id(0)
+    row = tl.program_id(0).to(tl.int64)
     best = -float("inf")
     best_index = 0
     for start in range(0, N, BLOCK):
@@ -26,7 +26,7 @@ def argmax_kernel(x_ptr, out_ptr, N, stride_x, BLOCK: tl.constexpr):
 @triton.jit
 def gate_kernel(logits_ptr, weight_ptr, expert_ptr, M, E, BLOCK_M: tl.constexpr, BLOCK_E: tl.constexpr):
     """The expert with the largest logit, and its softmax probability exp(0) / sum(exp(x - max))."""
-    rows = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
+    rows = tl.program_id(0).to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)
     experts = tl.arange(0, BLOCK_E)
     valid = (rows[:, None] < M) & (experts[None, :] < E)
     x = tl.load(logits_ptr + rows[:, None] * E + experts[None, :], mask=valid, other=-float("inf"))
@@ -41,7 +41,7 @@ def gate_kernel(logits_ptr, weight_ptr, expert_ptr, M, E, BLOCK_M: tl.constexpr,
 @triton.jit
 def histogram_kernel(x_ptr, counts_ptr, N, BINS: tl.constexpr, BLOCK: tl.constexpr):
     """Counts of this block's values, added to everybody's."""
-    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    offsets = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     mask = offsets < N
     x = tl.load(x_ptr + offsets, mask=mask, other=0)
     counts = tl.histogram(x, BINS, mask=mask)
@@ -51,7 +51,7 @@ def histogram_kernel(x_ptr, counts_ptr, N, BINS: tl.constexpr, BLOCK: tl.constex
 @triton.jit
 def bincount_kernel(x_ptr, weight_ptr, out_ptr, N, BLOCK: tl.constexpr):
     """Each element adds its weight to its bin."""
-    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    offsets = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     mask = offsets < N
     bin_ = tl.load(x_ptr + offsets, mask=mask, other=0)
     weight = tl.load(weight_ptr + offsets, mask=mask, other=0.0)

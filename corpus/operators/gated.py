@@ -32,7 +32,7 @@ def silu_mul_kernel(a_ptr, b_ptr, out_ptr, stride, N, BLOCK: tl.constexpr):
 
 @triton.jit
 def gelu_mul_kernel(a_ptr, b_ptr, out_ptr, n_elements, BLOCK: tl.constexpr):
-    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    offsets = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     mask = offsets < n_elements
     a = tl.load(a_ptr + offsets, mask=mask).to(tl.float32)
     b = tl.load(b_ptr + offsets, mask=mask).to(tl.float32)
@@ -40,9 +40,10 @@ def gelu_mul_kernel(a_ptr, b_ptr, out_ptr, n_elements, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def swiglu_kernel(x_ptr, out_ptr, stride_xm, stride_om, H, BLOCK: tl.constexpr):
+def swiglu_kernel(x_ptr, out_ptr, stride_xm, stride_om, H: tl.int64, BLOCK: tl.constexpr):
     """x holds gate and value side by side: out[m, h] = silu(x[m, h]) * x[m, H + h]."""
-    row, cols = tl.program_id(0), tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    blocks = tl.cdiv(H, BLOCK)
+    row, cols = tl.program_id(0) // blocks, tl.program_id(0) % blocks * BLOCK + tl.arange(0, BLOCK)
     mask = cols < H
     gate = tl.load(x_ptr + row * stride_xm + cols, mask=mask, other=0.0).to(tl.float32)
     value = tl.load(x_ptr + row * stride_xm + H + cols, mask=mask, other=0.0).to(tl.float32)
@@ -93,7 +94,7 @@ def _(a, b):
 def swiglu(x):
     M, H = x.shape[0], x.shape[1] // 2
     out = torch.empty((M, H), dtype=x.dtype, device=x.device)
-    swiglu_kernel[(M, triton.cdiv(H, 512))](x, out, x.stride(0), out.stride(0), H, BLOCK=512)
+    swiglu_kernel[(M * triton.cdiv(H, 512),)](x, out, x.stride(0), out.stride(0), H, BLOCK=512)
     return out
 
 

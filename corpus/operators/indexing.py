@@ -9,7 +9,7 @@ from lift import case
 
 @triton.jit
 def embedding_kernel(w_ptr, ids_ptr, out_ptr, D, stride_w, BLOCK: tl.constexpr):
-    token = tl.program_id(0)
+    token = tl.program_id(0).to(tl.int64)
     cols = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     row = tl.load(ids_ptr + token)
     w = tl.load(w_ptr + row * stride_w + cols, mask=cols < D)
@@ -19,22 +19,23 @@ def embedding_kernel(w_ptr, ids_ptr, out_ptr, D, stride_w, BLOCK: tl.constexpr):
 @triton.jit
 def index_add_kernel(out_ptr, index_ptr, src_ptr, M, N, alpha, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
     """out[index[m], n] += alpha * src[m, n]; several m may meet in one row."""
-    rows = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
+    rows = tl.program_id(0).to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)
     cols = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
     mask = (rows[:, None] < M) & (cols[None, :] < N)
-    index = tl.load(index_ptr + rows, mask=rows < M, other=0)
+    index = tl.load(index_ptr + rows, mask=rows < M, other=0).to(tl.int64)
     src = tl.load(src_ptr + rows[:, None] * N + cols[None, :], mask=mask, other=0.0)
     tl.atomic_add(out_ptr + index[:, None] * N + cols[None, :], alpha * src, mask=mask)
 
 
 @triton.jit
 def index_select_kernel(
-    x_ptr, index_ptr, out_ptr, M, K, stride_xm, stride_xn, stride_om, BLOCK_M: tl.constexpr, BLOCK_K: tl.constexpr
+    x_ptr, index_ptr, out_ptr, M, K: tl.int64, stride_xm, stride_xn, stride_om, BLOCK_M: tl.constexpr, BLOCK_K: tl.constexpr
 ):
     """Columns of x by index."""
-    rows = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]
-    picks = tl.program_id(1) * BLOCK_K + tl.arange(0, BLOCK_K)[None, :]
-    index = tl.load(index_ptr + picks, mask=picks < K, other=0)
+    tile, across = tl.program_id(0), tl.cdiv(K, BLOCK_K)
+    rows = tile // across * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]
+    picks = tile % across * BLOCK_K + tl.arange(0, BLOCK_K)[None, :]
+    index = tl.load(index_ptr + picks, mask=picks < K, other=0).to(tl.int64)
     mask = (rows < M) & (picks < K)
     x = tl.load(x_ptr + rows * stride_xm + index * stride_xn, mask=mask)
     tl.store(out_ptr + rows * stride_om + picks, x, mask=mask)
@@ -43,7 +44,7 @@ def index_select_kernel(
 @triton.jit
 def gather_kernel(x_ptr, index_ptr, out_ptr, N, K, BLOCK: tl.constexpr):
     """out[m, k] = x[m, index[m, k]]."""
-    row = tl.program_id(0)
+    row = tl.program_id(0).to(tl.int64)
     for start in range(0, K, BLOCK):
         cols = start + tl.arange(0, BLOCK)
         index = tl.load(index_ptr + row * K + cols, mask=cols < K, other=0)
@@ -53,13 +54,13 @@ def gather_kernel(x_ptr, index_ptr, out_ptr, N, K, BLOCK: tl.constexpr):
 
 @triton.jit
 def one_hot_kernel(index_ptr, out_ptr, V, BLOCK: tl.constexpr):
-    row = tl.program_id(0)
+    row = tl.program_id(0).to(tl.int64)
     index = tl.load(index_ptr + row)
     cols = tl.arange(0, BLOCK)
     tl.store(out_ptr + row * V + cols, (cols == index).to(tl.int64), mask=cols < V)
 
 
-@case(w="f32[V,D]", ids="i64[B,S] < V")
+@case(w="f32[V,D]", ids="i64[B,S] < V", where="D <= 65535 * 128")
 def embedding(w, ids):
     D = w.shape[1]
     out = torch.empty((*ids.shape, D), dtype=w.dtype, device=w.device)
@@ -79,7 +80,7 @@ def add_rows(out, index, src, alpha):
     return out
 
 
-@case(w="f32[V,D]", ids="i32[M] < V", dout="f32[M,D]")
+@case(w="f32[V,D]", ids="i32[M] < V", dout="f32[M,D]", where="D <= 65535 * 64")
 def embedding_backward(w, ids, dout):
     return add_rows(torch.zeros_like(w), ids, dout, 1.0)
 
@@ -89,7 +90,7 @@ def _(w, ids, dout):
     return torch.zeros_like(w).index_add(0, ids, dout)
 
 
-@case(x="f32[V,N]", index="i64[M] < V", src="f32[M,N]", alpha="f32")
+@case(x="f32[V,N]", index="i64[M] < V", src="f32[M,N]", alpha="f32", where="N <= 65535 * 64")
 def index_add(x, index, src, alpha):
     return add_rows(x.clone(), index, src, alpha)
 
@@ -103,7 +104,7 @@ def _(x, index, src, alpha):
 def index_select(x, index):
     (M, _), K = x.shape, index.shape[0]
     out = torch.empty((M, K), dtype=x.dtype, device=x.device)
-    grid = (triton.cdiv(M, 16), triton.cdiv(K, 64))
+    grid = (triton.cdiv(M, 16) * triton.cdiv(K, 64),)
     index_select_kernel[grid](x, index, out, M, K, *x.stride(), out.stride(0), BLOCK_M=16, BLOCK_K=64)
     return out
 

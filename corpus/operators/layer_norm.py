@@ -10,7 +10,7 @@ from lift import case
 
 @triton.jit
 def layer_norm_kernel(x_ptr, y_ptr, w_ptr, b_ptr, mean_ptr, rstd_ptr, stride_x, stride_y, N, eps, BLOCK: tl.constexpr):
-    row = tl.program_id(0)
+    row = tl.program_id(0).to(tl.int64)
     x_ptr += row * stride_x
     y_ptr += row * stride_y
     acc = tl.zeros((BLOCK,), tl.float32)
@@ -52,7 +52,7 @@ def layer_norm_backward_kernel(
     BLOCK: tl.constexpr,
 ):
     """Gradient of x for ROWS rows, and this program's share of the gradients of w and b as a row of partial sums."""
-    program = tl.program_id(0)
+    program = tl.program_id(0).to(tl.int64)
     cols = tl.arange(0, BLOCK)
     mask = cols < N
     w = tl.load(w_ptr + cols, mask=mask, other=0.0).to(tl.float32)
@@ -78,7 +78,7 @@ def layer_norm_backward_kernel(
 def add_partials_kernel(
     dw_partial_ptr, db_partial_ptr, dw_ptr, db_ptr, P, N, BLOCK_P: tl.constexpr, BLOCK_N: tl.constexpr
 ):
-    cols = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
+    cols = tl.program_id(0).to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N)
     dw = tl.zeros((BLOCK_P, BLOCK_N), tl.float32)
     db = tl.zeros((BLOCK_P, BLOCK_N), tl.float32)
     for start in range(0, P, BLOCK_P):

@@ -35,7 +35,7 @@ def cross_entropy_kernel(
 @triton.jit
 def cross_entropy_backward_kernel(logits_ptr, target_ptr, dloss_ptr, V, stride, BLOCK: tl.constexpr):
     """Overwrites the logits of a row by their gradient, (softmax - one_hot) * dloss."""
-    row = tl.program_id(0)
+    row = tl.program_id(0).to(tl.int64)
     target = tl.load(target_ptr + row)
     dloss = tl.load(dloss_ptr + row)
     cols = tl.arange(0, BLOCK)
@@ -48,7 +48,7 @@ def cross_entropy_backward_kernel(logits_ptr, target_ptr, dloss_ptr, V, stride, 
 @triton.jit
 def kl_div_kernel(pred_ptr, true_ptr, out_ptr, N, BLOCK: tl.constexpr):
     """Sum over a row of true * (log(true) - pred), pred being logarithms of probabilities."""
-    row = tl.program_id(0)
+    row = tl.program_id(0).to(tl.int64)
     acc = 0.0
     for start in range(0, N, BLOCK):
         cols = start + tl.arange(0, BLOCK)

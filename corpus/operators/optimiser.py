@@ -11,7 +11,7 @@ from lift import case
 def adamw_kernel(
     p_ptr, g_ptr, m_ptr, v_ptr, n_elements, lr, beta1, beta2, eps, decay, scale1, scale2, BLOCK: tl.constexpr
 ):
-    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    offsets = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     mask = offsets < n_elements
     p = tl.load(p_ptr + offsets, mask=mask)
     g = tl.load(g_ptr + offsets, mask=mask)
@@ -27,9 +27,10 @@ def adamw_kernel(
 
 @triton.jit
 def ema_kernel(average_ptr, x_ptr, decay, n_elements, BLOCK: tl.constexpr):
-    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    if tl.program_id(0) * BLOCK >= n_elements:
+    start = tl.program_id(0).to(tl.int64) * BLOCK
+    if start >= n_elements:
         return
+    offsets = start + tl.arange(0, BLOCK)
     mask = offsets < n_elements
     average = tl.load(average_ptr + offsets, mask=mask)
     x = tl.load(x_ptr + offsets, mask=mask)

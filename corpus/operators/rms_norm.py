@@ -27,7 +27,7 @@ def rms_norm_kernel(x_ptr, w_ptr, y_ptr, N, eps, stride_xm, stride_xn, stride_ym
 @triton.jit
 def add_rms_norm_kernel(x_ptr, residual_ptr, w_ptr, N, eps, BLOCK: tl.constexpr):
     """residual += x; x = rms_norm(residual) * w. The block holds the row."""
-    row = tl.program_id(0)
+    row = tl.program_id(0).to(tl.int64)
     cols = tl.arange(0, BLOCK)
     mask = cols < N
     x = tl.load(x_ptr + row * N + cols, mask=mask, other=0.0).to(tl.float32)
@@ -42,7 +42,7 @@ def add_rms_norm_kernel(x_ptr, residual_ptr, w_ptr, N, eps, BLOCK: tl.constexpr)
 def rms_norm_backward_kernel(
     dy_ptr, x_ptr, w_ptr, rstd_ptr, dx_ptr, dw_ptr, M, N, stride, rows_per_program, BLOCK: tl.constexpr
 ):
-    program = tl.program_id(0)
+    program = tl.program_id(0).to(tl.int64)
     cols = tl.arange(0, BLOCK)
     mask = cols < N
     first = program * rows_per_program

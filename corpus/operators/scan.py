@@ -14,7 +14,7 @@ def maximum_of(a, b):
 
 @triton.jit
 def cumsum_kernel(x_ptr, out_ptr, N, stride_xm, stride_xn, stride_om, BLOCK: tl.constexpr):
-    row = tl.program_id(0)
+    row = tl.program_id(0).to(tl.int64)
     carry = 0.0
     for start in range(0, N, BLOCK):
         cols = start + tl.arange(0, BLOCK)
@@ -25,7 +25,7 @@ def cumsum_kernel(x_ptr, out_ptr, N, stride_xm, stride_xn, stride_om, BLOCK: tl.
 
 @triton.jit
 def cummax_kernel(x_ptr, out_ptr, M, N, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
-    rows = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]
+    rows = tl.program_id(0).to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]
     cols = tl.arange(0, BLOCK_N)[None, :]
     mask = (rows < M) & (cols < N)
     x = tl.load(x_ptr + rows * N + cols, mask=mask, other=-float("inf"))
@@ -34,7 +34,7 @@ def cummax_kernel(x_ptr, out_ptr, M, N, BLOCK_M: tl.constexpr, BLOCK_N: tl.const
 
 @triton.jit
 def suffix_sum_kernel(x_ptr, out_ptr, N, BLOCK: tl.constexpr):
-    row = tl.program_id(0)
+    row = tl.program_id(0).to(tl.int64)
     cols = tl.arange(0, BLOCK)
     x = tl.load(x_ptr + row * N + cols, mask=cols < N, other=0.0)
     tl.store(out_ptr + row * N + cols, tl.cumsum(x, axis=0, reverse=True), mask=cols < N)

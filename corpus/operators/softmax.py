@@ -9,7 +9,7 @@ from lift import case
 
 @triton.jit
 def softmax1_kernel(out_ptr, x_ptr, stride_x, stride_out, N, LOG: tl.constexpr, BLOCK: tl.constexpr):
-    row = tl.program_id(0)
+    row = tl.program_id(0).to(tl.int64)
     cols = tl.arange(0, BLOCK)
     x = tl.load(x_ptr + row * stride_x + cols, mask=cols < N, other=-float("inf")).to(tl.float32)
     shifted = x - tl.max(x, axis=0)
@@ -22,7 +22,7 @@ def softmax1_kernel(out_ptr, x_ptr, stride_x, stride_out, N, LOG: tl.constexpr, 
 @triton.jit
 def softmax2_kernel(out_ptr, x_ptr, N, stride_xm, stride_xn, stride_om, stride_on, BLOCK: tl.constexpr):
     """First loop: running maximum and rescaled sum; second loop: the quotients."""
-    row = tl.program_id(0)
+    row = tl.program_id(0).to(tl.int64)
     x_ptr += row * stride_xm
     out_ptr += row * stride_om
     top = -float("inf")
@@ -63,7 +63,7 @@ def softmax_by_lanes_kernel(out_ptr, x_ptr, N, stride_xm, stride_om, BLOCK: tl.c
 
 @triton.jit
 def softmax_backward_kernel(dx_ptr, dy_ptr, y_ptr, N, stride, BLOCK: tl.constexpr):
-    row = tl.program_id(0)
+    row = tl.program_id(0).to(tl.int64)
     dot = tl.zeros((BLOCK,), tl.float32)
     for start in range(0, N, BLOCK):
         cols = start + tl.arange(0, BLOCK)

@@ -10,7 +10,7 @@ from lift import case
 
 @triton.jit
 def unary_kernel(x_ptr, y_ptr, n_elements, FUNCTION: tl.constexpr, BLOCK: tl.constexpr):
-    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    offsets = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     mask = offsets < n_elements
     x = tl.load(x_ptr + offsets, mask=mask).to(tl.float32)
     tl.store(y_ptr + offsets, FUNCTION(x), mask=mask)
