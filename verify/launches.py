@@ -30,6 +30,7 @@ from .families import family as family_of
 from .relations import Refuted, Relations, at, jumps, strided
 from .setting import Event, Setting, SymbolicLaunch, View
 from .verdict import Clause
+from .wording import words
 
 FOUND_ON, HELD_BACK = 10, 4  # traces beside the three that lifting uses
 ROUNDS = 6  # of more traces, when one held back refutes a term
@@ -257,13 +258,13 @@ class _Config:
             raise Refuted("what the host function does")
         inner = replace(self.case, where=T.make("and", self.case.where, condition))
         why = difference(mine[0], other)
-        clause = Clause("shape", condition, f"{condition}: elsewhere the host function does something else", why.what,
-                        why.place)  # fmt: skip
+        elsewhere = f"the host function, which does something else elsewhere: {why.what}"
+        clause = Clause("shape", condition, words(condition), elsewhere, why.place)
         found = _Config(inner, self.seed, self.config, mine, self.exhaustive, self.depth + 1).settings()
         cases = list(_cases(condition))
         return [
             replace(
-                s, facts=s.facts.union(case), clauses=(clause, *s.clauses), label=_labelled(s.label, *map(str, case))
+                s, facts=s.facts.union(case), clauses=(clause, *s.clauses), label=_labelled(s.label, *map(words, case))
             )
             for s in found
             for case in cases
@@ -272,7 +273,7 @@ class _Config:
 
 def _within(s: Setting, case: tuple[Term, ...], clause: Clause) -> Setting:
     """The setting where the facts of the case hold too."""
-    label = _labelled(s.label, *map(str, case[:1]))
+    label = _labelled(s.label, *map(words, case[:1]))
     return replace(s, facts=s.facts.union(case), clauses=(clause, *s.clauses), label=label)
 
 
