@@ -47,7 +47,8 @@ class Property:
     """A law that the formula of `output` was proved to obey. `kind`: a row of properties.KINDS. `law`: the equation for
     a docstring. `inputs`: the tensors that are changed. `positions`: the dimension of the axis that it is about in each
     tensor that has it, the output among them; empty for a law about no axis. `degree`: of homogeneity, or the factor
-    with which a shift comes out again (0: it vanishes)."""
+    with which a shift comes out again (0: it vanishes), or 1 and -1 of what grows and falls. `value`: what the output
+    sums to. `bounds`: between which numbers it lies."""
 
     kind: str
     output: str
@@ -55,6 +56,8 @@ class Property:
     inputs: tuple[str, ...] = ()
     positions: Mapping[str, int] = field(default_factory=dict)
     degree: float | None = None
+    value: float | None = None
+    bounds: tuple[float, float] = (-math.inf, math.inf)
 
 
 @dataclass(frozen=True, slots=True)
