@@ -73,7 +73,7 @@ def _run(case: Case, dims: Mapping[str, int | float], arguments: Mapping[str, An
     except (Exception, SystemExit) as error:
         at = ", ".join(f"{k}={v}" for k, v in dims.items())
         why = f"{type(error).__name__}: {_first_line(error)}"
-        raise CaseError(f"wrapper raised at {at}", _raised(error) or case.place, why, _advice(case)) from error
+        raise CaseError(f"wrapper raised at {at}", _line(error) or case.place, why, _advice(case)) from error
 
 
 _ADVICE: dict[int, tuple[Case, str]] = {}  # by id of the case
@@ -88,22 +88,32 @@ def _advice(case: Case) -> str:
     return _ADVICE[id(case)][1]
 
 
+def raised(case: Case, arguments: Mapping[str, Any]) -> BaseException | None:
+    """What the host function raises on these arguments, on the pretended device and with nothing launched; None where
+    it returns."""
+    with pretend():
+        return _failure(case, arguments)
+
+
 def _survives(case: Case, dims: Mapping[str, int | float]) -> bool:
     """Whether the host function returns at these dims; called while another capture is going on."""
-    arguments = case.sample(dims, np.random.default_rng(0))
+    return _failure(case, case.sample(dims, np.random.default_rng(0))) is None
+
+
+def _failure(case: Case, arguments: Mapping[str, Any]) -> BaseException | None:
     try:
-        with _disable_current_modes(), intercepted(lambda bound: None):
+        with torch.random.fork_rng(devices=[]), _disable_current_modes(), intercepted(lambda bound: None):
             case.fn(**arguments)
-    except (Exception, SystemExit):
-        return False
-    return True
+    except (Exception, SystemExit) as error:
+        return error
+    return None
 
 
 def _first_line(error: BaseException) -> str:
     return next((line for line in str(error).splitlines() if line.strip()), "")
 
 
-def _raised(error: BaseException) -> Place | None:
+def _line(error: BaseException) -> Place | None:
     """The innermost line of host code, not of torch or of Triton."""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if is_host(f.filename)]
     return Place(frames[-1].filename, frames[-1].lineno or 0) if frames else None

@@ -1,0 +1,398 @@
+"""Sizes worth trying: at the edges of blocks, where block sizes change, where the contract ends, 0 and 1.
+
+A shape is tried before it is offered: the host function accepts it, and its programs are few enough for an interpreter.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from lift import term as T
+from lift.case import Case
+from lift.errors import TriliftError, Unsupported
+from lift.fit import value
+from lift.python_source import python_source
+from lift.term import Term
+from lift.trace import Trace
+
+from .against import Targets
+from .edges import Edge, Jump, definitions, edges, jumps
+from .prover import Proving
+from .relations import places
+from .suite import Dims, Sizes
+from .trials import EDGES, LARGEST
+from .verdict import Clause, Proof
+
+VALUES = 14  # of one dim
+SHAPES = 8  # at edges and jumps that are always tried
+SMALL = (1, 2, 3)
+ELEMENTS = 20_000  # of the largest tensor
+WORK = 2500  # operations of all programs of one call: about a quarter of a second in an interpreter
+CONFIGS = 4  # autotune configurations that are looked at
+CHANGES = 3  # of a jump
+SAMPLED = 60  # shapes whose programs are counted
+STEPS = 64  # to the next size that is allowed
+
+
+def sizes(
+    case: Case, proofs: Sequence[Proof], provings: Sequence[Proving], seed: int = 0, goal: Targets | None = None
+) -> Sizes:
+    """The sizes of a case. `goal`: what its outputs should be; with it, a dim at 0 at which an output has elements is
+    tried too. Raises CaseError where no sizes meet the case and its contract."""
+    from lift.shapes import choose
+
+    condition, told = allowed(case, proofs, provings)
+    within = replace(case, where=condition)
+    base, other = choose(within, 2, seed)
+    found = _Found(within, goal, base, seed)
+    traces = [t for k in range(CONFIGS) if (t := found.trace(base, k)) is not None]
+    traces = traces[: max((t.configs for t in traces), default=0)]
+    traces += [t for t in (found.trace(other),) if t is not None]
+    found.gather(edges(case, provings, traces), jumps(case, provings, [condition]))
+    values, first = found.values(), found.first()
+    return Sizes(values, found.why(), printed(told, values), first, found.largest(values))
+
+
+# ---- which sizes are allowed -----------------------------------------------------------------------------------------
+
+
+def allowed(case: Case, proofs: Sequence[Proof], provings: Sequence[Proving]) -> tuple[Term, list[Term]]:
+    """The condition on sizes and scalars under which the case is what it is proved to be, and the parts of it that are
+    worth saying: `where`, the limits of indices, and the contract."""
+    known = {*case.names, *case.scalars}
+    parts = [*_conjuncts(case.where), *contract(case, proofs, provings), *limits(case)]
+    parts = [p for p in dict.fromkeys(parts) if {s.attr for s in p.walk() if s.op in ("size", "scalar")} <= known]
+    return T.make("and", T.const(True), *parts), parts
+
+
+def contract(case: Case, proofs: Sequence[Proof], provings: Sequence[Proving]) -> list[Term]:
+    """The clauses about sizes: those of some setting, and those that the proofs were found with."""
+    settings = [{c: t for c in p.contract if (t := about_sizes(case, c, p)) is not None} for p in provings]
+    alternatives = list(dict.fromkeys(frozenset(s.values()) for s in settings))
+    mine = {c.text for p in provings for c in p.contract}
+    out = [
+        t for p in proofs for c in p.contract if c.text not in mine and (t := about_sizes(case, c, None)) is not None
+    ]
+    return [*out, *_either(case, alternatives)]
+
+
+def _either(case: Case, alternatives: Sequence[frozenset[Term]]) -> list[Term]:
+    """What is common to all of them, and one of the rests; nothing where some rest always holds."""
+    from .solver import Solver
+
+    if not alternatives:
+        return []
+    common = frozenset.intersection(*alternatives)
+    rests = [T.make("and", T.const(True), *sorted(a - common, key=repr)) for a in alternatives]
+    either = T.make("or", T.const(False), *rests)
+    sizes = [T.make("le", 0, T.size(n)) for n in case.names]
+    always = either.is_const or Solver().implies([*sizes, case.where, *common], either)
+    return sorted(common, key=repr) if always else [*sorted(common, key=repr), either]
+
+
+def about_sizes(case: Case, clause: Clause, proving: Proving | None) -> Term | None:
+    """The clause as a condition on sizes and scalars; None where it is about something else, or about numbers that are
+    too large to be tried."""
+    if clause.term is None or clause.kind in ("nowrap", "float"):
+        return None
+    known = {*case.names, *case.scalars}
+    meant = definitions(proving.setting.facts, known) if proving is not None else {}
+    t = T.rewrite(clause.term, lambda s: meant.get(str(s.attr)) if s.op == "size" else None)
+    leaves = [s for s in t.walk() if s.op in ("size", "scalar", "read", "axis", "carry")]
+    return t if all(s.op in ("size", "scalar") and s.attr in known for s in leaves) and not t.is_const else None
+
+
+def limits(case: Case) -> Iterator[Term]:
+    """No size is negative; where an index tensor has elements, there is something that they may be."""
+    for s in case.tensors.values():
+        for n in s.shape or ():
+            yield from [T.make("le", 0, n)] * (n.op not in ("size", "const"))
+        if not s.is_float and s.high is not None and not (s.high.is_const or s.dtype == "bool"):
+            empty = (T.make("eq", n, 0) for n in s.shape or () if not n.is_const)
+            yield T.make("or", T.make("lt", s.low or T.const(0), s.high), *empty)
+
+
+def _conjuncts(t: Term) -> tuple[Term, ...]:
+    return () if t.is_const else t.args if t.op == "and" else (t,)
+
+
+def printed(parts: Iterable[Term], values: Mapping[str, Sequence[int]]) -> str:
+    """The conditions that some of the sizes do not meet, as Python. Raises Unsupported for what has no such text."""
+    from .wording import tidied
+
+    kept = [tidied(p) for p in parts if not _always(p, values)]
+    return python_source(T.make("and", T.const(True), *kept)) if kept else ""
+
+
+def _always(t: Term, values: Mapping[str, Sequence[int]]) -> bool:
+    """Whether all these sizes meet a condition."""
+    names = sorted({str(s.attr) for s in t.walk() if s.op in ("size", "scalar")})
+    if any(n not in values for n in names) or math.prod(len(values[n]) for n in names) > 5000:
+        return False
+    return all(value(t, dict(zip(names, v, strict=True))) is True for v in product(*(values[n] for n in names)))
+
+
+# ---- sizes -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Sizes at which something happens: a few dims are fixed, one of them is what it is about."""
+
+    name: str
+    at: int
+    fixed: Mapping[str, int]
+    why: str
+
+
+@dataclass
+class _Found:
+    """Targets, each with a shape that shows it."""
+
+    case: Case
+    goal: Targets | None
+    base: Dims
+    seed: int
+    targets: list[tuple[Target, Dims]] = field(default_factory=list)
+    notes: dict[str, list[str]] = field(default_factory=dict)
+    runs: dict[tuple[Any, ...], tuple[int, int] | None] = field(default_factory=dict)
+
+    @property
+    def names(self) -> list[str]:
+        """Dims and integer scalars."""
+        return [*self.case.names, *(n for n, s in self.case.scalars.items() if not s.is_float and s.dtype != "bool")]
+
+    def trace(self, dims: Dims, config: int = 0) -> Trace | None:
+        """What the host function launches; None where it refuses the shape."""
+        from lift.capture import capture, raised
+
+        try:
+            if raised(self.case, self.case.sample(dims, np.random.default_rng(self.seed))) is not None:
+                return None
+            return capture(self.case, dims, config=config, seed=self.seed)
+        except TriliftError:
+            return None
+
+    # ---- targets
+
+    def gather(self, edges: Sequence[Edge], jumps: Sequence[Jump]) -> None:
+        """The targets of every dim that some shape shows."""
+        for t in (*self.small(), *self.at_edges(edges), *self.at_jumps(jumps), *self.empty()):
+            if any(t.name == o.name and t.at == o.at for o, _ in self.targets):
+                continue
+            if (dims := self.shown(t)) is not None:
+                self.targets.append((t, dims))
+
+    def small(self) -> Iterator[Target]:
+        for n in self.names:
+            for v in (*SMALL, int(self.base[n])):
+                yield Target(n, v, {n: v}, "")
+
+    def at_edges(self, edges: Sequence[Edge]) -> Iterator[Target]:
+        """a * BLOCK + c of every extent, by each of the dims in it."""
+        for e in edges:
+            why = f"{e.name} = {e.block}" if e.name else f"blocks of {e.block}"
+            for name in dict.fromkeys(str(s.attr) for s in e.extent.walk() if s.op == "size"):
+                label = why if e.extent is T.size(name) else f"{why} along {_text(e.extent)}"
+                for a, c in EDGES:
+                    if (fixed := self.reaching(e.extent, name, a * e.block + c)) is not None:
+                        yield Target(name, fixed[name], fixed, f"{label}: one less, all, one more, several blocks")
+
+    def reaching(self, extent: Term, name: str, size: int) -> dict[str, int] | None:
+        """The other dims of an extent as small as may be, and this one such that the extent is that size, or as near as
+        it gets."""
+        others = {str(s.attr): 1 for s in extent.walk() if s.op == "size" and s.attr != name}
+        if size < 1 or size > ELEMENTS:
+            return None
+        at = lambda v: value(extent, {**self.base, **others, name: v})  # noqa: E731
+        low, high = 0, size + 1
+        while (at(high) or 0) < size and high < 2 * ELEMENTS:
+            high *= 2
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if (at(middle) or 0) < size else (low, middle)
+        found = [v for v in (high, low) if v > 0 and at(v) is not None]
+        best = min(found, key=lambda v: abs(at(v) - size), default=None)
+        return None if best is None else {**others, name: best}
+
+    def at_jumps(self, jumps: Sequence[Jump]) -> Iterator[Target]:
+        anywhere = replace(self.case, where=T.const(True))
+        for j in jumps:
+            for name in dict.fromkeys(str(s.attr) for s in j.term.walk() if s.op == "size"):
+                if name not in self.names:
+                    continue
+                found = places(j.term, name, anywhere, {**self.base, **dict.fromkeys(self.case.names, 1)})
+                found += [p for p in places(j.term, name, anywhere, self.base) if p not in found]
+                beyond = [p for p in found if p[1] > 3]
+                modest = [p for p in beyond if p[1] <= LARGEST] or beyond
+                for pair in dict.fromkeys((*beyond[:CHANGES], *modest[-1:])):
+                    yield from (Target(name, v, {name: v}, f"{j.text} changes") for v in pair)
+
+    def empty(self) -> Iterator[Target]:
+        for n in self.case.names:
+            yield Target(n, 0, {n: 0}, "")
+
+    # ---- shapes
+
+    def shown(self, t: Target) -> Dims | None:
+        """A shape that shows a target: allowed, accepted, affordable. Where the size itself is not allowed, the next
+        one that is."""
+        if t.at == 0:
+            return self.without(t.name)
+        for d in self.shapes(t):
+            if self.affordable(d):
+                return d
+        return None
+
+    def shapes(self, t: Target) -> Iterator[Dims]:
+        from lift.shapes import around
+
+        ones = {**self.base, **dict.fromkeys(self.case.names, 1)}
+        found = [d for like in (self.base, ones) if self.case.holds(d := {**like, **t.fixed})]
+        if not found and (near := around(self.case, t.fixed, self.base)) is not None:
+            found = [near]
+        yield from found
+
+    def without(self, name: str) -> Dims | None:
+        """The shape with a dim at 0, where the kernel still does what it should."""
+        from lift.check import arguments, arrays
+
+        from .refute import executed
+
+        d = {**self.base, name: 0}
+        if not self.case.holds(d) or (t := self.trace(d)) is None:
+            return None
+        try:
+            for e in t.launches:
+                e.module()
+        except TriliftError:
+            return None
+        if all(math.prod(r.shape) == 0 for r in t.outputs.values()):
+            written = executed(t, arrays(self.case, arguments(self.case, d, self.seed)))
+            return d if isinstance(written, Mapping) and not any(x.size for x in written.values()) else None
+        return d if self.equals(d) else None
+
+    def equals(self, dims: Dims) -> bool:
+        from .refute import Passed, Question, attempt
+
+        return self.goal is not None and isinstance(attempt(Question(self.case, self.goal), dims, self.seed, 0), Passed)
+
+    def largest_of(self, dims: Dims) -> int:
+        from lift.shapes import elements
+
+        return elements(self.case, dims)
+
+    def affordable(self, dims: Dims) -> bool:
+        """Whether it is, and the host function accepts it."""
+        return self.largest_of(dims) <= ELEMENTS and (found := self.run(dims)) is not None and found[0] < WORK
+
+    def run(self, dims: Dims) -> tuple[int, int] | None:
+        """How many operations and programs one call executes; None where the host function refuses the shape."""
+        key = tuple(sorted(dims.items()))
+        if key not in self.runs:
+            t = self.trace(dims)
+            programs = 0 if t is None else sum(math.prod(e.grid) for e in t.launches)
+            self.runs[key] = None if t is None else (operations(self.case, t, dims, self.seed), programs)
+        return self.runs[key]
+
+    # ---- what is offered
+
+    def values(self) -> dict[str, tuple[int, ...]]:
+        out: dict[str, list[int]] = {n: [] for n in self.names}
+        for t, _ in self.targets:
+            if t.at not in out[t.name] and (t.at == 0 or len(out[t.name]) < VALUES):
+                out[t.name].append(t.at)
+        return {n: tuple(sorted(v)) for n, v in out.items()}
+
+    def why(self) -> dict[str, str]:
+        """What is at the sizes of each dim, each thing once."""
+        offered = self.values()
+        said: dict[str, dict[str, None]] = {n: {} for n in self.names}
+        for t, _ in self.targets:
+            if t.why and t.at in offered[t.name]:
+                said[t.name][t.why] = None
+        return {n: "; ".join(v) for n, v in said.items()}
+
+    def first(self) -> tuple[Dims, ...]:
+        """Shapes that show every target, as many as may be at once; one with a dim at 0 shows nothing else."""
+        offered = self.values()
+        shown = [(t, d) for t, d in self.targets if t.at in offered[t.name] and (t.at < 2 or t.why)]
+        out = [d for t, d in shown if t.at == 0]
+        ones = {**self.base, **dict.fromkeys(self.case.names, 1)}
+        out += [d for d in (ones, self.base) if self.case.holds(d) and self.affordable(d)]
+        left = [(t, d) for t, d in shown if not any(_meets(t, o) for o in out)]
+        left.sort(key=lambda e: -self.largest_of(e[1]))
+        for _ in range(SHAPES):
+            if left:
+                (t, d), *left = left
+                out.append(self.together(t, d, [o for o, _ in reversed(left)]))
+                left = [(o, e) for o, e in left if not _meets(o, out[-1])]
+        return tuple(sorted(out, key=lambda d: (self.largest_of(d), sorted(d.items()))))
+
+    def together(self, first: Target, shape: Dims, others: Sequence[Target]) -> Dims:
+        """A shape that shows more targets than its own."""
+        shapes, fixed = [dict(shape)], dict(first.fixed)
+        for o in others:
+            more = {**shapes[-1], **o.fixed}
+            compatible = all(fixed.get(n, v) == v for n, v in o.fixed.items()) and self.case.holds(more)
+            if compatible and self.largest_of(more) <= ELEMENTS:
+                shapes.append(more)
+                fixed |= o.fixed
+        return next(d for d in (*reversed(shapes[1:]), shape) if d == shape or self.affordable(d))
+
+    def largest(self, values: Mapping[str, Sequence[int]]) -> int:
+        """Elements up to which every shape tried is affordable, by its programs."""
+        rng = np.random.default_rng(self.seed)
+        each = [found[0] / found[1] for _, d in self.targets if (found := self.run(d)) is not None and found[1]]
+        programs = 2 * WORK / max(float(np.median(each)) if each else 1.0, 1.0)
+        limit = ELEMENTS
+        for _ in range(SAMPLED):
+            d = {**self.base, **{n: int(rng.choice(v)) for n, v in values.items() if v}}
+            size = self.largest_of(d) if self.case.holds(d) else limit + 1
+            if size <= limit and (t := self.trace(d)) is not None:
+                many = sum(math.prod(e.grid) for e in t.launches) > programs
+                limit = max(size - 1, 1) if many else limit
+        return limit
+
+
+def _meets(t: Target, dims: Dims) -> bool:
+    return all(dims[n] == v for n, v in t.fixed.items())
+
+
+def operations(case: Case, trace: Trace, dims: Dims, seed: int) -> int:
+    """How many operations the programs of a run execute; WORK if there are more, or where they cannot be executed."""
+    from lift.check import arguments, arrays
+    from lift.execute import replay
+    from lift.interpret import Run
+    from lift.ir import Op
+
+    from .apart import apart
+
+    count = 0
+
+    class Counting(Run):
+        def result(self, op: Op) -> Any:
+            nonlocal count
+            count += 1
+            if count >= WORK:
+                raise Unsupported("a run of so many operations")
+            return super().result(op)
+
+    try:
+        replay(apart(trace), arrays(case, arguments(case, dims, seed)), kind=Counting)
+    except (TriliftError, ArithmeticError, ValueError, IndexError, TypeError, MemoryError):
+        programs = sum(math.prod(e.grid) for e in trace.launches)
+        return min(WORK, max(count, programs))
+    return count
+
+
+def _text(t: Term) -> str:
+    from .wording import words
+
+    return words(t)
