@@ -1,0 +1,140 @@
+"""How far a kernel may be from its formula: the magnitude of one rounding and how many there are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from lift import term as T
+from lift.case import Case
+from lift.ir import Module, Op, Value
+from lift.machine import cell
+from lift.simplify import simplify
+from lift.spec import Formula
+from lift.term import Axis, Term
+from lift.text import size_text
+
+from .accumulation import narrow_sums
+from .magnitudes import COUNT, FORMS, ROWS, Magnitudes, times
+from .rounded import COMPUTING
+from .rounding import FORMATS, NARROW
+from .suite import Tolerance
+
+
+def unit_of(element: str) -> float:
+    """The roundoff of a format: half the distance from 1 to the next number."""
+    return float(2.0 ** -FORMATS[element].digits)
+
+
+def tolerance(formula: Formula, case: Case, modules: Sequence[Module] = ()) -> Tolerance:
+    """What |kernel - formula| is at most, by running error analysis (`verify.magnitudes`). `modules`: the kernels of
+    the launches, for the types in which they compute. Raises Unsupported for an operation that it has no row for."""
+    element = _arithmetic(formula, case)
+    unit = unit_of(element)
+    analysis = Magnitudes(case, unit)
+    shortest = simplify(formula).formula
+    found = analysis.bound(shortest.term)
+    if found.exact and not _narrows(formula, case):
+        return Tolerance(None, T.const(0), unit, derivation=("exact: nothing is rounded",))
+    narrow = narrowest(modules)
+    sums = [op for m in modules for op in narrow_sums(list(m.walk()), False)]
+    count = times(FORMS, found.roundings)
+    lines = _lines(analysis, element, found.roundings)
+    if sums and narrow:
+        unit = unit_of(narrow)
+        lines += (f"sums in {narrow}: its unit is {_power(unit)}",)
+    elif narrow:
+        casts = roundings_to_narrow(modules)
+        count = T.add(count, T.mul(casts, round(unit_of(narrow) / unit)))
+        if casts:
+            lines += (f"{casts} roundings to {narrow} on the way, each {round(unit_of(narrow) / unit)} of {element}",)
+    whole = T.make("max", count, 1) if count.op == "const" else count
+    term = T.rewrite(found.magnitude, lambda s: whole if s is COUNT else None)
+    named = replace(shortest, name=f"{formula.name}_magnitude", term=term)
+    return Tolerance(named, whole, unit, any(map(_has_tf32, modules)), lines)
+
+
+def _arithmetic(formula: Formula, case: Case) -> str:
+    """f64 where the output and all real inputs are, else f32: narrower types are cast to it."""
+    types = [case.tensors[n].dtype for n in T.reads(formula.term) if n in case.tensors and case.tensors[n].is_float]
+    return "f64" if all(t == "f64" for t in (*types, formula.dtype)) else "f32"
+
+
+def _narrows(formula: Formula, case: Case) -> bool:
+    """Whether an exact value may need more digits than the output has."""
+    if formula.dtype not in FORMATS:
+        return False
+    digits = [FORMATS[case.tensors[n].dtype].digits for n in T.reads(formula.term)
+              if n in case.tensors and case.tensors[n].dtype in FORMATS]  # fmt: skip
+    return any(d > FORMATS[formula.dtype].digits for d in digits)
+
+
+def _lines(analysis: Magnitudes, element: str, roundings: Term) -> tuple[str, ...]:
+    """The derivation, for a comment."""
+    functions = [_roundings_of(name) for name in analysis.used]
+    jump = "where rounding may carry an argument over a jump, the step is allowed"
+    return (
+        f"each operation in {element} has a relative error of {_power(unit_of(element))}: Higham, chapter 3",
+        "magnitude: the formula with absolute values wherever a sum may cancel",
+        *(["roundings: " + "; ".join(functions)] if functions else []),
+        f"{_said(roundings)} on the longest path, taken {FORMS} times: other forms of the formula are as good",
+        *([jump] if analysis.jumps else []),
+    )
+
+
+def _roundings_of(name: str) -> str:
+    row = ROWS[name]
+    parts = [f"{row.n} for each term"] if row.n else []
+    parts += [str(row.plus)] if row.plus else []
+    return f"{name} " + " and ".join(parts) + (f" ({row.why})" if row.why else "")
+
+
+def _said(count: Term) -> str:
+    """A count as text: 2 * N + 24."""
+    return size_text(Axis("", count))
+
+
+def _power(unit: float) -> str:
+    return f"2**{round(math.log2(unit))}"
+
+
+# ---- in the IR -------------------------------------------------------------------------------------------------------
+
+
+def narrowest(modules: Sequence[Module]) -> str | None:
+    """The coarsest format narrower than f32 in which a kernel has a number that it did not load."""
+    found = {cell(v.type) for m in modules for op in m.walk() if _rounds(op) for v in op.results}
+    return min(found & NARROW, key=lambda f: FORMATS[f].digits, default=None)
+
+
+def roundings_to_narrow(modules: Sequence[Module]) -> int:
+    """How many on the longest path of the kernels, one after the other; rounding the last result is not counted."""
+    return max(sum(map(_longest, modules)) - 1, 0)
+
+
+def _longest(module: Module) -> int:
+    """Roundings to narrow types on the longest path from loads to stores; loops are walked once."""
+    depth: dict[Value, int] = {}
+    longest = 0
+    for op in module.walk():
+        here = max((depth.get(v, 0) for v in op.operands), default=0)
+        here += _rounds(op) and any(cell(v.type) in NARROW for v in op.results)
+        inner = [v for region in op.regions for block in region.blocks for v in block.args]
+        depth |= dict.fromkeys((*op.results, *inner), here)
+        longest = max(longest, here)
+    return longest
+
+
+def _rounds(op: Op) -> bool:
+    """Whether a result is a float that may have been rounded."""
+    if not any(v.type.is_float for v in op.results) or op.name in ("arith.constant", "arith.select", "arith.negf"):
+        return False
+    return op.name.startswith(("arith.", "math.")) or op.name in COMPUTING
+
+
+def _has_tf32(module: Module) -> bool:
+    return any(
+        op.name == "tt.dot" and op.operands[0].type.element == "f32" and op.attrs.get("inputPrecision") == "tf32"
+        for op in module.walk()
+    )
