@@ -9,7 +9,7 @@ JOBS ?= 2
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test smoke lint types corpus packages sweep mutants bench audit golden clean
+.PHONY: help demo test smoke lint types corpus packages sweep mutants kills bench audit golden clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -64,6 +64,9 @@ sweep: $(VENV)/.packages ## read every kernel of those packages' modules and pri
 
 mutants: $(VENV)/.packages ## mutants of the corpus's kernels: none may be proved that an execution tells from the original
 	$(BIN)/python -m reports.mutants corpus/operators corpus/packages --jobs $(JOBS)
+
+kills: $(VENV)/.core ## mutants of the operators against the tests that are written for them, and against the usual ones
+	$(BIN)/python -m reports.kills corpus/operators --jobs $(JOBS)
 
 # triton-viz needs an older Triton, and so an environment of its own.
 $(VENV)/.sanitizer: $(VENV)/.core

@@ -12,8 +12,9 @@ from . import runner
 from .corpora import Result, as_json, as_markdown, measure
 
 RESULTS = Path(__file__).parent / "results"
-NAMES = ("operators", "packages", "sweep", "strangers", "bench", "mutants", "audit")
+NAMES = ("operators", "packages", "sweep", "strangers", "bench", "mutants", "audit", "kills")
 MUTANTS = 1050
+KILLS = 600
 
 
 def regenerate(names: Sequence[str], options: runner.Options, quiet: bool, folder: Path = RESULTS) -> int:
@@ -47,6 +48,8 @@ def _measure(name: str) -> Callable[[str, runner.Options, bool], Result]:
         from .beside import measure as audit
 
         return audit
+    if name == "kills":
+        return _kills
     return measure
 
 
@@ -56,3 +59,11 @@ def _mutants(name: str, options: runner.Options, quiet: bool) -> Result:
 
     targets = [str(RESULTS.parent.parent / "corpus" / t) for t in ("operators", "packages/liger.py")]
     return mutants.measure(name, targets, mutants.prover, MUTANTS, options.seed, options.jobs, quiet)
+
+
+def _kills(name: str, options: runner.Options, quiet: bool) -> Result:
+    """The tests written for the operators against mutants of them."""
+    from . import kills
+
+    targets = [str(RESULTS.parent.parent / "corpus" / "operators")]
+    return kills.measure(name, targets, KILLS, options.seed, options.jobs, quiet)
