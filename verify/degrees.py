@@ -23,22 +23,7 @@ ANY = "any"
 Value = Any  # Fraction, ANY or None
 Rule = Callable[[Term, Sequence[Value]], Value]
 
-ODD = {
-    "sin",
-    "tan",
-    "tanh",
-    "sinh",
-    "asin",
-    "atan",
-    "asinh",
-    "atanh",
-    "erf",
-    "erfinv",
-    "cbrt",
-    "trunc",
-    "round",
-    "sign",
-}
+ODD = frozenset("sin tan tanh sinh asin atan asinh atanh erf erfinv cbrt trunc round sign".split())
 EVEN = {"abs", "cos", "cosh"}
 COMPARISONS = {"lt", "le", "eq", "ne"}
 GROWING = {"exp", "exp2", "log", "log2", "log10", "sqrt", "tanh", "sinh", "asinh", "atan", "erf", "erfinv", "asin",
@@ -100,7 +85,8 @@ _KEEP = ("add", "sum", "max", "min", "amax", "amin")
 DEGREE = Way(
     1, 0, (0, float("inf"), -float("inf")),
     dict.fromkeys(_KEEP, _same)
-    | {"mul": _total, "recip": _times(Fraction(-1)), "sqrt": _times(Fraction(1, 2)), "abs": _times(Fraction(1)), "cbrt": _times(Fraction(1, 3)), "pow": _power, "sign": _order_of_signs}
+    | {"mul": _total, "pow": _power, "sign": _order_of_signs, "abs": _times(Fraction(1)), "recip": _times(Fraction(-1)),
+       "sqrt": _times(Fraction(1, 2)), "cbrt": _times(Fraction(1, 3))}
     | dict.fromkeys(("where", "pick"), _choice(0))
     | dict.fromkeys((*COMPARISONS, "argmax", "argmin", "argmax_of", "argmin_of"), _loses),
 )  # fmt: skip
