@@ -24,8 +24,8 @@ def conv1d_kernel(
     BLOCK_D: tl.constexpr,
 ):
     """y[t] = b + sum over w of weight[w] * x[t - WIDTH + 1 + w], zeros before the start."""
-    batch = tl.program_id(2)
-    t = tl.program_id(0) * BLOCK_T + tl.arange(0, BLOCK_T)
+    batch = tl.program_id(2).to(tl.int64)
+    t = tl.program_id(0).to(tl.int64) * BLOCK_T + tl.arange(0, BLOCK_T)
     d = tl.program_id(1) * BLOCK_D + tl.arange(0, BLOCK_D)
     acc = tl.zeros((BLOCK_T, BLOCK_D), tl.float32)
     acc += tl.load(b_ptr + d, mask=d < D, other=0.0)[None, :]
@@ -43,7 +43,7 @@ def conv1d_kernel(
 
 @triton.jit
 def max_pool_kernel(x_ptr, out_ptr, N, out_cols, WINDOW: tl.constexpr, STEP: tl.constexpr, BLOCK: tl.constexpr):
-    row = tl.program_id(0)
+    row = tl.program_id(0).to(tl.int64)
     out = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     best = tl.full((BLOCK,), -float("inf"), tl.float32)
     for k in range(WINDOW):
@@ -52,7 +52,7 @@ def max_pool_kernel(x_ptr, out_ptr, N, out_cols, WINDOW: tl.constexpr, STEP: tl.
     tl.store(out_ptr + row * out_cols + out, best, mask=out < out_cols)
 
 
-@case(x="f32[B,T,D]", w="f32[D,4]", b="f32[D]")
+@case(x="f32[B,T,D]", w="f32[D,4]", b="f32[D]", where="B <= 65535 and D <= 65535 * 64")
 def conv1d(x, w, b):
     B, T, D = x.shape
     y = torch.empty_like(x)
@@ -68,7 +68,7 @@ def _(x, w, b):
     return F.silu(b + sum(padded[:, k : k + T] * w[:, k] for k in range(4)))
 
 
-@case(x="f32[M,N]", where="N >= 3")
+@case(x="f32[M,N]", where="3 <= N and N <= 65535 * 512")
 def max_pool(x):
     M, N = x.shape
     cols = (N - 3) // 2 + 1

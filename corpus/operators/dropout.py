@@ -11,10 +11,10 @@ M0, M1, W0, W1 = 0xD2511F53, 0xCD9E8D57, 0x9E3779B9, 0xBB67AE85  # Philox4x32, S
 
 @triton.jit
 def dropout_kernel(x_ptr, out_ptr, n_elements, p, seed, BLOCK: tl.constexpr):
-    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    offsets = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     mask = offsets < n_elements
     x = tl.load(x_ptr + offsets, mask=mask)
-    keep = tl.rand(seed, offsets) > p
+    keep = tl.rand(seed, offsets.to(tl.int32)) > p  # Philox of 32-bit words
     tl.store(out_ptr + offsets, tl.where(keep, x / (1 - p), 0.0), mask=mask)
 
 

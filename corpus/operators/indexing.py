@@ -29,7 +29,16 @@ def index_add_kernel(out_ptr, index_ptr, src_ptr, M, N, alpha, BLOCK_M: tl.const
 
 @triton.jit
 def index_select_kernel(
-    x_ptr, index_ptr, out_ptr, M, K: tl.int64, stride_xm, stride_xn, stride_om, BLOCK_M: tl.constexpr, BLOCK_K: tl.constexpr
+    x_ptr,
+    index_ptr,
+    out_ptr,
+    M,
+    K: tl.int64,
+    stride_xm,
+    stride_xn,
+    stride_om,
+    BLOCK_M: tl.constexpr,
+    BLOCK_K: tl.constexpr,
 ):
     """Columns of x by index."""
     tile, across = tl.program_id(0), tl.cdiv(K, BLOCK_K)

@@ -14,8 +14,8 @@ def cat_kernel(
     y_ptr,
     out_ptr,
     ROWS,
-    x_cols,
-    y_cols,
+    x_cols: tl.int64,
+    y_cols: tl.int64,
     stride_xr,
     stride_xc,
     stride_yr,
@@ -26,8 +26,9 @@ def cat_kernel(
     BLOCK_C: tl.constexpr,
 ):
     """Columns below x_cols come from x, the others from y."""
-    rows = tl.program_id(0) * BLOCK_R + tl.arange(0, BLOCK_R)[:, None]
-    cols = tl.program_id(1) * BLOCK_C + tl.arange(0, BLOCK_C)[None, :]
+    tile, across = tl.program_id(0), tl.cdiv(x_cols + y_cols, BLOCK_C)
+    rows = tile // across * BLOCK_R + tl.arange(0, BLOCK_R)[:, None]
+    cols = tile % across * BLOCK_C + tl.arange(0, BLOCK_C)[None, :]
     from_x = (rows < ROWS) & (cols < x_cols)
     from_y = (rows < ROWS) & (cols >= x_cols) & (cols < x_cols + y_cols)
     x = tl.load(x_ptr + rows * stride_xr + cols * stride_xc, mask=from_x, other=0)
@@ -37,7 +38,7 @@ def cat_kernel(
 
 @triton.jit
 def zeros_kernel(out_ptr, n_elements, BLOCK: tl.constexpr):
-    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    offsets = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     tl.store(out_ptr + offsets, tl.zeros((BLOCK,), out_ptr.dtype.element_ty), mask=offsets < n_elements)
 
 
@@ -50,15 +51,16 @@ def pad_kernel(
     top,
     left,
     out_rows,
-    out_cols,
+    out_cols: tl.int64,
     value,
     stride_xm,
     stride_xn,
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
 ):
-    rows = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]
-    cols = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]
+    tile, across = tl.program_id(0), tl.cdiv(out_cols, BLOCK_N)
+    rows = tile // across * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]
+    cols = tile % across * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]
     m, n = rows - top, cols - left
     inside = (m >= 0) & (m < M) & (n >= 0) & (n < N)
     x = tl.load(x_ptr + m * stride_xm + n * stride_xn, mask=inside, other=value)
@@ -66,9 +68,12 @@ def pad_kernel(
 
 
 @triton.jit
-def transpose_kernel(x_ptr, out_ptr, M, N, stride_xm, stride_om, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
-    rows = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
-    cols = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
+def transpose_kernel(
+    x_ptr, out_ptr, M, N: tl.int64, stride_xm, stride_om, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr
+):
+    tile, across = tl.program_id(0), tl.cdiv(N, BLOCK_N)
+    rows = tile // across * BLOCK_M + tl.arange(0, BLOCK_M)
+    cols = tile % across * BLOCK_N + tl.arange(0, BLOCK_N)
     mask = (rows[:, None] < M) & (cols[None, :] < N)
     tile = tl.load(x_ptr + rows[:, None] * stride_xm + cols[None, :], mask=mask)
     tl.store(out_ptr + cols[:, None] * stride_om + rows[None, :], tl.trans(tile), mask=tl.trans(mask))
@@ -80,7 +85,7 @@ def concatenate(x, y, axis):
     shape = [0, 0]
     shape[r], shape[c] = x.shape[r], x.shape[c] + y.shape[c]
     out = torch.empty(shape, dtype=x.dtype, device=x.device)
-    grid = (triton.cdiv(shape[r], 16), triton.cdiv(shape[c], 128))
+    grid = (triton.cdiv(shape[r], 16) * triton.cdiv(shape[c], 128),)
     strides = [t.stride(k) for t in (x, y, out) for k in (r, c)]
     cat_kernel[grid](x, y, out, x.shape[r], x.shape[c], y.shape[c], *strides, BLOCK_R=16, BLOCK_C=128)
     return out
@@ -123,7 +128,7 @@ def pad(x, value, margins=(1, 2, 3, 0)):
     left, right, top, bottom = margins
     rows, cols = x.shape[0] + top + bottom, x.shape[1] + left + right
     out = torch.empty((rows, cols), dtype=x.dtype, device=x.device)
-    grid = (triton.cdiv(rows, 16), triton.cdiv(cols, 128))
+    grid = (triton.cdiv(rows, 16) * triton.cdiv(cols, 128),)
     pad_kernel[grid](x, out, *x.shape, top, left, rows, cols, value, *x.stride(), BLOCK_M=16, BLOCK_N=128)
     return out
 
@@ -139,7 +144,8 @@ def _(x, value):
 def transpose(x):
     M, N = x.shape
     out = torch.empty((N, M), dtype=x.dtype, device=x.device)
-    transpose_kernel[(triton.cdiv(M, 32), triton.cdiv(N, 32))](x, out, M, N, x.stride(0), out.stride(0), 32, 32)
+    grid = (triton.cdiv(M, 32) * triton.cdiv(N, 32),)
+    transpose_kernel[grid](x, out, M, N, x.stride(0), out.stride(0), BLOCK_M=32, BLOCK_N=32)
     return out
 
 

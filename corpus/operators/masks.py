@@ -9,7 +9,7 @@ from lift import case
 
 @triton.jit
 def where_kernel(condition_ptr, x_ptr, y_ptr, out_ptr, n_elements, BLOCK: tl.constexpr):
-    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    offsets = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     mask = offsets < n_elements
     condition = tl.load(condition_ptr + offsets, mask=mask).to(tl.int1)
     x = tl.load(x_ptr + offsets, mask=mask)
@@ -20,8 +20,8 @@ def where_kernel(condition_ptr, x_ptr, y_ptr, out_ptr, n_elements, BLOCK: tl.con
 @triton.jit
 def masked_fill_kernel(x_ptr, mask_ptr, value, N, stride_x, stride_mask, BLOCK: tl.constexpr):
     """Stores only the masked elements; the others stay."""
-    row = tl.program_id(1)
-    cols = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    row = tl.program_id(0).to(tl.int64)
+    cols = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     inside = cols < N
     fill = tl.load(mask_ptr + row * stride_mask + cols, mask=inside, other=0).to(tl.int1)
     tl.store(x_ptr + row * stride_x + cols, value, mask=inside & fill)
@@ -29,7 +29,7 @@ def masked_fill_kernel(x_ptr, mask_ptr, value, N, stride_x, stride_mask, BLOCK: 
 
 @triton.jit
 def tril_kernel(x_ptr, out_ptr, M, N, diagonal, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
-    rows = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
+    rows = tl.program_id(0).to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)
     for start in range(0, N, BLOCK_N):
         cols = start + tl.arange(0, BLOCK_N)
         inside = (rows[:, None] < M) & (cols[None, :] < N)
@@ -50,11 +50,11 @@ def _(condition, x, y):
     return torch.where(condition, x, y)
 
 
-@case(x="f32[M,N]", mask="bool[M,N]", value="f32")
+@case(x="f32[M,N]", mask="bool[M,N]", value="f32", where="N <= 65535 * 512")
 def masked_fill(x, mask, value):
     M, N = x.shape
     out = x.clone()
-    masked_fill_kernel[(triton.cdiv(N, 512), M)](out, mask, value, N, out.stride(0), mask.stride(0), BLOCK=512)
+    masked_fill_kernel[(M, triton.cdiv(N, 512))](out, mask, value, N, out.stride(0), mask.stride(0), BLOCK=512)
     return out
 
 

@@ -11,7 +11,7 @@ from lift import case
 def sum_kernel(
     x_ptr, out_ptr, M, N, stride_xm, stride_xn, MEAN: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr
 ):
-    rows = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]
+    rows = tl.program_id(0).to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]
     acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     for start in range(0, N, BLOCK_N):
         cols = start + tl.arange(0, BLOCK_N)[None, :]
@@ -25,7 +25,7 @@ def sum_kernel(
 
 @triton.jit
 def max_kernel(x_ptr, out_ptr, N, stride_xm, BLOCK: tl.constexpr):
-    row = tl.program_id(0)
+    row = tl.program_id(0).to(tl.int64)
     cols = tl.arange(0, BLOCK)
     x = tl.load(x_ptr + row * stride_xm + cols, mask=cols < N, other=-float("inf"))
     tl.store(out_ptr + row, tl.max(x, axis=0))
@@ -33,7 +33,7 @@ def max_kernel(x_ptr, out_ptr, N, stride_xm, BLOCK: tl.constexpr):
 
 @triton.jit
 def logsumexp_kernel(x_ptr, out_ptr, N, stride_xm, BLOCK: tl.constexpr):
-    row = tl.program_id(0)
+    row = tl.program_id(0).to(tl.int64)
     cols = tl.arange(0, BLOCK)
     x = tl.load(x_ptr + row * stride_xm + cols, mask=cols < N, other=-float("inf")).to(tl.float32)
     top = tl.max(x, axis=0)
@@ -43,7 +43,7 @@ def logsumexp_kernel(x_ptr, out_ptr, N, stride_xm, BLOCK: tl.constexpr):
 @triton.jit
 def column_sum_kernel(x_ptr, out_ptr, M, N, stride_xm, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
     """Each program adds the column sums of its tile to the output."""
-    rows = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
+    rows = tl.program_id(0).to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)
     cols = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
     mask = (rows[:, None] < M) & (cols[None, :] < N)
     tile = tl.load(x_ptr + rows[:, None] * stride_xm + cols[None, :], mask=mask, other=0.0)
@@ -104,7 +104,7 @@ def _(x):
     return torch.logsumexp(x, dim=-1)
 
 
-@case(x="f32[M,N]")
+@case(x="f32[M,N]", where="N <= 65535 * 64")
 def column_sum(x):
     M, N = x.shape
     out = torch.zeros((N,), dtype=torch.float32, device=x.device)

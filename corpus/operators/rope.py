@@ -24,7 +24,7 @@ def rope_kernel(
     BLOCK_K: tl.constexpr,
 ):
     """One token: all heads at once. (x1, x2) -> (x1 cos - x2 sin, x2 cos + x1 sin), x1 and x2 the halves of a head."""
-    token = tl.program_id(0)
+    token = tl.program_id(0).to(tl.int64)
     batch = token // S
     position = token % S
     k = tl.arange(0, BLOCK_K)
@@ -43,7 +43,7 @@ def rope_kernel(
 @triton.jit
 def rope_pairs_kernel(x_ptr, cos_ptr, sin_ptr, T, K, BLOCK_T: tl.constexpr, BLOCK_K: tl.constexpr):
     """Columns 2k and 2k + 1 are a pair, split and joined in registers."""
-    t = tl.program_id(0) * BLOCK_T + tl.arange(0, BLOCK_T)[:, None]
+    t = tl.program_id(0).to(tl.int64) * BLOCK_T + tl.arange(0, BLOCK_T)[:, None]
     d = tl.arange(0, 2 * BLOCK_K)[None, :]
     k = tl.arange(0, BLOCK_K)[None, :]
     x_mask = (t < T) & (d < 2 * K)

@@ -18,7 +18,7 @@ def welford(mean_a, m2_a, n_a, mean_b, m2_b, n_b):
 
 @triton.jit
 def variance_kernel(x_ptr, variance_ptr, mean_ptr, N, stride_x, correction, BLOCK: tl.constexpr):
-    row = tl.program_id(0)
+    row = tl.program_id(0).to(tl.int64)
     lane = tl.arange(0, BLOCK)
     mean = tl.zeros((BLOCK,), tl.float32)
     m2 = tl.zeros((BLOCK,), tl.float32)
@@ -36,30 +36,33 @@ def variance_kernel(x_ptr, variance_ptr, mean_ptr, N, stride_x, correction, BLOC
 
 
 @triton.jit(noinline=True)
-def reciprocal_deviation(total, squares, n, eps):
-    mean = total / n
-    return tl.rsqrt(squares / n - mean * mean + eps)
+def reciprocal_deviation(squares, n, eps):
+    return tl.rsqrt(squares / n + eps)
 
 
 @triton.jit
 def group_norm_kernel(
-    x_ptr, y_ptr, w_ptr, b_ptr, group_channels, L, groups, eps, BLOCK_C: tl.constexpr, BLOCK_L: tl.constexpr
+    x_ptr, y_ptr, w_ptr, b_ptr, group_channels, L: tl.int64, groups, eps, BLOCK_C: tl.constexpr, BLOCK_L: tl.constexpr
 ):
     """One program per sample and group; x is contiguous, so that a group is one run of group_channels * L numbers."""
     group = tl.program_id(0) % groups
-    base = tl.program_id(0) * group_channels * L
+    n = group_channels * L
+    base = tl.program_id(0) * n
     c = tl.arange(0, BLOCK_C)[:, None]
     total = tl.zeros((BLOCK_C, BLOCK_L), tl.float32)
     squares = tl.zeros((BLOCK_C, BLOCK_L), tl.float32)
     for start in range(0, L, BLOCK_L):
         pos = start + tl.arange(0, BLOCK_L)[None, :]
         mask = (c < group_channels) & (pos < L)
-        x = tl.load(x_ptr + base + c * L + pos, mask=mask, other=0.0)
-        total += x
-        squares += x * x
-    n = group_channels * L
+        total += tl.load(x_ptr + base + c * L + pos, mask=mask, other=0.0)
     mean = tl.sum(total) / n
-    rstd = reciprocal_deviation(tl.sum(total), tl.sum(squares), n, eps)
+    for start in range(0, L, BLOCK_L):
+        pos = start + tl.arange(0, BLOCK_L)[None, :]
+        mask = (c < group_channels) & (pos < L)
+        x = tl.load(x_ptr + base + c * L + pos, mask=mask, other=0.0)
+        centred = tl.where(mask, x - mean, 0.0)
+        squares += centred * centred
+    rstd = reciprocal_deviation(tl.sum(squares), n, eps)
     channel = group * group_channels + c
     w = tl.load(w_ptr + channel, mask=c < group_channels, other=0.0)
     b = tl.load(b_ptr + channel, mask=c < group_channels, other=0.0)
