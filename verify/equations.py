@@ -21,6 +21,7 @@ from .invariant import agree
 from .known import Known
 from .signs import nonnegative, positive, sign
 from .solver import Solver
+from .symmetries import with_bound
 
 Index = tuple[Term, ...]
 QUESTION = 0.5  # seconds for one question about integers
@@ -40,17 +41,15 @@ class Equations:
         from .launches import bounds
 
         known: Mapping[str, tuple[Term | None, Term | None]] = _by_dtype(self.case) | dict(bounds(self.case))
-        self.algebra = Algebra(Known(Solver(timeout=QUESTION), bounds=known), deadline=self.deadline)
+        self.algebra = Algebra(Known(inner=Solver(timeout=QUESTION), bounds=known), deadline=self.deadline)
 
     def equal(self, left: Term, right: Term, *facts: Term) -> bool:
         """Whether they are shown to be equal where the facts hold and the free axes are within their sizes. What that
         rests on, divisors that are not 0 and roots of nonnegative numbers, is shown as well."""
         if time.process_time() > self.deadline:
             return False
-        ranges = [
-            x for a in left.free | right.free for x in (T.make("le", 0, T.axis(a)), T.make("lt", T.axis(a), a.size))
-        ]
-        ctx = self.algebra.context((*sorted(self.facts, key=lambda t: t.id), *ranges, *facts))
+        ends = ((T.make("le", 0, T.axis(a)), T.make("lt", T.axis(a), a.size)) for a in left.free | right.free)
+        ctx = self.algebra.context((*self.facts, *(x for pair in ends for x in pair), *facts))
         try:
             with self.algebra.collecting() as owed:
                 shown = agree(self.algebra, left, right, ctx)
@@ -114,5 +113,7 @@ def replaced(t: Term, x: str, dim: int, where: Callable[[Term], Term], name: str
 
 
 def twice(f: Formula, x: str) -> Term:
-    """f(f(x))."""
-    return changed(f.term, x, lambda s, e: T.substitute(f.term, dict(zip(f.axes, e, strict=True))))
+    """f(f(x)) of a canonical formula: the bound axes of the inner one have other names."""
+    inner = with_bound("$", f.term)
+    axes = [T.axis(a) for a in f.axes]
+    return changed(f.term, x, lambda s, e: T.rewrite(inner, dict(zip(axes, e, strict=True)).get))

@@ -35,7 +35,7 @@ def _slice(rank: int, dim: int, at: slice | int | np.ndarray) -> tuple[slice | i
 
 
 def _length(p: Property, args: Arrays) -> int:
-    return min(args[x].shape[p.positions[x]] for x in p.inputs)
+    return min(int(args[x].shape[p.positions[x]]) for x in p.inputs)
 
 
 def independent(p: Property, call: Call, args: Arrays, rng: np.random.Generator) -> float | None:

@@ -44,9 +44,9 @@ STEPS = {"floor", "ceil", "trunc", "round", "sign", "to_int", "argmax", "argmin"
 def properties(
     case: Case, formulas: Sequence[Formula], facts: Iterable[Term] = (), seed: int = 0, timeout: float = BUDGET
 ) -> tuple[Property, ...]:
-    """The laws that the formulas of a case's outputs obey at all sizes of at least 1 that the case and `facts` allow, in
-    the order of the formulas and of KINDS. A law that is not decided within `timeout` seconds of this process is left
-    out. Inputs of another kind than the law changes are fixed."""
+    """The laws that the formulas of a case's outputs obey at all sizes of at least 1 that the case and `facts` allow,
+    in the order of the formulas and of KINDS. Inputs that a law does not name are fixed. What is not decided within
+    `timeout` seconds of this process is left out."""
     from .launches import facts as facts_of
 
     known = frozenset(facts_of(case)) | frozenset(facts)
@@ -55,7 +55,7 @@ def properties(
     found: list[Property] = []
     for f in formulas:
         s = Subject(case, f, case.name if len(formulas) == 1 else f.name, equations, runs)
-        for kind in KINDS.values() if runs and T.reads(f.term) else ():
+        for kind in KINDS.values() if runs and s.says_something else ():
             for p in kind.found(s):
                 p = _told(p, kind, s)
                 if s.survives(p):
@@ -98,6 +98,11 @@ class Subject:
     def formula(self) -> Formula:
         return canonical(self.written)
 
+    @property
+    def says_something(self) -> bool:
+        """Whether it reads an input, and nothing that is undefined."""
+        return bool(self.inputs) and not any(t.op == "undef" for t in self.formula.term.walk())
+
     @cached_property
     def shapes(self) -> dict[str, tuple[Term, ...]]:
         return {x: self.case.dims(x) for x in self.case.tensors}
@@ -137,10 +142,11 @@ class Subject:
         return True
 
     def at(self, positions: Mapping[str, int], dim: int | None) -> dict[str, int] | None:
-        """Positions of an axis in inputs and the output; None where one name would have two."""
+        """Positions of an axis in inputs and the output, in their order; None where one name would have two."""
+        ordered = {x: positions[x] for x in self.inputs if x in positions}
         if dim is None:
-            return dict(positions)
-        return None if positions.get(self.written.name, dim) != dim else {**positions, self.written.name: dim}
+            return ordered
+        return None if ordered.get(self.written.name, dim) != dim else {**ordered, self.written.name: dim}
 
     def property(self, kind: str, inputs: Iterable[str], **more: Any) -> Property:
         chosen = set(inputs)
@@ -224,7 +230,8 @@ def _shift(s: Subject, x: str, dim: int | None) -> Property | None:
 
 
 def _aligned(f: Formula, shape: Sequence[Term], dim: int) -> list[Term] | None:
-    """The output's index without the dimension, where the output has the dimensions of the input, with or without it."""
+    """The output's index without the dimension, where the output has the dimensions of the input with or without
+    it."""
     axes = list(f.axes)
     if len(axes) == len(shape):
         del axes[dim]
@@ -283,7 +290,7 @@ def _bound(a: Axis) -> Axis:
 
 
 def _with(f: Formula, k: int) -> Term:
-    return T.substitute(f.term, {f.axes[k]: T.axis(_bound(f.axes[k]))})
+    return T.rewrite(f.term, {T.axis(f.axes[k]): T.axis(_bound(f.axes[k]))}.get)
 
 
 def _constant_sum(s: Subject, axis: int) -> int | None:
@@ -340,9 +347,9 @@ def _idempotent(s: Subject) -> Found:
     for x in s.reals(_unlimited):
         same = len(sizes) == len(s.shapes[x]) and all(n is m for n, m in zip(sizes, s.shapes[x], strict=True))
         p = s.property("idempotent", [x])
-        if same and s.written.dtype == s.case.tensors[x].dtype and s.survives(p):
-            if s.equations.equal(twice(s.formula, x), s.formula.term):
-                yield p
+        tried = same and s.written.dtype == s.case.tensors[x].dtype and s.survives(p)
+        if tried and s.equations.equal(twice(s.formula, x), s.formula.term):
+            yield p
 
 
 def _bounded(s: Subject) -> Found:
@@ -440,7 +447,7 @@ KINDS: dict[str, Kind] = _rows(
          _permuted("invariant"), _permuted_law, metamorphic.permuted),
     Kind("causal", "every slice of the inputs after the i-th is replaced", "the output up to the i-th slice stays",
          _causal("causal"), lambda p, s: _slices(s, p, ":i + 1"), metamorphic.causal),
-    Kind("anticausal", "every slice of the inputs before the i-th is replaced", "the output from the i-th slice on stays",
+    Kind("anticausal", "every slice of the inputs before the i-th is replaced", "the output from the i-th slice stays",
          _causal("anticausal"), lambda p, s: _slices(s, p, "i:"), metamorphic.causal),
     Kind("shift", "c is added to the input: of size 1 along the axis, else of its shape; without an axis a number",
          "degree * c is added to the output", _shifted, _shift_law, metamorphic.shifted),

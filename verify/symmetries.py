@@ -26,23 +26,23 @@ def canonical(f: Formula) -> Formula:
     """The formula without known names; its axes have names of their own, bound ones are named by their height, so that
     terms that differ in bound names are the same."""
     axes = tuple(Axis(f"{a.name}@{k}", a.size) for k, a in enumerate(f.axes))
-    t = T.substitute(expand(f.term), {a: T.axis(b) for a, b in zip(f.axes, axes, strict=True)})
-    return Formula(f.name, axes, _by_height(t, {}), f.dtype, f.in_place)
+    own = {T.axis(a): T.axis(b) for a, b in zip(f.axes, axes, strict=True)}
+    return Formula(f.name, axes, T.rewrite(with_bound("&", expand(f.term)), own.get), f.dtype, f.in_place)
 
 
-def _by_height(t: Term, done: dict[int, Term]) -> Term:
+def with_bound(mark: str, t: Term) -> Term:
+    """The term with its bound axes named by height, after a mark that no free axis begins with."""
+    done: dict[int, Term] = {}
+    height: dict[int, int] = {}
     for s in t.walk():
         args = tuple(done[a.id] for a in s.args)
-        if s.op in FOLDS:
-            over = Axis(f"%{_height(args[0]) + 1}", s.attr.size)
-            done[s.id] = T.fold(s.op, over, T.substitute(args[0], {s.attr: T.axis(over)}))
+        height[s.id] = max((height[a.id] for a in s.args), default=0) + (s.op in FOLDS)
+        if s.op in FOLDS:  # no fold within has this name, nor any more that of s
+            old, over = T.axis(s.attr), Axis(f"{mark}{height[s.id]}", s.attr.size)
+            done[s.id] = T.fold(s.op, over, T.rewrite(args[0], {old: T.axis(over)}.get))
         else:
             done[s.id] = T.rebuild(s, args)
     return done[t.id]
-
-
-def _height(t: Term) -> int:
-    return max((int(s.attr.name[1:]) for s in t.walk() if s.op in FOLDS), default=0)
 
 
 @dataclass(frozen=True, slots=True)
