@@ -61,10 +61,15 @@ def _source(e: Record) -> tuple[str, int] | None:
     return text, max(0, (e.get("column") or 0) - 1 - (len(line) - len(text)))
 
 
+def heading(record: Record) -> str:
+    """ "kernels.py::softmax"; the file alone where it could not be loaded."""
+    return "::".join(filter(None, (record["file"], record["name"])))
+
+
 def case(record: Record, to: str) -> str:
     """What `trilift lift --to text|latex|torch` prints for one case."""
     comment = {"text": "", "latex": "% ", "torch": "# "}[to]
-    parts = [f"{comment}{record['file']}::{record['name']}"]
+    parts = [comment + heading(record)]
     if record["formula"] is not None:
         parts += [indented(record["formula"][to], "" if to == "torch" else "    ")]
     for note in record["explain"]:

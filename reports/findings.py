@@ -55,7 +55,7 @@ def sources_of(document: Mapping[str, Any]) -> list[Record]:
 
 def name_of(record: Record) -> str:
     """ "kernels.py::softmax": what one types to have the case alone."""
-    return f"{sources.relative(record['file'])}::{record['name']}"
+    return "::".join(filter(None, (sources.relative(record["file"]), record["name"])))
 
 
 def place(f: Record) -> str:

@@ -58,7 +58,10 @@ def explain(name: str | None) -> str:
     near = difflib.get_close_matches(name, known, 3)
     import click
 
-    raise click.UsageError(f"nothing is called {name}" + (f"; is it {' or '.join(near)}?" if near else ""))
+    raise click.UsageError(
+        f"nothing is called {name}"
+        + (f"; is it {' or '.join(near)}?" if near else "; `trilift explain` lists all words")
+    )
 
 
 @dataclass(frozen=True, slots=True)

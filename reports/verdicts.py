@@ -26,7 +26,7 @@ def case(record: Record, drawn: Sequence[str] | None = None) -> str:
     """What `trilift prove` prints for one case. `drawn`: what `trilift audit` has found; then formulas are printed that
     no claim is about too."""
     seconds = record["seconds"]["prove"]
-    where = f"{record['file']}::{record['name']}" if "==" not in record["name"] else record["name"]
+    where = draw.heading(record) if "==" not in record["name"] else record["name"]
     lines = [f"{where}: {record['verdict']}{_bound(record['bound'])} in {seconds:.2f} s"]
     for p in record["proofs"]:
         lines += draw.indented("\n".join(_proof(p, record)), "    ").splitlines()
