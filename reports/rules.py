@@ -58,10 +58,8 @@ def explain(name: str | None) -> str:
     near = difflib.get_close_matches(name, known, 3)
     import click
 
-    raise click.UsageError(
-        f"nothing is called {name}"
-        + (f"; is it {' or '.join(near)}?" if near else "; `trilift explain` lists all words")
-    )
+    hint = f"is it {' or '.join(near)}?" if near else "`trilift explain` lists all words"
+    raise click.UsageError(f"nothing is called {name}; {hint}")
 
 
 @dataclass(frozen=True, slots=True)
