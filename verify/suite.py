@@ -196,13 +196,16 @@ def _names(lifted: Lifted | None, found: Examined | None) -> list[str]:
 def _output(
     name: str, case: Case, found: Examined | None, proofs: Iterable[Proof], modules: Sequence[Module]
 ) -> Output:
-    """One output with the formula that it was compared with, and its tolerance."""
+    """One output with the formula that it was compared with, in its shortest form, and its tolerance."""
+    from lift.simplify import simplify
+
     from .tolerance import tolerance
 
     proof = next((p for p in proofs if p.claim.output == name), None)
     formula = found.goal.formulas.get(name) if found is not None else None
     if formula is None:
         return Output(name, None, proof=proof, why=proof.reason if proof is not None else "no formula was found")
+    formula = simplify(formula).formula  # softmax for its quotient: it can be read, and is stable in float64
     try:
         return Output(name, formula, tolerance(formula, case, modules), proof)
     except TriliftError as error:
