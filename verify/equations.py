@@ -21,7 +21,7 @@ from .invariant import agree
 from .known import Known
 from .signs import nonnegative, positive, sign
 from .solver import Solver
-from .symmetries import with_bound
+from .symmetries import exchanged, with_bound
 
 Index = tuple[Term, ...]
 QUESTION = 0.5  # seconds for one question about integers
@@ -80,7 +80,7 @@ def _by_dtype(case: Case) -> dict[str, tuple[Term | None, Term | None]]:
 
 def changed(t: Term, x: str, value: Callable[[Term, Index], Term]) -> Term:
     """The term with `value(x[e], e)` for every element x[e] of an input."""
-    return T.rewrite(t, lambda s: value(s, s.args) if s.op == "read" and s.attr == x else None)
+    return exchanged(t, lambda s: value(s, s.args) if s.op == "read" and s.attr == x else None)
 
 
 def shifted(t: Term, x: str, dim: int | None, name: str) -> Term:
@@ -100,13 +100,6 @@ def scaled(t: Term, xs: Iterable[str], by: Term) -> Term:
     return t
 
 
-def added(t: Term, xs: Iterable[str], name: Callable[[str], str], alone: bool) -> Term:
-    """f(x + x'), or f(x') where `alone`."""
-    for x in xs:
-        t = changed(t, x, lambda s, e: T.add(*([] if alone else [s]), T.read(name(s.attr), e, s.type)))
-    return t
-
-
 def replaced(t: Term, x: str, dim: int, where: Callable[[Term], Term], name: str) -> Term:
     """f of x with other elements at the indices of a dimension that meet a condition."""
     return changed(t, x, lambda s, e: T.where(where(e[dim]), T.read(name, e, s.type), s))
@@ -116,4 +109,4 @@ def twice(f: Formula, x: str) -> Term:
     """f(f(x)) of a canonical formula: the bound axes of the inner one have other names."""
     inner = with_bound("$", f.term)
     axes = [T.axis(a) for a in f.axes]
-    return changed(f.term, x, lambda s, e: T.rewrite(inner, dict(zip(axes, e, strict=True)).get))
+    return changed(f.term, x, lambda s, e: exchanged(inner, dict(zip(axes, e, strict=True)).get))

@@ -30,6 +30,13 @@ def _mixed(x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return rng.permutation(x.ravel()).reshape(x.shape)
 
 
+def _order(n: int, rng: np.random.Generator) -> np.ndarray:
+    """A permutation of n >= 2 that moves something."""
+    while (order := rng.permutation(n)).tolist() == list(range(n)):
+        continue
+    return order
+
+
 def _slice(rank: int, dim: int, at: slice | int | np.ndarray) -> tuple[slice | int | np.ndarray, ...]:
     return tuple(at if d == dim else slice(None) for d in range(rank))
 
@@ -60,7 +67,7 @@ def permuted(p: Property, call: Call, args: Arrays, rng: np.random.Generator) ->
     n = _length(p, args)
     if n < 2:
         return None
-    order, out = rng.permutation(n), call(args)
+    order, out = _order(n, rng), call(args)
     other = {**args, **{x: np.take(args[x], order, p.positions[x]) for x in p.inputs}}
     expected = np.take(out, order, p.positions[p.output]) if p.kind == "equivariant" else out
     return _worst(call(other), expected)

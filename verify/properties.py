@@ -29,7 +29,7 @@ from .equations import Equations, replaced, scaled, shifted, twice
 from .metamorphic import Arrays, Call, Trial
 from .readings import holds
 from .suite import Property
-from .symmetries import canonical, independent, orbits
+from .symmetries import canonical, exchanged, independent, orbits
 
 __all__ = ["KINDS", "Kind", "check", "properties"]
 
@@ -290,7 +290,7 @@ def _bound(a: Axis) -> Axis:
 
 
 def _with(f: Formula, k: int) -> Term:
-    return T.rewrite(f.term, {T.axis(f.axes[k]): T.axis(_bound(f.axes[k]))}.get)
+    return exchanged(f.term, {T.axis(f.axes[k]): T.axis(_bound(f.axes[k]))}.get)
 
 
 def _constant_sum(s: Subject, axis: int) -> int | None:

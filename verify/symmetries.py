@@ -9,7 +9,7 @@ with another such axis
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lift import term as T
@@ -27,7 +27,18 @@ def canonical(f: Formula) -> Formula:
     terms that differ in bound names are the same."""
     axes = tuple(Axis(f"{a.name}@{k}", a.size) for k, a in enumerate(f.axes))
     own = {T.axis(a): T.axis(b) for a, b in zip(f.axes, axes, strict=True)}
-    return Formula(f.name, axes, T.rewrite(with_bound("&", expand(f.term)), own.get), f.dtype, f.in_place)
+    return Formula(f.name, axes, exchanged(with_bound("&", expand(f.term)), own.get), f.dtype, f.in_place)
+
+
+def exchanged(t: Term, value: Callable[[Term], Term | None]) -> Term:
+    """The term with `value(s)` for its axes and elements s, where that is not None. What replaces them is not replaced
+    again, whatever the new term simplifies to."""
+    done: dict[int, Term] = {}
+    for s in t.walk():
+        r = T.rebuild(s, tuple(done[a.id] for a in s.args))
+        new = value(r if s.op == "read" else s) if s.op in ("axis", "read") else None
+        done[s.id] = r if new is None else new
+    return done[t.id]
 
 
 def with_bound(mark: str, t: Term) -> Term:
@@ -39,7 +50,7 @@ def with_bound(mark: str, t: Term) -> Term:
         height[s.id] = max((height[a.id] for a in s.args), default=0) + (s.op in FOLDS)
         if s.op in FOLDS:  # no fold within has this name, nor any more that of s
             old, over = T.axis(s.attr), Axis(f"{mark}{height[s.id]}", s.attr.size)
-            done[s.id] = T.fold(s.op, over, T.rewrite(args[0], {old: T.axis(over)}.get))
+            done[s.id] = T.fold(s.op, over, exchanged(args[0], {old: T.axis(over)}.get))
         else:
             done[s.id] = T.rebuild(s, args)
     return done[t.id]
