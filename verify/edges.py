@@ -42,7 +42,7 @@ class Jump:
 
 def edges(case: Case, provings: Sequence[Proving], traces: Sequence[Trace]) -> list[Edge]:
     """The edges of all launches; where none was executed with symbols, every block at every dim. `traces`: runs, one
-    for each autotune configuration, and one at another shape."""
+    for each autotune configuration, and at other shapes."""
     names = block_names(traces)
     known = {*case.names, *case.scalars}
     if any(p.launched for p in provings):
@@ -104,11 +104,21 @@ def _of_setting(proving: Proving, traces: Sequence[Trace], names: Mapping[int, s
 
 
 def _chosen(symbol: str, traces: Sequence[Trace]) -> list[int]:
-    """The numbers of a compile-time parameter that autotuning chooses: they follow from no dim."""
-    values = {
-        v for t in traces for e in t.launches for n, v in e.args.items() if n == symbol.split(".")[0] and type(v) is int
-    }
-    return sorted(v for v in values if v > 1) if len({t.dims == traces[0].dims for t in traces}) == 1 else []
+    """The numbers of a compile-time parameter of which it is not known how it follows from dims."""
+    name = symbol.split(".")[0]
+    values = {v for t in traces for e in t.launches for n, v in e.args.items() if n == name and type(v) is int}
+    return sorted(v for v in values if v > 1)
+
+
+def unexplained(case: Case, provings: Sequence[Proving]) -> bool:
+    """Whether some block size is chosen in a way that no term describes."""
+    known = {*case.names, *case.scalars}
+    return not any(p.launched for p in provings) or any(
+        block.op == "size" and str(block.attr) not in definitions(p.setting.facts, known)
+        for p in provings
+        for found in p.launched
+        for _, block in (*_divided(found.program), *_compared(found.program))
+    )
 
 
 def _divided(program: Program) -> Iterator[tuple[Term, Term]]:

@@ -6,7 +6,7 @@ at and beside the places where it jumps: cdiv(N, 1024) is asked at N = 1023, 102
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -166,6 +166,9 @@ def environment(case: Case, trace: Trace) -> dict[str, Number]:
     return {n: v for n, v in trace.dims.items() if n not in truths} | strides
 
 
+ROW = tuple(sorted({m * 2**p for p in range(13) for m in (1, 3)}))  # sizes between which jumps are looked for
+
+
 def jumps(terms: Sequence[Term], case: Case, dims: Mapping[str, Number]) -> Iterator[dict[str, Number]]:
     """Shapes at both sides of the places where a subterm jumps, as one dim grows from these dims."""
     parts = dict.fromkeys(s for t in terms for s in t.walk() if s.op in JUMPS)
@@ -176,26 +179,21 @@ def jumps(terms: Sequence[Term], case: Case, dims: Mapping[str, Number]) -> Iter
 
 def _beside(part: Term, name: str, case: Case, dims: Mapping[str, Number]) -> Iterator[dict[str, Number]]:
     """At most two jumps: the first beyond small sizes, and the last that a shape of modest size has."""
-    found = places(part, name, case, dims)
+    allowed = [v for v in ROW if case.holds({**dims, name: v})]
+    found = places(lambda v: value(part, {**dims, name: v}), allowed)
     for k in dict.fromkeys((0, len(found) - 1) if found else ()):
         yield from (d for v in found[k] if case.holds(d := {**dims, name: v}))
 
 
-def places(part: Term, name: str, case: Case, dims: Mapping[str, Number]) -> list[tuple[int, int]]:
-    """Neighbouring numbers of one dim between which a term changes, one pair for each two sizes of a row of them that
-    the case allows."""
-    sizes = sorted({m * 2**p for p in range(13) for m in (1, 3)})
-    allowed = [{**dims, name: v} for v in sizes if case.holds({**dims, name: v})]
+def places(at: Callable[[int], Any], sizes: Sequence[int]) -> list[tuple[int, int]]:
+    """Neighbouring integers at which a function is not the same: one pair between two of these sizes at most."""
     found = []
-    for a, b in zip(allowed, allowed[1:], strict=False):
-        if value(part, a) != value(part, b):
-            low, high = int(a[name]), int(b[name])
+    for low, high in zip(sizes, sizes[1:], strict=False):
+        before = at(low)
+        if before != at(high):
             while high - low > 1:
                 middle = (low + high) // 2
-                if value(part, {**dims, name: middle}) == value(part, a):
-                    low = middle
-                else:
-                    high = middle
+                low, high = (middle, high) if at(middle) == before else (low, middle)
             found.append((low, high))
     return found
 

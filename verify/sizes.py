@@ -22,12 +22,12 @@ from lift.term import Term
 from lift.trace import Trace
 
 from .against import Targets
-from .edges import Edge, Jump, definitions, edges, jumps
+from .edges import Edge, Jump, definitions, edges, jumps, unexplained
 from .prover import Proving
-from .relations import places
+from .relations import ROW, places
 from .suite import Dims, Sizes
 from .trials import EDGES, LARGEST
-from .verdict import Clause, Proof
+from .verdict import Clause, Proof, Verdict
 
 VALUES = 14  # of one dim
 SHAPES = 8  # at edges and jumps that are always tried
@@ -36,8 +36,9 @@ ELEMENTS = 20_000  # of the largest tensor
 WORK = 2500  # operations of all programs of one call: about a quarter of a second in an interpreter
 CONFIGS = 4  # autotune configurations that are looked at
 CHANGES = 3  # of a jump
-SAMPLED = 60  # shapes whose programs are counted
-STEPS = 64  # to the next size that is allowed
+SAMPLED = 40  # shapes whose programs are counted
+DEAR = 0.2  # of them may be too large
+LEAST = 1000  # elements that are always affordable
 
 
 def sizes(
@@ -49,14 +50,16 @@ def sizes(
 
     condition, told = allowed(case, proofs, provings)
     within = replace(case, where=condition)
-    base, other = choose(within, 2, seed)
+    base, *others = choose(within, 3, seed)
     found = _Found(within, goal, base, seed)
     traces = [t for k in range(CONFIGS) if (t := found.trace(base, k)) is not None]
-    traces = traces[: max((t.configs for t in traces), default=0)]
-    traces += [t for t in (found.trace(other),) if t is not None]
-    found.gather(edges(case, provings, traces), jumps(case, provings, [condition]))
-    values, first = found.values(), found.first()
-    return Sizes(values, found.why(), printed(told, values), first, found.largest(values))
+    found.configs = max((t.configs for t in traces), default=0)
+    traces = traces[: found.configs]
+    traces += [t for d in others if (t := found.trace(d)) is not None]
+    around = edges(case, provings, traces), jumps(case, provings, [condition])
+    found.gather(*around, changes=unexplained(case, provings))
+    values = found.values()
+    return Sizes(values, found.why(), printed(told, case, values), found.first(), found.largest(values))
 
 
 # ---- which sizes are allowed -----------------------------------------------------------------------------------------
@@ -66,7 +69,7 @@ def allowed(case: Case, proofs: Sequence[Proof], provings: Sequence[Proving]) ->
     """The condition on sizes and scalars under which the case is what it is proved to be, and the parts of it that are
     worth saying: `where`, the limits of indices, and the contract."""
     known = {*case.names, *case.scalars}
-    parts = [*_conjuncts(case.where), *contract(case, proofs, provings), *limits(case)]
+    parts = [*conjuncts(case.where), *contract(case, proofs, provings), *limits(case)]
     parts = [p for p in dict.fromkeys(parts) if {s.attr for s in p.walk() if s.op in ("size", "scalar")} <= known]
     return T.make("and", T.const(True), *parts), parts
 
@@ -76,10 +79,17 @@ def contract(case: Case, proofs: Sequence[Proof], provings: Sequence[Proving]) -
     settings = [{c: t for c in p.contract if (t := about_sizes(case, c, p)) is not None} for p in provings]
     alternatives = list(dict.fromkeys(frozenset(s.values()) for s in settings))
     mine = {c.text for p in provings for c in p.contract}
-    out = [
-        t for p in proofs for c in p.contract if c.text not in mine and (t := about_sizes(case, c, None)) is not None
-    ]
+    out = [t for p in proofs for c in found_with(p, mine) if (t := about_sizes(case, c, None)) is not None]
     return [*out, *_either(case, alternatives)]
+
+
+def found_with(proof: Proof, settings: Iterable[str]) -> list[Clause]:
+    """The preconditions that were found with the proof, or without which the claim is refuted; `settings`: the texts of
+    other clauses."""
+    from .evidence import usual
+
+    more = [c for c in proof.contract if c.text not in set(settings)]
+    return {Verdict.PROVED: more, Verdict.REFUTED: [c for c in more if usual(c)]}.get(proof.verdict, [])
 
 
 def _either(case: Case, alternatives: Sequence[frozenset[Term]]) -> list[Term]:
@@ -118,15 +128,19 @@ def limits(case: Case) -> Iterator[Term]:
             yield T.make("or", T.make("lt", s.low or T.const(0), s.high), *empty)
 
 
-def _conjuncts(t: Term) -> tuple[Term, ...]:
+def conjuncts(t: Term) -> tuple[Term, ...]:
     return () if t.is_const else t.args if t.op == "and" else (t,)
 
 
-def printed(parts: Iterable[Term], values: Mapping[str, Sequence[int]]) -> str:
-    """The conditions that some of the sizes do not meet, as Python. Raises Unsupported for what has no such text."""
+def printed(parts: Iterable[Term], case: Case, values: Mapping[str, Sequence[int]]) -> str:
+    """The conditions that some of these sizes, or others not far from them, do not meet, as Python. Raises Unsupported
+    for what has no such text."""
     from .wording import tidied
 
-    kept = [tidied(p) for p in parts if not _always(p, values)]
+    beyond = {n: (*v, *(f * v[-1] + 1 for f in (1, 2) if v)) for n, v in values.items()}
+    around = {n: (*v, *SMALL) for n, v in beyond.items()}
+    kinds = {**dict.fromkeys(limits(case), values), **dict.fromkeys(conjuncts(case.where), around)}
+    kept = [tidied(p) for p in parts if not _always(p, kinds.get(p, beyond))]
     return python_source(T.make("and", T.const(True), *kept)) if kept else ""
 
 
@@ -159,8 +173,8 @@ class _Found:
     goal: Targets | None
     base: Dims
     seed: int
+    configs: int = 0
     targets: list[tuple[Target, Dims]] = field(default_factory=list)
-    notes: dict[str, list[str]] = field(default_factory=dict)
     runs: dict[tuple[Any, ...], tuple[int, int] | None] = field(default_factory=dict)
 
     @property
@@ -181,26 +195,37 @@ class _Found:
 
     # ---- targets
 
-    def gather(self, edges: Sequence[Edge], jumps: Sequence[Jump]) -> None:
+    def gather(self, edges: Sequence[Edge], jumps: Sequence[Jump], changes: bool) -> None:
         """The targets of every dim that some shape shows."""
-        for t in (*self.small(), *self.at_edges(edges), *self.at_jumps(jumps), *self.empty()):
+        others = self.at_changes() if changes and self.configs < 2 else ()
+        for t in (*self.small(), *self.at_jumps(jumps), *others, *self.at_edges(edges), *self.empty()):
             if any(t.name == o.name and t.at == o.at for o, _ in self.targets):
                 continue
             if (dims := self.shown(t)) is not None:
                 self.targets.append((t, dims))
 
     def small(self) -> Iterator[Target]:
+        """1, 2, 3, the ends of what a scalar may be, and what was chosen where some of these are not allowed."""
         for n in self.names:
-            for v in (*SMALL, int(self.base[n])):
+            own = () if self.case.holds({**self.base, n: SMALL[-1]}) else (int(self.base[n]),)
+            for v in dict.fromkeys((*SMALL, *own, *self.ends(n))):
                 yield Target(n, v, {n: v}, "")
+
+    def ends(self, name: str) -> Iterator[int]:
+        s = self.case.scalars.get(name)
+        if s is not None and s.low is not None and (low := value(s.low, self.base)) is not None:
+            yield int(low)
+        if s is not None and s.high is not None and (high := value(s.high, self.base)) is not None:
+            yield int(high) - 1
 
     def at_edges(self, edges: Sequence[Edge]) -> Iterator[Target]:
         """a * BLOCK + c of every extent, by each of the dims in it."""
         for e in edges:
             why = f"{e.name} = {e.block}" if e.name else f"blocks of {e.block}"
-            for name in dict.fromkeys(str(s.attr) for s in e.extent.walk() if s.op == "size"):
+            inside = [n for n in self.names if any(s.op == "size" and s.attr == n for s in e.extent.walk())]
+            for name in inside:
                 label = why if e.extent is T.size(name) else f"{why} along {_text(e.extent)}"
-                for a, c in EDGES:
+                for a, c in EDGES if name == inside[-1] else EDGES[1:2]:
                     if (fixed := self.reaching(e.extent, name, a * e.block + c)) is not None:
                         yield Target(name, fixed[name], fixed, f"{label}: one less, all, one more, several blocks")
 
@@ -222,17 +247,35 @@ class _Found:
         return None if best is None else {**others, name: best}
 
     def at_jumps(self, jumps: Sequence[Jump]) -> Iterator[Target]:
-        anywhere = replace(self.case, where=T.const(True))
+        """Both sides of where a term changes."""
         for j in jumps:
-            for name in dict.fromkeys(str(s.attr) for s in j.term.walk() if s.op == "size"):
-                if name not in self.names:
-                    continue
-                found = places(j.term, name, anywhere, {**self.base, **dict.fromkeys(self.case.names, 1)})
-                found += [p for p in places(j.term, name, anywhere, self.base) if p not in found]
-                beyond = [p for p in found if p[1] > 3]
-                modest = [p for p in beyond if p[1] <= LARGEST] or beyond
-                for pair in dict.fromkeys((*beyond[:CHANGES], *modest[-1:])):
-                    yield from (Target(name, v, {name: v}, f"{j.text} changes") for v in pair)
+            inside = {str(s.attr) for s in j.term.walk() if s.op == "size"}
+            for name, like in product((n for n in self.names if n in inside), (self.ones, self.base)):
+                found = places(lambda v, t=j.term, n=name, d=like: value(t, {**d, n: v}), ROW)  # type: ignore[misc]
+                yield from self.beside(name, found, f"{j.text} changes")
+
+    def at_changes(self) -> Iterator[Target]:
+        """Both sides of where the host function launches otherwise."""
+        for name, like in product(self.case.names, (self.ones, self.base)):
+            row = [v for v in ROW if self.case.holds(d := {**like, name: v}) and self.largest_of(d) <= ELEMENTS]
+            found = places(lambda v, n=name, d=like: self.launches({**d, n: v}), row)  # type: ignore[misc]
+            yield from self.beside(name, found, "other launches")
+
+    def beside(self, name: str, found: Sequence[tuple[int, int]], why: str) -> Iterator[Target]:
+        """The first of the places, and the last of modest size."""
+        beyond = [p for p in found if p[1] > SMALL[-1]]
+        modest = [p for p in beyond if p[1] <= LARGEST] or beyond
+        for pair in dict.fromkeys((*beyond[:CHANGES], *modest[-1:])):
+            yield from (Target(name, v, {name: v}, why) for v in pair)
+
+    def launches(self, dims: Dims) -> Any:
+        """Kernels and compile-time numbers of a run."""
+        t = self.trace(dims)
+        return t and [(e.kernel, [v for n, v in e.args.items() if n in e.constexprs]) for e in t.launches]
+
+    @property
+    def ones(self) -> Dims:
+        return {**self.base, **dict.fromkeys(self.case.names, 1)}
 
     def empty(self) -> Iterator[Target]:
         for n in self.case.names:
@@ -253,8 +296,7 @@ class _Found:
     def shapes(self, t: Target) -> Iterator[Dims]:
         from lift.shapes import around
 
-        ones = {**self.base, **dict.fromkeys(self.case.names, 1)}
-        found = [d for like in (self.base, ones) if self.case.holds(d := {**like, **t.fixed})]
+        found = [d for like in (self.base, self.ones) if self.case.holds(d := {**like, **t.fixed})]
         if not found and (near := around(self.case, t.fixed, self.base)) is not None:
             found = [near]
         yield from found
@@ -324,8 +366,7 @@ class _Found:
         offered = self.values()
         shown = [(t, d) for t, d in self.targets if t.at in offered[t.name] and (t.at < 2 or t.why)]
         out = [d for t, d in shown if t.at == 0]
-        ones = {**self.base, **dict.fromkeys(self.case.names, 1)}
-        out += [d for d in (ones, self.base) if self.case.holds(d) and self.affordable(d)]
+        out += [d for d in (self.ones, self.base) if self.case.holds(d) and self.affordable(d)]
         left = [(t, d) for t, d in shown if not any(_meets(t, o) for o in out)]
         left.sort(key=lambda e: -self.largest_of(e[1]))
         for _ in range(SHAPES):
@@ -347,17 +388,21 @@ class _Found:
         return next(d for d in (*reversed(shapes[1:]), shape) if d == shape or self.affordable(d))
 
     def largest(self, values: Mapping[str, Sequence[int]]) -> int:
-        """Elements up to which every shape tried is affordable, by its programs."""
+        """Elements up to which most shapes are affordable, by their programs."""
         rng = np.random.default_rng(self.seed)
         each = [found[0] / found[1] for _, d in self.targets if (found := self.run(d)) is not None and found[1]]
         programs = 2 * WORK / max(float(np.median(each)) if each else 1.0, 1.0)
-        limit = ELEMENTS
+        tried = []
         for _ in range(SAMPLED):
             d = {**self.base, **{n: int(rng.choice(v)) for n, v in values.items() if v}}
-            size = self.largest_of(d) if self.case.holds(d) else limit + 1
-            if size <= limit and (t := self.trace(d)) is not None:
-                many = sum(math.prod(e.grid) for e in t.launches) > programs
-                limit = max(size - 1, 1) if many else limit
+            if self.case.holds(d) and (size := self.largest_of(d)) <= ELEMENTS and (t := self.trace(d)) is not None:
+                tried.append((size, sum(math.prod(e.grid) for e in t.launches) > programs))
+        limit = ELEMENTS
+        for size, _ in sorted(tried, reverse=True):
+            below = [many for n, many in tried if n <= size]
+            if np.mean(below) <= DEAR or size <= LEAST:
+                break
+            limit = size - 1
         return limit
 
 
