@@ -217,7 +217,7 @@ def audit(
     "-o", "--output", required=True, metavar="FILE", help="Where the tests go; a folder where there are several files."
 )
 @click.option(
-    "--max-examples", "examples", default=25, show_default=True, type=click.IntRange(1), help="Drawn for each test."
+    "--max-examples", "examples", default=20, show_default=True, type=click.IntRange(1), help="Drawn for each test."
 )
 @options(SEED, PROOF_TIMEOUT, CACHE_DIR, QUIET)
 def write(targets: tuple[str, ...], output: str, cache_dir: str | None, **options: Any) -> None:

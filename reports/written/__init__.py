@@ -13,11 +13,13 @@ from pathlib import Path
 
 from verify.suite import Suite
 
+from ..targets import mentions_case
 from . import library
 from .cases import Part, part, source, statement
 from .facts import Facts
 from .formatting import formatted
 from .formulas import docstring
+from .standing import STAND_IN, installed
 
 __all__ = ["written"]
 
@@ -28,7 +30,7 @@ IMPORTS = (  # beside those of the helpers; what a file does not use is taken ou
 
 
 def written(
-    suites: Sequence[tuple[Suite, Facts]], target: str, output: str, command: str, version: str, examples: int = 25
+    suites: Sequence[tuple[Suite, Facts]], target: str, output: str, command: str, version: str, examples: int = 20
 ) -> str:
     """The file of the tests of some cases of the file `target`, as it is to stand at the path `output`."""
     parts = [part(suite, facts) for suite, facts in suites]
@@ -44,7 +46,7 @@ def written(
     setup = _setup(parts, target, output)
     top = [_head(parts, target, command, version), "from __future__ import annotations"]
     imports = "\n".join([library.imports(), *IMPORTS])
-    return formatted("\n\n".join([*top, imports, *_split(sections, setup), code]) + "\n")
+    return formatted("\n\n".join([*top, imports, *_split(sections, setup), *_interpreted(parts), code]) + "\n")
 
 
 def _split(sections: list[str], setup: str) -> list[str]:
@@ -71,13 +73,31 @@ def _setup(parts: Sequence[Part], target: str, output: str) -> str:
         names.insert(0, folder.name)
         folder = folder.parent
     relative = os.path.relpath(folder, Path(output).resolve().parent)
+    package = ".".join(names[:-1])
+    plain = f"from {package} import {names[-1]} as kernels" if package else f"import {names[-1]} as kernels"
+    odd = f"kernels = importlib.import_module({'.'.join(names)!r})"
     lines = [
         "if not GPU:",
         '    os.environ["TRITON_INTERPRET"] = "1"  # before triton is imported',
         f"sys.path.insert(0, str((Path(__file__).parent / {relative!r}).resolve()))",
-        "",
-        f"from {'.'.join(names[:-1])} import {names[-1]} as kernels  # noqa: E402"
-        if len(names) > 1
-        else f"import {names[0]} as kernels  # noqa: E402",
+        *_stand_in(target),
+        f"{plain}  # noqa: E402" if all(n.isidentifier() for n in names) else odd,
     ]
     return "\n".join(lines)
+
+
+def _stand_in(target: str) -> list[str]:
+    """Where the file says its cases with trilift, which need not be installed."""
+    return [STAND_IN] if mentions_case(Path(target)) else []
+
+
+def _interpreted(parts: Sequence[Part]) -> list[str]:
+    """What the interpreter lacks, and its installation."""
+    lines = installed([p.facts for p in parts])
+    if not lines:
+        return []
+    code = "\n".join(lines)
+    found = library.needed(code, library.INTERPRETER)
+    wanted = "\n".join(f"{line}  # noqa: E402" for line in library.imports(library.INTERPRETER).splitlines())
+    install = "if not GPU:\n" + "\n".join(f"    {line}" for line in lines)
+    return [wanted, found[0].heading, *(h.source for h in found), install]

@@ -41,6 +41,10 @@ class Names:
         return f"kernels.{self.case}.fn"
 
     @property
+    def kernel(self) -> str:
+        return self.stem.upper() if self.stem.upper() != self.stem else f"{self.stem}_KERNEL"
+
+    @property
     def arguments(self) -> str:
         return f"{self.stem}_arguments"
 
@@ -70,10 +74,12 @@ class Part:
         """The inputs that it writes."""
         return tuple(o.name for o in self.suite.outputs if o.name in self.suite.case.tensors)
 
-    def run(self, *more: str) -> str:
-        """The call of the helper `run`."""
+    @property
+    def kernel(self) -> str:
+        """The definition of the case's Kernel."""
+        expected = [self.names.expected] if self.compared else []
         written = [f"written={list(self.written)}"] if self.written else []
-        return f"run({', '.join([self.names.fn, self.names.arguments, 'call', *written, *more])})"
+        return f"{self.names.kernel} = Kernel({', '.join([self.names.fn, self.names.arguments, *expected, *written])})"
 
 
 def part(suite: Suite, facts: Facts) -> Part:
@@ -110,9 +116,10 @@ def source(p: Part) -> Iterator[str]:
         if c.tolerance is not None:
             yield c.tolerance.source
             yield _tolerance(c, p)
+    yield arguments.arguments(p.suite, p.names.arguments)
     if p.compared:
         yield _expected(p)
-    yield arguments.arguments(p.suite, p.names.arguments)
+    yield p.kernel
     yield arguments.strategy(p.suite, p.facts, p.names.calls)
     yield from tests.tests(p)
     yield from laws.tests(p)
@@ -162,10 +169,10 @@ def _expected(p: Part) -> str:
     if tensors:
         lines.append(f"exactly = {{n: exact(x) for n, x in leaves({p.names.arguments}(call, Memory())).items()}}")
         lines.append(f"{', '.join(tensors)} = {', '.join(f'exactly[{n!r}]' for n in tensors)}")
-    for k, c in enumerate(p.compared):
-        value = f"value{k}" if len(p.compared) > 1 else "value"
-        lines.append(f"{value} = {c.formula.call()}")
-        entries.append(f"{c.output.name!r}: Expected({value}, {_bound(c)}, {dtype(c.dtype)}),")
+    for c in p.compared:
+        entries.append(
+            f"{c.output.name!r}: evaluated(lambda: {c.formula.call()}, lambda: {_bound(c)}, {dtype(c.dtype)}),"
+        )
     doc = docstring(["Every output in float64, how far the kernel's may be from it, and in which dtype it comes."], 4)
     head = f"def {p.names.expected}(call: Call) -> dict[str, Expected]:"
     return "\n".join([head, doc, *(f"    {line}" for line in [*lines, "return {", *entries, "}"])])

@@ -1,21 +1,31 @@
-"""What a printer must know of a case beside its suite: what one run of its host function shows."""
+"""What a printer must know of a case beside its suite: what a run of its host function and its kernels show."""
 
 from __future__ import annotations
 
 import keyword
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from lift.case import Case
+from lift.ir import Module
 from lift.trace import Trace
+
+MOVES = ("arith.extf", "arith.truncf", "arith.constant", "arith.select", "arith.bitcast")
+COMPUTES = ("arith.", "math.", "tt.dot", "tt.reduce", "tt.scan", "tt.atomic_rmw", "tt.extern_elementwise")
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """`dtypes`: of outputs and inputs, as case files write them. `configs`: how many an autotuner has at most."""
+    """`dtypes`: of outputs and inputs, as case files write them. `configs`: how many an autotuner has at most.
+    `libdevice`: its functions by the names that Triton gives them. `narrow`: whether bf16 or fp8 occurs, `raw`: whether
+    a kernel computes in it, which the interpreter does on its bits. `pretended`: whether the host function needs a
+    device to be there."""
 
     dtypes: Mapping[str, str]
     configs: int = 1
+    libdevice: tuple[str, ...] = ()
+    narrow: bool = False
+    raw: bool = False
 
 
 def facts(case: Case, seed: int = 0) -> Facts:
@@ -24,7 +34,38 @@ def facts(case: Case, seed: int = 0) -> Facts:
     from lift.shapes import choose
 
     trace: Trace = capture(case, choose(case, 1, seed)[0], seed=seed)
-    return Facts({n: ref.dtype for n, ref in {**trace.inputs, **trace.outputs}.items()}, trace.configs)
+    modules = list(dict.fromkeys(e.module() for e in trace.launches))
+    dtypes = {n: ref.dtype for n, ref in {**trace.inputs, **trace.outputs}.items()}
+    names = tuple(sorted({n for m in modules for n in _libdevice(m)}))
+    narrow = any(_is_narrow(d) for d in dtypes.values()) or any(_narrow_values(m) for m in modules)
+    return Facts(dtypes, trace.configs, names, narrow, any(map(_computes_in_narrow, modules)))
+
+
+def _libdevice(module: Module) -> Iterable[str]:
+    """`tanh` of `__nv_tanhf`."""
+    for op in module.walk():
+        if op.name == "tt.extern_elementwise":
+            double = all(v.type.element == "f64" for v in op.results if v.type.is_float)
+            symbol = str(op.attrs["symbol"]).removeprefix("__nv_")
+            yield symbol if double else symbol.removesuffix("f")
+
+
+def _is_narrow(element: str) -> bool:
+    return element == "bf16" or element.startswith("f8")
+
+
+def _narrow_values(module: Module) -> bool:
+    return any(v.type.is_float and _is_narrow(v.type.element) for op in module.walk() for v in op.results)
+
+
+def _computes_in_narrow(module: Module) -> bool:
+    """Whether an operation other than a cast works on bf16 or fp8."""
+    return any(
+        op.name.startswith(COMPUTES)
+        and op.name not in MOVES
+        and any(v.type.is_float and _is_narrow(v.type.element) for v in (*op.operands, *op.results))
+        for op in module.walk()
+    )
 
 
 def identifier(text: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -19,10 +18,13 @@ class Helper:
     heading: str  # of the section it stands in
 
 
+HELPERS, INTERPRETER = "helpers.py", "interpreter.py"
+
+
 @cache
-def helpers() -> tuple[Helper, ...]:
-    """All of them, in their order."""
-    text = files(__package__).joinpath("helpers.py").read_text(encoding="utf-8")
+def helpers(file: str = HELPERS) -> tuple[Helper, ...]:
+    """All of a file, in their order."""
+    text = _text(file)
     lines, found, end, heading = text.split("\n"), [], 0, ""
     for node in ast.parse(text).body:
         first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))]) - 1
@@ -36,11 +38,16 @@ def helpers() -> tuple[Helper, ...]:
     return tuple(found)
 
 
-def imports() -> str:
-    """The import statements of helpers.py; those that a file does not use are taken out of it afterwards."""
-    text = files(__package__).joinpath("helpers.py").read_text(encoding="utf-8")
-    nodes = [n for n in ast.parse(text).body if isinstance(n, ast.Import | ast.ImportFrom)]
-    return "\n".join(ast.unparse(n) for n in nodes if getattr(n, "module", "") != "__future__")
+def _text(file: str) -> str:
+    return files(__package__).joinpath(file).read_text(encoding="utf-8")
+
+
+def imports(file: str = HELPERS) -> str:
+    """The import statements of a file; those that a text does not use are taken out of it afterwards."""
+    nodes = [n for n in ast.parse(_text(file)).body if isinstance(n, ast.Import | ast.ImportFrom)]
+    return "\n".join(
+        ast.unparse(n) for n in nodes if getattr(n, "module", "") != "__future__" and not getattr(n, "level", 0)
+    )
 
 
 def _defined(node: ast.stmt) -> str | None:
@@ -58,9 +65,9 @@ def names(text: str) -> frozenset[str]:
     return frozenset(n.id for n in nodes if isinstance(n, ast.Name))
 
 
-def needed(text: str, never: Iterable[str] = ()) -> list[Helper]:
-    """The helpers that a text uses, in their order, without those that it replaces."""
-    wanted, by_name = set(names(text)), {h.name: h for h in helpers() if h.name not in set(never)}
+def needed(text: str, file: str = HELPERS) -> list[Helper]:
+    """The helpers of a file that a text uses, in their order."""
+    wanted, by_name = set(names(text)), {h.name: h for h in helpers(file)}
     while more := {u for n in wanted & set(by_name) for u in by_name[n].uses} - wanted:
         wanted |= more
     return [h for h in by_name.values() if h.name in wanted]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from . import arguments
 from .formulas import docstring
 
 if TYPE_CHECKING:
@@ -20,31 +19,31 @@ def tests(p: Part) -> Iterator[str]:
     yield _again(p)
 
 
-def _function(p: Part, what: str, doc: str, body: list[str], settings: str = "EXAMPLES", always: int = 0) -> str:
-    first = [f"Call({_numbers(d)})" for d in p.suite.sizes.first[:always]]
+def function(p: Part, what: str, doc: str, body: list[str], settings: str = "EXAMPLES", always: int = 0) -> str:
+    first = [f"Call({sizes_text(d)})" for d in p.suite.sizes.first[:always]]
     head = [f"@{settings}", f"@given({p.names.calls}())"]
     head += [f"@examples({', '.join(first)})"] if first else []
     lines = [*head, f"def {p.names.test(what)}(call: Call) -> None:", docstring([doc], 4), *(f"    {b}" for b in body)]
     return "\n".join(lines)
 
 
-def _numbers(dims: object) -> str:
+def sizes_text(dims: object) -> str:
     assert hasattr(dims, "items")
     return "{" + ", ".join(f'"{n}": {v!r}' for n, v in dims.items()) + "}"
 
 
 def _equals(p: Part) -> str:
-    body = [f"found = {p.run()}", f"for name, expected in {p.names.expected}(call).items():"]
+    body = [f"found = run({p.names.kernel}, call)", f"for name, expected in {p.names.expected}(call).items():"]
     body.append("    assert_equal(name, found[name], expected)")
     doc = "It computes its formula, at every element, and writes nothing else."
-    return _function(p, "equals_its_formula", doc, body, always=20)
+    return function(p, "equals_its_formula", doc, body, always=20)
 
 
 def _controls(p: Part) -> str:
     case = p.suite.case
     first = p.suite.sizes.first
     dims = max(first, key=lambda d: sum(d.values())) if first else {n: v[-1] for n, v in p.suite.sizes.values.items()}
-    body = [f"call = Call({_numbers(dims)})"]
+    body = [f"call = Call({sizes_text(dims)})"]
     copies = f"leaves({p.names.arguments}(call, Memory())).values()" if case.tensors else "[]"
     body += [f"assert_rejects_controls({p.names.expected}(call), {copies})"]
     doc = "The tolerance is worth something: results that are wrong are rejected."
@@ -55,10 +54,11 @@ def _controls(p: Part) -> str:
 def _again(p: Part) -> str:
     if not p.suite.deterministic:
         return ""
-    body = [f"first = {p.run()}", f"again = {p.run('poison=CLEAR')}", "for name, x in first.items():"]
+    body = [
+        f"first = run({p.names.kernel}, call)",
+        f"again = run({p.names.kernel}, call, poison=CLEAR)",
+        "for name, x in first.items():",
+    ]
     body.append('    assert same_bits(x, again[name]), f"{name} depends on memory that nobody wrote, or on chance"')
     doc = "Twice the same bits, whatever memory held before: every element of the outputs is written."
-    return _function(p, "writes_everything_and_repeats", doc, body, "FEW", always=3)
-
-
-__all__ = ["arguments", "tests"]
+    return function(p, "writes_everything_and_repeats", doc, body, "FEW", always=2)

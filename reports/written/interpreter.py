@@ -1,0 +1,53 @@
+"""What Triton's interpreter lacks, as a person would supply it. Never imported: written.library copies from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+import triton.language as tl
+import triton.runtime.interpreter as interpreter
+from triton.language.extra import libdevice
+from triton.runtime.autotuner import Autotuner
+from triton.runtime.interpreter import TensorHandle
+
+from .helpers import CHOSEN
+
+# ---- what Triton's interpreter lacks ----
+
+
+def without_timing(tuner: Any, *args: Any, **kwargs: Any) -> Any:
+    """Autotuner.run that takes the configuration of the call: there is nothing to time."""
+    tuner.nargs = dict(zip(tuner.arg_names, args, strict=False))
+    configs = tuner.prune_configs(kwargs)
+    config = configs[CHOSEN.config % len(configs)]
+    if config.pre_hook is not None:
+        config.pre_hook({**tuner.nargs, **kwargs, **config.all_kwargs()})
+    return tuner.fn.run(*args, **kwargs, **config.all_kwargs())
+
+
+def elementwise(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of libdevice, in numpy."""
+
+    def apply(x: Any, *more: Any, **_: Any) -> Any:
+        data = function(*(a.handle.data if isinstance(a, tl.tensor) else a for a in (x, *more)))
+        return tl.tensor(TensorHandle(np.asarray(data, x.handle.data.dtype), x.dtype.scalar), x.type)
+
+    return apply
+
+
+def rounding_to_nearest(convert: Callable[..., Any]) -> Callable[..., Any]:
+    """The interpreter cuts f32 off to bf16; a GPU rounds to the nearest number, ties to even."""
+
+    def converted(data: Any, source: Any, target: Any, mode: Any) -> Any:
+        if source != tl.float32 or target != tl.bfloat16:
+            return convert(data, source, target, mode)
+        numbers = torch.from_numpy(np.array(data)).view(torch.float32)
+        return numbers.bfloat16().view(torch.int16).numpy().view(np.uint16)
+
+    return converted
+
+
+USED = (Autotuner, interpreter, libdevice, torch)  # by the lines that install these

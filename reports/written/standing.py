@@ -1,0 +1,43 @@
+"""What stands in for what a machine may lack: this package, and in Triton's interpreter its tuners, libdevice, bf16."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lift.errors import Unsupported
+
+from .facts import Facts
+
+STAND_IN = """try:
+    import lift  # noqa: F401
+except ImportError:  # the file says with it what its functions take: only the functions are needed
+
+    def case(**specs: Any) -> Any:
+        return lambda fn: types.SimpleNamespace(fn=fn, reference=lambda reference: reference)
+
+    sys.modules["lift"] = types.ModuleType("lift")
+    sys.modules["lift"].case = case  # type: ignore[attr-defined]"""
+
+NUMPY = {name: f"np.{name}" for name in ("tanh", "rint", "sqrt", "exp", "exp2", "log", "log2", "log10", "log1p",
+         "expm1", "sin", "cos", "tan", "sinh", "cosh", "floor", "ceil", "trunc", "fmod", "hypot")}  # fmt: skip
+NUMPY |= {"asin": "np.arcsin", "acos": "np.arccos", "atan": "np.arctan", "atan2": "np.arctan2", "asinh": "np.arcsinh",
+          "acosh": "np.arccosh", "atanh": "np.arctanh", "fabs": "np.abs", "abs": "np.abs", "pow": "np.power",
+          "isnan": "np.isnan", "isinf": "np.isinf", "isfinited": "np.isfinite", "finitef": "np.isfinite",
+          "rsqrt": "lambda x: 1 / np.sqrt(x)", "div_rn": "np.divide", "copysign": "np.copysign",
+          "fast_expf": "np.exp", "fast_logf": "np.log", "fast_dividef": "np.divide", "round": "np.round",
+          "cbrt": "np.cbrt", "signbit": "np.signbit", "nearbyint": "np.rint", "fmax": "np.fmax", "fmin": "np.fmin",
+          "erf": "lambda x: torch.special.erf(torch.from_numpy(np.array(x))).numpy()",
+          "erfc": "lambda x: torch.special.erfc(torch.from_numpy(np.array(x))).numpy()",
+          "erfinv": "lambda x: torch.special.erfinv(torch.from_numpy(np.array(x))).numpy()"}  # fmt: skip
+
+
+def installed(facts: Sequence[Facts]) -> list[str]:
+    """The statements that put the stand-ins in place. Raises Unsupported for a function of libdevice without one."""
+    lines = ["Autotuner.run = without_timing"] if any(f.configs > 1 for f in facts) else []
+    if any(f.narrow for f in facts):
+        lines.append("interpreter._convert_float = rounding_to_nearest(interpreter._convert_float)")
+    for name in sorted({n for f in facts for n in f.libdevice}):
+        if name not in NUMPY:
+            raise Unsupported(f"libdevice.{name} in Triton's interpreter")
+        lines.append(f"libdevice.{name} = elementwise({NUMPY[name]})")
+    return lines
