@@ -6,7 +6,6 @@ place of its kernel while pytest runs the tests written for its case, and while 
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 import tempfile
@@ -62,9 +61,11 @@ def sweep(
     jobs: int = 1,
     progress: Callable[[str], None] = lambda text: None,
     write: Write = written,
+    keep: str = "",
 ) -> list[Row]:
     """About `count` mutants, spread evenly over the cases of the targets; each file in a process of its own, the tests
-    of each case are written in one child of it and run in another. `write` must be a function of a module."""
+    of each case are written in one child of it and run in another. `write` must be a function of a module; `keep`: the
+    folder where the tests are kept."""
     share = max(1, -(-count // max(1, sum(map(declared, targets)))))
     rows: list[Row] = []
     started = time.monotonic()
@@ -81,9 +82,8 @@ def sweep(
         if len(rows) % EVERY == 0:
             progress(_line(rows, time.monotonic() - started))
 
-    folder = tempfile.mkdtemp(prefix="trilift-kills-")
+    folder = keep or tempfile.mkdtemp(prefix="trilift-kills-")
     tasks = [(t, share, seed, folder, write) for t in targets]
-    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     try:
         patience = 2 * WRITING
         for index, outcome in run_all(_file, tasks, jobs, patience, "forkserver", hear, renew=True, preload=PRELOAD):
@@ -92,7 +92,8 @@ def sweep(
     except KeyboardInterrupt:
         progress("interrupted: only what was examined so far is told")
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        if not keep:
+            shutil.rmtree(folder, ignore_errors=True)
     order = {t.file: k for k, t in enumerate(targets)}
     return sorted(rows, key=lambda r: order.get(r.file, len(order)))
 
@@ -223,11 +224,11 @@ def measure(
     seed: int = 0,
     jobs: int = 1,
     quiet: bool = False,
-    write: Write = written,
+    keep: str = "",
 ) -> Result:
     """The result of a sweep over targets."""
     with Progress(quiet) as progress:
-        rows = sweep(resolve(targets), count, seed, jobs, progress.say, write)
+        rows = sweep(resolve(targets), count, seed, jobs, progress.say, keep=keep)
     total = sum(isinstance(r, Tested) for r in rows)
     return result(rows, f"{name}: {total} mutants, seed {seed}")
 
@@ -239,12 +240,13 @@ def measure(
 @click.option("--jobs", default=1, help="files at a time")
 @click.option("--format", "form", type=click.Choice(["table", "md", "json"]), default="table")
 @click.option("-o", "output", type=click.Path(dir_okay=False), help="write there and not to stdout")
+@click.option("--keep", default="", type=click.Path(file_okay=False, exists=True), help="folder to leave the tests in")
 @click.option("--quiet", is_flag=True)
 def main(
-    targets: tuple[str, ...], count: int, seed: int, jobs: int, form: str, output: str | None, quiet: bool
+    targets: tuple[str, ...], count: int, seed: int, jobs: int, form: str, output: str | None, keep: str, quiet: bool
 ) -> None:
     """Mutants of the kernels of TARGETS that an execution tells from the original, and the tests written for them."""
-    found = measure("kills", targets, count, seed, jobs, quiet)
+    found = measure("kills", targets, count, seed, jobs, quiet, keep)
     text = {"table": as_text, "md": as_markdown, "json": as_json}[form](found)
     if output:
         Path(output).write_text(text + "\n")

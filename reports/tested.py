@@ -11,11 +11,12 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 from lift.isolate import Event, Outcome, run_all
 from verify.gate import Tried
@@ -34,7 +35,7 @@ OUTCOMES = ("killed", "timeout", "survived", "unreached", "crashed", "error")
 DEAD = ("killed", "timeout")
 PATIENCE = 60.0  # seconds for the tests of one mutant, or
 FACTOR = 6.0  # times what they take on the original
-ARGUMENTS = ("-x", "-s", "-c", os.devnull, "-W", "ignore")
+ARGUMENTS = ("-s", "-c", os.devnull, "-W", "ignore")
 PLUGINS = ("cacheprovider", "terminal", "faulthandler", "unraisableexception", "threadexception")  # not needed
 
 
@@ -67,12 +68,14 @@ class Tested:
 
 @dataclass(frozen=True, slots=True)
 class Original:
-    """The tests of a case on the kernel as it is: `outcome` "green", or why its mutants say nothing."""
+    """The tests of a case on the kernel as it is. `outcome`: "green", or what is wrong. `failing`: tests that fail and
+    are left out on mutants; `passed`: how many remain, without which mutants say nothing."""
 
     file: str
     case: str
     outcome: str
     passed: int = 0
+    failing: tuple[str, ...] = ()
     seconds: float = 0.0
 
     @property
@@ -85,16 +88,19 @@ class Original:
 
 @dataclass
 class Watch:
-    """A plugin that hears of failures. `failed`: test and first line; `errors`: outside of tests."""
+    """A plugin that hears of failures. `failed`: test and first line, `ids`: what pytest calls the tests; `errors`:
+    outside of tests."""
 
     passed: int = 0
     failed: list[str] = field(default_factory=list)
+    ids: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         self.passed += report.when == "call" and report.passed
         if report.failed:
             (self.failed if report.when == "call" else self.errors).append(f"{_name(report)}: {_first(report)}")
+            self.ids.append(report.nodeid)
 
     def pytest_collectreport(self, report: Any) -> None:
         if report.failed:
@@ -112,23 +118,21 @@ def _first(report: Any) -> str:
     return (lines or [""])[0 if crash is not None else -1][:200]
 
 
-def tested(path: str) -> tuple[int, Watch]:
+def tested(path: str, *more: str) -> tuple[int, Watch]:
     """Exit code of pytest on a file of tests, in this process, and what it heard. The file's module stays loaded."""
     import pytest
 
     watch = Watch()
-    with contextlib.suppress(SystemExit):
-        return int(
-            pytest.main(
-                [*ARGUMENTS, *(f"-pno:{p}" for p in PLUGINS), "--rootdir", str(Path(path).parent), path], [watch]
-            )
-        ), watch
-    return 3, watch
+    arguments = [*ARGUMENTS, *(f"-pno:{p}" for p in PLUGINS), "--rootdir", str(Path(path).parent), *more, path]
+    try:
+        return int(pytest.main(arguments, [watch])), watch
+    except SystemExit:
+        return int(pytest.ExitCode.INTERNAL_ERROR), watch
 
 
 @contextlib.contextmanager
 def hurried() -> Iterator[None]:
-    """Hypothesis stops at the first failure, and draws the same examples every time."""
+    """Hypothesis stops at the first failure, and draws the same examples every time; pytest takes no plugins along."""
     from hypothesis import HealthCheck, Phase, settings
 
     quick = settings(
@@ -139,7 +143,8 @@ def hurried() -> Iterator[None]:
     settings.register_profile("kills", quick)
     settings.load_profile("kills")
     try:
-        yield
+        with mock.patch.dict(os.environ, {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}):
+            yield
     finally:
         settings.load_profile(before)
 
@@ -150,8 +155,8 @@ def hurried() -> Iterator[None]:
 def kills(
     case: Case, tests: str, count: int, seed: int = 0, done: Collection[str] = (), starting: Event = lambda key: None
 ) -> Iterator[Tested | Original]:
-    """The tests of the file `tests` on the case as it is; then, if they pass, `count` mutants of its launches in turn,
-    without those that are `done`; `starting` hears of each."""
+    """The tests of the file `tests` on the case as it is; then, with those that pass, `count` mutants of its launches
+    in turn, without those that are `done`; `starting` hears of each."""
     from verify.emulation import emulated
 
     from .usual import usual
@@ -159,30 +164,31 @@ def kills(
     with emulated(case.fn) as emulation, hurried():
         original = on_original(case, tests, emulation)
         yield original
-        if not original.green:
+        if not original.passed:
             return
         tried, ways = Tried.of(case, seed), usual(case, seed)
         patience = max(PATIENCE, FACTOR * original.seconds)
+        arguments = (tests, "-x", *(f"--deselect={name}" for name in original.failing))
         for launch, mutant in islice(selection(tried, seed), count):
             key = f"{launch} {mutant.identifier}"
             if key not in done:
                 starting(key)
-                yield on_mutant(tried, launch, mutant, tests, emulation, ways, patience)
+                yield on_mutant(tried, launch, mutant, arguments, emulation, ways, patience)
 
 
 def on_original(case: Case, tests: str, emulation: Emulation) -> Original:
     start = time.perf_counter()
     code, watch = tested(tests)
     told = [*watch.errors, *watch.failed]
-    outcome = "green" if code == 0 and watch.passed else told[0] if told else f"pytest ends with {code}"
+    outcome = "green" if code == 0 and watch.passed else "; ".join(told) or f"pytest ends with {code}"
     if emulation.trouble:
-        outcome = f"a launch cannot be executed here: {emulation.trouble}"
-    file = case.place.file if case.place else ""
-    return Original(file, case.name, outcome, watch.passed, time.perf_counter() - start)
+        outcome += f"; a launch cannot be executed here: {emulation.trouble}"
+    file, passed = case.place.file if case.place else "", 0 if watch.errors else watch.passed
+    return Original(file, case.name, outcome, passed, tuple(watch.ids), time.perf_counter() - start)
 
 
 def on_mutant(
-    tried: Tried, launch: int, mutant: Mutant, tests: str, emulation: Emulation, ways: Usual, patience: float
+    tried: Tried, launch: int, mutant: Mutant, tests: Sequence[str], emulation: Emulation, ways: Usual, patience: float
 ) -> Tested:
     """What executions say, and if they tell it apart, what tests say; these run in a child."""
     ran = verdict_by_execution(tried.first, launch, mutant)
@@ -212,14 +218,14 @@ def on_mutant(
 
 
 def _mutated(
-    launch: int, mutant: Mutant, tests: str, emulation: Emulation, ways: Usual, event: Event
+    launch: int, mutant: Mutant, tests: Sequence[str], emulation: Emulation, ways: Usual, event: Event
 ) -> dict[str, str]:
     """In a child: the common ways of testing, then the written tests."""
     emulation.mutate(launch, mutant)
     event({"allclose": ways.allclose()})
     event({"fixed": ways.fixed()})
     emulation.changed, emulation.late, emulation.trouble = 0, False, ""
-    code, watch = tested(tests)
+    code, watch = tested(*tests)
     return {"written": _outcome(code, watch, emulation), "by": ([*watch.failed, *watch.errors] or [""])[0]}
 
 
