@@ -63,7 +63,7 @@ class Laid(Case):
         if isinstance(v, list | tuple):
             return type(v)(self.changed(f"{name}{k}", e) for k, e in enumerate(v))
         if name in self.values and v.numel():
-            v.view(-1)[0] = self.values[name]
+            v[(0,) * v.dim()] = self.values[name]
         if name not in self.layouts:
             return v
         laid = LAYOUTS[self.layouts[name]][1](v)

@@ -30,7 +30,7 @@ from .trials import EDGES, LARGEST
 from .verdict import Clause, Proof, Verdict
 
 VALUES = 14  # of one dim
-SHAPES = 8  # at edges and jumps that are always tried
+SHAPES = 10  # at edges and jumps that are always tried
 SMALL = (1, 2, 3)
 ELEMENTS = 20_000  # of the largest tensor
 WORK = 2500  # operations of all programs of one call: about a quarter of a second in an interpreter
@@ -183,21 +183,24 @@ class _Found:
         return [*self.case.names, *(n for n, s in self.case.scalars.items() if not s.is_float and s.dtype != "bool")]
 
     def trace(self, dims: Dims, config: int = 0) -> Trace | None:
-        """What the host function launches; None where it refuses the shape."""
-        from lift.capture import capture, raised
+        """What the host function launches; None where it refuses the shape, or cannot be looked at."""
+        from lift.capture import capture
 
         try:
-            if raised(self.case, self.case.sample(dims, np.random.default_rng(self.seed))) is not None:
-                return None
-            return capture(self.case, dims, config=config, seed=self.seed)
+            return capture(self.case, dims, config=config, seed=self.seed) if self.accepts(dims) else None
         except TriliftError:
             return None
+
+    def accepts(self, dims: Dims) -> bool:
+        from lift.capture import raised
+
+        return raised(self.case, self.case.sample(dims, np.random.default_rng(self.seed))) is None
 
     # ---- targets
 
     def gather(self, edges: Sequence[Edge], jumps: Sequence[Jump], changes: bool) -> None:
         """The targets of every dim that some shape shows."""
-        others = self.at_changes() if changes and self.configs < 2 else ()
+        others = self.at_changes() if changes and self.configs == 1 else ()
         for t in (*self.small(), *self.at_jumps(jumps), *others, *self.at_edges(edges), *self.empty()):
             if any(t.name == o.name and t.at == o.at for o, _ in self.targets):
                 continue
@@ -335,12 +338,15 @@ class _Found:
         return self.largest_of(dims) <= ELEMENTS and (found := self.run(dims)) is not None and found[0] < WORK
 
     def run(self, dims: Dims) -> tuple[int, int] | None:
-        """How many operations and programs one call executes; None where the host function refuses the shape."""
+        """How many operations and programs one call executes, none where that cannot be seen; None where the host
+        function refuses the shape."""
         key = tuple(sorted(dims.items()))
         if key not in self.runs:
-            t = self.trace(dims)
-            programs = 0 if t is None else sum(math.prod(e.grid) for e in t.launches)
-            self.runs[key] = None if t is None else (operations(self.case, t, dims, self.seed), programs)
+            if (t := self.trace(dims)) is not None:
+                programs = sum(math.prod(e.grid) for e in t.launches)
+                self.runs[key] = operations(self.case, t, dims, self.seed), programs
+            else:
+                self.runs[key] = (0, 0) if self.accepts(dims) else None
         return self.runs[key]
 
     # ---- what is offered
