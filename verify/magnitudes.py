@@ -126,7 +126,7 @@ SELECT = {"neg", "abs", "max", "min", "where", "copysign", "fmod", "relu", "amax
 WRAPS = {"wrap8", "wrap16", "wrap32"}
 STEPS = {"floor": 1, "ceil": 1, "trunc": 1, "to_int": 1, "round": 1, "sign": 2}
 WHOLE = {"floor", "ceil", "trunc", "round", "sign"}
-ONE, ZERO = T.const(1), T.const(0)
+ONE, ZERO, MINUS_ONE = T.const(1), T.const(0), T.const(-1)
 
 
 @dataclass
@@ -217,8 +217,9 @@ class Magnitudes:
                 return True
             case "read" | "scalar":
                 return self._positive_input(str(t.attr))
-            case "add" if t.type == T.INT and not T.reads(t):
-                return True  # N - 1: a size
+            case "add" if t.type == T.INT and not t.free and MINUS_ONE in t.args:
+                rest = [a for a in t.args if a is not MINUS_ONE]  # N - 1: sizes are at least 1
+                return all(map(self.nonnegative, rest)) and not T.reads(t)
             case "mul":
                 odd = [a for a, k in Counter(t.args).items() if k % 2]
                 return all(map(self.nonnegative, odd))
@@ -358,7 +359,7 @@ def _step(m: Magnitudes, t: Term, bounds: list[Bound]) -> Bound:
 
 def _condition(m: Magnitudes, t: Term, bounds: list[Bound]) -> Bound:
     """A condition as a value."""
-    return Bound(m.jump(m.doubt(t), ONE), largest(bounds))
+    return Bound(T.add(T.where(t, 1, 0), m.jump(m.doubt(t), ONE)), largest(bounds))
 
 
 def _prod(m: Magnitudes, t: Term, bounds: list[Bound]) -> Bound:
@@ -373,7 +374,7 @@ def _position(m: Magnitudes, t: Term, bounds: list[Bound]) -> Bound:
     error = T.fold("amax", t.attr, b.magnitude)
     close = m.within(T.make("abs", T.sub(a, best)), Bound(error, b.roundings))
     several = T.make("lt", 1, T.fold("sum", t.attr, T.where(close, 1, 0)))
-    return Bound(m.jump(several, t.attr.size), b.roundings)
+    return Bound(T.add(t, m.jump(several, t.attr.size)), b.roundings)
 
 
 def _lgamma(m: Magnitudes, t: Term, bounds: list[Bound]) -> Bound:

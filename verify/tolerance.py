@@ -15,11 +15,13 @@ from lift.spec import Formula
 from lift.term import Axis, Term
 from lift.text import size_text
 
-from .accumulation import narrow_sums
+from .accumulation import MOVES, narrow_sums
 from .magnitudes import COUNT, FORMS, ROWS, Magnitudes, times
 from .rounded import COMPUTING
 from .rounding import FORMATS, NARROW
 from .suite import Tolerance
+
+STORES = {"tt.store", "tt.descriptor_store"}
 
 
 def unit_of(element: str) -> float:
@@ -30,35 +32,35 @@ def unit_of(element: str) -> float:
 def tolerance(formula: Formula, case: Case, modules: Sequence[Module] = ()) -> Tolerance:
     """What |kernel - formula| is at most, by running error analysis (`verify.magnitudes`). `modules`: the kernels of
     the launches, for the types in which they compute. Raises Unsupported for an operation that it has no row for."""
-    element = _arithmetic(formula, case)
+    modules = tuple(modules)
+    element = _arithmetic(formula, case, modules)
     unit = unit_of(element)
     analysis = Magnitudes(case, unit)
     shortest = simplify(formula).formula
     found = analysis.bound(shortest.term)
-    if found.exact and not _narrows(formula, case):
+    narrow, casts = narrowest(modules), roundings_to_narrow(modules)
+    if found.exact and not casts and not _narrows(formula, case):
         return Tolerance(None, T.const(0), unit, derivation=("exact: nothing is rounded",))
-    narrow = narrowest(modules)
-    sums = [op for m in modules for op in narrow_sums(list(m.walk()), False)]
-    count = times(FORMS, found.roundings)
     lines = _lines(analysis, element, found.roundings)
-    if sums and narrow:
+    count = times(FORMS * (2 if element == "f64" else 1), found.roundings)  # the formula itself is computed in float64
+    if narrow and any(narrow_sums(list(m.walk()), False) for m in modules):
         unit = unit_of(narrow)
-        lines += (f"sums in {narrow}: its unit is {_power(unit)}",)
-    elif narrow:
-        casts = roundings_to_narrow(modules)
-        count = T.add(count, T.mul(casts, round(unit_of(narrow) / unit)))
-        if casts:
-            lines += (f"{casts} roundings to {narrow} on the way, each {round(unit_of(narrow) / unit)} of {element}",)
+        lines += (f"sums are made in {narrow}: {_power(unit)} for {_power(unit_of(element))}",)
+    elif narrow and casts:
+        each = round(unit_of(narrow) / unit)
+        count = T.add(count, casts * each)
+        lines += (f"and {casts} to {narrow} on the way, each as much as {each} of {element}",)
     whole = T.make("max", count, 1) if count.op == "const" else count
     term = T.rewrite(found.magnitude, lambda s: whole if s is COUNT else None)
     named = replace(shortest, name=f"{formula.name}_magnitude", term=term)
     return Tolerance(named, whole, unit, any(map(_has_tf32, modules)), lines)
 
 
-def _arithmetic(formula: Formula, case: Case) -> str:
-    """f64 where the output and all real inputs are, else f32: narrower types are cast to it."""
+def _arithmetic(formula: Formula, case: Case, modules: Sequence[Module]) -> str:
+    """f64 where all real inputs are and no kernel rounds to f32; else f32: narrower types are cast to it."""
     types = [case.tensors[n].dtype for n in T.reads(formula.term) if n in case.tensors and case.tensors[n].is_float]
-    return "f64" if all(t == "f64" for t in (*types, formula.dtype)) else "f32"
+    single = any(_rounds(op) and cell(v.type) == "f32" for m in modules for op in m.walk() for v in op.results)
+    return "f64" if all(t == "f64" for t in types or (formula.dtype,)) and not single else "f32"
 
 
 def _narrows(formula: Formula, case: Case) -> bool:
@@ -103,27 +105,43 @@ def _power(unit: float) -> str:
 
 
 def narrowest(modules: Sequence[Module]) -> str | None:
-    """The coarsest format narrower than f32 in which a kernel has a number that it did not load."""
+    """The coarsest format narrower than f32 to which a kernel rounds."""
     found = {cell(v.type) for m in modules for op in m.walk() if _rounds(op) for v in op.results}
     return min(found & NARROW, key=lambda f: FORMATS[f].digits, default=None)
 
 
 def roundings_to_narrow(modules: Sequence[Module]) -> int:
-    """How many on the longest path of the kernels, one after the other; rounding the last result is not counted."""
-    return max(sum(map(_longest, modules)) - 1, 0)
+    """How many on the longest path of the kernels, one after the other. What a single kernel rounds only to store it
+    is not counted: that is the output's own rounding."""
+    kernels: dict[str, list[Module]] = {}
+    for m in modules:
+        kernels.setdefault(m.entry.name, []).append(m)
+    return sum(max(_longest(m, len(kernels) > 1) for m in found) for found in kernels.values())
 
 
-def _longest(module: Module) -> int:
+def _longest(module: Module, stored: bool) -> int:
     """Roundings to narrow types on the longest path from loads to stores; loops are walked once."""
     depth: dict[Value, int] = {}
-    longest = 0
-    for op in module.walk():
+    users: dict[Value, list[Op]] = {}
+    operations = list(module.walk())
+    for op in operations:
+        for v in op.operands:
+            users.setdefault(v, []).append(op)
+    for op in operations:
         here = max((depth.get(v, 0) for v in op.operands), default=0)
-        here += _rounds(op) and any(cell(v.type) in NARROW for v in op.results)
+        narrow = _rounds(op) and any(cell(v.type) in NARROW for v in op.results)
+        here += narrow and (stored or not all(_only_stored(v, users) for v in op.results))
         inner = [v for region in op.regions for block in region.blocks for v in block.args]
         depth |= dict.fromkeys((*op.results, *inner), here)
-        longest = max(longest, here)
-    return longest
+    return max(depth.values(), default=0)
+
+
+def _only_stored(v: Value, users: dict[Value, list[Op]]) -> bool:
+    """Whether nothing is computed from it."""
+    return all(
+        u.name in STORES or (u.name in MOVES and all(_only_stored(r, users) for r in u.results))
+        for u in users.get(v, ())
+    )
 
 
 def _rounds(op: Op) -> bool:
