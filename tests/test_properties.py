@@ -30,6 +30,7 @@ from verify.symmetries import canonical
 
 OPERATORS = [f for f in FILES if f.parent.name == "operators"]
 EXACT = 1e-6
+SIZES = ([2, 3, 4, 5, 3], [1, 4, 1, 3, 1], [4] * 9)
 
 
 def made(text: str, where: str = "True", **specs: Any) -> tuple[Case, Formula]:
@@ -58,12 +59,12 @@ def numbers(c: Case, f: Formula, dims: Mapping[str, int | float]) -> Any:
 
 
 def shapes(c: Case) -> list[dict[str, int | float]]:
-    """Small sizes, several of them equal to 1, all the same."""
+    """Small sizes, several of them 1, all the same."""
     from lift.shapes import choose
 
-    small = choose(c, 1, 5)[0]
-    others = [{**small, **dict(zip(c.names, sizes, strict=False))} for sizes in ([1, 4, 1, 3], [5] * 9)]
-    return [small, *(d for d in others if c.holds(d))]
+    first = choose(c, 1, 5)[0]
+    tried = ({**first, **dict(zip(c.names, sizes, strict=False))} for sizes in SIZES)
+    return [d for d in tried if c.holds(d)] or [first]
 
 
 # ---- the operators ---------------------------------------------------------------------------------------------------
