@@ -1,4 +1,4 @@
-"""Kernels with known edges and contracts: blocks that are too small, strides that nobody looks at, refusing wrappers."""
+"""Kernels with known edges and contracts: short blocks, strides that nobody looks at, wrappers that refuse."""
 
 import torch
 import triton
