@@ -269,6 +269,23 @@ def test_an_output_in_place_of_an_input() -> None:
     assert not {"independent", "equivariant"} & {p.kind for p in properties(c, [f])}
 
 
+def test_names_in_laws_are_no_names_of_the_case() -> None:
+    c, f = made("p + i * c", p="f32[M]", i="f32[M]", c="f32")
+    found = {q.kind: q.law for q in properties(c, [f])}
+    assert found["equivariant"] == "f(p[p'], i[p']) = f(p, i)[p']"
+    assert found["independent"] == "f(p, i)[i'] depends on p[i'], i[i'] alone"
+    assert "p + c'" in found["shift"]
+
+
+def test_the_maximum_of_nothing_has_no_bounds() -> None:
+    """amax(k < N - 1, abs(x[k])) is minus infinity at N = 1."""
+    c, _ = made("x", x="f32[N]")
+    for size, expected in ((N, {"bounded"}), (N - 1, set())):
+        over = Axis("k", size)
+        f = Formula("y", (), T.fold("amax", over, T.make("abs", T.read("x", [T.axis(over)]))), "f32")
+        assert {p.kind for p in properties(c, [f])} & {"bounded"} == expected
+
+
 # ---- random formulas -------------------------------------------------------------------------------------------------
 
 SPECS = {"x": "f32[M,N]", "y": "f32[M,N]", "z": "f32[N,M]", "w": "f32[N]", "s": "f32[M]", "u": "f32[K]",

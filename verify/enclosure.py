@@ -74,7 +74,7 @@ class Enclosure:
             case "where":
                 return min(x[0] for x in xs[1:]), max(x[1] for x in xs[1:])
             case "amax" | "amin":
-                return xs[0]
+                return xs[0] if self._inhabited(t.attr.size) else EVERYTHING
             case "sum":
                 low, high = xs[0]
                 return 0.0 if low >= 0 else -INF, 0.0 if high <= 0 else INF
@@ -87,6 +87,12 @@ class Enclosure:
             low, high = ENDS.get(t.op, EVERYTHING)
             return max(low, _at(t.op, xs[0][0], -INF)), min(high, _at(t.op, xs[0][1], INF))
         return EVERYTHING
+
+    def _inhabited(self, size: Term) -> bool:
+        """Whether a size is at least 1: a positive number, a dim, their sums and products."""
+        if size.op in ("add", "mul"):
+            return all(map(self._inhabited, size.args))
+        return size.op == "size" and size.attr not in self.scalars or size.is_const and size.attr >= 1
 
     def _product(self, t: Term) -> Interval:
         """x * x >= 0; a share of a sum is at most 1."""

@@ -157,8 +157,9 @@ class Subject:
         return any(p.kind in kinds and set(p.inputs) <= set(inputs) for p in self.laws)
 
     def fresh(self, like: str) -> str:
-        """A name that no tensor has."""
-        while like in self.case.tensors:
+        """A name that nothing in the case has."""
+        taken = {*self.case.tensors, *self.case.params, *self.case.scalars, *self.case.names}
+        while like in taken:
             like += "'"
         return like
 
@@ -381,14 +382,16 @@ def _at(dim: int, what: str) -> str:
     return f"[{':, ' * dim}{what}]"
 
 
-def _slices(s: Subject, p: Property, what: str) -> str:
+def _slices(s: Subject, p: Property, span: str) -> str:
+    what = span.format(s.fresh("i"))
     parts = ", ".join(x + _at(p.positions[x], what) for x in p.inputs)
     return f"{_of(s, p)}{_at(p.positions[p.output], what)} depends on {parts} alone"
 
 
 def _permuted_law(p: Property, s: Subject) -> str:
-    left = _of(s, p, lambda x: x + _at(p.positions[x], "p"))
-    return f"{left} = {_of(s, p)}{_at(p.positions[p.output], 'p') if p.kind == 'equivariant' else ''}"
+    order = s.fresh("p")
+    left = _of(s, p, lambda x: x + _at(p.positions[x], order))
+    return f"{left} = {_of(s, p)}{_at(p.positions[p.output], order) if p.kind == 'equivariant' else ''}"
 
 
 def _shift_law(p: Property, s: Subject) -> str:
@@ -440,15 +443,15 @@ def _rows(*rows: Kind) -> dict[str, Kind]:
 
 KINDS: dict[str, Kind] = _rows(
     Kind("independent", "every slice but the i-th of each input is replaced", "the i-th slice of the output stays",
-         _independent, lambda p, s: _slices(s, p, "i"), metamorphic.independent),
+         _independent, lambda p, s: _slices(s, p, "{}"), metamorphic.independent),
     Kind("equivariant", "the inputs are permuted along the axis", "the output is permuted along it",
          _permuted("equivariant"), _permuted_law, metamorphic.permuted),
     Kind("invariant", "the inputs are permuted along the axis", "the output stays",
          _permuted("invariant"), _permuted_law, metamorphic.permuted),
     Kind("causal", "every slice of the inputs after the i-th is replaced", "the output up to the i-th slice stays",
-         _causal("causal"), lambda p, s: _slices(s, p, ":i + 1"), metamorphic.causal),
+         _causal("causal"), lambda p, s: _slices(s, p, ":{} + 1"), metamorphic.causal),
     Kind("anticausal", "every slice of the inputs before the i-th is replaced", "the output from the i-th slice stays",
-         _causal("anticausal"), lambda p, s: _slices(s, p, "i:"), metamorphic.causal),
+         _causal("anticausal"), lambda p, s: _slices(s, p, "{}:"), metamorphic.causal),
     Kind("shift", "c is added to the input: of size 1 along the axis, else of its shape; without an axis a number",
          "degree * c is added to the output", _shifted, _shift_law, metamorphic.shifted),
     Kind("additive", "the inputs are the sums of two draws, x + x'", "the output is the sum of theirs",
