@@ -62,7 +62,7 @@ def attention_kernel(
     stride_qb,
     stride_qh,
     stride_qm,
-    stride_qd,
+    stride_qd: tl.int64,
     stride_kb,
     stride_kh,
     stride_kn,
@@ -75,9 +75,8 @@ def attention_kernel(
     stride_oh,
     stride_om,
     stride_od,
-    H,
     M,
-    N,
+    N: tl.int64,
     D,
     CAUSAL: tl.constexpr,
     BLOCK_M: tl.constexpr,
@@ -85,9 +84,9 @@ def attention_kernel(
     BLOCK_D: tl.constexpr,
 ):
     """One program per block of queries and head. Causal: blocks left of the diagonal need no mask, the last ones do."""
-    block = tl.program_id(0)
-    batch = (tl.program_id(1) // H).to(tl.int64)
-    head = (tl.program_id(1) % H).to(tl.int64)
+    block = tl.program_id(0).to(tl.int64)
+    head = tl.program_id(1).to(tl.int64)
+    batch = tl.program_id(2).to(tl.int64)
     rows = block * BLOCK_M + tl.arange(0, BLOCK_M)
     d = tl.arange(0, BLOCK_D)
     mask = (rows[:, None] < M) & (d[None, :] < D)
@@ -137,7 +136,7 @@ def decode_kernel(
     BLOCK_D: tl.constexpr,
 ):
     """Share of one split of the keys for one head; GROUP heads share their keys. A split may be empty."""
-    batch, head, split = tl.program_id(0), tl.program_id(1), tl.program_id(2)
+    batch, head, split = tl.program_id(0).to(tl.int64), tl.program_id(1), tl.program_id(2)
     d = tl.arange(0, BLOCK_D)
     q = tl.load(q_ptr + (batch * H + head) * D + d, mask=d < D, other=0.0).to(tl.float32) * scale
     share = tl.cdiv(tl.cdiv(N, SPLITS), BLOCK_N) * BLOCK_N
@@ -167,7 +166,7 @@ def decode_kernel(
 @triton.jit
 def combine_kernel(partial_ptr, top_ptr, total_ptr, o_ptr, D, SPLITS: tl.constexpr, BLOCK_D: tl.constexpr):
     """The splits of one head, each weighted by exp(its maximum - the maximum of all)."""
-    head = tl.program_id(0)
+    head = tl.program_id(0).to(tl.int64)
     split = tl.arange(0, SPLITS)
     d = tl.arange(0, BLOCK_D)
     top = tl.load(top_ptr + head * SPLITS + split)
@@ -183,14 +182,14 @@ def flash_attention(q, k, v, causal, block_m=64, block_n=64):
     (B, H, M, D), N = q.shape, k.shape[2]
     o = torch.empty((B, H, M, D), dtype=q.dtype, device=q.device)
     block_d = triton.next_power_of_2(D) if D > 16 else 16
-    attention_kernel[(triton.cdiv(M, block_m), B * H)](
-        q, k, v, o, 1 / math.sqrt(D), *q.stride(), *k.stride(), *v.stride(), *o.stride(), H, M, N, D,
+    attention_kernel[(triton.cdiv(M, block_m), H, B)](
+        q, k, v, o, 1 / math.sqrt(D), *q.stride(), *k.stride(), *v.stride(), *o.stride(), M, N, D,
         CAUSAL=causal, BLOCK_M=block_m, BLOCK_N=block_n, BLOCK_D=block_d, num_warps=4, num_stages=2,
     )  # fmt: skip
     return o
 
 
-@case(q="f16[B,H,M,D] strided", k="f16[B,H,N,D]", v="f16[B,H,N,D]")
+@case(q="f16[B,H,M,D] strided", k="f16[B,H,N,D]", v="f16[B,H,N,D]", where="B <= 65535 and H <= 65535")
 def attention(q, k, v):
     return flash_attention(q, k, v, causal=False)
 
@@ -202,7 +201,7 @@ def _(q, k, v):
     return torch.softmax(scores, dim=-1) @ v
 
 
-@case(q="f32[B,H,N,D]", k="f32[B,H,N,D]", v="f32[B,H,N,D]")
+@case(q="f32[B,H,N,D]", k="f32[B,H,N,D]", v="f32[B,H,N,D]", where="B <= 65535 and H <= 65535")
 def attention_causal(q, k, v):
     return flash_attention(q, k, v, causal=True)
 
@@ -215,7 +214,7 @@ def _(q, k, v):
     return torch.softmax(scores, dim=-1) @ v
 
 
-@case(q="f16[B,2*G,D]", k="f16[B,N,G,D]", v="f16[B,N,G,D]")
+@case(q="f16[B,2*G,D]", k="f16[B,N,G,D]", v="f16[B,N,G,D]", where="2 * G <= 65535")
 def attention_decode(q, k, v, splits=4):
     (B, H, D), (N, G) = q.shape, k.shape[1:3]
     partial = torch.empty((B, H, splits, D), dtype=torch.float32, device=q.device)

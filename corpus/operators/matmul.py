@@ -92,7 +92,7 @@ def linear_kernel(
 ):
     """y = relu(x @ w.T + bias); w is stored as in nn.Linear, one row per output."""
     rows = tl.program_id(0).to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)
-    cols = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
+    cols = tl.program_id(1).to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N)
     acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     for start in range(0, K, BLOCK_K):
         ks = start + tl.arange(0, BLOCK_K)
@@ -122,13 +122,13 @@ def batched_kernel(
     K,
     stride_ab,
     stride_am,
-    stride_ak,
+    stride_ak: tl.int64,
     stride_bb,
-    stride_bk,
-    stride_bn,
+    stride_bk: tl.int64,
+    stride_bn: tl.int64,
     stride_cb,
     stride_cm,
-    stride_cn,
+    stride_cn: tl.int64,
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
@@ -156,7 +156,7 @@ def split_k_kernel(
     b_ptr,
     c_ptr,
     M,
-    N,
+    N: tl.int64,
     K,
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
@@ -220,7 +220,7 @@ def linear(x, w, bias, relu):
     return y
 
 
-@case(x="f32[M,K]", w="f32[N,K]", bias="f32[N]")
+@case(x="f32[M,K]", w="f32[N,K]", bias="f32[N]", where="N <= 65535 * 64")
 def linear_bias_relu(x, w, bias):
     return linear(x, w, bias, relu=True)
 
@@ -230,7 +230,7 @@ def _(x, w, bias):
     return torch.relu(torch.nn.functional.linear(x, w, bias))
 
 
-@case(x="f32[M,K]", w="f32[N,K]")
+@case(x="f32[M,K]", w="f32[N,K]", where="N <= 65535 * 64")
 def linear_plain(x, w):
     return linear(x, w, None, relu=False)
 
@@ -240,7 +240,7 @@ def _(x, w):
     return x @ w.T
 
 
-@case(a="f32[B,M,K] strided", b="f32[B,K,N] strided")
+@case(a="f32[B,M,K] strided", b="f32[B,K,N] strided", where="B <= 65535 and N <= 65535 * 64")
 def bmm(a, b):
     (B, M, K), N = a.shape, b.shape[2]
     c = torch.empty((B, M, N), dtype=a.dtype, device=a.device)
@@ -255,7 +255,7 @@ def _(a, b):
     return torch.bmm(a, b)
 
 
-@case(a="f16[M,K]", b="f16[K,N]")
+@case(a="f16[M,K]", b="f16[K,N]", where="N <= 65535 * 64")
 def matmul_split_k(a, b):
     (M, K), N = a.shape, b.shape[1]
     c = torch.zeros((M, N), dtype=torch.float32, device=a.device)
@@ -272,7 +272,7 @@ def _(a, b):
     return a.float() @ b.float()
 
 
-@case(a="f16[M,8*K]", b="f16[8*K,8*P]")
+@case(a="f16[M,8*K]", b="f16[8*K,8*P]", where="8 * P <= 65535 * 64")
 def matmul_descriptor(a, b):
     """Descriptors want rows of a multiple of 16 bytes."""
     (M, K), N = a.shape, b.shape[1]

@@ -18,14 +18,14 @@ def int8_kernel(
     N,
     K,
     stride_xm,
-    stride_wk,
+    stride_wk: tl.int64,
     stride_ym,
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
 ):
     """y[m, n] = scale[n] * sum over k of x[m, k] * w[k, n]; the scale is applied after the loop."""
-    rows = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
+    rows = tl.program_id(0).to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)
     cols = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
     acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     for start in range(0, K, BLOCK_K):
@@ -48,14 +48,14 @@ def int4_kernel(
     zero_ptr,
     y_ptr,
     M,
-    N,
+    N: tl.int64,
     K,
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
 ):
     """Byte (k // 2, n) holds the weights k (even: low four bits) and k + 1 (odd: high four bits) of column n."""
-    rows = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
+    rows = tl.program_id(0).to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)
     cols = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
     scale = tl.load(scale_ptr + cols, mask=cols < N, other=0.0)
     zero = tl.load(zero_ptr + cols, mask=cols < N, other=0)
@@ -76,7 +76,7 @@ def int4_kernel(
 @triton.jit
 def quantise_kernel(x_ptr, q_ptr, scale_ptr, N, stride_x, stride_q, BLOCK: tl.constexpr):
     """One scale per row: the largest magnitude becomes 127."""
-    row = tl.program_id(0)
+    row = tl.program_id(0).to(tl.int64)
     cols = tl.arange(0, BLOCK)
     x = tl.load(x_ptr + row * stride_x + cols, mask=cols < N, other=0.0).to(tl.float32)
     scale = tl.max(tl.abs(x), axis=0) / 127.0
@@ -85,7 +85,7 @@ def quantise_kernel(x_ptr, q_ptr, scale_ptr, N, stride_x, stride_q, BLOCK: tl.co
     tl.store(q_ptr + row * stride_q + cols, q, mask=cols < N)
 
 
-@case(x="f16[M,K]", w="i8[K,N]", scale="f32[N]")
+@case(x="f16[M,K]", w="i8[K,N]", scale="f32[N]", where="N <= 65535 * 64")
 def matmul_int8(x, w, scale):
     (M, K), N = x.shape, w.shape[1]
     y = torch.empty((M, N), dtype=torch.float32, device=x.device)
@@ -100,7 +100,7 @@ def _(x, w, scale):
     return x.to(scale.dtype) @ (w * scale)
 
 
-@case(x="f32[M,2*K]", w="u8[K,N]", scale="f32[N]", zero="i32[N] < 16")
+@case(x="f32[M,2*K]", w="u8[K,N]", scale="f32[N]", zero="i32[N] < 16", where="N <= 65535 * 32")
 def matmul_int4(x, w, scale, zero):
     (M, K), N = x.shape, w.shape[1]
     y = torch.empty((M, N), dtype=torch.float32, device=x.device)

@@ -9,7 +9,15 @@ from lift import case
 
 @triton.jit
 def sum_kernel(
-    x_ptr, out_ptr, M, N, stride_xm, stride_xn, MEAN: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr
+    x_ptr,
+    out_ptr,
+    M,
+    N,
+    stride_xm,
+    stride_xn: tl.int64,
+    MEAN: tl.constexpr,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
 ):
     rows = tl.program_id(0).to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]
     acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)

@@ -8,7 +8,7 @@ from lift import case
 
 
 @triton.jit
-def rms_norm_kernel(x_ptr, w_ptr, y_ptr, N, eps, stride_xm, stride_xn, stride_ym, BLOCK: tl.constexpr):
+def rms_norm_kernel(x_ptr, w_ptr, y_ptr, N, eps, stride_xm, stride_xn: tl.int64, stride_ym, BLOCK: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
     lane = tl.arange(0, BLOCK)
     squares = tl.zeros((BLOCK,), tl.float32)

@@ -13,7 +13,7 @@ def maximum_of(a, b):
 
 
 @triton.jit
-def cumsum_kernel(x_ptr, out_ptr, N, stride_xm, stride_xn, stride_om, BLOCK: tl.constexpr):
+def cumsum_kernel(x_ptr, out_ptr, N, stride_xm, stride_xn: tl.int64, stride_om, BLOCK: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
     carry = 0.0
     for start in range(0, N, BLOCK):

@@ -20,7 +20,9 @@ def softmax1_kernel(out_ptr, x_ptr, stride_x, stride_out, N, LOG: tl.constexpr, 
 
 
 @triton.jit
-def softmax2_kernel(out_ptr, x_ptr, N, stride_xm, stride_xn, stride_om, stride_on, BLOCK: tl.constexpr):
+def softmax2_kernel(
+    out_ptr, x_ptr, N, stride_xm, stride_xn: tl.int64, stride_om, stride_on: tl.int64, BLOCK: tl.constexpr
+):
     """First loop: running maximum and rescaled sum; second loop: the quotients."""
     row = tl.program_id(0).to(tl.int64)
     x_ptr += row * stride_xm
