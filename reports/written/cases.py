@@ -72,7 +72,13 @@ class Part:
     @property
     def written(self) -> tuple[str, ...]:
         """The inputs that it writes."""
-        return tuple(o.name for o in self.suite.outputs if o.name in self.suite.case.tensors)
+        known = {o.name for o in self.suite.outputs}
+        return tuple(n for n in self.suite.case.tensors if n in known or n in self.facts.written)
+
+    @property
+    def run(self) -> str:
+        """The call of a helper that runs the kernel, without its closing parenthesis."""
+        return f"run_in_child({self.names.kernel!r}, call" if self.suite.unsafe else f"run({self.names.kernel}, call"
 
     @property
     def kernel(self) -> str:
@@ -108,7 +114,7 @@ def _compared(o: Output, suite: Suite, facts: Facts, names: Names) -> Compared |
 
 def source(p: Part) -> Iterator[str]:
     """The definitions and tests of one case."""
-    from . import laws, tests
+    from . import laws, refused, tests
 
     yield f"# ---- {p.suite.case.name} ----"
     for c in p.compared:
@@ -123,6 +129,7 @@ def source(p: Part) -> Iterator[str]:
     yield arguments.strategy(p.suite, p.facts, p.names.calls)
     yield from tests.tests(p)
     yield from laws.tests(p)
+    yield from refused.tests(p)
 
 
 def _tolerance(c: Compared, p: Part) -> str:

@@ -18,14 +18,14 @@ COMPUTES = ("arith.", "math.", "tt.dot", "tt.reduce", "tt.scan", "tt.atomic_rmw"
 class Facts:
     """`dtypes`: of outputs and inputs, as case files write them. `configs`: how many an autotuner has at most.
     `libdevice`: its functions by the names that Triton gives them. `narrow`: whether bf16 or fp8 occurs, `raw`: whether
-    a kernel computes in it, which the interpreter does on its bits. `pretended`: whether the host function needs a
-    device to be there."""
+    a kernel computes in it, which the interpreter does on its bits. `written`: the inputs that a call changes."""
 
     dtypes: Mapping[str, str]
     configs: int = 1
     libdevice: tuple[str, ...] = ()
     narrow: bool = False
     raw: bool = False
+    written: tuple[str, ...] = ()
 
 
 def facts(case: Case, seed: int = 0) -> Facts:
@@ -38,7 +38,22 @@ def facts(case: Case, seed: int = 0) -> Facts:
     dtypes = {n: ref.dtype for n, ref in {**trace.inputs, **trace.outputs}.items()}
     names = tuple(sorted({n for m in modules for n in _libdevice(m)}))
     narrow = any(_is_narrow(d) for d in dtypes.values()) or any(_narrow_values(m) for m in modules)
-    return Facts(dtypes, trace.configs, names, narrow, any(map(_computes_in_narrow, modules)))
+    returned = {id(ref.buffer) for ref in trace.outputs.values()}
+    written = tuple(n for n, ref in trace.inputs.items() if id(ref.buffer) in returned or n in _stored_to(trace))
+    return Facts(dtypes, trace.configs, names, narrow, any(map(_computes_in_narrow, modules)), written)
+
+
+def _stored_to(trace: Trace) -> set[str]:
+    """The inputs that the launches store to, as far as the kernels tell."""
+    from lift.trace import TensorRef
+    from lift.writes import written
+
+    found: set[str] = set()
+    for e in trace.launches:
+        places = written(e.module())
+        refs = [v for k, v in enumerate(e.operands) if isinstance(v, TensorRef) and places is not None and k in places]
+        found |= {n for n, ref in trace.inputs.items() if any(ref.buffer is r.buffer for r in refs)}
+    return found
 
 
 def _libdevice(module: Module) -> Iterable[str]:

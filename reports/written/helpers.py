@@ -5,7 +5,10 @@ that a file needs, with the comments above them."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field, replace
+from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
@@ -104,8 +107,8 @@ def same_bits(x: torch.Tensor, y: torch.Tensor) -> bool:
 
 @dataclass(frozen=True)
 class Call:
-    """`sizes`: the dims, and the numbers passed. `values`: a row of VALUES. `layout`: of LAYOUTS. `given`: tensors that
-    no seed makes."""
+    """`sizes`: the dims, and the numbers passed. `values`: of VALUES. `layout`: of LAYOUTS, for tensors that may be
+    strided; `layouts`: for those named, in spite of that. `given`: the numbers of tensors that no seed makes."""
 
     sizes: Mapping[str, Any]
     seed: int = 0
@@ -113,6 +116,7 @@ class Call:
     layout: str = "contiguous"
     config: int = 0
     given: Mapping[str, Any] = field(default_factory=dict)
+    layouts: Mapping[str, str] = field(default_factory=dict)
 
 
 def normal(shape: Sequence[int], random: torch.Generator) -> torch.Tensor:
@@ -194,12 +198,24 @@ def transposed(shape: Sequence[int]) -> list[int]:
     return [*strides[:-2], strides[-1], strides[-2]]
 
 
+def strided(shape: Sequence[int]) -> list[int]:
+    """Every second element of a tensor twice as wide."""
+    return [2 * s for s in contiguous(shape)]
+
+
+def expanded(shape: Sequence[int]) -> list[int]:
+    """All rows are one."""
+    return [0, *contiguous(shape)[1:]]
+
+
 LAYOUTS = {
     "contiguous": contiguous,
     "offset": contiguous,
     "padded": padded,
     "gaps": gaps,
     "transposed": transposed,
+    "strided": strided,
+    "expanded": expanded,
 }
 
 
@@ -215,9 +231,13 @@ class Maker:
         if name in self.call.given:
             values = torch.as_tensor(self.call.given[name]).reshape(values.shape)
         layout = self.call.layout if strided or self.call.layout == "offset" else "contiguous"
-        offset = 1 if layout == "offset" else 0
-        x = self.memory.place(name, values.shape, LAYOUTS[layout](values.shape), dtype, offset)
-        return x.copy_(values)
+        strides = LAYOUTS[self.call.layouts.get(name, layout)](values.shape)
+        x = self.memory.place(name, values.shape, strides, dtype, 1 if layout == "offset" else 0)
+        if 0 in strides:
+            x[:1].copy_(values[:1])
+        else:
+            x.copy_(values)
+        return x
 
     def random(self) -> torch.Generator:
         self.made += 1
@@ -330,6 +350,29 @@ def run(kernel: Kernel, call: Call, poison: int = POISON) -> dict[str, torch.Ten
         assert name in kernel.written or same_bits(x, before[name]), f"the input {name} was changed"
     found = dict(tensors(result)) | {name: leaves(args)[name] for name in kernel.written}
     return {name: x.detach().cpu().clone() for name, x in found.items()}
+
+
+def run_in_child(name: str, call: Call, poison: int = POISON) -> dict[str, torch.Tensor]:
+    """`run` in a process of its own, of the Kernel of that name in this file: what may damage a process ends that one
+    alone."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as child:
+        try:
+            return child.submit(run_named, name, call, poison).result()
+        except BrokenProcessPool:
+            raise AssertionError("the call ended its process") from None
+
+
+def run_named(name: str, call: Call, poison: int) -> dict[str, torch.Tensor]:
+    return run(globals()[name], call, poison)
+
+
+def call_only(kernel: Kernel, call: Call) -> None:
+    """The call, whatever it gives."""
+    memory = Memory()
+    args = kernel.arguments(call, memory)
+    CHOSEN.config = call.config
+    with Poisoned(memory):
+        kernel.function(**args)
 
 
 @dataclass

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from lift.case import torch_dtype
+from verify.verdict import Counterexample, Verdict
 
 from .formulas import docstring
 
 if TYPE_CHECKING:
     from .cases import Part
+
+LITERALS = 300  # numbers written into a file for one call
+BITS = "Triton's interpreter computes on the bits of bf16 and fp8 as if they were whole numbers"
 
 
 def tests(p: Part) -> Iterator[str]:
@@ -16,49 +22,111 @@ def tests(p: Part) -> Iterator[str]:
     if p.compared:
         yield _equals(p)
         yield _controls(p)
-    yield _again(p)
+    if p.suite.deterministic:
+        yield _again(p)
+    elif not p.compared:
+        yield _inside(p)
 
 
-def function(p: Part, what: str, doc: str, body: list[str], settings: str = "EXAMPLES", always: int = 0) -> str:
-    first = [f"Call({sizes_text(d)})" for d in p.suite.sizes.first[:always]]
-    head = [f"@{settings}", f"@given({p.names.calls}())"]
-    head += [f"@examples({', '.join(first)})"] if first else []
+def function(
+    p: Part,
+    what: str,
+    doc: str,
+    body: list[str],
+    settings: str = "EXAMPLES",
+    always: int = 0,
+    marks: tuple[str, ...] = (),
+) -> str:
+    """A test of calls that are drawn, after some that are always made."""
+    calls = [f"Call({sizes_text(d)})" for d in p.suite.sizes.first[:always]]
+    calls += [c for f in p.suite.failures if always and (c := failed_call(p, f))]
+    head = [*marks, *skipped(p), f"@{settings}", f"@given({p.names.calls}())"]
+    head += [f"@examples({', '.join(calls)})"] if calls else []
     lines = [*head, f"def {p.names.test(what)}(call: Call) -> None:", docstring([doc], 4), *(f"    {b}" for b in body)]
     return "\n".join(lines)
 
 
-def sizes_text(dims: object) -> str:
-    assert hasattr(dims, "items")
+def skipped(p: Part) -> list[str]:
+    """The mark of a test that Triton's interpreter cannot run."""
+    return [f"@pytest.mark.skipif(not GPU, reason={BITS!r})"] if p.facts.raw else []
+
+
+def sizes_text(dims: Mapping[str, Any]) -> str:
+    """Sizes as a literal."""
     return "{" + ", ".join(f'"{n}": {v!r}' for n, v in dims.items()) + "}"
 
 
 def _equals(p: Part) -> str:
-    body = [f"found = run({p.names.kernel}, call)", f"for name, expected in {p.names.expected}(call).items():"]
+    body = [f"found = {p.run})", f"for name, expected in {p.names.expected}(call).items():"]
     body.append("    assert_equal(name, found[name], expected)")
     doc = "It computes its formula, at every element, and writes nothing else."
-    return function(p, "equals_its_formula", doc, body, always=20)
+    return function(p, "equals_its_formula", doc, body, always=20, marks=_known_wrong(p))
+
+
+def _known_wrong(p: Part) -> tuple[str, ...]:
+    """The mark of a test that shows a bug: strict, so that it fails once the bug is gone."""
+    if (reason := wrong(p)) is None:
+        return ()
+    return (f"@pytest.mark.xfail(strict=True, reason={reason!r})",)
+
+
+def wrong(p: Part) -> str | None:
+    """What is wrong with the case, None where nothing is known to be."""
+    for o in p.suite.outputs:
+        if o.proof is not None and o.proof.verdict is Verdict.REFUTED and (c := o.proof.counterexample) is not None:
+            at = ", ".join(f"{n} = {v}" for n, v in c.dims.items())
+            what = f"{c.output}{list(c.index)} is {c.got:.6g}, not {c.expected:.6g}" if c.output else c.why
+            return f"{what}, at {at}"
+    return None
 
 
 def _controls(p: Part) -> str:
-    case = p.suite.case
-    first = p.suite.sizes.first
+    case, first = p.suite.case, p.suite.sizes.first
     dims = max(first, key=lambda d: sum(d.values())) if first else {n: v[-1] for n, v in p.suite.sizes.values.items()}
-    body = [f"call = Call({sizes_text(dims)})"]
-    copies = f"leaves({p.names.arguments}(call, Memory())).values()" if case.tensors else "[]"
-    body += [f"assert_rejects_controls({p.names.expected}(call), {copies})"]
+    copies = f"numbers_of({p.names.kernel}, call).values()" if case.tensors else "[]"
+    body = [f"call = Call({sizes_text(dims)})", f"assert_rejects_controls({p.names.expected}(call), {copies})"]
     doc = "The tolerance is worth something: results that are wrong are rejected."
     head = f"def {p.names.test('rejects_wrong_results')}() -> None:"
     return "\n".join([head, docstring([doc], 4), *(f"    {b}" for b in body)])
 
 
 def _again(p: Part) -> str:
-    if not p.suite.deterministic:
-        return ""
-    body = [
-        f"first = run({p.names.kernel}, call)",
-        f"again = run({p.names.kernel}, call, poison=CLEAR)",
-        "for name, x in first.items():",
-    ]
+    body = [f"first = {p.run})", f"again = {p.run}, poison=CLEAR)", "for name, x in first.items():"]
     body.append('    assert same_bits(x, again[name]), f"{name} depends on memory that nobody wrote, or on chance"')
     doc = "Twice the same bits, whatever memory held before: every element of the outputs is written."
-    return function(p, "writes_everything_and_repeats", doc, body, "FEW", always=2)
+    return function(p, "writes_everything_and_repeats", doc, body, "FEW", always=2, marks=_memory(p))
+
+
+def _inside(p: Part) -> str:
+    body = [f"assert {p.run}), 'no output'"]
+    doc = "It stays within its tensors, and changes no input."
+    return function(p, "stays_within_its_tensors", doc, body, "FEW", always=2, marks=_memory(p))
+
+
+def _memory(p: Part) -> tuple[str, ...]:
+    """Of a kernel that is known to be wrong, the memory may be wrong too."""
+    reason = wrong(p) or next((f.why for f in p.suite.failures if f.why), None)
+    return (f"@pytest.mark.xfail(reason={reason!r})",) if reason else ()
+
+
+# ---- inputs that failed ----------------------------------------------------------------------------------------------
+
+
+def failed_call(p: Part, found: Counterexample) -> str:
+    """The call of a counterexample with its tensors as literals, "" where they are too large."""
+    from verify.adversary import arguments
+
+    case = p.suite.case
+    args = case.named(arguments(case, found.dims, found.seed))
+    if sum(x.numel() for x in args.values()) > LITERALS:
+        return ""
+    given = {n: x.to(torch_dtype(case.tensors[n].dtype)) for n, x in args.items()}
+    texts = ", ".join(f'"{n}": {_numbers(x.double() if x.is_floating_point() else x)}' for n, x in given.items())
+    layout = ', layout="gaps"' if any(s.strided for s in case.tensors.values()) else ""
+    config = f", config={found.config}" if p.facts.configs > 1 else ""
+    return f"Call({sizes_text(found.dims)}{layout}{config}, given={{{texts}}})"
+
+
+def _numbers(x: Any) -> str:
+    """Nested lists; empty ones would lose their shape."""
+    return repr(x.tolist()).replace("nan", "math.nan").replace("inf", "math.inf")
