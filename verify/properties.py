@@ -23,7 +23,7 @@ from lift.evaluate import evaluate
 from lift.spec import Formula
 from lift.term import Axis, Term
 
-from . import degrees, metamorphic
+from . import degrees, law_texts, metamorphic
 from .enclosure import INF, Enclosure
 from .equations import Equations, replaced, scaled, shifted, twice
 from .metamorphic import Arrays, Call, Trial
@@ -366,62 +366,11 @@ def _monotone(s: Subject) -> Found:
             yield s.property("monotone", xs, degree=float(direction))
 
 
-# ---- what the laws say -----------------------------------------------------------------------------------------------
+# ---- the kinds -------------------------------------------------------------------------------------------------------
 
 
 def _told(p: Property, kind: Kind, s: Subject) -> Property:
     return Property(p.kind, p.output, kind.law(p, s), p.inputs, p.positions, p.degree, p.value, p.bounds)
-
-
-def _of(s: Subject, p: Property, each: Callable[[str], str] = lambda x: x) -> str:
-    """The output as a function of the inputs that change."""
-    return f"{s.name}({', '.join(map(each, p.inputs))})"
-
-
-def _at(dim: int, what: str) -> str:
-    return f"[{':, ' * dim}{what}]"
-
-
-def _slices(s: Subject, p: Property, span: str) -> str:
-    what = span.format(s.fresh("i"))
-    parts = ", ".join(x + _at(p.positions[x], what) for x in p.inputs)
-    return f"{_of(s, p)}{_at(p.positions[p.output], what)} depends on {parts} alone"
-
-
-def _permuted_law(p: Property, s: Subject) -> str:
-    order = s.fresh("p")
-    left = _of(s, p, lambda x: x + _at(p.positions[x], order))
-    return f"{left} = {_of(s, p)}{_at(p.positions[p.output], order) if p.kind == 'equivariant' else ''}"
-
-
-def _shift_law(p: Property, s: Subject) -> str:
-    (x,) = p.inputs
-    c = s.fresh("c")
-    tail = {0: "", 1: f" + {c}", -1: f" - {c}"}[int(p.degree or 0)]
-    where = f" for {c} constant along dimension {p.positions[x]}" if x in p.positions else f" for a number {c}"
-    return f"{_of(s, p, lambda x: f'{x} + {c}')} = {_of(s, p)}{tail}{where}"
-
-
-def _homogeneous_law(p: Property, s: Subject) -> str:
-    c, k = s.fresh("c"), p.degree or 0
-    factor = "" if k == 0 else f"{c} * " if k == 1 else f"{c} ** {f'({k:g})' if k < 0 or k % 1 else f'{k:g}'} * "
-    return f"{_of(s, p, lambda x: f'{c} * {x}')} = {factor}{_of(s, p)} for {c} > 0"
-
-
-def _additive_law(p: Property, s: Subject) -> str:
-    both, more = _of(s, p, lambda x: f"{x} + {x}'"), _of(s, p, lambda x: f"{x}'")
-    return f"{both} = {_of(s, p)} + {more}"
-
-
-def _bounds_law(p: Property, s: Subject) -> str:
-    low, high = (f"{x:g}" if abs(x) < INF else "" for x in p.bounds)
-    return " <= ".join(x for x in (low, s.name, high) if x)
-
-
-def _order_law(p: Property, s: Subject) -> str:
-    left, right = _of(s, p), _of(s, p, lambda x: f"{x}'")
-    conditions = " and ".join(f"{x} <= {x}'" for x in p.inputs)
-    return f"{conditions} implies {left} {'<=' if (p.degree or 1) > 0 else '>='} {right}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -443,30 +392,30 @@ def _rows(*rows: Kind) -> dict[str, Kind]:
 
 KINDS: dict[str, Kind] = _rows(
     Kind("independent", "every slice but the i-th of each input is replaced", "the i-th slice of the output stays",
-         _independent, lambda p, s: _slices(s, p, "{}"), metamorphic.independent),
+         _independent, lambda p, s: law_texts.slices(s, p, "{}"), metamorphic.independent),
     Kind("equivariant", "the inputs are permuted along the axis", "the output is permuted along it",
-         _permuted("equivariant"), _permuted_law, metamorphic.permuted),
+         _permuted("equivariant"), law_texts.permuted, metamorphic.permuted),
     Kind("invariant", "the inputs are permuted along the axis", "the output stays",
-         _permuted("invariant"), _permuted_law, metamorphic.permuted),
+         _permuted("invariant"), law_texts.permuted, metamorphic.permuted),
     Kind("causal", "every slice of the inputs after the i-th is replaced", "the output up to the i-th slice stays",
-         _causal("causal"), lambda p, s: _slices(s, p, ":{} + 1"), metamorphic.causal),
+         _causal("causal"), lambda p, s: law_texts.slices(s, p, ":{} + 1"), metamorphic.causal),
     Kind("anticausal", "every slice of the inputs before the i-th is replaced", "the output from the i-th slice stays",
-         _causal("anticausal"), lambda p, s: _slices(s, p, "{}:"), metamorphic.causal),
+         _causal("anticausal"), lambda p, s: law_texts.slices(s, p, "{}:"), metamorphic.causal),
     Kind("shift", "c is added to the input: of size 1 along the axis, else of its shape; without an axis a number",
-         "degree * c is added to the output", _shifted, _shift_law, metamorphic.shifted),
+         "degree * c is added to the output", _shifted, law_texts.shifted, metamorphic.shifted),
     Kind("additive", "the inputs are the sums of two draws, x + x'", "the output is the sum of theirs",
-         _additive, _additive_law, metamorphic.added),
+         _additive, law_texts.additive, metamorphic.added),
     Kind("homogeneous", "the inputs are multiplied with a number c > 0", "the output is multiplied with c ** degree",
-         _homogeneous, _homogeneous_law, metamorphic.scaled),
+         _homogeneous, law_texts.homogeneous, metamorphic.scaled),
     Kind("odd", "the inputs change their sign", "the output changes its sign",
-         _parity("odd", -1), lambda p, s: f"{_of(s, p, '-{}'.format)} = -{_of(s, p)}", metamorphic.negated),
+         _parity("odd", -1), law_texts.negated, metamorphic.negated),
     Kind("even", "the inputs change their sign", "the output stays",
-         _parity("even", 1), lambda p, s: f"{_of(s, p, '-{}'.format)} = {_of(s, p)}", metamorphic.negated),
+         _parity("even", 1), law_texts.negated, metamorphic.negated),
     Kind("sums", "nothing", "the output sums to `value` along the axis",
-         _sums, lambda p, s: f"sum({s.name}, {p.positions[p.output]}) = {p.value:g}", metamorphic.summed),
+         _sums, law_texts.summed, metamorphic.summed),
     Kind("idempotent", "the input is the output", "the output stays",
-         _idempotent, lambda p, s: f"{s.name}({_of(s, p)}) = {_of(s, p)}", metamorphic.repeated),
-    Kind("bounded", "nothing", "the output lies between `bounds`", _bounded, _bounds_law, metamorphic.bounded),
+         _idempotent, law_texts.repeated, metamorphic.repeated),
+    Kind("bounded", "nothing", "the output lies between `bounds`", _bounded, law_texts.bounded, metamorphic.bounded),
     Kind("monotone", "elements of the inputs grow", "no element of the output falls (degree 1) or grows (degree -1)",
-         _monotone, _order_law, metamorphic.ordered),
+         _monotone, law_texts.monotone, metamorphic.ordered),
 )  # fmt: skip
