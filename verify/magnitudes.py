@@ -13,7 +13,7 @@ are N more. Sources: Higham, Accuracy and Stability of Numerical Algorithms, cha
 to be well-conditioned; a variance may be computed as E[a^2] - E[a]^2, a softmax with any shift by a running maximum.
 
 Jumps: where the argument of a floor, a comparison, a sign lies within its error of a jump, m has the height of the step
-divided by unit * r, so that the tolerance is the step itself. Inexact indices are Unsupported."""
+divided by unit * r, so that the tolerance is the step itself; for an index, m is infinite there."""
 
 from __future__ import annotations
 
@@ -151,9 +151,7 @@ class Magnitudes:
         if not t.args:
             return self._leaf(t)
         if t.op == "read":
-            if not all(b.exact for b in bounds):
-                raise Unsupported(f"an index of {t.attr} that is computed with rounding")
-            return Bound(self.absolute(t), ZERO)
+            return self._read(t, bounds)
         own = RULES.get(t.op)
         if all(b.exact for b in bounds) and (t.op in SELECT or t.type != T.REAL):
             return Bound(self.absolute(t), ZERO)
@@ -172,6 +170,30 @@ class Magnitudes:
         if isinstance(t.attr, float) and not math.isfinite(t.attr):
             return Bound(ZERO, ZERO)
         return Bound(self.absolute(t), ZERO if t.type == T.INT or _short(t.attr) else T.const(CONSTANT))
+
+    def _read(self, t: Term, bounds: list[Bound]) -> Bound:
+        """Nothing is known where rounding may carry an index over a jump: it may be any element."""
+        if all(b.exact for b in bounds):
+            return Bound(self.absolute(t), ZERO)
+        near: list[Term] = []
+        inside = dict.fromkeys(s for a in t.args for s in a.walk())
+        for s in (s for s in inside if s.op in STEPS and s.args[0].op not in WHOLE and not self.bound(s).exact):
+            if not s.free <= t.free:
+                raise Unsupported(f"an index of {t.attr} that is computed with rounding")
+            near.append(self.near(s))
+        if not near:
+            raise Unsupported(f"an index of {t.attr} that is computed with rounding")
+        self.jumps = True
+        return Bound(T.where(T.make("or", *near, False), math.inf, self.absolute(t)), ONE)
+
+    def near(self, t: Term) -> Term:
+        """Whether the argument of a step may lie beyond its jump."""
+        a = t.args[0]
+        if t.op == "round":
+            distance = T.add(a, T.mul(-1, T.make("floor", a)), -0.5)
+        else:
+            distance = a if t.op == "sign" else T.sub(a, T.make("round", a))
+        return self.within(T.make("abs", distance), self.bound(a))
 
     def _row(self, t: Term, bounds: list[Bound], row: Row) -> Bound:
         """A row of the table at these arguments."""
@@ -348,13 +370,7 @@ def _step(m: Magnitudes, t: Term, bounds: list[Bound]) -> Bound:
     a, b = t.args[0], bounds[0]
     if a.op in WHOLE or a.type == T.INT:
         return b
-    if t.op == "round":
-        near = m.within(T.make("abs", T.add(a, T.mul(-1, T.make("floor", a)), -0.5)), b)
-    elif t.op == "sign":
-        near = m.within(T.make("abs", a), b)
-    else:
-        near = m.within(T.make("abs", T.sub(a, T.make("round", a))), b)
-    return Bound(T.add(m.absolute(t), m.jump(near, T.const(STEPS[t.op]))), b.roundings)
+    return Bound(T.add(m.absolute(t), m.jump(m.near(t), T.const(STEPS[t.op]))), b.roundings)
 
 
 def _condition(m: Magnitudes, t: Term, bounds: list[Bound]) -> Bound:
