@@ -1,29 +1,20 @@
 """Calls that a contract excludes: what breaks it, whether the wrapper raises, whether the call is harmless."""
 
-from functools import cache
-from pathlib import Path
-
 import numpy as np
 import pytest
+from sized import KERNELS, sized
 
-from lift import lift
 from lift.capture import raised
 from lift.load import load
-from verify import examine
 from verify.layouts import LAYOUTS, laid
 from verify.refusals import refusals
 from verify.sizes import sizes
 
-FILE = str(Path(__file__).parent / "kernels_sizes.py")
 
-
-@cache
 def found(name):
     """By clause."""
-    [case] = load(FILE, [name])
-    e = examine(case, lifted=lift(case, 0))
-    s = sizes(case, e.proofs, e.provings, 0, e.goal)
-    return {r.clause.text: r for r in refusals(case, e.proofs, s, 0)}
+    case, proofs, s = sized(name)
+    return {r.clause.text: r for r in refusals(case, proofs, s, 0)}
 
 
 def test_a_row_longer_than_the_block():
@@ -62,7 +53,7 @@ def test_indices_out_of_range():
 
 
 def test_a_wrapper_that_looks_at_indices():
-    [case] = load(FILE, ["rows_checked"])
+    [case] = load(KERNELS, ["rows_checked"])
     s = sizes(case, (), ())
     assert s.first, "its launches depend on data, and cannot be looked at"
     [r] = [r for r in refusals(case, (), s) if r.clause.kind == "value"]
@@ -71,7 +62,7 @@ def test_a_wrapper_that_looks_at_indices():
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_a_layout_keeps_the_elements(layout):
-    [case] = load(FILE, ["unit_stride"])
+    [case] = load(KERNELS, ["unit_stride"])
     dims, rng = {"M": 3, "N": 4}, lambda: np.random.default_rng(0)
     x = laid(case, {"x": layout}).sample(dims, rng())["x"]
     dense = laid(case, {"x": layout}, dense=True).sample(dims, rng())["x"]
@@ -80,6 +71,6 @@ def test_a_layout_keeps_the_elements(layout):
 
 
 def test_raised_launches_nothing():
-    [case] = load(FILE, ["refusing"])
+    [case] = load(KERNELS, ["refusing"])
     long, short = (case.sample({"M": 2, "N": n}, np.random.default_rng(0)) for n in (65, 64))
     assert isinstance(raised(case, long), ValueError) and raised(case, short) is None

@@ -1,32 +1,27 @@
 """Sizes: at the edges of blocks, where launches change, within the contract; each shape is one that can be called."""
 
-from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
+from sized import KERNELS, sized
 
-from lift import lift
 from lift.capture import capture, raised
 from lift.fit import value
 from lift.grammar import Reader
 from lift.load import load
 from lift.python_source import python_source
 from lift.shapes import around, elements
-from verify import examine
 from verify.relations import places
 from verify.sizes import ELEMENTS, sizes
 
-HERE = Path(__file__).parent
-OPERATORS = HERE.parent / "corpus" / "operators"
+OPERATORS = Path(__file__).parent.parent / "corpus" / "operators"
 
 
-@cache
-def found(name, file=str(HERE / "kernels_sizes.py")):
+def found(name, file=KERNELS):
     """The case and its sizes."""
-    [case] = load(file, [name])
-    e = examine(case, lifted=lift(case, 0))
-    return case, sizes(case, e.proofs, e.provings, 0, e.goal)
+    case, _, s = sized(name, file)
+    return case, s
 
 
 def operator(name):
@@ -98,13 +93,13 @@ def test_there_is_a_row_to_index():
 
 
 def test_without_a_proof():
-    [case] = load(str(HERE / "kernels_sizes.py"), ["short_block"])
+    [case] = load(KERNELS, ["short_block"])
     s = sizes(case, (), (), 0)
     assert {63, 64, 65} <= set(s.values["N"]) and s.where == ""
 
 
 def test_the_same_twice():
-    [case] = load(str(HERE / "kernels_sizes.py"), ["whole_blocks"])
+    [case] = load(KERNELS, ["whole_blocks"])
     assert sizes(case, (), (), 3) == sizes(case, (), (), 3)
 
 
@@ -131,5 +126,5 @@ def test_conditions_as_python(text):
 def test_places_and_shapes_around():
     assert places(lambda n: n > 10, [1, 8, 64]) == [(10, 11)]
     assert places(lambda n: 0, [1, 8, 64]) == []
-    [case] = load(str(HERE / "kernels_sizes.py"), ["whole_blocks"])
+    [case] = load(KERNELS, ["whole_blocks"])
     assert around(case, {"N": 33}, {"N": 32}) is None and around(case, {"N": 64}, {"N": 32}) == {"N": 64}

@@ -41,15 +41,16 @@ class Jump:
 
 
 def edges(case: Case, provings: Sequence[Proving], traces: Sequence[Trace]) -> list[Edge]:
-    """The edges of all launches; where none was executed with symbols, every block at every dim. `traces`: runs, one
-    for each autotune configuration, and at other shapes."""
+    """The edges of all launches; where none was executed with symbols, every block at every dim: what it has at all
+    shapes, else powers of two. `traces`: runs, one for each autotune configuration, and at other shapes."""
     names = block_names(traces)
     known = {*case.names, *case.scalars}
     if any(p.launched for p in provings):
         found = [e for p in provings for e in _of_setting(p, traces, names, known) if _over(e.extent, known)]
     else:
         fixed = [b for b in names if all(b in block_names(t for t in traces if t.dims == d.dims) for d in traces)]
-        blocks = sorted(fixed) or sorted({b for t in traces for b in blocks_of(t)})
+        powers = sorted({b for t in traces for b in blocks_of(t) if b & (b - 1) == 0})
+        blocks = sorted(fixed) or powers
         found = [Edge(T.size(n), b, names.get(b, "")) for n in case.names for b in blocks]
     return list(dict.fromkeys(found))
 

@@ -141,15 +141,16 @@ def _of(stride: object, name: str) -> bool:
 
 
 def _laid(case: Case, refusal: Refusal, seed: int) -> Refusal | None:
-    """The outcome; None where the kernel gives what it gives for the same elements in the usual order."""
-    told = _outcome(laid(case, refusal.layouts), refusal, seed)
-    if told.raises or not told.safe:
+    """The outcome; None where the kernel gives what it gives for the same elements in the usual order, or where that
+    cannot be seen."""
+    other, mine = laid(case, refusal.layouts, dense=True), laid(case, refusal.layouts)
+    told = _outcome(mine, refusal, seed)
+    if told.raises:
         return told
-    other = observe(laid(case, refusal.layouts, dense=True), refusal.dims, seed)
-    mine = observe(laid(case, refusal.layouts), refusal.dims, seed)
-    if mine is None or other is None or not differing(mine.outputs, other.outputs):
+    a, b = observe(mine, refusal.dims, seed), observe(other, refusal.dims, seed)
+    if a is None or b is None:
         return None
-    return told
+    return told if a.trouble is not None or differing(a.outputs, b.outputs) else None
 
 
 def _written(case: Case, dims: Dims, seed: int) -> set[str]:

@@ -34,9 +34,10 @@ SHAPES = 10  # at edges and jumps that are always tried
 SMALL = (1, 2, 3)
 ELEMENTS = 20_000  # of the largest tensor
 WORK = 2500  # operations of all programs of one call: about a quarter of a second in an interpreter
+POWERS = tuple(2**p for p in range(13))  # between which other launches are looked for
 CONFIGS = 4  # autotune configurations that are looked at
 CHANGES = 3  # of a jump
-SAMPLED = 40  # shapes whose programs are counted
+SAMPLED = 24  # shapes whose programs are counted
 DEAR = 0.2  # of them may be too large
 LEAST = 1000  # elements that are always affordable
 
@@ -259,9 +260,10 @@ class _Found:
 
     def at_changes(self) -> Iterator[Target]:
         """Both sides of where the host function launches otherwise."""
-        for name, like in product(self.case.names, (self.ones, self.base)):
-            row = [v for v in ROW if self.case.holds(d := {**like, name: v}) and self.largest_of(d) <= ELEMENTS]
-            found = places(lambda v, n=name, d=like: self.launches({**d, n: v}), row)  # type: ignore[misc]
+        for name in self.case.names:
+            allowed = [v for v in POWERS if self.case.holds({**self.base, name: v})]
+            row = [v for v in allowed if self.largest_of({**self.base, name: v}) <= ELEMENTS]
+            found = places(lambda v, n=name: self.launches({**self.base, n: v}), row)  # type: ignore[misc]
             yield from self.beside(name, found, "other launches")
 
     def beside(self, name: str, found: Sequence[tuple[int, int]], why: str) -> Iterator[Target]:
