@@ -131,10 +131,12 @@ ONE, ZERO, MINUS_ONE = T.const(1), T.const(0), T.const(-1)
 
 @dataclass
 class Magnitudes:
-    """Bounds of the terms of one formula. `unit`: roundoff; `case`: what is known of its inputs' signs."""
+    """Bounds of the terms of one formula. `case`: what is known of its inputs' signs; `unit`: roundoff; `more`:
+    roundings anywhere on the way, of narrower types."""
 
     case: Case
     unit: float
+    more: int = 0
     known: dict[int, Bound] = field(default_factory=dict)
     used: dict[str, Row] = field(default_factory=dict)  # rows with roundings of their own, by name
     jumps: bool = False  # whether some argument may lie near a jump
@@ -302,7 +304,8 @@ class Magnitudes:
     def within(self, distance: Term, *bounds: Bound) -> Term:
         """Whether a distance is no more than the error of what it was computed from."""
         total = self.tidy(T.add(*(b.magnitude for b in bounds)))
-        return T.make("le", distance, T.mul(self.unit, times(FORMS, largest(list(bounds))), total))
+        count = T.add(times(FORMS, largest(list(bounds))), self.more)
+        return T.make("le", distance, T.mul(self.unit, count, total))
 
     def doubt(self, c: Term) -> Term:
         """Where rounding may turn a condition into its opposite."""

@@ -34,22 +34,22 @@ def tolerance(formula: Formula, case: Case, modules: Sequence[Module] = ()) -> T
     the launches, for the types in which they compute. Raises Unsupported for an operation that it has no row for."""
     modules = tuple(modules)
     element = _arithmetic(formula, case, modules)
-    unit = unit_of(element)
-    analysis = Magnitudes(case, unit)
+    narrow, casts = narrowest(modules), roundings_to_narrow(modules)
+    sums = narrow is not None and any(narrow_sums(list(m.walk()), False) for m in modules)
+    unit = unit_of(narrow if narrow is not None and sums else element)
+    more = 0 if narrow is None or sums else casts * round(unit_of(narrow) / unit)
+    analysis = Magnitudes(case, unit, more)
     shortest = simplify(formula).formula
     found = analysis.bound(shortest.term)
-    narrow, casts = narrowest(modules), roundings_to_narrow(modules)
     if found.exact and not casts and not _narrows(formula, case):
         return Tolerance(None, T.const(0), unit, derivation=("exact: nothing is rounded",))
     lines = _lines(analysis, element, found.roundings)
-    count = times(FORMS * (2 if element == "f64" else 1), found.roundings)  # the formula itself is computed in float64
-    if narrow and any(narrow_sums(list(m.walk()), False) for m in modules):
-        unit = unit_of(narrow)
+    if sums:
         lines += (f"sums are made in {narrow}: {_power(unit)} for {_power(unit_of(element))}",)
-    elif narrow and casts:
-        each = round(unit_of(narrow) / unit)
-        count = T.add(count, casts * each)
-        lines += (f"and {casts} to {narrow} on the way, each as much as {each} of {element}",)
+    elif more:
+        lines += (f"and {casts} to {narrow} on the way, as much as {more} of {element}",)
+    forms = FORMS * (2 if element == "f64" else 1)  # the formula is computed in float64 too
+    count = T.add(times(forms, found.roundings), more)
     whole = T.make("max", count, 1) if count.op == "const" else count
     term = T.rewrite(found.magnitude, lambda s: whole if s is COUNT else None)
     named = replace(shortest, name=f"{formula.name}_magnitude", term=term)
