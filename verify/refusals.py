@@ -68,7 +68,7 @@ def _sizes(case: Case, proofs: Sequence[Proof], sizes: Sizes, base: Dims, seed: 
 
 def _clauses(case: Case, proofs: Sequence[Proof]) -> list[Clause]:
     """The parts of `where`, and what else is said about sizes alone."""
-    from .sizes import conjuncts
+    from .preconditions import conjuncts
     from .wording import words
 
     known = {*case.names, *case.scalars}
