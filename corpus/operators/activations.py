@@ -28,7 +28,7 @@ def gelu_by_tanh(x):
 @triton.jit
 def activation_kernel(x_ptr, y_ptr, n_elements, slope, ACTIVATION: tl.constexpr, BLOCK: tl.constexpr):
     step = tl.num_programs(0) * BLOCK
-    for start in range(tl.program_id(0) * BLOCK, n_elements, step):
+    for start in range(tl.program_id(0).to(tl.int64) * BLOCK, n_elements, step):
         offsets = start + tl.arange(0, BLOCK)
         mask = offsets < n_elements
         x = tl.load(x_ptr + offsets, mask=mask, other=0.0).to(tl.float32)
