@@ -162,6 +162,24 @@ def test_only_the_launch_of_that_number_of_each_call_is_mutated() -> None:
         assert len(seen) == 1, "there is no launch of that number"
 
 
+def test_a_launch_that_does_not_end_and_one_that_cannot_be_executed_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = case_of("softmax", "softmax1")
+    with emulated(case.fn) as emulation:
+        emulation.mutate(0, _failing)
+        with pytest.raises(ValueError, match="not this one"):
+            case.fn(torch.zeros(1, 4))
+        assert emulation.trouble == "ValueError: not this one" and not emulation.late
+        emulation.mutation = None
+        monkeypatch.setattr("verify.emulation.SLOWEST", 1e-3)
+        with pytest.raises(TimeoutError):
+            case.fn(torch.zeros(20_000, 4))
+        assert emulation.late
+
+
+def _failing(module: Module) -> Module:
+    raise ValueError("not this one")
+
+
 def _same(module: Module) -> Module:
     return module
 
@@ -196,11 +214,11 @@ class _given:
 
 def test_tests_written_by_hand_are_green_and_kill_mutants_of_two_operators() -> None:
     targets = [Target(str(FOLDER / f"{f}.py"), (n,)) for f, n in FORMULAS]
-    rows = sweep(targets, 10, write=by_hand)
+    rows = sweep(targets, 8, write=by_hand)
     originals, mutants = _split(rows)
     assert [r.outcome for r in originals] == ["green", "green"] and all(r.passed == 1 for r in originals)
     told = [r for r in mutants if r.counts]
-    assert len(mutants) == 10 and len(told) >= 6
+    assert len(mutants) == 8 and len(told) >= 5
     assert {r.written for r in told} == {"killed"}, [(r.text, r.written, r.by) for r in told]
     assert all(r.by.startswith("test_formula: ") for r in told)
     assert all(r.written == "" and r.allclose is None for r in mutants if not r.counts)
@@ -210,7 +228,7 @@ def test_tests_written_by_hand_are_green_and_kill_mutants_of_two_operators() -> 
 
 
 def test_tests_that_accept_everything_kill_nothing_that_stays_in_memory() -> None:
-    rows = sweep([Target(str(FOLDER / "softmax.py"), ("softmax1",))], 10, write=careless)
+    rows = sweep([Target(str(FOLDER / "softmax.py"), ("softmax1",))], 5, write=careless)
     _, mutants = _split(rows)
     alive = [r for r in mutants if r.written == "survived"]
     assert alive and all(r.fixed for r in alive), "the usual tests see what these do not"
