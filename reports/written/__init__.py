@@ -38,21 +38,23 @@ def written(
     code = "\n\n\n".join(tests)
     sections: list[str] = []
     heading = ""
-    for h in library.needed(code):
+    for h in library.needed("\n".join([code, *_interpreted(parts)])):
         if h.heading != heading:
             sections.append(h.heading)
             heading = h.heading
         sections.append(f"{h.name} = {examples}" if h.name == "NUMBER" else h.source)
-    setup = _setup(parts, target, output)
+    environment, module = _setup(target, output)
     top = [_head(parts, target, command, version), "from __future__ import annotations"]
     imports = "\n".join([library.imports(), *IMPORTS])
-    return formatted("\n\n".join([*top, imports, *_split(sections, setup), *_interpreted(parts), code]) + "\n")
+    return formatted(
+        "\n\n".join([*top, imports, *_split(sections, [*environment, *_interpreted(parts), *module]), code]) + "\n"
+    )
 
 
-def _split(sections: list[str], setup: str) -> list[str]:
-    """The user's module is loaded before the first section."""
-    first = next((k for k, s in enumerate(sections) if s.startswith("# ----")), len(sections))
-    return [*sections[:first], setup, *sections[first:]]
+def _split(sections: list[str], setup: list[str]) -> list[str]:
+    """The user's module is loaded after the helpers and before what is about it."""
+    k = next((k for k, s in enumerate(sections) if s.startswith("# ----")), len(sections))
+    return [*sections[:k], setup[0], *sections[k:], *setup[1:]]
 
 
 def _head(parts: Sequence[Part], target: str, command: str, version: str) -> str:
@@ -65,25 +67,22 @@ def _head(parts: Sequence[Part], target: str, command: str, version: str) -> str
     return docstring(lines, 0)
 
 
-def _setup(parts: Sequence[Part], target: str, output: str) -> str:
-    """The interpreter where there is no GPU, and the user's module."""
+def _setup(target: str, output: str) -> tuple[list[str], list[str]]:
+    """The interpreter where there is no GPU; the user's module."""
     path = Path(target).resolve()
     folder, names = path.parent, [path.stem]
     while (folder / "__init__.py").exists():
         names.insert(0, folder.name)
         folder = folder.parent
     relative = os.path.relpath(folder, Path(output).resolve().parent)
-    package = ".".join(names[:-1])
-    plain = f"from {package} import {names[-1]} as kernels" if package else f"import {names[-1]} as kernels"
-    odd = f"kernels = importlib.import_module({'.'.join(names)!r})"
-    lines = [
-        "if not GPU:",
-        '    os.environ["TRITON_INTERPRET"] = "1"  # before triton is imported',
+    environment = 'if not GPU:\n    os.environ["TRITON_INTERPRET"] = "1"  # before triton is imported'
+    module = [
+        "# ---- the kernels ----",
         f"sys.path.insert(0, str((Path(__file__).parent / {relative!r}).resolve()))",
         *_stand_in(target),
-        f"{plain}  # noqa: E402" if all(n.isidentifier() for n in names) else odd,
+        f"kernels = importlib.import_module({'.'.join(names)!r})",
     ]
-    return "\n".join(lines)
+    return [environment], module
 
 
 def _stand_in(target: str) -> list[str]:
@@ -93,11 +92,9 @@ def _stand_in(target: str) -> list[str]:
 
 def _interpreted(parts: Sequence[Part]) -> list[str]:
     """What the interpreter lacks, and its installation."""
-    lines = installed([p.facts for p in parts])
-    if not lines:
+    code = installed([p.facts for p in parts])
+    if not code:
         return []
-    code = "\n".join(lines)
     found = library.needed(code, library.INTERPRETER)
-    wanted = "\n".join(f"{line}  # noqa: E402" for line in library.imports(library.INTERPRETER).splitlines())
-    install = "if not GPU:\n" + "\n".join(f"    {line}" for line in lines)
-    return [wanted, found[0].heading, *(h.source for h in found), install]
+    heading = library.helpers(library.INTERPRETER)[0].heading
+    return [heading, *(h.source for h in found), code, "if not GPU:\n    complete_interpreter()"]

@@ -18,7 +18,8 @@ COMPUTES = ("arith.", "math.", "tt.dot", "tt.reduce", "tt.scan", "tt.atomic_rmw"
 class Facts:
     """`dtypes`: of outputs and inputs, as case files write them. `configs`: how many an autotuner has at most.
     `libdevice`: its functions by the names that Triton gives them. `narrow`: whether bf16 or fp8 occurs, `raw`: whether
-    a kernel computes in it, which the interpreter does on its bits. `written`: the inputs that a call changes."""
+    a kernel computes in it, which the interpreter does on its bits. `written`: the inputs that a call changes.
+    `floats`: whether a launch is given real numbers."""
 
     dtypes: Mapping[str, str]
     configs: int = 1
@@ -26,6 +27,7 @@ class Facts:
     narrow: bool = False
     raw: bool = False
     written: tuple[str, ...] = ()
+    floats: bool = False
 
 
 def facts(case: Case, seed: int = 0) -> Facts:
@@ -40,7 +42,8 @@ def facts(case: Case, seed: int = 0) -> Facts:
     narrow = any(_is_narrow(d) for d in dtypes.values()) or any(_narrow_values(m) for m in modules)
     returned = {id(ref.buffer) for ref in trace.outputs.values()}
     written = tuple(n for n, ref in trace.inputs.items() if id(ref.buffer) in returned or n in _stored_to(trace))
-    return Facts(dtypes, trace.configs, names, narrow, any(map(_computes_in_narrow, modules)), written)
+    floats = any(type(v) is float for e in trace.launches for v in e.operands)
+    return Facts(dtypes, trace.configs, names, narrow, any(map(_computes_in_narrow, modules)), written, floats)
 
 
 def _stored_to(trace: Trace) -> set[str]:

@@ -1,7 +1,7 @@
 """The helpers of written tests, as a person would write them. Never imported: written.library copies the definitions
 that a file needs, with the comments above them."""
 
-# mypy: disable-error-code="no-any-return"
+# mypy: disable-error-code="no-any-return, misc"
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -364,6 +364,9 @@ def run_in_child(name: str, call: Call, poison: int = POISON) -> dict[str, torch
 
 def run_named(name: str, call: Call, poison: int) -> dict[str, torch.Tensor]:
     return run(globals()[name], call, poison)
+
+
+REFUSALS = (ArithmeticError, AssertionError, LookupError, RuntimeError, TypeError, ValueError)  # that checks raise
 
 
 def call_only(kernel: Kernel, call: Call) -> None:

@@ -1,5 +1,6 @@
 """What Triton's interpreter lacks, as a person would supply it. Never imported: written.library copies from it."""
 
+# mypy: disable-error-code="no-any-return"
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -7,11 +8,6 @@ from typing import Any
 
 import numpy as np
 import torch
-import triton.language as tl
-import triton.runtime.interpreter as interpreter
-from triton.language.extra import libdevice
-from triton.runtime.autotuner import Autotuner
-from triton.runtime.interpreter import TensorHandle
 
 from .helpers import CHOSEN
 
@@ -28,8 +24,23 @@ def without_timing(tuner: Any, *args: Any, **kwargs: Any) -> Any:
     return tuner.fn.run(*args, **kwargs, **config.all_kwargs())
 
 
+def with_floats(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The interpreter passes Python's floats on as they are; a GPU gets f32."""
+    import triton.language as tl
+    from triton.runtime.interpreter import TensorHandle
+
+    def converted(arg: Any) -> Any:
+        if type(arg) is not float:
+            return convert(arg)
+        return tl.tensor(TensorHandle(np.array([arg], np.float32), tl.float32), tl.float32)
+
+    return converted
+
+
 def elementwise(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of libdevice, in numpy."""
+    import triton.language as tl
+    from triton.runtime.interpreter import TensorHandle
 
     def apply(x: Any, *more: Any, **_: Any) -> Any:
         data = function(*(a.handle.data if isinstance(a, tl.tensor) else a for a in (x, *more)))
@@ -40,6 +51,7 @@ def elementwise(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def rounding_to_nearest(convert: Callable[..., Any]) -> Callable[..., Any]:
     """The interpreter cuts f32 off to bf16; a GPU rounds to the nearest number, ties to even."""
+    import triton.language as tl
 
     def converted(data: Any, source: Any, target: Any, mode: Any) -> Any:
         if source != tl.float32 or target != tl.bfloat16:
@@ -48,6 +60,3 @@ def rounding_to_nearest(convert: Callable[..., Any]) -> Callable[..., Any]:
         return numbers.bfloat16().view(torch.int16).numpy().view(np.uint16)
 
     return converted
-
-
-USED = (Autotuner, interpreter, libdevice, torch)  # by the lines that install these

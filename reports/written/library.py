@@ -45,9 +45,7 @@ def _text(file: str) -> str:
 def imports(file: str = HELPERS) -> str:
     """The import statements of a file; those that a text does not use are taken out of it afterwards."""
     nodes = [n for n in ast.parse(_text(file)).body if isinstance(n, ast.Import | ast.ImportFrom)]
-    return "\n".join(
-        ast.unparse(n) for n in nodes if getattr(n, "module", "") != "__future__" and not getattr(n, "level", 0)
-    )
+    return "\n".join(ast.unparse(n) for n in nodes if getattr(n, "module", "") != "__future__")
 
 
 def _defined(node: ast.stmt) -> str | None:

@@ -63,6 +63,6 @@ def _values(p: Part, r: Refusal) -> list[str]:
 
 
 def _raises(r: Refusal) -> str:
-    """An exception of Python by its name, another one as any."""
+    """An exception of Python by its name, another one as any that a check raises."""
     known = getattr(builtins, r.raises, None)
-    return f"pytest.raises({r.raises if isinstance(known, type) else 'Exception'})"
+    return f"pytest.raises({r.raises if isinstance(known, type) and known is not Exception else 'REFUSALS'})"

@@ -16,7 +16,7 @@ except ImportError:  # the file says with it what its functions take: only the f
         return lambda fn: types.SimpleNamespace(fn=fn, reference=lambda reference: reference)
 
     sys.modules["lift"] = types.ModuleType("lift")
-    sys.modules["lift"].case = case  # type: ignore[attr-defined]"""
+    sys.modules["lift"].case = case"""
 
 NUMPY = {name: f"np.{name}" for name in ("tanh", "rint", "sqrt", "exp", "exp2", "log", "log2", "log10", "log1p",
          "expm1", "sin", "cos", "tan", "sinh", "cosh", "floor", "ceil", "trunc", "fmod", "hypot")}  # fmt: skip
@@ -31,13 +31,26 @@ NUMPY |= {"asin": "np.arcsin", "acos": "np.arccos", "atan": "np.arctan", "atan2"
           "erfinv": "lambda x: torch.special.erfinv(torch.from_numpy(np.array(x))).numpy()"}  # fmt: skip
 
 
-def installed(facts: Sequence[Facts]) -> list[str]:
-    """The statements that put the stand-ins in place. Raises Unsupported for a function of libdevice without one."""
-    lines = ["Autotuner.run = without_timing"] if any(f.configs > 1 for f in facts) else []
-    if any(f.narrow for f in facts):
-        lines.append("interpreter._convert_float = rounding_to_nearest(interpreter._convert_float)")
+def installed(facts: Sequence[Facts]) -> str:
+    """The function that puts the stand-ins in place, "" where none is needed. Raises Unsupported for a function of
+    libdevice without one."""
+    lines, imports = [], []
+    if any(f.configs > 1 for f in facts):
+        imports.append("from triton.runtime.autotuner import Autotuner")
+        lines.append("Autotuner.run = without_timing")
+    for wanted, name, stand_in in (
+        (any(f.narrow for f in facts), "_convert_float", "rounding_to_nearest"),
+        (any(f.floats for f in facts), "_implicit_cvt", "with_floats"),
+    ):
+        if wanted:
+            imports.append("from triton.runtime import interpreter")
+            lines.append(f"interpreter.{name} = {stand_in}(interpreter.{name})")
     for name in sorted({n for f in facts for n in f.libdevice}):
         if name not in NUMPY:
             raise Unsupported(f"libdevice.{name} in Triton's interpreter")
-        lines.append(f"libdevice.{name} = elementwise({NUMPY[name]})")
-    return lines
+        imports.append("from triton.language.extra import cuda, libdevice")
+        lines.append(f"libdevice.{name} = cuda.libdevice.{name} = elementwise({NUMPY[name]})")
+    body = [*dict.fromkeys(imports), "", *lines]
+    doc = '"""Before the kernels are imported, which may take functions by name."""'
+    head = f"def complete_interpreter() -> None:\n    {doc}\n"
+    return head + "\n".join(f"    {line}" for line in body) if lines else ""
