@@ -468,18 +468,32 @@ def where(c: TermLike, a: TermLike, b: TermLike) -> Term:
 
 def rewrite(t: Term, f: Callable[[Term], Term | None]) -> Term:
     """Bottom-up: every subterm with rewritten arguments is offered to f, which returns its replacement or None.
-    Does not open binders: f sees bound axes as they are. Shared subterms are rewritten once."""
+    Does not open binders: f sees bound axes as they are. Shared subterms are rewritten once, and so is what is left of
+    a term that collapses: x -> -x makes x of --x, and not -x."""
     done: dict[int, Term] = {}
     for s in t.walk():
-        r = rebuild(s, tuple(done[a.id] for a in s.args))
-        done[s.id] = f(r) or r
+        args = tuple(done[a.id] for a in s.args)
+        r = rebuild(s, args)
+        collapsed = r.op != s.op and any(r is x for a in args for x in a.walk())
+        done[s.id] = r if collapsed else f(r) or r
     return done[t.id]
 
 
 def substitute(t: Term, axes: dict[Axis, Term]) -> Term:
     """Capture-free substitution of free axes by terms. A bound axis that a replacement mentions is renamed."""
+    return _substitute(t, axes, {})
+
+
+def _substitute(t: Term, axes: dict[Axis, Term], done: dict[int, Term]) -> Term:
+    """`done`: what became of terms under these axes."""
     if not axes or not (t.free & axes.keys()):
         return t
+    if t.id not in done:
+        done[t.id] = _substituted(t, axes, done)
+    return done[t.id]
+
+
+def _substituted(t: Term, axes: dict[Axis, Term], done: dict[int, Term]) -> Term:
     if t.op == "axis":
         return axes.get(t.attr, t)
     if t.op in NAMED and t.attr is not None:
@@ -491,8 +505,8 @@ def substitute(t: Term, axes: dict[Axis, Term]) -> Term:
         if any(over in r.free for r in live):
             fresh = fresh_axis(over, {x.name for r in live for x in r.free} | {x.name for x in t.args[0].free})
             return fold(t.op, fresh, substitute(t.args[0], {**inner, over: axis(fresh)}))
-        return fold(t.op, over, substitute(t.args[0], inner))
-    return rebuild(t, tuple(substitute(a, axes) for a in t.args))
+        return fold(t.op, over, _substitute(t.args[0], inner, done if len(inner) == len(axes) else {}))
+    return rebuild(t, tuple(_substitute(a, axes, done) for a in t.args))
 
 
 def _substitute_named(t: Term, axes: dict[Axis, Term]) -> Term:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from lift.case import DTYPES, Case
 from lift.errors import Unsupported
 from lift.spec import Formula
-from lift.torch_source import MATH, torch_source
+from lift.torch_source import torch_source
 
 WIDTH = 116
 
@@ -38,15 +38,18 @@ def function(name: str, formula: Formula, case: Case, doc: str = "") -> Function
     assert head is not None
     inputs, _, numbers = head[1].partition("*")
     words = [w.strip() for w in inputs.split(",") if w.strip()], [w.strip() for w in numbers.split(",") if w.strip()]
-    code = _qualified([line[4:] for line in lines[start + 2 :]])
+    code = _qualified([line[4:] for line in lines[start + 2 :]], lines[:start])
     said = lines[start + 1].strip().removeprefix('"""').removesuffix('"""').replace("formula_of_output", formula.name)
     text = f"def {name}({head[1]}):\n{docstring([doc or said], 4)}\n" + textwrap.indent("\n".join(code), "    ")
     return Function(name, tuple(words[0]), tuple(words[1]), text.rstrip())
 
 
-def _qualified(lines: Sequence[str]) -> list[str]:
-    """math.sqrt of sqrt: names of the file may be those of functions."""
-    names = "|".join(sorted(MATH, key=len, reverse=True))
+def _qualified(lines: Sequence[str], before: Sequence[str]) -> list[str]:
+    """math.sqrt of sqrt, where the text imports it: names of the file may be those of functions."""
+    imported = [line.removeprefix("from math import ") for line in before if line.startswith("from math import ")]
+    if not imported:
+        return list(lines)
+    names = "|".join(sorted(imported[0].split(", "), key=len, reverse=True))
     return [re.sub(rf"(?<![\w.\"'])({names})(?!\w)", r"math.\1", line) for line in lines]
 
 
