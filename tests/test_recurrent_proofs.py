@@ -15,7 +15,7 @@ import kernels_recurrent as K  # noqa: E402
 
 
 def verdicts(c: Case) -> set[str]:
-    return {p.verdict.value for p in prove(c, fallback=False, timeout=20)}
+    return {p.verdict.value for p in prove(c, fallback=False, timeout=60)}
 
 
 @pytest.mark.parametrize("c", K.RIGHT, ids=lambda c: c.name)

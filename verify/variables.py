@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from lift import term as T
+from lift.infix import spelling
 from lift.term import Axis, Term
 
 from . import poly as P
@@ -154,28 +155,32 @@ def _shift(a: Algebra, f: Fold, v: Axis) -> tuple[int, Poly] | None:
             if k.term.free & inner:
                 continue
             rest = P.poly({m: c for m, c in rest.terms.items() if not P.as_term(m).free & inner})
-            candidates.append(((str(t.attr), position, repr(k.term)), k, rest))
+            candidates.append(((str(t.attr), position, spelling(k.term)), k, rest))
     if not candidates:
         low, high, other = bounds(f, v)
         if v not in f.body.term.free and (step := _joint(f, v, [lo for _, lo in low], high)) is not None:
             return 1, step
         starts = [lo for _, lo in low if lo is not ZERO and not lo.term.free & set(f.variables)]
         return (1, -starts[0]) if len(low) == 1 and starts else None
-    k, delta = _origin(a, candidates)
+    k, delta = _origin(a, candidates, set(f.variables))
     if all(c < 0 for c in k.terms.values()):
         return -1, -delta
     return (1, delta) if delta is not ZERO else None
 
 
-def _origin(a: Algebra, reads: list[tuple[tuple[str, int, str], Poly, Poly]]) -> tuple[Poly, Poly]:
+def _origin(
+    a: Algebra, reads: list[tuple[tuple[str, int, str], Poly, Poly]], variables: set[Axis]
+) -> tuple[Poly, Poly]:
     """(k, delta) of the read that becomes the origin: the one from which all reads look least, so that a fold that was
-    shifted by anything chooses the same one."""
-    deltas = {_step(a, k, rest): k for _, k, rest in sorted(reads, key=lambda c: (c[0], repr(c[2].term)), reverse=True)}
+    shifted by anything chooses the same one; not one that moves with other variables of the fold, if there is
+    another."""
+    deltas = {_step(a, k, rest): k for _, k, rest in sorted(reads, key=lambda c: (c[0], spelling(c[2].term)), reverse=True)}
+    deltas = {d: k for d, k in deltas.items() if not d.term.free & variables} or deltas
     if len(deltas) > 1:
-        seen = {d: sorted((key, repr((r - _times(k, d)).term)) for key, k, r in reads) for d in deltas}
+        seen = {d: sorted((key, spelling((r - _times(k, d)).term)) for key, k, r in reads) for d in deltas}
         best = min(seen.values())
         deltas = {d: k for d, k in deltas.items() if seen[d] == best}
-    delta = ZERO if ZERO in deltas else min(deltas, key=lambda d: repr(d.term))
+    delta = ZERO if ZERO in deltas else min(deltas, key=lambda d: spelling(d.term))
     return deltas[delta], delta
 
 
