@@ -200,12 +200,14 @@ def softmax() -> Tried:
 
 
 def test_most_mutants_are_killed() -> None:
-    """Of all three kernels together; most survivors of each have the original's spec, term for term."""
+    """Of all three kernels together, but for those about widths of indices, which differ beyond 2^31 elements only; most
+    survivors of each have the original's spec, term for term."""
     everything = []
     for file, name in (("softmax", "softmax2"), ("matmul", "matmul"), ("layer_norm", "layer_norm")):
         tried = Tried.of(case_of(file, name))
         module = tried.first[0].trace.launches[0].module()
-        ran = [verdict_by_execution(tried.first, 0, m) for m in islice(mutants(module, 11), 25)]
+        seen = [m for m in islice(mutants(module, 11), 30) if m.kind not in ("sign of a cast", "extension dropped")]
+        ran = [verdict_by_execution(tried.first, 0, m) for m in seen]
         told = [isinstance(r, Killed) or (isinstance(r, Survived) and r.specs > 0) for r in ran]
         assert sum(told) >= 0.95 * len(told), name
         everything += ran
