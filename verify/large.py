@@ -11,7 +11,7 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import product, zip_longest
 from typing import Any
 
 import numpy as np
@@ -225,7 +225,7 @@ def _single(program: tuple[int, int, int], noted: _Noted, exact: bool = False) -
                 return true
             out = super().result(op)
             if (lost := np.asarray(true != out)).any():
-                k = np.flatnonzero(lost.ravel())[-1]
+                k = np.flatnonzero(lost.ravel())[0]  # masks hide the last lanes, if any
                 at = [int(np.broadcast_to(x, true.shape).ravel()[k]) for x in (*xs, true, out)]
                 noted.wraps.append(Wrap(op, tuple(at[:-2]), at[-2], at[-1]))
             return out
@@ -261,10 +261,14 @@ def escape(case: Case, dims: Dims, config: int = 0) -> Escape | None:
 
 def possible(made: Sequence[LargeLaunch]) -> bool:
     """Whether one device can hold all tensors of these launches, and takes their grids."""
-    storages = {x.untyped_storage()._cdata: x.untyped_storage().nbytes() for e in made for x in e.operands
-                if isinstance(x, torch.Tensor)}  # fmt: skip
-    grids = all(e.grid[0] < 1 << 31 and max(e.grid[1:]) <= AXIS for e in made)
-    return grids and sum(storages.values()) <= MEMORY
+    return fits(made) and all(e.grid[0] < 1 << 31 and max(e.grid[1:]) <= AXIS for e in made)
+
+
+def fits(made: Sequence[LargeLaunch]) -> bool:
+    """Whether one device can hold all tensors of these launches."""
+    tensors = [x for e in made for x in e.operands if isinstance(x, torch.Tensor)]
+    storages: dict[int, int] = {x.untyped_storage()._cdata: x.untyped_storage().nbytes() for x in tensors}
+    return sum(storages.values()) <= MEMORY
 
 
 def corners(grid: tuple[int, int, int]) -> list[tuple[int, int, int]]:
@@ -275,31 +279,39 @@ def corners(grid: tuple[int, int, int]) -> list[tuple[int, int, int]]:
 
 def _escape(launch: LargeLaunch, program: tuple[int, int, int], below: int) -> Escape | None:
     """`below`: how far the elements of index tensors are from the largest that they may be."""
-    noted = _Noted()
+    noted, exact = _Noted(), _Noted()
     try:
         module = lowered(launch.bound)
-        memory, operands = _memory(launch, below)
-        with within(SLOWEST):
-            interpret(module, operands, launch.grid, memory, kind=_single(program, noted))
-            if not noted.wraps:
-                return None
-            right, _ = _memory(launch, below)
-            interpret(module, operands, launch.grid, right, kind=_single(program, _Noted(), exact=True))
-    except OutOfBounds as error:
-        access, why = noted.access, error.why
+        memory, why = _walk(launch, module, _single(program, noted), below)
+        if not noted.wraps:
+            return None
+        right, _ = _walk(launch, module, _single(program, exact, exact=True), below)
     except TimeoutError:
         raise Undecided("one program takes too long") from None
     except (TriliftError, ArithmeticError, ValueError, IndexError, TypeError, MemoryError):
         return None
+    pairs = zip_longest(memory.touched, right.touched, fillvalue=(None, np.zeros(0)))
+    differing = ((a, b) for (a, x), (b, y) in pairs if a is not b or not np.array_equal(x, y))
+    if why is not None:
+        access = noted.access if next(differing, (None, None))[1] is not None else None
     else:
-        pairs = zip(memory.touched, right.touched, strict=False)
-        access = next((a for (a, x), (b, y) in pairs if a is not b or not np.array_equal(x, y)), None)
-        why = ELSEWHERE
+        access, why = next(differing, (None, None))[0], ELSEWHERE
     if access is None:
         return None
     flows = _flows_into(access, module)
     wrap = next((w for w in noted.wraps if w.op in flows), None)
     return None if wrap is None else Escape(launch, program, wrap, access, why)
+
+
+def _walk(launch: LargeLaunch, module: Module, kind: type[Run], below: int) -> tuple[_Addresses, str | None]:
+    """What one program touches, and why it ends early if it leaves a tensor."""
+    memory, operands = _memory(launch, below)
+    try:
+        with within(SLOWEST):
+            interpret(module, operands, launch.grid, memory, kind=kind)
+    except OutOfBounds as error:
+        return memory, error.why
+    return memory, None
 
 
 def _memory(launch: LargeLaunch, below: int) -> tuple[_Addresses, list[Any]]:

@@ -174,7 +174,9 @@ def _origin(
     """(k, delta) of the read that becomes the origin: the one from which all reads look least, so that a fold that was
     shifted by anything chooses the same one; not one that moves with other variables of the fold, if there is
     another."""
-    deltas = {_step(a, k, rest): k for _, k, rest in sorted(reads, key=lambda c: (c[0], spelling(c[2].term)), reverse=True)}
+    deltas = {
+        _step(a, k, rest): k for _, k, rest in sorted(reads, key=lambda c: (c[0], spelling(c[2].term)), reverse=True)
+    }
     deltas = {d: k for d, k in deltas.items() if not d.term.free & variables} or deltas
     if len(deltas) > 1:
         seen = {d: sorted((key, spelling((r - _times(k, d)).term)) for key, k, r in reads) for d in deltas}

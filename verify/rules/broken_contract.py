@@ -23,7 +23,7 @@ from lift.trace import Buffer, Launch, TensorRef, Trace
 
 from ..adversary import arguments
 from ..finding import Finding, Rule, Step
-from ..large import AXIS, MEMORY, Refused, Undecided, bases, launches, nbytes, reaching
+from ..large import AXIS, MEMORY, Refused, Undecided, bases, fits, launches, nbytes, reaching
 from ..observe import FINITE, UNINITIALISED, Observation, Poisoned, differing, element
 from ..readings import values
 from ..refute import Failure, Passed, Question, attempt, executed, moved_apart
@@ -73,8 +73,8 @@ def _grids(evidence: Evidence) -> Iterator[Finding]:
         found = reaching(case, start, widest, AXIS + 1, MEMORY)
     except (Refused, Undecided):
         return
-    for dims in found[:1]:
-        e = next(e for e in launches(case, dims) if max(e.grid[1:]) > AXIS)
+    for dims, made in ((d, made) for d in found if fits(made := launches(case, d))):
+        e = next(e for e in made if max(e.grid[1:]) > AXIS)
         axis = 1 if e.grid[1] > AXIS else 2
         yield Finding(
             "broken-contract",
@@ -85,6 +85,7 @@ def _grids(evidence: Evidence) -> Iterator[Finding]:
             "",
             (Step(e.place, f"inputs of {nbytes(case, dims) / 2**20:.1f} MiB give a grid of {e.grid}"),),
         )
+        return
 
 
 # ---- the block -------------------------------------------------------------------------------------------------------
