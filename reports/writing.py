@@ -18,20 +18,28 @@ A case without a formula, or whose formula PyTorch cannot compute, has the tests
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from lift.isolate import Event, Outcome, run_all
+
+from . import failures
 from .progress import Progress
+from .runner import PROVER
 from .targets import Target
 
 if TYPE_CHECKING:
-    from verify.suite import Suite
+    from lift.case import Case
 
-    from .written.facts import Facts
+    from .written import Printed
+
+PATIENCE = 120.0  # seconds of a stage beyond twice what it may take of the processor
+PRELOAD = (*PROVER, "verify.suite", "verify.sizes", "verify.refusals", "verify.properties", "verify.tolerance",
+           "reports.written")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,29 +51,39 @@ class Asked:
     timeout: float
     cache: str
 
+    @property
+    def patience(self) -> float:
+        """Seconds after which a stage has failed."""
+        return 2 * self.timeout + PATIENCE
+
 
 def write(
     targets: Sequence[Target], output: str, *, seed: int, examples: int, timeout: float, cache: str, quiet: bool
 ) -> int:
     """Writes the files; returns the exit code: 0, 2 for a case that cannot be called, 3 where there is none."""
-    from lift.errors import TriliftError
 
     paths = _paths(targets, output)
     codes: set[int] = set()
+    asked = Asked(seed, examples, timeout, cache)
+    tasks = [(target, str(path), asked) for target, path in paths.items()]
     with Progress(quiet) as progress:
-        for target, path in paths.items():
-            try:
-                text = _text(target, path, Asked(seed, examples, timeout, cache), progress)
-            except TriliftError as error:
-                click.echo(str(error), err=True)
+
+        def hear(index: int, event: tuple[str, str]) -> None:
+            progress.hear(tasks[index][0].file, *event)
+
+        patience = 2 * asked.patience
+        for index, outcome in run_all(_file, tasks, 1, patience, "forkserver", hear, renew=True, preload=PRELOAD):
+            target, path, _ = tasks[index]
+            if outcome.failure is not None:
+                click.echo(f"{target.file}: {_said(outcome)}", err=True)
                 codes.add(2)
                 continue
-            if not text:
+            if not outcome.value:
                 click.echo(f"nothing to write: no case in {target.file}", err=True)
                 codes.add(3)
                 continue
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+            Path(path).write_text(outcome.value, encoding="utf-8")
             click.echo(f"wrote {path}")
     return next((c for c in (2, 3) if c in codes), 0) if paths else 3
 
@@ -85,28 +103,57 @@ def _paths(targets: Sequence[Target], output: str) -> dict[Target, Path]:
     return found
 
 
-def _text(target: Target, path: Path, asked: Asked, progress: Progress) -> str:
-    """The file's text, "" without a case."""
+def _file(target: Target, path: str, asked: Asked, event: Event) -> str:
+    """The file's text, "" without a case. Each case is examined in a child of this process."""
     from lift.load import load
-    from verify.suite import suite
 
     from .cli import VERSION
-    from .written import written
+    from .written import assembled
+
+    cases = [c for c in load(target.file, target.cases) if not target.only or c.name in target.only]
+    event(("", [c.name for c in cases]))
+    parts = [_part(case, target, asked, event) for case in cases]
+    command = f"trilift write {_spelled(target)} -o {path} --seed {asked.seed} --max-examples {asked.examples}"
+    return assembled(parts, target.file, path, command, VERSION, asked.examples) if parts else ""
+
+
+def _part(case: Case, target: Target, asked: Asked, event: Event) -> Printed:
+    """The tests of one case: with all that can be found out; where that ends badly, with what a few runs show."""
+    from .written import skipped
+
+    notes: list[str] = []
+    for examined in (True, False):
+        task = (case, target.file, asked, tuple(notes), examined)
+        hear = lambda index, stage: event((case.name, f"stage:{stage}"))  # noqa: E731
+        [(_, outcome)] = run_all(_tests, [task], 1, asked.patience, on_event=hear, renew=True)
+        if outcome.failure is None:
+            event((case.name, "ok" if examined else notes[0]))
+            found: Printed = outcome.value
+            return found
+        notes.append(f"it was not examined: {_said(outcome)}" if examined else _said(outcome))
+    event((case.name, notes[-1]))
+    return skipped(case.name, notes[-1])
+
+
+def _tests(case: Case, file: str, asked: Asked, notes: tuple[str, ...], examined: bool, event: Event) -> Printed:
+    """The tests of a case, made in a process of its own."""
+    from verify.suite import suite
+
+    from .written import printed
     from .written.facts import facts
 
-    found: list[tuple[Suite, Facts]] = []
-    for case in load(target.file, target.cases):
-        if target.only and case.name not in target.only:
-            continue
+    known = failures.known(file, case.name, asked.cache) if asked.cache else []
+    how: dict[str, Any] = {"seed": asked.seed, "timeout": asked.timeout}
+    found = suite(case, **how, known=known, notes=notes, examined=examined, progress=event)
+    return printed(found, facts(case, asked.seed))
 
-        def hear(stage: str, name: str = case.name) -> None:
-            progress.hear(target.file, name, f"stage:{stage}")
 
-        hear("suite")
-        found.append((suite(case, seed=asked.seed, timeout=asked.timeout, progress=hear), facts(case, asked.seed)))
-        progress.hear(target.file, case.name, "ok")
-    command = f"trilift write {_spelled(target)} -o {path} --seed {asked.seed} --max-examples {asked.examples}"
-    return written(found, target.file, str(path), command, VERSION, asked.examples) if found else ""
+def _said(outcome: Outcome) -> str:
+    """Why a process gave nothing, in a line."""
+    lines: Iterator[str] = (line.strip() for line in reversed(outcome.log.splitlines()))
+    last = next((line for line in lines if line), "")
+    name, _, what = last.partition(": ")
+    return (what or name) if outcome.failure == "exception" else f"{outcome.failure}: {last}".rstrip(": ")
 
 
 def _spelled(target: Target) -> str:

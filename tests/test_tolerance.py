@@ -284,7 +284,7 @@ def test_tf32_is_seen(name: str, expected: bool) -> None:
 
     c, found = modules("corpus.operators.matmul", name)
     (formula,) = formulas(f"matmul::{name}").values()
-    assert tolerance(formula, c, found).tf32 is expected
+    assert (tolerance(formula, c, found).tf32 > 0) is expected
     assert not tolerance(formula, c).tf32
 
 

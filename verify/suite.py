@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from lift.case import Case
-from lift.errors import CaseError, TriliftError
+from lift.errors import TriliftError
 from lift.spec import Formula
 from lift.term import Term
 
@@ -18,6 +18,7 @@ from .verdict import Clause, Counterexample, Proof, Verdict
 if TYPE_CHECKING:
     from lift import Lifted
     from lift.ir import Module
+    from lift.trace import Trace
 
     from . import Examined
     from .finding import Finding
@@ -32,13 +33,13 @@ class Tolerance:
 
     `magnitude`: a formula over the output's axes, what the error of one rounding is at most multiplied with; None where
     the output is exact (integers, copies, selections). `roundings`: how many there are on the longest path, a term over
-    dims. `unit`: roundoff of the arithmetic (2**-24 of f32), `tf32`: whether a GPU may round factors of products to 11
-    bits. `derivation`: the lines of the comment."""
+    dims. `unit`: roundoff of the arithmetic (2**-24 of f32). `tf32`: how many products there are whose factors a GPU
+    may round to 11 bits. `derivation`: the lines of the comment."""
 
     magnitude: Formula | None
     roundings: Term
     unit: float
-    tf32: bool = False
+    tf32: int = 0
     derivation: tuple[str, ...] = ()
 
 
@@ -102,7 +103,8 @@ class Output:
 @dataclass(frozen=True, slots=True)
 class Suite:
     """All that the tests of one case say. `failures`: inputs on which it is known to be wrong; `unsafe`: whether a call
-    may damage the process that makes it; `notes`: what is not tested and why, for the file's docstring."""
+    may damage the process that makes it; `notes`: what is not tested and why, for the file's docstring. `raises`: what
+    the host function raises at every size that was tried, "" where it returns."""
 
     case: Case
     outputs: tuple[Output, ...]
@@ -113,10 +115,16 @@ class Suite:
     unsafe: bool = False
     deterministic: bool = True  # False where atomics add reals in any order
     notes: tuple[str, ...] = ()
+    raises: str = ""
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
 # ---- the pipeline ----------------------------------------------------------------------------------------------------
+
+HELD = (Verdict.PROVED, Verdict.TESTED)
+READABLE = 4000  # operations of a formula, counted as often as they are written
+GRACE = 45.0  # seconds beyond the proof's own, for counterexamples, contracts and field tests
+FEW = 3  # shapes where no others were found
 
 
 def suite(
@@ -125,66 +133,127 @@ def suite(
     seed: int = 0,
     timeout: float = 30.0,
     known: Sequence[Counterexample] = (),
+    notes: Sequence[str] = (),
+    examined: bool = True,
     progress: Callable[[str], None] = lambda stage: None,
 ) -> Suite:
-    """What the tests of a case say. `known`: inputs on which it failed before. What cannot be found out is a note, not
-    an error; CaseError where the host function cannot be called at all."""
-    from .properties import properties
-    from .refusals import refusals
-    from .sizes import sizes
-
-    notes: list[str] = []
-    lifted = _lifted(case, seed, notes, progress)
-    found = _examined(case, lifted, seed, timeout, notes, progress)
+    """What the tests of a case say. `known`: inputs on which it failed before; `timeout`: seconds of this process for
+    lifting, and for the proof; `examined`: whether it is lifted and proved at all. What cannot be found out is a note,
+    after `notes`. Raises CaseError where no sizes meet the case."""
+    stages = _Stages(case, seed, timeout, progress, list(notes))
+    lifted = stages.lifted() if examined else None
+    found = stages.examined(lifted) if lifted is not None or (examined and case.reference) else None
     proofs = found.proofs if found is not None else ()
-    modules = tuple(_modules(lifted))
+    modules = stages.modules(lifted)
     progress("tolerances")
-    outputs = tuple(_output(name, case, found, proofs, modules) for name in _names(lifted, found))
+    outputs = tuple(_output(name, case, lifted, found, modules) for name in _names(lifted, found))
     failures: Sequence[Counterexample] = [p.counterexample for p in proofs if p.counterexample is not None]
     failures = (*failures, *known)
     sure = [o.formula for o in outputs if o.formula is not None and o.proof is not None and o.proof.verdict in HELD]
-    progress("sizes")
-    tried = sizes(case, proofs, found.provings if found is not None else (), seed)
-    progress("properties")
-    laws = properties(case, sure) if sure else ()
-    progress("refusals")
-    refused = refusals(case, proofs, tried, seed)
-    findings = _audited(case, found, lifted, seed, progress)
+    tried = stages.sizes(proofs, found)
+    laws = stages.properties(sure)
+    refused = stages.refusals(proofs, tried)
+    findings = stages.findings(lifted, found) if examined else ()
     wild = any(f.rule == "out-of-bounds" for f in findings) or any(c.why and not c.output for c in failures)
     failures = (*failures, *_seen(case, findings, tried.largest))
-    return Suite(case, outputs, tried, laws, refused, failures, wild, not _adds_in_any_order(modules), tuple(notes))
+    raises, ordered = _raises(case, tried, seed), not _adds_in_any_order(modules)
+    return Suite(case, outputs, tried, laws, refused, failures, wild, ordered, tuple(stages.notes), raises)
 
 
-HELD = (Verdict.PROVED, Verdict.TESTED)
+@dataclass(frozen=True)
+class _Stages:
+    """The stages that may fail; each then leaves a note, and what is known without it."""
 
+    case: Case
+    seed: int
+    timeout: float
+    progress: Callable[[str], None]
+    notes: list[str]
 
-def _lifted(case: Case, seed: int, notes: list[str], progress: Callable[[str], None]) -> Lifted | None:
-    from lift import lift
+    def attempt(self, what: str, seconds: float, stage: Callable[[], Any]) -> Any:
+        """What the stage returns; None, and a note, where it fails or takes longer than that."""
+        from .trials import within
 
-    progress("lift")
-    try:
-        return lift(case, seed)
-    except CaseError:
-        raise
-    except TriliftError as error:
-        notes.append(f"no formula was found: {error}")
+        try:
+            with within(seconds):
+                return stage()
+        except TimeoutError:
+            self.notes.append(f"{what}: more than {seconds:g} s")
+        except RecursionError:
+            self.notes.append(f"{what}: the terms are nested too deeply")
+        except TriliftError as error:
+            self.notes.append(f"{what}: {error.what}")
         return None
 
+    def lifted(self) -> Lifted | None:
+        from lift import lift
 
-def _examined(
-    case: Case, lifted: Lifted | None, seed: int, timeout: float, notes: list[str], progress: Callable[[str], None]
-) -> Examined | None:
-    """Proofs against the reference; where that cannot be read, against the formula that was lifted."""
-    from . import examine
+        self.progress("lift")
+        found: Lifted | None = self.attempt("no formula was found", self.timeout, lambda: lift(self.case, self.seed))
+        return found
 
-    for against in (None, "formula") if case.reference and lifted is not None else (None,):
-        try:
-            return examine(case, seed=seed, timeout=timeout, lifted=lifted, against=against, progress=progress)
-        except CaseError:
-            raise
-        except TriliftError as error:
-            notes.append(f"not proved: {error}")
-    return None
+    def examined(self, lifted: Lifted | None) -> Examined | None:
+        """Proofs against the reference; where that cannot be read, against the formula that was lifted."""
+        from . import examine
+
+        for against in (None, "formula") if self.case.reference and lifted is not None else (None,):
+            how: dict[str, Any] = {"seed": self.seed, "timeout": self.timeout, "against": against, "lifted": lifted}
+            proof = lambda how=how: examine(self.case, progress=self.progress, **how)  # noqa: E731
+            found: Examined | None = self.attempt("not proved", self.timeout + GRACE, proof)
+            if found is not None:
+                return found
+        return None
+
+    def modules(self, lifted: Lifted | None) -> tuple[Module, ...]:
+        """The modules of all launches of the runs, each once."""
+        traces = lifted.traces if lifted is not None else self.attempt("its kernels are not known", 30, self.traced)
+        return tuple(dict.fromkeys(e.module() for t in traces or () for e in t.launches))
+
+    def traced(self) -> Sequence[Trace]:
+        from .against import traced
+
+        return traced(self.case, self.seed)
+
+    def sizes(self, proofs: Sequence[Proof], found: Examined | None) -> Sizes:
+        from .sizes import sizes
+
+        self.progress("sizes")
+        known = (found.provings, found.goal) if found is not None else ((), None)
+        tried = self.attempt(
+            "sizes", self.timeout + GRACE, lambda: sizes(self.case, proofs, known[0], self.seed, known[1])
+        )
+        return tried if tried is not None else self.few()
+
+    def few(self) -> Sizes:
+        """Some sizes that meet the case."""
+        from lift.shapes import choose
+
+        shapes = choose(self.case, FEW, self.seed)
+        values = {n: tuple(sorted({int(d[n]) for d in shapes})) for n in self.case.names}
+        return Sizes(values, {}, "", tuple({n: d[n] for n in d} for d in shapes))
+
+    def properties(self, formulas: Sequence[Formula]) -> tuple[Property, ...]:
+        from .properties import properties
+
+        self.progress("properties")
+        return self.attempt("no laws", GRACE, lambda: properties(self.case, formulas)) or () if formulas else ()
+
+    def refusals(self, proofs: Sequence[Proof], tried: Sizes) -> tuple[Refusal, ...]:
+        from .refusals import refusals
+
+        self.progress("refusals")
+        what = "calls outside of the contract are not tested"
+        return self.attempt(what, GRACE, lambda: refusals(self.case, proofs, tried, self.seed)) or ()
+
+    def findings(self, lifted: Lifted | None, found: Examined | None) -> Sequence[Finding]:
+        """What an audit finds in a case that is not proved."""
+        from .audit import audit
+
+        if found is not None and found.proofs and all(p.verdict is Verdict.PROVED for p in found.proofs):
+            return ()
+        how: dict[str, Any] = {"seed": self.seed, "timeout": self.timeout, "lifted": lifted, "found": found}
+        audited = self.attempt("not audited", GRACE, lambda: audit(self.case, progress=self.progress, **how))
+        return audited.findings if audited is not None else ()
 
 
 def _names(lifted: Lifted | None, found: Examined | None) -> list[str]:
@@ -193,29 +262,44 @@ def _names(lifted: Lifted | None, found: Examined | None) -> list[str]:
     return list(dict.fromkeys([*names, *(p.claim.output for p in (found.proofs if found is not None else ()))]))
 
 
-def _output(
-    name: str, case: Case, found: Examined | None, proofs: Iterable[Proof], modules: Sequence[Module]
-) -> Output:
+def _output(name: str, case: Case, lifted: Lifted | None, found: Examined | None, modules: Sequence[Module]) -> Output:
     """One output with the formula that it was compared with, in its shortest form, and its tolerance."""
-    from lift.simplify import simplify
-
     from .tolerance import tolerance
 
-    proof = next((p for p in proofs if p.claim.output == name), None)
-    formula = found.goal.formulas.get(name) if found is not None else None
-    if formula is None:
+    proof = next((p for p in (found.proofs if found is not None else ()) if p.claim.output == name), None)
+    formulas = [f for f in _formulas(name, lifted, found, proof) if f is not None]
+    if not formulas:
         return Output(name, None, proof=proof, why=proof.reason if proof is not None else "no formula was found")
-    formula = simplify(formula).formula  # softmax for its quotient: it can be read, and is stable in float64
+    formula = min((f for f in formulas if _length(f.term) <= READABLE), key=lambda f: formulas.index(f), default=None)
+    if formula is None:
+        least = min(_length(f.term) for f in formulas)
+        return Output(name, None, proof=proof, why=f"its formula has {least} operations, too many to be read")
     try:
         return Output(name, formula, tolerance(formula, case, modules), proof)
-    except TriliftError as error:
+    except (TriliftError, RecursionError) as error:
         return Output(name, formula, None, proof, f"no tolerance: {error}")
 
 
-def _modules(lifted: Lifted | None) -> Iterable[Module]:
-    """The modules of all launches of the runs, each once."""
-    traces = lifted.traces if lifted is not None else ()
-    return dict.fromkeys(e.module() for t in traces for e in t.launches)
+def _formulas(
+    name: str, lifted: Lifted | None, found: Examined | None, proof: Proof | None
+) -> Iterator[Formula | None]:
+    """The formula that it was compared with; where it is not proved to be that, the lifted one too."""
+    from lift.simplify import simplify
+
+    goal = found.goal.formulas.get(name) if found is not None else None
+    if goal is not None:
+        yield simplify(goal).formula  # softmax for its quotient: it can be read, and is stable in float64
+    if proof is None or proof.verdict is not Verdict.PROVED:
+        yield next((o.formula for o in (lifted.outputs if lifted is not None else ()) if o.name == name), None)
+
+
+def _length(t: Term) -> int:
+    """The operations of a term as it is written."""
+    seen: dict[int, int] = {}
+    for s in t.walk():
+        if s.id not in seen:
+            seen[s.id] = 1 + sum(seen[a.id] for a in s.args)
+    return seen[t.id]
 
 
 def _adds_in_any_order(modules: Iterable[Module]) -> bool:
@@ -223,15 +307,17 @@ def _adds_in_any_order(modules: Iterable[Module]) -> bool:
     return any(op.attrs.get("atomic_rmw_op") == "fadd" for m in modules for op in m.walk())
 
 
-def _audited(
-    case: Case, found: Examined | None, lifted: Lifted | None, seed: int, progress: Callable[[str], None]
-) -> Sequence[Finding]:
-    """What an audit finds in a case that is not proved."""
-    from .audit import audit
+def _raises(case: Case, tried: Sizes, seed: int) -> str:
+    """What the host function raises at all sizes."""
+    import numpy as np
 
-    if found is not None and found.proofs and all(p.verdict is Verdict.PROVED for p in found.proofs):
-        return ()
-    return audit(case, seed=seed, lifted=lifted, found=found, progress=progress).findings
+    from lift.capture import raised
+
+    found = [raised(case, case.sample(d, np.random.default_rng(seed))) for d in tried.first]
+    if not found or any(e is None for e in found):
+        return ""
+    said = str(found[0]).strip().splitlines()
+    return f"{type(found[0]).__name__}: {said[0] if said else ''}"
 
 
 def _seen(case: Case, findings: Iterable[Finding], largest: int) -> Iterator[Counterexample]:

@@ -53,7 +53,7 @@ def tolerance(formula: Formula, case: Case, modules: Sequence[Module] = ()) -> T
     whole = T.make("max", count, 1) if count.op == "const" else count
     term = T.rewrite(found.magnitude, lambda s: whole if s is COUNT else None)
     named = replace(shortest, name=f"{formula.name}_magnitude", term=term)
-    return Tolerance(named, whole, unit, any(map(_has_tf32, modules)), lines)
+    return Tolerance(named, whole, unit, sum(map(_tf32_products, modules)), lines)
 
 
 def _arithmetic(formula: Formula, case: Case, modules: Sequence[Module]) -> str:
@@ -151,8 +151,9 @@ def _rounds(op: Op) -> bool:
     return op.name.startswith(("arith.", "math.")) or op.name in COMPUTING
 
 
-def _has_tf32(module: Module) -> bool:
-    return any(
+def _tf32_products(module: Module) -> int:
+    """How many products of matrices in f32 a GPU may round to TF32."""
+    return sum(
         op.name == "tt.dot" and op.operands[0].type.element == "f32" and op.attrs.get("inputPrecision") == "tf32"
         for op in module.walk()
     )

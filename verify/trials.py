@@ -35,6 +35,7 @@ EDGES = ((2, 0), (1, 1), (1, 0), (2, 1), (0, 1), (1, -1), (3, -2))  # a * BLOCK 
 LARGEST = 1100  # block whose edges are tried
 TIED = 4  # different reals in a tensor with ties
 DRAWS = 2000  # of mixed shapes at most
+SOON = 1e-3  # seconds: the shortest that a limit that has passed still takes
 MANY = 9  # blocks along one dim, where another has two
 
 
@@ -175,7 +176,8 @@ def fits(case: Case, dims: Dims) -> bool:
 
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """Raises TimeoutError in the block after that many seconds of this process; no limit outside the main thread."""
+    """Raises TimeoutError in the block after that many seconds of this process; no limit outside the main thread. A
+    limit around it goes on when it is left."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -183,10 +185,12 @@ def within(seconds: float) -> Iterator[None]:
     def late(*_: Any) -> None:
         raise TimeoutError(f"{seconds:.1f} s")
 
-    before = signal.signal(signal.SIGPROF, late)
-    signal.setitimer(signal.ITIMER_PROF, seconds)
+    before, start = signal.signal(signal.SIGPROF, late), time.process_time()
+    around, _ = signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.signal(signal.SIGPROF, before)
+        if around:
+            signal.setitimer(signal.ITIMER_PROF, max(around - (time.process_time() - start), SOON))

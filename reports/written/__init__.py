@@ -8,81 +8,109 @@ suites, facts -> a part for each case: formulas, arguments, strategy, tests
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 from verify.suite import Suite
 
 from ..targets import mentions_case
 from . import library
-from .cases import Part, part, source, statement
-from .facts import Facts
+from .cases import part, source, summary
+from .facts import Facts, identifier
 from .formatting import formatted
 from .formulas import docstring
 from .standing import STAND_IN, installed
 
-__all__ = ["written"]
+__all__ = ["Printed", "assembled", "printed", "skipped", "written"]
 
 IMPORTS = (  # beside those of the helpers; what a file does not use is taken out of it
     "import importlib", "import math", "import os", "import sys", "import types", "import pytest",
     "from pathlib import Path", "from hypothesis import assume, given", "from hypothesis import strategies as st",
 )  # fmt: skip
+ENVIRONMENT = 'if not GPU:\n    os.environ["TRITON_INTERPRET"] = "1"  # before triton is imported'
 
 
-def written(
-    suites: Sequence[tuple[Suite, Facts]], target: str, output: str, command: str, version: str, examples: int = 20
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """The tests of one case: plain data, which passes between processes. `summary`: lines of the file's docstring."""
+
+    case: str
+    summary: tuple[str, ...]
+    sources: tuple[str, ...]
+    facts: Facts = Facts({})
+
+
+def printed(suite: Suite, facts: Facts) -> Printed:
+    """The tests of one case."""
+    p = part(suite, facts)
+    return Printed(suite.case.name, tuple(summary(p)), tuple(text for text in source(p) if text), facts)
+
+
+def skipped(case: str, reason: str) -> Printed:
+    """A case of which nothing can be tested."""
+    name, why = identifier(case), f"nothing can be tested: {reason}"
+    test = f"def test_{name}() -> None:\n{docstring([why], 4)}\n    pytest.skip({why!r})"
+    return Printed(case, (f"{case}: {why}",), (f"# ---- {case} ----", test))
+
+
+def written(suites: Sequence[tuple[Suite, Facts]], *more: Any) -> str:
+    """The file of the tests of some cases; further arguments as for `assembled`."""
+    return assembled([printed(*s) for s in suites], *more)
+
+
+def assembled(
+    parts: Sequence[Printed], target: str, output: str, command: str, version: str, examples: int = 20
 ) -> str:
-    """The file of the tests of some cases of the file `target`, as it is to stand at the path `output`."""
-    parts = [part(suite, facts) for suite, facts in suites]
-    tests = [text for p in parts for text in source(p) if text]
-    code = "\n\n\n".join(tests)
-    sections: list[str] = []
-    heading = ""
-    for h in library.needed("\n".join([code, *_interpreted(parts)])):
-        if h.heading != heading:
-            sections.append(h.heading)
-            heading = h.heading
-        sections.append(f"{h.name} = {examples}" if h.name == "NUMBER" else h.source)
-    environment, module = _setup(target, output)
-    top = [_head(parts, target, command, version), "from __future__ import annotations"]
+    """The file of the tests of some cases of the file `target`, as it is to stand at the path `output`: what the tests
+    need while they are defined, the tests, then what they call, and what is about the machine."""
+    code = "\n\n\n".join(text for p in parts for text in p.sources)
+    machine = _interpreted(parts)
+    helpers = library.needed("\n".join([ENVIRONMENT, code, *machine]))
+    before = library.first("\n".join([ENVIRONMENT, code]), helpers)
+    constants = [h.source if h.name != "NUMBER" else f"{h.name} = {examples}" for h in before if h.is_constant]
+    top = ["\n".join([*constants, ENVIRONMENT]), *(h.source for h in before if not h.is_constant)]
+    module = _module(target, output)
+    heads = [_head(parts, target, command, version), "from __future__ import annotations"]
     imports = "\n".join([library.imports(), *IMPORTS])
-    return formatted(
-        "\n\n".join([*top, imports, *_split(sections, [*environment, *_interpreted(parts), *module]), code]) + "\n"
-    )
+    after = _sections([h for h in helpers if h not in before])
+    text = [*heads, imports, *top, code, *after, *machine, *module]
+    return formatted("\n\n\n".join(text) + "\n")
 
 
-def _split(sections: list[str], setup: list[str]) -> list[str]:
-    """The user's module is loaded after the helpers and before what is about it."""
-    k = next((k for k, s in enumerate(sections) if s.startswith("# ----")), len(sections))
-    return [*sections[:k], setup[0], *sections[k:], *setup[1:]]
+def _sections(found: Sequence[library.Helper]) -> Iterator[str]:
+    """Helpers under their headings."""
+    heading = ""
+    for (above, constant), group in groupby(found, lambda h: (h.heading, h.is_constant)):
+        if above != heading:
+            heading = above
+            yield heading
+        sources = [h.source for h in group]
+        yield from ["\n".join(sources)] if constant else sources
 
 
-def _head(parts: Sequence[Part], target: str, command: str, version: str) -> str:
-    lines = [f"Property-based tests of {', '.join(p.suite.case.name for p in parts)} in {Path(target).name}."]
-    for p in parts:
-        for o in p.suite.outputs:
-            verdict = o.proof.verdict.value if o.proof is not None else "not proved"
-            lines += ["", f"{p.suite.case.name}, {verdict}: {statement(o, p.suite)}"]
-    lines += ["", f"Written by trilift {version}: {command}"]
-    return docstring(lines, 0)
+def _head(parts: Sequence[Printed], target: str, command: str, version: str) -> str:
+    lines = [f"Property-based tests of {', '.join(p.case for p in parts)} in {Path(target).name}."]
+    lines += [text for p in parts for line in p.summary for text in ("", line)]
+    return docstring([*lines, "", f"Written by trilift {version}: {command}"], 0)
 
 
-def _setup(target: str, output: str) -> tuple[list[str], list[str]]:
-    """The interpreter where there is no GPU; the user's module."""
+def _module(target: str, output: str) -> list[str]:
+    """The user's module."""
     path = Path(target).resolve()
     folder, names = path.parent, [path.stem]
     while (folder / "__init__.py").exists():
         names.insert(0, folder.name)
         folder = folder.parent
     relative = os.path.relpath(folder, Path(output).resolve().parent)
-    environment = 'if not GPU:\n    os.environ["TRITON_INTERPRET"] = "1"  # before triton is imported'
-    module = [
+    return [
         "# ---- the kernels ----",
         f"sys.path.insert(0, str((Path(__file__).parent / {relative!r}).resolve()))",
         *_stand_in(target),
         f"kernels = importlib.import_module({'.'.join(names)!r})",
     ]
-    return [environment], module
 
 
 def _stand_in(target: str) -> list[str]:
@@ -90,7 +118,7 @@ def _stand_in(target: str) -> list[str]:
     return [STAND_IN] if mentions_case(Path(target)) else []
 
 
-def _interpreted(parts: Sequence[Part]) -> list[str]:
+def _interpreted(parts: Sequence[Printed]) -> list[str]:
     """What the interpreter lacks, and its installation."""
     code = installed([p.facts for p in parts])
     if not code:

@@ -13,7 +13,7 @@ from verify.suite import Suite
 from verify.verdict import Clause
 
 from .facts import Facts
-from .formulas import docstring, dtype
+from .formulas import docstring, dtype, wrapped
 
 VALUES = ("normal", "large", "tiny", "equal", "negative", "one-hot", "ties")
 LAYOUTS = ("contiguous", "offset", "padded", "gaps", "transposed")
@@ -111,7 +111,7 @@ def strategy(suite: Suite, facts: Facts, name: str) -> str:
 def _drawn_sizes(suite: Suite) -> Iterator[str]:
     for n in suite.case.names:
         if why := suite.sizes.why.get(n):
-            yield f"# {why}"
+            yield from (f"# {line}" for line in wrapped(why, 82))
         yield f"{n} = draw(st.sampled_from({list(suite.sizes.values[n])}))"
 
 

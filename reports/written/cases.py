@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -13,6 +15,9 @@ from verify.suite import Output, Suite
 from . import arguments, formulas
 from .facts import Facts, identifier
 from .formulas import Function, docstring, dtype
+
+UNSAID = ("config",)  # clauses about what was seen at the shapes that were tried
+LONG = 1500  # characters of a formula that are not said in words again
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +42,8 @@ class Names:
 
     @property
     def fn(self) -> str:
-        """The host function."""
-        return f"kernels.{self.case}.fn"
+        """The host function, which is loaded after the tests are defined."""
+        return f"lambda: kernels.{self.case}.fn"
 
     @property
     def kernel(self) -> str:
@@ -127,6 +132,9 @@ def source(p: Part) -> Iterator[str]:
         yield _expected(p)
     yield p.kernel
     yield arguments.strategy(p.suite, p.facts, p.names.calls)
+    if p.suite.raises:
+        yield tests.raises(p)
+        return
     yield from tests.tests(p)
     yield from laws.tests(p)
     yield from refused.tests(p)
@@ -142,19 +150,23 @@ def _tolerance(c: Compared, p: Part) -> str:
     numbers = list(dict.fromkeys([*magnitude.numbers, *sorted(given)]))
     head = ", ".join([*magnitude.inputs, *(["*", *numbers] if numbers else [])])
     lines = [f"def {name}({head}):", docstring([f"How far {c.output.name} may be from its formula."], 4)]
-    lines += [f"    # {line}" for text in t.derivation for line in formulas.wrapped(text, 112)]
-    unit = unit_text(t.unit)
+    lines += [f"    # {line}" for text in t.derivation for line in formulas.wrapped(text, 82)]
+    factor = unit_text(t.unit) if roundings == "1" else f"{unit_text(t.unit)} * {_factor(roundings)}"
     if t.tf32:
-        unit = f"({unit_text(2.0**-11)} if GPU else {unit})"
-    body = Function(magnitude.name, magnitude.inputs, magnitude.numbers, "").call()
-    lines.append(f"    return {unit} * ({roundings}) * {body}")
+        lines += [f"    rounding = {factor}", "    if GPU:  # both factors of a product are rounded to TF32"]
+        lines.append(f"        rounding += {unit_text(t.tf32 * 2.0**-9)}")
+        factor = "rounding"
+    lines.append(f"    return {factor} * {magnitude.call()}")
     return "\n".join(lines)
+
+
+def _factor(source: str) -> str:
+    """An expression as a factor."""
+    return source if re.fullmatch(r"[\w.]+", source) else f"({source})"
 
 
 def unit_text(unit: float) -> str:
     """2.0**-24 of 5.96e-08."""
-    import math
-
     mantissa, exponent = math.frexp(unit)
     return f"2.0**{exponent - 1}" if mantissa == 0.5 else repr(unit)
 
@@ -174,13 +186,13 @@ def _expected(p: Part) -> str:
     tensors = [n for n in case.tensors if n in used]
     lines += arguments.sizes_line(case, used, "call.sizes")
     if tensors:
-        lines.append(f"exactly = {{n: exact(x) for n, x in leaves({p.names.arguments}(call, Memory())).items()}}")
-        lines.append(f"{', '.join(tensors)} = {', '.join(f'exactly[{n!r}]' for n in tensors)}")
+        lines.append(f"given = leaves({p.names.arguments}(call, Memory()))")
+        lines.append(f"{', '.join(tensors)} = {', '.join(f'exact(given[{n!r}])' for n in tensors)}")
     for c in p.compared:
         entries.append(
             f"{c.output.name!r}: evaluated(lambda: {c.formula.call()}, lambda: {_bound(c)}, {dtype(c.dtype)}),"
         )
-    doc = docstring(["Every output in float64, how far the kernel's may be from it, and in which dtype it comes."], 4)
+    doc = docstring(["Every output in float64, with its tolerance and its dtype."], 4)
     head = f"def {p.names.expected}(call: Call) -> dict[str, Expected]:"
     return "\n".join([head, doc, *(f"    {line}" for line in [*lines, "return {", *entries, "}"])])
 
@@ -193,8 +205,32 @@ def _bound(c: Compared) -> str:
     return replace(c.tolerance, name=c.tolerance.name.replace("_magnitude", "_tolerance"), numbers=numbers).call()
 
 
+def summary(p: Part) -> list[str]:
+    """What the file's docstring says of the case: formulas, contract, what is not tested."""
+    lines = [f"{p.suite.case.name}, {_verdict(o)}: {statement(o, p.suite)}" for o in p.suite.outputs]
+    proofs = [o.proof for o in p.suite.outputs if o.proof is not None]
+    clauses = [c.text for proof in proofs for c in proof.contract if c.kind not in UNSAID]
+    told = list(dict.fromkeys([*([p.suite.case.written] if p.suite.case.written != "True" else []), *clauses]))
+    contract = [f"{p.suite.case.name} holds where: {'; '.join(told)}"] if told else []
+    notes = [f"{p.suite.case.name}: {note}" for note in (*p.suite.notes, *_without(p))]
+    return [*lines, *contract, *notes]
+
+
+def _verdict(o: Output) -> str:
+    return o.proof.verdict.value if o.proof is not None else "not proved"
+
+
+def _without(p: Part) -> Iterator[str]:
+    """Why an output with a formula is not compared with it."""
+    compared = {c.output.name for c in p.compared}
+    for o in p.suite.outputs:
+        if o.formula is not None and o.name not in compared:
+            yield f"{o.name} is not compared with its formula: {o.why or 'PyTorch has no such operation'}"
+
+
 def statement(o: Output, suite: Suite) -> str:
     """The formula in index notation, or why there is none."""
     if o.formula is None:
         return f"{o.name}: {o.why}"
-    return index_form(o.formula, {n: suite.case.dims(n) for n in suite.case.tensors})
+    text = index_form(o.formula, {n: suite.case.dims(n) for n in suite.case.tensors})
+    return text if len(text) <= LONG else f"{o.name}: a formula of {len(text)} characters"

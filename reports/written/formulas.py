@@ -12,7 +12,7 @@ from lift.errors import Unsupported
 from lift.spec import Formula
 from lift.torch_source import torch_source
 
-WIDTH = 116
+WIDTH = 88
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -16,6 +18,11 @@ class Helper:
     source: str
     uses: frozenset[str]
     heading: str  # of the section it stands in
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether it is neither a function nor a class."""
+        return not re.search(r"^(def|class) ", self.source, re.MULTILINE)
 
 
 HELPERS, INTERPRETER = "helpers.py", "interpreter.py"
@@ -61,6 +68,40 @@ def names(text: str) -> frozenset[str]:
     """The identifiers of a Python text, and its attributes."""
     nodes = list(ast.walk(ast.parse(text)))
     return frozenset(n.id for n in nodes if isinstance(n, ast.Name))
+
+
+def immediate(text: str) -> frozenset[str]:
+    """The names that a text uses while it is imported: not those in bodies of functions."""
+    return frozenset(n.id for node in ast.parse(text).body for n in _evaluated(node) if isinstance(n, ast.Name))
+
+
+def _evaluated(node: ast.AST) -> Iterator[ast.AST]:
+    match node:
+        case ast.FunctionDef(decorator_list=decorators, args=args):
+            inner: list[ast.AST | None] = [*decorators, *args.defaults, *args.kw_defaults]
+        case ast.Lambda(args=args):
+            inner = [*args.defaults, *args.kw_defaults]
+        case ast.AnnAssign(target=target, value=value):
+            inner = [target, value]
+        case _:
+            inner = list(ast.iter_child_nodes(node))
+    yield node
+    for n in inner:
+        if n is not None:
+            yield from _evaluated(n)
+
+
+def first(text: str, found: Sequence[Helper]) -> list[Helper]:
+    """Those of the helpers that must stand before a text, because it uses them while it is imported."""
+    by_name, wanted = {h.name: h for h in found}, set(immediate(text))
+    while more := {u for n in wanted & set(by_name) for u in _used(by_name[n])} - wanted:
+        wanted |= more
+    return [h for h in found if h.name in wanted]
+
+
+def _used(h: Helper) -> frozenset[str]:
+    """What a helper uses when it is defined, and what a function uses when it is called."""
+    return h.uses if h.source.lstrip("@").startswith("def ") else immediate(h.source)
 
 
 def needed(text: str, file: str = HELPERS) -> list[Helper]:

@@ -10,7 +10,7 @@ from verify.suite import Refusal
 
 from .facts import identifier
 from .formulas import docstring
-from .tests import sizes_text
+from .tests import sizes_text, skipped
 
 if TYPE_CHECKING:
     from .cases import Part
@@ -30,9 +30,9 @@ def _test(p: Part, r: Refusal, taken: list[str]) -> str:
     call = f"call = Call({sizes_text(r.dims)}{_layouts(r)})"
     body = [call, *_values(p, r), f"with {_raises(r)}:", f"    call_only({p.names.kernel}, call)"]
     accepted = f"the host function accepts calls without: {r.clause.text}"
-    marks: list[str] = []
+    marks: list[str] = [] if r.raises else skipped(p)
     if not r.raises and r.safe:
-        marks = [f"@pytest.mark.xfail(strict=True, reason={accepted!r})"]
+        marks += [f"@pytest.mark.xfail(strict=True, reason={accepted!r})"]
     elif not r.raises:
         body = [f"pytest.xfail({accepted + '; this one is not made, it would leave its tensors'!r})"]
     doc = f"The contract excludes it: {r.clause.text}."

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lift.errors import Unsupported
-
 from .facts import Facts
 
+BITS = "Triton's interpreter computes on the bits of bf16 and fp8 as if they were whole numbers"
 STAND_IN = """try:
     import lift  # noqa: F401
-except ImportError:  # the file says with it what its functions take: only the functions are needed
+except ImportError:  # it only says what the functions take
 
     def case(**specs: Any) -> Any:
         return lambda fn: types.SimpleNamespace(fn=fn, reference=lambda reference: reference)
@@ -32,8 +31,7 @@ NUMPY |= {"asin": "np.arcsin", "acos": "np.arccos", "atan": "np.arctan", "atan2"
 
 
 def installed(facts: Sequence[Facts]) -> str:
-    """The function that puts the stand-ins in place, "" where none is needed. Raises Unsupported for a function of
-    libdevice without one."""
+    """The function that puts the stand-ins in place, "" where none is needed."""
     lines, imports = [], []
     if any(f.configs > 1 for f in facts):
         imports.append("from triton.runtime.autotuner import Autotuner")
@@ -47,10 +45,16 @@ def installed(facts: Sequence[Facts]) -> str:
             lines.append(f"interpreter.{name} = {stand_in}(interpreter.{name})")
     for name in sorted({n for f in facts for n in f.libdevice}):
         if name not in NUMPY:
-            raise Unsupported(f"libdevice.{name} in Triton's interpreter")
+            continue
         imports.append("from triton.language.extra import cuda, libdevice")
         lines.append(f"libdevice.{name} = cuda.libdevice.{name} = elementwise({NUMPY[name]})")
     body = [*dict.fromkeys(imports), "", *lines]
     doc = '"""Before the kernels are imported, which may take functions by name."""'
     head = f"def complete_interpreter() -> None:\n    {doc}\n"
     return head + "\n".join(f"    {line}" for line in body) if lines else ""
+
+
+def lacking(facts: Facts) -> str:
+    """Why Triton's interpreter cannot run the kernels, "" where it can."""
+    missing = [n for n in facts.libdevice if n not in NUMPY]
+    return BITS if facts.raw else f"Triton's interpreter has no libdevice.{missing[0]}" if missing else ""

@@ -9,12 +9,12 @@ from lift.case import torch_dtype
 from verify.verdict import Counterexample, Verdict
 
 from .formulas import docstring
+from .standing import lacking
 
 if TYPE_CHECKING:
     from .cases import Part
 
 LITERALS = 300  # numbers written into a file for one call
-BITS = "Triton's interpreter computes on the bits of bf16 and fp8 as if they were whole numbers"
 
 
 def tests(p: Part) -> Iterator[str]:
@@ -48,7 +48,7 @@ def function(
 
 def skipped(p: Part) -> list[str]:
     """The mark of a test that Triton's interpreter cannot run."""
-    return [f"@pytest.mark.skipif(not GPU, reason={BITS!r})"] if p.facts.raw else []
+    return [f"@pytest.mark.skipif(not GPU, reason={why!r})"] if (why := lacking(p.facts)) else []
 
 
 def sizes_text(dims: Mapping[str, Any]) -> str:
@@ -80,6 +80,14 @@ def wrong(p: Part) -> str | None:
     return None
 
 
+def raises(p: Part) -> str:
+    """The only test of a host function that raises at every size."""
+    reason = f"it raises {p.suite.raises}"
+    mark = f"@pytest.mark.xfail(strict=True, reason={reason!r})"
+    body = [f"call_only({p.names.kernel}, call)"]
+    return function(p, "can_be_called", "It accepts what its case says.", body, "FEW", always=2, marks=(mark,))
+
+
 def _controls(p: Part) -> str:
     case, first = p.suite.case, p.suite.sizes.first
     dims = max(first, key=lambda d: sum(d.values())) if first else {n: v[-1] for n, v in p.suite.sizes.values.items()}
@@ -92,8 +100,8 @@ def _controls(p: Part) -> str:
 
 def _again(p: Part) -> str:
     body = [f"first = {p.run})", f"again = {p.run}, poison=CLEAR)", "for name, x in first.items():"]
-    body.append('    assert same_bits(x, again[name]), f"{name} depends on memory that nobody wrote, or on chance"')
-    doc = "Twice the same bits, whatever memory held before: every element of the outputs is written."
+    body.append('    assert same_bits(x, again[name]), f"{name} depends on memory or chance"')
+    doc = "Every element of the outputs is written, twice with the same bits."
     return function(p, "writes_everything_and_repeats", doc, body, "FEW", always=2, marks=_memory(p))
 
 
