@@ -380,7 +380,7 @@ class Outcome:
 
 
 @cache
-def _bindings() -> Any:
+def bindings() -> Any:
     """egglog's extension module, without the package around it, whose own language takes 0.2 s to import. It starts a
     thread: a process that forks must not have loaded it."""
     package = importlib.util.find_spec("egglog")
@@ -414,7 +414,7 @@ def _engine(ops: frozenset[str]) -> Engine:
     found = next((e for e in _engines if ops <= e.ops), None)
     if found is None:
         every = reachable(ops.union(*(e.ops for e in _engines)))
-        graph = _bindings().EGraph()
+        graph = bindings().EGraph()
         graph.run_program(*graph.parse_program(program(every)))
         found = Engine(graph, every)
         _engines[:] = [found]

@@ -1,0 +1,236 @@
+"""Tensor programs over named axes: what the search starts from.
+
+    v ::= input(x) | add(v, v) | mul(v, v) | div(v, v) | exp(v) | sqr(v) | sqrt(v) | scale[c](v) | sum[k](v) | map[f](v...)
+
+A value has a set of axes and broadcasts by name. The first eight and `sum` are the operators of Lax programs (Mirage,
+section 5: multilinear, division, one exponential on each path); `map` is any other function of elements, which the
+search never looks into (a keyed hash in the field tests). `scale` multiplies by a number of the program, 1/K or eps.
+
+A formula becomes a program when every input is read at distinct axes; known names over an axis (softmax, mean) are
+written out. exp(x) / sum(exp(x)) stands for all stabilised forms: they are equal over the reals, and what is emitted is
+stabilised again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from lift import term as T
+from lift.definitions import DEFINITIONS, unfold
+from lift.errors import Unsupported
+from lift.spec import Formula
+from lift.term import Term
+
+LAX = ("input", "add", "mul", "div", "exp", "sqr", "sqrt", "scale", "sum")
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One value. `attr`: the name of an input, the axis of a sum, the number of a scale, the template of a map (a term
+    over the scalars a0, a1 ... for the arguments). `axes`: those that it has."""
+
+    op: str
+    args: tuple[Node, ...]
+    attr: str | Term | None
+    axes: frozenset[str]
+
+    def walk(self) -> Iterator[Node]:
+        """Every distinct value once, arguments first."""
+        seen: dict[Node, None] = {}
+        _walk(self, seen)
+        yield from seen
+
+    def __repr__(self) -> str:
+        if self.op == "input":
+            return str(self.attr)
+        head = self.op if self.attr is None else f"{self.op}[{self.attr}]"
+        return f"{head}({', '.join(map(repr, self.args))})"
+
+
+def _walk(n: Node, seen: dict[Node, None]) -> None:
+    if n not in seen:
+        for a in n.args:
+            _walk(a, seen)
+        seen[n] = None
+
+
+def node(op: str, *args: Node, attr: str | Term | None = None) -> Node:
+    """An operation with the axes that follow from its arguments'."""
+    axes = frozenset[str]().union(*(a.axes for a in args))
+    return Node(op, args, attr, axes - {attr} if op == "sum" else axes)
+
+
+def source(name: str, axes: Sequence[str]) -> Node:
+    return Node("input", (), name, frozenset(axes))
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """A tensor that the program reads: its axes in the order of its dimensions, outermost first. x @ x.T has two inputs,
+    both of the tensor x."""
+
+    name: str
+    tensor: str
+    axes: tuple[str, ...]
+    dtype: str = "f16"
+
+
+@dataclass(frozen=True)
+class Program:
+    """`sizes`: of each axis at which costs are counted; `outputs`: name, axes in order, value, dtype."""
+
+    inputs: tuple[Input, ...]
+    outputs: tuple[tuple[str, tuple[str, ...], Node, str], ...]
+    sizes: dict[str, int] = field(hash=False)
+
+    @cached_property
+    def reduced(self) -> tuple[str, ...]:
+        """Axes that some sum is over."""
+        sums = {str(n.attr) for _, _, v, _ in self.outputs for n in v.walk() if n.op == "sum"}
+        return tuple(a for a in self.sizes if a in sums)
+
+    @cached_property
+    def nodes(self) -> tuple[Node, ...]:
+        return tuple(dict.fromkeys(n for _, _, v, _ in self.outputs for n in v.walk()))
+
+
+def from_formulas(formulas: Sequence[Formula], dtypes: dict[str, str], sizes: dict[str, int]) -> Program:
+    """The program of formulas over the same inputs; `sizes` of the dims. Raises Unsupported where an input is not read
+    at distinct axes, or a fold is no sum."""
+    reader = _Reader()
+    outputs = []
+    for f in formulas:
+        value = reader.value(f.term)
+        if value.axes != {a.name for a in f.axes}:
+            raise Unsupported("an output that does not have all its axes")
+        outputs.append((f.name, tuple(a.name for a in f.axes), value, f.dtype))
+    inputs = tuple(Input(n, x, axes, dtypes.get(x, "f16")) for (x, axes), n in reader.inputs.items())
+    extents = {name: extent(size, sizes) for name, size in reader.axes.items()}
+    return Program(inputs, tuple(outputs), extents)
+
+
+def extent(size: Term, sizes: dict[str, int]) -> int:
+    """The number of a size of dims. Raises Unsupported."""
+    t = T.rewrite(size, lambda s: T.const(sizes[s.attr]) if s.op == "size" and s.attr in sizes else None)
+    if not t.is_const:
+        raise Unsupported(f"the size {size} is not a number")
+    return int(t.attr)
+
+
+@dataclass
+class _Reader:
+    """Terms to values. `inputs`: a name for each tensor and the axes that it is read at, `axes`: the size of each axis,
+    in the order of appearance."""
+
+    inputs: dict[tuple[str, tuple[str, ...]], str] = field(default_factory=dict)
+    axes: dict[str, Term] = field(default_factory=dict)
+    done: dict[int, Node] = field(default_factory=dict)
+
+    def value(self, t: Term) -> Node:
+        if t.id not in self.done:
+            self.done[t.id] = self._value(t)
+        return self.done[t.id]
+
+    def _value(self, t: Term) -> Node:
+        if t.op == "read":
+            return self._read(t)
+        if t.op in DEFINITIONS and (DEFINITIONS[t.op].on_axis or not _has_reads(t)):
+            return self.value(unfold(t))
+        if t.op == "sum":
+            over, body = self._renamed(t)
+            self._axis(over)
+            return node("sum", self.value(body), attr=over.name)
+        if t.op in T.FOLDS or t.op in T.NAMED and DEFINITIONS[t.op].on_axis:
+            raise Unsupported(f"{t.op} over an axis is no operation of the search")
+        if t.op in ("add", "mul", "recip"):
+            return self._add(t) if t.op == "add" else self._product(t)
+        if t.op in ("exp", "sqrt"):
+            return node(t.op, self.value(t.args[0]))
+        return self._map(t)
+
+    def _read(self, t: Term) -> Node:
+        if any(a.op != "axis" for a in t.args) or len(set(t.args)) < len(t.args):
+            raise Unsupported(f"{t} is not read at axes")
+        for a in t.args:
+            self._axis(a.attr)
+        axes = tuple(a.attr.name for a in t.args)
+        if (t.attr, axes) not in self.inputs:
+            known = sum(x == t.attr for x, _ in self.inputs)
+            self.inputs[t.attr, axes] = f"{t.attr}_{known}" if known else t.attr
+        return source(self.inputs[t.attr, axes], axes)
+
+    def _renamed(self, t: Term) -> tuple[T.Axis, Term]:
+        """A fold with the name that its axis has where the same tensor was read before."""
+        over, body = t.attr, t.args[0]
+        taken = {a.name for a in body.free} - {over.name}
+        for r in (s for s in body.walk() if s.op == "read"):
+            for x, axes in self.inputs:
+                for a, name in zip(r.args, axes, strict=False) if x == r.attr else ():
+                    fits = a.op == "axis" and a.attr == over and self.axes.get(name) is over.size
+                    if fits and name != over.name and name not in taken:
+                        new = T.Axis(name, over.size)
+                        return new, T.substitute(body, {over: T.axis(new)})
+        return over, body
+
+    def _axis(self, a: T.Axis) -> None:
+        if self.axes.setdefault(a.name, a.size) is not a.size:
+            raise Unsupported(f"two axes of the name {a.name}")
+
+    def _add(self, t: Term) -> Node:
+        numbers, rest = _split(t.args)
+        out = self._balanced("add", [self.value(a) for a in rest])
+        return self._mapped(T.add(T.scalar("a0"), *numbers), [out]) if numbers else out
+
+    def _product(self, t: Term) -> Node:
+        """c * (a * b ...) / (d * e ...)"""
+        numbers, rest = _split(t.args if t.op == "mul" else (t,))
+        above = [a for a in rest if a.op != "recip"]
+        below = [b for a in rest if a.op == "recip" for b in (a.args[0].args if a.args[0].op == "mul" else a.args)]
+        lower, divisors = _split(below)
+        c = T.div(T.mul(*numbers) if numbers else T.const(1), T.mul(*lower) if lower else T.const(1))
+        top = self._powers(above)
+        if divisors:
+            bottom = self._powers(divisors)
+            out = node("div", top, bottom) if top is not None else self._mapped(T.div(1, T.scalar("a0")), [bottom])
+        else:
+            out = top  # type: ignore[assignment]
+        return out if c is T.const(1) else node("scale", out, attr=c)
+
+    def _powers(self, factors: Sequence[Term]) -> Node | None:
+        """The product of factors; equal ones as squares."""
+        out: list[Node] = []
+        for v, k in Counter(self.value(f) for f in factors).items():
+            out += [node("sqr", v)] * (k // 2) + [v] * (k % 2)
+        return self._balanced("mul", out) if out else None
+
+    def _balanced(self, op: str, values: list[Node]) -> Node:
+        values = sorted(values, key=repr)
+        out = values[0]
+        for v in values[1:]:
+            out = node(op, out, v)
+        return out
+
+    def _map(self, t: Term) -> Node:
+        """A function of elements: its arguments that read tensors become holes."""
+        if t.op in ("where", "pick", "axis", "undef") or t.type != T.REAL:
+            raise Unsupported(f"{t.op} is no operation of the search")
+        holes = [a for a in dict.fromkeys(t.args) if _has_reads(a)]
+        if not holes:
+            raise Unsupported(f"{t} reads no tensor")
+        named = {a: T.scalar(f"a{k}") for k, a in enumerate(holes)}
+        template = T.node(t.op, tuple(named.get(a, a) for a in t.args), t.attr, t.type)
+        return self._mapped(template, [self.value(a) for a in holes])
+
+    def _mapped(self, template: Term, args: Sequence[Node]) -> Node:
+        return node("map", *args, attr=template)
+
+
+def _has_reads(t: Term) -> bool:
+    return any(s.op == "read" for s in t.walk())
+
+
+def _split(terms: Sequence[Term]) -> tuple[list[Term], list[Term]]:
+    """Those that read no tensor, and the others."""
+    return [a for a in terms if not _has_reads(a)], [a for a in terms if _has_reads(a)]
