@@ -8,8 +8,9 @@ suites, facts -> a part for each case: formulas, arguments, strategy, tests
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -22,9 +23,10 @@ from .cases import part, source, summary
 from .facts import Facts, identifier
 from .formatting import formatted
 from .formulas import docstring
-from .standing import STAND_IN, installed
+from .probing import failing
+from .standing import STAND_IN, installed, lacking
 
-__all__ = ["Printed", "assembled", "printed", "skipped", "written"]
+__all__ = ["Printed", "assembled", "complete", "printed", "skipped", "written"]
 
 IMPORTS = (  # beside those of the helpers; what a file does not use is taken out of it
     "import importlib", "import math", "import os", "import sys", "import types", "import pytest",
@@ -41,12 +43,30 @@ class Printed:
     summary: tuple[str, ...]
     sources: tuple[str, ...]
     facts: Facts = Facts({})
+    kernel: str = ""  # the name of its Kernel
+    sizes: Mapping[str, Any] = field(default_factory=dict)  # of a call that should be possible
+    pretended: bool = False  # whether it asks for a GPU
+    lacking: str = ""  # why it does not run without one
+
+    @property
+    def texts(self) -> Iterator[str]:
+        """The sources, with what they need where there is no GPU."""
+        host = f"kernels.{self.case}.fn"
+        mark = f"@pytest.mark.skipif(not GPU, reason={self.lacking!r})"
+        for text in self.sources:
+            shown = text.replace(f"lambda: {host}", f"lambda: without_gpu({host})") if self.pretended else text
+            yield f"{mark}\n{shown}" if self.lacking and re.search(r"^def test_", text, re.MULTILINE) else shown
 
 
 def printed(suite: Suite, facts: Facts) -> Printed:
     """The tests of one case."""
     p = part(suite, facts)
-    return Printed(suite.case.name, tuple(summary(p)), tuple(text for text in source(p) if text), facts)
+    texts = tuple(text for text in source(p) if text)
+    sizes = next((d for d in suite.sizes.first if min(d.values(), default=1) > 0), {})
+    called: dict[str, Any] = (
+        {} if suite.raises or suite.unsafe or lacking(facts) else {"kernel": p.names.kernel, "sizes": dict(sizes)}
+    )
+    return Printed(suite.case.name, tuple(summary(p)), texts, facts, **called)
 
 
 def skipped(case: str, reason: str) -> Printed:
@@ -61,20 +81,44 @@ def written(suites: Sequence[tuple[Suite, Facts]], *more: Any) -> str:
     return assembled([printed(*s) for s in suites], *more)
 
 
+def complete(parts: Sequence[Printed], target: str, output: str, *more: Any) -> str:
+    """`assembled`, with what the cases need that do not run without a GPU, or the reason why they do not."""
+    text = assembled(parts, target, output, *more)
+    for change in (_pretending, _left_out):
+        calls = {p.kernel: p.sizes for p in parts if p.kernel and not p.lacking}
+        told = failing(text, output, calls) if calls else {}
+        if not told:
+            break
+        parts = [change(p, told) if p.kernel in told or "" in told else p for p in parts]
+        text = assembled(parts, target, output, *more)
+    return text
+
+
+def _pretending(p: Printed, told: Mapping[str, str]) -> Printed:
+    return replace(p, pretended=True)
+
+
+def _left_out(p: Printed, told: Mapping[str, str]) -> Printed:
+    why = told.get(p.kernel, told.get("", ""))
+    return replace(p, lacking=f"it does not run in Triton's interpreter: {why}")
+
+
 def assembled(
     parts: Sequence[Printed], target: str, output: str, command: str, version: str, examples: int = 20
 ) -> str:
     """The file of the tests of some cases of the file `target`, as it is to stand at the path `output`: what the tests
     need while they are defined, the tests, then what they call, and what is about the machine."""
-    code = "\n\n\n".join(text for p in parts for text in p.sources)
+    code = "\n\n\n".join(text for p in parts for text in p.texts)
     machine = _interpreted(parts)
     helpers = library.needed("\n".join([ENVIRONMENT, code, *machine]))
     before = library.first("\n".join([ENVIRONMENT, code]), helpers)
     constants = [h.source if h.name != "NUMBER" else f"{h.name} = {examples}" for h in before if h.is_constant]
     top = ["\n".join([*constants, ENVIRONMENT]), *(h.source for h in before if not h.is_constant)]
-    module = _module(target, output)
+    pretended = any(p.pretended for p in parts)
+    device = library.needed("pretended_gpu, without_gpu", library.DEVICE) if pretended else []
+    module = [*_sections(device), *_module(target, output, pretended)]
     heads = [_head(parts, target, command, version), "from __future__ import annotations"]
-    imports = "\n".join([library.imports(), *IMPORTS])
+    imports = "\n".join([*library.imports(), *IMPORTS])
     after = _sections([h for h in helpers if h not in before])
     text = [*heads, imports, *top, code, *after, *machine, *module]
     return formatted("\n\n\n".join(text) + "\n")
@@ -97,7 +141,7 @@ def _head(parts: Sequence[Printed], target: str, command: str, version: str) -> 
     return docstring([*lines, "", f"Written by trilift {version}: {command}"], 0)
 
 
-def _module(target: str, output: str) -> list[str]:
+def _module(target: str, output: str, pretended: bool) -> list[str]:
     """The user's module."""
     path = Path(target).resolve()
     folder, names = path.parent, [path.stem]
@@ -105,11 +149,13 @@ def _module(target: str, output: str) -> list[str]:
         names.insert(0, folder.name)
         folder = folder.parent
     relative = os.path.relpath(folder, Path(output).resolve().parent)
+    context = "contextlib.nullcontext() if GPU else pretended_gpu()"
+    load = f"kernels = importlib.import_module({'.'.join(names)!r})"
     return [
         "# ---- the kernels ----",
         f"sys.path.insert(0, str((Path(__file__).parent / {relative!r}).resolve()))",
         *_stand_in(target),
-        f"kernels = importlib.import_module({'.'.join(names)!r})",
+        f"with {context}:\n    {load}" if pretended else load,
     ]
 
 

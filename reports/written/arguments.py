@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import struct
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from lift.case import Case, Spec
@@ -90,9 +91,9 @@ def _tensor(name: str, s: Spec) -> str:
 def strategy(suite: Suite, facts: Facts, name: str) -> str:
     """The strategy of calls that meet the contract."""
     case = suite.case
-    lines = [*_drawn_sizes(suite), *_drawn_scalars(case)]
+    lines = [*_drawn_sizes(suite)]
     conditions = [suite.sizes.where] if suite.sizes.where else []
-    lines += [f"assume({c})" for c in dict.fromkeys([*conditions, *_small(suite)]) if c]
+    lines += [f"assume({c})" for c in dict.fromkeys([*_limits(case), *conditions, *_small(suite)]) if c]
     numbers = "{" + ", ".join(f'"{n}": {n}' for n in (*case.names, *case.scalars)) + "}"
     fields = [
         f"sizes={numbers}",
@@ -100,7 +101,7 @@ def strategy(suite: Suite, facts: Facts, name: str) -> str:
         f"values=draw(st.sampled_from({list(values(suite))}))",
     ]
     if case.tensors:
-        fields.append(f"layout=draw(st.sampled_from({list(layouts(suite))}))")
+        fields.append(f"layout=draw(st.sampled_from({list(layouts(suite, facts))}))")
     if facts.configs > 1:
         fields.append(f"config=draw(st.integers(0, {facts.configs - 1}))")
     doc = docstring([f"Calls of {case.name} at the sizes where something changes."], 4)
@@ -109,23 +110,39 @@ def strategy(suite: Suite, facts: Facts, name: str) -> str:
 
 
 def _drawn_sizes(suite: Suite) -> Iterator[str]:
-    for n in suite.case.names:
+    """The dims, and the numbers that are passed."""
+    for n in (*suite.case.names, *suite.case.scalars):
         if why := suite.sizes.why.get(n):
             yield from (f"# {line}" for line in wrapped(why, 82))
-        yield f"{n} = draw(st.sampled_from({list(suite.sizes.values[n])}))"
+        offered = suite.sizes.values.get(n)
+        chosen = list(offered) if offered else scalars(suite.case.scalars[n])
+        yield f"{n} = draw(st.sampled_from({chosen}))"
 
 
-def _drawn_scalars(case: Case) -> Iterator[str]:
+def scalars(s: Spec) -> list[Any]:
+    """Numbers that a scalar may be, as far as its limits are numbers; reals that f32 has."""
+    low, high = (None if e is None or not e.is_const else e.attr for e in (s.low, s.high))
+    if s.dtype == "bool":
+        return [False, True]
+    if not s.is_float:
+        found = [v for v in INTEGERS if (low is None or low <= v) and (high is None or v < high)]
+        ends = [v for v in (low, None if high is None else high - 1) if v is not None]
+        return [v for v in dict.fromkeys([*found, *map(int, ends)]) if v > 0 or not s.positive]
+    if low is not None and high is not None:
+        reals = [low + (high - low) * f for f in (0.25, 0.5, 0.875)]
+    elif low is not None:
+        reals = [low + v for v in POSITIVES]
+    else:
+        reals = [high - v for v in POSITIVES] if high is not None else list(POSITIVES if s.positive else REALS)
+    return [struct.unpack("f", struct.pack("f", v))[0] for v in reals]
+
+
+def _limits(case: Case) -> Iterator[str]:
+    """Conditions that limit scalars by dims."""
     for n, s in case.scalars.items():
-        ends = [None if e is None or not e.is_const else e.attr for e in (s.low, s.high)]
-        if s.is_float:
-            some: Sequence[Any] = POSITIVES if s.positive else REALS
-        else:
-            some = [v for v in INTEGERS if v > 0 or not s.positive]
-        low, high = ends
-        if low is not None and high is not None:
-            some = [low + (high - low) * f for f in (0.25, 0.5, 0.875)] if s.is_float else [low, high - 1]
-        yield f"{n} = draw(st.sampled_from({list(some)}))"
+        low, high = (None if e is None or e.is_const else python_source(e) for e in (s.low, s.high))
+        yield from [f"{low} <= {n}"] * (low is not None)
+        yield from [f"{n} < {high}"] * (high is not None)
 
 
 def _small(suite: Suite) -> list[str]:
@@ -146,13 +163,13 @@ def values(suite: Suite) -> tuple[str, ...]:
     return VALUES if any(s.is_float for s in suite.case.tensors.values()) else ("normal", "large", "equal")
 
 
-def layouts(suite: Suite) -> tuple[str, ...]:
+def layouts(suite: Suite, facts: Facts) -> tuple[str, ...]:
     """The layouts that the contract allows at every size."""
-    strided = {n: s for n, s in suite.case.tensors.items() if s.strided}
-    if not strided:
-        return LAYOUTS[:2]
+    found = tuple(layout for layout in LAYOUTS if layout != "offset" or not facts.aligned)
+    if not any(s.strided for s in suite.case.tensors.values()):
+        return tuple(layout for layout in found if layout in LAYOUTS[:2])
     clauses = [c for o in suite.outputs if o.proof is not None for c in o.proof.contract]
-    return tuple(layout for layout in LAYOUTS if all(_allows(c, layout, suite.case) for c in clauses))
+    return tuple(layout for layout in found if all(_allows(c, layout, suite.case) for c in clauses))
 
 
 def _allows(clause: Clause, layout: str, case: Case) -> bool:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import keyword
+import linecache
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from lift.case import Case
 from lift.ir import Module
-from lift.trace import Trace
+from lift.trace import Descriptor, Launch, Trace
 
 MOVES = ("arith.extf", "arith.truncf", "arith.constant", "arith.select", "arith.bitcast")
 COMPUTES = ("arith.", "math.", "tt.dot", "tt.reduce", "tt.scan", "tt.atomic_rmw", "tt.extern_elementwise")
@@ -19,7 +20,7 @@ class Facts:
     """`dtypes`: of outputs and inputs, as case files write them. `configs`: how many an autotuner has at most.
     `libdevice`: its functions by the names that Triton gives them. `narrow`: whether bf16 or fp8 occurs, `raw`: whether
     a kernel computes in it, which the interpreter does on its bits. `written`: the inputs that a call changes.
-    `floats`: whether a launch is given real numbers."""
+    `floats`: whether a launch is given real numbers. `aligned`: whether tensors must begin at multiples of 16 bytes."""
 
     dtypes: Mapping[str, str]
     configs: int = 1
@@ -28,6 +29,7 @@ class Facts:
     raw: bool = False
     written: tuple[str, ...] = ()
     floats: bool = False
+    aligned: bool = False
 
 
 def facts(case: Case, seed: int = 0) -> Facts:
@@ -47,7 +49,8 @@ def facts(case: Case, seed: int = 0) -> Facts:
     returned = {id(ref.buffer) for ref in trace.outputs.values()}
     written = tuple(n for n, ref in trace.inputs.items() if id(ref.buffer) in returned or n in _stored_to(trace))
     floats = any(type(v) is float for e in trace.launches for v in e.operands)
-    return Facts(dtypes, trace.configs, names, narrow, any(map(_computes_in_narrow, modules)), written, floats)
+    raw, aligned = any(map(_computes_in_narrow, modules)), any(map(_may_have_descriptors, trace.launches))
+    return Facts(dtypes, trace.configs, names, narrow, raw, written, floats, aligned)
 
 
 def _stored_to(trace: Trace) -> set[str]:
@@ -70,6 +73,12 @@ def _libdevice(module: Module) -> Iterable[str]:
             double = all(v.type.element == "f64" for v in op.results if v.type.is_float)
             symbol = str(op.attrs["symbol"]).removeprefix("__nv_")
             yield symbol if double else symbol.removesuffix("f")
+
+
+def _may_have_descriptors(launch: Launch) -> bool:
+    """Whether the kernel is given tensor descriptors, or its file makes some: TTIR has pointers in their place."""
+    given = any(isinstance(v, Descriptor) for v in launch.args.values())
+    return given or any("tensor_descriptor" in line for line in linecache.getlines(launch.file))
 
 
 def _is_narrow(element: str) -> bool:

@@ -25,7 +25,7 @@ class Helper:
         return not re.search(r"^(def|class) ", self.source, re.MULTILINE)
 
 
-HELPERS, INTERPRETER = "helpers.py", "interpreter.py"
+HELPERS, INTERPRETER, DEVICE = "helpers.py", "interpreter.py", "device.py"
 
 
 @cache
@@ -49,10 +49,11 @@ def _text(file: str) -> str:
     return files(__package__).joinpath(file).read_text(encoding="utf-8")
 
 
-def imports(file: str = HELPERS) -> str:
-    """The import statements of a file; those that a text does not use are taken out of it afterwards."""
-    nodes = [n for n in ast.parse(_text(file)).body if isinstance(n, ast.Import | ast.ImportFrom)]
-    return "\n".join(ast.unparse(n) for n in nodes if getattr(n, "module", "") != "__future__")
+def imports() -> list[str]:
+    """The import statements of all files; those that a text does not use are taken out of it afterwards."""
+    nodes = [n for file in (HELPERS, INTERPRETER, DEVICE) for n in ast.parse(_text(file)).body]
+    found = [n for n in nodes if isinstance(n, ast.Import) or isinstance(n, ast.ImportFrom) and not n.level]
+    return list(dict.fromkeys(ast.unparse(n) for n in found if getattr(n, "module", "") != "__future__"))
 
 
 def _defined(node: ast.stmt) -> str | None:
