@@ -1,0 +1,569 @@
+"""The block of a kernel as Triton text: one statement for each operator, tiles masked at the edges.
+
+Every value knows its dimensions in one order, which of its padded lanes are certainly 0, and from which element types
+it comes. Before a sum over an axis whose padded lanes may hold anything (exp(0) = 1, 0 / 0) they are set to 0."""
+
+from __future__ import annotations
+
+import keyword
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import permutations
+
+from lift.errors import Unsupported
+from lift.infix import MUL
+from lift.term import Term
+
+from .mugraph import Dim, Kernel, MuGraph, Operator, Tensor
+from .template import keeps_zero, numbers, tile_text
+
+HALF = ("f16", "bf16")
+TRITON = {"f16": "tl.float16", "bf16": "tl.bfloat16", "f32": "tl.float32", "f64": "tl.float64"}
+BINARY = {"add": "{0} + {1}", "mul": "{0} * {1}", "div": "{0} / {1}"}
+UNARY = {"exp": "tl.exp({0})", "sqrt": "tl.sqrt({0})", "sqr": "{0} * {0}", "rsqrt": "tl.rsqrt({0})"}
+ELEMENTWISE = ("scale", "map", "exp_shifted", *BINARY, *UNARY)
+TAKEN = {"tl", "triton", "torch", "libdevice", "case", "range", "float", "min", "max", "block", *keyword.kwlist}
+
+
+@dataclass
+class Names:
+    """Identifiers that are not taken yet."""
+
+    taken: set[str] = field(default_factory=lambda: set(TAKEN))
+
+    def new(self, *wishes: str) -> str:
+        """The first wish that is free, else the last one with a number."""
+        wishes = tuple("".join(c if c.isalnum() else "_" for c in w) for w in wishes)
+        wishes = tuple(f"v{w}" if w[:1].isdigit() or not w else w for w in wishes)
+        more = (f"{wishes[-1]}_{k}" for k in range(1, 10**6))
+        out = next(w for w in (*wishes, *more) if w not in self.taken)
+        self.taken.add(out)
+        return out
+
+
+@dataclass(frozen=True)
+class Value:
+    """`text`: a variable; `dims`: of the tile, outermost first; `zero`: axes whose padded lanes are 0; `finite`: no
+    padded lane holds inf or NaN; `raw`: the variable before it was widened, and its type; `origin`: the element types of
+    the inputs that it comes from."""
+
+    text: str
+    dims: tuple[Dim, ...]
+    zero: frozenset[Dim] = frozenset()
+    finite: bool = False
+    raw: tuple[str, str] | None = None
+    origin: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Signature:
+    """Parameters of the kernel and the host's expression for each, in order; `blocks`: constexprs and their texts."""
+
+    name: str
+    params: tuple[tuple[str, str], ...]
+    blocks: tuple[tuple[str, str], ...]
+    grid: tuple[str, ...]
+    lines: tuple[str, ...]
+
+
+def in_whole(k: Kernel, axis: str) -> bool:
+    return k.modes[axis] == "whole"
+
+
+class Block:
+    """The text of one kernel. `sizes`: the host's name for the size of each axis, `parts` for the number of its parts;
+    `scalars`: the host's text for each number of a template."""
+
+    def __init__(
+        self, g: MuGraph, k: Kernel, names: Mapping[str, Term], sizes: Mapping[str, str], parts: Mapping[str, str],
+        scalars: Mapping[Term, str],
+    ) -> None:  # fmt: skip
+        self.g, self.k, self.templates = g, k, names
+        self.ops = {o.out: o for o in k.operators if o.op != "store"}
+        self.host_sizes, self.host_parts, self.host_scalars = sizes, parts, scalars
+        self.names = Names({*TAKEN, k.name, *sizes.values(), *parts.values()})
+        self.uses = Counter(a for o in k.operators for a in o.args)
+        self.elementwise_uses = Counter(a for o in k.operators for a in o.args if o.op not in ("dot", "load"))
+        self.values: dict[str, Value] = {}
+        self.lines: list[str] = []
+        self.depth = 1
+        self.loop = k.loop
+        self._checked()
+        self.dims = tuple(dict.fromkeys(d for d in self._dims() if not self.scalar(d)))
+        self.rank = self._ranked()
+        self._named()
+
+    # ---- dimensions
+
+    def _dims(self) -> Iterable[Dim]:
+        for a in self.k.modes:
+            for o in self.k.operators:
+                yield from sorted((d for d in self._of(o) if d.axis == a), key=repr)
+
+    def _of(self, o: Operator) -> frozenset[Dim]:
+        if o.op in ("load", "store"):
+            return frozenset(self.tensor(o).dims)
+        return o.dims
+
+    def tensor(self, o: Operator) -> Tensor:
+        return self.g.memory[o.args[0] if o.op == "load" else o.out]
+
+    def scalar(self, d: Dim) -> bool:
+        """Whether a block, or an iteration, has one index of the dimension."""
+        mode = self.k.modes[d.axis]
+        if mode == "split":
+            return d.parts or self.k.tiles[d.axis] == 1
+        return mode != "whole" and self.k.tiles[d.axis] == 1
+
+    def _checked(self) -> None:
+        for a, mode in self.k.modes.items():
+            both = {d for o in self.k.operators for d in self._of(o) if d.axis == a}
+            if mode != "split" and len(both) > 1:
+                raise Unsupported(f"the axis {a} whole and in parts in one kernel")
+        if sum(m in ("loop", "split") for m in self.k.modes.values()) > 1:
+            raise Unsupported("two loops in one kernel")
+        for o in self.k.stores:
+            missing = [a for a in self.k.grid if a not in {d.axis for d in self.tensor(o).dims}]
+            if missing:
+                raise Unsupported(f"blocks along {missing[0]} store the same elements of {o.out}")
+
+    def _ranked(self) -> dict[Dim, int]:
+        """The order of dimensions in all tiles: the one in which the fewest operands of products are transposed."""
+        if len(self.dims) > 7:
+            raise Unsupported(f"{len(self.dims)} axes in the tiles of one kernel")
+        dots = [self.dot_dims(o) for o in self.k.operators if o.op == "dot"]
+        dots = [d for d in dots if None not in d]
+        loads = {o.out for o in self.k.loads}
+        operands = [o.args for o in self.k.operators if o.op == "dot" and None not in self.dot_dims(o)]
+
+        def cost(order: Sequence[Dim]) -> float:
+            at = {d: k for k, d in enumerate(order)}
+            out = 0.0
+            for (rows, cols, over), args in zip(dots, operands, strict=True):
+                assert rows is not None and cols is not None
+                left, right = (rows, cols) if at[rows] < at[cols] else (cols, rows)
+                of = dict(zip((rows, cols), args, strict=True))
+                out += (at[left] > at[over]) * (0.5 if of[left] in loads else 1)
+                out += (at[over] > at[right]) * (0.5 if of[right] in loads else 1)
+            return out
+
+        best = min(permutations(self.dims), key=cost)
+        return {d: k for k, d in enumerate(best)}
+
+    def dot_dims(self, o: Operator) -> tuple[Dim | None, Dim | None, Dim]:
+        """The dimension that only the first operand has, only the second, and the one that is summed."""
+        sets = [frozenset(d for d in self._result(a) if not self.scalar(d)) for a in o.args]
+        over = [d for d in sets[0] & sets[1] if d.axis in o.over]
+        if len(sets) != 2 or len(over) != 1 or sets[0] & sets[1] - {*over} or any(len(s) > 2 for s in sets):
+            raise Unsupported("a product of tiles that are no matrices")
+        rest = [next(iter(s - {*over}), None) for s in sets]
+        return rest[0], rest[1], over[0]
+
+    def _result(self, name: str) -> frozenset[Dim]:
+        return self._of(self.ops[name])
+
+    def sorted(self, dims: Iterable[Dim]) -> tuple[Dim, ...]:
+        return tuple(sorted((d for d in dims if not self.scalar(d)), key=lambda d: self.rank[d]))
+
+    # ---- names
+
+    def _named(self) -> None:
+        self.pointers, self.strides, self.params = {}, {}, []
+        tensors = dict.fromkeys(self.tensor(o).name for o in (*self.k.loads, *self.k.stores))
+        for t in tensors:
+            self.pointers[t] = self.names.new(f"{t}_ptr")
+            self.params.append((self.pointers[t], f"@{t}"))
+        self.size, self.tile, self.index, self.kernel_parts = {}, {}, {}, {}
+        for a in self.k.modes:
+            if any(d.axis == a and not d.parts for d in self._dims()):
+                self.size[a] = self.host_sizes[a]
+                self.params.append((self.size[a], self.host_sizes[a]))
+        for t in tensors:
+            for position, d in enumerate(self.g.memory[t].dims):
+                name = self.names.new(f"stride_{t}_{d.axis}")
+                self.strides[t, d] = name
+                self.params.append((name, f"@{t}.stride({position})"))
+        self.given: dict[Term, str] = {}
+        for o in self.k.operators:
+            for number in numbers(self.templates[o.op], len(o.args)) if o.op in self.templates else ():
+                if number not in self.given:
+                    host = self.host_scalars[number]
+                    self.given[number] = self.names.new(host if host.isidentifier() else "factor")
+                    self.params.append((self.given[number], host))
+        blocks: list[tuple[str, str]] = []
+        for a, mode in self.k.modes.items():
+            if any(d.axis == a and d.parts for d in self._dims()) or mode == "split":
+                self.kernel_parts[a] = self.host_parts[a]
+                blocks.append((self.host_parts[a], self.host_parts[a]))
+            self.index[a] = self.names.new(a, f"at_{a}")
+            if mode == "whole" or self.k.tiles[a] > 1:
+                self.tile[a] = self.names.new(f"BLOCK_{a.upper()}", f"TILE_{a.upper()}")
+                blocks.append((self.tile[a], self._tile_text(a)))
+        self.blocks = blocks
+
+    def _tile_text(self, a: str) -> str:
+        if not in_whole(self.k, a):
+            return str(self.k.tiles[a])
+        least = 16 if any(o.op == "dot" and self._in_dot(o, a) for o in self.k.operators) else 1
+        extent = self.host_sizes[a] if a in self.size else self.host_parts[a]
+        power = f"triton.next_power_of_2({extent})"
+        return f"max({power}, {least})" if least > 1 else power
+
+    def _in_dot(self, o: Operator, a: str) -> bool:
+        return any(d.axis == a for x in o.args for d in self._result(x))
+
+    def extent(self, d: Dim) -> str:
+        return self.kernel_parts[d.axis] if d.parts else self.size[d.axis]
+
+    # ---- text
+
+    def write(self, line: str) -> None:
+        self.lines.append("    " * self.depth + line)
+
+    def fresh(self, wish: str) -> str:
+        return self.names.new(wish)
+
+    def source(self) -> Signature:
+        before, inside, after = self._phases()
+        self._grid()
+        for a in self.k.modes:
+            if in_whole(self.k, a):
+                self.write(f"{self.index[a]} = tl.arange(0, {self.tile[a]})")
+        self._accumulators(inside)
+        for o in before:
+            self.operator(o)
+        if inside:
+            self._loop(inside)
+        for o in after:
+            self.operator(o)
+        return Signature(self.k.name, tuple(self.params), tuple(self.blocks), tuple(self._counts()), tuple(self.lines))
+
+    def _phases(self) -> tuple[list[Operator], list[Operator], list[Operator]]:
+        """Operators before the loop, in it, after it."""
+        inside = [o for o in self.k.operators if self.loop and (o.inside or o.op == "accumulate")]
+        needed = {a for o in inside for a in o.args}
+        late: set[str] = {o.out for o in inside if o.op != "store"}
+        for o in self.k.operators:
+            if o not in inside and late & {*o.args}:
+                late.add(o.out)
+        for o in reversed(self.k.operators):
+            if o.out in needed and o not in inside:
+                if o.out in late:
+                    raise Unsupported(f"{o.out} is needed in the loop that makes it")
+                needed |= {*o.args}
+        before = [o for o in self.k.operators if o not in inside and o.op != "store" and o.out in needed]
+        after = [o for o in self.k.operators if o not in inside and o not in before]
+        return before, inside, after
+
+    def _counts(self) -> Iterable[str]:
+        """The number of blocks along each grid axis, on the host."""
+        for a in self.k.grid:
+            if self.k.modes[a] == "split":
+                yield self.host_parts[a]
+            else:
+                extent = self.host_sizes[a] if a in self.size else self.host_parts[a]
+                yield f"triton.cdiv({extent}, {self.k.tiles[a]})" if a in self.tile else extent
+
+    def _grid(self) -> None:
+        grid = self.k.grid
+        block = "tl.program_id(0)"
+        if len(grid) > 1:
+            self.write("block = tl.program_id(0)")
+            block = "block"
+        for a in reversed(grid):
+            if len(grid) == 1 or a == grid[0]:
+                self._indexed(a, block)
+                continue
+            if self.k.modes[a] == "split":
+                count = self.kernel_parts[a]
+            elif a in self.tile:
+                count = self.fresh(f"blocks_{a}")
+                self.write(f"{count} = tl.cdiv({self.extent(self._only(a))}, {self.tile[a]})")
+            else:
+                count = self.extent(self._only(a))
+            self._indexed(a, f"block % {count}")
+            self.write(f"block = block // {count}")
+
+    def _only(self, a: str) -> Dim:
+        return Dim(a, a not in self.size)
+
+    def _indexed(self, a: str, block: str) -> None:
+        block = block if "%" not in block else f"({block})"
+        if self.k.modes[a] == "split":
+            self.part = self.fresh(f"part_{a}")
+            self.write(f"{self.part} = {block}.to(tl.int64)")
+        elif a in self.tile:
+            self.write(f"{self.index[a]} = {block}.to(tl.int64) * {self.tile[a]} + tl.arange(0, {self.tile[a]})")
+        else:
+            self.write(f"{self.index[a]} = {block}.to(tl.int64)")
+
+    def _loop(self, inside: Sequence[Operator]) -> None:
+        a = self.loop
+        assert a is not None
+        tile = self.tile.get(a, "1")
+        start = self.fresh(f"start_{a}")
+        extent = self.extent(self._only(a)) if self.k.modes[a] == "loop" else self.size[a]
+        if self.k.modes[a] == "split":
+            share = self.fresh(f"share_{a}")
+            parts = self.kernel_parts[a]
+            self.write(f"{share} = tl.cdiv(tl.cdiv({extent}, {parts}), {tile}) * {tile}")
+            bounds = f"{self.part} * {share}, min({self.part} * {share} + {share}, {extent}), {tile}"
+        else:
+            bounds = f"0, {extent}, {tile}"
+        self.write(f"for {start} in range({bounds}):")
+        self.depth += 1
+        lanes = f" + tl.arange(0, {tile})" if a in self.tile else ""
+        self.write(f"{self.index[a]} = {start}{lanes}")
+        for o in inside:
+            self.operator(o)
+        self.depth -= 1
+
+    def _accumulators(self, inside: Sequence[Operator]) -> None:
+        for o in inside:
+            if o.op == "accumulate":
+                dims = self.sorted(o.dims)
+                name = self.fresh(o.out)
+                self.write(f"{name} = {self._filled(dims, '0.0')}")
+                self.values[o.out] = Value(name, dims)
+
+    def _filled(self, dims: tuple[Dim, ...], number: str) -> str:
+        if not dims:
+            return number
+        shape = ", ".join(self.tile[d.axis] for d in dims) + "," * (len(dims) == 1)
+        zero = f"tl.zeros(({shape}), tl.float32)"
+        return zero if number == "0.0" else f"tl.full(({shape}), {number}, tl.float32)"
+
+    # ---- operators
+
+    def operator(self, o: Operator) -> None:
+        if o.out in self.deferred:
+            return
+        if o.op == "load":
+            self._load(o)
+        elif o.op == "store":
+            self._store(o)
+        elif o.op == "sum":
+            self._sum(o)
+        elif o.op == "dot":
+            self._assigned(o, *self._dot(o))
+        elif o.op == "accumulate":
+            self._accumulate(o)
+        else:
+            self._elementwise(o)
+
+    @property
+    def deferred(self) -> set[str]:
+        """Products that are made where they are added: acc = tl.dot(a, b, acc)."""
+        if not hasattr(self, "_deferred"):
+            self._deferred: set[str] = set()
+            for o in self.k.operators:
+                if o.op in ("accumulate", "add"):
+                    self._deferred |= {a for a in o.args if a in self.ops and self._fuses(a, o)}
+        return self._deferred
+
+    def _fuses(self, a: str, into: Operator) -> bool:
+        """Whether the value is a sum or product that only `into` uses, and of its shape."""
+        made = self.ops[a]
+        if self.uses[a] != 1 or self.sorted(made.dims) != self.sorted(into.dims):
+            return False
+        inside = lambda o: o.inside or o.op == "accumulate"  # noqa: E731
+        if self.loop and inside(made) != inside(into):
+            return False
+        if made.op == "dot":
+            return None not in self.dot_dims(made)
+        return made.op == "add" and into.op == "accumulate" and any(self._fuses(x, made) for x in made.args)
+
+    def _accumulate(self, o: Operator) -> None:
+        acc = self.values[o.out]
+        for a in o.args:
+            self._added(acc.text, a, o)
+        origin = frozenset[str]().union(*(self._origin(a) for a in o.args))
+        zero = frozenset(d for d in acc.dims if d.axis in o.over)
+        self.values[o.out] = Value(acc.text, acc.dims, zero, False, None, origin)
+
+    def _origin(self, a: str) -> frozenset[str]:
+        if a in self.values:
+            return self.values[a].origin
+        return frozenset[str]().union(*(self._origin(x) for x in self.ops[a].args))
+
+    def _added(self, acc: str, a: str, into: Operator) -> None:
+        """acc += a, products as tl.dot(x, y, acc)."""
+        if a in self.deferred and self.ops[a].op == "dot":
+            self.write(f"{acc} = {self._dot(self.ops[a], acc)[0]}")
+        elif a in self.deferred:
+            for x in self.ops[a].args:
+                self._added(acc, x, into)
+        else:
+            dims = self.sorted(into.dims)
+            v = self.values[a]
+            over = [d for d in v.dims if d.axis in into.over]
+            self.write(f"{acc} += {self.shaped(self.clean(v, over), dims)}")
+
+    def _load(self, o: Operator) -> None:
+        t = self.tensor(o)
+        dims = self.sorted(t.dims)
+        mask = self._mask(dims)
+        rest = f", mask={mask}, other=0.0" if mask else ""
+        name = self.fresh(o.out)
+        self.write(f"{name} = tl.load({self._address(t, dims)}{rest})")
+        raw = name, t.dtype
+        is_input = self.g.input(t.name) is not None
+        if t.dtype in HALF and self.elementwise_uses[o.out]:
+            name = self.fresh(f"{o.out}_f32")
+            self.write(f"{name} = {raw[0]}.to(tl.float32)")
+        origin = frozenset({t.dtype}) if is_input or t.dtype in HALF else frozenset[str]()
+        self.values[o.out] = Value(name, dims, frozenset(dims), True, raw, origin)
+
+    def _address(self, t: Tensor, dims: tuple[Dim, ...]) -> str:
+        out = [self.pointers[t.name]]
+        scalars = [d for d in t.dims if self.scalar(d)]
+        for d in (*scalars, *dims):
+            out.append(f"{self._index(d, dims)} * {self.strides[t.name, d]}")
+        return " + ".join(out)
+
+    def _index(self, d: Dim, dims: tuple[Dim, ...]) -> str:
+        if self.k.modes[d.axis] == "split" and d.parts:
+            return self.part
+        index = self.index[d.axis]
+        if d not in dims:
+            return index if self.k.modes[d.axis] in ("grid",) else f"{index}.to(tl.int64)"
+        at = f"{index}{_slot(d, dims)}"
+        return at if self.k.modes[d.axis] == "grid" else f"{at}.to(tl.int64)"
+
+    def _mask(self, dims: Sequence[Dim], of: tuple[Dim, ...] | None = None) -> str:
+        """The lanes within the tensor along these dimensions."""
+        of = tuple(dims) if of is None else of
+        each = [f"{self.index[d.axis]}{_slot(d, of)} < {self.extent(d)}" for d in dims]
+        return each[0] if len(each) == 1 else " & ".join(f"({e})" for e in each)
+
+    def _store(self, o: Operator) -> None:
+        t, v = self.tensor(o), self.values[o.args[0]]
+        dims = self.sorted(t.dims)
+        mask = self._mask(dims)
+        rest = f", mask={mask}" if mask else ""
+        value = self.shaped(v, dims)
+        cast = "" if t.dtype == "f32" else f".to({TRITON[t.dtype]})"
+        if cast and not value.isidentifier():
+            value = f"({value})"
+        self.write(f"tl.store({self._address(t, dims)}, {value}{cast}{rest})")
+
+    def shaped(self, v: Value, dims: tuple[Dim, ...]) -> str:
+        """The value's text broadcast to dimensions."""
+        if set(v.dims) - {*dims}:
+            raise Unsupported(f"a value over {v.dims} where one over {dims} is meant")
+        if not v.dims or v.dims == dims:
+            return v.text
+        slots = ", ".join(":" if d in v.dims else "None" for d in dims)
+        return f"{v.text}[{slots}]"
+
+    def clean(self, v: Value, over: Iterable[Dim]) -> Value:
+        """The value with 0 in the lanes beyond the tensor."""
+        dirty = [d for d in v.dims if d in over and d not in v.zero]
+        if not dirty:
+            return v
+        name = self.fresh(f"{v.text}_in")
+        self.write(f"{name} = tl.where({self._mask(dirty, v.dims)}, {v.text}, 0.0)")
+        return Value(name, v.dims, v.zero | {*dirty}, v.finite, None, v.origin)
+
+    def _sum(self, o: Operator) -> None:
+        v = self.values[o.args[0]]
+        over = [d for d in v.dims if d.axis in o.over]
+        v = self.clean(v, over)
+        text, left = v.text, list(v.dims)
+        for d in over:
+            text = f"tl.sum({text}, axis={left.index(d)})"
+            left.remove(d)
+        self._assigned(o, text, v.zero - {*over}, v.finite, v.origin)
+
+    def _assigned(self, o: Operator, text: str, zero: frozenset[Dim], finite: bool, origin: frozenset[str]) -> None:
+        name = self.fresh(o.out)
+        self.write(f"{name} = {text}")
+        self.values[o.out] = Value(name, self.sorted(o.dims), zero, finite, None, origin)
+
+    def _dot(self, o: Operator, acc: str = "") -> tuple[str, frozenset[Dim], bool, frozenset[str]]:
+        rows, cols, over = self.dot_dims(o)
+        left, right = (self.values[a] for a in o.args)
+        left = left if over in right.zero and left.finite else self.clean(left, [over])
+        right = right if over in left.zero and right.finite else self.clean(right, [over])
+        if rows is not None and cols is not None and self.rank[cols] < self.rank[rows]:
+            left, right, rows, cols = right, left, cols, rows
+        finite, origin = left.finite and right.finite, left.origin | right.origin
+        zero = (left.zero | right.zero) - {over} if finite else frozenset[Dim]()
+        dims = self.sorted(o.dims)
+        if rows is None or cols is None:
+            whole = self.sorted({*left.dims, *right.dims})
+            text = f"tl.sum({self.shaped(left, whole)} * {self.shaped(right, whole)}, axis={whole.index(over)})"
+            return text, zero & {*dims}, finite, origin
+        kind = _dot_type(origin)
+        a = self._operand(left, kind, (rows, over))
+        b = self._operand(right, kind, (over, cols))
+        more = (f", {acc}" if acc else "") + ("" if kind in HALF else ', input_precision="ieee"')
+        return f"tl.dot({a}, {b}{more})", zero, finite, origin
+
+    def _operand(self, v: Value, kind: str, order: tuple[Dim, Dim]) -> str:
+        if v.raw is not None and v.raw[1] == kind:
+            text = v.raw[0]
+        else:
+            text = v.text if kind == "f32" and v.raw is None or kind == "f32" and v.raw and v.raw[1] in HALF else ""
+            text = text or (f"{v.text}.to({TRITON[kind]})")
+        return text if v.dims == order else f"tl.trans({text})"
+
+    def _elementwise(self, o: Operator) -> None:
+        args = [self.values[a] for a in o.args if a not in self.deferred]
+        dims = self.sorted(o.dims)
+        late = [a for a in o.args if a in self.deferred]
+        origin = frozenset[str]().union(*(self._origin(a) for a in o.args))
+        if late:
+            self._sum_of_products(o, late, args, origin)
+            return
+        texts = [self.shaped(v, dims) for v in args]
+        if o.op in BINARY:
+            text = BINARY[o.op].format(*texts)
+        elif o.op in UNARY:
+            text = UNARY[o.op].format(*texts)
+        elif o.op in self.templates:
+            text = self._template(o, texts)
+        else:
+            raise Unsupported(f"{o.op} is no operator of a block")
+        zero = frozenset(d for d in dims if self._keeps_zero(o, args, d))
+        finite = all(v.finite for v in args) and o.op in ("add", "mul", "sqr")
+        self._assigned(o, text, zero, finite or o.op.startswith("scale") and args[0].finite, origin)
+
+    def _template(self, o: Operator, texts: list[str]) -> str:
+        template = self.templates[o.op]
+        if o.op.startswith("scale"):
+            return f"{texts[0]} * {tile_text(template, [], self.given).at(MUL + 0.5)}"
+        return tile_text(template, texts, self.given).text
+
+    def _keeps_zero(self, o: Operator, args: Sequence[Value], d: Dim) -> bool:
+        zeros = [d in v.zero for v in args]
+        if o.op == "mul":
+            return any(z and args[1 - k].finite or all(zeros) for k, z in enumerate(zeros))
+        if o.op in ("add", "sqrt", "sqr") or o.op.startswith("scale"):
+            return all(zeros)
+        if o.op.startswith("map") and len(args) == 1:
+            return all(zeros) and keeps_zero(self.templates[o.op])
+        return False
+
+    def _sum_of_products(self, o: Operator, late: list[str], args: list[Value], origin: frozenset[str]) -> None:
+        dims = self.sorted(o.dims)
+        name = self.fresh(o.out)
+        if args:
+            self.write(f"{name} = {self.shaped(args[0], dims)}")
+        else:
+            self.write(f"{name} = {self._dot(self.ops[late.pop(0)])[0]}")
+        for a in late:
+            self.write(f"{name} = {self._dot(self.ops[a], name)[0]}")
+        self.values[o.out] = Value(name, dims, frozenset(), False, None, origin)
+
+
+def _slot(d: Dim, dims: tuple[Dim, ...]) -> str:
+    if len(dims) < 2:
+        return ""
+    return f"[{', '.join(':' if x == d else 'None' for x in dims)}]"
+
+
+def _dot_type(origin: frozenset[str]) -> str:
+    """The type of the operands of a product of values that come from these types."""
+    return next(iter(origin)) if len(origin) == 1 and origin <= {*HALF} else "f32"

@@ -1,0 +1,232 @@
+"""µGraph -> one Python file: Triton kernels, the host function whose asserts are the contract, and a case of trilift.
+
+    source(g, "rms_norm_matmul")    x, w -> kernels -> out;   trilift prove FILE proves what was emitted
+
+Sizes are arguments: tiles are masked at the edges, strides may be any, offsets have 64 bits. Products are of 16-bit
+operands where all inputs are, sums in 32 bits."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ruff import find_ruff_bin
+
+from lift import term as T
+from lift.errors import Unsupported
+from lift.python_source import python_source
+from lift.term import Term
+
+from .block import Block, Names, Signature
+from .mugraph import Kernel, MuGraph, Tensor, text
+from .program import Program
+from .reference import reference
+from .template import numbers
+from .abstract import function
+
+LARGEST = 2**30  # of a size: a tile beyond it, and the rounded share of a part, still have 32 bits
+WIDTH = 120
+GUARD = [
+    "try:",
+    "    from lift import case",
+    "except ImportError:  # the kernels run without trilift",
+    "    case = None",
+]
+TORCH = {"f16": "torch.float16", "bf16": "torch.bfloat16", "f32": "torch.float32", "f64": "torch.float64"}
+
+
+@dataclass(frozen=True)
+class Host:
+    """What the host function calls things: `tensors` and `scalars` in order, sizes of axes, their parts, `numbers` of
+    templates as texts."""
+
+    tensors: tuple[str, ...]
+    scalars: tuple[str, ...]
+    sizes: dict[str, str]
+    parts: dict[str, str]
+    numbers: dict[Term, str]
+    names: Names
+
+
+def templates(program: Program) -> dict[str, Term]:
+    """The functions of a program by the names that operators have."""
+    return {function(n): n.attr for n in program.nodes if isinstance(n.attr, Term)}
+
+
+def source(
+    g: MuGraph,
+    name: str,
+    names: Mapping[str, Term] | None = None,
+    extents: Mapping[str, Term] | None = None,
+    header: Sequence[str] = (),
+) -> str:
+    """The file. `names`: the templates of functions, by operator; `extents`: the size of each axis as a term over dims,
+    where these are not the axes themselves; `header`: lines of the comment at the top. Raises Unsupported for a graph
+    that has no such form."""
+    found = {**templates(g.program), **(names or {})}
+    host = _host(g, name, found, extents or {})
+    blocks = [Block(g, k, found, host.sizes, host.parts, host.numbers).source() for k in g.kernels]
+    imports, functions, calls = reference(g.program, _sizes(g.program, host, extents or {}))
+    lines = [*(f"# {line}".rstrip() for line in header), "", *imports, "import torch", "import triton"]
+    lines += ["import triton.language as tl"]
+    body = "\n\n\n".join(
+        [*(_kernel(k, s) for k, s in zip(g.kernels, blocks, strict=True)), _launcher(g, name, host, blocks), *functions]
+    )
+    if "libdevice." in body:
+        lines.append("from triton.language.extra import libdevice")
+    lines += ["", *GUARD, "", "", body, "", "", *_case(g, name, host, calls, extents or {})]
+    return formatted("\n".join(lines).lstrip("\n") + "\n")
+
+
+def formatted(python: str) -> str:
+    """The text as ruff formats it."""
+    command = [find_ruff_bin(), "format", "--isolated", "--line-length", str(WIDTH), "-"]
+    done = subprocess.run(command, input=python, capture_output=True, text=True, encoding="utf-8")
+    if done.returncode:
+        raise RuntimeError(f"ruff: {done.stderr.strip()}\n{python}")
+    return done.stdout
+
+
+# ---- names of the host -----------------------------------------------------------------------------------------------
+
+
+def _host(g: MuGraph, name: str, found: Mapping[str, Term], extents: Mapping[str, Term]) -> Host:
+    names = Names()
+    names.taken |= {name, f"{name}_case", *(k.name for k in g.kernels)}
+    tensors = tuple(dict.fromkeys(x.tensor for x in g.program.inputs))
+    for x in (*tensors, *g.memory):
+        if not x.isidentifier():
+            raise Unsupported(f"{x} is no name of a parameter")
+    names.taken |= {*tensors, *g.memory}
+    sizes = {a: names.new(*_wishes(a, extents)) for a in g.program.sizes}
+    parts = {a: names.new(f"PARTS_{a.upper()}") for a in g.parts}
+    terms = {e: a for a, e in extents.items()}
+    known = {T.size(s): s for s in sizes.values()} | {T.size(a): sizes[a] for a in sizes}
+    known |= {e: sizes[a] for e, a in terms.items()}
+    values: dict[Term, str] = {}
+    scalars: dict[str, None] = {}
+    for template in found.values():
+        for number in numbers(template, 8):
+            for s in number.walk():
+                if s.op == "size" and s not in known:
+                    raise Unsupported(f"no axis has the size {s}")
+                if s.op == "scalar":
+                    scalars.setdefault(str(s.attr))
+            values[number] = python_source(T.rewrite(number, lambda s: T.size(known[s]) if s in known else None))
+    return Host(tensors, tuple(scalars), sizes, parts, values, names)
+
+
+def _wishes(a: str, extents: Mapping[str, Term]) -> tuple[str, ...]:
+    size = extents.get(a)
+    own = (str(size.attr),) if size is not None and size.op == "size" else ()
+    return (*own, a.upper(), f"size_{a}")
+
+
+def _sizes(program: Program, host: Host, extents: Mapping[str, Term]) -> dict[str, Term]:
+    """The size of each axis in the reference and the case."""
+    return {a: extents.get(a, T.size(host.sizes[a])) for a in program.sizes}
+
+
+# ---- texts -----------------------------------------------------------------------------------------------------------
+
+
+def _kernel(k: Kernel, s: Signature) -> str:
+    params = [*(p for p, _ in s.params), *(f"{b}: tl.constexpr" for b, _ in s.blocks)]
+    return "\n".join(["@triton.jit", f"def {k.name}({', '.join(params)}):", *s.lines])
+
+
+def _launcher(g: MuGraph, name: str, host: Host, blocks: Sequence[Signature]) -> str:
+    params = [*host.tensors, *host.scalars]
+    lines = [f"def {name}({', '.join(params)}):", f'    """{_doc(g)}"""']
+    lines += [f"    {line}" for line in _shapes(g.program, host)]
+    sizes = list(host.sizes.values())
+    largest = f"max({', '.join(sizes)})" if len(sizes) > 1 else sizes[0]
+    lines.append(f'    assert {largest} <= {LARGEST}, "a size that has no 32 bits when it is rounded up"')
+    lines += [f"    {p} = {g.parts[a]}" for a, p in host.parts.items()]
+    first = host.tensors[0]
+    outputs = [out for out, *_ in g.program.outputs]
+    lines += [f"    {t.name} = {_empty(g, host, t, first)}" for t in g.tensors.values()]
+    for k, s in zip(g.kernels, blocks, strict=True):
+        lines += [f"    {line}" for line in _launch(g, k, s, host)]
+    return "\n".join([*lines, f"    return {', '.join(outputs)}"])
+
+
+def _doc(g: MuGraph) -> str:
+    shapes = [f"{out}[{', '.join(axes)}]" for out, axes, *_ in g.program.outputs]
+    read = [f"{x.tensor}[{', '.join(x.axes)}]" for x in g.program.inputs]
+    return f"{', '.join(shapes)} of {', '.join(read)}."
+
+
+def _shapes(program: Program, host: Host) -> list[str]:
+    """The sizes, read off the inputs' shapes, and asserts that these agree."""
+    known: set[str] = set()
+    seen: set[str] = set()
+    out = []
+    for x in program.inputs:
+        own = [host.sizes[a] for a in x.axes]
+        if x.tensor not in seen:
+            out.append(f"assert {x.tensor}.dtype == {TORCH[x.dtype]} and {x.tensor}.dim() == {len(own)}")
+        seen.add(x.tensor)
+        if known.isdisjoint(own):
+            out.append(f"{', '.join(own)}{',' * (len(own) == 1)} = {x.tensor}.shape")
+        else:
+            for d, s in enumerate(own):
+                out.append(f"assert {x.tensor}.shape[{d}] == {s}" if s in known else f"{s} = {x.tensor}.shape[{d}]")
+                known.add(s)
+        known |= {*own}
+    return out
+
+
+def _extent(host: Host, t: Tensor) -> str:
+    each = [host.parts[d.axis] if d.parts else host.sizes[d.axis] for d in t.dims]
+    return f"({', '.join(each)}{',' * (len(each) == 1)})"
+
+
+def _empty(g: MuGraph, host: Host, t: Tensor, like: str) -> str:
+    return f"torch.empty({_extent(host, t)}, dtype={TORCH[t.dtype]}, device={like}.device)"
+
+
+def _launch(g: MuGraph, k: Kernel, s: Signature, host: Host) -> list[str]:
+    def argument(value: str) -> str:
+        if not value.startswith("@"):
+            return value
+        stored, _, rest = value[1:].partition(".")
+        found = g.input(stored)
+        return (found.tensor if found is not None else stored) + (f".{rest}" if rest else "")
+
+    arguments = [argument(value) for _, value in s.params]
+    given = [f"{b}={value}" for b, value in s.blocks]
+    blocks = " * ".join(s.grid) or "1"
+    out = []
+    if len(s.grid) > 1:
+        out.append(f"blocks = {blocks}")
+        out.append('assert blocks < 2**31, "more blocks than a grid has"')
+        blocks = "blocks"
+    options = [f"num_warps={k.warps}", f"num_stages={k.stages}"]
+    return [*out, f"{k.name}[({blocks},)]({', '.join([*arguments, *given, *options])})"]
+
+
+def _case(
+    g: MuGraph, name: str, host: Host, calls: Sequence[tuple[str, list[str]]], extents: Mapping[str, Term]
+) -> list[str]:
+    """The case and its reference, where trilift is there."""
+    sizes = _sizes(g.program, host, extents)
+    specs: dict[str, str] = {}
+    for x in g.program.inputs:
+        shape = ",".join(re.sub(r"\s", "", python_source(sizes[a])) for a in x.axes)
+        specs.setdefault(x.tensor, f'{x.tensor}="{x.dtype}[{shape}] strided"')
+    texts = [*specs.values(), *(f'{s}="f32"' for s in host.scalars)]
+    params = ", ".join([*host.tensors, *host.scalars])
+    returned = ", ".join(f"{f}({', '.join(_passed(p, host) for p in ps)})" for f, ps in calls)
+    lines = ["if case is not None:", "", f"    @case({', '.join(texts)})", f"    def {name}_case({params}):"]
+    lines += [f"        return {name}({params})", "", f"    @{name}_case.reference", f"    def _({params}):"]
+    return [*lines, f"        return {returned}"]
+
+
+def _passed(p: str, host: Host) -> str:
+    return p if p in host.tensors else f"{p}={p}"
+
+
+__all__ = ["formatted", "source", "templates", "text"]

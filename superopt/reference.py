@@ -1,0 +1,59 @@
+"""A program as formulas, and as PyTorch functions that a person can read: what an emitted kernel is proved against."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from lift import term as T
+from lift.spec import Formula
+from lift.term import Term
+from lift.torch_source import torch_source
+
+from .program import Node, Program
+
+ELEMENTWISE = {"add": T.add, "mul": T.mul, "div": T.div, "sqr": lambda a: T.mul(a, a)}
+
+
+def formulas(program: Program, sizes: Mapping[str, Term]) -> tuple[Formula, ...]:
+    """One formula for each output; `sizes`: of each axis, as a term over dims."""
+    done: dict[Node, Term] = {}
+    axes = {a: T.Axis(a, sizes[a]) for a in program.sizes}
+    inputs = {x.name: T.read(x.tensor, [T.axis(axes[a]) for a in x.axes]) for x in program.inputs}
+    for n in program.nodes:
+        args = [done[a] for a in n.args]
+        if n.op == "input":
+            done[n] = inputs[str(n.attr)]
+        elif n.op == "sum":
+            done[n] = T.fold("sum", axes[str(n.attr)], args[0])
+        elif n.op == "scale":
+            assert isinstance(n.attr, Term)
+            done[n] = T.mul(n.attr, args[0])
+        elif n.op == "map":
+            assert isinstance(n.attr, Term)
+            done[n] = filled(n.attr, args)
+        else:
+            done[n] = ELEMENTWISE[n.op](*args) if n.op in ELEMENTWISE else T.make(n.op, *args)
+    return tuple(Formula(name, tuple(axes[a] for a in own), done[v], d) for name, own, v, d in program.outputs)
+
+
+def filled(template: Term, args: list[Term]) -> Term:
+    """The template with terms for a0, a1 ..."""
+    holes = {f"a{k}": a for k, a in enumerate(args)}
+    return T.rewrite(template, lambda s: holes.get(s.attr) if s.op == "scalar" else None)
+
+
+def reference(program: Program, sizes: Mapping[str, Term]) -> tuple[list[str], list[str], list[tuple[str, list[str]]]]:
+    """PyTorch for the outputs: lines of imports, functions, and the name and parameters of each."""
+    shapes = {x.tensor: tuple(sizes[a] for a in x.axes) for x in program.inputs}
+    imports: dict[str, None] = {}
+    bodies, calls = [], []
+    for f in formulas(program, sizes):
+        head, _, body = torch_source(f, shapes).partition("def ")
+        imports |= dict.fromkeys(line for line in head.splitlines() if line.strip() and line != "import torch")
+        signature = re.match(r"(\w+)\(([^)]*)\)", body)
+        assert signature is not None
+        name = f"{f.name}_reference"
+        bodies.append(f"def {name}{body.removeprefix(signature[1])}")
+        calls.append((name, [p.strip() for p in signature[2].split(",") if p.strip() != "*"]))
+    return list(imports), bodies, calls
