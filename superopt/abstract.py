@@ -3,8 +3,8 @@
     e ::= Var x | Add e e | Mul e e | Div e e | Exp e | Fun f e | Fun2 f e e | Fun3 f e e e | Sum bit e
 
 A reduced axis is split into bits, named axes of extent 2, and a sum over it is a sum over each of them, so that a block
-may sum some of the bits, a loop others, a second kernel the rest. The laws of table 2 are exact here: a sum moves past a
-factor or divisor only where that does not have the bit (`Lacks`). The target is saturated once; what the search may
+may sum some of the bits, a loop others, a second kernel the rest. The laws of table 2 are exact here: a sum moves past
+a factor or divisor only where that does not have the bit (`Lacks`). The target is saturated once; what the search may
 form are the classes below it, and whether an operation on two values is one of these is a look-up (`Tables`)."""
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ def bits_of(program: Program, parts: int = 3) -> dict[str, tuple[str, ...]]:
 
 @dataclass(frozen=True)
 class Tables:
-    """The classes below the targets, as look-ups. `unary[op, c]`, `sums[bit, c]`: the class of the operation on class c;
-    `binary[c]`: (op, class of the other argument, whether c is the left one, result); `ternary`: by all arguments."""
+    """The classes below the targets, as look-ups. `unary[op, c]`, `sums[bit, c]`: the class of the operation on class
+    c; `binary[c]`: (op, class of the other argument, whether c is the left one, result); `ternary`: by all."""
 
     leaves: dict[str, Class]
     targets: tuple[Class, ...]

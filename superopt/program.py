@@ -1,6 +1,7 @@
 """Tensor programs over named axes: what the search starts from.
 
-    v ::= input(x) | add(v, v) | mul(v, v) | div(v, v) | exp(v) | sqr(v) | sqrt(v) | scale[c](v) | sum[k](v) | map[f](v...)
+    v ::= input(x) | add(v, v) | mul(v, v) | div(v, v) | exp(v) | sqr(v) | sqrt(v) | scale[c](v) | sum[k](v)
+        | map[f](v...)
 
 A value has a set of axes and broadcasts by name. The first eight and `sum` are the operators of Lax programs (Mirage,
 section 5: multilinear, division, one exponential on each path); `map` is any other function of elements, which the
@@ -68,8 +69,8 @@ def source(name: str, axes: Sequence[str]) -> Node:
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A tensor that the program reads: its axes in the order of its dimensions, outermost first. x @ x.T has two inputs,
-    both of the tensor x."""
+    """A tensor that the program reads: its axes in the order of its dimensions, outermost first. x @ x.T has two
+    inputs, both of the tensor x."""
 
     name: str
     tensor: str
@@ -193,9 +194,11 @@ class _Reader:
         top = self._powers(above)
         if divisors:
             bottom = self._powers(divisors)
+            assert bottom is not None
             out = node("div", top, bottom) if top is not None else self._mapped(T.div(1, T.scalar("a0")), [bottom])
         else:
-            out = top  # type: ignore[assignment]
+            assert top is not None
+            out = top
         return out if c is T.const(1) else node("scale", out, attr=c)
 
     def _powers(self, factors: Sequence[Term]) -> Node | None:
