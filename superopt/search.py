@@ -86,6 +86,8 @@ class Search:
     model: Model
     limits: Limits = Limits()
     bodies: dict[Made, Body | None] = field(default_factory=dict)
+    _makers: dict[tuple[Id, ...], list[Made]] = field(default_factory=dict)
+    _dims: dict[Id, tuple[Dim, ...] | None] = field(default_factory=dict)
 
     @cached_property
     def blocks(self) -> list[Block]:
@@ -106,30 +108,27 @@ class Search:
 
     def dims(self, v: Id) -> tuple[Dim, ...] | None:
         """The dimensions of a value in memory, in the order of the program's axes; None where it has part of a part."""
-        out = []
-        for a, bs in self.u.axes.items():
-            own = self.u.bits[v] & frozenset(bs)
-            if own == frozenset(bs):
-                out.append(Dim(a))
-            elif own == frozenset(bs[:1]):
-                out.append(Dim(a, True))
-            elif own:
-                return None
-        return tuple(out)
+        if v not in self._dims:
+            own = {a: (self.u.bits[v] & frozenset(bs), bs) for a, bs in self.u.axes.items()}
+            whole = all(here in (frozenset(), frozenset(bs), frozenset(bs[:1])) for here, bs in own.values())
+            dims = tuple(Dim(a, here != frozenset(bs)) for a, (here, bs) in own.items() if here)
+            self._dims[v] = dims if whole else None
+        return self._dims[v]
 
     def storable(self, b: Block, v: Id) -> bool:
         """Whether a kernel with this signature may store the value: no loop bits, all bits of its grid."""
         bits = self.u.bits[v]
         return not bits & b.loop and b.grid <= bits and self.dims(v) is not None and v not in self.u.inputs.values()
 
-    def readable(self, b: Block, leaves: Cut) -> bool:
-        """Whether a kernel may read these: an axis is there in full or in parts, as its mode says."""
-        return all(self.dims(v) is not None for v in leaves)
-
     # ---- kernels
 
-    def makers(self, wanted: tuple[Id, ...]) -> Iterator[Made]:
+    def makers(self, wanted: tuple[Id, ...]) -> list[Made]:
         """Kernels that store all of these."""
+        if wanted not in self._makers:
+            self._makers[wanted] = list(self._made(wanted))
+        return self._makers[wanted]
+
+    def _made(self, wanted: tuple[Id, ...]) -> Iterator[Made]:
         for k, b in enumerate(self.blocks):
             options = [self.cuts[k].get(v, []) for v in wanted]
             if not all(options):
@@ -138,10 +137,11 @@ class Search:
             for cuts in options:
                 joined = {c | d for c in joined for d in cuts if len(c | d) <= self.limits.leaves}
             for leaves in sorted(joined, key=sorted):
-                if not leaves & set(wanted) and self.readable(b, leaves) and self._sane(b, wanted, leaves):
+                readable = all(self.dims(v) is not None for v in leaves)
+                if readable and not leaves & set(wanted) and self._sane(b, leaves):
                     yield Made(k, wanted, leaves)
 
-    def _sane(self, b: Block, wanted: tuple[Id, ...], leaves: Cut) -> bool:
+    def _sane(self, b: Block, leaves: Cut) -> bool:
         """Parts are read where the signature says so, and only there: else the same kernel has another signature."""
         read = {d.axis for v in leaves for d in self.dims(v) or () if d.parts}
         return read == {a for a, m in b.signature.modes if m == "parts"}
