@@ -6,6 +6,7 @@ it comes. Before a sum over an axis whose padded lanes may hold anything (exp(0)
 from __future__ import annotations
 
 import keyword
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -45,8 +46,8 @@ class Names:
 @dataclass(frozen=True)
 class Value:
     """`text`: a variable; `dims`: of the tile, outermost first; `zero`: axes whose padded lanes are 0; `finite`: no
-    padded lane holds inf or NaN; `raw`: the variable before it was widened, and its type; `origin`: the element types of
-    the inputs that it comes from."""
+    padded lane holds inf or NaN; `raw`: the variable before it was widened, and its type; `origin`: the element types
+    of the inputs that it comes from."""
 
     text: str
     dims: tuple[Dim, ...]
@@ -86,6 +87,7 @@ class Block:
         self.uses = Counter(a for o in k.operators for a in o.args)
         self.elementwise_uses = Counter(a for o in k.operators for a in o.args if o.op not in ("dot", "load"))
         self.values: dict[str, Value] = {}
+        self.cleaned: dict[tuple[str, frozenset[Dim]], Value] = {}
         self.lines: list[str] = []
         self.depth = 1
         self.loop = k.loop
@@ -237,7 +239,9 @@ class Block:
             self._loop(inside)
         for o in after:
             self.operator(o)
-        return Signature(self.k.name, tuple(self.params), tuple(self.blocks), tuple(self._counts()), tuple(self.lines))
+        used = {w for line in self.lines for w in re.findall(r"\w+", line)}
+        params = tuple(p for p in self.params if p[0] in used)
+        return Signature(self.k.name, params, tuple(self.blocks), tuple(self._counts()), tuple(self.lines))
 
     def _phases(self) -> tuple[list[Operator], list[Operator], list[Operator]]:
         """Operators before the loop, in it, after it."""
@@ -318,6 +322,7 @@ class Block:
         for o in inside:
             self.operator(o)
         self.depth -= 1
+        self.cleaned.clear()
 
     def _accumulators(self, inside: Sequence[Operator]) -> None:
         for o in inside:
@@ -462,9 +467,12 @@ class Block:
         dirty = [d for d in v.dims if d in over and d not in v.zero]
         if not dirty:
             return v
-        name = self.fresh(f"{v.text}_in")
-        self.write(f"{name} = tl.where({self._mask(dirty, v.dims)}, {v.text}, 0.0)")
-        return Value(name, v.dims, v.zero | {*dirty}, v.finite, None, v.origin)
+        key = v.text, frozenset(dirty)
+        if key not in self.cleaned:
+            name = self.fresh(f"{v.text}_in")
+            self.write(f"{name} = tl.where({self._mask(dirty, v.dims)}, {v.text}, 0.0)")
+            self.cleaned[key] = Value(name, v.dims, v.zero | {*dirty}, v.finite, None, v.origin)
+        return self.cleaned[key]
 
     def _sum(self, o: Operator) -> None:
         v = self.values[o.args[0]]

@@ -19,12 +19,12 @@ from lift.errors import Unsupported
 from lift.python_source import python_source
 from lift.term import Term
 
+from .abstract import function
 from .block import Block, Names, Signature
 from .mugraph import Kernel, MuGraph, Tensor, text
 from .program import Program
 from .reference import reference
 from .template import numbers
-from .abstract import function
 
 LARGEST = 2**30  # of a size: a tile beyond it, and the rounded share of a part, still have 32 bits
 WIDTH = 120
@@ -189,14 +189,7 @@ def _empty(g: MuGraph, host: Host, t: Tensor, like: str) -> str:
 
 
 def _launch(g: MuGraph, k: Kernel, s: Signature, host: Host) -> list[str]:
-    def argument(value: str) -> str:
-        if not value.startswith("@"):
-            return value
-        stored, _, rest = value[1:].partition(".")
-        found = g.input(stored)
-        return (found.tensor if found is not None else stored) + (f".{rest}" if rest else "")
-
-    arguments = [argument(value) for _, value in s.params]
+    arguments = _arguments(g, [value for _, value in s.params])
     given = [f"{b}={value}" for b, value in s.blocks]
     blocks = " * ".join(s.grid) or "1"
     out = []
@@ -206,6 +199,25 @@ def _launch(g: MuGraph, k: Kernel, s: Signature, host: Host) -> list[str]:
         blocks = "blocks"
     options = [f"num_warps={k.warps}", f"num_stages={k.stages}"]
     return [*out, f"{k.name}[({blocks},)]({', '.join([*arguments, *given, *options])})"]
+
+
+def _arguments(g: MuGraph, values: Sequence[str]) -> list[str]:
+    """The texts of arguments; all strides of a tensor as *x.stride()."""
+    out = []
+    for value in values:
+        tensor, _, rest = value.removeprefix("@").partition(".")
+        stored = g.memory.get(tensor) if value.startswith("@") else None
+        if stored is None:
+            out.append(value)
+            continue
+        found = g.input(tensor)
+        name = found.tensor if found is not None else tensor
+        every = [f"@{tensor}.stride({k})" for k in range(len(stored.dims))]
+        if not rest or not set(every) <= {*values}:
+            out.append(f"{name}.{rest}" if rest else name)
+        elif value == every[0]:
+            out.append(f"*{name}.stride()")
+    return out
 
 
 def _case(

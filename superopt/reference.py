@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+import textwrap
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from lift import term as T
 from lift.spec import Formula
@@ -12,7 +14,7 @@ from lift.torch_source import torch_source
 
 from .program import Node, Program
 
-ELEMENTWISE = {"add": T.add, "mul": T.mul, "div": T.div, "sqr": lambda a: T.mul(a, a)}
+ELEMENTWISE: dict[str, Callable[..., Term]] = {"add": T.add, "mul": T.mul, "div": T.div, "sqr": lambda a: T.mul(a, a)}
 
 
 def formulas(program: Program, sizes: Mapping[str, Term]) -> tuple[Formula, ...]:
@@ -49,11 +51,29 @@ def reference(program: Program, sizes: Mapping[str, Term]) -> tuple[list[str], l
     imports: dict[str, None] = {}
     bodies, calls = [], []
     for f in formulas(program, sizes):
-        head, _, body = torch_source(f, shapes).partition("def ")
+        head, _, body = torch_source(replace(f, term=_powers(f.term)), shapes).partition("def ")
         imports |= dict.fromkeys(line for line in head.splitlines() if line.strip() and line != "import torch")
         signature = re.match(r"(\w+)\(([^)]*)\)", body)
         assert signature is not None
         name = f"{f.name}_reference"
-        bodies.append(f"def {name}{body.removeprefix(signature[1])}")
+        bodies.append(_wrapped(f"def {name}{body.removeprefix(signature[1])}"))
         calls.append((name, [p.strip() for p in signature[2].split(",") if p.strip() != "*"]))
     return list(imports), bodies, calls
+
+
+def _powers(t: Term) -> Term:
+    """Roots of sizes as powers, which Python has without math."""
+
+    def power(s: Term) -> Term | None:
+        return T.node("pow", (s.args[0], T.const(0.5))) if s.op == "sqrt" and not T.reads(s) else None
+
+    return T.rewrite(t, power)
+
+
+def _wrapped(function: str) -> str:
+    """The function with its docstring in lines of at most 120 columns."""
+    lines = []
+    for line in function.splitlines():
+        long = len(line) > 120 and line.startswith('    """')
+        lines += textwrap.wrap(line, 120, subsequent_indent="    ") if long else [line]
+    return "\n".join(lines) + "\n"

@@ -13,13 +13,12 @@ from lift.term import Term
 CALLS = {
     "exp": "tl.exp({0})", "exp2": "tl.exp2({0})", "log": "tl.log({0})", "log2": "tl.log2({0})", "sqrt": "tl.sqrt({0})",
     "sin": "tl.sin({0})", "cos": "tl.cos({0})", "erf": "tl.erf({0})", "floor": "tl.floor({0})", "ceil": "tl.ceil({0})",
-    "abs": "tl.abs({0})", "where": "tl.where({0}, {1}, {2})", "sigmoid": "tl.sigmoid({0})", "tanh": "libdevice.tanh({0})",
+    "abs": "tl.abs({0})", "where": "tl.where({0}, {1}, {2})", "sigmoid": "tl.sigmoid({0})",
+    "tanh": "libdevice.tanh({0})",
 }  # fmt: skip
 FOLDED = {"max": "tl.maximum({0}, {1})", "min": "tl.minimum({0}, {1})"}
-NAMED = {
-    "silu": "{0} * tl.sigmoid({0})",
-    "quick_gelu": "{0} * tl.sigmoid(1.702 * {0})",
-}  # without exp(-a), which overflows
+# exp(-a) may overflow
+NAMED = {"silu": "{0} * tl.sigmoid({0})", "quick_gelu": "{0} * tl.sigmoid(1.702 * {0})"}
 COMPARISONS = {"lt": "{0} < {1}", "le": "{0} <= {1}", "eq": "{0} == {1}", "ne": "{0} != {1}"}
 
 
