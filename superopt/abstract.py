@@ -87,6 +87,11 @@ def function(n: Node) -> str:
     return f"{n.op}:{spelling(n.attr)}" if isinstance(n.attr, Term) else n.op
 
 
+def templates(program: Program) -> dict[str, Term]:
+    """The functions of a program by these names."""
+    return {function(n): n.attr for n in program.nodes if isinstance(n.attr, Term)}
+
+
 def tables(program: Program, bits: dict[str, tuple[str, ...]], laws: str = LAWS) -> Tables:
     """The classes below the program's outputs, saturated under the laws. Raises Unsupported where they are too many."""
     lines: list[str] = []

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations, count
+from typing import cast
 
 from .bodies import Block, Cut, Step, signatures
 from .cost import H200, Choice, Hardware, Model, Shape, Traffic, Work, assignments, itemsize
@@ -332,8 +333,14 @@ class Search:
         for v in body.made.outputs:
             at = local[(v, True)] if (v, True) in local else local[(v, False)]
             operators.append(Operator(names[v], "store", (at,), self.tile(b, v)))
-        modes: dict[str, Mode] = {a: "whole" if m == "parts" else m for a, m in body.shape.modes}  # type: ignore[misc]
+        modes: dict[str, Mode] = {a: self._mode(body, a, m) for a, m in body.shape.modes}
         return Kernel(name, modes, choice.tiles, in_stages(operators))
+
+    def _mode(self, body: Body, axis: str, mode: str) -> Mode:
+        """An axis that some stored value lacks is in one block: its tile is all of it."""
+        stored = [t.dims for t in body.shape.traffic if t.store]
+        lacking = any(axis not in {d.axis for d in dims} for dims in stored)
+        return "whole" if mode == "parts" or (mode == "grid" and lacking) else cast(Mode, mode)
 
 
 def in_stages(operators: list[Operator]) -> tuple[Operator, ...]:

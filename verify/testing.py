@@ -175,6 +175,15 @@ def equal_formulas(a: Formula, b: Formula, dims: Mapping[str, int | float] | Non
     return _run_all([setup], [a.name], seed, target, timeout).outcomes[0]
 
 
+def sides(
+    left: Side, right: Side, shapes: Mapping[str, tuple[int, ...]], names: Sequence[str], seed: int = 0,
+    target: float = 1e-9, timeout: float = 10.0,
+) -> FieldResult:  # fmt: skip
+    """Two functions of real inputs of these shapes: the outputs of these names."""
+    setup = Setup({}, False, shapes, lambda rng: {}, left, right)
+    return _run_all([setup], names, seed, target, timeout)
+
+
 # ---- samples ---------------------------------------------------------------------------------------------------------
 
 
