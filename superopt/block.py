@@ -64,7 +64,7 @@ class Signature:
     name: str
     params: tuple[tuple[str, str], ...]
     blocks: tuple[tuple[str, str], ...]
-    grid: tuple[str, ...]
+    grid: tuple[list[str], list[str]]
     lines: tuple[str, ...]
 
 
@@ -241,7 +241,7 @@ class Block:
             self.operator(o)
         used = {w for line in self.lines for w in re.findall(r"\w+", line)}
         params = tuple(p for p in self.params if p[0] in used)
-        return Signature(self.k.name, params, tuple(self.blocks), tuple(self._counts()), tuple(self.lines))
+        return Signature(self.k.name, params, tuple(self.blocks), self._counts(), tuple(self.lines))
 
     def _phases(self) -> tuple[list[Operator], list[Operator], list[Operator]]:
         """Operators before the loop, in it, after it."""
@@ -260,47 +260,44 @@ class Block:
         after = [o for o in self.k.operators if o not in inside and o not in before]
         return before, inside, after
 
-    def _counts(self) -> Iterable[str]:
-        """The number of blocks along each grid axis, on the host."""
+    def _counts(self) -> tuple[list[str], list[str]]:
+        """On the host, the number of blocks along each axis of the grid: the factors of x, and of y."""
+        x, y = [], []
         for a in self.k.grid:
             if self.k.modes[a] == "split":
-                yield self.host_parts[a]
+                y.append(self.host_parts[a])
             else:
                 extent = self.host_sizes[a] if a in self.size else self.host_parts[a]
-                yield f"triton.cdiv({extent}, {self.k.tiles[a]})" if a in self.tile else extent
+                x.append(f"triton.cdiv({extent}, {self.k.tiles[a]})" if a in self.tile else extent)
+        return x, y
 
     def _grid(self) -> None:
-        grid = self.k.grid
-        block = "tl.program_id(0)"
-        if len(grid) > 1:
-            self.write("block = tl.program_id(0)")
-            block = "block"
-        for a in reversed(grid):
-            if len(grid) == 1 or a == grid[0]:
-                self._indexed(a, block)
-                continue
+        """The index of the block along each grid axis: parts along y, all others along x, the last one fastest."""
+        tiled = [a for a in self.k.grid if self.k.modes[a] != "split"]
+        for a in self.k.grid:
             if self.k.modes[a] == "split":
-                count = self.kernel_parts[a]
-            elif a in self.tile:
-                count = self.fresh(f"blocks_{a}")
-                self.write(f"{count} = tl.cdiv({self.extent(self._only(a))}, {self.tile[a]})")
-            else:
+                self.part = self.fresh(f"part_{a}")
+                self.write(f"{self.part} = tl.program_id({1 if tiled else 0}).to(tl.int64)")
+        if len(tiled) == 1:
+            self._indexed(tiled[0], "tl.program_id(0)")
+        elif tiled:
+            self.write("block = tl.program_id(0)")
+            for a in reversed(tiled[1:]):
                 count = self.extent(self._only(a))
-            self._indexed(a, f"block % {count}")
-            self.write(f"block = block // {count}")
+                if a in self.tile:
+                    blocks = self.fresh(f"blocks_{a}")
+                    self.write(f"{blocks} = tl.cdiv({count}, {self.tile[a]})")
+                    count = blocks
+                self._indexed(a, f"(block % {count})")
+                self.write(f"block = block // {count}")
+            self._indexed(tiled[0], "block")
 
     def _only(self, a: str) -> Dim:
         return Dim(a, a not in self.size)
 
     def _indexed(self, a: str, block: str) -> None:
-        block = block if "%" not in block else f"({block})"
-        if self.k.modes[a] == "split":
-            self.part = self.fresh(f"part_{a}")
-            self.write(f"{self.part} = {block}.to(tl.int64)")
-        elif a in self.tile:
-            self.write(f"{self.index[a]} = {block}.to(tl.int64) * {self.tile[a]} + tl.arange(0, {self.tile[a]})")
-        else:
-            self.write(f"{self.index[a]} = {block}.to(tl.int64)")
+        lanes = f" * {self.tile[a]} + tl.arange(0, {self.tile[a]})" if a in self.tile else ""
+        self.write(f"{self.index[a]} = {block}.to(tl.int64){lanes}")
 
     def _loop(self, inside: Sequence[Operator]) -> None:
         a = self.loop

@@ -191,14 +191,16 @@ def _empty(g: MuGraph, host: Host, t: Tensor, like: str) -> str:
 def _launch(g: MuGraph, k: Kernel, s: Signature, host: Host) -> list[str]:
     arguments = _arguments(g, [value for _, value in s.params])
     given = [f"{b}={value}" for b, value in s.blocks]
-    blocks = " * ".join(s.grid) or "1"
+    x, y = s.grid
     out = []
-    if len(s.grid) > 1:
+    blocks = " * ".join(x)
+    if len(x) > 1:
         out.append(f"blocks = {blocks}")
         out.append('assert blocks < 2**31, "more blocks than a grid has"')
         blocks = "blocks"
+    grid = ", ".join(filter(None, [blocks, *y])) or "1"
     options = [f"num_warps={k.warps}", f"num_stages={k.stages}"]
-    return [*out, f"{k.name}[({blocks},)]({', '.join([*arguments, *given, *options])})"]
+    return [*out, f"{k.name}[({grid},)]({', '.join([*arguments, *given, *options])})"]
 
 
 def _arguments(g: MuGraph, values: Sequence[str]) -> list[str]:
