@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from .written import Printed
 
-PATIENCE = 120.0  # seconds of a stage beyond twice what it may take of the processor
+PATIENCE = 60.0  # seconds of a stage beyond twice what it may take of the processor
 PRELOAD = (*PROVER, "verify.suite", "verify.sizes", "verify.refusals", "verify.properties", "verify.tolerance",
            "reports.written")  # fmt: skip
 
@@ -108,13 +108,13 @@ def _file(target: Target, path: str, asked: Asked, event: Event) -> str:
     from lift.load import load
 
     from .cli import VERSION
-    from .written import assembled
+    from .written import complete
 
     cases = [c for c in load(target.file, target.cases) if not target.only or c.name in target.only]
     event(("", [c.name for c in cases]))
     parts = [_part(case, target, asked, event) for case in cases]
     command = f"trilift write {_spelled(target)} -o {path} --seed {asked.seed} --max-examples {asked.examples}"
-    return assembled(parts, target.file, path, command, VERSION, asked.examples) if parts else ""
+    return complete(parts, target.file, path, command, VERSION, asked.examples) if parts else ""
 
 
 def _part(case: Case, target: Target, asked: Asked, event: Event) -> Printed:

@@ -17,9 +17,11 @@ from lift.case import Case
 from lift.load import load
 from lift.spec import Formula
 from lift.term import Axis
-from reports.written import written
+from reports.targets import Target
+from reports.writing import Asked, _part
+from reports.written import assembled, complete, printed, written
 from reports.written.facts import Facts, facts, identifier
-from reports.written.formatting import formatted
+from reports.written.formatting import at_width, formatted
 from reports.written.library import helpers, needed
 from verify.suite import Output, Property, Refusal, Sizes, Suite, Tolerance
 from verify.verdict import Claim, Clause, Counterexample, refuted
@@ -156,6 +158,72 @@ def test_without_a_formula_there_are_tests_left(rows: Case, tmp_path: Path) -> N
     assert "equals_its_formula" not in text
     random = text_of(replace(known, deterministic=False), tmp_path)
     assert "def test_twice_stays_within_its_tensors" in random
+
+
+BAD = """
+import os
+
+from lift import case
+
+
+@case(x="f32[N]")
+def refuses(x):
+    raise ValueError("no such mode")
+
+
+@case(x="f32[N]")
+def ends(x):
+    os.abort()
+
+
+@case(x="f32[N]", where="N > 3 and N < 3")
+def nowhere(x):
+    return x
+
+
+@case(x="f32[N]")
+def by_data(x):
+    return x + 1 if x.sum() > 0 else x + 2
+"""
+
+
+def test_bad_cases_have_tests_that_say_so(tmp_path: Path) -> None:
+    (tmp_path / "rows.py").write_text(BAD)
+    target, asked = Target(str(tmp_path / "rows.py")), Asked(0, 3, 5.0, "")
+    told: dict[str, str] = {}
+    parts = [_part(c, target, asked, lambda e: told.update([e])) for c in load(target.file)]
+    text = assembled(parts, target.file, str(tmp_path / "test_rows.py"), "trilift write rows.py", "0.1.0", 3)
+    assert "ends: nothing can be tested: SIGABRT" in text and "nowhere: nothing can be tested: case nowhere" in text
+    assert re.search(r"by_data: no formula was found:\s+host code reads", text)
+    assert told["refuses"] == "ok" and told["ends"] == "SIGABRT"
+    line, said = outcome(tmp_path, text, BAD)
+    assert re.match(r"1 passed, 2 skipped, 1 xfailed", line), said
+    line, said = outcome(tmp_path, text, BAD.replace('raise ValueError("no such mode")', "return x"))
+    assert "1 failed" in line and "XPASS(strict)" in said, said
+
+
+def test_what_does_not_run_without_a_gpu_says_so(rows: Case, tmp_path: Path) -> None:
+    asks = "    assert x.shape[1] <= 8\n", "    assert x.shape[1] <= 8 and x.is_cuda\n"
+    target, output = str(tmp_path / "rows.py"), str(tmp_path / "test_rows.py")
+    parts, more = [printed(suite_of(rows), Facts({"out": "f32", "x": "f32"}))], ("trilift write rows.py", "0.1.0", 3)
+    assert "without_gpu" not in complete(parts, target, output, *more)
+    for host, result in ((asks[1], r"6 passed, 2 xfailed"), (asks[1].replace("8 and", "8 and N and"), r"8 skipped")):
+        source = ROWS.replace(asks[0], host)
+        (tmp_path / "rows.py").write_text(source)
+        text = complete(parts, target, output, *more)
+        assert "def without_gpu" in text
+        line, said = outcome(tmp_path, text, source)
+        assert re.match(result, line), said
+    assert "NameError" in text
+
+
+def test_the_text_is_clean_at_every_length(rows: Case, tmp_path: Path) -> None:
+    text = text_of(suite_of(rows), tmp_path)
+    assert all(at_width(text, width) == text for width in (88, 100, 120))
+    long = "x = (first_of_some_names + second_of_some_names) * (third_of_some_names + fourth_of_some_names)\n"
+    found = formatted(f"{long}f(first_of_some_names, second_of_some_names, third_of_some_names, the_last_one)\n")
+    assert found.endswith("    the_last_one,\n)\n") and "# fmt: skip" in found
+    assert all(at_width(found, width) == found for width in (88, 100, 120))
 
 
 def test_what_a_run_shows() -> None:

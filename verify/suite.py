@@ -222,7 +222,7 @@ class _Stages:
         tried = self.attempt(
             "sizes", self.timeout + GRACE, lambda: sizes(self.case, proofs, known[0], self.seed, known[1])
         )
-        return tried if tried is not None else self.few()
+        return tried if tried is not None and all(tried.values[n] for n in self.case.names) else self.few()
 
     def few(self) -> Sizes:
         """Some sizes that meet the case."""

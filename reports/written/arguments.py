@@ -16,7 +16,7 @@ from verify.verdict import Clause
 from .facts import Facts
 from .formulas import docstring, dtype, wrapped
 
-VALUES = ("normal", "large", "tiny", "equal", "negative", "one-hot", "ties")
+VALUES = ("normal", "large", "tiny", "equal", "negative", "positive", "one-hot", "ties")
 LAYOUTS = ("contiguous", "offset", "padded", "gaps", "transposed")
 REALS, POSITIVES = (0.5, -1.25, 2.0), (0.5, 1.0, 1.75)
 INTEGERS = (0, 1, 7, 1234)

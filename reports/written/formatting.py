@@ -32,7 +32,7 @@ Edit = tuple[int, int, str]  # line, column, what is put there
 
 def formatted(source: str) -> str:
     """The text without unused imports, sorted and formatted. Raises RuntimeError for what is no Python."""
-    text = at_width(_ruff(["check", *OPTIONS, "--fix-only", "--select", "F401,I", "-"], source), WIDTH)
+    text = at_width(_ruff(["check", *OPTIONS, "--fix-only", "--select", "F401,I,SIM300", "-"], source), WIDTH)
     for _ in range(ROUNDS):
         found = at_width(_edited(text, _commas(text)), WIDTH)
         found = found if found != text else at_width(_edited(text, _marks(text)), WIDTH)

@@ -38,8 +38,9 @@ def function(
     marks: tuple[str, ...] = (),
 ) -> str:
     """A test of calls that are drawn, after some that are always made."""
-    calls = [f"Call({sizes_text(d)})" for d in p.suite.sizes.first[:always]]
+    calls = [f"Call({sizes_text(d)})" for d in p.suite.sizes.first[: min(always, 1) if p.suite.unsafe else always]]
     calls += [c for f in p.suite.failures if always and (c := failed_call(p, f))]
+    settings = "ONE" if p.suite.unsafe else settings  # each call in a process of its own takes seconds
     head = [*marks, *skipped(p), f"@{settings}", f"@given({p.names.calls}())"]
     head += [f"@examples({', '.join(calls)})"] if calls else []
     lines = [*head, f"def {p.names.test(what)}(call: Call) -> None:", docstring([doc], 4), *(f"    {b}" for b in body)]
@@ -89,10 +90,10 @@ def raises(p: Part) -> str:
 
 
 def _controls(p: Part) -> str:
-    case, first = p.suite.case, p.suite.sizes.first
+    first = p.suite.sizes.first
     dims = max(first, key=lambda d: sum(d.values())) if first else {n: v[-1] for n, v in p.suite.sizes.values.items()}
-    copies = f"numbers_of({p.names.kernel}, call).values()" if case.tensors else "[]"
-    body = [f"call = Call({sizes_text(dims)})", f"assert_rejects_controls({p.names.expected}(call), {copies})"]
+    body = [f"sizes = {sizes_text(dims)}", 'kinds = ("normal", "positive", "ties")']
+    body += [f"assert_rejects_controls({p.names.kernel}, (Call(sizes, values=k) for k in kinds))"]
     doc = "The tolerance is worth something: results that are wrong are rejected."
     head = f"def {p.names.test('rejects_wrong_results')}() -> None:"
     return "\n".join([head, docstring([doc], 4), *(f"    {b}" for b in body)])
