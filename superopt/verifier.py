@@ -159,6 +159,8 @@ class Meaning:
             raise Invalid(f"{o.args[0]} differs from turn to turn and is stored after the loop")
         if not bits <= wanted or not grid <= wanted:
             raise Invalid(f"several blocks or lanes store to the same element of {o.out}")
+        if not self.dims(tuple(d for d in g.tensors[o.out].dims if d.parts)) <= bits:
+            raise Invalid(f"{o.out} has one entry for each part, and {o.args[0]} has not")
         return wanted, np.broadcast_to(x, [2 if b in wanted else 1 for b in self.order])
 
     def dims(self, dims: tuple[Dim, ...]) -> Bits:

@@ -1,0 +1,197 @@
+"""The search on the six programs of Mirage, and µGraphs that are not their programs."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+
+import pytest
+
+from lift.errors import Unsupported
+from lift.parse import formula
+from superopt.abstract import templates
+from superopt.mugraph import Kernel, Mode, MuGraph, Operator, text
+from superopt.program import Program, from_formulas
+from superopt.search import Found, graphs, search
+from superopt.verifier import verify
+
+ATTENTION = {"q": ("B", "M", "E"), "k": ("B", "E", "N"), "v": ("B", "N", "D")}
+HEADS = {"B": 16, "M": 256, "D": 64, "E": 64, "N": 4096}
+RMS = "{0} / sqrt(sum({1}, {0} ** 2) / {2})"
+STEP = f"(x[m,k] + a[m,k] * ({RMS.format('h[m,k]', 'k', 'K')} + x[m,k]))"
+PROGRAMS = {
+    "rms_norm_matmul": (
+        f"out[m,n] = sum(k, {RMS.format('x[m,k]', 'k', 'K')} * w[k,n])",
+        {"x": ("M", "K"), "w": ("K", "N")},
+        {"M": 16, "K": 4096, "N": 6144},
+    ),
+    "lora": (
+        "out[m,n] = sum(k, x[m,k] * w[k,n]) + sum(r, sum(k, x[m,k] * a[k,r]) * b[r,n])",
+        {"x": ("M", "K"), "w": ("K", "N"), "a": ("K", "R"), "b": ("R", "N")},
+        {"M": 16, "K": 256, "N": 4096, "R": 16},
+    ),
+    "gated_mlp": (
+        "out[m,n] = silu(sum(k, x[m,k] * u[k,n])) * sum(k, x[m,k] * v[k,n])",
+        {"x": ("M", "K"), "u": ("K", "N"), "v": ("K", "N")},
+        {"M": 8, "K": 4096, "N": 4096},
+    ),
+    "n_trans": (
+        f"out[m,k] = {RMS.format(STEP, 'k', 'K')}",
+        {"x": ("M", "K"), "h": ("M", "K"), "a": ("M", "K")},
+        {"M": 8, "K": 4096},
+    ),
+    "attention": ("out[b,m,d] = sum(n, softmax(n, sum(e, q[b,m,e] * k[b,e,n])) * v[b,n,d])", ATTENTION, HEADS),
+    "normed_attention": (
+        f"out[b,m,d] = sum(n, softmax(n, sum(e, {RMS.format('q[b,m,e]', 'e', 'E')}"
+        f" * ({RMS.format('k[b,e,n]', 'e', 'E')}))) * v[b,n,d])",
+        ATTENTION,
+        HEADS,
+    ),
+}
+
+
+def program(name: str, **sizes: int) -> Program:
+    out, inputs, usual = PROGRAMS[name]
+    return from_formulas([formula(out, inputs, dtype="f16")], {}, {**usual, **sizes})
+
+
+@cache
+def found(name: str) -> Found:
+    return search(program(name))
+
+
+def best(name: str) -> MuGraph:
+    return graphs(found(name))[0]
+
+
+def operations(k: Kernel) -> list[tuple[str, bool]]:
+    return [(o.op.partition(":")[0], o.inside) for o in k.operators]
+
+
+def test_rms_norm_moves_behind_the_product() -> None:
+    (k,) = best("rms_norm_matmul").kernels
+    assert k.modes == {"k": "loop", "m": "grid", "n": "grid"}
+    assert {("dot", True), ("accumulate", True), ("sqr", True), ("div", False)} <= set(operations(k))
+    assert ("div", True) not in operations(k)
+
+
+def test_lora_is_one_kernel_of_three_products() -> None:
+    (k,) = best("lora").kernels
+    assert [op for op, _ in operations(k)].count("dot") == 3
+
+
+def test_gated_mlp_is_one_kernel_with_one_loop() -> None:
+    (k,) = best("gated_mlp").kernels
+    assert [op for op, inside in operations(k) if inside].count("dot") == 2
+    assert ("map", False) in operations(k)
+
+
+def test_n_trans_is_one_kernel_with_whole_rows() -> None:
+    (k,) = best("n_trans").kernels
+    assert k.modes == {"m": "grid", "k": "whole"}
+
+
+@pytest.mark.parametrize("name", ["attention", "normed_attention"])
+def test_attention_is_split_over_the_keys(name: str) -> None:
+    first, second = best(name).kernels
+    assert first.modes["n"] == "split" and len(first.stores) == 2
+    assert [op for op, _ in operations(second)] == ["load", "load", "sum", "sum", "div", "store"]
+    assert "in 2 parts" in text(best(name)) or "in 4 parts" in text(best(name))
+
+
+def test_attention_with_many_rows_is_one_kernel() -> None:
+    (k,) = graphs(search(program("attention", B=128)))[0].kernels
+    assert k.modes["n"] == "loop"
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_best_graphs_compute_their_programs(name: str) -> None:
+    p = program(name)
+    for g in graphs(found(name))[:5]:
+        result = verify(g, templates(p))
+        assert all(o.equal is True for o in result.outcomes), (text(g), result)
+        assert result.bound < 1e-9
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_no_plan_is_below_the_roofline(name: str) -> None:
+    f = found(name)
+    assert f.plans and all(p.seconds >= f.model.roofline for p in f.plans)
+    assert f.excluded is not None and f.excluded >= f.plans[0].seconds
+
+
+# ---- wrong graphs ----------------------------------------------------------------------------------------------------
+
+
+def mutants(g: MuGraph) -> Iterator[tuple[str, MuGraph]]:
+    """The graph with one operator changed."""
+    for i, k in enumerate(g.kernels):
+        for j, o in enumerate(k.operators):
+            for what, new in changed(k, o):
+                operators = (*k.operators[:j], *new, *k.operators[j + 1 :])
+                kernels = (*g.kernels[:i], replace(k, operators=operators), *g.kernels[i + 1 :])
+                yield f"{what} at {o}", replace(g, kernels=kernels)
+        for a, mode in k.modes.items():
+            other: Mode = {"loop": "grid", "whole": "loop", "split": "loop", "grid": "loop"}[mode]
+            if a in g.program.reduced:
+                yield (
+                    f"{a} {other}",
+                    replace(g, kernels=(*g.kernels[:i], replace(k, modes={**k.modes, a: other}), *g.kernels[i + 1 :])),
+                )
+
+
+def changed(k: Kernel, o: Operator) -> Iterator[tuple[str, tuple[Operator, ...]]]:
+    if o.op == "accumulate":
+        yield "accumulator dropped", (replace(o, op="add", args=(o.args[0], o.args[0])),)
+        yield "accumulated twice", (o, replace(o, args=(o.out,)), replace(o, op="add", args=(o.out, o.out)))
+    if o.op == "sum":
+        yield "sum dropped", (replace(o, op="sqr"),)
+    if o.op == "div":
+        yield "operands swapped", (replace(o, args=o.args[::-1]),)
+        yield "division dropped", (replace(o, op="mul"),)
+    if o.op == "dot":
+        yield "product of one operand", (replace(o, args=(o.args[0], o.args[0])),)
+        yield "over nothing", (replace(o, over=()),)
+    if o.op in ("exp", "sqrt", "sqr"):
+        yield "function dropped", (replace(o, op="add", args=(o.args[0], o.args[0])),)
+    if o.op.startswith("scale"):
+        yield "scale dropped", (replace(o, op="add", args=(o.args[0], o.args[0])),)
+    if o.op in ("add", "mul"):
+        yield "another function", (replace(o, op="mul" if o.op == "add" else "add"),)
+    if o.op == "load" and len(k.loads) > 1:
+        other = next(x for x in k.loads if x.args != o.args)
+        yield "another tensor", (replace(o, args=other.args),)
+
+
+def test_changed_graphs_are_rejected() -> None:
+    """Each is invalid or differs in the field: a sample of more than 300."""
+    every = [(n, what, g) for n in PROGRAMS for best in graphs(found(n))[:4] for what, g in mutants(best)]
+    assert len(every) >= 300
+    for name, what, mutant in random.Random(0).sample(every, 60):
+        result = verify(mutant, templates(mutant.program))
+        assert not any(o.equal is True for o in result.outcomes), (name, what)
+
+
+# ---- programs that cannot be searched --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("out", "why"),
+    [
+        ("out[m] = amax(k, x[m,k])", "over an axis"),
+        ("out[m] = sum(k, x[m,k] * x[m,0])", "not read at axes"),
+        ("out[m,k] = where(m < k, x[m,k], 0)", "no operation of the search"),
+    ],
+)
+def test_what_is_no_program(out: str, why: str) -> None:
+    with pytest.raises(Unsupported, match=why):
+        from_formulas([formula(out, {"x": ("M", "K")})], {}, {"M": 8, "K": 8})
+
+
+def test_two_views_of_one_tensor() -> None:
+    p = from_formulas([formula("out[m,n] = sum(k, x[m,k] * x[n,k])", {"x": ("M", "K")})], {}, {"M": 64, "K": 64})
+    assert {x.tensor for x in p.inputs} == {"x"} and len(p.inputs) == 2
+    g = graphs(search(p))[0]
+    assert all(o.equal is True for o in verify(g, templates(p)).outcomes)
