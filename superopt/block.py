@@ -21,9 +21,10 @@ from .template import keeps_zero, numbers, tile_text
 
 HALF = ("f16", "bf16")
 TRITON = {"f16": "tl.float16", "bf16": "tl.bfloat16", "f32": "tl.float32", "f64": "tl.float64"}
-BINARY = {"add": "{0} + {1}", "mul": "{0} * {1}", "div": "{0} / {1}"}
+BINARY = {"add": "{0} + {1}", "sub": "{0} - {1}", "mul": "{0} * {1}", "div": "{0} / {1}"}
 UNARY = {"exp": "tl.exp({0})", "sqrt": "tl.sqrt({0})", "sqr": "{0} * {0}", "rsqrt": "tl.rsqrt({0})"}
-ELEMENTWISE = ("scale", "map", "exp_shifted", *BINARY, *UNARY)
+RUNNING = ("accumulate", "accumulate_max")
+LOWEST = '-float("inf")'
 TAKEN = {"tl", "triton", "torch", "libdevice", "case", "range", "float", "min", "max", "block", *keyword.kwlist}
 
 
@@ -45,9 +46,9 @@ class Names:
 
 @dataclass(frozen=True)
 class Value:
-    """`text`: a variable; `dims`: of the tile, outermost first; `zero`: axes whose padded lanes are 0; `finite`: no
-    padded lane holds inf or NaN; `raw`: the variable before it was widened, and its type; `origin`: the element types
-    of the inputs that it comes from."""
+    """`text`: a variable; `dims`: of the tile, outermost first; `zero`, `low`: whose padded lanes are 0, -inf;
+    `finite`: no padded lane holds inf or NaN; `raw`: the variable before it was widened, and its type; `origin`: the
+    element types of the inputs that it comes from."""
 
     text: str
     dims: tuple[Dim, ...]
@@ -55,6 +56,7 @@ class Value:
     finite: bool = False
     raw: tuple[str, str] | None = None
     origin: frozenset[str] = frozenset()
+    low: frozenset[Dim] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,8 @@ class Block:
         self.elementwise_uses = Counter(a for o in k.operators for a in o.args if o.op not in ("dot", "load"))
         self.values: dict[str, Value] = {}
         self.cleaned: dict[tuple[str, frozenset[Dim]], Value] = {}
+        self.shrink: dict[str, Value] = {}
+        self.running: dict[str, Value] = {}
         self.lines: list[str] = []
         self.depth = 1
         self.loop = k.loop
@@ -245,7 +249,7 @@ class Block:
 
     def _phases(self) -> tuple[list[Operator], list[Operator], list[Operator]]:
         """Operators before the loop, in it, after it."""
-        inside = [o for o in self.k.operators if self.loop and (o.inside or o.op == "accumulate")]
+        inside = [o for o in self.k.operators if self.loop and (o.inside or o.op in RUNNING)]
         needed = {a for o in inside for a in o.args}
         late: set[str] = {o.out for o in inside if o.op != "store"}
         for o in self.k.operators:
@@ -309,7 +313,7 @@ class Block:
             share = self.fresh(f"share_{a}")
             parts = self.kernel_parts[a]
             self.write(f"{share} = tl.cdiv(tl.cdiv({extent}, {parts}), {tile}) * {tile}")
-            bounds = f"{self.part} * {share}, min({self.part} * {share} + {share}, {extent}), {tile}"
+            bounds = f"{self.part} * {share}, {self.part} * {share} + {share}, {tile}"
         else:
             bounds = f"0, {extent}, {tile}"
         self.write(f"for {start} in range({bounds}):")
@@ -320,13 +324,14 @@ class Block:
             self.operator(o)
         self.depth -= 1
         self.cleaned.clear()
+        self.values |= self.running
 
     def _accumulators(self, inside: Sequence[Operator]) -> None:
         for o in inside:
-            if o.op == "accumulate":
+            if o.op in RUNNING:
                 dims = self.sorted(o.dims)
                 name = self.fresh(o.out)
-                self.write(f"{name} = {self._filled(dims, '0.0')}")
+                self.write(f"{name} = {self._filled(dims, '0.0' if o.op == 'accumulate' else LOWEST)}")
                 self.values[o.out] = Value(name, dims)
 
     def _filled(self, dims: tuple[Dim, ...], number: str) -> str:
@@ -351,6 +356,10 @@ class Block:
             self._assigned(o, *self._dot(o))
         elif o.op == "accumulate":
             self._accumulate(o)
+        elif o.op == "max":
+            self._max(o)
+        elif o.op == "accumulate_max":
+            self._accumulate_max(o)
         else:
             self._elementwise(o)
 
@@ -369,7 +378,7 @@ class Block:
         made = self.ops[a]
         if self.uses[a] != 1 or self.sorted(made.dims) != self.sorted(into.dims):
             return False
-        inside = lambda o: o.inside or o.op == "accumulate"  # noqa: E731
+        inside = lambda o: o.inside or o.op in RUNNING  # noqa: E731
         if self.loop and inside(made) != inside(into):
             return False
         if made.op == "dot":
@@ -378,9 +387,15 @@ class Block:
 
     def _accumulate(self, o: Operator) -> None:
         acc = self.values[o.out]
-        for a in o.args:
-            self._added(acc.text, a, o)
-        origin = frozenset[str]().union(*(self._origin(a) for a in o.args))
+        scaled = acc.text
+        if len(o.args) > 1:
+            shrink = self.shaped(self.shrink[o.args[1]], acc.dims)
+            scaled = f"{acc.text} * {shrink}"
+            if not self._is_product(o.args[0]):
+                self.write(f"{acc.text} *= {shrink}")
+                scaled = acc.text
+        self._added(acc.text, scaled, o.args[0], o)
+        origin = self._origin(o.args[0])
         zero = frozenset(d for d in acc.dims if d.axis in o.over)
         self.values[o.out] = Value(acc.text, acc.dims, zero, False, None, origin)
 
@@ -389,13 +404,16 @@ class Block:
             return self.values[a].origin
         return frozenset[str]().union(*(self._origin(x) for x in self.ops[a].args))
 
-    def _added(self, acc: str, a: str, into: Operator) -> None:
-        """acc += a, products as tl.dot(x, y, acc)."""
-        if a in self.deferred and self.ops[a].op == "dot":
-            self.write(f"{acc} = {self._dot(self.ops[a], acc)[0]}")
+    def _is_product(self, a: str) -> bool:
+        return a in self.deferred and self.ops[a].op == "dot"
+
+    def _added(self, acc: str, before: str, a: str, into: Operator) -> None:
+        """acc = before + a, products as tl.dot(x, y, before)."""
+        if self._is_product(a):
+            self.write(f"{acc} = {self._dot(self.ops[a], before)[0]}")
         elif a in self.deferred:
             for x in self.ops[a].args:
-                self._added(acc, x, into)
+                self._added(acc, acc, x, into)
         else:
             dims = self.sorted(into.dims)
             v = self.values[a]
@@ -471,6 +489,37 @@ class Block:
             self.cleaned[key] = Value(name, v.dims, v.zero | {*dirty}, v.finite, None, v.origin)
         return self.cleaned[key]
 
+    def _max(self, o: Operator) -> None:
+        """The maximum over the tile; from here on the lanes beyond the tensor are -inf, of which exp is 0."""
+        v = self.values[o.args[0]]
+        over = [d for d in v.dims if d.axis in o.over]
+        if over:
+            name = self.fresh(f"{v.text}_in")
+            self.write(f"{name} = tl.where({self._mask(over, v.dims)}, {v.text}, {LOWEST})")
+            v = self.values[o.args[0]] = Value(name, v.dims, v.zero - {*over}, False, None, v.origin, frozenset(over))
+        text, left = v.text, list(v.dims)
+        for d in over:
+            text = f"tl.max({text}, axis={left.index(d)})"
+            left.remove(d)
+        self._assigned(o, text, frozenset(), False, v.origin)
+
+    def _accumulate_max(self, o: Operator) -> None:
+        """The maximum so far, and what sums relative to the one before are multiplied by. A part may have no element:
+        its maximum stays -inf, and -inf - -inf must not be taken."""
+        top, tile = self.values[o.out], self.values[o.args[0]]
+        higher = self.fresh(f"{o.out}_new")
+        self.write(f"{higher} = tl.maximum({top.text}, {tile.text})")
+        shift = higher
+        if self.k.modes[o.over[0]] == "split":
+            shift = self.fresh("shift")
+            self.write(f"{shift} = tl.where({higher} == {LOWEST}, 0.0, {higher})")
+        shrink = self.fresh("shrink")
+        self.write(f"{shrink} = tl.exp({top.text} - {shift})")
+        self.write(f"{top.text} = {higher}")
+        self.shrink[o.out] = Value(shrink, top.dims)
+        self.running[o.out] = top
+        self.values[o.out] = Value(shift, top.dims, origin=tile.origin)
+
     def _sum(self, o: Operator) -> None:
         v = self.values[o.args[0]]
         over = [d for d in v.dims if d.axis in o.over]
@@ -481,10 +530,18 @@ class Block:
             left.remove(d)
         self._assigned(o, text, v.zero - {*over}, v.finite, v.origin)
 
-    def _assigned(self, o: Operator, text: str, zero: frozenset[Dim], finite: bool, origin: frozenset[str]) -> None:
+    def _assigned(
+        self,
+        o: Operator,
+        text: str,
+        zero: frozenset[Dim],
+        finite: bool,
+        origin: frozenset[str],
+        low: frozenset[Dim] = frozenset(),
+    ) -> None:
         name = self.fresh(o.out)
         self.write(f"{name} = {text}")
-        self.values[o.out] = Value(name, self.sorted(o.dims), zero, finite, None, origin)
+        self.values[o.out] = Value(name, self.sorted(o.dims), zero, finite, None, origin, low)
 
     def _dot(self, o: Operator, acc: str = "") -> tuple[str, frozenset[Dim], bool, frozenset[str]]:
         rows, cols, over = self.dot_dims(o)
@@ -533,7 +590,8 @@ class Block:
             raise Unsupported(f"{o.op} is no operator of a block")
         zero = frozenset(d for d in dims if self._keeps_zero(o, args, d))
         finite = all(v.finite for v in args) and o.op in ("add", "mul", "sqr")
-        self._assigned(o, text, zero, finite or o.op.startswith("scale") and args[0].finite, origin)
+        finite = finite or o.op.startswith("scale") and args[0].finite
+        self._assigned(o, text, zero, finite, origin, args[0].low if o.op in ("sub",) else frozenset())
 
     def _template(self, o: Operator, texts: list[str]) -> str:
         template = self.templates[o.op]
@@ -543,6 +601,8 @@ class Block:
 
     def _keeps_zero(self, o: Operator, args: Sequence[Value], d: Dim) -> bool:
         zeros = [d in v.zero for v in args]
+        if o.op == "exp":
+            return d in args[0].low
         if o.op == "mul":
             return any(z and args[1 - k].finite or all(zeros) for k, z in enumerate(zeros))
         if o.op in ("add", "sqrt", "sqr") or o.op.startswith("scale"):
