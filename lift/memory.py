@@ -115,7 +115,7 @@ class Memory:
         distance = lambda c: max(c.address - address, address - (c.address + c.nbytes - 1))  # noqa: E731
         near = min(self.order, key=distance)
         side = "before the start" if address < near.address else "after the last byte"
-        why = f"{distance(near)} bytes {side} of {near.origin} ({near.nbytes} bytes)"
+        why = f"{distance(near)} byte{'s' * (distance(near) > 1)} {side} of {near.origin} ({near.nbytes} bytes)"
         error = OutOfBounds("access out of bounds", place, why)
         error.near = near.address
         return error
