@@ -1,0 +1,331 @@
+"""Acceptance of an emitted file: it compiles for sm_90, is proved as it stands, and its numbers hold up.
+
+    compiled   every launch through Triton's compiler, no GPU; shared memory within what a block may have
+    proved     lifted by our own front end and proved equal to its reference: PROVED, or TESTED with its bound
+    replayed   in float64 on inputs that are made to be difficult, at sizes around the edges of tiles, memory poisoned
+    rounded    every result rounded to its type, beside the float64 reference
+
+A file that fails any of these is never shown as a result."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lift import isolate
+from lift.case import Case
+from lift.errors import TriliftError
+from lift.load import load
+
+SHARED = 227 * 1024  # bytes that a block of sm_90 may have
+RUNS = 40  # of the replay in float64
+TOLERANCE = {"float16": 1e-2, "bfloat16": 6e-2, "float32": 2e-3, "float64": 1e-6}  # of the largest element
+LARGEST = 16  # doublings of inputs
+Dims = Mapping[str, int | float]
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one step said: `passed`, or why not; `skipped` where it was not asked for."""
+
+    name: str
+    passed: bool
+    text: str
+    seconds: float
+    skipped: bool = False
+
+
+@dataclass(frozen=True)
+class Acceptance:
+    """The steps in order, up to the first that fails; `verdict` and `bound` are the proof's."""
+
+    steps: tuple[Step, ...]
+    verdict: str = ""
+    bound: float | None = None
+    contract: tuple[str, ...] = ()
+    compiled: tuple[Compiled, ...] = field(default=())
+
+    @property
+    def accepted(self) -> bool:
+        return bool(self.steps) and all(s.passed for s in self.steps)
+
+    @property
+    def seconds(self) -> float:
+        return sum(s.seconds for s in self.steps)
+
+    def __str__(self) -> str:
+        lines = [f"{s.name}: {s.text} ({s.seconds:.1f} s)" for s in self.steps]
+        return "\n".join([*lines, "accepted" if self.accepted else "rejected"])
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """One kernel for sm_90: bytes of shared memory of a block, of its cubin, warps."""
+
+    kernel: str
+    shared: int
+    cubin: int
+    warps: int
+
+
+def accept(
+    source: str,
+    *,
+    sizes: Dims | None = None,
+    timeout: float = 60.0,
+    seed: int = 0,
+    compiling: bool = True,
+    stable: bool = True,
+    seconds: float = 20.0,
+) -> Acceptance:
+    """What every step says of the file with this text. `sizes`: dims at which kernels are compiled, 64 by default;
+    `timeout` bounds the proof, `seconds` each replay. `stable`: numbers must hold up where exp overflows too."""
+    with tempfile.TemporaryDirectory(prefix="trilift-") as folder:
+        path = Path(folder) / "emitted.py"
+        path.write_text(source)
+        return _Acceptor(path, sizes, timeout, seed, stable, seconds).steps(compiling)
+
+
+@dataclass
+class _Acceptor:
+    path: Path
+    sizes: Dims | None
+    timeout: float
+    seed: int
+    stable: bool
+    seconds: float
+    compiled: tuple[Compiled, ...] = ()
+    verdict: str = ""
+    bound: float | None = None
+    contract: tuple[str, ...] = ()
+
+    def steps(self, compiling: bool) -> Acceptance:
+        """All steps until one fails."""
+        done: list[Step] = []
+        wanted: list[tuple[str, Callable[[], str]]] = [
+            ("loaded", self.loading),
+            *([("compiled", self.compiling)] if compiling else []),
+            ("proved", self.proving),
+            ("replayed", self.replaying),
+            ("rounded", self.rounding),
+        ]
+        for name, step in wanted:
+            start = time.perf_counter()
+            try:
+                text, passed = step(), True
+            except (_Rejected, TriliftError) as why:
+                text, passed = str(why), False
+            done.append(Step(name, passed, text, time.perf_counter() - start))
+            if not passed:
+                break
+        return Acceptance(tuple(done), self.verdict, self.bound, self.contract, self.compiled)
+
+    def loading(self) -> str:
+        cases = load(str(self.path))
+        if len(cases) != 1 or not cases[0].reference:
+            raise _Rejected("the file has no case with a reference, or several")
+        self.case = cases[0]
+        return self.case.name
+
+    def compiling(self) -> str:
+        dims = dict.fromkeys(self.case.names, 64) | dict(self.sizes or {})
+        outcome = isolate.run(compile_all, str(self.path), dims, self.seed, timeout=self.timeout)
+        if outcome.failure:
+            raise _Rejected(f"{outcome.failure}: {outcome.log.strip().splitlines()[-1] if outcome.log.strip() else ''}")
+        self.compiled = outcome.value
+        for c in self.compiled:
+            if c.shared > SHARED:
+                raise _Rejected(f"{c.kernel} needs {c.shared} bytes of shared memory, a block has {SHARED}")
+        return ", ".join(f"{c.kernel}: {c.shared} bytes shared, {c.cubin} of code" for c in self.compiled)
+
+    def proving(self) -> str:
+        from verify import prove
+
+        proofs = prove(self.case, seed=self.seed, timeout=self.timeout)
+        for p in proofs:
+            if p.verdict.value not in ("PROVED", "TESTED"):
+                found = p.counterexample
+                why = f"{found.output}{list(found.index)} is {found.got:.6g}, not {found.expected:.6g}" if found else ""
+                raise _Rejected(f"{p.claim.output}: {p.verdict.value} {why or p.reason}")
+        bounds = [p.bound for p in proofs if p.bound is not None]
+        self.bound = min(1.0, sum(bounds)) if bounds else None
+        self.verdict = "TESTED" if bounds else "PROVED"
+        self.contract = tuple(dict.fromkeys(c.text for p in proofs for c in p.contract))
+        return f"{self.verdict}, wrong with probability at most {self.bound:.2g}" if bounds else self.verdict
+
+    def replaying(self) -> str:
+        from verify.against import targets
+        from verify.refute import Failure, Passed, Question, attempt, runs
+
+        question = Question(self.case, targets(self.case, None, against="reference", seed=self.seed))
+        end, ran, compared = time.monotonic() + self.seconds, 0, 0
+        for dims, seed, config in islice(runs(self.case, (), self.seed, None), RUNS):
+            if time.monotonic() > end:
+                break
+            found = attempt(question, dims, seed, config)
+            if isinstance(found, Failure):
+                at = ", ".join(f"{k} = {v}" for k, v in dims.items())
+                what = found.why or f"{found.output}{list(found.index)} is {found.got:.6g}, not {found.expected:.6g}"
+                raise _Rejected(f"{what} at {at}")
+            if isinstance(found, Passed):
+                ran, compared = ran + 1, compared + found.compared
+        if not compared:
+            raise _Rejected("no run could be compared")
+        return f"{compared} elements of {ran} runs"
+
+    def rounding(self) -> str:
+        end, ran, worst = time.monotonic() + self.seconds, 0, 0.0
+        for dims in shapes(self.case, self.seed):
+            for kind, args in inputs(self.case, dims, self.seed):
+                if ran and time.monotonic() > end:
+                    break
+                worst = max(worst, self.compared(kind, args, dims))
+                ran += 1
+        return f"largest error {worst:.2g} of the largest element, {ran} runs"
+
+    def compared(self, kind: str, args: dict[str, Any], dims: Dims) -> float:
+        """The largest error of a run, in parts of the largest element."""
+        import torch
+
+        from verify.emulation import emulated
+
+        exact = _list(self.case.reference.fn(**_as(args, torch.float64)))  # type: ignore[misc]
+        with poisoned(), emulated():
+            got = _list(self.case.fn(**args))
+        single = exact if self.stable else _list(self.case.reference.fn(**_as(args, torch.float32)))  # type: ignore[misc]
+        worst = 0.0
+        for g, e, s in zip(got, exact, single, strict=True):
+            sure = torch.isfinite(e) & torch.isfinite(s) & (e.abs() <= torch.finfo(g.dtype).max)
+            scale = float(e[sure].abs().max()) if sure.any() else 0.0
+            error = torch.where(sure, (g.double() - e).abs(), 0.0)
+            error = torch.where(torch.isnan(error), torch.inf, error) / (scale or 1.0)
+            here = float(error.max()) if error.numel() else 0.0
+            if here > TOLERANCE[str(g.dtype).removeprefix("torch.")]:
+                at = [int(i) for i in np.unravel_index(int(error.argmax()), tuple(g.shape))]
+                where = ", ".join(f"{k} = {v}" for k, v in dims.items())
+                raise _Rejected(f"{kind} inputs: element {at} is {float(g[tuple(at)]):.6g}, not "
+                                f"{float(e[tuple(at)]):.6g}, at {where}")  # fmt: skip
+            worst = max(worst, here)
+        return worst
+
+
+class _Rejected(Exception):
+    pass
+
+
+# ---- inputs ----------------------------------------------------------------------------------------------------------
+
+
+def shapes(case: Case, seed: int) -> Iterator[dict[str, int]]:
+    """Dims that no tile divides, small and then larger, and ones."""
+    rng = np.random.default_rng([seed, 7])
+    for low, high in ((3, 14), (1, 2), (17, 41)):
+        for _ in range(50):
+            dims = {n: int(rng.integers(low, high)) for n in case.names}
+            if case.holds(dims):
+                yield dims
+                break
+
+
+def inputs(case: Case, dims: Dims, seed: int) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Arguments of each kind: random, zeros, tiny, all equal, and as large as the reference is still a number."""
+    import torch
+
+    def made(change: Callable[[Any], Any]) -> dict[str, Any]:
+        args = case.sample(dims, np.random.default_rng([seed, 11]))
+        return {n: change(x) if isinstance(x, torch.Tensor) and x.is_floating_point() else x for n, x in args.items()}
+
+    yield "random", made(lambda x: x)
+    yield "tiny", made(lambda x: x * 1e-2)
+    yield "equal", made(lambda x: torch.full_like(x, float(x.flatten()[0]) if x.numel() else 0.0))
+    yield "zero", made(torch.zeros_like)
+    for k in range(LARGEST, 0, -1):
+        args = made(lambda x, k=k: x * 2.0**k)  # type: ignore[misc]
+        finite = all(bool(torch.isfinite(x).all()) for x in _tensors(args))
+        exact = _list(case.reference.fn(**_as(args, torch.float64))) if finite else []  # type: ignore[misc]
+        limit = [torch.finfo(x.dtype).max for x in _tensors(args)][:1]
+        if exact and all(bool((e.abs() <= limit[0]).all()) for e in exact):
+            yield "large", args
+            return
+
+
+def _tensors(args: Mapping[str, Any]) -> list[Any]:
+    import torch
+
+    return [x for x in args.values() if isinstance(x, torch.Tensor) and x.is_floating_point()]
+
+
+def _as(args: Mapping[str, Any], dtype: Any) -> dict[str, Any]:
+    import torch
+
+    return {n: x.to(dtype) if isinstance(x, torch.Tensor) and x.is_floating_point() else x for n, x in args.items()}
+
+
+def _list(returned: Any) -> list[Any]:
+    return list(returned) if isinstance(returned, (tuple, list)) else [returned]
+
+
+@contextmanager
+def poisoned() -> Iterator[None]:
+    """torch.empty holds NaN inside."""
+    import torch
+
+    before = torch.are_deterministic_algorithms_enabled(), torch.utils.deterministic.fill_uninitialized_memory
+    torch.use_deterministic_algorithms(True)
+    torch.utils.deterministic.fill_uninitialized_memory = True
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before[0])
+        torch.utils.deterministic.fill_uninitialized_memory = before[1]
+
+
+# ---- compilation -----------------------------------------------------------------------------------------------------
+
+
+def compile_all(path: str, dims: Dims, seed: int = 0, *_: Any) -> tuple[Compiled, ...]:
+    """Every launch of the file's case at these dims, compiled for sm_90 as Triton specialises it. Raises what Triton
+    raises."""
+    import triton
+    from triton.backends.compiler import GPUTarget
+
+    from lift.fake_cuda import Driver, replaced
+    from lift.launches import Bound, executed
+
+    case = load(path)[0]
+    bounds: list[Bound] = []
+    with replaced(triton.runtime.driver, {"_active": Driver()}), executed(bounds.append):
+        case.fn(**case.sample(dims, np.random.default_rng(seed)))
+    target = GPUTarget("cuda", 90, 32)
+    found: dict[str, Compiled] = {}
+    for b in bounds:
+        built = triton.compile(_specialised(b), target=target, options=b.options)
+        warps = int(built.metadata.num_warps)
+        name = str(b.kernel.fn.__name__)
+        found[name] = Compiled(name, int(built.metadata.shared), len(built.asm["cubin"]), warps)
+    return tuple(found.values())
+
+
+def _specialised(b: Any) -> Any:
+    """The source with what Triton knows of the arguments: numbers that are 1, and what 16 divides."""
+    from triton.compiler import ASTSource
+
+    signature, constants, attributes = dict(b.signature), dict(b.constexprs), {}
+    for k, (name, kind) in enumerate(signature.items()):
+        v = b.args[name]
+        if isinstance(kind, str) and kind.startswith("*"):
+            attributes[k,] = [["tt.divisibility", 16]]
+        elif kind in ("i32", "i64") and v == 1:
+            signature[name] = "constexpr"
+            constants[k,] = 1
+        elif kind in ("i32", "i64") and v % 16 == 0:
+            attributes[k,] = [["tt.divisibility", 16]]
+    return ASTSource(b.kernel, signature, constants, attributes)
