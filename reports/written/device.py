@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import unittest.mock
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch.overrides import TorchFunctionMode
@@ -29,7 +29,7 @@ def without_gpu(function: Callable[..., Any]) -> Callable[..., Any]:
 class Anything:
     """A stream, an event, a driver: numbers are asked of it, and it does nothing."""
 
-    NUMBERS = {
+    NUMBERS: ClassVar[dict[str, Any]] = {
         "major": 9,
         "multi_processor_count": 4,
         "multiprocessor_count": 4,
@@ -65,7 +65,7 @@ class Anything:
     def __enter__(self) -> Any:
         return self
 
-    def __exit__(self, *exception: Any) -> None:
+    def __exit__(self, *exception: object) -> None:
         pass
 
     def __index__(self) -> int:
@@ -75,8 +75,8 @@ class Anything:
 class Claimed(TorchFunctionMode):
     """CPU tensors say that they are on cuda:0, and what is asked of a GPU is asked of the CPU."""
 
-    ANSWERS = {"device": torch.device("cuda", 0), "is_cuda": True, "is_cpu": False}
-    GETTERS = {getattr(torch.Tensor, name).__get__: name for name in ANSWERS}
+    ANSWERS: ClassVar[dict[str, Any]] = {"device": torch.device("cuda", 0), "is_cuda": True, "is_cpu": False}
+    GETTERS: ClassVar[dict[Any, str]] = {getattr(torch.Tensor, name).__get__: name for name in ANSWERS}
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
