@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import permutations
+from itertools import chain, count, permutations
 
 from lift.errors import Unsupported
 from lift.infix import MUL
@@ -38,8 +38,8 @@ class Names:
         """The first wish that is free, else the last one with a number."""
         wishes = tuple("".join(c if c.isalnum() else "_" for c in w) for w in wishes)
         wishes = tuple(f"v{w}" if w[:1].isdigit() or not w else w for w in wishes)
-        more = (f"{wishes[-1]}_{k}" for k in range(1, 10**6))
-        out = next(w for w in (*wishes, *more) if w not in self.taken)
+        numbered = (f"{wishes[-1]}_{k}" for k in count(1))
+        out = next(w for w in chain(wishes, numbered) if w not in self.taken)
         self.taken.add(out)
         return out
 
@@ -260,6 +260,10 @@ class Block:
                 if o.out in late:
                     raise Unsupported(f"{o.out} is needed in the loop that makes it")
                 needed |= {*o.args}
+        passing = {o.out for o in inside if o.op not in RUNNING}
+        for o in self.k.operators:
+            if o not in inside and passing & {*o.args}:
+                raise Unsupported(f"{o.out} needs what an iteration made, after the loop")
         before = [o for o in self.k.operators if o not in inside and o.op != "store" and o.out in needed]
         after = [o for o in self.k.operators if o not in inside and o not in before]
         return before, inside, after
