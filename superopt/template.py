@@ -75,7 +75,7 @@ def tile_text(template: Term, args: list[str], given: Mapping[Term, str]) -> Pie
 
     def _sum(t: Term) -> Piece:
         out = ""
-        for a in sorted(t.args, key=lambda a: (a.is_const, negative(a) is not None)):
+        for a in sorted(t.args, key=lambda a: (a.is_const, a in given, negative(a) is not None)):
             minus = negative(a)
             sign = " - " if minus is not None else " + "
             text = piece(a if minus is None else minus).at(ADD + (minus is not None))

@@ -1,0 +1,172 @@
+"""Emitted kernels: proved as emitted, right in float64 and in their own precision, and wrong twins are rejected."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import mugraphs
+import pytest
+
+from lift import term as T
+from lift.definitions import named
+from lift.errors import Unsupported
+from lift.load import load
+from superopt import codegen
+from superopt.accept import Acceptance, accept, compile_all
+from superopt.mugraph import MuGraph
+from superopt.stabilise import stabilised, unstable
+from superopt.template import keeps_zero, numbers, tile_text
+from verify import prove
+
+SEPARATE = {
+    "rms_norm_matmul": mugraphs.rms_norm_matmul,
+    "lora": mugraphs.lora,
+    "gated_mlp": mugraphs.gated_mlp,
+    "normalised_transformer": mugraphs.normalised_transformer,
+    "split_matmul": mugraphs.split_matmul,
+    "attention_parts": mugraphs.attention,
+    "attention_stable": lambda: stabilised(mugraphs.attention(split=False)),
+}
+
+
+def emitted(graph: Callable[[], MuGraph], name: str = "kernel") -> str:
+    return codegen.source(graph(), name)
+
+
+def proved(text: str, tmp_path: Path) -> list[str]:
+    file = tmp_path / "emitted.py"
+    file.write_text(text)
+    (case,) = load(str(file))
+    return [p.verdict.value for p in prove(case)]
+
+
+def numbers_of(text: str) -> Acceptance:
+    """What the replays say."""
+    return accept(text, only=("replayed", "rounded"), seconds=2.0)
+
+
+@pytest.mark.parametrize("name", SEPARATE)
+def test_what_is_emitted_is_proved(name: str, tmp_path: Path) -> None:
+    assert proved(emitted(SEPARATE[name], name), tmp_path) == ["PROVED"]
+
+
+def test_split_attention_holds_up_with_large_logits() -> None:
+    text = emitted(lambda: stabilised(mugraphs.attention()))
+    assert [s.passed for s in numbers_of(text).steps] == [True, True, True]
+
+
+def test_exponentials_that_overflow_are_rejected() -> None:
+    found = numbers_of(emitted(mugraphs.attention))
+    assert not found.accepted and found.steps[-1].name == "rounded" and "large inputs" in found.steps[-1].text
+
+
+TWINS = [
+    ("dropped accumulator", mugraphs.rms_norm_matmul, "w, acc)", "w)"),
+    ("wrong split factor", mugraphs.split_matmul, "tl.cdiv(K, PARTS_K)", "tl.cdiv(K, PARTS_K + 1)"),
+    ("missing rescale", lambda: stabilised(mugraphs.attention()), "acc * shrink[:, None]", "acc"),
+    ("weight of a part left out", lambda: stabilised(mugraphs.attention()), "totals * weight", "totals"),
+    ("padded lanes", mugraphs.attention, "p_in = tl.where(n[None, :] < N, p, 0.0)", "p_in = p"),
+    ("a mask that lets one row too many through", mugraphs.lora, "m[:, None] < M", "m[:, None] <= M"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("what, graph, old, new", TWINS, ids=[t[0] for t in TWINS])
+def test_a_wrong_twin_is_rejected(what: str, graph: Callable[[], MuGraph], old: str, new: str) -> None:
+    text = emitted(graph)
+    assert old in text
+    found = numbers_of(text.replace(old, new))
+    assert not found.accepted and found.steps[-1].name in ("replayed", "rounded")
+
+
+def test_swapped_operands_are_refuted(tmp_path: Path) -> None:
+    assert proved(emitted(lambda: mugraphs.gated_mlp(swapped=True)), tmp_path) == ["REFUTED"]
+
+
+def test_acceptance_tells_what_each_step_said() -> None:
+    found = accept(emitted(mugraphs.split_matmul), sizes={"M": 64, "N": 64, "K": 256}, seconds=2.0)
+    assert found.accepted, str(found)
+    assert [s.name for s in found.steps] == ["loaded", "replayed", "rounded", "compiled", "proved"]
+    assert found.verdict == "PROVED" and found.bound is None and found.contract
+    assert [c.kernel for c in found.compiled] == ["split_kernel", "combine_kernel"]
+
+
+def test_a_file_that_cannot_be_loaded_is_rejected() -> None:
+    assert not accept("import nothing_of_this_name\n").accepted
+    assert not accept("x = 1\n").accepted
+
+
+def test_the_file_runs_without_trilift(tmp_path: Path) -> None:
+    file = tmp_path / "emitted.py"
+    file.write_text("import sys\nsys.modules['lift'] = None\n" + emitted(mugraphs.lora) + "\nassert case is None\n")
+    subprocess.run([sys.executable, str(file)], check=True, cwd=tmp_path, timeout=60)
+
+
+def test_the_same_graph_gives_the_same_text() -> None:
+    assert emitted(mugraphs.attention) == emitted(mugraphs.attention)
+
+
+def test_names_do_not_collide() -> None:
+    g = mugraphs.split_matmul()
+    renamed = replace(
+        g.program, inputs=tuple(replace(x, tensor={"x": "K", "w": "M"}[x.tensor]) for x in g.program.inputs)
+    )
+    text = codegen.source(replace(g, program=renamed), "product")
+    assert "size_k" in text and "size_m" in text
+    ast.parse(text)
+
+
+def test_an_axis_that_blocks_share_must_be_stored() -> None:
+    g = mugraphs.rms_norm_matmul()
+    kernel = replace(g.kernels[0], modes={"m": "grid", "n": "grid", "k": "grid"}, tiles={"m": 16, "n": 32, "k": 32})
+    with pytest.raises(Unsupported, match="store the same elements"):
+        codegen.source(replace(g, kernels=(kernel,)), "wrong")
+
+
+def test_what_is_made_in_a_loop_is_not_used_after_it() -> None:
+    g = mugraphs.lora()
+    operators = tuple(replace(o, args=("p", "xab")) if o.out == "y" else o for o in g.kernels[0].operators)
+    with pytest.raises(Unsupported, match="after the loop"):
+        codegen.source(replace(g, kernels=(replace(g.kernels[0], operators=operators),)), "wrong")
+
+
+# ---- stabilised ------------------------------------------------------------------------------------------------------
+
+
+def test_each_part_has_its_own_maximum() -> None:
+    g = stabilised(mugraphs.attention())
+    assert g.tensors["top"].dims == tuple(g.tensors["totals"].dims) and unstable(g) == ""
+
+
+def test_a_graph_that_changes_with_the_maximum_stays_as_it_is() -> None:
+    g = mugraphs.attention(split=False)
+    operators = tuple(replace(o, op="mul") if o.op == "div" else o for o in g.kernels[0].operators)
+    wrong = replace(g, kernels=(replace(g.kernels[0], operators=operators),))
+    assert stabilised(wrong) is wrong and "changes when every exp(S)" in unstable(wrong)
+    assert unstable(mugraphs.lora()) == ""
+
+
+# ---- functions of elements -------------------------------------------------------------------------------------------
+
+
+def test_templates_in_triton() -> None:
+    a = T.scalar("a0")
+    eps = T.add(a, T.div(1, T.size("K")))
+    assert numbers(eps, 1) == [T.div(1, T.size("K"))]
+    assert tile_text(eps, ["x"], {T.div(1, T.size("K")): "factor"}).text == "x + factor"
+    assert tile_text(named("silu", a), ["x"], {}).text == "x * tl.sigmoid(x)"
+    assert tile_text(named("relu", a), ["x"], {}).text == "tl.maximum(0.0, x)"
+    assert keeps_zero(named("silu", a)) and keeps_zero(named("relu", a)) and not keeps_zero(T.add(a, 1))
+    with pytest.raises(Unsupported):
+        tile_text(T.make("lgamma", a), ["x"], {})
+
+
+def test_launches_compile_for_sm_90(tmp_path: Path) -> None:
+    file = tmp_path / "emitted.py"
+    file.write_text(emitted(mugraphs.gated_mlp))
+    (found,) = compile_all(str(file), {"M": 64, "N": 64, "K": 64})
+    assert found.kernel == "gated_mlp_kernel" and 0 < found.shared < 227 * 1024
