@@ -7,6 +7,7 @@ at once.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -235,11 +236,23 @@ def _relevant(points: Points, target: np.ndarray) -> tuple[Points, np.ndarray]:
     keep = [k for k in range(len(points.axes)) if any(_turning(i, t, k).any() for i, t in _by_shape(points, target))]
     if len(keep) == len(points.axes):
         return points, target
-    parts = [np.unique(np.vstack([index[keep], truth]), axis=1) for index, truth in _by_shape(points, target)]
-    if any(np.unique(p[:-1], axis=1).shape[1] < p.shape[1] for p in parts):
+    parts = [_distinct(np.vstack([index[keep], truth])) for index, truth in _by_shape(points, target)]
+    if any(_distinct(p[:-1]).shape[1] < p.shape[1] for p in parts):
         return points, target  # it turns across a gap
     kept = Points(tuple(points.axes[k] for k in keep), points.dims, tuple(p[:-1] for p in parts))
     return kept, np.concatenate([p[-1].astype(bool) for p in parts])
+
+
+def _distinct(columns: np.ndarray) -> np.ndarray:
+    """The different columns of integers, in lexicographic order."""
+    if not columns.size:
+        return np.unique(columns, axis=1)
+    low = columns.min(axis=1, keepdims=True)
+    spans = [int(s) for s in (columns.max(axis=1, keepdims=True) - low).ravel() + 1]
+    if math.prod(spans) >= 1 << 62:
+        return np.unique(columns, axis=1)
+    _, first = np.unique(np.ravel_multi_index(tuple(columns - low), spans), return_index=True)
+    return np.asarray(columns[:, first])
 
 
 def _by_shape(points: Points, target: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:

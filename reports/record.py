@@ -11,6 +11,7 @@ from lift import Case, Lifted, lift
 from lift.check import Mismatch
 from lift.errors import CaseError, NotLifted, OutOfBounds, Place, TriliftError, Unsupported
 from lift.output import Output
+from lift.trace import Trace
 from verify.trials import within
 
 from . import audits, proofs, steps
@@ -41,13 +42,18 @@ def record(case: Case, options: Options, event: Callable[[Any], None], file: str
 def _lifted(case: Case, options: Options, event: Callable[[Any], None], file: str) -> tuple[Record, Lifted | None]:
     """What lifting found, as a record and as it is."""
     base = {**empty(file, case.name, "", ""), **proofs.scope(case)}
+
+    def launched(trace: Trace) -> None:
+        base.update(kernels=kernels(trace))
+        event(len(trace.launches))
+
     try:
         with within(LIFTING) if options.proving is not None else nullcontext():
             lifted = lift(
                 case,
                 options.seed,
                 lambda stage: event(f"stage:{stage}"),
-                lambda trace: event(len(trace.launches)),
+                launched,
                 top_down=options.top_down,
                 prune=options.prune,
             )
@@ -75,14 +81,14 @@ def _lifted(case: Case, options: Options, event: Callable[[Any], None], file: st
         "errors": errors["errors"],
         "explain": steps.explain(lifted) if options.explain and options.proving is None else [],
         "blocks": blocks(lifted),
-        "kernels": kernels(lifted),
+        "kernels": kernels(lifted.traces[0]),
     }
     return found, lifted
 
 
-def kernels(lifted: Lifted) -> list[Record]:
+def kernels(trace: Trace) -> list[Record]:
     """Where the kernels stand that are launched, each once."""
-    at = dict.fromkeys((launch.kernel, launch.file, launch.line) for launch in lifted.traces[0].launches)
+    at = dict.fromkeys((launch.kernel, launch.file, launch.line) for launch in trace.launches)
     return [{"name": name, "file": file, "line": line} for name, file, line in at]
 
 
