@@ -25,7 +25,7 @@ BINARY = {"add": "{0} + {1}", "sub": "{0} - {1}", "mul": "{0} * {1}", "div": "{0
 UNARY = {"exp": "tl.exp({0})", "sqrt": "tl.sqrt({0})", "sqr": "{0} * {0}", "rsqrt": "tl.rsqrt({0})"}
 RUNNING = ("accumulate", "accumulate_max")
 LOWEST = '-float("inf")'
-TAKEN = {"tl", "triton", "torch", "libdevice", "case", "range", "float", "min", "max", "block", *keyword.kwlist}
+TAKEN = {"tl", "triton", "torch", "libdevice", "case", "range", "float", "min", "max", *keyword.kwlist}
 
 
 @dataclass
@@ -66,7 +66,7 @@ class Signature:
     name: str
     params: tuple[tuple[str, str], ...]
     blocks: tuple[tuple[str, str], ...]
-    grid: tuple[list[str], list[str]]
+    grid: tuple[list[str], list[str], list[str]]
     lines: tuple[str, ...]
 
 
@@ -268,42 +268,55 @@ class Block:
         after = [o for o in self.k.operators if o not in inside and o not in before]
         return before, inside, after
 
-    def _counts(self) -> tuple[list[str], list[str]]:
-        """On the host, the number of blocks along each axis of the grid: the factors of x, and of y."""
-        x, y = [], []
-        for a in self.k.grid:
-            if self.k.modes[a] == "split":
-                y.append(self.host_parts[a])
-            else:
-                extent = self.host_sizes[a] if a in self.size else self.host_parts[a]
-                x.append(f"triton.cdiv({extent}, {self.k.tiles[a]})" if a in self.tile else extent)
-        return x, y
+    def _places(self) -> tuple[list[str], list[str], list[str]]:
+        """The axes along x, y and z of the grid, the last one of each fastest: parts along y, indices that are no tiles
+        along z where two axes or more are tiled."""
+        others = [a for a in self.k.grid if self.k.modes[a] != "split"]
+        split = [a for a in self.k.grid if self.k.modes[a] == "split"]
+        tiled = [a for a in others if a in self.tile]
+        if len(tiled) < 2:
+            return (others, split, []) if others else (split, [], [])
+        return tiled, split, [a for a in others if a not in self.tile]
+
+    def _counts(self) -> tuple[list[str], list[str], list[str]]:
+        """On the host, the number of blocks along each axis: the factors of x, y and z."""
+        x, y, z = ([self._count(a) for a in axes] for axes in self._places())
+        return x, y, z
+
+    def _count(self, a: str) -> str:
+        if self.k.modes[a] == "split":
+            return self.host_parts[a]
+        extent = self.host_sizes[a] if a in self.size else self.host_parts[a]
+        return f"triton.cdiv({extent}, {self.k.tiles[a]})" if a in self.tile else extent
 
     def _grid(self) -> None:
-        """The index of the block along each grid axis: parts along y, all others along x, the last one fastest."""
-        tiled = [a for a in self.k.grid if self.k.modes[a] != "split"]
-        for a in self.k.grid:
-            if self.k.modes[a] == "split":
-                self.part = self.fresh(f"part_{a}")
-                self.write(f"{self.part} = tl.program_id({1 if tiled else 0}).to(tl.int64)")
-        if len(tiled) == 1:
-            self._indexed(tiled[0], "tl.program_id(0)")
-        elif tiled:
-            self.write("block = tl.program_id(0)")
-            for a in reversed(tiled[1:]):
+        """The index of the block along each grid axis."""
+        for k, axes in enumerate(self._places()):
+            if len(axes) < 2:
+                for a in axes:
+                    self._indexed(a, f"tl.program_id({k})")
+                continue
+            block = self.fresh("block")
+            self.write(f"{block} = tl.program_id({k})")
+            for a in reversed(axes[1:]):
                 count = self.extent(self._only(a))
                 if a in self.tile:
                     blocks = self.fresh(f"blocks_{a}")
                     self.write(f"{blocks} = tl.cdiv({count}, {self.tile[a]})")
                     count = blocks
-                self._indexed(a, f"(block % {count})")
-                self.write(f"block = block // {count}")
-            self._indexed(tiled[0], "block")
+                self._indexed(a, f"({block} % {count})")
+                if a != axes[1]:
+                    self.write(f"{block} = {block} // {count}")
+            self._indexed(axes[0], f"({block} // {count})")
 
     def _only(self, a: str) -> Dim:
         return Dim(a, a not in self.size)
 
     def _indexed(self, a: str, block: str) -> None:
+        if self.k.modes[a] == "split":
+            self.part = self.fresh(f"part_{a}")
+            self.write(f"{self.part} = {block}.to(tl.int64)")
+            return
         lanes = f" * {self.tile[a]} + tl.arange(0, {self.tile[a]})" if a in self.tile else ""
         self.write(f"{self.index[a]} = {block}.to(tl.int64){lanes}")
 

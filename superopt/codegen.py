@@ -191,16 +191,17 @@ def _empty(g: MuGraph, host: Host, t: Tensor, like: str) -> str:
 def _launch(g: MuGraph, k: Kernel, s: Signature, host: Host) -> list[str]:
     arguments = _arguments(g, [value for _, value in s.params])
     given = [f"{b}={value}" for b, value in s.blocks]
-    x, y = s.grid
-    out = []
-    blocks = " * ".join(x)
-    if len(x) > 1:
-        out.append(f"blocks = {blocks}")
-        out.append('assert blocks < 2**31, "more blocks than a grid has"')
-        blocks = "blocks"
-    grid = ", ".join(filter(None, [blocks, *y])) or "1"
+    out, grid = [], [" * ".join(axes) or "1" for axes in s.grid]
+    if len(s.grid[0]) > 1:
+        out += [f"blocks = {grid[0]}", 'assert blocks < 2**31, "more blocks than a grid has"']
+        grid[0] = "blocks"
+    if s.grid[2]:
+        out.append(f'assert {grid[2]} <= 65535, "more blocks than axis z of a grid has"')
+    while grid[-1] == "1" and len(grid) > 1:
+        grid.pop()
+    launched = f"{', '.join(grid)}{',' * (len(grid) == 1)}"
     options = [f"num_warps={k.warps}", f"num_stages={k.stages}"]
-    return [*out, f"{k.name}[({grid},)]({', '.join([*arguments, *given, *options])})"]
+    return [*out, f"{k.name}[({launched})]({', '.join([*arguments, *given, *options])})"]
 
 
 def _arguments(g: MuGraph, values: Sequence[str]) -> list[str]:
