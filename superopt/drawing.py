@@ -41,8 +41,16 @@ STYLE = """
 .mu .edge { fill: none; stroke: #66788c }
 .mu marker path { fill: #66788c }
 """
-CLASSES = {"dot": "dot", "sum": "fold", "accumulate": "fold", "max": "fold", "load": "memory", "store": "memory"}
-INFIX = {"add": "+", "mul": "*", "div": "/"}
+CLASSES = {
+    "dot": "dot",
+    "sum": "fold",
+    "accumulate": "fold",
+    "max": "fold",
+    "accumulate_max": "fold",
+    "load": "memory",
+    "store": "memory",
+}
+INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 
 
 def svg(g: MuGraph, title: str = "") -> str:
@@ -233,19 +241,16 @@ class Layout:
 
     @property
     def looped(self) -> bool:
-        return any(o.inside for o in self.kernel.operators)
+        return 1 in self.stages
 
     @cached_property
     def stages(self) -> list[int]:
-        """0 before the loop, 1 in it, 2 after it; 0 where there is none."""
-        late: set[str] = set()
-        out = []
-        for o in self.kernel.operators:
-            after = not o.inside and (o.op == "store" and self.looped or bool(late.intersection(o.args)))
-            if o.inside or after:
-                late.add(o.out)
-            out.append(1 if o.inside else 2 if after else 0)
-        return out
+        """0 before the loop, 1 in it, 2 after it; 0 where there is none. What accumulates runs in the loop."""
+        operators = self.kernel.operators
+        inside = [k for k, o in enumerate(operators) if o.inside or o.op.startswith("accumulate")]
+        if not inside:
+            return [0] * len(operators)
+        return [(k >= inside[0]) + (k > inside[-1]) for k in range(len(operators))]
 
     @cached_property
     def rows(self) -> list[tuple[int, list[Operator]]]:
