@@ -89,6 +89,8 @@ def judge(graphs: Sequence[Graph], reference: Reference, seed: int = 0) -> list[
     shapes = _shapes(reference, reference.dims)
     inputs = {x: rng.uniform(-1, 1, shape) for x, shape in shapes.items()}
     wanted = values(reference.program(), inputs, reference.dims)
+    if not all(np.isfinite(w).all() for w in wanted.values()):
+        raise Unsupported("the program has no finite values on random inputs")
     return [_judged(k, g, reference, inputs, wanted, seed) for k, g in enumerate(graphs)]
 
 

@@ -297,6 +297,11 @@ def test_a_tensor_of_another_shape() -> None:
         values(r.program(dims), {"X": np.zeros((1, 1)), "W": np.zeros((1, 1))}, dims)
 
 
+def test_a_program_without_finite_values() -> None:
+    with pytest.raises(Unsupported, match="no finite values"):
+        judge(graphs(small()), reference("exp(exp(exp(X@W + 9)))", SIZES, SMALL))
+
+
 # ---- what Mirage published -------------------------------------------------------------------------------------------
 
 PUBLISHED = [
