@@ -232,6 +232,30 @@ def write(targets: tuple[str, ...], output: str, cache_dir: str | None, **option
 
 
 @main.command()
+@click.argument("targets", nargs=-1, required=True, metavar="TARGET...")
+@click.option(
+    "-o", "--output", required=True, metavar="FILE", help="Where the kernel goes; a folder for several cases."
+)
+@click.option("--at", multiple=True, metavar="M=16,K=4096", help="Sizes at which plans are ranked.  [default: 1024]")
+@click.option("--budget", default=60.0, show_default=True, type=SECONDS, help="Seconds of the search.")
+@click.option("--kernels", default=5, show_default=True, type=click.IntRange(1), help="At most.")
+@click.option("--operators", default=11, show_default=True, type=click.IntRange(1), help="Of one kernel, at most.")
+@click.option("--format", "form", default="text", type=click.Choice(["text", "json"]), show_default=True,
+              help="Output form.")  # fmt: skip
+@options(SEED, PROOF_TIMEOUT, QUIET)
+def optimize(targets: tuple[str, ...], output: str, at: tuple[str, ...], quiet: bool, **options: Any) -> None:
+    """Write a faster kernel for each case, proved the same as emitted.
+
+    The case may launch kernels or be plain PyTorch. Sizes only rank; the file is for all sizes of its contract.
+    """
+    from . import optimizing
+    from . import targets as of
+
+    asked = optimizing.Asked(sizes=optimizing.sizes(",".join(at)), **options)
+    raise SystemExit(optimizing.optimize(of.resolve(targets), output, asked, quiet))
+
+
+@main.command()
 @click.argument("name", metavar="NAME")
 @click.option(
     "--format",

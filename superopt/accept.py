@@ -206,6 +206,7 @@ class _Acceptor:
             sure = torch.isfinite(e) & torch.isfinite(s) & (e.abs() <= torch.finfo(g.dtype).max)
             scale = float(e[sure].abs().max()) if sure.any() else 0.0
             error = torch.where(sure, (g.double() - e).abs(), 0.0)
+            error = (error - torch.finfo(g.dtype).smallest_normal * torch.finfo(g.dtype).eps).clamp(min=0)  # subnormals
             error = torch.where(torch.isnan(error), torch.inf, error) / (scale or 1.0)
             here = float(error.max()) if error.numel() else 0.0
             if here > TOLERANCE[str(g.dtype).removeprefix("torch.")]:

@@ -80,11 +80,13 @@ class Input:
 
 @dataclass(frozen=True)
 class Program:
-    """`sizes`: of each axis at which costs are counted; `outputs`: name, axes in order, value, dtype."""
+    """`sizes`: of each axis at which costs are counted; `extents`: the same as terms over dims, where they are known;
+    `outputs`: name, axes in order, value, dtype."""
 
     inputs: tuple[Input, ...]
     outputs: tuple[tuple[str, tuple[str, ...], Node, str], ...]
     sizes: dict[str, int] = field(hash=False)
+    extents: dict[str, Term] = field(hash=False, default_factory=dict)
 
     @cached_property
     def reduced(self) -> tuple[str, ...]:
@@ -108,8 +110,8 @@ def from_formulas(formulas: Sequence[Formula], dtypes: dict[str, str], sizes: di
             raise Unsupported("an output that does not have all its axes")
         outputs.append((f.name, tuple(a.name for a in f.axes), value, f.dtype))
     inputs = tuple(Input(n, x, axes, dtypes.get(x, "f16")) for (x, axes), n in reader.inputs.items())
-    extents = {name: extent(size, sizes) for name, size in reader.axes.items()}
-    return Program(inputs, tuple(outputs), extents)
+    numbers = {name: extent(size, sizes) for name, size in reader.axes.items()}
+    return Program(inputs, tuple(outputs), numbers, dict(reader.axes))
 
 
 def extent(size: Term, sizes: dict[str, int]) -> int:

@@ -37,6 +37,9 @@ class Limits:
     states: int = 200_000
 
 
+USUAL = Limits()
+
+
 @dataclass(frozen=True, slots=True)
 class Made:
     """One kernel of a plan, by the signature's number, what it stores and what it reads from others."""
@@ -85,7 +88,7 @@ class Search:
 
     u: Universe
     model: Model
-    limits: Limits = Limits()
+    limits: Limits = USUAL
     bodies: dict[Made, Body | None] = field(default_factory=dict)
     _makers: dict[tuple[Id, ...], list[Made]] = field(default_factory=dict)
     _dims: dict[Id, tuple[Dim, ...] | None] = field(default_factory=dict)
@@ -371,7 +374,7 @@ class Weights:
         return elements * {"dot": 0.1, "exp": 8.0, "accumulate": 0.5}.get(s.kind, 1.0) + 1.0
 
 
-def search(program: Program, limits: Limits = Limits(), hardware: Hardware = H200, seed: int = 0) -> Found:
+def search(program: Program, limits: Limits = USUAL, hardware: Hardware = H200, seed: int = 0) -> Found:
     """The best plans of a program in the model. Raises Unsupported where the program is too large."""
     start = time.perf_counter()
     found = Search(universe(program, seed), Model(program, hardware), limits).run()

@@ -1,0 +1,134 @@
+"""From a kernel, or a PyTorch function, to a faster kernel that is proved the same.
+
+    case -> formulas -> program -> plans, best first -> µGraph -> stabilised -> Triton file -> accepted or not
+
+The formulas are those of the case's reference, else of its host function if that launches nothing, else the lifted
+ones. What is emitted is read, proved and replayed as any other file (`superopt.accept`); the first plan whose file is
+accepted is the result. Sizes only rank: the file is for all sizes of its contract."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from lift.case import Case
+from lift.errors import TriliftError, Unsupported
+from lift.reader import read_case
+from lift.simplify import simplify
+from lift.spec import Formula
+
+from .abstract import templates
+from .accept import Acceptance, accept
+from .codegen import source
+from .cost import H200, Hardware
+from .mugraph import MuGraph, text
+from .program import Program, from_formulas
+from .search import Found, Limits, graphs, search
+from .stabilise import stabilised
+from .verifier import Invalid, verify
+
+SIZE = 1024  # of a dim that nobody gave a size
+TRIES = 4  # files that are emitted and checked
+Say = Callable[[str], None]
+USUAL = Limits()
+
+
+@dataclass(frozen=True)
+class Emitted:
+    """A file that was emitted for the µGraph `graph`; `seconds` per call in the model, `bound` of its field test."""
+
+    graph: MuGraph
+    source: str
+    seconds: float
+    bound: float
+    acceptance: Acceptance
+
+
+@dataclass
+class Optimised:
+    """`best`: the result, None where nothing was accepted; `tried`: all files with what became of them; `notes`: plans
+    that were not emitted, and why."""
+
+    case: Case
+    against: str
+    program: Program
+    sizes: dict[str, int]
+    found: Found
+    best: Emitted | None = None
+    tried: list[Emitted] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+
+
+def sizes_of(case: Case, given: Mapping[str, int]) -> dict[str, int]:
+    """A size for each dim at which plans are ranked. Raises Unsupported where the case does not allow them."""
+    if unknown := [n for n in given if n not in case.names]:
+        raise Unsupported(f"{case.name} has no size {unknown[0]}", help=f"it has {', '.join(case.names)}")
+    for usual in (SIZE, 256, 64, 16, 4, 1):
+        sizes = {n: given.get(n, usual) for n in case.names}
+        if case.holds(sizes):
+            return sizes
+    raise Unsupported(
+        f"the case {case.name} does not allow the sizes", case.place, help="--at M=16,K=4096 gives others"
+    )
+
+
+def formulas_of(case: Case, seed: int = 0) -> tuple[Sequence[Formula], str]:
+    """What the case computes, and where that is from: reference, function or formula. Raises TriliftError."""
+    if case.reference.fn is not None:
+        return [simplify(f).formula for f in read_case(case).formulas], "reference"
+    try:
+        return [simplify(f).formula for f in read_case(case, case.fn).formulas], "function"
+    except TriliftError:
+        pass
+    from lift import lift
+
+    lifted = lift(case, seed)
+    return [o.formula for o in lifted.outputs if o.formula is not None], "formula"
+
+
+def optimise(
+    case: Case, sizes: Mapping[str, int] | None = None, limits: Limits = USUAL, hardware: Hardware = H200,
+    seed: int = 0, timeout: float = 60.0, header: Sequence[str] = (), say: Say = lambda text: None,
+) -> Optimised:  # fmt: skip
+    """The fastest accepted kernel in the model. Raises Unsupported, CaseError where there is no program to search."""
+    start = time.perf_counter()
+    chosen = sizes_of(case, sizes or {})
+    formulas, against = formulas_of(case, seed)
+    dtypes = {n: s.dtype for n, s in case.tensors.items()}
+    program = from_formulas(formulas, dtypes, chosen)
+    say("search")
+    found = search(program, limits, hardware, seed)
+    out = Optimised(case, against, program, chosen, found)
+    for plan, graph in zip(found.plans, graphs(found), strict=True):
+        if len(out.tried) >= TRIES:
+            out.notes.append(f"{len(found.plans)} plans were found, {TRIES} were emitted")
+            break
+        say(f"check plan {len(out.tried) + 1} of {min(TRIES, len(found.plans))}")
+        emitted = _emitted(case, graph, plan.seconds, header, seed, timeout, out)
+        if emitted is None:
+            continue
+        out.tried.append(emitted)
+        if emitted.acceptance.accepted:
+            out.best = emitted
+            break
+    out.seconds = time.perf_counter() - start
+    return out
+
+
+def _emitted(
+    case: Case, graph: MuGraph, seconds: float, header: Sequence[str], seed: int, timeout: float, out: Optimised
+) -> Emitted | None:
+    """The file of a µGraph that passes the field test; None, with a note, where there is none."""
+    named = templates(graph.program)
+    try:
+        tested = verify(graph, named, seed)
+        if any(o.equal is False for o in tested.outcomes):
+            raise Invalid("it differs from the program in the field")
+        steady = stabilised(graph)
+        written = source(steady, case.name, names=named, extents=graph.program.extents, header=header)
+    except TriliftError as error:
+        out.notes.append(f"not emitted: {error}; {text(graph).splitlines()[0]}")
+        return None
+    return Emitted(steady, written, seconds, tested.bound, accept(written, seed=seed, timeout=timeout))
