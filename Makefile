@@ -9,7 +9,7 @@ JOBS ?= 2
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test smoke lint types corpus packages sweep mutants kills bench audit golden clean
+.PHONY: help demo test smoke lint types corpus packages sweep mutants kills written bench audit golden clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -67,6 +67,10 @@ mutants: $(VENV)/.packages ## mutants of the corpus's kernels: none may be prove
 
 kills: $(VENV)/.core ## mutants of the operators against the tests that are written for them, and against the usual ones
 	$(BIN)/python -m reports.kills corpus/operators --jobs $(JOBS)
+
+written: $(VENV)/.dev ## tests of all operators, written by `trilift write` and run
+	$(BIN)/trilift write corpus/operators -o build/written/
+	cd build/written && $(abspath $(BIN))/python -m pytest -q -n $(JOBS)
 
 # triton-viz needs an older Triton, and so an environment of its own.
 $(VENV)/.sanitizer: $(VENV)/.core

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
+from operators import ROOT
 
 from lift import term as T
 from lift.case import Case
@@ -56,6 +60,13 @@ MUTANTS = {
     "another row": ("tl.load(x + row * N", "tl.load(x + 0 * N"),
     "no check of the contract": ("    assert x.shape[1] <= 8\n", ""),
 }
+KILLED = {  # what the failures say
+    "a store beyond the row": r"wrote elements \[.*outside the tensor",
+    "an element that is not written": r"is nan, not",
+    "another factor": r"elements are wrong",
+    "another row": r"elements are wrong",
+    "no check of the contract": r"DID NOT RAISE",
+}
 
 
 def formula(term: T.Term, m: Axis, n: Axis) -> Formula:
@@ -77,88 +88,180 @@ def suite_of(case: Case) -> Suite:
     return Suite(case, (Output("out", formula(2 * x, m, n), tolerance),), sizes, laws, refusals)
 
 
-@pytest.fixture
-def rows(tmp_path: Path) -> Case:
-    (tmp_path / "rows.py").write_text(ROWS)
-    return load(str(tmp_path / "rows.py"))[0]
+Results = dict[str, dict[str, tuple[str, str]]]  # by file and test: the outcome of pytest, and what it says
 
 
-def text_of(found: Suite, folder: Path, of: Facts | None = None, examples: int = 3) -> str:
-    of = of or Facts({"out": "f32", "x": "f32"})
-    target, output = str(folder / "rows.py"), str(folder / "test_rows.py")
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    found = tmp_path_factory.mktemp("written")
+    (found / "rows.py").write_text(ROWS)
+    return found
+
+
+@pytest.fixture(scope="module")
+def rows(folder: Path) -> Case:
+    return load(str(folder / "rows.py"))[0]
+
+
+@pytest.fixture(scope="module")
+def text(rows: Case, folder: Path) -> str:
+    return text_of(suite_of(rows), folder)
+
+
+def text_of(found: Suite, folder: Path, examples: int = 3) -> str:
+    of, target, output = Facts({"out": "f32", "x": "f32"}), str(folder / "rows.py"), str(folder / "test_rows.py")
     return written([(found, of)], target, output, "trilift write rows.py -o test_rows.py", "0.1.0", examples)
 
 
-def outcome(folder: Path, text: str, source: str = ROWS) -> tuple[str, str]:
-    """The summary line of pytest in a process of its own, and all that it prints."""
-    (folder / "rows.py").write_text(source)
-    (folder / "test_rows.py").write_text(text)
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:trilift", "test_rows.py"]
+def put(folder: Path, name: str, source: str, text: str) -> None:
+    """Kernels with their tests, under a name of their own."""
+    (folder / f"{name}.py").write_text(source)
+    (folder / f"test_{name}.py").write_text(text.replace('import_module("rows")', f'import_module("{name}")'))
+
+
+# ---- one run of pytest over all files --------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def results(rows: Case, folder: Path, text: str, absent: str, bad: str, whole: str) -> Results:
+    """The outcomes of every file, in one process."""
+    put(folder, "original", ROWS, text)
+    for k, (old, new) in enumerate(MUTANTS.values()):
+        assert ROWS.count(old) == 1
+        put(folder, f"mutant{k}", ROWS.replace(old, new), text)
+    known = buggy(suite_of(rows))
+    put(folder, "bug", ROWS.replace("2 * x", "1.5 * x"), text_of(known, folder))
+    put(folder, "repaired", ROWS, text_of(known, folder))
+    put(folder, "unsafe", DYING, text_of(unsafe(suite_of(rows)), folder, examples=1))
+    put(folder, "absent", ABSENT, absent)
+    put(folder, "bad", BAD, bad)
+    put(folder, "returns", BAD.replace('raise ValueError("no such mode")', "return x"), bad)
+    put(folder, "whole", ROWS, whole)
+    names = ("original", *(f"mutant{k}" for k in range(len(MUTANTS))), "bug", "repaired", "unsafe", "absent", "bad",
+             "returns", "whole")  # fmt: skip
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:trilift", "--tb=line",
+               "--junitxml=results.xml", *(f"test_{n}.py" for n in names)]  # fmt: skip
     done = subprocess.run(
         command, cwd=folder, capture_output=True, text=True, env={**os.environ, "TRITON_INTERPRET": "0"}
     )
-    return done.stdout.strip().splitlines()[-1], done.stdout
+    assert done.returncode == 1, done.stdout + done.stderr
+    found: Results = {n: {} for n in names}
+    for test in ElementTree.parse(folder / "results.xml").iter("testcase"):
+        name = str(test.get("classname")).removeprefix("test_")
+        found[name][str(test.get("name"))] = outcome(test)
+    return found
 
 
-def test_the_file_is_golden(rows: Case, tmp_path: Path, golden: Callable[[str, str], None]) -> None:
-    text = text_of(suite_of(rows), tmp_path)
-    assert text == text_of(suite_of(rows), tmp_path)
+def outcome(test: ElementTree.Element) -> tuple[str, str]:
+    for what in ("failure", "error", "skipped"):
+        if (found := test.find(what)) is not None:
+            kind = "xfailed" if found.get("type") == "pytest.xfail" else what
+            return kind, f"{found.get('message')} {found.text}"
+    return "passed", ""
+
+
+def counted(found: dict[str, tuple[str, str]]) -> dict[str, int]:
+    return dict(Counter(what for what, _ in found.values()))
+
+
+def failures(found: dict[str, tuple[str, str]]) -> str:
+    return "\n".join(said for what, said in found.values() if what in ("failure", "error"))
+
+
+# ---- the text --------------------------------------------------------------------------------------------------------
+
+
+def test_the_file_is_golden(rows: Case, folder: Path, text: str, golden: Callable[[str, str], None]) -> None:
+    assert text == text_of(suite_of(rows), folder)
     golden("written/rows.py.txt", text)
 
 
-def test_the_file_is_clean(rows: Case, tmp_path: Path) -> None:
-    (tmp_path / "test_rows.py").write_text(text_of(suite_of(rows), tmp_path))
-    command = [sys.executable, "-m", "ruff", "check", "--isolated", "test_rows.py"]
-    assert subprocess.run(command, cwd=tmp_path, capture_output=True).returncode == 0
-    assert "lift." not in re.sub(r"trilift|\"lift\"", "", (tmp_path / "test_rows.py").read_text())
+def test_the_file_is_clean(folder: Path, text: str) -> None:
+    (folder / "test_rows.py").write_text(text)
+    for options in (["--isolated"], ["--config", str(ROOT / "pyproject.toml")]):
+        command = [sys.executable, "-m", "ruff", "check", *options, "test_rows.py"]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout
+    assert "lift." not in re.sub(r"trilift|\"lift\"", "", text)
 
 
-def test_it_passes_on_the_kernel(rows: Case, tmp_path: Path) -> None:
-    line, said = outcome(tmp_path, text_of(suite_of(rows), tmp_path))
-    assert re.match(r"6 passed, 2 xfailed", line), said
+def test_the_text_is_clean_at_every_length(text: str) -> None:
+    assert all(at_width(text, width) == text for width in (88, 100, 120))
+    long = "x = (first_of_some_names + second_of_some_names) * (third_of_some_names + fourth_of_some_names)\n"
+    call = "f(first_of_some_names, second_of_some_names, third_of_some_names, fourth, and_the_last_one)"
+    found = formatted(f"{long}{call}\n")
+    assert found.endswith("    and_the_last_one,\n)\n") and "# fmt: skip" in found
+    assert all(at_width(found, width) == found for width in (88, 100, 120))
+
+
+def test_long_strings_are_said_in_parts() -> None:
+    said = "the host function accepts calls without " + "this condition or " * 8 + "that one"
+    source = f"import pytest\n\n\ndef test_a() -> None:\n    f(1)\n    pytest.xfail({said!r})\n"
+    found = formatted(source)
+    assert max(map(len, found.splitlines())) <= 88 and ast.dump(ast.parse(found)) == ast.dump(ast.parse(source))
+    assert all(at_width(found, width) == found for width in (88, 100, 120))
+
+
+def test_formatting_refuses_what_is_no_python() -> None:
+    with pytest.raises(RuntimeError, match="ruff"):
+        formatted("def :")
+
+
+# ---- kernels and their tests -----------------------------------------------------------------------------------------
+
+
+def test_it_passes_on_the_kernel(results: Results) -> None:
+    assert counted(results["original"]) == {"passed": 6, "xfailed": 2}, failures(results["original"])
 
 
 @pytest.mark.parametrize("name", MUTANTS)
-def test_it_fails_on_a_changed_kernel(name: str, rows: Case, tmp_path: Path) -> None:
-    old, new = MUTANTS[name]
-    assert old in ROWS
-    line, said = outcome(tmp_path, text_of(suite_of(rows), tmp_path), ROWS.replace(old, new))
-    assert "1 failed" in line, said
+def test_it_fails_on_a_changed_kernel(name: str, results: Results) -> None:
+    found = results[f"mutant{list(MUTANTS).index(name)}"]
+    assert counted(found)["failure"] >= 1 and re.search(KILLED[name], failures(found)), failures(found)
 
 
-def test_a_bug_is_expected_and_its_end_is_noticed(rows: Case, tmp_path: Path) -> None:
+def buggy(known: Suite) -> Suite:
+    """With a counterexample, and nothing else but its formula."""
     found = Counterexample({"M": 1, "N": 2}, 0, 0, "out", (0, 1), 1.0, 2.0)
-    known = suite_of(rows)
     output = replace(known.outputs[0], proof=refuted(Claim("out", "reference"), found))
-    text = text_of(replace(known, outputs=(output,), failures=(found,), properties=(), refusals=()), tmp_path)
-    assert 'given={"x": [[' in text
-    line, said = outcome(tmp_path, text, ROWS.replace("2 * x", "1.5 * x"))
-    assert re.search(r"1 xfailed", line) and "failed" not in line.replace("xfailed", ""), said
-    line, said = outcome(tmp_path, text)
-    assert "1 failed" in line and "XPASS(strict)" in said, said
+    return replace(known, outputs=(output,), failures=(found,), properties=(), refusals=())
 
 
-def test_an_unsafe_call_ends_only_its_own_process(rows: Case, tmp_path: Path) -> None:
-    known = replace(suite_of(rows), unsafe=True, properties=(), refusals=())
-    known = replace(known, sizes=replace(known.sizes, first=({"M": 1, "N": 1},)))
-    dying = ROWS.replace(
-        "    out = torch.empty_like(x)", "    import os\n    os.abort()\n    out = torch.empty_like(x)"
-    )
-    line, said = outcome(tmp_path, text_of(known, tmp_path, examples=1), dying)
-    assert "1 failed" in line and "the call ended its process" in said, said
+def test_a_bug_is_expected_and_its_end_is_noticed(rows: Case, folder: Path, results: Results) -> None:
+    assert 'given={"x": [[' in (folder / "test_bug.py").read_text()
+    shown, over = results["bug"], results["repaired"]
+    assert shown["test_twice_equals_its_formula"][0] == "xfailed" and "failure" not in counted(shown)
+    what, said = over["test_twice_equals_its_formula"]
+    assert what == "failure" and "XPASS(strict)" in said and counted(over)["failure"] == 1, failures(over)
 
 
-def test_without_a_formula_there_are_tests_left(rows: Case, tmp_path: Path) -> None:
+DYING = ROWS.replace("    out = torch.empty_like(x)", "    import os\n    os.abort()\n    out = torch.empty_like(x)")
+
+
+def unsafe(known: Suite) -> Suite:
+    """Of which one test runs the kernel, at one shape."""
+    sizes = replace(known.sizes, first=({"M": 1, "N": 1},))
+    return replace(known, sizes=sizes, unsafe=True, deterministic=False, properties=(), refusals=())
+
+
+def test_an_unsafe_call_ends_only_its_own_process(results: Results) -> None:
+    found = results["unsafe"]
+    assert counted(found) == {"failure": 1, "passed": 1} and "the call ended its process" in failures(found)
+
+
+def test_without_a_formula_there_are_tests_left(rows: Case, folder: Path) -> None:
     known = replace(
         suite_of(rows), outputs=(Output("out", None, why="no formula was found"),), properties=(), refusals=()
     )
-    text = text_of(known, tmp_path)
+    text = text_of(known, folder)
     assert "no formula was found" in text
     assert "def test_twice_writes_everything_and_repeats" in text
     assert "equals_its_formula" not in text
-    random = text_of(replace(known, deterministic=False), tmp_path)
+    random = text_of(replace(known, deterministic=False), folder)
     assert "def test_twice_stays_within_its_tensors" in random
 
+
+# ---- cases that cannot be called, and those that ask for a GPU -------------------------------------------------------
 
 BAD = """
 import os
@@ -185,44 +288,93 @@ def nowhere(x):
 def by_data(x):
     return x + 1 if x.sum() > 0 else x + 2
 """
+ABSENT = ROWS.replace("    assert x.shape[1] <= 8\n", "    assert x.shape[1] <= 8 and x.is_cuda\n")
+ABSENT += ABSENT[ABSENT.index("\n@case") :].replace("def twice", "def nameless").replace("8 and", "8 and NAME and")
 
 
-def test_bad_cases_have_tests_that_say_so(tmp_path: Path) -> None:
-    (tmp_path / "rows.py").write_text(BAD)
-    target, asked = Target(str(tmp_path / "rows.py")), Asked(0, 3, 5.0, "")
-    told: dict[str, str] = {}
+@pytest.fixture(scope="module")
+def told() -> dict[str, str]:
+    """The stages of BAD's cases that were heard of last."""
+    return {}
+
+
+@pytest.fixture(scope="module")
+def bad(told: dict[str, str], folder: Path) -> str:
+    (folder / "rows.py").write_text(BAD)
+    target, asked = Target(str(folder / "rows.py")), Asked(0, 3, 5.0, "")
     parts = [_part(c, target, asked, lambda e: told.update([e])) for c in load(target.file)]
-    text = assembled(parts, target.file, str(tmp_path / "test_rows.py"), "trilift write rows.py", "0.1.0", 3)
-    assert "ends: nothing can be tested: exit 3" in text and "nowhere: nothing can be tested: case nowhere" in text
-    assert re.search(r"by_data: no formula was found:\s+host code reads", text)
+    text = assembled(parts, target.file, str(folder / "test_rows.py"), "trilift write rows.py", "0.1.0", 3)
+    (folder / "rows.py").write_text(ROWS)
+    return text
+
+
+@pytest.fixture(scope="module")
+def absent(folder: Path) -> str:
+    target, output = str(folder / "rows.py"), str(folder / "test_rows.py")
+    Path(target).write_text(ABSENT)
+    known = [replace(suite_of(c), properties=()) for c in load(target)]
+    parts = [printed(s, Facts({"out": "f32", "x": "f32"})) for s in known]
+    text = complete(parts, target, output, "trilift write rows.py", "0.1.0", 3)
+    Path(target).write_text(ROWS)
+    return text
+
+
+def test_bad_cases_have_tests_that_say_so(bad: str, told: dict[str, str], results: Results) -> None:
+    assert "ends: nothing can be tested: exit 3" in bad and "nowhere: nothing can be tested: case nowhere" in bad
+    assert re.search(r"by_data: no formula was found:\s+host code reads", bad)
     assert told["refuses"] == "ok" and told["ends"] == "exit 3"
-    line, said = outcome(tmp_path, text, BAD)
-    assert re.match(r"1 passed, 2 skipped, 1 xfailed", line), said
-    line, said = outcome(tmp_path, text, BAD.replace('raise ValueError("no such mode")', "return x"))
-    assert "1 failed" in line and "XPASS(strict)" in said, said
+    assert counted(results["bad"]) == {"passed": 1, "skipped": 2, "xfailed": 1}
+    assert counted(results["returns"])["failure"] == 1 and "XPASS(strict)" in failures(results["returns"])
 
 
-def test_what_does_not_run_without_a_gpu_says_so(rows: Case, tmp_path: Path) -> None:
-    asks = "    assert x.shape[1] <= 8\n", "    assert x.shape[1] <= 8 and x.is_cuda\n"
-    target, output = str(tmp_path / "rows.py"), str(tmp_path / "test_rows.py")
-    parts, more = [printed(suite_of(rows), Facts({"out": "f32", "x": "f32"}))], ("trilift write rows.py", "0.1.0", 3)
-    source = ROWS.replace(*asks)
-    (tmp_path / "rows.py").write_text(source)
-    text = complete(parts, target, output, *more)
-    assert "def without_gpu" in text and "NameError" not in text
-    line, said = outcome(tmp_path, text, source)
-    assert re.match(r"6 passed, 2 xfailed", line), said
-    (tmp_path / "rows.py").write_text(source.replace("8 and", "8 and N and"))
-    assert "it does not run in Triton's interpreter: NameError" in complete(parts, target, output, *more)
+def test_what_does_not_run_without_a_gpu_says_so(absent: str, results: Results) -> None:
+    assert "def without_gpu" in absent
+    runs, not_ = ([r for n, r in results["absent"].items() if f"_{c}_" in n] for c in ("twice", "nameless"))
+    assert Counter(what for what, _ in runs) == {"passed": 4, "xfailed": 2}, failures(results["absent"])
+    assert {what for what, _ in not_} == {"skipped"} and len(not_) == 6
+    assert all("it does not run in Triton's interpreter: NameError" in said for _, said in not_)
 
 
-def test_the_text_is_clean_at_every_length(rows: Case, tmp_path: Path) -> None:
-    text = text_of(suite_of(rows), tmp_path)
-    assert all(at_width(text, width) == text for width in (88, 100, 120))
-    long = "x = (first_of_some_names + second_of_some_names) * (third_of_some_names + fourth_of_some_names)\n"
-    found = formatted(f"{long}f(first_of_some_names, second_of_some_names, third_of_some_names, and_the_last_one)\n")
-    assert found.endswith("    and_the_last_one,\n)\n") and "# fmt: skip" in found
-    assert all(at_width(found, width) == found for width in (88, 100, 120))
+# ---- the whole way ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def twin(folder: Path) -> Path:
+    """What the command writes, in a process with another order of sets."""
+    return command(folder, 2)
+
+
+@pytest.fixture(scope="module")
+def whole(folder: Path) -> str:
+    return command(folder, 1).read_text()
+
+
+def command(folder: Path, seed: int) -> Path:
+    """Runs the command with that seed of Python's hashes."""
+    (folder / str(seed)).mkdir()
+    (folder / str(seed) / "rows.py").write_text(ROWS)
+    done = subprocess.run(
+        [sys.executable, "-m", "reports.cli", "write", "rows.py", "-o", "test_rows.py", "--max-examples", "3", "-q"],
+        cwd=folder / str(seed), capture_output=True, text=True,
+        env={**os.environ, "PYTHONHASHSEED": str(seed), "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return folder / str(seed) / "test_rows.py"
+
+
+def test_two_processes_write_the_same_bytes(whole: str, twin: Path) -> None:
+    assert twin.read_text() == whole
+    assert "def test_twice_equals_its_formula" in whole
+
+
+def test_what_the_command_writes_passes(results: Results) -> None:
+    found = results["whole"]
+    assert counted(found)["passed"] >= 8 and not failures(found), failures(found)
+    assert {"test_twice_equals_its_formula", "test_twice_rejects_wrong_results",
+            "test_twice_writes_everything_and_repeats", "test_twice_is_additive_in_x"} <= set(found)  # fmt: skip
+
+
+# ---- parts -----------------------------------------------------------------------------------------------------------
 
 
 def test_what_a_run_shows() -> None:
@@ -246,8 +398,3 @@ def test_helpers_come_with_what_they_need() -> None:
 
 def test_identifiers() -> None:
     assert [identifier(n) for n in ("x", "class", "1x", "a-b")] == ["x", "class_", "1x_", "a_b"]
-
-
-def test_formatting_refuses_what_is_no_python() -> None:
-    with pytest.raises(RuntimeError, match="ruff"):
-        formatted("def :")

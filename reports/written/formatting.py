@@ -8,6 +8,10 @@ uses.
     x = (         ->  x = (            what may have none, and would be one line at another length, is marked
         a + b             a + b
     )                 )  # fmt: skip
+    f("a b")      ->  f(               a string that is longer than a line is said in parts
+                          "a "
+                          "b",
+                      )
 """
 
 from __future__ import annotations
@@ -26,6 +30,7 @@ from ruff import find_ruff_bin
 WIDTH, LONGER = 88, (100, 120)
 OPTIONS = ("--isolated", "--quiet", "--target-version", "py311")
 ROUNDS = 6
+PART = 72  # characters of a part of a string
 SPACE = {tokenize.NL, tokenize.NEWLINE, tokenize.COMMENT, tokenize.INDENT, tokenize.DEDENT}
 Edit = tuple[int, int, str]  # line, column, what is put there
 
@@ -33,6 +38,7 @@ Edit = tuple[int, int, str]  # line, column, what is put there
 def formatted(source: str) -> str:
     """The text without unused imports, sorted and formatted. Raises RuntimeError for what is no Python."""
     text = at_width(_ruff(["check", *OPTIONS, "--fix-only", "--select", "F401,I,SIM300", "-"], source), WIDTH)
+    text = at_width(_in_parts(text), WIDTH)
     for _ in range(ROUNDS):
         found = at_width(_edited(text, _commas(text)), WIDTH)
         found = found if found != text else at_width(_edited(text, _marks(text)), WIDTH)
@@ -59,6 +65,32 @@ def _edited(text: str, edits: Iterator[Edit]) -> str:
     for line, column, more in sorted(set(edits), reverse=True):
         lines[line - 1] = lines[line - 1][:column] + more + lines[line - 1][column:]
     return "\n".join(lines)
+
+
+# ---- strings ---------------------------------------------------------------------------------------------------------
+
+
+def _in_parts(text: str) -> str:
+    """The text with its strings within brackets in parts, where they are longer than any line."""
+    lines, depth, found = text.split("\n"), 0, []
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.OP:
+            depth += (token.string in "([{") - (token.string in ")]}")
+        elif token.type == tokenize.STRING and depth and token.end[1] >= LONGER[-1] and token.string[0] in "\"'":
+            found += [token] * (token.start[0] == token.end[0])
+    for token in reversed(found):
+        row, (first, last) = token.start[0] - 1, (token.start[1], token.end[1])
+        parts = " ".join(map(repr, _parts(ast.literal_eval(token.string))))
+        lines[row] = lines[row][:first] + parts + lines[row][last:]
+    return "\n".join(lines)
+
+
+def _parts(said: str) -> Iterator[str]:
+    """Pieces that end with a space, of about the same number of characters."""
+    while len(said) > PART and (end := said.rfind(" ", 0, PART) + 1 or said.find(" ") + 1):
+        yield said[:end]
+        said = said[end:]
+    yield said
 
 
 # ---- commas ----------------------------------------------------------------------------------------------------------
