@@ -24,10 +24,17 @@ from .block import Block, Names, Signature
 from .mugraph import Kernel, MuGraph, Tensor, text
 from .program import Program
 from .reference import reference
+from .registration import registration
+from .stabilise import unstable
 from .template import numbers
 
 LARGEST = 2**30  # of a size: a tile beyond it, and the rounded share of a part, still have 32 bits
 WIDTH = 120
+IMPORTS = {
+    "tl.": "import triton.language as tl",
+    "register_flop_formula": "from torch.utils.flop_counter import register_flop_formula",
+    "libdevice.": "from triton.language.extra import libdevice",
+}
 GUARD = [
     "try:",
     "    from lift import case",
@@ -63,19 +70,21 @@ def source(
     header: Sequence[str] = (),
 ) -> str:
     """The file. `names`: the templates of functions, by operator; `extents`: the size of each axis as a term over dims,
-    where these are not the axes themselves; `header`: lines of the comment at the top. Raises Unsupported for a graph
-    that has no such form."""
+    where these are not the axes themselves; `header`: lines of the comment at the top, to which why exp is not
+    stabilised is added. Raises Unsupported for a graph that has no such form."""
     found = {**templates(g.program), **(names or {})}
     host = _host(g, name, found, extents or {})
     blocks = [Block(g, k, found, host.sizes, host.parts, host.numbers).source() for k in g.kernels]
     imports, functions, calls = reference(g.program, _sizes(g.program, host, extents or {}))
-    lines = [*(f"# {line}".rstrip() for line in header), "", *imports, "import torch", "import triton"]
-    lines += ["import triton.language as tl"]
-    body = "\n\n\n".join(
-        [*(_kernel(k, s) for k, s in zip(g.kernels, blocks, strict=True)), _launcher(g, name, host, blocks), *functions]
-    )
-    if "libdevice." in body:
-        lines.append("from triton.language.extra import libdevice")
+    why = unstable(g)
+    told = [*header, *([f"exp is not stabilised: {why}"] if why else [])]
+    kernels = [_kernel(k, s) for k, s in zip(g.kernels, blocks, strict=True)]
+    host_text = _launcher(g, name, host, blocks, extents or {})
+    empty = [_empty(g, host, g.tensors[out], host.tensors[0]) for out, *_ in g.program.outputs]
+    operator = registration(g, name, host.tensors, host.scalars, host.sizes, empty)
+    body = "\n\n\n".join([*kernels, host_text, operator, *functions])
+    lines = [*(f"# {line}".rstrip() for line in told), "", *imports, "import torch", "import triton"]
+    lines += [line for word, line in IMPORTS.items() if word in body]
     lines += ["", *GUARD, "", "", body, "", "", *_case(g, name, host, calls, extents or {})]
     return formatted("\n".join(lines).lstrip("\n") + "\n")
 
@@ -94,7 +103,7 @@ def formatted(python: str) -> str:
 
 def _host(g: MuGraph, name: str, found: Mapping[str, Term], extents: Mapping[str, Term]) -> Host:
     names = Names()
-    names.taken |= {name, f"{name}_case", *(k.name for k in g.kernels)}
+    names.taken |= {name, f"{name}_case", "register", "register_flop_formula", *(k.name for k in g.kernels)}
     tensors = tuple(dict.fromkeys(x.tensor for x in g.program.inputs))
     for x in (*tensors, *g.memory):
         if not x.isidentifier():
@@ -102,9 +111,8 @@ def _host(g: MuGraph, name: str, found: Mapping[str, Term], extents: Mapping[str
     names.taken |= {*tensors, *g.memory}
     sizes = {a: names.new(*_wishes(a, extents)) for a in g.program.sizes}
     parts = {a: names.new(f"PARTS_{a.upper()}") for a in g.parts}
-    terms = {e: a for a, e in extents.items()}
-    known = {T.size(s): s for s in sizes.values()} | {T.size(a): sizes[a] for a in sizes}
-    known |= {e: sizes[a] for e, a in terms.items()}
+    known = {T.size(n): sizes[a] for a in sizes if a not in extents for n in (a, sizes[a])}
+    known |= {e: sizes[a] for a, e in reversed(list(extents.items()))}
     values: dict[Term, str] = {}
     scalars: dict[str, None] = {}
     for template in found.values():
@@ -119,9 +127,12 @@ def _host(g: MuGraph, name: str, found: Mapping[str, Term], extents: Mapping[str
 
 
 def _wishes(a: str, extents: Mapping[str, Term]) -> tuple[str, ...]:
+    """Names for the size of an axis: the dim that it is, else one that is no other dim."""
     size = extents.get(a)
-    own = (str(size.attr),) if size is not None and size.op == "size" else ()
-    return (*own, a.upper(), f"size_{a}")
+    if size is not None and size.op == "size":
+        return str(size.attr), f"size_{a}"
+    dims = {str(s.attr) for e in extents.values() for s in e.walk() if s.op == "size"}
+    return (f"size_{a}",) if a.upper() in dims else (a.upper(), f"size_{a}")
 
 
 def _sizes(program: Program, host: Host, extents: Mapping[str, Term]) -> dict[str, Term]:
@@ -137,10 +148,11 @@ def _kernel(k: Kernel, s: Signature) -> str:
     return "\n".join(["@triton.jit", f"def {k.name}({', '.join(params)}):", *s.lines])
 
 
-def _launcher(g: MuGraph, name: str, host: Host, blocks: Sequence[Signature]) -> str:
+def _launcher(g: MuGraph, name: str, host: Host, blocks: Sequence[Signature], extents: Mapping[str, Term]) -> str:
     params = [*host.tensors, *host.scalars]
     lines = [f"def {name}({', '.join(params)}):", f'    """{_doc(g)}"""']
     lines += [f"    {line}" for line in _shapes(g.program, host)]
+    lines += [f"    {line}" for line in _relations(host, extents)]
     sizes = list(host.sizes.values())
     largest = f"max({', '.join(sizes)})" if len(sizes) > 1 else sizes[0]
     lines.append(f'    assert {largest} <= {LARGEST}, "a size that has no 32 bits when it is rounded up"')
@@ -176,6 +188,18 @@ def _shapes(program: Program, host: Host) -> list[str]:
                 out.append(f"assert {x.tensor}.shape[{d}] == {s}" if s in known else f"{s} = {x.tensor}.shape[{d}]")
                 known.add(s)
         known |= {*own}
+    return out
+
+
+def _relations(host: Host, extents: Mapping[str, Term]) -> list[str]:
+    """Asserts about sizes that are no dims of their own: two axes of one size, an axis of 2 * H."""
+    known = {str(e.attr): host.sizes[a] for a, e in reversed(list(extents.items())) if e.op == "size"}
+    out = []
+    for a, e in extents.items():
+        names = {str(s.attr) for s in e.walk() if s.op == "size"}
+        if names <= {*known} and known.get(str(e.attr)) != host.sizes[a]:
+            renamed = T.rewrite(e, lambda s: T.size(known[str(s.attr)]) if s.op == "size" else None)
+            out.append(f"assert {host.sizes[a]} == {python_source(renamed)}")
     return out
 
 

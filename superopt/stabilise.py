@@ -39,7 +39,7 @@ def unstable(g: MuGraph) -> str:
         _stabilised(g)
     except Unstable as why:
         return str(why)
-    return "not asked for"
+    return "no maximum is subtracted"
 
 
 @dataclass

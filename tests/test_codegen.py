@@ -11,11 +11,14 @@ from pathlib import Path
 
 import mugraphs
 import pytest
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils.flop_counter import FlopCounterMode
 
 from lift import term as T
 from lift.definitions import named
 from lift.errors import Unsupported
-from lift.load import load
+from lift.load import by_file, load
 from superopt import codegen
 from superopt.accept import Acceptance, accept, compile_all
 from superopt.mugraph import MuGraph
@@ -132,6 +135,30 @@ def test_what_is_made_in_a_loop_is_not_used_after_it() -> None:
     operators = tuple(replace(o, args=("p", "xab")) if o.out == "y" else o for o in g.kernels[0].operators)
     with pytest.raises(Unsupported, match="after the loop"):
         codegen.source(replace(g, kernels=(replace(g.kernels[0], operators=operators),)), "wrong")
+
+
+def test_the_operator_has_shapes_and_flops(tmp_path: Path) -> None:
+    file = tmp_path / "emitted.py"
+    file.write_text(emitted(mugraphs.rms_norm_matmul, "fused"))
+    by_file(str(file)).register("emitted_in_a_test")
+    with FakeTensorMode(), FlopCounterMode(display=False) as counter:
+        x, g, w = (torch.empty(*shape, dtype=torch.float16) for shape in ((5, 64), (64,), (64, 7)))
+        assert torch.ops.emitted_in_a_test.fused(x, g, w).shape == (5, 7)
+    assert counter.get_total_flops() == 2 * 5 * 7 * 64
+
+
+def test_axes_of_one_size_are_asserted_to_be(tmp_path: Path) -> None:
+    sizes = {"m": T.size("M"), "k": T.size("K"), "n": T.size("K")}
+    text = codegen.source(mugraphs.split_matmul(), "square", extents=sizes)
+    assert "assert size_n == K" in text and 'w="f16[K,K] strided"' in text
+    assert proved(text, tmp_path) == ["PROVED"]
+
+
+def test_a_dim_means_what_it_means_in_the_case() -> None:
+    text = codegen.source(mugraphs.lora(), "twice", extents={"k": T.mul(2, T.size("K"))})
+    assert 'x="f16[M,2*K] strided"' in text and "M, size_k = x.shape" in text
+    with pytest.raises(Unsupported, match="no axis has the size K"):  # of 1 / K
+        codegen.source(mugraphs.rms_norm_matmul(), "twice", extents={"k": T.mul(2, T.size("K"))})
 
 
 # ---- stabilised ------------------------------------------------------------------------------------------------------
