@@ -1,1 +1,1 @@
-"""Faster kernels that are proved the same: µGraphs, their search, tile programs, code generation. Nothing here yet."""
+"""Faster kernels that are proved the same: µGraphs, their search, code generation, acceptance."""
