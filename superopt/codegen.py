@@ -19,14 +19,15 @@ from lift.errors import Unsupported
 from lift.python_source import python_source
 from lift.term import Term
 
-from .abstract import function
-from .block import Block, Names, Signature
-from .mugraph import Kernel, MuGraph, Tensor, text
+from .abstract import templates
+from .block import Block
+from .mugraph import Kernel, MuGraph, Tensor
 from .program import Program
 from .reference import reference
 from .registration import registration
 from .stabilise import unstable
 from .template import numbers
+from .tiles import Names, Signature
 
 LARGEST = 2**30  # of a size: a tile beyond it, and the rounded share of a part, still have 32 bits
 WIDTH = 120
@@ -55,11 +56,6 @@ class Host:
     parts: dict[str, str]
     numbers: dict[Term, str]
     names: Names
-
-
-def templates(program: Program) -> dict[str, Term]:
-    """The functions of a program by the names that operators have."""
-    return {function(n): n.attr for n in program.nodes if isinstance(n.attr, Term)}
 
 
 def source(
@@ -268,4 +264,4 @@ def _passed(p: str, host: Host) -> str:
     return p if p in host.tensors else f"{p}={p}"
 
 
-__all__ = ["formatted", "source", "templates", "text"]
+__all__ = ["formatted", "source"]
