@@ -25,6 +25,7 @@ from lift import isolate
 from lift.case import Case
 from lift.errors import TriliftError
 from lift.load import load
+from lift.shapes import choose
 
 STEPS = ("loaded", "replayed", "rounded", "compiled", "proved")
 SHARED = 227 * 1024  # bytes that a block of sm_90 may have
@@ -122,6 +123,8 @@ class _Acceptor:
                 text, passed = step(), True
             except (_Rejected, TriliftError) as why:
                 text, passed = str(why), False
+            except Exception as error:  # a kernel may do anything: what cannot be run is not accepted
+                text, passed = f"{type(error).__name__}: {error}", False
             done.append(Step(name, passed, text, time.perf_counter() - start))
             if not passed:
                 break
@@ -135,7 +138,7 @@ class _Acceptor:
         return self.case.name
 
     def compiling(self) -> str:
-        dims = dict.fromkeys(self.case.names, 64) | dict(self.sizes or {})
+        dims = scalars(self.case, self.seed) | dict.fromkeys(self.case.names, 64) | dict(self.sizes or {})
         task = str(self.path), dims, self.seed
         outcome = isolate.run(compile_all, *task, timeout=self.timeout, context="forkserver")
         if outcome.failure:
@@ -225,14 +228,19 @@ class _Rejected(Exception):
 # ---- inputs ----------------------------------------------------------------------------------------------------------
 
 
-def shapes(case: Case, seed: int) -> Iterator[dict[str, int]]:
+def scalars(case: Case, seed: int) -> dict[str, Any]:
+    """Numbers for the symbolic scalars of a case."""
+    return {n: v for n, v in choose(case, 1, seed)[0].items() if n in case.scalars}
+
+
+def shapes(case: Case, seed: int) -> Iterator[dict[str, Any]]:
     """Dims that no tile divides, small ones, ones, then some that are larger than a tile."""
-    rng = np.random.default_rng([seed, 7])
+    rng, given = np.random.default_rng([seed, 7]), scalars(case, seed)
     for low, high in ((3, 14), (1, 2), (17, 67)):
         for _ in range(50):
             dims = {n: int(rng.integers(*((low, high) if rng.random() < 0.7 else (1, 6)))) for n in case.names}
-            if case.holds(dims) and math.prod(dims.values()) < ELEMENTS:
-                yield dims
+            if math.prod(dims.values()) < ELEMENTS and case.holds(given | dims):
+                yield given | dims
                 break
 
 

@@ -158,3 +158,33 @@ def attention(split: bool = True) -> MuGraph:
     two = Kernel("combine_kernel", {"m": "grid", "n": "whole", "e": "whole"}, {"m": 1, "n": 4, "e": 64}, second)
     tensors = {"partial": tensor("partial", ["m", parts, "e"], "f32"), "totals": tensor("totals", ["m", parts], "f32")}
     return MuGraph(of, (one, two), tensors | {"out": tensor("out", "me")}, {"n": 4})
+
+
+def sums_in_lanes() -> MuGraph:
+    """sum(exp(x)) and sum(x x) + eps of rows: the lanes of a loop's tiles are summed after it. Two outputs, a scalar."""
+    x = source("x", "mk")
+    total = node("sum", node("exp", x), attr="k")
+    norm = node("map", node("sum", node("sqr", x), attr="k"), attr=T.add(T.scalar("a0"), T.scalar("eps")))
+    outputs = (("total", ("m",), total, "f32"), ("norm", ("m",), norm, "f32"))
+    of = Program((Input("x", "x", ("m", "k"), "f32"),), outputs, {"m": 16, "k": 4096})
+    block = (
+        load("x", "mk", IN), op("e", "exp", "x", "mk", inside=IN), op("q", "sqr", "x", "mk", inside=IN),
+        op("es", "accumulate", "e", "mk", "k"), op("qs", "accumulate", "q", "mk", "k"),
+        op("s", "sum", "es", "m", "k"), op("t", "sum", "qs", "m", "k"), op("u", function(norm), "t", "m"),
+        op("total", "store", "s", "m"), op("norm", "store", "u", "m"),
+    )  # fmt: skip
+    k = Kernel("lanes_kernel", {"m": "grid", "k": "loop"}, {"m": 4, "k": 32}, block)
+    return MuGraph(of, (k,), {"total": tensor("total", "m", "f32"), "norm": tensor("norm", "m", "f32")})
+
+
+def split_row() -> MuGraph:
+    """x @ w, one row of x in a block, k in parts; the second kernel's loop is over the parts."""
+    g, parts = split_matmul(), Dim("k", True)
+    one, two = g.kernels
+    second = (
+        load("partial", [parts, "m", "n"], IN), op("y", "accumulate", "partial", "mn", "k"),
+        op("out", "store", "y", "mn"),
+    )  # fmt: skip
+    first = Kernel(one.name, one.modes, {**one.tiles, "m": 1}, one.operators)
+    last = Kernel(two.name, {**two.modes, "k": "loop"}, {"m": 1, "n": 32, "k": 1}, second)
+    return MuGraph(g.program, (first, last), g.tensors, g.parts)
