@@ -161,7 +161,7 @@ def attention(split: bool = True) -> MuGraph:
 
 
 def sums_in_lanes() -> MuGraph:
-    """sum(exp(x)) and sum(x x) + eps of rows: the lanes of a loop's tiles are summed after it. Two outputs, a scalar."""
+    """sum(exp(x)) and sum(x x) + eps of rows: lanes of a loop are summed after it. Two outputs, a scalar."""
     x = source("x", "mk")
     total = node("sum", node("exp", x), attr="k")
     norm = node("map", node("sum", node("sqr", x), attr="k"), attr=T.add(T.scalar("a0"), T.scalar("eps")))
