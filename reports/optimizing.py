@@ -52,8 +52,12 @@ def optimize(targets: Sequence[Target], output: str, asked: Asked, quiet: bool) 
     is no program to search, 2 for a case that cannot be read."""
     codes: set[int] = set()
     records: list[dict[str, Any]] = []
+    cases = list(_cases(targets))
+    known = {n for case, _, _ in cases if case for n in case.names}
+    if cases and (unknown := [n for n in asked.sizes if n not in known]):
+        raise click.UsageError(f"--at: no case has a size {unknown[0]}; there are {', '.join(sorted(known)) or 'none'}")
     with Progress(quiet) as progress:
-        for case, target, error in _cases(targets):
+        for case, target, error in cases:
             if case is None:
                 click.echo(f"{target.file}: {error}", err=True)
                 codes.add(2)
@@ -107,11 +111,12 @@ def _optimised(case: Case, target: Target, output: str, asked: Asked, progress: 
 
     progress.hear(target.file, "", [case.name])
     limits = Limits(kernels=asked.kernels, operators=asked.operators, seconds=asked.budget)
-    at = "".join(f" --at {n}={v}" for n, v in asked.sizes.items())
+    at = "".join(f" --at {n}={v}" for n, v in asked.sizes.items() if n in case.names)
     command = f"trilift optimize {target.file}::{case.name}{at} --seed {asked.seed} -o {output}"
     header = [f"Written by {command}", f"trilift {VERSION}, triton {triton.__version__}, torch {torch.__version__}"]
     say = lambda text: progress.hear(target.file, case.name, f"stage:{text}")  # noqa: E731
-    return optimise(case, asked.sizes, limits, seed=asked.seed, timeout=asked.timeout, header=header, say=say)
+    own = {n: v for n, v in asked.sizes.items() if n in case.names}
+    return optimise(case, own, limits, seed=asked.seed, timeout=asked.timeout, header=header, say=say)
 
 
 def _written(found: Optimised, output: str, case: Case) -> str:
@@ -132,6 +137,8 @@ def told(found: Optimised, name: str, path: str | None) -> list[str]:
     roof = f.model.roofline * MICRO
     at = ", ".join(f"{n}={v}" for n, v in found.sizes.items())
     out = [f"{name}: {'accepted' if found.best else 'nothing accepted'} in {found.seconds:.1f} s"]
+    if found.original:
+        out.append(f"  the original: {found.original}")
     out += [f"  searched at {at}: {len(f.universe.bits)} values, {f.states} states, {f.candidates} kernels, "
             f"{len(f.plans)} plans kept, {f.seconds:.2f} s"]  # fmt: skip
     if f.excluded is not None:
@@ -154,6 +161,7 @@ def record(found: Optimised, file: str, path: str | None) -> dict[str, Any]:
         "name": found.case.name,
         "file": file,
         "against": found.against,
+        "original": found.original,
         "optimize": {
             "engine": "mugraph",
             "states": f.states,

@@ -4,7 +4,8 @@
 
 The formulas are those of the case's reference, else of its host function if that launches nothing, else the lifted
 ones. What is emitted is read, proved and replayed as any other file (`superopt.accept`); the first plan whose file is
-accepted is the result. Sizes only rank: the file is for all sizes of its contract."""
+accepted is the result. A case that launches kernels is proved against the same formulas, so that both kernels are
+shown to be one function. Sizes only rank: the file is for all sizes of its contract."""
 
 from __future__ import annotations
 
@@ -47,14 +48,16 @@ class Emitted:
 
 @dataclass
 class Optimised:
-    """`best`: the result, None where nothing was accepted; `tried`: all files with what became of them; `notes`: plans
-    that were not emitted, and why."""
+    """`best`: the result, None where nothing was accepted; `original`: the verdict of the case's own kernels against
+    the same formulas, "" without kernels; `tried`: all files with what became of them; `notes`: plans that were not
+    emitted, and why."""
 
     case: Case
     against: str
     program: Program
     sizes: dict[str, int]
     found: Found
+    original: str = ""
     best: Emitted | None = None
     tried: list[Emitted] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -101,6 +104,9 @@ def optimise(
     say("search")
     found = search(program, limits, hardware, seed)
     out = Optimised(case, against, program, chosen, found)
+    if against != "function":
+        say("prove the original")
+        out.original = proved(case, seed, timeout)
     for plan, graph in zip(found.plans, graphs(found), strict=True):
         if len(out.tried) >= TRIES:
             out.notes.append(f"{len(found.plans)} plans were found, {TRIES} were emitted")
@@ -115,6 +121,17 @@ def optimise(
             break
     out.seconds = time.perf_counter() - start
     return out
+
+
+def proved(case: Case, seed: int, timeout: float) -> str:
+    """The worst verdict of the case's outputs: against its reference, else the lifted formulas."""
+    from verify import prove
+
+    try:
+        verdicts = {p.verdict.value for p in prove(case, seed=seed, timeout=timeout)}
+    except TriliftError:
+        return "UNKNOWN"
+    return next((v for v in ("REFUTED", "UNKNOWN", "TESTED") if v in verdicts), "PROVED")
 
 
 def _emitted(

@@ -1,0 +1,1 @@
+"""Kernels in several launches, to be made one."""
