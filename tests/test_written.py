@@ -123,7 +123,7 @@ def put(folder: Path, name: str, source: str, text: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def results(rows: Case, folder: Path, text: str, absent: str, bad: str, whole: str) -> Results:
+def results(rows: Case, folder: Path, text: str, absent: str, bad: str, exps: str, whole: str) -> Results:
     """The outcomes of every file, in one process."""
     put(folder, "original", ROWS, text)
     for k, (old, new) in enumerate(MUTANTS.values()):
@@ -136,9 +136,11 @@ def results(rows: Case, folder: Path, text: str, absent: str, bad: str, whole: s
     put(folder, "absent", ABSENT, absent)
     put(folder, "bad", BAD, bad)
     put(folder, "returns", BAD.replace('raise ValueError("no such mode")', "return x"), bad)
+    put(folder, "exps", EXPS, exps)
+    put(folder, "cut", EXPS.replace("n, tl.exp(x),", "n, tl.where(x > -9e9, tl.exp(x), 1.0),"), exps)
     put(folder, "whole", ROWS, whole)
     names = ("original", *(f"mutant{k}" for k in range(len(MUTANTS))), "bug", "repaired", "unsafe", "absent", "bad",
-             "returns", "whole")  # fmt: skip
+             "returns", "exps", "cut", "whole")  # fmt: skip
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:trilift", "--tb=line",
                "--junitxml=results.xml", *(f"test_{n}.py" for n in names)]  # fmt: skip
     done = subprocess.run(
@@ -290,6 +292,40 @@ def by_data(x):
 """
 ABSENT = ROWS.replace("    assert x.shape[1] <= 8\n", "    assert x.shape[1] <= 8 and x.is_cuda\n")
 ABSENT += ABSENT[ABSENT.index("\n@case") :].replace("def twice", "def nameless").replace("8 and", "8 and NAME and")
+
+
+# ---- minus infinity --------------------------------------------------------------------------------------------------
+
+EXPS = ROWS.replace("2 * x", "tl.exp(x)").replace("def twice", "def exps")
+CUT = EXPS[EXPS.index("@triton.jit") :].replace("tl.exp(x)", "tl.where(x > -9e9, tl.exp(x), 1.0)")
+EXPS += "\n\n" + CUT.replace("def exps", "def cut").replace("kernel", "cut_kernel")
+
+
+@pytest.fixture(scope="module")
+def exps(folder: Path) -> str:
+    target, output = str(folder / "rows.py"), str(folder / "test_rows.py")
+    Path(target).write_text(EXPS)
+    m, n = Axis("m", T.size("M")), Axis("n", T.size("N"))
+    exp = T.make("exp", T.read("x", (T.axis(m), T.axis(n))))
+    bound = formula(exp * (1 + T.make("abs", T.read("x", (T.axis(m), T.axis(n))))), m, n)
+    out = Output("out", formula(exp, m, n), Tolerance(bound, T.const(4), 2.0**-24))
+    known = [replace(suite_of(c), outputs=(out,), properties=(), refusals=()) for c in load(target)]
+    parts = [printed(s, Facts({"out": "f32", "x": "f32"})) for s in known]
+    assert [p.infinite for p in parts] == ["test_exps_takes_minus_infinity", "test_cut_takes_minus_infinity"]
+    text = complete(parts, target, output, "trilift write rows.py", "0.1.0", 3)
+    Path(target).write_text(ROWS)
+    return text
+
+
+def test_minus_infinity_is_drawn_where_the_kernel_is_known_to_take_it(exps: str, results: Results) -> None:
+    assert set(re.findall(r"def (test_\w+_infinity)", exps)) == {"test_exps_takes_minus_infinity"}
+    assert counted(results["exps"]) == {"passed": 7}, failures(results["exps"])
+    changed = {n: what for n, (what, _) in results["cut"].items() if what != "passed"}
+    assert changed == {"test_exps_takes_minus_infinity": "failure"}
+
+
+def test_minus_infinity_is_left_out_where_the_formula_is_no_number(rows: Case) -> None:
+    assert printed(suite_of(rows), Facts({"out": "f32", "x": "f32"})).infinite == ""
 
 
 @pytest.fixture(scope="module")

@@ -19,12 +19,14 @@ from verify.suite import Suite
 
 from ..targets import mentions_case
 from . import library
-from .cases import part, source, summary
+from .cases import Part, part, source, summary
 from .facts import Facts, identifier
 from .formatting import formatted
 from .formulas import docstring
+from .infinity import infinite
 from .probing import failing
 from .standing import STAND_IN, installed, lacking
+from .tests import wrong
 
 __all__ = ["Printed", "assembled", "complete", "printed", "skipped", "written"]
 
@@ -47,6 +49,8 @@ class Printed:
     sizes: Mapping[str, Any] = field(default_factory=dict)  # of a call that should be possible
     pretended: bool = False  # whether it asks for a GPU
     lacking: str = ""  # why it does not run without one
+    infinite: str = ""  # the name of its test with minus infinity
+    plain: Printed | None = None  # the same without that test
 
     @property
     def texts(self) -> Iterator[str]:
@@ -61,6 +65,14 @@ class Printed:
 def printed(suite: Suite, facts: Facts) -> Printed:
     """The tests of one case."""
     p = part(suite, facts)
+    runs = not (suite.raises or suite.unsafe or lacking(facts)) and wrong(p) is None
+    names = infinite(suite, p.compared) if runs else ()
+    plain = _printed(p)
+    return replace(_printed(replace(p, infinite=names)), infinite=p.names.masked, plain=plain) if names else plain
+
+
+def _printed(p: Part) -> Printed:
+    suite, facts = p.suite, p.facts
     texts = tuple(text for text in source(p) if text)
     sizes = next((d for d in suite.sizes.first if min(d.values(), default=1) > 0), {})
     called: dict[str, Any] = (
@@ -91,7 +103,16 @@ def complete(parts: Sequence[Printed], target: str, output: str, *more: Any) -> 
             break
         parts = [change(p, told) if p.kernel in told or "" in told else p for p in parts]
         text = assembled(parts, target, output, *more)
+    tests = [p.infinite for p in parts if p.infinite]
+    if refuted := failing(text, output, {}, tests) if tests else {}:
+        parts = [_plain(p) if p.infinite in refuted or "" in refuted else p for p in parts]
+        text = assembled(parts, target, output, *more)
     return text
+
+
+def _plain(p: Printed) -> Printed:
+    """Without minus infinity, which the kernel does not take as its formula does."""
+    return replace(p.plain, pretended=p.pretended, lacking=p.lacking) if p.plain is not None else p
 
 
 def _pretending(p: Printed, told: Mapping[str, str]) -> Printed:

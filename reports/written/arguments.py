@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from lift.case import Case, Spec
@@ -29,10 +29,10 @@ def sizes_line(case: Case, names: Iterable[str], source: str) -> list[str]:
     return [f"{', '.join(wanted)} = {right}"] if wanted else []
 
 
-def arguments(suite: Suite, name: str) -> str:
-    """The function that makes the arguments of a call."""
+def arguments(suite: Suite, name: str, infinite: Collection[str] = ()) -> str:
+    """The function that makes the arguments of a call; `infinite`: the inputs that may be minus infinity."""
     case = suite.case
-    body = [f'"{n}": {_argument(case, n, s)},' for n, s in case.params.items()]
+    body = [f'"{n}": {_argument(case, n, s, infinite)},' for n, s in case.params.items()]
     used = {t.attr for line in _terms(case) for t in line.walk() if t.op in ("size", "scalar")} | set(case.scalars)
     made = ["make = Maker(call, memory)"] if case.tensors else []
     lines = [*sizes_line(case, used, "call.sizes"), *made, "return {", *body, "}"]
@@ -45,13 +45,13 @@ def _terms(case: Case) -> Iterator[Term]:
         yield from (e for e in (*(s.shape or ()), s.low, s.high) if e is not None)
 
 
-def _argument(case: Case, name: str, s: Any) -> str:
+def _argument(case: Case, name: str, s: Any, infinite: Collection[str]) -> str:
     if isinstance(s, list | tuple):
-        inner = ", ".join(_argument(case, f"{name}{k}", e) for k, e in enumerate(s))
+        inner = ", ".join(_argument(case, f"{name}{k}", e, infinite) for k, e in enumerate(s))
         return f"[{inner}]" if isinstance(s, list) else f"({inner}{',' * (len(s) == 1)})"
     if not isinstance(s, Spec):
         return literal(s)
-    return name if s.shape is None else _tensor(name, s)
+    return name if s.shape is None else _tensor(name, s, name in infinite)
 
 
 def literal(v: Any) -> str:
@@ -67,12 +67,12 @@ def literal(v: Any) -> str:
     return repr(v)
 
 
-def _tensor(name: str, s: Spec) -> str:
+def _tensor(name: str, s: Spec, infinite: bool) -> str:
     """The call that makes one tensor."""
     sizes = [python_source(e) for e in s.shape or ()]
     shape = f"({', '.join(sizes)}{',' * (len(sizes) == 1)})"
     ends = [python_source(e) for e in (s.low, s.high) if e is not None]
-    strided = ["strided=True"] if s.strided else []
+    strided = ["strided=True"] * s.strided + ["infinite=True"] * infinite
     if s.dtype == "bool":
         method, more = "booleans", []
     elif not s.is_float:

@@ -61,6 +61,10 @@ class Names:
     def expected(self) -> str:
         return f"{self.stem}_expected"
 
+    @property
+    def masked(self) -> str:
+        return self.test("takes_minus_infinity")
+
     def test(self, what: str) -> str:
         return f"test_{self.stem}_{what}"
 
@@ -73,6 +77,7 @@ class Part:
     facts: Facts
     names: Names
     compared: tuple[Compared, ...]
+    infinite: tuple[str, ...] = ()  # the inputs that may be minus infinity
 
     @property
     def written(self) -> tuple[str, ...]:
@@ -127,7 +132,7 @@ def source(p: Part) -> Iterator[str]:
         if c.tolerance is not None:
             yield c.tolerance.source
             yield _tolerance(c, p)
-    yield arguments.arguments(p.suite, p.names.arguments)
+    yield arguments.arguments(p.suite, p.names.arguments, p.infinite)
     if p.compared:
         yield _expected(p)
     yield p.kernel
@@ -190,19 +195,20 @@ def _expected(p: Part) -> str:
         lines.append(f"{', '.join(tensors)} = {', '.join(f'exact(given[{n!r}])' for n in tensors)}")
     for c in p.compared:
         entries.append(
-            f"{c.output.name!r}: evaluated(lambda: {c.formula.call()}, lambda: {_bound(c)}, {dtype(c.dtype)}),"
+            f"{c.output.name!r}: evaluated(lambda: {c.formula.call()}, lambda: {_bound(c, p)}, {dtype(c.dtype)}),"
         )
     doc = docstring(["Every output in float64, with its tolerance and its dtype."], 4)
     head = f"def {p.names.expected}(call: Call) -> dict[str, Expected]:"
     return "\n".join([head, doc, *(f"    {line}" for line in [*lines, "return {", *entries, "}"])])
 
 
-def _bound(c: Compared) -> str:
+def _bound(c: Compared, p: Part) -> str:
     if c.tolerance is None or c.output.tolerance is None:
         return "0.0"
     given = {s.attr for s in c.output.tolerance.roundings.walk() if s.op in ("size", "scalar")}
     numbers = tuple(dict.fromkeys([*c.tolerance.numbers, *sorted(given)]))
-    return replace(c.tolerance, name=c.tolerance.name.replace("_magnitude", "_tolerance"), numbers=numbers).call()
+    bound = replace(c.tolerance, name=c.tolerance.name.replace("_magnitude", "_tolerance"), numbers=numbers)
+    return bound.call(p.infinite)
 
 
 def summary(p: Part) -> list[str]:

@@ -24,9 +24,10 @@ class Function:
     numbers: tuple[str, ...]
     source: str
 
-    def call(self, *first: str) -> str:
-        """The call, where tensors and numbers have their own names."""
-        return f"{self.name}({', '.join([*first, *self.inputs, *(f'{n}={n}' for n in self.numbers)])})"
+    def call(self, infinite: Sequence[str] = ()) -> str:
+        """The call, where tensors and numbers have their own names; `infinite`: those that may be minus infinity."""
+        inputs = [f"finite({n})" if n in infinite else n for n in self.inputs]
+        return f"{self.name}({', '.join([*inputs, *(f'{n}={n}' for n in self.numbers)])})"
 
 
 def function(name: str, formula: Formula, case: Case, doc: str = "") -> Function:

@@ -178,6 +178,14 @@ def eighths(shape: Sequence[int], random: torch.Generator) -> torch.Tensor:
     return x.round().clamp(-64, 64) / 8
 
 
+def masked(x: torch.Tensor, random: torch.Generator, seed: int) -> torch.Tensor:
+    """A quarter of the elements, three of four, or all but the first slices of each dimension are minus infinity."""
+    drawn = torch.rand(x.shape, generator=random) < (0.25, 0.75, 1.0)[seed % 3]
+    for d in range(x.dim()):
+        drawn.narrow(d, 0, min(1, x.shape[d])).fill_(False)
+    return torch.where(drawn, -torch.inf, x) if x.dim() else x
+
+
 VALUES = {
     "normal": normal,
     "large": large,
@@ -263,8 +271,15 @@ class Maker:
         self.made += 1
         return torch.Generator().manual_seed(1000 * self.call.seed + self.made)
 
-    def reals(self, name: str, shape: Sequence[int], dtype: torch.dtype, strided: bool = False) -> torch.Tensor:
-        return self.tensor(name, VALUES[self.call.values](shape, self.random()), dtype, strided)
+    def reals(
+        self, name: str, shape: Sequence[int], dtype: torch.dtype, strided: bool = False, infinite: bool = False
+    ) -> torch.Tensor:
+        """Any reals; those that may be are minus infinity in part where the call says `masked`."""
+        random, kind = self.random(), self.call.values
+        values = VALUES.get(kind, normal)(shape, random)
+        if infinite and kind == "masked":
+            values = masked(values, random, self.call.seed)
+        return self.tensor(name, values, dtype, strided)
 
     def positive(self, name: str, shape: Sequence[int], dtype: torch.dtype, strided: bool = False) -> torch.Tensor:
         """Reals from 1/4 to 2."""
@@ -434,6 +449,12 @@ def exact(x: Any) -> Any:
     if not isinstance(x, torch.Tensor) or x.dtype == torch.bool:
         return x.cpu() if isinstance(x, torch.Tensor) else x
     return x.cpu().double() if x.is_floating_point() else x.cpu().long()
+
+
+def finite(x: torch.Tensor) -> torch.Tensor:
+    """A number for minus infinity, beside which exponentials of the others are large."""
+    masked = x == -torch.inf
+    return torch.where(masked, x[~masked].min() - 20, x) if masked.any() else x
 
 
 HALF_UNIT = {

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .cases import Part
 
 LITERALS = 300  # numbers written into a file for one call
+MASKED = 4  # shapes
 
 
 def tests(p: Part) -> Iterator[str]:
@@ -22,6 +23,8 @@ def tests(p: Part) -> Iterator[str]:
     if p.compared:
         yield _equals(p)
         yield _controls(p)
+    if p.infinite:
+        yield _infinite(p)
     if p.suite.deterministic:
         yield _again(p)
     elif not p.compared:
@@ -62,6 +65,21 @@ def _equals(p: Part) -> str:
     body.append("    assert_equal(name, found[name], expected)")
     doc = "It computes its formula, at every element, and writes nothing else."
     return function(p, "equals_its_formula", doc, body, always=20, marks=_known_wrong(p))
+
+
+def _infinite(p: Part) -> str:
+    """Each way of masking at the shapes that are always tried, then calls that are drawn."""
+    first = [d for d in p.suite.sizes.first if min(d.values(), default=1) > 0][-MASKED:]
+    calls = [f"Call({sizes_text(d)}, seed={k})" for d in first for k in range(3)]
+    body = ['call = replace(call, values="masked")', f"found = {p.run})"]
+    body += [
+        f"for name, expected in {p.names.expected}(call).items():",
+        "    assert_equal(name, found[name], expected)",
+    ]
+    doc = docstring([f"Elements of {', '.join(p.infinite)} may be minus infinity."], 4)
+    head = ["@FEW", f"@given({p.names.calls}())", f"@examples({', '.join(calls)})"]
+    lines = [*head, f"def {p.names.masked}(call: Call) -> None:", doc]
+    return "\n".join([*lines, *(f"    {b}" for b in body)])
 
 
 def _known_wrong(p: Part) -> tuple[str, ...]:
