@@ -201,6 +201,9 @@ class _Reader:
         else:
             assert top is not None
             out = top
+        if out.op == "scale":
+            assert isinstance(out.attr, Term)
+            c, out = T.mul(c, out.attr), out.args[0]
         return out if c is T.const(1) else node("scale", out, attr=c)
 
     def _powers(self, factors: Sequence[Term]) -> Node | None:

@@ -195,3 +195,14 @@ def test_two_views_of_one_tensor() -> None:
     assert {x.tensor for x in p.inputs} == {"x"} and len(p.inputs) == 2
     g = graphs(search(p))[0]
     assert all(o.equal is True for o in verify(g, templates(p)).outcomes)
+
+
+def test_functions_whose_names_begin_alike_are_two_functions() -> None:
+    from numpy.random import default_rng
+
+    from verify.field import Field
+
+    d = Field(default_rng(0))
+    x = d.draw((4,))
+    assert (d.hashed("scale:a", x)["p"] != d.hashed("scale:ab", x)["p"]).all()
+    assert (d.hashed("scale:a", x)["p"] == d.hashed("scale:a", x)["p"]).all()

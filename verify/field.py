@@ -12,9 +12,11 @@ Integers, booleans and addresses are machine numbers, as in the float64 domain.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -27,6 +29,12 @@ from .constants import Constants, has_root
 from .field_ir import HANDLERS
 from .field_rows import EVEN, FOLDS, ODD, ROWS
 from .pairs import KEPT, LOST, M_BITS, POISON, Q_BITS, STEPS, TABLE, VALUE, Modes, NotTestable, whole
+
+
+@cache
+def named(function: str) -> int:
+    """A number for the name of a function, all of it."""
+    return int.from_bytes(hashlib.blake2b(function.encode(), digest_size=7).digest(), "little")
 
 
 @dataclass
@@ -94,7 +102,7 @@ class Field(Float64):
 
     def hashed(self, name: str, *xs: np.ndarray) -> np.ndarray:
         """A fresh value for each combination of arguments."""
-        salt = int.from_bytes(name.encode()[:7], "little") ^ self.key
+        salt = named(name) ^ self.key
         h: Any = np.uint64(len(xs))
         for x in xs:
             h = Z.mix(h ^ self.identity(x), salt)
