@@ -64,12 +64,14 @@ def source(
     names: Mapping[str, Term] | None = None,
     extents: Mapping[str, Term] | None = None,
     header: Sequence[str] = (),
+    parameters: Sequence[str] = (),
 ) -> str:
     """The file. `names`: the templates of functions, by operator; `extents`: the size of each axis as a term over dims,
     where these are not the axes themselves; `header`: lines of the comment at the top, to which why exp is not
-    stabilised is added. Raises Unsupported for a graph that has no such form."""
+    stabilised is added; `parameters`: tensors in the order of the host function's parameters. Raises Unsupported for a
+    graph that has no such form."""
     found = {**templates(g.program), **(names or {})}
-    host = _host(g, name, found, extents or {})
+    host = _host(g, name, found, extents or {}, parameters)
     blocks = [Block(g, k, found, host.sizes, host.parts, host.numbers).source() for k in g.kernels]
     imports, functions, calls = reference(g.program, _sizes(g.program, host, extents or {}))
     why = unstable(g)
@@ -97,10 +99,13 @@ def formatted(python: str) -> str:
 # ---- names of the host -----------------------------------------------------------------------------------------------
 
 
-def _host(g: MuGraph, name: str, found: Mapping[str, Term], extents: Mapping[str, Term]) -> Host:
+def _host(
+    g: MuGraph, name: str, found: Mapping[str, Term], extents: Mapping[str, Term], parameters: Sequence[str]
+) -> Host:
     names = Names()
     names.taken |= {name, f"{name}_case", "register", "register_flop_formula", *(k.name for k in g.kernels)}
-    tensors = tuple(dict.fromkeys(x.tensor for x in g.program.inputs))
+    read = dict.fromkeys(x.tensor for x in g.program.inputs)
+    tensors = tuple(dict.fromkeys([*(p for p in parameters if p in read), *read]))
     for x in (*tensors, *g.memory):
         if not x.isidentifier():
             raise Unsupported(f"{x} is no name of a parameter")

@@ -15,6 +15,7 @@ from .template import numbers
 
 TAKEN = {"tl", "triton", "torch", "libdevice", "case", "range", "float", "min", "max", *keyword.kwlist}
 
+ROWS = 64  # of the first operand that wgmma takes
 RUNNING = ("accumulate", "accumulate_max")  # over the loop
 
 
@@ -102,7 +103,8 @@ class Tiles:
                 raise Unsupported(f"blocks along {missing[0]} store the same elements of {o.out}")
 
     def _ranked(self) -> dict[Dim, int]:
-        """The order of dimensions in all tiles: the one in which the fewest operands of products are transposed."""
+        """The order of dimensions in all tiles: the one in which the fewest operands of products are transposed,
+        and the first of them has the rows that wgmma takes."""
         if len(self.dims) > 7:
             raise Unsupported(f"{len(self.dims)} axes in the tiles of one kernel")
         dots = [self.dot_dims(o) for o in self.k.operators if o.op == "dot"]
@@ -119,6 +121,7 @@ class Tiles:
                 of = dict(zip((rows, cols), args, strict=True))
                 out += (at[left] > at[over]) * (0.5 if of[left] in loads else 1)
                 out += (at[over] > at[right]) * (0.5 if of[right] in loads else 1)
+                out += 0.1 * (self.k.tiles[left.axis] < ROWS <= self.k.tiles[right.axis])
             return out
 
         best = min(permutations(self.dims), key=cost)

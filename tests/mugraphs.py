@@ -136,7 +136,7 @@ def attention(split: bool = True) -> MuGraph:
         op("s", function(scores), "qk", "mn", inside=IN), op("p", "exp", "s", "mn", inside=IN),
         op("pv", "dot", "p v", "me", "n", IN), op("row", "sum", "p", "m", "n", IN),
     )  # fmt: skip
-    modes, tiles = {"m": "grid", "n": "loop", "d": "whole", "e": "whole"}, {"m": 16, "n": 32, "d": 64, "e": 64}
+    modes, tiles = {"m": "grid", "n": "loop", "d": "whole", "e": "whole"}, {"m": 16, "n": 32, "d": 64, "e": 32}
     of = program({"q": "md", "k": "nd", "v": "ne"}, "me", value)
     if not split:
         after = (

@@ -126,6 +126,11 @@ def test_names_do_not_collide() -> None:
     ast.parse(text)
 
 
+def test_parameters_have_the_order_asked_for() -> None:
+    assert "def product(w, x):" in codegen.source(mugraphs.split_matmul(), "product", parameters=("w", "x"))
+    assert "def product(x, w):" in codegen.source(mugraphs.split_matmul(), "product")
+
+
 def test_an_axis_that_blocks_share_must_be_stored() -> None:
     g = mugraphs.rms_norm_matmul()
     kernel = replace(g.kernels[0], modes={"m": "grid", "n": "grid", "k": "grid"}, tiles={"m": 16, "n": 32, "k": 32})
