@@ -26,7 +26,7 @@ from .cost import H200, Hardware
 from .mugraph import MuGraph, text
 from .program import Program, from_formulas
 from .search import Found, Limits, graphs, search
-from .stabilise import stabilised
+from .stabilise import stabilised, unstable
 from .verifier import Invalid, verify
 
 SIZE = 1024  # of a dim that nobody gave a size
@@ -107,12 +107,13 @@ def optimise(
     if against != "function":
         say("prove the original")
         out.original = proved(case, seed, timeout)
-    for plan, graph in zip(found.plans, graphs(found), strict=True):
+    plans = [(g, stabilised(g), p.seconds) for p, g in zip(found.plans, graphs(found), strict=True)]
+    for graph, steady, seconds in sorted(plans, key=lambda row: bool(unstable(row[1]))):  # those with a maximum first
         if len(out.tried) >= TRIES:
             out.notes.append(f"{len(found.plans)} plans were found, {TRIES} were emitted")
             break
         say(f"check plan {len(out.tried) + 1} of {min(TRIES, len(found.plans))}")
-        emitted = _emitted(case, graph, plan.seconds, header, seed, timeout, out)
+        emitted = _emitted(graph, steady, seconds, header, seed, timeout, out)
         if emitted is None:
             continue
         out.tried.append(emitted)
@@ -135,17 +136,19 @@ def proved(case: Case, seed: int, timeout: float) -> str:
 
 
 def _emitted(
-    case: Case, graph: MuGraph, seconds: float, header: Sequence[str], seed: int, timeout: float, out: Optimised
+    graph: MuGraph, steady: MuGraph, seconds: float, header: Sequence[str], seed: int, timeout: float, out: Optimised
 ) -> Emitted | None:
-    """The file of a µGraph that passes the field test; None, with a note, where there is none."""
+    """The file of a µGraph that passes the field test, with its maxima; None, with a note, where there is none."""
     named = templates(graph.program)
     try:
         tested = verify(graph, named, seed)
         if any(o.equal is False for o in tested.outcomes):
             raise Invalid("it differs from the program in the field")
-        steady = stabilised(graph)
-        written = source(steady, case.name, names=named, extents=graph.program.extents, header=header)
+        order = list(out.case.tensors)
+        written = source(steady, out.case.name, named, graph.program.extents, header, order)
     except TriliftError as error:
         out.notes.append(f"not emitted: {error}; {text(graph).splitlines()[0]}")
         return None
-    return Emitted(steady, written, seconds, tested.bound, accept(written, seed=seed, timeout=timeout))
+    stable = not unstable(steady)
+    judged = accept(written, sizes=out.sizes, timeout=timeout, seed=seed, stable=stable)
+    return Emitted(steady, written, seconds, tested.bound, judged)

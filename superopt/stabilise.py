@@ -98,13 +98,17 @@ def _stabilised(g: MuGraph) -> MuGraph:
         raise Unstable("several exponentials")
     degrees = Degrees(g)
     tensors, kernels = dict(g.tensors), []
-    carried: Tensor | None = None  # the maximum that the stored values are relative to
+    relative: dict[str, Tensor] = {}  # the maximum that a stored tensor is relative to
     for k in g.kernels:
         block = _Block(g, k, degrees)
         own = [o for name, o in exps if name == k.name]
         loaded = [o for o in k.loads if degrees.of[k.name, o.out]]
+        maxima = list(dict.fromkeys(relative[o.args[0]] for o in loaded if o.args[0] in relative))
         if own and loaded:
             raise Unstable(f"{k.name} has an exponential of its own and one of another kernel")
+        if len(maxima) > 1 or (maxima and any(o.args[0] not in relative for o in loaded)):
+            raise Unstable(f"{k.name} reads sums that are relative to different maxima")
+        carried = maxima[0] if maxima else None
         if own:
             block.shift(own[0])
             if block.top is None:
@@ -114,6 +118,8 @@ def _stabilised(g: MuGraph) -> MuGraph:
         if block.top is not None and any(degrees.stored[o.out] for o in k.stores):
             carried = block.carry(_free(g, tensors))
             tensors[carried.name] = carried
+        if carried is not None:
+            relative |= {o.out: carried for o in k.stores if degrees.stored[o.out]}
         kernels.append(replace(k, operators=tuple(block.out)))
     return replace(g, kernels=tuple(kernels), tensors=tensors)
 
