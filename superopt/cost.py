@@ -45,7 +45,7 @@ PARTS = (2, 4, 8, 16, 32, 64)
 LARGEST = 1 << 14  # elements of a tile
 ROW = 1 << 13  # elements of a tile that is a whole row
 SECTOR = 32  # bytes
-STAGES = 2  # tiles of a loop that are in shared memory at a time
+STAGES = 3  # tiles of a loop that are in shared memory at a time
 
 
 def power(n: int) -> int:
@@ -65,6 +65,7 @@ class Work:
     inside: bool
     result: frozenset[Dim] = frozenset()
     alone: frozenset[Dim] = frozenset()  # dims that both arguments of a dot and its result have: of tile 1
+    made: tuple[frozenset[Dim], ...] = ()  # arguments of a dot that the block computes: they pass through shared memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +157,8 @@ class Model:
         count = {a: c[1] for a, c in column.items()}
         turns = math.prod((c[2] for c in column.values()), start=one)
         blocks = math.prod(count.values(), start=one)
-        modes = dict(s.modes)
+        modes, dots = dict(s.modes), any(w.kind == "dot" for w in s.work)
+        narrow = max((t.size for t in s.traffic if not t.store), default=2)
         looped = {a for a, m in s.modes if m in LOOPS}
         waves = np.ceil(blocks / h.multiprocessors)
         bad = np.zeros_like(blocks, bool)
@@ -169,8 +171,8 @@ class Model:
             inner = sizes[t.dims[-1]] * t.size if t.dims else SECTOR * one
             moved = moved + elements * t.size * np.maximum(1, SECTOR / inner) * (turns if inside else 1)
             unique += math.prod(self._extent(d, column) for d in t.dims) * t.size
-            if inside:
-                shared = shared + elements * t.size * STAGES
+            if not t.store:
+                shared = shared + elements * t.size * (STAGES if inside else dots)
             if t.store:
                 lacking = [count[a] for a in count if a not in {d.axis for d in t.dims}]
                 bad = bad | (math.prod(lacking, start=one) > 1)
@@ -186,6 +188,8 @@ class Model:
                 bad = bad | (math.prod((x == 1 for d, x in sizes.items() if d not in w.alone), start=one > 2) > 0)
                 for d in w.dims - w.alone:
                     bad = bad | (tile[d.axis] < 16)
+                for dims in w.made:
+                    shared = shared + math.prod((tile[d.axis] for d in dims), start=one) * narrow
             else:
                 elements = math.prod(sizes.values(), start=one)
                 exps, others = (

@@ -15,7 +15,7 @@ from functools import cached_property
 from itertools import combinations, count
 from typing import cast
 
-from .bodies import Block, Cut, Step, signatures
+from .bodies import Block, Cut, Point, Step, signatures
 from .cost import H200, Choice, Hardware, Model, Shape, Traffic, Work, assignments, itemsize
 from .mugraph import Dim, Kernel, Mode, MuGraph, Operator, Tensor
 from .program import Program
@@ -187,17 +187,19 @@ class Search:
         for v in m.outputs:
             dims = tuple(map(Dim, outs[v][1])) if v in outs else self.dims(v)
             traffic.append(Traffic(dims or (), itemsize(outs[v][3]) if v in outs else 4, True))
-        return Shape(modes, tuple(traffic), tuple(self._work(b, s) for s in steps))
+        return Shape(modes, tuple(traffic), tuple(self._work(b, s, {x.out for x in steps}) for s in steps))
 
-    def _work(self, b: Block, s: Step) -> Work:
+    def _work(self, b: Block, s: Step, own: set[Point]) -> Work:
         dims = frozenset[Dim]().union(*(self.tile(b, a) for a, _ in s.args))
         alone = frozenset[Dim]()
+        made: tuple[frozenset[Dim], ...] = ()
         if s.kind == "dot":
+            made = tuple(self.tile(b, a[0]) for a in s.args if a in own)
             alone = (self.tile(b, s.args[0][0]) & self.tile(b, s.args[1][0])) - {
                 Dim(self.u.axis(x)) for x in s.edge.over
             }
             alone -= {Dim(self.u.axis(x), True) for x in s.edge.over}
-        return Work(s.kind.partition(":")[0], dims, self.inside(b, s), self.tile(b, s.out[0]), alone)
+        return Work(s.kind.partition(":")[0], dims, self.inside(b, s), self.tile(b, s.out[0]), alone, made)
 
     def tile(self, b: Block, v: Id) -> frozenset[Dim]:
         """The dimensions of a value within a block: axes of which it has bits in the tile, and parallel axes."""
