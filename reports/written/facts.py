@@ -12,6 +12,8 @@ from lift.ir import Module
 from lift.trace import Descriptor, Launch, Trace
 
 MOVES = ("arith.extf", "arith.truncf", "arith.constant", "arith.select", "arith.bitcast")
+OTHERWISE = {"powi": "pow", "isnand": "isnan", "isinfd": "isinf", "finite": "finitef", "fast_exp": "fast_expf",
+             "fast_log": "fast_logf", "fast_divide": "fast_dividef"}  # fmt: skip
 COMPUTES = ("arith.", "math.", "tt.dot", "tt.reduce", "tt.scan", "tt.atomic_rmw", "tt.extern_elementwise")
 
 
@@ -70,9 +72,10 @@ def _libdevice(module: Module) -> Iterable[str]:
     """`tanh` of `__nv_tanhf`."""
     for op in module.walk():
         if op.name == "tt.extern_elementwise":
-            double = all(v.type.element == "f64" for v in op.results if v.type.is_float)
+            reals = [v.type.element for v in (*op.results, *op.operands) if v.type.is_float]
             symbol = str(op.attrs["symbol"]).removeprefix("__nv_")
-            yield symbol if double else symbol.removesuffix("f")
+            name = symbol.removesuffix("f") if "f64" not in reals else symbol
+            yield OTHERWISE.get(name, name)
 
 
 def _may_have_descriptors(launch: Launch) -> bool:

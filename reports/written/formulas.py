@@ -40,6 +40,7 @@ def function(name: str, formula: Formula, case: Case, doc: str = "") -> Function
     inputs, _, numbers = head[1].partition("*")
     words = [w.strip() for w in inputs.split(",") if w.strip()], [w.strip() for w in numbers.split(",") if w.strip()]
     code = _qualified([line[4:] for line in lines[start + 2 :]], lines[:start])
+    code = [re.sub(r"(?<![\w.)\]])(\w+) != \1(?![\w.(\[])", r"torch.isnan(\1)", line) for line in code]
     said = lines[start + 1].strip().removeprefix('"""').removesuffix('"""').replace("formula_of_output", formula.name)
     text = f"def {name}({head[1]}):\n{docstring([doc or said], 4)}\n" + textwrap.indent("\n".join(code), "    ")
     return Function(name, tuple(words[0]), tuple(words[1]), text.rstrip())

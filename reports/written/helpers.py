@@ -466,14 +466,17 @@ HALF_UNIT = {
     torch.float8_e5m2: 2.0**-3,
 }
 SMALLEST = {torch.float16: 2.0**-25, torch.float8_e4m3fn: 2.0**-10, torch.float8_e5m2: 2.0**-17}
-FLOOR = 2.0**-90  # what is lost where numbers on the way are too small for their dtype
+FLOOR = 2.0**-90  # of the largest element: lost where numbers on the way leave their dtype
 
 
 def stored(expected: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """What rounding to the output's dtype changes at most."""
     if not dtype.is_floating_point:
         return torch.zeros_like(expected, dtype=torch.float64)
-    return HALF_UNIT[dtype] * expected.double().abs() + SMALLEST.get(dtype, FLOOR)
+    sizes = expected.double().abs()
+    known = sizes[sizes.isfinite()]
+    largest = max(1.0, float(known.max())) if known.numel() else 1.0
+    return HALF_UNIT[dtype] * sizes + max(SMALLEST.get(dtype, 0.0), FLOOR * largest)
 
 
 def wrong(got: torch.Tensor, expected: torch.Tensor, tolerance: torch.Tensor) -> torch.Tensor:

@@ -3,6 +3,7 @@
 # mypy: disable-error-code="no-any-return"
 from __future__ import annotations
 
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -49,14 +50,39 @@ def elementwise(function: Callable[..., Any]) -> Callable[..., Any]:
     return apply
 
 
+def with_copies(patch: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Kernels may call functions of libdevice that their module has loaded once more."""
+    from triton.language.extra import cuda, libdevice
+
+    places = libdevice.__name__, cuda.libdevice.__name__
+
+    def patched(kernel: Any) -> Any:
+        for name, value in list(kernel.__globals__.items()):
+            if type(value) is types.FunctionType and value.__module__ in places:
+                kernel.__globals__[name] = getattr(libdevice, value.__name__, value)
+        return patch(kernel)
+
+    return patched
+
+
 def rounding_to_nearest(convert: Callable[..., Any]) -> Callable[..., Any]:
-    """The interpreter cuts f32 off to bf16; a GPU rounds to the nearest number, ties to even."""
+    """The interpreter cuts f32 off to bf16, and carries nothing into exponents of fp8; a GPU rounds to the nearest
+    number, ties to even, and to the largest one."""
     import triton.language as tl
 
+    narrow = {
+        tl.bfloat16: (torch.bfloat16, torch.int16, np.uint16),
+        tl.float8e4nv: (torch.float8_e4m3fn, torch.uint8, np.uint8),
+        tl.float8e5: (torch.float8_e5m2, torch.uint8, np.uint8),
+    }
+
     def converted(data: Any, source: Any, target: Any, mode: Any) -> Any:
-        if source != tl.float32 or target != tl.bfloat16:
+        if source != tl.float32 or target not in narrow or "RTZ" in str(mode):
             return convert(data, source, target, mode)
+        dtype, as_bits, found = narrow[target]
         numbers = torch.from_numpy(np.array(data)).view(torch.float32)
-        return numbers.bfloat16().view(torch.int16).numpy().view(np.uint16)
+        if dtype != torch.bfloat16:
+            numbers = numbers.clamp(-torch.finfo(dtype).max, torch.finfo(dtype).max)
+        return numbers.to(dtype).view(as_bits).numpy().view(found)
 
     return converted

@@ -33,7 +33,8 @@ def tests(p: Part) -> Iterator[str]:
     taken: list[str] = []
     known = {c.output.name for c in p.compared}
     for law in () if p.suite.unsafe else p.suite.properties:
-        if law.kind in ROWS and law.output in known:
+        narrow = any(p.facts.dtypes[x].startswith("f8") for x in law.inputs)
+        if law.kind in ROWS and law.output in known and not (narrow and ROWS[law.kind].exact):
             yield _test(p, law, ROWS[law.kind], taken)
 
 

@@ -39,6 +39,7 @@ def installed(facts: Sequence[Facts]) -> str:
     for wanted, name, stand_in in (
         (any(f.narrow for f in facts), "_convert_float", "rounding_to_nearest"),
         (any(f.floats for f in facts), "_implicit_cvt", "with_floats"),
+        (any(n in NUMPY for f in facts for n in f.libdevice), "_patch_lang", "with_copies"),
     ):
         if wanted:
             imports.append("from triton.runtime import interpreter")
