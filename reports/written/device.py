@@ -4,8 +4,13 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import hashlib
+import inspect
+import textwrap
+import types
 import unittest.mock
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import torch
@@ -35,6 +40,8 @@ class Anything:
         "multiprocessor_count": 4,
         "max_shared_mem": 232448,
         "shared_memory_per_block_optin": 232448,
+        "shared_memory_per_multiprocessor": 233472,
+        "shared_memory_per_block": 49152,
         "max_num_regs": 65536,
         "warp_size": 32,
         "warpSize": 32,
@@ -110,9 +117,86 @@ def with_modes(engine: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
+class Launched:
+    """What stays of a launch, as a compiled kernel: kernel[grid](...) with the arguments that are no constants."""
+
+    def __init__(self, kernel: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        self.kernel = kernel
+        self.given = dict(zip(kernel.arg_names, args, strict=False)) | dict(kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(Anything(), name)
+
+    def __getitem__(self, grid: Sequence[int]) -> Callable[..., Any]:
+        names = [p.name for p in self.kernel.params if not p.is_constexpr]
+
+        def launch(*args: Any) -> Any:
+            return self.kernel.run(**{**self.given, **dict(zip(names, args, strict=False)), "grid": grid})
+
+        return launch
+
+
+def as_tensor(x: Any) -> Any:
+    """What has an address and a dtype as the tensor that begins there."""
+    import triton
+
+    if isinstance(x, (torch.Tensor, triton.runtime.jit.TensorWrapper)):
+        return x
+    if not (hasattr(x, "data_ptr") and isinstance(getattr(x, "dtype", None), torch.dtype)):
+        return x
+    first = (ctypes.c_uint8 * x.dtype.itemsize).from_address(x.data_ptr())
+    return torch.frombuffer(first, dtype=x.dtype)
+
+
+def as_compiled() -> dict[str, Any]:
+    """What functions of the interpreter lack of those that are compiled."""
+    from triton.runtime.interpreter import InterpretedFunction
+    from triton.runtime.jit import KernelParam
+
+    interpret = InterpretedFunction.run
+
+    def signature(kernel: Any) -> inspect.Signature:
+        return inspect.signature(kernel.fn)
+
+    def params(kernel: Any) -> list[Any]:
+        parameters = signature(kernel).parameters.values()
+        return [KernelParam(k, p, False, False) for k, p in enumerate(parameters)]
+
+    def run(kernel: Any, *args: Any, **kwargs: Any) -> Launched:
+        given = {name: as_tensor(value) for name, value in kwargs.items()}
+        interpret(kernel, *map(as_tensor, args), **given)
+        return Launched(kernel, args, kwargs)
+
+    def source(kernel: Any) -> str:
+        text = textwrap.dedent(inspect.getsource(kernel.fn))
+        return text[text.index("def ") :]
+
+    def cache_key(kernel: Any) -> str:
+        return hashlib.sha256(source(kernel).encode()).hexdigest()
+
+    def globals_of(kernel: Any) -> dict[str, Any]:
+        return kernel.fn.__globals__
+
+    def line(kernel: Any) -> int:
+        lines, first = inspect.getsourcelines(kernel.fn)
+        return first + next(k for k, text in enumerate(lines) if text.lstrip().startswith("def "))
+
+    asked: dict[str, Callable[[Any], Any]] = {
+        "file_name": lambda kernel: inspect.getsourcefile(kernel.fn),
+        "def_file_line_number": line,
+        "signature": signature,
+        "params": params,
+        "src": source,
+        "cache_key": cache_key,
+        "__globals__": globals_of,
+    }
+    return {name: property(get) for name, get in asked.items()} | {"run": run}
+
+
 @contextlib.contextmanager
 def pretended_gpu() -> Iterator[None]:
     import triton
+    from triton.runtime.interpreter import InterpretedFunction
 
     def always(value: Any) -> Callable[..., Any]:
         return lambda *args, **kwargs: value
@@ -127,7 +211,7 @@ def pretended_gpu() -> Iterator[None]:
         "get_device_capability": (9, 0),
         "get_device_name": "NVIDIA H100",
         "is_bf16_supported": True,
-        "get_device_properties": Anything(),
+        "get_device_properties": types.SimpleNamespace(**Anything.NUMBERS),
         "current_stream": Anything(),
         "default_stream": Anything(),
         "is_current_stream_capturing": False,
@@ -149,5 +233,9 @@ def pretended_gpu() -> Iterator[None]:
         stack.enter_context(patch(torch.autograd, "_engine_run_backward", engine))
         stack.enter_context(patch(torch.accelerator, "current_accelerator", always(Claimed.ANSWERS["device"])))
         stack.enter_context(patch(triton.runtime.driver, "_active", driver))
+        for place in (triton, triton.runtime, triton.runtime.jit):
+            stack.enter_context(patch(place, "JITFunction", InterpretedFunction))
+        for name, value in as_compiled().items():
+            stack.enter_context(patch(InterpretedFunction, name, value, create=True))
         stack.enter_context(Claimed())
         yield
