@@ -373,7 +373,7 @@ class Weights:
         for a, bs in self.u.axes.items():
             own = bits & frozenset(bs)
             elements *= self.program.sizes[a] ** (len(own) / len(bs))
-        return elements * {"dot": 0.1, "exp": 8.0, "accumulate": 0.5}.get(s.kind, 1.0) + 1.0
+        return elements * {"dot": 0.1, "exp": 8.0, "accumulate": 1.5}.get(s.kind, 1.0) + 1.0
 
 
 def search(program: Program, limits: Limits = USUAL, hardware: Hardware = H200, seed: int = 0) -> Found:
