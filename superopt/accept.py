@@ -153,6 +153,8 @@ class _Acceptor:
         from verify import prove
 
         proofs = prove(self.case, seed=self.seed, timeout=self.timeout)
+        if not proofs:
+            raise _Rejected("nothing was proved")
         for p in proofs:
             if p.verdict.value not in ("PROVED", "TESTED"):
                 found = p.counterexample
@@ -160,9 +162,13 @@ class _Acceptor:
                 raise _Rejected(f"{p.claim.output}: {p.verdict.value} {why or p.reason}")
         bounds = [p.bound for p in proofs if p.bound is not None]
         self.bound = min(1.0, sum(bounds)) if bounds else None
-        self.verdict = "TESTED" if bounds else "PROVED"
+        self.verdict = "PROVED" if all(p.verdict.value == "PROVED" for p in proofs) else "TESTED"
         self.contract = tuple(dict.fromkeys(c.text for p in proofs for c in p.contract))
-        return f"{self.verdict}, wrong with probability at most {self.bound:.2g}" if bounds else self.verdict
+        return (
+            f"{self.verdict}, wrong with probability at most {self.bound:.2g}"
+            if self.bound is not None
+            else self.verdict
+        )
 
     def replaying(self) -> str:
         from verify.against import targets

@@ -9,12 +9,16 @@ shown to be one function. Sizes only rank: the file is for all sizes of its cont
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 from lift.case import Case
 from lift.errors import TriliftError, Unsupported
+from lift.load import load
 from lift.reader import read_case
 from lift.simplify import simplify
 from lift.spec import Formula
@@ -118,21 +122,35 @@ def optimise(
             continue
         out.tried.append(emitted)
         if emitted.acceptance.accepted:
-            out.best = emitted
-            break
+            say("prove it against the input")
+            said = proved_same(emitted.source, case, against, seed, timeout)
+            if said in ("PROVED", "TESTED"):
+                out.best = emitted
+                break
+            out.notes.append(f"accepted by itself, and {said} against the {against} of the case")
     out.seconds = time.perf_counter() - start
     return out
 
 
-def proved(case: Case, seed: int, timeout: float) -> str:
-    """The worst verdict of the case's outputs: against its reference, else the lifted formulas."""
+def proved_same(written: str, case: Case, against: str, seed: int, timeout: float) -> str:
+    """The verdict of an emitted file against what the search started from: what the file says of itself was printed
+    from the program, and nobody else compares the program with the case."""
+    other = {"reference": case.reference.fn, "function": case.fn}.get(against, case)
+    with tempfile.TemporaryDirectory(prefix="trilift-") as folder:
+        path = Path(folder) / "emitted.py"
+        path.write_text(written)
+        return proved(load(str(path))[0], seed, timeout, other)
+
+
+def proved(case: Case, seed: int, timeout: float, other: Any = None) -> str:
+    """The worst verdict of the case's outputs: against `other`, its reference, or else the lifted formulas."""
     from verify import prove
 
     try:
-        verdicts = {p.verdict.value for p in prove(case, seed=seed, timeout=timeout)}
+        verdicts = {p.verdict.value for p in prove(case, seed=seed, timeout=timeout, other=other)}
     except TriliftError:
         return "UNKNOWN"
-    return next((v for v in ("REFUTED", "UNKNOWN", "TESTED") if v in verdicts), "PROVED")
+    return next((v for v in ("REFUTED", "UNKNOWN", "TESTED", "PROVED") if v in verdicts), "UNKNOWN")
 
 
 def _emitted(

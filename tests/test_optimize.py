@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from lift.load import load
+from superopt.optimize import proved_same
+
 CASES = """
 import torch
 from lift import case
@@ -18,6 +21,11 @@ from lift import case
 @case(x="f32[M,N]")
 def scaled_softmax(x):
     return 2 * torch.softmax(x, -1)
+
+
+@case(x="f32[M,N]")
+def another_factor(x):
+    return 3 * torch.softmax(x, -1)
 
 
 @case(x="f32[M,N]")
@@ -53,6 +61,9 @@ def test_an_accepted_kernel_is_written_and_proves_again(folder: Path) -> None:
     assert "@triton.jit" in written and "trilift optimize cases.py::scaled_softmax" in written
     again = trilift("prove", "fast.py", "--no-cache", "-q", cwd=folder)
     assert again.returncode == 0 and "PROVED" in again.stdout, again.stdout + again.stderr
+    same, other = load(str(folder / "cases.py"), ["scaled_softmax", "another_factor"])
+    assert proved_same(written, same, "function", 0, 60) == "PROVED"
+    assert proved_same(written, other, "function", 0, 60) == "REFUTED"
 
 
 def test_a_case_that_is_no_program(folder: Path) -> None:
