@@ -1,38 +1,29 @@
-"""Records that were made before: by content, in SQLite, so that a run over unchanged files imports nothing of theirs.
+"""Records that were made before: by content, in the store; a run over unchanged files imports nothing of theirs.
 
     file + options + environment -> the files it loaded, with their hashes; its cases in order; their records
 
 An entry counts only while every file that it names has the content it had. Only what was decided is kept: never a
-timeout, a crash, an error of a case or of ours. A cache that cannot be read is made anew; one that cannot be written
-is left out; both with a warning.
+timeout, a crash, an error of a case or of ours.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import sqlite3
 import time
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cache
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-import click
-
 from . import runner, versions
 from .runner import Options, Record
+from .store import NAME, WAIT, Store, folder, warn
 from .targets import Target
 
-NAME = "records-2.sqlite"  # the number is that of the format
-DAYS = 60.0  # that an entry is kept
-WAIT = 10.0  # seconds for another process that writes
 LATE = "out of time"  # in what the prover says
 SETTLED = {"unsupported", "not-lifted"}  # errors that the same input gives again
-ENTRIES = "CREATE TABLE IF NOT EXISTS entries (key TEXT PRIMARY KEY, made REAL NOT NULL, body BLOB NOT NULL)"
 
 
 @dataclass(slots=True)
@@ -50,80 +41,22 @@ class Cache:
     """Entries by key. No method raises: a cache is never a reason for not having a result."""
 
     def __init__(self, folder: str | Path) -> None:
-        self.path = Path(folder) / NAME
-        self.connection: sqlite3.Connection | None = None
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self.connection = self._open()
-        except sqlite3.OperationalError as e:
-            warn(f"no cache: {self.path}: {e}")
-        except sqlite3.DatabaseError as e:
-            self._anew(e)
-        except OSError as e:
-            warn(f"no cache: cannot use {self.path.parent}: {e.strerror}")
+        self.store = Store(folder)
 
     def get(self, key: str) -> Entry | None:
         """The entry of a key."""
-        rows = self._do("SELECT body FROM entries WHERE key = ?", key)
+        found = self.store.get(key)
         try:
-            return Entry(**json.loads(zlib.decompress(rows[0][0]))) if rows else None
-        except (ValueError, TypeError, zlib.error):
+            return Entry(**found) if found is not None else None
+        except TypeError:
             return None
 
     def put(self, key: str, entry: Entry) -> None:
-        """Keeps an entry in place of the one of that key, and drops what is old."""
-        body = zlib.compress(json.dumps(asdict(entry)).encode(), 1)
-        self._do("DELETE FROM entries WHERE made < ?", time.time() - DAYS * 86400)
-        self._do("INSERT OR REPLACE INTO entries VALUES (?, ?, ?)", key, time.time(), body)
+        """Keeps an entry in place of the one of that key."""
+        self.store.put(key, asdict(entry))
 
     def close(self) -> None:
-        if self.connection is not None:
-            self.connection.close()
-            self.connection = None
-
-    def _open(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self.path, timeout=WAIT, isolation_level=None)
-        connection.execute("PRAGMA synchronous=NORMAL")  # no WAL: switching to it fails beside others, without waiting
-        connection.execute(ENTRIES)
-        connection.execute("SELECT key, made, body FROM entries LIMIT 1").fetchall()
-        return connection
-
-    def _do(self, statement: str, *values: Any) -> list[Any]:
-        """The rows of a statement; none where the cache does not work."""
-        if self.connection is None:
-            return []
-        try:
-            return self.connection.execute(statement, values).fetchall()
-        except sqlite3.OperationalError as e:  # locked for long, a full disk
-            warn(f"the cache is not used any more: {self.path}: {e}")
-            self.close()
-        except sqlite3.DatabaseError as e:
-            self._anew(e)
-        return []
-
-    def _anew(self, error: Exception) -> None:
-        """An empty file in place of one that is no database."""
-        warn(f"the cache {self.path} is damaged ({error}) and is made anew")
-        self.close()
-        try:
-            for suffix in ("", "-journal"):
-                Path(f"{self.path}{suffix}").unlink(missing_ok=True)
-            self.connection = self._open()
-        except (sqlite3.Error, OSError) as e:
-            warn(f"no cache: {self.path}: {e}")
-
-
-@cache
-def warn(text: str) -> None:
-    """A line on stderr, once."""
-    click.echo(f"warning: {text}", err=True)
-
-
-def folder() -> str:
-    """Where the cache is if nobody says so: TRILIFT_CACHE_DIR, else the user's folder for caches."""
-    import platformdirs
-
-    return os.environ.get("TRILIFT_CACHE_DIR") or platformdirs.user_cache_dir("trilift")
+        self.store.close()
 
 
 def usable(options: Options) -> bool:
@@ -257,7 +190,7 @@ def key(target: Target, options: Options, what: str = "cases") -> str:
     """The key of a file's entry of one kind; "" for a file that cannot be read."""
     content = versions.of_file(target.file)
     asked = asdict(options)
-    for name in ("jobs", "cache", "debug"):
+    for name in ("jobs", "cache", "cluster", "debug"):
         asked.pop(name, None)
     path = os.path.realpath(target.file)
     parts = (what, versions.environment(), path, content or "", json.dumps(asked, sort_keys=True))
@@ -299,3 +232,6 @@ def _changed(path: str, since: int) -> bool:
         return os.stat(path).st_mtime_ns >= since
     except OSError:
         return False
+
+
+__all__ = ["NAME", "WAIT", "Cache", "Entry", "folder", "records", "warn"]
