@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations, count
@@ -23,6 +23,7 @@ from .values import Id, Universe, universe
 
 FREE = ("sqr", "sqrt", "scale")  # not counted among the operators of a block, as accum-rms is one operator in the paper
 WITHIN = 1.3  # plans this much worse than the best are kept
+OFTEN = 0.1  # seconds between two words about how far it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +83,27 @@ class Found:
     model: Model
 
 
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """How far a search is: plans looked at, kernels derived, seconds of the best plan so far and of the roofline."""
+
+    states: int
+    candidates: int
+    best: float | None
+    roofline: float
+
+
+Hear = Callable[[Reached], None]
+
+
 @dataclass
 class Search:
-    """One search over a closed universe."""
+    """One search over a closed universe; `hear` is told how far it is, about every `OFTEN` seconds."""
 
     u: Universe
     model: Model
     limits: Limits = USUAL
+    hear: Hear = lambda reached: None
     bodies: dict[Made, Body | None] = field(default_factory=dict)
     _makers: dict[tuple[Id, ...], list[Made]] = field(default_factory=dict)
     _dims: dict[Id, tuple[Dim, ...] | None] = field(default_factory=dict)
@@ -228,7 +243,11 @@ class Search:
         states = 0
         seen: set[tuple[frozenset[Made], frozenset[Id]]] = set()
         excluded: float | None = None
+        told = start
         while heap:
+            if (now := time.perf_counter()) - told > OFTEN:
+                told = now
+                self.hear(Reached(states, self._derived(), plans[0].seconds if plans else None, roof))
             bound, _, made, pending, costs = heapq.heappop(heap)
             limit = plans[0].seconds * WITHIN if plans else float("inf")
             if bound > limit or (len(plans) >= self.limits.keep and bound > plans[-1].seconds):
@@ -258,8 +277,12 @@ class Search:
                 if key not in seen and not any(set(m.leaves) & set(x.outputs) for x in made):
                     seen.add(key)
                     heapq.heappush(heap, (self._bound(costs, (*made, m), rest), next(tick), (*made, m), rest, costs))
-        done = sum(b is not None for b in self.bodies.values())
-        return Found(self.u, plans, states, done, time.perf_counter() - start, excluded if plans else None, self.model)
+        self.hear(Reached(states, self._derived(), plans[0].seconds if plans else None, roof))
+        seconds = time.perf_counter() - start
+        return Found(self.u, plans, states, self._derived(), seconds, excluded if plans else None, self.model)
+
+    def _derived(self) -> int:
+        return sum(b is not None for b in self.bodies.values())
 
     def _next(self, pending: frozenset[Id]) -> Iterator[Made]:
         """Kernels that make the first of the pending values, alone or with others of them."""
@@ -376,10 +399,13 @@ class Weights:
         return elements * {"dot": 0.1, "exp": 8.0, "accumulate": 1.5}.get(s.kind, 1.0) + 1.0
 
 
-def search(program: Program, limits: Limits = USUAL, hardware: Hardware = H200, seed: int = 0) -> Found:
+def search(
+    program: Program, limits: Limits = USUAL, hardware: Hardware = H200, seed: int = 0,
+    hear: Hear = lambda reached: None,
+) -> Found:  # fmt: skip
     """The best plans of a program in the model. Raises Unsupported where the program is too large."""
     start = time.perf_counter()
-    found = Search(universe(program, seed), Model(program, hardware), limits).run()
+    found = Search(universe(program, seed), Model(program, hardware), limits, hear).run()
     found.seconds = time.perf_counter() - start
     return found
 
