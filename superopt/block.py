@@ -14,9 +14,9 @@ from typing import Any
 from lift.errors import Unsupported
 from lift.infix import MUL
 
-from .mugraph import Dim, Operator, Tensor
+from .mugraph import RUNNING, Dim, Operator, Tensor, phases
 from .template import keeps_zero, tile_text
-from .tiles import RUNNING, Signature, Tiles
+from .tiles import Signature, Tiles
 
 HALF = ("f16", "bf16")
 TRITON = {"f16": "tl.float16", "bf16": "tl.bfloat16", "f32": "tl.float32", "f64": "tl.float64"}
@@ -62,7 +62,7 @@ class Block(Tiles):
         return self.names.new(wish)
 
     def source(self) -> Signature:
-        before, inside, after = self.phases()
+        before, inside, after = phases(self.k)
         self._grid()
         for a in self.k.modes:
             if self.k.modes[a] == "whole":

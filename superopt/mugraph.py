@@ -18,11 +18,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
+from lift.errors import Unsupported
+
 from .program import Input, Program
 
 Mode = Literal["grid", "loop", "whole", "split"]
 LOOPS = ("loop", "split")
 GRIDS = ("grid", "split")
+RUNNING = ("accumulate", "accumulate_max")  # over the loop
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +70,7 @@ class Operator:
 @dataclass(frozen=True)
 class Kernel:
     """`modes`, `tiles`: of each axis (a tile of `whole` is the axis, rounded up to a power of two); `operators` in an
-    order in which they can run, loads first, stores last."""
+    order in which they can run, loads first, stores last; `threads`: the operators of each thread graph, by name."""
 
     name: str
     modes: dict[str, Mode]
@@ -75,6 +78,7 @@ class Kernel:
     operators: tuple[Operator, ...]
     warps: int = 4
     stages: int = 3
+    threads: tuple[tuple[str, ...], ...] = ()
 
     @property
     def loop(self) -> str | None:
@@ -91,6 +95,25 @@ class Kernel:
     @property
     def stores(self) -> tuple[Operator, ...]:
         return tuple(o for o in self.operators if o.op == "store")
+
+    def extent(self, d: Dim) -> int:
+        """Of a tile along a dimension: a block has one entry of the parts that it is one of."""
+        return 1 if d.parts and self.modes[d.axis] in GRIDS else self.tiles[d.axis]
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadGraph:
+    """Elementwise operators of a block that every thread runs one after the other on its own elements: what they make
+    stays in registers, `outputs` is what other operators read of it."""
+
+    outputs: tuple[str, ...]
+    operators: tuple[Operator, ...]
+
+    @property
+    def args(self) -> tuple[str, ...]:
+        """What it reads of others."""
+        own = {o.out for o in self.operators}
+        return tuple(dict.fromkeys(a for o in self.operators for a in o.args if a not in own))
 
 
 @dataclass(frozen=True)
@@ -122,6 +145,34 @@ class MuGraph:
         return next((x for x in self.program.inputs if x.name == name), None)
 
 
+# ---- the loop --------------------------------------------------------------------------------------------------------
+
+Phases = tuple[list[Operator], list[Operator], list[Operator]]
+
+
+def phases(k: Kernel) -> Phases:
+    """Operators before the loop, in it, after it; each in the kernel's order. What only the end needs is after it.
+    Raises Unsupported where the loop has no such form."""
+    inside = [o for o in k.operators if k.loop and (o.inside or o.op in RUNNING)]
+    needed = {a for o in inside for a in o.args}
+    late: set[str] = {o.out for o in inside if o.op != "store"}
+    for o in k.operators:
+        if o not in inside and late & {*o.args}:
+            late.add(o.out)
+    for o in reversed(k.operators):
+        if o.out in needed and o not in inside:
+            if o.out in late:
+                raise Unsupported(f"{o.out} is needed in the loop that makes it")
+            needed |= {*o.args}
+    passing = {o.out for o in inside if o.op not in RUNNING}
+    for o in k.operators:
+        if o not in inside and passing & {*o.args}:
+            raise Unsupported(f"{o.out} needs what an iteration made, after the loop")
+    before = [o for o in k.operators if o not in inside and o.op != "store" and o.out in needed]
+    after = [o for o in k.operators if o not in inside and o not in before]
+    return before, inside, after
+
+
 # ---- text ------------------------------------------------------------------------------------------------------------
 
 
@@ -133,6 +184,7 @@ def text(g: MuGraph) -> str:
 def _kernel(g: MuGraph, k: Kernel) -> Iterator[str]:
     modes = ", ".join(f"{a} {_mode(g, k, a)}" for a in k.modes)
     yield f"kernel {k.name}: {g.blocks(k)} blocks; {modes}"
+    thread = {name: n for n, names in enumerate(k.threads, 1) for name in names}
     for o in k.operators:
         if o.op == "load":
             yield f"  {_indent(o)}{o.out}{_dims(o)} = load {o.args[0]}"
@@ -140,7 +192,8 @@ def _kernel(g: MuGraph, k: Kernel) -> Iterator[str]:
             yield f"  {_indent(o)}store {o.args[0]} to {o.out}"
         else:
             over = f" over {', '.join(o.over)}" if o.over else ""
-            yield f"  {_indent(o)}{o.out}{_dims(o)} = {o.op}({', '.join(o.args)}){over}"
+            within = f"thread {thread[o.out]}: " if o.out in thread else ""
+            yield f"  {_indent(o)}{within}{o.out}{_dims(o)} = {o.op}({', '.join(o.args)}){over}"
 
 
 def _indent(o: Operator) -> str:

@@ -2,7 +2,8 @@
 
     {"format": "trilift µGraph 1",
      "program": {"inputs": [...], "outputs": [...], "sizes": {axis: n}, "nodes": [...], "terms": [...]},
-     "kernels": [{"name", "modes", "tiles", "operators": [{"out", "op", "args", "dims", "over", "inside"}], ...}],
+     "kernels": [{"name", "modes", "tiles", "operators": [{"out", "op", "args", "dims", "over", "inside"}],
+                  "threads": [[the operators of a thread graph, by name]], ...}],
      "tensors": {name: {"name", "dims", "dtype"}}, "parts": {axis: n}}
 
 A dimension is the name of its axis, with "/parts" behind it for one entry per part. Nodes and terms are lists in which
@@ -82,6 +83,7 @@ READ: dict[tuple[str, str], Convert] = {
     ("MuGraph", "kernels"): _each(lambda k: Kernel(**_read(Kernel, k)), tuple),
     ("MuGraph", "tensors"): _by_name(lambda t: Tensor(**_read(Tensor, t))),
     ("Kernel", "operators"): _each(lambda o: Operator(**_read(Operator, o)), tuple),
+    ("Kernel", "threads"): _each(tuple, tuple),
     ("Operator", "dims"): _each(_to_dim, frozenset),
     ("Operator", "args"): tuple,
     ("Operator", "over"): tuple,

@@ -16,7 +16,6 @@ from .template import numbers
 TAKEN = {"tl", "triton", "torch", "libdevice", "case", "range", "float", "min", "max", *keyword.kwlist}
 
 ROWS = 64  # of the first operand that wgmma takes
-RUNNING = ("accumulate", "accumulate_max")  # over the loop
 
 
 @dataclass
@@ -192,28 +191,7 @@ class Tiles:
     def extent(self, d: Dim) -> str:
         return self.kernel_parts[d.axis] if d.parts else self.size[d.axis]
 
-    # ---- the loop and the grid
-
-    def phases(self) -> tuple[list[Operator], list[Operator], list[Operator]]:
-        """Operators before the loop, in it, after it."""
-        inside = [o for o in self.k.operators if self.k.loop and (o.inside or o.op in RUNNING)]
-        needed = {a for o in inside for a in o.args}
-        late: set[str] = {o.out for o in inside if o.op != "store"}
-        for o in self.k.operators:
-            if o not in inside and late & {*o.args}:
-                late.add(o.out)
-        for o in reversed(self.k.operators):
-            if o.out in needed and o not in inside:
-                if o.out in late:
-                    raise Unsupported(f"{o.out} is needed in the loop that makes it")
-                needed |= {*o.args}
-        passing = {o.out for o in inside if o.op not in RUNNING}
-        for o in self.k.operators:
-            if o not in inside and passing & {*o.args}:
-                raise Unsupported(f"{o.out} needs what an iteration made, after the loop")
-        before = [o for o in self.k.operators if o not in inside and o.op != "store" and o.out in needed]
-        after = [o for o in self.k.operators if o not in inside and o not in before]
-        return before, inside, after
+    # ---- the grid
 
     def _places(self) -> tuple[list[str], list[str], list[str]]:
         """The axes along x, y and z of the grid, the last one of each fastest: parts along y, indices that are no tiles
