@@ -27,8 +27,8 @@ LOWEST = '-float("inf")'
 
 @dataclass(frozen=True)
 class Value:
-    """`text`: a variable; `dims`: of the tile, outermost first; `zero`, `low`: whose padded lanes are 0, -inf;
-    `finite`: no padded lane holds inf or NaN; `raw`: the variable before it was widened, and its type; `origin`: the
+    """`text`: a variable; `dims`: of the tile, outermost first; `zero`, `low`, `ones`: whose padded lanes are 0, -inf,
+    1; `finite`: no padded lane holds inf or NaN; `raw`: the variable before it was widened, and its type; `origin`: the
     element types of the inputs that it comes from."""
 
     text: str
@@ -38,6 +38,7 @@ class Value:
     raw: tuple[str, str] | None = None
     origin: frozenset[str] = frozenset()
     low: frozenset[Dim] = frozenset()
+    ones: frozenset[Dim] = frozenset()
 
 
 class Block(Tiles):
@@ -292,6 +293,15 @@ class Block(Tiles):
             self.cleaned[key] = Value(name, v.dims, v.zero | {*dirty}, v.finite, None, v.origin)
         return self.cleaned[key]
 
+    def divisor(self, v: Value) -> Value:
+        """The value with 1 for the 0 of lanes beyond the tensor: 0 / 0 must not reach a maximum or a product."""
+        beyond = [d for d in v.dims if d in v.zero]
+        if not beyond:
+            return v
+        name = self.fresh(f"{v.text}_or_1")
+        self.write(f"{name} = tl.where({self._mask(beyond, v.dims)}, {v.text}, 1.0)")
+        return Value(name, v.dims, finite=v.finite, origin=v.origin, ones=frozenset(beyond))
+
     def _max(self, o: Operator) -> None:
         """The maximum over the tile; from here on the lanes beyond the tensor are -inf, of which exp is 0."""
         v = self.values[o.args[0]]
@@ -382,6 +392,8 @@ class Block(Tiles):
         if late:
             self._sum_of_products(o, late, args, origin)
             return
+        if o.op == "div":
+            args[1] = self.divisor(args[1])
         texts = [self.shaped(v, dims) for v in args]
         if o.op in BINARY:
             text = BINARY[o.op].format(*texts)
@@ -394,6 +406,7 @@ class Block(Tiles):
         zero = frozenset(d for d in dims if self._keeps_zero(o, args, d))
         finite = all(v.finite for v in args) and o.op in ("add", "mul", "sqr")
         finite = finite or o.op.startswith("scale") and args[0].finite
+        finite = finite or o.op == "div" and args[0].finite and args[1].ones >= {*dims}
         self._assigned(o, text, zero, finite, origin, args[0].low if o.op in ("sub",) else frozenset())
 
     def _template(self, o: Operator, texts: list[str]) -> str:
@@ -408,6 +421,8 @@ class Block(Tiles):
             return d in args[0].low
         if o.op == "mul":
             return any(z and args[1 - k].finite or all(zeros) for k, z in enumerate(zeros))
+        if o.op == "div":
+            return zeros[0] and d in args[1].ones
         if o.op in ("add", "sqrt", "sqr") or o.op.startswith("scale"):
             return all(zeros)
         if o.op.startswith("map") and len(args) == 1:
