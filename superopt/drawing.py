@@ -6,12 +6,13 @@ rows, those of the loop in a frame. Nothing is loaded from elsewhere; every text
     tensors that it stores, and what else kernel 1 reads
     [kernel 1 ...]
 
-An edge that passes a row has a place of its own in it, so that it crosses no box."""
+A thread graph is one box with a line for each of its operators. An edge that passes a row has a place of its own in it,
+so that it crosses no box."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
 
@@ -21,8 +22,9 @@ from lift.term import Term
 from lift.text import element_text
 
 from .abstract import templates
-from .mugraph import Dim, Kernel, MuGraph, Operator
+from .mugraph import Dim, Kernel, MuGraph, Operator, ThreadGraph
 from .reference import filled
+from .threads import fused
 
 LETTER, LINE = 6.7, 15.0  # width of a letter and height of a line, in pixels at a size of 11
 PADDING, GAP, ROW = 8.0, 18.0, 30.0  # within boxes, between boxes of a row, between rows
@@ -37,6 +39,7 @@ STYLE = """
 .mu .operator { fill: #fff; stroke: #5b6b7c }
 .mu .dot { fill: #fdf0d5; stroke: #c78f1d }
 .mu .fold { fill: #e6f4e6; stroke: #4d9150 }
+.mu .thread { fill: #e2f3f3; stroke: #3d8c8c }
 .mu .memory { fill: #efe6f7; stroke: #8a63b0 }
 .mu .edge { fill: none; stroke: #66788c }
 .mu marker path { fill: #66788c }
@@ -49,6 +52,7 @@ CLASSES = {
     "accumulate_max": "fold",
     "load": "memory",
     "store": "memory",
+    "thread": "thread",
 }
 INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 
@@ -74,12 +78,14 @@ def svg(g: MuGraph, title: str = "") -> str:
 
 @dataclass
 class Box:
-    """A box with two lines of text, or the place where an edge passes a row; `x` is its middle, `y` its top."""
+    """A box with lines of text, or the place where an edge passes a row; `x` is its middle, `y` its top, `least` what
+    it is high at least."""
 
     lines: Sequence[str]
     kind: str
     x: float = 0.0
     y: float = 0.0
+    least: float = 0.0
 
     @property
     def width(self) -> float:
@@ -87,7 +93,7 @@ class Box:
 
     @property
     def height(self) -> float:
-        return 2 * LINE + PADDING
+        return max(max(2, len(self.lines)) * LINE + PADDING, self.least)
 
     @property
     def drawn(self) -> str:
@@ -98,7 +104,7 @@ class Box:
         out = [f'<g><rect class="{self.kind}" x="{left:.1f}" y="{self.y:.1f}" width="{self.width:.1f}" '
                f'height="{self.height:.1f}" rx="{rounded}"/>']  # fmt: skip
         for k, line in enumerate(self.lines):
-            style = "name" if k == 0 else "faint"
+            style = "faint" if k and k == len(self.lines) - 1 else "name"
             out.append(_text(self.x, self.y + PADDING / 2 + (k + 0.75) * LINE, line, style))
         return "".join(out) + "</g>"
 
@@ -136,7 +142,7 @@ class _Drawing:
 
     def kernel(self, k: Kernel, above: dict[str, Box]) -> dict[str, Box]:
         """Draws a kernel below the tensors that it reads; the operators that store, by tensor."""
-        layout = Layout(self.graph, k)
+        layout = Layout(self.graph, *collapsed(k))
         top, widest = self.y, max(map(len, self.header(k))) * LETTER
         self.y += 2 * LINE + GAP
         at: dict[Key, Box] = {("memory", name): b for name, b in above.items()}
@@ -180,9 +186,12 @@ class _Drawing:
         for b in boxes:
             b.x, b.y = x + b.width / 2, self.y
             x += b.width + GAP
+        tallest = max((b.height for b in boxes), default=2 * LINE + PADDING)
+        for b in boxes:
+            b.least = tallest if b.kind == "pass" else 0.0
         self.boxes += [b.drawn for b in boxes]
         self.width = max(self.width, self.span(boxes) + 2 * GAP)
-        self.y += 2 * LINE + PADDING
+        self.y += tallest
 
     def span(self, boxes: Sequence[Box]) -> float:
         return sum(b.width for b in boxes) + GAP * max(len(boxes) - 1, 0)
@@ -234,10 +243,12 @@ class _Drawing:
 
 @dataclass
 class Layout:
-    """The rows of a kernel: an operator is below its arguments, a load just above its first use."""
+    """The rows of a kernel: an operator is below its arguments, a load just above its first use. `threads`: thread
+    graphs, each one operator of the kernel, by what they make."""
 
     graph: MuGraph
     kernel: Kernel
+    threads: dict[str, ThreadGraph] = field(default_factory=dict)
 
     @property
     def looped(self) -> bool:
@@ -286,7 +297,8 @@ class Layout:
 
     def label(self, o: Operator) -> list[str]:
         tile = ", ".join(f"{d} {self.extent(d)}" for d in sorted(o.dims, key=repr))
-        return [self.formula(o), f"[{tile}]"]
+        members = self.threads[o.out].operators if o.op == "thread" else (o,)
+        return [*map(self.formula, members), f"[{tile}]"]
 
     def extent(self, d: Dim) -> int:
         return self.graph.parts[d.axis] if d.parts else self.kernel.tiles[d.axis]
@@ -314,6 +326,16 @@ class Layout:
     def applied(self, template: Term, o: Operator) -> Term:
         args = [T.scalar(a) for a in o.args]
         return T.mul(template, args[0]) if o.op.startswith("scale:") else filled(template, args)
+
+
+def collapsed(k: Kernel) -> tuple[Kernel, dict[str, ThreadGraph]]:
+    """The kernel with an operator "thread" for each of its thread graphs, and these by what they make."""
+    units = [u for u in fused(k) if isinstance(u, ThreadGraph)] if k.threads else []
+    threads = {u.outputs[0]: u for u in units if tuple(o.out for o in u.operators) in k.threads}
+    inner = {o for t in threads.values() for o in t.operators}
+    operators = [o for o in k.operators if o not in inner or o.out in threads]
+    joined = [replace(o, op="thread", args=threads[o.out].args) if o in inner else o for o in operators]
+    return replace(k, operators=tuple(joined)), threads
 
 
 def sources(o: Operator) -> list[Key]:

@@ -15,7 +15,8 @@ import pytest
 
 from lift import term as T
 from lift.errors import CaseError
-from superopt.drawing import svg
+from superopt.arrangement import arrange
+from superopt.drawing import collapsed, svg
 from superopt.mirage import reference
 from superopt.mugraph import Dim, Kernel, MuGraph, Operator, Tensor, text
 from superopt.mugraph_json import FORMAT, from_json, to_json
@@ -80,6 +81,10 @@ def every() -> Iterator[MuGraph]:
             yield g
             if (stable := stabilised(g)) is not g:
                 yield stable
+
+
+def arranged(g: MuGraph) -> MuGraph:
+    return arrange(g).graph
 
 
 def in_loop(o: Operator) -> bool:
@@ -256,6 +261,28 @@ def test_nothing_is_loaded_and_all_is_escaped() -> None:
         assert set(re.findall(r"url\(([^)]*)\)", page)) == {"#mu-arrow"}
         assert page.replace('xmlns="http://www.w3.org/2000/svg"', "").count("http") == 0
     assert "map:&lt;script&gt;" in svg(split()) and "second &lt;&amp;&gt;" in svg(split())
+
+
+def test_thread_graphs_are_boxes_of_several_lines() -> None:
+    seen = 0
+    for g in map(arranged, every()):
+        root = drawn(g)
+        said, threads = texts(root), rectangles(root, "thread")
+        assert len(threads) == sum(len(k.threads) for k in g.kernels)
+        lines = [line for k in g.kernels for names in k.threads for line in names]
+        assert all(any(t.startswith(f"{name} = ") for t in said) for name in lines)
+        for a, b in combinations(rectangles(root, *BOXES, "thread"), 2):
+            assert a[2] <= b[0] or b[2] <= a[0] or a[3] <= b[1] or b[3] <= a[1]
+        for left, top, right, bottom in threads:
+            inside = [t for t in root.iter(f"{SVG}text") if left < float(t.attrib["x"]) < right
+                      and top < float(t.attrib["y"]) <= bottom]  # fmt: skip
+            assert len(inside) >= 3
+            seen += 1
+        arrows = [p for p in root.iter(f"{SVG}path") if "marker-end" in p.attrib]
+        kernels = [collapsed(k)[0] for k in g.kernels]
+        stores = sum(len(k.stores) for k in kernels)
+        assert len(arrows) == stores + sum(len(set(o.args)) for k in kernels for o in k.operators)
+    assert seen >= 4 and not rectangles(drawn(split()), "thread")
 
 
 def test_a_running_maximum_is_drawn_in_the_loop() -> None:
