@@ -432,12 +432,12 @@ class Block(Tiles):
     def _sum_of_products(self, o: Operator, late: list[str], args: list[Value], origin: frozenset[str]) -> None:
         dims = self.sorted(o.dims)
         name = self.fresh(o.out)
-        if args:
-            self.write(f"{name} = {self.shaped(args[0], dims)}")
-        else:
-            self.write(f"{name} = {self._dot(self.ops[late.pop(0)])[0]}")
+        start = args and args[0].dims == dims  # a sum of products starts from a whole tile
+        self.write(f"{name} = {args[0].text if start else self._dot(self.ops[late.pop(0)])[0]}")
         for a in late:
             self.write(f"{name} = {self._dot(self.ops[a], name)[0]}")
+        if args and not start:
+            self.write(f"{name} += {self.shaped(args[0], dims)}")
         self.values[o.out] = Value(name, dims, frozenset(), False, None, origin)
 
 
