@@ -13,13 +13,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import product
 
 import numpy as np
 
 from .mugraph import GRIDS, LOOPS, Dim
 from .program import Program
+from .threads import ROWS
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +190,9 @@ class Model:
                 for d in w.dims - w.alone:
                     bad = bad | (tile[d.axis] < 16)
                 for dims in w.made:
-                    shared = shared + math.prod((tile[d.axis] for d in dims), start=one) * narrow
+                    rows = reduce(np.maximum, (tile[d.axis] for d in dims & w.result), one)
+                    stored = (rows < ROWS) | (len(w.made) > 1)  # else in registers, as in `superopt.threads`
+                    shared = shared + stored * math.prod((tile[d.axis] for d in dims), start=one) * narrow
             else:
                 elements = math.prod(sizes.values(), start=one)
                 exps, others = (

@@ -16,7 +16,7 @@ from lift.parse import formula
 from superopt import codegen
 from superopt.accept import accept
 from superopt.arrangement import arrange, record
-from superopt.cost import H200
+from superopt.cost import H200, Model, Shape, Traffic, Work
 from superopt.layouts import Key, Option, Pair, Problem, laid_out, layouts, problem, solve, turns
 from superopt.mugraph import Dim, MuGraph, Tensor
 from superopt.program import from_formulas
@@ -173,3 +173,20 @@ def test_a_loop_has_the_stages_that_fit() -> None:
     assert less.stages == 2 and less.memory.bytes < usual.memory.bytes
     assert "num_stages=2" in codegen.source(arrange(g, replace(H200, shared=usual.memory.bytes - 1)).graph, "f")
     assert arrange(g, replace(H200, shared=1)).blocks[0].stages == 3  # nothing fits: the compiler says so
+
+
+def test_the_model_counts_the_operands_that_are_in_shared_memory() -> None:
+    """A computed operand with the rows of an asynchronous product is in registers: larger tiles fit, and compile."""
+    m, n, d = Dim("m"), Dim("n"), Dim("d")
+    p = from_formulas(
+        [formula("out[m,d] = sum(n, exp(s[m,n]) * v[n,d])", {"s": ("M", "N"), "v": ("N", "D")})],
+        {}, {"M": 64, "N": 256, "D": 64},
+    )  # fmt: skip
+    moved = (Traffic((m, n), 4), Traffic((n, d), 2), Traffic((m, d), 2, True))
+    modes = (("m", "whole"), ("n", "whole"), ("d", "whole"))
+    work = Work("dot", frozenset({m, n, d}), False, frozenset({m, d}), made=(frozenset({m, n}),))
+    used = 64 * 256 * 4 + 256 * 64 * 2
+    both = replace(work, made=(frozenset({m, n}), frozenset({n, d})))
+    for w, fits in ((work, True), (both, False)):
+        model = Model(p, replace(H200, shared=used))
+        assert (model.best(Shape(modes, moved, (w,)), {}) is not None) == fits
