@@ -89,12 +89,18 @@ class Original:
 @dataclass
 class Watch:
     """A plugin that hears of failures. `failed`: test and first line, `ids`: what pytest calls the tests; `errors`:
-    outside of tests."""
+    outside of tests. What the machine reads is told to the tests that watch it."""
 
+    emulation: Emulation | None = None
     passed: int = 0
     failed: list[str] = field(default_factory=list)
     ids: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
+
+    def pytest_runtest_call(self, item: Any) -> None:
+        running = getattr(item.module, "RUNNING", None)
+        if self.emulation is not None:
+            self.emulation.watch = running and (lambda addresses: running.memory.check_reads(addresses))
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         self.passed += report.when == "call" and report.passed
@@ -118,11 +124,11 @@ def _first(report: Any) -> str:
     return (lines or [""])[0 if crash is not None else -1][:200]
 
 
-def tested(path: str, *more: str) -> tuple[int, Watch]:
+def tested(path: str, *more: str, emulation: Emulation | None = None) -> tuple[int, Watch]:
     """Exit code of pytest on a file of tests, in this process, and what it heard. The file's module stays loaded."""
     import pytest
 
-    watch = Watch()
+    watch = Watch(emulation)
     arguments = [*ARGUMENTS, *(f"-pno:{p}" for p in PLUGINS), "--rootdir", str(Path(path).parent), *more, path]
     try:
         return int(pytest.main(arguments, [watch])), watch
@@ -178,7 +184,7 @@ def kills(
 
 def on_original(case: Case, tests: str, emulation: Emulation) -> Original:
     start = time.perf_counter()
-    code, watch = tested(tests)
+    code, watch = tested(tests, emulation=emulation)
     told = [*watch.errors, *watch.failed]
     outcome = "green" if code == 0 and watch.passed else "; ".join(told) or f"pytest ends with {code}"
     if emulation.trouble:
@@ -225,7 +231,7 @@ def _mutated(
     event({"allclose": ways.allclose()})
     event({"fixed": ways.fixed()})
     emulation.changed, emulation.late, emulation.trouble = 0, False, ""
-    code, watch = tested(*tests)
+    code, watch = tested(*tests, emulation=emulation)
     return {"written": _outcome(code, watch, emulation), "by": ([*watch.failed, *watch.errors] or [""])[0]}
 
 

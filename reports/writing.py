@@ -20,6 +20,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from .written import Printed
 
 PATIENCE = 60.0  # seconds of a stage beyond twice what it may take of the processor
+PROOF = 30.0  # seconds of the processor for a proof, where nothing else is asked for
 PRELOAD = (*PROVER, "verify.suite", "verify.sizes", "verify.refusals", "verify.properties", "verify.tolerance",
            "reports.written")  # fmt: skip
 
@@ -72,7 +74,7 @@ def write(
             progress.hear(tasks[index][0].file, *event)
 
         patience = 2 * asked.patience
-        for index, outcome in run_all(_file, tasks, 1, patience, "forkserver", hear, renew=True, preload=PRELOAD):
+        for index, outcome in run_all(text_of, tasks, 1, patience, "forkserver", hear, renew=True, preload=PRELOAD):
             target, path, _ = tasks[index]
             if outcome.failure is not None:
                 click.echo(f"{target.file}: {_said(outcome)}", err=True)
@@ -103,18 +105,25 @@ def _paths(targets: Sequence[Target], output: str) -> dict[Target, Path]:
     return found
 
 
-def _file(target: Target, path: str, asked: Asked, event: Event) -> str:
-    """The file's text, "" without a case. Each case is examined in a child of this process."""
+def text_of(target: Target, path: str, asked: Asked, event: Event) -> str:
+    """The text of the file `path`, "" without a case. Each case is examined in a child of this process."""
     from lift.load import load
 
-    from .cli import VERSION
     from .written import complete
 
     cases = [c for c in load(target.file, target.cases) if not target.only or c.name in target.only]
     event(("", [c.name for c in cases]))
     parts = [_part(case, target, asked, event) for case in cases]
     command = f"trilift write {_spelled(target)} -o {path} --seed {asked.seed} --max-examples {asked.examples}"
-    return complete(parts, target.file, path, command, VERSION, asked.examples) if parts else ""
+    command += f" --timeout {asked.timeout:g}" * (asked.timeout != PROOF)
+    return complete(parts, target.file, path, command, versions(), asked.examples) if parts else ""
+
+
+def versions() -> str:
+    """What the text of a file depends on, beside its target."""
+    from .cli import VERSION
+
+    return f"{VERSION} with Triton {metadata.version('triton')} and PyTorch {metadata.version('torch')}"
 
 
 def _part(case: Case, target: Target, asked: Asked, event: Event) -> Printed:

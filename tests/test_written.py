@@ -59,6 +59,8 @@ MUTANTS = {
     "another factor": ("2 * x", "1.999 * x"),
     "another row": ("tl.load(x + row * N", "tl.load(x + 0 * N"),
     "no check of the contract": ("    assert x.shape[1] <= 8\n", ""),
+    "a read beyond the tensor, of no consequence": ("N + n, mask=n < N, other=0.0)", "N + n)"),
+    "lanes without a value": ("other=0.0)", ")\n    x += 0 * tl.sum(x)"),
 }
 KILLED = {  # what the failures say
     "a store beyond the row": r"wrote elements \[.*outside the tensor",
@@ -66,6 +68,8 @@ KILLED = {  # what the failures say
     "another factor": r"elements are wrong",
     "another row": r"elements are wrong",
     "no check of the contract": r"DID NOT RAISE",
+    "a read beyond the tensor, of no consequence": r"reads elements \[.*outside the tensor",
+    "lanes without a value": r"is nan, not",
 }
 
 

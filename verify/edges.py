@@ -2,6 +2,7 @@
 
 grid or loop of cdiv(e, b)          lanes 0 ... b - 1 below e          edges of e at multiples of b
 BLOCK = next_power_of_2(e)          a clause N <= 1024                 jumps of a term
+program id // g                                                        groups of g programs
 """
 
 from __future__ import annotations
@@ -40,6 +41,14 @@ class Jump:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class Group:
+    """`programs`, a number over dims, are numbered in groups of `size`, a number over dims too."""
+
+    programs: Term
+    size: Term
+
+
 def edges(case: Case, provings: Sequence[Proving], traces: Sequence[Trace]) -> list[Edge]:
     """The edges of all launches; where none was executed with symbols, every block at every dim: what it has at all
     shapes, else powers of two. `traces`: runs, one for each autotune configuration, and at other shapes."""
@@ -69,6 +78,28 @@ def jumps(case: Case, provings: Sequence[Proving], conditions: Iterable[Term]) -
     limits = [T.make("le", *s.args) for t in counts for s in t.walk() if s.op in ("min", "max") and len(s.args) == 2]
     parts = [s for c in conditions for s in c.walk() if s.op in COMPARISONS and s.args[0].type == T.INT]
     return list(dict.fromkeys([*out, *(Jump(s, _words(s)) for s in (*limits, *parts) if _over(s, known))]))
+
+
+def groups(case: Case, provings: Sequence[Proving]) -> list[Group]:
+    """The groups that program ids are divided into."""
+    known = {*case.names, *case.scalars}
+    meant = [(p, definitions(p.setting.facts, known)) for p in provings]
+    found = [_resolved(g, of) for p, of in meant for launched in p.launched for g in _grouped(launched.program)]
+    return list(dict.fromkeys(g for g in found if _over(g.programs, known) and _over(g.size, known)))
+
+
+def _grouped(program: Program) -> Iterator[Group]:
+    """(grid[k], g) for each pid_k // g in what is accessed."""
+    programs = {T.size(f"pid{k}"): count for k, count in enumerate(program.grid)}
+    for t in (s for a in program.accesses for of in (a.guard, a.pointer) for s in of.walk()):
+        if t.op in ("floordiv", "truncdiv") and t.args[0] in programs:
+            yield Group(programs[t.args[0]], t.args[1])
+
+
+def _resolved(g: Group, meant: Mapping[str, Term]) -> Group:
+    """With what the symbols that are no dims are."""
+    put = lambda t: T.rewrite(t, lambda s: meant.get(str(s.attr)) if s.op == "size" else None)  # noqa: E731
+    return Group(put(g.programs), put(g.size))
 
 
 def definitions(facts: Iterable[Term], known: Iterable[str]) -> dict[str, Term]:

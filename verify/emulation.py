@@ -44,9 +44,10 @@ class Storages(Memory):
     """Memory that is the storages of tensors: cells hold bytes, and every access reads or writes them as its own
     type."""
 
-    def __init__(self, domain: Rounded) -> None:
+    def __init__(self, domain: Rounded, watch: Callable[[np.ndarray], None] | None = None) -> None:
         super().__init__(domain)
         self.addresses: dict[int, int] = {}
+        self.watch = watch
 
     def operand(self, x: Any) -> Any:
         """A number; of a tensor the address of its first element."""
@@ -67,6 +68,8 @@ class Storages(Memory):
         out = np.empty(flat.shape, self.domain.real if t.is_float else machine(t))
         for cells, lanes in self.groups(flat, place) if flat.size else ():
             data, at = self.elements(cells, flat[lanes], cell_size(name), place)
+            if self.watch is not None:
+                self.watch(flat[lanes] - cells.address + cells.data.ctypes.data)
             out[lanes] = from_bits(data[at], name)
         return out.reshape(addresses.shape)
 
@@ -96,12 +99,13 @@ class Storages(Memory):
 @dataclass
 class Emulation:
     """`host`: code of the function whose calls begin the numbers of launches anew. `changed`: how many launches ran a
-    mutated kernel. `trouble`: what kept a launch from being executed, other than an access out of bounds; `late`:
+    mutated kernel. `watch` hears the addresses that are read. `trouble`: what kept a launch from being executed, other than an access out of bounds; `late`:
     whether one did not end."""
 
     host: CodeType | None = None
     launch: int = -1
     mutation: Mutation | None = None
+    watch: Callable[[np.ndarray], None] | None = None
     changed: int = 0
     late: bool = False
     trouble: str = ""
@@ -121,7 +125,7 @@ class Emulation:
             module = lowered(bound)
             if self.mutation is not None and number == self.launch:
                 module = self._mutated(module)
-            memory = Storages(self.domain)
+            memory = Storages(self.domain, self.watch)
             given = [v for n, kind in bound.signature.items() for v in leaves(kind, bound.args[n])]
             operands = [memory.operand(v) for v in given]
             with within(SLOWEST):

@@ -21,7 +21,7 @@ from lift.term import Term
 from lift.trace import Trace
 
 from .against import Targets
-from .edges import Edge, Jump, edges, jumps, unexplained
+from .edges import Edge, Group, Jump, edges, groups, jumps, unexplained
 from .preconditions import SMALL, allowed, printed
 from .prover import Proving
 from .relations import ROW, places
@@ -32,6 +32,7 @@ from .verdict import Proof
 VALUES = 14  # of one dim
 SHAPES = 10  # at edges and jumps that are always tried
 ELEMENTS = 20_000  # of the largest tensor
+WIDE = 80_000  # where only so many programs make two groups
 WORK = 2500  # operations of all programs of one call: about a quarter of a second in an interpreter
 POWERS = tuple(2**p for p in range(13))  # between which other launches are looked for
 CONFIGS = 4  # autotune configurations that are looked at
@@ -56,7 +57,7 @@ def sizes(
     found.configs = max((t.configs for t in traces), default=0)
     traces = traces[: found.configs]
     traces += [t for d in others if (t := found.trace(d)) is not None]
-    around = edges(case, provings, traces), jumps(case, provings, [condition])
+    around = edges(case, provings, traces), jumps(case, provings, [condition]), groups(case, provings)
     found.gather(*around, changes=unexplained(case, provings))
     values = found.values()
     return Sizes(values, found.why(), printed(told, case, values), found.first(), found.largest(values))
@@ -67,12 +68,14 @@ def sizes(
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Sizes at which something happens: a few dims are fixed, one of them is what it is about."""
+    """Sizes at which something happens: a few dims are fixed, one of them is what it is about. `most`: elements of the
+    largest tensor."""
 
     name: str
     at: int
     fixed: Mapping[str, int]
     why: str
+    most: int = ELEMENTS
 
 
 @dataclass
@@ -108,11 +111,12 @@ class _Found:
 
     # ---- targets
 
-    def gather(self, edges: Sequence[Edge], jumps: Sequence[Jump], changes: bool) -> None:
+    def gather(self, edges: Sequence[Edge], jumps: Sequence[Jump], groups: Sequence[Group], changes: bool) -> None:
         """The targets of every dim that some shape shows."""
         others = self.at_changes() if changes and self.configs == 1 else ()
-        for t in (*self.small(), *self.at_jumps(jumps), *others, *self.at_edges(edges), *self.empty()):
-            if any(t.name == o.name and t.at == o.at for o, _ in self.targets):
+        found = *self.small(), *self.at_jumps(jumps), *self.at_groups(groups), *others, *self.at_edges(edges)
+        for t in (*found, *self.empty()):
+            if any(t.name == o.name and t.at == o.at and t.most == o.most for o, _ in self.targets):
                 continue
             if (dims := self.shown(t)) is not None:
                 self.targets.append((t, dims))
@@ -167,6 +171,21 @@ class _Found:
                 found = places(lambda v, t=j.term, n=name, d=like: value(t, {**d, n: v}), ROW)  # type: ignore[misc]
                 yield from self.beside(name, found, f"{j.text} changes")
 
+    def at_groups(self, groups: Sequence[Group]) -> Iterator[Target]:
+        """The first sizes with programs in a second group: of the smallest groups, and of larger ones."""
+        for g in groups:
+            inside = [n for n in self.case.names if any(s.attr == n for t in (g.programs, g.size) for s in t.walk())]
+            second = T.make("floordiv", T.sub(g.programs, 1), g.size)
+            wider = [{**self.ones, n: v} for n in inside for v in self.change(g.size, n, self.ones)]
+            for like, name in product((*wider, self.ones), inside):
+                for v in self.change(second, name, like):
+                    fixed = {n: int(like[n]) for n in inside} | {name: v}
+                    yield Target(name, v, fixed, f"more than one group of {_text(g.size)} programs", WIDE)
+
+    def change(self, term: Term, name: str, like: Dims) -> list[int]:
+        """The first size at which a term has another value than before."""
+        return [b for _, b in places(lambda v: value(term, {**like, name: v}), ROW)[:1]]
+
     def at_changes(self) -> Iterator[Target]:
         """Both sides of where the host function launches otherwise."""
         for name in self.case.names:
@@ -203,7 +222,7 @@ class _Found:
         if t.at == 0:
             return self.without(t.name)
         for d in self.shapes(t):
-            if self.affordable(d):
+            if self.affordable(d, t.most):
                 return d
         return None
 
@@ -244,9 +263,9 @@ class _Found:
 
         return elements(self.case, dims)
 
-    def affordable(self, dims: Dims) -> bool:
+    def affordable(self, dims: Dims, most: int = ELEMENTS) -> bool:
         """Whether it is, and the host function accepts it."""
-        return self.largest_of(dims) <= ELEMENTS and (found := self.run(dims)) is not None and found[0] < WORK
+        return self.largest_of(dims) <= most and (found := self.run(dims)) is not None and found[0] < WORK
 
     def run(self, dims: Dims) -> tuple[int, int] | None:
         """How many operations and programs one call executes, none where that cannot be seen; None where the host
@@ -299,10 +318,10 @@ class _Found:
         for o in others:
             more = {**shapes[-1], **o.fixed}
             compatible = all(fixed.get(n, v) == v for n, v in o.fixed.items()) and self.case.holds(more)
-            if compatible and self.largest_of(more) <= ELEMENTS:
+            if compatible and self.largest_of(more) <= first.most:
                 shapes.append(more)
                 fixed |= o.fixed
-        return next(d for d in (*reversed(shapes[1:]), shape) if d == shape or self.affordable(d))
+        return next(d for d in (*reversed(shapes[1:]), shape) if d == shape or self.affordable(d, first.most))
 
     def largest(self, values: Mapping[str, Sequence[int]]) -> int:
         """Elements up to which most shapes are affordable, by their programs."""

@@ -188,8 +188,6 @@ def _stand_in(target: str) -> list[str]:
 def _interpreted(parts: Sequence[Printed]) -> list[str]:
     """What the interpreter lacks, and its installation."""
     code = installed([p.facts for p in parts])
-    if not code:
-        return []
     found = library.needed(code, library.INTERPRETER)
     heading = library.helpers(library.INTERPRETER)[0].heading
     return [heading, *(h.source for h in found), code, "if not GPU:\n    complete_interpreter()"]

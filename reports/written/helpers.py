@@ -41,11 +41,24 @@ CLEAR = 0x00
 
 
 @dataclass
+class Buffer:
+    """The bytes of each element, which of them are the tensor's, the byte in all others; the addresses of the tensor's
+    first byte and of the one after its last."""
+
+    name: str
+    data: torch.Tensor
+    mine: torch.Tensor
+    around: int
+    first: int
+    last: int
+
+
+@dataclass
 class Memory:
     """Buffers with margins. `poison`: the byte that fills the tensors."""
 
     poison: int = POISON
-    buffers: list[tuple[torch.Tensor, torch.Tensor, int, str]] = field(default_factory=list)
+    buffers: list[Buffer] = field(default_factory=list)
 
     def place(
         self,
@@ -67,16 +80,29 @@ class Memory:
         mine.as_strided(shape, stride, margin + offset).fill_(True)
         data = torch.full((length, size), around, dtype=torch.uint8, device=DEVICE)
         data[mine] = self.poison
-        self.buffers.append((data, mine, around, name))
-        return data.view(dtype).as_strided(shape, stride, margin + offset)
+        x = data.view(dtype).as_strided(shape, stride, margin + offset)
+        self.buffers.append(Buffer(name, data, mine, around, x.data_ptr(), x.data_ptr() + span * size))
+        return x
 
     def check(self) -> None:
         """Nothing was written around the tensors or in the gaps of strided ones."""
-        for data, mine, around, name in self.buffers:
-            touched = ((data != around).any(-1) & ~mine).nonzero().flatten()
-            first = int(mine.nonzero()[0]) if mine.any() else 0
+        for b in self.buffers:
+            touched = ((b.data != b.around).any(-1) & ~b.mine).nonzero().flatten()
+            first = int(b.mine.nonzero()[0]) if b.mine.any() else 0
             at = [int(k) - first for k in touched[:5]]
-            assert not at, f"{name}: wrote elements {at}, outside the tensor"
+            assert not at, f"{b.name}: wrote elements {at}, outside the tensor"
+
+    def check_reads(self, addresses: np.ndarray) -> None:
+        """None of the addresses is in a margin."""
+        least, most = (int(addresses.min()), int(addresses.max())) if addresses.size else (0, 0)
+        for b in self.buffers:
+            start, end = b.data.data_ptr(), b.data.data_ptr() + b.data.nbytes
+            if most < start or least >= end or (least >= b.first and most < b.last):
+                continue
+            outside = (addresses < b.first) | (addresses >= b.last)
+            at = (addresses[outside & (addresses >= start) & (addresses < end)].astype(np.int64) - b.first)[:5]
+            elements = [int(k) for k in at // b.data.shape[-1]]
+            assert not elements, f"{b.name}: reads elements {elements}, outside the tensor"
 
 
 EMPTY = {
@@ -383,7 +409,7 @@ def run(kernel: Kernel, call: Call, poison: int = POISON) -> dict[str, torch.Ten
     memory = Memory(poison)
     args = kernel.arguments(call, memory)
     before = {name: x.clone() for name, x in leaves(args).items()}
-    CHOSEN.config = call.config
+    RUNNING.config, RUNNING.memory = call.config, memory
     with Poisoned(memory):
         result = kernel.function()(**args)
     if GPU:
@@ -418,19 +444,20 @@ def call_only(kernel: Kernel, call: Call) -> None:
     """The call, whatever it gives."""
     memory = Memory()
     args = kernel.arguments(call, memory)
-    CHOSEN.config = call.config
+    RUNNING.config, RUNNING.memory = call.config, memory
     with Poisoned(memory):
         kernel.function()(**args)
 
 
 @dataclass
-class Chosen:
-    """Which configuration the autotuners take."""
+class Running:
+    """The call that is made: which configuration the autotuners take, and its memory."""
 
     config: int = 0
+    memory: Memory = field(default_factory=Memory)
 
 
-CHOSEN = Chosen()
+RUNNING = Running()
 
 
 # ---- comparison ----

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from .helpers import CHOSEN
+from .helpers import POISON, RUNNING
 
 # ---- what Triton's interpreter lacks ----
 
@@ -19,7 +19,7 @@ def without_timing(tuner: Any, *args: Any, **kwargs: Any) -> Any:
     """Autotuner.run that takes the configuration of the call: there is nothing to time."""
     tuner.nargs = dict(zip(tuner.arg_names, args, strict=False))
     configs = tuner.prune_configs(kwargs)
-    config = configs[CHOSEN.config % len(configs)]
+    config = configs[RUNNING.config % len(configs)]
     if config.pre_hook is not None:
         config.pre_hook({**tuner.nargs, **kwargs, **config.all_kwargs()})
     return tuner.fn.run(*args, **kwargs, **config.all_kwargs())
@@ -36,6 +36,22 @@ def with_floats(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
         return tl.tensor(TensorHandle(np.array([arg], np.float32), tl.float32), tl.float32)
 
     return converted
+
+
+def guarded(load: Callable[..., Any]) -> Callable[..., Any]:
+    """What is read lies in tensors; what a mask leaves out is poison where the kernel gives it no value: on a GPU it
+    may be anything."""
+    from triton.runtime.interpreter import TensorHandle
+
+    def checked(builder: Any, pointers: Any, mask: Any, other: Any, *policy: Any, **policies: Any) -> Any:
+        RUNNING.memory.check_reads(pointers.data[mask.data])
+        result = load(builder, pointers, mask, other, *policy, **policies)
+        if other is not None or mask.data.all():
+            return result
+        unread = np.full((*result.data.shape, result.data.itemsize), POISON, np.uint8).view(result.data.dtype)[..., 0]
+        return TensorHandle(np.where(mask.data, result.data, unread), result.dtype)
+
+    return checked
 
 
 def elementwise(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -30,9 +30,13 @@ NUMPY |= {"asin": "np.arcsin", "acos": "np.arccos", "atan": "np.arctan", "atan2"
           "erfinv": "lambda x: torch.special.erfinv(torch.from_numpy(np.array(x))).numpy()"}  # fmt: skip
 
 
+LOAD = "interpreter.InterpreterBuilder.create_masked_load"
+
+
 def installed(facts: Sequence[Facts]) -> str:
-    """The function that puts the stand-ins in place, "" where none is needed."""
-    lines, imports = [], []
+    """The function that puts the stand-ins in place."""
+    lines = [f"{LOAD} = guarded({LOAD})"]
+    imports = ["from triton.runtime import interpreter"]
     if any(f.configs > 1 for f in facts):
         imports.append("from triton.runtime.autotuner import Autotuner")
         lines.append("Autotuner.run = without_timing")
@@ -52,7 +56,7 @@ def installed(facts: Sequence[Facts]) -> str:
     body = [*dict.fromkeys(imports), "", *lines]
     doc = '"""Before the kernels are imported, which may take functions by name."""'
     head = f"def complete_interpreter() -> None:\n    {doc}\n"
-    return head + "\n".join(f"    {line}" for line in body) if lines else ""
+    return head + "\n".join(f"    {line}" for line in body)
 
 
 def lacking(facts: Facts) -> str:
