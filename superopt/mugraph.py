@@ -1,4 +1,4 @@
-"""µGraphs: kernels that exchange tensors, and the block of each kernel (Mirage, sections 2 and 4).
+"""µGraphs: kernels that exchange tensors, the block of each kernel, and its thread graphs (Mirage, sections 2 and 4).
 
 A kernel runs one block for each tile of its grid axes. What it does with an axis is its *mode*:
 

@@ -55,8 +55,8 @@ def edges(k: Kernel, units: Sequence[Unit]) -> dict[Unit, list[tuple[Unit, int]]
 
 def given(k: Kernel) -> Schedule:
     """The units in the order in which the kernel has them, a barrier only where the next one needs it."""
-    units = fused(k)
-    side = [sides(k)[operators(u)[-1]] for u in units]
+    units, place = fused(k), sides(k)
+    side = [place[operators(u)[-1]] for u in units]
     order = sorted(range(len(units)), key=side.__getitem__)
     from_ = edges(k, units)
     depths: dict[Unit, int] = {}
@@ -69,8 +69,8 @@ def given(k: Kernel) -> Schedule:
 
 def scheduled(k: Kernel) -> Schedule:
     """The units by depth; of one depth as the kernel has them. Stores come last."""
-    units = fused(k)
-    side = {u: sides(k)[operators(u)[-1]] for u in units}
+    units, place = fused(k), sides(k)
+    side = {u: place[operators(u)[-1]] for u in units}
     from_ = edges(k, units)
     depth: dict[Unit, int] = {}
     floor = 0
