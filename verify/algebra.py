@@ -26,6 +26,7 @@ from lift.errors import TriliftError
 from lift.term import Axis, Term
 
 from . import poly as P
+from . import thresholds
 from .poly import ONE, ONE_KEY, POLYS, ZERO, Monomial, Number, Poly, Power, atom, number
 from .solver import Solver
 
@@ -255,11 +256,15 @@ class Algebra:
         return POLYS[e] if not f else POLYS[f] if not e else POLYS[e] + POLYS[f]
 
     def _indicators(self, powers: dict[int, Power], e: Poly, ctx: Context) -> Poly:
-        """[q > 0] [q = 0] = 0; [q = 0] f(q) = [q = 0] f(0) where q is linear in an atom."""
+        """[q > 0] [q = 0] = 0; [q = 0] f(q) = [q = 0] f(0) where q is linear in an atom; those of `thresholds`."""
         terms = {T.TERMS[a] for a in powers}
         for t in terms:
             if t.op == "zero?" and T.node("positive?", t.args, None, T.REAL) in terms:
                 return ZERO
+        if (merged := thresholds.product(sorted(terms, key=lambda t: t.id))) is not None:
+            x, y, value = merged
+            rest = tuple(sorted((a, k) for a, k in powers.items() if k and a not in (x.id, y.id)))
+            return self.product(P.product_with_exponential(rest, e), value, ctx)
         factors = tuple(sorted((a, k) for a, k in powers.items() if k))
         return self._pinned(P.product_with_exponential(factors, e), ctx)
 
@@ -451,7 +456,27 @@ def _shared_exponent(exponents: list[int]) -> Poly:
 
 def _order(m: Monomial, shared: Poly) -> tuple[Any, ...]:
     rest = POLYS[m[1]] - shared
-    return (bool(rest.terms), len(rest.terms), len(m[0]), _text(rest), m)
+    return (
+        bool(rest.terms),
+        len(rest.terms),
+        len(m[0]),
+        _text(rest),
+        sorted((outline(T.TERMS[a]), k) for a, k in m[0]),
+        m,
+    )
+
+
+_OUTLINES: dict[int, str] = {}
+
+
+def outline(t: Term) -> str:
+    """The term without its axes and without the indices of what it reads: what shifting a variable does not change."""
+    found = _OUTLINES.get(t.id)
+    if found is None:
+        args = () if t.op == "read" else t.args
+        own = "" if t.op == "axis" or t.op in T.FOLDS else repr(t.attr)
+        found = _OUTLINES[t.id] = f"{t.op}{own}({','.join(sorted(map(outline, args)))})"
+    return found
 
 
 def _text(p: Poly) -> str:

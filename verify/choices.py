@@ -12,10 +12,12 @@ from fractions import Fraction
 from math import gcd
 
 from lift import term as T
+from lift.infix import spelling
 from lift.term import Term
 
 from . import poly as P
 from .algebra import (
+    INDICATORS,
     MINUS_INF,
     PLUS_INF,
     Algebra,
@@ -29,11 +31,12 @@ from .algebra import (
     primitive,
     rule,
 )
-from .poly import ONE, ONE_KEY, ZERO, Poly, atom, number
+from .poly import ONE, ONE_KEY, POLYS, ZERO, Poly, atom, number
 
 COMPARISONS = {"lt", "le", "eq", "ne"}
 FEW = 8  # values of a shift that are told apart
 RUNS = 3  # of ones in a mask
+NESTED = 4  # indicators within an indicator that are told apart
 
 
 def condition(a: Algebra, t: Term, ctx: Context) -> Term:
@@ -283,7 +286,36 @@ def conjunction(a: Algebra, c: Term, ctx: Context) -> Poly:
         return out
     if c.op == "or":
         return ONE - conjunction(a, T.node("and", tuple(T.make("not", s) for s in c.args), None, T.BOOL), ctx)
-    return indicator(c)
+    found = _unnested(a, c, ctx)
+    return indicator(c) if found is None else found
+
+
+def _unnested(a: Algebra, c: Term, ctx: Context) -> Poly | None:
+    """[q(p) > 0] = [p] [q(1) > 0] + (1 - [p]) [q(0) > 0]  for an indicator p in q; None where there is none."""
+    from .folds import structural
+
+    literal, negated = (c.args[0], True) if c.op == "not" else (c, False)
+    sides = [s for s in literal.args if s is not T.const(0)]
+    if literal.op not in ("lt", "le", "eq", "ne") or len(sides) != 1 or is_integer(literal):
+        return None
+    q = structural(sides[0])
+    inner = sorted((T.TERMS[i] for i in q.atoms if T.TERMS[i].op in INDICATORS), key=spelling)
+    if not inner or len(inner) > NESTED or any(e and POLYS[e].atoms & {t.id for t in inner} for _, e in q.terms):
+        return None
+    p = inner[0]
+    out = []
+    for weight, value in ((atom(p), 1), (ONE - atom(p), 0)):
+        at = _pinned_to(q, p.id, value)
+        x, y = (ZERO, at) if literal.args[0] is T.const(0) else (at, ZERO)
+        fixed = real_literal(a, literal.op, y - x, ctx)
+        out.append(a.product(weight, conjunction(a, T.make("not", fixed) if negated else fixed, ctx), ctx))
+    return a.add(out)
+
+
+def _pinned_to(q: Poly, p: int, value: int) -> Poly:
+    """q where the indicator p is 0 or 1."""
+    kept = [(fs, e, v) for (fs, e), v in q.terms.items() if value or all(b != p for b, _ in fs)]
+    return P.total((1, P.monomial((tuple(f for f in fs if f[0] != p), e), v)) for fs, e, v in kept)
 
 
 def choice(a: Algebra, c: Term, x: Term, y: Term, ctx: Context) -> Poly:
@@ -504,8 +536,20 @@ def _(a: Algebra, t: Term, ctx: Context) -> Poly:
     s = a.sign(x, ctx)
     if s is not None:
         return x if s > 0 else -x
-    weight = indicator(real_literal(a, "lt", x, ctx))
+    weight = conjunction(a, real_literal(a, "lt", x, ctx), ctx)
     return a.add([P.scaled(a.product(weight, x, ctx), 2), -x])
+
+
+@rule("sign")
+def _(a: Algebra, t: Term, ctx: Context) -> Poly:
+    """sign(x) = [x > 0] - [x < 0], of reals."""
+    x = a.normal(t.args[0], ctx)
+    if is_infinite(x):
+        return ONE if x is PLUS_INF else -ONE
+    if t.type != T.REAL:
+        return opaque(a, t, ctx)
+    above, below = (conjunction(a, real_literal(a, "lt", p, ctx), ctx) for p in (x, -x))
+    return above - below
 
 
 @rule("shl", "shr")

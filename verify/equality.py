@@ -21,6 +21,7 @@ from .algebra import ALL, INDICATORS, Algebra, Context, Facts, Split, Undecided,
 from .choices import condition, divided, integer_literal, is_integer
 from .folds import Fold, close, open_fold, structural
 from .maxima import elements
+from .points import refuted
 from .poly import ONE, POLYS, ZERO, Monomial, Number, Poly, atom
 from .signs import is_index
 from .sums import sum_over
@@ -48,6 +49,8 @@ def zero(a: Algebra, p: Poly, ctx: Context, depth: int = 0) -> bool:
         return a.impossible(ctx)
     if is_index(p) and (a.implied(ctx, integer_literal("eq", p)) or not _has_folds(p)):
         return a.implied(ctx, integer_literal("eq", p)) or _is_product(p) and zero_where_pinned(a, p, ctx, depth)
+    if refuted(p, ctx):
+        return False
     p = unified(a, p, ctx, depth)
     if p is not ZERO:
         p = cleared(a, p, ctx)

@@ -13,7 +13,6 @@ from .algebra import ALL, MINUS_INF, PLUS_INF, Algebra, Context, Split, Undecide
 from .choices import (
     condition,
     conjunction,
-    indicator,
     integer_literal,
     is_integer,
     real_literal,
@@ -65,8 +64,7 @@ def _larger(a: Algebra, p: Poly, q: Poly, ctx: Context) -> Poly:
     if literal.op == "lt" and literal.args[0] is not T.const(0):
         d, q = -d, p
         literal = real_literal(a, "lt", d, ctx)
-    weight = indicator(literal) if literal.op == "lt" else conjunction(a, literal, ctx)
-    return a.add([q, a.product(weight, d, ctx)])
+    return a.add([q, a.product(conjunction(a, literal, ctx), d, ctx)])
 
 
 def _maximum_in(p: Poly) -> tuple[int, P.Number] | None:

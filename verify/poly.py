@@ -101,7 +101,7 @@ def number(c: Number) -> Poly:
     if isinstance(c, float):
         if math.isinf(c):
             return atom(T.const(c))
-        c = tidy(c)
+    c = tidy(c)
     return poly({ONE_KEY: c}) if c else ZERO
 
 
