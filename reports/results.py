@@ -12,9 +12,11 @@ from . import runner
 from .corpora import Result, as_json, as_markdown, measure
 
 RESULTS = Path(__file__).parent / "results"
-NAMES = ("operators", "packages", "sweep", "strangers", "bench", "mutants", "audit", "kills")
+NAMES = ("operators", "packages", "sweep", "strangers", "bench", "mutants", "audit", "kills", "written",
+         "written-packages")  # fmt: skip
 MUTANTS = 1050
 KILLS = 600
+SAMPLED = 42  # cases of packages whose tests are written and run
 
 
 def regenerate(names: Sequence[str], options: runner.Options, quiet: bool, folder: Path = RESULTS) -> int:
@@ -50,6 +52,8 @@ def _measure(name: str) -> Callable[[str, runner.Options, bool], Result]:
         return audit
     if name == "kills":
         return _kills
+    if name in ("written", "written-packages"):
+        return _written
     return measure
 
 
@@ -67,3 +71,12 @@ def _kills(name: str, options: runner.Options, quiet: bool) -> Result:
 
     targets = [str(RESULTS.parent.parent / "corpus" / "operators")]
     return kills.measure(name, targets, KILLS, options.seed, options.jobs, quiet)
+
+
+def _written(name: str, options: runner.Options, quiet: bool) -> Result:
+    """The tests written for all operators, or for some cases of each package, run as they are."""
+    from . import suites
+
+    corpus, count = ("packages", SAMPLED) if name == "written-packages" else ("operators", 0)
+    how = suites.How(count, options.seed, options.jobs)
+    return suites.measure(name, [str(RESULTS.parent.parent / "corpus" / corpus)], how, quiet)

@@ -208,11 +208,11 @@ def _kind(test: ElementTree.Element) -> str:
 def _said(test: ElementTree.Element) -> str:
     """The test, and what it says; of an error outside of a test what was raised."""
     found = next((x for what in ("failure", "error", "skipped") if (x := test.find(what)) is not None), None)
-    raised = [line[1:] for line in (found.text or "").splitlines() if line[:1] == "E"] if found is not None else []
-    said = (
-        raised[-1].strip() if test.find("error") is not None and raised else found is not None and found.get("message")
-    )
-    return f"{test.get('name')}: {said or ''}"
+    if found is None:
+        return str(test.get("name"))
+    raised = [line[1:].strip() for line in (found.text or "").splitlines() if line[:1] == "E"]
+    said = raised[-1] if found.tag == "error" and raised else found.get("message")
+    return f"{test.get('name')}: {said}"
 
 
 def verdict(text: str, case: str) -> str:
