@@ -15,7 +15,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from mugraphs import IN, load, op
 
+from superopt import codegen
 from superopt.abstract import templates
+from superopt.accept import accept
 from superopt.memory import Buffer, best_fit, bound, buffers, overlaps, plan, top
 from superopt.mugraph import Kernel, MuGraph, Operator, ThreadGraph, text
 from superopt.mugraph_json import from_json, to_json
@@ -308,3 +310,15 @@ def test_what_the_loop_reads_in_every_turn_stays() -> None:
     assert (found["q"].first, found["q"].last) == (0, max(loop))
     assert (found["k"].first, found["k"].last) == (min(loop), max(loop))
     assert found["p"].meets(found["row"]) and plan(list(found.values())).exact
+
+
+@pytest.mark.parametrize("name", ["rms_norm_matmul", "gated_mlp", "attention"])
+def test_the_compiler_needs_no_more(name: str) -> None:
+    """What Triton takes for sm_90, beside the plan."""
+    g = GRAPHS[name]()
+    sizes = dict.fromkeys((a.upper() for a in g.program.sizes), 64) | {"E": 32}
+    said = accept(codegen.source(ordered(g), "f"), only=("compiled",), sizes=sizes)
+    planned = [plan(buffers(g, scheduled(k))).bytes for k in g.kernels]
+    taken = [c.shared for c in said.compiled]
+    assert len(taken) == len(planned) and all(0 < t <= p for t, p in zip(taken, planned, strict=True))
+    assert planned[0] <= 1.25 * taken[0]
