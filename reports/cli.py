@@ -72,6 +72,9 @@ CACHE_DIR = click.option(
     "--cache-dir", metavar="DIR", envvar="TRILIFT_CACHE_DIR", help="Where results are kept.  [default: user's caches]"
 )
 NO_CACHE = click.option("--no-cache", is_flag=True, help="Neither use nor keep results.")
+CLUSTER = click.option(
+    "--cluster", default="", metavar="ADDRESS", help="Run on the workers of this Dask scheduler, tcp://host:port."
+)
 PROOF_STEPS = click.option("--explain", is_flag=True, help="Show loop invariants, conditions and the whole contract.")
 
 
@@ -242,16 +245,20 @@ def write(targets: tuple[str, ...], output: str, cache_dir: str | None, **option
 @click.option("--operators", default=11, show_default=True, type=click.IntRange(1), help="Of one kernel, at most.")
 @click.option("--format", "form", default="text", type=click.Choice(["text", "json"]), show_default=True,
               help="Output form.")  # fmt: skip
-@options(SEED, PROOF_TIMEOUT, QUIET)
-def optimize(targets: tuple[str, ...], output: str, at: tuple[str, ...], quiet: bool, **options: Any) -> None:
+@options(SEED, PROOF_TIMEOUT, MANY, CLUSTER, caching, QUIET)
+def optimize(
+    targets: tuple[str, ...], output: str, at: tuple[str, ...], cache_dir: str | None, no_cache: bool, quiet: bool,
+    **options: Any,
+) -> None:  # fmt: skip
     """Write a faster kernel for each case, proved the same as emitted.
 
-    The case may launch kernels or be plain PyTorch. Sizes only rank; the file is for all sizes of its contract.
+    The case may launch kernels or be plain PyTorch. Sizes only rank; the file is for all sizes of its contract. Ctrl-C
+    writes the best so far; the same command goes on from there.
     """
     from . import optimizing
     from . import targets as of
 
-    asked = optimizing.Asked(sizes=optimizing.sizes(",".join(at)), **options)
+    asked = optimizing.Asked(sizes=optimizing.sizes(",".join(at)), cache=kept(cache_dir, no_cache), **options)
     raise SystemExit(optimizing.optimize(of.resolve(targets), output, asked, quiet))
 
 

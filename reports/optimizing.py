@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from contextlib import closing, nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,19 +15,26 @@ import click
 
 from lift.errors import TriliftError, Unsupported
 
+from . import workers
+from .answers import Answers
 from .progress import Progress
+from .store import Store
 from .targets import Target
 
 if TYPE_CHECKING:
-    from lift.case import Case
     from superopt.optimize import Emitted, Optimised
 
+Ask = Callable[..., "Future[Any]"]
+Stop = Callable[[], None]
 MICRO = 1e6
+INTERRUPTED = 130  # the exit code of a shell for a command that Ctrl-C ended
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """How it was asked for. `sizes`: of dims, at which plans are ranked; `budget`: seconds of the search."""
+    """How it was asked for. `sizes`: of dims, at which plans are ranked; `budget`: seconds of the search; `jobs`: of a
+    case, and cases, at a time; `cluster`: the address of a Dask scheduler, "" for processes here; `cache`: the folder
+    of what was found before, "" for none."""
 
     sizes: Mapping[str, int]
     budget: float
@@ -34,6 +43,30 @@ class Asked:
     seed: int
     timeout: float
     form: str
+    jobs: int = 1
+    cluster: str = ""
+    cache: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """One case, with its dims; `error`: why its file cannot be read, then without a name."""
+
+    file: str
+    name: str = ""
+    dims: tuple[str, ...] = ()
+    error: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.file}::{self.name}" if self.name else self.file
+
+
+@dataclass
+class Told:
+    """What has been said so far: exit codes of cases, and records."""
+
+    codes: set[int] = field(default_factory=set)
+    records: list[dict[str, Any]] = field(default_factory=list)
 
 
 def sizes(text: str) -> dict[str, int]:
@@ -49,105 +82,156 @@ def sizes(text: str) -> dict[str, int]:
 
 def optimize(targets: Sequence[Target], output: str, asked: Asked, quiet: bool) -> int:
     """Writes the files and prints what was found; returns the exit code: 0, 4 where nothing was accepted, 3 where there
-    is no program to search, 2 for a case that cannot be read."""
-    codes: set[int] = set()
-    records: list[dict[str, Any]] = []
-    cases = list(_cases(targets))
-    known = {n for case, _, _ in cases if case for n in case.names}
-    if cases and (unknown := [n for n in asked.sizes if n not in known]):
-        raise click.UsageError(f"--at: no case has a size {unknown[0]}; there are {', '.join(sorted(known)) or 'none'}")
-    with Progress(quiet) as progress:
-        for case, target, error in cases:
-            if case is None:
-                click.echo(f"{target.file}: {error}", err=True)
-                codes.add(2)
-                continue
-            name = f"{target.file}::{case.name}"
-            try:
-                found = _optimised(case, target, output, asked, progress)
-            except Unsupported as e:
-                click.echo(f"{name}: no program to search: {e}", err=True)
-                codes.add(3)
-                continue
-            except TriliftError as e:
-                click.echo(f"{name}: {e}", err=True)
-                codes.add(2)
-                continue
-            path = _written(found, output, case) if found.best else None
-            codes.add(0 if found.best else 4)
-            records.append(record(found, target.file, path))
-            if asked.form == "text":
-                click.echo("\n".join(told(found, name, path)))
+    is no program to search, 2 for a case that cannot be read, 130 where Ctrl-C ended it."""
+    told = Told()
+    where = workers.cluster(asked.cluster) if asked.cluster else workers.local(asked.jobs)
+    kept = closing(Store(asked.cache)) if asked.cache else nullcontext(None)
+    with kept as store, where as pool:
+        ask = Answers(pool, store).ask
+        try:
+            with Progress(quiet) as progress:
+                cases = list(_cases(targets, ask))
+                _check_sizes(asked.sizes, cases)
+                _each(cases, output, asked, told, progress, ask, pool.stop)
+        except KeyboardInterrupt:
+            return _interrupted(asked)
+        except workers.Lost as e:
+            click.echo(f"error: {e}; what was found is kept, the same command goes on from there", err=True)
+            return 2
     if asked.form == "json":
         from .cli import VERSION
 
-        click.echo(json.dumps({"schema": 1, "version": VERSION, "cases": records}, indent=1))
-    if not codes:
+        click.echo(json.dumps({"schema": 1, "version": VERSION, "cases": told.records}, indent=1))
+    if not told.codes:
         click.echo("nothing to optimize: no case", err=True)
-    return next((c for c in (2, 4, 3) if c in codes), 0) if codes else 3
+    return next((c for c in (2, 4, 3) if c in told.codes), 0) if told.codes else 3
 
 
-def _cases(targets: Sequence[Target]) -> Iterator[tuple[Case | None, Target, str]]:
-    from lift.load import load
+def _interrupted(asked: Asked) -> int:
+    again = "the same command goes on from there" if asked.cache else "it was not kept (--no-cache)"
+    click.echo(f"interrupted: the best so far is written; {again}", err=True)
+    return INTERRUPTED
 
-    for target in targets:
+
+def _each(
+    cases: Sequence[Named], output: str, asked: Asked, told: Told, progress: Progress, ask: Ask, stop: Stop
+) -> None:
+    """All cases, several at a time, told in their order. After Ctrl-C what is accepted by then is written."""
+    progress.hear("", "", [c.name for c in cases if c.name])
+    with ThreadPoolExecutor(max(1, min(asked.jobs, len(cases)))) as pool:
+        running = [(c, pool.submit(_optimised, c, output, asked, progress, ask)) for c in cases]
         try:
-            found = [c for c in load(target.file, target.cases) if not target.only or c.name in target.only]
-        except TriliftError as e:
-            yield None, target, str(e)
-            continue
-        for c in found:
-            yield c, target, ""
+            while running:
+                _tell(*running[0], output, asked, told, progress)
+                running.pop(0)
+        except BaseException:
+            stop()
+            for _, future in running:
+                future.cancel()
+            for case, future in running:
+                if not future.cancelled():
+                    _tell(case, future, output, asked, told, progress)
+            raise
 
 
-def _optimised(case: Case, target: Target, output: str, asked: Asked, progress: Progress) -> Optimised:
-    import torch
-    import triton
+def _tell(case: Named, future: Future[Optimised], output: str, asked: Asked, told: Told, progress: Progress) -> None:
+    """Writes and prints the end of one case. Raises workers.Lost."""
+    from superopt.optimize import Broken, Failed
 
-    from superopt.optimize import optimise
+    try:
+        found = future.result()
+    except CancelledError:
+        return
+    except (TriliftError, Failed, Broken) as e:
+        code = 3 if isinstance(e, Unsupported) else 4 if isinstance(e, Failed) else 2
+        progress.hear(case.file, case.name, "no program to search" if code == 3 else "failed")
+        click.echo(f"{case}: {'no program to search: ' if code == 3 else ''}{e}", err=True)
+        told.codes.add(code)
+        return
+    if found.interrupted and not found.best:
+        return
+    path = _written(found, output, case, asked) if found.best else None
+    progress.hear(case.file, case.name, "accepted" if found.best else "nothing accepted")
+    told.codes.add(0 if found.best else 4)
+    told.records.append(record(found, case.file, path))
+    if asked.form == "text":
+        click.echo("\n".join(printed(found, str(case), path)))
+
+
+def _cases(targets: Sequence[Target], ask: Ask) -> Iterator[Named]:
+    """The cases of all files, in their order."""
+    from superopt.units import Unit
+
+    futures = [(t, ask(Unit("cases", {"names": list(t.cases)}, t.file), lambda said: None)) for t in targets]
+    for target, future in futures:
+        a = future.result()
+        if "error" in a:
+            yield Named(target.file, error=a["text"])
+        for name, dims in a.get("cases", {}).items():
+            if not target.only or name in target.only:
+                yield Named(target.file, name, tuple(dims))
+
+
+def _check_sizes(given: Mapping[str, int], cases: Sequence[Named]) -> None:
+    """Raises click.UsageError for a size that no case has."""
+    known = {n for c in cases for n in c.dims}
+    if known and (unknown := [n for n in given if n not in known]):
+        raise click.UsageError(f"--at: no case has a size {unknown[0]}; there are {', '.join(sorted(known))}")
+
+
+def _optimised(case: Named, output: str, asked: Asked, progress: Progress, ask: Ask) -> Optimised:
+    """One case. Raises as `superopt.optimize.optimised`, CaseError for a file that cannot be read."""
+    from lift.errors import CaseError
+    from superopt.optimize import Question, optimised
     from superopt.search import Limits
+
+    if not case.name:
+        raise CaseError(case.error)
+    limits = Limits(kernels=asked.kernels, operators=asked.operators, seconds=asked.budget)
+    own = {n: v for n, v in asked.sizes.items() if n in case.dims}
+    question = Question(case.file, case.name, own, limits, seed=asked.seed, timeout=asked.timeout)
+    say = lambda text: progress.hear(case.file, case.name, f"stage:{text}")  # noqa: E731
+    return optimised(question, ask, asked.jobs, say)
+
+
+def _header(case: Named, output: str, asked: Asked) -> list[str]:
+    """The comment above a file: how it was made, and by what."""
+    from importlib.metadata import version
 
     from .cli import VERSION
 
-    progress.hear(target.file, "", [case.name])
-    limits = Limits(kernels=asked.kernels, operators=asked.operators, seconds=asked.budget)
-    at = "".join(f" --at {n}={v}" for n, v in asked.sizes.items() if n in case.names)
-    command = f"trilift optimize {target.file}::{case.name}{at} --seed {asked.seed} -o {output}"
-    header = [f"Written by {command}", f"trilift {VERSION}, triton {triton.__version__}, torch {torch.__version__}"]
-    say = lambda text: progress.hear(target.file, case.name, f"stage:{text}")  # noqa: E731
-    own = {n: v for n, v in asked.sizes.items() if n in case.names}
-    return optimise(case, own, limits, seed=asked.seed, timeout=asked.timeout, header=header, say=say)
+    at = "".join(f" --at {n}={v}" for n, v in asked.sizes.items() if n in case.dims)
+    command = f"trilift optimize {case} {at} --seed {asked.seed} -o {output}".replace("  ", " ")
+    return [f"Written by {command}", f"trilift {VERSION}, triton {version('triton')}, torch {version('torch')}"]
 
 
-def _written(found: Optimised, output: str, case: Case) -> str:
-    """The path of the file that was written."""
+def _written(found: Optimised, output: str, case: Named, asked: Asked) -> str:
+    """The path of the file that was written: what was accepted, below a comment."""
     assert found.best is not None
     folder = os.path.isdir(output) or output.endswith(os.sep)
     path = Path(output) / f"{case.name}.py" if folder else Path(output)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(found.best.source, encoding="utf-8")
+    header = "".join(f"# {' '.join(line.split())}\n" for line in _header(case, output, asked))
+    path.write_text(header + found.best.source, encoding="utf-8")
     return str(path)
 
 
-def told(found: Optimised, name: str, path: str | None) -> list[str]:
+def printed(found: Optimised, name: str, path: str | None) -> list[str]:
     """What is printed of one case."""
-    from superopt.mugraph import text
-
     f = found.found
-    roof = f.model.roofline * MICRO
+    roof = f.roofline * MICRO
     at = ", ".join(f"{n}={v}" for n, v in found.sizes.items())
-    out = [f"{name}: {'accepted' if found.best else 'nothing accepted'} in {found.seconds:.1f} s"]
+    ended = ", interrupted" if found.interrupted else ""
+    out = [f"{name}: {'accepted' if found.best else 'nothing accepted'} in {found.seconds:.1f} s{ended}"]
     if found.original:
         out.append(f"  the original: {found.original}")
-    out += [f"  searched at {at}: {len(f.universe.bits)} values, {f.states} states, {f.candidates} kernels, "
-            f"{len(f.plans)} plans kept, {f.seconds:.2f} s"]  # fmt: skip
+    out += [f"  searched at {at}: {f.values} values, {f.states} states, {f.candidates} kernels, "
+            f"{f.plans} plans kept, {f.seconds:.2f} s"]  # fmt: skip
     if f.excluded is not None:
         out.append(f"  every plan that was not looked at takes more than {f.excluded * MICRO:.2f} us in the model")
     if found.best:
-        out.append(
-            f"  {found.best.seconds * MICRO:.2f} us in the model of {f.model.hardware.name}, roofline {roof:.2f} us"
-        )
-        out += [f"  {line}" for line in text(found.best.graph).splitlines()]
+        out.append(f"  {found.best.seconds * MICRO:.2f} us in the model of {f.hardware}, roofline {roof:.2f} us")
+        out += [f"  {line}" for line in found.best.text.splitlines()]
     for e in found.tried:
         out += [f"  {line}" for line in str(e.acceptance).splitlines()]
     out += [f"  note: {n}" for n in found.notes]
@@ -158,19 +242,19 @@ def record(found: Optimised, file: str, path: str | None) -> dict[str, Any]:
     """One case as plain data."""
     f, best = found.found, found.best
     return {
-        "name": found.case.name,
+        "name": found.name,
         "file": file,
         "against": found.against,
         "original": found.original,
         "optimize": {
             "engine": "mugraph",
             "states": f.states,
-            "values": len(f.universe.bits),
+            "values": f.values,
             "candidates": f.candidates,
             "kernels": len(best.graph.kernels) if best else None,
             "seconds": round(f.seconds, 4),
             "model_us": round(best.seconds * MICRO, 3) if best else None,
-            "roofline_us": round(f.model.roofline * MICRO, 3),
+            "roofline_us": round(f.roofline * MICRO, 3),
             "excluded_us": None if f.excluded is None else round(f.excluded * MICRO, 3),
             "emitted": path,
             "verdict": _verdict(best),

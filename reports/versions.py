@@ -41,7 +41,7 @@ def of_file(path: str | Path) -> str | None:
 def environment() -> str:
     """The hash of Python, of our own source, of the distributions that are installed and of Triton's settings."""
     settings = sorted(f"{k}={v}" for k, v in os.environ.items() if k.startswith("TRITON_") and not _irrelevant(k))
-    return of_text(sys.version, os.environ.get("PYTHONPATH", ""), *settings, *_installed(), *_own_source())
+    return of_text(sys.version, os.environ.get("PYTHONPATH", ""), *settings, *_installed(), *own_source())
 
 
 def _irrelevant(name: str) -> bool:
@@ -59,7 +59,8 @@ def _installed() -> list[str]:
     return sorted(names)
 
 
-def _own_source() -> list[str]:
+def own_source() -> list[str]:
+    """Our files with their hashes."""
     paths = sorted(p for name in OURS for p in (ROOT / name).rglob("*.py"))
     return [f"{p.relative_to(ROOT)}={of_file(p)}" for p in paths]
 

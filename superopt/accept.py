@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
+from multiprocessing import parent_process
 from pathlib import Path
 from typing import Any
 
@@ -140,7 +141,8 @@ class _Acceptor:
     def compiling(self) -> str:
         dims = scalars(self.case, self.seed) | dict.fromkeys(self.case.names, 64) | dict(self.sizes or {})
         task = str(self.path), dims, self.seed
-        outcome = isolate.run(compile_all, *task, timeout=self.timeout, context="forkserver")
+        context = "fork" if parent_process() else "forkserver"  # a child has imported the compiler already
+        outcome = isolate.run(compile_all, *task, timeout=self.timeout, context=context)
         if outcome.failure:
             raise _Rejected(f"{outcome.failure}: {outcome.log.strip().splitlines()[-1] if outcome.log.strip() else ''}")
         self.compiled = outcome.value

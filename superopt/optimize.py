@@ -5,168 +5,288 @@
 The formulas are those of the case's reference, else of its host function if that launches nothing, else the lifted
 ones. What is emitted is read, proved and replayed as any other file (`superopt.accept`); the first plan whose file is
 accepted is the result. A case that launches kernels is proved against the same formulas, so that both kernels are
-shown to be one function. Sizes only rank: the file is for all sizes of its contract."""
+shown to be one function. Where no plan was found in time the program as it is written is the only one. Sizes only rank:
+the file is for all sizes of its contract.
+
+Each step is a work unit (`superopt.units`). Whoever runs them may run several at a time, elsewhere, or take what a
+store has: plans are judged in their order, so that the result is the same."""
 
 from __future__ import annotations
 
-import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError, Future
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from typing import Any
 
 from lift.case import Case
-from lift.errors import TriliftError, Unsupported
-from lift.load import load
-from lift.reader import read_case
-from lift.simplify import simplify
-from lift.spec import Formula
+from lift.errors import CaseError, TriliftError, Unsupported
 
-from .abstract import templates
-from .accept import Acceptance, accept
-from .codegen import source
+from .accept import Acceptance, Compiled, Step
 from .cost import H200, Hardware
-from .mugraph import MuGraph, text
-from .program import Program, from_formulas
-from .search import Found, Limits, graphs, search
-from .stabilise import stabilised, unstable
-from .verifier import Invalid, verify
+from .mugraph import MuGraph
+from .mugraph_json import from_json
+from .program import Program
+from .search import Limits
+from .units import Answer, Event, Unit, answer, program_of
 
-SIZE = 1024  # of a dim that nobody gave a size
 TRIES = 4  # files that are emitted and checked
+GRACE = 120.0  # seconds of a unit beside what it was given
 Say = Callable[[str], None]
+Ask = Callable[[Unit, Event], "Future[Answer]"]
 USUAL = Limits()
+MICRO = 1e6
+
+
+@dataclass(frozen=True)
+class Question:
+    """The case `name` of a file, and how to optimise it; `timeout`: seconds for a proof."""
+
+    file: str
+    name: str
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    limits: Limits = USUAL
+    hardware: Hardware = H200
+    seed: int = 0
+    timeout: float = 60.0
+
+
+@dataclass(frozen=True)
+class Searched:
+    """How a search went: `values` of its closure, `states` looked at, `candidates`, the kernels derived; seconds in the
+    model of the `best` plan and of the `roofline`; `excluded`: every plan that was not looked at takes longer, None
+    where the search ended early; `plans`: how many were kept."""
+
+    values: int
+    states: int
+    candidates: int
+    seconds: float
+    best: float | None
+    roofline: float
+    excluded: float | None
+    plans: int
+    hardware: str
 
 
 @dataclass(frozen=True)
 class Emitted:
-    """A file that was emitted for the µGraph `graph`; `seconds` per call in the model, `bound` of its field test."""
+    """A file that was emitted for a µGraph, whose `text` a person can read; `seconds` per call in the model, `bound` of
+    its field test; `same`: its verdict against the case, "" where it was not accepted."""
 
-    graph: MuGraph
+    data: str
+    text: str
     source: str
     seconds: float
     bound: float
     acceptance: Acceptance
+    same: str = ""
+
+    @cached_property
+    def graph(self) -> MuGraph:
+        return from_json(self.data)
+
+    @property
+    def accepted(self) -> bool:
+        return self.acceptance.accepted and self.same in ("PROVED", "TESTED")
 
 
 @dataclass
 class Optimised:
     """`best`: the result, None where nothing was accepted; `original`: the verdict of the case's own kernels against
     the same formulas, "" without kernels; `tried`: all files with what became of them; `notes`: plans that were not
-    emitted, and why."""
+    emitted, and why; `interrupted`: it ended early, with the best until then."""
 
-    case: Case
+    name: str
     against: str
-    program: Program
+    data: str
     sizes: dict[str, int]
-    found: Found
+    found: Searched
     original: str = ""
     best: Emitted | None = None
     tried: list[Emitted] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     seconds: float = 0.0
+    interrupted: bool = False
+
+    @cached_property
+    def program(self) -> Program:
+        return program_of(self.data)
 
 
-def sizes_of(case: Case, given: Mapping[str, int]) -> dict[str, int]:
-    """A size for each dim at which plans are ranked. Raises Unsupported where the case does not allow them."""
-    if unknown := [n for n in given if n not in case.names]:
-        raise Unsupported(f"{case.name} has no size {unknown[0]}", help=f"it has {', '.join(case.names)}")
-    for usual in (SIZE, 256, 64, 16, 4, 1):
-        sizes = {n: given.get(n, usual) for n in case.names}
-        if case.holds(sizes):
-            return sizes
-    raise Unsupported(
-        f"the case {case.name} does not allow the sizes", case.place, help="--at M=16,K=4096 gives others"
-    )
+class Failed(Exception):
+    """A unit that did not come back: its process died, or took too long."""
 
 
-def formulas_of(case: Case, seed: int = 0) -> tuple[Sequence[Formula], str]:
-    """What the case computes, and where that is from: reference, function or formula. Raises TriliftError."""
-    if case.reference.fn is not None:
-        return [simplify(f).formula for f in read_case(case).formulas], "reference"
-    try:
-        return [simplify(f).formula for f in read_case(case, case.fn).formulas], "function"
-    except TriliftError:
-        pass
-    from lift import lift
+class Broken(Exception):
+    """A unit that raised what nobody meant to raise."""
 
-    lifted = lift(case, seed)
-    return [o.formula for o in lifted.outputs if o.formula is not None], "formula"
+
+ERRORS: dict[str, type[Exception]] = {
+    "Failed": Failed, "Broken": Broken, "Unsupported": Unsupported, "NotLifted": Unsupported,
+}  # fmt: skip
+
+
+def here(unit: Unit, event: Event) -> Future[Answer]:
+    """The answer of a unit, made in this process."""
+    out: Future[Answer] = Future()
+    out.set_result(answer(unit, event))
+    return out
 
 
 def optimise(
     case: Case, sizes: Mapping[str, int] | None = None, limits: Limits = USUAL, hardware: Hardware = H200,
-    seed: int = 0, timeout: float = 60.0, header: Sequence[str] = (), say: Say = lambda text: None,
+    seed: int = 0, timeout: float = 60.0, say: Say = lambda text: None,
 ) -> Optimised:  # fmt: skip
-    """The fastest accepted kernel in the model. Raises Unsupported, CaseError where there is no program to search."""
-    start = time.perf_counter()
-    chosen = sizes_of(case, sizes or {})
-    formulas, against = formulas_of(case, seed)
-    dtypes = {n: s.dtype for n, s in case.tensors.items()}
-    program = from_formulas(formulas, dtypes, chosen)
-    say("search")
-    found = search(program, limits, hardware, seed)
-    out = Optimised(case, against, program, chosen, found)
-    if against != "function":
-        say("prove the original")
-        out.original = proved(case, seed, timeout)
-    plans = [(g, stabilised(g), p.seconds) for p, g in zip(found.plans, graphs(found), strict=True)]
-    for graph, steady, seconds in sorted(plans, key=lambda row: bool(unstable(row[1]))):  # those with a maximum first
-        if len(out.tried) >= TRIES:
-            out.notes.append(f"{len(found.plans)} plans were found, {TRIES} were emitted")
-            break
-        say(f"check plan {len(out.tried) + 1} of {min(TRIES, len(found.plans))}")
-        emitted = _emitted(graph, steady, seconds, header, seed, timeout, out)
-        if emitted is None:
-            continue
-        out.tried.append(emitted)
-        if emitted.acceptance.accepted:
-            say("prove it against the input")
-            said = proved_same(emitted.source, case, against, seed, timeout)
-            if said in ("PROVED", "TESTED"):
-                out.best = emitted
-                break
-            out.notes.append(f"accepted by itself, and {said} against the {against} of the case")
-    out.seconds = time.perf_counter() - start
-    return out
+    """The fastest accepted kernel in the model, all in this process; the case is read from its file. Raises
+    Unsupported, CaseError where there is no program to search."""
+    if case.place is None:
+        raise CaseError(f"{case.name} is in no file")
+    return optimised(Question(case.place.file, case.name, sizes or {}, limits, hardware, seed, timeout), say=say)
 
 
-def proved_same(written: str, case: Case, against: str, seed: int, timeout: float) -> str:
-    """The verdict of an emitted file against what the search started from: what the file says of itself was printed
-    from the program, and nobody else compares the program with the case."""
-    other = {"reference": case.reference.fn, "function": case.fn}.get(against, case)
-    with tempfile.TemporaryDirectory(prefix="trilift-") as folder:
-        path = Path(folder) / "emitted.py"
-        path.write_text(written)
-        return proved(load(str(path))[0], seed, timeout, other)
+def optimised(question: Question, ask: Ask = here, ahead: int = 1, say: Say = lambda text: None) -> Optimised:
+    """The fastest accepted kernel in the model; `ahead`: how many plans are checked at a time. Raises Unsupported,
+    CaseError where there is no program to search, Failed or Broken where a unit did not come back, CancelledError where
+    the units were cancelled before plans were known."""
+    return _Optimisation(question, ask, ahead, say).run()
 
 
-def proved(case: Case, seed: int, timeout: float, other: Any = None) -> str:
-    """The worst verdict of the case's outputs: against `other`, its reference, or else the lifted formulas."""
-    from verify import prove
+@dataclass
+class _Optimisation:
+    question: Question
+    ask: Ask
+    ahead: int
+    say: Say
 
-    try:
-        verdicts = {p.verdict.value for p in prove(case, seed=seed, timeout=timeout, other=other)}
-    except TriliftError:
+    def run(self) -> Optimised:
+        q, start = self.question, time.perf_counter()
+        self.say("read")
+        read = self.unit("read", q.file, q.timeout, name=q.name, sizes=dict(q.sizes), seed=q.seed)
+        program = said(read.result())
+        self.say("search")
+        data = {"program": program["program"], "hardware": asdict(q.hardware)}
+        searching = self.unit("search", "", q.limits.seconds, limits=asdict(q.limits), seed=q.seed, **data)
+        proving = None
+        if program["against"] != "function":
+            proving = self.unit("original", q.file, 2 * q.timeout, name=q.name, seed=q.seed, timeout=q.timeout)
+        found = said(searching.result())
+        out = Optimised(q.name, program["against"], program["program"], program["sizes"], _searched(found, q))
+        out.notes += [found["note"]] if found["note"] else []
+        try:
+            if proving is not None:
+                self.say("prove the original")
+                out.original = _verdict(proving.result(), out)
+            self.judge(out, found["plans"] or self.written(data, out), program)
+        except CancelledError:
+            out.interrupted = True
+        out.seconds = time.perf_counter() - start
+        return out
+
+    def unit(self, kind: str, file: str, seconds: float, **arguments: Any) -> Future[Answer]:
+        return self.ask(Unit(kind, arguments, file, seconds + GRACE), self.hear)
+
+    def hear(self, event: Any) -> None:
+        self.say(reached(event) if isinstance(event, dict) else str(event))
+
+    def written(self, data: Mapping[str, Any], out: Optimised) -> list[Answer]:
+        """The program as it is written, as the only plan."""
+        out.notes.append("no plan was found within the limits: this is the program as it is written")
+        made = self.unit("unfused", "", GRACE, **data).result()
+        if "error" in made:
+            out.notes.append(f"and it has no form either: {made['text']}")
+            return []
+        return [made]
+
+    def judge(self, out: Optimised, plans: Sequence[Answer], program: Answer) -> None:
+        """The first of the plans, in their order, whose file is accepted."""
+        rest, waiting = iter(enumerate(plans)), deque[tuple[Answer, Future[Answer]]]()
+        try:
+            while True:
+                self.fill(waiting, rest, out, program)
+                if not waiting:
+                    break
+                plan, future = waiting.popleft()
+                emitted = _emitted(future.result(), plan, out)
+                if emitted is None:
+                    continue
+                out.tried.append(emitted)
+                if emitted.accepted:
+                    out.best = emitted
+                    return
+            if next(rest, None) is not None:
+                out.notes.append(f"{len(plans)} plans were found, {TRIES} were emitted")
+        except CancelledError:
+            out.best = self.so_far(waiting, out)
+            raise
+        finally:
+            for _, future in waiting:
+                future.cancel()
+
+    def fill(
+        self, waiting: deque[tuple[Answer, Future[Answer]]], rest: Iterator[tuple[int, Answer]], out: Optimised,
+        program: Answer,
+    ) -> None:  # fmt: skip
+        """Asks for checks of the next plans, never of more than may be tried."""
+        q = self.question
+        while len(waiting) < min(self.ahead, TRIES - len(out.tried)) and (row := next(rest, None)) is not None:
+            number, plan = row
+            self.say(f"check plan {number + 1}")
+            check = self.unit(
+                "check", q.file, 3 * q.timeout, name=q.name, against=program["against"], graph=plan["graph"],
+                parameters=program["parameters"], sizes=program["sizes"], seed=q.seed, timeout=q.timeout,
+            )  # fmt: skip
+            waiting.append((plan, check))
+
+    def so_far(self, waiting: deque[tuple[Answer, Future[Answer]]], out: Optimised) -> Emitted | None:
+        """The first that is accepted of those whose check is over."""
+        done = [(plan, f) for plan, f in waiting if f.done() and not f.cancelled() and f.exception() is None]
+        found = (_emitted(f.result(), plan, out) for plan, f in done)
+        return next((e for e in found if e is not None and e.accepted), None)
+
+
+def said(a: Answer) -> Answer:
+    """The answer, if it is none of the errors. Raises Unsupported, CaseError, Failed or Broken."""
+    if "error" in a:
+        raise ERRORS.get(a["error"], CaseError)(a["text"])
+    return a
+
+
+def reached(event: Mapping[str, Any]) -> str:
+    """One line about how far a search is."""
+    best, roofline = event["best"], event["roofline"] * MICRO
+    line = f"search: {event['states']} states, {event['candidates']} candidates"
+    if best is None:
+        return f"{line}, no plan yet, roofline {roofline:.2f} us"
+    return f"{line}, best {best * MICRO:.2f} us, {best / event['roofline']:.1f} times the roofline"
+
+
+def _searched(found: Answer, q: Question) -> Searched:
+    names = ("values", "states", "candidates", "seconds", "best", "roofline", "excluded")
+    return Searched(**{n: found[n] for n in names}, plans=len(found["plans"]), hardware=q.hardware.name)
+
+
+def _verdict(a: Answer, out: Optimised) -> str:
+    if "error" in a:
+        out.notes.append(f"the original was not proved: {a['text']}")
         return "UNKNOWN"
-    return next((v for v in ("REFUTED", "UNKNOWN", "TESTED", "PROVED") if v in verdicts), "UNKNOWN")
+    return str(a["verdict"])
 
 
-def _emitted(
-    graph: MuGraph, steady: MuGraph, seconds: float, header: Sequence[str], seed: int, timeout: float, out: Optimised
-) -> Emitted | None:
-    """The file of a µGraph that passes the field test, with its maxima; None, with a note, where there is none."""
-    named = templates(graph.program)
-    try:
-        tested = verify(graph, named, seed)
-        if any(o.equal is False for o in tested.outcomes):
-            raise Invalid("it differs from the program in the field")
-        order = list(out.case.tensors)
-        written = source(steady, out.case.name, named, graph.program.extents, header, order)
-    except TriliftError as error:
-        out.notes.append(f"not emitted: {error}; {text(graph).splitlines()[0]}")
+def _emitted(a: Answer, plan: Answer, out: Optimised) -> Emitted | None:
+    """What a check said; None, with a note, where there is no file."""
+    if "error" in a or "note" in a:
+        out.notes.append(a.get("note") or f"not checked: {a['text']}")
         return None
-    stable = not unstable(steady)
-    judged = accept(written, sizes=out.sizes, timeout=timeout, seed=seed, stable=stable)
-    return Emitted(steady, written, seconds, tested.bound, judged)
+    judged = dict(a["acceptance"])
+    judged["steps"] = tuple(Step(**s) for s in judged["steps"])
+    judged["compiled"] = tuple(Compiled(**c) for c in judged["compiled"])
+    judged["contract"] = tuple(judged["contract"])
+    acceptance = Acceptance(**judged)
+    if acceptance.accepted and a["same"] not in ("PROVED", "TESTED"):
+        out.notes.append(f"accepted by itself, and {a['same']} against the {out.against} of the case")
+    return Emitted(a["graph"], a["text"], a["source"], plan["seconds"], a["bound"], acceptance, a["same"])
+
+
+__all__ = ["Broken", "Emitted", "Failed", "Optimised", "Question", "Searched", "TriliftError", "optimise", "optimised"]

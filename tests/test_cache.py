@@ -111,9 +111,9 @@ def test_other_options_are_another_question(files: Paths, ran: list, options: di
     assert all(c for _, c in told(records(files, "a", jobs=3)))
 
 
-def test_our_own_source_is_part_of_the_question(files: Paths, ran: list, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ourown_source_is_part_of_the_question(files: Paths, ran: list, monkeypatch: pytest.MonkeyPatch) -> None:
     records(files, "a")
-    monkeypatch.setattr(versions, "_own_source", lambda: ["another version"])
+    monkeypatch.setattr(versions, "own_source", lambda: ["another version"])
     versions.environment.cache_clear()
     assert not any(c for _, c in told(records(files, "a")))
     monkeypatch.undo()

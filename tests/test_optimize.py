@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from lift.load import load
-from superopt.optimize import proved_same
+from superopt.units import proved_same
 
 CASES = """
 import torch

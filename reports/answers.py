@@ -1,0 +1,112 @@
+"""Answers of work units: from the store where it has them, else from workers, and kept then.
+
+    kind + arguments + content of the user's file + environment -> the answer, and the files that it loaded
+
+An answer counts only while every file that it names has the content it had. One that ran out of time, or whose process
+died, is not kept."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable
+from concurrent.futures import CancelledError, Future
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from lift.isolate import Outcome
+
+from . import versions
+from .store import Store
+from .workers import Workers
+
+if TYPE_CHECKING:
+    from superopt.units import Answer, Unit
+
+Hear = Callable[[Any], None]
+
+
+@dataclass(frozen=True)
+class Answers:
+    """`ask` gives the future of an answer. `store`: None where nothing is kept."""
+
+    workers: Workers
+    store: Store | None = None
+
+    def ask(self, unit: Unit, hear: Hear) -> Future[Answer]:
+        """The answer of a unit; {"error", "text"} too where its process died or took too long (Failed), or raised
+        (Broken)."""
+        out: Future[Answer] = Future()
+        known = self.known(unit)
+        if known is not None:
+            out.set_result(known)
+            return out
+        from superopt.units import answer
+
+        started = time.time_ns()
+        unit = replace(unit, file=self.workers.placed(unit.file))
+        made = self.workers.submit(answer, unit, seconds=unit.seconds, file=unit.file, hear=hear)
+        made.add_done_callback(lambda done: self.end(unit, started, done, out))
+        out.add_done_callback(lambda done: self.workers.cancel(made) if done.cancelled() else None)
+        return out
+
+    def known(self, unit: Unit) -> Answer | None:
+        """What the store has, if all that it rests on is as it was."""
+        found = self.store.get(key(unit)) if self.store is not None else None
+        if found is None or any(versions.of_file(p) != h for p, h in found["loaded"].items()):
+            return None
+        answer: Answer = found["answer"]
+        return answer
+
+    def end(self, unit: Unit, started: int, done: Future[Outcome], out: Future[Answer]) -> None:
+        """Takes the outcome of a call."""
+        if done.cancelled() or isinstance(done.exception(), CancelledError):
+            out.cancel()
+            return
+        with suppress(Exception):  # InvalidStateError: nobody waits for it any more
+            if (error := done.exception()) is not None:
+                out.set_exception(error)
+                return
+            outcome = done.result()
+            if outcome.failure is not None:
+                kind = "Broken" if outcome.failure == "exception" else "Failed"
+                out.set_result({"error": kind, "text": told(unit, outcome)})
+                return
+            answer, loaded = outcome.value
+            self.keep(unit, started, answer, loaded)
+            out.set_result(answer)
+
+    def keep(self, unit: Unit, started: int, answer: Answer, loaded: list[str]) -> None:
+        """Keeps an answer that is the same next time, if no file changed while it was made."""
+        paths = sorted({*loaded, *([unit.file] if unit.file else [])})
+        if self.store is None or not answer.get("settled", True) or any(_changed(p, started) for p in paths):
+            return
+        self.store.put(key(unit), {"answer": answer, "loaded": {p: versions.of_file(p) for p in paths}})
+
+
+def key(unit: Unit) -> str:
+    """The hash of all that the answer follows from, but for the files that it loads."""
+    content = versions.of_file(unit.file) if unit.file else ""
+    file = os.path.realpath(unit.file) if unit.file else ""
+    asked = json.dumps(dict(unit.arguments), sort_keys=True)
+    return versions.of_text("unit", unit.kind, versions.environment(), file, content or "", asked)
+
+
+def told(unit: Unit, outcome: Outcome) -> str:
+    """Why there is no answer."""
+    if outcome.failure == "timeout":
+        return f"{unit.kind}: not finished in {unit.seconds:.0f} s"
+    last = outcome.log.strip().splitlines()[-1:] or [""]
+    why = f": {last[0]}" if last[0] else ""
+    what = "trilift itself failed" if outcome.failure == "exception" else f"the process ended with {outcome.failure}"
+    return f"{unit.kind}: {what}{why}"
+
+
+def _changed(path: str, since: int) -> bool:
+    """Whether a file was written since that time, in nanoseconds."""
+    try:
+        return os.stat(path).st_mtime_ns >= since
+    except OSError:
+        return True
