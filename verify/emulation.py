@@ -99,8 +99,8 @@ class Storages(Memory):
 @dataclass
 class Emulation:
     """`host`: code of the function whose calls begin the numbers of launches anew. `changed`: how many launches ran a
-    mutated kernel. `watch` hears the addresses that are read. `trouble`: what kept a launch from being executed, other than an access out of bounds; `late`:
-    whether one did not end."""
+    mutated kernel. `watch` hears the addresses that are read. `trouble`: what kept a launch from being executed, other
+    than an access out of bounds; `late`: whether one did not end."""
 
     host: CodeType | None = None
     launch: int = -1

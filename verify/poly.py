@@ -98,9 +98,8 @@ ONE = poly({ONE_KEY: 1})
 
 def number(c: Number) -> Poly:
     """A constant; infinities are atoms."""
-    if isinstance(c, float):
-        if math.isinf(c):
-            return atom(T.const(c))
+    if isinstance(c, float) and math.isinf(c):
+        return atom(T.const(c))
     c = tidy(c)
     return poly({ONE_KEY: c}) if c else ZERO
 

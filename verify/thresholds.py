@@ -1,7 +1,7 @@
 """Products of indicators of one quantity q and constants.
 
-    [q > s] [q > t] = [q > max(s, t)]      [q > s] [q < t] = [q > s] + [q < t] - 1 for s < t, else 0
-    [q > s] [q = t] = [q = t] for s < t, else 0      [q = s] [q = t] = 0 for s /= t
+[q > s] [q > t] = [q > max(s, t)]      [q > s] [q < t] = [q > s] + [q < t] - 1 for s < t, else 0
+[q > s] [q = t] = [q = t] for s < t, else 0      [q = s] [q = t] = 0 for s /= t
 """
 
 from __future__ import annotations
