@@ -73,7 +73,8 @@ class Searched:
 @dataclass(frozen=True)
 class Emitted:
     """A file that was emitted for a µGraph, whose `text` a person can read; `seconds` per call in the model, `bound` of
-    its field test; `same`: its verdict against the case, "" where it was not accepted."""
+    its field test; `same`: its verdict against the case, "" where it was not accepted; `arrangement`: barriers,
+    shared memory and layouts, plain data with a "text"."""
 
     data: str
     text: str
@@ -82,6 +83,7 @@ class Emitted:
     bound: float
     acceptance: Acceptance
     same: str = ""
+    arrangement: Answer = field(default_factory=dict)
 
     @cached_property
     def graph(self) -> MuGraph:
@@ -159,6 +161,7 @@ class _Optimisation:
     ask: Ask
     ahead: int
     say: Say
+    line: str = ""  # how far the search went
 
     def run(self) -> Optimised:
         q, start = self.question, time.perf_counter()
@@ -172,6 +175,7 @@ class _Optimisation:
         if program["against"] != "function":
             proving = self.unit("original", q.file, 2 * q.timeout, name=q.name, seed=q.seed, timeout=q.timeout)
         found = said(searching.result())
+        self.line = reached(found)
         out = Optimised(q.name, program["against"], program["program"], program["sizes"], _searched(found, q))
         out.notes += [found["note"]] if found["note"] else []
         try:
@@ -188,7 +192,10 @@ class _Optimisation:
         return self.ask(Unit(kind, arguments, file, seconds + GRACE), self.hear)
 
     def hear(self, event: Any) -> None:
-        self.say(reached(event) if isinstance(event, dict) else str(event))
+        """What a unit says while it runs: how far the search is, or what is done to the best plan."""
+        if isinstance(event, dict):
+            self.line = reached(event)
+        self.say(f"search: {self.line}" if isinstance(event, dict) else f"{event}; {self.line}")
 
     def written(self, data: Mapping[str, Any], out: Optimised) -> list[Answer]:
         """The program as it is written, as the only plan."""
@@ -232,7 +239,7 @@ class _Optimisation:
         q = self.question
         while len(waiting) < min(self.ahead, TRIES - len(out.tried)) and (row := next(rest, None)) is not None:
             number, plan = row
-            self.say(f"check plan {number + 1}")
+            self.say(f"check plan {number + 1}; {self.line}")
             check = self.unit(
                 "check", q.file, 3 * q.timeout, name=q.name, against=program["against"], graph=plan["graph"],
                 parameters=program["parameters"], sizes=program["sizes"], seed=q.seed, timeout=q.timeout,
@@ -256,7 +263,7 @@ def said(a: Answer) -> Answer:
 def reached(event: Mapping[str, Any]) -> str:
     """One line about how far a search is."""
     best, roofline = event["best"], event["roofline"] * MICRO
-    line = f"search: {event['states']} states, {event['candidates']} candidates"
+    line = f"{event['states']} states, {event['candidates']} candidates"
     if best is None:
         return f"{line}, no plan yet, roofline {roofline:.2f} us"
     return f"{line}, best {best * MICRO:.2f} us, {best / event['roofline']:.1f} times the roofline"
@@ -286,7 +293,9 @@ def _emitted(a: Answer, plan: Answer, out: Optimised) -> Emitted | None:
     acceptance = Acceptance(**judged)
     if acceptance.accepted and a["same"] not in ("PROVED", "TESTED"):
         out.notes.append(f"accepted by itself, and {a['same']} against the {out.against} of the case")
-    return Emitted(a["graph"], a["text"], a["source"], plan["seconds"], a["bound"], acceptance, a["same"])
+    return Emitted(
+        a["graph"], a["text"], a["source"], plan["seconds"], a["bound"], acceptance, a["same"], a["arrangement"]
+    )
 
 
 __all__ = ["Broken", "Emitted", "Failed", "Optimised", "Question", "Searched", "TriliftError", "optimise", "optimised"]

@@ -29,6 +29,7 @@ from lift.spec import Formula
 
 from .abstract import templates
 from .accept import Acceptance, accept
+from .arrangement import Arrangement, arrange, record
 from .codegen import source
 from .cost import Hardware, Model
 from .mugraph import MuGraph, text
@@ -166,15 +167,16 @@ def check(
     file: str, name: str, against: str, graph: str, parameters: Sequence[str], sizes: Mapping[str, int], seed: int,
     timeout: float, event: Event,
 ) -> Answer:  # fmt: skip
-    """{"graph", "text", "source", "bound", "acceptance", "same"}: the µGraph stabilised, its file, and its verdict
-    against the case where it is accepted; {"note"} where there is no such file."""
+    """{"graph", "text", "arrangement", "source", "bound", "acceptance", "same"}: the µGraph stabilised and arranged,
+    its file, and its verdict against the case where it is accepted; {"note"} where there is no such file."""
     event("emit")
     start = from_json(graph)
     try:
-        steady, written, bound = emitted(start, name, parameters, seed)
+        arranged, written, bound = emitted(start, name, parameters, seed)
     except TriliftError as e:
         return {"note": f"not emitted: {e}; {text(start).splitlines()[0]}"}
     event("accept")
+    steady = arranged.graph
     judged = accept(written, sizes=sizes, timeout=timeout, seed=seed, stable=not unstable(steady))
     same, settled = "", _decided(judged, timeout)
     if judged.accepted:
@@ -184,17 +186,19 @@ def check(
         settled = _sure(same, time.perf_counter() - began, timeout)
     return {
         "graph": to_json(steady), "text": text(steady), "source": written, "bound": bound,
-        "acceptance": asdict(judged), "same": same, "settled": settled,
+        "arrangement": {"text": str(arranged), **record(arranged)}, "acceptance": asdict(judged), "same": same,
+        "settled": settled,
     }  # fmt: skip
 
 
-def emitted(g: MuGraph, name: str, parameters: Sequence[str], seed: int) -> tuple[MuGraph, str, float]:
-    """A µGraph with its maxima, its file and the bound of its field test. Raises Unsupported, Invalid."""
-    named, steady = templates(g.program), stabilised(g)
+def emitted(g: MuGraph, name: str, parameters: Sequence[str], seed: int) -> tuple[Arrangement, str, float]:
+    """A µGraph with its maxima as it is arranged, its file and the bound of its field test. Raises Unsupported,
+    Invalid."""
+    named, arranged = templates(g.program), arrange(stabilised(g))
     tested = verify(g, named, seed)
     if any(o.equal is False for o in tested.outcomes):
         raise Invalid("it differs from the program in the field")
-    return steady, source(steady, name, named, g.program.extents, parameters=parameters), tested.bound
+    return arranged, source(arranged.graph, name, named, g.program.extents, parameters=parameters), tested.bound
 
 
 def proved_same(written: str, case: Case, against: str, seed: int, timeout: float) -> str:
