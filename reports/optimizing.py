@@ -231,7 +231,7 @@ def printed(found: Optimised, name: str, path: str | None) -> list[str]:
         out.append(f"  every plan that was not looked at takes more than {f.excluded * MICRO:.2f} us in the model")
     if found.best:
         out.append(f"  {found.best.seconds * MICRO:.2f} us in the model of {f.hardware}, roofline {roof:.2f} us")
-        out += [f"  {line}" for line in found.best.text.splitlines()]
+        out += [f"  {line}" for line in (found.best.text + "\n" + found.best.arrangement["text"]).splitlines()]
     for e in found.tried:
         out += [f"  {line}" for line in str(e.acceptance).splitlines()]
     out += [f"  note: {n}" for n in found.notes]
@@ -252,6 +252,7 @@ def record(found: Optimised, file: str, path: str | None) -> dict[str, Any]:
             "values": f.values,
             "candidates": f.candidates,
             "kernels": len(best.graph.kernels) if best else None,
+            "arrangement": best.arrangement if best else None,
             "seconds": round(f.seconds, 4),
             "model_us": round(best.seconds * MICRO, 3) if best else None,
             "roofline_us": round(f.roofline * MICRO, 3),
