@@ -6,7 +6,7 @@ that these say what a block needs, and bound it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -41,9 +41,9 @@ class Arrangement:
     blocks: tuple[Block, ...]
 
     def __str__(self) -> str:
-        """A line for the layouts between kernels, where there are any, and one for each kernel."""
+        """A line for the layouts between kernels, where there are any, and lines for each kernel."""
         lines = [f"between kernels: {self.layouts}"] if self.layouts.orders else []
-        return "\n".join([*lines, *(f"{b.name}: {_told(b, self.layouts)}" for b in self.blocks)])
+        return "\n".join([*lines, *(line for b in self.blocks for line in _told(b, self.layouts))])
 
 
 def arrange(g: MuGraph, hardware: Hardware = H200) -> Arrangement:
@@ -68,16 +68,17 @@ def _block(g: MuGraph, k: Kernel, most: int) -> Block:
 # ---- what is told ----------------------------------------------------------------------------------------------------
 
 
-def _told(b: Block, chosen: Layouts) -> str:
+def _told(b: Block, chosen: Layouts) -> Iterator[str]:
     s, m = b.schedule, b.memory
-    barriers = f"{_barriers(s)} ({_barriers(b.found)} as found)"
-    shared = f"{m.bytes} bytes shared{' (optimal)' if m.exact else ''}, best fit {m.best_fit}, bound {m.bound}"
+    loop = f", {s.barriers_in_loop} in the loop ({b.found.barriers_in_loop})" if s.kernel.loop else ""
+    optimal = ", optimal" if m.exact else ""
+    yield (
+        f"{b.name}: {s.barriers} barriers ({b.found.barriers} as found){loop}; "
+        f"{m.bytes} bytes of shared memory{optimal}, best fit {m.best_fit}, bound {m.bound}"
+    )
     tiles = ", ".join(f"{v} {d}" for (name, v), d in chosen.innermost.items() if name == b.name)
-    return f"barriers {barriers}; {shared}" + (f"; innermost: {tiles}" if tiles else "")
-
-
-def _barriers(s: Schedule) -> str:
-    return f"{s.barriers}, {s.barriers_in_loop} in the loop" if s.kernel.loop else str(s.barriers)
+    if tiles:
+        yield f"{b.name}: innermost {tiles}"
 
 
 def record(a: Arrangement) -> dict[str, Any]:

@@ -56,6 +56,9 @@ def test_an_accepted_kernel_is_written_and_proves_again(folder: Path) -> None:
     found = record["optimize"]
     assert found["verdict"] == "PROVED" and found["kernels"] == 1 and found["emitted"] == "fast.py"
     assert 0 < found["roofline_us"] <= found["model_us"]
+    (block,) = found["arrangement"]["kernels"]
+    assert 0 < block["barriers"]["all"] <= block["barriers_found"]["all"]
+    assert 0 < block["shared"]["bound"] <= block["shared"]["bytes"] <= block["shared"]["best_fit"]
     assert [s["passed"] for s in found["steps"][-1]] == [True] * 5
     written = (folder / "fast.py").read_text()
     assert "@triton.jit" in written and "trilift optimize cases.py::scaled_softmax" in written
