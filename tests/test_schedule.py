@@ -215,6 +215,22 @@ def test_an_ordered_graph_computes_its_program(name: str) -> None:
         assert stores == sorted(stores)
 
 
+def test_emitted_statements_have_this_order() -> None:
+    """The sum of squares comes before the product, so that one barrier serves both."""
+    g = mugraphs.rms_norm_matmul()
+    (k,) = g.kernels
+    named = {o.out: o for o in k.operators if o.op != "store"}
+    first = ["x", "g", "w", "xg", "p", "acc", "squares", "row", "total", "mean", "shifted", "rms", "y"]
+    late = replace(g, kernels=(replace(k, operators=(*(named[n] for n in first), *k.stores)),))
+    for graph, before, after in (
+        (late, "acc = tl.dot", "row = tl.sum"),
+        (ordered(late), "row = tl.sum", "acc = tl.dot"),
+    ):
+        text = codegen.source(graph, "f")
+        assert 0 < text.index(before) < text.index(after)
+    assert given(late.kernels[0]).barriers == 3 and scheduled(late.kernels[0]).barriers == 2
+
+
 # ---- shared memory ---------------------------------------------------------------------------------------------------
 
 
