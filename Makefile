@@ -9,10 +9,10 @@ JOBS ?= 2
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test smoke lint types corpus packages sweep mutants kills written bench audit golden clean
+.PHONY: help demo test smoke lint types corpus packages sweep mutants mugraph-mutants kills written bench audit golden clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # torch is exact so that pip takes the CPU build where one is at hand; any torch that is already there is kept.
 $(VENV)/.core: pyproject.toml
@@ -64,6 +64,9 @@ sweep: $(VENV)/.packages ## read every kernel of those packages' modules and pri
 
 mutants: $(VENV)/.packages ## mutants of the corpus's kernels: none may be proved that an execution tells from the original
 	$(BIN)/python -m reports.mutants corpus/operators corpus/packages --jobs $(JOBS)
+
+mugraph-mutants: $(VENV)/.core ## changed µGraphs and emitted files of Mirage's programs: none may be accepted that differs
+	$(BIN)/python -m reports.mugraph_mutants --jobs $(JOBS)
 
 kills: $(VENV)/.core ## mutants of the operators against the tests that are written for them, and against the usual ones
 	$(BIN)/python -m reports.kills corpus/operators --jobs $(JOBS)

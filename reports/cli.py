@@ -279,7 +279,7 @@ def corpus(
     name: str, form: str, lift_only: bool, cache_dir: str | None, no_cache: bool, allow_unknown: bool, quiet: bool,
     **options: Any,
 ) -> None:  # fmt: skip
-    """Print the table of a corpus: operators, packages, strangers, broken, sound or sweep."""
+    """Print the table of a corpus: operators, packages, strangers, broken, sound, legacy, mirage or sweep."""
     from . import corpora, runner
 
     how = None if lift_only else runner.Proving()

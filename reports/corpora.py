@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from importlib import metadata
+from importlib import import_module, metadata
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from .targets import resolve
 from .verdicts import SEEN
 
 ROOT = Path(__file__).parent.parent / "corpus"
+OPTIMISED = ("mirage", "legacy")  # corpora whose table is that of `trilift optimize`
 VERSIONED = ("torch", "triton", "egglog", "numpy")
 PACKAGES = ("liger-kernel", "flag-gems", "fla-core", "torchao", "gemlite", "attn-gym", "xformers")
 Record = Mapping[str, Any]
@@ -33,13 +34,14 @@ PROVED = ("file", "cases", *WORDS, "launches lifted", "launches proved", "share"
 @dataclass(frozen=True, slots=True)
 class Result:
     """A corpus that ran: title, tables as (heading, rows) whose first row names the columns, JSON data, exit code, and
-    what a reader of the tables has to know."""
+    what a reader of the tables has to know; `files`: names and texts of what a report writes beside its page."""
 
     title: str
     tables: tuple[tuple[str, list[tuple[str, ...]]], ...]
     data: Any
     code: int
     notes: tuple[str, ...] = ()
+    files: tuple[tuple[str, str], ...] = ()
 
 
 def run(name: str, form: str, options: runner.Options, quiet: bool) -> int:
@@ -60,6 +62,9 @@ def measure(name: str, options: runner.Options, quiet: bool) -> Result:
         from .expectations import measure as audited
 
         return audited(name, options, quiet)
+    if name in OPTIMISED:
+        measured: Result = import_module(f".{name}", __package__).measure(name, options, quiet)
+        return measured
     folder = ROOT / name
     if not folder.is_dir():
         known = sorted(p.name for p in ROOT.iterdir() if p.is_dir() and p.name[0] not in "._") + ["sweep"]

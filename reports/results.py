@@ -13,7 +13,7 @@ from .corpora import Result, as_json, as_markdown, measure
 
 RESULTS = Path(__file__).parent / "results"
 NAMES = ("operators", "packages", "sweep", "strangers", "bench", "mutants", "audit", "kills", "written",
-         "written-packages")  # fmt: skip
+         "written-packages", "mirage", "legacy", "mugraphs")  # fmt: skip
 MUTANTS = 1050
 KILLS = 600
 SAMPLED = 42  # cases of packages whose tests are written and run
@@ -27,6 +27,9 @@ def regenerate(names: Sequence[str], options: runner.Options, quiet: bool, folde
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{name}.md").write_text(portable(as_markdown(result)))
         (folder / f"{name}.json").write_text(portable(as_json(result)) + "\n")
+        for path, text in result.files:
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_text(portable(text))
         click.echo(f"{folder / name}.md")
         code = max(code, result.code)
     return code
@@ -54,6 +57,10 @@ def _measure(name: str) -> Callable[[str, runner.Options, bool], Result]:
         return _kills
     if name in ("written", "written-packages"):
         return _written
+    if name == "mugraphs":
+        from .mugraph_mutants import measure as changed
+
+        return changed
     return measure
 
 

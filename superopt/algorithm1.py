@@ -29,6 +29,7 @@ from .bodies import ROLES
 from .program import Node, Program
 
 TABLE2 = "\n".join(law.partition(" if ")[0] for law in LAWS.splitlines())  # as printed, without conditions on axes
+LOOK = 256  # states between two looks at the clock
 Id = int
 Rank = tuple[int, int, int]  # the larger input, the other one or -1, the number of the operator
 
@@ -70,11 +71,12 @@ class Enumeration:
 @dataclass(frozen=True, slots=True)
 class Limits:
     """`operators` of a graph. `used`: leaves out prefixes that have more results without a use than the operators that
-    are left can take up; no graph is lost by it, but it is no part of Algorithm 1."""
+    are left can take up; no graph is lost by it, but it is no part of Algorithm 1. `seconds` of the enumeration."""
 
     operators: int = 5
     states: int = 1_000_000
     used: bool = False
+    seconds: float = float("inf")
 
 
 def enumerate_blocks(
@@ -112,6 +114,7 @@ class _Search:
 
     def run(self) -> Enumeration:
         start = time.perf_counter()
+        self.end = start + self.limits.seconds
         for x in self.program.inputs:
             bits = frozenset(b for a in x.axes for b in self.axes[a])
             form = self.table.leaves.get(x.name) if self.table else None
@@ -133,6 +136,8 @@ class _Search:
         """Visits a prefix. `used`: a bit for each place in the graph that an operator reads."""
         self.out.states += 1
         if self.out.states > self.limits.states:
+            raise _Stop
+        if self.out.states % LOOK == 0 and time.perf_counter() > self.end:
             raise _Stop
         if ranks and self._unused(len(graph), used) == 1 and self._is_target(graph[-1]):
             self.out.found.append(self._steps(graph, ranks))

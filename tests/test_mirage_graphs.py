@@ -12,36 +12,11 @@ import numpy as np
 import pytest
 
 from lift.errors import CaseError, Unsupported
-from superopt.mirage import Judgement, Reference, graphs, judge, read, reference
+from reports.published import PROGRAMS, SAVED, norm
+from superopt.mirage import Judgement, graphs, judge, read, reference
 from superopt.mirage_run import divided, joined, run
 from superopt.numpy_program import values
 from verify.field import Field
-
-SAVED = Path(__file__).parent.parent.parent / "shared" / "peers" / "mirage"
-
-
-def norm(x: str, axis: int = -1) -> str:
-    return f"({x}/sqrt(mean({x}**2, {axis}, keepdim=True)))"
-
-
-def softmax(q: str, k: str, v: str) -> str:
-    return f"(exp({q}@{k})/sum(exp({q}@{k}), -1, keepdim=True))@{v}"
-
-
-ATTENTION = {"Q": ("B", "M", "D"), "K": ("B", "D", "N"), "V": ("B", "N", "D")}
-ROWS = {"H": ("B", "N"), "X": ("B", "N"), "A": ("B", "N")}
-LORA = {"X": ("M", "K"), "W": ("K", "N"), "A": ("K", "R"), "B": ("R", "N")}
-GATED = {"X": ("M", "K"), "W1": ("K", "N"), "W2": ("K", "N")}
-KEYS = {"B": 2, "M": 256, "D": 64, "N": 4096}
-PROGRAMS: dict[str, Callable[[], Reference]] = {
-    "gqa": lambda: reference(softmax("Q", "K", "V"), ATTENTION, KEYS),
-    "qknorm, script": lambda: reference(softmax(norm("Q"), "K", norm("V")), ATTENTION, KEYS),
-    "qknorm, paper": lambda: reference(softmax(norm("Q"), norm("K", 1), "V"), ATTENTION, KEYS),
-    "rmsnorm": lambda: reference(norm("X") + "@W", {"X": ("M", "K"), "W": ("K", "N")}, {"M": 2, "K": 4096, "N": 6144}),
-    "lora": lambda: reference("X@W + (X@A)@B", LORA, {"M": 16, "K": 256, "N": 4096, "R": 16}),
-    "gated": lambda: reference("silu(X@W1)*(X@W2)", GATED, {"M": 8, "K": 4096, "N": 4096}),
-    "ntrans": lambda: reference(norm(f"(X + A*({norm('H')} + X))"), ROWS, {"B": 8, "N": 4096}),
-}
 
 # ---- a graph of ours: x @ w / sqrt(mean(x^2)) in 4 blocks with 2 iterations ------------------------------------------
 

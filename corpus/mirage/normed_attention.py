@@ -5,7 +5,7 @@ import torch
 
 from lift import case
 
-from .attention import sizes
+from .attention import sizes as sizes
 
 
 def rms(x, axis=-1):

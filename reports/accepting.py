@@ -1,0 +1,103 @@
+"""Cases optimised for a table, each in a process of its own: what was emitted and accepted, with the file.
+
+What is emitted is proved against its own reference, and against the case: its reference, or its function."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import date
+from importlib import metadata
+from typing import Any
+
+from lift.isolate import run
+
+TIMEOUT = 900.0  # seconds of a case, from the search to its proofs
+PROOF = 120.0  # of a proof
+Event = Callable[[Any], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """What became of a case. `verdict`: of the file by itself, `same`: against the case, "" where nothing was accepted;
+    `original`: of the case's own kernels, "" without; times in seconds, those of the model and the roofline too."""
+
+    name: str
+    file: str
+    sizes: dict[str, int]
+    verdict: str = ""
+    same: str = ""
+    original: str = ""
+    against: str = ""
+    bound: float | None = None
+    kernels: int = 0
+    model: float = 0.0
+    roofline: float = 0.0
+    states: int = 0
+    values: int = 0
+    candidates: int = 0
+    search: float = 0.0
+    seconds: float = 0.0
+    graph: str = ""
+    source: str = ""
+    steps: tuple[str, ...] = ()
+    contract: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def accepted(self) -> bool:
+        return bool(self.source)
+
+
+def accepted(
+    file: str, name: str, sizes: Mapping[str, int], seed: int, timeout: float = TIMEOUT, proof: float = PROOF
+) -> Accepted:
+    """The first plan of the case whose file is accepted."""
+    found = run(_optimised, file, name, dict(sizes), seed, proof, timeout=timeout, context="forkserver")
+    if found.failure is None:
+        return Accepted(**found.value)
+    last = (found.log.strip().splitlines() or [""])[-1]
+    return Accepted(name, file, dict(sizes), notes=(f"{found.failure} {last}".strip(),), seconds=found.seconds)
+
+
+def _optimised(file: str, name: str, sizes: dict[str, int], seed: int, proof: float, event: Event) -> dict[str, Any]:
+    from superopt.optimize import Question, optimised
+
+    found = optimised(Question(file, name, sizes, seed=seed, timeout=proof), say=event)
+    f, best = found.found, found.best
+    out = Accepted(
+        name, file, found.sizes, original=found.original, against=found.against, roofline=f.roofline, states=f.states,
+        values=f.values, candidates=f.candidates, search=f.seconds, seconds=found.seconds,
+        notes=(*found.notes, *(str(e.acceptance.steps[-1].text) for e in found.tried if not e.accepted)),
+    )  # fmt: skip
+    data = asdict(out)
+    if best is not None:
+        judged = best.acceptance
+        data |= {
+            "verdict": judged.verdict, "same": best.same, "bound": judged.bound, "kernels": len(best.graph.kernels),
+            "model": best.seconds, "graph": best.data, "source": best.source, "contract": judged.contract,
+            "steps": tuple(f"{s.name} {s.seconds:.1f} s: {s.text}" for s in judged.steps),
+        }  # fmt: skip
+    return data
+
+
+def kernel(a: Accepted, seed: int) -> str:
+    """The file with a comment at its top: how it was made, by what, and what is proved of it."""
+    from .cli import VERSION
+
+    at = ",".join(f"{n}={v}" for n, v in a.sizes.items())
+    lines = [
+        f"Written by trilift optimize {a.file}::{a.name} --at {at} --seed {seed} -o {a.name}.py",
+        f"trilift {VERSION}, {versions()}",
+        f"{a.verdict} against its reference below, {a.same} against the {a.against} of the case",
+        f"{a.kernels} kernel{'s' * (a.kernels != 1)}, {a.model * 1e6:.2f} us in the model at these sizes, "
+        f"roofline {a.roofline * 1e6:.2f} us",
+    ]
+    return "".join(f"# {line}\n" for line in lines) + a.source
+
+
+def versions(packages: Sequence[str] = ("triton", "torch")) -> str:
+    """What a file was made with, and when."""
+    said = [f"{p} {metadata.version(p)}" for p in packages]
+    return ", ".join([*said, f"python {platform.python_version()}", date.today().isoformat()])
