@@ -1,5 +1,5 @@
 """nTrans: a residual step on normed rows. The paper's norm is the length of a row and its step is x + a * (h - x); the
-script's norm is the root of the mean square and its step is x + a * (h + x), with h normed first."""
+script's norm is the root of the mean square, the length over sqrt(K), and its step is x + a * (h + x), h normed."""
 
 import torch
 
@@ -15,7 +15,7 @@ def unit(x):
 
 
 def rms(x):
-    return x / torch.sqrt((x**2).mean(-1, keepdim=True))
+    return unit(x) * x.shape[-1] ** 0.5
 
 
 @case(h="f16[M,K]", x="f16[M,K]", a="f16[M,K]")
