@@ -6,13 +6,15 @@ place of its kernel while pytest runs the tests written for its case, and while 
 
 from __future__ import annotations
 
+import hashlib
+import json
 import shutil
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,14 +63,20 @@ def sweep(
 ) -> list[Row]:
     """About `count` mutants, spread evenly over the cases of the targets; each file in a process of its own, the tests
     of each case are written in one child of it and run in another. `write` must be a function of a module; `keep`: the
-    folder where the tests are kept, and found where they are there already."""
+    folder where the tests are kept, and found where they are there already; a run that was interrupted goes on there,
+    after the last case that it did."""
     share = max(1, -(-count // max(1, sum(map(declared, targets)))))
-    rows: list[Row] = []
+    folder = keep or tempfile.mkdtemp(prefix="trilift-kills-")
+    kept = Kept(Path(folder), [share, seed, EXAMPLES])
+    rows: list[Row] = [r for _, of in kept.read() for r in of]
     started = time.monotonic()
 
     def hear(index: int, event: Any) -> None:
         if isinstance(event, str):
             progress(event)
+            return
+        if isinstance(event, Done):
+            kept.write(event, [r for r in rows if r.case == event.case and Path(r.file).samefile(event.file)])
             return
         rows.append(event)
         if isinstance(event, Original) and not event.green:
@@ -78,8 +86,8 @@ def sweep(
         if len(rows) % EVERY == 0:
             progress(_line(rows, time.monotonic() - started))
 
-    folder = keep or tempfile.mkdtemp(prefix="trilift-kills-")
-    tasks = [(t, share, seed, folder, write) for t in targets]
+    tasks = [(t, share, seed, folder, write, frozenset(d.case for d, _ in kept.read() if d.file == t.file))
+             for t in targets]  # fmt: skip
     try:
         patience = 2 * WRITING
         for index, outcome in run_all(_file, tasks, jobs, patience, "forkserver", hear, renew=True, preload=PRELOAD):
@@ -94,13 +102,54 @@ def sweep(
     return sorted(rows, key=lambda r: order.get(r.file, len(order)))
 
 
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A case of a file, with all of its mutants; `digest`: of its tests."""
+
+    file: str
+    case: str
+    digest: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What is known in a folder of the mutants of each case, where they were asked for with the same numbers and the
+    tests are still the same."""
+
+    folder: Path
+    key: list[int]
+
+    @property
+    def log(self) -> Path:
+        return self.folder / "mutants.jsonl"
+
+    def read(self) -> Iterator[tuple[Done, list[Row]]]:
+        for line in self.log.read_text().splitlines() if self.log.exists() else ():
+            key, done, originals, mutants = json.loads(line)
+            found = Done(**done)
+            if key == self.key and self.tests(found.file, found.case).exists() and self.done(found) == found:
+                yield found, [*(Original(**r | {"failing": tuple(r["failing"])}) for r in originals),
+                              *(Tested(**r) for r in mutants)]  # fmt: skip
+
+    def write(self, done: Done, rows: Sequence[Row]) -> None:
+        of = [[asdict(r) for r in rows if isinstance(r, kind)] for kind in (Original, Tested)]
+        with self.log.open("a") as log:
+            log.write(json.dumps([self.key, asdict(self.done(done)), *of]) + "\n")
+
+    def tests(self, file: str, case: str) -> Path:
+        return self.folder / f"test_{Path(file).stem}_{case}.py"
+
+    def done(self, of: Done) -> Done:
+        return replace(of, digest=hashlib.sha256(self.tests(of.file, of.case).read_bytes()).hexdigest())
+
+
 def _line(rows: Sequence[Row], seconds: float) -> str:
     of = [r for r in rows if isinstance(r, Tested)]
     found = Counter(r.written for r in of if r.counts)
     return f"{len(of)} mutants, {seconds:.0f} s: " + ", ".join(f"{found[o]} {o}" for o in OUTCOMES if found[o])
 
 
-def _file(target: Target, share: int, seed: int, folder: str, write: Write, event: Event) -> None:
+def _file(target: Target, share: int, seed: int, folder: str, write: Write, done: frozenset[str], event: Event) -> None:
     from lift.load import load
 
     try:
@@ -108,7 +157,7 @@ def _file(target: Target, share: int, seed: int, folder: str, write: Write, even
     except Exception as error:
         event(f"{target.file}: {error}")
         return
-    for case in cases:
+    for case in (c for c in cases if c.name not in done):
         path = Path(folder) / f"test_{Path(target.file).stem}_{case.name}.py"
         tasks = [] if path.exists() else [(target.file, case.name, seed, str(path), write)]
         for _, outcome in run_all(_write, tasks, 1, WRITING):
@@ -118,6 +167,7 @@ def _file(target: Target, share: int, seed: int, folder: str, write: Write, even
         if not path.exists():
             continue
         _cases(case, str(path), share, seed, event)
+        event(Done(target.file, case.name))
 
 
 def _write(file: str, name: str, seed: int, path: str, write: Write, event: Event) -> None:

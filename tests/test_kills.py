@@ -18,7 +18,7 @@ from lift.errors import OutOfBounds, Unsupported
 from lift.ir import Module
 from reports import tested
 from reports.corpora import as_markdown
-from reports.kills import result, sweep
+from reports.kills import EXAMPLES, Done, Kept, result, sweep
 from reports.targets import Target
 from reports.usual import usual
 from verify.emulation import emulated
@@ -256,3 +256,17 @@ def test_the_usual_ways_accept_the_kernel_and_see_a_wrong_one() -> None:
 
 def _split(rows) -> tuple[list[tested.Original], list[tested.Tested]]:
     return [r for r in rows if isinstance(r, tested.Original)], [r for r in rows if isinstance(r, tested.Tested)]
+
+
+def test_a_case_that_was_done_is_not_done_again(tmp_path: Path) -> None:
+    target = Target(str(FOLDER / "rope.py"))
+    kept = Kept(tmp_path, [3, 0, EXAMPLES])
+    mutant = tested.Tested(target.file, "rope", 0, "kernel", 1, "kind", "text", "identifier", "killed", "why")
+    rows = [tested.Original(target.file, "rope", "green", 4), mutant]
+    tests = kept.tests(target.file, "rope")
+    tests.write_text("def test_one() -> None:\n    pass\n")
+    kept.write(Done(target.file, "rope"), rows)
+    assert [r for _, found in kept.read() for r in found] == rows
+    assert not list(Kept(tmp_path, [3, 1, EXAMPLES]).read())
+    tests.write_text("def test_one() -> None:\n    assert True\n")
+    assert not list(kept.read())

@@ -29,8 +29,8 @@ from .suite import Dims, Sizes
 from .trials import EDGES, LARGEST
 from .verdict import Proof
 
-VALUES = 14  # of one dim
-SHAPES = 10  # at edges and jumps that are always tried
+VALUES = 20  # of one dim
+SHAPES = 14  # at edges and jumps that are always tried
 ELEMENTS = 20_000  # of the largest tensor
 WIDE = 80_000  # where only so many programs make two groups
 WORK = 2500  # operations of all programs of one call: about a quarter of a second in an interpreter
