@@ -19,13 +19,15 @@ from typing import TYPE_CHECKING, Any
 from lift.isolate import Outcome
 
 from . import versions
+from .runner import PROVER
 from .store import Store
-from .workers import Workers
+from .workers import Files, Killed, Lost, Workers, differing, hashed
 
 if TYPE_CHECKING:
     from superopt.units import Answer, Unit
 
 Hear = Callable[[Any], None]
+PRELOAD = (*PROVER, "superopt.units", "superopt.unfused")
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class Answers:
 
         started = time.time_ns()
         unit = replace(unit, file=self.workers.placed(unit.file))
-        made = self.workers.submit(answer, unit, seconds=unit.seconds, file=unit.file, hear=hear)
+        made = self.workers.submit(answer, unit, seconds=unit.seconds, file=unit.file, hear=hear, preload=PRELOAD)
         made.add_done_callback(lambda done: self.end(unit, started, done, out))
         out.add_done_callback(lambda done: self.workers.cancel(made) if done.cancelled() else None)
         return out
@@ -55,7 +57,7 @@ class Answers:
     def known(self, unit: Unit) -> Answer | None:
         """What the store has, if all that it rests on is as it was."""
         found = self.store.get(key(unit)) if self.store is not None else None
-        if found is None or any(versions.of_file(p) != h for p, h in found["loaded"].items()):
+        if found is None or differing(found["loaded"]):
             return None
         answer: Answer = found["answer"]
         return answer
@@ -66,7 +68,10 @@ class Answers:
             out.cancel()
             return
         with suppress(Exception):  # InvalidStateError: nobody waits for it any more
-            if (error := done.exception()) is not None:
+            if isinstance(error := done.exception(), Killed):
+                out.set_result({"error": "Failed", "text": f"{unit.kind}: {error.message}"})
+                return
+            if error is not None:
                 out.set_exception(error)
                 return
             outcome = done.result()
@@ -75,15 +80,20 @@ class Answers:
                 out.set_result({"error": kind, "text": told(unit, outcome)})
                 return
             answer, loaded = outcome.value
-            self.keep(unit, started, answer, loaded)
+            other = differing(loaded)
+            if other and self.workers.remote:
+                out.set_exception(Lost(f"a worker has another {other}: files have to be at the same places"))
+                return
+            if not other:
+                self.keep(unit, started, answer, loaded)
             out.set_result(answer)
 
-    def keep(self, unit: Unit, started: int, answer: Answer, loaded: list[str]) -> None:
+    def keep(self, unit: Unit, started: int, answer: Answer, loaded: Files) -> None:
         """Keeps an answer that is the same next time, if no file changed while it was made."""
-        paths = sorted({*loaded, *([unit.file] if unit.file else [])})
-        if self.store is None or not answer.get("settled", True) or any(_changed(p, started) for p in paths):
+        files = hashed([unit.file] if unit.file else []) | loaded
+        if self.store is None or not answer.get("settled", True) or any(_changed(p, started) for p in files):
             return
-        self.store.put(key(unit), {"answer": answer, "loaded": {p: versions.of_file(p) for p in paths}})
+        self.store.put(key(unit), {"answer": answer, "loaded": files})
 
 
 def key(unit: Unit) -> str:

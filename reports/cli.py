@@ -131,7 +131,7 @@ def lift(targets: tuple[str, ...], to: str, explain: bool, allow_unknown: bool, 
     help="reference, formula (the lifted one) or the text of a formula.  [default: the reference if there is one, else "
     "the formula]",
 )
-@options(FORM, PROOF_STEPS, SMT_DIR, REPLAY, SEED, PROOF_TIMEOUT, MANY, caching, ALLOW, QUIET)
+@options(FORM, PROOF_STEPS, SMT_DIR, REPLAY, SEED, PROOF_TIMEOUT, MANY, CLUSTER, caching, ALLOW, QUIET)
 def prove(
     targets: tuple[str, ...], against: str | None, form: str, smt_dir: str | None, replay: str | None, timeout: float,
     cache_dir: str | None, no_cache: bool, allow_unknown: bool, quiet: bool, **options: Any,
@@ -182,7 +182,7 @@ def equal(
 @click.option("--write-baseline", metavar="FILE", help="Write what is found there, and accept it.")
 @click.option("--new-only", is_flag=True, help="Do not show what the baseline accepts.")
 @click.option("--cases-only", is_flag=True, help="Pass over files and kernels without a case.")
-@options(AUDIT_REPLAY, SEED, PROOF_TIMEOUT, MANY, caching, ALLOW, QUIET, DEBUG)
+@options(AUDIT_REPLAY, SEED, PROOF_TIMEOUT, MANY, CLUSTER, caching, ALLOW, QUIET, DEBUG)
 @click.pass_obj
 def audit(
     configuration: Any, /, targets: tuple[str, ...], forms: tuple[str, ...], select: str | None, ignore: str | None,
@@ -274,6 +274,7 @@ def optimize(
 )
 @LIFT_ONLY
 @running
+@CLUSTER
 @caching
 def corpus(
     name: str, form: str, lift_only: bool, cache_dir: str | None, no_cache: bool, allow_unknown: bool, quiet: bool,
@@ -282,6 +283,8 @@ def corpus(
     """Print the table of a corpus: operators, packages, strangers, broken, sound, legacy, mirage or sweep."""
     from . import corpora, runner
 
+    if options["cluster"] and name == "sweep":
+        raise click.UsageError("--cluster: the sweep reads kernels on this machine only")
     how = None if lift_only else runner.Proving()
     chosen = runner.Options(**options, proving=how, cache=kept(cache_dir, no_cache))
     code = corpora.run(name, form, chosen, quiet)

@@ -68,6 +68,10 @@ class Told:
     codes: set[int] = field(default_factory=set)
     records: list[dict[str, Any]] = field(default_factory=list)
 
+    @property
+    def written(self) -> int:
+        return sum(r["optimize"]["emitted"] is not None for r in self.records)
+
 
 def sizes(text: str) -> dict[str, int]:
     """The numbers of "M=16,K=4096". Raises click.UsageError."""
@@ -86,6 +90,8 @@ def optimize(targets: Sequence[Target], output: str, asked: Asked, quiet: bool) 
     told = Told()
     where = workers.cluster(asked.cluster) if asked.cluster else workers.local(asked.jobs)
     kept = closing(Store(asked.cache)) if asked.cache else nullcontext(None)
+    again = "the same command goes on from there" if asked.cache else "nothing is kept (--no-cache)"
+    ended, cases = 0, list[Named]()
     with kept as store, where as pool:
         ask = Answers(pool, store).ask
         try:
@@ -94,23 +100,19 @@ def optimize(targets: Sequence[Target], output: str, asked: Asked, quiet: bool) 
                 _check_sizes(asked.sizes, cases)
                 _each(cases, output, asked, told, progress, ask, pool.stop)
         except KeyboardInterrupt:
-            return _interrupted(asked)
+            click.echo(f"interrupted: {told.written} of {len(cases)} cases are written; {again}", err=True)
+            ended = INTERRUPTED
         except workers.Lost as e:
-            click.echo(f"error: {e}; what was found is kept, the same command goes on from there", err=True)
-            return 2
+            click.echo(f"error: {e}; {told.written} of {len(cases)} cases are written; {again}", err=True)
+            ended = 2
     if asked.form == "json":
         from .cli import VERSION
 
         click.echo(json.dumps({"schema": 1, "version": VERSION, "cases": told.records}, indent=1))
-    if not told.codes:
+    if not told.codes and not ended:
         click.echo("nothing to optimize: no case", err=True)
-    return next((c for c in (2, 4, 3) if c in told.codes), 0) if told.codes else 3
-
-
-def _interrupted(asked: Asked) -> int:
-    again = "the same command goes on from there" if asked.cache else "it was not kept (--no-cache)"
-    click.echo(f"interrupted: the best so far is written; {again}", err=True)
-    return INTERRUPTED
+        return 3
+    return ended or next((c for c in (2, 4, 3) if c in told.codes), 0)
 
 
 def _each(

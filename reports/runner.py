@@ -51,7 +51,7 @@ class Options:
     """How to run: seconds per case, processes, the seed, whether records tell the steps; top_down and prune as in
     `lift.synthesis.synthesise`. With `proving` a case is proved too, and `timeout` counts from its last stage; with
     `audit` it is audited. `debug`: what failed is told in full. `cache`: the folder of records that were made before,
-    "" for none."""
+    "" for none; `cluster`: the address of a Dask scheduler whose workers make them, "" for processes here."""
 
     timeout: float = 120.0
     jobs: int = 1
@@ -63,6 +63,7 @@ class Options:
     audit: bool = False
     debug: bool = False
     cache: str = ""
+    cluster: str = ""
 
 
 def records(
@@ -82,6 +83,11 @@ def run(
     on_loaded: Callable[[str, Sequence[str]], None] = lambda *_: None,
 ) -> Iterator[Record]:
     """The record of every case, made now. `on_loaded(file, paths)` hears which files were imported for it."""
+    if options.cluster:
+        from . import clustered
+
+        yield from clustered.run(targets, options, on_event, on_loaded)
+        return
     inner = max(1, options.jobs // max(1, len(targets)))
     told = "verdict" if options.proving else "lift"
     got: dict[int, list[Record]] = {}

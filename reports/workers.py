@@ -9,13 +9,14 @@ the user's file differ from ours."""
 
 from __future__ import annotations
 
+import asyncio
 import multiprocessing
 import os
 import signal
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -23,23 +24,29 @@ from importlib import metadata
 from threading import Lock
 from typing import Any
 from uuid import uuid4
+from weakref import ref
 
 import click
 
 from lift.isolate import Event, Outcome, run_all
 
 from . import versions
-from .runner import PROVER
 
-PRELOAD = (*PROVER, "superopt.units", "superopt.unfused")
 CONNECT = 5.0  # seconds for a scheduler to answer, and for a first worker
 SAME = ("egglog", "numpy", "torch", "triton", "z3-solver")  # distributions whose versions have to agree
 Function = Callable[..., Any]
 Hear = Callable[[Any], None]
+Files = dict[str, str | None]  # path -> hash
 
 
-class Lost(Exception):
+class Lost(click.ClickException):
     """A call that no worker can make: the cluster went away, or it is not as we are."""
+
+    exit_code = 2
+
+
+class Killed(Lost):
+    """A call that ended every worker that tried it."""
 
 
 class _Stopped(Exception):
@@ -71,18 +78,25 @@ class _Call:
 
 @dataclass
 class Workers:
-    """`submit` gives a future of an Outcome whose value is (what the function returned, the files that it loaded)."""
+    """`submit` gives a future of an Outcome whose value is (what the function returned, the files that it loaded, with
+    their hashes); it raises CancelledError once all is stopped."""
 
     executor: Executor
+    stopped: bool = False
+    remote = False
     calls: dict[Future[Outcome], _Call] = field(default_factory=dict)
     lock: Any = field(default_factory=Lock)
 
     def submit(
-        self, function: Function, *task: Any, seconds: float, file: str = "", hear: Hear = lambda said: None
-    ) -> Future[Outcome]:
-        """`function(*task, event)`, killed after so many seconds; `hear` hears of its events. `file`: the user's."""
+        self, function: Function, *task: Any, seconds: float, file: str = "", hear: Hear = lambda said: None,
+        preload: Sequence[str] = (),
+    ) -> Future[Outcome]:  # fmt: skip
+        """`function(*task, event)`, killed after so many seconds; `hear` hears of its events. `file`: the user's;
+        `preload`: modules that are imported once for all calls."""
+        if self.stopped:
+            raise CancelledError
         call = _Call()
-        future = self.executor.submit(_here, call, function, task, seconds, hear)
+        future = self.executor.submit(_here, call, function, task, seconds, tuple(preload), hear)
         with self.lock:
             self.calls[future] = call
         future.add_done_callback(self.forget)
@@ -103,6 +117,7 @@ class Workers:
 
     def stop(self) -> None:
         """Cancels all calls, and takes no more."""
+        self.stopped = True
         self.executor.shutdown(wait=False, cancel_futures=True)
         with self.lock:
             running = list(self.calls)
@@ -121,14 +136,14 @@ def local(jobs: int) -> Iterator[Workers]:
         workers.executor.shutdown()
 
 
-def _here(call: _Call, function: Function, task: tuple[Any, ...], seconds: float, hear: Hear) -> Outcome:
+def _here(
+    call: _Call, function: Function, task: tuple[Any, ...], seconds: float, preload: Sequence[str], hear: Hear
+) -> Outcome:
     """In a thread of ours. Raises CancelledError where the call was stopped."""
-    from concurrent.futures import CancelledError
-
     if call.stopped:
         raise CancelledError
     try:
-        return _isolated(function, task, seconds, lambda message: call.heard(message, hear))
+        return _isolated(function, task, seconds, preload, lambda message: call.heard(message, hear))
     except _Stopped:
         raise CancelledError from None
     finally:
@@ -137,19 +152,27 @@ def _here(call: _Call, function: Function, task: tuple[Any, ...], seconds: float
             raise CancelledError
 
 
-def _isolated(function: Function, task: tuple[Any, ...], seconds: float, hear: Hear) -> Outcome:
-    calls = run_all(
-        _child, [(function, task)], 1, seconds, "forkserver", lambda _, message: hear(message), preload=PRELOAD
-    )
-    return next(calls)[1]
+def _isolated(function: Function, task: tuple[Any, ...], seconds: float, preload: Sequence[str], hear: Hear) -> Outcome:
+    tell = lambda _, message: hear(message)  # noqa: E731
+    return next(run_all(_child, [(function, task)], 1, seconds, "forkserver", tell, preload=preload))[1]
 
 
-def _child(function: Function, task: tuple[Any, ...], event: Event) -> tuple[Any, list[str]]:
+def _child(function: Function, task: tuple[Any, ...], event: Event) -> tuple[Any, Files]:
     """In the child: the value, and the files that were imported for it."""
     before = frozenset(sys.modules)
     event(("process", os.getpid()))
     value = function(*task, lambda said: event(("event", said)))
-    return value, [p for p in versions.loaded(before) if os.path.exists(p) or not _temporary(p)]
+    return value, hashed(p for p in versions.loaded(before) if os.path.exists(p) or not _temporary(p))
+
+
+def hashed(paths: Iterable[str]) -> Files:
+    """The files with their hashes."""
+    return {p: versions.of_file(p) for p in sorted(set(paths))}
+
+
+def differing(files: Files) -> str:
+    """The first file whose content is not what it was there, or was before; "" if there is none."""
+    return next((p for p, h in files.items() if versions.of_file(p) != h), "")
 
 
 def _temporary(path: str) -> bool:
@@ -161,10 +184,10 @@ def _temporary(path: str) -> bool:
 
 
 @contextmanager
-def cluster(address: str) -> Iterator[Workers]:
+def cluster(address: str) -> Iterator[Remote]:
     """The workers behind a Dask scheduler. Raises click.UsageError where none answers."""
     client = connected(address)
-    workers = _Remote(client.get_executor(pure=False), client=client)
+    workers = Remote(client.get_executor(pure=False), client=client)
     client.subscribe_topic(workers.topic, workers.told)
     try:
         yield workers
@@ -181,6 +204,7 @@ def connected(address: str) -> Any:
     except ImportError:
         raise click.UsageError("--cluster needs dask and distributed: pip install 'trilift[cluster]'") from None
     try:
+        asyncio.run(asyncio.wait_for(_greeted(address), CONNECT))  # a Client waits without end for what says nothing
         client = Client(address, timeout=CONNECT, set_as_default=False)
     except Exception as e:  # an address may be wrong in many ways
         raise click.UsageError(f"--cluster {address}: no Dask scheduler answers there ({_short(e)})") from None
@@ -192,33 +216,54 @@ def connected(address: str) -> Any:
     return client
 
 
+async def _greeted(address: str) -> None:
+    """Asks a scheduler who it is."""
+    from distributed.core import rpc
+    from distributed.security import Security
+
+    async with rpc(address, connection_args=Security().get_connection_args("client")) as scheduler:
+        await scheduler.identity()
+
+
 def _short(e: Exception) -> str:
     return str(e).strip().splitlines()[0] if str(e).strip() else type(e).__name__
 
 
 @dataclass
-class _Remote(Workers):
+class Remote(Workers):
+    """`client`: of the scheduler; `heard`: who hears of which call."""
+
     client: Any = None
+    remote = True
     topic: str = field(default_factory=lambda: f"trilift-{uuid4().hex}")
     heard: dict[str, Hear] = field(default_factory=dict)
 
     def submit(
-        self, function: Function, *task: Any, seconds: float, file: str = "", hear: Hear = lambda said: None
-    ) -> Future[Outcome]:
+        self, function: Function, *task: Any, seconds: float, file: str = "", hear: Hear = lambda said: None,
+        preload: Sequence[str] = (),
+    ) -> Future[Outcome]:  # fmt: skip
+        return self.direct(_isolated, function, task, seconds, tuple(preload), file=file, hear=hear)
+
+    def direct(self, function: Function, *task: Any, file: str = "", hear: Hear = lambda said: None) -> Future[Any]:
+        """`function(*task, event)` on a worker, in its own process; the function isolates what may do harm."""
+        if self.stopped:
+            raise CancelledError
         name = uuid4().hex
-        files = {file: versions.of_file(file)} if file else {}
         try:
-            made = self.executor.submit(_there, function, task, seconds, ours(), files, self.topic, name)
+            made = self.executor.submit(
+                _there, function, task, ours(), hashed([file] if file else []), self.topic, name
+            )
         except Exception as e:
             raise Lost(f"the cluster is gone: {_short(e)}") from None
         self.heard[name] = hear
-        out: Future[Outcome] = Future()
-        made.add_done_callback(lambda done: _passed(done, out))
+        out: Future[Any] = Future()
         out.add_done_callback(lambda done: self.heard.pop(name, None))
-        out.add_done_callback(lambda done: done.cancelled() and made.cancel())
+        there = ref(made)  # whoever holds a result that was given makes the cluster keep it, or make it again
+        out.add_done_callback(lambda done: done.cancelled() and (call := there()) and call.cancel())
         with self.lock:
             self.calls[out] = _Call()
         out.add_done_callback(self.forget)
+        made.add_done_callback(lambda done: _passed(done, out))
         return out
 
     def placed(self, file: str) -> str:
@@ -231,6 +276,7 @@ class _Remote(Workers):
             hear(said)
 
     def stop(self) -> None:
+        self.stopped = True
         with self.lock:
             running = list(self.calls)
         for future in running:
@@ -238,7 +284,7 @@ class _Remote(Workers):
         self.executor.shutdown(wait=False)
 
 
-def _passed(made: Future[Outcome], out: Future[Outcome]) -> None:
+def _passed(made: Future[Any], out: Future[Any]) -> None:
     """The end of a call on the cluster, as ours."""
     if not out.set_running_or_notify_cancel():
         return
@@ -251,15 +297,17 @@ def _passed(made: Future[Outcome], out: Future[Outcome]) -> None:
 
 
 def _lost(error: BaseException) -> Lost:
+    if isinstance(error, Lost):
+        return error
     if isinstance(error, ModuleNotFoundError):
         return Lost(f"a worker has no {error.name}: the workers need the packages that are installed here")
-    return error if isinstance(error, Lost) else Lost(_short(Exception(f"{type(error).__name__}: {error}")))
+    kind = Killed if type(error).__name__ == "KilledWorker" else Lost
+    return kind(f"{type(error).__name__}: {_short(Exception(error))}")
 
 
 def _there(
-    function: Function, task: tuple[Any, ...], seconds: float, expected: Mapping[str, str],
-    files: Mapping[str, str | None], topic: str, name: str,
-) -> Outcome:  # fmt: skip
+    function: Function, task: tuple[Any, ...], expected: Mapping[str, str], files: Files, topic: str, name: str
+) -> Any:
     """On a worker. Raises Lost where it is not as the client is."""
     from distributed import get_worker
 
@@ -267,16 +315,15 @@ def _there(
     for what, wanted in expected.items():
         if (found := ours().get(what)) != wanted:
             raise Lost(f"the worker {worker.address} has {what} {found}, and not {wanted} as here")
-    for path, content in files.items():
-        if versions.of_file(path) != content:
-            raise Lost(f"the worker {worker.address} has no such {path}: files have to be at the same places")
+    if other := differing(files):
+        raise Lost(f"the worker {worker.address} has no such {other}: files have to be at the same places")
     multiprocessing.current_process().daemon = False  # a worker's children are ours to end
 
     def hear(message: tuple[str, Any]) -> None:
         if message[0] == "event":
             worker.log_event(topic, (name, message[1]))
 
-    return _isolated(function, task, seconds, hear)
+    return function(*task, hear)
 
 
 @cache
