@@ -283,8 +283,8 @@ def corpus(
     """Print the table of a corpus: operators, packages, strangers, broken, sound, legacy, mirage or sweep."""
     from . import corpora, runner
 
-    if options["cluster"] and name == "sweep":
-        raise click.UsageError("--cluster: the sweep reads kernels on this machine only")
+    if options["cluster"] and name in ("legacy", "mirage", "sweep"):
+        raise click.UsageError(f"--cluster: corpus {name} is measured on this machine only")
     how = None if lift_only else runner.Proving()
     chosen = runner.Options(**options, proving=how, cache=kept(cache_dir, no_cache))
     code = corpora.run(name, form, chosen, quiet)

@@ -74,7 +74,8 @@ class Searched:
 class Emitted:
     """A file that was emitted for a µGraph, whose `text` a person can read; `seconds` per call in the model, `bound` of
     its field test; `same`: its verdict against the case, "" where it was not accepted; `arrangement`: barriers,
-    shared memory and layouts, plain data with a "text"."""
+    shared memory and layouts, plain data with a "text"; `unstable`: why its exponentials may overflow, "" where none
+    does."""
 
     data: str
     text: str
@@ -84,6 +85,7 @@ class Emitted:
     acceptance: Acceptance
     same: str = ""
     arrangement: Answer = field(default_factory=dict)
+    unstable: str = ""
 
     @cached_property
     def graph(self) -> MuGraph:
@@ -199,11 +201,11 @@ class _Optimisation:
 
     def written(self, data: Mapping[str, Any], out: Optimised) -> list[Answer]:
         """The program as it is written, as the only plan."""
-        out.notes.append("no plan was found within the limits: this is the program as it is written")
         made = self.unit("unfused", "", GRACE, **data).result()
         if "error" in made:
-            out.notes.append(f"and it has no form either: {made['text']}")
+            out.notes.append(f"no plan was found within the limits, and as it is written: {made['text']}")
             return []
+        out.notes.append("no plan was found within the limits: this is the program as it is written")
         return [made]
 
     def judge(self, out: Optimised, plans: Sequence[Answer], program: Answer) -> None:
@@ -221,6 +223,8 @@ class _Optimisation:
                 out.tried.append(emitted)
                 if emitted.accepted:
                     out.best = emitted
+                    if emitted.unstable:
+                        out.notes.append(f"exp is not stabilised: {emitted.unstable}")
                     return
             if next(rest, None) is not None:
                 out.notes.append(f"{len(plans)} plans were found, {TRIES} were emitted")
@@ -294,8 +298,9 @@ def _emitted(a: Answer, plan: Answer, out: Optimised) -> Emitted | None:
     if acceptance.accepted and a["same"] not in ("PROVED", "TESTED"):
         out.notes.append(f"accepted by itself, and {a['same']} against the {out.against} of the case")
     return Emitted(
-        a["graph"], a["text"], a["source"], plan["seconds"], a["bound"], acceptance, a["same"], a["arrangement"]
-    )
+        a["graph"], a["text"], a["source"], plan["seconds"], a["bound"], acceptance, a["same"], a["arrangement"],
+        a["unstable"],
+    )  # fmt: skip
 
 
 __all__ = ["Broken", "Emitted", "Failed", "Optimised", "Question", "Searched", "TriliftError", "optimise", "optimised"]

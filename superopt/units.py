@@ -167,8 +167,9 @@ def check(
     file: str, name: str, against: str, graph: str, parameters: Sequence[str], sizes: Mapping[str, int], seed: int,
     timeout: float, event: Event,
 ) -> Answer:  # fmt: skip
-    """{"graph", "text", "arrangement", "source", "bound", "acceptance", "same"}: the µGraph stabilised and arranged,
-    its file, and its verdict against the case where it is accepted; {"note"} where there is no such file."""
+    """{"graph", "text", "arrangement", "source", "bound", "acceptance", "same", "unstable"}: the µGraph stabilised
+    and arranged, its file, its verdict against the case where it is accepted, and why exponentials may overflow;
+    {"note"} where there is no such file."""
     event("emit")
     start = from_json(graph)
     try:
@@ -187,7 +188,7 @@ def check(
     return {
         "graph": to_json(steady), "text": text(steady), "source": written, "bound": bound,
         "arrangement": {"text": str(arranged), **record(arranged)}, "acceptance": asdict(judged), "same": same,
-        "settled": settled,
+        "unstable": unstable(steady), "settled": settled,
     }  # fmt: skip
 
 
