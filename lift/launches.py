@@ -8,7 +8,7 @@ are looked through.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -207,6 +207,7 @@ def intercepted(record: Callable[[Bound], None], config: int = 0) -> Iterator[No
         return lambda *args, **kwargs: interception.launch(self, args, {**kwargs, "grid": grid})
 
     with ExitStack() as stack:
+        stack.enter_context(_bare())
         for kind in (JITFunction, Autotuner, Heuristics):
             stack.enter_context(replaced(kind, {"run": run}))
         stack.enter_context(replaced(KernelInterface, {"__getitem__": item}))
@@ -227,7 +228,14 @@ def executed(run: Callable[[Bound], None]) -> Iterator[None]:
 
     _active.append(interception)
     try:
-        with replaced(JITFunction, {"run": launch}):
+        with replaced(JITFunction, {"run": launch}), _bare():
             yield
     finally:
         _active.remove(interception)
+
+
+def _bare() -> AbstractContextManager[None]:
+    """Where torch.library.wrap_triton(kernel) is the kernel, as within an operator made by triton_op."""
+    from torch._library import triton
+
+    return triton.set_wrap_triton_enabled(False)  # type: ignore[no-any-return]

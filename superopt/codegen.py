@@ -24,7 +24,7 @@ from .block import Block
 from .mugraph import Kernel, MuGraph, Tensor
 from .program import Program
 from .reference import reference
-from .registration import registration
+from .registration import WRAP, registration
 from .stabilise import unstable
 from .template import numbers
 from .tiles import Names, Signature
@@ -103,7 +103,7 @@ def _host(
     g: MuGraph, name: str, found: Mapping[str, Term], extents: Mapping[str, Term], parameters: Sequence[str]
 ) -> Host:
     names = Names()
-    names.taken |= {name, f"{name}_case", "register", "register_flop_formula", *(k.name for k in g.kernels)}
+    names.taken |= {name, f"{name}_case", "register", "register_flop_formula", WRAP, *(k.name for k in g.kernels)}
     read = dict.fromkeys(x.tensor for x in g.program.inputs)
     tensors = tuple(dict.fromkeys([*(p for p in parameters if p in read), *read]))
     for x in (*tensors, *g.memory):
@@ -150,7 +150,7 @@ def _kernel(k: Kernel, s: Signature) -> str:
 
 
 def _launcher(g: MuGraph, name: str, host: Host, blocks: Sequence[Signature], extents: Mapping[str, Term]) -> str:
-    params = [*host.tensors, *host.scalars]
+    params = [*host.tensors, *host.scalars, f"{WRAP}=lambda kernel: kernel"]
     lines = [f"def {name}({', '.join(params)}):", f'    """{_doc(g)}"""']
     lines += [f"    {line}" for line in _shapes(g.program, host)]
     lines += [f"    {line}" for line in _relations(host, extents)]
@@ -226,7 +226,7 @@ def _launch(g: MuGraph, k: Kernel, s: Signature, host: Host) -> list[str]:
         grid.pop()
     launched = f"{', '.join(grid)}{',' * (len(grid) == 1)}"
     options = [f"num_warps={k.warps}", f"num_stages={k.stages}"]
-    return [*out, f"{k.name}[({launched})]({', '.join([*arguments, *given, *options])})"]
+    return [*out, f"{WRAP}({k.name})[({launched})]({', '.join([*arguments, *given, *options])})"]
 
 
 def _arguments(g: MuGraph, values: Sequence[str]) -> list[str]:

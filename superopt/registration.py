@@ -1,4 +1,5 @@
-"""An emitted host function as an operator of PyTorch: opaque to torch.compile, shapes for tracing, its flops."""
+"""An emitted host function as an operator of PyTorch: torch.compile sees its kernels, tracing its shapes, counters its
+flops."""
 
 from __future__ import annotations
 
@@ -6,6 +7,8 @@ import re
 from collections.abc import Mapping, Sequence
 
 from .mugraph import MuGraph
+
+WRAP = "wrap"  # the host function's parameter: what a kernel is wrapped in before it is launched
 
 
 def registration(
@@ -15,14 +18,15 @@ def registration(
     that make the outputs."""
     typed = [*(f"{p}: torch.Tensor" for p in params), *(f"{s}: float" for s in scalars)]
     given = ", ".join([*params, *scalars])
+    wrapped = f"{given}, {WRAP}=torch.library.wrap_triton"
     result = "torch.Tensor" if len(empty) == 1 else f"tuple[{', '.join(['torch.Tensor'] * len(empty))}]"
     lines = [
         'def register(namespace="emitted"):',
         f'    """{name} as torch.ops.<namespace>.{name}, with shapes for tracing and its flops."""',
         "",
-        f'    @torch.library.custom_op(f"{{namespace}}::{name}", mutates_args=())',
+        f'    @torch.library.triton_op(f"{{namespace}}::{name}", mutates_args=())',
         f"    def operator({', '.join(typed)}) -> {result}:",
-        f"        return {name}({given})",
+        f"        return {name}({wrapped})",
         "",
         "    @operator.register_fake",
         f"    def _({given}):",

@@ -240,6 +240,18 @@ def test_custom_operators_are_what_they_do(kind):
     assert names(trace(lambda x: CUSTOM[kind](x, 3.0), x="f32[M]")) == ["aten.empty_like", "scale_kernel", "aten.mul"]
 
 
+def test_a_wrapped_kernel_is_launched_as_itself():
+    assert names(trace(lambda x: scale_wrapped(x, 3.0), x="f32[M]")) == ["aten.empty_like", "scale_kernel", "aten.mul"]
+    made_before = wrap_triton(scale_kernel)
+
+    def host(x):
+        y = torch.empty_like(x)
+        made_before[(1,)](y, x, x.numel(), 3.0, BLOCK=16)
+        return y
+
+    assert names(trace(host, x="f32[M]")) == ["aten.empty_like", "scale_kernel"]
+
+
 def test_compiled_functions_run_as_they_are_written():
     @torch.compile
     def twice(x):

@@ -13,6 +13,7 @@ import mugraphs
 import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils.flop_counter import FlopCounterMode
 
 from lift import term as T
@@ -153,6 +154,21 @@ def test_the_operator_has_shapes_and_flops(tmp_path: Path) -> None:
         x, g, w = (torch.empty(*shape, dtype=torch.float16) for shape in ((5, 64), (64,), (64, 7)))
         assert torch.ops.emitted_in_a_test.fused(x, g, w).shape == (5, 7)
     assert counter.get_total_flops() == 2 * 5 * 7 * 64
+
+
+@pytest.mark.parametrize("mode", ["fake", "symbolic"])
+def test_tracing_sees_the_kernels_of_the_operator(tmp_path: Path, mode: str) -> None:
+    file = tmp_path / "emitted.py"
+    file.write_text(emitted(mugraphs.rms_norm_matmul, "seen"))
+    module = by_file(str(file))
+    module.register(f"emitted_for_{mode}")
+    inputs = [torch.empty(*shape, dtype=torch.float16) for shape in ((5, 64), (64,), (64, 7))]
+    wrapped = lambda *xs: module.seen(*xs, wrap=torch.library.wrap_triton)  # noqa: E731
+    within = [str(n.target) for n in make_fx(wrapped, tracing_mode=mode)(*inputs).graph.nodes]
+    assert within.count("triton_kernel_wrapper_mutation") == 1
+    operator = getattr(torch.ops, f"emitted_for_{mode}").seen
+    called = [str(n.target) for n in make_fx(operator, tracing_mode=mode)(*inputs).graph.nodes]
+    assert called.count(f"emitted_for_{mode}.seen.default") == 1
 
 
 def test_axes_of_one_size_are_asserted_to_be(tmp_path: Path) -> None:
