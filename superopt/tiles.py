@@ -102,8 +102,8 @@ class Tiles:
                 raise Unsupported(f"blocks along {missing[0]} store the same elements of {o.out}")
 
     def _ranked(self) -> dict[Dim, int]:
-        """The order of dimensions in all tiles: the one in which the fewest operands of products are transposed,
-        and the first of them has the rows that wgmma takes."""
+        """The order of dimensions in all tiles: the one in which the fewest operands of products are transposed, what
+        is computed is the first operand, which stays in registers, and that one has the rows that wgmma takes."""
         if len(self.dims) > 7:
             raise Unsupported(f"{len(self.dims)} axes in the tiles of one kernel")
         dots = [self.dot_dims(o) for o in self.k.operators if o.op == "dot"]
@@ -120,6 +120,7 @@ class Tiles:
                 of = dict(zip((rows, cols), args, strict=True))
                 out += (at[left] > at[over]) * (0.5 if of[left] in loads else 1)
                 out += (at[over] > at[right]) * (0.5 if of[right] in loads else 1)
+                out += 0.2 * (of[right] not in loads)
                 out += 0.1 * (self.k.tiles[left.axis] < ROWS <= self.k.tiles[right.axis])
             return out
 
