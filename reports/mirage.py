@@ -27,7 +27,7 @@ BASELINE = 10.0  # seconds of Algorithm 1
 GRACE = 120.0  # seconds of a process beside these
 MICRO = 1e6
 SEARCHED = ("program", "batch", "values", "states", "candidates", "s", "MB", "kernels", "model us", "roofline us",
-            "times", "its structure", "field test")  # fmt: skip
+            "of roofline", "its structure", "field test")  # fmt: skip
 ALGORITHM = ("program", "roles", "operators", "pruning", "states", "tests", "found", "s", "ended", "MB")
 FILES = ("program", "kernels", "model us", "of its own reference", "against the case", "s", "file, or why not")
 NOTES = (
@@ -144,7 +144,7 @@ def searched_row(p: Program, r: dict[str, Any]) -> tuple[str, ...]:
     return (
         p.name, str(p.batch), str(r["values"]), str(r["states"]), str(r["candidates"]), f"{r['seconds']:.2f}",
         f"{r['memory']:.0f}", str(len(from_json(best["graph"]).kernels)), f"{best['seconds'] * MICRO:.2f}",
-        f"{r['roofline'] * MICRO:.2f}", f"{best['seconds'] / r['roofline']:.1f}", place(p.name, r["plans"]), tested,
+        f"{r['roofline'] * MICRO:.2f}", f"{best['seconds'] / r['roofline']:.1f}x", place(p.name, r["plans"]), tested,
     )  # fmt: skip
 
 

@@ -25,10 +25,11 @@ from .targets import Target, resolve
 
 BATCH = 8
 GRAPHS = 2  # of each program, the best ones
-FILES = 16  # changed files of each program
+FILES = 6  # changed files of each program
 EXECUTION = 3.0  # seconds of each replay of a mutant
 AGAIN = 15.0  # of one that was proved
 PROOF = 30.0
+EVERY = 50  # mutants between two lines of progress
 TIMEOUT = 200.0  # seconds of one changed file
 PATIENCE = 900.0  # seconds without a word from a program
 OUTCOMES = ("field test", "invalid", "execution", "prover", "equivalent", "wrong", "error")
@@ -60,7 +61,12 @@ def measure(name: str, options: runner.Options, quiet: bool, files: int = FILES)
     targets = resolve([str(ROOT / "mirage")])
     with Progress(quiet) as progress:
         tasks = [(t, options.seed, files) for t in targets]
-        hear = lambda index, row: rows.append(Judged(**row))  # noqa: E731
+
+        def hear(index: int, row: dict[str, str]) -> None:
+            rows.append(Judged(**row))
+            if len(rows) % EVERY == 0:
+                progress.say(f"{len(rows)} mutants, in {targets[index].file}")
+
         for index, outcome in run_all(_file, tasks, options.jobs, PATIENCE, "forkserver", hear, renew=True):
             progress.say(f"{targets[index].file}: {outcome.failure or 'done'}, {len(rows)} mutants so far")
             if outcome.failure:
