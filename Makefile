@@ -9,7 +9,7 @@ JOBS ?= 2
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test smoke lint types corpus packages sweep mutants mugraph-mutants kills written bench audit golden clean
+.PHONY: help demo test smoke lint types corpus packages sweep mutants mugraph-mutants kills gpu written bench audit golden clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -70,6 +70,9 @@ mugraph-mutants: $(VENV)/.core ## changed µGraphs and emitted files of Mirage's
 
 kills: $(VENV)/.core ## mutants of the operators against the tests that are written for them, and against the usual ones
 	$(BIN)/python -m reports.kills corpus/operators --jobs $(JOBS)
+
+gpu: $(VENV)/.core ## time the emitted kernels on this machine's GPU, within ten minutes; trilift report timed makes the page
+	$(BIN)/python -m reports.timed
 
 written: $(VENV)/.dev ## tests of all operators, written by `trilift write` and run
 	$(BIN)/trilift write corpus/operators -o build/written/

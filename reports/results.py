@@ -57,6 +57,10 @@ def _measure(name: str) -> Callable[[str, runner.Options, bool], Result]:
         return _kills
     if name in ("written", "written-packages"):
         return _written
+    if name == "timed":
+        from .timed import measure_or_read
+
+        return measure_or_read
     if name == "mugraphs":
         from .mugraph_mutants import measure as changed
 

@@ -1,0 +1,115 @@
+"""The measurement of emitted kernels, on the processor: what is timed, what is refused, what the page says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from click import ClickException
+
+from lift.load import load
+from reports import timed
+from reports.results import RESULTS
+from superopt import timing
+
+MIRAGE = RESULTS.parent.parent / "corpus" / "mirage"
+
+
+def inputs() -> tuple[torch.Tensor, torch.Tensor]:
+    torch.manual_seed(0)
+    return torch.randn(64, 32), torch.randn(32, 16)
+
+
+def wanted(x: torch.Tensor, y: torch.Tensor) -> list[torch.Tensor]:
+    return [(x.double() @ y.double()).float()]
+
+
+def test_a_right_function_is_timed() -> None:
+    xs = inputs()
+    found = timing.measured(torch.matmul, timing.turns(xs, timing.Host()), wanted(*xs), timing.Host(), samples=5)
+    assert found.right and found.cold is not None and found.warm is not None
+    assert found.cold.low <= found.cold.median <= found.cold.high and not found.cold.captured
+    assert found.warm.sets == 1 and found.cold.sets == timing.SETS
+
+
+@pytest.mark.parametrize("wrong", [
+    lambda x, y: x @ y + 0.1, lambda x, y: (x @ y)[:-1], lambda x, y: (x @ y, x), lambda x, y: (x @ y) * float("nan"),
+])  # fmt: skip
+def test_a_wrong_function_is_not_timed(wrong) -> None:
+    xs = inputs()
+    found = timing.measured(wrong, [xs], wanted(*xs), timing.Host(), samples=5)
+    assert not found.right and found.cold is None and found.why == "its outputs differ"
+
+
+def test_a_function_that_spoils_its_inputs_is_found_out() -> None:
+    xs = inputs()
+
+    def spoiling(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        out = x @ y
+        x += 1
+        return out
+
+    found = timing.measured(spoiling, [xs], wanted(*xs), timing.Host(), samples=5)
+    assert not found.right and found.warm is None and "after the timing" in found.why
+
+
+def test_a_function_that_raises_is_a_row() -> None:
+    xs = inputs()
+    found = timing.measured(lambda x, y: y @ x, [xs], wanted(*xs), timing.Host(), samples=5)
+    assert not found.right and found.why.startswith("RuntimeError")
+
+
+def test_inputs_take_turns_until_the_cache_is_full_twice() -> None:
+    device = timing.Host()
+    large = (torch.zeros(device.cache // 8),)  # half of the cache
+    assert len(timing.turns(large, device)) == 5
+    assert len(timing.turns((torch.zeros(1),), device)) == timing.SETS
+
+
+def job(tmp_path: Path) -> timed.Job:
+    case = next(c for c in load(str(MIRAGE / "lora.py")) if c.name == "lora")
+    file = tmp_path / "emitted.py"
+    file.write_text(
+        "def lora(x, w, a, b):\n    return (x.float() @ w.float() + x.float() @ a.float() @ b.float()).half()\n"
+    )
+    sizes = {"M": 4, "K": 32, "N": 48, "R": 16}
+    return timed.Job(case, sizes, file, 1.5, 0.5, timed._module(MIRAGE / "lora.py"))
+
+
+def test_rows_are_written_and_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch, "compile", lambda f, **_: f)
+    path, said = tmp_path / "gpu.json", []
+    rows = timed.measure([job(tmp_path)], timing.Host(), "cpu", path, 60.0, said.append)
+    assert [r["function"] for r in rows] == ["emitted", "eager", "compile"] and all(r["right"] for r in rows)
+    data = json.loads(path.read_text())
+    assert data["rows"] == json.loads(json.dumps(rows)) and len(said) == 3
+    table = timed.result(data).tables[0][1]
+    assert table[0] == timed.COLUMNS and all(len(row) == len(timed.COLUMNS) for row in table)
+    assert table[1][6] == "1.00" and table[1][8:] == ("1.50", "0.50")
+
+
+def test_what_the_budget_does_not_reach_is_named(tmp_path: Path) -> None:
+    said: list[str] = []
+    assert timed.measure([job(tmp_path)], timing.Host(), "cpu", tmp_path / "gpu.json", -1.0, said.append) == []
+    assert said == ["lora: not timed, the -1 s are over"]
+
+
+def test_a_row_that_was_not_timed_says_why() -> None:
+    row = {
+        "case": "c",
+        "sizes": {"M": 1},
+        "function": "compile",
+        "cold": None,
+        "warm": None,
+        "why": "its outputs differ",
+    }
+    assert timed._cells(row, None)[3] == "its outputs differ"
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU: it would be timed")
+def test_without_timings_and_without_a_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timed, "FILE", tmp_path / "gpu.json")
+    with pytest.raises(ClickException, match="no GPU"):
+        timed.measure_or_read("timed", None, True)
