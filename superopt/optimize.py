@@ -25,7 +25,7 @@ from lift.case import Case
 from lift.errors import CaseError, TriliftError, Unsupported
 
 from .accept import Acceptance, Compiled, Step
-from .cost import H200, Hardware
+from .cost import H200, Hardware, Model
 from .mugraph import MuGraph
 from .mugraph_json import from_json
 from .program import Program
@@ -176,7 +176,7 @@ class _Optimisation:
         proving = None
         if program["against"] != "function":
             proving = self.unit("original", q.file, 2 * q.timeout, name=q.name, seed=q.seed, timeout=q.timeout)
-        found = said(searching.result())
+        found = said(self.ended(searching.result(), program["program"]))
         self.line = reached(found)
         out = Optimised(q.name, program["against"], program["program"], program["sizes"], _searched(found, q))
         out.notes += [found["note"]] if found["note"] else []
@@ -198,6 +198,15 @@ class _Optimisation:
         if isinstance(event, dict):
             self.line = reached(event)
         self.say(f"search: {self.line}" if isinstance(event, dict) else f"{event}; {self.line}")
+
+    def ended(self, found: Answer, program: str) -> Answer:
+        """What a search found: nothing, where its process died or was late."""
+        if found.get("error") != "Failed":
+            return found
+        roofline = Model(program_of(program), self.question.hardware).roofline
+        none = dict.fromkeys(("values", "states", "candidates"), 0)
+        rest = {"best": None, "roofline": roofline, "excluded": None, "plans": [], "note": found["text"]}
+        return {**none, "seconds": self.question.limits.seconds, **rest}
 
     def written(self, data: Mapping[str, Any], out: Optimised) -> list[Answer]:
         """The program as it is written, as the only plan."""
