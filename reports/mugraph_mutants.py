@@ -7,6 +7,7 @@ longer: only that tells an equivalent mutant from one that was accepted wrongly.
 from __future__ import annotations
 
 import random
+import re
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -25,10 +26,11 @@ from .targets import Target, resolve
 
 BATCH = 8
 GRAPHS = 2  # of each program, the best ones
-FILES = 6  # changed files of each program
+FILES = 12  # changed files of each program
 EXECUTION = 3.0  # seconds of each replay of a mutant
 AGAIN = 15.0  # of one that was proved
 PROOF = 30.0
+FOLDER = re.compile(r"\S*/trilift-\w+/")  # of a file that is judged
 EVERY = 50  # mutants between two lines of progress
 TIMEOUT = 200.0  # seconds of one changed file
 PATIENCE = 900.0  # seconds without a word from a program
@@ -113,7 +115,8 @@ def _numbers(rows: Sequence[Judged]) -> tuple[str, ...]:
 
 
 def _file(target: Target, seed: int, files: int, event: Event) -> None:
-    """The mutants of all cases of a file; each is told when it is judged."""
+    """The mutants of all cases of a file; each is told when it is judged. Raises RuntimeError where an execution
+    rejects a file that is not changed."""
     from lift.load import by_file, load
     from superopt.abstract import templates
     from superopt.mutants import graph_mutants, text_mutants
@@ -128,6 +131,8 @@ def _file(target: Target, seed: int, files: int, event: Event) -> None:
             for m, changed in graph_mutants(g):
                 event(asdict(_judged(c.name, "graph", m, *_graph(changed, templates(p), seed))))
         source = emitted(best[0], c.name, list(c.tensors), seed)[1]
+        if said := _steps(source, ("replayed", "rounded"), seed, EXECUTION):
+            raise RuntimeError(f"{c.name} is rejected as it is: {said}")
         for m, text in in_turn(list(text_mutants(source)), files, seed):
             found = run(judge_file, text, seed, timeout=TIMEOUT)
             outcome = found.value if found.failure is None else _died(found.failure, found.log)
@@ -135,7 +140,8 @@ def _file(target: Target, seed: int, files: int, event: Event) -> None:
 
 
 def _judged(program: str, kind: str, m: Mutant, outcome: str, text: str) -> Judged:
-    return Judged(program, kind, m.what, m.where, outcome, " ".join(text.split())[:300])
+    said = " ".join(FOLDER.sub("", text).split())
+    return Judged(program, kind, m.what, m.where, outcome, said[:300])
 
 
 def _died(failure: str, log: str) -> tuple[str, str]:

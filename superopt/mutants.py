@@ -81,7 +81,7 @@ ROWS: tuple[tuple[str, str, str], ...] = (  # what, where, by what
     ("missing rescale", r" \* shrink(_\d+)?(\[[^\]]*\])?", ""),
     ("missing rescale", r"^(\s+)(\w+) \*= shrink.*$", r"\1\2 = \2"),
     ("missing weight of a part", r" \* weight(\[[^\]]*\])?", ""),
-    ("mask dropped", r"^(\s+)mask=.*,$", r"\1mask=None,"),
+    ("mask dropped", r"^(\s+)mask=(.*),$", r"\1mask=(\2) == (\2),"),
     ("mask dropped", r", mask=[^,]*?(, other=0\.0)?\)$", ")"),
     ("mask of one more", r"(mask=.*?) < (\w+)", r"\1 <= \2"),
     ("padded lanes kept", r"tl\.where\([^,]*(?:\[[^\]]*\])?[^,]*, ([^,()]+), 0\.0\)", r"\1"),
