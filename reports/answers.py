@@ -11,7 +11,7 @@ import json
 import os
 import time
 from collections.abc import Callable
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import CancelledError, Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -67,26 +67,29 @@ class Answers:
         if done.cancelled() or isinstance(done.exception(), CancelledError):
             out.cancel()
             return
-        with suppress(Exception):  # InvalidStateError: nobody waits for it any more
-            if isinstance(error := done.exception(), Killed):
-                out.set_result({"error": "Failed", "text": f"{unit.kind}: {error.message}"})
-                return
-            if error is not None:
+        with suppress(InvalidStateError):  # nobody waits for it any more
+            try:
+                out.set_result(self.taken(unit, started, done))
+            except Exception as error:
                 out.set_exception(error)
-                return
+
+    def taken(self, unit: Unit, started: int, done: Future[Outcome]) -> Answer:
+        """The answer in an outcome, kept. Raises Lost where a worker is not as we are."""
+        try:
             outcome = done.result()
-            if outcome.failure is not None:
-                kind = "Broken" if outcome.failure == "exception" else "Failed"
-                out.set_result({"error": kind, "text": told(unit, outcome)})
-                return
-            answer, loaded = outcome.value
-            other = differing(loaded)
-            if other and self.workers.remote:
-                out.set_exception(Lost(f"a worker has another {other}: files have to be at the same places"))
-                return
-            if not other:
-                self.keep(unit, started, answer, loaded)
-            out.set_result(answer)
+        except Killed as e:
+            return {"error": "Failed", "text": f"{unit.kind}: {e.message}"}
+        if outcome.failure is not None:
+            kind = "Broken" if outcome.failure == "exception" else "Failed"
+            return {"error": kind, "text": told(unit, outcome)}
+        answer: Answer
+        answer, loaded = outcome.value
+        other = differing(loaded)
+        if other and self.workers.remote:
+            raise Lost(f"a worker has another {other}: files have to be at the same places")
+        if not other:
+            self.keep(unit, started, answer, loaded)
+        return answer
 
     def keep(self, unit: Unit, started: int, answer: Answer, loaded: Files) -> None:
         """Keeps an answer that is the same next time, if no file changed while it was made."""

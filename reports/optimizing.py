@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
-from contextlib import closing, nullcontext
+from contextlib import closing, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -131,7 +131,7 @@ def _each(
             for _, future in running:
                 future.cancel()
             for case, future in running:
-                if not future.cancelled():
+                with suppress(workers.Lost):
                     _tell(case, future, output, asked, told, progress)
             raise
 

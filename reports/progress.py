@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
+from threading import RLock
 from typing import Any
 
 
 class Progress:
-    """A rich status line. `hear(file, case, what)` is what the runner calls; use as a context manager."""
+    """A rich status line, a context manager. `hear(file, case, what)` is what the runner calls, from any thread."""
 
     def __init__(self, quiet: bool = False) -> None:
         from rich.console import Console
@@ -18,6 +19,7 @@ class Progress:
         self.status: Any = self.console.status("starting") if self.live else None
         self.running: dict[tuple[str, str], str] = {}
         self.total = self.done = 0
+        self.lock = RLock()
         self.started = time.monotonic()
 
     def __enter__(self) -> Progress:
@@ -31,6 +33,10 @@ class Progress:
 
     def hear(self, file: str, case: str, what: Any) -> None:
         """A stage name, a list of cases, or the end of a case (its `lift` field)."""
+        with self.lock:
+            self._hear(file, case, what)
+
+    def _hear(self, file: str, case: str, what: Any) -> None:
         if isinstance(what, list):
             self.total += len(what)
         elif isinstance(what, str) and what.startswith("stage:"):
