@@ -69,7 +69,7 @@ def measure(name: str, options: runner.Options, quiet: bool) -> Result:
 
 def _rows(options: runner.Options, say: Callable[[str], None]) -> Iterator[Row]:
     for target in resolve([str(ROOT / "legacy")]):
-        file = str(Path(target.file).resolve().relative_to(ROOT.parent))
+        file = target.file
         found = run(_names, target.file, timeout=GRACE, context="forkserver")
         for name in found.value if found.failure is None else (Path(file).stem,):
             say(f"{file}::{name}")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
 from lift.isolate import run
@@ -79,11 +78,7 @@ def _programs() -> Iterator[Program]:
             outcome = run(_read, target.file, batch, timeout=GRACE, context="forkserver")
             if outcome.failure:
                 raise RuntimeError(f"{target.file}: {outcome.failure}\n{outcome.log}")
-            yield from (Program(str(_local(target.file)), n, batch, s, data) for n, s, data in outcome.value)
-
-
-def _local(file: str) -> Path:
-    return Path(file).resolve().relative_to(ROOT.parent)
+            yield from (Program(target.file, n, batch, s, data) for n, s, data in outcome.value)
 
 
 def _read(file: str, batch: int, event: Callable[[Any], None]) -> list[tuple[str, dict[str, int], str]]:
@@ -113,8 +108,13 @@ def _measured(programs: Sequence[Program], options: runner.Options, say: Callabl
         say(f"emit {p.name}")
         out.files.append(accepted(p.file, p.name, p.sizes, options.seed))
     say("judge what was saved")
-    out.judged = published.judged(seed=options.seed)
+    judged = run(_judged, options.seed, timeout=BUDGET + GRACE, context="forkserver")
+    out.judged = judged.value if judged.failure is None else [(judged.failure, *("-" for _ in published.HEAD[1:]))]
     return out
+
+
+def _judged(seed: int, event: Callable[[Any], None]) -> list[tuple[str, ...]]:
+    return published.judged(seed=seed)
 
 
 # ---- tables ----------------------------------------------------------------------------------------------------------

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from lift.load import by_file, load
-from reports import legacy, mirage, mugraph_mutants, published
+from reports import legacy, mirage, mugraph_mutants, published, results, runner
 from reports.accepting import Accepted, kernel
+from reports.corpora import Result
 from reports.searching import PRUNING, enumerated, searched
 from reports.structures import BEST
 from superopt.mugraph import MuGraph
@@ -206,3 +207,23 @@ def test_cases_of_packages_launch_several_kernels() -> None:
         pytest.skip("liger-kernel or flag-gems is not installed")
     file = str(CORPUS / "legacy" / "packaged_gate.py")
     assert len(legacy._before(file, "packaged_gate", 0, {"M": 8, "N": 16}, SILENT).kernels) == 3
+
+
+# ---- pages -----------------------------------------------------------------------------------------------------------
+
+
+def test_files_are_written_beside_their_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Result("a title", (), {}, 0, (), (("kernels/a.py", f"# {results.RESULTS.parent.parent}/corpus\n"),))
+    monkeypatch.setattr(results, "_measure", lambda name: lambda *_: made)
+    assert results.regenerate(("a",), runner.Options(), True, tmp_path) == 0
+    assert (tmp_path / "a.md").exists() and (tmp_path / "kernels" / "a.py").read_text() == "# corpus\n"
+
+
+def test_a_case_that_is_not_accepted_is_a_row_with_the_reason() -> None:
+    a = Accepted("f", "f.py", {}, notes=("no plan",), seconds=1.0)
+    assert mirage._file_row(a)[-1] == "no plan" and len(mirage._file_row(a)) == len(mirage.FILES)
+    row = legacy._row(legacy.Row(legacy.Before(("k", "l"), 1, 5e-6), a))
+    assert row[-1] == "no plan" and row[1:3] == ("2", "1") and len(row) == len(legacy.HEAD)
+    found = mirage.searched_row(mirage.Program("f.py", "f", 1, {}, ""), {"failed": "timeout"})
+    assert found[-1] == "timeout" and len(found) == len(mirage.SEARCHED)
+    assert mirage._case(mirage.Program("f.py", "f", 1, {}, ""), {}, a)["optimize"]["verdict"] == "UNKNOWN"
