@@ -26,7 +26,7 @@ from .targets import Target, resolve
 
 BATCH = 8
 GRAPHS = 2  # of each program, the best ones
-FILES = 12  # changed files of each program
+FILES = 6  # changed files of each program
 EXECUTION = 3.0  # seconds of each replay of a mutant
 AGAIN = 15.0  # of one that was proved
 PROOF = 30.0
