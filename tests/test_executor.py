@@ -16,7 +16,9 @@ from typing import Any
 import click
 import pytest
 
-from reports import workers
+from reports import runner, workers
+from reports.runner import Options, Proving
+from reports.targets import Target
 from reports.workers import Lost, Workers
 
 distributed = pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
@@ -177,3 +179,65 @@ def test_without_the_extra() -> None:
     arguments = ["optimize", "tests/test_executor.py", "-o", "x.py", "--cluster", "tcp://127.0.0.1:9"]
     done = subprocess.run([sys.executable, "-c", code, *arguments], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 2 and "pip install 'trilift[cluster]'" in done.stderr
+
+
+CASES = """
+import torch, triton, triton.language as tl
+from lift import case
+
+
+@triton.jit
+def kernel(x, y, n, factor, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + i, factor * tl.load(x + i, mask=i < n), mask=i < n)
+
+
+def scaled(x, factor):
+    y = torch.empty_like(x)
+    kernel[(triton.cdiv(x.numel(), 16),)](x, y, x.numel(), factor, BLOCK=16)
+    return y
+
+
+@case(x="f32[N]")
+def double(x):
+    return scaled(x, 2)
+
+
+@double.reference
+def _(x):
+    return x + x
+
+
+@case(x="f32[N]")
+def triple(x):
+    return scaled(x, 3)
+
+
+@triple.reference
+def _(x):
+    return x + x
+"""
+
+
+def test_cases_are_proved_there_and_kept_here(cluster: Any, tmp_path: Path) -> None:
+    file = tmp_path / "cases.py"
+    file.write_text(CASES)
+    os.utime(file, (1e9, 1e9))
+    how = {"proving": Proving(timeout=200.0), "cache": str(tmp_path / "cache"), "timeout": 300.0}
+    options = Options(**how, cluster=cluster.scheduler_address)
+    heard: list[Any] = []
+    records = list(runner.records([Target(str(file))], options, lambda *event: heard.append(event[1:])))
+    assert [(r["name"], r["verdict"], r["file"]) for r in records] == [
+        ("double", "PROVED", str(file)), ("triple", "REFUTED", str(file)),
+    ]  # fmt: skip
+    assert ("", ["double", "triple"]) in heard and ("triple", "REFUTED") in heard
+    here = list(runner.records([Target(str(file))], Options(**how)))
+    strip = [{k: v for k, v in r.items() if k != "cached"} for r in here]
+    assert strip == records and all(r["cached"] for r in here)
+
+
+def test_a_file_that_cannot_be_loaded_there(cluster: Any, tmp_path: Path) -> None:
+    file = tmp_path / "wrong.py"
+    file.write_text("raise ValueError('mine')")
+    (record,) = runner.records([Target(str(file))], Options(cluster=cluster.scheduler_address))
+    assert record["errors"][0]["kind"] == "case" and "mine" in str(record["errors"])
