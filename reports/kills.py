@@ -68,7 +68,9 @@ def sweep(
     share = max(1, -(-count // max(1, sum(map(declared, targets)))))
     folder = keep or tempfile.mkdtemp(prefix="trilift-kills-")
     kept = Kept(Path(folder), [share, seed, EXAMPLES])
-    rows: list[Row] = [r for _, of in kept.read() for r in of]
+    asked = {t.file: t.cases for t in targets}
+    known = [(d, of) for d, of in kept.read() if d.file in asked and d.case in (asked[d.file] or (d.case,))]
+    rows: list[Row] = [r for _, of in known for r in of]
     started = time.monotonic()
 
     def hear(index: int, event: Any) -> None:
@@ -86,7 +88,7 @@ def sweep(
         if len(rows) % EVERY == 0:
             progress(_line(rows, time.monotonic() - started))
 
-    tasks = [(t, share, seed, folder, write, frozenset(d.case for d, _ in kept.read() if d.file == t.file))
+    tasks = [(t, share, seed, folder, write, frozenset(d.case for d, _ in known if d.file == t.file))
              for t in targets]  # fmt: skip
     try:
         patience = 2 * WRITING

@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
@@ -155,6 +156,28 @@ def hurried() -> Iterator[None]:
         settings.load_profile(before)
 
 
+class Own(ModuleType):
+    """A module that keeps its functions: what stands in for libdevice in Triton's interpreter cannot be compiled."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        pass
+
+
+@contextlib.contextmanager
+def compiling() -> Iterator[None]:
+    """Tests do not complete the interpreter, which runs nothing here."""
+    from triton.language.extra import cuda, libdevice
+
+    modules: tuple[ModuleType, ...] = (libdevice, cuda.libdevice)
+    for module in modules:
+        object.__setattr__(module, "__class__", Own)
+    try:
+        yield
+    finally:
+        for module in modules:
+            object.__setattr__(module, "__class__", ModuleType)
+
+
 # ---- one case --------------------------------------------------------------------------------------------------------
 
 
@@ -167,7 +190,7 @@ def kills(
 
     from .usual import usual
 
-    with emulated(case.fn) as emulation, hurried():
+    with emulated(case.fn) as emulation, hurried(), compiling():
         original = on_original(case, tests, emulation)
         yield original
         if not original.passed:

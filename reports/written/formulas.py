@@ -7,12 +7,14 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from lift import term as T
 from lift.case import DTYPES, Case
 from lift.errors import Unsupported
 from lift.spec import Formula
 from lift.torch_source import torch_source
 
 WIDTH = 88
+RANDOM = {"random": "philox", "random_bits": "philox_words"}  # what the helpers have for these operations
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,17 +35,28 @@ class Function:
 def function(name: str, formula: Formula, case: Case, doc: str = "") -> Function:
     """The formula as a PyTorch function of tensors in float64. Raises Unsupported for what PyTorch does not have."""
     shapes = {n: case.dims(n) for n in case.tensors}
-    lines = torch_source(replace(formula, name="formula_of_output"), shapes).splitlines()
+    lines = torch_source(replace(_generated(formula), name="formula_of_output"), shapes).splitlines()
     start = next(k for k, line in enumerate(lines) if line.startswith("def "))
     head = re.fullmatch(r"def \w+\((.*)\):", lines[start])
     assert head is not None
-    inputs, _, numbers = head[1].partition("*")
-    words = [w.strip() for w in inputs.split(",") if w.strip()], [w.strip() for w in numbers.split(",") if w.strip()]
+    inputs, star, numbers = head[1].partition("*")
+    words = [w for w in _words(inputs) if w not in RANDOM.values()], _words(numbers)
+    given = ", ".join([*words[0], *([f"{star}, {', '.join(words[1])}"] if star else [])])
     code = _qualified([line[4:] for line in lines[start + 2 :]], lines[:start])
     code = [re.sub(r"(?<![\w.)\]])(\w+) != \1(?![\w.(\[])", r"torch.isnan(\1)", line) for line in code]
     said = lines[start + 1].strip().removeprefix('"""').removesuffix('"""').replace("formula_of_output", formula.name)
-    text = f"def {name}({head[1]}):\n{docstring([doc or said], 4)}\n" + textwrap.indent("\n".join(code), "    ")
+    text = f"def {name}({given}):\n{docstring([doc or said], 4)}\n" + textwrap.indent("\n".join(code), "    ")
     return Function(name, tuple(words[0]), tuple(words[1]), text.rstrip())
+
+
+def _words(text: str) -> list[str]:
+    return [w.strip() for w in text.split(",") if w.strip()]
+
+
+def _generated(formula: Formula) -> Formula:
+    """Random numbers as elements of what generates them."""
+    put = lambda t: T.read(RANDOM[t.op], t.args) if t.op in RANDOM else None  # noqa: E731
+    return replace(formula, term=T.rewrite(formula.term, put))
 
 
 def _qualified(lines: Sequence[str], before: Sequence[str]) -> list[str]:
@@ -74,7 +87,7 @@ def printable(formula: Formula | None) -> bool:
     if formula is None or any(t.op == "undef" for t in formula.term.walk()):
         return False
     try:
-        torch_source(formula)
+        torch_source(_generated(formula))
     except Unsupported:
         return False
     return True

@@ -463,6 +463,34 @@ RUNNING = Running()
 # ---- comparison ----
 
 
+class Philox:
+    """Philox4x32 (Salmon et al. 2011) as Triton has it: of a seed and of up to four counters, one of four words, as a
+    number in [0, 1) or as it is."""
+
+    ROUND, KEY = (0xD2511F53, 0xCD9E8D57), (0x9E3779B9, 0xBB67AE85)
+
+    def __init__(self, whole: bool = False) -> None:
+        self.whole = whole
+
+    def __getitem__(self, given: Sequence[Any]) -> torch.Tensor:
+        numbers = [np.arange(i.stop) if isinstance(i, slice) else np.asarray(i) for i in given]
+        seed, c0, c1, c2, c3, word, rounds = [*numbers, *map(np.asarray, (0, 0, 0, 0, 0, 10)[len(numbers) - 1 :])]
+        half, mask = np.uint64(32), np.uint64(0xFFFFFFFF)
+        k0, k1, c0, c1, c2, c3 = (x.astype(np.uint64) & mask for x in (seed, seed >> 32, c0, c1, c2, c3))
+        for _ in range(int(rounds)):
+            a, b = np.uint64(self.ROUND[0]) * c0, np.uint64(self.ROUND[1]) * c2
+            c0, c1, c2, c3 = (b >> half) ^ c1 ^ k0, b & mask, (a >> half) ^ c3 ^ k1, a & mask
+            k0, k1 = (k0 + np.uint64(self.KEY[0])) & mask, (k1 + np.uint64(self.KEY[1])) & mask
+        words = np.choose(word, np.broadcast_arrays(c0, c1, c2, c3)).astype(np.uint32).view(np.int32)
+        if self.whole:
+            return torch.as_tensor(words).long()
+        return (torch.as_tensor(np.where(words < 0, -words - 1, words)).float() * 4.6566127342e-10).double()
+
+
+philox = Philox()
+philox_words = Philox(whole=True)
+
+
 def evaluated(formula: Callable[[], torch.Tensor], error: Callable[[], Any], dtype: torch.dtype) -> Expected:
     """A formula with its tolerance. The maximum of nothing is no number, and an element of nothing none either."""
     try:
