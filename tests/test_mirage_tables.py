@@ -50,7 +50,7 @@ def test_every_program_has_a_structure_and_figures() -> None:
 
 
 def test_sizes_are_those_of_the_benchmark() -> None:
-    assert program_of(program("attention")).sizes == {"g": 16, "m": 256, "d": 64, "n": 4096}
+    assert program_of(program("attention")).sizes.items() >= {"g": 16, "m": 256, "d": 64, "n": 4096}.items()
     assert program_of(program("rms_norm_linear_script", 1)).sizes == {"m": 2, "k": 4096, "n": 6144}
 
 
