@@ -14,6 +14,7 @@ from typing import Any
 from lift.errors import Unsupported
 from lift.infix import MUL
 
+from . import positions
 from .mugraph import RUNNING, Dim, Operator, Tensor, phases
 from .template import keeps_zero, tile_text
 from .tiles import Signature, Tiles
@@ -168,6 +169,12 @@ class Block(Tiles):
             self._elementwise(o)
 
     @property
+    def masked(self) -> bool:
+        """Whether a whole tile may be minus infinity."""
+        elements = [self.element(self.tensor(o)) for o in self.k.loads]
+        return any(e is not None and positions.unbounded(e) for e in elements)
+
+    @property
     def deferred(self) -> set[str]:
         """Products that are made where they are added: acc = tl.dot(a, b, acc)."""
         if not hasattr(self, "_deferred"):
@@ -227,6 +234,12 @@ class Block(Tiles):
     def _load(self, o: Operator) -> None:
         t = self.tensor(o)
         dims = self.sorted(t.dims)
+        if (element := self.element(t)) is not None:
+            name = self.fresh(o.out)
+            indices = {d.axis: self._index(d, dims) for d in t.dims}
+            self.write(f"{name} = {positions.values(element, indices, self.given)}")
+            self.values[o.out] = Value(name, dims, finite=not positions.unbounded(element))
+            return
         mask = self._mask(dims)
         rest = f", mask={mask}, other=0.0" if mask else ""
         name = self.fresh(o.out)
@@ -317,13 +330,13 @@ class Block(Tiles):
         self._assigned(o, text, frozenset(), False, v.origin)
 
     def _accumulate_max(self, o: Operator) -> None:
-        """The maximum so far, and what sums relative to the one before are multiplied by. A part may have no element:
-        its maximum stays -inf, and -inf - -inf must not be taken."""
+        """The maximum so far, and what sums relative to the one before are multiplied by. A part, or a masked tile,
+        may have no element: its maximum stays -inf, and -inf - -inf must not be taken."""
         top, tile = self.values[o.out], self.values[o.args[0]]
         higher = self.fresh(f"{o.out}_new")
         self.write(f"{higher} = tl.maximum({top.text}, {tile.text})")
         shift = higher
-        if self.k.modes[o.over[0]] == "split":
+        if self.k.modes[o.over[0]] == "split" or self.masked:
             shift = self.fresh("shift")
             self.write(f"{shift} = tl.where({higher} == {LOWEST}, 0.0, {higher})")
         shrink = self.fresh("shrink")

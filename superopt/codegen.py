@@ -22,6 +22,7 @@ from lift.term import Term
 from .abstract import templates
 from .block import Block
 from .mugraph import Kernel, MuGraph, Tensor
+from .positions import launch_numbers
 from .program import Program
 from .reference import reference
 from .registration import WRAP, registration
@@ -104,7 +105,7 @@ def _host(
 ) -> Host:
     names = Names()
     names.taken |= {name, f"{name}_case", "register", "register_flop_formula", WRAP, *(k.name for k in g.kernels)}
-    read = dict.fromkeys(x.tensor for x in g.program.inputs)
+    read = dict.fromkeys(x.tensor for x in g.program.read)
     tensors = tuple(dict.fromkeys([*(p for p in parameters if p in read), *read]))
     for x in (*tensors, *g.memory):
         if not x.isidentifier():
@@ -116,8 +117,9 @@ def _host(
     known |= {e: sizes[a] for a, e in reversed(list(extents.items()))}
     values: dict[Term, str] = {}
     scalars: dict[str, None] = {}
-    for template in found.values():
-        for number in numbers(template, 8):
+    elements = [x.element for x in g.program.inputs if x.element is not None]
+    for every in [*(numbers(t, 8) for t in found.values()), *map(launch_numbers, elements)]:
+        for number in every:
             for s in number.walk():
                 if s.op == "size" and s not in known:
                     raise Unsupported(f"no axis has the size {s}")
@@ -168,7 +170,7 @@ def _launcher(g: MuGraph, name: str, host: Host, blocks: Sequence[Signature], ex
 
 def _doc(g: MuGraph) -> str:
     shapes = [f"{out}[{', '.join(axes)}]" for out, axes, *_ in g.program.outputs]
-    read = [f"{x.tensor}[{', '.join(x.axes)}]" for x in g.program.inputs]
+    read = [f"{x.tensor}[{', '.join(x.axes)}]" for x in g.program.read]
     return f"{', '.join(shapes)} of {', '.join(read)}."
 
 
@@ -177,7 +179,7 @@ def _shapes(program: Program, host: Host) -> list[str]:
     known: set[str] = set()
     seen: set[str] = set()
     out = []
-    for x in program.inputs:
+    for x in program.read:
         own = [host.sizes[a] for a in x.axes]
         if x.tensor not in seen:
             out.append(f"assert {x.tensor}.dtype == {TORCH[x.dtype]} and {x.tensor}.dim() == {len(own)}")
@@ -254,7 +256,7 @@ def _case(
     """The case and its reference, where trilift is there."""
     sizes = _sizes(g.program, host, extents)
     specs: dict[str, str] = {}
-    for x in g.program.inputs:
+    for x in g.program.read:
         shape = ",".join(re.sub(r"\s", "", python_source(sizes[a])) for a in x.axes)
         specs.setdefault(x.tensor, f'{x.tensor}="{x.dtype}[{shape}] strided"')
     texts = [*specs.values(), *(f'{s}="f32"' for s in host.scalars)]

@@ -219,7 +219,7 @@ class Model:
     def bytes(self) -> float:
         """Of all tensors that the program reads and writes, once each."""
         every: dict[str, float] = {}
-        for x in self.program.inputs:
+        for x in self.program.read:
             every[x.tensor] = math.prod(self.program.sizes[a] for a in x.axes) * itemsize(x.dtype)
         for name, axes, _, dtype in self.program.outputs:
             every[f"output {name}"] = math.prod(self.program.sizes[a] for a in axes) * itemsize(dtype)

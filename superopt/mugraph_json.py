@@ -15,7 +15,7 @@ import dataclasses
 import json
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lift import term as T
@@ -124,9 +124,13 @@ class _Writer:
             self.node(n)
         outputs = [{"name": o, "axes": list(axes), "node": self.node_at[v], "dtype": d} for o, axes, v, d in p.outputs]
         return {
-            "inputs": [_written(x) for x in p.inputs], "outputs": outputs, "sizes": p.sizes,
+            "inputs": [self.input(x) for x in p.inputs], "outputs": outputs, "sizes": p.sizes,
             "extents": {a: self.term(t) for a, t in p.extents.items()}, "nodes": self.nodes, "terms": self.terms,
         }  # fmt: skip
+
+    def input(self, x: Input) -> dict[str, Any]:
+        out = _written(replace(x, element=None))
+        return out if x.element is None else {**out, "element": self.term(x.element)}
 
     def node(self, n: Node) -> None:
         attr = {"term": self.term(n.attr)} if isinstance(n.attr, Term) else n.attr
@@ -165,9 +169,13 @@ class _Reader:
         for n in d["nodes"]:
             attr = self.terms[n["attr"]["term"]] if isinstance(n["attr"], dict) else n["attr"]
             self.nodes.append(Node(n["op"], tuple(self.nodes[k] for k in n["args"]), attr, frozenset(n["axes"])))
-        inputs = tuple(Input(**_read(Input, x)) for x in d["inputs"])
+        inputs = tuple(self.input(x) for x in d["inputs"])
         outputs = tuple((o["name"], tuple(o["axes"]), self.nodes[o["node"]], o["dtype"]) for o in d["outputs"])
         return Program(inputs, outputs, dict(d["sizes"]), {a: self.terms[k] for a, k in d["extents"].items()})
+
+    def input(self, x: dict[str, Any]) -> Input:
+        element = x.get("element")
+        return Input(**{**_read(Input, x), "element": None if element is None else self.terms[element]})
 
     def attribute(self, v: Any) -> Any:
         if isinstance(v, dict):

@@ -17,7 +17,8 @@ from lift.errors import Unsupported
 from lift.evaluate import evaluate
 from lift.term import Axis, Term
 
-from .program import Node, Program
+from .positions import at_sizes
+from .program import Input, Node, Program
 from .reference import filled
 
 Axes = tuple[str, ...]
@@ -39,8 +40,14 @@ class _Run:
         self, program: Program, tensors: Mapping[str, Any], dims: Mapping[str, int | float], domain: Float64
     ) -> None:
         self.program, self.dims, self.domain = program, dims, domain
-        self.inputs = {x.name: (x.axes, self._checked(x.tensor, x.axes, tensors)) for x in program.inputs}
+        self.inputs = {x.name: (x.axes, self._input(x, tensors)) for x in program.inputs}
         self.done: dict[Node, Value] = {}
+
+    def _input(self, x: Input, tensors: Mapping[str, Any]) -> Any:
+        if x.element is None:
+            return self._checked(x.tensor, x.axes, tensors)
+        axes = [Axis(a, T.const(self.program.sizes[a])) for a in x.axes]
+        return np.asarray(evaluate(at_sizes(x.element, self.program.sizes), axes, {}, self.dims, self.domain))
 
     def _checked(self, name: str, axes: Axes, tensors: Mapping[str, Any]) -> Any:
         shape = tuple(self.program.sizes[a] for a in axes)

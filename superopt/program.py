@@ -9,14 +9,19 @@ search never looks into (a keyed hash in the field tests). `scale` multiplies by
 
 A formula becomes a program when every input is read at distinct axes; known names over an axis (softmax, mean) are
 written out. exp(x) / sum(exp(x)) stands for all stabilised forms: they are equal over the reals, and what is emitted is
-stabilised again."""
+stabilised again. What depends on indices alone, a causal mask or a bias of positions, is an input that is computed and
+not read; to add it is one function of elements:
+
+    where(c, x, -inf) = x + where(c, 0, -inf)        where(c, x, y) = where(c, 1, 0) x + where(c, 0, 1) y"""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import count
 
 from lift import term as T
 from lift.definitions import DEFINITIONS, unfold
@@ -70,12 +75,13 @@ def source(name: str, axes: Sequence[str]) -> Node:
 @dataclass(frozen=True, slots=True)
 class Input:
     """A tensor that the program reads: its axes in the order of its dimensions, outermost first. x @ x.T has two
-    inputs, both of the tensor x."""
+    inputs, both of the tensor x. With `element` it is no tensor in memory: a term over the axes says what it holds."""
 
     name: str
     tensor: str
     axes: tuple[str, ...]
     dtype: str = "f16"
+    element: Term | None = None
 
 
 @dataclass(frozen=True)
@@ -87,6 +93,11 @@ class Program:
     outputs: tuple[tuple[str, tuple[str, ...], Node, str], ...]
     sizes: dict[str, int] = field(hash=False)
     extents: dict[str, Term] = field(hash=False, default_factory=dict)
+
+    @cached_property
+    def read(self) -> tuple[Input, ...]:
+        """The inputs that are in memory."""
+        return tuple(x for x in self.inputs if x.element is None)
 
     @cached_property
     def reduced(self) -> tuple[str, ...]:
@@ -102,7 +113,7 @@ class Program:
 def from_formulas(formulas: Sequence[Formula], dtypes: dict[str, str], sizes: dict[str, int]) -> Program:
     """The program of formulas over the same inputs; `sizes` of the dims. Raises Unsupported where an input is not read
     at distinct axes, or a fold is no sum."""
-    reader = _Reader()
+    reader = _Reader({str(s.attr) for f in formulas for s in f.term.walk() if s.op == "read"})
     outputs = []
     for f in formulas:
         value = reader.value(f.term)
@@ -110,6 +121,7 @@ def from_formulas(formulas: Sequence[Formula], dtypes: dict[str, str], sizes: di
             raise Unsupported("an output that does not have all its axes")
         outputs.append((f.name, tuple(a.name for a in f.axes), value, f.dtype))
     inputs = tuple(Input(n, x, axes, dtypes.get(x, "f16")) for (x, axes), n in reader.inputs.items())
+    inputs += tuple(Input(n, n, _axes(t), "f32", t) for t, n in reader.computed.items())
     numbers = {name: extent(size, sizes) for name, size in reader.axes.items()}
     return Program(inputs, tuple(outputs), numbers, dict(reader.axes))
 
@@ -124,10 +136,12 @@ def extent(size: Term, sizes: dict[str, int]) -> int:
 
 @dataclass
 class _Reader:
-    """Terms to values. `inputs`: a name for each tensor and the axes that it is read at, `axes`: the size of each axis,
-    in the order of appearance."""
+    """Terms to values. `tensors`: those that are read; `inputs`: a name for each and the axes that it is read at,
+    `computed`: one for each term over indices alone, `axes`: the size of each axis, in the order of appearance."""
 
+    tensors: set[str]
     inputs: dict[tuple[str, tuple[str, ...]], str] = field(default_factory=dict)
+    computed: dict[Term, str] = field(default_factory=dict)
     axes: dict[str, Term] = field(default_factory=dict)
     done: dict[int, Node] = field(default_factory=dict)
 
@@ -139,6 +153,10 @@ class _Reader:
     def _value(self, t: Term) -> Node:
         if t.op == "read":
             return self._read(t)
+        if not _has_reads(t) and t.free:
+            return self._computed(t)
+        if t.op == "where" and not _has_reads(t.args[0]):
+            return self._choice(*t.args)
         if t.op in DEFINITIONS and (DEFINITIONS[t.op].on_axis or not _has_reads(t)):
             return self.value(unfold(t))
         if t.op == "sum":
@@ -164,6 +182,33 @@ class _Reader:
             self.inputs[t.attr, axes] = f"{t.attr}_{known}" if known else t.attr
         return source(self.inputs[t.attr, axes], axes)
 
+    def _computed(self, t: Term) -> Node:
+        """What depends on indices alone."""
+        if t.type == T.BOOL or any(s.op in T.FOLDS or s.op == "undef" for s in t.walk()):
+            raise Unsupported(f"{t.op} of indices is no operation of the search")
+        for a in _axes(t):
+            self._axis(next(x for x in t.free if x.name == a))
+        if t not in self.computed:
+            names = (f"positions_{k}" if k else "positions" for k in count(len(self.computed)))
+            self.computed[t] = next(n for n in names if n not in self.tensors)
+        return source(self.computed[t], _axes(t))
+
+    def _choice(self, c: Term, x: Term, y: Term) -> Node:
+        """where(c, x, y) for a condition on indices."""
+        for v, lost, mask in ((x, y, T.where(c, 0.0, -math.inf)), (y, x, T.where(c, -math.inf, 0.0))):
+            if lost.is_const and lost.attr == -math.inf:
+                return self._placed(self.value(v), [self.value(mask)])
+        parts = [(x, T.where(c, 1.0, 0.0)), (y, T.where(c, 0.0, 1.0))]
+        kept = [node("mul", self.value(v), self.value(mask)) for v, mask in parts if _has_reads(v)]
+        kept += [self.value(T.where(c, v, 0.0) if v is x else T.where(c, 0.0, v)) for v in (x, y) if _matters(v)]
+        return self._balanced("add", kept)
+
+    def _placed(self, x: Node, positions: Sequence[Node]) -> Node:
+        """x + p, in one piece: exp(x + p) is never exp(x) exp(p), of which the product may be 0 times infinity."""
+        for p in positions:
+            x = self._mapped(T.add(T.scalar("a0"), T.scalar("a1")), [x, p])
+        return x
+
     def _renamed(self, t: Term) -> tuple[T.Axis, Term]:
         """A fold with the name that its axis has where the same tensor was read before."""
         over, body = t.attr, t.args[0]
@@ -183,7 +228,8 @@ class _Reader:
 
     def _add(self, t: Term) -> Node:
         numbers, rest = _split(t.args)
-        out = self._balanced("add", [self.value(a) for a in rest])
+        placed = [self.value(a) for a in rest if not _has_reads(a)]
+        out = self._placed(self._balanced("add", [self.value(a) for a in rest if _has_reads(a)]), placed)
         return self._mapped(T.add(T.scalar("a0"), *numbers), [out]) if numbers else out
 
     def _product(self, t: Term) -> Node:
@@ -240,5 +286,16 @@ def _has_reads(t: Term) -> bool:
 
 
 def _split(terms: Sequence[Term]) -> tuple[list[Term], list[Term]]:
-    """Those that read no tensor, and the others."""
-    return [a for a in terms if not _has_reads(a)], [a for a in terms if _has_reads(a)]
+    """Those that are the same for all elements, and the others."""
+    number = lambda a: not _has_reads(a) and not a.free  # noqa: E731
+    return [a for a in terms if number(a)], [a for a in terms if not number(a)]
+
+
+def _matters(t: Term) -> bool:
+    """Whether a term is no read, and not 0."""
+    return not _has_reads(t) and not (t.is_const and t.attr == 0)
+
+
+def _axes(t: Term) -> tuple[str, ...]:
+    """The axes of a term over indices, in the order of their names."""
+    return tuple(sorted(a.name for a in t.free))

@@ -12,7 +12,7 @@ from lift.spec import Formula
 from lift.term import Term
 from lift.torch_source import torch_source
 
-from .program import Node, Program
+from .program import Input, Node, Program
 
 ELEMENTWISE: dict[str, Callable[..., Term]] = {"add": T.add, "mul": T.mul, "div": T.div, "sqr": lambda a: T.mul(a, a)}
 
@@ -21,7 +21,7 @@ def formulas(program: Program, sizes: Mapping[str, Term]) -> tuple[Formula, ...]
     """One formula for each output; `sizes`: of each axis, as a term over dims."""
     done: dict[Node, Term] = {}
     axes = {a: T.Axis(a, sizes[a]) for a in program.sizes}
-    inputs = {x.name: T.read(x.tensor, [T.axis(axes[a]) for a in x.axes]) for x in program.inputs}
+    inputs = {x.name: _element(x, axes) for x in program.inputs}
     for n in program.nodes:
         args = [done[a] for a in n.args]
         if n.op == "input":
@@ -39,6 +39,13 @@ def formulas(program: Program, sizes: Mapping[str, Term]) -> tuple[Formula, ...]
     return tuple(Formula(name, tuple(axes[a] for a in own), done[v], d) for name, own, v, d in program.outputs)
 
 
+def _element(x: Input, axes: Mapping[str, T.Axis]) -> Term:
+    """An element of an input, at the axes."""
+    if x.element is None:
+        return T.read(x.tensor, [T.axis(axes[a]) for a in x.axes])
+    return T.substitute(x.element, {a: T.axis(axes[a.name]) for a in x.element.free})
+
+
 def filled(template: Term, args: list[Term]) -> Term:
     """The template with terms for a0, a1 ..."""
     holes = {f"a{k}": a for k, a in enumerate(args)}
@@ -47,7 +54,7 @@ def filled(template: Term, args: list[Term]) -> Term:
 
 def reference(program: Program, sizes: Mapping[str, Term]) -> tuple[list[str], list[str], list[tuple[str, list[str]]]]:
     """PyTorch for the outputs: lines of imports, functions, and the name and parameters of each."""
-    shapes = {x.tensor: tuple(sizes[a] for a in x.axes) for x in program.inputs}
+    shapes = {x.tensor: tuple(sizes[a] for a in x.axes) for x in program.read}
     imports: dict[str, None] = {}
     bodies, calls = [], []
     for f in formulas(program, sizes):

@@ -59,7 +59,7 @@ def _sizes(g: MuGraph, sizes: Mapping[str, str], shape: str, used: str) -> list[
     """The sizes that a text uses, read off shapes."""
     words = {*re.findall(r"\w+", used)}
     found: dict[str, str] = {}
-    for x in g.program.inputs:
+    for x in g.program.read:
         for d, a in enumerate(x.axes):
             if sizes[a] in words:
                 found.setdefault(sizes[a], f"{sizes[a]} = {x.tensor}{shape}[{d}]")

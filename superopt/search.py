@@ -197,7 +197,8 @@ class Search:
         for v in sorted(read):
             x = next((i for i in self.model.program.inputs if i.name == names.get(v)), None)
             dims = tuple(map(Dim, x.axes)) if x else self.dims(v)
-            traffic.append(Traffic(dims or (), itemsize(x.dtype) if x else 4))
+            if x is None or x.element is None:
+                traffic.append(Traffic(dims or (), itemsize(x.dtype) if x else 4))
         outs = dict(zip(self.u.targets, self.model.program.outputs, strict=True))
         for v in m.outputs:
             dims = tuple(map(Dim, outs[v][1])) if v in outs else self.dims(v)

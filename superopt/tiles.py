@@ -11,6 +11,7 @@ from lift.errors import Unsupported
 from lift.term import Term
 
 from .mugraph import Dim, Kernel, MuGraph, Operator, Tensor
+from .positions import launch_numbers
 from .template import numbers
 
 TAKEN = {"tl", "triton", "torch", "libdevice", "case", "range", "float", "min", "max", *keyword.kwlist}
@@ -142,11 +143,24 @@ class Tiles:
     def sorted(self, dims: Iterable[Dim]) -> tuple[Dim, ...]:
         return tuple(sorted((d for d in dims if not self.scalar(d)), key=lambda d: self.rank[d]))
 
+    def element(self, t: Tensor) -> Term | None:
+        """What an element of a tensor is, where it is computed and not read."""
+        found = self.g.input(t.name)
+        return None if found is None else found.element
+
+    def _numbers(self, o: Operator) -> list[Term]:
+        """The numbers of the launch that an operator needs."""
+        element = self.element(self.tensor(o)) if o.op == "load" else None
+        if element is not None:
+            return launch_numbers(element)
+        return numbers(self.templates[o.op], len(o.args)) if o.op in self.templates else []
+
     # ---- names
 
     def _named(self) -> None:
         self.pointers, self.strides, self.params = {}, {}, []
-        tensors = dict.fromkeys(self.tensor(o).name for o in (*self.k.loads, *self.k.stores))
+        every = [self.tensor(o) for o in (*self.k.loads, *self.k.stores)]
+        tensors = dict.fromkeys(x.name for x in every if self.element(x) is None)
         for t in tensors:
             self.pointers[t] = self.names.new(f"{t}_ptr")
             self.params.append((self.pointers[t], f"@{t}"))
@@ -162,7 +176,7 @@ class Tiles:
                 self.params.append((name, f"@{t}.stride({position})"))
         self.given: dict[Term, str] = {}
         for o in self.k.operators:
-            for number in numbers(self.templates[o.op], len(o.args)) if o.op in self.templates else ():
+            for number in self._numbers(o):
                 if number not in self.given:
                     host = self.host_scalars[number]
                     self.given[number] = self.names.new(host if host.isidentifier() else "factor")

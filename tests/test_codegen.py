@@ -128,8 +128,8 @@ def test_names_do_not_collide() -> None:
 
 
 def test_parameters_have_the_order_asked_for() -> None:
-    assert "def product(w, x):" in codegen.source(mugraphs.split_matmul(), "product", parameters=("w", "x"))
-    assert "def product(x, w):" in codegen.source(mugraphs.split_matmul(), "product")
+    assert "def product(w, x, wrap=" in codegen.source(mugraphs.split_matmul(), "product", parameters=("w", "x"))
+    assert "def product(x, w, wrap=" in codegen.source(mugraphs.split_matmul(), "product")
 
 
 def test_an_axis_that_blocks_share_must_be_stored() -> None:

@@ -1,0 +1,32 @@
+"""Programs with what depends on indices alone."""
+
+from __future__ import annotations
+
+import torch
+
+from lift import case
+
+
+@case(q="f16[G,M,D]", k="f16[G,M,D]", v="f16[G,M,D]")
+def causal(q, k, v):
+    i = torch.arange(q.shape[1], device=q.device)
+    s = q @ k.transpose(1, 2) / q.shape[-1] ** 0.5
+    return torch.softmax(s.masked_fill(i[None, :] > i[:, None], float("-inf")), -1) @ v
+
+
+@case(q="f16[M,D]", positions="f16[N,D]", v="f16[N,D]")
+def biased(q, positions, v):
+    i = torch.arange(q.shape[0], device=q.device)[:, None]
+    j = torch.arange(v.shape[0], device=q.device)[None, :]
+    return torch.softmax(q @ positions.T - 0.25 * (i - j).abs(), -1) @ v
+
+
+@case(x="f16[M,N]", w="f16[N,K]")
+def lower(x, w):
+    return torch.tril(x, 1) @ w
+
+
+@case(x="f32[M,N]", y="f32[M,N]")
+def chosen(x, y):
+    i = torch.arange(x.shape[1], device=x.device)
+    return torch.where(i < x.shape[0], x, 2 * y) + torch.where(i > 3, x, 1.5)
