@@ -186,12 +186,21 @@ def _optimised(case: Named, output: str, asked: Asked, progress: Progress, ask: 
     from lift.errors import CaseError
     from superopt.optimize import Question, optimised
     from superopt.search import Limits
+    from superopt.timing import present
 
     if not case.name:
         raise CaseError(case.error)
     limits = Limits(kernels=asked.kernels, operators=asked.operators, seconds=asked.budget)
     own = {n: v for n, v in asked.sizes.items() if n in case.dims}
-    question = Question(case.file, case.name, own, limits, seed=asked.seed, timeout=asked.timeout)
+    question = Question(
+        case.file,
+        case.name,
+        own,
+        limits,
+        seed=asked.seed,
+        timeout=asked.timeout,
+        device="" if asked.cluster else present(),
+    )
     say = lambda text: progress.hear(case.file, case.name, f"stage:{text}")  # noqa: E731
     return optimised(question, ask, asked.jobs, say)
 
@@ -233,6 +242,11 @@ def printed(found: Optimised, name: str, path: str | None) -> list[str]:
         out.append(f"  every plan that was not looked at takes more than {f.excluded * MICRO:.2f} us in the model")
     if found.best:
         out.append(f"  {found.best.seconds * MICRO:.2f} us in the model of {f.hardware}, roofline {roof:.2f} us")
+        if found.best.timed:
+            warm = found.best.timed["warm"]["median"] * MICRO
+            out.append(
+                f"  {found.best.measured * MICRO:.2f} us measured here with a cold cache, {warm:.2f} us with a warm one"
+            )
         out += [f"  {line}" for line in (found.best.text + "\n" + found.best.arrangement["text"]).splitlines()]
     for e in found.tried:
         out += [f"  {line}" for line in str(e.acceptance).splitlines()]
@@ -257,6 +271,7 @@ def record(found: Optimised, file: str, path: str | None) -> dict[str, Any]:
             "arrangement": best.arrangement if best else None,
             "seconds": round(f.seconds, 4),
             "model_us": round(best.seconds * MICRO, 3) if best else None,
+            "measured_us": round(best.measured * MICRO, 3) if best and best.timed else None,
             "roofline_us": round(f.roofline * MICRO, 3),
             "excluded_us": None if f.excluded is None else round(f.excluded * MICRO, 3),
             "emitted": path,

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from lift.case import Case
     from superopt.timing import Device, Measured
 
-SPREAD = 0.3
 FILE = RESULTS / "gpu.json"
 BUDGET = 540.0  # seconds
 MICRO = 1e6
@@ -82,28 +81,6 @@ def _module(path: Path) -> ModuleType:
     return module
 
 
-def inputs(case: Case, sizes: Mapping[str, int], where: str, seed: int = 0) -> tuple[Any, ...]:
-    """Arguments of the case in order, on a device."""
-    import numpy as np
-    import torch
-
-    given = case.sample(sizes, np.random.default_rng(seed))
-    scaled = lambda x: (x * SPREAD).contiguous().to(where) if isinstance(x, torch.Tensor) else x  # noqa: E731
-    return tuple(scaled(x) for x in given.values())
-
-
-def wanted(case: Case, xs: tuple[Any, ...]) -> list[Any]:
-    """The outputs in float64, of the dtype that they have."""
-    import torch
-
-    f = case.reference.fn or case.fn
-    wide = f(*(x.double() if isinstance(x, torch.Tensor) and x.is_floating_point() else x for x in xs))
-    outputs = [wide] if isinstance(wide, torch.Tensor) else list(wide)
-    dtypes = {x.dtype for x in xs if isinstance(x, torch.Tensor)}
-    narrow = min(dtypes, key=lambda d: d.itemsize)
-    return [y.to(narrow) if y.is_floating_point() else y for y in outputs]
-
-
 def rivals(job: Job) -> dict[str, Function]:
     """What is timed, by name: the emitted file first."""
     import torch
@@ -122,7 +99,7 @@ def measure(
     work: list[Job], device: Device, where: str, path: Path, budget: float, say: Callable[[str], None]
 ) -> list[Row]:
     """All rows, written to `path` after each; what the budget of seconds does not reach is named and left out."""
-    from superopt.timing import measured, turns
+    from superopt.timing import inputs, measured, turns, wanted
 
     start = time.monotonic()
     rows: list[Row] = []
@@ -186,11 +163,10 @@ def result(data: Mapping[str, Any]) -> Result:
 def measure_or_read(name: str, options: runner.Options, quiet: bool) -> Result:
     """The timings of this machine's GPU, taken now; without one, those in reports/results that were taken last. Raises
     click.ClickException where there are none."""
-    from superopt.timing import available
+    from superopt.timing import device, present
 
-    device = available()
-    if device is not None:
-        measure(list(jobs()), device, "cuda", FILE, BUDGET, lambda text: click.echo(text, err=True))
+    if kind := present():
+        measure(list(jobs()), device(kind), kind, FILE, BUDGET, lambda text: click.echo(text, err=True))
     if not FILE.is_file():
         raise click.ClickException("nothing was timed yet, and there is no GPU: `make gpu` on a machine with one")
     return result(json.loads(FILE.read_text()))
@@ -225,17 +201,17 @@ def _told(m: Measured) -> str:
 @click.argument("names", nargs=-1)
 def main(budget: float, output: str, names: tuple[str, ...]) -> None:
     """Time the emitted kernels on this machine's GPU."""
-    from superopt.timing import available
+    from superopt.timing import device, present
 
-    device = available()
-    if device is None:
+    kind = present()
+    if not kind:
         click.echo("no GPU: nothing was timed; what is emitted is ranked by the model", err=True)
         raise SystemExit(3)
     work = [j for j in jobs() if not names or j.case.name in names]
     if not work:
         click.echo("nothing was emitted yet: trilift report mirage legacy", err=True)
         raise SystemExit(3)
-    measure(work, device, "cuda", Path(output), budget, lambda text: click.echo(text, err=True))
+    measure(work, device(kind), kind, Path(output), budget, lambda text: click.echo(text, err=True))
     click.echo(output)
 
 

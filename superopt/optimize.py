@@ -4,9 +4,9 @@
 
 The formulas are those of the case's reference, else of its host function if that launches nothing, else the lifted
 ones. What is emitted is read, proved and replayed as any other file (`superopt.accept`); the first plan whose file is
-accepted is the result. A case that launches kernels is proved against the same formulas, so that both kernels are
-shown to be one function. Where no plan was found in time the program as it is written is the only one. Sizes only rank:
-the file is for all sizes of its contract.
+accepted is the result, or the fastest of the first few where there is a device to time them. A case that launches
+kernels is proved against the same formulas, so that both kernels are shown to be one function. Where no plan was found
+in time the program as it is written is the only one. Sizes only rank: the file is for all sizes of its contract.
 
 Each step is a work unit (`superopt.units`). Whoever runs them may run several at a time, elsewhere, or take what a
 store has: plans are judged in their order, so that the result is the same."""
@@ -17,7 +17,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -33,6 +33,7 @@ from .search import Limits
 from .units import Answer, Event, Unit, answer, program_of
 
 TRIES = 4  # files that are emitted and checked
+FINALISTS = 3  # of those accepted, that are timed where there is a device
 GRACE = 120.0  # seconds of a unit beside what it was given
 Say = Callable[[str], None]
 Ask = Callable[[Unit, Event], "Future[Answer]"]
@@ -42,7 +43,8 @@ MICRO = 1e6
 
 @dataclass(frozen=True)
 class Question:
-    """The case `name` of a file, and how to optimise it; `timeout`: seconds for a proof."""
+    """The case `name` of a file, and how to optimise it; `timeout`: seconds for a proof; `device`: on which finalists
+    are timed, "" for none."""
 
     file: str
     name: str
@@ -51,6 +53,7 @@ class Question:
     hardware: Hardware = H200
     seed: int = 0
     timeout: float = 60.0
+    device: str = ""
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,7 @@ class Emitted:
     """A file that was emitted for a µGraph, whose `text` a person can read; `seconds` per call in the model, `bound` of
     its field test; `same`: its verdict against the case, "" where it was not accepted; `arrangement`: barriers,
     shared memory and layouts, plain data with a "text"; `unstable`: why its exponentials may overflow, "" where none
-    does."""
+    does; `timed`: what a device says of it (`superopt.timing.Measured`), empty without one."""
 
     data: str
     text: str
@@ -86,6 +89,7 @@ class Emitted:
     same: str = ""
     arrangement: Answer = field(default_factory=dict)
     unstable: str = ""
+    timed: Answer = field(default_factory=dict)
 
     @cached_property
     def graph(self) -> MuGraph:
@@ -94,6 +98,21 @@ class Emitted:
     @property
     def accepted(self) -> bool:
         return self.acceptance.accepted and self.same in ("PROVED", "TESTED")
+
+    @property
+    def right(self) -> bool:
+        """Whether the device computed what it should."""
+        return bool(self.timed.get("right"))
+
+    @property
+    def why(self) -> str:
+        """Why it was not timed."""
+        return str(self.timed.get("why") or self.timed.get("text", ""))
+
+    @property
+    def measured(self) -> float:
+        """Seconds per call on the device, the cache cold."""
+        return float(self.timed["cold"]["median"])
 
 
 @dataclass
@@ -220,6 +239,7 @@ class _Optimisation:
     def judge(self, out: Optimised, plans: Sequence[Answer], program: Answer) -> None:
         """The first of the plans, in their order, whose file is accepted."""
         rest, waiting = iter(enumerate(plans)), deque[tuple[Answer, Future[Answer]]]()
+        accepted: list[Emitted] = []
         try:
             while True:
                 self.fill(waiting, rest, out, program)
@@ -230,19 +250,35 @@ class _Optimisation:
                 if emitted is None:
                     continue
                 out.tried.append(emitted)
-                if emitted.accepted:
-                    out.best = emitted
-                    if emitted.unstable:
-                        out.notes.append(f"exp is not stabilised: {emitted.unstable}")
-                    return
-            if next(rest, None) is not None:
+                accepted += [emitted] if emitted.accepted else []
+                if len(accepted) >= (FINALISTS if self.question.device else 1):
+                    break
+            if not accepted and next(rest, None) is not None:
                 out.notes.append(f"{len(plans)} plans were found, {TRIES} were emitted")
+            out.best = self.fastest(accepted, out, program)
+            if out.best is not None and out.best.unstable:
+                out.notes.append(f"exp is not stabilised: {out.best.unstable}")
         except CancelledError:
-            out.best = self.so_far(waiting, out)
+            out.best = accepted[0] if accepted else self.so_far(waiting, out)
             raise
         finally:
             for _, future in waiting:
                 future.cancel()
+
+    def fastest(self, accepted: Sequence[Emitted], out: Optimised, program: Answer) -> Emitted | None:
+        """The first of the finalists in the model; with a device the fastest there of those that are right there."""
+        q = self.question
+        if not q.device or not accepted:
+            return accepted[0] if accepted else None
+        self.say(f"time {len(accepted)} finalists")
+        given = {"name": q.name, "sizes": program["sizes"], "seed": q.seed, "device": q.device}
+        asked = [self.unit("time", "", q.timeout, source=e.source, **given) for e in accepted]
+        timed = [replace(e, timed=f.result()) for e, f in zip(accepted, asked, strict=True)]
+        out.tried[:] = [next((t for t in timed if t.source == e.source), e) for e in out.tried]
+        for number, e in enumerate(timed):
+            if not e.right:
+                out.notes.append(f"finalist {number + 1} is not the result: {e.why} on the device")
+        return min((e for e in timed if e.right), key=lambda e: e.measured, default=None)
 
     def fill(
         self, waiting: deque[tuple[Answer, Future[Answer]]], rest: Iterator[tuple[int, Answer]], out: Optimised,

@@ -12,11 +12,14 @@ from __future__ import annotations
 import math
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
+import numpy as np
 import torch
+
+from lift.case import Case
 
 Function = Callable[..., Any]
 Inputs = tuple[Any, ...]
@@ -24,6 +27,7 @@ WARM_UP = 3  # calls before anything is timed
 CALLS = 20  # in one sample, where the cache stays warm
 SETS = 64  # of inputs, at most
 SAMPLES = 50
+SPREAD = 0.3  # of inputs: what is not stabilised does not overflow
 TOLERANCE = {torch.float16: 2e-2, torch.bfloat16: 6e-2, torch.float32: 2e-3, torch.float64: 1e-9}  # relative, by norms
 
 
@@ -160,6 +164,23 @@ def turns(inputs: Inputs, device: Device) -> list[Inputs]:
     return [inputs, *copies]
 
 
+def inputs(case: Case, sizes: Mapping[str, int], where: str, seed: int = 0) -> tuple[Any, ...]:
+    """Arguments of the case in order, on a device."""
+    given = case.sample(sizes, np.random.default_rng(seed))
+    scaled = lambda x: (x * SPREAD).contiguous().to(where) if isinstance(x, torch.Tensor) else x  # noqa: E731
+    return tuple(scaled(x) for x in given.values())
+
+
+def wanted(case: Case, xs: tuple[Any, ...]) -> list[Any]:
+    """The outputs in float64, of the dtype that they have."""
+    f = case.reference.fn or case.fn
+    wide = f(*(x.double() if isinstance(x, torch.Tensor) and x.is_floating_point() else x for x in xs))
+    outputs = [wide] if isinstance(wide, torch.Tensor) else list(wide)
+    dtypes = {x.dtype for x in xs if isinstance(x, torch.Tensor)}
+    narrow = min(dtypes, key=lambda d: d.itemsize)
+    return [y.to(narrow) if y.is_floating_point() else y for y in outputs]
+
+
 def error(found: Any, wanted: Sequence[torch.Tensor]) -> float:
     """The largest |found - wanted| / |wanted| of an output, in float64; infinite where there is a NaN."""
     outputs = [found] if isinstance(found, torch.Tensor) else list(found)
@@ -180,6 +201,11 @@ def right(e: float, wanted: Sequence[torch.Tensor]) -> bool:
     return e <= max(TOLERANCE.get(y.dtype, 0.0) for y in wanted)
 
 
-def available() -> Device | None:
-    """The device that can be timed, None where there is none."""
-    return Cuda() if torch.cuda.is_available() else None
+def present() -> str:
+    """The kind of device that can be timed, "" where there is none."""
+    return "cuda" if torch.cuda.is_available() else ""
+
+
+def device(kind: str) -> Device:
+    """The device of a kind as PyTorch names it."""
+    return Cuda() if kind == "cuda" else Host()

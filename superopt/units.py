@@ -7,6 +7,7 @@ what they say.
     unfused   a program  -> the µGraph of the program as it is written
     original  a case     -> the verdict of its own kernels
     check     a µGraph   -> its Triton file, what acceptance says of it, its verdict against the case
+    time      a file     -> how long it takes on a device, and whether it is right there
 
 A unit may be run again, or twice: the same data give the same answer, but for what runs out of time. Such an answer is
 not `settled`, and nobody keeps it."""
@@ -235,6 +236,23 @@ def _decided(judged: Acceptance, timeout: float) -> bool:
     return last.passed or not late
 
 
+def time_on(source: str, name: str, sizes: Mapping[str, int], seed: int, device: str, event: Event) -> Answer:
+    """What `superopt.timing` measures of an emitted file on a device, as a record. A timing is of one moment: nobody
+    keeps it."""
+    from . import timing
+
+    event("time")
+    with tempfile.TemporaryDirectory(prefix="trilift-") as folder:
+        path = Path(folder) / "emitted.py"
+        path.write_text(source)
+        case = load(str(path))[0]
+        there = timing.device(device)
+        xs = timing.inputs(case, sizes, device, seed)
+        found = timing.measured(case.fn, timing.turns(xs, there), timing.wanted(case, xs), there)
+    return {**found.record(), "settled": False}
+
+
 UNITS: dict[str, Callable[..., Answer]] = {
     "cases": cases, "read": read, "search": search, "unfused": unfused, "original": original, "check": check,
+    "time": time_on,
 }  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,9 @@ from lift.load import load
 from reports import timed
 from reports.results import RESULTS
 from superopt import timing
+from superopt.accept import Acceptance
+from superopt.optimize import Emitted, Optimised, Question, Searched, _Optimisation
+from superopt.units import Answer, Event, Unit, answer
 
 MIRAGE = RESULTS.parent.parent / "corpus" / "mirage"
 
@@ -113,3 +117,49 @@ def test_without_timings_and_without_a_gpu(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(timed, "FILE", tmp_path / "gpu.json")
     with pytest.raises(ClickException, match="no GPU"):
         timed.measure_or_read("timed", None, True)
+
+
+# ---- finalists -------------------------------------------------------------------------------------------------------
+
+
+def emitted(text: str, median: float | None) -> Emitted:
+    told = {"cold": {"median": median}, "warm": {"median": median}, "right": median is not None, "why": "it differs"}
+    return Emitted("{}", text, text, 1.0, 0.0, Acceptance((), "PROVED"), "PROVED", {}, "", told)
+
+
+def fastest(medians: dict[str, float | None], device: str) -> tuple[str | None, list[str], list[str]]:
+    """Which of the finalists, in the order of the model, is the result; what was asked for, and the notes."""
+    asked: list[str] = []
+
+    def ask(unit: Unit, event: Event) -> Future[Answer]:
+        asked.append(unit.kind)
+        out: Future[Answer] = Future()
+        out.set_result(emitted(unit.arguments["source"], medians[unit.arguments["source"]]).timed)
+        return out
+
+    question = Question("cases.py", "f", device=device)
+    judge = _Optimisation(question, ask, 1, lambda said: None)
+    out = Optimised("f", "reference", "", {}, Searched(0, 0, 0, 0.0, None, 1.0, None, 0, "none"))
+    found = judge.fastest([emitted(text, 0.0) for text in medians], out, {"sizes": {}})
+    return found and found.source, asked, out.notes
+
+
+def test_the_fastest_finalist_is_the_result() -> None:
+    assert fastest({"a": 3.0, "b": 1.0, "c": 2.0}, "cuda") == ("b", ["time"] * 3, [])
+
+
+def test_a_finalist_that_is_wrong_on_the_device_is_not_the_result() -> None:
+    found, _, notes = fastest({"a": None, "b": 2.0}, "cuda")
+    assert found == "b" and notes == ["finalist 1 is not the result: it differs on the device"]
+    assert fastest({"a": None}, "cuda")[0] is None
+
+
+def test_without_a_device_the_model_ranks() -> None:
+    assert fastest({"a": 3.0, "b": 1.0}, "") == ("a", [], [])
+
+
+def test_a_file_is_timed_as_a_unit(tmp_path: Path) -> None:
+    source = "from lift import case\n\n\n@case(x='f32[M,N]')\ndef twice(x):\n    return 2 * x\n"
+    given = {"source": source, "name": "twice", "sizes": {"M": 3, "N": 5}, "seed": 0, "device": "cpu"}
+    found = answer(Unit("time", given))
+    assert found["right"] and found["cold"]["median"] > 0 and found["settled"] is False
