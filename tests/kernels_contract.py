@@ -88,3 +88,23 @@ def never_right(x):
 
 stride_ignored.reference(lambda x: 2 * x)
 never_right.reference(lambda x: 3 * x)
+
+
+@triton.jit
+def quotient_kernel(out, x, y, N, BLOCK: tl.constexpr):
+    i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    mask = i < N
+    a, b = tl.load(x + i, mask=mask, other=0.0), tl.load(y + i, mask=mask, other=1.0)
+    tl.store(out + i, a / b, mask=mask)
+
+
+@case(x="f32[N]", y="f32[N]")
+def quotient(x, y):
+    out = torch.empty_like(x)
+    quotient_kernel[(triton.cdiv(x.numel(), 64),)](out, x, y, x.numel(), BLOCK=64)
+    return out
+
+
+@quotient.reference
+def _(x, y):
+    return x * y / (y * y)

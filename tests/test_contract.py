@@ -11,6 +11,7 @@ import pytest
 from lift import term as T
 from lift.term import Axis
 from tests import kernels_contract as kernels
+from tests.operators import ROOT, cases
 from verify import contract, prove, wording
 from verify.setting import Buffer, View
 from verify.verdict import Claim, Clause, Condition, Proof, proved, unknown
@@ -168,3 +169,19 @@ def test_a_clause_about_wrapping_is_left_out_only_if_it_follows() -> None:
     both = [wraps(T.mul(M, N)), wraps(T.mul(2, N))]
     assert wording.contract(both, ones=frozenset((M, N))) == tuple(both)  # M may be 1
     assert wording.contract([wraps(T.add(N, 511)), wraps(N)], ones=frozenset((N,))) == (wraps(T.add(N, 511)),)
+
+
+@pytest.mark.parametrize("name", ["layer_norm.py::layer_norm", "quantised.py::matmul_int4"])
+def test_nothing_is_asked_of_data_that_is_not_divided_by(name: str) -> None:
+    """A sum that is a factor on both sides may be 0."""
+    file, _, case = name.partition("::")
+    found = next(c for c in cases(ROOT / "corpus" / "operators" / file) if c.name == case)
+    proof = only(found)
+    assert proof.verdict.value == "PROVED"
+    assert [c.text for c in proof.contract if c.kind == "value"] == []
+
+
+def test_what_is_divided_by_is_asked() -> None:
+    proof = only(kernels.quotient)
+    assert proof.verdict.value == "PROVED"
+    assert [c.kind for c in proof.contract if "y" in c.text and "!= 0" in c.text] == ["value"]

@@ -582,13 +582,12 @@ def _elements_of(
     for key, c in left.items():
         if key in taken:
             continue
-        rest = P.monomial(key)
-        for b, k in cofactor[0]:
-            rest = a.product(rest, atom(T.TERMS[b], -k), ctx)
-        rest = a.product(rest, P.product_with_exponential((), -POLYS[cofactor[1]]), ctx)
-        values = _matching(f, rest)
+        with a.collecting() as owed:
+            rest = _quotient(a, key, cofactor, ctx)
+            values = _matching(f, rest)
         if values is None:
             continue
+        a.owing[-1].update(owed)
         image = structural(T.substitute(f.body.term, {v: e.term for v, e in values.items()}))
         try:
             image = a.normal(image.term, ctx)
@@ -597,6 +596,20 @@ def _elements_of(
         if len(image.terms) == 1 and _same_monomial(a, next(iter(image.terms)), next(iter(rest.terms)), ctx):
             pins = frozenset(integer_literal("eq", atom(T.axis(v)) - e) for v, e in values.items())
             yield key, pins, P.quotient(c, next(iter(image.terms.values())))
+
+
+def _quotient(a: Algebra, m: Monomial, cofactor: Monomial, ctx: Context) -> Poly:
+    """r with m = cofactor r. Where powers only go down, no factor is divided by."""
+    powers = dict(m[0])
+    exact = all(0 < k <= powers.get(b, 0) or 0 > k >= powers.get(b, 0) for b, k in cofactor[0])
+    exponential = P.product_with_exponential((), POLYS[m[1]] - POLYS[cofactor[1]])
+    if exact:
+        left = powers | {b: powers[b] - k for b, k in cofactor[0]}
+        return a.product(exponential, P.monomial((tuple(sorted((b, k) for b, k in left.items() if k)), 0)), ctx)
+    out = a.product(exponential, P.monomial((m[0], 0)), ctx)
+    for b, k in cofactor[0]:
+        out = a.product(out, atom(T.TERMS[b], -k), ctx)
+    return out
 
 
 def _same_monomial(a: Algebra, m: Monomial, n: Monomial, ctx: Context) -> bool:
