@@ -172,16 +172,16 @@ def _origin(
     a: Algebra, reads: list[tuple[tuple[str, int, str], Poly, Poly]], variables: set[Axis]
 ) -> tuple[Poly, Poly]:
     """(k, delta) of the read that becomes the origin: the one from which all reads look least, so that a fold that was
-    shifted by anything chooses the same one; not one that moves with other variables of the fold, if there is
-    another."""
+    shifted by anything chooses the same one; among equals not one that moves with other variables of the fold, if there
+    is another."""
     deltas = {
         _step(a, k, rest): k for _, k, rest in sorted(reads, key=lambda c: (c[0], spelling(c[2].term)), reverse=True)
     }
-    deltas = {d: k for d, k in deltas.items() if not d.term.free & variables} or deltas
     if len(deltas) > 1:
         seen = {d: sorted((key, spelling((r - _times(k, d)).term)) for key, k, r in reads) for d in deltas}
         best = min(seen.values())
         deltas = {d: k for d, k in deltas.items() if seen[d] == best}
+        deltas = {d: k for d, k in deltas.items() if not d.term.free & variables} or deltas
     delta = ZERO if ZERO in deltas else min(deltas, key=lambda d: spelling(d.term))
     return deltas[delta], delta
 
