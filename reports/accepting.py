@@ -83,18 +83,27 @@ def _optimised(file: str, name: str, sizes: dict[str, int], seed: int, proof: fl
 
 
 def kernel(a: Accepted, seed: int) -> str:
-    """The file with a comment at its top: how it was made, by what, and what is proved of it."""
+    """The file with its heading."""
+    at = ",".join(f"{n}={v}" for n, v in a.sizes.items())
+    command = f"{a.file}::{a.name} --at {at} --seed {seed} -o {a.name}.py"
+    verdicts = (a.verdict, a.same, a.against)
+    return heading(command, verdicts, a.kernels, a.model, a.roofline) + a.source
+
+
+def heading(command: str, verdicts: tuple[str, str, str], kernels: int, model: float, roofline: float) -> str:
+    """The comment at the top of an emitted file: how it was made, by what, and what is proved of it. `verdicts`: by
+    itself, against the case, and against what of the case; times of the model in seconds."""
     from .cli import VERSION
 
-    at = ",".join(f"{n}={v}" for n, v in a.sizes.items())
+    own, same, against = verdicts
     lines = [
-        f"Written by trilift optimize {a.file}::{a.name} --at {at} --seed {seed} -o {a.name}.py",
+        f"Written by trilift optimize {command}",
         f"trilift {VERSION}, {versions()}",
-        f"{a.verdict} against its reference below, {a.same} against the {a.against} of the case",
-        f"{a.kernels} kernel{'s' * (a.kernels != 1)}, {a.model * 1e6:.2f} us in the model at these sizes, "
-        f"roofline {a.roofline * 1e6:.2f} us",
+        f"{own} against its reference below, {same} against the {against} of the case",
+        f"{kernels} kernel{'s' * (kernels != 1)}, {model * 1e6:.2f} us in the model at these sizes, "
+        f"roofline {roofline * 1e6:.2f} us",
     ]
-    return "".join(f"# {line}\n" for line in lines) + a.source
+    return "".join(f"# {' '.join(line.split())}\n" for line in lines)
 
 
 def versions(packages: Sequence[str] = ("triton", "torch")) -> str:

@@ -16,6 +16,7 @@ import click
 from lift.errors import TriliftError, Unsupported
 
 from . import workers
+from .accepting import heading
 from .answers import Answers
 from .progress import Progress
 from .store import Store
@@ -205,25 +206,18 @@ def _optimised(case: Named, output: str, asked: Asked, progress: Progress, ask: 
     return optimised(question, ask, asked.jobs, say)
 
 
-def _header(case: Named, output: str, asked: Asked) -> list[str]:
-    """The comment above a file: how it was made, and by what."""
-    from importlib.metadata import version
-
-    from .cli import VERSION
-
-    at = "".join(f" --at {n}={v}" for n, v in asked.sizes.items() if n in case.dims)
-    command = f"trilift optimize {case} {at} --seed {asked.seed} -o {output}".replace("  ", " ")
-    return [f"Written by {command}", f"trilift {VERSION}, triton {version('triton')}, torch {version('torch')}"]
-
-
 def _written(found: Optimised, output: str, case: Named, asked: Asked) -> str:
     """The path of the file that was written: what was accepted, below a comment."""
-    assert found.best is not None
+    best = found.best
+    assert best is not None
     folder = os.path.isdir(output) or output.endswith(os.sep)
     path = Path(output) / f"{case.name}.py" if folder else Path(output)
     path.parent.mkdir(parents=True, exist_ok=True)
-    header = "".join(f"# {' '.join(line.split())}\n" for line in _header(case, output, asked))
-    path.write_text(header + found.best.source, encoding="utf-8")
+    at = ",".join(f"{n}={v}" for n, v in found.sizes.items())
+    command = f"{case} --at {at} --seed {asked.seed} -o {output}"
+    verdicts = (best.acceptance.verdict, best.same, found.against)
+    top = heading(command, verdicts, len(best.graph.kernels), best.seconds, found.found.roofline)
+    path.write_text(top + best.source, encoding="utf-8")
     return str(path)
 
 
@@ -250,6 +244,7 @@ def printed(found: Optimised, name: str, path: str | None) -> list[str]:
         out += [f"  {line}" for line in (found.best.text + "\n" + found.best.arrangement["text"]).splitlines()]
     for e in found.tried:
         out += [f"  {line}" for line in str(e.acceptance).splitlines()]
+        out += [f"  against the {found.against} of the case: {e.same}"] if e.same else []
     out += [f"  note: {n}" for n in found.notes]
     return [*out, f"  written to {path}"] if path else out
 
@@ -275,16 +270,12 @@ def record(found: Optimised, file: str, path: str | None) -> dict[str, Any]:
             "roofline_us": round(f.roofline * MICRO, 3),
             "excluded_us": None if f.excluded is None else round(f.excluded * MICRO, 3),
             "emitted": path,
-            "verdict": _verdict(best),
+            "verdict": best.verdict if best else "UNKNOWN",
             "bound": best.bound if best else None,
             "steps": [_step(e) for e in found.tried],
             "notes": found.notes,
         },
     }
-
-
-def _verdict(best: Emitted | None) -> str:
-    return best.acceptance.verdict if best else "UNKNOWN"
 
 
 def _step(e: Emitted) -> list[dict[str, Any]]:

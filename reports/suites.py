@@ -39,15 +39,15 @@ EXAMPLES = 20  # of each test, as `trilift write` has it
 WRITING, RUNNING = 400.0, 900.0  # seconds
 QUICK = 20.0  # seconds that a file should take at most
 LOADED = ("pytest", "-q", "-p", "no:cacheprovider", "-p", "no:trilift")
-OUTCOMES = ("green", "red", "skipped", "not written")
+OUTCOMES = ("green", "red", "late", "skipped", "not written")
 
 
 @dataclass(frozen=True, slots=True)
 class Ran:
     """The tests of one case. `outcome`: green: every test passes, or is known to fail; skipped: none runs without a
-    GPU; red: `failed` do not pass, or pytest did not end; not written. `why`: the first thing that is wrong, or why it
-    is skipped. `verdict`: of all outputs. `clean`: whether ruff has nothing to say. `seconds`, `processor`: of pytest,
-    from its start to its end."""
+    GPU; red: `failed` do not pass; late: they were not written, or did not end, in the time for it; not written.
+    `why`: the first thing that is wrong, or why it is skipped. `verdict`: of all outputs. `clean`: whether ruff has
+    nothing to say. `seconds`, `processor`: of pytest, from its start to its end."""
 
     file: str
     case: str
@@ -106,8 +106,9 @@ def sweep(targets: Sequence[Target], how: How, progress: Callable[[str], None] =
             progress(row if isinstance(row, str) else _line(row))
             if isinstance(row, Ran):
                 rows.append(row)
-                with log.open("a") as kept:
-                    kept.write(json.dumps([how.key, asdict(row)]) + "\n")
+                if row.outcome != "late":  # it may be the machine that was busy
+                    with log.open("a") as kept:
+                        kept.write(json.dumps([how.key, asdict(row)]) + "\n")
 
         patience = WRITING + RUNNING
         for index, outcome in run_all(_file, tasks, how.jobs, patience, "forkserver", hear, True, PRELOAD):
@@ -153,7 +154,8 @@ def _case(case: Case, file: str, folder: str, how: How) -> Ran:
     writing = time.monotonic() - start
     if outcome.failure is not None:
         said = (outcome.log.strip().splitlines() or [""])[-1]
-        return Ran(file, case.name, "not written", f"{outcome.failure} {said}", writing=writing)
+        what = "late" if outcome.failure == "timeout" else "not written"
+        return Ran(file, case.name, what, f"{outcome.failure} {said}", writing=writing)
     return pytest_of(file, case.name, path, writing)
 
 
@@ -170,22 +172,24 @@ def pytest_of(file: str, case: str, path: Path, writing: float = 0.0) -> Ran:
     start, before = time.monotonic(), _processor()
     command = [sys.executable, "-m", *LOADED, f"--junitxml={told}", path.name]
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONWARNINGS"}
-    why = ""
+    late = why = ""
     try:
         done = subprocess.run(
             command, cwd=path.parent, env=environment, capture_output=True, text=True, timeout=RUNNING
         )
     except subprocess.TimeoutExpired:
-        why = f"no end after {RUNNING:.0f} s"
+        late = f"no end after {RUNNING:.0f} s"
     seconds, processor = time.monotonic() - start, _processor() - before
     tests = list(ElementTree.parse(told).iter("testcase")) if told.exists() else []
     kinds = Counter(_kind(t) for t in tests)
     failed = tuple(str(t.get("name")) for t in tests if _kind(t) == "failed")
-    if not why and not tests:
+    if not late and not tests:
         why = (done.stdout + done.stderr).strip()[-300:]
-    outcome = "red" if failed or why else "green" if kinds["passed"] or kinds["xfailed"] else "skipped"
+    outcome = (
+        "red" if failed or why else "late" if late else "green" if kinds["passed"] + kinds["xfailed"] else "skipped"
+    )
     shown = {"red": "failed", "skipped": "skipped"}.get(outcome, "")
-    why = why or next((_said(t) for t in tests if _kind(t) == shown), "")
+    why = why or late or next((_said(t) for t in tests if _kind(t) == shown), "")
     return Ran(
         file, case, outcome, " ".join(why.split())[:200], verdict(text, case), kinds["passed"], kinds["xfailed"],
         kinds["skipped"], failed, _is_clean(path), len(text), writing, seconds, processor,
@@ -245,9 +249,9 @@ NOTES = (
 
 
 def result(rows: Sequence[Ran], title: str) -> Result:
-    """What is not green first, then by file and by case; exit code 1 if a file is red or was not written, 3 without
-    cases."""
-    bad = [r for r in rows if r.outcome in ("red", "not written")]
+    """What is not green first, then by file and by case; exit code 1 if a file is red, late or was not written, 3
+    without cases."""
+    bad = [r for r in rows if r.outcome in ("red", "late", "not written")]
     late = sorted((r for r in rows if r.processor > QUICK), key=lambda r: -r.processor)
     files = list(dict.fromkeys(r.file for r in rows))
     tables: tuple[tuple[str, Lines], ...] = (

@@ -172,7 +172,8 @@ class Block(Tiles):
     def masked(self) -> bool:
         """Whether a whole tile may be minus infinity."""
         elements = [self.element(self.tensor(o)) for o in self.k.loads]
-        return any(e is not None and positions.unbounded(e) for e in elements)
+        functions = [self.templates.get(o.op) for o in self.k.operators]
+        return any(e is not None and positions.unbounded(e) for e in [*elements, *functions])
 
     @property
     def deferred(self) -> set[str]:

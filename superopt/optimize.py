@@ -100,6 +100,11 @@ class Emitted:
         return self.acceptance.accepted and self.same in ("PROVED", "TESTED")
 
     @property
+    def verdict(self) -> str:
+        """PROVED only where it is proved both by itself and against the case."""
+        return self.same if self.acceptance.verdict == "PROVED" else self.acceptance.verdict
+
+    @property
     def right(self) -> bool:
         """Whether the device computed what it should."""
         return bool(self.timed.get("right"))

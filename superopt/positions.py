@@ -4,19 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 from lift import term as T
-from lift.errors import Unsupported
+from lift.infix import ATOM, Piece
 from lift.term import Term
 
-TEXTS = {
-    "lt": "({0} < {1})", "le": "({0} <= {1})", "eq": "({0} == {1})", "ne": "({0} != {1})", "not": "(~{0})",
-    "where": "tl.where({0}, {1}, {2})", "floordiv": "({0} // {1})", "mod": "({0} % {1})", "abs": "tl.abs({0})",
-    "exp": "tl.exp({0})", "recip": "(1.0 / {0})", "to_real": "{0}.to(tl.float32)",
-}  # fmt: skip
-MANY = {"add": " + ", "mul": " * ", "and": " & ", "or": " | "}
-EXTREMA = {"max": "tl.maximum({0}, {1})", "min": "tl.minimum({0}, {1})"}
+from .template import expression
 
 
 def launch_numbers(element: Term) -> list[Term]:
@@ -36,41 +29,14 @@ def unbounded(element: Term) -> bool:
 def values(element: Term, indices: Mapping[str, str], given: Mapping[Term, str]) -> str:
     """The tile as real numbers in Triton. `indices`: of each axis, broadcast to the tile; `given`: the numbers of the
     launch. Raises Unsupported; whether // of negative numbers is meant is for the proof of the file to say."""
-    text = tile(element, indices, given)
-    return text if element.type == T.REAL else f"{text}.to(tl.float32)"
 
+    def leaf(t: Term) -> Piece | None:
+        if t in given:
+            return Piece(given[t])
+        return Piece(indices[t.attr.name], rank=1) if t.op == "axis" else None
 
-def tile(element: Term, indices: Mapping[str, str], given: Mapping[Term, str]) -> str:
-    """The tile in Triton, of the element's own type. Raises Unsupported."""
-    if element in given:
-        return given[element]
-    if element.op == "axis":
-        return indices[element.attr.name]
-    if element.is_const:
-        return _constant(element.attr)
-    real = element.type == T.REAL
-    args = [_constant(float(a.attr)) if real and _plain(a) else tile(a, indices, given) for a in element.args]
-    if element.op in MANY:
-        return f"({MANY[element.op].join(args)})"
-    if element.op in EXTREMA:
-        out = args[0]
-        for a in args[1:]:
-            out = EXTREMA[element.op].format(out, a)
-        return out
-    if element.op not in TEXTS:
-        raise Unsupported(f"{element.op} of indices has no text in a kernel of the search")
-    return TEXTS[element.op].format(*args)
-
-
-def _plain(t: Term) -> bool:
-    """Whether a term is an integer constant."""
-    return t.is_const and type(t.attr) is int
-
-
-def _constant(c: Any) -> str:
-    if isinstance(c, float) and math.isinf(c):
-        return 'float("inf")' if c > 0 else '-float("inf")'
-    return f"({c!r})" if c < 0 else repr(c)
+    found = expression(element, leaf, real=False)
+    return found.text if element.type == T.REAL else f"{found.at(ATOM)}.to(tl.float32)"
 
 
 def at_sizes(element: Term, sizes: Mapping[str, int]) -> Term:

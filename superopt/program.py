@@ -29,6 +29,7 @@ from lift.errors import Unsupported
 from lift.spec import Formula
 from lift.term import Term
 
+CONDITIONS = ("lt", "le", "eq", "ne", "and", "or", "not")
 LAX = ("input", "add", "mul", "div", "exp", "sqr", "sqrt", "scale", "sum")
 
 
@@ -267,15 +268,27 @@ class _Reader:
         return out
 
     def _map(self, t: Term) -> Node:
-        """A function of elements: its arguments that read tensors become holes."""
-        if t.op in ("where", "pick", "axis", "undef") or t.type != T.REAL:
+        """A function of elements: its arguments that read tensors become holes, below conditions too."""
+        if t.op in ("pick", "axis", "undef") or t.type != T.REAL:
             raise Unsupported(f"{t.op} is no operation of the search")
-        holes = [a for a in dict.fromkeys(t.args) if _has_reads(a)]
+        holes = list(dict.fromkeys(h for a in t.args for h in self._holes(a)))
         if not holes:
             raise Unsupported(f"{t} reads no tensor")
         named = {a: T.scalar(f"a{k}") for k, a in enumerate(holes)}
-        template = T.node(t.op, tuple(named.get(a, a) for a in t.args), t.attr, t.type)
+        template = T.node(t.op, tuple(_with_holes(a, named) for a in t.args), t.attr, t.type)
         return self._mapped(template, [self.value(a) for a in holes])
+
+    def _holes(self, t: Term) -> list[Term]:
+        """The numbers that a condition compares; of a number itself."""
+        if not _has_reads(t):
+            if t.free:
+                raise Unsupported("a function of both elements and indices is no operation of the search")
+            return []
+        if t.type == T.BOOL and t.op in CONDITIONS:
+            return [h for a in t.args for h in self._holes(a)]
+        if t.type != T.REAL:
+            raise Unsupported(f"{t.op} of {t.type} elements is no operation of the search")
+        return [t]
 
     def _mapped(self, template: Term, args: Sequence[Node]) -> Node:
         return node("map", *args, attr=template)
@@ -283,6 +296,11 @@ class _Reader:
 
 def _has_reads(t: Term) -> bool:
     return any(s.op == "read" for s in t.walk())
+
+
+def _with_holes(t: Term, named: dict[Term, Term]) -> Term:
+    """The term with scalars for its holes, which are not looked into."""
+    return named.get(t) or T.node(t.op, tuple(_with_holes(a, named) for a in t.args), t.attr, t.type)
 
 
 def _split(terms: Sequence[Term]) -> tuple[list[Term], list[Term]]:

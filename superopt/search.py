@@ -183,7 +183,7 @@ class Search:
             return None
         read = {a for s in steps for a in s.args if a not in made}
         shape = self._shape(b, m, steps, {v for v, _ in read})
-        return Body(m, steps, shape)
+        return None if _has_parts_of_tiles(shape) else Body(m, steps, shape)
 
     def _weights(self, b: Block) -> Weights:
         return Weights(self.u, b, self.model.program)
@@ -370,6 +370,12 @@ class Search:
         stored = [t.dims for t in body.shape.traffic if t.store]
         lacking = any(axis not in {d.axis for d in dims} for dims in stored)
         return "whole" if mode == "parts" or (mode == "grid" and lacking) else cast(Mode, mode)
+
+
+def _has_parts_of_tiles(shape: Shape) -> bool:
+    """Whether there is one entry for each tile of the grid: an axis in parts of one turn is the same kernel."""
+    tiled = {a for a, m in shape.modes if m == "grid"}
+    return any(d.parts and d.axis in tiled for t in shape.traffic for d in t.dims)
 
 
 def in_stages(operators: list[Operator]) -> tuple[Operator, ...]:

@@ -30,3 +30,14 @@ def lower(x, w):
 def chosen(x, y):
     i = torch.arange(x.shape[1], device=x.device)
     return torch.where(i < x.shape[0], x, 2 * y) + torch.where(i > 3, x, 1.5)
+
+
+@case(x="f16[M,N]", w="f16[N,K]")
+def clipped(x, w):
+    return torch.where(x < 0, 0.1 * x, x.clamp(max=2.0)) @ w
+
+
+@case(q="f32[M,D]", k="f32[N,D]", v="f32[N,D]", weight="f32[M,N]")
+def weighted(q, k, v, weight):
+    s = torch.where(weight > 0.5, q @ k.T, float("-inf"))
+    return torch.softmax(s, -1) @ v

@@ -103,7 +103,18 @@ def trilift(*args: str, cwd: Path | None = None) -> subprocess.CompletedProcess[
     return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=env, timeout=120)
 
 
-COMMANDS = ((), ("lift",), ("prove",), ("equal",), ("audit",), ("corpus",), ("optimize",), ("report",), ("ops",), ("explain",))
+COMMANDS = (
+    (),
+    ("lift",),
+    ("prove",),
+    ("equal",),
+    ("audit",),
+    ("corpus",),
+    ("optimize",),
+    ("report",),
+    ("ops",),
+    ("explain",),
+)
 
 
 def test_help_is_golden(golden: Callable[[str, str], None]) -> None:

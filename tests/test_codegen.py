@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import subprocess
 import sys
 from collections.abc import Callable
@@ -23,6 +24,7 @@ from lift.load import by_file, load
 from superopt import codegen
 from superopt.accept import Acceptance, accept, compile_all
 from superopt.mugraph import MuGraph
+from superopt.positions import values
 from superopt.stabilise import stabilised, unstable
 from superopt.template import keeps_zero, numbers, tile_text
 from verify import prove
@@ -214,6 +216,18 @@ def test_templates_in_triton() -> None:
     assert keeps_zero(named("silu", a)) and keeps_zero(named("relu", a)) and not keeps_zero(T.add(a, 1))
     with pytest.raises(Unsupported):
         tile_text(T.make("lgamma", a), ["x"], {})
+
+
+def test_terms_of_indices_in_triton() -> None:
+    i, j = (T.axis(T.Axis(n, T.size(n.upper()))) for n in "ij")
+    at = {"i": "rows", "j": "columns"}
+    band = T.make("and", T.make("le", j, i), T.make("lt", T.sub(i, j), T.size("W")))
+    assert values(T.where(band, 0.0, -math.inf), at, {T.size("W"): "W"}) in (
+        'tl.where((columns <= rows) & (rows - columns < W), 0.0, -float("inf"))',
+        'tl.where((rows - columns < W) & (columns <= rows), 0.0, -float("inf"))',
+    )
+    assert values(T.make("mod", T.add(i, 1), 2), at, {}) == "((rows + 1) % 2).to(tl.float32)"
+    assert values(T.where(T.make("ne", i, j), 1.0, 0.5), at, {}) == "tl.where(rows != columns, 1.0, 0.5)"
 
 
 def test_launches_compile_for_sm_90(tmp_path: Path) -> None:

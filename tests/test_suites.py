@@ -38,6 +38,17 @@ def test_a_file_without_tests_is_red(tmp_path: Path) -> None:
     assert found.outcome == "red" and "nothing_of_that_name" in found.why and not found.clean
 
 
+def test_what_does_not_end_is_late_and_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "test_rope.py"
+    path.write_text("import time\n\n\ndef test_one() -> None:\n    time.sleep(99)\n")
+    monkeypatch.setattr(suites, "RUNNING", 0.2)
+    found = pytest_of(ROPE, "rope", path)
+    assert found.outcome == "late" and "no end" in found.why and result([found], "written").code == 1
+    monkeypatch.setattr(suites, "run_all", lambda _, tasks, jobs, patience, where, hear, *more: hear(0, found) or [])
+    assert sweep([Target(ROPE)], How(keep=str(tmp_path))) == [found]
+    assert not (tmp_path / "rows.jsonl").exists()
+
+
 def test_the_weakest_verdict_counts() -> None:
     text = "rope, PROVED: q[i] = x[i]\nrope, TESTED: k[i] = x[i]\nrope_pairs, PROVED: q[i] = x[i]\n"
     assert verdict(text, "rope") == "TESTED" and verdict(text, "rope_pairs") == "PROVED"
