@@ -30,6 +30,7 @@ from lift.spec import Formula
 from lift.term import Term
 
 CONDITIONS = ("lt", "le", "eq", "ne", "and", "or", "not")
+FOLDS = ("sum", "max")  # a maximum occurs in tile programs only
 LAX = ("input", "add", "mul", "div", "exp", "sqr", "sqrt", "scale", "sum")
 
 
@@ -66,7 +67,7 @@ def _walk(n: Node, seen: dict[Node, None]) -> None:
 def node(op: str, *args: Node, attr: str | Term | None = None) -> Node:
     """An operation with the axes that follow from its arguments'."""
     axes = frozenset[str]().union(*(a.axes for a in args))
-    return Node(op, args, attr, axes - {attr} if op == "sum" else axes)
+    return Node(op, args, attr, axes - {attr} if op in FOLDS else axes)
 
 
 def source(name: str, axes: Sequence[str]) -> Node:
@@ -114,7 +115,7 @@ class Program:
 def from_formulas(formulas: Sequence[Formula], dtypes: dict[str, str], sizes: dict[str, int]) -> Program:
     """The program of formulas over the same inputs; `sizes` of the dims. Raises Unsupported where an input is not read
     at distinct axes, or a fold is no sum."""
-    reader = _Reader({str(s.attr) for f in formulas for s in f.term.walk() if s.op == "read"})
+    reader = Reader({str(s.attr) for f in formulas for s in f.term.walk() if s.op == "read"})
     outputs = []
     for f in formulas:
         value = reader.value(f.term)
@@ -136,7 +137,7 @@ def extent(size: Term, sizes: dict[str, int]) -> int:
 
 
 @dataclass
-class _Reader:
+class Reader:
     """Terms to values. `tensors`: those that are read; `inputs`: a name for each and the axes that it is read at,
     `computed`: one for each term over indices alone, `axes`: the size of each axis, in the order of appearance."""
 

@@ -14,20 +14,31 @@ from lift.torch_source import torch_source
 
 from .program import Input, Node, Program
 
+FOLDED = {"sum": "sum", "max": "amax"}
 ELEMENTWISE: dict[str, Callable[..., Term]] = {"add": T.add, "mul": T.mul, "div": T.div, "sqr": lambda a: T.mul(a, a)}
 
 
 def formulas(program: Program, sizes: Mapping[str, Term]) -> tuple[Formula, ...]:
     """One formula for each output; `sizes`: of each axis, as a term over dims."""
-    done: dict[Node, Term] = {}
     axes = {a: T.Axis(a, sizes[a]) for a in program.sizes}
     inputs = {x.name: _element(x, axes) for x in program.inputs}
-    for n in program.nodes:
+    return tuple(
+        Formula(name, tuple(axes[a] for a in own), term_of(v, axes, inputs), d) for name, own, v, d in program.outputs
+    )
+
+
+def term_of(value: Node, axes: Mapping[str, T.Axis], inputs: Mapping[str, Term]) -> Term:
+    """An element of a value; `inputs`: of each input by its name."""
+    done: dict[Node, Term] = {}
+    for n in value.walk():
         args = [done[a] for a in n.args]
         if n.op == "input":
             done[n] = inputs[str(n.attr)]
-        elif n.op == "sum":
-            done[n] = T.fold("sum", axes[str(n.attr)], args[0])
+        elif n.op in FOLDED:
+            done[n] = T.fold(FOLDED[n.op], axes[str(n.attr)], args[0])
+        elif n.op == "const":
+            assert isinstance(n.attr, Term)
+            done[n] = n.attr
         elif n.op == "scale":
             assert isinstance(n.attr, Term)
             done[n] = T.mul(n.attr, args[0])
@@ -36,7 +47,7 @@ def formulas(program: Program, sizes: Mapping[str, Term]) -> tuple[Formula, ...]
             done[n] = filled(n.attr, args)
         else:
             done[n] = ELEMENTWISE[n.op](*args) if n.op in ELEMENTWISE else T.make(n.op, *args)
-    return tuple(Formula(name, tuple(axes[a] for a in own), done[v], d) for name, own, v, d in program.outputs)
+    return done[value]
 
 
 def _element(x: Input, axes: Mapping[str, T.Axis]) -> Term:

@@ -9,7 +9,7 @@ The test draws inputs, primes and the root of unity anew for each sample; its bo
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,36 @@ Value = tuple[Bits, Any]  # an array over all bits, of extent 1 along those that
 
 class Invalid(TriliftError):
     """The graph does not say what its kernels compute."""
+
+
+def elementwise(domain: Any, op: str, attr: str | Term | None, xs: Sequence[Any]) -> Any:
+    """The operation of a node of a program, no fold and no input, on values of its arguments."""
+    if op == "sqr":
+        return domain.apply("mul", xs[0], xs[0])
+    if isinstance(attr, Term):
+        if op == "scale":
+            return domain.apply("mul", xs[0], template(domain, attr, []))
+        return template(domain, attr, list(xs))
+    return domain.apply(op, *xs)
+
+
+def template(domain: Any, t: Term, xs: list[Any]) -> Any:
+    """A template at these arguments; a size is a number of its own."""
+    if t.op == "scalar" and t.attr in (names := [f"a{k}" for k in range(len(xs))]):
+        return xs[names.index(str(t.attr))]
+    if t.op == "const":
+        return domain.reals(np.asarray(float(t.attr)))
+    if t.op in ("size", "scalar"):
+        return domain.reals(np.asarray(float(3 + sum(map(ord, str(t.attr))) % 89)))
+    if t.op in DEFINITIONS:
+        return template(domain, unfold(t), xs)
+    args = [template(domain, a, xs) for a in t.args]
+    out = args[0]
+    if t.op in T.COMMUTATIVE:
+        for x in args[1:]:
+            out = domain.apply(t.op, out, x)
+        return out
+    return domain.apply(t.op, *args)
 
 
 class Meaning:
@@ -59,31 +89,11 @@ class Meaning:
 
     def applied(self, op: str, *xs: Any) -> Any:
         """A function of elements."""
-        if op == "sqr":
-            return self.domain.apply("mul", xs[0], xs[0])
         if op.startswith("scale:"):
-            return self.domain.apply("mul", xs[0], self.template(self.templates[op], []))
+            return self.domain.apply("mul", xs[0], template(self.domain, self.templates[op], []))
         if op.startswith("map:"):
-            return self.template(self.templates[op], list(xs))
-        return self.domain.apply(op, *xs)
-
-    def template(self, t: Term, xs: list[Any]) -> Any:
-        """A template at these arguments; a size is a number of its own."""
-        if t.op == "scalar" and t.attr in (names := [f"a{k}" for k in range(len(xs))]):
-            return xs[names.index(t.attr)]
-        if t.op == "const":
-            return self.domain.reals(np.asarray(float(t.attr)))
-        if t.op in ("size", "scalar"):
-            return self.domain.reals(np.asarray(float(3 + sum(map(ord, str(t.attr))) % 89)))
-        if t.op in DEFINITIONS:
-            return self.template(unfold(t), xs)
-        args = [self.template(a, xs) for a in t.args]
-        out = args[0]
-        if t.op in T.COMMUTATIVE:
-            for x in args[1:]:
-                out = self.domain.apply(t.op, out, x)
-            return out
-        return self.domain.apply(t.op, *args)
+            return template(self.domain, self.templates[op], list(xs))
+        return elementwise(self.domain, op, None, xs)
 
     def summed(self, x: Any, over: Bits) -> Any:
         for k, b in enumerate(self.order):

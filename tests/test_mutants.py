@@ -200,8 +200,8 @@ def softmax() -> Tried:
 
 
 def test_most_mutants_are_killed() -> None:
-    """Of all three kernels together, but for those about widths of indices, which differ beyond 2^31 elements only; most
-    survivors of each have the original's spec, term for term."""
+    """Of all three kernels together, but for those about widths of indices, which differ beyond 2^31 elements only;
+    most survivors of each have the original's spec, term for term."""
     everything = []
     for file, name in (("softmax", "softmax2"), ("matmul", "matmul"), ("layer_norm", "layer_norm")):
         tried = Tried.of(case_of(file, name))
