@@ -223,3 +223,23 @@ def test_the_script_fails_again(c: Case, says: str, tmp_path: Path) -> None:
     assert child.returncode == 1, child.stdout + child.stderr
     assert says in child.stdout
     assert not example.output or f"{example.expected:.9g}" in child.stdout
+
+
+@triton.jit
+def steep_kernel(x, y, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + i, tl.exp2(n * tl.load(x + i, mask=i < n) * 1.4426950216293335), mask=i < n)
+
+
+@case(x="f32[N]")
+def steep(x):
+    y = torch.empty_like(x)
+    steep_kernel[(triton.cdiv(x.numel(), 256),)](x, y, x.numel(), BLOCK=256)
+    return y
+
+
+def test_a_constant_rounded_to_f32_is_no_difference() -> None:
+    """The formula has log2(e) exactly; at exp(256 x) the kernel's digits make a difference that no user means."""
+    assert refute.search(steep, targets(steep, text="out[n] = exp(N * x[n])"), budget_seconds=1.5) is None
+    wrong = targets(steep, text="out[n] = 1.001 * exp(N * x[n])")
+    assert refute.search(steep, wrong, budget_seconds=SECONDS) is not None
