@@ -100,7 +100,11 @@ def tables(program: Program, bits: dict[str, tuple[str, ...]], laws: str = LAWS)
         names[n] = f"$v{len(names)}"
         lines.append(f"(let {names[n]} {_expression(n, names, bits)})")
     graph = bindings().EGraph()
-    graph.run_program(*graph.parse_program("\n".join([DATATYPE, *_rules(laws), *_facts(program, bits), *lines])))
+    graph.run_program(
+        *graph.parse_program(
+            "\n".join([DATATYPE, *law_rules(laws), *lacking(FORMS, ["Sum"]), *_facts(program, bits), *lines])
+        )
+    )
     while True:
         graph.run_program(*graph.parse_program("(run-schedule (repeat 2 (run laws)))"))
         before = graph.serialize([], max_functions=None, max_calls_per_function=None, include_temporary_functions=True)
@@ -136,19 +140,27 @@ def _expression(n: Node, names: dict[Node, str], bits: dict[str, tuple[str, ...]
     return f"({head} {json.dumps(function(n))} {args})"
 
 
-def _rules(laws: str) -> list[str]:
+def law_rules(laws: str, ruleset: str = "laws") -> list[str]:
+    """Lines of laws as rules of egglog, one each."""
     out = []
     for line in laws.strip().splitlines():
         law, _, condition = line.partition(" if ")
         left, right = law.split(" = ")
         when = f" :when ({condition})" if condition else ""
         symmetric = left.startswith(("(Add a b)", "(Mul a b)", "(Sum i (Sum"))
-        out.append(f"({'rewrite' if symmetric else 'birewrite'} {left} {right}{when} :ruleset laws)")
-    for form in FORMS:
+        out.append(f"({'rewrite' if symmetric else 'birewrite'} {left} {right}{when} :ruleset {ruleset})")
+    return out
+
+
+def lacking(forms: Sequence[str], folds: Sequence[str], ruleset: str = "laws") -> list[str]:
+    """Which axes a value lacks, by its form."""
+    out = []
+    for form in forms:
         given = " ".join(f"(Lacks {a} i)" for a in form.strip("()").split()[1:] if a != "f")
-        out.append(f"(rule ((= e {form}) {given}) ((Lacks e i)) :ruleset laws)")
-    out.append("(rule ((= e (Sum i a)) (Bit i)) ((Lacks e i)) :ruleset laws)")
-    out.append("(rule ((= e (Sum j a)) (Lacks a i)) ((Lacks e i)) :ruleset laws)")
+        out.append(f"(rule ((= e {form}) {given}) ((Lacks e i)) :ruleset {ruleset})")
+    for fold in folds:
+        out.append(f"(rule ((= e ({fold} i a)) (Bit i)) ((Lacks e i)) :ruleset {ruleset})")
+        out.append(f"(rule ((= e ({fold} j a)) (Lacks a i)) ((Lacks e i)) :ruleset {ruleset})")
     return out
 
 

@@ -164,7 +164,7 @@ class Reader:
         if t.op == "sum":
             over, body = self._renamed(t)
             self._axis(over)
-            return node("sum", self.value(body), attr=over.name)
+            return _sum(over.name, self.value(body))
         if t.op in T.FOLDS or t.op in T.NAMED and DEFINITIONS[t.op].on_axis:
             raise Unsupported(f"{t.op} over an axis is no operation of the search")
         if t.op in ("add", "mul", "recip"):
@@ -293,6 +293,18 @@ class Reader:
 
     def _mapped(self, template: Term, args: Sequence[Node]) -> Node:
         return node("map", *args, attr=template)
+
+
+def _sum(over: str, body: Node) -> Node:
+    """The sum, numbers and factors that lack the axis in front of it: so it has the fewest terms, and what it is a
+    factor of, under another sum, is a product of matrices."""
+    if body.op == "scale":
+        return node("scale", _sum(over, body.args[0]), attr=body.attr)
+    if body.op == "mul" and any(over in a.axes for a in body.args):
+        left, right = sorted(body.args, key=lambda a: over not in a.axes)
+        if over not in right.axes:
+            return node("mul", _sum(over, left), right)
+    return node("sum", body, attr=over)
 
 
 def _has_reads(t: Term) -> bool:

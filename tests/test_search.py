@@ -157,6 +157,16 @@ def test_two_views_of_one_tensor() -> None:
     assert all(o.equal is True for o in verify(g, templates(p)).outcomes)
 
 
+def test_a_sum_of_a_product_is_a_product_of_a_sum() -> None:
+    """Numbers and factors without the axis stand before a sum: the roofline counts what is needed, and no more."""
+    said = "out[m,n] = sum(k, sum(l, x[m,l,k] * w[k,n]) / L)"
+    p = from_formulas([formula(said, {"x": ("M", "L", "K"), "w": ("K", "N")})], {}, dict.fromkeys("MLKN", 256))
+    assert repr(p.outputs[0][2]).startswith("scale") and repr(p.outputs[0][2]).count("sum[l](x)") == 1
+    found = search(p)
+    assert found.plans and found.plans[0].seconds >= found.model.roofline
+    assert all(o.equal is True for o in verify(graphs(found)[0], templates(p)).outcomes)
+
+
 def test_functions_whose_names_begin_alike_are_two_functions() -> None:
     from numpy.random import default_rng
 
