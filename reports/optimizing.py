@@ -88,6 +88,7 @@ def sizes(text: str) -> dict[str, int]:
 def optimize(targets: Sequence[Target], output: str, asked: Asked, quiet: bool) -> int:
     """Writes the files and prints what was found; returns the exit code: 0, 4 where nothing was accepted, 3 where there
     is no program to search, 2 for a case that cannot be read, 130 where Ctrl-C ended it."""
+    _check_output(output)
     told = Told()
     where = workers.cluster(asked.cluster) if asked.cluster else workers.local(asked.jobs)
     kept = closing(Store(asked.cache)) if asked.cache else nullcontext(None)
@@ -114,6 +115,17 @@ def optimize(targets: Sequence[Target], output: str, asked: Asked, quiet: bool) 
         click.echo("nothing to optimize: no case", err=True)
         return 3
     return ended or next((c for c in (2, 4, 3) if c in told.codes), 0)
+
+
+def _check_output(output: str) -> None:
+    """Raises click.UsageError where the files cannot be written, before anything is searched."""
+    folder = Path(output) if output.endswith(os.sep) or os.path.isdir(output) else Path(output).parent
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as e:
+        raise click.UsageError(f"-o {output}: {e.strerror}") from None
+    if not os.access(folder, os.W_OK):
+        raise click.UsageError(f"-o {output}: the folder cannot be written to")
 
 
 def _each(
@@ -147,7 +159,8 @@ def _tell(case: Named, future: Future[Optimised], output: str, asked: Asked, tol
         return
     except (TriliftError, Failed, Broken) as e:
         code = 3 if isinstance(e, Unsupported) else 4 if isinstance(e, Failed) else 2
-        progress.hear(case.file, case.name, "no program to search" if code == 3 else "failed")
+        if case.name:
+            progress.hear(case.file, case.name, "no program to search" if code == 3 else "failed")
         click.echo(f"{case}: {'no program to search: ' if code == 3 else ''}{e}", err=True)
         told.codes.add(code)
         return

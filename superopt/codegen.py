@@ -155,7 +155,7 @@ def _launcher(g: MuGraph, name: str, host: Host, blocks: Sequence[Signature], ex
     params = [*host.tensors, *host.scalars, f"{WRAP}=lambda kernel: kernel"]
     lines = [f"def {name}({', '.join(params)}):", f'    """{_doc(g)}"""']
     lines += [f"    {line}" for line in _shapes(g.program, host)]
-    lines += [f"    {line}" for line in _relations(host, extents)]
+    lines += [f"    {line}" for line in _relations(g.program, host, extents)]
     sizes = list(host.sizes.values())
     largest = f"max({', '.join(sizes)})" if len(sizes) > 1 else sizes[0]
     lines.append(f'    assert {largest} <= {LARGEST}, "a size that has no 32 bits when it is rounded up"')
@@ -194,15 +194,25 @@ def _shapes(program: Program, host: Host) -> list[str]:
     return out
 
 
-def _relations(host: Host, extents: Mapping[str, Term]) -> list[str]:
-    """Asserts about sizes that are no dims of their own: two axes of one size, an axis of 2 * H."""
-    known = {str(e.attr): host.sizes[a] for a, e in reversed(list(extents.items())) if e.op == "size"}
+def _relations(program: Program, host: Host, extents: Mapping[str, Term]) -> list[str]:
+    """Sizes that no shape of an input is, and asserts about those that are no dims of their own: two axes of one size,
+    an axis of 2 * H. Raises Unsupported for a size that nothing tells."""
+    read = {a for x in program.read for a in x.axes}
+    known = {str(e.attr): host.sizes[a] for a, e in reversed(list(extents.items())) if e.op == "size" and a in read}
+    if unread := [a for a in program.sizes if a not in read and a not in extents]:
+        raise Unsupported(f"no tensor that is read has the axis {unread[0]}")
     out = []
     for a, e in extents.items():
         names = {str(s.attr) for s in e.walk() if s.op == "size"}
-        if names <= {*known} and known.get(str(e.attr)) != host.sizes[a]:
-            renamed = T.rewrite(e, lambda s: T.size(known[str(s.attr)]) if s.op == "size" else None)
-            out.append(f"assert {host.sizes[a]} == {python_source(renamed)}")
+        if not names <= {*known}:
+            if a not in read:
+                raise Unsupported(f"no tensor that is read tells the size of the axis {a}")
+            continue
+        renamed = python_source(T.rewrite(e, lambda s: T.size(known[str(s.attr)]) if s.op == "size" else None))
+        if a not in read:
+            out.append(f"{host.sizes[a]} = {renamed}")
+        elif known.get(str(e.attr)) != host.sizes[a]:
+            out.append(f"assert {host.sizes[a]} == {renamed}")
     return out
 
 

@@ -208,7 +208,9 @@ class _Optimisation:
             if proving is not None:
                 self.say("prove the original")
                 out.original = _verdict(proving.result(), out)
-            self.judge(out, found["plans"] or self.written(data, out), program)
+            self.judge(out, found["plans"], program)
+            if out.best is None:
+                self.judge(out, self.written(data, out), program)
         except CancelledError:
             out.interrupted = True
         out.seconds = time.perf_counter() - start
@@ -234,20 +236,22 @@ class _Optimisation:
 
     def written(self, data: Mapping[str, Any], out: Optimised) -> list[Answer]:
         """The program as it is written, as the only plan."""
+        none = "no plan was accepted" if out.tried else "no plan was found within the limits"
         made = self.unit("unfused", "", GRACE, **data).result()
         if "error" in made:
-            out.notes.append(f"no plan was found within the limits, and as it is written: {made['text']}")
+            out.notes.append(f"{none}, and as it is written: {made['text']}")
             return []
-        out.notes.append("no plan was found within the limits: this is the program as it is written")
+        out.notes.append(f"{none}: this is the program as it is written")
         return [made]
 
     def judge(self, out: Optimised, plans: Sequence[Answer], program: Answer) -> None:
         """The first of the plans, in their order, whose file is accepted."""
         rest, waiting = iter(enumerate(plans)), deque[tuple[Answer, Future[Answer]]]()
         accepted: list[Emitted] = []
+        most = len(out.tried) + TRIES
         try:
             while True:
-                self.fill(waiting, rest, out, program)
+                self.fill(waiting, rest, most - len(out.tried), program)
                 if not waiting:
                     break
                 plan, future = waiting.popleft()
@@ -286,12 +290,12 @@ class _Optimisation:
         return min((e for e in timed if e.right), key=lambda e: e.measured, default=None)
 
     def fill(
-        self, waiting: deque[tuple[Answer, Future[Answer]]], rest: Iterator[tuple[int, Answer]], out: Optimised,
+        self, waiting: deque[tuple[Answer, Future[Answer]]], rest: Iterator[tuple[int, Answer]], left: int,
         program: Answer,
     ) -> None:  # fmt: skip
-        """Asks for checks of the next plans, never of more than may be tried."""
+        """Asks for checks of the next plans, never of more than are left to try."""
         q = self.question
-        while len(waiting) < min(self.ahead, TRIES - len(out.tried)) and (row := next(rest, None)) is not None:
+        while len(waiting) < min(self.ahead, left) and (row := next(rest, None)) is not None:
             number, plan = row
             self.say(f"check plan {number + 1}; {self.line}")
             check = self.unit(

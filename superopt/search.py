@@ -193,17 +193,21 @@ class Search:
         axes = [a for a in self.u.axes if any(self.u.bits[v] & frozenset(self.u.axes[a]) for v in values)]
         modes = tuple((a, b.signature.by_axis.get(a, "grid")) for a in axes)
         names = {v: n for n, v in self.u.inputs.items()}
-        traffic = []
+        traffic, computed = [], set[Id]()
         for v in sorted(read):
             x = next((i for i in self.model.program.inputs if i.name == names.get(v)), None)
             dims = tuple(map(Dim, x.axes)) if x else self.dims(v)
             if x is None or x.element is None:
                 traffic.append(Traffic(dims or (), itemsize(x.dtype) if x else 4))
+            else:
+                computed.add(v)
         outs = dict(zip(self.u.targets, self.model.program.outputs, strict=True))
         for v in m.outputs:
             dims = tuple(map(Dim, outs[v][1])) if v in outs else self.dims(v)
             traffic.append(Traffic(dims or (), itemsize(outs[v][3]) if v in outs else 4, True))
-        return Shape(modes, tuple(traffic), tuple(self._work(b, s, {x.out for x in steps}) for s in steps))
+        own = {s.out for s in steps} | {a for s in steps for a in s.args if a[0] in computed}
+        masks = [Work("map", t, bool(self.u.bits[v] & b.loop), t) for v in sorted(computed) for t in [self.tile(b, v)]]
+        return Shape(modes, tuple(traffic), (*masks, *(self._work(b, s, own) for s in steps)))
 
     def _work(self, b: Block, s: Step, own: set[Point]) -> Work:
         dims = frozenset[Dim]().union(*(self.tile(b, a) for a, _ in s.args))

@@ -26,7 +26,7 @@ from verify import prove
 sys.path.insert(0, str(Path(__file__).parent))
 import kernels_positions as K  # noqa: E402
 
-CASES = [K.causal, K.biased, K.lower, K.chosen, K.clipped, K.weighted]
+CASES = [K.causal, K.biased, K.lower, K.chosen, K.clipped, K.weighted, K.prefix]
 SIZES = {"G": 8, "M": 512, "N": 512, "K": 64, "D": 64}
 
 
@@ -90,7 +90,7 @@ def test_causal_attention_is_proved_as_emitted(tmp_path: Path) -> None:
     assert wrong != text and "PROVED" not in verdicts(wrong, tmp_path)
 
 
-@pytest.mark.parametrize("c", [K.lower, K.chosen, K.clipped], ids=lambda c: c.name)
+@pytest.mark.parametrize("c", [K.lower, K.chosen, K.clipped, K.prefix], ids=lambda c: c.name)
 def test_choices_are_proved_as_emitted(c: Case, tmp_path: Path) -> None:
     assert verdicts(emitted(c), tmp_path) == {"PROVED"}
 
