@@ -77,11 +77,17 @@ def test_the_first_that_is_accepted_wins(ahead: int, slow: int) -> None:
 @pytest.mark.parametrize("ahead", [1, 3])
 def test_no_more_files_than_asked_for(ahead: int) -> None:
     nothing: Answer = {"note": "not emitted"}
-    fake = Fake([nothing, *(checked(k, False) for k in range(1, 7))])
+    checks = [nothing, *(checked(k, False) for k in range(1, 7)), checked(7)]
+    plans = {**FOUND, "plans": [plan(k) for k in range(7)]}
+    fake = Fake(checks, search=plans, unfused={"error": "Unsupported", "text": "no tiles fit"})
     found = optimised(QUESTION, fake, ahead)
     assert found.best is None and len(found.tried) == 4
-    assert found.notes == ["not emitted", "7 plans were found, 4 were emitted"]
+    emitted = ["not emitted", "7 plans were found, 4 were emitted"]
+    assert found.notes == [*emitted, "no plan was accepted, and as it is written: no tiles fit"]
     assert fake.asked.count("check") == 5
+    found = optimised(QUESTION, Fake(checks, search=plans, unfused=plan(7)), ahead)  # after those, as it is written
+    assert found.best is not None and found.best.source == "file 7" and len(found.tried) == 5
+    assert found.notes == [*emitted, "no plan was accepted: this is the program as it is written"]
 
 
 def test_where_nothing_was_found_the_program_as_it_is_written() -> None:
