@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -18,8 +18,9 @@ from .errors import CaseError, NotLifted, TriliftError, Unsupported
 
 if TYPE_CHECKING:
     from .check import Check, Mismatch
-    from .output import Output
+    from .output import Output, Outputs
     from .relate import Relation
+    from .shapes import Dims
     from .trace import Trace
 
 __all__ = ["Case", "CaseError", "Lifted", "NotLifted", "TriliftError", "Unsupported", "case", "lift"]
@@ -81,6 +82,16 @@ def further(case: Case, dims: dict[str, int | float], seed: int) -> Trace | None
         return None
 
 
+def across(case: Case, traces: Sequence[Trace], found: Outputs) -> Iterator[Dims]:
+    """Sizes beyond the largest block that does not follow from them, where the traces have none, if there is a formula
+    to check."""
+    from .shapes import beyond
+
+    if any(o.formula for o in found):
+        largest = max(frozenset.intersection(*(t.blocks for t in traces)), default=1)
+        yield from beyond(case, largest, [t.dims for t in traces], traces[0].dims)
+
+
 @collected_later()
 def lift(
     case: Case,
@@ -125,7 +136,9 @@ def lift(
         for config in range(1, min(traces[2].configs, CONFIGS)):
             tuned = capture(case, shapes[2], config=config, seed=seed)
             found = trial.against_kernel(found, (tuned,), "formula")
-        if (elsewhere := further(case, another(case, [*shapes, *(t.dims for t in known[2:])], seed), seed)) is not None:
-            found = trial.against_kernel(found, (elsewhere,), "formula")
+        elsewhere = another(case, [*shapes, *(t.dims for t in known[2:])], seed)
+        for dims in (elsewhere, *across(case, traces, found)):
+            if (longer := further(case, dims, seed)) is not None:
+                found = trial.against_kernel(found, (longer,), "formula")
         mismatches = trial.against_reference(traces[2])
     return Lifted(case, traces, relations, found, tuple(trial.checks), mismatches, clock.seconds)

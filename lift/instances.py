@@ -29,7 +29,7 @@ def check_on_samples(formula: Formula, spec: Spec, rounds: int = 2, elements: in
         got = np.asarray(evaluate(formula.term, formula.axes, inputs, spec.dims))
         if got.shape != spec.ids.shape:
             raise NotLifted(f"the formula of {spec.name} has shape {list(got.shape)} instead of {list(spec.ids.shape)}")
-        got, want = got.ravel()[places], values_at(ids, inputs, spec.dims)
+        got, want = got.ravel()[places].astype(np.float64), values_at(ids, inputs, spec.dims)
         same = np.isclose(got, want, rtol=1e-5, atol=1e-8, equal_nan=True)
         if not same.all():
             k = int(np.argmin(same))

@@ -1,5 +1,5 @@
 """Numbers for a case's dims and scalars: small and telling apart for lifting, then larger ones that cross block
-sizes, for checks.
+sizes, for checks; at last each dim beyond the largest block that the kernel has.
 
 Small distinct primes where `where` allows them, else the smallest numbers it allows. Among assignments that meet
 `where` a clear one is taken: dims that are equal, that did not change since an earlier assignment, or that keep the
@@ -28,6 +28,7 @@ LARGE = (67, 131, 37, 83, 23, 19, 101, 53, 257, 17, 13, 11, 7, 521, 1031, 2053)
 ROUND = (64, 128, 96, 80, 48, 144, 160, 192, 256, 32, 320, 384, 640, 24, 16, 8, 1024, 2048)
 LONG = (2053, 1031, 521, 257, 2048, 1024, 640, 512, 384, 256, 192, 128)
 ELEMENTS = 8000  # of the largest input of a large assignment
+CHUNKED = 100_000  # of the largest input where one dim is beyond the largest block
 NODES = 20_000  # of the search for a first assignment
 STARTS = 100  # assignments that meet `where`, the best of which is improved one dim at a time
 PRIMES = {p for p in range(2, 2100) if all(p % d for d in range(2, math.isqrt(p) + 1))}
@@ -58,6 +59,17 @@ def around(case: Case, fixed: Mapping[str, int | float], like: Mapping[str, int 
     }
     best = search.best(pools, lambda d: elements(case, d) / 60 + 20 * sum(d[n] != near[n] for n in search.names))
     return None if best is None else {n: best[n] for n in (*case.names, *case.scalars)}
+
+
+def beyond(case: Case, block: int, seen: Sequence[Dims], like: Dims) -> Iterator[Dims]:
+    """For each dim that no assignment seen has beyond the block: one where it is, by two blocks and a bit if `where`
+    and CHUNKED elements let it, and where the others are small as in `like`."""
+    for n in case.names:
+        if max(d[n] for d in seen) <= block:
+            tried = (around(case, {n: v}, like) for v in (2 * block + 3, block + 1, 2 * block, 4 * block))
+            found = next((d for d in tried if d is not None and elements(case, d) <= CHUNKED), None)
+            if found is not None:
+                yield found
 
 
 def _assignment(case: Case, earlier: Sequence[Dims], k: int, rng: np.random.Generator) -> Dims:

@@ -121,3 +121,10 @@ class Trace:
     @property
     def launches(self) -> tuple[Launch, ...]:
         return tuple(e for e in self.events if isinstance(e, Launch))
+
+    @property
+    def blocks(self) -> frozenset[int]:
+        """The extents of the ranges in the kernels, and the numbers among their compile-time arguments."""
+        ranges = (op for e in self.launches for op in e.module().walk() if op.name == "tt.make_range")
+        given = (v for e in self.launches for n, v in e.args.items() if n in e.constexprs and type(v) is int)
+        return frozenset([op.attrs["end"] - op.attrs["start"] for op in ranges]).union(given)

@@ -123,3 +123,30 @@ def impossible(x):
 @case(x="f32[N]")
 def composed(x):
     return torch.relu(scaled(x + 1, 2.0)) - x
+
+
+@triton.jit
+def summed_kernel(x_ptr, out_ptr, N, CHUNK: tl.constexpr, KEPT: tl.constexpr):
+    row = tl.program_id(0)
+    total = tl.zeros((CHUNK,), tl.float32)
+    for start in range(0, N, CHUNK):
+        at = start + tl.arange(0, CHUNK)
+        x = tl.load(x_ptr + row * N + at, mask=at < N, other=0.0)
+        total = total + x if KEPT else x
+    tl.store(out_ptr + row, tl.sum(total, 0))
+
+
+def row_sums(x, kept):
+    out = x.new_empty(x.shape[0])
+    summed_kernel[x.shape[:1]](x, out, x.shape[1], CHUNK=512, KEPT=kept)
+    return out
+
+
+@case(x="f32[M,N]")
+def chunks(x):
+    return row_sums(x, True)
+
+
+@case(x="f32[M,N]")
+def only_the_last_chunk(x):
+    return row_sums(x, False)

@@ -40,6 +40,7 @@ def error(name: str) -> Exception | None:
         ("unreturned", {"x": "exp(x)"}),
         ("tuned", {"out": "-x"}),
         ("composed", {"out": "relu(2 * (x + 1)) - x"}),
+        ("chunks", {"out": "sum(x, -1)"}),
     ],
 )
 def test_formulas(name: str, expected: dict[str, str]) -> None:
@@ -60,6 +61,11 @@ def test_every_configuration_is_checked() -> None:
 
 def test_a_configuration_that_computes_something_else_is_no_result() -> None:
     assert isinstance(error("badly_tuned"), NotLifted) and formulas("badly_tuned") == {}
+
+
+def test_a_formula_that_holds_for_one_chunk_only_is_no_result() -> None:
+    assert isinstance(error("only_the_last_chunk"), NotLifted) and formulas("only_the_last_chunk") == {}
+    assert max(c.dims["N"] for c in lifted("chunks").checks) > 2 * 512
 
 
 def test_reads_beyond_a_tensor_are_found() -> None:

@@ -127,12 +127,8 @@ def more_trials(case: Case, known: Sequence[Trial], count: int, seed: int = 0) -
 
 
 def blocks_of(trace: Trace) -> list[int]:
-    """The extents of the ranges in its kernels, and the numbers among their compile-time arguments."""
-    found = set()
-    for e in trace.launches:
-        found |= {op.attrs["end"] - op.attrs["start"] for op in e.module().walk() if op.name == "tt.make_range"}
-        found |= {v for n, v in e.args.items() if n in e.constexprs and type(v) is int}
-    return sorted(b for b in found if 1 < b <= LARGEST)
+    """The blocks that a shape can be chosen around."""
+    return sorted(b for b in trace.blocks if 1 < b <= LARGEST)
 
 
 def boundary_shapes(case: Case, base: Dims, blocks: Sequence[int]) -> Iterator[Dims]:
