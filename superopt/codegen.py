@@ -71,6 +71,8 @@ def source(
     where these are not the axes themselves; `header`: lines of the comment at the top, to which why exp is not
     stabilised is added; `parameters`: tensors in the order of the host function's parameters. Raises Unsupported for a
     graph that has no such form."""
+    if g.program.places or any(x.parts for x in g.program.inputs):
+        raise Unsupported("no file is written of a program on parts of tensors")
     found = {**templates(g.program), **(names or {})}
     host = _host(g, name, found, extents or {}, parameters)
     blocks = [Block(g, k, found, host.sizes, host.parts, host.numbers).source() for k in g.kernels]

@@ -217,10 +217,11 @@ class Model:
 
     @cached_property
     def bytes(self) -> float:
-        """Of all tensors that the program reads and writes, once each."""
+        """Of all tensors, or parts of them, that the program reads and writes, once each."""
         every: dict[str, float] = {}
         for x in self.program.read:
-            every[x.tensor] = math.prod(self.program.sizes[a] for a in x.axes) * itemsize(x.dtype)
+            part = [f"{p.start}:{[self.program.sizes[a] for a in p.axes]}" for p in x.parts]
+            every[" ".join([x.tensor, *part])] = math.prod(self.program.sizes[a] for a in x.axes) * itemsize(x.dtype)
         for name, axes, _, dtype in self.program.outputs:
             every[f"output {name}"] = math.prod(self.program.sizes[a] for a in axes) * itemsize(dtype)
         return sum(every.values())

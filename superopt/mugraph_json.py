@@ -14,7 +14,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -23,7 +23,7 @@ from lift.errors import CaseError
 from lift.term import Axis, Term
 
 from .mugraph import Dim, Kernel, MuGraph, Operator, Tensor
-from .program import Input, Node, Program
+from .program import Input, Node, Part, Place, Program
 
 FORMAT = "trilift µGraph 1"
 Convert = Callable[[Any], Any]
@@ -126,11 +126,20 @@ class _Writer:
         return {
             "inputs": [self.input(x) for x in p.inputs], "outputs": outputs, "sizes": p.sizes,
             "extents": {a: self.term(t) for a, t in p.extents.items()}, "nodes": self.nodes, "terms": self.terms,
+            **({"places": {o: self.place(x) for o, x in p.places.items()}} if p.places else {}),
         }  # fmt: skip
 
     def input(self, x: Input) -> dict[str, Any]:
-        out = _written(replace(x, element=None))
+        out = _written(replace(x, element=None), () if x.parts else ("parts",))
+        out |= {"parts": self.parts(x.parts)} if x.parts else {}
         return out if x.element is None else {**out, "element": self.term(x.element)}
+
+    def parts(self, parts: Sequence[Part]) -> list[dict[str, Any]]:
+        return [{"start": self.term(p.start), "axes": list(p.axes)} for p in parts]
+
+    def place(self, x: Place) -> dict[str, Any]:
+        shape, parts = [self.term(n) for n in x.shape], self.parts(x.parts)
+        return {"tensor": x.tensor, "shape": shape, "parts": parts, "in_place": x.in_place}
 
     def node(self, n: Node) -> None:
         attr = {"term": self.term(n.attr)} if isinstance(n.attr, Term) else n.attr
@@ -169,13 +178,22 @@ class _Reader:
         for n in d["nodes"]:
             attr = self.terms[n["attr"]["term"]] if isinstance(n["attr"], dict) else n["attr"]
             self.nodes.append(Node(n["op"], tuple(self.nodes[k] for k in n["args"]), attr, frozenset(n["axes"])))
-        inputs = tuple(self.input(x) for x in d["inputs"])
+        inputs, places = tuple(self.input(x) for x in d["inputs"]), d.get("places", {})
         outputs = tuple((o["name"], tuple(o["axes"]), self.nodes[o["node"]], o["dtype"]) for o in d["outputs"])
-        return Program(inputs, outputs, dict(d["sizes"]), {a: self.terms[k] for a, k in d["extents"].items()})
+        extents = {a: self.terms[k] for a, k in d["extents"].items()}
+        return Program(inputs, outputs, dict(d["sizes"]), extents, {o: self.place(x) for o, x in places.items()})
 
     def input(self, x: dict[str, Any]) -> Input:
-        element = x.get("element")
-        return Input(**{**_read(Input, x), "element": None if element is None else self.terms[element]})
+        element, parts = x.get("element"), self.parts(x.get("parts", []))
+        own = {"element": None if element is None else self.terms[element], "parts": parts}
+        return Input(**{**_read(Input, x), **own})
+
+    def parts(self, parts: Sequence[dict[str, Any]]) -> tuple[Part, ...]:
+        return tuple(Part(self.terms[p["start"]], tuple(p["axes"])) for p in parts)
+
+    def place(self, x: dict[str, Any]) -> Place:
+        shape = tuple(self.terms[k] for k in x["shape"])
+        return Place(x["tensor"], shape, self.parts(x["parts"]), bool(x["in_place"]))
 
     def attribute(self, v: Any) -> Any:
         if isinstance(v, dict):

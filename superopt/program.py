@@ -18,9 +18,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import count
 
 from lift import term as T
@@ -75,26 +75,57 @@ def source(name: str, axes: Sequence[str]) -> Node:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """What is read or written of a dimension: from `start`, as many entries as the axes have together, which are the
+    digits of the entry's number, the first axis the highest; without axes the one entry at `start`. As PyTorch:
+    narrow(dim, start, product of sizes).unflatten(dim, sizes)."""
+
+    start: Term
+    axes: tuple[str, ...]
+
+    def index(self, axes: Mapping[str, T.Axis]) -> Term:
+        """The entry at the axes."""
+        number: Term = T.const(0)
+        for a in self.axes:
+            number = T.add(T.mul(number, axes[a].size), T.axis(axes[a]))
+        return T.add(self.start, number)
+
+
+@dataclass(frozen=True, slots=True)
 class Input:
     """A tensor that the program reads: its axes in the order of its dimensions, outermost first. x @ x.T has two
-    inputs, both of the tensor x. With `element` it is no tensor in memory: a term over the axes says what it holds."""
+    inputs, both of the tensor x. With `element` it is no tensor in memory: a term over the axes says what it holds.
+    `parts`: one for each dimension of the tensor, where the axes are not its dimensions."""
 
     name: str
     tensor: str
     axes: tuple[str, ...]
     dtype: str = "f16"
     element: Term | None = None
+    parts: tuple[Part, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an output is that is not a tensor of its axes: in which tensor, of what shape, in what part of each of its
+    dimensions. `in_place`: the tensor is an input; no other input is of elements that the output overwrites."""
+
+    tensor: str
+    shape: tuple[Term, ...]
+    parts: tuple[Part, ...]
+    in_place: bool = False
 
 
 @dataclass(frozen=True)
 class Program:
     """`sizes`: of each axis at which costs are counted; `extents`: the same as terms over dims, where they are known;
-    `outputs`: name, axes in order, value, dtype."""
+    `outputs`: name, axes in order, value, dtype; `places`: of outputs by name."""
 
     inputs: tuple[Input, ...]
     outputs: tuple[tuple[str, tuple[str, ...], Node, str], ...]
     sizes: dict[str, int] = field(hash=False)
     extents: dict[str, Term] = field(hash=False, default_factory=dict)
+    places: dict[str, Place] = field(hash=False, default_factory=dict)
 
     @cached_property
     def read(self) -> tuple[Input, ...]:
@@ -180,9 +211,13 @@ class Reader:
             self._axis(a.attr)
         axes = tuple(a.attr.name for a in t.args)
         if (t.attr, axes) not in self.inputs:
-            known = sum(x == t.attr for x, _ in self.inputs)
-            self.inputs[t.attr, axes] = f"{t.attr}_{known}" if known else t.attr
+            self.inputs[t.attr, axes] = self._name(t.attr)
         return source(self.inputs[t.attr, axes], axes)
+
+    def _name(self, tensor: str) -> str:
+        """For one more input of the tensor."""
+        taken = {*self.inputs.values(), *(self.tensors - {tensor})}
+        return next(n for n in (f"{tensor}_{k}" if k else tensor for k in count()) if n not in taken)
 
     def _computed(self, t: Term) -> Node:
         """What depends on indices alone."""
@@ -203,7 +238,7 @@ class Reader:
         parts = [(x, T.where(c, 1.0, 0.0)), (y, T.where(c, 0.0, 1.0))]
         kept = [node("mul", self.value(v), self.value(mask)) for v, mask in parts if _has_reads(v)]
         kept += [self.value(T.where(c, v, 0.0) if v is x else T.where(c, 0.0, v)) for v in (x, y) if _matters(v)]
-        return self._balanced("add", kept)
+        return balanced("add", kept)
 
     def _placed(self, x: Node, positions: Sequence[Node]) -> Node:
         """x + p, in one piece: exp(x + p) is never exp(x) exp(p), of which the product may be 0 times infinity."""
@@ -231,7 +266,7 @@ class Reader:
     def _add(self, t: Term) -> Node:
         numbers, rest = _split(t.args)
         placed = [self.value(a) for a in rest if not _has_reads(a)]
-        out = self._placed(self._balanced("add", [self.value(a) for a in rest if _has_reads(a)]), placed)
+        out = self._placed(balanced("add", [self.value(a) for a in rest if _has_reads(a)]), placed)
         return self._mapped(T.add(T.scalar("a0"), *numbers), [out]) if numbers else out
 
     def _product(self, t: Term) -> Node:
@@ -240,33 +275,18 @@ class Reader:
         above = [a for a in rest if a.op != "recip"]
         below = [b for a in rest if a.op == "recip" for b in (a.args[0].args if a.args[0].op == "mul" else a.args)]
         lower, divisors = _split(below)
+        if not above and not divisors:
+            raise Unsupported(f"{t} reads no tensor")
+        out = self._quotient([self.value(a) for a in above], [self.value(b) for b in divisors])
         c = T.div(T.mul(*numbers) if numbers else T.const(1), T.mul(*lower) if lower else T.const(1))
-        top = self._powers(above)
-        if divisors:
-            bottom = self._powers(divisors)
-            assert bottom is not None
-            out = node("div", top, bottom) if top is not None else self._mapped(T.div(1, T.scalar("a0")), [bottom])
-        else:
-            assert top is not None
-            out = top
         if out.op == "scale":
             assert isinstance(out.attr, Term)
             c, out = T.mul(c, out.attr), out.args[0]
         return out if c is T.const(1) else node("scale", out, attr=c)
 
-    def _powers(self, factors: Sequence[Term]) -> Node | None:
-        """The product of factors; equal ones as squares."""
-        out: list[Node] = []
-        for v, k in Counter(self.value(f) for f in factors).items():
-            out += [node("sqr", v)] * (k // 2) + [v] * (k % 2)
-        return self._balanced("mul", out) if out else None
-
-    def _balanced(self, op: str, values: list[Node]) -> Node:
-        values = sorted(values, key=repr)
-        out = values[0]
-        for v in values[1:]:
-            out = node(op, out, v)
-        return out
+    def _quotient(self, above: Sequence[Node], below: Sequence[Node]) -> Node:
+        """The product of some values over that of others."""
+        return quotient(above, below)
 
     def _map(self, t: Term) -> Node:
         """A function of elements: its arguments that read tensors become holes, below conditions too."""
@@ -293,6 +313,28 @@ class Reader:
 
     def _mapped(self, template: Term, args: Sequence[Node]) -> Node:
         return node("map", *args, attr=template)
+
+
+def balanced(op: str, values: Sequence[Node]) -> Node:
+    """The values added, or multiplied, in an order that is the same for the same values."""
+    first, *rest = sorted(values, key=repr)
+    return reduce(lambda out, v: node(op, out, v), rest, first)
+
+
+def powers(factors: Sequence[Node]) -> Node:
+    """The product of factors; equal ones as squares."""
+    out: list[Node] = []
+    for v, k in Counter(factors).items():
+        out += [node("sqr", v)] * (k // 2) + [v] * (k % 2)
+    return balanced("mul", out)
+
+
+def quotient(above: Sequence[Node], below: Sequence[Node]) -> Node:
+    """The product of some values over that of others, not both of none."""
+    if not below:
+        return powers(above)
+    bottom = powers(below)
+    return node("div", powers(above), bottom) if above else node("map", bottom, attr=T.div(1, T.scalar("a0")))
 
 
 def _sum(over: str, body: Node) -> Node:

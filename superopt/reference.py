@@ -53,7 +53,7 @@ def term_of(value: Node, axes: Mapping[str, T.Axis], inputs: Mapping[str, Term])
 def _element(x: Input, axes: Mapping[str, T.Axis]) -> Term:
     """An element of an input, at the axes."""
     if x.element is None:
-        return T.read(x.tensor, [T.axis(axes[a]) for a in x.axes])
+        return T.read(x.tensor, [p.index(axes) for p in x.parts] or [T.axis(axes[a]) for a in x.axes])
     return T.substitute(x.element, {a: T.axis(axes[a.name]) for a in x.element.free})
 
 

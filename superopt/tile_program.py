@@ -63,12 +63,14 @@ Statement = Store | Loop | Seq
 
 @dataclass(frozen=True)
 class TileProgram:
-    """`sizes`: of each axis, in the order in which values have them; `extents`: the same as terms, where known."""
+    """`sizes`: of each axis, in the order in which values have them; `extents`: the same as terms, where known;
+    `parts`: of an axis that enumerates parts of another one, that other, which then is what is within a part."""
 
     tensors: dict[str, Tensor] = field(hash=False)
     body: Statement
     sizes: dict[str, int] = field(hash=False)
     extents: dict[str, Term] = field(hash=False, default_factory=dict, compare=False)
+    parts: dict[str, str] = field(hash=False, default_factory=dict)
 
     @cached_property
     def outputs(self) -> tuple[str, ...]:
@@ -176,14 +178,16 @@ def _known(p: TileProgram, axis: str, where: str) -> None:
 
 def lowered(program: Program) -> TileProgram:
     """A program as stores of one operation each, in the order of its values: the paper's deterministic lowering, before
-    any loop. Raises CaseError for an input that is computed from indices."""
-    wanted = {v: (name, axes, dtype) for name, axes, v, dtype in program.outputs}
+    any loop. Raises CaseError for an input that is computed from indices, or written in place as a whole."""
+    wanted = {v: (name, axes, dtype) for name, axes, v, dtype in reversed(program.outputs)}
     tensors: dict[str, Tensor] = {}
     for x in program.inputs:
         if x.element is not None:
             raise CaseError("what is computed from indices is no tensor of a tile program")
         tensors[x.name] = Tensor(x.name, x.axes, "input", x.dtype)
-    taken = {*tensors, *(name for name, *_ in wanted.values())}
+    if both := [name for name, *_ in program.outputs if name in tensors]:
+        raise CaseError(f"{both[0]} is an input and an output of a tile program")
+    taken = {*tensors, *(name for name, *_ in program.outputs)}
     fresh = (f"v{k}" for k in range(len(program.nodes) + len(taken)))
     held: dict[Node, Node] = {}
     body: list[Statement] = []
@@ -195,7 +199,7 @@ def lowered(program: Program) -> TileProgram:
         tensors[name] = Tensor(name, axes, "output" if n in wanted else "variable", dtype)
         body.append(Store(name, node(n.op, *(held[a] for a in n.args), attr=n.attr)))
         held[n] = source(name, axes)
-    for v, (name, axes, dtype) in wanted.items():
+    for name, axes, v, dtype in program.outputs:
         if name not in tensors:
             tensors[name] = Tensor(name, axes, "output", dtype)
             body.append(Store(name, held[v]))
