@@ -22,11 +22,10 @@ from lift.term import Term
 from .abstract import FORMS, Class, function, lacking
 from .program import Node, node, source
 from .tile_program import Loop, Seq, Statement, Store, TileProgram, joined
-from .tile_rules import PUT, RULES, Rule
+from .tile_rules import FACTS, FUNCTIONS, PUT, RULES, Rule
 
 NODES = 100_000  # of an e-graph
 ROUNDS = 8
-LARGEST = T.make("max", T.scalar("a0"), T.scalar("a1"))
 LANGUAGE = """
 (sort Names (Set String))
 (datatype E (Var String) (Const String) (Add E E) (Mul E E) (Div E E) (Exp E) (Sum String E) (Max String E)
@@ -146,7 +145,7 @@ def saturated(
     words = _Words(p)
     root = words.statement(p.body)
     laws = [r.twin if twins and r.twin else r.text for r in rules]
-    lines = [LANGUAGE, *_facts(p), *_sets(), PUT, *laws, f"(let $root {root})"]
+    lines = [LANGUAGE, FACTS, *_facts(p), *_sets(), PUT, *laws, f"(let $root {root})"]
     graph = bindings().EGraph()
     graph.run_program(*graph.parse_program("\n".join(lines)))
     _run(graph, "facts")
@@ -209,7 +208,7 @@ class _Words:
     """A tile program in the language of the e-graph. `functions`: what its names of functions mean."""
 
     program: TileProgram
-    functions: dict[str, tuple[str, Term | None]] = field(default_factory=lambda: {"max": ("map", LARGEST)})
+    functions: dict[str, tuple[str, Term | None]] = field(default_factory=lambda: dict(FUNCTIONS))
     constants: dict[str, Term] = field(default_factory=lambda: {"0": T.const(0), "-inf": T.const(-math.inf)})
 
     def statement(self, s: Statement) -> str:
@@ -233,7 +232,7 @@ class _Words:
             return f"({n.op.capitalize()} {json.dumps(n.attr)} {args})"
         if n.op in ("add", "mul", "div", "exp"):
             return f"({n.op.capitalize()} {args})"
-        name = "max" if n.attr is LARGEST else function(n)
+        name = next((k for k, (_, t) in FUNCTIONS.items() if t is n.attr), None) or function(n)
         self.functions.setdefault(name, (n.op, n.attr if isinstance(n.attr, Term) else None))
         return f"({('Fun', 'Fun2', 'Fun3')[len(n.args) - 1]} {json.dumps(name)} {args})"
 

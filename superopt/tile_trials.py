@@ -1,113 +1,43 @@
 """Rules of tile programs tried on random programs: what the e-graph makes of one has to do the same to every tensor.
 
-Sizes do not divide by tiles, tiles of nested loops over one axis differ from their tile, and no variable is 0 at first.
-A program is drawn from a grammar that has what the rules look for: stores one after the other that have to do with each
-other, loops over the same axis, sums of products and quotients, sums that go on from what a variable holds."""
+tried(rule, count)          a rule alone, on programs in which what it looks for is planted and it applies
+refuted(rule, twin, most)   a form that does not hold, until a program shows that it does not
+all_rules(count, rules)     all rules together, on programs from the grammar and planted ones by turns
+
+What an e-graph makes is compared in float64 and in a random field. A program that is not well-typed, or that stores a
+value with an axis that its tensor lacks, is wrong."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from lift import term as T
-from lift.domain import FLOAT64
+from lift.egraph import bindings
+from lift.errors import CaseError
 from verify.field import Field
-from verify.pairs import Redraw
+from verify.pairs import LOST, NotTestable, Redraw
 
-from .program import Node, node, source
-from .saturate import saturated
-from .tile_program import Loop, Seq, Statement, Store, Tensor, TileProgram, sequence
-from .tile_rules import Rule
+from .saturate import LANGUAGE, Classes, _facts, _run, _sets, _Words, saturated
+from .tile_draws import Drawer, around, loaded, numbers, tiles_of
+from .tile_program import Loop, Statement, Store, TileProgram, check, statements, stores
+from .tile_rules import FACTS, Rule, Twin
 from .tile_run import run
 
-SIZES = {"m": 5, "n": 3, "k": 4}
-TENSORS = (
-    Tensor("x", ("m", "k"), "input"), Tensor("w", ("k", "n"), "input"), Tensor("g", ("m",), "input"),
-    Tensor("o", ("m", "n"), "output"), Tensor("p", ("m",), "output"), Tensor("r", (), "output"),
-    Tensor("a", ("m", "k"), "variable"), Tensor("b", ("m",), "variable"), Tensor("c", ("k",), "variable"),
-    Tensor("d", ("m", "n"), "variable"),
-)  # fmt: skip
 NEAR = 1e-7
-
-
-# ---- random programs -------------------------------------------------------------------------------------------------
-
-
-@dataclass
-class Drawer:
-    """Programs at random; `written`: tensors that were stored so far, which are loaded more often than others."""
-
-    rng: random.Random
-    most: int = 4
-
-    def program(self) -> TileProgram:
-        self.written: list[str] = []
-        body = self.sequence(self.rng.randint(2, self.most), 2)
-        for t in TENSORS:
-            if t.role == "output" and t.name not in self.written:
-                body = Seq(body, Store(t.name, node("const", attr=T.const(1))))
-        return TileProgram({t.name: t for t in TENSORS}, body, dict(SIZES))
-
-    def sequence(self, count: int, loops: int) -> Statement:
-        axis = self.rng.choice([*SIZES])
-        found = [self.statement(loops, axis) for _ in range(count)]
-        return sequence(found)
-
-    def statement(self, loops: int, axis: str) -> Statement:
-        """A store, or a loop, often over the same axis as those beside it."""
-        if loops and self.rng.random() < 0.45:
-            over = axis if self.rng.random() < 0.7 else self.rng.choice([*SIZES])
-            return Loop(over, self.sequence(self.rng.randint(1, 2), loops - 1))
-        t = self.rng.choice([t for t in TENSORS if t.role != "input" and (loops or len(t.axes) < 2)])
-        value, held = self.folded(t, self.value(2)), source(t.name, t.axes)
-        form = self.rng.random()
-        if form < 0.3:  # a step of a sum, or of a recurrence, of which the order matters
-            more = node("mul", held, self.folded(t, self.load())) if form < 0.12 else held
-            value = node("add", more, value)
-        elif form < 0.5:
-            value = node(self.rng.choice(["mul", "div"]), value, self.folded(t, self.load()))
-        self.written.append(t.name)
-        return Store(t.name, value)
-
-    def folded(self, t: Tensor, value: Node) -> Node:
-        """A value that has no other axes than the tensor: sums, rarely maxima, over what it has more."""
-        for a in SIZES:
-            if a in value.axes and a not in t.axes or a not in t.axes and self.rng.random() < 0.15:
-                value = node("max" if self.rng.random() < 0.2 else "sum", value, attr=a)
-        return value
-
-    def load(self) -> Node:
-        known = self.rng.random() < 0.6
-        names = self.written[-self.rng.choice([1, 9]) :] if self.written and known else [t.name for t in TENSORS]
-        name = self.rng.choice(names)
-        t = next(t for t in TENSORS if t.name == name)
-        return source(t.name, t.axes)
-
-    def value(self, depth: int) -> Node:
-        if not depth or self.rng.random() < 0.25:
-            return self.load()
-        op = self.rng.choice(["add", "mul", "mul", "div", "div", "sqrt", "sum", "exp"])
-        if op == "exp":  # of inputs, so that no number is too large
-            x, w = (source(t.name, t.axes) for t in TENSORS[:2])
-            return node(op, self.rng.choice([x, w, node("add", x, w)]))
-        first = self.value(depth - 1)
-        if op == "sqrt":
-            return node(op, first)
-        if op == "sum":
-            return node(op, first, attr=self.rng.choice([*SIZES]))
-        return node(op, first, self.value(depth - 1))
-
-
-# ---- runs ------------------------------------------------------------------------------------------------------------
+LARGE = 1e6  # numbers beyond it are not compared: exp of them is no number, and their differences lose digits
+DEPTHS = (3, 6, 10, 14)  # of what is drawn, beyond the least
+ROUNDS, NODES = 6, 2000  # of a rule alone
+AIMS = 100  # programs drawn until a rule applies to one
+DRAWS = 3  # for each program that is to differ from its source
 
 
 @dataclass(frozen=True)
 class Found:
-    """A program that differs from the one that it was made of: at `tiles`, in `tensor`."""
+    """A program that differs from the one that it was made of: at `tiles`, in `tensor`, or in its types ("")."""
 
     program: TileProgram
     made: TileProgram
@@ -115,92 +45,209 @@ class Found:
     tensor: str
 
 
-def numbers(p: TileProgram, rng: np.random.Generator, domain: Any = FLOAT64) -> dict[str, Any]:
-    """Something for each tensor; no quotient of positive numbers is lost, and nothing is 0."""
-    out: dict[str, Any] = {}
-    for t in p.tensors.values():
-        shape = tuple(p.sizes[a] for a in t.axes)
-        out[t.name] = domain.draw(shape) if isinstance(domain, Field) else rng.uniform(0.5, 1.5, shape)
-    return out
+# ---- comparison ------------------------------------------------------------------------------------------------------
 
 
-def tiles_of(p: TileProgram, rng: random.Random) -> dict[str, int]:
-    return {a: rng.randint(1, n) for a, n in p.sizes.items()}
+def ill_typed(p: TileProgram) -> bool:
+    try:
+        check(p)
+    except CaseError:
+        return True
+    return False
 
 
 def differing(p: TileProgram, q: TileProgram, xs: Mapping[str, Any], tiles: Mapping[str, int]) -> str:
-    """The first tensor in which two programs leave other numbers; "" for none. What cannot be run differs in all."""
-    left = run(p, xs, tiles)
-    try:
-        right = run(q, xs, tiles)
-    except ValueError:  # a value with an axis that its tensor has not
-        return next(iter(left))
+    """The first tensor in which two programs leave other numbers; "" for none."""
+    left, right = run(p, xs, tiles), run(q, xs, tiles)
     for name, x in left.items():
-        if np.isfinite(x).all() and not np.allclose(x, right[name], rtol=NEAR, atol=0):
+        known = np.isfinite(x) & (np.abs(x) < LARGE) if np.ndim(x) else np.isfinite(x) and abs(x) < LARGE
+        if not np.all(np.where(known, np.isclose(x, right[name], rtol=NEAR, atol=0), True)):
             return name
     return ""
 
 
-def differing_in_field(p: TileProgram, q: TileProgram, tiles: Mapping[str, int], rng: np.random.Generator) -> str:
-    """The same in a random field, where equal rational functions are equal. Raises Redraw."""
-    domain = Field(rng)
+class _Field(Field):
+    """A field in which nothing is told of exp of what has lost its second residue, as an exp has: it is a hash there,
+    of which exp(a + b) = exp(a) exp(b) does not hold."""
+
+    def apply(self, op: str, *xs: Any) -> Any:
+        out = super().apply(op, *xs)
+        if op == "exp":
+            x = self.reals(np.asarray(xs[0]))
+            out = np.where((x["q"] == LOST) & ~np.isinf(x["v"]), self.reals(np.asarray(np.nan)), out)
+        return out
+
+
+def differing_in_field(
+    p: TileProgram, q: TileProgram, tiles: Mapping[str, int], rng: np.random.Generator
+) -> tuple[str, bool]:
+    """The same in a random field, where equal rational functions are equal; whether it tells anything of each tensor
+    that is stored. Raises Redraw, NotTestable."""
+    domain = _Field(rng)
     xs = numbers(p, rng, domain)
     left, right = run(p, xs, tiles, domain), run(q, xs, tiles, domain)
+    told, written = True, {s.tensor for s in stores(p.body)}
     for name in left:
+        compared = False
         for k in "pq":  # where a residue is lost nothing is told
             known = (left[name][k] >= 0) & (right[name][k] >= 0)
+            compared = compared or bool(np.any(known))
             if (known & (left[name][k] != right[name][k])).any():
-                return name
-    return ""
+                return name, True
+        told = told and (compared or name not in written)
+    return "", told
+
+
+# ---- one rule --------------------------------------------------------------------------------------------------------
 
 
 @dataclass
 class Tried:
-    """What trials of a rule gave: programs that it applied to, programs that were made of them, the first that
-    differs."""
+    """What trials gave: programs that were drawn for it, of these what it applied to, programs that were made of them,
+    those that differ, and the first of these."""
 
-    rule: Rule
+    name: str
+    drawn: int = 0
     applied: int = 0
     made: int = 0
     wrong: int = 0
     found: Found | None = None
 
 
-def tried(rule: Rule, count: int, seed: int = 0, twin: bool = False, each: int = 4, most: int = 400) -> Tried:
-    """A rule alone, or its twin, on random programs until it applied to so many; a twin until it is wrong once."""
-    rng, out = random.Random(f"{rule.name} {seed}"), Tried(rule)
-    for _ in range(most):
-        if out.applied >= count or twin and out.found:
-            break
-        p = Drawer(rng).program()
-        classes = saturated(p, [rule], 2, twins=twin)
-        if not classes.applied:
-            continue
-        out.applied += 1
-        xs = numbers(p, np.random.default_rng(rng.randrange(1 << 30)))
-        for _ in range(each):
-            made, tiles = classes.drawn(rng, 8), tiles_of(p, rng)
-            out.made += 1
-            if tensor := differing(p, made, xs, tiles):
-                out.wrong += 1
-                out.found = out.found or Found(p, made, tiles, tensor)
+def tried(rule: Rule, count: int, seed: int = 0, each: int = 4) -> Tried:
+    """A rule alone on so many random programs that it applies to."""
+    out = Tried(rule.name)
+    for rng, p, classes in _aimed(rule, count, seed, out):
+        _compare(out, rng, p, classes, each)
     return out
+
+
+def refuted(rule: Rule, twin: Twin, most: int, seed: int = 0, each: int = 4) -> Tried:
+    """A form that does not hold, on at most so many programs that it applies to, until one made by it differs. What is
+    less a condition is tried where the rule does not apply."""
+    out = Tried(rule.name)
+    form = replace(rule, text=twin.text, looks=twin.looks, twins=())
+    for rng, p, classes in _aimed(form, most, seed, out, rule if twin.kind == "weaker" else None):
+        _compare(out, rng, p, classes, each)
+        if out.found:
+            break
+    return out
+
+
+class _Aim:
+    """Whether a rule applies to a program, and another does not."""
+
+    def __init__(self, rule: Rule, unless: Rule | None) -> None:
+        self.graph = bindings().EGraph()
+        named = {"unless": unless, "aim": rule}
+        self.rulesets = [name for name, r in named.items() if r]
+        laws = [r.text.replace(":ruleset rules", f":ruleset {name}") for name, r in named.items() if r]
+        anywhere = _facts(around(Store("r", loaded("e"))))
+        self._do([LANGUAGE, FACTS, *anywhere, *_sets(), *(f"(ruleset {n})" for n in self.rulesets), *laws])
+
+    def _do(self, lines: Sequence[str]) -> None:
+        self.graph.run_program(*self.graph.parse_program("\n".join(lines)))
+
+    def fits(self, p: TileProgram) -> bool:
+        self._do(["(push)", f"(let $root {_Words(p).statement(p.body)})"])
+        _run(self.graph, "facts")
+        applied = [_run(self.graph, name) for name in self.rulesets]
+        self._do(["(pop)"])
+        return applied[-1] and not any(applied[:-1])
+
+
+def _aimed(
+    rule: Rule, count: int, seed: int, out: Tried, unless: Rule | None = None
+) -> Iterator[tuple[random.Random, TileProgram, Classes]]:
+    """Programs that a rule applies to, and another does not, each from some that are drawn for it."""
+    rng, aim = random.Random(f"{rule.name} {seed}"), _Aim(rule, unless)
+    for _ in range(count):
+        for _ in range(AIMS):
+            p = Drawer(rng).planted(rule.looks)
+            out.drawn += 1
+            if aim.fits(p):
+                out.applied += 1
+                yield rng, p, saturated(p, [rule], ROUNDS, NODES)
+                break
+
+
+def _compare(out: Tried, rng: random.Random, p: TileProgram, classes: Classes, each: int) -> None:
+    for made in _made(classes, rng, each):
+        xs, tiles = numbers(p, np.random.default_rng(rng.randrange(1 << 30))), tiles_of(p, rng)
+        out.made += 1
+        if found := _found(p, made, xs, tiles):
+            out.wrong += 1
+            out.found = out.found or found
+
+
+def _made(classes: Classes, rng: random.Random, count: int) -> Iterator[TileProgram]:
+    """Programs of the e-graph that are not its source."""
+    least, own = classes.depth[classes.root], [*_said(classes.program.body)]
+    for _ in range(count):
+        for _ in range(DRAWS):
+            made = classes.drawn(rng, least + rng.choice(DEPTHS))
+            if [*_said(made.body)] != own:
+                yield made
+                break
+
+
+def _said(s: Statement) -> Iterator[Store | str]:
+    """A statement as its text has it, however its sequences are nested."""
+    for one in statements(s):
+        if isinstance(one, Loop):
+            yield f"for {one.axis}"
+            yield from _said(one.body)
+            yield "end"
+        elif isinstance(one, Store):
+            yield one
+
+
+def _found(p: TileProgram, made: TileProgram, xs: Mapping[str, Any], tiles: dict[str, int]) -> Found | None:
+    if ill_typed(made):
+        return Found(p, made, tiles, "")
+    tensor = differing(p, made, xs, tiles)
+    return Found(p, made, tiles, tensor) if tensor else None
+
+
+# ---- all rules -------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Together:
+    """What all rules made of one program: `made` programs, those `compared` in a field (the others were left out: a
+    division by 0 of the field, or nothing known), and one that differs."""
+
+    made: int = 0
+    compared: int = 0
+    found: Found | None = None
 
 
 def all_rules(
     count: int, rules: Sequence[Rule], seed: int = 0, rounds: int = 3, nodes: int = 3000, each: int = 3
-) -> Iterator[Found | None]:
-    """All rules together: for each of so many random programs None, or what was made of it and differs in a field."""
+) -> Iterator[Together]:
+    """All rules together, for each of so many random programs."""
     rng = random.Random(seed)
-    for _ in range(count):
-        p = Drawer(rng).program()
+    for k in range(count):
+        drawer = Drawer(rng)
+        p = drawer.planted(rng.choice([*rules]).looks) if k % 2 else drawer.program()
         classes = saturated(p, rules, rounds, nodes)
-        found = None
-        for _ in range(each):
-            made, tiles = classes.drawn(rng, 10), tiles_of(p, rng)
-            try:
-                tensor = differing_in_field(p, made, tiles, np.random.default_rng(rng.randrange(1 << 30)))
-            except Redraw:
-                continue
-            found = found or (Found(p, made, tiles, tensor) if tensor else None)
-        yield found
+        out = Together()
+        for made in _made(classes, rng, each):
+            _together(out, rng, p, made)
+        yield out
+
+
+def _together(out: Together, rng: random.Random, p: TileProgram, made: TileProgram) -> None:
+    """One program that was made, in float64 and in a field."""
+    generator, tiles = np.random.default_rng(rng.randrange(1 << 30)), tiles_of(p, rng)
+    out.made += 1
+    out.found = out.found or _found(p, made, numbers(p, generator), tiles)
+    if out.found:
+        return
+    try:
+        tensor, told = differing_in_field(p, made, tiles, generator)
+    except (Redraw, NotTestable):
+        return
+    out.compared += told
+    if tensor:
+        out.found = Found(p, made, tiles, tensor)
