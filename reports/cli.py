@@ -280,10 +280,10 @@ def corpus(
     name: str, form: str, lift_only: bool, cache_dir: str | None, no_cache: bool, allow_unknown: bool, quiet: bool,
     **options: Any,
 ) -> None:  # fmt: skip
-    """Print the table of a corpus: operators, packages, strangers, broken, sound, legacy, mirage or sweep."""
+    """Print the table of a corpus: operators, packages, strangers, broken, sound, legacy, mirage, trinity or sweep."""
     from . import corpora, runner
 
-    if options["cluster"] and name in ("legacy", "mirage", "sweep"):
+    if options["cluster"] and name in ("legacy", "mirage", "trinity", "sweep"):
         raise click.UsageError(f"--cluster: corpus {name} is measured on this machine only")
     how = None if lift_only else runner.Proving()
     chosen = runner.Options(**options, proving=how, cache=kept(cache_dir, no_cache))

@@ -22,7 +22,7 @@ from .targets import resolve
 from .verdicts import SEEN
 
 ROOT = Path(__file__).parent.parent / "corpus"
-OPTIMISED = ("mirage", "legacy")  # corpora whose table is that of `trilift optimize`
+OPTIMISED = ("mirage", "legacy", "trinity")  # corpora whose table is that of `trilift optimize`
 VERSIONED = ("torch", "triton", "egglog", "numpy")
 PACKAGES = ("liger-kernel", "flag-gems", "fla-core", "torchao", "gemlite", "attn-gym", "xformers")
 Record = Mapping[str, Any]

@@ -16,7 +16,10 @@ from itertools import count, islice, product
 
 from lift import index as I
 from lift import term as T
+from lift.case import Case
 from lift.errors import Unsupported
+from lift.reader import read_case
+from lift.simplify import simplify
 from lift.spec import Formula
 from lift.term import Axis, Term
 
@@ -41,6 +44,15 @@ def viewed(
     for f, k, among, p in sorted(every, key=lambda row: -len(list(row[3].term.walk()))):
         found.add(f, k, among, p)
     return found.program([(f.name, k) for f, k, _, _ in every], sizes)
+
+
+def of_case(case: Case, sizes: dict[str, int], hoist: bool = True) -> Program:
+    """The program of a case's reference, or else of its function, in PyTorch. With `hoist`, of its formulas as they are
+    read and as they are simplified those that have fewer values together. Raises TriliftError."""
+    read = read_case(case, case.reference.fn or case.fn).formulas
+    dtypes, shapes = {n: s.dtype for n, s in case.tensors.items()}, {n: case.dims(n) for n in case.tensors}
+    forms = [read, tuple(simplify(f).formula for f in read)] if hoist else [read]
+    return min((viewed(fs, dtypes, shapes, sizes, hoist) for fs in forms), key=lambda p: len(p.nodes))
 
 
 def _kept(f: Formula, p: Piece) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -21,6 +22,7 @@ from lift.parse import formula
 from lift.reader import read_case
 from lift.simplify import simplify
 from lift.spec import Formula
+from reports import trinity
 from superopt.codegen import source
 from superopt.cost import Model
 from superopt.mugraph import MuGraph
@@ -336,3 +338,68 @@ def test_two_outputs_may_be_one_value() -> None:
     found = read_case(of, of.fn).formulas
     p = program(of, found, {"M": 3, "N": 5})
     assert len(p.outputs) == 2 and agrees(of, found, p, {"M": 3, "N": 5})
+
+
+# ---- random programs -------------------------------------------------------------------------------------------------
+
+TENSORS = {"x": "f32[M,H*D]", "y": "f32[H,P+M,D]", "z": "f32[H*D,P+M]"}
+DRAWN = ({"M": 3, "P": 8, "H": 5, "D": 7}, {"M": 2, "P": 11, "H": 3, "D": 5})  # sums and doubles are no other sizes
+
+
+def drawn_function(seed: int) -> Callable[..., Any]:
+    """Views, parts, sums and softmaxes of two tensors at random, and their product."""
+
+    def fn(x: Any, y: Any, z: Any) -> Any:
+        rng = random.Random(seed)
+        heads, length, width = y.shape
+        new, columns = x.shape[0], heads * width
+
+        def moved(t: Any) -> Any:
+            what, d = rng.randrange(7), rng.randrange(t.dim())
+            wide = [e for e in range(t.dim()) if t.shape[e] == columns]
+            long = [e for e in range(t.dim()) if t.shape[e] == length]
+            if what == 0 and wide and t.dim() < 4:
+                return t.unflatten(wide[0], (heads, width))
+            if what == 1 and long:
+                return [t.narrow(long[0], 0, length - new), t.narrow(long[0], length - new, new)][rng.randrange(2)]
+            if what == 2 and t.dim() > 1:
+                return t.transpose(d, 0)
+            if what == 3 and t.dim() > 1:
+                return t.sum(d)
+            if what == 4:
+                return (0.1 * t).softmax(d)
+            if what == 5 and t.dim() > 1:
+                return torch.exp(torch.nn.functional.pad(0.1 * t.transpose(d, -1), (1, new))).sum(-1)
+            return torch.cat([t, 2 * t], d)
+
+        out = rng.choice([x, y, z])
+        for _ in range(4):
+            out = moved(out)
+        if rng.random() < 0.3:
+            y[:, length - new :] = x.unflatten(1, (heads, width)).transpose(0, 1)
+        return moved(out * rng.choice([x, z]).sum())
+
+    return fn
+
+
+def test_random_programs_do_what_pytorch_does() -> None:
+    equal, refused = 0, 0
+    for seed in range(16):
+        of = make_case("program", drawn_function(seed), TENSORS)
+        found = read_case(of, of.fn).formulas
+        for dims, hoist in zip(DRAWN, (False, True), strict=True):
+            try:
+                p = program(of, found, dims, hoist)
+            except Unsupported:
+                refused += 1
+                continue
+            assert agrees(of, found, p, dims), seed
+            equal += 1
+    assert equal >= 24 and refused <= 4
+
+
+def test_the_table_has_every_program() -> None:
+    assert {*FILES} == {*ROOFLINES}
+    rows = trinity._programs(FILES["ro_co"], lambda said: None)
+    assert [(r.model, r.inputs, r.outputs, r.written) for r in rows] == [("llama", 7, 7, 28), ("falcon", 7, 7, 28)]
+    assert trinity._row(rows[0])[-2:] == ("117.83", "27.40")
