@@ -10,6 +10,8 @@ from lift import index as I
 from lift import term as T
 from lift.term import Axis, Term
 
+from .splitting import in_order
+
 
 @dataclass
 class Names:
@@ -31,12 +33,12 @@ class Names:
 
     def options(self, axes: Sequence[Axis]) -> Iterator[dict[Axis, Axis]]:
         """Names for the axes of an output: all known ones, in every order."""
-        for k, a in enumerate(axes):
-            same = [b for b in axes[:k] if b.size is a.size]
-            self.of(a.size, {*self.known.get(a.size, ())[: len(same)]})
-        for names in product(*(self.known[a.size] for a in axes)):
+        sizes = [I.normal(a.size) for a in axes]
+        for k, n in enumerate(sizes):
+            self.of(n, {*self.known.get(n, ())[: sizes[:k].count(n)]})
+        for names in product(*(self.known[n] for n in sizes)):
             if len({*names}) == len(names):
-                yield {a: Axis(n, a.size) for a, n in zip(axes, names, strict=True)}
+                yield {a: Axis(x, n) for a, x, n in zip(axes, names, sizes, strict=True)}
 
     def named(self, t: Term, names: Mapping[Axis, Axis]) -> Term:
         """The term with these names of its free axes, and those of bound axes as few as can be."""
@@ -53,7 +55,8 @@ class Names:
             if t.op == "axis":
                 return T.axis(env[t.attr])
             if t.op not in T.FOLDS:
-                return T.rebuild(t, tuple(go(a, env) for a in t.args))
+                made = {a: go(a, env) for a in in_order(t)}
+                return T.rebuild(t, tuple(made[a] for a in t.args))
             free = {env[a].name for a in t.args[0].free - {t.attr}}
             size = I.normal(t.attr.size)
             return T.fold(t.op, over := Axis(self.of(size, free), size), go(t.args[0], {**env, t.attr: over}))

@@ -6,8 +6,9 @@
                   "threads": [[the operators of a thread graph, by name]], ...}],
      "tensors": {name: {"name", "dims", "dtype"}}, "parts": {axis: n}}
 
-A dimension is the name of its axis, with "/parts" behind it for one entry per part. Nodes and terms are lists in which
-each names its arguments by their places before it, so that what is shared stays shared."""
+A dimension is the name of its axis, with "/parts" behind it for one entry per part. A program on parts of
+tensors has "parts" and "shape" of such inputs, and "places" of such outputs. Nodes and terms are lists in which each
+names its arguments by their places before it, so that what is shared stays shared."""
 
 from __future__ import annotations
 
@@ -130,8 +131,8 @@ class _Writer:
         }  # fmt: skip
 
     def input(self, x: Input) -> dict[str, Any]:
-        out = _written(replace(x, element=None), () if x.parts else ("parts",))
-        out |= {"parts": self.parts(x.parts)} if x.parts else {}
+        out = _written(replace(x, element=None), ("parts", "shape"))
+        out |= {"parts": self.parts(x.parts), "shape": [self.term(n) for n in x.shape]} if x.parts else {}
         return out if x.element is None else {**out, "element": self.term(x.element)}
 
     def parts(self, parts: Sequence[Part]) -> list[dict[str, Any]]:
@@ -185,7 +186,8 @@ class _Reader:
 
     def input(self, x: dict[str, Any]) -> Input:
         element, parts = x.get("element"), self.parts(x.get("parts", []))
-        own = {"element": None if element is None else self.terms[element], "parts": parts}
+        shape = tuple(self.terms[k] for k in x.get("shape", []))
+        own = {"element": None if element is None else self.terms[element], "parts": parts, "shape": shape}
         return Input(**{**_read(Input, x), **own})
 
     def parts(self, parts: Sequence[dict[str, Any]]) -> tuple[Part, ...]:

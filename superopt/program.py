@@ -95,7 +95,8 @@ class Part:
 class Input:
     """A tensor that the program reads: its axes in the order of its dimensions, outermost first. x @ x.T has two
     inputs, both of the tensor x. With `element` it is no tensor in memory: a term over the axes says what it holds.
-    `parts`: one for each dimension of the tensor, where the axes are not its dimensions."""
+    `parts`: one for each dimension of the tensor, where the axes are not its dimensions, and then `shape`, its sizes as
+    terms over dims."""
 
     name: str
     tensor: str
@@ -103,6 +104,7 @@ class Input:
     dtype: str = "f16"
     element: Term | None = None
     parts: tuple[Part, ...] = ()
+    shape: tuple[Term, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,7 +65,7 @@ def filled(template: Term, args: list[Term]) -> Term:
 
 def reference(program: Program, sizes: Mapping[str, Term]) -> tuple[list[str], list[str], list[tuple[str, list[str]]]]:
     """PyTorch for the outputs: lines of imports, functions, and the name and parameters of each."""
-    shapes = {x.tensor: tuple(sizes[a] for a in x.axes) for x in program.read}
+    shapes = {x.tensor: x.shape or tuple(sizes[a] for a in x.axes) for x in program.read}
     imports: dict[str, None] = {}
     bodies, calls = [], []
     for f in formulas(program, sizes):

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from hashlib import blake2b
 
 from lift import index as I
 from lift import term as T
@@ -101,7 +102,7 @@ def _shares(a: Axis, t: Term) -> list[Share]:
     for d in sorted(filter(None, (_divisor(a, s) for s in inside)), key=lambda d: -len(list(d.walk()))):
         high, low = _axis(a, I.floordiv(a.size, d), "high", t), _axis(a, d, "low", t)
         return [Share((high, low), I.normal(T.axis(high) * d + T.axis(low)))]
-    for b in filter(None, (_boundary(a, s) for s in inside)):
+    for b in filter(None, (_boundary(a, s) for s in sorted(inside, key=mark))):
         below, above = _axis(a, b, "below", t), _axis(a, I.normal(a.size - b), "above", t)
         return [Share((below,), T.axis(below)), Share((above,), I.normal(b + T.axis(above)))]
     return []
@@ -152,6 +153,35 @@ def _constant(t: Term) -> bool:
 def _plain(t: Term) -> bool:
     """Whether a term is an integer of indices and sizes."""
     return t.type == T.INT and not T.reads(t)
+
+
+# ---- an order of terms -----------------------------------------------------------------------------------------------
+
+
+@cache
+def mark(t: Term) -> bytes:
+    """A number of the term that does not depend on which terms were made before it."""
+    marks = [mark(a) for a in in_order(t)]
+    return blake2b(repr((t.op, str(t.attr), marks)).encode(), digest_size=8).digest()
+
+
+def in_order(t: Term) -> list[Term]:
+    """The arguments; where any order is the same, by their marks."""
+    return sorted(t.args, key=mark) if t.op in T.COMMUTATIVE or t.op in ("eq", "ne") else list(t.args)
+
+
+def ordered(t: Term) -> list[Term]:
+    """All terms in the term, each once, arguments first."""
+    seen: dict[Term, None] = {}
+
+    def visit(s: Term) -> None:
+        if s not in seen:
+            for a in in_order(s):
+                visit(a)
+            seen[s] = None
+
+    visit(t)
+    return list(seen)
 
 
 # ---- terms that are settled ------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ size wherever it can, so that what two outputs have in common is one value."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count, islice
 
@@ -18,6 +18,7 @@ from lift import index as I
 from lift import term as T
 from lift.case import Case
 from lift.errors import Unsupported
+from lift.python_source import python_source
 from lift.reader import read_case
 from lift.simplify import simplify
 from lift.spec import Formula
@@ -25,7 +26,7 @@ from lift.term import Axis, Term
 
 from .axis_names import Names
 from .program import Input, Node, Part, Place, Program, Reader, extent, node, quotient
-from .splitting import NONE, ONE, Piece, pieces
+from .splitting import NONE, ONE, Piece, ordered, pieces
 
 Span = tuple[Term, tuple[Axis, ...]]  # of a dimension: the first entry, and axes that count from there
 OPTIONS = 64  # names tried for the axes of an output
@@ -132,6 +133,25 @@ class View:
         return tuple((s, tuple(Axis("", n) for n in ns)) for s, ns in zip(self.starts, self.sizes, strict=True))
 
 
+def expression(
+    tensor: str, parts: Sequence[Part], shape: Sequence[Term], extents: Mapping[str, Term],
+    text: Callable[[Term], str] = python_source,
+) -> str:  # fmt: skip
+    """The view in PyTorch, which shares the tensor's memory: keys.narrow(1, P, M), wq.unflatten(1, (H, D)). `text`: of
+    a size, a term over dims."""
+    out = tensor
+    for d, (part, size) in reversed(list(enumerate(zip(parts, shape, strict=True)))):
+        sizes = [extents[a] for a in part.axes]
+        count = I.normal(T.mul(1, *sizes))
+        if part.axes and count is not I.normal(size):
+            out += f".narrow({d}, {text(part.start)}, {text(count)})"
+        if not part.axes:
+            out += f".select({d}, {text(part.start)})"
+        elif len(sizes) > 1:
+            out += f".unflatten({d}, ({', '.join(map(text, sizes))}))"
+    return out
+
+
 # ---- programs --------------------------------------------------------------------------------------------------------
 
 
@@ -151,19 +171,21 @@ class _Import:
     def add(self, f: Formula, k: int, among: int, p: Piece) -> None:
         """One piece of a formula, with those names for its axes with which it has the fewest values of its own."""
         term = T.rewrite(p.term, self._at_axes)
-        axes = tuple(Axis(a.name, I.normal(a.size)) for a in p.axes)
         known = {n for *_, v in self.outputs.values() for n in v.walk()}
         best: tuple[int, _Reader, dict[Axis, Axis], Node] | None = None
-        for names in islice(self.names.options(axes), OPTIONS):
-            reader = self.reader.copy()
-            value = reader.value(self.names.named(term, names))
+        for names in islice(self.names.options(p.axes), OPTIONS):
+            reader, own = self.reader.copy(), self.names.named(term, names)
+            for s in ordered(own):  # inputs are named in this order
+                if s.op == "read":
+                    reader.value(s)
+            value = reader.value(own)
             more = sum(n not in known for n in value.walk())
             if best is None or more < best[0]:
                 best = more, reader, names, value
         assert best is not None
         _, self.reader, names, value = best
-        own = {a: T.axis(b) for a, b in names.items()}
-        named = Piece(tuple(names[a] for a in axes), tuple(T.substitute(i, own) for i in p.index), term)
+        at = {a: T.axis(b) for a, b in names.items()}
+        named = Piece(tuple(names[a] for a in p.axes), tuple(T.substitute(i, at) for i in p.index), term)
         if value.axes != {a.name for a in named.axes}:
             raise Unsupported("an output that does not have all its axes")
         self.outputs[f.name, k] = f, among, named, value
@@ -209,8 +231,10 @@ class _Import:
     def _input(self, name: str, axes: tuple[str, ...], own: str) -> Input:
         view = self.views[name]
         dtype = self.dtypes.get(view.tensor, "f16")
-        plain = whole(view.spans(), self.shapes[view.tensor])
-        return Input(own, view.tensor, axes, dtype, parts=() if plain else view.parts(axes))
+        shape = self.shapes[view.tensor]
+        if whole(view.spans(), shape):
+            return Input(own, view.tensor, axes, dtype)
+        return Input(own, view.tensor, axes, dtype, parts=view.parts(axes), shape=shape)
 
     def _place(self, f: Formula, shape: tuple[Term, ...], own: tuple[Span, ...]) -> Place:
         parts = tuple(Part(s, tuple(a.name for a in axes)) for s, axes in own)

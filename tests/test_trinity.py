@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import random
+import subprocess
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -27,12 +29,13 @@ from superopt.codegen import source
 from superopt.cost import Model
 from superopt.mugraph import MuGraph
 from superopt.mugraph_json import from_json, to_json
-from superopt.program import Node, Part, Program, extent
+from superopt.program import Input, Node, Part, Program, extent
 from superopt.reference import formulas as formulas_of
+from superopt.reference import reference
 from superopt.tile_program import TileProgram, check, lowered, sequence, stores
 from superopt.tile_run import run
 from superopt.tile_text import parse, text
-from superopt.views import viewed
+from superopt.views import expression, viewed
 
 CORPUS = Path(__file__).parent.parent / "corpus" / "trinity"
 FILES = {c.name: str(f) for f in sorted(CORPUS.glob("[a-z]*.py")) for c in load(str(f))}
@@ -159,10 +162,11 @@ def test_a_cache_is_read_before_and_written_behind() -> None:
     p = program(named("vanilla"), formulas("vanilla"), {n: SMALL[n] for n in named("vanilla").names})
     zero, dims = T.const(0), {n: T.size(n) for n in "MPHD"}
     keys = next(x for x in p.inputs if x.tensor == "keys")
+    assert keys.shape == (dims["H"], T.add(dims["P"], dims["M"]), dims["D"])
     assert keys.parts == (Part(zero, ("h",)), Part(zero, ("p",)), Part(zero, ("d",))) and p.extents["p"] is dims["P"]
     place = p.places["keys_0"]
     assert place.in_place and place.parts[1].start is dims["P"] and place.shape[1] is T.add(dims["P"], dims["M"])
-    assert [x.axes for x in p.inputs if x.tensor == "x"] == [("m", "i"), ("j", "i")]
+    assert [x.axes for x in p.inputs if x.tensor == "x"] == [("m", "j"), ("i", "j")]
     assert p.places["out"].parts[1].axes == ("h", "d")
 
 
@@ -209,8 +213,11 @@ def read_too_late(p: Program) -> Program:
 
 def heads_last(p: Program) -> Program:
     """Columns of a projection as D rows of H."""
-    columns = lambda x: replace(x, axes=("i", "d", "h"), parts=(x.parts[0], Part(T.const(0), ("d", "h"))))  # noqa: E731
-    return replace(p, inputs=tuple(columns(x) if x.tensor == "wv" else x for x in p.inputs))
+
+    def turned(x: Input) -> Input:
+        return replace(x, axes=(x.axes[0], "d", "h"), parts=(x.parts[0], Part(T.const(0), ("d", "h"))))
+
+    return replace(p, inputs=tuple(turned(x) if x.tensor == "wv" else x for x in p.inputs))
 
 
 def merged_last(p: Program) -> Program:
@@ -403,3 +410,56 @@ def test_the_table_has_every_program() -> None:
     rows = trinity._programs(FILES["ro_co"], lambda said: None)
     assert [(r.model, r.inputs, r.outputs, r.written) for r in rows] == [("llama", 7, 7, 28), ("falcon", 7, 7, 28)]
     assert trinity._row(rows[0])[-2:] == ("117.83", "27.40")
+
+
+# ---- what a host function needs --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [*FILES])
+def test_views_and_references_are_python(name: str) -> None:
+    of = named(name)
+    dims = {n: SMALL[n] for n in of.names}
+    p, tensors = program(of, formulas(name), dims), drawn(of, dims)
+    given = {n: torch.from_numpy(x) for n, x in tensors.items()}
+    for x in p.inputs:
+        if x.parts:
+            seen = eval(expression(x.tensor, x.parts, x.shape, p.extents), {**given, **dims})
+            assert seen.untyped_storage().data_ptr() == given[x.tensor].untyped_storage().data_ptr()
+            assert np.array_equal(seen.numpy(), view(tensors[x.tensor], x.parts, p, dims))
+    imports, functions, calls = reference(p, p.extents)
+    known: dict[str, Any] = {}
+    exec("\n".join([*imports, "import torch", *functions]), known)
+    values = results(replace(p, places={}), tensors, dims)
+    assert [f for f, _ in calls] == [f"{n}_reference" for n in values]
+    for (f, parameters), (_, value) in zip(calls, values.items(), strict=True):
+        said = known[f](**{n: given[n] if n in given else dims[n] for n in parameters})
+        assert np.allclose(said.numpy(), value)
+
+
+def test_a_view_in_pytorch() -> None:
+    p = program(named("vanilla"), formulas("vanilla"), {n: SMALL[n] for n in named("vanilla").names})
+    said = {x.tensor: expression(x.tensor, x.parts, x.shape, p.extents) for x in p.inputs if x.parts}
+    assert said["keys"] == "keys.narrow(1, 0, P)" and said["wq"] == "wq.unflatten(1, (H, D))"
+    place = p.places["keys_0"]
+    assert expression(place.tensor, place.parts, place.shape, p.extents) == "keys.narrow(1, P, M)"
+
+
+SAID = """
+from lift import term as T
+from lift.load import load
+from superopt.tile_program import lowered
+from superopt.tile_text import text
+from superopt.views import of_case
+
+{before}
+for c in load({file!r}):
+    print(text(lowered(of_case(c, {sizes!r}))))
+"""
+BEFORE = "i, j = (T.axis(T.Axis(n, T.size('D'))) for n in 'kh'); T.read('values', [j, i]) * T.size('D') - T.size('H')"
+
+
+def test_a_program_does_not_depend_on_which_terms_were_made_before_it() -> None:
+    sizes = {n: SMALL[n] for n in named("key_former").names}
+    texts = [SAID.format(before=b, file=FILES["key_former"], sizes=sizes) for b in ("", BEFORE)]
+    said = [subprocess.run([sys.executable, "-c", t], capture_output=True, text=True, check=True).stdout for t in texts]
+    assert said[0] == said[1] and "noise_1[h, m, i]" in said[0]
