@@ -243,6 +243,8 @@ def write(targets: tuple[str, ...], output: str, cache_dir: str | None, **option
 @click.option("--budget", default=60.0, show_default=True, type=SECONDS, help="Seconds of the search.")
 @click.option("--kernels", default=5, show_default=True, type=click.IntRange(1), help="At most.")
 @click.option("--operators", default=11, show_default=True, type=click.IntRange(1), help="Of one kernel, at most.")
+@click.option("--engine", default="mugraph", show_default=True, type=click.Choice(["mugraph", "tiles"]),
+              help="µGraphs, best first, or tile programs by equality saturation.")  # fmt: skip
 @click.option("--format", "form", default="text", type=click.Choice(["text", "json"]), show_default=True,
               help="Output form.")  # fmt: skip
 @options(SEED, PROOF_TIMEOUT, MANY, CLUSTER, caching, QUIET)

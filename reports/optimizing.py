@@ -33,9 +33,9 @@ INTERRUPTED = 130  # the exit code of a shell for a command that Ctrl-C ended
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """How it was asked for. `sizes`: of dims, at which plans are ranked; `budget`: seconds of the search; `jobs`: of a
-    case, and cases, at a time; `cluster`: the address of a Dask scheduler, "" for processes here; `cache`: the folder
-    of what was found before, "" for none."""
+    """How it was asked for. `sizes`: of dims, at which plans are ranked; `budget`: seconds of the search; `engine`: of
+    `superopt.search.Limits`; `jobs`: of a case, and cases, at a time; `cluster`: the address of a Dask scheduler, ""
+    for processes here; `cache`: the folder of what was found before, "" for none."""
 
     sizes: Mapping[str, int]
     budget: float
@@ -44,6 +44,7 @@ class Asked:
     seed: int
     timeout: float
     form: str
+    engine: str = "mugraph"
     jobs: int = 1
     cluster: str = ""
     cache: str = ""
@@ -204,7 +205,7 @@ def _optimised(case: Named, output: str, asked: Asked, progress: Progress, ask: 
 
     if not case.name:
         raise CaseError(case.error)
-    limits = Limits(kernels=asked.kernels, operators=asked.operators, seconds=asked.budget)
+    limits = Limits(asked.kernels, asked.operators, seconds=asked.budget, engine=asked.engine)
     own = {n: v for n, v in asked.sizes.items() if n in case.dims}
     question = Question(
         case.file,
@@ -271,7 +272,7 @@ def record(found: Optimised, file: str, path: str | None) -> dict[str, Any]:
         "against": found.against,
         "original": found.original,
         "optimize": {
-            "engine": "mugraph",
+            "engine": f.engine,
             "states": f.states,
             "values": f.values,
             "candidates": f.candidates,

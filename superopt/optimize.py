@@ -60,7 +60,8 @@ class Question:
 class Searched:
     """How a search went: `values` of its closure, `states` looked at, `candidates`, the kernels derived; seconds in the
     model of the `best` plan and of the `roofline`; `excluded`: every plan that was not looked at takes longer, None
-    where the search ended early; `plans`: how many were kept."""
+    where the search ended early; `plans`: how many were kept; `engine`: of `superopt.search.Limits`. Of tile programs,
+    `values` are e-classes and `states` e-nodes."""
 
     values: int
     states: int
@@ -71,6 +72,7 @@ class Searched:
     excluded: float | None
     plans: int
     hardware: str
+    engine: str = "mugraph"
 
 
 @dataclass(frozen=True)
@@ -329,7 +331,8 @@ def reached(event: Mapping[str, Any]) -> str:
 
 def _searched(found: Answer, q: Question) -> Searched:
     names = ("values", "states", "candidates", "seconds", "best", "roofline", "excluded")
-    return Searched(**{n: found[n] for n in names}, plans=len(found["plans"]), hardware=q.hardware.name)
+    return Searched(**{n: found[n] for n in names}, plans=len(found["plans"]), hardware=q.hardware.name,
+                    engine=q.limits.engine)  # fmt: skip
 
 
 def _verdict(a: Answer, out: Optimised) -> str:

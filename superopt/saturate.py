@@ -41,7 +41,6 @@ LANGUAGE = """
 (function R (S) Names :merge (set-intersect old new))
 (function W (S) Names :merge (set-intersect old new))
 (function F (S) Names :merge (set-intersect old new))
-(ruleset rules)
 (ruleset facts)
 (rule ((= e (Const c)) (Bit i)) ((Lacks e i)) :ruleset facts)
 (rule ((= e (Var x))) ((set (Reads e) (set-of x)) (set (Folds e) (set-empty))) :ruleset facts)
@@ -114,7 +113,10 @@ class Classes:
 
     def _value(self, c: Class, rng: random.Random, left: int) -> Node:
         m = self._pick(c, rng, left)
-        args = [self._value(a, rng, left - 1) for a in m.args]
+        return self.node(m, [self._value(a, rng, left - 1) for a in m.args])
+
+    def node(self, m: Member, args: Sequence[Node]) -> Node:
+        """The value of a member of these arguments."""
         if m.op == "Var":
             return source(m.texts[0], self.program.tensors[m.texts[0]].axes)
         if m.op == "Const":
@@ -142,22 +144,44 @@ def saturated(
 ) -> Classes:
     """The e-graph after so many rounds, or when it has so many nodes, which is said (`whole`). `twins`: with the forms
     that do not hold in place of the rules."""
+    return staged(p, [Stage(tuple(rules), rounds)], nodes, twins)
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Rules that are applied together, for so many rounds or until nothing is new."""
+
+    rules: tuple[Rule, ...]
+    rounds: int
+
+
+def staged(p: TileProgram, stages: Sequence[Stage], nodes: int = NODES, twins: bool = False) -> Classes:
+    """The e-graph after the stages, one after the other: what makes others apply comes first, and what it alone makes
+    grow rests after it. `whole`: nothing was left to find in any of them."""
     words = _Words(p)
     root = words.statement(p.body)
-    laws = [r.twin if twins and r.twin else r.text for r in rules]
-    lines = [LANGUAGE, FACTS, *_facts(p), *_sets(), PUT, *laws, f"(let $root {root})"]
+    lines = [LANGUAGE, FACTS, *_facts(p), *_sets()]
+    for k, stage in enumerate(stages):
+        laws = [r.twin if twins and r.twin else r.text for r in stage.rules]
+        lines += [
+            f"(ruleset stage{k})",
+            *(text.replace(":ruleset rules", f":ruleset stage{k}") for text in (PUT, *laws)),
+        ]
     graph = bindings().EGraph()
-    graph.run_program(*graph.parse_program("\n".join(lines)))
+    graph.run_program(*graph.parse_program("\n".join([*lines, f"(let $root {root})"])))
     _run(graph, "facts")
-    applied = whole = False
-    found: dict[str, dict[str, Any]] = {}
-    for _ in range(rounds):
-        whole = not _run(graph, "rules")
-        _run(graph, "facts")
-        applied = applied or not whole
-        found = _serialised(graph)
-        if whole or len(found["nodes"]) > nodes:
-            break
+    applied, whole = False, True
+    found = _serialised(graph)
+    for k, stage in enumerate(stages):
+        ended = False
+        for _ in range(stage.rounds):
+            ended = not _run(graph, f"stage{k}")
+            _run(graph, "facts")
+            applied = applied or not ended
+            found = _serialised(graph)
+            if ended or len(found["nodes"]) > nodes:
+                break
+        whole = whole and ended
     return _exported(p, found, words, whole, applied)
 
 

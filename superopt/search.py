@@ -28,7 +28,8 @@ OFTEN = 0.1  # seconds between two words about how far it is
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How far the search goes. `leaves`: values that a kernel reads from other kernels."""
+    """How far the search goes. `leaves`: values that a kernel reads from other kernels; `engine`: "mugraph" for the
+    search of this file, "tiles" for `superopt.tile_search`, to which `kernels`, `seconds` and `keep` apply."""
 
     kernels: int = 5
     operators: int = 11
@@ -36,6 +37,7 @@ class Limits:
     seconds: float = 60.0
     keep: int = 10
     states: int = 200_000
+    engine: str = "mugraph"
 
 
 USUAL = Limits()

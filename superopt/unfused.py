@@ -15,7 +15,7 @@ from lift.errors import Unsupported
 
 from .abstract import function
 from .cost import H200, Hardware, Model, Shape, Traffic, Work, itemsize
-from .mugraph import Dim, Kernel, Mode, MuGraph, Operator, Tensor
+from .mugraph import LOOPS, Dim, Kernel, Mode, MuGraph, Operator, Tensor
 from .program import Node, Program
 
 INLINED = ("mul", "div", "scale")
@@ -69,7 +69,7 @@ class _Writer:
         sums = {str(n.attr) for n in made if n.op == "sum"}
         loop = str(first.attr) if first.op == "sum" else None
         modes = {a: "loop" if a == loop else "whole" if a in sums else "grid" for a in self.ordered(first.axes | sums)}
-        block = _Block(self.names, modes)
+        block = Block(self.names, modes)
         for n in made:
             if n.op == "sum" and loop is not None:
                 block.accumulate(n)
@@ -82,12 +82,12 @@ class _Writer:
     def copy(self, v: Node, name: str, axes: tuple[str, ...], dtype: str) -> None:
         """An output that is an input, or another output too."""
         self.tensors[name] = Tensor(name, tuple(map(Dim, axes)), dtype)
-        block = _Block(self.names, dict.fromkeys(self.ordered(v.axes), "grid"))
+        block = Block(self.names, dict.fromkeys(self.ordered(v.axes), "grid"))
         block.value(v)
         block.store(v, name)
         self.add(block, [v])
 
-    def add(self, block: _Block, made: Sequence[Node]) -> None:
+    def add(self, block: Block, made: Sequence[Node]) -> None:
         modes = tuple(block.modes.items())
         choice = self.model.best(Shape(modes, tuple(self.traffic(block)), tuple(block.work)), {})
         if choice is None:
@@ -97,7 +97,7 @@ class _Writer:
         self.kernels.append(Kernel(name, cast(dict[str, Mode], block.modes), choice.tiles, tuple(block.operators)))
         self.seconds += choice.seconds
 
-    def traffic(self, block: _Block) -> list[Traffic]:
+    def traffic(self, block: Block) -> list[Traffic]:
         memory = {x.name: (tuple(map(Dim, x.axes)), x.dtype) for x in self.program.inputs}
         memory |= {t.name: (t.dims, t.dtype) for t in self.tensors.values()}
         moved = [(o.args[0], False) for o in block.operators if o.op == "load"]
@@ -119,18 +119,20 @@ class _Writer:
 
 
 @dataclass
-class _Block:
-    """The operators of one kernel, and what the model counts of them. `local`: values that the block has."""
+class Block:
+    """The operators of one kernel, and what the model counts of them. `local`: values that the block has; `parts`: of
+    an axis that enumerates parts of another one, that other."""
 
     names: dict[Node, str]
     modes: dict[str, str]
+    parts: dict[str, str] = field(default_factory=dict)
     operators: list[Operator] = field(default_factory=list)
     work: list[Work] = field(default_factory=list)
     local: dict[Node, str] = field(default_factory=dict)
 
     def make(self, n: Node, inside: bool = False) -> str:
         """The value from its arguments."""
-        over = (str(n.attr),) if n.op == "sum" else ()
+        over = self.over(n) if n.op == "sum" else ()
         args = [self.value(a, inside) for a in n.args]
         self.local[n] = self.operator("sum" if over else function(n), args, n.axes, over, inside)
         return self.local[n]
@@ -138,10 +140,10 @@ class _Block:
     def accumulate(self, n: Node) -> None:
         """A sum over the loop, of a product of matrices where its term is one."""
         over = (str(n.attr),)
-        part = self.product(n, over) or self.operator("sum", [self.value(n.args[0], True)], n.axes, over, True)
+        part = self.product(n, over, True) or self.operator("sum", [self.value(n.args[0], True)], n.axes, over, True)
         self.local[n] = self.operator("accumulate", [part], n.axes, over, True)
 
-    def product(self, n: Node, over: tuple[str, ...]) -> str | None:
+    def product(self, n: Node, over: tuple[str, ...], inside: bool) -> str | None:
         """c (x y) / d with d over axes of x is the product of c x / d and y."""
         term, after = n.args[0], list[Node]()
         while term not in self.names and term.op in ("scale", "div"):
@@ -150,23 +152,23 @@ class _Block:
             return None
         a, b = (x.axes for x in term.args)
         sides = [next((k for k in (0, 1) if _divisor(x) <= term.args[k].axes), None) for x in after]
-        if None in sides or not {*over} <= a & b or len(a - b) != 1 or len(b - a) != 1:
+        if None in sides or not {*over} <= a & b or len(self.dims(a - b)) != 1 or len(self.dims(b - a)) != 1:
             return None
-        values = [self.value(x, True) for x in term.args]
+        values = [self.value(x, inside) for x in term.args]
         for x, k in zip(after, sides, strict=True):
             assert k is not None
-            args = [values[k], *(self.value(d, True) for d in x.args[1:])]
-            values[k] = self.operator(function(x), args, term.args[k].axes, (), True)
-        return self.operator("dot", values, n.axes, over, True, dims((a & b) - {*over}))
+            args = [values[k], *(self.value(d, inside) for d in x.args[1:])]
+            values[k] = self.operator(function(x), args, term.args[k].axes, (), inside)
+        return self.operator("dot", values, n.axes, over, inside, self.dims(frozenset((a & b) - {*over})))
 
     def value(self, n: Node, inside: bool = False) -> str:
         """A value of the block: one that it has, or that is in memory, or else is made now."""
         if n not in self.local and n not in self.names:
             return self.make(n, inside)
         if n not in self.local:
-            looped = inside and any(self.modes[a] == "loop" for a in n.axes)
+            looped = inside and any(self.modes.get(a) in LOOPS for a in n.axes)
             self.local[n] = f"{self.names[n]}_tile"
-            load = Operator(self.local[n], "load", (self.names[n],), dims(n.axes), (), looped)
+            load = Operator(self.local[n], "load", (self.names[n],), self.dims(n.axes), (), looped)
             self.operators.insert(self.loads(), load)
         return self.local[n]
 
@@ -178,18 +180,27 @@ class _Block:
         alone: frozenset[Dim] = frozenset(),
     ) -> str:  # fmt: skip
         name = f"v{len(self.operators)}"
-        self.operators.append(Operator(name, kind, tuple(args), dims(axes), over, inside))
-        read = axes | {*over} if kind != "accumulate" else axes
-        self.work.append(Work(kind.partition(":")[0], dims(read), inside, dims(axes), alone))
+        self.operators.append(Operator(name, kind, tuple(args), self.dims(axes), over, inside))
+        read = self.dims(axes) | (self.dims({*over}) if kind != "accumulate" else frozenset())
+        loaded = {o.out for o in self.operators if o.op == "load"}
+        made = tuple(o.dims for o in self.operators if o.out in args and o.out not in loaded) if kind == "dot" else ()
+        self.work.append(Work(kind.partition(":")[0], read, inside, self.dims(axes), alone, made))
         return name
 
     def store(self, n: Node, name: str) -> None:
-        self.operators.append(Operator(name, "store", (self.local[n],), dims(n.axes)))
+        self.operators.append(Operator(name, "store", (self.local[n],), self.dims(n.axes)))
+
+    def over(self, n: Node) -> tuple[str, ...]:
+        """The axis of a fold, in the terms of a kernel: of its parts, where these are what it is over."""
+        return (self.parts.get(str(n.attr), str(n.attr)),)
+
+    def dims(self, axes: frozenset[str] | set[str]) -> frozenset[Dim]:
+        """What a tile with these axes has: of an axis in parts what is within a part, or in a kernel that reads parts
+        one entry for each; a block that makes one part has no dimension for it."""
+        out = {Dim(a, self.modes.get(a) == "parts") for a in axes if a not in self.parts}
+        whole = {self.parts[a] for a in axes if a in self.parts} - {d.axis for d in out}
+        return frozenset(out | {Dim(a, True) for a in whole if self.modes[a] == "parts"})
 
 
 def _divisor(n: Node) -> frozenset[str]:
     return n.args[1].axes if n.op == "div" else frozenset()
-
-
-def dims(axes: frozenset[str] | set[str]) -> frozenset[Dim]:
-    return frozenset(map(Dim, axes))

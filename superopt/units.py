@@ -28,6 +28,7 @@ from lift.reader import read_case
 from lift.simplify import simplify
 from lift.spec import Formula
 
+from . import tile_search
 from .abstract import templates
 from .accept import Acceptance, accept
 from .arrangement import Arrangement, arrange, record
@@ -128,6 +129,8 @@ def search(program: str, limits: Mapping[str, Any], hardware: Mapping[str, Any],
     """{"plans": [{"graph", "seconds"}], ...}: those with a maximum under each exponential first, then by seconds. Where
     the program is too large to search there are no plans, and "note" says so."""
     p, device = program_of(program), Hardware(**hardware)
+    if Limits(**limits).engine == "tiles":
+        return _saturated(p, Limits(**limits), device, seed, event)
     start = time.perf_counter()
     hear = lambda reached: event(asdict(reached))  # noqa: E731
     try:
@@ -140,6 +143,23 @@ def search(program: str, limits: Mapping[str, Any], hardware: Mapping[str, Any],
     best = min((x.seconds for x in found.plans), default=None)
     reached = Reached(found.states, found.candidates, best, found.model.roofline)
     return {**_searched(reached, len(found.universe.bits), found.seconds, found.excluded), "plans": plans}
+
+
+def _saturated(p: Program, limits: Limits, device: Hardware, seed: int, event: Event) -> Answer:
+    """The same by the engine of tile programs: `values` are e-classes, `states` e-nodes."""
+    roofline = Model(p, device).roofline
+
+    def reached(f: tile_search.Found) -> Reached:
+        return Reached(f.nodes, f.candidates, min((x.seconds for x in f.plans), default=None), roofline)
+
+    try:
+        asked = tile_search.Limits(limits.seconds, limits.keep, limits.kernels)
+        found = tile_search.search(p, asked, device, seed, lambda f: event(asdict(reached(f))))
+    except Unsupported as e:
+        return _searched(Reached(0, 0, None, roofline), 0, 0.0, None, f"not searched: {e}")
+    steady = sorted(found.plans, key=lambda x: bool(unstable(stabilised(x.graph))))
+    plans = [{"graph": to_json(x.graph), "seconds": x.seconds} for x in steady]
+    return {**_searched(reached(found), found.classes, found.seconds, None, found.said), "plans": plans}
 
 
 def _searched(reached: Reached, values: int, seconds: float, excluded: float | None, note: str = "") -> Answer:
