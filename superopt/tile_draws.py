@@ -33,7 +33,8 @@ TENSORS = {t.name: t for t in (
     Tensor("h", ("k",), "input"),
     Tensor("o", ("m", "n"), "output"), Tensor("p", ("m",), "output"), Tensor("r", (), "output"),
     Tensor("a", ("m", "k"), "variable"), Tensor("b", ("m",), "variable"), Tensor("c", ("k",), "variable"),
-    Tensor("d", ("m", "n"), "variable"), Tensor("e", (), "variable"),
+    Tensor("d", ("m", "n"), "variable"), Tensor("e", (), "variable"), Tensor("f", ("k",), "variable"),
+    Tensor("u", ("n",), "variable"), Tensor("v", ("n",), "variable"),
 )}  # fmt: skip
 STORED = tuple(t for t in TENSORS.values() if t.role != "input")
 SIGNATURE = {  # what the arguments of a term are: tensor, axis, constant, function, value, statement
@@ -72,13 +73,24 @@ def holes(t: Tree, kind: str) -> Iterator[tuple[str, str]]:
         yield from holes(a, kind)
 
 
-def sums(t: Tree) -> Iterator[tuple[str, str]]:
-    """The tensors that folds are stored to, each with the axis."""
-    if not isinstance(t, str):
-        if t[0] == "Store" and t[2][0] in ("Sum", "Max"):
-            yield t[1], t[2][1]
-        for a in t[1:]:
-            yield from sums(a)
+def folds(t: Tree) -> list[str]:
+    """The axes of the folds that a value is, from the outer to the inner one."""
+    return [t[1], *folds(t[2])] if not isinstance(t, str) and t[0] in ("Sum", "Max") else []
+
+
+def shapes(t: Tree, parts: Sequence[str] = ()) -> Iterator[tuple[str, Sequence[str], Sequence[str]]]:
+    """Of the tensors that a term stores to, the axes that they had better lack, and have: what holds a fold lacks its
+    axes; what is stored later beside a fold over two axes, `parts`, may hold its parts."""
+    if isinstance(t, str):
+        return
+    if t[0] == "Store":
+        bare = isinstance(t[2], str) and len(parts) > 1
+        yield t[1], parts[1:] if bare else folds(t[2]), parts[:1] if bare else ()
+        return
+    own = parts
+    for a in t[1:]:
+        yield from shapes(a, own)
+        own = folds(a[2]) or own if not isinstance(a, str) and a[0] == "Store" else own
 
 
 def is_value(t: Tree) -> bool:
@@ -175,11 +187,14 @@ class Drawer:
             t = self.stored(t)
         every = dict(holes(t, "s"))
         names = {h: self.rng.choice([*SIZES]) for h, kind in every.items() if kind == "a"}
+        if len(names) == 2 and self.rng.random() < 0.7:
+            names = dict(zip(names, self.rng.sample([*SIZES], 2), strict=True))
         self.over = tuple(names.values())
         names |= {h: self.rng.choice([*CONSTANTS]) for h, kind in every.items() if kind == "c"}
-        folds = {h: names[n] for h, n in sums(t) if n in names}
+        wanted = {h: ([names[a] for a in no], [names[a] for a in yes]) for h, no, yes in reversed([*shapes(t)])}
         for h in (h for h, kind in every.items() if kind == "t"):
-            names[h] = self.tensor(folds.get(h) if self.rng.random() < 0.9 else None, [*names.values()])
+            lacking, having = wanted.get(h, ([], [])) if self.rng.random() < 0.9 else ([], [])
+            names[h] = self.tensor(lacking, having, [*names.values()])
             self.used += [names[h]] if self.rng.random() < 0.4 else []
         room: dict[str, frozenset[str]] = {}
         Filled(names).room(t, frozenset(), room)
@@ -256,13 +271,13 @@ class Drawer:
                 value = node("max" if self.rng.random() < 0.2 else "sum", value, attr=a)
         return value
 
-    def tensor(self, lacking: str | None = None, others: Sequence[str] = ()) -> str:
-        """One to store to, rarely one of the others."""
+    def tensor(self, lacking: Sequence[str] = (), having: Sequence[str] = (), others: Sequence[str] = ()) -> str:
+        """One to store to, without some axes and with others, rarely one of the others."""
         known = [u for u in self.used if TENSORS[u].role != "input"]
-        if known and self.rng.random() < (0.3 if lacking is None else 0.1):
+        if known and self.rng.random() < (0.1 if lacking else 0.3):
             return self.rng.choice(known)
-        fit = [t.name for t in STORED if lacking not in t.axes]
-        return self.rng.choice([t for t in fit if t not in others] or fit)
+        fit = [t.name for t in STORED if not {*lacking} & {*t.axes} and {*having} <= {*t.axes}]
+        return self.rng.choice([t for t in fit if t not in others] or fit or [t.name for t in STORED])
 
     def load(self, axes: frozenset[str] | None = None) -> Node:
         """A load, of a tensor that fits these axes if there is one."""

@@ -15,8 +15,10 @@ what they look for is planted (`superopt.tile_trials`): a rule must never be wro
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import Literal
 
 from lift import term as T
@@ -36,10 +38,11 @@ FUNCTIONS: dict[str, tuple[str, Term]] = {
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A query of egglog; `why`: what goes wrong without it."""
+    """A query of egglog; `why`: what goes wrong without it; `apart`: pairs of names that it keeps from being one."""
 
     text: str
     why: str
+    apart: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +94,10 @@ def unfolded(e: str, why: str = "a fold over the axis within it would be over a 
     return Condition(f"(set-not-contains (Folds {e}) n)", why)
 
 
+def distinct(*pairs: tuple[str, str]) -> Condition:
+    return Condition(" ".join(f"(!= {a} {b})" for a, b in pairs), "one is stored over", pairs)
+
+
 def whole(t: str) -> Condition:
     return Condition(f"(set-not-contains (Having n) {t})", "a turn would see and store a tile of the sum")
 
@@ -124,8 +131,13 @@ def _rule(
     every = [_text(given, then, also, conditions)]
     for c in conditions:
         every.append(_text(given, then, also, [d for d in conditions if d is not c]))
-    own = (Twin(text, c.why, (given,), "weaker") for text, c in zip(every[1:], conditions, strict=True))
+    own = (Twin(text, c.why, _merged(given, c.apart), "weaker") for text, c in zip(every[1:], conditions, strict=True))
     return Rule(name, every[0], source, (given,), (*twins, *own))
+
+
+def _merged(given: str, pairs: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+    """The term, or where pairs of names are told the terms in which one of them stands for both."""
+    return tuple(re.sub(rf"\b{b}\b", a, given) for a, b in pairs) or (given,)
 
 
 def _text(given: str, then: str, also: str, conditions: Sequence[Condition]) -> str:
@@ -206,24 +218,30 @@ SPLITS = (
         for name, op, what in (("quotient", "Div", "divisor"), ("product", "Mul", "factor"))
     ),
 )  # fmt: skip
-PARTIAL, REST = "(Sum j e)", "(Store t (Sum i (Var c)))"
-NO_ROOM, TOO_WIDE = "the tensor of the partial sums lacks an axis", "the partial sums have an axis that the sum lacks"
-PARTS = (
-    *_anywhere(
-        "sum in two steps", "ours", ["(Store t (Sum i (Sum j e)))", "(Store c f)"],
-        [f"(Store c {PARTIAL})", REST, "(Store c f)"],
-        fits(f"(Lacking {PARTIAL})", "c", NO_ROOM), fits("(set-insert (Lacking (Var c)) i)", "t", TOO_WIDE),
-        unread("c", "f", "what the tensor of the partial sums held is lost"),
-    ),
-    *_anywhere(
-        "sum of what was stored", "ours", ["(Store c e)", "(Store t (Sum i e))"], ["(Store c e)", REST],
-        unread("c", "e", "the value has changed with the store"),
-        fits("(set-insert (Lacking (Var c)) i)", "t", TOO_WIDE),
-    ),
-)  # fmt: skip
+NO_ROOM, TOO_WIDE = "the tensor of the parts lacks an axis", "the parts have an axis that the whole lacks"
+LOST = "what the tensor of the parts held is lost"
+
+
+def _parts(name: str, op: str) -> tuple[Rule, ...]:
+    """A fold over an axis that was declared as two, by way of a tensor that is stored over later."""
+    part, rest = f"({op} j e)", f"(Store t ({op} i (Var c)))"
+    narrow = fits("(set-insert (Lacking (Var c)) i)", "t", TOO_WIDE)
+    return (
+        *_anywhere(f"{name} in two steps", "ours", [f"(Store t ({op} i {part}))", "(Store c f)"],
+                   [f"(Store c {part})", rest, "(Store c f)"],
+                   fits(f"(Lacking {part})", "c", NO_ROOM), narrow, unread("c", "f", LOST)),
+        *_anywhere(f"{name} of what was stored", "ours", ["(Store c e)", f"(Store t ({op} i e))"],
+                   ["(Store c e)", rest], unread("c", "e", "the value has changed with the store"), narrow),
+    )  # fmt: skip
+
+
+PARTS = (*_parts("sum", "Sum"), *_parts("maximum", "Max"))
 
 
 # ---- sums under a running maximum (online softmax) -------------------------------------------------------------------
+
+
+MINUS = '(Add x (Fun "scale:-1" (Var t)))'
 
 
 def _under(name: str, sums: Sequence[tuple[str, str]]) -> tuple[Rule, Rule]:
@@ -241,7 +259,7 @@ def _under(name: str, sums: Sequence[tuple[str, str]]) -> tuple[Rule, Rule]:
     held = ["t", *(c for c, _ in sums)]
     values = ["x", *dict.fromkeys(v for _, v in sums if v)]
     conditions = (
-        _all([Condition(f"(!= {a} {b})", "") for k, a in enumerate(held) for b in held[k + 1 :]], "one is stored over"),
+        distinct(*combinations(held, 2)),
         _all([whole(t) for t in held]),
         _all([unread(t, e, EARLIER) for t in held for e in values]),
         _all([unfolded(e) for e in values]),
@@ -260,11 +278,8 @@ def _under(name: str, sums: Sequence[tuple[str, str]]) -> tuple[Rule, Rule]:
     return _anywhere(name, "ours", given, [*start, f"(Loop n {_seq(*steps, last)})"], *conditions, twins=twins)
 
 
-def _all(conditions: Sequence[Condition], why: str = "") -> Condition:
-    return Condition(" ".join(c.text for c in conditions), why or conditions[0].why)
-
-
-MINUS = '(Add x (Fun "scale:-1" (Var t)))'
+def _all(conditions: Sequence[Condition]) -> Condition:
+    return Condition(" ".join(c.text for c in conditions), conditions[0].why)
 
 
 def _term(exp: str, v: str) -> str:
@@ -280,6 +295,22 @@ ONLINE = (
     *_under("weighted sum under a running maximum", [("c", "v")]),
     *_under("two sums under a running maximum", [("c", ""), ("o", "v")]),
 )
+
+UNDER = f"(Sum j (Mul (Exp {MINUS}) v))"
+DECODING = _anywhere(  # of each part its own maximum p, and the sum q under it; then they are joined
+    "weighted sum under a maximum, in two steps", "ours",
+    ["(Store t (Max i (Max j x)))", f"(Store c (Sum i {UNDER}))", "(Store p f)", "(Store q g)"],
+    ["(Store p (Max j x))", "(Store t (Max i (Var p)))", '(Store q (Sum j (Mul (Exp (Fun2 "below" x (Var p))) v)))',
+     '(Store c (Sum i (Mul (Exp (Fun2 "below" (Var p) (Var t))) (Var q))))', "(Store p f)", "(Store q g)"],
+    distinct(("p", "q"), ("q", "t")),
+    Condition("(set-not-contains (Having j) t)", "the maximum differs along what is summed"),
+    _all([fits("(Lacking (Max j x))", "p", NO_ROOM), fits(f"(Lacking {UNDER})", "q", NO_ROOM),
+          fits("(Lacking (Var p))", "q", NO_ROOM)]),
+    _all([fits("(set-insert (Lacking (Var p)) i)", "t", TOO_WIDE),
+          fits("(set-insert (Lacking (Var q)) i)", "c", TOO_WIDE)]),
+    _all([unread("p", e, "it is read after the maxima of the parts are stored there") for e in "xv"]),
+    _all([unread("p", "f", LOST), unread("q", "f", LOST), unread("q", "g", LOST)]),
+)  # fmt: skip
 
 # ---- loads of what was stored ----------------------------------------------------------------------------------------
 
@@ -375,4 +406,4 @@ FACTS = """
     f"(rule ((= e {form})) ((set (Lacking e) (set-empty))) :ruleset facts)"
     for form in [*FORMS, "(Sum i a)", "(Max i a)"]
 )
-RULES: tuple[Rule, ...] = (*SEQUENCES, *STARTS, *LOOPS, *SPLITS, *PARTS, *ONLINE, *FORWARD, *ALGEBRA)
+RULES: tuple[Rule, ...] = (*SEQUENCES, *STARTS, *LOOPS, *SPLITS, *PARTS, *ONLINE, *DECODING, *FORWARD, *ALGEBRA)

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from lift.domain import FLOAT64, Float64
 from lift.egraph import bindings
 from lift.errors import CaseError
 from verify.field import Field
@@ -31,7 +33,7 @@ NEAR = 1e-7
 LARGE = 1e6  # numbers beyond it are not compared: exp of them is no number, and their differences lose digits
 DEPTHS = (3, 6, 10, 14)  # of what is drawn, beyond the least
 ROUNDS, NODES = 6, 2000  # of a rule alone
-AIMS = 100  # programs drawn until a rule applies to one
+AIMS = 300  # programs drawn until a rule applies to one
 DRAWS = 3  # for each program that is to differ from its source
 
 
@@ -58,12 +60,28 @@ def ill_typed(p: TileProgram) -> bool:
 
 def differing(p: TileProgram, q: TileProgram, xs: Mapping[str, Any], tiles: Mapping[str, int]) -> str:
     """The first tensor in which two programs leave other numbers; "" for none."""
-    left, right = run(p, xs, tiles), run(q, xs, tiles)
+    return _differing(run(p, xs, tiles), run(q, xs, tiles), FLOAT64)[0]
+
+
+def _differing(left: Mapping[str, Any], right: Mapping[str, Any], domain: Float64) -> tuple[str, frozenset[str]]:
+    """The first tensor that differs; of which tensors anything was compared. What is known and not on the right differs
+    among numbers; in a field, where equal rational functions are equal, nothing is told of a lost residue."""
+    told = set()
     for name, x in left.items():
-        known = np.isfinite(x) & (np.abs(x) < LARGE) if np.ndim(x) else np.isfinite(x) and abs(x) < LARGE
-        if not np.all(np.where(known, np.isclose(x, right[name], rtol=NEAR, atol=0), True)):
-            return name
-    return ""
+        for known, same in _residues(x, right[name]) if isinstance(domain, Field) else [_near(x, right[name])]:
+            if np.any(known & ~same):
+                return name, frozenset(left)
+            told |= {name} if np.any(known) else set()
+    return "", frozenset(told)
+
+
+def _near(x: Any, y: Any) -> tuple[Any, Any]:
+    """Which numbers can be compared, and which are equal."""
+    return np.asarray(np.isfinite(x) & (np.abs(x) < LARGE)), np.isclose(x, y, rtol=NEAR, atol=0)
+
+
+def _residues(x: Any, y: Any) -> list[tuple[Any, Any]]:
+    return [((x[k] >= 0) & (y[k] >= 0), x[k] == y[k]) for k in "pq"]
 
 
 class _Field(Field):
@@ -78,38 +96,19 @@ class _Field(Field):
         return out
 
 
-def differing_in_field(
-    p: TileProgram, q: TileProgram, tiles: Mapping[str, int], rng: np.random.Generator
-) -> tuple[str, bool]:
-    """The same in a random field, where equal rational functions are equal; whether it tells anything of each tensor
-    that is stored. Raises Redraw, NotTestable."""
-    domain = _Field(rng)
-    xs = numbers(p, rng, domain)
-    left, right = run(p, xs, tiles, domain), run(q, xs, tiles, domain)
-    told, written = True, {s.tensor for s in stores(p.body)}
-    for name in left:
-        compared = False
-        for k in "pq":  # where a residue is lost nothing is told
-            known = (left[name][k] >= 0) & (right[name][k] >= 0)
-            compared = compared or bool(np.any(known))
-            if (known & (left[name][k] != right[name][k])).any():
-                return name, True
-        told = told and (compared or name not in written)
-    return "", told
-
-
 # ---- one rule --------------------------------------------------------------------------------------------------------
 
 
 @dataclass
 class Tried:
     """What trials gave: programs that were drawn for it, of these what it applied to, programs that were made of them,
-    those that differ, and the first of these."""
+    of which every tensor that is stored was compared somewhere, those that differ, and the first of these."""
 
     name: str
     drawn: int = 0
     applied: int = 0
     made: int = 0
+    told: int = 0
     wrong: int = 0
     found: Found | None = None
 
@@ -173,9 +172,10 @@ def _aimed(
 
 def _compare(out: Tried, rng: random.Random, p: TileProgram, classes: Classes, each: int) -> None:
     for made in _made(classes, rng, each):
-        xs, tiles = numbers(p, np.random.default_rng(rng.randrange(1 << 30))), tiles_of(p, rng)
-        out.made += 1
-        if found := _found(p, made, xs, tiles):
+        source = _Source(p, tiles_of(p, rng), np.random.default_rng(rng.randrange(1 << 30)), FLOAT64)
+        found, told = source.against(made)
+        out.made, out.told = out.made + 1, out.told + told
+        if found:
             out.wrong += 1
             out.found = out.found or found
 
@@ -202,11 +202,21 @@ def _said(s: Statement) -> Iterator[Store | str]:
             yield one
 
 
-def _found(p: TileProgram, made: TileProgram, xs: Mapping[str, Any], tiles: dict[str, int]) -> Found | None:
-    if ill_typed(made):
-        return Found(p, made, tiles, "")
-    tensor = differing(p, made, xs, tiles)
-    return Found(p, made, tiles, tensor) if tensor else None
+class _Source:
+    """A program that was run on something at these tiles. Raises Redraw, NotTestable."""
+
+    def __init__(self, p: TileProgram, tiles: dict[str, int], rng: np.random.Generator, domain: Float64) -> None:
+        self.p, self.tiles, self.domain = p, tiles, domain
+        self.start = numbers(p, rng, domain)
+        self.left = run(p, self.start, tiles, domain)
+        self.stored = {s.tensor for s in stores(p.body)}
+
+    def against(self, made: TileProgram) -> tuple[Found | None, bool]:
+        """How a program differs from it; whether anything was compared of every tensor that is stored."""
+        if ill_typed(made):
+            return Found(self.p, made, self.tiles, ""), True
+        tensor, told = _differing(self.left, run(made, self.start, self.tiles, self.domain), self.domain)
+        return Found(self.p, made, self.tiles, tensor) if tensor else None, self.stored <= told
 
 
 # ---- all rules -------------------------------------------------------------------------------------------------------
@@ -214,8 +224,9 @@ def _found(p: TileProgram, made: TileProgram, xs: Mapping[str, Any], tiles: dict
 
 @dataclass
 class Together:
-    """What all rules made of one program: `made` programs, those `compared` in a field (the others were left out: a
-    division by 0 of the field, or nothing known), and one that differs."""
+    """What all rules made of one program: `made` programs, those `compared` in a field in every tensor that is stored
+    (the others were left out: a division by 0 of the field, or a tensor of which nothing is known), and one that
+    differs, in the field or among numbers."""
 
     made: int = 0
     compared: int = 0
@@ -231,23 +242,22 @@ def all_rules(
         drawer = Drawer(rng)
         p = drawer.planted(rng.choice([*rules]).looks) if k % 2 else drawer.program()
         classes = saturated(p, rules, rounds, nodes)
-        out = Together()
-        for made in _made(classes, rng, each):
-            _together(out, rng, p, made)
-        yield out
+        yield _together(
+            [*_made(classes, rng, each)], p, tiles_of(p, rng), np.random.default_rng(rng.randrange(1 << 30))
+        )
 
 
-def _together(out: Together, rng: random.Random, p: TileProgram, made: TileProgram) -> None:
-    """One program that was made, in float64 and in a field."""
-    generator, tiles = np.random.default_rng(rng.randrange(1 << 30)), tiles_of(p, rng)
-    out.made += 1
-    out.found = out.found or _found(p, made, numbers(p, generator), tiles)
-    if out.found:
-        return
-    try:
-        tensor, told = differing_in_field(p, made, tiles, generator)
-    except (Redraw, NotTestable):
-        return
-    out.compared += told
-    if tensor:
-        out.found = Found(p, made, tiles, tensor)
+def _together(
+    every: Sequence[TileProgram], p: TileProgram, tiles: dict[str, int], rng: np.random.Generator
+) -> Together:
+    """A program against what was made of it, in float64 and in a field."""
+    out = Together(len(every))
+    for domain in (FLOAT64, _Field(rng)):
+        with suppress(Redraw, NotTestable):
+            source = _Source(p, tiles, rng, domain)
+            for made in every:
+                with suppress(Redraw, NotTestable):
+                    found, told = source.against(made)
+                    out.found = out.found or found
+                    out.compared += told and domain is not FLOAT64
+    return out

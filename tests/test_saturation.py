@@ -10,6 +10,7 @@ import pytest
 
 from lift import term as T
 from lift.parse import formula
+from reports import runner, tile_rules
 from superopt.program import from_formulas, node
 from superopt.saturate import Classes, saturated
 from superopt.tile_draws import Drawer, around, loaded, numbers, tiles_of
@@ -75,6 +76,21 @@ def test_a_wrong_rule_among_others_is_found() -> None:
     rule = next(r for r in RULES if r.name == "sum in a loop")
     wrong = replace(rule, text=rule.twins[0].text, looks=rule.twins[0].looks)
     assert any(f.found for f in all_rules(40, [r for r in RULES[:12] if r is not rule] + [wrong], seed=2))
+
+
+def test_a_table_of_rules(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The report says what is wrong, and what was not refuted."""
+    rule = next(r for r in RULES if r.name == "sum in a loop")
+    wrong = replace(rule, text=rule.twin, twins=())
+    kept = replace(rule, twins=(replace(rule.twins[0], text=rule.text),))
+    codes = []
+    for r in (rule, wrong, kept):
+        monkeypatch.setattr(tile_rules, "RULES", (r,))
+        result = tile_rules.measure("tilerules", runner.Options(), True, tile_rules.Counts(3, 10, 4))
+        codes.append(result.code)
+        assert [name for name, _ in result.tables] == ["rules", "forms that do not hold", "all rules together"]
+        assert result.data["together"]["programs"] == 4
+    assert codes == [0, 1, 2]
 
 
 @pytest.fixture(scope="module")
