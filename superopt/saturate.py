@@ -35,6 +35,7 @@ LANGUAGE = """
 (constructor In (String E E) E :unextractable)
 (relation Lacks (E String))
 (relation Bit (String))
+(relation Looped (String))
 (function Having (String) Names :no-merge)
 (function Reads (E) Names :merge (set-intersect old new))
 (function Folds (E) Names :merge (set-intersect old new))
@@ -155,12 +156,20 @@ class Stage:
     rounds: int
 
 
-def staged(p: TileProgram, stages: Sequence[Stage], nodes: int = NODES, twins: bool = False) -> Classes:
+def staged(
+    p: TileProgram,
+    stages: Sequence[Stage],
+    nodes: int = NODES,
+    twins: bool = False,
+    looped: Sequence[str] | None = None,
+) -> Classes:
     """The e-graph after the stages, one after the other: what makes others apply comes first, and what it alone makes
-    grow rests after it. `whole`: nothing was left to find in any of them."""
+    grow rests after it. `whole`: nothing was left to find in any of them. `looped`: the axes that are looped over, all
+    without it."""
     words = _Words(p)
     root = words.statement(p.body)
-    lines = [LANGUAGE, FACTS, *_facts(p), *_sets()]
+    over = p.sizes if looped is None else looped
+    lines = [LANGUAGE, FACTS, *_facts(p), *(f'(Looped "{a}")' for a in over), *_sets()]
     for k, stage in enumerate(stages):
         laws = [r.twin if twins and r.twin else r.text for r in stage.rules]
         lines += [

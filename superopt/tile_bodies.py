@@ -21,7 +21,7 @@ from .abstract import Class
 from .cost import H200, Hardware
 from .program import FOLDS, Node, Program, node, source
 from .saturate import Classes, Member, Stage, staged
-from .tile_program import Statement, Store, Tensor, TileProgram, loads, sequence, statements
+from .tile_program import Statement, Store, Tensor, TileProgram, loads, sequence, statements, stores
 from .tile_rules import ALGEBRA
 
 ROUNDS = 6
@@ -79,6 +79,21 @@ def parted(p: TileProgram, axis: str, parts: int) -> TileProgram:
         later.append(Store(s.tensor, node(value.op, source(own, tensors[own].axes), attr=of)))
     body += later
     return replace(p, tensors=tensors, body=sequence(body), sizes=sizes, parts={**p.parts, of: axis})
+
+
+def planes(p: TileProgram) -> frozenset[str]:
+    """The axes of tiles: of folds, and of products of matrices those that one operand has; none that both operands of
+    some product and its result have, of which a tile has one index."""
+    out: set[str] = set()
+    alone: set[str] = set()
+    for n in (n for s in stores(p.body) for n in s.value.walk() if n.op in FOLDS):
+        out.add(str(n.attr))
+        if n.op == "sum" and n.args[0].op == "mul":
+            a, b = (x.axes for x in n.args[0].args)
+            if n.attr in a & b and a - b and b - a:
+                out |= a ^ b
+                alone |= (a & b) - {n.attr}
+    return frozenset(out - alone)
 
 
 def rebuilt(n: Node, leaf: Callable[[Node], Node]) -> Node:

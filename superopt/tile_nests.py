@@ -21,7 +21,7 @@ from .abstract import Class
 from .cost import H200, LARGEST, Hardware, itemsize, power
 from .program import Node
 from .saturate import Classes, Member
-from .tile_bodies import axes_of
+from .tile_bodies import axes_of, planes
 from .tile_program import Loop, Statement, Store, TileProgram, joined
 
 Names = frozenset[str]
@@ -99,7 +99,7 @@ class Extraction:
     def __post_init__(self) -> None:
         self.p = self.classes.program
         self.axes = axes_of(self.classes)
-        self.planes = {a for c in self.classes.members for a in self._plane(c)}
+        self.planes = planes(self.p)
         self.tiles = {a: self.tile if a in self.planes and a not in self.p.parts else 1 for a in self.p.sizes}
 
     # ---- analyses
@@ -146,14 +146,6 @@ class Extraction:
         return self.classes.members[c][0]
 
     # ---- sizes
-
-    def _plane(self, c: Class) -> Names:
-        """The axes of a product of matrices that only one of the operands has, and that of a fold."""
-        m = self.value(c)
-        if m.op not in ("Sum", "Max"):
-            return NONE
-        product = self._product(c, m)
-        return frozenset({m.texts[0]}) | ((product[0] ^ product[1]) if product else NONE)
 
     def _product(self, c: Class, m: Member) -> tuple[Names, Names] | None:
         """The axes of the operands, where a sum is a product of matrices."""

@@ -181,6 +181,7 @@ STARTS = _anywhere(  # commute, one way, for what sums and maxima start from: se
     independent("a", CONSTANT, "it would be stored over before it is read"),
 )  # fmt: skip
 LATER = "a turn would read what later turns write"
+LOOPED = "(Looped n)"  # axes that are looped over at all: those that fit into a tile need no loop
 LOOPS = (
     *_anywhere("fuse", "A.1", ["(Loop n a)", "(Loop n b)"], ["(Loop n (Seq a b))"], aligned("a", "b", LATER)),
     _rule("part", "A.1", "(Loop n (Seq a b))", "(Seq (Loop n a) (Loop n b))",
@@ -193,7 +194,7 @@ LOOPS = (
     _rule("tiles of tiles", "ours", "(Loop n (Loop n a))", "(Loop n a)"),
     _rule("a loop over nothing", "ours", "(Loop n a)", "a", *ONCE),
     _rule("tile", "A.1", "(Store t e)", "(Loop n (Store t e))", unfolded("e"),
-          Condition("(set-contains (Having n) t)", "what reads itself does so in each turn"), also="(= h (Having n))"),
+          Condition("(set-contains (Having n) t)", "what reads itself does so in each turn"), also=LOOPED),
 )  # fmt: skip
 EARLIER = "it changes with what is summed so far"
 STEP = "(Store t (Add (Var t) (Sum n e)))"
@@ -201,16 +202,16 @@ TOP = '(Store t (Fun2 "max" (Var t) (Max n e)))'
 FOLDED = (whole("t"), unread("t", "e", EARLIER), unfolded("e"))
 SPLITS = (
     _rule("sum in a loop", "A.1", "(Store t (Sum n e))", f'(Seq (Store t (Const "0")) (Loop n {STEP}))', *FOLDED,
-          twins=[_wrong("(Store t (Sum n e))", f"(Loop n {STEP})", "the variable is assumed to be 0 at first", *FOLDED,
+          also=LOOPED, twins=[_wrong("(Store t (Sum n e))", f"(Loop n {STEP})", "the variable is assumed to be 0 at first", *FOLDED,
                         published=True)]),
-    _rule("sum in a loop, from what is there", "A.1", STEP, f"(Loop n {STEP})", *FOLDED),
+    _rule("sum in a loop, from what is there", "A.1", STEP, f"(Loop n {STEP})", *FOLDED, also=LOOPED),
     _rule("sum that a loop makes", "A.1", f"(Loop n {STEP})", STEP, *FOLDED,
           twins=[_wrong(f"(Loop n {STEP})", "(Store t (Sum n e))", "the variable is assumed to be 0 at first", *FOLDED,
                         published=True)]),
     _rule("maximum in a loop", "ours", "(Store t (Max n e))", f'(Seq (Store t (Const "-inf")) (Loop n {TOP}))', *FOLDED,
-          twins=[_wrong("(Store t (Max n e))", f'(Seq (Store t (Const "0")) (Loop n {TOP}))',
+          also=LOOPED, twins=[_wrong("(Store t (Max n e))", f'(Seq (Store t (Const "0")) (Loop n {TOP}))',
                         "0 may be larger than all of them", *FOLDED)]),
-    _rule("maximum in a loop, from what is there", "ours", TOP, f"(Loop n {TOP})", *FOLDED),
+    _rule("maximum in a loop, from what is there", "ours", TOP, f"(Loop n {TOP})", *FOLDED, also=LOOPED),
     *(
         _rule(f"{name} after the sum", "ours", f"(Store t ({op} (Sum n e) d))",
               f"(Seq (Store t (Sum n e)) (Store t ({op} (Var t) d)))",

@@ -17,7 +17,7 @@ from .cost import H200, Hardware, Model
 from .mugraph import MuGraph, text
 from .program import FOLDS, Program
 from .saturate import Stage, staged
-from .tile_bodies import bodies, parted
+from .tile_bodies import bodies, parted, planes
 from .tile_kernels import mugraph
 from .tile_nests import Extraction, Nests
 from .tile_program import TileProgram, statements, stores
@@ -28,6 +28,7 @@ TILES = ((16, 4096), (64, 8192), (128, 16384))  # nominal: of an axis, and eleme
 ROUNDS = 12
 NODES = 60_000  # of the e-graph of one body
 PARTS = 16  # nominal
+SHORT = 128  # an axis that fits a tile
 LONG = 512  # of an axis that may be in parts
 FEW = 5  # stores of a body that may change places
 
@@ -36,6 +37,12 @@ def rules_of(body: TileProgram) -> tuple[Rule, ...]:
     """The rules of loops; of sequences all where there are few stores, else only that starts come first."""
     few = sum(1 for _ in statements(body.body)) <= FEW
     return (*LOOPS, *SPLITS, *(SEQUENCES if few else (SEQUENCES[0], *STARTS)))
+
+
+def looped(body: TileProgram) -> list[str]:
+    """The axes that a loop is worth: longer than a tile, in parts, or outside of every product and fold, so that blocks
+    have one index of them each."""
+    return [a for a, n in body.sizes.items() if n > SHORT or a in body.parts or a not in planes(body)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +135,7 @@ class _Search:
     def body(self, body: TileProgram) -> None:
         """The nests of one body."""
         with _Clock(self.found, "saturating"):
-            classes = staged(body, [Stage(rules_of(body), ROUNDS)], self.limits.nodes)
+            classes = staged(body, [Stage(rules_of(body), ROUNDS)], self.limits.nodes, looped=looped(body))
         f = self.found
         f.bodies, f.classes, f.nodes = f.bodies + 1, f.classes + len(classes.members), f.nodes + classes.nodes
         f.whole = f.whole and classes.whole
