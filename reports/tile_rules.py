@@ -22,7 +22,7 @@ from . import runner
 from .corpora import Result, as_json, as_text
 from .progress import Progress
 
-TRIALS = 60  # programs that a rule applies to
+TRIALS = 50  # programs that a rule applies to
 MOST = 60  # of a form that does not hold
 TOGETHER = 2000
 EVERY = 100  # programs between two lines of progress

@@ -193,7 +193,7 @@ class Drawer:
         names |= {h: self.rng.choice([*CONSTANTS]) for h, kind in every.items() if kind == "c"}
         wanted = {h: ([names[a] for a in no], [names[a] for a in yes]) for h, no, yes in reversed([*shapes(t)])}
         for h in (h for h, kind in every.items() if kind == "t"):
-            lacking, having = wanted.get(h, ([], [])) if self.rng.random() < 0.9 else ([], [])
+            lacking, having = wanted.get(h, ([], [])) if self.rng.random() < 0.85 else ([], [])
             names[h] = self.tensor(lacking, having, [*names.values()])
             self.used += [names[h]] if self.rng.random() < 0.4 else []
         room: dict[str, frozenset[str]] = {}

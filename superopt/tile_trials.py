@@ -24,7 +24,7 @@ from verify.field import Field
 from verify.pairs import LOST, NotTestable, Redraw
 
 from .saturate import LANGUAGE, Classes, _facts, _run, _sets, _Words, saturated
-from .tile_draws import Drawer, around, loaded, numbers, tiles_of
+from .tile_draws import SIZES, Drawer, around, loaded, numbers, tiles_of
 from .tile_program import Loop, Statement, Store, TileProgram, check, statements, stores
 from .tile_rules import FACTS, Rule, Twin
 from .tile_run import run
@@ -141,7 +141,7 @@ class _Aim:
         named = {"unless": unless, "aim": rule}
         self.rulesets = [name for name, r in named.items() if r]
         laws = [r.text.replace(":ruleset rules", f":ruleset {name}") for name, r in named.items() if r]
-        anywhere = _facts(around(Store("r", loaded("e"))))
+        anywhere = [*_facts(around(Store("r", loaded("e")))), *(f'(Looped "{a}")' for a in SIZES)]
         self._do([LANGUAGE, FACTS, *anywhere, *_sets(), *(f"(ruleset {n})" for n in self.rulesets), *laws])
 
     def _do(self, lines: Sequence[str]) -> None:
