@@ -51,20 +51,24 @@ class Accepted:
 
 
 def accepted(
-    file: str, name: str, sizes: Mapping[str, int], seed: int, timeout: float = TIMEOUT, proof: float = PROOF
-) -> Accepted:
-    """The first plan of the case whose file is accepted."""
-    found = run(_optimised, file, name, dict(sizes), seed, proof, timeout=timeout, context="forkserver")
+    file: str, name: str, sizes: Mapping[str, int], seed: int, timeout: float = TIMEOUT, proof: float = PROOF,
+    engine: str = "mugraph",
+) -> Accepted:  # fmt: skip
+    """The first plan of the case, by this engine, whose file is accepted."""
+    found = run(_optimised, file, name, dict(sizes), seed, proof, engine, timeout=timeout, context="forkserver")
     if found.failure is None:
         return Accepted(**found.value)
     last = (found.log.strip().splitlines() or [""])[-1]
     return Accepted(name, file, dict(sizes), notes=(f"{found.failure} {last}".strip(),), seconds=found.seconds)
 
 
-def _optimised(file: str, name: str, sizes: dict[str, int], seed: int, proof: float, event: Event) -> dict[str, Any]:
+def _optimised(
+    file: str, name: str, sizes: dict[str, int], seed: int, proof: float, engine: str, event: Event
+) -> dict[str, Any]:
     from superopt.optimize import Question, optimised
+    from superopt.search import Limits
 
-    found = optimised(Question(file, name, sizes, seed=seed, timeout=proof), say=event)
+    found = optimised(Question(file, name, sizes, Limits(engine=engine), seed=seed, timeout=proof), say=event)
     f, best = found.found, found.best
     out = Accepted(
         name, file, found.sizes, original=found.original, against=found.against, roofline=f.roofline, states=f.states,

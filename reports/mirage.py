@@ -65,14 +65,15 @@ class Measured:
 def measure(name: str, options: runner.Options, quiet: bool) -> Result:
     """Tables and files of all programs; exit code 4 where a program has no accepted file, or a search found nothing."""
     with Progress(quiet) as progress:
-        programs = list(_programs())
-        found = _measured(programs, options, progress.say)
+        every = list(programs())
+        found = _measured(every, options, progress.say)
     failed = any(not r.get("plans") for _, r in found.searches) or not all(a.accepted for a in found.files)
     files = tuple((f"kernels/{a.name}.py", kernel(a, options.seed)) for a in found.files if a.accepted)
     return Result(f"corpus {name}", _tables(found), _data(found), 4 if failed else 0, NOTES, files)
 
 
-def _programs() -> Iterator[Program]:
+def programs() -> Iterator[Program]:
+    """Every case at every batch size. Raises RuntimeError where one cannot be read."""
     for target in resolve([str(ROOT / "mirage")]):
         for batch in BATCHES:
             outcome = run(_read, target.file, batch, timeout=GRACE, context="forkserver")

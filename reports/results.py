@@ -13,7 +13,8 @@ from .corpora import Result, as_json, as_markdown, measure
 
 RESULTS = Path(__file__).parent / "results"
 NAMES = ("operators", "packages", "sweep", "strangers", "bench", "mutants", "audit", "kills", "written",
-         "written-packages", "mirage", "legacy", "mugraphs", "tilerules")  # fmt: skip
+         "written-packages", "mirage", "legacy", "mugraphs", "tilerules",
+         "tiles")  # fmt: skip
 MUTANTS = 1050
 KILLS = 600
 SAMPLED = 42  # cases of packages whose tests are written and run
@@ -65,6 +66,10 @@ def _measure(name: str) -> Callable[[str, runner.Options, bool], Result]:
         from .mugraph_mutants import measure as changed
 
         return changed
+    if name == "tiles":
+        from .tiles import measure as saturated
+
+        return saturated
     if name == "tilerules":
         from .tile_rules import measure as rules
 

@@ -8,11 +8,14 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from superopt import tile_search as tiles
 from superopt.abstract import LAWS, bits_of, tables, templates
 from superopt.algorithm1 import TABLE2, enumerate_blocks
 from superopt.algorithm1 import Limits as Enumerated
+from superopt.cost import Model
 from superopt.mugraph_json import from_json, to_json
 from superopt.search import Limits, Search, graphs, search
+from superopt.tile_text import text
 from superopt.verifier import verify
 
 Event = Callable[[Any], None]
@@ -43,6 +46,26 @@ def searched(program: str, seconds: float, seed: int, event: Event) -> dict[str,
         "seconds": found.seconds, "memory": memory, "roofline": found.model.roofline, "excluded": found.excluded,
         "plans": plans, "bound": tested.bound if tested else None,
         "equal": bool(tested) and all(o.equal is True for o in tested.outcomes),  # type: ignore[union-attr]
+    }  # fmt: skip
+
+
+def saturated(program: str, seconds: float, seed: int, event: Event) -> dict[str, Any]:
+    """What the engine of tile programs makes of a program (JSON of a µGraph): how large its e-graphs are and how long
+    they took, the best µGraph, and by the number of kernels the seconds and the text of the best nests, whose tiles
+    have nominal sizes."""
+    p = from_json(program).program
+    found = tiles.search(p, tiles.Limits(seconds), seed=seed, hear=lambda f: event(f.said))
+    nests = [
+        {"kernels": k, "seconds": n.seconds, "grids": [x.grid for x in n.kernels], "text": text(n.program(body))}
+        for k, (n, body) in sorted(found.nests.items())
+    ]
+    best = found.plans[0] if found.plans else None
+    return {
+        "bodies": found.bodies, "classes": found.classes, "nodes": found.nodes, "programs": found.programs,
+        "whole": found.whole, "saturating": found.saturating, "extracting": found.extracting, "memory": peak(),
+        "candidates": found.candidates, "refused": found.refused, "nests": nests,
+        "model": best.seconds if best else None, "kernels": len(best.graph.kernels) if best else None,
+        "roofline": Model(p).roofline,
     }  # fmt: skip
 
 

@@ -69,12 +69,13 @@ class Nests:
 @dataclass(frozen=True, slots=True)
 class Around:
     """Where a statement is: `grid` axes, `loops` around it in the block, `here`: what registers hold, `written` by the
-    kernel."""
+    kernel; `kept`: what is loaded after the statement, so that no loop of its own may leave a tile of it alone."""
 
     grid: Names
     loops: Names
     here: Names
     written: Names
+    kept: Names = NONE
 
     @property
     def tiled(self) -> Names:
@@ -113,6 +114,22 @@ class Extraction:
     def exposed(self) -> dict[Class, Names]:
         """The tensors of which a statement loads what they held before."""
         return self._least(self._exposed)
+
+    @cached_property
+    def loaded(self) -> dict[Class, Names]:
+        """The tensors that some way to write a statement loads."""
+        out: dict[Class, Names] = dict.fromkeys(self.classes.members, NONE)
+        changed = True
+        while changed:
+            changed = False
+            for c, members in self.classes.members.items():
+                for m in members:
+                    found = self.loads(m.args[0]) if m.op == "Store" else NONE
+                    if m.op in ("Loop", "Seq"):
+                        found = found.union(*(out[a] for a in m.args))
+                    if not found <= out[c]:
+                        out[c], changed = out[c] | found, True
+        return out
 
     def _least(self, f: Callable[[Member, dict[Class, Names]], Names | None]) -> dict[Class, Names]:
         """Of each class what all members found have, by a fixed point; f is None where it is not known yet."""
@@ -237,6 +254,7 @@ class Extraction:
         return self._body(c, around)[0]
 
     def _body(self, c: Class, around: Around) -> tuple[float, Member | None]:
+        around = self.narrowed(c, around)
         key = c, around
         if key in self._bodies:
             return self._bodies[key]
@@ -256,12 +274,22 @@ class Extraction:
         if m.op == "Store":
             return self._store(m.texts[0], m.args[0], around)
         if m.op == "Seq":
-            first = self.body(m.args[0], around)
+            first = self.body(m.args[0], self.before(around, m))
             return first + self.body(m.args[1], around) if first < INFINITE else first
         n, inner = m.texts[0], m.args[0]
-        if n in around.tiled or len(around.loops) == self.deep:
+        gone = any(n in self.p.tensors[t].axes for t in around.kept & self.written[inner])
+        if gone or n in around.tiled or len(around.loops) == self.deep:
             return INFINITE
         return self.body(inner, self.within(around, n, inner)) + self.trips(n) * self.hardware.turn
+
+    def narrowed(self, c: Class, around: Around) -> Around:
+        """Without tensors that the statement has nothing to do with: the rest is the same for many places."""
+        loaded, own = self.loaded[c], around.kept & self.written[c]
+        return Around(around.grid, around.loops, around.here & loaded, around.written & loaded, own)
+
+    def before(self, around: Around, m: Member) -> Around:
+        """Of the first part of a sequence: what the rest loads of it is kept."""
+        return replace(around, kept=around.kept | (self.exposed[m.args[1]] & self.written[m.args[0]]))
 
     def within(self, around: Around, n: str, inner: Class) -> Around:
         """In a loop over n: what registers hold of n outside of it is out of reach there."""
@@ -336,7 +364,7 @@ class Extraction:
         if m.op == "Store":
             return Store(m.texts[0], self.node(m.args[0]))
         if m.op == "Seq":
-            return joined(self._term(m.args[0], around), self._term(m.args[1], around))
+            return joined(self._term(m.args[0], self.before(around, m)), self._term(m.args[1], around))
         return Loop(m.texts[0], self._term(m.args[0], self.within(around, m.texts[0], m.args[0])))
 
     def node(self, c: Class) -> Node:

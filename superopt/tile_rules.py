@@ -200,10 +200,10 @@ EARLIER = "it changes with what is summed so far"
 STEP = "(Store t (Add (Var t) (Sum n e)))"
 TOP = '(Store t (Fun2 "max" (Var t) (Max n e)))'
 FOLDED = (whole("t"), unread("t", "e", EARLIER), unfolded("e"))
+ASSUMED = "the variable is assumed to be 0 at first"
 SPLITS = (
     _rule("sum in a loop", "A.1", "(Store t (Sum n e))", f'(Seq (Store t (Const "0")) (Loop n {STEP}))', *FOLDED,
-          also=LOOPED, twins=[_wrong("(Store t (Sum n e))", f"(Loop n {STEP})", "the variable is assumed to be 0 at first", *FOLDED,
-                        published=True)]),
+          also=LOOPED, twins=[_wrong("(Store t (Sum n e))", f"(Loop n {STEP})", ASSUMED, *FOLDED, published=True)]),
     _rule("sum in a loop, from what is there", "A.1", STEP, f"(Loop n {STEP})", *FOLDED, also=LOOPED),
     _rule("sum that a loop makes", "A.1", f"(Loop n {STEP})", STEP, *FOLDED,
           twins=[_wrong(f"(Loop n {STEP})", "(Store t (Sum n e))", "the variable is assumed to be 0 at first", *FOLDED,

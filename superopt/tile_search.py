@@ -67,11 +67,13 @@ class Plan:
 
 @dataclass
 class Found:
-    """`plans`, best first; `bodies`, `classes`, `nodes`: of all e-graphs; `programs` that they represent; `whole`: all
+    """`plans`, best first; `nests`: by the number of kernels the best at nominal tiles, whether or not there is a
+    µGraph for them; `bodies`, `classes`, `nodes`: of all e-graphs; `programs` that they represent; `whole`: all
     were saturated, and the time was enough; `candidates`: nests that were extracted; `refused`: why nests are no
     µGraphs; seconds of each pass."""
 
     plans: list[Plan] = field(default_factory=list)
+    nests: dict[int, tuple[Nests, TileProgram]] = field(default_factory=dict)
     bodies: int = 0
     classes: int = 0
     nodes: int = 0
@@ -149,6 +151,9 @@ class _Search:
 
     def keep(self, nests: Nests, body: TileProgram) -> None:
         self.found.candidates += 1
+        known = self.found.nests.get(len(nests.kernels))
+        if known is None or nests.seconds < known[0].seconds:
+            self.found.nests[len(nests.kernels)] = nests, body
         try:
             graph, seconds = mugraph(nests, body, self.program, self.model)
         except Unsupported as e:
