@@ -82,6 +82,8 @@ class _Writer:
             tensor = self.p.tensors[t]
             if tensor.role == "output" and t in later:
                 raise Unsupported(f"the output {t} is loaded by another kernel")
+            if loop in tensor.axes:
+                raise Unsupported("a store in every turn of a loop")
             writer.block.value(self.held[t])
             writer.block.store(self.held[t], t)
             self.tensors[t] = Tensor(t, self.dims(tensor.axes), tensor.dtype)

@@ -1,0 +1,193 @@
+"""The engine of tile programs: bodies, nests, µGraphs; what it extracts does the same as the program."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from lift.errors import CaseError, Unsupported
+from lift.parse import formula
+from superopt.abstract import templates
+from superopt.cost import Model
+from superopt.program import Program, from_formulas
+from superopt.saturate import Stage, staged
+from superopt.tile_bodies import bodies, parted, planes, written
+from superopt.tile_kernels import mugraph
+from superopt.tile_nests import Extraction, Nest, Nests
+from superopt.tile_program import Loop, Store, TileProgram, check, statements, stores
+from superopt.tile_run import run
+from superopt.tile_search import Limits, looped, rules_of, search
+from superopt.tile_text import parse, text
+from superopt.verifier import verify
+
+ATTENTION = "out[g, m, d] = sum(n, exp(sum(e, q[g, m, e] * k[g, e, n])) * v[g, n, d] / sum(n, exp(sum(e, q[g, m, e] * k[g, e, n]))))"  # noqa: E501
+SHAPES = {"q": ("G", "M", "D"), "k": ("G", "D", "N"), "v": ("G", "N", "D")}
+LARGE = {"G": 16, "M": 256, "D": 64, "N": 4096}
+NORMED = "out[m, n] = sum(k, x[m, k] / sqrt(sum(j, x[m, j] ** 2)) * w[k, n])"
+
+
+def attention(sizes: dict[str, int]) -> Program:
+    return from_formulas([formula(ATTENTION, SHAPES)], {}, sizes)
+
+
+def normed(sizes: dict[str, int]) -> Program:
+    return from_formulas([formula(NORMED, {"x": ("M", "K"), "w": ("K", "N")})], {}, sizes)
+
+
+def small(p: TileProgram, most: int = 5) -> TileProgram:
+    """The same program with axes of a few entries."""
+    sizes = {a: min(n, most + k % 3) for k, (a, n) in enumerate(p.sizes.items())}
+    return TileProgram(p.tensors, p.body, sizes, p.extents, p.parts)
+
+
+def same(p: TileProgram, q: TileProgram, seed: int = 0) -> bool:
+    """Whether two programs over the same inputs leave the same outputs, at tiles that do not divide."""
+    rng = np.random.default_rng(seed)
+    p, q = small(p), small(q)
+    drawn = {n: rng.uniform(0.5, 1.5, [q.sizes[a] for a in t.axes]) for n, t in q.tensors.items()}
+    given = {n: x.reshape([p.sizes[a] for a in p.tensors[n].axes]) for n, x in drawn.items() if n in p.tensors}
+    given |= {n: np.zeros([p.sizes[a] for a in t.axes]) for n, t in p.tensors.items() if n not in given}
+    tiles = {a: 1 + k % 3 for k, a in enumerate(q.sizes)}
+    left, right = run(p, given, tiles), run(q, drawn, tiles)
+    return all(np.allclose(left[o].ravel(), right[o].ravel(), rtol=1e-9) for o in p.outputs)
+
+
+@pytest.mark.parametrize("program", [attention(LARGE), normed({"M": 16, "K": 4096, "N": 6144})])
+def test_bodies_are_the_program_and_differ(program: Program) -> None:
+    found = bodies(program, 6)
+    assert len(found) > 1 and len({b.body for b in found}) == len(found)
+    for b in found:
+        check(b)
+        assert same(written(program), b), text(b)
+
+
+def test_the_quotient_stands_before_the_sum_and_after_it() -> None:
+    """Of a norm and a product: one pass over x is enough where the division comes last."""
+    after = {
+        s.value.op
+        for b in bodies(normed({"M": 16, "K": 4096, "N": 6144}), 6)
+        for s in stores(b.body)
+        if s.tensor == "out"
+    }
+    assert {"sum", "div"} <= after
+
+
+def test_an_axis_in_parts_is_summed_in_two_steps() -> None:
+    body = bodies(attention(LARGE), 2)[0]
+    p = parted(body, "n", 4)
+    assert p.sizes["n_parts"] == 4 and p.sizes["n"] == 1024 and p.parts == {"n_parts": "n"}
+    late = [s.tensor for s in stores(p.body) if s.value.op == "sum" and s.value.attr == "n_parts"]
+    assert len(late) == 2 and [s.tensor for s in stores(p.body)][-3:-1] == late
+    with pytest.raises(CaseError, match="an output"):
+        parted(body, "m", 4)
+
+
+def nests(program: Program, kernels: int = 4) -> list[tuple[TileProgram, Nests]]:
+    out = []
+    for body in bodies(program, 2):
+        classes = staged(body, [Stage(rules_of(body), 10)], 20_000, looped=looped(body))
+        out += [(body, n) for n in Extraction(classes, 64, room=8192).best(kernels)]
+    return out
+
+
+@pytest.fixture(scope="module")
+def found() -> list[tuple[TileProgram, Nests]]:
+    return nests(attention(LARGE))
+
+
+def test_what_is_extracted_is_the_program(found: list[tuple[TileProgram, Nests]]) -> None:
+    assert len(found) >= 3
+    for body, n in found:
+        p = n.program(body)
+        check(p)
+        assert same(body, p), text(p)
+
+
+def test_attention_becomes_one_kernel_with_one_loop_over_the_keys(found: list[tuple[TileProgram, Nests]]) -> None:
+    one = next(n for _, n in found if len(n.kernels) == 1).kernels[0]
+    assert {*one.grid} == {"g", "m"}
+    loops = [s for s in statements(one.body) if isinstance(s, Loop)]
+    assert [s.axis for s in loops] == ["n"] and len(list(stores(loops[0].body))) == 4
+    last = list(statements(one.body))[-1]
+    assert isinstance(last, Store) and last.tensor == "out" and last.value.op == "div"
+
+
+def test_what_is_loaded_after_a_loop_is_not_left_in_its_tiles() -> None:
+    """The exponentials are stored tile by tile: their sum has to be in the same loop, or in another kernel."""
+    for body, n in nests(attention(LARGE)):
+        for kernel in n.kernels:
+            assert _held(body, kernel)
+
+
+def _held(p: TileProgram, kernel: Nest) -> bool:
+    """Whether no statement of a block loads, outside of a loop, what the loop stored a tile of."""
+    left: set[str] = set()
+    for s in statements(kernel.body):
+        loads = {str(n.attr) for one in stores(s) for n in one.value.walk() if n.op == "input"}
+        if loads & left:
+            return False
+        if isinstance(s, Loop):
+            left |= {x.tensor for x in stores(s.body) if s.axis in p.tensors[x.tensor].axes}
+    return True
+
+
+def test_that_check_can_fail(found: list[tuple[TileProgram, Nests]]) -> None:
+    body = bodies(attention(LARGE), 2)[0]
+    first, *rest = statements(body.body)
+    moved = Nest((), TileProgram(body.tensors, Loop("n", first), body.sizes).body, 0.0)
+    assert _held(body, moved)
+    from superopt.tile_program import sequence
+
+    assert not _held(body, Nest((), sequence([Loop("n", first), *rest]), 0.0))
+
+
+def test_graphs_are_right_in_the_field_and_have_the_times_of_the_model(found: list[tuple[TileProgram, Nests]]) -> None:
+    program = attention(LARGE)
+    model = Model(program)
+    made = 0
+    for body, n in found:
+        try:
+            graph, seconds = mugraph(n, body, program, model)
+        except Unsupported:
+            continue
+        made += 1
+        assert seconds >= model.roofline
+        tested = verify(graph, templates(program), 0)
+        assert all(o.equal is True for o in tested.outcomes)
+    assert made
+
+
+def test_parts_of_the_keys_are_found_by_blocks_of_their_own() -> None:
+    """Flash decoding: few rows, many keys."""
+    program = from_formulas([formula(ATTENTION, SHAPES)], {}, {"G": 2, "M": 16, "D": 64, "N": 8192})
+    best = search(program, Limits(seconds=60)).plans[0]
+    assert best.graph.parts and len(best.graph.kernels) == 2
+    assert {k.modes["n"] for k in best.graph.kernels} == {"split", "whole"}
+
+
+def test_programs_are_counted_exactly() -> None:
+    """Of one store with one axis to loop over there are two: with the loop and without."""
+    p = parse("axes m = M\ninput x[m] f32\noutput o[m] f32\no[m] = exp(x[m])\n", {"M": 1000})
+    classes = staged(p, [Stage(rules_of(p), 6)], looped=["m"])
+    assert Extraction(classes).count() == 2
+    assert Extraction(staged(p, [Stage(rules_of(p), 6)], looped=[])).count() == 1
+
+
+def test_planes_are_what_tiles_have_more_than_one_index_of() -> None:
+    assert planes(bodies(attention(LARGE), 1)[0]) >= {"m", "n"} and "g" not in planes(bodies(attention(LARGE), 1)[0])
+
+
+def test_a_limit_gives_a_part_that_is_said_to_be_one() -> None:
+    found = search(attention(LARGE), Limits(seconds=30, nodes=500))
+    assert not found.whole and "not saturated" in found.said
+
+
+def test_drawn_programs_of_the_loops_are_the_body() -> None:
+    body = bodies(normed({"M": 16, "K": 4096, "N": 6144}), 1)[0]
+    classes = staged(body, [Stage(rules_of(body), 8)], 20_000)
+    rng = random.Random(3)
+    for _ in range(20):
+        q = classes.drawn(rng, 14)
+        assert same(body, q), text(q)
