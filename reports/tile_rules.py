@@ -37,7 +37,8 @@ NOTE = (
     "those that differ. Sizes do not divide by tiles, variables hold anything at first, some elements are -inf. "
     "`refuted after`: programs that the form applies to, where it is less a condition those that the rule does not "
     "apply to; `by`: a tensor that differs, or a value with an axis that its tensor lacks. `left out`: a division by 0 "
-    "of the field, or a tensor of which the field tells nothing; these were compared in float64 only."
+    "of the field, or a tensor of which the field tells nothing; these were compared in float64 only. Among numbers "
+    "nothing is told where a run meets 0 inf, inf / inf or an exp that is no float64: the laws are those of the reals."
 )
 
 
