@@ -125,13 +125,14 @@ def bound(proofs: Iterable[Record]) -> float:
 def new_findings(base: Record, proofs: Sequence[Record]) -> list[Record]:
     """A finding for each counterexample against a reference that lifting has not reported already."""
     known = {f["rule"] for f in base["findings"]}
-    found = [_finding(p) for p in proofs if p["counterexample"] and p["against"] == REFERENCE]
+    kernels = base.get("kernels") or [{"file": "", "line": 0}]  # where no statement is known to be wrong: the last one
+    found = [_finding(p, kernels[-1]) for p in proofs if p["counterexample"] and p["against"] == REFERENCE]
     return list({f["message"]: f for f in found if f["rule"] not in known}.values())
 
 
-def _finding(p: Record) -> Record:
+def _finding(p: Record, kernel: Record) -> Record:
     c = p["counterexample"]
-    place = p["place"] or {"file": "", "line": 0}
+    place = p["place"] or kernel
     return {
         "rule": "wrong-result" if c["output"] else "out-of-bounds",
         "message": difference(p),

@@ -429,3 +429,26 @@ def test_numbers_that_are_none_are_text() -> None:
 def test_an_unknown_without_a_proof_says_how_to_go_on() -> None:
     record = {**runner.empty("f.py", "c", "", ""), "errors": [], "reason": "no formula was lifted from c"}
     assert "= help: trilift lift --explain" in verdicts.case(record)
+
+
+def test_a_finding_without_a_statement_stands_at_the_last_kernel() -> None:
+    example = {
+        "output": "out",
+        "dims": {"N": 1},
+        "element": "out[0]",
+        "got": 1.0,
+        "expected": 2.0,
+        "why": "",
+        "replay": None,
+    }
+    proof = {"place": None, "against": proofs.REFERENCE, "counterexample": example}
+    base = {
+        "findings": [],
+        "kernels": [{"name": "a", "file": "k.py", "line": 3}, {"name": "b", "file": "k.py", "line": 9}],
+    }
+    [found] = proofs.new_findings(base, [proof])
+    assert (found["rule"], found["file"], found["line"]) == ("wrong-result", "k.py", 9)
+    [placed] = proofs.new_findings(base, [{**proof, "place": {"file": "k.py", "line": 5}}])
+    assert placed["line"] == 5
+    [nowhere] = proofs.new_findings({"findings": []}, [proof])
+    assert nowhere["file"] == ""

@@ -27,7 +27,7 @@ def write(document: Document) -> str:
 def _case(record: Any) -> Iterator[str]:
     """Its errors where nothing was proved, and its verdict."""
     for e in errors_of(record):
-        where = findings.place({**e, "file": sources.relative(e["file"])})
+        where = findings.place({**e, "file": sources.relative(e["file"])}) if e["file"] else findings.name_of(record)
         yield f"{where}: {e['kind']} {flat(e['what'])}"
     name = findings.name_of(record)
     reason = f": {flat(record['reason'])}" if record["reason"] and record["verdict"] != "PROVED" else ""
