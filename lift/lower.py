@@ -32,7 +32,8 @@ def lower(fn: Any, signature: Mapping[str, Any], constexprs: Mapping[Any, Any], 
     values; options that Triton's backend does not know are ignored. Nothing is specialised: use `unspecialise` on what
     a launch bound, so that integers equal to 1 or divisible by 16 stay arguments. `module.entry.args` are the leaves of
     the non-constexpr parameters in signature order (see `leaves`). Lowered once per process for the same content.
-    Raises Unsupported if Triton does not compile it, naming the place and the first line of Triton's message."""
+    Raises Unsupported if Triton does not compile it, naming the place and the first line of Triton's message, and
+    TimeoutError, which is not kept, where a time limit ends the compiler."""
     fn = jit_function(fn)
     key = _key(fn, signature, constexprs, options)
     if key not in _lowered:
@@ -61,7 +62,16 @@ def text(fn: Any, signature: Mapping[str, Any], constexprs: Mapping[Any, Any], o
         module.context = context
         return _generic(_passes(module))
     except Exception as error:
+        if (late := _late(error)) is not None:
+            raise late from None
         raise _unsupported(fn, error) from error
+
+
+def _late(error: BaseException | None) -> TimeoutError | None:
+    """The time limit that ended the compiler, which wraps what it is interrupted by: nothing is known of the kernel."""
+    while error is not None and not isinstance(error, TimeoutError):
+        error = error.__cause__ or error.__context__
+    return error
 
 
 def lower_file(path: str | Path) -> Module:

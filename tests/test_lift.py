@@ -129,3 +129,26 @@ def test_same_seed_same_formula_and_stages_are_told() -> None:
     assert [o.formula for o in again.outputs] == [o.formula for o in lifted("composed").outputs]
     assert heard[:3] == ["capture", "lift", "check"] and "simplify" in heard
     assert set(again.seconds) == {"capture", "lift", "check", "simplify"}
+
+
+def test_a_time_limit_within_the_compiler_is_no_fault_of_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Triton wraps what interrupts it: the kernel would be one that does not compile, for the rest of the process."""
+    from lift import lower
+    from lift.capture import capture
+
+    case = CASES["chunks"]
+    monkeypatch.setattr(lower, "_lowered", {})
+    launch = capture(case, {"M": 3, "N": 5}).launches[0]
+    passes = lower._passes
+
+    def interrupted(module: object) -> object:
+        try:
+            raise TimeoutError("1.0 s")
+        except TimeoutError as e:
+            raise RuntimeError(repr(e)) from None
+
+    monkeypatch.setattr(lower, "_passes", interrupted)
+    with pytest.raises(TimeoutError):
+        launch.module()
+    monkeypatch.setattr(lower, "_passes", passes)
+    assert launch.module().entry is not None
