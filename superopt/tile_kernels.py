@@ -13,9 +13,10 @@ from lift.errors import Unsupported
 
 from .abstract import function
 from .cost import Model, Shape, Traffic, assignments, itemsize
-from .mugraph import Dim, Kernel, Mode, MuGraph, Tensor
+from .mugraph import Dim, Kernel, Mode, MuGraph, Tensor, phases
 from .program import FOLDS, Node, Program, node, source
 from .search import in_stages
+from .tile_bodies import rebuilt
 from .tile_nests import Nest, Nests, loaded_by, written_by
 from .tile_program import Loop, Store, TileProgram, statements
 from .unfused import Block
@@ -120,6 +121,7 @@ class _Writer:
         name = f"kernel{len(self.kernels)}" if len(self.nests.kernels) > 1 else "kernel"
         lasting = {a: "whole" if m == "parts" else m for a, m in modes.items()}
         kernel = Kernel(name, cast(dict[str, Mode], lasting), choice.tiles, in_stages(block.operators))
+        phases(kernel)  # raises where what is made after the loop is needed in it
         self.kernels.append(kernel)
         self.seconds += choice.seconds
 
@@ -153,10 +155,14 @@ class _Kernel:
         """One turn of the loop: sums that go on are accumulated, all else is gone after it."""
         inner = dict(self.held)
         after: dict[str, Node] = {}
+        stored: set[str] = set()
         for s in statements(loop.body):
             if not isinstance(s, Store):
                 raise Unsupported("a loop in the loop of a block")
             rest = step(s, loop.axis)
+            if s.tensor in after or rest is not None and s.tensor in stored:
+                raise Unsupported(f"{s.tensor} is stored twice in the loop that sums it")
+            stored.add(s.tensor)
             if rest is None:
                 inner[s.tensor] = self.made(inlined(s.value, inner), True)
                 continue
@@ -201,11 +207,13 @@ def step(s: Store, axis: str) -> Node | None:
 
 def inlined(n: Node, held: Mapping[str, Node]) -> Node:
     """The value with what its tensors hold in their place. Raises Unsupported for one that holds nothing known."""
-    if n.op == "input":
-        if n.attr not in held:
-            raise Unsupported(f"{n.attr} is loaded where its sum is not over")
-        return held[str(n.attr)]
-    return node(n.op, *(inlined(a, held) for a in n.args), attr=n.attr)
+
+    def leaf(x: Node) -> Node:
+        if x.attr not in held:
+            raise Unsupported(f"{x.attr} is loaded where its sum is not over")
+        return held[str(x.attr)]
+
+    return rebuilt(n, leaf)
 
 
 def _is_zero(n: Node) -> bool:

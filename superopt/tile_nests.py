@@ -22,7 +22,7 @@ from .cost import H200, LARGEST, Hardware, itemsize, power
 from .program import Node
 from .saturate import Classes, Member
 from .tile_bodies import axes_of, planes
-from .tile_program import Loop, Statement, Store, TileProgram, joined
+from .tile_program import Loop, Statement, Store, TileProgram, joined, sequence
 
 Names = frozenset[str]
 Kernel = tuple[float, tuple[str, ...], Class]  # seconds, grid, body
@@ -59,11 +59,7 @@ class Nests:
 
     def program(self, p: TileProgram) -> TileProgram:
         """The tile program that they are."""
-        every = [k.statement for k in self.kernels]
-        body = every[-1]
-        for s in reversed(every[:-1]):
-            body = joined(s, body)
-        return replace(p, body=body)
+        return replace(p, body=sequence([k.statement for k in self.kernels]))
 
 
 @dataclass(frozen=True, slots=True)
