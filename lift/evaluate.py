@@ -9,7 +9,7 @@ import numpy as np
 
 from .definitions import unfold
 from .domain import FLOAT64, SYMBOLIC, Float64, Ids, Symbolic, as_ids, on_distinct, shaped
-from .errors import Unsupported
+from .errors import NotLifted, Unsupported
 from .term import FOLDS, NAMED, TERMS, Axis, Term, make, read
 
 
@@ -56,9 +56,7 @@ class _Evaluation:
                 return np.full(ones, self.dims[t.attr])
             case "axis":
                 where = max(k for k, a in enumerate(scope) if a == t.attr)
-                return np.arange(number(t.attr.size, self.dims)).reshape(
-                    [-1 if k == where else 1 for k in range(len(scope))]
-                )
+                return np.arange(self._extent(t.attr)).reshape([-1 if k == where else 1 for k in range(len(scope))])
             case "undef":
                 return np.full(ones, np.nan)
             case "read":
@@ -67,10 +65,19 @@ class _Evaluation:
             return self.value(unfold(t), scope)
         if t.op in FOLDS:
             inner = self.value(t.args[0], (*scope, t.attr))
-            n = number(t.attr.size, self.dims)
+            n = self._extent(t.attr)
             full = shaped(inner, lambda a: np.broadcast_to(a, (*a.shape[:-1], n)))
             return self.domain.fold(t.op, full, -1)
         return self.domain.apply(t.op, *(self.value(a, scope) for a in t.args))
+
+    def _extent(self, a: Axis) -> int:
+        n = number(a.size, self.dims)
+        if n < 0:
+            at = ", ".join(f"{k} = {v}" for k, v in self.dims.items())
+            raise NotLifted(
+                "the formula found holds for some sizes only", why=f"its axis {a.name} has {n} elements at {at}"
+            )
+        return n
 
     def _read(self, t: Term, scope: tuple[Axis, ...]) -> Any:
         x = whole(self.inputs[t.attr])

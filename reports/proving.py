@@ -18,7 +18,7 @@ from .progress import Progress
 from .runner import GRACE, Options, Record
 from .targets import Named, Target
 
-LIFTING = 60.0  # seconds that a stage before the proof may take, at least
+LIFTING = 120.0  # seconds that a stage before the proof may take, at least: of a busy machine
 
 
 def options(timeout: float, proving: runner.Proving, **others: Any) -> Options:

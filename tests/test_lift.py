@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from lift import CaseError, Lifted, NotLifted, Unsupported, lift
+from lift import term as T
 from lift.errors import OutOfBounds
+from lift.evaluate import evaluate
 from lift.load import load
 from lift.text import text
 
@@ -66,6 +68,14 @@ def test_a_configuration_that_computes_something_else_is_no_result() -> None:
 def test_a_formula_that_holds_for_one_chunk_only_is_no_result() -> None:
     assert isinstance(error("only_the_last_chunk"), NotLifted) and formulas("only_the_last_chunk") == {}
     assert max(c.dims["N"] for c in lifted("chunks").checks) > 2 * 512
+
+
+def test_a_formula_whose_axis_has_less_than_no_elements_is_for_some_sizes_only() -> None:
+    padding = T.Axis("i", T.sub(32, T.size("S")))
+    ones = T.fold("sum", padding, T.const(1))
+    assert evaluate(ones, (), {}, {"S": 32}) == 0 and evaluate(ones, (), {}, {"S": 5}) == 27
+    with pytest.raises(NotLifted, match="some sizes only"):
+        evaluate(ones, (), {}, {"S": 40})
 
 
 def test_reads_beyond_a_tensor_are_found() -> None:

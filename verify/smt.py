@@ -116,7 +116,7 @@ def recheck(directory: str | Path, solver: str = "cvc5", timeout: float = 5.0) -
 
 def _ask(path: Path, timeout: float) -> Recheck:
     try:
-        import cvc5  # type: ignore[import-untyped]
+        import cvc5  # type: ignore[import-not-found, import-untyped]
     except ImportError as e:
         raise Unsupported("cvc5 is not installed", help="pip install 'trilift[solvers]'") from e
     start = time.perf_counter()
