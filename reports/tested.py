@@ -157,7 +157,10 @@ def hurried() -> Iterator[None]:
 
 
 class Own(ModuleType):
-    """A module that keeps its functions: what stands in for libdevice in Triton's interpreter cannot be compiled."""
+    """A module that keeps its functions: what stands in for libdevice in Triton's interpreter cannot be compiled. Named
+    so that Triton's compiler takes it for a part of its language, as it does a module."""
+
+    __module__ = "triton.language.extra.libdevice"
 
     def __setattr__(self, name: str, value: Any) -> None:
         pass

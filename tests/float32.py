@@ -119,6 +119,7 @@ ONE_PASS = {
     "layer_norm": "(a - mean(i, a)) / sqrt(max(mean(i, a * a) - mean(i, a) * mean(i, a), 0) + eps)",
     "gelu_tanh": "a / (1 + exp(-2 * sqrt(2 / pi) * (a + 0.044715 * a * a * a)))",
     "tanh": "1 - 2 / (exp(2 * a) + 1)",
+    "sigmoid": "1 - 1 / (1 + exp(a))",
     "mean": "sum(i, a / size(i))",
 }
 

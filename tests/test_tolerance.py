@@ -85,6 +85,7 @@ MUTANTS = [  # a case, a row of the table, what is wrong with it
     ("layer_norm::layer_norm", "layer_norm", {"magnitude": "y"}),
     ("layer_norm::layer_norm_stats", "var", {"magnitude": "y"}),
     ("unary::exp", "exp", {"magnitude": "y"}),
+    ("gated::swiglu_backward", "sigmoid", {"magnitude": "y * (1 + A)"}),
     ("binary::div", "recip", {"relative": "y * y"}),
 ]
 

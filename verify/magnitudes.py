@@ -95,7 +95,7 @@ ROWS: dict[str, Row] = {
     "amax": Row("amax(i, A)"),
     "amin": Row("amax(i, A)"),
     # known names
-    "sigmoid": Row("y * (1 + A)", plus=12, why="exp, addition, division"),
+    "sigmoid": Row("1 + y * A", plus=12, why="of 1: 1 - sigmoid(-x) is as good"),
     "silu": Row("A", times=2, plus=14, why="exp, addition, division"),
     "relu": Row("A"),
     "leaky_relu": Row("A * max(1, B)", plus=1),
