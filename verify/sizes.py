@@ -210,6 +210,10 @@ class _Found:
     def ones(self) -> Dims:
         return {**self.base, **dict.fromkeys(self.case.names, 1)}
 
+    @property
+    def twos(self) -> Dims:
+        return {**self.base, **dict.fromkeys(self.case.names, 2)}
+
     def empty(self) -> Iterator[Target]:
         for n in self.case.names:
             yield Target(n, 0, {n: 0}, "")
@@ -302,7 +306,8 @@ class _Found:
         offered = self.values()
         shown = [(t, d) for t, d in self.targets if t.at in offered[t.name] and (t.at < 2 or t.why)]
         out = [d for t, d in shown if t.at == 0]
-        out += [d for d in (self.ones, self.base) if self.case.holds(d) and self.affordable(d)]
+        whole = [d for d in (self.base, self.twos, self.ones) if self.case.holds(d) and self.affordable(d)]
+        out += [d for d in whole if d in (self.ones, whole[0])]
         left = [(t, d) for t, d in shown if not any(_meets(t, o) for o in out)]
         left.sort(key=lambda e: -self.largest_of(e[1]))
         for _ in range(SHAPES):
