@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import keyword
 import linecache
+import re
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -22,7 +24,9 @@ class Facts:
     """`dtypes`: of outputs and inputs, as case files write them. `configs`: how many an autotuner has at most.
     `libdevice`: its functions by the names that Triton gives them. `narrow`: whether bf16 or fp8 occurs, `raw`: whether
     a kernel computes in it, which the interpreter does on its bits. `written`: the inputs that a call changes.
-    `floats`: whether a launch is given real numbers. `aligned`: whether tensors must begin at multiples of 16 bytes."""
+    `floats`: whether a launch is given real numbers. `aligned`: whether tensors must begin at multiples of 16 bytes.
+    `unnamed`: whether a function is in a file that does not name Triton's language; `negates`: whether a line has a
+    `not`."""
 
     dtypes: Mapping[str, str]
     configs: int = 1
@@ -32,6 +36,8 @@ class Facts:
     written: tuple[str, ...] = ()
     floats: bool = False
     aligned: bool = False
+    unnamed: bool = False
+    negates: bool = False
 
 
 def facts(case: Case, seed: int = 0) -> Facts:
@@ -52,7 +58,18 @@ def facts(case: Case, seed: int = 0) -> Facts:
     written = tuple(n for n, ref in trace.inputs.items() if id(ref.buffer) in returned or n in _stored_to(trace))
     floats = any(type(v) is float for e in trace.launches for v in e.operands)
     raw, aligned = any(map(_computes_in_narrow, modules)), any(map(_may_have_descriptors, trace.launches))
-    return Facts(dtypes, trace.configs, names, narrow, raw, written, floats, aligned)
+    places = {p for m in modules for op in m.walk() for p in op.frames}
+    unnamed = any(map(_lacks_language, {p.file for p in places}))
+    negates = any(re.search(r"\bnot\b", linecache.getline(p.file, p.line)) for p in places)
+    return Facts(dtypes, trace.configs, names, narrow, raw, written, floats, aligned, unnamed, negates)
+
+
+def _lacks_language(file: str) -> bool:
+    """Whether a module that was loaded from the file does not name Triton's language."""
+    import triton.language as tl
+
+    loaded = [vars(m) for m in list(sys.modules.values()) if getattr(m, "__file__", None) == file]
+    return any(all(v is not tl and v is not tl.core for v in names.values()) for names in loaded)
 
 
 def _stored_to(trace: Trace) -> set[str]:

@@ -552,7 +552,7 @@ def assert_equal(name: str, got: torch.Tensor, wanted: Expected) -> None:
     assert shapes[0] == shapes[1], f"{name} has shape {shapes[0]}, not {shapes[1]}"
     bad = wrong(got, expected, tolerance)
     if bad.any():
-        excess = ((got.double() - expected).abs() / tolerance).nan_to_num(nan=torch.inf)
+        excess = ((got.double() - expected.double()).abs() / tolerance).nan_to_num(nan=torch.inf)
         worst = int(torch.where(bad, excess, -1.0).argmax())
         at = tuple(int(i) for i in np.unravel_index(worst, tuple(got.shape)))
         of = f"{int(bad.sum())} of {bad.numel()} elements are wrong"

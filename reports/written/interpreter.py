@@ -3,6 +3,7 @@
 # mypy: disable-error-code="no-any-return"
 from __future__ import annotations
 
+import ast
 import types
 from collections.abc import Callable
 from typing import Any
@@ -79,6 +80,28 @@ def with_copies(patch: Callable[[Any], Any]) -> Callable[[Any], Any]:
         return patch(kernel)
 
     return patched
+
+
+def with_language(patch: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The interpreter asks that the file of a function names Triton's language, which x + y does without."""
+    import triton.language as tl
+
+    def patched(kernel: Any) -> Any:
+        if not any(value is tl or value is tl.core for value in kernel.__globals__.values()):
+            kernel.__globals__["_language"] = tl
+        return patch(kernel)
+
+    return patched
+
+
+def not_of_tensors(self: ast.NodeTransformer, node: ast.UnaryOp) -> ast.AST:
+    """`not x` of each element: the interpreter leaves it to Python, for which a tensor is true or false as a whole."""
+    self.generic_visit(node)
+    if not isinstance(node.op, ast.Not):
+        return node
+    call = ast.parse("(lambda x: x.__not__() if hasattr(x, '__not__') else not x)(0)", mode="eval").body
+    call.args = [node.operand]
+    return ast.fix_missing_locations(ast.copy_location(call, node))
 
 
 def rounding_to_nearest(convert: Callable[..., Any]) -> Callable[..., Any]:

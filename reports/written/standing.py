@@ -44,10 +44,13 @@ def installed(facts: Sequence[Facts]) -> str:
         (any(f.narrow for f in facts), "_convert_float", "rounding_to_nearest"),
         (any(f.floats for f in facts), "_implicit_cvt", "with_floats"),
         (any(n in NUMPY for f in facts for n in f.libdevice), "_patch_lang", "with_copies"),
+        (any(f.unnamed for f in facts), "_patch_lang", "with_language"),
     ):
         if wanted:
             imports.append("from triton.runtime import interpreter")
             lines.append(f"interpreter.{name} = {stand_in}(interpreter.{name})")
+    if any(f.negates for f in facts):
+        lines.append("interpreter.ASTTransformer.visit_UnaryOp = not_of_tensors")
     for name in sorted({n for f in facts for n in f.libdevice}):
         if name not in NUMPY:
             continue
