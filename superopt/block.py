@@ -15,7 +15,7 @@ from lift.errors import Unsupported
 from lift.infix import MUL
 
 from . import positions
-from .mugraph import RUNNING, Dim, Operator, Tensor, phases
+from .mugraph import RUNNING, Dim, Operator, Tensor, loops, phases
 from .template import keeps_zero, tile_text
 from .tiles import Signature, Tiles
 
@@ -55,7 +55,7 @@ class Block(Tiles):
         self.running: dict[str, Value] = {}
         self.lines: list[str] = []
         self.depth = 1
-        self.loop = self.k.loop
+        self.loop = loops(self.k)
 
     def write(self, line: str) -> None:
         self.lines.append("    " * self.depth + line)
@@ -64,18 +64,17 @@ class Block(Tiles):
         return self.names.new(wish)
 
     def source(self) -> Signature:
-        before, inside, after = phases(self.k)
         self._grid()
         for a in self.k.modes:
             if self.k.modes[a] == "whole":
                 self.write(f"{self.index[a]} = tl.arange(0, {self.tile[a]})")
-        self._accumulators(inside)
-        for o in before:
-            self.operator(o)
-        if inside:
+        straight, *rest = phases(self.k)
+        for inside, after in zip(rest[::2], rest[1::2], strict=True):
+            self._accumulators(inside)
+            self._straight(straight)
             self._loop(inside)
-        for o in after:
-            self.operator(o)
+            straight = after
+        self._straight(straight)
         used = {w for line in self.lines for w in re.findall(r"\w+", line)}
         params = tuple(p for p in self.params if p[0] in used)
         return Signature(self.k.name, params, tuple(self.blocks), self._counts(), tuple(self.lines))
@@ -108,9 +107,12 @@ class Block(Tiles):
         lanes = f" * {self.tile[a]} + tl.arange(0, {self.tile[a]})" if a in self.tile else ""
         self.write(f"{self.index[a]} = {block}.to(tl.int64){lanes}")
 
+    def _straight(self, operators: Sequence[Operator]) -> None:
+        for o in operators:
+            self.operator(o)
+
     def _loop(self, inside: Sequence[Operator]) -> None:
-        a = self.loop
-        assert a is not None
+        a = self.loop[inside[0]]
         tile = self.tile.get(a, "1")
         start = self.fresh(f"start_{a}")
         extent = self.extent(self._only(a)) if self.k.modes[a] == "loop" else self.size[a]
@@ -125,8 +127,7 @@ class Block(Tiles):
         self.depth += 1
         lanes = f" + tl.arange(0, {tile})" if a in self.tile else ""
         self.write(f"{self.index[a]} = {start}{lanes}")
-        for o in inside:
-            self.operator(o)
+        self._straight(inside)
         self.depth -= 1
         self.cleaned.clear()
         self.values |= self.running
@@ -190,8 +191,7 @@ class Block(Tiles):
         made = self.ops[a]
         if self.uses[a] != 1 or self.sorted(made.dims) != self.sorted(into.dims):
             return False
-        inside = lambda o: o.inside or o.op in RUNNING  # noqa: E731
-        if self.loop and inside(made) != inside(into):
+        if self.loop.get(made) != self.loop.get(into):
             return False
         if made.op == "dot":
             return None not in self.dot_dims(made)

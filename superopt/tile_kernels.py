@@ -1,12 +1,14 @@
 """Kernels of a tile program as a µGraph, which is emitted and verified as any other.
 
 A variable is the value that it holds at that place of the program: what is loaded in the kernel that stores it is in
-registers, and a step of a sum in a loop is what `accumulate` does. A kernel has one loop in a block."""
+registers, and a step of a sum in a loop is what `accumulate` does. A block has loops one after the other, each over an
+axis of its own."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import cast
 
 from lift.errors import Unsupported
@@ -15,7 +17,6 @@ from .abstract import function
 from .cost import Model, Shape, Traffic, assignments, itemsize
 from .mugraph import Dim, Kernel, Mode, MuGraph, Tensor, phases
 from .program import FOLDS, Node, Program, node, source
-from .search import in_stages
 from .tile_bodies import rebuilt
 from .tile_nests import Nest, Nests, loaded_by, written_by
 from .tile_program import Loop, Store, TileProgram, statements
@@ -70,11 +71,10 @@ class _Writer:
 
     def kernel(self, nest: Nest, later: frozenset[str]) -> None:
         loops = [s.axis for s in statements(nest.body) if isinstance(s, Loop)]
-        if len(loops) > 1:
-            raise Unsupported("two loops in one kernel")
-        loop = loops[0] if loops else None
-        block = Block(dict(self.names), self.modes(nest, loop), self.p.parts)
-        writer = _Kernel(nest, loop, self.held, block)
+        if len({*loops}) < len(loops):
+            raise Unsupported("two loops over one axis in one kernel")
+        block = Block(dict(self.names), self.modes(nest, loops), self.p.parts)
+        writer = _Kernel(nest, self.held, block)
         writer.statements()
         stored = [t for t in sorted(written_by(nest.body)) if self.wanted(t, later)]
         if not stored:
@@ -83,7 +83,7 @@ class _Writer:
             tensor = self.p.tensors[t]
             if tensor.role == "output" and t in later:
                 raise Unsupported(f"the output {t} is loaded by another kernel")
-            if loop in tensor.axes:
+            if {*loops}.intersection(tensor.axes):
                 raise Unsupported("a store in every turn of a loop")
             writer.block.value(self.held[t])
             writer.block.store(self.held[t], t)
@@ -92,13 +92,13 @@ class _Writer:
             self.names[self.held[t]] = t
         self.add(writer)
 
-    def modes(self, nest: Nest, loop: str | None) -> dict[str, str]:
+    def modes(self, nest: Nest, loops: Sequence[str]) -> dict[str, str]:
         """What the kernel does with each axis. Raises Unsupported for parts that are not looped over in their block."""
-        out = {a: "grid" if a in nest.grid else "loop" if a == loop else "whole" for a in self.program.sizes}
+        out = {a: "grid" if a in nest.grid else "loop" if a in loops else "whole" for a in self.program.sizes}
         for of, a in self.p.parts.items():
-            if loop == of or (of in nest.grid and loop != a):
+            if of in loops or (of in nest.grid and a not in loops):
                 raise Unsupported(f"parts of {a} without a loop over it")
-            out[a] = "split" if of in nest.grid else "parts" if loop != a and a not in nest.grid else out[a]
+            out[a] = "split" if of in nest.grid else "parts" if a not in loops and a not in nest.grid else out[a]
         return out
 
     def dims(self, axes: Sequence[str]) -> tuple[Dim, ...]:
@@ -120,9 +120,8 @@ class _Writer:
             raise NoTiles("no tiles fit into the memory of a block")
         name = f"kernel{len(self.kernels)}" if len(self.nests.kernels) > 1 else "kernel"
         lasting = {a: "whole" if m == "parts" else m for a, m in modes.items()}
-        kernel = Kernel(name, cast(dict[str, Mode], lasting), choice.tiles, in_stages(block.operators))
-        phases(kernel)  # raises where what is made after the loop is needed in it
-        self.kernels.append(kernel)
+        kernel = Kernel(name, cast(dict[str, Mode], lasting), choice.tiles, tuple(block.operators))
+        self.kernels.append(replace(kernel, operators=tuple(chain(*phases(kernel)))))
         self.seconds += choice.seconds
 
     def traffic(self, block: Block) -> Iterator[Traffic]:
@@ -136,20 +135,19 @@ class _Writer:
 
 @dataclass
 class _Kernel:
-    """The operators of one kernel; `loop`: the axis of its loop."""
+    """The operators of one kernel."""
 
     nest: Nest
-    loop: str | None
     held: dict[str, Node]
     block: Block
 
     def statements(self) -> None:
-        """What is made before the loop, in it and after it; `held` is what the tensors hold afterwards."""
+        """What is made outside of loops and in them; `held` is what the tensors hold afterwards."""
         for s in statements(self.nest.body):
             if isinstance(s, Loop):
                 self.turn(s)
             elif isinstance(s, Store):
-                self.held[s.tensor] = self.made(inlined(s.value, self.held), False)
+                self.held[s.tensor] = self.made(inlined(s.value, self.held), None)
 
     def turn(self, loop: Loop) -> None:
         """One turn of the loop: sums that go on are accumulated, all else is gone after it."""
@@ -164,10 +162,10 @@ class _Kernel:
                 raise Unsupported(f"{s.tensor} is stored twice in the loop that sums it")
             stored.add(s.tensor)
             if rest is None:
-                inner[s.tensor] = self.made(inlined(s.value, inner), True)
+                inner[s.tensor] = self.made(inlined(s.value, inner), loop.axis)
                 continue
             total = node("sum", inlined(rest, inner), attr=loop.axis)
-            self.block.accumulate(total)
+            self.block.accumulate(total, loop.axis)
             first = self.held[s.tensor]
             after[s.tensor] = total if _is_zero(first) else node("add", first, total)
             inner.pop(s.tensor, None)
@@ -175,23 +173,23 @@ class _Kernel:
         for t in written_by(loop.body) - {*after}:
             self.held[t] = inner[t]
 
-    def made(self, n: Node, inside: bool) -> Node:
-        """The value, in registers from now on."""
+    def made(self, n: Node, loop: str | None) -> Node:
+        """The value, in registers from now on; `loop`: where it is made."""
         if n.op in ("input", "const") or n in self.block.local or n in self.block.names:
             return n
-        inside = inside and self.loop in n.axes
+        within = self.block.within(n, loop)
         if n.op in FOLDS:
             over = (str(n.attr),)
-            if n.op == "max" or self.loop in over:
+            if n.op == "max" or loop in over:
                 raise Unsupported(f"a {n.op} over {over[0]} that is no running sum")
-            made = self.block.product(n, over, inside)
-            values = lambda: [self.block.value(n.args[0], inside)]  # noqa: E731
-            self.block.local[n] = made or self.block.operator("sum", values(), n.axes, over, inside)
+            made = self.block.product(n, over, within)
+            values = lambda: [self.block.value(n.args[0], within)]  # noqa: E731
+            self.block.local[n] = made or self.block.operator("sum", values(), n.axes, over, within)
         else:
             for a in n.args:
-                self.made(a, inside)
-            args = [self.block.value(a, inside) for a in n.args]
-            self.block.local[n] = self.block.operator(function(n), args, n.axes, (), inside)
+                self.made(a, loop)
+            args = [self.block.value(a, loop) for a in n.args]
+            self.block.local[n] = self.block.operator(function(n), args, n.axes, (), within)
         return n
 
 

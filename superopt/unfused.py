@@ -15,8 +15,8 @@ from lift.errors import Unsupported
 
 from .abstract import function
 from .cost import H200, Hardware, Model, Shape, Traffic, Work, itemsize
-from .mugraph import LOOPS, Dim, Kernel, Mode, MuGraph, Operator, Tensor
-from .program import Node, Program
+from .mugraph import Dim, Kernel, Mode, MuGraph, Operator, Tensor
+from .program import FOLDS, Node, Program
 
 INLINED = ("mul", "div", "scale")
 
@@ -72,7 +72,7 @@ class _Writer:
         block = Block(self.names, modes)
         for n in made:
             if n.op == "sum" and loop is not None:
-                block.accumulate(n)
+                block.accumulate(n, loop)
             else:
                 block.make(n)
         for n in made:
@@ -130,20 +130,24 @@ class Block:
     work: list[Work] = field(default_factory=list)
     local: dict[Node, str] = field(default_factory=dict)
 
-    def make(self, n: Node, inside: bool = False) -> str:
-        """The value from its arguments."""
+    def make(self, n: Node, loop: str | None = None) -> str:
+        """The value from its arguments, in the loop where it has its axis."""
         over = self.over(n) if n.op == "sum" else ()
-        args = [self.value(a, inside) for a in n.args]
-        self.local[n] = self.operator("sum" if over else function(n), args, n.axes, over, inside)
+        args = [self.value(a, loop) for a in n.args]
+        self.local[n] = self.operator("sum" if over else function(n), args, n.axes, over, self.within(n, loop))
         return self.local[n]
 
-    def accumulate(self, n: Node) -> None:
+    def within(self, n: Node, loop: str | None) -> str | None:
+        """The loop, where the value is made in it."""
+        return loop if loop in n.axes or (n.op in FOLDS and loop in self.over(n)) else None
+
+    def accumulate(self, n: Node, loop: str) -> None:
         """A sum over the loop, of a product of matrices where its term is one."""
         over = (str(n.attr),)
-        part = self.product(n, over, True) or self.operator("sum", [self.value(n.args[0], True)], n.axes, over, True)
-        self.local[n] = self.operator("accumulate", [part], n.axes, over, True)
+        part = self.product(n, over, loop) or self.operator("sum", [self.value(n.args[0], loop)], n.axes, over, loop)
+        self.local[n] = self.operator("accumulate", [part], n.axes, over, loop)
 
-    def product(self, n: Node, over: tuple[str, ...], inside: bool) -> str | None:
+    def product(self, n: Node, over: tuple[str, ...], loop: str | None) -> str | None:
         """c (x y) / d with d over axes of x is the product of c x / d and y."""
         term, after = n.args[0], list[Node]()
         while term not in self.names and term.op in ("scale", "div"):
@@ -154,21 +158,20 @@ class Block:
         sides = [next((k for k in (0, 1) if _divisor(x) <= term.args[k].axes), None) for x in after]
         if None in sides or not {*over} <= a & b or len(self.dims(a - b)) != 1 or len(self.dims(b - a)) != 1:
             return None
-        values = [self.value(x, inside) for x in term.args]
+        values = [self.value(x, loop) for x in term.args]
         for x, k in zip(after, sides, strict=True):
             assert k is not None
-            args = [values[k], *(self.value(d, inside) for d in x.args[1:])]
-            values[k] = self.operator(function(x), args, term.args[k].axes, (), inside)
-        return self.operator("dot", values, n.axes, over, inside, self.dims(frozenset((a & b) - {*over})))
+            args = [values[k], *(self.value(d, loop) for d in x.args[1:])]
+            values[k] = self.operator(function(x), args, term.args[k].axes, (), self.within(term.args[k], loop))
+        return self.operator("dot", values, n.axes, over, self.within(n, loop), self.dims(frozenset((a & b) - {*over})))
 
-    def value(self, n: Node, inside: bool = False) -> str:
+    def value(self, n: Node, loop: str | None = None) -> str:
         """A value of the block: one that it has, or that is in memory, or else is made now."""
         if n not in self.local and n not in self.names:
-            return self.make(n, inside)
+            return self.make(n, loop)
         if n not in self.local:
-            looped = inside and any(self.modes.get(a) in LOOPS for a in n.axes)
             self.local[n] = f"{self.names[n]}_tile"
-            load = Operator(self.local[n], "load", (self.names[n],), self.dims(n.axes), (), looped)
+            load = Operator(self.local[n], "load", (self.names[n],), self.dims(n.axes), (), loop in n.axes)
             self.operators.insert(self.loads(), load)
         return self.local[n]
 
@@ -176,15 +179,15 @@ class Block:
         return sum(o.op == "load" for o in self.operators)
 
     def operator(
-        self, kind: str, args: Sequence[str], axes: frozenset[str], over: tuple[str, ...], inside: bool,
+        self, kind: str, args: Sequence[str], axes: frozenset[str], over: tuple[str, ...], loop: str | None,
         alone: frozenset[Dim] = frozenset(),
     ) -> str:  # fmt: skip
         name = f"v{len(self.operators)}"
-        self.operators.append(Operator(name, kind, tuple(args), self.dims(axes), over, inside))
+        self.operators.append(Operator(name, kind, tuple(args), self.dims(axes), over, loop is not None))
         read = self.dims(axes) | (self.dims({*over}) if kind != "accumulate" else frozenset())
         loaded = {o.out for o in self.operators if o.op == "load"}
         made = tuple(o.dims for o in self.operators if o.out in args and o.out not in loaded) if kind == "dot" else ()
-        self.work.append(Work(kind.partition(":")[0], read, inside, self.dims(axes), alone, made))
+        self.work.append(Work(kind.partition(":")[0], read, loop, self.dims(axes), alone, made))
         return name
 
     def store(self, n: Node, name: str) -> None:

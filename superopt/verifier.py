@@ -2,8 +2,9 @@
 
 All blocks, turns of the loop and lanes of the tile are axes of one array: every axis of the program has three bits, for
 its part, its place in the part, and its lane in the tile. A tile sum is over the bits that a kernel has in the tile,
-`accumulate` over those in the loop. What a loop leaves unsummed is not defined after it, and a store needs one value
-for each element of its tensor: a graph for which this does not hold is invalid, and says where.
+`accumulate` over those in the loop. What a loop leaves unsummed is not defined after it, nor in another loop, what it
+accumulates not within it, and a store needs one value for each element of its tensor: a graph for which this does not
+hold is invalid, and says where.
 
 The test draws inputs, primes and the root of unity anew for each sample; its bound is that of `verify.testing`."""
 
@@ -16,13 +17,13 @@ import numpy as np
 
 from lift import term as T
 from lift.definitions import DEFINITIONS, unfold
-from lift.errors import TriliftError
+from lift.errors import TriliftError, Unsupported
 from lift.term import Term
 from verify.testing import FieldResult, sides
 
 from .abstract import Bits, function
 from .bodies import ROLES
-from .mugraph import Dim, Kernel, MuGraph, Operator
+from .mugraph import Dim, Kernel, MuGraph, Operator, phases
 from .program import Node, Program
 
 Value = tuple[Bits, Any]  # an array over all bits, of extent 1 along those that it lacks
@@ -135,8 +136,19 @@ class Meaning:
                 out[o.out] = self.stored(g, o, local, loop, grid)
                 continue
             values = [self.argument(o, a, memory if o.op == "load" else local, loop) for a in o.args]
+            self.together(o, values, loop)
             local[o.out] = self.result(o, values, tile, loop)
+        try:
+            phases(k)
+        except Unsupported as e:
+            raise Invalid(f"{k.name} cannot run: {e}") from e
         return out
+
+    def together(self, o: Operator, values: list[Value], loop: Bits) -> None:
+        """Raises Invalid for an operator in two loops at once."""
+        turns = frozenset[str]().union(*(bits & loop for bits, _ in values)) | (self.of(o.over) & loop)
+        if len(own := [a for a, bits in self.bits.items() if turns.intersection(bits)]) > 1:
+            raise Invalid(f"{o.out} differs from turn to turn of the loops over {', '.join(own)}")
 
     def argument(self, o: Operator, name: str, known: dict[str, Value], loop: Bits) -> Value:
         if name not in known:
