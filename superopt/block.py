@@ -16,10 +16,10 @@ from lift.infix import MUL
 
 from . import positions
 from .mugraph import RUNNING, Dim, Operator, Tensor, loops, phases
+from .precision import HALF, precise
 from .template import keeps_zero, tile_text
 from .tiles import Signature, Tiles
 
-HALF = ("f16", "bf16")
 TRITON = {"f16": "tl.float16", "bf16": "tl.bfloat16", "f32": "tl.float32", "f64": "tl.float64"}
 BINARY = {"add": "{0} + {1}", "sub": "{0} - {1}", "mul": "{0} * {1}", "div": "{0} / {1}"}
 UNARY = {"exp": "tl.exp({0})", "sqrt": "tl.sqrt({0})", "sqr": "{0} * {0}", "rsqrt": "tl.rsqrt({0})"}
@@ -56,6 +56,7 @@ class Block(Tiles):
         self.lines: list[str] = []
         self.depth = 1
         self.loop = loops(self.k)
+        self.precise = {o for kernel, o in precise(self.g) if kernel == self.k.name}
 
     def write(self, line: str) -> None:
         self.lines.append("    " * self.depth + line)
@@ -384,18 +385,20 @@ class Block(Tiles):
             whole = self.sorted({*left.dims, *right.dims})
             text = f"tl.sum({self.shaped(left, whole)} * {self.shaped(right, whole)}, axis={whole.index(over)})"
             return text, zero & {*dims}, finite, origin
-        kind = _dot_type(origin)
+        half = _dot_type(origin)
+        kind = "f32" if o.out in self.precise else half
         a = self._operand(left, kind, (rows, over))
         b = self._operand(right, kind, (over, cols))
-        more = (f", {acc}" if acc else "") + ("" if kind in HALF else ', input_precision="ieee"')
+        precision = "ieee" if half == "f32" else "tf32x3"  # tensor cores, as exact as a sum in f32
+        more = (f", {acc}" if acc else "") + ("" if kind in HALF else f', input_precision="{precision}"')
         return f"tl.dot({a}, {b}{more})", zero, finite, origin
 
     def _operand(self, v: Value, kind: str, order: tuple[Dim, Dim]) -> str:
         if v.raw is not None and v.raw[1] == kind:
             text = v.raw[0]
         else:
-            text = v.text if kind == "f32" and v.raw is None or kind == "f32" and v.raw and v.raw[1] in HALF else ""
-            text = text or (f"{v.text}.to({TRITON[kind]})")
+            wide = v.raw is None or v.raw != (v.text, v.raw[1])
+            text = v.text if kind == "f32" and wide else f"{v.text}.to({TRITON[kind]})"
         return text if v.dims == order else f"tl.trans({text})"
 
     def _elementwise(self, o: Operator) -> None:

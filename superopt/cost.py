@@ -66,7 +66,7 @@ class Work:
     dims: frozenset[Dim]
     loop: str | None
     result: frozenset[Dim] = frozenset()
-    alone: frozenset[Dim] = frozenset()  # dims that both arguments of a dot and its result have: of tile 1
+    alone: frozenset[Dim] = frozenset()  # dims of a dot that is of one index of them each: of tile 1
     made: tuple[frozenset[Dim], ...] = ()  # arguments of a dot that the block computes: they pass through shared memory
 
 

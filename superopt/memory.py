@@ -14,6 +14,7 @@ from itertools import combinations
 
 from .cost import itemsize
 from .mugraph import Dim, Kernel, MuGraph, Operator
+from .precision import HALF, precise
 from .schedule import Schedule
 from .threads import FOLDS, ROWS, copied, exchanged, operators
 
@@ -21,7 +22,6 @@ ALIGNED = 16  # bytes
 EXACT = 9  # buffers of which an optimal plan is found
 STEPS = 200_000  # of the branch and bound
 LEAST = 16  # lanes of an operand of a product
-HALF = ("f16", "bf16")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def buffers(g: MuGraph, s: Schedule) -> tuple[Buffer, ...]:
     readers: dict[str, list[Operator]] = {}
     for name, o in exchanged(k):
         readers.setdefault(name, []).append(o)
-    out, types = [], origins(g, k)
+    out, types, wide = [], origins(g, k), precise(g)
     for o in k.operators:
         if o.op == "store" or o.out not in readers:
             continue
@@ -74,7 +74,9 @@ def buffers(g: MuGraph, s: Schedule) -> tuple[Buffer, ...]:
         first = min([depth, *(turns[side] if copies > 1 else ())])
         last = max([depth, *(at[r][0] for r in readers[o.out]), *(turns[side] if copies > 1 else ())])
         last = max([last, *(d for s in whole if s % 2 for d in turns[s])])
-        size = -(-_bytes(g, k, o, types) // ALIGNED) * ALIGNED
+        own = types[o.out]
+        half = len(own) == 1 and own <= {*HALF} and wide.isdisjoint((k.name, r.out) for r in readers[o.out])
+        size = -(-_bytes(g, k, o, half) // ALIGNED) * ALIGNED
         out.append(Buffer(o.out, size * copies, first, last, copies))
     return tuple(out)
 
@@ -88,15 +90,14 @@ def _copies(k: Kernel, o: Operator) -> int:
     return max(1, k.stages - (not kept))
 
 
-def _bytes(g: MuGraph, k: Kernel, o: Operator, types: dict[str, frozenset[str]]) -> int:
+def _bytes(g: MuGraph, k: Kernel, o: Operator, half: bool) -> int:
     """Of one copy: a loaded tile, an operand of a product in the type of the product, a result of each warp."""
     lanes = math.prod(k.extent(d) for d in o.dims)
     if o.op in FOLDS:
         return lanes * 4 * k.warps
     if o.op == "load":
         return lanes * itemsize(g.memory[o.args[0]].dtype)
-    own = types[o.out]
-    return math.prod(_padded(k, d) for d in o.dims) * (2 if len(own) == 1 and own <= {*HALF} else 4)
+    return math.prod(_padded(k, d) for d in o.dims) * (2 if half else 4)
 
 
 def _padded(k: Kernel, d: Dim) -> int:

@@ -17,7 +17,7 @@ from .abstract import function
 from .cost import Model, Shape, Traffic, assignments, itemsize
 from .mugraph import Dim, Kernel, Mode, MuGraph, Tensor, phases
 from .program import FOLDS, Node, Program, node, source
-from .tile_bodies import rebuilt
+from .tile_bodies import planes, rebuilt
 from .tile_nests import Nest, Nests, loaded_by, written_by
 from .tile_program import Loop, Store, TileProgram, statements
 from .unfused import Block
@@ -73,7 +73,7 @@ class _Writer:
         loops = [s.axis for s in statements(nest.body) if isinstance(s, Loop)]
         if len({*loops}) < len(loops):
             raise Unsupported("two loops over one axis in one kernel")
-        block = Block(dict(self.names), self.modes(nest, loops), self.p.parts)
+        block = Block(dict(self.names), self.modes(nest, loops), self.p.parts, frozenset(nest.grid) - planes(self.p))
         writer = _Kernel(nest, self.held, block)
         writer.statements()
         stored = [t for t in sorted(written_by(nest.body)) if self.wanted(t, later)]

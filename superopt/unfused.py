@@ -121,11 +121,12 @@ class _Writer:
 @dataclass
 class Block:
     """The operators of one kernel, and what the model counts of them. `local`: values that the block has; `parts`: of
-    an axis that enumerates parts of another one, that other."""
+    an axis that enumerates parts of another one, that other; `single`: axes of which a block has one index."""
 
     names: dict[Node, str]
     modes: dict[str, str]
     parts: dict[str, str] = field(default_factory=dict)
+    single: frozenset[str] = frozenset()
     operators: list[Operator] = field(default_factory=list)
     work: list[Work] = field(default_factory=list)
     local: dict[Node, str] = field(default_factory=dict)
@@ -156,14 +157,16 @@ class Block:
             return None
         a, b = (x.axes for x in term.args)
         sides = [next((k for k in (0, 1) if _divisor(x) <= term.args[k].axes), None) for x in after]
-        if None in sides or not {*over} <= a & b or len(self.dims(a - b)) != 1 or len(self.dims(b - a)) != 1:
+        if None in sides or not {*over} <= a & b or any(len(self.dims(x - self.single)) != 1 for x in (a - b, b - a)):
             return None
         values = [self.value(x, loop) for x in term.args]
         for x, k in zip(after, sides, strict=True):
             assert k is not None
             args = [values[k], *(self.value(d, loop) for d in x.args[1:])]
             values[k] = self.operator(function(x), args, term.args[k].axes, (), self.within(term.args[k], loop))
-        return self.operator("dot", values, n.axes, over, self.within(n, loop), self.dims(frozenset((a & b) - {*over})))
+        return self.operator(
+            "dot", values, n.axes, over, self.within(n, loop), self.dims((a & b) - {*over} | (a ^ b) & self.single)
+        )
 
     def value(self, n: Node, loop: str | None = None) -> str:
         """A value of the block: one that it has, or that is in memory, or else is made now."""
