@@ -1,6 +1,6 @@
 """Products of which an exponential is taken, of operands that are no loaded 16 bits: these stay in 32.
 
-exp(s + d) = exp(s) exp(d)    what 16 bits leave of an operand is in s times the size of s, and then of every weight"""
+exp(s + d) = exp(s) exp(d): what 16 bits leave out of an operand is in d, which grows as s does."""
 
 from __future__ import annotations
 
@@ -16,10 +16,7 @@ def exponents(g: MuGraph) -> frozenset[Value]:
     memory: set[str] = set()
     for k in reversed(g.kernels):
         for o in reversed(k.operators):
-            if o.op == "store":
-                wanted = o.out in memory
-            else:
-                wanted = o.op == "exp" or (k.name, o.out) in out
+            wanted = o.out in memory if o.op == "store" else o.op == "exp" or (k.name, o.out) in out
             if wanted and o.op == "load":
                 memory |= {*o.args}
             elif wanted:

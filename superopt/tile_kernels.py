@@ -65,18 +65,20 @@ class _Writer:
             self.held[x.name] = source(x.name, self.p.tensors[x.name].axes)
             self.names[self.held[x.name]] = x.name
         for k, nest in enumerate(self.nests.kernels):
-            later = frozenset[str]().union(*(loaded_by(n.body) for n in self.nests.kernels[k + 1 :]))
-            self.kernel(nest, later)
+            rest = self.nests.kernels[k + 1 :]
+            later = frozenset[str]().union(*(loaded_by(n.body) for n in rest))
+            self.kernel(nest, later, frozenset[str]().union(*(written_by(n.body) for n in rest)))
         return MuGraph(self.program, tuple(self.kernels), self.tensors, self.parts), self.seconds
 
-    def kernel(self, nest: Nest, later: frozenset[str]) -> None:
+    def kernel(self, nest: Nest, later: frozenset[str], again: frozenset[str]) -> None:
+        """A kernel; `later`: what others load after it, `again`: what they store."""
         loops = [s.axis for s in statements(nest.body) if isinstance(s, Loop)]
         if len({*loops}) < len(loops):
             raise Unsupported("two loops over one axis in one kernel")
         block = Block(dict(self.names), self.modes(nest, loops), self.p.parts, frozenset(nest.grid) - planes(self.p))
         writer = _Kernel(nest, self.held, block)
         writer.statements()
-        stored = [t for t in sorted(written_by(nest.body)) if self.wanted(t, later)]
+        stored = [t for t in sorted(written_by(nest.body)) if self.wanted(t, later, again)]
         if not stored:
             return
         for t in stored:
@@ -106,9 +108,11 @@ class _Writer:
         parts = self.p.parts
         return tuple(Dim(parts.get(a, a), a in parts) for a in axes if parts.get(a) not in axes)
 
-    def wanted(self, t: str, later: frozenset[str]) -> bool:
-        """Whether a tensor is stored to memory: numbers are not."""
-        return self.p.tensors[t].role == "output" or (t in later and self.held[t].op != "const")
+    def wanted(self, t: str, later: frozenset[str], again: frozenset[str]) -> bool:
+        """Whether a tensor is stored to memory: numbers are not, but where an output ends as one."""
+        if self.held[t].op == "const":
+            return self.p.tensors[t].role == "output" and t not in again
+        return self.p.tensors[t].role == "output" or t in later
 
     def add(self, writer: _Kernel) -> None:
         """The kernel with its tiles."""

@@ -6,7 +6,8 @@ its part, its place in the part, and its lane in the tile. A tile sum is over th
 accumulates not within it, and a store needs one value for each element of its tensor: a graph for which this does not
 hold is invalid, and says where.
 
-The test draws inputs, primes and the root of unity anew for each sample; its bound is that of `verify.testing`."""
+The test draws inputs, primes and the root of unity anew for each sample; its bound is that of `verify.testing`. Inputs
+of one view of a tensor are drawn once, other parts of it, or the same with more axes, for themselves."""
 
 from __future__ import annotations
 
@@ -110,7 +111,7 @@ class Meaning:
         for n in self.program.nodes:
             if n.op == "input":
                 x = next(x for x in self.program.inputs if x.name == n.attr)
-                done[n] = self.spread(inputs[x.tensor], x.axes)
+                done[n] = self.spread(inputs[self.program.view(x)], x.axes)
             elif n.op == "sum":
                 done[n] = self.summed(done[n.args[0]], self.of((str(n.attr),)))
             else:
@@ -121,7 +122,8 @@ class Meaning:
 
     def graph(self, g: MuGraph, inputs: dict[str, Any]) -> dict[str, Any]:
         """Of a µGraph. Raises Invalid."""
-        memory = {x.name: (self.of(x.axes), self.spread(inputs[x.tensor], x.axes)) for x in self.program.inputs}
+        p = self.program
+        memory = {x.name: (self.of(x.axes), self.spread(inputs[p.view(x)], x.axes)) for x in p.inputs}
         for k in g.kernels:
             memory |= self.kernel(g, k, memory)
         return {name: self.gathered(memory[name], axes) for name, axes, _, _ in self.program.outputs}
@@ -195,5 +197,5 @@ def verify(g: MuGraph, templates: dict[str, Term], seed: int = 0, target: float 
     left: Callable[[Any, dict[str, Any]], dict[str, Any]]
     left = lambda d, xs: Meaning(p, d, templates).graph(g, xs)  # noqa: E731
     right = lambda d, xs: Meaning(p, d, templates).outputs(xs)  # noqa: E731
-    shapes = {x.tensor: (8,) * len(x.axes) for x in p.inputs}
+    shapes = {p.view(x): (8,) * len(x.axes) for x in p.inputs}
     return sides(left, right, shapes, [o[0] for o in p.outputs], seed, target)
