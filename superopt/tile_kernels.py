@@ -1,8 +1,8 @@
 """Kernels of a tile program as a µGraph, which is emitted and verified as any other.
 
 A variable is the value that it holds at that place of the program: what is loaded in the kernel that stores it is in
-registers, and a step of a sum in a loop is what `accumulate` does. A block has loops one after the other, each over an
-axis of its own."""
+registers, and a step of a sum in a loop is what `accumulate` does. A block has loops one after the other; those over
+one axis are one loop of the µGraph, and refused where the second needs what the first one sums."""
 
 from __future__ import annotations
 
@@ -73,8 +73,6 @@ class _Writer:
     def kernel(self, nest: Nest, later: frozenset[str], again: frozenset[str]) -> None:
         """A kernel; `later`: what others load after it, `again`: what they store."""
         loops = [s.axis for s in statements(nest.body) if isinstance(s, Loop)]
-        if len({*loops}) < len(loops):
-            raise Unsupported("two loops over one axis in one kernel")
         block = Block(dict(self.names), self.modes(nest, loops), self.p.parts, frozenset(nest.grid) - planes(self.p))
         writer = _Kernel(nest, self.held, block)
         writer.statements()
