@@ -90,7 +90,7 @@ def scheduled(k: Kernel) -> Schedule:
         floor = max((depth[u] for u in own), default=floor)
         left = floor + 1 if phase % 2 else left
     for u in units:
-        if isinstance(u, Operator) and u.op == "store":
+        if _is_store(u) and side[u] % 2 == 0:
             depth[u] = floor
     order = sorted(units, key=lambda u: (side[u], depth[u], _is_store(u)))
     return Schedule(k, tuple(order), tuple(depth[u] for u in order), tuple(side[u] for u in order))

@@ -13,7 +13,6 @@ from typing import cast
 
 from lift.errors import Unsupported
 
-from .abstract import function
 from .cost import Model, Shape, Traffic, assignments, itemsize
 from .mugraph import Dim, Kernel, Mode, MuGraph, Tensor, phases
 from .program import FOLDS, Node, Program, node, source
@@ -83,8 +82,8 @@ class _Writer:
             tensor = self.p.tensors[t]
             if tensor.role == "output" and t in later:
                 raise Unsupported(f"the output {t} is loaded by another kernel")
-            if {*loops}.intersection(tensor.axes):
-                raise Unsupported("a store in every turn of a loop")
+            if not {*loops} & {*tensor.axes} <= self.held[t].axes:
+                raise Unsupported(f"{t} is the same in every turn of the loop that stores it")
             writer.block.value(self.held[t])
             writer.block.store(self.held[t], t)
             self.tensors[t] = Tensor(t, self.dims(tensor.axes), tensor.dtype)
@@ -149,7 +148,7 @@ class _Kernel:
             if isinstance(s, Loop):
                 self.turn(s)
             elif isinstance(s, Store):
-                self.held[s.tensor] = self.made(inlined(s.value, self.held), None)
+                self.held[s.tensor] = self.made(inlined(s.value, self.held))
 
     def turn(self, loop: Loop) -> None:
         """One turn of the loop: sums that go on are accumulated, all else is gone after it."""
@@ -167,7 +166,7 @@ class _Kernel:
                 inner[s.tensor] = self.made(inlined(s.value, inner), loop.axis)
                 continue
             total = node("sum", inlined(rest, inner), attr=loop.axis)
-            self.block.accumulate(total, loop.axis)
+            self.block.accumulate(total)
             first = self.held[s.tensor]
             after[s.tensor] = total if _is_zero(first) else node("add", first, total)
             inner.pop(s.tensor, None)
@@ -175,23 +174,25 @@ class _Kernel:
         for t in written_by(loop.body) - {*after}:
             self.held[t] = inner[t]
 
-    def made(self, n: Node, loop: str | None) -> Node:
-        """The value, in registers from now on; `loop`: where it is made."""
+    def made(self, n: Node, loop: str | None = None) -> Node:
+        """The value, in registers from now on; `loop`: in the turns of which it is made. A sum over the axis of another
+        loop of the kernel is what that loop accumulates."""
         if n.op in ("input", "const") or n in self.block.local or n in self.block.names:
             return n
-        within = self.block.within(n, loop)
         if n.op in FOLDS:
-            over = (str(n.attr),)
-            if n.op == "max" or loop in over:
-                raise Unsupported(f"a {n.op} over {over[0]} that is no running sum")
-            made = self.block.product(n, over, within)
-            values = lambda: [self.block.value(n.args[0], within)]  # noqa: E731
-            self.block.local[n] = made or self.block.operator("sum", values(), n.axes, over, within)
+            over = str(n.attr)
+            if n.op == "max" or loop == over:
+                raise Unsupported(f"a {n.op} over {over} that is no running sum")
+            if self.block.loop({over}):
+                self.block.accumulate(n)
+            elif made := self.block.product(n, (over,)):
+                self.block.local[n] = made
+            else:
+                self.block.make(n)
         else:
             for a in n.args:
                 self.made(a, loop)
-            args = [self.block.value(a, loop) for a in n.args]
-            self.block.local[n] = self.block.operator(function(n), args, n.axes, (), within)
+            self.block.make(n)
         return n
 
 

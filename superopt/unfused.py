@@ -6,7 +6,7 @@ exp, with the sums over it -> a kernel with whole rows, which finds the maximum 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import cast
@@ -15,8 +15,8 @@ from lift.errors import Unsupported
 
 from .abstract import function
 from .cost import H200, Hardware, Model, Shape, Traffic, Work, itemsize
-from .mugraph import Dim, Kernel, Mode, MuGraph, Operator, Tensor
-from .program import FOLDS, Node, Program
+from .mugraph import LOOPS, Dim, Kernel, Mode, MuGraph, Operator, Tensor
+from .program import Node, Program
 
 INLINED = ("mul", "div", "scale")
 
@@ -72,7 +72,7 @@ class _Writer:
         block = Block(self.names, modes)
         for n in made:
             if n.op == "sum" and loop is not None:
-                block.accumulate(n, loop)
+                block.accumulate(n)
             else:
                 block.make(n)
         for n in made:
@@ -131,24 +131,24 @@ class Block:
     work: list[Work] = field(default_factory=list)
     local: dict[Node, str] = field(default_factory=dict)
 
-    def make(self, n: Node, loop: str | None = None) -> str:
-        """The value from its arguments, in the loop where it has its axis."""
+    def make(self, n: Node) -> str:
+        """The value from its arguments, in the loop over an axis that it has."""
         over = self.over(n) if n.op == "sum" else ()
-        args = [self.value(a, loop) for a in n.args]
-        self.local[n] = self.operator("sum" if over else function(n), args, n.axes, over, self.within(n, loop))
+        args = [self.value(a) for a in n.args]
+        self.local[n] = self.operator("sum" if over else function(n), args, n.axes, over)
         return self.local[n]
 
-    def within(self, n: Node, loop: str | None) -> str | None:
-        """The loop, where the value is made in it."""
-        return loop if loop in n.axes or (n.op in FOLDS and loop in self.over(n)) else None
+    def loop(self, axes: Iterable[str]) -> str | None:
+        """The axis of a loop among these."""
+        return next((a for a in sorted(axes) if self.modes.get(a) in LOOPS), None)
 
-    def accumulate(self, n: Node, loop: str) -> None:
-        """A sum over the loop, of a product of matrices where its term is one."""
+    def accumulate(self, n: Node) -> None:
+        """A sum over a loop, of a product of matrices where its term is one."""
         over = (str(n.attr),)
-        part = self.product(n, over, loop) or self.operator("sum", [self.value(n.args[0], loop)], n.axes, over, loop)
-        self.local[n] = self.operator("accumulate", [part], n.axes, over, loop)
+        part = self.product(n, over) or self.operator("sum", [self.value(n.args[0])], n.axes, over)
+        self.local[n] = self.operator("accumulate", [part], n.axes, over)
 
-    def product(self, n: Node, over: tuple[str, ...], loop: str | None) -> str | None:
+    def product(self, n: Node, over: tuple[str, ...]) -> str | None:
         """c (x y) / d with d over axes of x is the product of c x / d and y."""
         term, after = n.args[0], list[Node]()
         while term not in self.names and term.op in ("scale", "div"):
@@ -159,22 +159,21 @@ class Block:
         sides = [next((k for k in (0, 1) if _divisor(x) <= term.args[k].axes), None) for x in after]
         if None in sides or not {*over} <= a & b or any(len(self.dims(x - self.single)) != 1 for x in (a - b, b - a)):
             return None
-        values = [self.value(x, loop) for x in term.args]
+        values = [self.value(x) for x in term.args]
         for x, k in zip(after, sides, strict=True):
             assert k is not None
-            args = [values[k], *(self.value(d, loop) for d in x.args[1:])]
-            values[k] = self.operator(function(x), args, term.args[k].axes, (), self.within(term.args[k], loop))
-        return self.operator(
-            "dot", values, n.axes, over, self.within(n, loop), self.dims((a & b) - {*over} | (a ^ b) & self.single)
-        )
+            args = [values[k], *(self.value(d) for d in x.args[1:])]
+            values[k] = self.operator(function(x), args, term.args[k].axes)
+        return self.operator("dot", values, n.axes, over, self.dims((a & b) - {*over} | (a ^ b) & self.single))
 
-    def value(self, n: Node, loop: str | None = None) -> str:
+    def value(self, n: Node) -> str:
         """A value of the block: one that it has, or that is in memory, or else is made now."""
         if n not in self.local and n not in self.names:
-            return self.make(n, loop)
+            return self.make(n)
         if n not in self.local:
             self.local[n] = f"{self.names[n]}_tile"
-            load = Operator(self.local[n], "load", (self.names[n],), self.dims(n.axes), (), loop in n.axes)
+            looped = self.loop(n.axes) is not None
+            load = Operator(self.local[n], "load", (self.names[n],), self.dims(n.axes), (), looped)
             self.operators.insert(self.loads(), load)
         return self.local[n]
 
@@ -182,10 +181,10 @@ class Block:
         return sum(o.op == "load" for o in self.operators)
 
     def operator(
-        self, kind: str, args: Sequence[str], axes: frozenset[str], over: tuple[str, ...], loop: str | None,
+        self, kind: str, args: Sequence[str], axes: frozenset[str], over: tuple[str, ...] = (),
         alone: frozenset[Dim] = frozenset(),
     ) -> str:  # fmt: skip
-        name = f"v{len(self.operators)}"
+        name, loop = f"v{len(self.operators)}", self.loop({*axes, *over})
         self.operators.append(Operator(name, kind, tuple(args), self.dims(axes), over, loop is not None))
         read = self.dims(axes) | (self.dims({*over}) if kind != "accumulate" else frozenset())
         loaded = {o.out for o in self.operators if o.op == "load"}
@@ -194,7 +193,8 @@ class Block:
         return name
 
     def store(self, n: Node, name: str) -> None:
-        self.operators.append(Operator(name, "store", (self.local[n],), self.dims(n.axes)))
+        looped = self.loop(n.axes) is not None
+        self.operators.append(Operator(name, "store", (self.local[n],), self.dims(n.axes), (), looped))
 
     def over(self, n: Node) -> tuple[str, ...]:
         """The axis of a fold, in the terms of a kernel: of its parts, where these are what it is over."""

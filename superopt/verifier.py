@@ -179,7 +179,7 @@ class Meaning:
             raise Invalid(f"{o.args[0]} is stored and not there")
         bits, x = local[o.args[0]]
         wanted = self.dims(g.tensors[o.out].dims)
-        if bits & loop:
+        if bits & loop and not o.inside:
             raise Invalid(f"{o.args[0]} differs from turn to turn and is stored after the loop")
         if not bits <= wanted or not grid <= wanted:
             raise Invalid(f"several blocks or lanes store to the same element of {o.out}")
