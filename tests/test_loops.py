@@ -314,6 +314,7 @@ LINEAR = """for s:
     p[h, m, s] = sum(e, q[h, m, e] * k[h, s, e])
     o[h, m, d] = o[h, m, d] + sum(s, p[h, m, s] * v[h, s, d])
 """
+WHOLE = LINEAR.replace("for s:\n", "").replace("    ", "").replace("o[h, m, d] + ", "")
 PROGRAMS = {  # what it computes, the body of a block, its loops
     "projected queries": (
         (f"out[h, m, d] = sum(s, {E} * v[h, s, d]) / sum(s, {E})",),
@@ -331,7 +332,7 @@ PROGRAMS = {  # what it computes, the body of a block, its loops
     ),
     "a loop and a whole tile": (
         (f"out[h, m, d] = sum(s, sum(e, {Q} * k[h, s, e]) * v[h, s, d])",),
-        QUERIES + LINEAR.replace("for s:\n", "").replace("    ", "") + "out[h, m, d] = o[h, m, d]\n", "n",
+        QUERIES + WHOLE + "out[h, m, d] = o[h, m, d]\n", "n",
     ),
     "a store in every turn": (
         (f"out[h, m, d] = sum(s, sum(e, {Q} * k[h, s, e]) * v[h, s, d])", f"r[h, m, s] = sum(e, {Q} * k[h, s, e])"),
