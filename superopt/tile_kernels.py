@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import chain, count
 from typing import cast
 
 from lift.errors import Unsupported
@@ -80,16 +80,26 @@ class _Writer:
             return
         for t in stored:
             tensor = self.p.tensors[t]
-            if tensor.role == "output" and t in later:
-                raise Unsupported(f"the output {t} is loaded by another kernel")
             if not {*loops} & {*tensor.axes} <= self.held[t].axes:
                 raise Unsupported(f"{t} is the same in every turn of the loop that stores it")
             writer.block.value(self.held[t])
-            writer.block.store(self.held[t], t)
-            self.tensors[t] = Tensor(t, self.dims(tensor.axes), tensor.dtype)
-        for t in stored:
-            self.names[self.held[t]] = t
+            if tensor.role != "output" or t not in again:
+                writer.block.store(self.held[t], t)
+                self.tensors[t] = Tensor(t, self.dims(tensor.axes), tensor.dtype)
+        kept = {
+            t: self.copy(t, writer.block) if self.p.tensors[t].role == "output" else t for t in stored if t in later
+        }
+        for t, name in kept.items():
+            self.names[self.held[t]] = name
         self.add(writer)
+
+    def copy(self, t: str, block: Block) -> str:
+        """A tensor of our own for what an output holds: others load it as it was computed, not as it is rounded."""
+        taken = {*self.tensors, *self.p.tensors}
+        name = next(n for k in count() if (n := f"{t}_copy{k or ''}") not in taken)
+        self.tensors[name] = Tensor(name, self.dims(self.p.tensors[t].axes), "f32")
+        block.store(self.held[t], name)
+        return name
 
     def modes(self, nest: Nest, loops: Sequence[str]) -> dict[str, str]:
         """What the kernel does with each axis. Raises Unsupported for parts that are not looped over in their block."""

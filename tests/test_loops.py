@@ -26,6 +26,7 @@ from superopt.schedule import given, scheduled, violations
 from superopt.stabilise import stabilised
 from superopt.tile_kernels import mugraph
 from superopt.tile_nests import Nest, Nests
+from superopt.tile_program import statements
 from superopt.tile_search import Limits, search
 from superopt.tile_text import parse
 from superopt.units import emitted
@@ -401,3 +402,21 @@ out[m] = a[m] + b[m]
     assert g.kernels[0].loops == ("n",) and len(phases(g.kernels[0])) == 3 and right(g)
     with pytest.raises(Unsupported, match="is needed in the loop that makes it"):
         graph("x[m, n] / a[m]")
+
+
+def test_an_output_that_another_kernel_loads_has_a_copy() -> None:
+    text = """axes m = M, n = N
+input x[m, n] f16
+output r[m] f16, out[m, n] f16
+r[m] = sum(n, x[m, n])
+out[m, n] = x[m, n] / r[m]
+"""
+    shapes = {"x": ("M", "N")}
+    formulas = ["r[m] = sum(n, x[m, n])", "out[m, n] = x[m, n] / sum(k, x[m, k])"]
+    sizes = {"M": 16, "N": 512}
+    p = from_formulas([formula(f, shapes) for f in formulas], {"x": "f16"}, sizes)
+    b = parse(text, sizes)
+    first, second = statements(b.body)
+    g, _ = mugraph(Nests((Nest(("m",), first, 0.0), Nest(("m",), second, 0.0))), b, p, Model(p))
+    assert [[o.out for o in k.stores] for k in g.kernels] == [["r", "r_copy"], ["out"]]
+    assert g.tensors["r_copy"].dtype == "f32" and right(g)
