@@ -46,7 +46,7 @@ def single(g: MuGraph) -> Kernel | None:
 def divided_last(g: MuGraph) -> bool:
     """The product and the sum of squares are accumulated in one loop, and divided after it."""
     k = single(g)
-    if k is None or k.loop is None or operators(k, "div", inside=True):
+    if k is None or not k.loops or operators(k, "div", inside=True):
         return False
     for o in operators(k, "div", inside=False):
         kinds = [{x.op for x in below(k, Operator("", "", (a,), frozenset()))} for a in o.args]
@@ -64,7 +64,7 @@ def three_products(g: MuGraph) -> bool:
 def gated_after(g: MuGraph) -> bool:
     """Both products in one loop over the same tile of x, gate and product after it."""
     k = single(g)
-    if k is None or k.loop is None or len(operators(k, "dot", inside=True)) != 2:
+    if k is None or not k.loops or len(operators(k, "dot", inside=True)) != 2:
         return False
     first, second = operators(k, "dot", inside=True)
     gates = [o for o in k.operators if o.op.startswith("map:") and not o.inside]
@@ -74,7 +74,7 @@ def gated_after(g: MuGraph) -> bool:
 def whole_rows(g: MuGraph) -> bool:
     """One kernel whose blocks hold rows as they are: no loop, and every axis that is summed in one tile."""
     k = single(g)
-    return k is not None and k.loop is None and all(k.modes[a] == "whole" for a in g.program.reduced)
+    return k is not None and not k.loops and all(k.modes[a] == "whole" for a in g.program.reduced)
 
 
 def keys_in_parts(g: MuGraph) -> bool:

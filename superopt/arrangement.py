@@ -70,7 +70,7 @@ def _block(g: MuGraph, k: Kernel, most: int) -> Block:
 
 def _told(b: Block, chosen: Layouts) -> Iterator[str]:
     s, m = b.schedule, b.memory
-    loop = f", {s.barriers_in_loop} in the loop ({b.found.barriers_in_loop})" if s.kernel.loop else ""
+    loop = f", {s.barriers_in_loop} in the loop ({b.found.barriers_in_loop})" if s.kernel.loops else ""
     optimal = ", optimal" if m.exact else ""
     yield (
         f"{b.name}: {s.barriers} barriers ({b.found.barriers} as found){loop}; "

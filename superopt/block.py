@@ -15,11 +15,11 @@ from lift.errors import Unsupported
 from lift.infix import MUL
 
 from . import positions
-from .mugraph import RUNNING, Dim, Operator, Tensor, phases
+from .mugraph import RUNNING, Dim, Operator, Tensor, loops, phases
+from .precision import HALF, precise
 from .template import keeps_zero, tile_text
 from .tiles import Signature, Tiles
 
-HALF = ("f16", "bf16")
 TRITON = {"f16": "tl.float16", "bf16": "tl.bfloat16", "f32": "tl.float32", "f64": "tl.float64"}
 BINARY = {"add": "{0} + {1}", "sub": "{0} - {1}", "mul": "{0} * {1}", "div": "{0} / {1}"}
 UNARY = {"exp": "tl.exp({0})", "sqrt": "tl.sqrt({0})", "sqr": "{0} * {0}", "rsqrt": "tl.rsqrt({0})"}
@@ -55,7 +55,8 @@ class Block(Tiles):
         self.running: dict[str, Value] = {}
         self.lines: list[str] = []
         self.depth = 1
-        self.loop = self.k.loop
+        self.loop = loops(self.k)
+        self.precise = {o for kernel, o in precise(self.g) if kernel == self.k.name}
 
     def write(self, line: str) -> None:
         self.lines.append("    " * self.depth + line)
@@ -64,18 +65,17 @@ class Block(Tiles):
         return self.names.new(wish)
 
     def source(self) -> Signature:
-        before, inside, after = phases(self.k)
         self._grid()
         for a in self.k.modes:
             if self.k.modes[a] == "whole":
                 self.write(f"{self.index[a]} = tl.arange(0, {self.tile[a]})")
-        self._accumulators(inside)
-        for o in before:
-            self.operator(o)
-        if inside:
+        straight, *rest = phases(self.k)
+        for inside, after in zip(rest[::2], rest[1::2], strict=True):
+            self._accumulators(inside)
+            self._straight(straight)
             self._loop(inside)
-        for o in after:
-            self.operator(o)
+            straight = after
+        self._straight(straight)
         used = {w for line in self.lines for w in re.findall(r"\w+", line)}
         params = tuple(p for p in self.params if p[0] in used)
         return Signature(self.k.name, params, tuple(self.blocks), self._counts(), tuple(self.lines))
@@ -108,9 +108,12 @@ class Block(Tiles):
         lanes = f" * {self.tile[a]} + tl.arange(0, {self.tile[a]})" if a in self.tile else ""
         self.write(f"{self.index[a]} = {block}.to(tl.int64){lanes}")
 
+    def _straight(self, operators: Sequence[Operator]) -> None:
+        for o in operators:
+            self.operator(o)
+
     def _loop(self, inside: Sequence[Operator]) -> None:
-        a = self.loop
-        assert a is not None
+        a = self.loop[inside[0]]
         tile = self.tile.get(a, "1")
         start = self.fresh(f"start_{a}")
         extent = self.extent(self._only(a)) if self.k.modes[a] == "loop" else self.size[a]
@@ -125,8 +128,7 @@ class Block(Tiles):
         self.depth += 1
         lanes = f" + tl.arange(0, {tile})" if a in self.tile else ""
         self.write(f"{self.index[a]} = {start}{lanes}")
-        for o in inside:
-            self.operator(o)
+        self._straight(inside)
         self.depth -= 1
         self.cleaned.clear()
         self.values |= self.running
@@ -190,8 +192,7 @@ class Block(Tiles):
         made = self.ops[a]
         if self.uses[a] != 1 or self.sorted(made.dims) != self.sorted(into.dims):
             return False
-        inside = lambda o: o.inside or o.op in RUNNING  # noqa: E731
-        if self.loop and inside(made) != inside(into):
+        if self.loop.get(made) != self.loop.get(into):
             return False
         if made.op == "dot":
             return None not in self.dot_dims(made)
@@ -384,18 +385,20 @@ class Block(Tiles):
             whole = self.sorted({*left.dims, *right.dims})
             text = f"tl.sum({self.shaped(left, whole)} * {self.shaped(right, whole)}, axis={whole.index(over)})"
             return text, zero & {*dims}, finite, origin
-        kind = _dot_type(origin)
+        half = _dot_type(origin)
+        kind = "f32" if o.out in self.precise else half
         a = self._operand(left, kind, (rows, over))
         b = self._operand(right, kind, (over, cols))
-        more = (f", {acc}" if acc else "") + ("" if kind in HALF else ', input_precision="ieee"')
+        precision = "ieee" if half == "f32" else "tf32x3"  # tensor cores, as exact as a sum in f32
+        more = (f", {acc}" if acc else "") + ("" if kind in HALF else f', input_precision="{precision}"')
         return f"tl.dot({a}, {b}{more})", zero, finite, origin
 
     def _operand(self, v: Value, kind: str, order: tuple[Dim, Dim]) -> str:
         if v.raw is not None and v.raw[1] == kind:
             text = v.raw[0]
         else:
-            text = v.text if kind == "f32" and v.raw is None or kind == "f32" and v.raw and v.raw[1] in HALF else ""
-            text = text or (f"{v.text}.to({TRITON[kind]})")
+            wide = v.raw is None or v.raw != (v.text, v.raw[1])
+            text = v.text if kind == "f32" and wide else f"{v.text}.to({TRITON[kind]})"
         return text if v.dims == order else f"tl.trans({text})"
 
     def _elementwise(self, o: Operator) -> None:

@@ -51,6 +51,11 @@ class Signature:
     def by_axis(self) -> dict[str, str]:
         return dict(self.modes)
 
+    @cached_property
+    def loop(self) -> str | None:
+        """The axis of the loop."""
+        return next((a for a, m in self.modes if m in LOOPS), None)
+
     def bits(self, u: Universe, role: str) -> Bits:
         """The bits in this role; those of axes that nothing sums are tiles of the grid."""
         return frozenset(b for a, m in self.modes for b, r in zip(u.axes[a], ROLES[m], strict=True) if r == role)

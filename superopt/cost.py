@@ -59,13 +59,14 @@ def itemsize(dtype: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """An operation of a block: `kind` is dot, exp or another; over tiles of these dims, in the loop or not."""
+    """An operation of a block: `kind` is dot, exp or another; over tiles of these dims, in the loop over an axis or in
+    none."""
 
     kind: str
     dims: frozenset[Dim]
-    inside: bool
+    loop: str | None
     result: frozenset[Dim] = frozenset()
-    alone: frozenset[Dim] = frozenset()  # dims that both arguments of a dot and its result have: of tile 1
+    alone: frozenset[Dim] = frozenset()  # dims of a dot that is of one index of them each: of tile 1
     made: tuple[frozenset[Dim], ...] = ()  # arguments of a dot that the block computes: they pass through shared memory
 
 
@@ -156,31 +157,31 @@ class Model:
         h, one = self.hardware, np.ones(1)
         tile = {a: c[0] for a, c in column.items()}
         count = {a: c[1] for a, c in column.items()}
-        turns = math.prod((c[2] for c in column.values()), start=one)
+        turns = {a: column[a][2] for a, m in s.modes if m in LOOPS}
         blocks = math.prod(count.values(), start=one)
         modes, dots = dict(s.modes), any(w.kind == "dot" for w in s.work)
         narrow = max((t.size for t in s.traffic if not t.store), default=2)
-        looped = {a for a, m in s.modes if m in LOOPS}
         waves = np.ceil(blocks / h.multiprocessors)
         bad = np.zeros_like(blocks, bool)
-        moved, unique, shared = 0.0 * blocks, 0.0, 0.0 * blocks
+        moved, unique = 0.0 * blocks, 0.0
+        shared = dict.fromkeys([None, *turns], 0.0 * blocks)  # of each loop, and what is there in all
         for t in s.traffic:
             sizes = {d: one if d.parts and modes[d.axis] in GRIDS else tile[d.axis] for d in t.dims}
             elements = math.prod(sizes.values(), start=one)
             bad = bad | (elements > LARGEST)
-            inside = any(d.axis in looped and not d.parts for d in t.dims)
+            loop = next((d.axis for d in t.dims if d.axis in turns and not d.parts), None)
             inner = sizes[t.dims[-1]] * t.size if t.dims else SECTOR * one
-            moved = moved + elements * t.size * np.maximum(1, SECTOR / inner) * (turns if inside else 1)
+            moved = moved + elements * t.size * np.maximum(1, SECTOR / inner) * turns.get(loop, 1)
             unique += math.prod(self._extent(d, column) for d in t.dims) * t.size
             if not t.store:
-                shared = shared + elements * t.size * (STAGES if inside else dots)
+                shared[loop] = shared[loop] + elements * t.size * (STAGES if loop else dots)
             if t.store:
                 lacking = [count[a] for a in count if a not in {d.axis for d in t.dims}]
                 bad = bad | (math.prod(lacking, start=one) > 1)
         flops, exps, others = 0.0 * blocks, 0.0 * blocks, 0.0 * blocks
         for w in s.work:
             sizes = {d: tile[d.axis] for d in w.dims}
-            times = turns if w.inside else 1
+            times = turns.get(w.loop, 1)
             if w.kind == "dot":
                 for d in w.alone:
                     bad = bad | (tile[d.axis] > 1)
@@ -192,7 +193,8 @@ class Model:
                 for dims in w.made:
                     rows = reduce(np.maximum, (tile[d.axis] for d in dims & w.result), one)
                     stored = (rows < ROWS) | (len(w.made) > 1)  # else in registers, as in `superopt.threads`
-                    shared = shared + stored * math.prod((tile[d.axis] for d in dims), start=one) * narrow
+                    used = stored * math.prod((tile[d.axis] for d in dims), start=one) * narrow
+                    shared[w.loop] = shared[w.loop] + used
             else:
                 elements = math.prod(sizes.values(), start=one)
                 exps, others = (
@@ -201,11 +203,12 @@ class Model:
             result = math.prod((tile[d.axis] for d in w.result), start=one)
             bad = bad | (result > LARGEST)
             bad = bad | (sum((tile[d.axis] > 1).astype(int) for d in w.result) > 2) if w.result else bad
-        bad = bad | (shared > h.shared)
+        together = shared[None] + reduce(np.maximum, (shared[a] for a in turns), 0.0)
+        bad = bad | (together > h.shared)
         per = h.multiprocessors
         memory = np.maximum(unique / h.memory, np.maximum(blocks * moved / h.cache, waves * moved / h.one))
         compute = waves * (flops / (h.flops / per) + exps / (h.exponentials / per) + others / (h.scalar / per))
-        seconds = h.launch + np.maximum(memory, compute) + turns * h.turn
+        seconds = h.launch + np.maximum(memory, compute) + sum(turns.values(), start=0.0 if turns else one) * h.turn
         return np.where(bad, np.inf, seconds), np.broadcast_to(blocks, bad.shape)
 
     def _extent(self, d: Dim, column: dict[str, list[np.ndarray]]) -> float:

@@ -1,5 +1,5 @@
 """A µGraph as one SVG: kernels below each other, tensors in device memory between them; in each kernel its operators in
-rows, those of the loop in a frame. Nothing is loaded from elsewhere; every text is escaped.
+rows, those of a loop in a frame. Nothing is loaded from elsewhere; every text is escaped.
 
     tensors that kernel 0 reads
     [kernel 0: blocks, modes | before the loop | (loop) | after it ]
@@ -22,13 +22,13 @@ from lift.term import Term
 from lift.text import element_text
 
 from .abstract import templates
-from .mugraph import Dim, Kernel, MuGraph, Operator, ThreadGraph
+from .layouts import turns
+from .mugraph import Dim, Kernel, MuGraph, Operator, ThreadGraph, loops
 from .reference import filled
-from .threads import fused
+from .threads import fused, sides
 
 LETTER, LINE = 6.7, 15.0  # width of a letter and height of a line, in pixels at a size of 11
 PADDING, GAP, ROW = 8.0, 18.0, 30.0  # within boxes, between boxes of a row, between rows
-STAGES = ("before the loop", "loop", "after the loop")
 STYLE = """
 .mu text { font: 11px ui-monospace, monospace; fill: #1d2733 }
 .mu .halo { stroke: #f6f8fa; stroke-width: 4px; paint-order: stroke }
@@ -160,9 +160,9 @@ class _Drawing:
         self.frame(left, top, -2 * left, self.y - top, "kernel")
         self.texts(left + PADDING, top, self.header(k))
         for stage, (start, end) in spans.items():
-            if stage == 1:
+            if stage % 2:
                 self.frame(left + GAP / 2, start, -2 * left - GAP, end - start + GAP / 2, "loop")
-            self.texts(left + GAP, start - 2, [self.stage(k, stage)], "faint")
+            self.texts(left + GAP, start - 2, [self.stage(layout, stage)], "faint")
         self.y += ROW
         return {name: b for (kind, name), b in at.items() if kind == "stored"}
 
@@ -231,13 +231,12 @@ class _Drawing:
             return f"{a}: {self.graph.parts[a]} parts, loop by {tile}"
         return f"{a}: whole" if mode == "whole" else f"{a}: {mode} by {tile}"
 
-    def stage(self, k: Kernel, stage: int) -> str:
-        a = k.loop
-        if stage != 1 or a is None:
-            return STAGES[stage]
-        whole = -(-self.graph.program.sizes[a] // self.graph.parts[a]) if k.modes[a] == "split" else (
-            self.graph.program.sizes[a])  # fmt: skip
-        n = -(-whole // k.tiles[a])
+    def stage(self, layout: Layout, stage: int) -> str:
+        if stage % 2 == 0:
+            last = 2 * len({*layout.loops.values()})
+            return "before the loop" if stage == 0 else "after the loop" if stage == last else "between the loops"
+        a = next(layout.loops[o] for o, s in layout.stages.items() if s == stage)
+        n = turns(self.graph, layout.kernel, a)
         return f"for tiles of {a}: {n} iteration{'s' if n > 1 else ''}"
 
 
@@ -252,16 +251,15 @@ class Layout:
 
     @property
     def looped(self) -> bool:
-        return 1 in self.stages
+        return bool(self.loops)
 
     @cached_property
-    def stages(self) -> list[int]:
-        """0 before the loop, 1 in it, 2 after it; 0 where there is none. What accumulates runs in the loop."""
-        operators = self.kernel.operators
-        inside = [k for k, o in enumerate(operators) if o.inside or o.op.startswith("accumulate")]
-        if not inside:
-            return [0] * len(operators)
-        return [(k >= inside[0]) + (k > inside[-1]) for k in range(len(operators))]
+    def loops(self) -> dict[Operator, str]:
+        return loops(self.kernel)
+
+    @cached_property
+    def stages(self) -> dict[Operator, int]:
+        return sides(self.kernel)
 
     @cached_property
     def rows(self) -> list[tuple[int, list[Operator]]]:
@@ -270,7 +268,7 @@ class Layout:
         place: dict[str, int] = {}
         operators = list(enumerate(self.kernel.operators))
         for k, o in operators:
-            stage = self.stages[k]
+            stage = self.stages[o]
             below = [at[place[a]][1] + 1 for a in o.args if o.op != "load" and at[place[a]][0] == stage]
             at[k] = stage, max(below, default=0)
             if o.op != "store":
@@ -279,7 +277,7 @@ class Layout:
             if o.op == "load":
                 uses = [at[u][1] for u, p in operators if o.out in p.args and p.op != "load" and at[u][0] == at[k][0]]
                 at[k] = at[k][0], max(min(uses, default=1) - 1, 0)
-        last = max((row for stage, row in at.values() if stage == max(self.stages)), default=0)
+        last = max((row for stage, row in at.values() if stage == max(self.stages.values())), default=0)
         places = {k: ((s, last) if self.kernel.operators[k].op == "store" else (s, r)) for k, (s, r) in at.items()}
         order = sorted(set(places.values()))
         return [(p[0], [o for k, o in operators if places[k] == p]) for p in order]

@@ -24,8 +24,8 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from .cost import H200, SECTOR, Hardware, itemsize
 from .memory import HALF, origins
-from .mugraph import Dim, Kernel, MuGraph, Operator, Tensor
-from .threads import ROWS, sides
+from .mugraph import Dim, Kernel, MuGraph, Operator, Tensor, loops
+from .threads import ROWS
 
 SHARED = 30e12  # bytes per second of all shared memories (128 per clock and multiprocessor)
 SYNCHRONOUS = 0.63  # of the rate, that products reach without wgmma
@@ -158,7 +158,7 @@ class _Kernel:
 
     def __init__(self, g: MuGraph, k: Kernel, hardware: Hardware, p: Problem) -> None:
         self.g, self.k, self.hardware, self.p = g, k, hardware, p
-        self.side, self.types = sides(k), origins(g, k)
+        self.loop, self.types = loops(k), origins(g, k)
         self.values = {o.out: o for o in k.operators if o.op != "store"}
 
     def add(self) -> None:
@@ -187,8 +187,8 @@ class _Kernel:
         return math.prod(self.k.extent(d) for d in o.dims)
 
     def times(self, o: Operator) -> int:
-        """How often an operator runs: in every block, and in every turn of the loop if it is in it."""
-        return self.g.blocks(self.k) * (turns(self.g, self.k) if self.side[o] == 1 else 1)
+        """How often an operator runs: in every block, and in every turn of the loop that it is in."""
+        return self.g.blocks(self.k) * (turns(self.g, self.k, self.loop[o]) if o in self.loop else 1)
 
     def conversion(self, o: Operator, times: int) -> float:
         """Writing a tile to shared memory and reading it, all threads at once."""
@@ -250,11 +250,8 @@ class _Kernel:
         self.p.pairs.append(Pair(first, frozenset(these), second, frozenset(those), cost))
 
 
-def turns(g: MuGraph, k: Kernel) -> int:
-    """Turns of the loop of one block."""
-    a = k.loop
-    if a is None:
-        return 1
+def turns(g: MuGraph, k: Kernel, a: str) -> int:
+    """Turns of the loop over an axis, in one block."""
     whole = g.program.sizes[a]
     if any(d.axis == a and d.parts for o in k.loads for d in g.memory[o.args[0]].dims):
         whole = g.parts[a]

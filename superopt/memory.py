@@ -1,9 +1,9 @@
 """Where the tiles of a block are in shared memory (Mirage, section 6: dynamic storage allocation).
 
-A tile is there from the barrier after which it is written to the last one after which it is read, tiles that the loop
-needs in every turn for all of it; two that are there at a time must not overlap. The offsets are optimal for few tiles
-(branch and bound), else those of best fit: largest first, each into the smallest gap that holds it. No plan is smaller
-than what is there at one time. What the compiler converts between registers on its own is not in the plan."""
+A tile is there from the barrier after which it is written to the last one after which it is read, tiles that a loop
+needs in every turn for all of that loop; two that are there at a time must not overlap. The offsets are optimal for few
+tiles (branch and bound), else those of best fit: largest first, each into the smallest gap that holds it. No plan is
+smaller than what is there at one time. What the compiler converts between registers on its own is not in the plan."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from itertools import combinations
 
 from .cost import itemsize
 from .mugraph import Dim, Kernel, MuGraph, Operator
+from .precision import HALF, precise
 from .schedule import Schedule
 from .threads import FOLDS, ROWS, copied, exchanged, operators
 
@@ -21,7 +22,6 @@ ALIGNED = 16  # bytes
 EXACT = 9  # buffers of which an optimal plan is found
 STEPS = 200_000  # of the branch and bound
 LEAST = 16  # lanes of an operand of a product
-HALF = ("f16", "bf16")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,20 +60,23 @@ def buffers(g: MuGraph, s: Schedule) -> tuple[Buffer, ...]:
     """The tiles of a scheduled block that are in shared memory."""
     k = s.kernel
     at = {o: (d, side) for u, d, side in zip(s.units, s.depths, s.sides, strict=True) for o in operators(u)}
-    loop = [d for d, side in zip(s.depths, s.sides, strict=True) if side == 1]
+    turns = s.turns
     readers: dict[str, list[Operator]] = {}
     for name, o in exchanged(k):
         readers.setdefault(name, []).append(o)
-    out, types = [], origins(g, k)
+    out, types, wide = [], origins(g, k), precise(g)
     for o in k.operators:
         if o.op == "store" or o.out not in readers:
             continue
         depth, side = at[o]
-        first, last = depth, max(at[r][0] for r in readers[o.out])
-        copies = _copies(k, o) if side == 1 else 1
-        if copies > 1 or (side == 0 and any(at[r][1] == 1 for r in readers[o.out])):
-            first, last = min([first, *(loop if copies > 1 else ())]), max([last, *loop])
-        size = -(-_bytes(g, k, o, types) // ALIGNED) * ALIGNED
+        copies = _copies(k, o) if side % 2 else 1
+        whole = {at[r][1] for r in readers[o.out]} - {side}  # what a loop reads that did not make it, it reads again
+        first = min([depth, *(turns[side] if copies > 1 else ())])
+        last = max([depth, *(at[r][0] for r in readers[o.out]), *(turns[side] if copies > 1 else ())])
+        last = max([last, *(d for s in whole if s % 2 for d in turns[s])])
+        own = types[o.out]
+        half = len(own) == 1 and own <= {*HALF} and wide.isdisjoint((k.name, r.out) for r in readers[o.out])
+        size = -(-_bytes(g, k, o, half) // ALIGNED) * ALIGNED
         out.append(Buffer(o.out, size * copies, first, last, copies))
     return tuple(out)
 
@@ -87,15 +90,14 @@ def _copies(k: Kernel, o: Operator) -> int:
     return max(1, k.stages - (not kept))
 
 
-def _bytes(g: MuGraph, k: Kernel, o: Operator, types: dict[str, frozenset[str]]) -> int:
+def _bytes(g: MuGraph, k: Kernel, o: Operator, half: bool) -> int:
     """Of one copy: a loaded tile, an operand of a product in the type of the product, a result of each warp."""
     lanes = math.prod(k.extent(d) for d in o.dims)
     if o.op in FOLDS:
         return lanes * 4 * k.warps
     if o.op == "load":
         return lanes * itemsize(g.memory[o.args[0]].dtype)
-    own = types[o.out]
-    return math.prod(_padded(k, d) for d in o.dims) * (2 if len(own) == 1 and own <= {*HALF} else 4)
+    return math.prod(_padded(k, d) for d in o.dims) * (2 if half else 4)
 
 
 def _padded(k: Kernel, d: Dim) -> int:

@@ -9,10 +9,12 @@ A kernel runs one block for each tile of its grid axes. What it does with an axi
 
 A tensor that lacks a grid axis is replicated over it (phi). A reduction may stop at the border of a tile, a loop or a
 part: `sum` and `dot` are over the tile, `accumulate` over the loop, and a tensor with one entry per part (`Dim.parts`)
-is what another kernel sums. Within a kernel each operator is in the loop, or after it."""
+is what another kernel sums. Within a kernel each operator is in a loop or in none: a block is straight code and loops,
+by turns."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -57,7 +59,7 @@ class Operator:
         dot         the product of two tiles, summed over the tile of `over`
         load, store `args` or `out` is a tensor in device memory
 
-    `dims`: what the result has. `inside`: within the loop."""
+    `dims`: what the result has. `inside`: within a loop, which `loops` tells."""
 
     out: str
     op: str
@@ -81,8 +83,13 @@ class Kernel:
     threads: tuple[tuple[str, ...], ...] = ()
 
     @property
-    def loop(self) -> str | None:
-        return next((a for a, m in self.modes.items() if m in LOOPS), None)
+    def loops(self) -> tuple[str, ...]:
+        """The axes of its loops."""
+        return tuple(a for a, m in self.modes.items() if m in LOOPS)
+
+    def turns(self, d: Dim) -> bool:
+        """Whether a loop is along the dimension: where a block makes a part of an axis, within that part."""
+        return self.modes[d.axis] in LOOPS and not (d.parts and self.modes[d.axis] == "split")
 
     @property
     def grid(self) -> tuple[str, ...]:
@@ -145,32 +152,83 @@ class MuGraph:
         return next((x for x in self.program.inputs if x.name == name), None)
 
 
-# ---- the loop --------------------------------------------------------------------------------------------------------
-
-Phases = tuple[list[Operator], list[Operator], list[Operator]]
+# ---- loops -----------------------------------------------------------------------------------------------------------
 
 
-def phases(k: Kernel) -> Phases:
-    """Operators before the loop, in it, after it; each in the kernel's order. What only the end needs is after it.
-    Raises Unsupported where the loop has no such form."""
-    inside = [o for o in k.operators if k.loop and (o.inside or o.op in RUNNING)]
-    needed = {a for o in inside for a in o.args}
-    late: set[str] = {o.out for o in inside if o.op != "store"}
+def loops(k: Kernel) -> dict[Operator, str]:
+    """The axis of the loop that an operator is in, of those that are in one: the looped axis that its result has, or is
+    folded over, or that its arguments differ along. Raises Unsupported where these are several, or none says which."""
+    out: dict[Operator, str] = {}
+    passing: dict[str, str] = {}  # values that differ from turn to turn
     for o in k.operators:
-        if o not in inside and late & {*o.args}:
-            late.add(o.out)
+        if not k.loops or not (o.inside or o.op in RUNNING):
+            continue
+        own = {d.axis for d in o.dims if k.turns(d)} | {*o.over}.intersection(k.loops)
+        own |= {passing[a] for a in _values(o) if a in passing}
+        if not own and len(k.loops) > 1:
+            raise Unsupported(f"{o.out} is in a loop, and nothing says in which")
+        if len(own) > 1:
+            raise Unsupported(f"{o.out} is in a loop within a loop: {', '.join(sorted(own))}")
+        out[o] = own.pop() if own else k.loops[0]
+        if o.op not in RUNNING and o.op != "store":
+            passing[o.out] = out[o]
+    return out
+
+
+def phases(k: Kernel) -> tuple[list[Operator], ...]:
+    """Straight code and loops by turns: operators before the first loop, in it, after it, ..., after the last one; each
+    in the kernel's order. Loops come in the order in which they need each other; all else is made as late as it can be.
+    Raises Unsupported where there is no such order, or something needs what an iteration made outside of its loop."""
+    loop = loops(k)
+    order = _in_order(k, loop)
+    place = {o: 2 * order.index(a) + 1 for o, a in loop.items()}
+    users: dict[str, list[Operator]] = defaultdict(list)
+    for o in k.operators:
+        for a in _values(o):
+            users[a].append(o)
     for o in reversed(k.operators):
-        if o.out in needed and o not in inside:
-            if o.out in late:
-                raise Unsupported(f"{o.out} is needed in the loop that makes it")
-            needed |= {*o.args}
-    passing = {o.out for o in inside if o.op not in RUNNING}
+        if o not in place:
+            own = users[o.out] if o.op != "store" else []
+            place[o] = min((place[u] - place[u] % 2 for u in own), default=2 * len(order))
+    _checked(k, loop, place)
+    return tuple([o for o in k.operators if place[o] == p] for p in range(2 * len(order) + 1))
+
+
+def _values(o: Operator) -> tuple[str, ...]:
+    """What an operator reads of the block."""
+    return () if o.op == "load" else o.args
+
+
+def _in_order(k: Kernel, loop: dict[Operator, str]) -> list[str]:
+    """The loops, each after those of which it needs what they accumulate."""
+    needs: dict[str, frozenset[str]] = {}
+    before: dict[str, frozenset[str]] = dict.fromkeys(loop.values(), frozenset())
     for o in k.operators:
-        if o not in inside and passing & {*o.args}:
-            raise Unsupported(f"{o.out} needs what an iteration made, after the loop")
-    before = [o for o in k.operators if o not in inside and o.op != "store" and o.out in needed]
-    after = [o for o in k.operators if o not in inside and o not in before]
-    return before, inside, after
+        own = frozenset[str]().union(*(needs.get(a, frozenset()) for a in _values(o)))
+        if o in loop:
+            before[loop[o]] |= own - {loop[o]}
+            own |= {loop[o]}
+        if o.op != "store":
+            needs[o.out] = own
+    order: list[str] = []
+    while len(order) < len(before):
+        ready = next((a for a in before if a not in order and before[a] <= {*order}), None)
+        if ready is None:
+            raise Unsupported(f"loops that need each other: {', '.join(sorted({*before} - {*order}))}")
+        order.append(ready)
+    return order
+
+
+def _checked(k: Kernel, loop: dict[Operator, str], place: dict[Operator, int]) -> None:
+    """Raises Unsupported where an operator reads what is not there yet, or no more."""
+    made = {o.out: o for o in k.operators if o.op != "store"}
+    for o in k.operators:
+        for m in (made[a] for a in _values(o) if a in made):
+            same = o in loop and loop[o] == loop.get(m)
+            if m in loop and m.op not in RUNNING and not same:
+                raise Unsupported(f"{o.out} needs what an iteration made, after the loop")
+            if (same and m.op == "accumulate") or (not same and place[o] < place[m]):
+                raise Unsupported(f"{m.out} is needed in the loop that makes it")
 
 
 # ---- text ------------------------------------------------------------------------------------------------------------

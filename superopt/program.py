@@ -134,6 +134,11 @@ class Program:
         """The inputs that are in memory."""
         return tuple(x for x in self.inputs if x.element is None)
 
+    def view(self, x: Input) -> str:
+        """The tensor, and what of it the input is: the same for inputs that differ in the names of their axes alone."""
+        parts = [[str(part.start), *(str(self.extents[a]) for a in part.axes)] for part in x.parts]
+        return f"{x.tensor} {parts}" if parts else x.tensor
+
     @cached_property
     def reduced(self) -> tuple[str, ...]:
         """Axes that some sum is over."""

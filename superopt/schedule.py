@@ -2,8 +2,9 @@
 
 The depth of an operator is the number of barriers before it: one more than that of an operator from which it reads
 through shared memory, no less than that of any other it reads from. Operators of one depth share a barrier. Barriers in
-the loop come first, they run in every turn: the loop begins at the first depth from which none is added to those that
-its own operators need. No order has fewer barriers, in the loop or in all."""
+a loop come first, they run in every turn: a loop begins at the first depth from which none is added to those that its
+own operators need, and behind a barrier where it follows another one, whose tiles its own may replace. No order has
+fewer barriers, in a loop or in all."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ Edges = Mapping[Unit, Sequence[tuple[Unit, int]]]  # from whom a unit reads, and
 
 @dataclass(frozen=True)
 class Schedule:
-    """`units` in order, with the depth and the side of the loop (0 before it, 1 in it, 2 after it) of each."""
+    """`units` in order, with the depth of each, and its side of the loops as in `superopt.threads.sides`."""
 
     kernel: Kernel
     units: tuple[Unit, ...]
@@ -32,18 +33,20 @@ class Schedule:
 
     @property
     def barriers_in_loop(self) -> int:
-        """Of every turn of the loop."""
-        return _span([d for d, s in zip(self.depths, self.sides, strict=True) if s == 1])
+        """Of every turn of a loop; of several loops, in one turn of each."""
+        return sum(max(ds) - min(ds) for ds in self.turns.values())
+
+    @property
+    def turns(self) -> dict[int, list[int]]:
+        """The depths of each loop, by its side."""
+        rows = list(zip(self.sides, self.depths, strict=True))
+        return {s: [d for side, d in rows if side == s] for s in sorted({*self.sides}) if s % 2}
 
     @property
     def groups(self) -> tuple[tuple[Unit, ...], ...]:
         """The units between two barriers."""
         rows = list(zip(self.units, self.depths, strict=True))
         return tuple(tuple(u for u, d in rows if d == depth) for depth in range(self.barriers + 1))
-
-
-def _span(depths: Sequence[int]) -> int:
-    return max(depths) - min(depths) if depths else 0
 
 
 def edges(k: Kernel, units: Sequence[Unit]) -> dict[Unit, list[tuple[Unit, int]]]:
@@ -60,9 +63,12 @@ def given(k: Kernel) -> Schedule:
     order = sorted(range(len(units)), key=side.__getitem__)
     from_ = edges(k, units)
     depths: dict[Unit, int] = {}
-    now = 0
-    for u in (units[n] for n in order):
-        now += any(barrier and depths[v] == now for v, barrier in from_[u])
+    now, left, entered = 0, 0, 1
+    for u, s in ((units[n], side[n]) for n in order):
+        first = s % 2 == 1 and s > entered
+        now += any(barrier and depths[v] == now for v, barrier in from_[u]) or (first and now == left)
+        if s % 2:
+            left, entered = now, s
         depths[u] = now
     return Schedule(k, tuple(units[n] for n in order), tuple(depths.values()), tuple(side[n] for n in order))
 
@@ -74,24 +80,26 @@ def scheduled(k: Kernel) -> Schedule:
     from_ = edges(k, units)
     depth: dict[Unit, int] = {}
     floor = 0
-    for phase in range(3):
+    left = 0  # the first depth behind the last loop
+    for phase in range(max(side.values(), default=0) + 1):
         own = [u for u in units if side[u] == phase]
-        if phase == 1:
-            floor = _entry(own, from_, depth, floor)
+        if phase % 2:
+            floor = _entry(own, from_, depth, max(floor, left))
         for u in own:
             depth[u] = max([floor, *(depth[v] + barrier for v, barrier in from_[u])])
         floor = max((depth[u] for u in own), default=floor)
+        left = floor + 1 if phase % 2 else left
     for u in units:
-        if isinstance(u, Operator) and u.op == "store":
+        if _is_store(u) and side[u] % 2 == 0:
             depth[u] = floor
     order = sorted(units, key=lambda u: (side[u], depth[u], _is_store(u)))
     return Schedule(k, tuple(order), tuple(depth[u] for u in order), tuple(side[u] for u in order))
 
 
 def _entry(own: Sequence[Unit], from_: Edges, depth: Mapping[Unit, int], floor: int) -> int:
-    """The depth at which the loop begins: what it reads from before it adds no barrier to it."""
+    """The depth at which a loop begins: what it reads from before it adds no barrier to it."""
     within = {u: [(v, b) for v, b in from_[u] if v not in depth] for u in own}
-    below = dict.fromkeys(own, 0)  # barriers of the loop after a unit
+    below = dict.fromkeys(own, 0)  # barriers of a turn after a unit
     for u in reversed(own):
         for v, barrier in within[u]:
             below[v] = max(below[v], below[u] + barrier)
@@ -104,7 +112,7 @@ def _is_store(u: Unit) -> bool:
 
 
 def violations(s: Schedule) -> list[str]:
-    """Where the schedule is none: values that are read before they are made, or without a barrier; sides of the loop
+    """Where the schedule is none: values that are read before they are made, or without a barrier; sides of the loops
     out of order; units that are not the kernel's."""
     at = {u: (n, d) for n, (u, d) in enumerate(zip(s.units, s.depths, strict=True))}
     out = ["the units are not those of the kernel"] if {*s.units} != {*fused(s.kernel)} else []

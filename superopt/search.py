@@ -208,7 +208,8 @@ class Search:
             dims = tuple(map(Dim, outs[v][1])) if v in outs else self.dims(v)
             traffic.append(Traffic(dims or (), itemsize(outs[v][3]) if v in outs else 4, True))
         own = {s.out for s in steps} | {a for s in steps for a in s.args if a[0] in computed}
-        masks = [Work("map", t, bool(self.u.bits[v] & b.loop), t) for v in sorted(computed) for t in [self.tile(b, v)]]
+        loop = {v: b.signature.loop if self.u.bits[v] & b.loop else None for v in computed}
+        masks = [Work("map", t, loop[v], t) for v in sorted(computed) for t in [self.tile(b, v)]]
         return Shape(modes, tuple(traffic), (*masks, *(self._work(b, s, own) for s in steps)))
 
     def _work(self, b: Block, s: Step, own: set[Point]) -> Work:
@@ -221,7 +222,8 @@ class Search:
                 Dim(self.u.axis(x)) for x in s.edge.over
             }
             alone -= {Dim(self.u.axis(x), True) for x in s.edge.over}
-        return Work(s.kind.partition(":")[0], dims, self.inside(b, s), self.tile(b, s.out[0]), alone, made)
+        loop = b.signature.loop if self.inside(b, s) else None
+        return Work(s.kind.partition(":")[0], dims, loop, self.tile(b, s.out[0]), alone, made)
 
     def tile(self, b: Block, v: Id) -> frozenset[Dim]:
         """The dimensions of a value within a block: axes of which it has bits in the tile, and parallel axes."""

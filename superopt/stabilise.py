@@ -185,23 +185,23 @@ class _Block:
             raise Unstable(f"{grid[0]} is summed over blocks")
         axes = tuple(sorted({d.axis for d in over}))
         tile = Operator(self.name("highest"), "max", (s,), dims - {*over}, axes, inside)
-        loop = self.k.loop
-        if loop is None or loop not in axes:
+        loop = next((d.axis for d in over if self.k.turns(d)), None)
+        if loop is None:
             self.top = tile.out, tile.dims
             return [tile], tile.out
         parts = {Dim(loop, True)} if self.k.modes[loop] == "split" else set()
         m = Operator(self.name("m_top"), "accumulate_max", (tile.out,), tile.dims | parts, (loop,))
         self.top = m.out, m.dims
-        self.rescale(m.out)
+        self.rescale(m.out, loop)
         return [tile, m], m.out
 
-    def rescale(self, m: str) -> None:
+    def rescale(self, m: str, loop: str) -> None:
         """Sums over the loop of values of degree 1 are relative to the maximum so far."""
         for k, o in enumerate(self.out):
             d = self.degree(o.out) if o.op != "store" else self.degree(o.args[0])
             if o.op == "store" and o.inside and d:
                 raise Unstable(f"{o.out} is stored in the loop that finds the maximum")
-            if o.op == "accumulate" and d:
+            if o.op == "accumulate" and d and loop in o.over:
                 if d != 1:
                     raise Unstable(f"{o.out} has the degree {d} in exp(S)")
                 self.out[k] = replace(o, args=(*o.args, m))

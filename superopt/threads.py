@@ -1,9 +1,10 @@
 """Thread graphs, and what the threads of a block exchange (Mirage, section 4.2).
 
 An elementwise operator joins the thread graph of the operators that use its result, where that is one graph, of the
-same tile and on the same side of the loop. Within it values stay in registers. Other values pass between threads
+same tile and in the same loop, or between the same two. Within it values stay in registers. Other values pass between
+threads
 
-    a tile loaded in the loop for a product     copied ahead of its use, read by whoever needs it
+    a tile loaded in a loop for a product     copied ahead of its use, read by whoever needs it
     a tile loaded elsewhere, read by a product  likewise
     an operand of a product that is computed    stored by those who compute it, read by all; but not where the product
                                                 runs asynchronously (wgmma) and this is its only such operand
@@ -28,7 +29,7 @@ def elementwise(o: Operator) -> bool:
 
 
 def sides(k: Kernel) -> dict[Operator, int]:
-    """0 for what runs before the loop, 1 in it, 2 after it."""
+    """0 for what runs before the first loop, 1 in it, 2 after it, 3 in the second one ...: odd in a loop."""
     return {o: side for side, operators in enumerate(phases(k)) for o in operators}
 
 
@@ -85,14 +86,14 @@ def makes(u: Unit) -> tuple[str, ...]:
 
 
 def copied(k: Kernel) -> frozenset[str]:
-    """Loaded tiles that are in shared memory: those in the loop of which a product in it is made, and operands of
+    """Loaded tiles that are in shared memory: those in a loop of which a product in it is made, and operands of
     products. Others are loaded by the threads that use them."""
-    side, wanted = sides(k), set[str]()
+    side, wanted = sides(k), set[tuple[str, int]]()
     direct = {a for o in k.operators if o.op == "dot" for a in o.args}
     for o in reversed(k.operators):
-        if side[o] == 1 and (o.op == "dot" or o.out in wanted):
-            wanted |= {*o.args} if o.op != "load" else set()
-    return frozenset(o.out for o in k.loads if o.out in direct or (side[o] == 1 and o.out in wanted))
+        if side[o] % 2 and o.op != "load" and (o.op == "dot" or (o.out, side[o]) in wanted):
+            wanted |= {(a, side[o]) for a in o.args}
+    return frozenset(o.out for o in k.loads if o.out in direct or (o.out, side[o]) in wanted)
 
 
 def exchanged(k: Kernel) -> frozenset[tuple[str, Operator]]:

@@ -1,22 +1,22 @@
 """Kernels of a tile program as a µGraph, which is emitted and verified as any other.
 
 A variable is the value that it holds at that place of the program: what is loaded in the kernel that stores it is in
-registers, and a step of a sum in a loop is what `accumulate` does. A kernel has one loop in a block."""
+registers, and a step of a sum in a loop is what `accumulate` does. A block has loops one after the other; those over
+one axis are one loop of the µGraph, and refused where the second needs what the first one sums."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import chain, count
 from typing import cast
 
 from lift.errors import Unsupported
 
-from .abstract import function
 from .cost import Model, Shape, Traffic, assignments, itemsize
 from .mugraph import Dim, Kernel, Mode, MuGraph, Tensor, phases
 from .program import FOLDS, Node, Program, node, source
-from .search import in_stages
-from .tile_bodies import rebuilt
+from .tile_bodies import planes, rebuilt
 from .tile_nests import Nest, Nests, loaded_by, written_by
 from .tile_program import Loop, Store, TileProgram, statements
 from .unfused import Block
@@ -64,41 +64,50 @@ class _Writer:
             self.held[x.name] = source(x.name, self.p.tensors[x.name].axes)
             self.names[self.held[x.name]] = x.name
         for k, nest in enumerate(self.nests.kernels):
-            later = frozenset[str]().union(*(loaded_by(n.body) for n in self.nests.kernels[k + 1 :]))
-            self.kernel(nest, later)
+            rest = self.nests.kernels[k + 1 :]
+            later = frozenset[str]().union(*(loaded_by(n.body) for n in rest))
+            self.kernel(nest, later, frozenset[str]().union(*(written_by(n.body) for n in rest)))
         return MuGraph(self.program, tuple(self.kernels), self.tensors, self.parts), self.seconds
 
-    def kernel(self, nest: Nest, later: frozenset[str]) -> None:
+    def kernel(self, nest: Nest, later: frozenset[str], again: frozenset[str]) -> None:
+        """A kernel; `later`: what others load after it, `again`: what they store."""
         loops = [s.axis for s in statements(nest.body) if isinstance(s, Loop)]
-        if len(loops) > 1:
-            raise Unsupported("two loops in one kernel")
-        loop = loops[0] if loops else None
-        block = Block(dict(self.names), self.modes(nest, loop), self.p.parts)
-        writer = _Kernel(nest, loop, self.held, block)
+        block = Block(dict(self.names), self.modes(nest, loops), self.p.parts, frozenset(nest.grid) - planes(self.p))
+        writer = _Kernel(nest, self.held, block)
         writer.statements()
-        stored = [t for t in sorted(written_by(nest.body)) if self.wanted(t, later)]
+        stored = [t for t in sorted(written_by(nest.body)) if self.wanted(t, later, again)]
         if not stored:
             return
         for t in stored:
             tensor = self.p.tensors[t]
-            if tensor.role == "output" and t in later:
-                raise Unsupported(f"the output {t} is loaded by another kernel")
-            if loop in tensor.axes:
-                raise Unsupported("a store in every turn of a loop")
+            if not {*loops} & {*tensor.axes} <= self.held[t].axes:
+                raise Unsupported(f"{t} is the same in every turn of the loop that stores it")
             writer.block.value(self.held[t])
-            writer.block.store(self.held[t], t)
-            self.tensors[t] = Tensor(t, self.dims(tensor.axes), tensor.dtype)
-        for t in stored:
-            self.names[self.held[t]] = t
+            if tensor.role != "output" or t not in again:
+                writer.block.store(self.held[t], t)
+                self.tensors[t] = Tensor(t, self.dims(tensor.axes), tensor.dtype)
+        kept = {
+            t: self.copy(t, writer.block) if self.p.tensors[t].role == "output" else t for t in stored if t in later
+        }
+        for t, name in kept.items():
+            self.names[self.held[t]] = name
         self.add(writer)
 
-    def modes(self, nest: Nest, loop: str | None) -> dict[str, str]:
+    def copy(self, t: str, block: Block) -> str:
+        """A tensor of our own for what an output holds: others load it as it was computed, not as it is rounded."""
+        taken = {*self.tensors, *self.p.tensors}
+        name = next(n for k in count() if (n := f"{t}_copy{k or ''}") not in taken)
+        self.tensors[name] = Tensor(name, self.dims(self.p.tensors[t].axes), "f32")
+        block.store(self.held[t], name)
+        return name
+
+    def modes(self, nest: Nest, loops: Sequence[str]) -> dict[str, str]:
         """What the kernel does with each axis. Raises Unsupported for parts that are not looped over in their block."""
-        out = {a: "grid" if a in nest.grid else "loop" if a == loop else "whole" for a in self.program.sizes}
+        out = {a: "grid" if a in nest.grid else "loop" if a in loops else "whole" for a in self.program.sizes}
         for of, a in self.p.parts.items():
-            if loop == of or (of in nest.grid and loop != a):
+            if of in loops or (of in nest.grid and a not in loops):
                 raise Unsupported(f"parts of {a} without a loop over it")
-            out[a] = "split" if of in nest.grid else "parts" if loop != a and a not in nest.grid else out[a]
+            out[a] = "split" if of in nest.grid else "parts" if a not in loops and a not in nest.grid else out[a]
         return out
 
     def dims(self, axes: Sequence[str]) -> tuple[Dim, ...]:
@@ -106,9 +115,11 @@ class _Writer:
         parts = self.p.parts
         return tuple(Dim(parts.get(a, a), a in parts) for a in axes if parts.get(a) not in axes)
 
-    def wanted(self, t: str, later: frozenset[str]) -> bool:
-        """Whether a tensor is stored to memory: numbers are not."""
-        return self.p.tensors[t].role == "output" or (t in later and self.held[t].op != "const")
+    def wanted(self, t: str, later: frozenset[str], again: frozenset[str]) -> bool:
+        """Whether a tensor is stored to memory: numbers are not, but where an output ends as one."""
+        if self.held[t].op == "const":
+            return self.p.tensors[t].role == "output" and t not in again
+        return self.p.tensors[t].role == "output" or t in later
 
     def add(self, writer: _Kernel) -> None:
         """The kernel with its tiles."""
@@ -120,9 +131,8 @@ class _Writer:
             raise NoTiles("no tiles fit into the memory of a block")
         name = f"kernel{len(self.kernels)}" if len(self.nests.kernels) > 1 else "kernel"
         lasting = {a: "whole" if m == "parts" else m for a, m in modes.items()}
-        kernel = Kernel(name, cast(dict[str, Mode], lasting), choice.tiles, in_stages(block.operators))
-        phases(kernel)  # raises where what is made after the loop is needed in it
-        self.kernels.append(kernel)
+        kernel = Kernel(name, cast(dict[str, Mode], lasting), choice.tiles, tuple(block.operators))
+        self.kernels.append(replace(kernel, operators=tuple(chain(*phases(kernel)))))
         self.seconds += choice.seconds
 
     def traffic(self, block: Block) -> Iterator[Traffic]:
@@ -136,20 +146,19 @@ class _Writer:
 
 @dataclass
 class _Kernel:
-    """The operators of one kernel; `loop`: the axis of its loop."""
+    """The operators of one kernel."""
 
     nest: Nest
-    loop: str | None
     held: dict[str, Node]
     block: Block
 
     def statements(self) -> None:
-        """What is made before the loop, in it and after it; `held` is what the tensors hold afterwards."""
+        """What is made outside of loops and in them; `held` is what the tensors hold afterwards."""
         for s in statements(self.nest.body):
             if isinstance(s, Loop):
                 self.turn(s)
             elif isinstance(s, Store):
-                self.held[s.tensor] = self.made(inlined(s.value, self.held), False)
+                self.held[s.tensor] = self.made(inlined(s.value, self.held))
 
     def turn(self, loop: Loop) -> None:
         """One turn of the loop: sums that go on are accumulated, all else is gone after it."""
@@ -164,7 +173,7 @@ class _Kernel:
                 raise Unsupported(f"{s.tensor} is stored twice in the loop that sums it")
             stored.add(s.tensor)
             if rest is None:
-                inner[s.tensor] = self.made(inlined(s.value, inner), True)
+                inner[s.tensor] = self.made(inlined(s.value, inner), loop.axis)
                 continue
             total = node("sum", inlined(rest, inner), attr=loop.axis)
             self.block.accumulate(total)
@@ -175,23 +184,25 @@ class _Kernel:
         for t in written_by(loop.body) - {*after}:
             self.held[t] = inner[t]
 
-    def made(self, n: Node, inside: bool) -> Node:
-        """The value, in registers from now on."""
+    def made(self, n: Node, loop: str | None = None) -> Node:
+        """The value, in registers from now on; `loop`: in the turns of which it is made. A sum over the axis of another
+        loop of the kernel is what that loop accumulates."""
         if n.op in ("input", "const") or n in self.block.local or n in self.block.names:
             return n
-        inside = inside and self.loop in n.axes
         if n.op in FOLDS:
-            over = (str(n.attr),)
-            if n.op == "max" or self.loop in over:
-                raise Unsupported(f"a {n.op} over {over[0]} that is no running sum")
-            made = self.block.product(n, over, inside)
-            values = lambda: [self.block.value(n.args[0], inside)]  # noqa: E731
-            self.block.local[n] = made or self.block.operator("sum", values(), n.axes, over, inside)
+            over = str(n.attr)
+            if n.op == "max" or loop == over:
+                raise Unsupported(f"a {n.op} over {over} that is no running sum")
+            if self.block.loop({over}):
+                self.block.accumulate(n)
+            elif made := self.block.product(n, (over,)):
+                self.block.local[n] = made
+            else:
+                self.block.make(n)
         else:
             for a in n.args:
-                self.made(a, inside)
-            args = [self.block.value(a, inside) for a in n.args]
-            self.block.local[n] = self.block.operator(function(n), args, n.axes, (), inside)
+                self.made(a, loop)
+            self.block.make(n)
         return n
 
 

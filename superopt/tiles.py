@@ -95,8 +95,11 @@ class Tiles:
             both = {d for o in self.k.operators for d in self._of(o) if d.axis == a}
             if mode != "split" and len(both) > 1:
                 raise Unsupported(f"the axis {a} whole and in parts in one kernel")
-        if sum(m in ("loop", "split") for m in self.k.modes.values()) > 1:
-            raise Unsupported("two loops in one kernel")
+        if sum(m == "split" for m in self.k.modes.values()) > 1:
+            raise Unsupported("two axes in parts in one kernel")
+        for o in self.k.loads:
+            if not o.inside and any(self.k.turns(d) for d in o.dims):
+                raise Unsupported(f"{o.out} is a tile of a loop, and loaded outside of it")
         for o in self.k.stores:
             missing = [a for a in self.k.grid if a not in {d.axis for d in self.tensor(o).dims}]
             if missing:

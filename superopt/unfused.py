@@ -6,7 +6,7 @@ exp, with the sums over it -> a kernel with whole rows, which finds the maximum 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import cast
@@ -121,29 +121,36 @@ class _Writer:
 @dataclass
 class Block:
     """The operators of one kernel, and what the model counts of them. `local`: values that the block has; `parts`: of
-    an axis that enumerates parts of another one, that other."""
+    an axis that enumerates parts of another one, that other; `single`: axes of which a block has one index."""
 
     names: dict[Node, str]
     modes: dict[str, str]
     parts: dict[str, str] = field(default_factory=dict)
+    single: frozenset[str] = frozenset()
     operators: list[Operator] = field(default_factory=list)
     work: list[Work] = field(default_factory=list)
     local: dict[Node, str] = field(default_factory=dict)
 
-    def make(self, n: Node, inside: bool = False) -> str:
-        """The value from its arguments."""
+    def make(self, n: Node) -> str:
+        """The value from its arguments, in the loop over an axis that it has."""
+        if n.op == "const":
+            raise Unsupported("a number that is an operand of its own")
         over = self.over(n) if n.op == "sum" else ()
-        args = [self.value(a, inside) for a in n.args]
-        self.local[n] = self.operator("sum" if over else function(n), args, n.axes, over, inside)
+        args = [self.value(a) for a in n.args]
+        self.local[n] = self.operator("sum" if over else function(n), args, n.axes, over)
         return self.local[n]
 
-    def accumulate(self, n: Node) -> None:
-        """A sum over the loop, of a product of matrices where its term is one."""
-        over = (str(n.attr),)
-        part = self.product(n, over, True) or self.operator("sum", [self.value(n.args[0], True)], n.axes, over, True)
-        self.local[n] = self.operator("accumulate", [part], n.axes, over, True)
+    def loop(self, axes: Iterable[str]) -> str | None:
+        """The axis of a loop among these."""
+        return next((a for a in sorted(axes) if self.modes.get(a) in LOOPS), None)
 
-    def product(self, n: Node, over: tuple[str, ...], inside: bool) -> str | None:
+    def accumulate(self, n: Node) -> None:
+        """A sum over a loop, of a product of matrices where its term is one."""
+        over = (str(n.attr),)
+        part = self.product(n, over) or self.operator("sum", [self.value(n.args[0])], n.axes, over)
+        self.local[n] = self.operator("accumulate", [part], n.axes, over)
+
+    def product(self, n: Node, over: tuple[str, ...]) -> str | None:
         """c (x y) / d with d over axes of x is the product of c x / d and y."""
         term, after = n.args[0], list[Node]()
         while term not in self.names and term.op in ("scale", "div"):
@@ -152,22 +159,22 @@ class Block:
             return None
         a, b = (x.axes for x in term.args)
         sides = [next((k for k in (0, 1) if _divisor(x) <= term.args[k].axes), None) for x in after]
-        if None in sides or not {*over} <= a & b or len(self.dims(a - b)) != 1 or len(self.dims(b - a)) != 1:
+        if None in sides or not {*over} <= a & b or any(len(self.dims(x - self.single)) != 1 for x in (a - b, b - a)):
             return None
-        values = [self.value(x, inside) for x in term.args]
+        values = [self.value(x) for x in term.args]
         for x, k in zip(after, sides, strict=True):
             assert k is not None
-            args = [values[k], *(self.value(d, inside) for d in x.args[1:])]
-            values[k] = self.operator(function(x), args, term.args[k].axes, (), inside)
-        return self.operator("dot", values, n.axes, over, inside, self.dims(frozenset((a & b) - {*over})))
+            args = [values[k], *(self.value(d) for d in x.args[1:])]
+            values[k] = self.operator(function(x), args, term.args[k].axes)
+        return self.operator("dot", values, n.axes, over, self.dims((a & b) - {*over} | (a ^ b) & self.single))
 
-    def value(self, n: Node, inside: bool = False) -> str:
+    def value(self, n: Node) -> str:
         """A value of the block: one that it has, or that is in memory, or else is made now."""
         if n not in self.local and n not in self.names:
-            return self.make(n, inside)
+            return self.make(n)
         if n not in self.local:
-            looped = inside and any(self.modes.get(a) in LOOPS for a in n.axes)
             self.local[n] = f"{self.names[n]}_tile"
+            looped = self.loop(n.axes) is not None
             load = Operator(self.local[n], "load", (self.names[n],), self.dims(n.axes), (), looped)
             self.operators.insert(self.loads(), load)
         return self.local[n]
@@ -176,19 +183,20 @@ class Block:
         return sum(o.op == "load" for o in self.operators)
 
     def operator(
-        self, kind: str, args: Sequence[str], axes: frozenset[str], over: tuple[str, ...], inside: bool,
+        self, kind: str, args: Sequence[str], axes: frozenset[str], over: tuple[str, ...] = (),
         alone: frozenset[Dim] = frozenset(),
     ) -> str:  # fmt: skip
-        name = f"v{len(self.operators)}"
-        self.operators.append(Operator(name, kind, tuple(args), self.dims(axes), over, inside))
+        name, loop = f"v{len(self.operators)}", self.loop({*axes, *over})
+        self.operators.append(Operator(name, kind, tuple(args), self.dims(axes), over, loop is not None))
         read = self.dims(axes) | (self.dims({*over}) if kind != "accumulate" else frozenset())
         loaded = {o.out for o in self.operators if o.op == "load"}
         made = tuple(o.dims for o in self.operators if o.out in args and o.out not in loaded) if kind == "dot" else ()
-        self.work.append(Work(kind.partition(":")[0], read, inside, self.dims(axes), alone, made))
+        self.work.append(Work(kind.partition(":")[0], read, loop, self.dims(axes), alone, made))
         return name
 
     def store(self, n: Node, name: str) -> None:
-        self.operators.append(Operator(name, "store", (self.local[n],), self.dims(n.axes)))
+        looped = self.loop(n.axes) is not None
+        self.operators.append(Operator(name, "store", (self.local[n],), self.dims(n.axes), (), looped))
 
     def over(self, n: Node) -> tuple[str, ...]:
         """The axis of a fold, in the terms of a kernel: of its parts, where these are what it is over."""

@@ -2,10 +2,12 @@
 
 All blocks, turns of the loop and lanes of the tile are axes of one array: every axis of the program has three bits, for
 its part, its place in the part, and its lane in the tile. A tile sum is over the bits that a kernel has in the tile,
-`accumulate` over those in the loop. What a loop leaves unsummed is not defined after it, and a store needs one value
-for each element of its tensor: a graph for which this does not hold is invalid, and says where.
+`accumulate` over those in the loop. What a loop leaves unsummed is not defined after it, nor in another loop, what it
+accumulates not within it, and a store needs one value for each element of its tensor: a graph for which this does not
+hold is invalid, and says where.
 
-The test draws inputs, primes and the root of unity anew for each sample; its bound is that of `verify.testing`."""
+The test draws inputs, primes and the root of unity anew for each sample; its bound is that of `verify.testing`. Inputs
+of one view of a tensor are drawn once, other parts of it, or the same with more axes, for themselves."""
 
 from __future__ import annotations
 
@@ -16,13 +18,13 @@ import numpy as np
 
 from lift import term as T
 from lift.definitions import DEFINITIONS, unfold
-from lift.errors import TriliftError
+from lift.errors import TriliftError, Unsupported
 from lift.term import Term
 from verify.testing import FieldResult, sides
 
 from .abstract import Bits, function
 from .bodies import ROLES
-from .mugraph import Dim, Kernel, MuGraph, Operator
+from .mugraph import RUNNING, Dim, Kernel, MuGraph, Operator, phases
 from .program import Node, Program
 
 Value = tuple[Bits, Any]  # an array over all bits, of extent 1 along those that it lacks
@@ -109,7 +111,7 @@ class Meaning:
         for n in self.program.nodes:
             if n.op == "input":
                 x = next(x for x in self.program.inputs if x.name == n.attr)
-                done[n] = self.spread(inputs[x.tensor], x.axes)
+                done[n] = self.spread(inputs[self.program.view(x)], x.axes)
             elif n.op == "sum":
                 done[n] = self.summed(done[n.args[0]], self.of((str(n.attr),)))
             else:
@@ -120,7 +122,8 @@ class Meaning:
 
     def graph(self, g: MuGraph, inputs: dict[str, Any]) -> dict[str, Any]:
         """Of a µGraph. Raises Invalid."""
-        memory = {x.name: (self.of(x.axes), self.spread(inputs[x.tensor], x.axes)) for x in self.program.inputs}
+        p = self.program
+        memory = {x.name: (self.of(x.axes), self.spread(inputs[p.view(x)], x.axes)) for x in p.inputs}
         for k in g.kernels:
             memory |= self.kernel(g, k, memory)
         return {name: self.gathered(memory[name], axes) for name, axes, _, _ in self.program.outputs}
@@ -135,14 +138,25 @@ class Meaning:
                 out[o.out] = self.stored(g, o, local, loop, grid)
                 continue
             values = [self.argument(o, a, memory if o.op == "load" else local, loop) for a in o.args]
+            self.together(o, values, loop)
             local[o.out] = self.result(o, values, tile, loop)
+        try:
+            phases(k)
+        except Unsupported as e:
+            raise Invalid(f"{k.name} cannot run: {e}") from e
         return out
+
+    def together(self, o: Operator, values: list[Value], loop: Bits) -> None:
+        """Raises Invalid for an operator in two loops at once."""
+        turns = frozenset[str]().union(*(bits & loop for bits, _ in values)) | (self.of(o.over) & loop)
+        if len(own := [a for a, bits in self.bits.items() if turns.intersection(bits)]) > 1:
+            raise Invalid(f"{o.out} differs from turn to turn of the loops over {', '.join(own)}")
 
     def argument(self, o: Operator, name: str, known: dict[str, Value], loop: Bits) -> Value:
         if name not in known:
             raise Invalid(f"{o.out} is made of {name}, which is not there")
         bits, x = known[name]
-        if bits & loop and not o.inside:
+        if bits & loop and not o.inside and o.op not in RUNNING:
             raise Invalid(f"{o.out} is outside of the loop and {name} differs from turn to turn")
         return bits, x
 
@@ -165,7 +179,7 @@ class Meaning:
             raise Invalid(f"{o.args[0]} is stored and not there")
         bits, x = local[o.args[0]]
         wanted = self.dims(g.tensors[o.out].dims)
-        if bits & loop:
+        if bits & loop and not o.inside:
             raise Invalid(f"{o.args[0]} differs from turn to turn and is stored after the loop")
         if not bits <= wanted or not grid <= wanted:
             raise Invalid(f"several blocks or lanes store to the same element of {o.out}")
@@ -183,5 +197,5 @@ def verify(g: MuGraph, templates: dict[str, Term], seed: int = 0, target: float 
     left: Callable[[Any, dict[str, Any]], dict[str, Any]]
     left = lambda d, xs: Meaning(p, d, templates).graph(g, xs)  # noqa: E731
     right = lambda d, xs: Meaning(p, d, templates).outputs(xs)  # noqa: E731
-    shapes = {x.tensor: (8,) * len(x.axes) for x in p.inputs}
+    shapes = {p.view(x): (8,) * len(x.axes) for x in p.inputs}
     return sides(left, right, shapes, [o[0] for o in p.outputs], seed, target)

@@ -188,3 +188,24 @@ def split_row() -> MuGraph:
     first = Kernel(one.name, one.modes, {**one.tiles, "m": 1}, one.operators)
     last = Kernel(two.name, {**two.modes, "k": "loop"}, {"m": 1, "n": 32, "k": 1}, second)
     return MuGraph(g.program, (first, last), g.tensors, g.parts)
+
+
+def two_loops() -> MuGraph:
+    """Attention of queries that the block projects itself: a loop over the columns of x, then one over the keys."""
+    x, w, k, v = source("x", "mn"), source("w", "nd"), source("k", "sd"), source("v", "se")
+    q = node("sum", node("mul", x, w), attr="n")
+    p = node("exp", node("sum", node("mul", q, k), attr="d"))
+    value = node("div", node("sum", node("mul", p, v), attr="s"), node("sum", p, attr="s"))
+    block = (
+        load("x", "mn", IN), load("w", "nd", IN), op("xw", "dot", "x w", "md", "n", IN),
+        op("q", "accumulate", "xw", "md", "n"), load("k", "sd", IN), load("v", "se", IN),
+        op("z", "dot", "q k", "ms", "d", IN), op("p", "exp", "z", "ms", inside=IN),
+        op("pv", "dot", "p v", "me", "s", IN), op("row", "sum", "p", "m", "s", IN),
+        op("acc", "accumulate", "pv", "me", "s"), op("total", "accumulate", "row", "m", "s"),
+        op("y", "div", "acc total", "me"), op("out", "store", "y", "me"),
+    )  # fmt: skip
+    modes = {"m": "grid", "n": "loop", "s": "loop", "d": "whole", "e": "whole"}
+    tiles = {"m": 16, "n": 32, "s": 32, "d": 64, "e": 64}
+    kernel = Kernel("projected_kernel", modes, tiles, block)  # type: ignore[arg-type]
+    inputs = {"x": "mn", "w": "nd", "k": "sd", "v": "se"}
+    return MuGraph(program(inputs, "me", value), (kernel,), {"out": tensor("out", "me")})

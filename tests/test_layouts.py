@@ -18,7 +18,7 @@ from superopt.accept import accept
 from superopt.arrangement import arrange, record
 from superopt.cost import H200, Model, Shape, Traffic, Work
 from superopt.layouts import Key, Option, Pair, Problem, laid_out, layouts, problem, solve, turns
-from superopt.mugraph import Dim, MuGraph, Tensor
+from superopt.mugraph import Dim, Kernel, MuGraph, Tensor
 from superopt.program import from_formulas
 from superopt.schedule import violations
 from superopt.stabilise import stabilised
@@ -139,8 +139,12 @@ def test_operands_of_32_bits_are_wanted_along_the_sum() -> None:
 
 
 def test_turns_of_a_loop() -> None:
-    assert [turns(mugraphs.split_matmul(), k) for k in mugraphs.split_matmul().kernels] == [4096 // 4 // 32, 1]
-    assert [turns(mugraphs.split_row(), k) for k in mugraphs.split_row().kernels] == [32, 4]
+    assert [times(mugraphs.split_matmul(), k) for k in mugraphs.split_matmul().kernels] == [[4096 // 4 // 32], []]
+    assert [times(mugraphs.split_row(), k) for k in mugraphs.split_row().kernels] == [[32], [4]]
+
+
+def times(g: MuGraph, k: Kernel) -> list[int]:
+    return [turns(g, k, a) for a in k.loops]
 
 
 # ---- all of it -------------------------------------------------------------------------------------------------------
@@ -184,7 +188,7 @@ def test_the_model_counts_the_operands_that_are_in_shared_memory() -> None:
     )  # fmt: skip
     moved = (Traffic((m, n), 4), Traffic((n, d), 2), Traffic((m, d), 2, True))
     modes = (("m", "whole"), ("n", "whole"), ("d", "whole"))
-    work = Work("dot", frozenset({m, n, d}), False, frozenset({m, d}), made=(frozenset({m, n}),))
+    work = Work("dot", frozenset({m, n, d}), None, frozenset({m, d}), made=(frozenset({m, n}),))
     used = 64 * 256 * 4 + 256 * 64 * 2
     both = replace(work, made=(frozenset({m, n}), frozenset({n, d})))
     for w, fits in ((work, True), (both, False)):
