@@ -183,12 +183,12 @@ class _Kernel:
         return {a for k, o in every if group in of[k.name, o.out] for a in o.over}
 
     def adopted(self, exp: Operator, group: Exp) -> str | None:
-        """The maximum of a value that an exponential meets which is not summed before."""
-        if self.summed(exp):
+        """The maximum of what an exponential is divided by, where it is neither summed nor added to others before."""
+        own = {o.out: o for o in self.followers(exp)}
+        if self.summed(exp) or any(o.op == "add" and not {*o.args} <= {*own} for o in own.values()):
             return None
-        own = {o.out for o in self.followers(exp)}
-        met = [a for o in self.k.operators if own & {*o.args} for a in o.args if a not in own and a in self.base]
-        tops = [self.base[a][group] for a in met if group in self.base[a]]
+        met = [a for o in self.k.operators if {*own} & {*o.args} and o.op != "store" for a in o.args if a not in own]
+        tops = [self.base[a][group] for a in met if group in self.base.get(a, {})]
         return next((m for m in tops if self.out[m].dims <= exp.dims and exp.inside >= self.out[m].inside), None)
 
     def operator(self, o: Operator) -> None:
