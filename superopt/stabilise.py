@@ -155,7 +155,8 @@ class _Kernel:
         self.add(o)
         for group, tensor in self.writer.relative.get(o.args[0], {}).items():
             dims = frozenset(self.writer.tensors[tensor].dims)
-            m = self.new(tensor, "load", (tensor,), dims, inside=o.inside)
+            looped = o.inside and any(d.axis == self.k.loop for d in dims)
+            m = self.new(tensor, "load", (tensor,), dims, inside=looped)
             self.base.setdefault(o.out, {})[group] = m
             self.tensor[m] = tensor
             if tensor in self.writer.empty:
@@ -210,7 +211,8 @@ class _Kernel:
         m = self.joined([*inverse] if inverse else [*tops], group, inside)
         if group in self.degree[o.out] and o.op in SUMS and (over := {d.axis for d in self.tile(m)} & {*o.over}):
             m = self.highest(m, over, inside)
-        return [self.rebased(a, group, m, inside) if a in have else a for a in args]
+        spread = frozenset[Dim]() if o.op in SUMS else o.dims
+        return [self.rebased(a, group, m, inside, spread) if a in have else a for a in args]
 
     def accumulate(self, o: Operator) -> None:
         """Sums over the loop of values of degree 1 are relative to the maximum so far."""
@@ -237,10 +239,10 @@ class _Kernel:
             self.writer.relative.setdefault(o.out, {})[group] = self.carried(m, o, group)
 
     def carried(self, m: str, by: Operator, group: Exp) -> str:
-        """The maximum as a tensor."""
+        """The maximum as a tensor, which every block stores to its own elements of."""
+        memory = self.writer.g.memory
         if m not in self.tensor:
-            dims = self.out[m].dims
-            memory = self.writer.g.memory
+            dims = self.out[m].dims.union(d for d in memory[by.out].dims if d.axis in self.k.grid)
             order = tuple(dict.fromkeys(d for o in self.k.stores for d in memory[o.out].dims if d in dims))
             if {*order} != dims:
                 raise Unstable([group], "the maximum has an axis that no stored value has")
@@ -282,7 +284,8 @@ class _Kernel:
             if m in self.under(other):
                 m = other
                 continue
-            both = self.known(m, inside, group), self.known(other, inside, group)
+            first, second = sorted((m, other), key=[*self.out].index)
+            both = self.known(first, inside, group), self.known(second, inside, group)
             empty = {*both} <= self.empty
             m = self.new("m_joined", "maximum", both, self.out[m].dims | self.out[other].dims, inside=inside)
             self.below[m] = {*both}
@@ -300,21 +303,21 @@ class _Kernel:
                 todo += self.below.get(n, ())
         return out
 
-    def rebased(self, v: str, group: Exp, m: str, inside: bool) -> str:
-        """The value times exp(the maximum that it is relative to - m), to its degree."""
+    def rebased(self, v: str, group: Exp, m: str, inside: bool, spread: frozenset[Dim] = frozenset()) -> str:
+        """The value times exp(the maximum that it is relative to - m), to its degree. It may be spread over axes."""
         own, degree = self.base[v][group], self.degree[v][group]
         if own == m:
             return v
         if degree < 0 or own not in self.under(m):
             raise Unstable([group], f"{v} is relative to a maximum that may be less than that of what it meets")
         dims, its = self.out[v].dims, self.tile(own) | self.tile(m)
-        if not its <= dims:
+        if not its <= dims | spread:
             raise Unstable([group], f"{v} does not have the axes of the maximum that it meets")
         both = self.known(own, inside, group), self.finite(m, inside)
         less = self.new(f"{own}_less", "sub", both, its, inside=inside)
         weight = self.new("weight", "exp", (less,), its, inside=inside)
         for _ in range(degree):
-            new = self.new(f"{v}_weighed", "mul", (v, weight), dims, inside=inside)
+            new = self.new(f"{v}_weighed", "mul", (v, weight), dims | its, inside=inside)
             self.degree[new], self.base[new] = self.degree[v], {**self.base[v], group: m}
             v = new
         return v
