@@ -4,9 +4,10 @@ Where an exponential is multiplied by t, a value is multiplied by t to its degre
 
     exp: 1    mul, dot: sum of degrees    div: difference    add: they must agree    sum, accumulate, scale: the same
 
-Exponentials whose degrees agree only together form a group, which has one t: in a / (a + b) the group is {a, b}. In a
-group where every output has degree 0, t may be anything that does not depend on an axis over which values of other
-degrees are summed. The exponentials of other groups are `fixed`: t is 1."""
+Exponentials whose degrees agree only together form a group, which has one t: in a / (a + b) the group is {a, b}. One
+may have a power of it, as exp(2 S) beside exp(S): in c / (a + b)^2 that is 2 for c. In a group where every output has
+degree 0, t may be anything that does not depend on an axis over which values of other degrees are summed. The
+exponentials of other groups are `fixed`: t is 1."""
 
 from __future__ import annotations
 
@@ -33,29 +34,43 @@ def plain(k: Kernel) -> list[Operator]:
 
 
 class _Clash(Exception):
-    """Degrees that must be 0 and are not, and what says so."""
+    """Degrees that must be 0 and are not, and what says so; in one group they may be 0 `together`."""
 
     def __init__(self, degree: Degree, why: str, together: bool = False) -> None:
         super().__init__(why)
         self.degree, self.why, self.together = degree, why, together
 
+    @property
+    def powers(self) -> Degree:
+        """With what powers of one factor the groups are of degree 0 together, if there are such."""
+        if not self.together or len(self.degree) < 2:
+            return {}
+        if sum(self.degree.values()) == 0:
+            return dict.fromkeys(self.degree, 1)
+        (a, m), (b, n), *more = self.degree.items()
+        if more or m * n > 0 or max(abs(m), abs(n)) % min(abs(m), abs(n)):
+            return {}
+        return {a: max(1, abs(n) // abs(m)), b: max(1, abs(m) // abs(n))}
+
 
 @dataclass
 class Degrees:
     """`of`: the degree of every value of each kernel; `stored`: of tensors between kernels; `group`: one exponential of
-    the group of each; `fixed`: those of no group, and why."""
+    the group of each, and its own power of the factor; `fixed`: those of no group, and why."""
 
     graph: MuGraph
     fixed: dict[Exp, str] = field(default_factory=dict)
     of: dict[Exp, Degree] = field(default_factory=dict)
     stored: dict[str, Degree] = field(default_factory=dict)
-    group: dict[Exp, Exp] = field(default_factory=dict)
+    group: dict[Exp, tuple[Exp, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.group = {(k.name, o.out): (k.name, o.out) for k in self.graph.kernels for o in plain(k)}
+        self.group = {e: (e, 1) for k in self.graph.kernels for o in plain(k) for e in [(k.name, o.out)]}
         while (clash := self._measured()) is not None:
-            if clash.together and sum(clash.degree.values()) == 0:
-                self._join(clash.degree)
+            if powers := clash.powers:
+                first = min(powers)
+                joined = {e: (first, powers[g] * n) for e, (g, n) in self.group.items() if g in powers}
+                self.group |= joined
             else:
                 self.fix(clash.degree, clash.why)
 
@@ -66,11 +81,7 @@ class Degrees:
 
     def fix(self, groups: Degree | Sequence[Exp], why: str) -> None:
         """All exponentials of these groups are as they are written."""
-        self.fixed |= {e: why for e, g in self.group.items() if g in groups and e not in self.fixed}
-
-    def _join(self, groups: Degree) -> None:
-        first, *_ = groups
-        self.group = {e: first if g in groups else g for e, g in self.group.items()}
+        self.fixed |= {e: why for e, (g, _) in self.group.items() if g in groups and e not in self.fixed}
 
     def _measured(self) -> _Clash | None:
         """Degrees of all values; what disagrees."""
@@ -93,7 +104,7 @@ class Degrees:
         if o.op == "store":
             self.stored[o.out] = d
         elif e in self.free and o.op == "exp":
-            self.of[e] = {self.group[e]: 1}
+            self.of[e] = dict([self.group[e]])
         else:
             self.of[e] = d
 

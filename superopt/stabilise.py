@@ -167,13 +167,17 @@ class _Kernel:
                         self.below.setdefault(b, set()).add(a)
 
     def shift(self, o: Operator) -> None:
-        """exp(S) -> exp(S - m)"""
-        (group,), (s,) = self.degree[o.out], o.args
+        """exp(S) -> exp(S - m), exp(S - m - m) for the second power."""
+        ((group, power),), (s,) = self.degree[o.out].items(), o.args
         m = self.adopted(o, group)
+        if m is None and power > 1:
+            raise Unstable([group], f"{o.out} is a power of other exponentials and is not divided by such a one")
         if m is None:
             axes = self.summed(o) or {d.axis for d in o.dims if self.k.modes[d.axis] == "whole"} & self.reduced(group)
             m = self.highest(s, axes, o.inside)
-        less = self.new(f"{s}_less", "sub", (s, self.finite(m, o.inside)), o.dims, inside=o.inside)
+        less = s
+        for _ in range(power):
+            less = self.new(f"{s}_less", "sub", (less, self.finite(m, o.inside)), o.dims, inside=o.inside)
         self.add(replace(o, args=(less,)))
         self.base[o.out] = {group: m}
 

@@ -206,6 +206,22 @@ def squared() -> MuGraph:
     return graph(program({"q": "md", "keys": "sd"}, "m", value), k, out="m")
 
 
+def of_twice_the_scores() -> MuGraph:
+    """The squares of the weights of a softmax, summed over queries: exp(2 S) / (sum of exp(S))^2."""
+    old = exponential("keys", "s")
+    twice = node("scale", old.args[0], attr=T.const(2))
+    weights = node("div", node("exp", twice), node("sqr", node("sum", old, attr="s")))
+    block = (
+        load("q", "md"), load("keys", "sd"), op("s_s", "dot", "q keys", "ms", "d"),
+        op("twice", function(twice), "s_s", "ms"), op("r", "exp", "twice", "ms"), op("p", "exp", "s_s", "ms"),
+        op("b", "sum", "p", "m", "s"), op("b2", "sqr", "b", "m"), op("w", "div", "r b2", "ms"),
+        op("y", "sum", "w", "s", "m"), op("out", "store", "y", "s"),
+    )  # fmt: skip
+    k = kernel("twice_kernel", {"m": "whole", "s": "whole", "d": "whole"}, block)
+    of = program({"q": "md", "keys": "sd"}, "s", node("sum", weights, attr="m"))
+    return graph(of, k, out="s")
+
+
 def two_keys() -> MuGraph:
     """Two exponentials that are added in the loop which sums them."""
     other = node("exp", node("sum", node("mul", source("q", "md"), source("others", "sd")), attr="d"))
