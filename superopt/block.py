@@ -21,9 +21,11 @@ from .template import keeps_zero, tile_text
 from .tiles import Signature, Tiles
 
 TRITON = {"f16": "tl.float16", "bf16": "tl.bfloat16", "f32": "tl.float32", "f64": "tl.float64"}
-BINARY = {"add": "{0} + {1}", "sub": "{0} - {1}", "mul": "{0} * {1}", "div": "{0} / {1}"}
-UNARY = {"exp": "tl.exp({0})", "sqrt": "tl.sqrt({0})", "sqr": "{0} * {0}", "rsqrt": "tl.rsqrt({0})"}
 LOWEST = '-float("inf")'
+BINARY = {"add": "{0} + {1}", "sub": "{0} - {1}", "mul": "{0} * {1}", "div": "{0} / {1}"}
+BINARY |= {"maximum": "tl.maximum({0}, {1})"}
+UNARY = {"exp": "tl.exp({0})", "sqrt": "tl.sqrt({0})", "sqr": "{0} * {0}", "rsqrt": "tl.rsqrt({0})"}
+UNARY |= {"or_zero": f"tl.where({{0}} == {LOWEST}, 0.0, {{0}})"}  # -inf - -inf is no number
 
 
 @dataclass(frozen=True)

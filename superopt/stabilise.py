@@ -1,220 +1,390 @@
 """exp(S) as exp(S - m) with a running maximum m, where the outputs do not change by it.
 
-Every value has a degree in exp(S): if exp(S) is multiplied by t, the value is multiplied by t to its degree.
+The exponentials of a group may be multiplied by one factor t (`superopt.degrees`), here exp(-m). Each has a maximum of
+its own, over the axes that its kernel sums: of a tile, of the tiles so far in a loop (sums so far are multiplied by
+exp(m before - m)). A value made of it is *relative* to that maximum: it is V exp(-m) to its degree. Where values that
+are relative to different maxima meet, and where values are summed that have a maximum each, as the parts of a split,
+they are made relative to one: times exp(m - the larger). A tensor between kernels has its maxima as one more tensor.
 
-    exp: 1    mul, dot: sum of degrees    div: difference    add: they must agree    sum, accumulate, scale: the same
-
-If every output has degree 0, t = exp(-m) may be anything that does not depend on an axis which is summed. m is the
-maximum over these axes: of a tile, of the tiles so far in a loop (sums so far are multiplied by exp(m before - m)), of
-the parts of a split, each with its own m as one more tensor."""
+A maximum over nothing is -inf, of a part without elements or a masked tile: values relative to it are 0, whatever they
+are relative to, and -inf - -inf is not taken."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
-from .mugraph import Dim, Kernel, MuGraph, Operator, Tensor
+from .abstract import templates
+from .degrees import Degree, Degrees, Exp, plain
+from .mugraph import RUNNING, Dim, Kernel, MuGraph, Operator, Tensor, loops
+from .positions import unbounded
 
-SAME = ("sum", "accumulate", "max", "load", "store")
+SUMS = ("sum", "dot")  # over the tile
 
 
 class Unstable(Exception):
-    """Why exp cannot be stabilised."""
+    """Why the exponentials of some groups cannot be stabilised."""
+
+    def __init__(self, groups: Iterable[Exp], why: str) -> None:
+        super().__init__(why)
+        self.groups = tuple(groups)
 
 
 def stabilised(g: MuGraph) -> MuGraph:
-    """The graph with maxima subtracted; the graph itself where `unstable` says why not, or there is nothing to do."""
-    try:
-        return _stabilised(g)
-    except Unstable:
-        return g
+    """The graph with maxima subtracted, but from exponentials of which `unstable` says why not; the graph itself where
+    that is all of them, or there are none."""
+    return _stabilised(g)[0]
 
 
 def unstable(g: MuGraph) -> str:
-    """Why the exponentials of this graph are not stabilised; "" where they are, or there are none."""
-    exps = [o for k in g.kernels for o in k.operators if o.op == "exp"]
-    if not exps or any(o.op == "max" for k in g.kernels for o in k.operators):
+    """Why exponentials of this graph are not stabilised; "" where all are, or there are none."""
+    exps = {(k.name, o.out) for k in g.kernels for o in plain(k)}
+    if not exps:
         return ""
-    try:
-        _stabilised(g)
-    except Unstable as why:
-        return str(why)
-    return "no maximum is subtracted"
+    fixed = _stabilised(g)[1]
+    return "; ".join(dict.fromkeys(fixed.values())) if exps <= {*fixed} else "no maximum is subtracted"
+
+
+def _stabilised(g: MuGraph) -> tuple[MuGraph, dict[Exp, str]]:
+    """The graph, and why exponentials are as they were."""
+    fixed: dict[Exp, str] = {}
+    while True:
+        degrees = Degrees(g, fixed)
+        if not degrees.free:
+            return g, degrees.fixed
+        try:
+            return _Writer(g, degrees).graph(), degrees.fixed
+        except Unstable as why:
+            degrees.fix(why.groups, str(why))
+            fixed = degrees.fixed
 
 
 @dataclass
-class Degrees:
-    """The degree of every value of each kernel, and the axes over which values of other degrees than 0 are summed."""
+class _Writer:
+    """`relative`: the tensor of maxima that a tensor between kernels is relative to, in each group; `below`: tensors of
+    maxima that one is no less than; `empty`: those that may be -inf."""
 
-    graph: MuGraph
-    of: dict[tuple[str, str], int] = field(default_factory=dict)  # kernel, value
-    stored: dict[str, int] = field(default_factory=dict)
-    summed: set[str] = field(default_factory=set)
+    g: MuGraph
+    degrees: Degrees
+    tensors: dict[str, Tensor] = field(default_factory=dict)
+    relative: dict[str, dict[Exp, str]] = field(default_factory=dict)
+    below: dict[str, set[str]] = field(default_factory=dict)
+    empty: set[str] = field(default_factory=set)
 
-    def __post_init__(self) -> None:
-        for k in self.graph.kernels:
-            for o in k.operators:
-                args = [self.stored.get(a, 0) if o.op == "load" else self.of[k.name, a] for a in o.args]
-                d = degree(o, args)
-                if o.op == "store":
-                    self.stored[o.out] = d
-                else:
-                    self.of[k.name, o.out] = d
-                if any(args):
-                    self.summed |= {*o.over}
-        for name, *_ in self.graph.program.outputs:
-            if self.stored[name]:
-                raise Unstable(f"{name} changes when every exp(S) is multiplied by a number")
+    def graph(self) -> MuGraph:
+        self.tensors |= self.g.tensors
+        kernels = tuple(replace(k, operators=_Kernel(self, k).operators()) for k in self.g.kernels)
+        return replace(self.g, kernels=kernels, tensors=self.tensors)
 
+    @cached_property
+    def masked(self) -> bool:
+        """Whether a score may be minus infinity."""
+        elements = [x.element for x in self.g.program.inputs if x.element is not None]
+        return any(map(unbounded, [*elements, *templates(self.g.program).values()]))
 
-def degree(o: Operator, args: list[int]) -> int:
-    """The degree of an operator's result."""
-    if o.op == "exp":
-        if args[0]:
-            raise Unstable("an exponential of exponentials")
-        return 1
-    if o.op in ("mul", "dot"):
-        return sum(args)
-    if o.op == "div":
-        return args[0] - args[1]
-    if o.op == "sqr":
-        return 2 * args[0]
-    if o.op == "add":
-        if args[0] != args[1]:
-            raise Unstable(f"{o.out} adds values of the degrees {args[0]} and {args[1]} in exp(S)")
-        return args[0]
-    if o.op in SAME or o.op.startswith("scale"):
-        return args[0]
-    if any(args):
-        raise Unstable(f"{o.op.partition(':')[0]} of a value that grows with exp(S)")
-    return 0
+    def tensor(self, dims: tuple[Dim, ...]) -> str:
+        """One more tensor of maxima."""
+        taken = {*self.g.memory, *self.tensors, *(o.out for k in self.g.kernels for o in k.operators)}
+        name = next(n for n in ("top", *(f"top{k}" for k in range(len(taken) + 1))) if n not in taken)
+        self.tensors[name] = Tensor(name, dims, "f32")
+        return name
 
 
-def _stabilised(g: MuGraph) -> MuGraph:
-    exps = [(k.name, o) for k in g.kernels for o in k.operators if o.op == "exp"]
-    if not exps:
-        return g
-    if len(exps) > 1:
-        raise Unstable("several exponentials")
-    degrees = Degrees(g)
-    tensors, kernels = dict(g.tensors), []
-    relative: dict[str, Tensor] = {}  # the maximum that a stored tensor is relative to
-    for k in g.kernels:
-        block = _Block(g, k, degrees)
-        own = [o for name, o in exps if name == k.name]
-        loaded = [o for o in k.loads if degrees.of[k.name, o.out]]
-        maxima = list(dict.fromkeys(relative[o.args[0]] for o in loaded if o.args[0] in relative))
-        if own and loaded:
-            raise Unstable(f"{k.name} has an exponential of its own and one of another kernel")
-        if len(maxima) > 1 or (maxima and any(o.args[0] not in relative for o in loaded)):
-            raise Unstable(f"{k.name} reads sums that are relative to different maxima")
-        carried = maxima[0] if maxima else None
-        if own:
-            block.shift(own[0])
-            if block.top is None:
-                raise Unstable("exp(S) is not summed")
-        elif loaded and carried is not None and any(d.axis in degrees.summed for d in carried.dims):
-            block.weigh(carried, loaded)
-        if block.top is not None and any(degrees.stored[o.out] for o in k.stores):
-            carried = block.carry(_free(g, tensors))
-            tensors[carried.name] = carried
-        if carried is not None:
-            relative |= {o.out: carried for o in k.stores if degrees.stored[o.out]}
-        kernels.append(replace(k, operators=tuple(block.out)))
-    return replace(g, kernels=tuple(kernels), tensors=tensors)
+class _Kernel:
+    """The operators of a kernel as they become. `base`: the maximum that a value is relative to, in each group; `made`:
+    what is new; `below`: maxima that one is no less than; `empty`: those that may be -inf; `tensor`: of maxima that are
+    in memory; `loop`: the axis of the loop that a value is made in."""
 
+    def __init__(self, writer: _Writer, k: Kernel) -> None:
+        self.writer, self.k = writer, k
+        self.out: dict[str, Operator] = {}
+        self.stores: list[Operator] = []
+        self.tops: list[Operator] = []
+        self.base: dict[str, dict[Exp, str]] = {}
+        self.made: dict[tuple[object, ...], str] = {}
+        self.below: dict[str, set[str]] = {}
+        self.empty: set[str] = set()
+        self.tensor: dict[str, str] = {}
+        self.at = loops(k)
+        self.loop = {o.out: a for o, a in self.at.items() if o.op != "store"}
+        of = writer.degrees.of
+        self.degree: dict[str, Degree] = {o.out: of[k.name, o.out] for o in k.operators if o.op != "store"}
 
-def _free(g: MuGraph, tensors: Iterable[str]) -> str:
-    taken = {*g.memory, *tensors}
-    return next(n for n in ("top", *(f"top{k}" for k in range(len(taken) + 1))) if n not in taken)
+    def operators(self) -> tuple[Operator, ...]:
+        for o in self.ordered():
+            if o.op == "load":
+                self.load(o)
+            elif o.op == "store":
+                self.store(o)
+            elif o.op == "exp" and (self.k.name, o.out) in self.writer.degrees.free:
+                self.shift(o)
+            elif o.op == "accumulate":
+                self.accumulate(o)
+            else:
+                self.operator(o)
+        self.lowered()
+        return (*self.used(), *self.stores, *self.tops)
 
+    # ---- the order
 
-class _Block:
-    """The operators of a kernel as they become. `top`: the value that is the maximum, and its dimensions."""
+    def followers(self, exp: Operator) -> list[Operator]:
+        """The exponential, and what grows with it."""
+        (group,) = self.degree[exp.out]
+        reached = {exp.out: exp}
+        for o in self.k.operators:
+            if o.op not in ("load", "store") and {*o.args} & {*reached} and group in self.degree[o.out]:
+                reached[o.out] = o
+        return [*reached.values()]
 
-    def __init__(self, g: MuGraph, k: Kernel, degrees: Degrees) -> None:
-        self.g, self.k, self.degrees = g, k, degrees
-        self.out = list(k.operators)
-        self.top: tuple[str, frozenset[Dim]] | None = None
+    def summed(self, exp: Operator) -> set[str]:
+        """The axes over which the kernel sums what grows with an exponential."""
+        return {a for o in self.followers(exp) for a in o.over}
 
-    def name(self, wish: str) -> str:
-        taken = {o.out for o in self.out} | {*self.g.memory}
-        return next(n for n in (wish, *(f"{wish}{k}" for k in range(len(taken) + 1))) if n not in taken)
+    def ordered(self) -> list[Operator]:
+        """Exponentials that the kernel does not sum, and what is made of them, come late: they may be relative to a
+        maximum that is there."""
+        free = [o for o in plain(self.k) if (self.k.name, o.out) in self.writer.degrees.free]
+        late = {o.out for o in free if not self.summed(o)}
+        for o in self.k.operators:
+            if o.op not in ("load", "store") and late & {*o.args}:
+                late.add(o.out)
+        return sorted(self.k.operators, key=lambda o: 2 if o.op == "store" else int(o.out in late))
 
-    def degree(self, value: str) -> int:
-        return self.degrees.of.get((self.k.name, value), 0)
+    # ---- operators
 
-    def shift(self, exp: Operator) -> None:
-        """exp(S) -> exp(S - m)"""
-        s = exp.args[0]
-        at = self.out.index(exp)
-        made, m = self.maximum(s, self.dims(s), exp.inside)
+    def load(self, o: Operator) -> None:
+        self.add(o)
+        loop = self.at.get(o)
+        for group, tensor in self.writer.relative.get(o.args[0], {}).items():
+            dims = frozenset(self.writer.tensors[tensor].dims)
+            looped = any(d.axis == loop and self.k.turns(d) for d in dims)
+            m = self.new(tensor, "load", (tensor,), dims, loop=loop if looped else None)
+            self.base.setdefault(o.out, {})[group] = m
+            self.tensor[m] = tensor
+            if tensor in self.writer.empty:
+                self.empty.add(m)
+            for other in self.tensor:
+                for a, b in ((m, other), (other, m)):
+                    if self.tensor[a] in self.writer.below.get(self.tensor[b], ()):
+                        self.below.setdefault(b, set()).add(a)
+
+    def shift(self, o: Operator) -> None:
+        """exp(S) -> exp(S - m), exp(S - m - m) for the second power."""
+        ((group, power),), (s,), loop = self.degree[o.out].items(), o.args, self.at.get(o)
+        m = self.adopted(o, group)
+        if m is None and power > 1:
+            raise Unstable([group], f"{o.out} is a power of other exponentials and is not divided by such a one")
         if m is None:
-            return
-        less = Operator(self.name(f"{s}_less"), "sub", (s, m), exp.dims, inside=exp.inside)
-        self.out[at : at + 1] = [*made, less, replace(exp, args=(less.out,))]
+            axes = self.summed(o) or {d.axis for d in o.dims if self.k.modes[d.axis] == "whole"} & self.reduced(group)
+            m = self.highest(s, axes, loop)
+        less = s
+        for _ in range(power):
+            less = self.new(f"{s}_less", "sub", (less, self.finite(m, loop)), o.dims, loop=loop)
+        self.add(replace(o, args=(less,)))
+        self.base[o.out] = {group: m}
 
-    def weigh(self, carried: Tensor, loaded: list[Operator]) -> None:
-        """Values of another kernel, each relative to its own maximum: times exp(that - the largest)."""
-        dims, inside = frozenset(carried.dims), any(o.inside for o in loaded)
-        load = Operator(self.name(carried.name), "load", (carried.name,), dims, inside=inside)
-        last = max(self.out.index(o) for o in loaded) + 1
-        made, m = self.maximum(load.out, dims, inside)
-        if m is None:
-            raise Unstable("partial results of exponentials that are not summed")
-        less = Operator(self.name(f"{load.out}_less"), "sub", (load.out, m), dims, inside=inside)
-        weight = Operator(self.name("weight"), "exp", (less.out,), dims, inside=inside)
-        more = [load, *made, less, weight]
-        renamed = {}
-        for o in loaded:
-            if not dims <= o.dims or self.degree(o.out) != 1:
-                raise Unstable(f"{o.out} does not have the maximum that it is relative to")
-            name = self.name(f"{o.out}_weighed")
-            renamed[o.out] = name
-            more.append(Operator(name, "mul", (o.out, weight.out), o.dims, inside=o.inside))
-        rest = [replace(o, args=tuple(renamed.get(a, a) for a in o.args)) for o in self.out[last:]]
-        self.out = [*self.out[:last], *more, *rest]
+    def reduced(self, group: Exp) -> set[str]:
+        """The axes over which some kernel sums what grows with the group."""
+        of = self.writer.degrees.of
+        every = [(k, o) for k in self.writer.g.kernels for o in k.operators if o.op != "store"]
+        return {a for k, o in every if group in of[k.name, o.out] for a in o.over}
 
-    def maximum(self, s: str, dims: frozenset[Dim], inside: bool) -> tuple[list[Operator], str | None]:
-        """The maximum over the axes that are summed, and the name of its value; sums in the loop are rescaled."""
-        over = [d for d in dims if d.axis in self.degrees.summed]
-        if not over:
-            return [], None
-        grid = [d.axis for d in over if self.k.modes[d.axis] == "grid"]
-        if grid:
-            raise Unstable(f"{grid[0]} is summed over blocks")
-        axes = tuple(sorted({d.axis for d in over}))
-        tile = Operator(self.name("highest"), "max", (s,), dims - {*over}, axes, inside)
-        loop = next((d.axis for d in over if self.k.turns(d)), None)
-        if loop is None:
-            self.top = tile.out, tile.dims
-            return [tile], tile.out
-        parts = {Dim(loop, True)} if self.k.modes[loop] == "split" else set()
-        m = Operator(self.name("m_top"), "accumulate_max", (tile.out,), tile.dims | parts, (loop,))
-        self.top = m.out, m.dims
-        self.rescale(m.out, loop)
-        return [tile, m], m.out
+    def adopted(self, exp: Operator, group: Exp) -> str | None:
+        """The maximum of what an exponential is divided by, where it is neither summed nor added to others before."""
+        own = {o.out: o for o in self.followers(exp)}
+        if self.summed(exp) or any(o.op == "add" and not {*o.args} <= {*own} for o in own.values()):
+            return None
+        met = [a for o in self.k.operators if {*own} & {*o.args} and o.op != "store" for a in o.args if a not in own]
+        tops = [self.base[a][group] for a in met if group in self.base.get(a, {})]
+        there = (m for m in tops if self.out[m].dims <= exp.dims)
+        return next((m for m in there if not self.out[m].inside or self.loop[m] == self.at.get(exp)), None)
 
-    def rescale(self, m: str, loop: str) -> None:
+    def operator(self, o: Operator) -> None:
+        """Arguments are made relative to one maximum, sums to one for all terms."""
+        args = list(o.args)
+        for group in dict.fromkeys(g for a in args for g in self.base.get(a, ())):
+            args = self.met(o, args, group)
+        self.add(replace(o, args=tuple(args)))
+        for a in args:
+            for group, m in self.base.get(a, {}).items():
+                if group in self.degree[o.out]:
+                    self.base.setdefault(o.out, {})[group] = m
+
+    def met(self, o: Operator, args: list[str], group: Exp) -> list[str]:
+        loop = self.at.get(o)
+        have = [a for a in args if group in self.base.get(a, {})]
+        tops = dict.fromkeys(self.base[a][group] for a in have)
+        inverse = dict.fromkeys(self.base[a][group] for a in have if self.degree[a][group] < 0)
+        m = self.joined([*inverse] if inverse else [*tops], group, loop)
+        if group in self.degree[o.out] and o.op in SUMS and (over := {d.axis for d in self.tile(m)} & {*o.over}):
+            m = self.highest(m, over, loop)
+        spread = frozenset[Dim]() if o.op in SUMS else o.dims
+        return [self.rebased(a, group, m, loop, spread) if a in have else a for a in args]
+
+    def accumulate(self, o: Operator) -> None:
         """Sums over the loop of values of degree 1 are relative to the maximum so far."""
-        for k, o in enumerate(self.out):
-            d = self.degree(o.out) if o.op != "store" else self.degree(o.args[0])
-            if o.op == "store" and o.inside and d:
-                raise Unstable(f"{o.out} is stored in the loop that finds the maximum")
-            if o.op == "accumulate" and d and loop in o.over:
-                if d != 1:
-                    raise Unstable(f"{o.out} has the degree {d} in exp(S)")
-                self.out[k] = replace(o, args=(*o.args, m))
+        (v,), loop = o.args, self.at[o]
+        tops: dict[str, Exp] = {}
+        for group, m in self.base.get(v, {}).items():
+            if self.varies(m, loop):
+                if self.out[m].op != "accumulate_max":
+                    m = self.highest(m, {*o.over}, loop)
+                v = self.rebased(v, group, m, loop)
+                tops[m] = group
+        for group in tops.values():
+            if self.degree[v][group] != 1 or len(tops) > 1:
+                raise Unstable(tops.values(), f"{o.out} has the degree {sum(self.degree[v].values())} in exp(S)")
+        self.add(replace(o, args=(v, *tops)))
+        if v in self.base:
+            self.base[o.out] = self.base[v]
 
-    def carry(self, name: str) -> Tensor:
-        """The maximum as one more tensor."""
-        assert self.top is not None
-        value, dims = self.top
-        order = tuple(dict.fromkeys(d for o in self.k.stores for d in self.g.memory[o.out].dims if d in dims))
-        if {*order} != dims:
-            raise Unstable("the maximum has an axis that no stored value has")
-        self.out.append(Operator(name, "store", (value,), dims))
-        return Tensor(name, order, "f32")
+    def store(self, o: Operator) -> None:
+        self.stores.append(o)
+        loop = self.at.get(o)
+        for group, m in self.base.get(o.args[0], {}).items():
+            if loop is not None and self.varies(m, loop) and Dim(loop) not in self.out[m].dims:
+                raise Unstable([group], f"{o.out} is stored in the loop that finds the maximum")
+            self.writer.relative.setdefault(o.out, {})[group] = self.carried(m, o, group)
 
-    def dims(self, value: str) -> frozenset[Dim]:
-        return next(o.dims for o in self.out if o.out == value and o.op != "store")
+    def carried(self, m: str, by: Operator, group: Exp) -> str:
+        """The maximum as a tensor, which every block stores to its own elements of."""
+        memory = self.writer.g.memory
+        if m not in self.tensor:
+            dims = self.out[m].dims.union(d for d in memory[by.out].dims if d.axis in self.k.grid)
+            order = tuple(dict.fromkeys(d for o in self.k.stores for d in memory[o.out].dims if d in dims))
+            if {*order} != dims:
+                raise Unstable([group], "the maximum has an axis that no stored value has")
+            self.tensor[m] = self.writer.tensor(order)
+            inside = self.varies(m, self.at.get(by))
+            self.tops.append(Operator(self.tensor[m], "store", (m,), dims, inside=inside))
+            if m in self.empty:
+                self.writer.empty.add(self.tensor[m])
+        return self.tensor[m]
+
+    # ---- maxima
+
+    def highest(self, s: str, axes: Iterable[str], loop: str | None) -> str:
+        """The maximum of a value over axes, in a loop over one of them that of the turns so far."""
+        dims = self.out[s].dims
+        over = frozenset(d for d in dims if d.axis in axes)
+        left = dims - over
+        summed = tuple(sorted({d.axis for d in over}))
+        m = self.new("highest", "max", (self.known(s, loop),), left, summed, loop) if over else s
+        if loop is not None and loop in axes:
+            split = self.k.modes[loop] == "split"
+            parts = frozenset({Dim(loop, True)} if split else ())
+            tile, m = m, self.new("m_top", "accumulate_max", (m,), left | parts, (loop,), loop)
+            empty = self.writer.masked or split
+        else:
+            tile, empty = m, self.writer.masked or (s in self.empty and not any(d.parts for d in over))
+        self.below.setdefault(m, set()).update({s, tile} - {m})
+        if empty:
+            self.empty.add(m)
+        return m
+
+    def joined(self, tops: Sequence[str], group: Exp, loop: str | None) -> str:
+        """A maximum that is no less than any of these."""
+        m, *rest = tops
+        for other in rest:
+            if other in self.under(m):
+                continue
+            if m in self.under(other):
+                m = other
+                continue
+            first, second = sorted((m, other), key=[*self.out].index)
+            both = self.known(first, loop, group), self.known(second, loop, group)
+            empty = {*both} <= self.empty
+            m = self.new("m_joined", "maximum", both, self.out[m].dims | self.out[other].dims, loop=loop)
+            self.below[m] = {*both}
+            if empty:
+                self.empty.add(m)
+        return m
+
+    def under(self, m: str) -> set[str]:
+        """The maxima that are no more than this one."""
+        out, todo = set[str](), [m]
+        while todo:
+            n = todo.pop()
+            if n not in out:
+                out.add(n)
+                todo += self.below.get(n, ())
+        return out
+
+    def rebased(
+        self, v: str, group: Exp, m: str, loop: str | None, spread: frozenset[Dim] = frozenset()
+    ) -> str:  # fmt: skip
+        """The value times exp(the maximum that it is relative to - m), to its degree. It may be spread over axes."""
+        own, degree = self.base[v][group], self.degree[v][group]
+        if own == m:
+            return v
+        if degree < 0 or own not in self.under(m):
+            raise Unstable([group], f"{v} is relative to a maximum that may be less than that of what it meets")
+        dims, its = self.out[v].dims, self.tile(own) | self.tile(m)
+        if not its <= dims | spread:
+            raise Unstable([group], f"{v} does not have the axes of the maximum that it meets")
+        both = self.known(own, loop, group), self.finite(m, loop)
+        less = self.new(f"{own}_less", "sub", both, its, loop=loop)
+        weight = self.new("weight", "exp", (less,), its, loop=loop)
+        for _ in range(degree):
+            new = self.new(f"{v}_weighed", "mul", (v, weight), dims | its, loop=loop)
+            self.degree[new], self.base[new] = self.degree[v], {**self.base[v], group: m}
+            v = new
+        return v
+
+    def finite(self, m: str, loop: str | None) -> str:
+        """The maximum, 0 for -inf. In its loop the running one is such."""
+        if m not in self.empty or (self.out[m].op == "accumulate_max" and self.varies(m, loop)):
+            return m
+        return self.new("shift", "or_zero", (m,), self.out[m].dims, loop=loop)
+
+    def known(self, m: str, loop: str | None, group: Exp | None = None) -> str:
+        """The maximum with its -inf."""
+        if self.out[m].op == "accumulate_max" and m in self.empty and self.varies(m, loop):
+            groups = self.writer.degrees.free if group is None else [group]
+            raise Unstable(groups, "maxima of a loop that may have no elements meet in it")
+        return m
+
+    def lowered(self) -> None:
+        """Which of the maxima in memory are no more than others, for the kernels that read them."""
+        for m, tensor in self.tensor.items():
+            below = {self.tensor[n] for n in self.under(m) if n in self.tensor} - {tensor}
+            self.writer.below.setdefault(tensor, set()).update(below)
+
+    # ---- writing
+
+    def tile(self, v: str) -> frozenset[Dim]:
+        """The dimensions of a value, but the part that the block is."""
+        return frozenset(d for d in self.out[v].dims if not d.parts or self.k.modes[d.axis] != "split")
+
+    def varies(self, v: str, loop: str | None) -> bool:
+        """Whether a value, in the loop, is another one in every turn."""
+        return loop is not None and self.loop.get(v) == loop
+
+    def add(self, o: Operator, loop: str | None = None) -> None:
+        self.out[o.out] = o
+        if loop is not None:
+            self.loop[o.out] = loop
+
+    def new(
+        self, wish: str, op: str, args: tuple[str, ...], dims: frozenset[Dim], over: tuple[str, ...] = (),
+        loop: str | None = None,
+    ) -> str:  # fmt: skip
+        """A value that is made once; in the loop where it is another one in every turn."""
+        loop = loop if op == "load" or any(self.varies(a, loop) for a in args) else None
+        key = op, args, over, loop
+        if key not in self.made:
+            taken = {o.out for o in self.k.operators} | {*self.out} | {*self.writer.g.memory}
+            self.made[key] = next(n for n in (wish, *(f"{wish}{k}" for k in range(len(taken) + 1))) if n not in taken)
+            inside = loop is not None and op not in RUNNING
+            self.add(Operator(self.made[key], op, args, dims, over, inside), loop)
+        return self.made[key]
+
+    def used(self) -> list[Operator]:
+        """The operators but new ones that nobody reads."""
+        new, read, out = {*self.made.values()}, {o.args[0] for o in (*self.stores, *self.tops)}, list[Operator]()
+        for o in reversed(self.out.values()):
+            if o.out not in new or o.out in read:
+                out.append(o)
+                read |= {*o.args} if o.op != "load" else set()
+        return out[::-1]
