@@ -86,11 +86,9 @@ class _Writer:
             if tensor.role != "output" or t not in again:
                 writer.block.store(self.held[t], t)
                 self.tensors[t] = Tensor(t, self.dims(tensor.axes), tensor.dtype)
-        kept = {
-            t: self.copy(t, writer.block) if self.p.tensors[t].role == "output" else t for t in stored if t in later
-        }
-        for t, name in kept.items():
-            self.names[self.held[t]] = name
+        for t in (t for t in stored if t in later):
+            own = self.p.tensors[t].role != "output"
+            self.names[self.held[t]] = t if own else self.copy(t, writer.block)
         self.add(writer)
 
     def copy(self, t: str, block: Block) -> str:
@@ -116,10 +114,9 @@ class _Writer:
         return tuple(Dim(parts.get(a, a), a in parts) for a in axes if parts.get(a) not in axes)
 
     def wanted(self, t: str, later: frozenset[str], again: frozenset[str]) -> bool:
-        """Whether a tensor is stored to memory: numbers are not, but where an output ends as one."""
-        if self.held[t].op == "const":
-            return self.p.tensors[t].role == "output" and t not in again
-        return self.p.tensors[t].role == "output" or t in later
+        """Whether a tensor is stored to memory: an output at last, and what is loaded and no number."""
+        last = self.p.tensors[t].role == "output" and t not in again
+        return last or (t in later and self.held[t].op != "const")
 
     def add(self, writer: _Kernel) -> None:
         """The kernel with its tiles."""
