@@ -106,6 +106,11 @@ class Input:
     parts: tuple[Part, ...] = ()
     shape: tuple[Term, ...] = ()
 
+    @property
+    def elements(self) -> str:
+        """The same for two inputs only where they are of the same elements."""
+        return " ".join([self.tensor, *(f"{p.start}+{','.join(p.axes)}" for p in self.parts)])
+
 
 @dataclass(frozen=True, slots=True)
 class Place:

@@ -112,10 +112,10 @@ class Universe:
         for x in self.program.inputs:
             if x.name in self.table.leaves:
                 bits = frozenset(b for a in x.axes for b in self.axes[a])
-                array = self._drawn.setdefault((x.tensor, tuple(len(self.axes[a]) for a in x.axes)), None)
+                array = self._drawn.setdefault((x.elements, tuple(len(self.axes[a]) for a in x.axes)), None)
                 if array is None:
                     array = self.domain.draw(tuple(2 ** len(self.axes[a]) for a in x.axes))
-                    self._drawn[x.tensor, tuple(len(self.axes[a]) for a in x.axes)] = array
+                    self._drawn[x.elements, tuple(len(self.axes[a]) for a in x.axes)] = array
                 self.inputs[x.name] = self.value(bits, self._spread(array, x.axes), self.table.leaves[x.name])
         while self._work:
             v, c = self._work.pop()

@@ -109,7 +109,7 @@ class Meaning:
         for n in self.program.nodes:
             if n.op == "input":
                 x = next(x for x in self.program.inputs if x.name == n.attr)
-                done[n] = self.spread(inputs[x.tensor], x.axes)
+                done[n] = self.spread(inputs[x.elements], x.axes)
             elif n.op == "sum":
                 done[n] = self.summed(done[n.args[0]], self.of((str(n.attr),)))
             else:
@@ -120,7 +120,7 @@ class Meaning:
 
     def graph(self, g: MuGraph, inputs: dict[str, Any]) -> dict[str, Any]:
         """Of a µGraph. Raises Invalid."""
-        memory = {x.name: (self.of(x.axes), self.spread(inputs[x.tensor], x.axes)) for x in self.program.inputs}
+        memory = {x.name: (self.of(x.axes), self.spread(inputs[x.elements], x.axes)) for x in self.program.inputs}
         for k in g.kernels:
             memory |= self.kernel(g, k, memory)
         return {name: self.gathered(memory[name], axes) for name, axes, _, _ in self.program.outputs}
@@ -183,5 +183,5 @@ def verify(g: MuGraph, templates: dict[str, Term], seed: int = 0, target: float 
     left: Callable[[Any, dict[str, Any]], dict[str, Any]]
     left = lambda d, xs: Meaning(p, d, templates).graph(g, xs)  # noqa: E731
     right = lambda d, xs: Meaning(p, d, templates).outputs(xs)  # noqa: E731
-    shapes = {x.tensor: (8,) * len(x.axes) for x in p.inputs}
+    shapes = {x.elements: (8,) * len(x.axes) for x in p.inputs}
     return sides(left, right, shapes, [o[0] for o in p.outputs], seed, target)
