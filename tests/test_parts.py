@@ -222,7 +222,7 @@ def test_a_wrong_twin_is_rejected(what: str, fn: Callable[..., Any], old: str, n
     assert not found.accepted and not found.steps[-1].passed
 
 
-@pytest.mark.parametrize("what, fn, old, new", TWINS[:5], ids=[t[0] for t in TWINS[:5]])
+@pytest.mark.parametrize("what, fn, old, new", TWINS[1:4], ids=[t[0] for t in TWINS[1:4]])
 def test_a_wrong_twin_is_refuted(what: str, fn: Callable[..., Any], old: str, new: str, tmp_path: Path) -> None:
     found = loaded(host_changed(emitted(fn), old, new), tmp_path)
     assert "REFUTED" in {p.verdict.value for p in prove(found, timeout=20.0)}
@@ -245,9 +245,10 @@ def test_the_program_of_another_case_is_not_the_same(tmp_path: Path) -> None:
     (name, place), *_ = p.places.items()
     assert place.in_place
     assert proved_same(emitted(stored), make_case("doubled", doubled, SPECS[stored]), "function", 0, 20.0) == "REFUTED"
-    early = replace(p, places={name: replace(place, parts=shifted(place.parts, -1))})
+    early, late = (replace(p, places={name: replace(place, parts=shifted(place.parts, by))}) for by in (-1, 1))
+    assert proved_same(written(early, stored), of(stored), "function", 0, 20.0) == "REFUTED"
     with pytest.raises(Unsupported, match="not certain"):
-        written(early, stored)
+        written(late, stored)
 
 
 # ---- what is refused -------------------------------------------------------------------------------------------------
