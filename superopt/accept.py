@@ -203,29 +203,44 @@ class _Acceptor:
         return f"largest error {worst:.2g} of the largest element, {ran} runs"
 
     def compared(self, kind: str, args: dict[str, Any], dims: Dims) -> float:
-        """The largest error of a run, in parts of the largest element."""
+        """The largest error of a run, in parts of the largest element. Of inputs it is about what either the file or
+        its reference writes; memory around them keeps its bytes."""
         import torch
 
         from verify.emulation import emulated
 
-        exact = _list(self.case.reference.fn(**_as(args, torch.float64)))  # type: ignore[misc]
+        reference, given = self.case.reference.fn, self.case.named(args)
+        exact, written = results(self.case, reference, _as(args, torch.float64))
+        single, single_written = results(self.case, reference, _as(args, torch.float32))
+        before, around = {n: x.clone() for n, x in given.items()}, {n: _around(x) for n, x in given.items()}
         with poisoned(), emulated():
-            got = _list(self.case.fn(**args))
-        single = exact if self.stable else _list(self.case.reference.fn(**_as(args, torch.float32)))  # type: ignore[misc]
-        worst = 0.0
-        for g, e, s in zip(got, exact, single, strict=True):
-            sure = torch.isfinite(e) & torch.isfinite(s) & (e.abs() <= torch.finfo(g.dtype).max)
-            scale = float(e[sure].abs().max()) if sure.any() else 0.0
-            error = torch.where(sure, (g.double() - e).abs(), 0.0)
-            error = (error - torch.finfo(g.dtype).smallest_normal * torch.finfo(g.dtype).eps).clamp(min=0)  # subnormals
-            error = torch.where(torch.isnan(error), torch.inf, error) / (scale or 1.0)
-            here = float(error.max()) if error.numel() else 0.0
-            if here > TOLERANCE[str(g.dtype).removeprefix("torch.")]:
-                at = [int(i) for i in np.unravel_index(int(error.argmax()), tuple(g.shape))]
-                where = ", ".join(f"{k} = {v}" for k, v in dims.items())
-                raise _Rejected(f"{kind} inputs: element {at} is {float(g[tuple(at)]):.6g}, not "
-                                f"{float(e[tuple(at)]):.6g}, at {where}")  # fmt: skip
-            worst = max(worst, here)
+            got, given = results(self.case, self.case.fn, args)
+        finite = lambda e, s: torch.isfinite(e if self.stable else s)  # noqa: E731
+        worst = [self.error(kind, g, e, finite(e, s), dims) for g, e, s in zip(got, exact, single, strict=True)]
+        for n, x in given.items():
+            if not torch.equal(_around(x), around[n]):
+                raise _Rejected(f"{kind} inputs: memory around {n} is overwritten")
+            e, s, was = written[n], single_written[n], before[n]
+            touched = (x != was) | (e != was)
+            if touched.any():
+                worst.append(self.error(kind, x, e, touched & finite(e, s), dims))
+        return max(worst, default=0.0)
+
+    def error(self, kind: str, g: Any, e: Any, sure: Any, dims: Dims) -> float:
+        """The largest of g, in parts of the largest element of e, of elements that are `sure` to be numbers."""
+        import torch
+
+        sure = sure & torch.isfinite(e) & (e.abs() <= torch.finfo(g.dtype).max)
+        scale = float(e[sure].abs().max()) if sure.any() else 0.0
+        error = torch.where(sure, (g.double() - e).abs(), 0.0)
+        error = (error - torch.finfo(g.dtype).smallest_normal * torch.finfo(g.dtype).eps).clamp(min=0)  # subnormals
+        error = torch.where(torch.isnan(error), torch.inf, error) / (scale or 1.0)
+        worst = float(error.max()) if error.numel() else 0.0
+        if worst > TOLERANCE[str(g.dtype).removeprefix("torch.")]:
+            at = [int(i) for i in np.unravel_index(int(error.argmax()), tuple(g.shape))]
+            where = ", ".join(f"{k} = {v}" for k, v in dims.items())
+            raise _Rejected(f"{kind} inputs: element {at} is {float(g[tuple(at)]):.6g}, not "
+                            f"{float(e[tuple(at)]):.6g}, at {where}")  # fmt: skip
         return worst
 
 
@@ -267,11 +282,19 @@ def inputs(case: Case, dims: Dims, seed: int) -> Iterator[tuple[str, dict[str, A
     for k in range(LARGEST, 0, -1):
         args = made(lambda x, k=k: x * 2.0**k)  # type: ignore[misc]
         finite = all(bool(torch.isfinite(x).all()) for x in _tensors(args))
-        exact = _list(case.reference.fn(**_as(args, torch.float64))) if finite else []  # type: ignore[misc]
+        exact, written = results(case, case.reference.fn, _as(args, torch.float64)) if finite else ([], {})
         limit = [torch.finfo(x.dtype).max for x in _tensors(args)][:1]
-        if exact and all(bool((e.abs() <= limit[0]).all()) for e in exact):
+        if finite and all(bool((e.abs() <= limit[0]).all()) for e in (*exact, *written.values())):
             yield "large", args
             return
+
+
+def results(case: Case, fn: Callable[..., Any] | None, args: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    """What a function returns for these arguments, and the tensors among them as it leaves them."""
+    assert fn is not None
+    returned = fn(**args)
+    outputs = [] if returned is None else list(returned) if isinstance(returned, (tuple, list)) else [returned]
+    return outputs, case.named(args)
 
 
 def _tensors(args: Mapping[str, Any]) -> list[Any]:
@@ -281,13 +304,22 @@ def _tensors(args: Mapping[str, Any]) -> list[Any]:
 
 
 def _as(args: Mapping[str, Any], dtype: Any) -> dict[str, Any]:
+    """Copies of the arguments."""
     import torch
 
-    return {n: x.to(dtype) if isinstance(x, torch.Tensor) and x.is_floating_point() else x for n, x in args.items()}
+    def copied(x: Any) -> Any:
+        return x.to(dtype, copy=True) if x.is_floating_point() else x.clone()
+
+    return {n: copied(x) if isinstance(x, torch.Tensor) else x for n, x in args.items()}
 
 
-def _list(returned: Any) -> list[Any]:
-    return list(returned) if isinstance(returned, (tuple, list)) else [returned]
+def _around(x: Any) -> Any:
+    """The bytes of its storage that are not its elements'."""
+    import torch
+
+    bytes = torch.empty(0, dtype=x.dtype).set_(x.untyped_storage()).clone()
+    bytes.as_strided(x.shape, x.stride(), x.storage_offset()).zero_()
+    return bytes.view(torch.uint8)
 
 
 @contextmanager

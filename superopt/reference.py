@@ -63,6 +63,12 @@ def filled(template: Term, args: list[Term]) -> Term:
     return T.rewrite(template, lambda s: holes.get(s.attr) if s.op == "scalar" else None)
 
 
+def seen(program: Program, views: Mapping[str, str]) -> Program:
+    """The program as if its views were tensors, inputs by the names given."""
+    inputs = (replace(x, tensor=views.get(x.name, x.tensor), parts=(), shape=()) for x in program.inputs)
+    return replace(program, inputs=tuple(inputs), places={})
+
+
 def reference(program: Program, sizes: Mapping[str, Term]) -> tuple[list[str], list[str], list[tuple[str, list[str]]]]:
     """PyTorch for the outputs: lines of imports, functions, and the name and parameters of each."""
     shapes = {x.tensor: x.shape or tuple(sizes[a] for a in x.axes) for x in program.read}

@@ -45,6 +45,18 @@ class Timing:
 
 
 @dataclass(frozen=True, slots=True)
+class Written:
+    """What is written in place: of the input at `position` the elements of a mask, of the same shape, as numbers."""
+
+    position: int
+    mask: torch.Tensor
+    values: torch.Tensor
+
+
+Wanted = Sequence[torch.Tensor | Written]  # what is returned, and then what is written
+
+
+@dataclass(frozen=True, slots=True)
 class Measured:
     """`before`, `after`: the largest relative error of an output by norms, before and after the timing; `right`:
     whether both are within tolerance; timings are None where it is not, or where the function raised (`why`)."""
@@ -117,18 +129,16 @@ class Host:
         return time.perf_counter() - start
 
 
-def measured(
-    f: Function, sets: Sequence[Inputs], wanted: Sequence[torch.Tensor], device: Device, samples: int = SAMPLES
-) -> Measured:
+def measured(f: Function, sets: Sequence[Inputs], wanted: Wanted, device: Device, samples: int = SAMPLES) -> Measured:
     """What a function takes and how far its outputs are from `wanted`, which belongs to the first set. It never
     raises for what the function does."""
     try:
-        before = error(f(*sets[0]), wanted)
+        before = error(f(*sets[0]), wanted, sets[0])
         if not right(before, wanted):
             return Measured(before, None, False, None, None, "its outputs differ")
         cold = timing(f, sets, device, samples)
         warm = timing(f, [sets[0]] * CALLS, device, samples)
-        after = error(f(*sets[0]), wanted)
+        after = error(f(*sets[0]), wanted, sets[0])
     except Exception as e:  # a rival that does not run is a row of the table, not the end of it
         return Measured(None, None, False, None, None, f"{type(e).__name__}: {e}".splitlines()[0])
     fine = right(after, wanted)
@@ -171,23 +181,36 @@ def inputs(case: Case, sizes: Mapping[str, int], where: str, seed: int = 0) -> t
     return tuple(scaled(x) for x in given.values())
 
 
-def wanted(case: Case, xs: tuple[Any, ...]) -> list[Any]:
-    """The outputs in float64, of the dtype that they have."""
+def wanted(case: Case, xs: tuple[Any, ...]) -> list[torch.Tensor | Written]:
+    """The outputs in float64, of the dtype that they have, and what the inputs are that are written in place."""
     f = case.reference.fn or case.fn
-    wide = f(*(x.double() if isinstance(x, torch.Tensor) and x.is_floating_point() else x for x in xs))
-    outputs = [wide] if isinstance(wide, torch.Tensor) else list(wide)
+    copy = lambda x: x.to(torch.float64 if x.is_floating_point() else x.dtype, copy=True)  # noqa: E731
+    wide = [copy(x) if isinstance(x, torch.Tensor) else x for x in xs]
+    found = f(*wide)
     dtypes = {x.dtype for x in xs if isinstance(x, torch.Tensor)}
     narrow = min(dtypes, key=lambda d: d.itemsize)
-    return [y.to(narrow) if y.is_floating_point() else y for y in outputs]
+    outputs = [y.to(narrow) if y.is_floating_point() else y for y in _outputs(found)]
+    return [*outputs, *(w for k in range(len(xs)) if (w := _written(k, xs[k], wide[k])) is not None)]
 
 
-def error(found: Any, wanted: Sequence[torch.Tensor]) -> float:
-    """The largest |found - wanted| / |wanted| of an output, in float64; infinite where there is a NaN."""
-    outputs = [found] if isinstance(found, torch.Tensor) else list(found)
-    if len(outputs) != len(wanted):
+def _written(position: int, x: Any, after: Any) -> Written | None:
+    mask = after != x if isinstance(x, torch.Tensor) else None
+    return Written(position, mask, after[mask].to(x.dtype)) if mask is not None and mask.any() else None
+
+
+def _outputs(found: Any) -> list[torch.Tensor]:
+    return [] if found is None else [found] if isinstance(found, torch.Tensor) else list(found)
+
+
+def error(found: Any, wanted: Wanted, xs: Inputs = ()) -> float:
+    """The largest |found - wanted| / |wanted| of an output, in float64; infinite where there is a NaN. `xs`: the
+    inputs, of which some were written."""
+    outputs = _outputs(found)
+    if len(outputs) != sum(isinstance(y, torch.Tensor) for y in wanted):
         return math.inf
+    outputs += [xs[y.position][y.mask] for y in wanted if isinstance(y, Written)]
     worst = 0.0
-    for x, y in zip(outputs, wanted, strict=True):
+    for x, y in zip(outputs, map(_values, wanted), strict=True):
         if x.shape != y.shape:
             return math.inf
         distance = torch.linalg.vector_norm(x.double().cpu() - y.double().cpu())
@@ -196,9 +219,13 @@ def error(found: Any, wanted: Sequence[torch.Tensor]) -> float:
     return worst
 
 
-def right(e: float, wanted: Sequence[torch.Tensor]) -> bool:
+def _values(y: torch.Tensor | Written) -> torch.Tensor:
+    return y.values if isinstance(y, Written) else y
+
+
+def right(e: float, wanted: Wanted) -> bool:
     """Whether an error is one of rounding."""
-    return e <= max(TOLERANCE.get(y.dtype, 0.0) for y in wanted)
+    return e <= max(TOLERANCE.get(_values(y).dtype, 0.0) for y in wanted)
 
 
 def present() -> str:

@@ -21,12 +21,14 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from lift import index as I
 from lift.case import Case
 from lift.errors import NotLifted, TriliftError, Unsupported
 from lift.load import load
 from lift.reader import read_case
 from lift.simplify import simplify
 from lift.spec import Formula
+from lift.term import Term
 
 from . import tile_search
 from .abstract import templates
@@ -41,6 +43,7 @@ from .search import Limits, Reached, graphs
 from .search import search as best_first
 from .stabilise import stabilised, unstable
 from .verifier import Invalid, verify
+from .views import of_case, viewed
 
 SIZE = 1024  # of a dim that nobody gave a size
 LATE = 0.8  # of the time given: what took longer may have failed for it
@@ -85,7 +88,7 @@ def read(file: str, name: str, sizes: Mapping[str, int], seed: int, event: Event
     case = load(file, [name])[0]
     chosen = sizes_of(case, sizes)
     formulas, against = formulas_of(case, seed)
-    program = from_formulas(formulas, {n: s.dtype for n, s in case.tensors.items()}, chosen)
+    program = program_from(case, formulas, against, chosen)
     data = to_json(MuGraph(program, (), {}))
     return {"program": data, "against": against, "sizes": chosen, "parameters": list(case.tensors)}
 
@@ -115,6 +118,29 @@ def formulas_of(case: Case, seed: int = 0) -> tuple[Sequence[Formula], str]:
 
     lifted = lift(case, seed)
     return [o.formula for o in lifted.outputs if o.formula is not None], "formula"
+
+
+def program_from(case: Case, formulas: Sequence[Formula], against: str, sizes: dict[str, int]) -> Program:
+    """The program of what a case computes: on tensors where all that is read and made are tensors, else on views.
+    Raises TriliftError."""
+    dtypes, shapes = {n: s.dtype for n, s in case.tensors.items()}, {n: case.dims(n) for n in case.tensors}
+    try:
+        found = from_formulas(formulas, dtypes, sizes)
+        if whole(found, shapes) and all(f.in_place is None for f in formulas):
+            return found
+        refused = None
+    except Unsupported as why:
+        refused = why
+    try:
+        return viewed(formulas, dtypes, shapes, sizes) if against == "formula" else of_case(case, sizes)
+    except Unsupported as why:
+        raise refused or why from None
+
+
+def whole(program: Program, shapes: Mapping[str, Sequence[Term]]) -> bool:
+    """Whether every tensor is read at axes that are its dimensions, not at the first entries of one."""
+    size = lambda a: I.normal(program.extents[a])  # noqa: E731
+    return all([*map(size, x.axes)] == [*map(I.normal, shapes[x.tensor])] for x in program.read)
 
 
 def program_of(data: str) -> Program:

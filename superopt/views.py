@@ -133,6 +133,49 @@ class View:
         return tuple((s, tuple(Axis("", n) for n in ns)) for s, ns in zip(self.starts, self.sizes, strict=True))
 
 
+def checked(program: Program, extents: Mapping[str, Term]) -> None:
+    """Raises Unsupported unless it is certain, for all sizes, that views lie in their tensors, that no two outputs
+    share an element, that no input has one that an output in place overwrites, and that what is made is whole."""
+    if not program.places and not any(x.parts for x in program.inputs):
+        return
+    if unknown := [a for a in program.sizes if a not in extents]:
+        raise Unsupported(f"the size of the axis {unknown[0]} is not said, in a program on parts of tensors")
+    for x in (*program.read, *program.places.values()):
+        if x.parts and not _inside(x, extents):
+            raise Unsupported(f"whether {x.tensor} has every element of its part is not certain for all sizes")
+    taken = {*(x.tensor for x in program.inputs), *(out for out, *_ in program.outputs)}
+    for k, (out, p) in enumerate(program.places.items()):
+        own = _spans(p.parts, extents)
+        others = [q for q in [*program.places.values()][k + 1 :] if q.tensor == p.tensor]
+        if any((q.shape, q.in_place) != (p.shape, p.in_place) for q in others):
+            raise Unsupported(f"two outputs are parts of {p.tensor} and do not agree on what it is")
+        if any(not apart(own, _spans(q.parts, extents)) for q in others):
+            raise Unsupported(f"two outputs may share an element of {p.tensor}")
+        if p.in_place:
+            read = [x for x in program.read if x.tensor == p.tensor]
+            if any(x.shape != p.shape or not apart(_spans(x.parts, extents), own) for x in read):
+                raise Unsupported(f"{p.tensor} is written in place, and what is overwritten is read")
+        elif p.tensor in taken - {out}:
+            raise Unsupported(f"two tensors are called {p.tensor}")
+        elif [q.tensor for q in program.places.values()].count(p.tensor) == 1 and not _all(own, p.shape):
+            raise Unsupported(f"nobody writes the rest of {p.tensor}")
+
+
+def _all(own: Sequence[Span], shape: Sequence[Term]) -> bool:
+    """Whether a part has every element of the tensor."""
+    return all(s[0] is NONE and length(s) is I.normal(n) for s, n in zip(own, shape, strict=True))
+
+
+def _spans(parts: Sequence[Part], extents: Mapping[str, Term]) -> tuple[Span, ...]:
+    return tuple((I.normal(p.start), tuple(Axis(a, I.normal(extents[a])) for a in p.axes)) for p in parts)
+
+
+def _inside(x: Input | Place, extents: Mapping[str, Term]) -> bool:
+    """Whether the tensor has all elements of the part."""
+    every = zip(_spans(x.parts, extents), x.shape, strict=True)
+    return all(I.nonnegative(s[0]) and I.nonnegative(n - s[0] - length(s)) for s, n in every)
+
+
 def expression(
     tensor: str, parts: Sequence[Part], shape: Sequence[Term], extents: Mapping[str, Term],
     text: Callable[[Term], str] = python_source,

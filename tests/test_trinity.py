@@ -25,7 +25,6 @@ from lift.reader import read_case
 from lift.simplify import simplify
 from lift.spec import Formula
 from reports import trinity
-from superopt.codegen import source
 from superopt.cost import Model
 from superopt.mugraph import MuGraph
 from superopt.mugraph_json import from_json, to_json
@@ -331,13 +330,6 @@ def test_what_is_not_certain_for_all_sizes_is_refused(said: str, why: str) -> No
     f = formula(said, shapes)
     with pytest.raises(Unsupported, match=why):
         viewed([f], {}, shapes, {"M": 3, "N": 7, "K": 2})
-
-
-def test_no_file_is_written_of_parts_of_tensors() -> None:
-    of = named("vanilla")
-    p = program(of, formulas("vanilla"), {n: SMALL[n] for n in of.names})
-    with pytest.raises(Unsupported, match="parts of tensors"):
-        source(MuGraph(p, (), {}), "vanilla")
 
 
 def test_two_outputs_may_be_one_value() -> None:
