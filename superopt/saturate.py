@@ -70,7 +70,7 @@ class Member:
 @dataclass
 class Classes:
     """An e-graph: the members of each class that is below the program; `whole`: nothing was left to find; `nodes` of
-    the whole e-graph."""
+    the whole e-graph; `looped`: the axes that the rules make loops over."""
 
     program: TileProgram
     members: dict[Class, list[Member]]
@@ -80,6 +80,7 @@ class Classes:
     whole: bool
     nodes: int
     applied: bool  # some rule
+    looped: frozenset[str]
 
     @cached_property
     def depth(self) -> dict[Class, int]:
@@ -191,7 +192,7 @@ def staged(
             if ended or len(found["nodes"]) > nodes:
                 break
         whole = whole and ended
-    return _exported(p, found, words, whole, applied)
+    return _exported(found, words, whole, applied, frozenset(over))
 
 
 def _run(graph: Any, rules: str) -> bool:
@@ -270,7 +271,9 @@ class _Words:
         return f"({('Fun', 'Fun2', 'Fun3')[len(n.args) - 1]} {json.dumps(name)} {args})"
 
 
-def _exported(p: TileProgram, found: dict[str, dict[str, Any]], words: _Words, whole: bool, applied: bool) -> Classes:
+def _exported(
+    found: dict[str, dict[str, Any]], words: _Words, whole: bool, applied: bool, looped: frozenset[str]
+) -> Classes:  # fmt: skip
     """What is below the program."""
     nodes = found["nodes"]
     every: dict[Class, list[Member]] = defaultdict(list)
@@ -290,4 +293,4 @@ def _exported(p: TileProgram, found: dict[str, dict[str, Any]], words: _Words, w
         if c not in members:
             members[c] = every[c]
             stack += [a for m in every[c] for a in m.args]
-    return Classes(p, members, root, words.functions, words.constants, whole, len(nodes), applied)
+    return Classes(words.program, members, root, words.functions, words.constants, whole, len(nodes), applied, looped)

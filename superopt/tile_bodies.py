@@ -21,13 +21,14 @@ from .abstract import Class
 from .cost import H200, Hardware
 from .program import FOLDS, Node, Program, node, source
 from .saturate import Classes, Member, Stage, staged
-from .tile_program import Statement, Store, Tensor, TileProgram, loads, sequence, statements, stores
+from .tile_program import Statement, Store, Tensor, TileProgram, folded, loads, sequence, statements, stores
 from .tile_rules import ALGEBRA
 
 ROUNDS = 6
 NODES = 20_000
 NOISE = 1.5  # of the logarithms of prices
 WAITING = 0.3  # seconds for a fold that waits for another one, relative to the dearest operation
+SHORT = 128  # an axis that fits a tile
 Axes = frozenset[str]
 
 
@@ -94,6 +95,13 @@ def planes(p: TileProgram) -> frozenset[str]:
                 out |= a ^ b
                 alone |= (a & b) - {n.attr}
     return frozenset(out - alone)
+
+
+def free(p: TileProgram) -> frozenset[str]:
+    """The axes of every output over which nothing is folded: a loop over one may stand around the whole program, or
+    around any part of it that is a kernel."""
+    every = frozenset(p.sizes).intersection(*(p.tensors[o].axes for o in p.outputs))
+    return every.difference(*(folded(s.value) for s in stores(p.body)))
 
 
 def rebuilt(n: Node, leaf: Callable[[Node], Node]) -> Node:

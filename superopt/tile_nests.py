@@ -21,7 +21,7 @@ from .abstract import Class
 from .cost import H200, LARGEST, Hardware, itemsize, power
 from .program import Node
 from .saturate import Classes, Member
-from .tile_bodies import axes_of, planes
+from .tile_bodies import SHORT, axes_of, planes
 from .tile_program import Loop, Statement, Store, TileProgram, joined, sequence
 
 Names = frozenset[str]
@@ -97,7 +97,14 @@ class Extraction:
         self.p = self.classes.program
         self.axes = axes_of(self.classes)
         self.planes = planes(self.p)
-        self.tiles = {a: self.tile if a in self.planes and a not in self.p.parts else 1 for a in self.p.sizes}
+        self.tiles = {a: self._tile(a) for a in self.p.sizes}
+
+    def _tile(self, a: str) -> int:
+        """Of an axis: nominal, all of one that is not looped over and short, one index outside of tiles."""
+        if a not in self.planes or a in self.p.parts:
+            return 1
+        n = self.p.sizes[a]
+        return n if a not in self.classes.looped and n <= SHORT else self.tile
 
     # ---- analyses
 
@@ -114,13 +121,22 @@ class Extraction:
     @cached_property
     def loaded(self) -> dict[Class, Names]:
         """The tensors that some way to write a statement loads."""
+        return self._most(self.loads)
+
+    @cached_property
+    def folded(self) -> dict[Class, Names]:
+        """The axes that some way to write a statement folds over."""
+        return self._most(self.folds)
+
+    def _most(self, f: Callable[[Class], Names]) -> dict[Class, Names]:
+        """Of each class of statements what some member has, by what the values have that it stores."""
         out: dict[Class, Names] = dict.fromkeys(self.classes.members, NONE)
         changed = True
         while changed:
             changed = False
             for c, members in self.classes.members.items():
                 for m in members:
-                    found = self.loads(m.args[0]) if m.op == "Store" else NONE
+                    found = f(m.args[0]) if m.op == "Store" else NONE
                     if m.op in ("Loop", "Seq"):
                         found = found.union(*(out[a] for a in m.args))
                     if not found <= out[c]:
@@ -153,6 +169,11 @@ class Extraction:
         """The tensors that a value loads."""
         m = self.value(c)
         return frozenset({m.texts[0]}) if m.op == "Var" else NONE.union(*(self.loads(a) for a in m.args))
+
+    def folds(self, c: Class) -> Names:
+        """The axes that a value folds over."""
+        m = self.value(c)
+        return NONE.union(m.texts[:1] if m.op in ("Sum", "Max") else (), *(self.folds(a) for a in m.args))
 
     def value(self, c: Class) -> Member:
         """The one way to write a value: no rule of loops makes another, but for a step of a sum that goes on."""
@@ -210,7 +231,13 @@ class Extraction:
 
     def kernel(self, c: Class) -> Kernel | None:
         """Seconds, grid and body of a statement as one kernel; None where it is none."""
-        return self._kernel(c, (), self.written[c])
+        return self._kernel(c, self.free(c), self.written[c])
+
+    def free(self, c: Class) -> tuple[str, ...]:
+        """The axes that are not looped over of which each block may have a part: nothing folds over them, and turns of
+        a loop over one around the whole kernel have nothing to do with each other."""
+        some = NONE.union(*(self.p.tensors[t].axes for t in self.written[c])) - self.classes.looped - self.folded[c]
+        return tuple(a for a in self.p.sizes if a in some and self.parallel(a, c))
 
     def _kernel(self, c: Class, grid: tuple[str, ...], written: Names) -> Kernel | None:
         key = c, frozenset(grid), written
