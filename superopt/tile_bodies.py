@@ -28,7 +28,6 @@ ROUNDS = 6
 NODES = 20_000
 NOISE = 1.5  # of the logarithms of prices
 WAITING = 0.3  # seconds for a fold that waits for another one, relative to the dearest operation
-SHORT = 128  # an axis that fits a tile
 Axes = frozenset[str]
 
 

@@ -21,7 +21,7 @@ from .abstract import Class
 from .cost import H200, LARGEST, Hardware, itemsize, power
 from .program import Node
 from .saturate import Classes, Member
-from .tile_bodies import SHORT, axes_of, planes
+from .tile_bodies import axes_of, planes
 from .tile_program import Loop, Statement, Store, TileProgram, joined, sequence
 
 Names = frozenset[str]
@@ -97,14 +97,7 @@ class Extraction:
         self.p = self.classes.program
         self.axes = axes_of(self.classes)
         self.planes = planes(self.p)
-        self.tiles = {a: self._tile(a) for a in self.p.sizes}
-
-    def _tile(self, a: str) -> int:
-        """Of an axis: nominal, all of one that is not looped over and short, one index outside of tiles."""
-        if a not in self.planes or a in self.p.parts:
-            return 1
-        n = self.p.sizes[a]
-        return n if a not in self.classes.looped and n <= SHORT else self.tile
+        self.tiles = {a: self.tile if a in self.planes and a not in self.p.parts else 1 for a in self.p.sizes}
 
     # ---- analyses
 
@@ -301,7 +294,7 @@ class Extraction:
             return first + self.body(m.args[1], around) if first < INFINITE else first
         n, inner = m.texts[0], m.args[0]
         gone = any(n in self.p.tensors[t].axes for t in around.kept & self.written[inner])
-        if gone or n in around.tiled or len(around.loops) == self.deep:
+        if gone or n in around.tiled or n in self.p.parts or len(around.loops) == self.deep:
             return INFINITE
         return self.body(inner, self.within(around, n, inner)) + self.trips(n) * self.hardware.turn
 

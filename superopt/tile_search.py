@@ -17,7 +17,7 @@ from .cost import H200, Hardware, Model
 from .mugraph import MuGraph, text
 from .program import FOLDS, Program
 from .saturate import Stage, staged
-from .tile_bodies import SHORT, bodies, free, parted, planes
+from .tile_bodies import bodies, free, parted, planes
 from .tile_kernels import mugraph
 from .tile_nests import Extraction, Nests
 from .tile_program import TileProgram, statements, stores
@@ -25,9 +25,10 @@ from .tile_rules import LOOPS, SEQUENCES, SPLITS, STARTS, Rule
 
 BODIES = 12
 TILES = ((16, 4096), (64, 8192), (128, 16384))  # nominal: of an axis, and elements of a tile
-ROUNDS = 12
+ROUNDS = 40
 NODES = 60_000  # of the e-graph of one body
 PARTS = 16  # nominal
+SHORT = 128  # an axis that fits a tile
 LONG = 512  # of an axis that may be in parts
 FEW = 5  # stores of a body that may change places
 
@@ -41,7 +42,8 @@ def rules_of(body: TileProgram) -> tuple[Rule, ...]:
 def looped(body: TileProgram) -> list[str]:
     """The axes that a loop is worth: longer than a tile, in parts, or outside of every product and fold, so that blocks
     have one index of them each. None is needed over what all of the program may be looped over."""
-    worth = [a for a, n in body.sizes.items() if n > SHORT or a in body.parts or a not in planes(body)]
+    parts = {*body.parts, *body.parts.values()}
+    worth = [a for a, n in body.sizes.items() if n > SHORT or a in parts or a not in planes(body)]
     return [a for a in worth if a not in free(body)]
 
 
