@@ -17,7 +17,7 @@ from .cost import H200, Hardware, Model
 from .mugraph import MuGraph, text
 from .program import FOLDS, Program
 from .saturate import Stage, staged
-from .tile_bodies import bodies, free, parted, planes
+from .tile_bodies import bodies, looped, parted
 from .tile_kernels import mugraph
 from .tile_nests import Extraction, Nests
 from .tile_program import TileProgram, statements, stores
@@ -28,7 +28,6 @@ TILES = ((16, 4096), (64, 8192), (128, 16384))  # nominal: of an axis, and eleme
 ROUNDS = 40
 NODES = 60_000  # of the e-graph of one body
 PARTS = 16  # nominal
-SHORT = 128  # an axis that fits a tile
 LONG = 512  # of an axis that may be in parts
 FEW = 5  # stores of a body that may change places
 
@@ -37,14 +36,6 @@ def rules_of(body: TileProgram) -> tuple[Rule, ...]:
     """The rules of loops; of sequences all where there are few stores, else only that starts come first."""
     few = sum(1 for _ in statements(body.body)) <= FEW
     return (*LOOPS, *SPLITS, *(SEQUENCES if few else (SEQUENCES[0], *STARTS)))
-
-
-def looped(body: TileProgram) -> list[str]:
-    """The axes that a loop is worth: longer than a tile, in parts, or outside of every product and fold, so that blocks
-    have one index of them each. None is needed over what all of the program may be looped over."""
-    parts = {*body.parts, *body.parts.values()}
-    worth = [a for a, n in body.sizes.items() if n > SHORT or a in parts or a not in planes(body)]
-    return [a for a in worth if a not in free(body)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +112,7 @@ class _Search:
         end = time.perf_counter() + self.limits.seconds
         with _Clock(self.found, "saturating"):
             every = bodies(self.program, BODIES, self.seed, self.model.hardware)
-            every += [parted(b, a, PARTS) for b in every for a in self.long(b)]
+            every = [x for b in every for x in (b, *(parted(b, a, PARTS) for a in self.long(b)))]
         for body in every:
             if time.perf_counter() > end:
                 self.found.whole = False
