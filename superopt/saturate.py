@@ -10,10 +10,10 @@ import json
 import math
 import random
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from lift import term as T
 from lift.egraph import bindings
@@ -24,6 +24,7 @@ from .program import Node, node, source
 from .tile_program import Loop, Seq, Statement, Store, TileProgram, joined
 from .tile_rules import FACTS, FUNCTIONS, PUT, RULES, Rule
 
+X = TypeVar("X")
 NODES = 100_000  # of an e-graph
 ROUNDS = 8
 LANGUAGE = """
@@ -85,14 +86,21 @@ class Classes:
     @cached_property
     def depth(self) -> dict[Class, int]:
         """The least depth of a term of each class."""
-        out: dict[Class, int] = {}
+        deep = lambda m, known: 1 + max((known[a] for a in m.args), default=0)  # noqa: E731
+        return self.fixed(lambda m, known: deep(m, known) if all(a in known for a in m.args) else None, min)
+
+    def fixed(self, f: Callable[[Member, dict[Class, X]], X | None], join: Callable[[X, X], X]) -> dict[Class, X]:
+        """Of each class what its members have together, by a fixed point: f is of a member by what is known of its
+        arguments, None where that is not enough."""
+        out: dict[Class, X] = {}
         changed = True
         while changed:
             changed = False
-            for c, ms in self.members.items():
-                least = min((1 + max((out.get(a, 1 << 30) for a in m.args), default=0) for m in ms), default=1 << 30)
-                if least < out.get(c, 1 << 30):
-                    out[c], changed = least, True
+            for c, members in reversed(self.members.items()):
+                for m in members:
+                    found = f(m, out)
+                    if found is not None and (c not in out or (found := join(out[c], found)) != out[c]):
+                        out[c], changed = found, True
         return out
 
     def drawn(self, rng: random.Random, most: int = 24) -> TileProgram:

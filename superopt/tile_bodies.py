@@ -21,7 +21,7 @@ from .abstract import Class
 from .cost import H200, Hardware
 from .program import FOLDS, Node, Program, node, source
 from .saturate import Classes, Member, Stage, staged
-from .tile_program import Statement, Store, Tensor, TileProgram, folded, loads, sequence, stores
+from .tile_program import Statement, Store, Tensor, TileProgram, folded, is_product, loads, sequence, stores
 from .tile_rules import ALGEBRA
 
 ROUNDS = 6
@@ -79,11 +79,12 @@ def parted(p: TileProgram, axis: str, parts: int) -> TileProgram:
 
 
 def looped(p: TileProgram) -> list[str]:
-    """The axes that a loop is worth: longer than a tile, in parts, or outside of every product and fold, so that blocks
-    have one index of them each. None is needed over what all of the program may be looped over."""
-    parts = {*p.parts, *p.parts.values()}
-    worth = [a for a, n in p.sizes.items() if n > SHORT or a in parts or a not in planes(p)]
-    return [a for a in worth if a not in free(p)]
+    """The axes that a loop is worth: longer than a tile, within parts, or outside of every product and fold, so that
+    blocks have one index of them each. None is needed over parts, which only blocks have, nor over what all of the
+    program may be looped over."""
+    without, within = {*p.parts, *free(p)}, {*p.parts.values()}
+    worth = [a for a, n in p.sizes.items() if n > SHORT or a in within or a not in planes(p)]
+    return [a for a in worth if a not in without]
 
 
 def arranged(p: TileProgram) -> TileProgram:
@@ -134,7 +135,7 @@ def planes(p: TileProgram) -> frozenset[str]:
         out.add(str(n.attr))
         if n.op == "sum" and n.args[0].op == "mul":
             a, b = (x.axes for x in n.args[0].args)
-            if n.attr in a & b and a - b and b - a:
+            if is_product(str(n.attr), a, b):
                 out |= a ^ b
                 alone |= (a & b) - {n.attr}
     return frozenset(out - alone)
@@ -194,7 +195,7 @@ class Prices:
             for inner in self.classes.members[m.args[0]] if m.op == "Sum" else ():
                 if inner.op == "Mul" and all(a in self.axes for a in inner.args):
                     a, b = (self.axes[x] for x in inner.args)
-                    if m.texts[0] in a & b and a - b and b - a:
+                    if is_product(m.texts[0], a, b):
                         yield Way(m, inner.args, factor * 2 * self.elements(a | b) / h.flops, True)
         else:
             rate = h.exponentials if m.op == "Exp" else h.scalar
@@ -294,16 +295,7 @@ def roots(classes: Classes) -> dict[str, Class]:
 
 def axes_of(classes: Classes) -> dict[Class, Axes]:
     """The axes of each class of values: those that every member found has."""
-    out: dict[Class, Axes] = {}
-    changed = True
-    while changed:
-        changed = False
-        for c, members in classes.members.items():
-            for m in members:
-                own = _axes(classes, m, out)
-                if own is not None and (c not in out or not out[c] <= own):
-                    out[c], changed = out.get(c, own) & own, True
-    return out
+    return classes.fixed(lambda m, known: _axes(classes, m, known), frozenset.intersection)
 
 
 def _axes(classes: Classes, m: Member, known: dict[Class, Axes]) -> Axes | None:

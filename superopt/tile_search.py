@@ -17,6 +17,7 @@ from .cost import H200, Hardware, Model
 from .mugraph import MuGraph, text
 from .program import FOLDS, Program
 from .saturate import Stage, staged
+from .tile_analyses import Analyses, count
 from .tile_bodies import bodies, looped, parted
 from .tile_kernels import mugraph
 from .tile_nests import Extraction, Nests
@@ -135,9 +136,10 @@ class _Search:
         f.bodies, f.classes, f.nodes = f.bodies + 1, f.classes + len(classes.members), f.nodes + classes.nodes
         f.whole = f.whole and classes.whole
         with _Clock(f, "extracting"):
-            for k, (tile, room) in enumerate(TILES):
-                extraction = Extraction(classes, tile, room=room, hardware=self.model.hardware)
-                f.programs += extraction.count() if k == 0 else 0
+            f.programs += count(classes)
+            known = Analyses(classes)
+            for tile, room in TILES:
+                extraction = Extraction(known, tile, room=room, hardware=self.model.hardware)
                 for nests in extraction.best(self.limits.kernels):
                     self.keep(nests, body)
             f.plans = sorted(self.plans.values(), key=lambda p: p.seconds)[: self.limits.plans]

@@ -13,12 +13,13 @@ from superopt.abstract import templates
 from superopt.cost import Model
 from superopt.program import Program, from_formulas
 from superopt.saturate import Stage, staged
-from superopt.tile_bodies import bodies, parted, planes, written
+from superopt.tile_analyses import Analyses, count
+from superopt.tile_bodies import bodies, looped, parted, planes, written
 from superopt.tile_kernels import mugraph
 from superopt.tile_nests import Extraction, Nest, Nests
 from superopt.tile_program import Loop, Store, TileProgram, check, statements, stores
 from superopt.tile_run import run
-from superopt.tile_search import Limits, looped, rules_of, search
+from superopt.tile_search import Limits, rules_of, search
 from superopt.tile_text import parse, text
 from superopt.verifier import verify
 
@@ -88,7 +89,7 @@ def nests(program: Program, kernels: int = 4) -> list[tuple[TileProgram, Nests]]
     out = []
     for body in bodies(program, 2):
         classes = staged(body, [Stage(rules_of(body), 10)], 20_000, looped=looped(body))
-        out += [(body, n) for n in Extraction(classes, 64, room=8192).best(kernels)]
+        out += [(body, n) for n in Extraction(Analyses(classes), 64, room=8192).best(kernels)]
     return out
 
 
@@ -107,7 +108,7 @@ def test_what_is_extracted_is_the_program(found: list[tuple[TileProgram, Nests]]
 
 def test_attention_becomes_one_kernel_with_one_loop_over_the_keys(found: list[tuple[TileProgram, Nests]]) -> None:
     one = next(n for _, n in found if len(n.kernels) == 1).kernels[0]
-    assert {*one.grid} == {"g", "m"}
+    assert {*one.grid} == {"g", "m", "d"}
     loops = [s for s in statements(one.body) if isinstance(s, Loop)]
     assert [s.axis for s in loops] == ["n"] and len(list(stores(loops[0].body))) == 4
     last = list(statements(one.body))[-1]
@@ -171,8 +172,8 @@ def test_programs_are_counted_exactly() -> None:
     """Of one store with one axis to loop over there are two: with the loop and without."""
     p = parse("axes m = M\ninput x[m] f32\noutput o[m] f32\no[m] = exp(x[m])\n", {"M": 1000})
     classes = staged(p, [Stage(rules_of(p), 6)], looped=["m"])
-    assert Extraction(classes).count() == 2
-    assert Extraction(staged(p, [Stage(rules_of(p), 6)], looped=[])).count() == 1
+    assert count(classes) == 2
+    assert count(staged(p, [Stage(rules_of(p), 6)], looped=[])) == 1
 
 
 def test_planes_are_what_tiles_have_more_than_one_index_of() -> None:
