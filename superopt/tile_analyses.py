@@ -37,8 +37,11 @@ class Analyses:
         self.p = self.given.program
         self.axes: dict[Class, Axes] = axes_of(self.given)
         self.planes = planes(self.p)
-        self.cuts, first = _cuts(self.given)
+        self.classes, self.cuts = self.given, {}
+        known = self.written, self.exposed  # of what is given
+        self.cuts, first = _cuts(self.given, {c for c in known[0] if not known[0][c] & known[1][c]})
         self.classes = replace(self.given, members={**self.given.members, **first})
+        del self.written, self.exposed
 
     @cached_property
     def written(self) -> dict[Class, Names]:
@@ -92,19 +95,20 @@ class Analyses:
         a, b = (self.axes[x] for x in inner.args)
         return (a, b) if is_product(m.texts[0], a, b) else None
 
-    def parallel(self, n: str, body: Class) -> bool:
-        """Whether turns of a loop over n have nothing to do with each other."""
+    def parallel(self, n: str, body: Class, later: Names = NONE) -> bool:
+        """Whether turns of a loop over n have nothing to do with each other, nor leave what is loaded `later` to one
+        of them."""
         for t in self.written[body]:
             x = self.p.tensors[t]
-            if n not in x.axes and (x.role == "output" or t in self.exposed[body]):
+            if n not in x.axes and (x.role == "output" or t in self.exposed[body] or t in later):
                 return False
         return True
 
-    def free(self, c: Class) -> tuple[str, ...]:
+    def free(self, c: Class, later: Names = NONE) -> tuple[str, ...]:
         """The axes that are not looped over of which each block may have a part: nothing folds over them, and turns of
         a loop over one around the whole kernel have nothing to do with each other."""
         some = NONE.union(*(self.p.tensors[t].axes for t in self.written[c])) - self.classes.looped - self.folded[c]
-        return tuple(a for a in self.p.sizes if a in some and self.parallel(a, c))
+        return tuple(a for a in self.p.sizes if a in some and self.parallel(a, c, later))
 
 
 def _own(m: Member, known: dict[Class, Names], of_store: Callable[[Member], Iterable[str]]) -> Names | None:
@@ -116,9 +120,13 @@ def _own(m: Member, known: dict[Class, Names], of_store: Callable[[Member], Iter
     return NONE.union(*(known[a] for a in m.args))
 
 
-def _cuts(classes: Classes) -> tuple[dict[Class, list[tuple[Class, Class]]], dict[Class, list[Member]]]:
-    """Of each statement that the program ends with the ways to cut it, and the members of what comes first."""
+def _cuts(
+    classes: Classes, rests: set[Class]
+) -> tuple[dict[Class, list[tuple[Class, Class]]], dict[Class, list[Member]]]:  # fmt: skip
+    """Of each statement that the program ends with the ways to cut it, and the members of what comes first, arguments
+    last. `rests`: what may be left."""
     after: dict[Class, dict[Class, None]] = {}
+    order = list[Class]()
 
     def visit(c: Class) -> dict[Class, None]:
         if c not in after:
@@ -126,13 +134,14 @@ def _cuts(classes: Classes) -> tuple[dict[Class, list[tuple[Class, Class]]], dic
             for m in classes.members[c]:
                 if m.op == "Seq":
                     after[c] |= {m.args[1]: None, **visit(m.args[1])}
+            order.append(c)
         return after[c]
 
     visit(classes.root)
     cuts: dict[Class, list[tuple[Class, Class]]] = defaultdict(list)
     members: dict[Class, list[Member]] = defaultdict(list)
-    for c, rest in after.items():
-        for r in rest:
+    for c in reversed(order):
+        for r in (r for r in after[c] if r in rests):
             cuts[c].append((first := f"{c} before {r}", r))
             for a, b in (m.args for m in classes.members[c] if m.op == "Seq"):
                 members[first] += classes.members[a] if b == r else []

@@ -19,8 +19,6 @@ from .saturate import Member
 from .tile_analyses import NONE, Analyses, Names
 from .tile_program import Loop, Statement, Store, TileProgram, joined, sequence
 
-Kernel = tuple[float, tuple[str, ...], Class]  # seconds, grid, body
-Sequence = tuple[float, tuple[Class, ...]]  # seconds, kernels
 INFINITE = math.inf
 
 
@@ -71,6 +69,19 @@ class Around:
         return self.grid | self.loops
 
 
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """The grid and the body of a kernel."""
+
+    seconds: float
+    grid: tuple[str, ...]
+    body: Class
+    around: Around
+
+
+Sequence = tuple[float, tuple[Kernel, ...]]  # seconds, kernels
+
+
 @dataclass
 class Extraction:
     """The cheapest kernels of one e-graph, by what is known of it. `tile`: the nominal size of a tile; `deep`: how many
@@ -82,7 +93,7 @@ class Extraction:
     room: int = LARGEST
     hardware: Hardware = H200
     _bodies: dict[tuple[Class, Around], tuple[float, Member | None]] = field(default_factory=dict)
-    _kernels: dict[tuple[Class, Names, Names], Kernel | None] = field(default_factory=dict)
+    _kernels: dict[tuple[Class, Names, Names, Names], Kernel | None] = field(default_factory=dict)
     _sequences: dict[tuple[Class, int], Sequence] = field(default_factory=dict)
     _open: set[tuple[Class, Around]] = field(default_factory=set)
 
@@ -111,7 +122,7 @@ class Extraction:
         out = []
         for cost, kernels in found:
             if cost < INFINITE:
-                nests = Nests(tuple(self._nest(c) for c in kernels))
+                nests = Nests(tuple(Nest(k.grid, self._term(k.body, k.around), k.seconds) for k in kernels))
                 if self.private(nests) and nests not in out:
                     out.append(nests)
         return out
@@ -125,29 +136,31 @@ class Extraction:
     def _split(self, c: Class, kernels: int) -> Sequence:
         if kernels == 1:
             found = self.kernel(c)
-            return (found[0], (c,)) if found else (INFINITE, ())
+            return (found.seconds, (found,)) if found else (INFINITE, ())
         best: Sequence = (INFINITE, ())
         for a, b in self.known.cuts.get(c, ()):
-            if (first := self.kernel(a)) is not None:
+            first = self.kernel(a, self.known.exposed[b])
+            if first is not None and first.seconds < best[0]:
                 cost, rest = self._sequence(b, kernels - 1)
-                best = min(best, (first[0] + cost, (a, *rest)))
+                best = min(best, (first.seconds + cost, (first, *rest)), key=lambda found: found[0])
         return best
 
-    def kernel(self, c: Class) -> Kernel | None:
-        """Seconds, grid and body of a statement as one kernel; None where it is none."""
-        return self._kernel(c, self.known.free(c), self.known.written[c])
+    def kernel(self, c: Class, later: Names = NONE) -> Kernel | None:
+        """The cheapest way to run a statement as one kernel; None for none. `later`: what other kernels load after."""
+        written = self.known.written[c]
+        return self._kernel(c, self.known.free(c, later), written, written & later)
 
-    def _kernel(self, c: Class, grid: tuple[str, ...], written: Names) -> Kernel | None:
-        key = c, frozenset(grid), written
+    def _kernel(self, c: Class, grid: tuple[str, ...], written: Names, later: Names) -> Kernel | None:
+        key = c, frozenset(grid), written, later
         if key not in self._kernels:
             around = Around(frozenset(grid), NONE, self.known.written[c], written)
             split = {a for t in written for a in self.p.tensors[t].axes if a in self.p.parts}  # blocks, not turns
             cost = self.body(c, around) if split <= {*grid} else INFINITE
-            best = (cost + self.hardware.launch, grid, c) if cost < INFINITE else None
+            best = Kernel(cost + self.hardware.launch, grid, c, around) if cost < INFINITE else None
             for m in self.members[c]:
-                if m.op == "Loop" and m.texts[0] not in grid and self.known.parallel(m.texts[0], m.args[0]):
-                    found = self._kernel(m.args[0], (*grid, m.texts[0]), written)
-                    if found is not None and (best is None or found[0] < best[0]):
+                if m.op == "Loop" and m.texts[0] not in grid and self.known.parallel(m.texts[0], m.args[0], later):
+                    found = self._kernel(m.args[0], (*grid, m.texts[0]), written, later)
+                    if found is not None and (best is None or found.seconds < best.seconds):
                         best = found
             self._kernels[key] = best
         return self._kernels[key]
@@ -263,17 +276,6 @@ class Extraction:
         return math.prod(self.p.sizes[a] for a in axes)
 
     # ---- terms
-
-    def _nest(self, c: Class) -> Nest:
-        found = self.kernel(c)
-        assert found is not None
-        seconds, grid, body = found
-        # the body is charged with what the whole kernel writes
-        return Nest(
-            grid,
-            self._term(body, Around(frozenset(grid), NONE, self.known.written[body], self.known.written[c])),
-            seconds,
-        )
 
     def _term(self, c: Class, around: Around) -> Statement:
         _, m = self._body(c, around)
