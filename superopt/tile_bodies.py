@@ -336,7 +336,7 @@ def _kept(
     p: TileProgram, tensors: dict[str, Tensor], body: list[Statement], value: Node, output: str | None
 ) -> Node:  # fmt: skip
     """A store of the value; what is loaded for it from there on."""
-    name = output or next(n for n in (f"v{k}" for k in count()) if n not in tensors)
+    name = output or next(n for n in (f"t{k}" for k in count()) if n not in tensors)
     if output is None:
         tensors[name] = Tensor(name, tuple(a for a in p.sizes if a in value.axes), "variable")
     body.append(Store(name, value))
