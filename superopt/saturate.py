@@ -10,7 +10,7 @@ import json
 import math
 import random
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
@@ -175,10 +175,10 @@ def staged(
     """The e-graph after the stages, one after the other: what makes others apply comes first, and what it alone makes
     grow rests after it. `whole`: nothing was left to find in any of them. `looped`: the axes that are looped over, all
     without it."""
-    words = _Words(p)
+    words = Words(p)
     root = words.statement(p.body)
     over = p.sizes if looped is None else looped
-    lines = [LANGUAGE, FACTS, *_facts(p), *(f'(Looped "{a}")' for a in over), *_sets()]
+    lines = declarations(p, over)
     for k, stage in enumerate(stages):
         laws = [r.twin if twins and r.twin else r.text for r in stage.rules]
         lines += [
@@ -187,14 +187,14 @@ def staged(
         ]
     graph = bindings().EGraph()
     graph.run_program(*graph.parse_program("\n".join([*lines, f"(let $root {root})"])))
-    _run(graph, "facts")
+    run_rules(graph, "facts")
     applied, whole = False, True
     found = _serialised(graph)
     for k, stage in enumerate(stages):
         ended = False
         for _ in range(stage.rounds):
-            ended = not _run(graph, f"stage{k}")
-            _run(graph, "facts")
+            ended = not run_rules(graph, f"stage{k}")
+            run_rules(graph, "facts")
             applied = applied or not ended
             found = _serialised(graph)
             if ended or len(found["nodes"]) > nodes:
@@ -203,7 +203,12 @@ def staged(
     return _exported(found, words, whole, applied, frozenset(over))
 
 
-def _run(graph: Any, rules: str) -> bool:
+def declarations(p: TileProgram, looped: Iterable[str]) -> list[str]:
+    """The language of an e-graph, with what is known of the tensors and axes of a program, some of them looped over."""
+    return [LANGUAGE, FACTS, *_facts(p), *(f'(Looped "{a}")' for a in looped), *_sets()]
+
+
+def run_rules(graph: Any, rules: str) -> bool:
     """One round of the rules, or all that the facts tell; whether anything is new."""
     schedule = "(saturate facts)" if rules == "facts" else f"(run {rules})"
     out = graph.run_program(*graph.parse_program(f"(run-schedule {schedule})"))
@@ -246,7 +251,7 @@ def _facts(p: TileProgram) -> list[str]:
 
 
 @dataclass
-class _Words:
+class Words:
     """A tile program in the language of the e-graph. `functions`: what its names of functions mean."""
 
     program: TileProgram
@@ -280,7 +285,7 @@ class _Words:
 
 
 def _exported(
-    found: dict[str, dict[str, Any]], words: _Words, whole: bool, applied: bool, looped: frozenset[str]
+    found: dict[str, dict[str, Any]], words: Words, whole: bool, applied: bool, looped: frozenset[str]
 ) -> Classes:  # fmt: skip
     """What is below the program."""
     nodes = found["nodes"]

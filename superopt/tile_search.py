@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from lift import Clock
 from lift.errors import Unsupported
 
 from .cost import H200, Hardware, Model
@@ -64,7 +65,7 @@ class Found:
     """`plans`, best first; `nests`: by the number of kernels the best at nominal tiles, whether or not there is a
     µGraph for them; `bodies`, `classes`, `nodes`: of all e-graphs; `programs` that they represent; `whole`: all
     were saturated, and the time was enough; `candidates`: nests that were extracted; `refused`: why nests are no
-    µGraphs; seconds of each pass."""
+    µGraphs; `clock`: seconds of each pass."""
 
     plans: list[Plan] = field(default_factory=list)
     nests: dict[int, tuple[Nests, TileProgram]] = field(default_factory=dict)
@@ -75,12 +76,11 @@ class Found:
     whole: bool = True
     candidates: int = 0
     refused: dict[str, int] = field(default_factory=dict)
-    saturating: float = 0.0
-    extracting: float = 0.0
+    clock: Clock = field(default_factory=lambda: Clock(seconds={"saturate": 0.0, "extract": 0.0}))
 
     @property
     def seconds(self) -> float:
-        return self.saturating + self.extracting
+        return sum(self.clock.seconds.values())
 
     @property
     def said(self) -> str:
@@ -111,7 +111,7 @@ class _Search:
 
     def run(self) -> Found:
         end = time.perf_counter() + self.limits.seconds
-        with _Clock(self.found, "saturating"):
+        with self.found.clock("saturate"):
             every = bodies(self.program, BODIES, self.seed, self.model.hardware)
             every = [x for b in every for x in (b, *(parted(b, a, PARTS) for a in self.long(b)))]
         for body in every:
@@ -130,12 +130,12 @@ class _Search:
 
     def body(self, body: TileProgram) -> None:
         """The nests of one body."""
-        with _Clock(self.found, "saturating"):
+        with self.found.clock("saturate"):
             classes = staged(body, [Stage(rules_of(body), ROUNDS)], self.limits.nodes, looped=looped(body))
         f = self.found
         f.bodies, f.classes, f.nodes = f.bodies + 1, f.classes + len(classes.members), f.nodes + classes.nodes
         f.whole = f.whole and classes.whole
-        with _Clock(f, "extracting"):
+        with f.clock("extract"):
             f.programs += count(classes)
             known = Analyses(classes)
             for tile, room in TILES:
@@ -155,16 +155,3 @@ class _Search:
             self.found.refused[str(e)] = self.found.refused.get(str(e), 0) + 1
             return
         self.plans.setdefault(text(graph), Plan(graph, seconds, nests, body))
-
-
-class _Clock:
-    """Adds the seconds inside to a field."""
-
-    def __init__(self, found: Found, name: str) -> None:
-        self.found, self.name = found, name
-
-    def __enter__(self) -> None:
-        self.start = time.perf_counter()
-
-    def __exit__(self, *_: object) -> None:
-        setattr(self.found, self.name, getattr(self.found, self.name) + time.perf_counter() - self.start)
