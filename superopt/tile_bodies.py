@@ -27,6 +27,7 @@ from .tile_rules import ALGEBRA
 ROUNDS = 6
 NODES = 20_000
 NOISE = 1.5  # of the logarithms of prices
+DEARER = 1.25  # than the cheapest body
 WAITING = 0.3  # seconds for a fold that waits for another one, relative to the dearest operation
 SHORT = 128  # an axis that fits a tile
 Axes = frozenset[str]
@@ -41,7 +42,7 @@ def written(program: Program) -> TileProgram:
 
 
 def bodies(program: Program, most: int, seed: int = 0, hardware: Hardware = H200) -> list[TileProgram]:
-    """Up to `most` distinct bodies of a program, the one at even prices first."""
+    """Up to `most` distinct bodies of a program that are not much dearer than the cheapest one, which is first."""
     p = written(program)
     classes = staged(p, [Stage(ALGEBRA, ROUNDS)], NODES)
     found: dict[frozenset[tuple[str, int]], TileProgram] = {}
@@ -52,7 +53,26 @@ def bodies(program: Program, most: int, seed: int = 0, hardware: Hardware = H200
         found.setdefault(stored(body, numbers), body)
         if len(found) == most:
             break
-    return [arranged(b) for b in found.values()]
+    prices = {b: price(b, hardware) for b in found.values()}
+    every = sorted(found.values(), key=prices.__getitem__)
+    return [arranged(b) for b in every if prices[b] <= DEARER * prices[every[0]]]
+
+
+def price(p: TileProgram, h: Hardware) -> float:
+    """Seconds of all operations of a body, each done once, at the rates of the device."""
+    total = 0.0
+    for n, product in dict.fromkeys(x for s in stores(p.body) for x in operations(s.value)):
+        elements = math.prod(p.sizes[a] for a in n.axes | ({str(n.attr)} if n.op in FOLDS else set()))
+        total += 2 * elements / h.flops if product else elements / (h.exponentials if n.op == "exp" else h.scalar)
+    return total
+
+
+def operations(value: Node) -> Iterator[tuple[Node, bool]]:
+    """What is computed for a value, and whether it is a product of matrices, whose factors' product is no other."""
+    every = [n for n in value.walk() if n.op not in ("input", "const")]
+    sums = [n for n in every if n.op == "sum" and n.args[0].op == "mul"]
+    products = {n: n.args[0] for n in sums if is_product(str(n.attr), *(x.axes for x in n.args[0].args))}
+    yield from ((n, n in products) for n in every if n not in products.values())
 
 
 def parted(p: TileProgram, axis: str, parts: int) -> TileProgram:
