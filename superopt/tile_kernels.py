@@ -181,7 +181,7 @@ class _Kernel:
             return n
         inside = inside and self.loop in n.axes
         if n.op in FOLDS:
-            over = (str(n.attr),)
+            over = self.block.over(n)
             if n.op == "max" or self.loop in over:
                 raise Unsupported(f"a {n.op} over {over[0]} that is no running sum")
             made = self.block.product(n, over, inside)

@@ -168,6 +168,7 @@ def test_parts_of_the_keys_are_found_by_blocks_of_their_own() -> None:
     best = search(program, Limits(seconds=60)).plans[0]
     assert best.graph.parts and len(best.graph.kernels) == 2
     assert {k.modes["n"] for k in best.graph.kernels} == {"split", "whole"}
+    assert all(o.equal is True for o in verify(best.graph, templates(program), 0).outcomes)
 
 
 def test_programs_are_counted_exactly() -> None:
