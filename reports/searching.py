@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import resource
 import sys
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -54,7 +55,9 @@ def saturated(program: str, seconds: float, seed: int, event: Event) -> dict[str
     they took, the best µGraph, and by the number of kernels the seconds and the text of the best nests, whose tiles
     have nominal sizes."""
     p = from_json(program).program
+    start = time.process_time()
     found = tiles.search(p, tiles.Limits(seconds), seed=seed, hear=lambda f: event(f.said))
+    cpu = time.process_time() - start
     nests = [
         {"kernels": k, "seconds": n.seconds, "grids": [x.grid for x in n.kernels], "text": text(n.program(body))}
         for k, (n, body) in sorted(found.nests.items())
@@ -62,7 +65,8 @@ def saturated(program: str, seconds: float, seed: int, event: Event) -> dict[str
     best = found.plans[0] if found.plans else None
     return {
         "bodies": found.bodies, "classes": found.classes, "nodes": found.nodes, "programs": found.programs,
-        "whole": found.whole, "saturating": found.saturating, "extracting": found.extracting, "memory": peak(),
+        "whole": found.whole, "saturating": found.clock.seconds["saturate"],
+        "extracting": found.clock.seconds["extract"], "cpu": cpu, "memory": peak(),
         "candidates": found.candidates, "refused": found.refused, "nests": nests,
         "model": best.seconds if best else None, "kernels": len(best.graph.kernels) if best else None,
         "roofline": Model(p).roofline,

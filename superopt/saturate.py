@@ -10,10 +10,10 @@ import json
 import math
 import random
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from lift import term as T
 from lift.egraph import bindings
@@ -24,6 +24,7 @@ from .program import Node, node, source
 from .tile_program import Loop, Seq, Statement, Store, TileProgram, joined
 from .tile_rules import FACTS, FUNCTIONS, PUT, RULES, Rule
 
+X = TypeVar("X")
 NODES = 100_000  # of an e-graph
 ROUNDS = 8
 LANGUAGE = """
@@ -70,7 +71,7 @@ class Member:
 @dataclass
 class Classes:
     """An e-graph: the members of each class that is below the program; `whole`: nothing was left to find; `nodes` of
-    the whole e-graph."""
+    the whole e-graph; `looped`: the axes that the rules make loops over."""
 
     program: TileProgram
     members: dict[Class, list[Member]]
@@ -80,18 +81,26 @@ class Classes:
     whole: bool
     nodes: int
     applied: bool  # some rule
+    looped: frozenset[str]
 
     @cached_property
     def depth(self) -> dict[Class, int]:
         """The least depth of a term of each class."""
-        out: dict[Class, int] = {}
+        deep = lambda m, known: 1 + max((known[a] for a in m.args), default=0)  # noqa: E731
+        return self.fixed(lambda m, known: deep(m, known) if all(a in known for a in m.args) else None, min)
+
+    def fixed(self, f: Callable[[Member, dict[Class, X]], X | None], join: Callable[[X, X], X]) -> dict[Class, X]:
+        """Of each class what its members have together, by a fixed point: f is of a member by what is known of its
+        arguments, None where that is not enough."""
+        out: dict[Class, X] = {}
         changed = True
         while changed:
             changed = False
-            for c, ms in self.members.items():
-                least = min((1 + max((out.get(a, 1 << 30) for a in m.args), default=0) for m in ms), default=1 << 30)
-                if least < out.get(c, 1 << 30):
-                    out[c], changed = least, True
+            for c, members in reversed(self.members.items()):
+                for m in members:
+                    found = f(m, out)
+                    if found is not None and (c not in out or (found := join(out[c], found)) != out[c]):
+                        out[c], changed = found, True
         return out
 
     def drawn(self, rng: random.Random, most: int = 24) -> TileProgram:
@@ -166,10 +175,10 @@ def staged(
     """The e-graph after the stages, one after the other: what makes others apply comes first, and what it alone makes
     grow rests after it. `whole`: nothing was left to find in any of them. `looped`: the axes that are looped over, all
     without it."""
-    words = _Words(p)
+    words = Words(p)
     root = words.statement(p.body)
     over = p.sizes if looped is None else looped
-    lines = [LANGUAGE, FACTS, *_facts(p), *(f'(Looped "{a}")' for a in over), *_sets()]
+    lines = declarations(p, over)
     for k, stage in enumerate(stages):
         laws = [r.twin if twins and r.twin else r.text for r in stage.rules]
         lines += [
@@ -178,23 +187,28 @@ def staged(
         ]
     graph = bindings().EGraph()
     graph.run_program(*graph.parse_program("\n".join([*lines, f"(let $root {root})"])))
-    _run(graph, "facts")
+    run_rules(graph, "facts")
     applied, whole = False, True
     found = _serialised(graph)
     for k, stage in enumerate(stages):
         ended = False
         for _ in range(stage.rounds):
-            ended = not _run(graph, f"stage{k}")
-            _run(graph, "facts")
+            ended = not run_rules(graph, f"stage{k}")
+            run_rules(graph, "facts")
             applied = applied or not ended
             found = _serialised(graph)
             if ended or len(found["nodes"]) > nodes:
                 break
         whole = whole and ended
-    return _exported(p, found, words, whole, applied)
+    return _exported(found, words, whole, applied, frozenset(over))
 
 
-def _run(graph: Any, rules: str) -> bool:
+def declarations(p: TileProgram, looped: Iterable[str]) -> list[str]:
+    """The language of an e-graph, with what is known of the tensors and axes of a program, some of them looped over."""
+    return [LANGUAGE, FACTS, *_facts(p), *(f'(Looped "{a}")' for a in looped), *_sets()]
+
+
+def run_rules(graph: Any, rules: str) -> bool:
     """One round of the rules, or all that the facts tell; whether anything is new."""
     schedule = "(saturate facts)" if rules == "facts" else f"(run {rules})"
     out = graph.run_program(*graph.parse_program(f"(run-schedule {schedule})"))
@@ -237,7 +251,7 @@ def _facts(p: TileProgram) -> list[str]:
 
 
 @dataclass
-class _Words:
+class Words:
     """A tile program in the language of the e-graph. `functions`: what its names of functions mean."""
 
     program: TileProgram
@@ -270,7 +284,9 @@ class _Words:
         return f"({('Fun', 'Fun2', 'Fun3')[len(n.args) - 1]} {json.dumps(name)} {args})"
 
 
-def _exported(p: TileProgram, found: dict[str, dict[str, Any]], words: _Words, whole: bool, applied: bool) -> Classes:
+def _exported(
+    found: dict[str, dict[str, Any]], words: Words, whole: bool, applied: bool, looped: frozenset[str]
+) -> Classes:  # fmt: skip
     """What is below the program."""
     nodes = found["nodes"]
     every: dict[Class, list[Member]] = defaultdict(list)
@@ -290,4 +306,4 @@ def _exported(p: TileProgram, found: dict[str, dict[str, Any]], words: _Words, w
         if c not in members:
             members[c] = every[c]
             stack += [a for m in every[c] for a in m.args]
-    return Classes(p, members, root, words.functions, words.constants, whole, len(nodes), applied)
+    return Classes(words.program, members, root, words.functions, words.constants, whole, len(nodes), applied, looped)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import count
 
@@ -21,13 +21,15 @@ from .abstract import Class
 from .cost import H200, Hardware
 from .program import FOLDS, Node, Program, node, source
 from .saturate import Classes, Member, Stage, staged
-from .tile_program import Statement, Store, Tensor, TileProgram, loads, sequence, statements, stores
+from .tile_program import Statement, Store, Tensor, TileProgram, folded, is_product, loads, sequence, stores
 from .tile_rules import ALGEBRA
 
 ROUNDS = 6
 NODES = 20_000
 NOISE = 1.5  # of the logarithms of prices
+DEARER = 1.25  # than the cheapest body
 WAITING = 0.3  # seconds for a fold that waits for another one, relative to the dearest operation
+SHORT = 128  # an axis that fits a tile
 Axes = frozenset[str]
 
 
@@ -40,17 +42,37 @@ def written(program: Program) -> TileProgram:
 
 
 def bodies(program: Program, most: int, seed: int = 0, hardware: Hardware = H200) -> list[TileProgram]:
-    """Up to `most` distinct bodies of a program, the one at even prices first."""
+    """Up to `most` distinct bodies of a program that are not much dearer than the cheapest one, which is first."""
     p = written(program)
     classes = staged(p, [Stage(ALGEBRA, ROUNDS)], NODES)
-    found: dict[Statement, TileProgram] = {}
+    found: dict[frozenset[tuple[str, int]], TileProgram] = {}
+    numbers: dict[Hashable, int] = {}
     for k in range(3 * most):
         prices = Prices(classes, hardware, random.Random(f"{seed} {k}"), NOISE if k > 1 else 0.0, WAITING * (k % 2))
         body = _stored(p, prices.values(), once=k % 4 < 3)
-        found.setdefault(body.body, body)
+        found.setdefault(stored(body, numbers), body)
         if len(found) == most:
             break
-    return list(found.values())
+    prices = {b: price(b, hardware) for b in found.values()}
+    every = sorted(found.values(), key=prices.__getitem__)
+    return [arranged(b) for b in every if prices[b] <= DEARER * prices[every[0]]]
+
+
+def price(p: TileProgram, h: Hardware) -> float:
+    """Seconds of all operations of a body, each done once, at the rates of the device."""
+    total = 0.0
+    for n, product in dict.fromkeys(x for s in stores(p.body) for x in operations(s.value)):
+        elements = math.prod(p.sizes[a] for a in n.axes | ({str(n.attr)} if n.op in FOLDS else set()))
+        total += 2 * elements / h.flops if product else elements / (h.exponentials if n.op == "exp" else h.scalar)
+    return total
+
+
+def operations(value: Node) -> Iterator[tuple[Node, bool]]:
+    """What is computed for a value, and whether it is a product of matrices, whose factors' product is no other."""
+    every = [n for n in value.walk() if n.op not in ("input", "const")]
+    sums = [n for n in every if n.op == "sum" and n.args[0].op == "mul"]
+    products = {n: n.args[0] for n in sums if is_product(str(n.attr), *(x.axes for x in n.args[0].args))}
+    yield from ((n, n in products) for n in every if n not in products.values())
 
 
 def parted(p: TileProgram, axis: str, parts: int) -> TileProgram:
@@ -63,22 +85,65 @@ def parted(p: TileProgram, axis: str, parts: int) -> TileProgram:
     sizes[of] = parts
     wider = lambda axes: tuple(b for a in axes for b in ((of, a) if a == axis else (a,)))  # noqa: E731
     tensors = {n: replace(t, axes=wider(t.axes)) for n, t in p.tensors.items()}
-    body, later = list[Statement](), list[Store]()
-    for s in statements(p.body):
-        assert isinstance(s, Store)
+    body = list[Statement]()
+    for s in stores(p.body):
         value = rebuilt(s.value, lambda n: source(str(n.attr), tensors[str(n.attr)].axes))
-        needed = [x for x in later if x.tensor in loads(value)]  # over the parts as late as may be: one kernel for all
-        body += needed
-        later = [x for x in later if x not in needed]
         if value.op not in FOLDS or value.attr != axis:
             body.append(Store(s.tensor, value))
             continue
         own = next(n for n in (f"{s.tensor}_parts{k or ''}" for k in count()) if n not in tensors)
         tensors[own] = Tensor(own, tuple(a for a in sizes if a in value.axes), "variable")
-        body.append(Store(own, value))
-        later.append(Store(s.tensor, node(value.op, source(own, tensors[own].axes), attr=of)))
-    body += later
-    return replace(p, tensors=tensors, body=sequence(body), sizes=sizes, parts={**p.parts, of: axis})
+        total = node(value.op, source(own, tensors[own].axes), attr=of)
+        body += [Store(own, value), Store(s.tensor, total)]
+    return arranged(replace(p, tensors=tensors, body=sequence(body), sizes=sizes, parts={**p.parts, of: axis}))
+
+
+def looped(p: TileProgram) -> list[str]:
+    """The axes that a loop is worth: longer than a tile, within parts, or outside of every product and fold, so that
+    blocks have one index of them each. None is needed over parts, which only blocks have, nor over what all of the
+    program may be looped over."""
+    without, within = {*p.parts, *free(p)}, {*p.parts.values()}
+    worth = [a for a, n in p.sizes.items() if n > SHORT or a in within or a not in planes(p)]
+    return [a for a in worth if a not in without]
+
+
+def arranged(p: TileProgram) -> TileProgram:
+    """The stores of a body with those together that have the same loops, as far as they may change places: what is
+    folded over parts is late, and what is in no loop early."""
+    axes = {*looped(p)}
+    loops = {s: axes & (s.value.axes | folded(s.value)) for s in stores(p.body)}
+    left, out = list(loops), list[Store]()
+    while left:
+        ready = [s for k, s in enumerate(left) if not any(_conflict(s, o) for o in left[:k])]
+        same = [s for s in ready if out and loops[s] == loops[out[-1]]]
+        first = same[0] if same else min(ready, key=lambda s: (bool(folded(s.value) & {*p.parts}), len(loops[s])))
+        out.append(first)
+        left.remove(first)
+    return replace(p, body=sequence(out))
+
+
+def _conflict(a: Store, b: Store) -> bool:
+    """Whether two stores are not independent, as rules of sequences say it."""
+    return a.tensor == b.tensor or a.tensor in loads(b.value) or b.tensor in loads(a.value)
+
+
+def stored(p: TileProgram, numbers: dict[Hashable, int]) -> frozenset[tuple[str, int]]:
+    """What a body stores, whatever the order and the names of its variables: numbers of the values over its inputs,
+    sums and products in any order; of outputs with their names. `numbers`: those that are known, and become known."""
+    held: dict[str, int] = {}
+    out = set[tuple[str, int]]()
+
+    def number(n: Node) -> int:
+        if n.op == "input" and n.attr in held:
+            return held[str(n.attr)]
+        args = [number(a) for a in n.args]
+        key = n.op, n.attr, tuple(sorted(args) if n.op in ("add", "mul") else args)
+        return numbers.setdefault(key, len(numbers))
+
+    for s in stores(p.body):
+        held[s.tensor] = number(s.value)
+        out.add((s.tensor if p.tensors[s.tensor].role == "output" else "", held[s.tensor]))
+    return frozenset(out)
 
 
 def planes(p: TileProgram) -> frozenset[str]:
@@ -90,10 +155,17 @@ def planes(p: TileProgram) -> frozenset[str]:
         out.add(str(n.attr))
         if n.op == "sum" and n.args[0].op == "mul":
             a, b = (x.axes for x in n.args[0].args)
-            if n.attr in a & b and a - b and b - a:
+            if is_product(str(n.attr), a, b):
                 out |= a ^ b
                 alone |= (a & b) - {n.attr}
     return frozenset(out - alone)
+
+
+def free(p: TileProgram) -> frozenset[str]:
+    """The axes of every output over which nothing is folded: a loop over one may stand around the whole program, or
+    around any part of it that is a kernel."""
+    every = frozenset(p.sizes).intersection(*(p.tensors[o].axes for o in p.outputs))
+    return every.difference(*(folded(s.value) for s in stores(p.body)))
 
 
 def rebuilt(n: Node, leaf: Callable[[Node], Node]) -> Node:
@@ -143,7 +215,7 @@ class Prices:
             for inner in self.classes.members[m.args[0]] if m.op == "Sum" else ():
                 if inner.op == "Mul" and all(a in self.axes for a in inner.args):
                     a, b = (self.axes[x] for x in inner.args)
-                    if m.texts[0] in a & b and a - b and b - a:
+                    if is_product(m.texts[0], a, b):
                         yield Way(m, inner.args, factor * 2 * self.elements(a | b) / h.flops, True)
         else:
             rate = h.exponentials if m.op == "Exp" else h.scalar
@@ -243,16 +315,7 @@ def roots(classes: Classes) -> dict[str, Class]:
 
 def axes_of(classes: Classes) -> dict[Class, Axes]:
     """The axes of each class of values: those that every member found has."""
-    out: dict[Class, Axes] = {}
-    changed = True
-    while changed:
-        changed = False
-        for c, members in classes.members.items():
-            for m in members:
-                own = _axes(classes, m, out)
-                if own is not None and (c not in out or not out[c] <= own):
-                    out[c], changed = out.get(c, own) & own, True
-    return out
+    return classes.fixed(lambda m, known: _axes(classes, m, known), frozenset.intersection)
 
 
 def _axes(classes: Classes, m: Member, known: dict[Class, Axes]) -> Axes | None:
@@ -293,7 +356,7 @@ def _kept(
     p: TileProgram, tensors: dict[str, Tensor], body: list[Statement], value: Node, output: str | None
 ) -> Node:  # fmt: skip
     """A store of the value; what is loaded for it from there on."""
-    name = output or next(n for n in (f"v{k}" for k in count()) if n not in tensors)
+    name = output or next(n for n in (f"t{k}" for k in count()) if n not in tensors)
     if output is None:
         tensors[name] = Tensor(name, tuple(a for a in p.sizes if a in value.axes), "variable")
     body.append(Store(name, value))

@@ -187,12 +187,12 @@ class _Kernel:
         if n.op in ("input", "const") or n in self.block.local or n in self.block.names:
             return n
         if n.op in FOLDS:
-            over = str(n.attr)
-            if n.op == "max" or loop == over:
-                raise Unsupported(f"a {n.op} over {over} that is no running sum")
-            if self.block.loop({over}):
+            axis = str(n.attr)
+            if n.op == "max" or loop == axis:
+                raise Unsupported(f"a {n.op} over {axis} that is no running sum")
+            if self.block.loop({axis}):
                 self.block.accumulate(n)
-            elif made := self.block.product(n, (over,)):
+            elif made := self.block.product(n, self.block.over(n)):
                 self.block.local[n] = made
             else:
                 self.block.make(n)

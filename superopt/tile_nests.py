@@ -5,29 +5,20 @@ its grid. What it stores is in registers as long as the same turn of the same lo
 went through device memory, which is charged to the load. What would have to be loaded again in another loop of the same
 kernel excludes the nest. Tiles have a nominal size here: the model of `superopt.cost` chooses them for what comes out.
 
-    exposed(t := e) = loads(e)   exposed(a; b) = exposed(a) + (exposed(b) - written(a))   exposed(for n: a) = exposed(a)
-
 A loop over n is parallel if every tensor that it writes has n, or is a variable that is not exposed in its body (each
 block has its own). Programs are counted exactly: those of the e-graph with no loop within a loop over its axis."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 from .abstract import Class
 from .cost import H200, LARGEST, Hardware, itemsize, power
-from .program import Node
-from .saturate import Classes, Member
-from .tile_bodies import axes_of, planes
+from .saturate import Member
+from .tile_analyses import NONE, Analyses, Names
 from .tile_program import Loop, Statement, Store, TileProgram, joined, sequence
 
-Names = frozenset[str]
-Kernel = tuple[float, tuple[str, ...], Class]  # seconds, grid, body
-Sequence = tuple[float, tuple[Class, ...]]  # seconds, kernels
-NONE: Names = frozenset()
 INFINITE = math.inf
 
 
@@ -78,95 +69,40 @@ class Around:
         return self.grid | self.loops
 
 
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """The grid and the body of a kernel."""
+
+    seconds: float
+    grid: tuple[str, ...]
+    body: Class
+    around: Around
+
+
+Sequence = tuple[float, tuple[Kernel, ...]]  # seconds, kernels
+
+
 @dataclass
 class Extraction:
-    """The cheapest kernels of one e-graph. `tile`: the nominal size of a tile; `deep`: how many loops of a block may be
-    in each other; `room`: elements of a tile, at most."""
+    """The cheapest kernels of one e-graph, by what is known of it. `tile`: the nominal size of a tile; `deep`: how many
+    loops of a block may be in each other; `room`: elements of a tile, at most."""
 
-    classes: Classes
+    known: Analyses
     tile: int = 64
     deep: int = 1
     room: int = LARGEST
     hardware: Hardware = H200
     _bodies: dict[tuple[Class, Around], tuple[float, Member | None]] = field(default_factory=dict)
-    _kernels: dict[tuple[Class, Names, Names], Kernel | None] = field(default_factory=dict)
+    _kernels: dict[tuple[Class, Names, Names, Names], Kernel | None] = field(default_factory=dict)
     _sequences: dict[tuple[Class, int], Sequence] = field(default_factory=dict)
     _open: set[tuple[Class, Around]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.p = self.classes.program
-        self.axes = axes_of(self.classes)
-        self.planes = planes(self.p)
-        self.tiles = {a: self.tile if a in self.planes and a not in self.p.parts else 1 for a in self.p.sizes}
-
-    # ---- analyses
-
-    @cached_property
-    def written(self) -> dict[Class, Names]:
-        """The tensors that a statement stores to."""
-        return self._least(lambda m, known: frozenset({m.texts[0]}) if m.op == "Store" else _union(m, known))
-
-    @cached_property
-    def exposed(self) -> dict[Class, Names]:
-        """The tensors of which a statement loads what they held before."""
-        return self._least(self._exposed)
-
-    @cached_property
-    def loaded(self) -> dict[Class, Names]:
-        """The tensors that some way to write a statement loads."""
-        out: dict[Class, Names] = dict.fromkeys(self.classes.members, NONE)
-        changed = True
-        while changed:
-            changed = False
-            for c, members in self.classes.members.items():
-                for m in members:
-                    found = self.loads(m.args[0]) if m.op == "Store" else NONE
-                    if m.op in ("Loop", "Seq"):
-                        found = found.union(*(out[a] for a in m.args))
-                    if not found <= out[c]:
-                        out[c], changed = out[c] | found, True
-        return out
-
-    def _least(self, f: Callable[[Member, dict[Class, Names]], Names | None]) -> dict[Class, Names]:
-        """Of each class what all members found have, by a fixed point; f is None where it is not known yet."""
-        out: dict[Class, Names] = {}
-        changed = True
-        while changed:
-            changed = False
-            for c, members in self.classes.members.items():
-                for m in members:
-                    found = f(m, out) if m.op in ("Store", "Loop", "Seq") else None
-                    if found is not None and (c not in out or not out[c] <= found):
-                        out[c], changed = out.get(c, found) & found, True
-        return out
-
-    def _exposed(self, m: Member, known: dict[Class, Names]) -> Names | None:
-        if m.op == "Store":
-            return self.loads(m.args[0])
-        if any(a not in known for a in m.args):
-            return None
-        if m.op == "Loop":
-            return known[m.args[0]]
-        return known[m.args[0]] | (known[m.args[1]] - self.written[m.args[0]])
-
-    def loads(self, c: Class) -> Names:
-        """The tensors that a value loads."""
-        m = self.value(c)
-        return frozenset({m.texts[0]}) if m.op == "Var" else NONE.union(*(self.loads(a) for a in m.args))
-
-    def value(self, c: Class) -> Member:
-        """The one way to write a value: no rule of loops makes another, but for a step of a sum that goes on."""
-        return self.classes.members[c][0]
+        self.p = self.known.p
+        self.members = self.known.classes.members
+        self.tiles = {a: self.tile if a in self.known.planes and a not in self.p.parts else 1 for a in self.p.sizes}
 
     # ---- sizes
-
-    def _product(self, c: Class, m: Member) -> tuple[Names, Names] | None:
-        """The axes of the operands, where a sum is a product of matrices."""
-        inner = self.value(m.args[0])
-        if m.op != "Sum" or inner.op != "Mul":
-            return None
-        a, b = (self.axes[x] for x in inner.args)
-        return (a, b) if m.texts[0] in a & b and a - b and b - a else None
 
     def trips(self, n: str) -> int:
         return -(-self.p.sizes[n] // min(self.tiles[n], self.p.sizes[n]))
@@ -182,11 +118,11 @@ class Extraction:
 
     def best(self, most: int) -> list[Nests]:
         """For each number of kernels up to `most` the cheapest program, where there is one."""
-        found = [self._sequence(self.classes.root, k) for k in range(1, most + 1)]
+        found = [self._sequence(self.known.given.root, k) for k in range(1, most + 1)]
         out = []
         for cost, kernels in found:
             if cost < INFINITE:
-                nests = Nests(tuple(self._nest(c) for c in kernels))
+                nests = Nests(tuple(Nest(k.grid, self._term(k.body, k.around), k.seconds) for k in kernels))
                 if self.private(nests) and nests not in out:
                     out.append(nests)
         return out
@@ -200,40 +136,34 @@ class Extraction:
     def _split(self, c: Class, kernels: int) -> Sequence:
         if kernels == 1:
             found = self.kernel(c)
-            return (found[0], (c,)) if found else (INFINITE, ())
+            return (found.seconds, (found,)) if found else (INFINITE, ())
         best: Sequence = (INFINITE, ())
-        for m in self.classes.members[c]:
-            if m.op == "Seq" and (first := self.kernel(m.args[0])) is not None:
-                cost, rest = self._sequence(m.args[1], kernels - 1)
-                best = min(best, (first[0] + cost, (m.args[0], *rest)))
+        for a, b in self.known.cuts.get(c, ()):
+            first = self.kernel(a, self.known.exposed[b])
+            if first is not None and first.seconds < best[0]:
+                cost, rest = self._sequence(b, kernels - 1)
+                best = min(best, (first.seconds + cost, (first, *rest)), key=lambda found: found[0])
         return best
 
-    def kernel(self, c: Class) -> Kernel | None:
-        """Seconds, grid and body of a statement as one kernel; None where it is none."""
-        return self._kernel(c, (), self.written[c])
+    def kernel(self, c: Class, later: Names = NONE) -> Kernel | None:
+        """The cheapest way to run a statement as one kernel; None for none. `later`: what other kernels load after."""
+        written = self.known.written[c]
+        return self._kernel(c, self.known.free(c, later), written, written & later)
 
-    def _kernel(self, c: Class, grid: tuple[str, ...], written: Names) -> Kernel | None:
-        key = c, frozenset(grid), written
+    def _kernel(self, c: Class, grid: tuple[str, ...], written: Names, later: Names) -> Kernel | None:
+        key = c, frozenset(grid), written, later
         if key not in self._kernels:
-            around = Around(frozenset(grid), NONE, self.written[c], written)
+            around = Around(frozenset(grid), NONE, self.known.written[c], written)
             split = {a for t in written for a in self.p.tensors[t].axes if a in self.p.parts}  # blocks, not turns
             cost = self.body(c, around) if split <= {*grid} else INFINITE
-            best = (cost + self.hardware.launch, grid, c) if cost < INFINITE else None
-            for m in self.classes.members[c]:
-                if m.op == "Loop" and m.texts[0] not in grid and self.parallel(m.texts[0], m.args[0]):
-                    found = self._kernel(m.args[0], (*grid, m.texts[0]), written)
-                    if found is not None and (best is None or found[0] < best[0]):
+            best = Kernel(cost + self.hardware.launch, grid, c, around) if cost < INFINITE else None
+            for m in self.members[c]:
+                if m.op == "Loop" and m.texts[0] not in grid and self.known.parallel(m.texts[0], m.args[0], later):
+                    found = self._kernel(m.args[0], (*grid, m.texts[0]), written, later)
+                    if found is not None and (best is None or found.seconds < best.seconds):
                         best = found
             self._kernels[key] = best
         return self._kernels[key]
-
-    def parallel(self, n: str, body: Class) -> bool:
-        """Whether turns of a loop over n have nothing to do with each other."""
-        for t in self.written[body]:
-            x = self.p.tensors[t]
-            if n not in x.axes and (x.role == "output" or t in self.exposed[body]):
-                return False
-        return True
 
     def private(self, nests: Nests) -> bool:
         """Whether no kernel loads what each block of another one has by itself."""
@@ -258,7 +188,7 @@ class Extraction:
             return INFINITE, None
         self._open.add(key)
         best: tuple[float, Member | None] = (INFINITE, None)
-        for m in self.classes.members[c]:
+        for m in self.members[c]:
             cost = self._cost(m, around)
             if cost < best[0]:
                 best = cost, m
@@ -273,24 +203,24 @@ class Extraction:
             first = self.body(m.args[0], self.before(around, m))
             return first + self.body(m.args[1], around) if first < INFINITE else first
         n, inner = m.texts[0], m.args[0]
-        gone = any(n in self.p.tensors[t].axes for t in around.kept & self.written[inner])
+        gone = any(n in self.p.tensors[t].axes for t in around.kept & self.known.written[inner])
         if gone or n in around.tiled or len(around.loops) == self.deep:
             return INFINITE
         return self.body(inner, self.within(around, n, inner)) + self.trips(n) * self.hardware.turn
 
     def narrowed(self, c: Class, around: Around) -> Around:
         """Without tensors that the statement has nothing to do with: the rest is the same for many places."""
-        loaded, own = self.loaded[c], around.kept & self.written[c]
+        loaded, own = self.known.loaded[c], around.kept & self.known.written[c]
         return Around(around.grid, around.loops, around.here & loaded, around.written & loaded, own)
 
     def before(self, around: Around, m: Member) -> Around:
         """Of the first part of a sequence: what the rest loads of it is kept."""
-        return replace(around, kept=around.kept | (self.exposed[m.args[1]] & self.written[m.args[0]]))
+        return replace(around, kept=around.kept | (self.known.exposed[m.args[1]] & self.known.written[m.args[0]]))
 
     def within(self, around: Around, n: str, inner: Class) -> Around:
         """In a loop over n: what registers hold of n outside of it is out of reach there."""
         kept = frozenset(t for t in around.here if n not in self.p.tensors[t].axes)
-        return replace(around, loops=around.loops | {n}, here=kept | self.written[inner])
+        return replace(around, loops=around.loops | {n}, here=kept | self.known.written[inner])
 
     def _store(self, t: str, e: Class, around: Around) -> float:
         x = self.p.tensors[t]
@@ -303,7 +233,7 @@ class Extraction:
 
     def _value(self, c: Class, around: Around) -> float:
         """Seconds of a value, its loads included, in all turns."""
-        m = self.value(c)
+        m = self.known.value(c)
         if m.op == "Const":
             return 0.0
         if m.op == "Var":
@@ -312,12 +242,12 @@ class Extraction:
             return INFINITE  # within a part it is a loop
         h, turns = self.hardware, self.turns(around.tiled)
         rate = min(1.0, self.turns(around.grid) / h.multiprocessors)  # of the device that has work
-        over = self.axes[c] | ({m.texts[0]} if m.op in ("Sum", "Max") else NONE)
-        if (product := self._product(c, m)) is not None:
-            if max(self.lanes(x, around.tiled) for x in (*product, self.axes[c])) > self.room:
+        over = self.known.axes[c] | ({m.texts[0]} if m.op in ("Sum", "Max") else NONE)
+        if (product := self.known.product(m)) is not None:
+            if max(self.lanes(x, around.tiled) for x in (*product, self.known.axes[c])) > self.room:
                 return INFINITE
             flops = 2 * self.lanes(over, around.tiled) * turns
-            return flops / h.flops / rate + sum(self._value(x, around) for x in self.value(m.args[0]).args)
+            return flops / h.flops / rate + sum(self._value(x, around) for x in self.known.value(m.args[0]).args)
         lanes = self.lanes(over, around.tiled)
         if lanes > self.room:
             return INFINITE
@@ -347,48 +277,14 @@ class Extraction:
 
     # ---- terms
 
-    def _nest(self, c: Class) -> Nest:
-        found = self.kernel(c)
-        assert found is not None
-        seconds, grid, body = found
-        # the body is charged with what the whole kernel writes
-        return Nest(grid, self._term(body, Around(frozenset(grid), NONE, self.written[body], self.written[c])), seconds)
-
     def _term(self, c: Class, around: Around) -> Statement:
         _, m = self._body(c, around)
         assert m is not None
         if m.op == "Store":
-            return Store(m.texts[0], self.node(m.args[0]))
+            return Store(m.texts[0], self.known.node(m.args[0]))
         if m.op == "Seq":
             return joined(self._term(m.args[0], self.before(around, m)), self._term(m.args[1], around))
         return Loop(m.texts[0], self._term(m.args[0], self.within(around, m.texts[0], m.args[0])))
-
-    def node(self, c: Class) -> Node:
-        m = self.value(c)
-        return self.classes.node(m, [self.node(a) for a in m.args])
-
-    # ---- counts
-
-    def count(self) -> int:
-        """The number of programs in the e-graph that have no loop within a loop over its axis."""
-        return self._count(self.classes.root, NONE, {})
-
-    def _count(self, c: Class, loops: Names, known: dict[tuple[Class, Names], int]) -> int:
-        if (c, loops) not in known:
-            known[c, loops] = 0
-            total = 0
-            for m in self.classes.members[c]:
-                if m.op == "Loop":
-                    if m.texts[0] not in loops:
-                        total += self._count(m.args[0], loops | {m.texts[0]}, known)
-                else:
-                    total += math.prod(self._count(a, loops, known) for a in m.args)
-            known[c, loops] = total
-        return known[c, loops]
-
-
-def _union(m: Member, known: dict[Class, Names]) -> Names | None:
-    return NONE.union(*(known[a] for a in m.args)) if all(a in known for a in m.args) else None
 
 
 def written_by(s: Statement) -> set[str]:

@@ -116,6 +116,11 @@ def folded(e: Node) -> frozenset[str]:
     return frozenset(str(n.attr) for n in e.walk() if n.op in FOLDS)
 
 
+def is_product(axis: str, a: frozenset[str], b: frozenset[str]) -> bool:
+    """Whether a sum over the axis of a product of values with the axes a and b is a product of matrices."""
+    return axis in a & b and bool(a - b) and bool(b - a)
+
+
 # ---- checks ----------------------------------------------------------------------------------------------------------
 
 

@@ -11,13 +11,15 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from lift import Clock
 from lift.errors import Unsupported
 
 from .cost import H200, Hardware, Model
 from .mugraph import MuGraph, text
 from .program import FOLDS, Program
 from .saturate import Stage, staged
-from .tile_bodies import bodies, parted, planes
+from .tile_analyses import Analyses, count
+from .tile_bodies import bodies, looped, parted
 from .tile_kernels import mugraph
 from .tile_nests import Extraction, Nests
 from .tile_program import TileProgram, statements, stores
@@ -25,10 +27,9 @@ from .tile_rules import LOOPS, SEQUENCES, SPLITS, STARTS, Rule
 
 BODIES = 12
 TILES = ((16, 4096), (64, 8192), (128, 16384))  # nominal: of an axis, and elements of a tile
-ROUNDS = 12
+ROUNDS = 40
 NODES = 60_000  # of the e-graph of one body
 PARTS = 16  # nominal
-SHORT = 128  # an axis that fits a tile
 LONG = 512  # of an axis that may be in parts
 FEW = 5  # stores of a body that may change places
 
@@ -37,12 +38,6 @@ def rules_of(body: TileProgram) -> tuple[Rule, ...]:
     """The rules of loops; of sequences all where there are few stores, else only that starts come first."""
     few = sum(1 for _ in statements(body.body)) <= FEW
     return (*LOOPS, *SPLITS, *(SEQUENCES if few else (SEQUENCES[0], *STARTS)))
-
-
-def looped(body: TileProgram) -> list[str]:
-    """The axes that a loop is worth: longer than a tile, in parts, or outside of every product and fold, so that blocks
-    have one index of them each."""
-    return [a for a, n in body.sizes.items() if n > SHORT or a in body.parts or a not in planes(body)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +65,7 @@ class Found:
     """`plans`, best first; `nests`: by the number of kernels the best at nominal tiles, whether or not there is a
     µGraph for them; `bodies`, `classes`, `nodes`: of all e-graphs; `programs` that they represent; `whole`: all
     were saturated, and the time was enough; `candidates`: nests that were extracted; `refused`: why nests are no
-    µGraphs; seconds of each pass."""
+    µGraphs; `clock`: seconds of each pass."""
 
     plans: list[Plan] = field(default_factory=list)
     nests: dict[int, tuple[Nests, TileProgram]] = field(default_factory=dict)
@@ -81,12 +76,11 @@ class Found:
     whole: bool = True
     candidates: int = 0
     refused: dict[str, int] = field(default_factory=dict)
-    saturating: float = 0.0
-    extracting: float = 0.0
+    clock: Clock = field(default_factory=lambda: Clock(seconds={"saturate": 0.0, "extract": 0.0}))
 
     @property
     def seconds(self) -> float:
-        return self.saturating + self.extracting
+        return sum(self.clock.seconds.values())
 
     @property
     def said(self) -> str:
@@ -117,9 +111,9 @@ class _Search:
 
     def run(self) -> Found:
         end = time.perf_counter() + self.limits.seconds
-        with _Clock(self.found, "saturating"):
+        with self.found.clock("saturate"):
             every = bodies(self.program, BODIES, self.seed, self.model.hardware)
-            every += [parted(b, a, PARTS) for b in every for a in self.long(b)]
+            every = [x for b in every for x in (b, *(parted(b, a, PARTS) for a in self.long(b)))]
         for body in every:
             if time.perf_counter() > end:
                 self.found.whole = False
@@ -136,15 +130,16 @@ class _Search:
 
     def body(self, body: TileProgram) -> None:
         """The nests of one body."""
-        with _Clock(self.found, "saturating"):
+        with self.found.clock("saturate"):
             classes = staged(body, [Stage(rules_of(body), ROUNDS)], self.limits.nodes, looped=looped(body))
         f = self.found
         f.bodies, f.classes, f.nodes = f.bodies + 1, f.classes + len(classes.members), f.nodes + classes.nodes
         f.whole = f.whole and classes.whole
-        with _Clock(f, "extracting"):
-            for k, (tile, room) in enumerate(TILES):
-                extraction = Extraction(classes, tile, room=room, hardware=self.model.hardware)
-                f.programs += extraction.count() if k == 0 else 0
+        with f.clock("extract"):
+            f.programs += count(classes)
+            known = Analyses(classes)
+            for tile, room in TILES:
+                extraction = Extraction(known, tile, room=room, hardware=self.model.hardware)
                 for nests in extraction.best(self.limits.kernels):
                     self.keep(nests, body)
             f.plans = sorted(self.plans.values(), key=lambda p: p.seconds)[: self.limits.plans]
@@ -160,16 +155,3 @@ class _Search:
             self.found.refused[str(e)] = self.found.refused.get(str(e), 0) + 1
             return
         self.plans.setdefault(text(graph), Plan(graph, seconds, nests, body))
-
-
-class _Clock:
-    """Adds the seconds inside to a field."""
-
-    def __init__(self, found: Found, name: str) -> None:
-        self.found, self.name = found, name
-
-    def __enter__(self) -> None:
-        self.start = time.perf_counter()
-
-    def __exit__(self, *_: object) -> None:
-        setattr(self.found, self.name, getattr(self.found, self.name) + time.perf_counter() - self.start)

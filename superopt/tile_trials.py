@@ -23,10 +23,10 @@ from lift.errors import CaseError
 from verify.field import Field
 from verify.pairs import LOST, NotTestable, Redraw
 
-from .saturate import LANGUAGE, Classes, _facts, _run, _sets, _Words, saturated
+from .saturate import Classes, Words, declarations, run_rules, saturated
 from .tile_draws import SIZES, Drawer, around, loaded, numbers, tiles_of
 from .tile_program import Loop, Statement, Store, TileProgram, check, statements, stores
-from .tile_rules import FACTS, Rule, Twin
+from .tile_rules import Rule, Twin
 from .tile_run import run
 
 NEAR = 1e-7
@@ -155,16 +155,16 @@ class _Aim:
         named = {"unless": unless, "aim": rule}
         self.rulesets = [name for name, r in named.items() if r]
         laws = [r.text.replace(":ruleset rules", f":ruleset {name}") for name, r in named.items() if r]
-        anywhere = [*_facts(around(Store("r", loaded("e")))), *(f'(Looped "{a}")' for a in SIZES)]
-        self._do([LANGUAGE, FACTS, *anywhere, *_sets(), *(f"(ruleset {n})" for n in self.rulesets), *laws])
+        anywhere = declarations(around(Store("r", loaded("e"))), SIZES)
+        self._do([*anywhere, *(f"(ruleset {n})" for n in self.rulesets), *laws])
 
     def _do(self, lines: Sequence[str]) -> None:
         self.graph.run_program(*self.graph.parse_program("\n".join(lines)))
 
     def fits(self, p: TileProgram) -> bool:
-        self._do(["(push)", f"(let $root {_Words(p).statement(p.body)})"])
-        _run(self.graph, "facts")
-        applied = [_run(self.graph, name) for name in self.rulesets]
+        self._do(["(push)", f"(let $root {Words(p).statement(p.body)})"])
+        run_rules(self.graph, "facts")
+        applied = [run_rules(self.graph, name) for name in self.rulesets]
         self._do(["(pop)"])
         return applied[-1] and not any(applied[:-1])
 
