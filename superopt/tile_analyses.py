@@ -27,7 +27,7 @@ NONE: Names = frozenset()
 @dataclass
 class Analyses:
     """`given`: an e-graph. `classes`: it, and what comes first in the ways to cut it; `cuts`: of what the program ends
-    with the pairs of what comes first and the rest."""
+    with the pairs of what comes first and the rest; no sum goes on in the rest that what comes first has started."""
 
     given: Classes
     classes: Classes = field(init=False)
@@ -37,11 +37,11 @@ class Analyses:
         self.p = self.given.program
         self.axes: dict[Class, Axes] = axes_of(self.given)
         self.planes = planes(self.p)
-        self.classes, self.cuts = self.given, {}
-        known = self.written, self.exposed  # of what is given
-        self.cuts, first = _cuts(self.given, {c for c in known[0] if not known[0][c] & known[1][c]})
+        self.classes = self.given
+        started = {c for c, written in self.written.items() if not written & self.exposed[c]}
+        self.cuts, first = _cuts(self.given, started)
         self.classes = replace(self.given, members={**self.given.members, **first})
-        del self.written, self.exposed
+        del self.written, self.exposed  # they were of what is given alone
 
     @cached_property
     def written(self) -> dict[Class, Names]:
