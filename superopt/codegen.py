@@ -18,7 +18,7 @@ from lift.term import Term
 
 from .abstract import templates
 from .block import Block
-from .contract import TORCH, parameters_of
+from .contract import TORCH, parameters_of, written_in_place
 from .host import Host, host_of
 from .mugraph import Kernel, MuGraph, Tensor
 from .program import Part
@@ -178,7 +178,8 @@ def _arguments(g: MuGraph, host: Host, values: Sequence[str]) -> list[str]:
 
 def _case(g: MuGraph, name: str, host: Host, calls: Sequence[tuple[str, list[str]]]) -> list[str]:
     """The case and its reference, where trilift is there."""
-    specs = [f'{x}="{dtype}[{host.dimensions(g.program, x)}] strided"' for x, dtype in parameters_of(g.program).items()]
+    found, dense = parameters_of(g.program), written_in_place(g.program)
+    specs = [f'{x}="{d}[{host.dimensions(g.program, x)}]{"" if x in dense else " strided"}"' for x, d in found.items()]
     texts = [*specs, *(f'{s}="f32"' for s in host.scalars)]
     params = ", ".join([*host.tensors, *host.scalars])
     lines = ["if case is not None:", "", f"    @case({', '.join(texts)})", f"    def {name}_case({params}):"]

@@ -30,6 +30,11 @@ def parameters_of(program: Program) -> dict[str, str]:
     return {t: {**written, **found}[t] for t in dict.fromkeys([*(x.tensor for x in program.read), *written])}
 
 
+def written_in_place(program: Program) -> tuple[str, ...]:
+    """The inputs that are outputs too, of which no two elements may be at one place."""
+    return tuple(dict.fromkeys(p.tensor for p in program.places.values() if p.in_place))
+
+
 def dims_of(program: Program, extents: Mapping[str, Term]) -> tuple[str, ...]:
     """The dims that sizes of axes, views and places are made of, in the order of appearance."""
     views = [(x.shape, x.parts) for x in (*program.read, *program.places.values())]
@@ -56,6 +61,7 @@ class Contract:
         self._solved()
         self._relations()
         self.lines += [f"assert {python_source(a)} == {python_source(b)}" for a, b in self.equations]
+        self.lines += [f"assert {t}.is_contiguous()" for t in written_in_place(self.program)]
 
     def named(self, t: Term) -> Term:
         """A term over dims as one over the host's names."""
