@@ -243,3 +243,15 @@ def test_a_constant_rounded_to_f32_is_no_difference() -> None:
     assert refute.search(steep, targets(steep, text="out[n] = exp(N * x[n])"), budget_seconds=1.5) is None
     wrong = targets(steep, text="out[n] = 1.001 * exp(N * x[n])")
     assert refute.search(steep, wrong, budget_seconds=SECONDS) is not None
+
+
+def test_quotients_of_subnormal_numbers_tell_nothing() -> None:
+    from verify.readings import steady, values
+
+    fn = lambda x: (torch.exp(x) * 4.0898).sum(0, keepdim=True) / torch.exp(x).sum(0, keepdim=True)  # noqa: E731
+    given = referenced("quotient", fn, {"x": "f32[N]"}, fn)
+    for score, sure in ((-743.2, False), (-600.0, True)):
+        args = {"x": torch.tensor([score, -900.0], dtype=torch.float64)}
+        expected = values(given, fn, args)
+        [(name, found)] = steady(given, fn, args, expected, 0).items()
+        assert (abs(float(expected[name][0]) - 4.0898) < 1e-12) == sure and bool(found.all()) == sure

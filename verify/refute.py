@@ -27,7 +27,7 @@ from lift.trace import Launch, TorchOp, Trace
 from .adversary import KINDS, arguments, arrays, kind
 from .against import Targets, targets
 from .apart import apart
-from .readings import deviation, evaluated, holds, steady, values
+from .readings import deviation, evaluated, holds, steady, values, without_subnormals
 from .replaying import replay_script
 from .trials import Dims, blocks_of, boundary_shapes, fits, mixed_shapes, within
 from .verdict import Counterexample
@@ -303,7 +303,8 @@ def _stable(
     expected: np.ndarray,
 ) -> np.ndarray:
     """Which elements of the target stay when the inputs change a little: in the tenth digit for a function, for a
-    formula by as much as the kernel's own constants may be off, each number by itself and all in one direction."""
+    formula by as much as the kernel's own constants may be off, each number by itself and all in one direction; and
+    which are the same without subnormal numbers."""
     goal, case = question.goal, question.case
     if goal.fn is not None:
         returned = values(case, goal.fn, args)
@@ -311,7 +312,9 @@ def _stable(
         if theirs is None:
             return np.ones(expected.shape, bool)
         return steady(case, goal.fn, args, returned, 0)[theirs]
-    good = np.ones(expected.shape, bool)
+    with without_subnormals():
+        other = evaluated(formula, inputs, trace.dims)
+    good: np.ndarray = ~np.isnan(other) & (deviation(other, expected) <= ROUNDED)
     for low, high in ((-HALF, HALF), (HALF, -HALF), (HALF, HALF), (-HALF, -HALF)):
         noise = np.random.default_rng(0)
         moved = {n: x * (1 + low + (high - low) * noise.random(x.shape)) if x.dtype.kind == "f" else x
