@@ -35,8 +35,8 @@ ENGINES = ("program", "µGraphs us", "kernels", "s", "tile programs us", "kernel
            "against the case", "with acceptance s", "or why not")  # fmt: skip
 NOTES = (
     "Times of kernels are those of the model in superopt/cost.py and no measurements; at nominal tiles they are upper "
-    "bounds of what the model says of the best tiles. `emitted us`: of the best µGraph, · where every nest that was "
-    "extracted has a kernel with two loops, of which none is emitted yet.",
+    "bounds of what the model says of the best tiles. `emitted us`: of the best µGraph, · where no nest that was "
+    "extracted is one: two loops over one axis, say, of which the second needs what the first sums.",
     "`programs`: the tile programs in the e-graphs that have no loop within a loop over its axis, counted exactly. "
     "`saturated`: no limit was reached; `no`: the e-graphs hold a part of what the rules make. The paper counts 2e17 "
     "programs, 434 e-classes and 2,058 e-nodes for the vanilla block. Axes that the whole program may be looped over "

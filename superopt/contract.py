@@ -37,7 +37,7 @@ def written_in_place(program: Program) -> tuple[str, ...]:
 
 def dims_of(program: Program, extents: Mapping[str, Term]) -> tuple[str, ...]:
     """The dims that sizes of axes, views and places are made of, in the order of appearance."""
-    views = [(x.shape, x.parts) for x in (*program.read, *program.places.values())]
+    views = [(x.shape, x.parts) for x in program.views]
     terms = [*extents.values(), *(t for shape, parts in views for t in (*shape, *(p.start for p in parts)))]
     return tuple(dict.fromkeys(str(s.attr) for t in terms for s in t.walk() if s.op == "size"))
 
@@ -85,9 +85,10 @@ class Contract:
     def _shapes(self) -> None:
         seen: set[str] = set()
         dtypes = parameters_of(self.program)
-        for x in (*self.program.read, *(p for p in self.program.places.values() if p.in_place)):
+        for x in (x for x in self.program.views if isinstance(x, Input) or x.in_place):
             plain = isinstance(x, Input) and not x.parts
-            shape = [T.size(self.sizes[a]) for a in x.axes] if plain else [self.named(n) for n in x.shape]
+            axes = x.axes if isinstance(x, Input) else ()
+            shape = [T.size(self.sizes[a]) for a in axes] if plain else [self.named(n) for n in x.shape]
             if x.tensor not in seen:
                 dtype = TORCH[dtypes[x.tensor]]
                 self.lines.append(f"assert {x.tensor}.dtype == {dtype} and {x.tensor}.dim() == {len(shape)}")

@@ -171,7 +171,7 @@ class Model:
             bad = bad | (elements > LARGEST)
             loop = next((d.axis for d in t.dims if d.axis in turns and not d.parts), None)
             inner = sizes[t.dims[-1]] * t.size if t.dims else SECTOR * one
-            moved = moved + elements * t.size * np.maximum(1, SECTOR / inner) * turns.get(loop, 1)
+            moved = moved + elements * t.size * np.maximum(1, SECTOR / inner) * turns.get(loop or "", 1)
             unique += math.prod(self._extent(d, column) for d in t.dims) * t.size
             if not t.store:
                 shared[loop] = shared[loop] + elements * t.size * (STAGES if loop else dots)
@@ -181,7 +181,7 @@ class Model:
         flops, exps, others = 0.0 * blocks, 0.0 * blocks, 0.0 * blocks
         for w in s.work:
             sizes = {d: tile[d.axis] for d in w.dims}
-            times = turns.get(w.loop, 1)
+            times = turns.get(w.loop or "", 1)
             if w.kind == "dot":
                 for d in w.alone:
                     bad = bad | (tile[d.axis] > 1)
@@ -203,7 +203,7 @@ class Model:
             result = math.prod((tile[d.axis] for d in w.result), start=one)
             bad = bad | (result > LARGEST)
             bad = bad | (sum((tile[d.axis] > 1).astype(int) for d in w.result) > 2) if w.result else bad
-        together = shared[None] + reduce(np.maximum, (shared[a] for a in turns), 0.0)
+        together = shared[None] + reduce(lambda x, y: np.maximum(x, y), (shared[a] for a in turns), 0.0 * blocks)
         bad = bad | (together > h.shared)
         per = h.multiprocessors
         memory = np.maximum(unique / h.memory, np.maximum(blocks * moved / h.cache, waves * moved / h.one))

@@ -43,11 +43,10 @@ class Host:
 
     def dimensions(self, program: Program, tensor: str) -> str:
         """The shape of a parameter in the case."""
-        written = [p for p in program.places.values() if p.in_place]
-        x = next(x for x in (*program.read, *written) if x.tensor == tensor)
+        x = next(x for x in program.views if x.tensor == tensor and (isinstance(x, Input) or x.in_place))
         sizes = self.extents(program)
-        plain = isinstance(x, Input) and not x.parts
-        return ",".join(re.sub(r"\s", "", python_source(n)) for n in ([sizes[a] for a in x.axes] if plain else x.shape))
+        shape = [sizes[a] for a in x.axes] if isinstance(x, Input) and not x.parts else x.shape
+        return ",".join(re.sub(r"\s", "", python_source(n)) for n in shape)
 
     def shape(self, place: Place) -> str:
         """Of the tensor that an output is a part of."""

@@ -23,8 +23,9 @@ import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from .cost import H200, SECTOR, Hardware, itemsize
-from .memory import HALF, origins
+from .memory import origins
 from .mugraph import Dim, Kernel, MuGraph, Operator, Tensor, loops
+from .precision import HALF
 from .threads import ROWS
 
 SHARED = 30e12  # bytes per second of all shared memories (128 per clock and multiprocessor)

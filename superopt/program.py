@@ -140,6 +140,11 @@ class Program:
         return f"{x.tensor} {parts}" if parts else x.tensor
 
     @cached_property
+    def views(self) -> tuple[Input | Place, ...]:
+        """What is read and written of tensors in memory."""
+        return (*self.read, *self.places.values())
+
+    @cached_property
     def reduced(self) -> tuple[str, ...]:
         """Axes that some sum is over."""
         sums = {str(n.attr) for _, _, v, _ in self.outputs for n in v.walk() if n.op == "sum"}

@@ -53,9 +53,9 @@ def bodies(program: Program, most: int, seed: int = 0, hardware: Hardware = H200
         found.setdefault(stored(body, numbers), body)
         if len(found) == most:
             break
-    prices = {b: price(b, hardware) for b in found.values()}
-    every = sorted(found.values(), key=prices.__getitem__)
-    return [arranged(b) for b in every if prices[b] <= DEARER * prices[every[0]]]
+    seconds = {b: price(b, hardware) for b in found.values()}
+    every = sorted(found.values(), key=lambda b: seconds[b])
+    return [arranged(b) for b in every if seconds[b] <= DEARER * seconds[every[0]]]
 
 
 def price(p: TileProgram, h: Hardware) -> float:

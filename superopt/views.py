@@ -140,7 +140,7 @@ def checked(program: Program, extents: Mapping[str, Term]) -> None:
         return
     if unknown := [a for a in program.sizes if a not in extents]:
         raise Unsupported(f"the size of the axis {unknown[0]} is not said, in a program on parts of tensors")
-    for x in (*program.read, *program.places.values()):
+    for x in program.views:
         if x.parts and not _inside(x, extents):
             raise Unsupported(f"whether {x.tensor} has every element of its part is not certain for all sizes")
     taken = {*(x.tensor for x in program.inputs), *(out for out, *_ in program.outputs)}

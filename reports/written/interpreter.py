@@ -99,8 +99,8 @@ def not_of_tensors(self: ast.NodeTransformer, node: ast.UnaryOp) -> ast.AST:
     self.generic_visit(node)
     if not isinstance(node.op, ast.Not):
         return node
-    call = ast.parse("(lambda x: x.__not__() if hasattr(x, '__not__') else not x)(0)", mode="eval").body
-    call.args = [node.operand]
+    negated = ast.parse("lambda x: x.__not__() if hasattr(x, '__not__') else not x", mode="eval").body
+    call = ast.Call(negated, [node.operand], [])
     return ast.fix_missing_locations(ast.copy_location(call, node))
 
 
