@@ -11,7 +11,7 @@ import numpy as np
 
 from .case import Case
 from .errors import CaseError, NotLifted, TriliftError
-from .evaluate import evaluate
+from .evaluate import NegativeSize, evaluate
 from .output import Output, Outputs
 from .spec import Formula
 from .trace import Trace
@@ -132,7 +132,10 @@ def _each(v: Any, f: Any) -> Any:
 
 def meets(formula: Formula, which: str, expected: np.ndarray, trace: Trace, inputs: Arrays) -> Check:
     """The formula is what the kernel computes. Raises NotLifted where it is not: the fault is ours."""
-    got = np.asarray(evaluate(formula.term, formula.axes, inputs, trace.dims))
+    try:
+        got = np.asarray(evaluate(formula.term, formula.axes, inputs, trace.dims))
+    except NegativeSize as e:
+        raise NotLifted(f"the formula found for {formula.name} holds for some sizes only", why=str(e)) from e
     if got.shape != expected.shape:
         raise NotLifted(
             f"{formula.name} has shape {list(got.shape)}, the kernel's is {list(expected.shape)}", why=_at(trace)

@@ -9,7 +9,7 @@ import numpy as np
 
 from .definitions import unfold
 from .domain import FLOAT64, SYMBOLIC, Float64, Ids, Symbolic, as_ids, on_distinct, shaped
-from .errors import NotLifted, Unsupported
+from .errors import Unsupported
 from .term import FOLDS, NAMED, TERMS, Axis, Term, make, read
 
 
@@ -30,6 +30,10 @@ def evaluate(
 def number(t: Term, dims: Mapping[str, int | float]) -> int:
     """A size under these dims."""
     return int(_Evaluation({}, dims, FLOAT64).value(t, ()))
+
+
+class NegativeSize(Unsupported):
+    """An axis has less than no elements: the term is not meant for these dims."""
 
 
 class _Evaluation:
@@ -74,9 +78,7 @@ class _Evaluation:
         n = number(a.size, self.dims)
         if n < 0:
             at = ", ".join(f"{k} = {v}" for k, v in self.dims.items())
-            raise NotLifted(
-                "the formula found holds for some sizes only", why=f"its axis {a.name} has {n} elements at {at}"
-            )
+            raise NegativeSize(f"the axis {a.name} has {n} elements at {at}")
         return n
 
     def _read(self, t: Term, scope: tuple[Axis, ...]) -> Any:
