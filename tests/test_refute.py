@@ -255,3 +255,53 @@ def test_quotients_of_subnormal_numbers_tell_nothing() -> None:
         expected = values(given, fn, args)
         [(name, found)] = steady(given, fn, args, expected, 0).items()
         assert (abs(float(expected[name][0]) - 4.0898) < 1e-12) == sure and bool(found.all()) == sure
+
+
+def test_what_overflows_on_the_way_tells_nothing() -> None:
+    """x / inf is 0, a finite number that is wrong; an infinity that was there, or at a pole, is none of that."""
+    from verify.overflow import without_overflow
+    from verify.readings import steady, values
+
+    def sure(fn: Any, *x: float) -> tuple[float, bool]:
+        given = referenced("overflow", fn, {"x": "f32[N]"}, fn)
+        args = {"x": torch.tensor(x, dtype=torch.float64)}
+        expected = values(given, fn, args)
+        [(name, found)] = steady(given, fn, args, expected, 0).items()
+        return float(expected[name][0]), bool(found[0])
+
+    gate = lambda x: torch.exp(x) * 3 / (torch.exp(x) * (1 + torch.exp(x)))  # noqa: E731
+    assert sure(gate, 400.0) == (0.0, False) and sure(gate, 20.0)[1]
+    assert sure(lambda x: torch.softmax(x.masked_fill(x > 5, -torch.inf), 0), 9.0, 1.0) == (0.0, True)
+    with without_overflow():
+        assert torch.log(torch.zeros(1)).isinf().all() and torch.exp(torch.full([1], 99.0)).isnan().all()
+    assert sure(lambda x: 2 / x.clone().mul_(1e200).mul_(1e200), 3.0) == (0.0, False)
+
+
+@triton.jit
+def ratio_kernel(x, y, n, WRONG: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    v = tl.load(x + i, mask=i < n)
+    tl.store(y + i, tl.exp(-v) + (tl.exp(-4 * v) if WRONG else 0.0), mask=i < n)
+
+
+def ratio(wrong: bool) -> Case:
+    def fn(x: Any) -> Any:
+        y = torch.empty_like(x)
+        ratio_kernel[(triton.cdiv(x.numel(), 16),)](x, y, x.numel(), WRONG=wrong, BLOCK=16)
+        return y
+
+    return referenced("ratio", fn, {"x": "f32[N]"}, lambda x: torch.exp(x) / (torch.exp(x) * torch.exp(x)))
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+def test_a_formula_that_overflows_is_no_target_there(wrong: bool) -> None:
+    """exp(x) / exp(x)^2 is 0 in float64 at 400 and exp(-x) is not; a wrong term is found at smaller numbers."""
+    given = ratio(wrong)
+    goal = targets(given, text="out[n] = exp(x[n]) / (exp(x[n]) * exp(x[n]))")
+    for dims in ({"N": 1}, {"N": 40}):
+        for seed in range(3 * len(adversary.KINDS)):
+            found = refute.attempt(refute.Question(given, goal), dims, seed, 0)
+            if isinstance(found, refute.Failure):
+                assert wrong
+                return
+    assert not wrong

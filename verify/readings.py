@@ -17,11 +17,13 @@ import numpy as np
 
 from lift import term as T
 from lift.case import Case
+from lift.domain import FLOAT64, Float64
 from lift.errors import CaseError, Unsupported
 from lift.reader import Reading
 from lift.spec import Formula
 from lift.term import Term
 
+from .overflow import without_overflow
 from .trials import Dims, fits
 
 Function = Callable[..., Any]
@@ -98,12 +100,12 @@ def holds(condition: Term, dims: Dims) -> bool:
     return value(condition, dims) is not False
 
 
-def evaluated(f: Formula, inputs: Mapping[str, np.ndarray], dims: Dims) -> np.ndarray:
+def evaluated(f: Formula, inputs: Mapping[str, np.ndarray], dims: Dims, arithmetic: Float64 = FLOAT64) -> np.ndarray:
     """The array of a formula, booleans and integers as numbers."""
     from lift.evaluate import evaluate
 
     with np.errstate(all="ignore"):
-        return np.asarray(evaluate(f.term, f.axes, inputs, dims)).astype(np.float64)
+        return np.asarray(evaluate(f.term, f.axes, inputs, dims, arithmetic)).astype(np.float64)
 
 
 def worst(got: np.ndarray, expected: np.ndarray, allowed: float) -> tuple[int, ...] | None:
@@ -181,8 +183,8 @@ def unrounded() -> Any:
 
 
 def steady(case: Case, fn: Function, args: Mapping[str, Any], expected: Values, seed: int) -> dict[str, np.ndarray]:
-    """Which elements stay when every real input changes a little, and without subnormal numbers, which have few digits:
-    the others tell nothing (ties, steps, 0 / 0, exp(-743) / exp(-743))."""
+    """Which elements stay when every real input changes a little, without subnormal numbers, which have few digits, and
+    with NaN for what overflows: the others tell nothing (ties, steps, 0 / 0, exp(-743) / exp(-743), 1 / exp(710))."""
     import torch
 
     from lift.check import _each
@@ -194,7 +196,7 @@ def steady(case: Case, fn: Function, args: Mapping[str, Any], expected: Values, 
         return x.clone().copy_(x * (1 + change) + change * NUDGE)
 
     good = {n: np.ones(e.shape, bool) for n, e in expected.items()}
-    with without_subnormals():
+    with without_subnormals(), without_overflow():
         moved = values(case, fn, args)
         for n, e in expected.items():
             good[n] &= _stays(moved.get(n), e)

@@ -27,6 +27,7 @@ from lift.trace import Launch, TorchOp, Trace
 from .adversary import KINDS, arguments, arrays, kind
 from .against import Targets, targets
 from .apart import apart
+from .overflow import WithoutOverflow
 from .readings import deviation, evaluated, holds, steady, values, without_subnormals
 from .replaying import replay_script
 from .trials import Dims, blocks_of, boundary_shapes, fits, mixed_shapes, within
@@ -304,7 +305,7 @@ def _stable(
 ) -> np.ndarray:
     """Which elements of the target stay when the inputs change a little: in the tenth digit for a function, for a
     formula by as much as the kernel's own constants may be off, each number by itself and all in one direction; and
-    which are the same without subnormal numbers."""
+    which are the same without subnormal numbers and where nothing overflows."""
     goal, case = question.goal, question.case
     if goal.fn is not None:
         returned = values(case, goal.fn, args)
@@ -313,7 +314,7 @@ def _stable(
             return np.ones(expected.shape, bool)
         return steady(case, goal.fn, args, returned, 0)[theirs]
     with without_subnormals():
-        other = evaluated(formula, inputs, trace.dims)
+        other = evaluated(formula, inputs, trace.dims, WithoutOverflow())
     good: np.ndarray = ~np.isnan(other) & (deviation(other, expected) <= ROUNDED)
     for low, high in ((-HALF, HALF), (HALF, -HALF), (HALF, HALF), (-HALF, -HALF)):
         noise = np.random.default_rng(0)
