@@ -30,6 +30,8 @@ LONG = (2053, 1031, 521, 257, 2048, 1024, 640, 512, 384, 256, 192, 128)
 ELEMENTS = 8000  # of the largest input of a large assignment
 CHUNKED = 100_000  # of the largest input where one dim is beyond the largest block
 NODES = 20_000  # of the search for a first assignment
+LENGTHS, SHORTER = ((11, 17), 9), ((5, 9), 6)  # powers of two of a long dim, and of the others at most; where no such
+# assignment is small enough, the second ones
 STARTS = 100  # assignments that meet `where`, the best of which is improved one dim at a time
 PRIMES = {p for p in range(2, 2100) if all(p % d for d in range(2, math.isqrt(p) + 1))}
 
@@ -241,27 +243,41 @@ def varied(case: Case, count: int, seed: int = 0, earlier: Sequence[Dims] = (), 
     for k in range(count):
         scalars = {n: _draw(s, seen, n, rng) for n, s in case.scalars.items() if _is_drawn(s)}
         search = _Search(case, scalars)
-        pools = {n: search.pool(n, _random(rng, k, j, len(search.names)), 12) for j, n in enumerate(search.names)}
-        pools = {n: p or search.pool(n, SMALL + OTHER + ROUND, 12) for n, p in pools.items()}
-        found = islice(search.assignments(pools), 200)
         limit = most if k % 6 == 2 else most / 5
-        light = (d for d in found if elements(case, d) <= limit and math.prod(d[n] for n in case.names) <= 100 * limit)
-        unlike = (d for d in light if all(d != e for e in seen))
-        if (d := next(unlike, None)) is not None:
-            seen.append({n: d[n] for n in (*case.names, *case.scalars)})
-            yield seen[-1]
+        for lengths in (LENGTHS, SHORTER):
+            pools = {
+                n: search.pool(n, _random(rng, k, j, len(search.names), *lengths), 12)
+                for j, n in enumerate(search.names)
+            }
+            pools = {n: p or search.pool(n, SMALL + OTHER + ROUND, 12) for n, p in pools.items()}
+            if (d := _light(search, pools, limit, seen)) is not None:
+                seen.append({n: d[n] for n in (*case.names, *case.scalars)})
+                yield seen[-1]
+                break
 
 
-def _random(rng: np.random.Generator, k: int, j: int, dims: int) -> list[int]:
+def _light(
+    search: _Search, pools: Mapping[str, Sequence[int]], limit: float, seen: Sequence[Mapping[str, int | float]]
+) -> Dims | None:
+    """The first assignment, of a few, whose inputs have at most `limit` elements and that is none of those seen."""
+    case = search.case
+    for d in islice(search.assignments(pools), 200):
+        if elements(case, d) <= limit and math.prod(d[n] for n in case.names) <= 100 * limit and d not in seen:
+            return d
+    return None
+
+
+def _random(rng: np.random.Generator, k: int, j: int, dims: int, lengths: tuple[int, int], size: int) -> list[int]:
     """Candidates for dim j of assignment k, in random order; each of the first ones, one for each dim, and
-    every third one after them has one dim that is very long."""
+    every third one after them has one dim that is very long: powers of two from 2^lengths[0] to 2^lengths[1]. The
+    others are below 2^size."""
     turn = k if k < dims else (k // 3) % max(dims, 1) if k % 3 == 2 else None  # whose turn it is to be long
     if turn is None and k % 6 == 4:  # full blocks in every dim
         return [int(v) for v in rng.permutation([64, 128, 192, 256, 384])] + [32, 16, 8, 512, 1024]
     long = turn == j
     beside = turn is not None and not long  # the others are short then
-    powers = [2**p for p in (range(11, 17) if long else range(2) if beside else range(10))]
+    powers = [2**p for p in (range(*lengths) if long else range(2) if beside else range(size + 1))]
     near = [v for p in powers for v in (p, p - 1, p + 1, 3 * p // 2, 3 * p) if v > 0]
-    most = 3 if beside else 9
-    ordinary = [int(2**x) for x in rng.uniform(11, 17, 12) if long] or [int(2**x) for x in rng.uniform(0, most, 30)]
+    most = 3 if beside else size
+    ordinary = [int(2**x) for x in rng.uniform(*lengths, 12) if long] or [int(2**x) for x in rng.uniform(0, most, 30)]
     return [int(v) for v in rng.permutation([*near, *ordinary, *ordinary])]

@@ -102,3 +102,40 @@ def rows_of_a_view(x):
     part = x[1:] if x.shape[0] > 1 else x
     copy_kernel[(triton.cdiv(x.numel(), 64),)](part, y, part.numel(), BLOCK=64)
     return y
+
+
+@triton.jit
+def projected_kernel(x, w, y, M, H, D, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+    block = tl.program_id(0)
+    blocks = tl.cdiv(D, BLOCK)
+    h, d = block // blocks, block % blocks * BLOCK + tl.arange(0, BLOCK)
+    m = tl.arange(0, ROWS)
+    total = tl.zeros((ROWS, BLOCK), tl.float32)
+    for j in range(H * D):
+        column = tl.load(x + m * (H * D) + j, mask=m < M, other=0.0)
+        row = tl.load(w + j * (H * D) + h * D + d, mask=d < D, other=0.0)
+        total += column[:, None] * row[None, :]
+    tl.store(y + m[:, None] * (H * D) + h * D + d[None, :], total, mask=(m[:, None] < M) & (d[None, :] < D))
+
+
+def _projected(x, w, heads, blocks):
+    M, D = x.shape[0], x.shape[2]
+    y = torch.empty_like(x)
+    projected_kernel[(heads * blocks,)](x, w, y, M, heads, D, ROWS=triton.next_power_of_2(M), BLOCK=32)
+    return y
+
+
+@case(x="f32[M,H,D]", w="f32[H,D,H,D]")
+def projected(x, w):
+    return _projected(x, w, x.shape[1], triton.cdiv(x.shape[2], 32))
+
+
+@case(x="f32[M,H,D]", w="f32[H,D,H,D]")
+def projected_without_blocks(x, w):
+    return _projected(x, w, x.shape[1], 1)
+
+
+@projected.reference
+@projected_without_blocks.reference
+def _(x, w):
+    return torch.einsum("mij,ijhd->mhd", x, w)

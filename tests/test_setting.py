@@ -19,7 +19,7 @@ from lift.evaluate import evaluate
 from lift.fit import value
 from lift.shapes import varied
 from lift.trace import Launch, TensorRef, TorchOp, Trace
-from verify import launches
+from verify import launches, prove
 from verify.antiunify import Different, _Walk, antiunify, instantiate
 from verify.branching import compared, decides
 from verify.conditions import separating
@@ -304,3 +304,20 @@ def test_views_of_strided_inputs() -> None:
     [e] = [e for e in s.events if isinstance(e, SymbolicLaunch)]
     assert isinstance(e.operands[0], View) and e.operands[0].offset is T.size("stride(x,0)")
     assert any(k.kind == "layout" for k in s.clauses)
+
+
+@pytest.mark.parametrize("grid", ["blocks", "heads"])
+def test_a_grid_of_blocks_of_a_dim_that_squares_an_input(grid: str) -> None:
+    """Weights of (H D)^2 elements leave few shapes with D beyond a block; some are looked at all the same."""
+    given = K.projected if grid == "blocks" else K.projected_without_blocks
+    n = {"H": 3, "D": 100, "M": 5, "ROWS": 8}
+    there = [s for s in settings(given) if not any(value(f, n) is False for f in s.facts)]
+    grids = {value(e.grid[0], n) for s in there for e in s.events if isinstance(e, SymbolicLaunch)}
+    assert grids == {12 if grid == "blocks" else 3}
+    assert {p.verdict.value for p in prove(given)} == {"PROVED" if grid == "blocks" else "REFUTED"}
+
+
+def test_shapes_are_varied_where_an_input_grows_fast() -> None:
+    for seed in range(4):
+        found = list(varied(K.projected, 10, seed))
+        assert len(found) >= 9 and len({d["D"] for d in found}) > 4 and max(d["D"] for d in found) > 32

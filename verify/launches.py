@@ -18,7 +18,7 @@ from lift.case import Case
 from lift.errors import CaseError, TriliftError, Unsupported
 from lift.fit import Number, value
 from lift.ir import Module
-from lift.shapes import choose, elements, varied
+from lift.shapes import around, choose, elements, varied
 from lift.term import Term
 from lift.trace import Launch, TensorRef, TorchOp, Trace
 
@@ -375,10 +375,22 @@ class _Reading:
         seen = [t.dims for t in self.traces]
         small = min(seen, key=lambda d: max((d[n] for n in self.case.names), default=0))
         blocks = [t.attr for t in self.relations.known if t.is_const and t.type == T.INT and t.attr > 1]
-        beyond = 2 * max(blocks, default=0) + 1
-        longer = ({**small, n: beyond} for n in self.case.names if all(d[n] <= max(blocks, default=0) for d in seen))
-        yield from (d for d in longer if self.case.holds(d))
+        for n in self.case.names:
+            yield from self.crossing(n, sorted(set(blocks), reverse=True), small)
         yield from jumps(terms, self.case, small)
+
+    def crossing(self, n: str, blocks: Sequence[int], small: Mapping[str, Number]) -> Iterator[dict[str, Number]]:
+        """A shape at which the dim is beyond more of the blocks, largest first, than at any shape seen."""
+        seen = max(int(t.dims[n]) for t in self.traces)
+        for b in blocks:
+            if seen > b:
+                return
+            tried = (around(self.case, {n: v}, small) for v in (2 * b + 1, b + 1))
+            if (
+                found := next((d for d in tried if d is not None and elements(self.case, d) <= ELEMENTS), None)
+            ) is not None:
+                yield found
+                return
 
     def confirm(self, traces: Sequence[Trace]) -> None:
         """The same terms again, with these traces held back."""
