@@ -224,8 +224,13 @@ class _Kernel:
 
     def accumulate(self, o: Operator) -> None:
         """Sums over the loop of values of degree 1 are relative to the maximum so far."""
-        (v,), loop = o.args, self.at[o]
+        (v, *others), loop = o.args, self.at[o]
         tops: dict[str, Exp] = {}
+        if others:  # of exponentials that were stabilised before
+            if v in self.base:
+                raise Unstable(self.base[v], f"{o.out} is relative to the maximum of other exponentials")
+            self.add(o)
+            return
         for group, m in self.base.get(v, {}).items():
             if self.varies(m, loop):
                 if self.out[m].op != "accumulate_max":
