@@ -58,7 +58,7 @@ class Block(Tiles):
         self.lines: list[str] = []
         self.depth = 1
         self.loop = loops(self.k)
-        self.precise = {o for kernel, o in precise(self.g) if kernel == self.k.name}
+        self.precise = {o: how for (kernel, o), how in precise(self.g).items() if kernel == self.k.name}
 
     def write(self, line: str) -> None:
         self.lines.append("    " * self.depth + line)
@@ -391,7 +391,7 @@ class Block(Tiles):
         kind = "f32" if o.out in self.precise else half
         a = self._operand(left, kind, (rows, over))
         b = self._operand(right, kind, (over, cols))
-        precision = "ieee" if half == "f32" else "tf32x3"  # tensor cores, as exact as a sum in f32
+        precision = "ieee" if half == "f32" else self.precise.get(o.out, "")
         more = (f", {acc}" if acc else "") + ("" if kind in HALF else f', input_precision="{precision}"')
         return f"tl.dot({a}, {b}{more})", zero, finite, origin
 

@@ -75,7 +75,7 @@ def buffers(g: MuGraph, s: Schedule) -> tuple[Buffer, ...]:
         last = max([depth, *(at[r][0] for r in readers[o.out]), *(turns[side] if copies > 1 else ())])
         last = max([last, *(d for s in whole if s % 2 for d in turns[s])])
         own = types[o.out]
-        half = len(own) == 1 and own <= {*HALF} and wide.isdisjoint((k.name, r.out) for r in readers[o.out])
+        half = len(own) == 1 and own <= {*HALF} and not any((k.name, r.out) in wide for r in readers[o.out])
         size = -(-_bytes(g, k, o, half) // ALIGNED) * ALIGNED
         out.append(Buffer(o.out, size * copies, first, last, copies))
     return tuple(out)

@@ -125,12 +125,14 @@ class ThreadGraph:
 
 @dataclass(frozen=True)
 class MuGraph:
-    """`tensors`: those between kernels and the outputs, by name; `parts`: into how many parts an axis is split."""
+    """`tensors`: those between kernels and the outputs, by name; `parts`: into how many parts an axis is split; `wide`:
+    what kernels make and multiply as matrices may be larger than 16 bits hold."""
 
     program: Program
     kernels: tuple[Kernel, ...]
     tensors: dict[str, Tensor]
     parts: dict[str, int] = field(default_factory=dict)
+    wide: bool = False
 
     @cached_property
     def memory(self) -> dict[str, Tensor]:

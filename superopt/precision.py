@@ -1,6 +1,8 @@
-"""Products of which an exponential is taken, of operands that are no loaded 16 bits: these stay in 32.
+"""Products whose operands, where they are no loaded 16 bits, stay in 32.
 
-exp(s + d) = exp(s) exp(d): what 16 bits leave out of an operand is in d, which grows as s does."""
+exp(s + d) = exp(s) exp(d): what 16 bits leave out of an operand is in d, which grows as s does. And a sum that is
+divided by a norm only afterwards has terms that may be larger than the largest number of f16.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +26,14 @@ def exponents(g: MuGraph) -> frozenset[Value]:
     return frozenset(out)
 
 
-def precise(g: MuGraph) -> frozenset[Value]:
-    """The products whose operands are taken in 32 bits."""
+def precise(g: MuGraph) -> dict[Value, str]:
+    """The products whose operands are taken in 32 bits, with how tensor cores multiply these: under an exponential as
+    exactly as a sum in 32 bits, elsewhere, in a graph that is `wide`, with as many digits as 16 bits have."""
     wanted = exponents(g)
-    return frozenset(
-        (k.name, o.out)
+    return {
+        (k.name, o.out): "tf32x3" if (k.name, o.out) in wanted else "tf32"
         for k in g.kernels
         for loaded in [{x.out for x in k.loads if g.memory[x.args[0]].dtype in HALF}]
         for o in k.operators
-        if o.op == "dot" and (k.name, o.out) in wanted and not loaded.issuperset(o.args)
-    )
+        if o.op == "dot" and (g.wide or (k.name, o.out) in wanted) and not loaded.issuperset(o.args)
+    }

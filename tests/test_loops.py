@@ -239,8 +239,8 @@ def test_sums_start_before_their_own_loop() -> None:
     assert lines.index("q = tl.zeros((BLOCK_M, BLOCK_D), tl.float32)") < first
     assert first < lines.index("acc = tl.zeros((BLOCK_M, BLOCK_E), tl.float32)") < second
     assert 'input_precision="tf32x3"' in text  # exp(q k) with the q that it computes
-    assert precise(mugraphs.two_loops()) == {("projected_kernel", "z")}
-    assert precise(mugraphs.attention(split=False)) == set() == precise(mugraphs.lora())
+    assert precise(mugraphs.two_loops()) == {("projected_kernel", "z"): "tf32x3"}
+    assert precise(mugraphs.attention(split=False)) == {} == precise(mugraphs.lora())
 
 
 def swapped(text: str) -> str:

@@ -412,6 +412,8 @@ def floor_division(a: Algebra, x: Poly, d: Poly, ctx: Context) -> Poly:
     if not a.implied(ctx, integer_literal("lt", d)):
         if d.constant is None:
             return _opaque_division(x, d)
+        if a.impossible(ctx):
+            return ZERO  # of no numbers
         raise Undecided("division by a number that is not positive")
     whole, rest = divided(x, d)
     if rest is ZERO:

@@ -18,6 +18,7 @@ from .variables import bounds, equated, merged, pinned, replaced, shifted, trimm
 MANY = 12  # guards of a sum that is split no further
 MAXIMA = {"amax", "amin", "max", "min"}
 INFINITE = {math.inf, -math.inf}
+Factors = tuple[tuple[int, P.Power], ...]  # atoms, each with its power
 
 
 def sum_over(a: Algebra, f: Fold, ctx: Context) -> Poly:
@@ -45,8 +46,33 @@ def _sum_of(a: Algebra, f: Fold, ctx: Context) -> Poly:
         body = a.product(rest, inner.body, inside)
         joined = Fold((*f.variables, *inner.variables), f.guards | inner.guards, body)
         return a.product(outside, sum_over(a, joined, ctx), ctx)
-    found = _settle(a, Fold(f.variables, f.guards, P.product_with_exponential(mine, e_in)), ctx)
+    mine, loose = _loosened(mine, bound)
+    found = _settle(a, Fold(f.variables, f.guards | loose, P.product_with_exponential(mine, e_in)), ctx)
     return a.product(outside, found, ctx)
+
+
+def _loosened(factors: Factors, bound: set[Axis]) -> tuple[Factors, frozenset[Term]]:
+    """sum[i] m sum[j: g(j), c(i)] x = sum[i: c(i)] m sum[j: g(j)] x: the factors without conditions on the outer
+    variables alone, and these."""
+    out: dict[int, P.Power] = {}
+    loose: set[Term] = set()
+    for b, k in factors:
+        t = T.TERMS[b]
+        inner = [] if t.op != "sum" or k <= 0 else _conditions(t)
+        own = [c for c in inner if c.free & bound and not any(x.name.startswith("%") for x in c.free)]
+        if own and len(own) < len(inner):
+            loose |= {*own}
+            b = T.rewrite(t, {c: T.const(True) for c in own}.get).id
+        out[b] = out.get(b, 0) + k
+    return tuple(sorted((b, k) for b, k in out.items() if k)), frozenset(loose)
+
+
+def _conditions(t: Term) -> list[Term]:
+    """The guards of a fold in normal form."""
+    while t.op == "sum" and t.attr.size is ALL:
+        t = t.args[0]
+    c = t.args[0] if t.op == "where" else T.const(True)
+    return [*c.args] if c.op == "and" else [c]
 
 
 def _settle(a: Algebra, f: Fold, ctx: Context) -> Poly:
