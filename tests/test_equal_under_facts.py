@@ -93,3 +93,39 @@ def test_where_a_maximum_is_moves_with_its_variable() -> None:
 def test_the_first_of_equal_elements_depends_on_where_they_start() -> None:
     first, third = (T.fold("argmax", K, T.where(T.make("le", n, k), 0.0, -math.inf)) for n in (0, 3))
     assert not shown((T.make("le", 9, M),), first, third)
+
+
+def test_conditions_of_sums_that_the_facts_decide() -> None:
+    """exp(sum[k] where(i < H, x[i, k], 0)) in normal form, as memory holds it, where i < H is known later."""
+    a = Algebra(Known(Solver(timeout=0.2)))
+    weighed = lambda c: T.make(  # noqa: E731
+        "exp", summed(T.const(True), T.mul(X(k), summed(c, X(T.add(T.mul(i, M), k)))))
+    )
+    held = a.normal(weighed(T.make("lt", i, H)), a.context(FACTS)).term
+    assert agree(a, held, weighed(T.const(True)), a.context(FACTS | {T.make("lt", i, H)}))
+    assert not agree(a, held, weighed(T.const(True)), a.context(FACTS | {T.make("le", i, H)}))
+
+
+L = Axis("l", N)
+
+
+def product(inside: bool, power: int = 1, bound: Term = P) -> Term:
+    """sum[k] x[k] (sum[l] y[l])^power, where k < bound: a condition of the inner sum or of the outer one."""
+    c = T.make("lt", k, bound)
+    inner = T.fold("sum", L, T.where(c, X(T.axis(L), k), 0) if inside else X(T.axis(L), k))
+    body = T.mul(
+        T.read("z", [k]), T.recip(inner) if power < 0 else inner, T.make("exp", inner) if power == 2 else T.const(1)
+    )
+    return summed(T.const(True) if inside else c, body)
+
+
+def test_a_condition_of_an_inner_sum_is_one_of_the_outer() -> None:
+    squared = lambda inside: summed(  # noqa: E731
+        T.const(True) if inside else T.make("lt", k, P),
+        T.mul(*(T.fold("sum", L, T.where(T.make("lt", k, P), T.read("w", [T.axis(L), k, n]), 0) if inside
+                       else T.read("w", [T.axis(L), k, n])) for n in (T.const(0), T.const(1)))),
+    )  # fmt: skip
+    assert shown((), squared(True), squared(False))
+    assert not shown((), product(True), product(False, bound=H))
+    assert not shown((), product(True, -1), product(False, -1)), "1 / 0 where the condition fails"
+    assert not shown((), product(True, 2), T.mul(2, product(False, 2)))
