@@ -666,25 +666,14 @@ def agree(a: Algebra, left: Term, right: Term, ctx: Context, depth: int = 0) -> 
 
 
 def _same(a: Algebra, p: Poly, q: Poly, ctx: Context) -> bool:
-    """Whether two normal forms are equal, with one name for sizes that the facts make equal, and without the conditions
-    of sums that the facts decide."""
+    """Whether two normal forms are equal, with one name for sizes that the facts make equal."""
     if equal(a, p, q, ctx):
         return True
     same = equal_sizes(a, ctx)
-    before = p.term, q.term
-    after = tuple(decided(a, T.rewrite(t, same.get), ctx) for t in before)
-    return after != before and equal(a, a.normal(after[0], ctx), a.normal(after[1], ctx), ctx)
-
-
-def decided(a: Algebra, t: Term, ctx: Context) -> Term:
-    """A term in normal form without conditions of folds that the facts imply, where no bound name is in them."""
-
-    def one(s: Term) -> Term | None:
-        if s.op not in ("le", "lt", "eq", "ne") or any(x.name.startswith("%") for x in s.free):
-            return None
-        return T.const(True) if s.args[0].type == T.INT and a.implied(ctx, s) else None
-
-    return T.rewrite(t, one)
+    if not same:
+        return False
+    p, q = (a.normal(T.rewrite(t.term, same.get), ctx) for t in (p, q))
+    return equal(a, p, q, ctx)
 
 
 def equal_sizes(a: Algebra, ctx: Context) -> dict[Term, Term]:
