@@ -35,7 +35,7 @@ from .wording import words
 FOUND_ON, HELD_BACK = 10, 4  # traces beside the three that lifting uses
 ROUNDS = 6  # of more traces, when one held back refutes a term
 BESIDE = 12  # traces beside the jumps of terms, at most
-ELEMENTS = 50_000  # of the largest input there
+ELEMENTS = 100_000  # of the largest input there
 FEW = 4  # configurations that are taken one by one
 EACH = 3  # traces of one configuration of several
 LAST = 2  # the largest of the shapes that lifting uses
