@@ -25,20 +25,20 @@ def without_timing(tuner: Any, *args: Any, **kwargs: Any) -> Any:
     tuner.nargs = dict(zip(tuner.arg_names, args, strict=False))
     configs = tuner.prune_configs(kwargs)
     first = RUNNING.config % len(configs)
-    *others, last = [*configs[first:], *configs[:first]]
+    ordered = [*configs[first:], *configs[:first]]
 
     def launch(config: Any) -> Any:
         if config.pre_hook is not None:
             config.pre_hook({**tuner.nargs, **kwargs, **config.all_kwargs()})
         return tuner.fn.run(*args, **kwargs, **config.all_kwargs())
 
-    for config in others:
+    for config in ordered[:-1]:
         try:
             return launch(config)
         except InterpreterError as error:
             if not is_static(error):
                 raise
-    return launch(last)
+    return launch(ordered[-1])
 
 
 def is_static(error: BaseException) -> bool:
