@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+import torch
 
 from lift import term as T
 from lift.case import Case
@@ -18,9 +20,11 @@ from lift.load import load
 from lift.spec import Formula
 from lift.term import Axis
 from reports.written import complete, printed
-from reports.written.facts import facts
+from reports.written.facts import Facts, facts
+from reports.written.helpers import Call, Expected, Kernel, Maker, Memory, assert_rejects_controls
 from verify.suite import Output, Sizes, Suite, Tolerance
 
+pytestmark = pytest.mark.filterwarnings("ignore:Logical operators")
 KERNELS = """
 import torch
 import triton
@@ -77,6 +81,33 @@ CHANGES = {
     "half of the programs": ("(tl.program_id(0) < M)", "(2 * tl.program_id(0) < M - 2)"),
     "no configuration compiles": ("BLOCK <= 8", "BLOCK <= 2"),
 }
+REWRITTEN = """
+import torch
+import triton
+import triton.language as tl
+
+from lift import case
+
+
+@triton.jit
+def once(out, x, N, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * N + tl.arange(0, BLOCK)
+    inside = tl.arange(0, BLOCK) < N
+    tl.store(out + at, 1 * tl.load(x + at, mask=inside), mask=inside)
+
+
+doubled = triton.JITFunction(once.fn)
+doubled._unsafe_update_src(once.src.replace("1 * tl", "2 * tl"))
+
+
+@case(x="f32[M,N]", where="N <= 32")
+def twice(x):
+    assert x.is_cuda
+    half, out = torch.empty_like(x), torch.empty_like(x)
+    once[(x.shape[0],)](half, x, x.shape[1], BLOCK=32)
+    doubled[(x.shape[0],)](out, half, x.shape[1], BLOCK=32)
+    return out
+"""
 
 
 def suite_of(case: Case) -> Suite:
@@ -95,33 +126,42 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("language")
 
 
-@pytest.fixture(scope="module")
-def text(folder: Path) -> str:
-    target = folder / "twice.py"
-    target.write_text(KERNELS)
+def written(folder: Path, name: str, source: str) -> tuple[str, Facts]:
+    """The text of the tests of twice."""
+    target = folder / f"{name}.py"
+    target.write_text(source)
     [case] = load(str(target))
     suite = suite_of(case)
-    found = facts(case, 0, suite.sizes.first)
-    assert found.configs == 2 and found.uses == ("not", "and", "attribute", "truth")
-    return complete([printed(suite, found)], str(target), str(folder / "test_twice.py"), "trilift write", "0.1.0", 3)
+    of = facts(case, 0, suite.sizes.first)
+    where = str(target), str(folder / f"test_{name}.py")
+    return complete([printed(suite, of)], *where, "trilift write", "0.1.0", 3), of
+
+
+@pytest.fixture(scope="module")
+def text(folder: Path) -> str:
+    found, of = written(folder, "original", KERNELS)
+    assert of.configs == 2 and of.uses == ("not", "and", "attribute", "truth")
+    return found
 
 
 @pytest.fixture(scope="module")
 def results(folder: Path, text: str) -> dict[str, list[tuple[str, str]]]:
     """The tests that fail of each file, with what they say; all are run."""
-    sources = {"original": KERNELS}
+    sources = {"original": (KERNELS, text), "rewritten": (REWRITTEN, written(folder, "rewritten", REWRITTEN)[0])}
     for k, (old, new) in enumerate(CHANGES.values()):
         assert KERNELS.count(old) == 1
-        sources[f"changed{k}"] = KERNELS.replace(old, new)
-    for name, source in sources.items():
+        sources[f"changed{k}"] = KERNELS.replace(old, new), text.replace('"original"', f'"changed{k}"')
+    other = sources["rewritten"][1].replace('"rewritten"', '"tripled"')
+    sources["tripled"] = REWRITTEN.replace('"2 * tl', '"3 * tl'), other
+    for name, (source, tests) in sources.items():
         (folder / f"{name}.py").write_text(source)
-        (folder / f"test_{name}.py").write_text(text.replace('import_module("twice")', f'import_module("{name}")'))
+        (folder / f"test_{name}.py").write_text(tests)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:trilift", "--tb=line",
                "--junitxml=results.xml", *(f"test_{n}.py" for n in sources)]  # fmt: skip
     subprocess.run(command, cwd=folder, capture_output=True, env={**os.environ, "TRITON_INTERPRET": "0"})
     found: dict[str, list[tuple[str, str]]] = {n: [] for n in sources}
     for test in ElementTree.parse(folder / "results.xml").iter("testcase"):
-        assert test.find("skipped") is None
+        assert test.find("skipped") is None and test.find("error") is None
         for failure in test.findall("failure"):
             name = str(test.get("classname")).removeprefix("test_")
             found[name].append((str(test.get("name")), f"{failure.get('message')} {failure.text}"))
@@ -141,3 +181,40 @@ def test_changed_kernels_fail(name: str, results: dict[str, Any]) -> None:
 def test_that_no_configuration_compiles_is_said(results: dict[str, Any]) -> None:
     said = results[f"changed{list(CHANGES).index('no configuration compiles')}"]
     assert all("AssertionError" in what for _, what in said) and len(said) >= 2
+
+
+def test_kernels_with_another_source_are_run_by_it(results: dict[str, Any]) -> None:
+    assert results["rewritten"] == [] and any("elements are wrong" in said for _, said in results["tripled"])
+
+
+# ---- controls --------------------------------------------------------------------------------------------------------
+
+
+def kernel_of(formula: Callable[[torch.Tensor], torch.Tensor], error: Callable[[int], float]) -> Kernel:
+    """A kernel that is never called; its tolerance by the number of elements."""
+
+    def arguments(call: Call, memory: Memory) -> dict[str, Any]:
+        return {"x": Maker(call, memory).reals("x", (call.sizes["N"],), torch.float32)}
+
+    def expected(call: Call) -> dict[str, Expected]:
+        return {
+            "out": Expected(formula(arguments(call, Memory())["x"].double()), error(call.sizes["N"]), torch.float32)
+        }
+
+    return Kernel(lambda: lambda x: x, arguments, expected)
+
+
+def test_controls_are_tried_at_a_small_shape_where_none_differs() -> None:
+    product = kernel_of(torch.prod, lambda n: 1e-6)
+    with pytest.raises(AssertionError, match="no wrong result differs"):
+        assert_rejects_controls(product, {"N": 4000})
+    assert_rejects_controls(product, {"N": 4000}, {"N": 4})
+    with pytest.raises(AssertionError, match="would pass"):
+        assert_rejects_controls(kernel_of(torch.prod, lambda n: 1e9), {"N": 4000}, {"N": 4})
+
+
+def test_a_small_shape_does_not_excuse_a_tolerance_that_grows() -> None:
+    total = kernel_of(torch.sum, lambda n: 1e9 if n > 4 else 1e-6)
+    assert_rejects_controls(total, {"N": 4})
+    with pytest.raises(AssertionError, match="would pass"):
+        assert_rejects_controls(total, {"N": 4000}, {"N": 4})
