@@ -187,6 +187,61 @@ def test_kernels_with_another_source_are_run_by_it(results: dict[str, Any]) -> N
     assert results["rewritten"] == [] and any("elements are wrong" in said for _, said in results["tripled"])
 
 
+MADE = """
+import importlib.util
+import sys
+from pathlib import Path
+
+import torch
+
+from lift import case
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+spec = importlib.util.spec_from_file_location("made", HERE / "made_kernel.py")
+made = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(made)
+
+
+@case(x="f32[N]", where="N <= 32")
+def same(x):
+    out = torch.empty_like(x)
+    made.kernel[(1,)](out, x, x.shape[0], BLOCK=32)
+    return out
+"""
+MADE_KERNEL = """
+import triton
+import triton.language as tl
+from {0} import same
+
+
+@triton.jit
+def kernel(out, x, N, BLOCK: tl.constexpr):
+    n = tl.arange(0, BLOCK)  # {0}: modules are kept by their text
+    tl.store(out + n, same(tl.load(x + n, mask=n < N)), mask=n < N)
+"""
+SAME = """
+import triton
+
+
+@triton.jit
+def same(x):
+    return x
+"""
+
+
+@pytest.mark.parametrize(("name", "more", "expected"), [("bare", "", ("unnamed",)),
+                                                        ("named", "import triton.language as tl", ())])  # fmt: skip
+def test_a_function_without_operations_is_found(
+    name: str, more: str, expected: tuple[str, ...], tmp_path: Path
+) -> None:
+    (tmp_path / f"{name}_functions.py").write_text(more + SAME)
+    (tmp_path / "made_kernel.py").write_text(MADE_KERNEL.format(f"{name}_functions"))
+    (tmp_path / f"{name}.py").write_text(MADE)
+    [case] = load(str(tmp_path / f"{name}.py"))
+    assert facts(case).uses == expected
+
+
 # ---- controls --------------------------------------------------------------------------------------------------------
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+import gc
 import linecache
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -21,26 +22,34 @@ def uses(modules: Sequence[Module]) -> tuple[str, ...]:
     places = {p for op in operations for p in op.frames}
     files = {p.file for p in places}
     nodes = [n for f in files for n in _computed(f, frozenset(p.line for p in places if p.file == f))]
+    spaces = [names for f in files for names in _modules(f)]
+    functions = [fn for names in spaces for fn in _functions(names)]
+    spaces += [fn.fn.__globals__ for fn in functions]  # what returns what it is given leaves no operation
     found = {
-        "unnamed": any(map(_lacks_language, files)),
+        "unnamed": any(map(_lacks_language, spaces)),
         "not": any(isinstance(n, ast.UnaryOp) for n in nodes),
         "and": any(isinstance(n, ast.BoolOp) for n in nodes),
-        "attribute": any(_asks_a_number(tree) for f in files for tree in _functions(f)),
+        "attribute": any(_asks_a_number(_tree(fn.src)) for fn in functions),
         "truth": any(map(_broadcasts_truth, operations)),
     }
     return tuple(name for name, used in found.items() if used)
 
 
 def _modules(file: str) -> list[dict[str, Any]]:
-    """The names of the modules that were loaded from a file."""
-    return [vars(m) for m in list(sys.modules.values()) if getattr(m, "__file__", None) == file]
+    """The names of the modules that were made of a file: imported, or where jitted functions of it have their names."""
+    from triton.runtime.jit import JITFunction
+
+    imported = [vars(m) for m in list(sys.modules.values()) if getattr(m, "__file__", None) == file]
+    jitted = [x.fn for x in gc.get_objects() if type(x) is JITFunction]
+    made = [fn.__globals__ for fn in jitted if fn.__code__.co_filename == file]
+    return list({id(names): names for names in (*imported, *made)}.values())
 
 
-def _lacks_language(file: str) -> bool:
-    """Whether a module that was loaded from the file does not name Triton's language."""
+def _lacks_language(names: Mapping[str, Any]) -> bool:
+    """Whether a module does not name Triton's language."""
     import triton.language as tl
 
-    return any(all(v is not tl and v is not tl.core for v in names.values()) for names in _modules(file))
+    return all(v is not tl and v is not tl.core for v in names.values())
 
 
 def _computed(file: str, lines: frozenset[int]) -> Iterator[ast.UnaryOp | ast.BoolOp]:
@@ -51,14 +60,14 @@ def _computed(file: str, lines: frozenset[int]) -> Iterator[ast.UnaryOp | ast.Bo
             yield from [node] if lines.intersection(spanned) else []
 
 
-def _functions(file: str) -> Iterator[ast.Module]:
-    """The jitted functions that a file has, those it imports among them."""
+def _functions(names: Mapping[str, Any]) -> Iterator[Any]:
+    """The jitted functions of a module, those it imports among them."""
+    from triton.runtime.jit import JITFunction, KernelInterface
+
     from lift.lower import jit_function
 
-    for names in _modules(file):
-        for value in list(names.values()):
-            if isinstance(source := getattr(jit_function(value), "src", None), str):
-                yield _tree(source)
+    found = [jit_function(value) for value in list(names.values()) if isinstance(value, KernelInterface)]
+    yield from (fn for fn in found if type(fn) is JITFunction)
 
 
 @cache
