@@ -22,7 +22,7 @@ from lift.term import Axis
 from reports.written import complete, printed
 from reports.written.facts import Facts, facts
 from reports.written.helpers import Call, Expected, Kernel, Maker, Memory, assert_rejects_controls
-from verify.suite import Output, Sizes, Suite, Tolerance
+from verify.suite import Output, Sizes, Suite, Tolerance, suite
 
 pytestmark = pytest.mark.filterwarnings("ignore:Logical operators")
 KERNELS = """
@@ -131,10 +131,10 @@ def written(folder: Path, name: str, source: str) -> tuple[str, Facts]:
     target = folder / f"{name}.py"
     target.write_text(source)
     [case] = load(str(target))
-    suite = suite_of(case)
-    of = facts(case, 0, suite.sizes.first)
+    known = suite_of(case)
+    of = facts(case, 0, known.sizes.first)
     where = str(target), str(folder / f"test_{name}.py")
-    return complete([printed(suite, of)], *where, "trilift write", "0.1.0", 3), of
+    return complete([printed(known, of)], *where, "trilift write", "0.1.0", 3), of
 
 
 @pytest.fixture(scope="module")
@@ -240,6 +240,45 @@ def test_a_function_without_operations_is_found(
     (tmp_path / f"{name}.py").write_text(MADE)
     [case] = load(str(tmp_path / f"{name}.py"))
     assert facts(case).uses == expected
+
+
+# ---- the type that is stored -----------------------------------------------------------------------------------------
+
+COPY = """
+import torch
+import triton
+import triton.language as tl
+
+from lift import case
+
+
+@triton.jit
+def kernel(out, x, N, BLOCK: tl.constexpr):
+    n = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + n, tl.load(x + n, mask=n < N), mask=n < N)
+
+
+@case(x="f32[N]")
+def copy(x):
+    out = torch.empty_like(x, dtype=torch.float16)
+    kernel[(-(-x.shape[0] // 32),)](out, x, x.shape[0], BLOCK=32)
+    return out
+
+
+@copy.reference
+def _(x):
+    return x
+"""
+
+
+@pytest.mark.parametrize(("name", "dtype", "exact"), [("float16", "f16", False), ("float32", "f32", True)])
+def test_what_is_stored_is_rounded_to_its_type(name: str, dtype: str, exact: bool, tmp_path: Path) -> None:
+    """A copy into fewer bits is no exact one, whatever its reference returns."""
+    (tmp_path / f"copy_{name}.py").write_text(COPY.replace("float16", name))
+    [case] = load(str(tmp_path / f"copy_{name}.py"))
+    [out] = suite(case).outputs
+    assert out.formula is not None and out.tolerance is not None and out.formula.dtype == dtype
+    assert (out.tolerance.magnitude is None) == exact
 
 
 # ---- controls --------------------------------------------------------------------------------------------------------
