@@ -154,7 +154,7 @@ def _tests(case: Case, file: str, asked: Asked, notes: tuple[str, ...], examined
     known = failures.known(file, case.name, asked.cache) if asked.cache else []
     how: dict[str, Any] = {"seed": asked.seed, "timeout": asked.timeout}
     found = suite(case, **how, known=known, notes=notes, examined=examined, progress=event)
-    return printed(found, facts(case, asked.seed))
+    return printed(found, facts(case, asked.seed, found.sizes.first))
 
 
 def _said(outcome: Outcome) -> str:

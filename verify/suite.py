@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from lift.case import Case
@@ -274,10 +274,17 @@ def _output(name: str, case: Case, lifted: Lifted | None, found: Examined | None
     if formula is None:
         least = min(_length(f.term) for f in formulas)
         return Output(name, None, proof=proof, why=f"its formula has {least} operations, too many to be read")
+    formula = replace(formula, dtype=_dtype(name, lifted) or formula.dtype)
     try:
         return Output(name, formula, tolerance(formula, case, modules), proof)
     except (TriliftError, RecursionError) as error:
         return Output(name, formula, None, proof, f"no tolerance: {error}")
+
+
+def _dtype(name: str, lifted: Lifted | None) -> str | None:
+    """The type in which the kernel stores an output: its reference may have another one."""
+    traces = lifted.traces if lifted is not None else ()
+    return next((t.outputs[name].dtype for t in traces if name in t.outputs), None)
 
 
 def _formulas(

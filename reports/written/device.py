@@ -169,7 +169,12 @@ def as_compiled() -> dict[str, Any]:
 
     def source(kernel: Any) -> str:
         text = textwrap.dedent(inspect.getsource(kernel.fn))
-        return text[text.index("def ") :]
+        return vars(kernel).get("_src", text[text.index("def ") :])
+
+    def update(kernel: Any, text: str) -> None:
+        kernel._src = text
+        kernel.rewriter._prepare_source = lambda lines: text
+        kernel.rewritten_fn = {}  # others may be made of the same function
 
     def cache_key(kernel: Any) -> str:
         return hashlib.sha256(source(kernel).encode()).hexdigest()
@@ -190,7 +195,7 @@ def as_compiled() -> dict[str, Any]:
         "cache_key": cache_key,
         "__globals__": globals_of,
     }
-    return {name: property(get) for name, get in asked.items()} | {"run": run}
+    return {name: property(get) for name, get in asked.items()} | {"run": run, "_unsafe_update_src": update}
 
 
 @contextlib.contextmanager

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import keyword
 import linecache
-import re
-import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from lift.case import Case
 from lift.ir import Module
 from lift.trace import Descriptor, Launch, Trace
+
+from .language import uses
 
 MOVES = ("arith.extf", "arith.truncf", "arith.constant", "arith.select", "arith.bitcast")
 OTHERWISE = {"powi": "pow", "isnand": "isnan", "isinfd": "isinf", "finite": "finitef", "fast_exp": "fast_expf",
@@ -25,8 +27,7 @@ class Facts:
     `libdevice`: its functions by the names that Triton gives them. `narrow`: whether bf16 or fp8 occurs, `raw`: whether
     a kernel computes in it, which the interpreter does on its bits. `written`: the inputs that a call changes.
     `floats`: whether a launch is given real numbers. `aligned`: whether tensors must begin at multiples of 16 bytes.
-    `unnamed`: whether a function is in a file that does not name Triton's language; `negates`: whether a line has a
-    `not`."""
+    `uses`: what of the language the interpreter does not have (`written.language`)."""
 
     dtypes: Mapping[str, str]
     configs: int = 1
@@ -36,40 +37,50 @@ class Facts:
     written: tuple[str, ...] = ()
     floats: bool = False
     aligned: bool = False
-    unnamed: bool = False
-    negates: bool = False
+    uses: tuple[str, ...] = ()
 
 
-def facts(case: Case, seed: int = 0) -> Facts:
-    """From one small run; what is not known without one where there is none."""
+def facts(case: Case, seed: int = 0, shapes: Sequence[Mapping[str, Any]] = ()) -> Facts:
+    """From a small run, and of the kernels that it does not launch from runs at these shapes; what is not known without
+    a run where there is none."""
     from lift.capture import capture
     from lift.errors import TriliftError
     from lift.shapes import choose
 
     try:
-        trace: Trace = capture(case, choose(case, 1, seed)[0], seed=seed)
-        modules = list(dict.fromkeys(e.module() for e in trace.launches))
+        trace = capture(case, choose(case, 1, seed)[0], seed=seed)
+        first = list(dict.fromkeys(e.module() for e in trace.launches))
     except TriliftError:
         return Facts({n: s.dtype for n, s in case.tensors.items()}, written=tuple(case.tensors))
+    launches, configs = _launches(case, trace, shapes, seed)
+    modules = list(dict.fromkeys([*first, *(e.module() for e in launches)]))
+    launches = [*trace.launches, *launches]
     dtypes = {n: ref.dtype for n, ref in {**trace.inputs, **trace.outputs}.items()}
     names = tuple(sorted({n for m in modules for n in _libdevice(m)}))
     narrow = any(_is_narrow(d) for d in dtypes.values()) or any(_narrow_values(m) for m in modules)
     returned = {id(ref.buffer) for ref in trace.outputs.values()}
     written = tuple(n for n, ref in trace.inputs.items() if id(ref.buffer) in returned or n in _stored_to(trace))
-    floats = any(type(v) is float for e in trace.launches for v in e.operands)
-    raw, aligned = any(map(_computes_in_narrow, modules)), any(map(_may_have_descriptors, trace.launches))
-    places = {p for m in modules for op in m.walk() for p in op.frames}
-    unnamed = any(map(_lacks_language, {p.file for p in places}))
-    negates = any(re.search(r"\bnot\b", linecache.getline(p.file, p.line)) for p in places)
-    return Facts(dtypes, trace.configs, names, narrow, raw, written, floats, aligned, unnamed, negates)
+    floats = any(type(v) is float for e in launches for v in e.operands)
+    raw, aligned = any(map(_computes_in_narrow, modules)), any(map(_may_have_descriptors, launches))
+    return Facts(dtypes, configs, names, narrow, raw, written, floats, aligned, uses(modules))
 
 
-def _lacks_language(file: str) -> bool:
-    """Whether a module that was loaded from the file does not name Triton's language."""
-    import triton.language as tl
+def _launches(case: Case, trace: Trace, shapes: Sequence[Mapping[str, Any]], seed: int) -> tuple[list[Launch], int]:
+    """A launch of each kernel that runs at these shapes and not in the trace; how many configurations there are."""
+    from lift.capture import capture
+    from lift.errors import TriliftError
 
-    loaded = [vars(m) for m in list(sys.modules.values()) if getattr(m, "__file__", None) == file]
-    return any(all(v is not tl and v is not tl.core for v in names.values()) for names in loaded)
+    known, configs = {(e.file, e.kernel) for e in trace.launches}, trace.configs
+    found: list[Launch] = []
+    for dims in shapes:
+        with suppress(TriliftError):
+            other = capture(case, dims, seed=seed)
+            for e in other.launches:
+                if (e.file, e.kernel) not in known and e.module():
+                    known.add((e.file, e.kernel))
+                    found.append(e)
+            configs = max(configs, other.configs)
+    return found, configs
 
 
 def _stored_to(trace: Trace) -> set[str]:

@@ -4,7 +4,7 @@ that a file needs, with the comments above them."""
 # mypy: disable-error-code="no-any-return, misc"
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field, replace
@@ -560,22 +560,30 @@ def assert_equal(name: str, got: torch.Tensor, wanted: Expected) -> None:
         raise AssertionError(f"{name}{list(at)} is {is_:.9g}, not {should}; {of}")
 
 
-def assert_rejects_controls(kernel: Kernel, calls: Iterable[Call]) -> None:
-    """Wrong results of every output are rejected at one of the calls at least; there are some."""
-    differing, rejected = set(), set()
-    for call in calls:
-        copies = [exact(x) for x in leaves(kernel.arguments(call, Memory())).values()]
-        for name, expected in kernel.expected(call).items():
-            if expected.value is None:
-                continue
-            for what, control in controls(expected.value, copies).items():
-                if differs(control, expected):
-                    differing.add(f"{name}: {what}")
-                    rounded = control.to(expected.dtype)
-                    if wrong(rounded, expected.value, expected.tolerance).any():
-                        rejected.add(f"{name}: {what}")
+def assert_rejects_controls(kernel: Kernel, *shapes: Mapping[str, Any]) -> None:
+    """Wrong results of every output are rejected, at the first of the shapes that has some."""
+    differing, rejected = set[str](), set[str]()
+    for sizes in shapes:
+        for kind in () if differing else ("normal", "positive", "ties"):
+            found = judged(kernel, Call(sizes, values=kind))
+            differing |= set(found)
+            rejected |= {control for control in found if found[control]}
     assert differing, "no wrong result differs from the right one at these shapes"
     assert differing == rejected, f"would pass: {sorted(differing - rejected)}"
+
+
+def judged(kernel: Kernel, call: Call) -> dict[str, bool]:
+    """Of each wrong result that differs from the right one of a call, whether it is rejected."""
+    copies = [exact(x) for x in leaves(kernel.arguments(call, Memory())).values()]
+    found: dict[str, bool] = {}
+    for name, expected in kernel.expected(call).items():
+        if expected.value is None:
+            continue
+        for what, control in controls(expected.value, copies).items():
+            if differs(control, expected):
+                rounded = control.to(expected.dtype)
+                found[f"{name}: {what}"] = bool(wrong(rounded, expected.value, expected.tolerance).any())
+    return found
 
 
 def controls(expected: torch.Tensor, inputs: Sequence[torch.Tensor]) -> dict[str, torch.Tensor]:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ast
+import traceback
 import types
 from collections.abc import Callable
 from typing import Any
@@ -17,13 +18,34 @@ from .helpers import POISON, RUNNING
 
 
 def without_timing(tuner: Any, *args: Any, **kwargs: Any) -> Any:
-    """Autotuner.run that takes the configuration of the call: there is nothing to time."""
+    """Autotuner.run that takes the configuration of the call, or the next one that compiles: there is nothing to
+    time."""
+    from triton.runtime.errors import InterpreterError
+
     tuner.nargs = dict(zip(tuner.arg_names, args, strict=False))
     configs = tuner.prune_configs(kwargs)
-    config = configs[RUNNING.config % len(configs)]
-    if config.pre_hook is not None:
-        config.pre_hook({**tuner.nargs, **kwargs, **config.all_kwargs()})
-    return tuner.fn.run(*args, **kwargs, **config.all_kwargs())
+    first = RUNNING.config % len(configs)
+    ordered = [*configs[first:], *configs[:first]]
+
+    def launch(config: Any) -> Any:
+        if config.pre_hook is not None:
+            config.pre_hook({**tuner.nargs, **kwargs, **config.all_kwargs()})
+        return tuner.fn.run(*args, **kwargs, **config.all_kwargs())
+
+    for config in ordered[:-1]:
+        try:
+            return launch(config)
+        except InterpreterError as error:
+            if not is_static(error):
+                raise
+    return launch(ordered[-1])
+
+
+def is_static(error: BaseException) -> bool:
+    """Whether it was raised by a static_assert, because of which the kernel would not compile."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return traceback.extract_tb(error.__traceback__)[-1].name == "_new_static_assert"
 
 
 def with_floats(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -101,6 +123,42 @@ def not_of_tensors(self: ast.NodeTransformer, node: ast.UnaryOp) -> ast.AST:
         return node
     negated = ast.parse("lambda x: x.__not__() if hasattr(x, '__not__') else not x", mode="eval").body
     call = ast.Call(negated, [node.operand], [])
+    return ast.fix_missing_locations(ast.copy_location(call, node))
+
+
+def connected_tensors(self: ast.NodeTransformer, node: ast.BoolOp) -> ast.AST:
+    """`x and y` of each element: the interpreter leaves it to Python, which takes one of them as a whole."""
+    self.generic_visit(node)
+    word, method = ("and", "logical_and") if isinstance(node.op, ast.And) else ("or", "logical_or")
+    both = f"x.{method}(z) if hasattr(z := y(), '{method}') else z {word} x"
+    text = f"lambda x, y: ({both}) if hasattr(x, '{method}') else x {word} y()"
+    *values, result = node.values
+    for value in reversed(values):
+        later = ast.Lambda(ast.arguments([], [], None, [], [], None, []), result)
+        result = ast.Call(ast.parse(text, mode="eval").body, [value, later], [])
+    return ast.fix_missing_locations(ast.copy_location(result, node))
+
+
+def comparing(compute: Callable[..., Any]) -> Callable[..., Any]:
+    """What is true or false has one bit: the interpreter broadcasts it as if it had those of what was compared."""
+    import triton.language as tl
+    from triton.runtime.interpreter import TensorHandle
+
+    def computed(builder: Any, left: Any, right: Any, operation: Any) -> Any:
+        result = compute(builder, left, right, operation)
+        return TensorHandle(result.data, tl.int1) if result.data.dtype == np.bool_ else result
+
+    return computed
+
+
+def attributes_of_numbers(self: ast.NodeTransformer, node: ast.Attribute) -> ast.AST:
+    """Numbers of a loop have a dtype, and constants a value: in the interpreter they are those of Python."""
+    self.generic_visit(node)
+    if node.attr not in ("value", "to", "dtype", "type") or not isinstance(node.ctx, ast.Load):
+        return node
+    tensor = f"lambda x: (x if hasattr(x, '{node.attr}') else interpreter_semantic.to_tensor(x)).{node.attr}"
+    text = "lambda x: getattr(x, 'value', x)" if node.attr == "value" else tensor
+    call = ast.Call(ast.parse(text, mode="eval").body, [node.value], [])
     return ast.fix_missing_locations(ast.copy_location(call, node))
 
 

@@ -31,6 +31,7 @@ NUMPY |= {"asin": "np.arcsin", "acos": "np.arccos", "atan": "np.arctan", "atan2"
 
 
 LOAD = "interpreter.InterpreterBuilder.create_masked_load"
+COMPUTE = "interpreter.InterpreterBuilder.binary_op"
 
 
 def installed(facts: Sequence[Facts]) -> str:
@@ -44,13 +45,20 @@ def installed(facts: Sequence[Facts]) -> str:
         (any(f.narrow for f in facts), "_convert_float", "rounding_to_nearest"),
         (any(f.floats for f in facts), "_implicit_cvt", "with_floats"),
         (any(n in NUMPY for f in facts for n in f.libdevice), "_patch_lang", "with_copies"),
-        (any(f.unnamed for f in facts), "_patch_lang", "with_language"),
+        (any("unnamed" in f.uses for f in facts), "_patch_lang", "with_language"),
     ):
         if wanted:
             imports.append("from triton.runtime import interpreter")
             lines.append(f"interpreter.{name} = {stand_in}(interpreter.{name})")
-    if any(f.negates for f in facts):
-        lines.append("interpreter.ASTTransformer.visit_UnaryOp = not_of_tensors")
+    if any("truth" in f.uses for f in facts):
+        lines.append(f"{COMPUTE} = comparing({COMPUTE})")
+    for use, visit, stand_in in (
+        ("not", "visit_UnaryOp", "not_of_tensors"),
+        ("and", "visit_BoolOp", "connected_tensors"),
+        ("attribute", "visit_Attribute", "attributes_of_numbers"),
+    ):
+        if any(use in f.uses for f in facts):
+            lines.append(f"interpreter.ASTTransformer.{visit} = {stand_in}")
     for name in sorted({n for f in facts for n in f.libdevice}):
         if name not in NUMPY:
             continue

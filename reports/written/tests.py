@@ -108,13 +108,23 @@ def raises(p: Part) -> str:
 
 
 def _controls(p: Part) -> str:
-    first = [d for d in p.suite.sizes.first if all(d.get(n) != 0 for n in p.suite.case.names)]  # nothing is never wrong
-    dims = max(first, key=lambda d: sum(d.values())) if first else {n: v[-1] for n, v in p.suite.sizes.values.items()}
-    body = [f"sizes = {sizes_text(dims)}", 'kinds = ("normal", "positive", "ties")']
-    body += [f"assert_rejects_controls({p.names.kernel}, (Call(sizes, values=k) for k in kinds))"]
+    """At the largest shape; where nothing differs there, such as products that underflow, at a small one."""
+    shapes = list(dict.fromkeys(sizes_text(d) for d in _control_shapes(p)))
+    body = [f"assert_rejects_controls({p.names.kernel}, {', '.join(shapes)})"]
     doc = "The tolerance is worth something: results that are wrong are rejected."
     head = f"def {p.names.test('rejects_wrong_results')}() -> None:"
     return "\n".join([head, docstring([doc], 4), *(f"    {b}" for b in body)])
+
+
+def _control_shapes(p: Part) -> Iterator[Mapping[str, Any]]:
+    names = p.suite.case.names
+    first = [d for d in p.suite.sizes.first if all(d.get(n) != 0 for n in names)]  # nothing is never wrong
+    if not first:
+        yield {n: v[-1] for n, v in p.suite.sizes.values.items()}
+        return
+    size = lambda d: sum(d.values())  # noqa: E731
+    yield max(first, key=size)
+    yield min([d for d in first if all(d.get(n) != 1 for n in names)] or first, key=size)
 
 
 def _again(p: Part) -> str:
