@@ -310,9 +310,10 @@ class Block(Tiles):
             self.cleaned[key] = Value(name, v.dims, v.zero | {*dirty}, v.finite, None, v.origin)
         return self.cleaned[key]
 
-    def divisor(self, v: Value) -> Value:
-        """The value with 1 for the 0 of lanes beyond the tensor: 0 / 0 must not reach a maximum or a product."""
-        beyond = [d for d in v.dims if d in v.zero]
+    def divisor(self, v: Value, inside: bool) -> Value:
+        """The value with 1 for the 0 of lanes beyond the tensor: 0 / 0 must not reach a maximum or a product, nor, from
+        inside of a loop, what the loop keeps."""
+        beyond = [d for d in v.dims if d in v.zero or (inside and d not in v.ones)]
         if not beyond:
             return v
         name = self.fresh(f"{v.text}_or_1")
@@ -412,7 +413,7 @@ class Block(Tiles):
             self._sum_of_products(o, late, args, origin)
             return
         if o.op == "div":
-            args[1] = self.divisor(args[1])
+            args[1] = self.divisor(args[1], o.inside)
         texts = [self.shaped(v, dims) for v in args]
         if o.op in BINARY:
             text = BINARY[o.op].format(*texts)
