@@ -18,6 +18,7 @@ from .cost import H200, Hardware, Model
 from .mugraph import MuGraph, text
 from .program import FOLDS, Program
 from .saturate import Stage, staged
+from .stabilise import stabilised, unstable
 from .tile_analyses import Analyses, count
 from .tile_bodies import bodies, looped, parted
 from .tile_kernels import mugraph
@@ -52,20 +53,22 @@ class Limits:
 
 @dataclass
 class Plan:
-    """A µGraph with its seconds in the model, and the tile program that it is of."""
+    """A µGraph with its seconds in the model, and the tile program that it is of; `steady`: a maximum is subtracted in
+    each exponential, or there is none."""
 
     graph: MuGraph
     seconds: float
     nests: Nests
     body: TileProgram
+    steady: bool
 
 
 @dataclass
 class Found:
-    """`plans`, best first; `nests`: by the number of kernels the best at nominal tiles, whether or not there is a
-    µGraph for them; `bodies`, `classes`, `nodes`: of all e-graphs; `programs` that they represent; `whole`: all
-    were saturated, and the time was enough; `candidates`: nests that were extracted; `refused`: why nests are no
-    µGraphs; `clock`: seconds of each pass."""
+    """`plans`, steady ones first, then by seconds; `nests`: by the number of kernels the best at nominal tiles, whether
+    or not there is a µGraph for them; `bodies`, `classes`, `nodes`: of all e-graphs; `programs` that they represent;
+    `whole`: all were saturated, and the time was enough; `candidates`: nests that were extracted; `refused`: why nests
+    are no µGraphs; `clock`: seconds of each pass."""
 
     plans: list[Plan] = field(default_factory=list)
     nests: dict[int, tuple[Nests, TileProgram]] = field(default_factory=dict)
@@ -142,7 +145,7 @@ class _Search:
                 extraction = Extraction(known, tile, room=room, hardware=self.model.hardware)
                 for nests in extraction.best(self.limits.kernels):
                     self.keep(nests, body)
-            f.plans = sorted(self.plans.values(), key=lambda p: p.seconds)[: self.limits.plans]
+            f.plans = sorted(self.plans.values(), key=lambda p: (not p.steady, p.seconds))[: self.limits.plans]
 
     def keep(self, nests: Nests, body: TileProgram) -> None:
         self.found.candidates += 1
@@ -154,4 +157,5 @@ class _Search:
         except Unsupported as e:
             self.found.refused[str(e)] = self.found.refused.get(str(e), 0) + 1
             return
-        self.plans.setdefault(text(graph), Plan(graph, seconds, nests, body))
+        if (written := text(graph)) not in self.plans:
+            self.plans[written] = Plan(graph, seconds, nests, body, not unstable(stabilised(graph)))

@@ -184,8 +184,7 @@ def _saturated(p: Program, limits: Limits, device: Hardware, seed: int, event: E
         found = tile_search.search(p, asked, device, seed, lambda f: event(asdict(reached(f))))
     except Unsupported as e:
         return _searched(Reached(0, 0, None, roofline), 0, 0.0, None, f"not searched: {e}")
-    steady = sorted(found.plans, key=lambda x: bool(unstable(stabilised(x.graph))))
-    plans = [{"graph": to_json(x.graph), "seconds": x.seconds} for x in steady]
+    plans = [{"graph": to_json(x.graph), "seconds": x.seconds} for x in found.plans]
     return {**_searched(reached(found), found.classes, found.seconds, None, found.said), "plans": plans}
 
 
