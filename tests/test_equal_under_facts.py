@@ -11,6 +11,8 @@ from lift.term import Axis, Term
 from verify.algebra import Algebra, Undecided
 from verify.invariant import agree
 from verify.known import Known
+from verify.names import Names
+from verify.program import PIDS
 from verify.solver import Solver
 
 M, N, H, P = map(T.size, ("M", "N", "H", "pid0"))
@@ -129,3 +131,15 @@ def test_a_condition_of_an_inner_sum_is_one_of_the_outer() -> None:
     assert not shown((), product(True), product(False, bound=H))
     assert not shown((), product(True, -1), product(False, -1)), "1 / 0 where the condition fails"
     assert not shown((), product(True, 2), T.mul(2, product(False, 2)))
+
+
+@pytest.mark.parametrize("grid, last", [(T.mul(M, H, N), M), (T.mul(H, N), T.const(1)), (T.mul(M, N), None)])
+def test_the_digits_of_a_program_id_are_bounded(grid: Term, last: Term | None) -> None:
+    """pid = (m H + h) N + n below M H N: m < M. Of another grid nothing is said of m."""
+    pid = PIDS[0]
+    sizes = [T.make("le", 1, s) for s in (M, N, H)]
+    names = Names(frozenset([*sizes, T.make("and", T.make("le", 0, pid), T.make("lt", pid, grid))]), Solver())
+    m = names.replaced(T.make("floordiv", T.make("floordiv", pid, N), H))
+    above = {f.args[1] for f in names.facts if f.op == "lt" and f.args[0] is m}
+    assert names.plain(m) is T.make("floordiv", T.make("floordiv", pid, N), H)
+    assert above == ({last} if last is not None else set())

@@ -8,6 +8,7 @@ accesses go is asked of the definitions themselves.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -23,6 +24,10 @@ from .stores import holds
 
 DIVISIONS = {"floordiv", "mod", "truncdiv", "truncmod"}
 EXTREMA = {"min": "le", "max": "ge"}
+
+
+def factors(t: Term) -> Counter[Term]:
+    return Counter(t.args if t.op == "mul" else (t,))
 
 
 @dataclass
@@ -87,11 +92,21 @@ class Names:
             yield T.make("lt", q, t.args[1])
         elif t.op in ("floordiv", "truncdiv"):
             yield T.make("le", q, t.args[0])
+            yield from (T.make("lt", q, n) for n in self.quotients(*t.args))
         elif t.op == "min":
             yield from (T.make("le", q, a) for a in t.args)
             yield T.make("le", 1, q)
         else:
             yield from (T.make("le", a, q) for a in t.args)
+
+    def quotients(self, x: Term, divisor: Term) -> Iterable[Term]:
+        """n where x < n d is known: x // d < n."""
+        for f in sorted({*self.known, *self.facts}, key=lambda f: f.id):
+            for part in f.args if f.op == "and" else (f,):
+                if part.op == "lt" and part.args[0] is x:
+                    rest = factors(part.args[1])
+                    if not factors(divisor) - rest:
+                        yield T.mul(*(rest - factors(divisor)).elements())
 
     def proved(self, goal: Term) -> bool:
         """Whether the definitions meet a condition on names."""
