@@ -179,7 +179,7 @@ class _Acceptor:
         question = Question(self.case, targets(self.case, None, against="reference", seed=self.seed))
         end, ran, compared = time.monotonic() + self.seconds, 0, 0
         for dims, seed, config in islice(runs(self.case, (), self.seed, None), RUNS):
-            if time.monotonic() > end:
+            if compared and time.monotonic() > end:
                 break
             found = attempt(question, dims, seed, config)
             if isinstance(found, Failure):
