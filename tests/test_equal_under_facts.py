@@ -8,12 +8,13 @@ import pytest
 
 from lift import term as T
 from lift.term import Axis, Term
-from verify.algebra import Algebra, Undecided
+from verify.algebra import ALL, Algebra, Undecided
 from verify.invariant import agree
 from verify.known import Known
 from verify.names import Names
 from verify.program import PIDS
 from verify.solver import Solver
+from verify.sums import _conditions, _loosened
 
 M, N, H, P = map(T.size, ("M", "N", "H", "pid0"))
 LANE, K = Axis("i", N), Axis("k", M)
@@ -131,6 +132,18 @@ def test_a_condition_of_an_inner_sum_is_one_of_the_outer() -> None:
     assert not shown((), product(True), product(False, bound=H))
     assert not shown((), product(True, -1), product(False, -1)), "1 / 0 where the condition fails"
     assert not shown((), product(True, 2), T.mul(2, product(False, 2)))
+
+
+def test_what_is_no_guard_of_a_sum() -> None:
+    """where(a and b, 0, x) is x where a or b fails: neither of them may move out."""
+    bound = Axis("%1", ALL)
+    both = T.node("and", (T.make("lt", T.axis(bound), N), T.make("lt", k, P)), None, T.BOOL)
+    body = X(T.axis(bound))
+    for x, y, expected in ((body, T.const(0), {*both.args}), (T.const(0), body, set())):
+        held = T.fold("sum", bound, T.node("where", (both, x, y), None, T.REAL))
+        assert {*_conditions(held)} == expected
+        _, loose = _loosened(((held.id, 1),), {K})
+        assert loose == ({T.make("lt", k, P)} if expected else set())
 
 
 @pytest.mark.parametrize("grid, last", [(T.mul(M, H, N), M), (T.mul(H, N), T.const(1)), (T.mul(M, N), None)])

@@ -370,7 +370,8 @@ class _Reading:
     # ---- confirmation
 
     def jumps(self) -> Iterator[dict[str, Number]]:
-        """Shapes with a dim beyond all blocks, and at both sides of the places where the terms jump."""
+        """Shapes with a dim beyond the largest block that it can cross, and at both sides of the places where the terms
+        jump."""
         terms = list(dict.fromkeys(r.term for r in self.relations.found if not r.constant))
         seen = [t.dims for t in self.traces]
         small = min(seen, key=lambda d: max((d[n] for n in self.case.names), default=0))

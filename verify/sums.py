@@ -68,10 +68,12 @@ def _loosened(factors: Factors, bound: set[Axis]) -> tuple[Factors, frozenset[Te
 
 
 def _conditions(t: Term) -> list[Term]:
-    """The guards of a fold in normal form."""
+    """The guards of a sum in normal form; none where it is written otherwise, such as where(c, 0, x)."""
     while t.op == "sum" and t.attr.size is ALL:
         t = t.args[0]
-    c = t.args[0] if t.op == "where" else T.const(True)
+    if t.op != "where" or t.args[2] is not T.const(0) or t.args[1].is_const:
+        return []
+    c = t.args[0]
     return [*c.args] if c.op == "and" else [c]
 
 
