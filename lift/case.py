@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -57,6 +58,7 @@ class Case:
     reference: Reference = field(default_factory=Reference)
     place: Place | None = None
     written: str = "True"  # `where` as the user wrote it
+    mentioned: tuple[str, ...] = ()  # the words of the specs, in order
 
     @cached_property
     def tensors(self) -> dict[str, Spec]:
@@ -73,7 +75,8 @@ class Case:
         """The dims, in order of appearance; scalars are not among them."""
         terms = [e for s in self.tensors.values() for e in (*(s.shape or ()), s.low, s.high) if e is not None]
         leaves = (t for e in (*terms, self.where) for t in e.walk() if t.op == "size")
-        return tuple(n for n in dict.fromkeys(t.attr for t in leaves) if n not in self.scalars)
+        found = dict.fromkeys(t.attr for t in leaves if t.attr not in self.scalars)
+        return tuple(dict.fromkeys((*(n for n in self.mentioned if n in found), *found)))
 
     def dims(self, tensor: str) -> tuple[Term, ...]:
         """The shape of an input as terms over dims."""
@@ -143,9 +146,10 @@ def make_case(
     _check_parameters(name, fn, specs, place)
     scalars = {n: s for n, s in _flatten(specs).items() if is_real_scalar(s)}
     parse = Reader(name, set(scalars), place)
-    result = Case(
-        name, fn, {n: parse.param(n, s) for n, s in specs.items()}, parse.boolean(where), place=place, written=where
-    )
+    params = {n: parse.param(n, s) for n, s in specs.items()}
+    texts = [s for s in _flatten(specs).values() if isinstance(s, str)]
+    words = re.findall(r"[^\W\d]\w*", " ".join((*texts, where)))
+    result = Case(name, fn, params, parse.boolean(where), place=place, written=where, mentioned=tuple(words))
     _check_names(result, [n for key, s in specs.items() for n in _flatten({key: s})])
     return result
 

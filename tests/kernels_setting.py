@@ -139,3 +139,36 @@ def projected_without_blocks(x, w):
 @projected_without_blocks.reference
 def _(x, w):
     return torch.einsum("mij,ijhd->mhd", x, w)
+
+
+@triton.jit
+def doubled_kernel(x, y, M, H, D, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+    rows, h = tl.program_id(0) * ROWS + tl.arange(0, ROWS), tl.program_id(1)
+    columns = tl.arange(0, BLOCK)
+    at = (rows[:, None] * H + h) * D + columns[None, :]
+    mask = (rows[:, None] < M) & (columns[None, :] < D)
+    tl.store(y + at, 2 * tl.load(x + at, mask=mask, other=0.0), mask=mask)
+
+
+def _doubled(x, rows):
+    M, H, D = x.shape
+    y = torch.empty_like(x)
+    block = max(16, triton.next_power_of_2(D))
+    doubled_kernel[(triton.cdiv(M, rows or block), H)](x, y, M, H, D, ROWS=16, BLOCK=block)
+    return y
+
+
+@case(x="f32[M,H,D]", w="f32[H,D,H,D]")
+def doubled_by_sixteen(x, w):
+    return _doubled(x, 16)
+
+
+@case(x="f32[M,H,D]", w="f32[H,D,H,D]")
+def doubled_by_blocks(x, w):
+    return _doubled(x, 0)
+
+
+@doubled_by_sixteen.reference
+@doubled_by_blocks.reference
+def _(x, w):
+    return 2 * x

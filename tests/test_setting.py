@@ -14,6 +14,7 @@ from operators import FILES, cases
 
 from lift import term as T
 from lift.capture import capture
+from lift.case import make_case
 from lift.errors import Unsupported
 from lift.evaluate import evaluate
 from lift.fit import value
@@ -25,6 +26,7 @@ from verify.branching import compared, decides
 from verify.conditions import separating
 from verify.launches import settings
 from verify.relations import agrees, environment
+from verify.rivals import rivals
 from verify.setting import HostOp, Setting, SymbolicLaunch, View
 
 SAMPLE = (
@@ -316,6 +318,32 @@ def test_a_grid_of_blocks_of_a_dim_that_squares_an_input(grid: str) -> None:
     assert grids == {12 if grid == "blocks" else 3}
     verdicts = {p.verdict.value for p in prove(given, fallback=grid == "blocks")}
     assert verdicts == {"PROVED" if grid == "blocks" else "UNKNOWN"}
+
+
+@pytest.mark.parametrize("rows", ["sixteen", "blocks"])
+def test_a_grid_that_fits_too_is_told_apart(rows: str) -> None:
+    """cdiv(M, 16) and cdiv(M, BLOCK) differ only where both dims are beyond 16, which weights of (H D)^2 make rare."""
+    given = K.doubled_by_sixteen if rows == "sixteen" else K.doubled_by_blocks
+    [s] = settings(given)
+    [e] = [e for e in s.events if isinstance(e, SymbolicLaunch)]
+    assert value(e.grid[0], {"M": 40, "H": 1, "D": 40, "BLOCK": 64}) == (3 if rows == "sixteen" else 1)
+    [p] = prove(given)
+    assert p.verdict.value == ("PROVED" if rows == "sixteen" else "REFUTED")
+
+
+def test_rivals_of_a_term_are_those_that_fit_what_was_seen() -> None:
+    M, B = T.size("M"), T.size("B")
+    grid = lambda rows: T.make("floordiv", M + rows - 1, rows)  # noqa: E731
+    seen = [{"M": 3, "D": 40, "B": 64}, {"M": 40, "D": 3, "B": 16}]
+    assert grid(16) in set(rivals(grid(B), [M, T.const(16), T.const(1)], seen))
+    assert grid(16) not in set(rivals(grid(B), [M, T.const(16), T.const(1)], [*seen, {"M": 40, "D": 40, "B": 64}]))
+
+
+def test_dims_are_in_the_order_of_the_text_whatever_was_made_before() -> None:
+    """Shapes are drawn dim by dim: another order would be other shapes."""
+    for words in (("later", "former"), ("alpha", "omega"), ("omega2", "alpha2")):
+        T.size(words[1])
+        assert make_case("f", lambda x: x, {"x": f"f32[{words[0]}*{words[1]}]"}).names == words
 
 
 def test_shapes_are_varied_where_an_input_grows_fast() -> None:

@@ -28,6 +28,7 @@ from .conditions import separating
 from .families import Family
 from .families import family as family_of
 from .relations import Refuted, Relations, at, jumps, strided
+from .rivals import apart
 from .setting import Event, Setting, SymbolicLaunch, View
 from .verdict import Clause
 from .wording import words
@@ -180,12 +181,15 @@ class _Config:
         found = _Reading(self.case, self.traces, held)
         base, families = found.base(self.configs)
         self.beside = self.at(found.jumps())
-        found.confirm(self.beside)
+        again = found.confirm(self.beside)
+        if telling := self.at(again.apart()):
+            self.beside += telling
+            found.confirm(self.beside)
         return list(blocks.settings(base, families, self.exhaustive))
 
     def at(self, shapes: Iterable[Mapping[str, int | float]]) -> list[Trace]:
         """Traces at shapes that were not seen."""
-        seen = [t.dims for t in self.traces]
+        seen = [t.dims for t in (*self.traces, *self.beside)]
         fresh = (d for d in shapes if d not in seen and elements(self.case, d) <= ELEMENTS)
         return [t for d in islice(fresh, BESIDE) if (t := self.capture(d)) is not None]
 
@@ -373,12 +377,18 @@ class _Reading:
         """Shapes with a dim beyond the largest block that it can cross, and at both sides of the places where the terms
         jump."""
         terms = list(dict.fromkeys(r.term for r in self.relations.found if not r.constant))
-        seen = [t.dims for t in self.traces]
-        small = min(seen, key=lambda d: max((d[n] for n in self.case.names), default=0))
+        small = self.small()
         blocks = [t.attr for t in self.relations.known if t.is_const and t.type == T.INT and t.attr > 1]
         for n in self.case.names:
             yield from self.crossing(n, sorted(set(blocks), reverse=True), small)
         yield from jumps(terms, self.case, small)
+
+    def apart(self) -> Iterator[dict[str, Number]]:
+        """Shapes at which a rival of a term that fits all that was seen too would differ."""
+        return apart(self.relations, self.small(), ELEMENTS)
+
+    def small(self) -> Mapping[str, Number]:
+        return min((t.dims for t in self.traces), key=lambda d: max((d[n] for n in self.case.names), default=0))
 
     def crossing(self, n: str, blocks: Sequence[int], small: Mapping[str, Number]) -> Iterator[dict[str, Number]]:
         """A shape at which the dim is beyond more of the blocks, largest first, than at any shape seen."""
@@ -393,15 +403,17 @@ class _Reading:
                 yield found
                 return
 
-    def confirm(self, traces: Sequence[Trace]) -> None:
+    def confirm(self, traces: Sequence[Trace]) -> _Reading:
         """The same terms again, with these traces held back."""
-        if traces:
-            if any(events_of(t) != events_of(self.traces[0]) for t in traces):
-                raise Refuted("what the host function does")
-            again = _Reading(self.case, self.relations.traces, [*self.relations.held, *traces])
-            again.read()
-            for name in self.traces[0].outputs:
-                again.output(name)
+        if not traces:
+            return self
+        if any(events_of(t) != events_of(self.traces[0]) for t in traces):
+            raise Refuted("what the host function does")
+        again = _Reading(self.case, self.relations.traces, [*self.relations.held, *traces])
+        again.read()
+        for name in self.traces[0].outputs:
+            again.output(name)
+        return again
 
     def read(self) -> list[tuple[Event | None, Family | None]]:
         """Every event that can be seen, launches with their kernels at all block sizes, which are read first."""
