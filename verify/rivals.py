@@ -16,19 +16,19 @@ from lift.fit import Number, value
 from lift.shapes import around, elements
 from lift.term import INT, Term
 
-from .relations import Environment, Relations
+from .relations import Environment, Relations, agrees
 
 SIZES = (17, 33, 65, 2, 129, 257)  # of dims that are tried, one or two at a time: beyond usual blocks
 MOST = 4000  # rivals of one term that are compared with what was seen
 
 
 def apart(relations: Relations, like: Mapping[str, Number], limit: int) -> Iterator[dict[str, Number]]:
-    """Shapes, inputs of `limit` elements at most, at which an integer term that was found and a rival of it differ, as
-    few as will do; the other dims are those of `like` where they may be."""
+    """Shapes, inputs of `limit` elements at most, at which a term that was found and a rival of it differ, as few as
+    will do; the other dims are those of `like` where they may be."""
     case, blocks = relations.case, symbols(relations)
     parts = [*map(T.size, case.names), *blocks, *(t for t in relations.known if t.is_const and t.type == INT)]
     chosen: list[dict[str, Number]] = []
-    for term in dict.fromkeys(r.term for r in relations.found if r.term.type == INT and r.term.args):
+    for term in dict.fromkeys(r.term for r in relations.found if r.term.args):
         for rival in rivals(term, [*dict.fromkeys(parts), T.const(1)], relations.environments):
             if not any(_differ(term, rival, d, blocks) for d in chosen):
                 found = _telling(term, rival, case, like, blocks, limit)
@@ -50,7 +50,7 @@ def rivals(term: Term, parts: Sequence[Term], seen: Sequence[Environment]) -> It
     made = dict.fromkeys(put(term, s, p) for s, p in list(pairs)[:MOST])
     numbers = [value(term, e) for e in seen]
     for t in made:
-        if t is not term and all(value(t, e) == v for e, v in zip(seen, numbers, strict=True)):
+        if t is not term and all(v is None or agrees(t, e, v) for e, v in zip(seen, numbers, strict=True)):
             yield t
 
 
@@ -90,5 +90,5 @@ def _differ(a: Term, b: Term, dims: Mapping[str, Number], blocks: Mapping[Term, 
     for symbol, term in blocks.items():
         if (v := value(term, numbers)) is not None:
             numbers[str(symbol.attr)] = v
-    x, y = value(a, numbers), value(b, numbers)
-    return x is not None and y is not None and x != y
+    x = value(a, numbers)
+    return x is not None and value(b, numbers) is not None and not agrees(b, numbers, x)
