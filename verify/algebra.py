@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -336,8 +336,12 @@ class Algebra:
         if isinstance(k, int) or len(p.terms) == 1:
             return self._monomial_power(p, k, ctx)
         c, outside, inside = primitive(p, even=True)
-        base = atom(inside.term, k)
-        return self.product(self._monomial_power(P.monomial(outside, c), k, ctx), base, ctx)
+        positive = {a: j for a, j in common(inside) if self.sign(atom(T.TERMS[a]), ctx) == 1}
+        out = self._monomial_power(P.monomial(outside, c), k, ctx)
+        for a, j in positive.items():
+            out = self.product(out, atom(T.TERMS[a], P.tidy(Fraction(j) * k)), ctx)  # type: ignore[arg-type]
+        inside = P.poly({(_without(fs, positive), e): v for (fs, e), v in inside.terms.items()})
+        return self.product(out, atom(inside.term, k), ctx)
 
     def _infinite_power(self, p: Poly, k: Power) -> Poly:
         if k < 0:
@@ -416,23 +420,34 @@ def primitive(p: Poly, even: bool = False) -> tuple[Number, Monomial, Poly]:
     coefficient of q 1 (or -1 with `even`, which takes out positive numbers only). Of all exponents the one that the
     order of terms puts first is taken out, so that 1 + exp(-x) and exp(x) + 1 have the same q."""
     monomials = sorted(p.terms)
-    powers = [dict(m[0]) for m in monomials]
-    common = [(a, min(q.get(a, 0) for q in powers)) for a in sorted(set().union(*powers))]
+    shared = common(p)
     if even:
-        common = [(a, 2 * (k // 2)) for a, k in common if k == int(k)]
-    factors = tuple((a, k) for a, k in common if k)
+        shared = [(a, 2 * (k // 2)) for a, k in shared if k == int(k)]
+    factors = tuple((a, k) for a, k in shared if k)
     e = _central([m[1] for m in monomials])
     lead_key = min(monomials, key=lambda m: _order(m, e))
     lead = p.terms[lead_key]
     c: Number = abs(lead) if even else lead
     out: dict[Monomial, Number] = {}
     for (fs, f), v in p.terms.items():
-        left = dict(fs)
-        for a, k in factors:
-            left[a] = left.get(a, 0) - k
-        key = (tuple(sorted((a, k) for a, k in left.items() if k)), (POLYS[f] - e).id)
+        key = (_without(fs, dict(factors)), (POLYS[f] - e).id)
         out[key] = P.tidy(v / c if isinstance(v, float) or isinstance(c, float) else Fraction(v) / Fraction(c))
     return c, (factors, e.id), P.poly(out)
+
+
+def common(p: Poly) -> list[tuple[int, Power]]:
+    """The powers of atoms that all terms of p share, by the order of atoms."""
+    powers = [dict(m[0]) for m in p.terms]
+    least = [(a, min(q.get(a, 0) for q in powers)) for a in sorted(set().union(*powers))]
+    return [(a, k) for a, k in least if k]
+
+
+def _without(factors: Iterable[tuple[int, Power]], gone: Mapping[int, Power]) -> tuple[tuple[int, Power], ...]:
+    """A product of powers divided by another one."""
+    left = dict(factors)
+    for a, k in gone.items():
+        left[a] = left.get(a, 0) - k
+    return tuple(sorted((a, k) for a, k in left.items() if k))
 
 
 def _central(exponents: list[int]) -> Poly:

@@ -13,7 +13,7 @@ from .algebra import ALL, Algebra, Context, Split, Undecided, is_infinite, rule
 from .choices import divided, integer_literal, opposite, require
 from .folds import Fold, close, open_fold, pieces
 from .poly import ONE, POLYS, ZERO, Poly, atom
-from .variables import bounds, equated, merged, pinned, replaced, shifted, trimmed
+from .variables import bounds, equated, merged, pinned, replaced, shifted, simple, trimmed
 
 MANY = 12  # guards of a sum that is split no further
 MAXIMA = {"amax", "amin", "max", "min"}
@@ -58,13 +58,18 @@ def _loosened(factors: Factors, bound: set[Axis]) -> tuple[Factors, frozenset[Te
     loose: set[Term] = set()
     for b, k in factors:
         t = T.TERMS[b]
-        inner = [] if t.op != "sum" or k <= 0 else _conditions(t)
-        own = [c for c in inner if c.free & bound and not any(x.name.startswith("%") for x in c.free)]
-        if own and len(own) < len(inner):
+        own = [] if t.op != "sum" or k <= 0 else _outer_conditions(t, bound)
+        if own and len(own) < len(_conditions(t)):
             loose |= {*own}
             b = T.rewrite(t, {c: T.const(True) for c in own}.get).id
         out[b] = out.get(b, 0) + k
     return tuple(sorted((b, k) for b, k in out.items() if k)), frozenset(loose)
+
+
+def _outer_conditions(t: Term, bound: set[Axis]) -> list[Term]:
+    """The guards of a sum in normal form that are conditions on outer variables alone; in a normal form the names of
+    inner ones begin with %."""
+    return [c for c in _conditions(t) if c.free & bound and not any(x.name.startswith("%") for x in c.free)]
 
 
 def _conditions(t: Term) -> list[Term]:
@@ -117,12 +122,24 @@ def _settled(a: Algebra, f: Fold, ctx: Context) -> Poly:
     before, f = f, trimmed(a, f, ctx)
     if f.guards != before.guards:
         return _settle(a, f, ctx)
+    if (body := _relieved(a, f, ctx)) is not None:
+        return sum_over(a, Fold(f.variables, f.guards, body), ctx)
     for v in f.variables:
         if v not in f.body.term.free:
             counted = _counted(a, f, v, ctx)
             if counted is not None:
                 return counted
     return atom(close("sum", f))
+
+
+def _relieved(a: Algebra, f: Fold, ctx: Context) -> Poly | None:
+    """sum[i: c(i)] F(sum[j: g(j), c(i)] x) = sum[i: c(i)] F(sum[j: g(j)] x), at any depth: the body less the conditions
+    of inner sums that the guards imply; None where there is none."""
+    bound = set(f.variables)
+    inner = {c for s in f.body.term.walk() if s.op == "sum" for c in _outer_conditions(s, bound)}
+    here = a.given(a.context(filter(simple, ctx.facts)), *f.guards) if inner else ctx
+    gone = {c: T.const(True) for c in sorted(inner, key=lambda c: c.id) if a.implied(here, c)}
+    return a.normal(T.rewrite(f.body.term, gone.get), a.given(ctx, *f.guards)) if gone else None
 
 
 def _pin(a: Algebra, f: Fold, v: Axis, value: Poly, ctx: Context) -> Poly:

@@ -108,7 +108,7 @@ def equated(a: Algebra, f: Fold, ctx: Context) -> Fold:
 def trimmed(a: Algebra, f: Fold, ctx: Context) -> Fold:
     """Without guards that the other guards and the simple facts imply. Others, n < trips or the case at hand, would
     make a fold look different where it moves out of them."""
-    ctx = a.context(x for x in ctx.facts if _simple(x))
+    ctx = a.context(x for x in ctx.facts if simple(x))
     guards = set(f.guards)
     for g in sorted(f.guards, key=lambda g: (-len(g.free), g.id)):
         rest = guards - {g}
@@ -120,7 +120,7 @@ def trimmed(a: Algebra, f: Fold, ctx: Context) -> Fold:
     return Fold(f.variables, frozenset(guards), f.body)
 
 
-def _simple(fact: Term) -> bool:
+def simple(fact: Term) -> bool:
     """A fact about sizes only, or a bound of one variable by a number."""
     return not fact.free or (len(fact.free) == 1 and all(s.op != "size" for s in fact.walk()))
 
