@@ -81,7 +81,8 @@ class Algebra:
     "finite"; `collecting` gathers it."""
 
     solver: Solver
-    strides: frozenset[Term] = frozenset()  # monomials that step from row to row, not within a row
+    # of each tensor the monomials that step from row to row, not within a row
+    strides: Mapping[str, frozenset[Term]] = field(default_factory=dict)
     owing: list[Owed] = field(default_factory=lambda: [{}])  # of the normal form being computed, innermost last
     contexts: dict[Facts, Context] = field(default_factory=dict)
     memo: dict[tuple[int, int], tuple[Poly | Split | Undecided, Owed]] = field(default_factory=dict)

@@ -424,11 +424,12 @@ def flattened(t: Term, inputs: Mapping[str, View]) -> Term:
     return T.rewrite(t, one)
 
 
-def strides(setting: Setting) -> frozenset[Term]:
-    """What steps between rows: the strides of the tensors that are not numbers."""
+def strides(setting: Setting) -> dict[str, frozenset[Term]]:
+    """What steps between the rows of each tensor: its strides that are not numbers."""
     views = [*setting.inputs.values(), *setting.outputs.values()]
     views += [x for e in setting.events if isinstance(e, SymbolicLaunch) for x in e.operands if isinstance(x, View)]
-    return frozenset(s for v in views for s in v.strides if not s.is_const)
+    names = {v.buffer.name for v in views}
+    return {n: frozenset(s for v in views if v.buffer.name == n for s in v.strides if not s.is_const) for n in names}
 
 
 def bounds(setting: Setting) -> dict[str, tuple[Term | None, Term | None]]:

@@ -174,9 +174,8 @@ def _origin(
     """(k, delta) of the read that becomes the origin: the one from which all reads look least, so that a fold that was
     shifted by anything chooses the same one; among equals not one that moves with other variables of the fold, if there
     is another."""
-    deltas = {
-        _step(a, k, rest): k for _, k, rest in sorted(reads, key=lambda c: (c[0], spelling(c[2].term)), reverse=True)
-    }
+    ordered = sorted(reads, key=lambda c: (c[0], spelling(c[2].term)), reverse=True)
+    deltas = {_step(a.strides.get(key[0], frozenset()), k, rest): k for key, k, rest in ordered}
     if len(deltas) > 1:
         seen = {d: sorted((key, spelling((r - _times(k, d)).term)) for key, k, r in reads) for d in deltas}
         best = min(seen.values())
@@ -210,17 +209,13 @@ def _joint(f: Fold, v: Axis, low: list[Poly], high: list[tuple[Term, Poly]]) -> 
     return None
 
 
-def _step(a: Algebra, k: Poly, rest: Poly) -> Poly:
-    """The part of rest that moves v: rest = k * delta + what steps between rows."""
-    mine = {}
-    for m, c in rest.terms.items():
-        rows = any(_is_row(a, m, s, k) for s in a.strides)
-        if not rows:
-            mine[m] = c
+def _step(strides: frozenset[Term], k: Poly, rest: Poly) -> Poly:
+    """The part of rest that moves v: rest = k * delta + what steps between the rows of the tensor."""
+    mine = {m: c for m, c in rest.terms.items() if not any(_is_row(m, s, k) for s in strides)}
     return divided(P.poly(mine), k)[0] if len(k.terms) == 1 else ZERO
 
 
-def _is_row(a: Algebra, m: Monomial, stride: Term, k: Poly) -> bool:
+def _is_row(m: Monomial, stride: Term, k: Poly) -> bool:
     """Whether a monomial is a multiple of a stride other than k's own, not the stride itself."""
     factors = {b for b, _ in m[0]}
     ks = {b for (fs, _) in k.terms for b, _ in fs}
