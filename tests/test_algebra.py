@@ -71,6 +71,48 @@ DIFFERENT = {
 }
 
 
+SQUARES = T.add(T.mul(X, X), T.mul(Y, Y))
+SCALED = T.make("sqrt", T.add(T.mul(N, X, X), T.mul(N, Y, Y)))
+I, K = Axis("i", N), Axis("k", N)
+
+
+def outer(bound: Term | int) -> Term:
+    """sum[i < N] exp(sum[k < N: i < bound] z[i, k])."""
+    row = T.fold("sum", K, T.where(T.make("lt", T.axis(I), bound), T.read("z", [T.axis(I), T.axis(K)]), 0))
+    return T.fold("sum", I, T.make("exp", row))
+
+
+SAME = {
+    "a root of what shares a positive factor": (SCALED, T.mul(T.make("sqrt", N), T.make("sqrt", SQUARES))),
+    "a condition of an inner sum that holds": (outer(N), outer(T.add(N, 3))),
+    "a maximum of inner sums": tuple(
+        T.fold("amax", I, T.fold("sum", K, T.where(c, T.read("z", [T.axis(I), T.axis(K)]), 0)))
+        for c in (T.make("lt", T.axis(I), N), T.const(True))
+    ),
+}
+DIFFERENT |= {
+    "a root of what shares a factor": (SCALED, T.mul(N, T.make("sqrt", SQUARES))),
+    "a root of what shares a factor, without it": (SCALED, T.make("sqrt", SQUARES)),
+    "a condition of an inner sum that is open": (outer(N), outer(P)),
+}
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_what_is_the_same_is_equal(name: str) -> None:
+    assert asked(*SAME[name]) == (True, {})
+
+
+def test_a_sum_has_one_origin_whatever_steps_between_the_rows_of_other_tensors() -> None:
+    """sum[P <= i < P + N] x[s i - s P] = sum[i < N] x[s i], where P is a stride of y."""
+    p, s = T.size("P"), T.size("stride(x,0)")
+    moved, still = (Axis("i", T.add(p, N)), Axis("i", N))
+    at = lambda i, by: T.read("x", [T.add(T.mul(s, T.axis(i)), T.mul(-1, by, s))])  # noqa: E731
+    left = T.fold("sum", moved, T.where(T.make("le", p, T.axis(moved)), at(moved, p), 0))
+    a = Algebra(Solver(), strides={"x": frozenset([s]), "y": frozenset([p])})
+    ctx = a.context(T.make("le", 1, n) for n in (N, p, s))
+    assert a.normal(left, ctx) is a.normal(T.fold("sum", still, at(still, 0)), ctx)
+
+
 @pytest.mark.parametrize("name", DIFFERENT)
 def test_what_differs_is_not_equal(name: str) -> None:
     assert not asked(*DIFFERENT[name])[0]
