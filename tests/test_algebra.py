@@ -73,21 +73,21 @@ DIFFERENT = {
 
 SQUARES = T.add(T.mul(X, X), T.mul(Y, Y))
 SCALED = T.make("sqrt", T.add(T.mul(N, X, X), T.mul(N, Y, Y)))
-I, K = Axis("i", N), Axis("k", N)
+R, K = Axis("r", N), Axis("k", N)
 
 
 def outer(bound: Term | int) -> Term:
-    """sum[i < N] exp(sum[k < N: i < bound] z[i, k])."""
-    row = T.fold("sum", K, T.where(T.make("lt", T.axis(I), bound), T.read("z", [T.axis(I), T.axis(K)]), 0))
-    return T.fold("sum", I, T.make("exp", row))
+    """sum[r < N] exp(sum[k < N: r < bound] z[r, k])."""
+    row = T.fold("sum", K, T.where(T.make("lt", T.axis(R), bound), T.read("z", [T.axis(R), T.axis(K)]), 0))
+    return T.fold("sum", R, T.make("exp", row))
 
 
 SAME = {
     "a root of what shares a positive factor": (SCALED, T.mul(T.make("sqrt", N), T.make("sqrt", SQUARES))),
     "a condition of an inner sum that holds": (outer(N), outer(T.add(N, 3))),
     "a maximum of inner sums": tuple(
-        T.fold("amax", I, T.fold("sum", K, T.where(c, T.read("z", [T.axis(I), T.axis(K)]), 0)))
-        for c in (T.make("lt", T.axis(I), N), T.const(True))
+        T.fold("amax", R, T.fold("sum", K, T.where(c, T.read("z", [T.axis(R), T.axis(K)]), 0)))
+        for c in (T.make("lt", T.axis(R), N), T.const(True))
     ),
 }
 DIFFERENT |= {
