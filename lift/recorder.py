@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -41,11 +42,12 @@ READS = {
     "_unique": (0,), "_unique2": (0,), "unique_consecutive": (0,), "bincount": (0,),
 }  # fmt: skip  # the arguments whose contents the host sees, as a number or a shape
 PYTHON_READS = {"tolist", "numpy", "__array__"}
-_QUIET = tuple(os.path.dirname(f) + os.sep for f in (torch.__file__, np.__file__, __file__))
+_FILES = (torch.__file__, np.__file__, __file__, getattr(find_spec("triton"), "origin", None) or __file__)
+_QUIET = tuple(os.path.dirname(f) + os.sep for f in _FILES)
 
 
 def is_host(file: str) -> bool:
-    return not file.startswith(_QUIET) and not file.startswith("<") and "/triton/" not in file
+    return not file.startswith(_QUIET) and not file.startswith("<")
 
 
 def host_place(ours: str = "") -> Place | None:

@@ -11,6 +11,7 @@ from lift.capture import capture
 from lift.case import case, make_case
 from lift.errors import CaseError, Unsupported
 from lift.fake_cuda import MULTIPROCESSORS, pretend
+from lift.recorder import is_host
 from lift.trace import Descriptor, TensorRef, TorchOp
 
 
@@ -395,3 +396,9 @@ def test_a_trace_keeps_its_tensors_alive():
 def test_zero_size_dims():
     (launch,) = trace(lambda x: scale(x, 1.0), {"M": 0}, x="f32[M]").launches
     assert launch.grid == (0, 1, 1) and launch.args["x"].shape == (0,)
+
+
+def test_a_folder_called_triton_is_host_code() -> None:
+    """attn-gym keeps its wrappers in such folders; Triton's own files are told by where it is installed."""
+    assert is_host("/home/someone/kernels/triton/gate.py")
+    assert not is_host(triton.__file__) and not is_host(triton.language.__file__) and not is_host(torch.__file__)
