@@ -20,6 +20,7 @@ from .targets import resolve
 
 BUDGET = 60.0  # seconds of a search
 GRACE = 240.0  # seconds of a process beside these
+PATIENCE, PROOF = 1800.0, 300.0  # of a whole block, from the search to its proofs, and of one proof
 BATCH = mirage.EMITTED
 MICRO = 1e6
 SEARCHES = ("program", "for", "bodies", "e-classes", "e-nodes", "programs", "saturated", "saturation s", "extraction s",
@@ -68,7 +69,7 @@ def measure(name: str, options: runner.Options, quiet: bool) -> Result:
         for file, sizes, (case, model, data) in _programs(progress.say):
             out.trinity.append(_searched(case, model, data, options.seed, progress.say))
             progress.say(f"emit {case} for {model}")
-            out.emitted.append((model, accepted(file, case, sizes, options.seed, engine="tiles")))
+            out.emitted.append((model, accepted(file, case, sizes, options.seed, PATIENCE, PROOF, "tiles")))
         for p in (p for p in mirage.programs() if p.batch == BATCH):
             found = _searched(p.name, f"batch {BATCH}", p.data, options.seed, progress.say)
             other = run(searched, p.data, BUDGET, options.seed, timeout=BUDGET + GRACE, context="spawn")
