@@ -8,7 +8,7 @@ the terms with one part put in the place of another, as in mutation testing.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations, product
+from itertools import combinations, islice, product
 
 from lift import term as T
 from lift.case import Case
@@ -26,10 +26,11 @@ def apart(relations: Relations, like: Mapping[str, Number], limit: int) -> Itera
     """Shapes, inputs of `limit` elements at most, at which a term that was found and a rival of it differ, as few as
     will do; the other dims are those of `like` where they may be."""
     case, blocks = relations.case, symbols(relations)
-    parts = [*map(T.size, case.names), *blocks, *(t for t in relations.known if t.is_const and t.type == INT)]
+    numbers = (t for t in relations.known if t.is_const and t.type == INT)
+    parts = list(dict.fromkeys([*map(T.size, case.names), *blocks, *numbers, T.const(1)]))
     chosen: list[dict[str, Number]] = []
     for term in dict.fromkeys(r.term for r in relations.found if r.term.args):
-        for rival in rivals(term, [*dict.fromkeys(parts), T.const(1)], relations.environments):
+        for rival in rivals(term, parts, relations.environments):
             if not any(_differ(term, rival, d, blocks) for d in chosen):
                 found = _telling(term, rival, case, like, blocks, limit)
                 if found is not None:
@@ -47,19 +48,11 @@ def rivals(term: Term, parts: Sequence[Term], seen: Sequence[Environment]) -> It
     seen."""
     places = [s for s in term.walk() if s is not term]
     pairs = ((s, p) for s, p in product(places, parts) if s is not p)
-    made = dict.fromkeys(put(term, s, p) for s, p in list(pairs)[:MOST])
+    made = dict.fromkeys(T.rewrite(term, {s: p}.get) for s, p in islice(pairs, MOST))
     numbers = [value(term, e) for e in seen]
     for t in made:
         if t is not term and all(v is None or agrees(t, e, v) for e, v in zip(seen, numbers, strict=True)):
             yield t
-
-
-def put(t: Term, old: Term, new: Term) -> Term:
-    """The term with `new` for every occurrence of `old`."""
-    if t is old:
-        return new
-    args = tuple(put(a, old, new) for a in t.args)
-    return t if args == t.args else T.make(t.op, *args, attr=t.attr)
 
 
 def _telling(
