@@ -37,7 +37,7 @@ def measure(name: str, options: runner.Options, quiet: bool) -> Result:
     """Both corpora under both tools. The exit code is that of the worse corpus of ours."""
     files, records = {}, []
     for corpus in (BROKEN, SOUND):
-        files[corpus], found = expectations.judged(resolve([str(corpora.ROOT / corpus)]), options, quiet)
+        files[corpus], found = expectations.judged(resolve([str(corpora.CORPUS / corpus)]), options, quiet)
         records += found
     notes, heard = sanitized({c: [f.path for f in of] for c, of in files.items()}, options, quiet)
     tables = [t for c, of in files.items() for t in expectations.tables(c, of)]

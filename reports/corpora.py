@@ -20,8 +20,9 @@ from .lifting import document
 from .progress import Progress
 from .targets import resolve
 from .verdicts import SEEN
+from .versions import ROOT
 
-ROOT = Path(__file__).parent.parent / "corpus"
+CORPUS = ROOT / "corpus"
 OPTIMISED = ("mirage", "legacy", "trinity")  # corpora whose table is that of `trilift optimize`
 VERSIONED = ("torch", "triton", "egglog", "numpy")
 PACKAGES = ("liger-kernel", "flag-gems", "fla-core", "torchao", "gemlite", "attn-gym", "xformers")
@@ -65,9 +66,9 @@ def measure(name: str, options: runner.Options, quiet: bool) -> Result:
     if name in OPTIMISED:
         measured: Result = import_module(f".{name}", __package__).measure(name, options, quiet)
         return measured
-    folder = ROOT / name
+    folder = CORPUS / name
     if not folder.is_dir():
-        known = sorted(p.name for p in ROOT.iterdir() if p.is_dir() and p.name[0] not in "._") + ["sweep"]
+        known = sorted(p.name for p in CORPUS.iterdir() if p.is_dir() and p.name[0] not in "._") + ["sweep"]
         raise click.UsageError(f"no corpus is called {name}; there are {', '.join(known)}")
     with Progress(quiet) as progress:
         records = list(runner.records(resolve([str(folder)]), options, progress.hear))

@@ -85,7 +85,7 @@ def expectations(text: str) -> tuple[Site, ...]:
 def measure(name: str, options: runner.Options, quiet: bool) -> Result:
     """The audit of corpus/broken or of corpus/sound. The exit code is 0 where all that was expected is found, and
     nothing where nothing is wrong."""
-    files = judged(resolve([str(corpora.ROOT / name)]), options, quiet)
+    files = judged(resolve([str(corpora.CORPUS / name)]), options, quiet)
     return Result(f"corpus {name}", tables(name, files[0]), document(files[1]), code(name, files[0]))
 
 

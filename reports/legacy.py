@@ -16,7 +16,7 @@ from lift.isolate import run
 
 from . import runner
 from .accepting import PROOF, Accepted, accepted, kernel
-from .corpora import ROOT, Result
+from .corpora import CORPUS, Result
 from .progress import Progress
 from .targets import resolve
 
@@ -68,7 +68,7 @@ def measure(name: str, options: runner.Options, quiet: bool) -> Result:
 
 
 def _rows(options: runner.Options, say: Callable[[str], None]) -> Iterator[Row]:
-    for target in resolve([str(ROOT / "legacy")]):
+    for target in resolve([str(CORPUS / "legacy")]):
         file = target.file
         found = run(_names, target.file, timeout=GRACE, context="forkserver")
         for name in found.value if found.failure is None else (Path(file).stem,):

@@ -13,7 +13,7 @@ from lift.isolate import run
 
 from . import published, runner
 from .accepting import Accepted, accepted, kernel
-from .corpora import ROOT, Result
+from .corpora import CORPUS, Result
 from .progress import Progress
 from .searching import PRUNING, enumerated, searched
 from .structures import BEST
@@ -74,7 +74,7 @@ def measure(name: str, options: runner.Options, quiet: bool) -> Result:
 
 def programs() -> Iterator[Program]:
     """Every case at every batch size. Raises RuntimeError where one cannot be read."""
-    for target in resolve([str(ROOT / "mirage")]):
+    for target in resolve([str(CORPUS / "mirage")]):
         for batch in BATCHES:
             outcome = run(_read, target.file, batch, timeout=GRACE, context="forkserver")
             if outcome.failure:

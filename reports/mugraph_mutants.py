@@ -20,7 +20,7 @@ from lift.isolate import run, run_all
 from superopt.mutants import Mutant
 
 from . import runner
-from .corpora import ROOT, Result, as_json, as_text
+from .corpora import CORPUS, Result, as_json, as_text
 from .progress import Progress
 from .targets import Target, resolve
 
@@ -60,7 +60,7 @@ def measure(name: str, options: runner.Options, quiet: bool, files: int = FILES)
     """Both kinds for all programs; exit code 1 where a mutant was accepted wrongly, 2 where some were not judged."""
     rows: list[Judged] = []
     failures: list[str] = []
-    targets = resolve([str(ROOT / "mirage")])
+    targets = resolve([str(CORPUS / "mirage")])
     with Progress(quiet) as progress:
         tasks = [(t, options.seed, files) for t in targets]
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import click
 
 from . import runner
-from .corpora import Result, as_json, as_markdown, measure
+from .corpora import CORPUS, Result, as_json, as_markdown, measure
+from .versions import ROOT
 
 RESULTS = Path(__file__).parent / "results"
-ROOT = RESULTS.parent.parent
 NAMES = ("operators", "packages", "sweep", "strangers", "bench", "mutants", "audit", "kills", "written",
          "written-packages", "mirage", "legacy", "mugraphs", "tilerules",
          "tiles")  # fmt: skip
@@ -80,7 +80,7 @@ def _measure(name: str) -> Callable[[str, runner.Options, bool], Result]:
 
 def _changed() -> list[str]:
     """What mutants are made of: the operators and one package."""
-    return [str(ROOT / "corpus" / t) for t in ("operators", "packages/liger.py")]
+    return [str(CORPUS / t) for t in ("operators", "packages/liger.py")]
 
 
 def _mutants(name: str, options: runner.Options, quiet: bool) -> Result:
@@ -101,7 +101,7 @@ def _written(name: str, options: runner.Options, quiet: bool) -> Result:
     """The tests written for all operators, or for the cases that the page of packages shows PROVED, run as they are."""
     from . import suites
 
-    targets = proved_ones(RESULTS / "packages.json") if name == "written-packages" else [str(ROOT / "corpus/operators")]
+    targets = proved_ones(RESULTS / "packages.json") if name == "written-packages" else [str(CORPUS / "operators")]
     return suites.measure(name, targets, suites.How(0, options.seed, options.jobs), quiet)
 
 

@@ -13,7 +13,7 @@ from lift.isolate import run
 
 from . import mirage, runner, trinity
 from .accepting import Accepted, accepted, kernel
-from .corpora import ROOT, Result
+from .corpora import CORPUS, Result
 from .progress import Progress
 from .searching import saturated, searched
 from .targets import resolve
@@ -85,7 +85,7 @@ def measure(name: str, options: runner.Options, quiet: bool) -> Result:
 
 def _programs(say: Callable[[str], None]) -> Iterator[tuple[str, dict[str, int], tuple[str, str, str]]]:
     """File, sizes, and name, model and program of each case of the corpus."""
-    for target in resolve([str(ROOT / "trinity")]):
+    for target in resolve([str(CORPUS / "trinity")]):
         say(f"read {target.file}")
         outcome = run(_read, target.file, timeout=GRACE, context="forkserver")
         if outcome.failure:

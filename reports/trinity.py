@@ -9,7 +9,7 @@ from typing import Any
 from lift.isolate import run
 
 from . import runner
-from .corpora import ROOT, Result
+from .corpora import CORPUS, Result
 from .progress import Progress
 from .targets import resolve
 
@@ -45,7 +45,7 @@ def measure(name: str, options: runner.Options, quiet: bool) -> Result:
     """The table of all programs. Raises RuntimeError where one cannot be read."""
     found: list[Program] = []
     with Progress(quiet) as progress:
-        for target in resolve([str(ROOT / name)]):
+        for target in resolve([str(CORPUS / name)]):
             progress.say(f"read {target.file}")
             outcome = run(_programs, target.file, timeout=GRACE, context="forkserver")
             if outcome.failure:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from .. import runner
-from ..corpora import ROOT, Result
+from ..corpora import CORPUS, Result
 from ..progress import Progress
 from ..targets import resolve
 
@@ -152,6 +152,6 @@ def plain_z3(options: runner.Options) -> Rows:
 
 def _operators(options: runner.Options, quiet: bool, names: Sequence[str] = ()) -> list[Any]:
     """The records of the operators, or of those with these names."""
-    targets = [replace(t, only=frozenset(names)) for t in resolve([str(ROOT / "operators")])]
+    targets = [replace(t, only=frozenset(names)) for t in resolve([str(CORPUS / "operators")])]
     with Progress(quiet) as progress:
         return list(runner.records(targets, options, progress.hear))

@@ -9,7 +9,7 @@ from typing import Any
 
 from lift.isolate import Outcome, run_all
 
-from ..corpora import ROOT
+from ..corpora import CORPUS
 
 SECONDS = 10.0  # for all elements of an operator
 EACH = 2.0  # for one condition
@@ -22,7 +22,7 @@ Row = tuple[str, Decided, Decided]  # at one shape, for all shapes
 
 def run(names: Sequence[str], jobs: int) -> list[Row]:
     """For each operator of the corpus with such a name: whether it was decided and the solver's seconds, both ways."""
-    files = sorted((ROOT / "operators").glob("[!_]*.py"))
+    files = sorted((CORPUS / "operators").glob("[!_]*.py"))
     rows: list[Row] = []
     for _, outcome in run_all(_file, [(str(f), tuple(names)) for f in files], jobs, LIMIT * 3, "forkserver"):
         rows += _value(outcome)
