@@ -81,7 +81,7 @@ def test_a_corpus_runs_from_the_command_line(tmp_path: Path, monkeypatch: pytest
     from reports.doctor import KERNEL
 
     (tmp_path / "tiny" / "a.py").write_text(KERNEL)
-    monkeypatch.setattr(corpora, "ROOT", tmp_path)
+    monkeypatch.setattr(corpora, "CORPUS", tmp_path)
     result = corpora.measure("tiny", runner.Options(), quiet=True)
     assert result.code == 0
     assert [c["formula"]["text"] for c in result.data["cases"]] == ["2 * x"]
