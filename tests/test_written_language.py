@@ -24,7 +24,10 @@ from reports.written.facts import Facts, facts
 from reports.written.helpers import Call, Expected, Kernel, Maker, Memory, assert_rejects_controls
 from verify.suite import Output, Sizes, Suite, Tolerance, suite
 
-pytestmark = pytest.mark.filterwarnings("ignore:Logical operators")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Logical operators"),
+    pytest.mark.filterwarnings("ignore:builtin min on non-scalar"),
+]
 KERNELS = """
 import torch
 import triton
@@ -49,11 +52,11 @@ def least(dtype):
 def kernel(out, x, M, N, BLOCK: tl.constexpr):
     tl.static_assert(BLOCK <= 8)
     m = 2 * tl.program_id(0) + tl.arange(0, 2)[:, None]
-    for start in range(0, N, BLOCK):
+    for start in range(0, min(N, 64), BLOCK):
         n = start.to(tl.int64) + tl.arange(0, BLOCK)[None, :]
         mask = m < M and not (n >= N)
         y = tl.load(x + m * N + n, mask=mask, other=least(x.dtype.element_ty))
-        tl.store(out + m * N + n, 2 * y, mask=mask & (tl.program_id(0) < M))
+        tl.store(out + m * N + n, min(2 * y, y + y), mask=mask & (tl.program_id(0) < M))
 
 
 @triton.jit
@@ -78,6 +81,7 @@ CHANGES = {
     "either is enough": ("m < M and not (n >= N)", "m < M or not (n >= N)"),
     "not what it should be": ("not (n >= N)", "not (n >= N - 1)"),
     "nothing beside the rows": ("n < N or n < 0", "n < 0 or n < 0"),
+    "the least of others": ("min(2 * y, y + y)", "min(2 * y, y + 1)"),
     "half of the programs": ("(tl.program_id(0) < M)", "(2 * tl.program_id(0) < M - 2)"),
     "no configuration compiles": ("BLOCK <= 8", "BLOCK <= 2"),
 }
@@ -140,7 +144,7 @@ def written(folder: Path, name: str, source: str) -> tuple[str, Facts]:
 @pytest.fixture(scope="module")
 def text(folder: Path) -> str:
     found, of = written(folder, "original", KERNELS)
-    assert of.configs == 2 and of.uses == ("not", "and", "attribute", "truth")
+    assert of.configs == 2 and of.uses == ("not", "and", "attribute", "truth", "least")
     return found
 
 
@@ -170,6 +174,7 @@ def results(folder: Path, text: str) -> dict[str, list[tuple[str, str]]]:
 
 def test_what_the_interpreter_leaves_out_is_supplied(text: str, results: dict[str, Any]) -> None:
     assert "visit_BoolOp = connected_tensors" in text and "visit_Attribute = attributes_of_numbers" in text
+    assert "visit_Call = least_of_blocks" in text
     assert results["original"] == []
 
 

@@ -139,6 +139,19 @@ def connected_tensors(self: ast.NodeTransformer, node: ast.BoolOp) -> ast.AST:
     return ast.fix_missing_locations(ast.copy_location(result, node))
 
 
+def least_of_blocks(self: ast.NodeTransformer, node: ast.Call) -> ast.AST:
+    """`min(x, y)` and `max(x, y)` of each element: the interpreter leaves them to Python, which takes one of them as a
+    whole."""
+    self.generic_visit(node)
+    names = {"min": "minimum", "max": "maximum"}
+    if not isinstance(node.func, ast.Name) or node.func.id not in names or node.keywords:
+        return node
+    ours = "f.__module__ == 'builtins' and any(getattr(x, 'shape', ()) for x in xs)"
+    joined = f"__import__('functools').reduce(__import__('triton').language.{names[node.func.id]}, xs)"
+    chosen = ast.parse(f"lambda f, *xs: {joined} if {ours} else f(*xs)", mode="eval").body
+    return ast.fix_missing_locations(ast.copy_location(ast.Call(chosen, [node.func, *node.args], []), node))
+
+
 def comparing(compute: Callable[..., Any]) -> Callable[..., Any]:
     """What is true or false has one bit: the interpreter broadcasts it as if it had those of what was compared."""
     import triton.language as tl

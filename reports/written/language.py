@@ -6,22 +6,28 @@ import ast
 import gc
 import linecache
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
+from lift.errors import Place
 from lift.ir import Module, Op
 
 TENSOR = ("to", "dtype", "type")  # attributes of the number of a loop
+LEAST = {f"arith.{name}" for name in ("minnumf", "maxnumf", "minimumf", "maximumf", "minsi", "maxsi", "minui", "maxui")}
 
 
 def uses(modules: Sequence[Module]) -> tuple[str, ...]:
     """unnamed: a function is in a file that does not name the language. not, and: of tensors. attribute: of a constant,
-    or of the number of a loop. truth: a comparison of numbers is broadcast."""
+    or of the number of a loop. truth: a comparison of numbers is broadcast. least: Python's min or max of blocks."""
     operations = [op for m in modules for op in m.walk()]
     places = {p for op in operations for p in op.frames}
     files = {p.file for p in places}
-    nodes = [n for f in files for n in _computed(f, frozenset(p.line for p in places if p.file == f))]
+    least = {p for op in operations if op.name in LEAST and op.results[0].type.shape for p in op.frames}
+    nodes = [
+        *(n for f in files for n in _computed(f, _lines(places, f), _connects)),
+        *(n for f in files for n in _computed(f, _lines(least, f), _takes_the_least)),
+    ]
     spaces = [names for f in files for names in _modules(f)]
     functions = [fn for names in spaces for fn in _functions(names)]
     spaces += [fn.fn.__globals__ for fn in functions]  # what returns what it is given leaves no operation
@@ -31,6 +37,7 @@ def uses(modules: Sequence[Module]) -> tuple[str, ...]:
         "and": any(isinstance(n, ast.BoolOp) for n in nodes),
         "attribute": any(_asks_a_number(_tree(fn.src)) for fn in functions),
         "truth": any(map(_broadcasts_truth, operations)),
+        "least": any(isinstance(n, ast.Call) for n in nodes),
     }
     return tuple(name for name, used in found.items() if used)
 
@@ -52,12 +59,25 @@ def _lacks_language(names: Mapping[str, Any]) -> bool:
     return all(v is not tl and v is not tl.core for v in names.values())
 
 
-def _computed(file: str, lines: frozenset[int]) -> Iterator[ast.UnaryOp | ast.BoolOp]:
-    """`not`, `and` and `or` on these lines of a file: those of compile-time conditions leave no operation there."""
+def _lines(places: Collection[Place], file: str) -> frozenset[int]:
+    return frozenset(p.line for p in places if p.file == file)
+
+
+def _computed(file: str, lines: frozenset[int], wanted: Callable[[ast.AST], bool]) -> Iterator[ast.AST]:
+    """What is wanted of these lines of a file: what belongs to compile-time conditions leaves no operation there."""
     for node in ast.walk(_tree("".join(linecache.getlines(file)))):
-        if isinstance(node, ast.BoolOp) or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)):
+        if isinstance(node, ast.expr) and wanted(node):
             spanned = range(node.lineno, (node.end_lineno or node.lineno) + 1)
             yield from [node] if lines.intersection(spanned) else []
+
+
+def _connects(node: ast.AST) -> bool:
+    """`not`, `and`, `or`."""
+    return isinstance(node, ast.BoolOp) or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not))
+
+
+def _takes_the_least(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("min", "max")
 
 
 def _functions(names: Mapping[str, Any]) -> Iterator[Any]:

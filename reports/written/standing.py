@@ -56,6 +56,7 @@ def installed(facts: Sequence[Facts]) -> str:
         ("not", "visit_UnaryOp", "not_of_tensors"),
         ("and", "visit_BoolOp", "connected_tensors"),
         ("attribute", "visit_Attribute", "attributes_of_numbers"),
+        ("least", "visit_Call", "least_of_blocks"),
     ):
         if any(use in f.uses for f in facts):
             lines.append(f"interpreter.ASTTransformer.{visit} = {stand_in}")
