@@ -20,8 +20,10 @@ from lift.load import load
 from lift.spec import Formula
 from lift.term import Axis
 from reports.written import complete, printed
+from reports.written.cases import Names
 from reports.written.facts import Facts, facts
 from reports.written.helpers import Call, Expected, Kernel, Maker, Memory, assert_rejects_controls
+from reports.written.library import defined
 from verify.suite import Output, Sizes, Suite, Tolerance, suite
 
 pytestmark = [
@@ -105,7 +107,7 @@ doubled._unsafe_update_src(once.src.replace("1 * tl", "2 * tl"))
 
 
 @case(x="f32[M,N]", where="N <= 32")
-def twice(x):
+def running(x):
     assert x.is_cuda
     half, out = torch.empty_like(x), torch.empty_like(x)
     once[(x.shape[0],)](half, x, x.shape[1], BLOCK=32)
@@ -131,7 +133,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def written(folder: Path, name: str, source: str) -> tuple[str, Facts]:
-    """The text of the tests of twice."""
+    """The text of the tests of the case."""
     target = folder / f"{name}.py"
     target.write_text(source)
     [case] = load(str(target))
@@ -186,6 +188,13 @@ def test_changed_kernels_fail(name: str, results: dict[str, Any]) -> None:
 def test_that_no_configuration_compiles_is_said(results: dict[str, Any]) -> None:
     said = results[f"changed{list(CHANGES).index('no configuration compiles')}"]
     assert all("AssertionError" in what for _, what in said) and len(said) >= 2
+
+
+def test_what_stands_for_a_kernel_is_called_like_nothing_else() -> None:
+    cases = "twice", "running", "gpu", "relu", "Relu", "RELU", "_"
+    names = [Names(c).kernel for c in cases]
+    assert len(set(names)) == len(cases) and not defined().intersection(names) and names[0] == "TWICE"
+    assert {"RUNNING", "GPU"} <= defined()
 
 
 def test_kernels_with_another_source_are_run_by_it(results: dict[str, Any]) -> None:

@@ -12,7 +12,7 @@ from lift.python_source import python_source
 from lift.text import index_form
 from verify.suite import Output, Suite
 
-from . import arguments, formulas
+from . import arguments, formulas, library
 from .facts import Facts, identifier
 from .formulas import Function, docstring, dtype
 
@@ -47,7 +47,9 @@ class Names:
 
     @property
     def kernel(self) -> str:
-        return self.stem.upper() if self.stem.upper() != self.stem else f"{self.stem}_KERNEL"
+        """In capitals, unless another name may be the same in capitals."""
+        taken = not self.stem.islower() or self.stem.upper() in library.defined()
+        return f"{self.stem}_kernel" if taken else self.stem.upper()
 
     @property
     def arguments(self) -> str:

@@ -45,6 +45,12 @@ def helpers(file: str = HELPERS) -> tuple[Helper, ...]:
     return tuple(found)
 
 
+@cache
+def defined() -> frozenset[str]:
+    """What the helpers of all files are called."""
+    return frozenset(h.name for file in (HELPERS, INTERPRETER, DEVICE) for h in helpers(file))
+
+
 def _text(file: str) -> str:
     return files(__package__).joinpath(file).read_text(encoding="utf-8")
 
