@@ -59,7 +59,13 @@ def saturated(program: str, seconds: float, seed: int, event: Event) -> dict[str
     found = tiles.search(p, tiles.Limits(seconds), seed=seed, hear=lambda f: event(f.said))
     cpu = time.process_time() - start
     nests = [
-        {"kernels": k, "seconds": n.seconds, "grids": [x.grid for x in n.kernels], "text": text(n.program(body))}
+        {
+            "kernels": k,
+            "seconds": n.seconds,
+            "grids": [x.grid for x in n.kernels],
+            "spilled": [sorted(x.spilled) for x in n.kernels],
+            "text": text(n.program(body)),
+        }
         for k, (n, body) in sorted(found.nests.items())
     ]
     best = found.plans[0] if found.plans else None

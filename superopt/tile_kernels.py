@@ -25,6 +25,8 @@ from .unfused import Block
 def mugraph(nests: Nests, p: TileProgram, program: Program, model: Model) -> tuple[MuGraph, float]:
     """The µGraph of a program's nests, with its tiles and numbers of parts, and its seconds in the model. Raises
     Unsupported for a kernel that has no such form, or no tiles."""
+    if again := sorted(t for n in nests.kernels for t in n.spilled):
+        raise Unsupported(f"a block that loads {', '.join(again)} again from device memory")
     made = (_Writer(nests, p, program, model, parts) for parts in assignments(list(p.parts.values()), program))
     best, why = None, Unsupported("no number of parts fits")
     for writer in made:

@@ -3,7 +3,8 @@
 A kernel is one part of the program's sequence. Its outermost loops whose turns have nothing to do with each other are
 its grid. What it stores is in registers as long as the same turn of the same loop loads it; what another kernel loads
 went through device memory, which is charged to the load. What would have to be loaded again in another loop of the same
-kernel excludes the nest. Tiles have a nominal size here: the model of `superopt.cost` chooses them for what comes out.
+kernel excludes the nest, but for a whole program that is no kernel otherwise: there a block may load what it stored to
+device memory itself. Tiles have a nominal size here: the model of `superopt.cost` chooses them for what comes out.
 
 A loop over n is parallel if every tensor that it writes has n, or is a variable that is not exposed in its body (each
 block has its own). Programs are counted exactly: those of the e-graph with no loop within a loop over its axis."""
@@ -24,11 +25,13 @@ INFINITE = math.inf
 
 @dataclass(frozen=True, slots=True)
 class Nest:
-    """One kernel: `grid` axes, outermost first; `body` runs in each block. `seconds`: at nominal tiles."""
+    """One kernel: `grid` axes, outermost first; `body` runs in each block. `seconds`: at nominal tiles. `spilled`: the
+    variables that a block loads again from device memory."""
 
     grid: tuple[str, ...]
     body: Statement
     seconds: float
+    spilled: Names = NONE
 
     @property
     def statement(self) -> Statement:
@@ -56,13 +59,15 @@ class Nests:
 @dataclass(frozen=True, slots=True)
 class Around:
     """Where a statement is: `grid` axes, `loops` around it in the block, `here`: what registers hold, `written` by the
-    kernel; `kept`: what is loaded after the statement, so that no loop of its own may leave a tile of it alone."""
+    kernel; `kept`: what is loaded after the statement, so that no loop of its own may leave a tile of it alone, unless
+    it is `spilled`."""
 
     grid: Names
     loops: Names
     here: Names
     written: Names
     kept: Names = NONE
+    spilled: Names = NONE
 
     @property
     def tiled(self) -> Names:
@@ -93,7 +98,7 @@ class Extraction:
     room: int = LARGEST
     hardware: Hardware = H200
     _bodies: dict[tuple[Class, Around], tuple[float, Member | None]] = field(default_factory=dict)
-    _kernels: dict[tuple[Class, Names, Names, Names], Kernel | None] = field(default_factory=dict)
+    _kernels: dict[tuple[Class, Names, Names, Names, Names], Kernel | None] = field(default_factory=dict)
     _sequences: dict[tuple[Class, int], Sequence] = field(default_factory=dict)
     _open: set[tuple[Class, Around]] = field(default_factory=set)
 
@@ -119,13 +124,18 @@ class Extraction:
     def best(self, most: int) -> list[Nests]:
         """For each number of kernels up to `most` the cheapest program, where there is one."""
         found = [self._sequence(self.known.given.root, k) for k in range(1, most + 1)]
+        if found[0][0] == INFINITE and (one := self.spilling(self.known.given.root)) is not None:
+            found[0] = one.seconds, (one,)
         out = []
         for cost, kernels in found:
             if cost < INFINITE:
-                nests = Nests(tuple(Nest(k.grid, self._term(k.body, k.around), k.seconds) for k in kernels))
+                nests = Nests(tuple(self._nest(k) for k in kernels))
                 if self.private(nests) and nests not in out:
                     out.append(nests)
         return out
+
+    def _nest(self, k: Kernel) -> Nest:
+        return Nest(k.grid, self._term(k.body, k.around), k.seconds, k.around.spilled)
 
     def _sequence(self, c: Class, kernels: int) -> Sequence:
         """The cheapest way to run a statement as exactly so many kernels."""
@@ -150,16 +160,31 @@ class Extraction:
         written = self.known.written[c]
         return self._kernel(c, self.known.free(c, later), written, written & later)
 
-    def _kernel(self, c: Class, grid: tuple[str, ...], written: Names, later: Names) -> Kernel | None:
-        key = c, frozenset(grid), written, later
+    def spilling(self, c: Class) -> Kernel | None:
+        """One kernel whose blocks load again what they stored to device memory, of as few variables as will do."""
+        written = self.known.written[c]
+        spilled = frozenset(t for t in written if self.p.tensors[t].role == "variable")
+        best = self._kernel(c, self.known.free(c), written, NONE, spilled)
+        for t in sorted(spilled) if best is not None else ():
+            less = self._kernel(c, self.known.free(c), written, NONE, spilled - {t})
+            if less is not None:
+                best, spilled = less, spilled - {t}
+        return best
+
+    def _kernel(
+        self, c: Class, grid: tuple[str, ...], written: Names, later: Names, spilled: Names = NONE
+    ) -> Kernel | None:
+        """`spilled`: what may go through device memory, where it is of the block alone: it has the axes of the grid."""
+        key = c, frozenset(grid), written, later, spilled
         if key not in self._kernels:
-            around = Around(frozenset(grid), NONE, self.known.written[c], written)
+            own = frozenset(t for t in spilled if {*grid} <= {*self.p.tensors[t].axes})
+            around = Around(frozenset(grid), NONE, self.known.written[c] - own, written, spilled=own)
             split = {a for t in written for a in self.p.tensors[t].axes if a in self.p.parts}  # blocks, not turns
             cost = self.body(c, around) if split <= {*grid} else INFINITE
             best = Kernel(cost + self.hardware.launch, grid, c, around) if cost < INFINITE else None
             for m in self.members[c]:
                 if m.op == "Loop" and m.texts[0] not in grid and self.known.parallel(m.texts[0], m.args[0], later):
-                    found = self._kernel(m.args[0], (*grid, m.texts[0]), written, later)
+                    found = self._kernel(m.args[0], (*grid, m.texts[0]), written, later, spilled)
                     if found is not None and (best is None or found.seconds < best.seconds):
                         best = found
             self._kernels[key] = best
@@ -210,12 +235,14 @@ class Extraction:
 
     def narrowed(self, c: Class, around: Around) -> Around:
         """Without tensors that the statement has nothing to do with: the rest is the same for many places."""
-        loaded, own = self.known.loaded[c], around.kept & self.known.written[c]
-        return Around(around.grid, around.loops, around.here & loaded, around.written & loaded, own)
+        loaded, own = self.known.loaded[c], self.known.written[c]
+        here, written, spilled = around.here & loaded, around.written & loaded, around.spilled & (loaded | own)
+        return Around(around.grid, around.loops, here, written, around.kept & own, spilled)
 
     def before(self, around: Around, m: Member) -> Around:
         """Of the first part of a sequence: what the rest loads of it is kept."""
-        return replace(around, kept=around.kept | (self.known.exposed[m.args[1]] & self.known.written[m.args[0]]))
+        later = self.known.exposed[m.args[1]] & self.known.written[m.args[0]]
+        return replace(around, kept=around.kept | (later - around.spilled))
 
     def within(self, around: Around, n: str, inner: Class) -> Around:
         """In a loop over n: what registers hold of n outside of it is out of reach there."""
@@ -257,7 +284,7 @@ class Extraction:
     def _load(self, t: str, around: Around) -> float:
         if t in around.here:
             return 0.0
-        if t in around.written:
+        if t in around.written and t not in around.spilled:
             return INFINITE
         x = self.p.tensors[t]
         if self.lanes(frozenset(x.axes), around.tiled) > self.room:

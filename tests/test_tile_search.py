@@ -95,6 +95,29 @@ def nests(program: Program, kernels: int = 4) -> list[tuple[TileProgram, Nests]]
     return out
 
 
+WEIGHTS = "out[g, n] = sum(m, exp(sum(e, q[g, m, e] * k[g, e, n])) / sum(n, exp(sum(e, q[g, m, e] * k[g, e, n]))))"
+
+
+def test_a_block_loads_again_what_no_registers_hold() -> None:
+    """What a key is worth to all queries: the sums of the exponentials are known when their tiles are gone."""
+    sizes = {**LARGE, "M": 16}
+    spilled = 0
+    for body in bodies(from_formulas([formula(WEIGHTS, {n: SHAPES[n] for n in "qk"})], {}, sizes), 2):
+        extraction = Extraction(Analyses(staged(body, [Stage(rules_of(body), 10)], 20_000, looped=looped(body))), 64)
+        assert extraction.kernel(extraction.known.given.root) is None
+        for n in extraction.best(4):
+            assert same(body, n.program(body)), text(n.program(body))
+            for k in n.kernels:
+                assert all({*k.grid} <= {*body.tensors[t].axes} for t in k.spilled)
+                assert _held(body, k) != bool(k.spilled)
+            if any(k.spilled for k in n.kernels):
+                spilled += 1
+                assert len(n.kernels) == 1 and n.kernels[0].grid == ("g",) and len(n.kernels[0].spilled) == 1
+                with pytest.raises(Unsupported, match="again from device memory"):
+                    mugraph(n, body, attention(LARGE), Model(attention(LARGE)))
+    assert spilled
+
+
 @pytest.fixture(scope="module")
 def found() -> list[tuple[TileProgram, Nests]]:
     return nests(attention(LARGE))
