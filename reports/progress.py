@@ -50,7 +50,7 @@ class Progress:
         self.running.pop((file, case), None)
         self.done += 1
         if not self.live and not self.quiet:
-            self.say(f"{file}::{case}: {what.splitlines()[0]}")
+            self.say(f"{file}{case and f'::{case}'}: {what.splitlines()[0]}")
 
     def _line(self) -> str:
         now = ", ".join(f"{case or file} ({stage})" for (file, case), stage in self.running.items())
