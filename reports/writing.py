@@ -149,8 +149,10 @@ def _tests(case: Case, file: str, asked: Asked, notes: tuple[str, ...], examined
     from verify.suite import suite
 
     from .written import printed
+    from .written.cases import check_names
     from .written.facts import facts
 
+    check_names(case)
     known = failures.known(file, case.name, asked.cache) if asked.cache else []
     how: dict[str, Any] = {"seed": asked.seed, "timeout": asked.timeout}
     found = suite(case, **how, known=known, notes=notes, examined=examined, progress=event)

@@ -16,11 +16,12 @@ import torch
 
 from lift import term as T
 from lift.case import Case
+from lift.errors import CaseError
 from lift.load import load
 from lift.spec import Formula
 from lift.term import Axis
 from reports.written import complete, printed
-from reports.written.cases import Names
+from reports.written.cases import Names, check_names
 from reports.written.facts import Facts, facts
 from reports.written.helpers import Call, Expected, Kernel, Maker, Memory, assert_rejects_controls
 from reports.written.library import defined
@@ -191,10 +192,11 @@ def test_that_no_configuration_compiles_is_said(results: dict[str, Any]) -> None
 
 
 def test_what_stands_for_a_kernel_is_called_like_nothing_else() -> None:
-    cases = "twice", "running", "gpu", "relu", "Relu", "RELU", "_"
+    cases = "twice", "running", "gpu", "relu", "Relu", "RELU", "_", "test_it"
     names = [Names(c).kernel for c in cases]
     assert len(set(names)) == len(cases) and not defined().intersection(names) and names[0] == "TWICE"
     assert {"RUNNING", "GPU"} <= defined()
+    assert not any(name.startswith("test") for c in cases for name in (Names(c).arguments, Names(c).calls))
 
 
 def test_kernels_with_another_source_are_run_by_it(results: dict[str, Any]) -> None:
@@ -326,3 +328,23 @@ def test_a_small_shape_does_not_excuse_a_tolerance_that_grows() -> None:
     assert_rejects_controls(total, {"N": 4})
     with pytest.raises(AssertionError, match="would pass"):
         assert_rejects_controls(total, {"N": 4000}, {"N": 4})
+
+
+# ---- names of a case -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["memory", "st", "given"])
+def test_a_dim_that_a_function_has_otherwise_is_refused(name: str, tmp_path: Path) -> None:
+    (tmp_path / f"named_{name}.py").write_text(COPY.replace("f32[N]", f"f32[{name}]"))
+    [case] = load(str(tmp_path / f"named_{name}.py"))
+    with pytest.raises(CaseError, match=f"{name} is a name that its tests have for something else"):
+        check_names(case)
+
+
+@pytest.mark.parametrize("names", [("x", "N"), ("memory", "n"), ("call", "seed")])
+def test_other_names_are_free(names: tuple[str, str], tmp_path: Path) -> None:
+    tensor, dim = names
+    text = f'@case({tensor}="f32[{dim}]")\ndef copy({tensor}):\n    return {tensor}\n'
+    (tmp_path / f"free_{tensor}.py").write_text("from lift import case\n\n\n" + text)
+    [case] = load(str(tmp_path / f"free_{tensor}.py"))
+    check_names(case)

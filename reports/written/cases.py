@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from lift.errors import Unsupported
+from lift.case import Case
+from lift.errors import CaseError, Unsupported
 from lift.python_source import python_source
 from lift.text import index_form
 from verify.suite import Output, Suite
@@ -17,6 +18,18 @@ from .facts import Facts, identifier
 from .formulas import Function, docstring, dtype
 
 UNSAID = ("config",)  # clauses about what was seen at the shapes that were tried
+LOCAL = ("call", "memory", "make", "draw", "st", "assume", "given", "Maker")  # beside numbers in functions of a case
+CALLED = (
+    "torch",
+    "math",
+    "exact",
+    "leaves",
+    "evaluated",
+    "Memory",
+    "Call",
+    "Expected",
+    "RUNNING",
+)  # beside tensors too
 LONG = 1500  # characters of a formula that are not said in words again
 
 
@@ -30,6 +43,14 @@ class Compared:
     tolerance: Function | None
 
 
+def check_names(case: Case) -> None:
+    """Raises CaseError for names that the functions of a file cannot have beside their own."""
+    numbers = {*case.names, *case.scalars}
+    for name in (n for n in (*numbers, *case.tensors) if n in CALLED or (n in LOCAL and n in numbers)):
+        why = f"case {case.name}: {name} is a name that its tests have for something else"
+        raise CaseError(why, case.place, help="rename it")
+
+
 @dataclass(frozen=True, slots=True)
 class Names:
     """What the functions of a case are called."""
@@ -38,7 +59,9 @@ class Names:
 
     @property
     def stem(self) -> str:
-        return identifier(self.case)
+        """A name for each case with which no test begins: pytest takes what begins with test."""
+        name = identifier(self.case)
+        return f"case_{name}" if name.startswith("test") else name
 
     @property
     def fn(self) -> str:
