@@ -17,6 +17,7 @@ from lift.check import arguments, arrays
 from lift.errors import CaseError, Unsupported
 from lift.parse import formula
 from lift.reader import Reading
+from lift.reference import deviation, steady, values
 from lift.spec import Formula
 from lift.text import element_text
 from verify import readings
@@ -44,7 +45,7 @@ def test_formulas_of_references_are_what_they_compute(path: Path) -> None:
         goal = targets(c, lifted=None)
         dims = dims_of(c, SHAPES[1])
         args = arguments(c, dims, 3)
-        expected = readings.values(c, goal.fn, args) if goal.fn else {}
+        expected = values(c, goal.fn, args) if goal.fn else {}
         got = {n: readings.evaluated(f, arrays(c, args), dims) for n, f in goal.formulas.items()}
         for name, e in zip(got, expected.values(), strict=True):
             assert readings.worst(got[name], e, 1e-6) is None, (c.name, name)
@@ -106,15 +107,15 @@ def test_rounding_and_ties_are_no_difference() -> None:
     assert targets(halves).formulas["out"].axes
     x = {"x": torch.zeros(2, 3, dtype=torch.float64)}
     fn = lambda x: x.argmax(-1)  # noqa: E731
-    assert not readings.steady(SOFTMAX, fn, x, readings.values(SOFTMAX, fn, x), 0)["out"].all()
+    assert not steady(SOFTMAX, fn, x, values(SOFTMAX, fn, x), 0)["out"].all()
     x = {"x": torch.tensor([[0.0, 5.0, 1.0]], dtype=torch.float64)}
-    assert readings.steady(SOFTMAX, fn, x, readings.values(SOFTMAX, fn, x), 0)["out"].all()
+    assert steady(SOFTMAX, fn, x, values(SOFTMAX, fn, x), 0)["out"].all()
 
 
 def test_deviation() -> None:
     nan, inf = float("nan"), float("inf")
     got, expected = np.array([1.0, nan, nan, inf, inf, 2.0]), np.array([1.0, nan, 1.0, inf, -inf, nan])
-    assert list(readings.deviation(got, expected)) == [0, 0, inf, 0, inf, 0]
+    assert list(deviation(got, expected)) == [0, 0, inf, 0, inf, 0]
 
 
 # ---- text ------------------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from lift.case import Case, make_case
 from lift.check import arguments, arrays
 from lift.evaluate import evaluate
 from lift.parse import formula
+from lift.reference import values
 from lift.spec import Formula
 from lift.stensor import type_of_name
 from lift.term import Axis, Term
@@ -25,7 +26,7 @@ from verify import properties as module
 from verify.against import targets
 from verify.equations import scaled
 from verify.properties import KINDS, Property, check, properties
-from verify.readings import holds, values
+from verify.readings import holds
 from verify.symmetries import canonical
 
 OPERATORS = [f for f in FILES if f.parent.name == "operators"]

@@ -12,8 +12,9 @@ import torch
 import triton
 import triton.language as tl
 
-from lift import Case, case
+from lift import Case, case, lift
 from lift.capture import capture
+from lift.check import arguments, arrays
 from verify import adversary, refute
 from verify.against import Targets, targets
 from verify.verdict import Counterexample
@@ -246,7 +247,7 @@ def test_a_constant_rounded_to_f32_is_no_difference() -> None:
 
 
 def test_quotients_of_subnormal_numbers_tell_nothing() -> None:
-    from verify.readings import steady, values
+    from lift.reference import steady, values
 
     fn = lambda x: (torch.exp(x) * 4.0898).sum(0, keepdim=True) / torch.exp(x).sum(0, keepdim=True)  # noqa: E731
     given = referenced("quotient", fn, {"x": "f32[N]"}, fn)
@@ -259,8 +260,8 @@ def test_quotients_of_subnormal_numbers_tell_nothing() -> None:
 
 def test_what_overflows_on_the_way_tells_nothing() -> None:
     """x / inf is 0, a finite number that is wrong; an infinity that was there, or at a pole, is none of that."""
-    from verify.overflow import without_overflow
-    from verify.readings import steady, values
+    from lift.overflow import without_overflow
+    from lift.reference import steady, values
 
     def sure(fn: Any, *x: float) -> tuple[float, bool]:
         given = referenced("overflow", fn, {"x": "f32[N]"}, fn)
@@ -275,6 +276,30 @@ def test_what_overflows_on_the_way_tells_nothing() -> None:
     with without_overflow():
         assert torch.log(torch.zeros(1)).isinf().all() and torch.exp(torch.full([1], 99.0)).isnan().all()
     assert sure(lambda x: 2 / x.clone().mul_(1e200).mul_(1e200), 3.0) == (0.0, False)
+
+
+@triton.jit
+def gate_kernel(x, y, n, SCALE: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    v = tl.load(x + i, mask=i < n)
+    tl.store(y + i, SCALE / (1 + tl.exp(-1000 * v)), mask=i < n)
+
+
+@pytest.mark.parametrize("factor", [1.0, 1.25])
+def test_a_reference_that_overflows_is_none_there(factor: float) -> None:
+    """inf / inf of the reference beside 1 of the kernel; elsewhere it is the reference."""
+
+    def fn(x: Any) -> Any:
+        y = torch.empty_like(x)
+        gate_kernel[(triton.cdiv(x.numel(), 16),)](x, y, x.numel(), SCALE=factor, BLOCK=16)
+        return y
+
+    given = referenced("gate", fn, {"x": "f32[N]"}, lambda x: torch.exp(1000 * x) / (torch.exp(1000 * x) + 1))
+    lifted = lift(given)
+    inputs = arrays(given, arguments(given, lifted.traces[2].dims, 0))
+    assert (inputs["x"] > 0.71).any() and ((inputs["x"] > 0.01) & (inputs["x"] < 0.7)).any()
+    assert [m.output for m in lifted.mismatches] == ([] if factor == 1 else ["out"])
+    assert not lifted.mismatches or lifted.mismatches[0].expected > 0.9
 
 
 @triton.jit

@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from .readings import deviation
+from lift.reference import deviation
+
 from .suite import Property
 
 Arrays = Mapping[str, np.ndarray]

@@ -14,10 +14,10 @@ from lift.case import Case, Spec
 from lift.errors import CaseError, TriliftError, Unsupported
 from lift.fit import value
 from lift.ir import Op
+from lift.reference import values
 from lift.shapes import elements
 from lift.trace import Trace
 
-from . import readings
 from .apart import apart
 from .refute import holds_pointers
 from .replaying import Stored, replay_script
@@ -91,7 +91,7 @@ class Sample:
         wide = lambda x: x.double() if x.is_floating_point() else x  # noqa: E731
         args = {n: each(v, wide) for n, v in self.args.items()} if real else self.args
         try:
-            found = readings.values(self.case, fn, args, real)
+            found = values(self.case, fn, args, real)
         except (CaseError, RuntimeError, NotImplementedError, TypeError):
             return None  # it raises, or PyTorch lacks an operation for such a type
         written = [n for n in found if n in self.case.tensors and n not in self.trace.outputs]

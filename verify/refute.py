@@ -21,14 +21,15 @@ from lift.check import REFERENCE, ROUNDED
 from lift.errors import CaseError, OutOfBounds, TriliftError, Unsupported
 from lift.interpret import Run
 from lift.ir import Module
+from lift.overflow import WithoutOverflow
+from lift.reference import deviation, steady, values, without_subnormals
 from lift.spec import Formula
 from lift.trace import Launch, TorchOp, Trace
 
 from .adversary import KINDS, arguments, arrays, kind
 from .against import Targets, targets
 from .apart import apart
-from .overflow import WithoutOverflow
-from .readings import deviation, evaluated, holds, steady, values, without_subnormals
+from .readings import evaluated, holds
 from .replaying import replay_script
 from .trials import Dims, blocks_of, boundary_shapes, fits, mixed_shapes, within
 from .verdict import Counterexample

@@ -19,13 +19,13 @@ from lift.case import Case
 from lift.errors import TriliftError
 from lift.grammar import Spec
 from lift.interpret import Run
+from lift.reference import values
 from lift.trace import Buffer, Launch, TensorRef, Trace
 
 from ..adversary import arguments
 from ..finding import Finding, Rule, Step
 from ..large import AXIS, MEMORY, Refused, Undecided, bases, fits, launches, nbytes, reaching
 from ..observe import FINITE, UNINITIALISED, Observation, Poisoned, differing, element
-from ..readings import values
 from ..refute import Failure, Passed, Question, attempt, executed, moved_apart
 from ..seen import example, replay, smallest
 from .undefined_value import LABEL
