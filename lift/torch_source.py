@@ -240,6 +240,9 @@ class _Source:
         row = DEFINITIONS.get(t.op) or OPS[t.op]
         if row.torch is None:
             raise Unsupported(f"{t.op} in PyTorch")
+        if t.op in ("eq", "ne") and t.args[0] is t.args[1]:  # said as a person would
+            number = f"torch.isnan({_bare(self._argument(t, 0, child))})"
+            return Piece(f"(~{number})" if t.op == "eq" else number)
         out = _folded(row.torch, [self._argument(t, k, child) for k in range(len(t.args))])
         return Piece(out, PRECEDENCE["pow"] if t.op == "pow" else ATOM if out.startswith(("torch", "(")) else NEG)
 

@@ -25,6 +25,7 @@ from reports.written.cases import Names, check_names
 from reports.written.facts import Facts, facts
 from reports.written.helpers import Call, Expected, Kernel, Maker, Memory, assert_rejects_controls
 from reports.written.library import defined
+from reports.written.standing import lacking
 from verify.suite import Output, Sizes, Suite, Tolerance, suite
 
 pytestmark = [
@@ -328,6 +329,21 @@ def test_a_small_shape_does_not_excuse_a_tolerance_that_grows() -> None:
     assert_rejects_controls(total, {"N": 4})
     with pytest.raises(AssertionError, match="would pass"):
         assert_rejects_controls(total, {"N": 4000}, {"N": 4})
+
+
+# ---- libdevice -------------------------------------------------------------------------------------------------------
+
+ROUNDED = COPY.replace("\n\n\n@triton.jit", "\nfrom triton.language.extra import libdevice\n\n\n@triton.jit").replace(
+    "tl.load(x + n, mask=n < N)", "libdevice.div_rn(tl.load(x + n, mask=n < N), 2.0)"
+)
+
+
+def test_functions_that_round_are_found_by_their_names(tmp_path: Path) -> None:
+    (tmp_path / "rounded.py").write_text(ROUNDED.replace("return x\n", "return x / 2\n"))
+    [case] = load(str(tmp_path / "rounded.py"))
+    of = facts(case)
+    assert of.libdevice == ("div_rn",) and lacking(of) == ""
+    assert lacking(replace(of, libdevice=("div_rz",))) == "Triton's interpreter has no libdevice.div_rz"
 
 
 # ---- names of a case -------------------------------------------------------------------------------------------------

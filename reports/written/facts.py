@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import keyword
 import linecache
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,7 +18,8 @@ from .language import uses
 
 MOVES = ("arith.extf", "arith.truncf", "arith.constant", "arith.select", "arith.bitcast")
 OTHERWISE = {"powi": "pow", "isnand": "isnan", "isinfd": "isinf", "finite": "finitef", "fast_exp": "fast_expf",
-             "fast_log": "fast_logf", "fast_divide": "fast_dividef"}  # fmt: skip
+             "fast_log": "fast_logf", "fast_divide": "fast_dividef", "fmaf_rn": "fma_rn"}  # fmt: skip
+ROUNDING = re.compile(r"[fd](add|sub|mul|div|rcp|sqrt)_r[nzdu]")
 COMPUTES = ("arith.", "math.", "tt.dot", "tt.reduce", "tt.scan", "tt.atomic_rmw", "tt.extern_elementwise")
 
 
@@ -97,13 +99,13 @@ def _stored_to(trace: Trace) -> set[str]:
 
 
 def _libdevice(module: Module) -> Iterable[str]:
-    """`tanh` of `__nv_tanhf`."""
+    """`tanh` of `__nv_tanhf`, `div_rn` of `__nv_fdiv_rn`."""
     for op in module.walk():
         if op.name == "tt.extern_elementwise":
             reals = [v.type.element for v in (*op.results, *op.operands) if v.type.is_float]
             symbol = str(op.attrs["symbol"]).removeprefix("__nv_")
             name = symbol.removesuffix("f") if "f64" not in reals else symbol
-            yield OTHERWISE.get(name, name)
+            yield name[1:] if ROUNDING.fullmatch(name) else OTHERWISE.get(name, name)
 
 
 def _may_have_descriptors(launch: Launch) -> bool:

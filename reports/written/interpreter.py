@@ -82,8 +82,9 @@ def elementwise(function: Callable[..., Any]) -> Callable[..., Any]:
     import triton.language as tl
     from triton.runtime.interpreter import TensorHandle
 
-    def apply(x: Any, *more: Any, **_: Any) -> Any:
-        data = function(*(a.handle.data if isinstance(a, tl.tensor) else a for a in (x, *more)))
+    def apply(*args: Any, **_: Any) -> Any:
+        x = max((a for a in args if isinstance(a, tl.tensor)), key=lambda a: len(a.shape))  # others may be numbers
+        data = function(*(a.handle.data if isinstance(a, tl.tensor) else a for a in args))
         return tl.tensor(TensorHandle(np.asarray(data, x.handle.data.dtype), x.dtype.scalar), x.type)
 
     return apply
