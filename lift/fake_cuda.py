@@ -54,7 +54,28 @@ class _Nothing:
         return True
 
 
-PROPERTIES = SimpleNamespace(
+COUNTED: list[str] = []  # a name for each time that the number of multiprocessors was asked for
+
+
+class _Properties(SimpleNamespace):
+    """Numbers of the device as PyTorch gives them."""
+
+    def __getattribute__(self, name: str) -> Any:
+        if name == "multi_processor_count":
+            COUNTED.append(name)
+        return super().__getattribute__(name)
+
+
+class _Numbers(dict[str, int]):
+    """The same as Triton's driver gives them."""
+
+    def __getitem__(self, name: str) -> int:
+        if name == "multiprocessor_count":
+            COUNTED.append(name)
+        return super().__getitem__(name)
+
+
+PROPERTIES = _Properties(
     name="NVIDIA H100 80GB HBM3", major=CAPABILITY[0], minor=CAPABILITY[1], multi_processor_count=MULTIPROCESSORS,
     total_memory=80 << 30, shared_memory_per_block=49152, shared_memory_per_block_optin=SHARED_MEMORY,
     shared_memory_per_multiprocessor=233472, regs_per_multiprocessor=65536, warp_size=32, L2_cache_size=50 << 20,
@@ -66,9 +87,9 @@ PROPERTIES = SimpleNamespace(
 
 class _Utils:
     def get_device_properties(self, device: int) -> dict[str, int]:
-        return {"max_shared_mem": SHARED_MEMORY, "max_num_regs": 65536, "multiprocessor_count": MULTIPROCESSORS,
-                "warpSize": 32,
-                "sm_clock_rate": 1980000, "mem_clock_rate": 2619000, "mem_bus_width": 5120}  # fmt: skip
+        return _Numbers({"max_shared_mem": SHARED_MEMORY, "max_num_regs": 65536, "warpSize": 32,
+                         "multiprocessor_count": MULTIPROCESSORS, "sm_clock_rate": 1980000,
+                         "mem_clock_rate": 2619000, "mem_bus_width": 5120})  # fmt: skip
 
 
 class Driver:

@@ -117,6 +117,31 @@ def running(x):
     return out
 """
 
+SPREAD = """
+import torch
+import triton
+import triton.language as tl
+
+from lift import case
+
+
+@triton.jit
+def kernel(out, x, M, N, EACH, BLOCK: tl.constexpr):
+    n = tl.arange(0, BLOCK)
+    for k in range(EACH):
+        m = tl.program_id(0) * EACH + k
+        inside = (n < N) & (m < M)
+        tl.store(out + m * N + n, 2 * tl.load(x + m * N + n, mask=inside), mask=inside)
+
+
+@case(x="f32[M,N]", where="N <= 32")
+def twice(x):
+    out = torch.empty_like(x)
+    programs = torch.cuda.get_device_properties(x.device).multi_processor_count if x.is_cuda else 1
+    kernel[(programs,)](out, x, *x.shape, triton.cdiv(x.shape[0], programs), BLOCK=32)
+    return out
+"""
+
 
 def suite_of(case: Case) -> Suite:
     """As the stages before the printer find it, without laws."""
@@ -148,7 +173,7 @@ def written(folder: Path, name: str, source: str) -> tuple[str, Facts]:
 @pytest.fixture(scope="module")
 def text(folder: Path) -> str:
     found, of = written(folder, "original", KERNELS)
-    assert of.configs == 2 and of.uses == ("not", "and", "attribute", "truth", "least")
+    assert not of.counts and of.configs == 2 and of.uses == ("not", "and", "attribute", "truth", "least")
     return found
 
 
@@ -159,6 +184,9 @@ def results(folder: Path, text: str) -> dict[str, list[tuple[str, str]]]:
     for k, (old, new) in enumerate(CHANGES.values()):
         assert KERNELS.count(old) == 1
         sources[f"changed{k}"] = KERNELS.replace(old, new), text.replace('"original"', f'"changed{k}"')
+    spread = written(folder, "spread", SPREAD)[0]
+    alone = SPREAD.replace("tl.program_id(0)", "tl.program_id(1)"), spread.replace('"spread"', '"alone"')
+    sources |= {"spread": (SPREAD, spread), "alone": alone}
     other = sources["rewritten"][1].replace('"rewritten"', '"tripled"')
     sources["tripled"] = REWRITTEN.replace('"2 * tl', '"3 * tl'), other
     for name, (source, tests) in sources.items():
@@ -198,6 +226,13 @@ def test_what_stands_for_a_kernel_is_called_like_nothing_else() -> None:
     assert len(set(names)) == len(cases) and not defined().intersection(names) and names[0] == "TWICE"
     assert {"RUNNING", "GPU"} <= defined()
     assert not any(name.startswith("test") for c in cases for name in (Names(c).arguments, Names(c).calls))
+
+
+def test_programs_are_several_where_their_number_is_asked(folder: Path, results: dict[str, Any]) -> None:
+    """One program for each multiprocessor, and one where there is no GPU: that its number matters would not be seen."""
+    text, of = written(folder, "spread", SPREAD)
+    assert of.counts and "without_gpu(kernels.twice.fn)" in text
+    assert results["spread"] == [] and any("equals_its_formula" in test for test, _ in results["alone"])
 
 
 def test_kernels_with_another_source_are_run_by_it(results: dict[str, Any]) -> None:

@@ -78,7 +78,7 @@ def _printed(p: Part) -> Printed:
     called: dict[str, Any] = (
         {} if suite.raises or suite.unsafe or lacking(facts) else {"kernel": p.names.kernel, "sizes": dict(sizes)}
     )
-    return Printed(suite.case.name, tuple(summary(p)), texts, facts, **called)
+    return Printed(suite.case.name, tuple(summary(p)), texts, facts, pretended=facts.counts, **called)
 
 
 def skipped(case: str, reason: str) -> Printed:

@@ -29,7 +29,8 @@ class Facts:
     `libdevice`: its functions by the names that Triton gives them. `narrow`: whether bf16 or fp8 occurs, `raw`: whether
     a kernel computes in it, which the interpreter does on its bits. `written`: the inputs that a call changes.
     `floats`: whether a launch is given real numbers. `aligned`: whether tensors must begin at multiples of 16 bytes.
-    `uses`: what of the language the interpreter does not have (`written.language`)."""
+    `uses`: what of the language the interpreter does not have (`written.language`). `counts`: whether the host function
+    asks how many multiprocessors there are, of which a machine without a GPU has none."""
 
     dtypes: Mapping[str, str]
     configs: int = 1
@@ -40,6 +41,7 @@ class Facts:
     floats: bool = False
     aligned: bool = False
     uses: tuple[str, ...] = ()
+    counts: bool = False
 
 
 def facts(case: Case, seed: int = 0, shapes: Sequence[Mapping[str, Any]] = ()) -> Facts:
@@ -47,8 +49,10 @@ def facts(case: Case, seed: int = 0, shapes: Sequence[Mapping[str, Any]] = ()) -
     a run where there is none."""
     from lift.capture import capture
     from lift.errors import TriliftError
+    from lift.fake_cuda import COUNTED
     from lift.shapes import choose
 
+    COUNTED.clear()
     try:
         trace = capture(case, choose(case, 1, seed)[0], seed=seed)
         first = list(dict.fromkeys(e.module() for e in trace.launches))
@@ -64,7 +68,7 @@ def facts(case: Case, seed: int = 0, shapes: Sequence[Mapping[str, Any]] = ()) -
     written = tuple(n for n, ref in trace.inputs.items() if id(ref.buffer) in returned or n in _stored_to(trace))
     floats = any(type(v) is float for e in launches for v in e.operands)
     raw, aligned = any(map(_computes_in_narrow, modules)), any(map(_may_have_descriptors, launches))
-    return Facts(dtypes, configs, names, narrow, raw, written, floats, aligned, uses(modules))
+    return Facts(dtypes, configs, names, narrow, raw, written, floats, aligned, uses(modules), bool(COUNTED))
 
 
 def _launches(case: Case, trace: Trace, shapes: Sequence[Mapping[str, Any]], seed: int) -> tuple[list[Launch], int]:
