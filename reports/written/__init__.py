@@ -26,7 +26,7 @@ from .formulas import docstring
 from .infinity import infinite
 from .probing import failing
 from .standing import STAND_IN, installed, lacking
-from .tests import wrong
+from .tests import EQUALS, failed_calls, wrong
 
 __all__ = ["Printed", "assembled", "complete", "printed", "skipped", "written"]
 
@@ -49,7 +49,7 @@ class Printed:
     sizes: Mapping[str, Any] = field(default_factory=dict)  # of a call that should be possible
     pretended: bool = False  # whether it asks for a GPU
     lacking: str = ""  # why it does not run without one
-    infinite: str = ""  # the name of its test with minus infinity
+    tried: str = ""  # the name of a test that the kernel may fail
     plain: Printed | None = None  # the same without that test
 
     @property
@@ -65,10 +65,13 @@ class Printed:
 def printed(suite: Suite, facts: Facts) -> Printed:
     """The tests of one case."""
     p = part(suite, facts)
-    runs = not (suite.raises or suite.unsafe or lacking(facts)) and wrong(p) is None
-    names = infinite(suite, p.compared) if runs else ()
+    runs = not (suite.raises or suite.unsafe or lacking(facts))
     plain = _printed(p)
-    return replace(_printed(replace(p, infinite=names)), infinite=p.names.masked, plain=plain) if names else plain
+    if runs and wrong(p) is None and (names := infinite(suite, p.compared)):
+        return replace(_printed(replace(p, infinite=names)), tried=p.names.masked, plain=plain)
+    if runs and wrong(p) is not None and p.compared and failed_calls(p):
+        return replace(_printed(replace(p, apart=True)), tried=p.names.test(EQUALS), plain=plain)
+    return plain
 
 
 def _printed(p: Part) -> Printed:
@@ -103,15 +106,16 @@ def complete(parts: Sequence[Printed], target: str, output: str, *more: Any) -> 
             break
         parts = [change(p, told) if p.kernel in told or "" in told else p for p in parts]
         text = assembled(parts, target, output, *more)
-    tests = [p.infinite for p in parts if p.infinite]
+    tests = [p.tried for p in parts if p.tried]
     if refuted := failing(text, output, {}, tests) if tests else {}:
-        parts = [_plain(p) if p.infinite in refuted or "" in refuted else p for p in parts]
+        parts = [_plain(p) if p.tried in refuted or "" in refuted else p for p in parts]
         text = assembled(parts, target, output, *more)
     return text
 
 
 def _plain(p: Printed) -> Printed:
-    """Without minus infinity, which the kernel does not take as its formula does."""
+    """Without minus infinity, which the kernel does not take as its formula does; with the inputs that failed among all
+    others."""
     return replace(p.plain, pretended=p.pretended, lacking=p.lacking) if p.plain is not None else p
 
 

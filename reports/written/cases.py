@@ -103,6 +103,7 @@ class Part:
     names: Names
     compared: tuple[Compared, ...]
     infinite: tuple[str, ...] = ()  # the inputs that may be minus infinity
+    apart: bool = False  # whether the inputs that failed have a test of their own
 
     @property
     def written(self) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from .standing import lacking
 if TYPE_CHECKING:
     from .cases import Part
 
+EQUALS = "equals_its_formula"
 LITERALS = 300  # numbers written into a file for one call
 MASKED = 4  # shapes
 
@@ -22,6 +23,7 @@ def tests(p: Part) -> Iterator[str]:
     """The source of each."""
     if p.compared:
         yield _equals(p)
+        yield from [_failed(p)] if p.apart else []
         yield _controls(p)
     if p.infinite:
         yield _infinite(p)
@@ -39,10 +41,11 @@ def function(
     settings: str = "EXAMPLES",
     always: int = 0,
     marks: tuple[str, ...] = (),
+    failed: bool = True,
 ) -> str:
-    """A test of calls that are drawn, after some that are always made."""
+    """A test of calls that are drawn, after some that are always made, those that `failed` among them."""
     calls = [f"Call({sizes_text(d)})" for d in p.suite.sizes.first[: min(always, 1) if p.suite.unsafe else always]]
-    calls += [c for f in p.suite.failures if always and (c := failed_call(p, f))]
+    calls += failed_calls(p) if always and failed else []
     settings = "ONE" if p.suite.unsafe else settings  # each call in a process of its own takes seconds
     head = [*marks, *skipped(p), f"@{settings}", f"@given({p.names.calls}())"]
     head += [f"@examples({', '.join(calls)})"] if calls else []
@@ -64,7 +67,19 @@ def _equals(p: Part) -> str:
     body = [f"found = {p.run})", f"for name, expected in {p.names.expected}(call).items():"]
     body.append("    assert_equal(name, found[name], expected)")
     doc = "It computes its formula, at every element, and writes nothing else."
-    return function(p, "equals_its_formula", doc, body, always=20, marks=_known_wrong(p))
+    marks = () if p.apart else _known_wrong(p)
+    return function(p, EQUALS, doc, body, always=20, marks=marks, failed=not p.apart)
+
+
+def _failed(p: Part) -> str:
+    """Where it is known to be wrong; elsewhere it is compared as any other."""
+    calls = ", ".join(failed_calls(p))
+    body = [f"for call in [{calls}]:", f"    found = {p.run})"]
+    body += [f"    for name, expected in {p.names.expected}(call).items():"]
+    body += ["        assert_equal(name, found[name], expected)"]
+    doc = docstring(["Its formula at inputs that failed."], 4)
+    head = [*_known_wrong(p), f"def {p.names.test(f'{EQUALS}_where_it_failed')}() -> None:", doc]
+    return "\n".join([*head, *(f"    {b}" for b in body)])
 
 
 def _infinite(p: Part) -> str:
@@ -147,6 +162,11 @@ def _memory(p: Part) -> tuple[str, ...]:
 
 
 # ---- inputs that failed ----------------------------------------------------------------------------------------------
+
+
+def failed_calls(p: Part) -> list[str]:
+    """Those of all counterexamples that can be written."""
+    return [c for f in p.suite.failures if (c := failed_call(p, f))]
 
 
 def failed_call(p: Part, found: Counterexample) -> str:
