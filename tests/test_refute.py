@@ -302,6 +302,22 @@ def test_a_reference_that_overflows_is_none_there(factor: float) -> None:
     assert not lifted.mismatches or lifted.mismatches[0].expected > 0.9
 
 
+def test_a_reference_that_wants_narrow_types_is_compared_as_it_is() -> None:
+    """It raises where it is asked for real numbers, and a wrong kernel is wrong all the same."""
+
+    def fn(x: Any) -> Any:
+        y = torch.empty_like(x)
+        gate_kernel[(triton.cdiv(x.numel(), 16),)](x, y, x.numel(), SCALE=1.25, BLOCK=16)
+        return y
+
+    def gate(x: Any) -> Any:
+        assert x.to(torch.float16).dtype == torch.float16
+        return torch.sigmoid(1000 * x)
+
+    [found] = lift(referenced("gate", fn, {"x": "f32[N]"}, gate)).mismatches
+    assert found.output == "out" and found.got > 1.2 and found.expected > 0.9
+
+
 @triton.jit
 def ratio_kernel(x, y, n, WRONG: tl.constexpr, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)

@@ -14,7 +14,7 @@ from lift.case import Case, Spec
 from lift.errors import CaseError, TriliftError, Unsupported
 from lift.fit import value
 from lift.ir import Op
-from lift.reference import values
+from lift.reference import each, values
 from lift.shapes import elements
 from lift.trace import Trace
 
@@ -124,13 +124,6 @@ def _is_misread(op: Op) -> bool:
     moved = op.name in ("arith.constant", "arith.select", "arith.truncf", "arith.extf", "arith.bitcast")
     types = {v.type.element.lower() for v in (*op.operands, *op.results)}
     return computes and not moved and any(t == "bf16" or t.startswith("f8") for t in types)
-
-
-def each(v: Any, f: Callable[[Any], Any]) -> Any:
-    """f on every tensor of an argument."""
-    if isinstance(v, list | tuple):
-        return type(v)(each(e, f) for e in v)
-    return f(v) if hasattr(v, "is_floating_point") else v
 
 
 @dataclass
