@@ -46,7 +46,9 @@ class Compared:
 def check_names(case: Case) -> None:
     """Raises CaseError for names that the functions of a file cannot have beside their own."""
     numbers = {*case.names, *case.scalars}
-    for name in (n for n in (*numbers, *case.tensors) if n in CALLED or (n in LOCAL and n in numbers)):
+    for name in (
+        n for n in (*case.names, *case.scalars, *case.tensors) if n in CALLED or (n in LOCAL and n in numbers)
+    ):
         why = f"case {case.name}: {name} is a name that its tests have for something else"
         raise CaseError(why, case.place, help="rename it")
 
