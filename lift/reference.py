@@ -88,22 +88,21 @@ def steady(case: Case, fn: Function, args: Mapping[str, Any], expected: Values, 
     with NaN for what overflows: the others tell nothing (ties, steps, 0 / 0, exp(-743) / exp(-743), 1 / exp(710))."""
     import torch
 
-    def nudged(sign: int, noise: np.random.Generator, x: Any) -> Any:
+    def changed(sign: int, noise: np.random.Generator, x: Any) -> Any:
         if not x.is_floating_point():
             return x
-        change = sign * torch.from_numpy(noise.uniform(-NUDGE, NUDGE, tuple(x.shape)))
-        return x.clone().copy_(x * (1 + change) + change * NUDGE)
+        return x.clone().copy_(torch.from_numpy(nudged(x.double().numpy(), sign, noise)))
 
     good = {n: np.ones(e.shape, bool) for n, e in expected.items()}
     with without_subnormals(), without_overflow():
         moved = values(case, fn, args)
         for n, e in expected.items():
-            good[n] &= _stays(moved.get(n), e)
+            good[n] &= stays(moved.get(n), e)
     for sign in (1, -1):  # of two equal numbers the first is larger once
-        nudge = partial(nudged, sign, np.random.default_rng([seed, 7]))
+        nudge = partial(changed, sign, np.random.default_rng([seed, 7]))
         moved = values(case, fn, {name: each(v, nudge) for name, v in args.items()})
         for n, e in expected.items():
-            good[n] &= _stays(moved.get(n), e)
+            good[n] &= stays(moved.get(n), e)
     return good
 
 
@@ -119,7 +118,14 @@ def without_subnormals() -> Iterator[None]:
         torch.set_flush_denormal(False)
 
 
-def _stays(moved: np.ndarray | None, expected: np.ndarray) -> np.ndarray:
+def nudged(x: np.ndarray, sign: int, noise: np.random.Generator) -> np.ndarray:
+    """x, a little different: relative to every element, and the zeros too."""
+    change = sign * noise.uniform(-NUDGE, NUDGE, x.shape)
+    out: np.ndarray = x * (1 + change) + change * NUDGE
+    return out
+
+
+def stays(moved: np.ndarray | None, expected: np.ndarray) -> np.ndarray:
     """Which elements are the same numbers; all if there is nothing to compare with."""
     if moved is None:
         return np.ones(expected.shape, bool)

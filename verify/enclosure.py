@@ -15,6 +15,8 @@ from lift import term as T
 from lift.case import Spec
 from lift.term import Term
 
+from .algebra import ALL
+
 Interval = tuple[float, float]
 INF = math.inf
 EVERYTHING: Interval = (-INF, INF)
@@ -52,7 +54,7 @@ class Enclosure:
         if t.op == "const":
             return (float(t.attr), float(t.attr)) if not math.isnan(t.attr) else EVERYTHING
         if t.op == "axis":
-            return (0, INF)
+            return EVERYTHING if t.attr.size is ALL else (0, INF)
         if t.type == T.BOOL:
             return (0, 1)
         return RANGES.get(t.op) or self._ruled(t, [self.known[a.id] for a in t.args])

@@ -19,6 +19,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import partial as partial_
 
 from lift import term as T
@@ -478,13 +479,14 @@ class Derivation:
         """max(X, f): the elements of the maximum without X."""
         out = []
         for literals, p in cases:
-            rest = self._without(p)
+            rest = self._without(p, self.a.given(ctx, *literals))
             if rest is None:
                 return None
             out.append((literals, rest))
         return T.make("max", init, self._over("amax", out))
 
-    def _without(self, p: Poly) -> Term | None:
+    def _without(self, p: Poly, ctx: Context, depth: int = 0) -> Term | None:
+        """f of p = max(X, f)."""
         if p is atom(self.x):
             return T.const(-float("inf"))
         found = _maximum_in(p)
@@ -499,13 +501,29 @@ class Derivation:
         for t in (T.TERMS[j] for j in p.atoms if T.TERMS[j].op == "positive?"):
             q = structural(t.args[0])
             k = _coefficient(q, self.x)
-            if k in (1, -1):
-                f = P.scaled(P.scaled(q, k) - atom(self.x), -1)
-                for literal in (P.product_with_exponential(((t.id, 1),), ZERO),):
-                    grows = self.a.product(literal, q, ctx=self.base)
-                    if (k == -1 and d is grows) or (k == 1 and p is f + grows):
-                        return None if mentions(f, self.x) else f.term
-        return None
+            if isinstance(k, (int, Fraction)) and k:  # q = -k (f - X), as indicators have no positive factors
+                f = P.scaled(q - P.scaled(atom(self.x), k), P.tidy(Fraction(-1) / k))
+                grows = self.a.product(atom(t), f - atom(self.x), ctx=self.base)
+                if (k < 0 and d is grows) or (k > 0 and p is f - grows):
+                    return None if mentions(f, self.x) else f.term
+        return self._with_signs(p, ctx, depth)
+
+    def _with_signs(self, p: Poly, ctx: Context, depth: int) -> Term | None:
+        """f of p = max(X, f) where f has cases by the sign of t: g + [t > 0] (f - g), as in |t| = -t + [t > 0] 2 t."""
+        signs = (T.TERMS[j] for j in p.atoms if T.TERMS[j].op == "positive?")
+        sign = next((s for s in signs if self.x not in s.walk()), None)
+        if sign is None or depth >= 3:
+            return None
+        grows = T.make("lt", 0, sign.args[0])
+        parts = []
+        for value, literal in ((T.const(1), grows), (T.const(0), opposite(grows))):
+            here = self.a.given(ctx, literal)
+            found = self.a.normal(T.rewrite(p.term, {sign: value}.get), here)
+            parts.append(self._without(found, here, depth + 1))
+        f, g = parts
+        if f is None or g is None or any(T.const(-float("inf")) is x for x in parts):
+            return None
+        return T.add(g, T.mul(sign, T.sub(f, g)))
 
     def _linear(self, cases: Cases, init: Term, ctx: Context) -> Term | None:
         """a X + b: a sum, rescaled by an integrating factor where a is not 1."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 from lift import term as T
@@ -22,6 +23,7 @@ from .choices import (
 )
 from .folds import Fold, close, open_fold, pieces, structural
 from .poly import ZERO, Poly, atom
+from .signs import nonnegative
 from .variables import _shift, bounds, merged, pinned, replaced, shifted, trimmed
 
 
@@ -111,19 +113,48 @@ def extremum(a: Algebra, folds: list[Fold], ctx: Context) -> Poly:
         if f.variables and not f.guards:
             raise Undecided("a maximum without guards")
         out[close("amax", f) if f.variables else f.body.term] = f
-    numbers = {t: f.body.constant for t, f in out.items() if not f.variables and f.body.constant is not None}
-    for t in sorted(numbers, key=lambda t: (numbers[t], t.id))[:-1]:  # of several numbers the largest
-        del out[t]
+    numbers = {t: f.body.constant for t, f in out.items() if f.body.constant is not None}
+    largest = max((t for t in numbers if not out[t].variables), key=lambda t: (numbers[t], t.id), default=None)
+    for t, number in numbers.items():  # of several numbers the largest, whether the others are there or not
+        if largest is not None and t is not largest and number <= numbers[largest]:
+            del out[t]
+    if largest is not None and any(_reaches(a, f, numbers[largest], ctx) for t, f in out.items() if t is not largest):
+        del out[largest]
     if not out:
         return MINUS_INF
     if len(out) == 1:
         return _single(a, next(iter(out.values())))
-    k, *more = {_scale(f.body) for f in out.values()}
-    if not more and k != 1:  # max(k f, k g) = k max(f, g) for k > 0
-        folds_ = [Fold(f.variables, f.guards, P.scaled(f.body, _inverse(k))) for f in out.values()]
-        out = {close("amax", f) if f.variables else f.body.term: f for f in folds_}
-        return P.scaled(_set(out), k)
-    return _set(out)
+    common = _common(out.values())
+    if common is not ZERO:  # max(f + c, g + c) = max(f, g) + c
+        return extremum(a, [replace(f, body=f.body - common) for f in out.values()], ctx) + common
+    return _scaled_set(list(out.values()))
+
+
+def _common(folds: Iterable[Fold]) -> Poly:
+    """What is added in every element, without their variables."""
+    first, *others = folds
+    bound = {v for f in (first, *others) for v in f.variables}
+    return P.poly(
+        {
+            m: c
+            for m, c in first.body.terms.items()
+            if all(f.body.terms.get(m) == c for f in others) and not P.as_term(m).free & bound
+        }
+    )
+
+
+def _scaled_set(folds: Sequence[Fold]) -> Poly:
+    """max(k f, k g) = k max(f, g) for k > 0."""
+    k, *more = {_scale(f.body) for f in folds}
+    if not more and k != 1:
+        return P.scaled(_scaled_set([replace(f, body=P.scaled(f.body, _inverse(k))) for f in folds]), k)
+    return _set(close("amax", f) if f.variables else f.body.term for f in folds)
+
+
+def _reaches(a: Algebra, f: Fold, number: P.Number, ctx: Context) -> bool:
+    """Whether there are elements, and all are the number or more."""
+    more = f.body - P.number(number)
+    return nonnegative(a, more, a.given(ctx, *f.guards)) and _emptiness(a, f, ctx) is True
 
 
 def _set(out: Iterable[Term]) -> Poly:

@@ -16,6 +16,7 @@ from lift.text import element_text
 
 from .bounds import upper
 from .decode import asking, quotients, rewritten, split
+from .enclosure import Enclosure
 from .program import PIDS, Arithmetic, Program
 from .quotient import Ask, atoms, between, canonical, equalities, expand, minus, reduce, replace, to_term
 from .setting import View
@@ -178,6 +179,8 @@ def _wrapping(a: Arithmetic, program: Program, facts: Facts, solver: Solver) -> 
         if ask(T.make("lt", x, top)):
             continue
         bound = upper(x, local, known, ask)
+        if bound is None and Enclosure({}, {}).of(x)[1] < top.attr:  # trunc(min(x, 127))
+            continue
         if bound is None:
             out.append(None)
         elif not asking(facts, solver)(T.make("lt", bound, limit)):

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from fractions import Fraction
+
 from lift import term as T
 from lift.term import Term
 
 from .algebra import Algebra, Context, is_infinite
 from .choices import integer_literal, is_index
 from .folds import open_fold
-from .poly import ONE_KEY, POLYS, Monomial, Poly, Power, atom
+from .poly import ONE_KEY, POLYS, Monomial, Number, Poly, Power, atom, poly, scaled, tidy, total
 from .variables import bounds
+
+SIGNS = 2  # indicators in a polynomial whose values are tried
 
 
 def sign(a: Algebra, p: Poly, ctx: Context) -> int | None:
@@ -26,14 +31,47 @@ def positive(a: Algebra, p: Poly, ctx: Context) -> bool:
     """p > 0: no monomial is negative, and one is positive; or an integer that the facts bound."""
     if all(_nonnegative(a, m, ctx) and c > 0 for m, c in p.terms.items()):
         return any(_positive(a, m, ctx) for m in p.terms)
-    return is_index(p) and a.implied(ctx, integer_literal("lt", p))
+    if is_index(p):
+        return bool(a.implied(ctx, integer_literal("lt", p)))
+    return _by_sign(a, p, ctx, positive)
 
 
 def nonnegative(a: Algebra, p: Poly, ctx: Context) -> bool:
     """p >= 0, likewise."""
     if all(c > 0 and _nonnegative(a, m, ctx) for m, c in p.terms.items()):
         return True
-    return is_index(p) and a.implied(ctx, integer_literal("le", p))
+    if is_index(p):
+        return bool(a.implied(ctx, integer_literal("le", p)))
+    return _by_sign(a, p, ctx, nonnegative)
+
+
+Test = Callable[[Algebra, Poly, Context], bool]
+
+
+def _by_sign(a: Algebra, p: Poly, ctx: Context, test: Test) -> bool:
+    """Where [t > 0] is 1, and where it is 0: |t| = -t + 2 t [t > 0] >= 0, max(x, c) = c + (x - c) [x - c > 0] > 0."""
+    from .folds import structural
+
+    found = {i for factors, _ in p.terms for i, _ in factors if T.TERMS[i].op == "positive?"}
+    if not 0 < len(found) <= SIGNS:
+        return False
+    t, low = structural(T.TERMS[min(found)].args[0]), p
+    rest: list[tuple[Number, Poly]] = []
+    for (factors, e), c in p.terms.items():
+        others = tuple(f for f in factors if f[0] != min(found))
+        if others != factors:
+            rest.append((c, poly({(others, e): 1})))
+            low -= poly({(factors, e): c})
+    return _where(a, total([(1, low), *rest]), t, ctx, test) and _where(a, low, -t, ctx, test)
+
+
+def _where(a: Algebra, p: Poly, t: Poly, ctx: Context, test: Test) -> bool:
+    """Where t >= 0: p passes, or p - k t for a number k > 0."""
+    if test(a, p, ctx):
+        return True
+    pairs = [(p.terms[m], c) for m, c in t.terms.items() if m in p.terms]
+    ks = {Fraction(n) / Fraction(c) for n, c in pairs if n * c > 0 and not isinstance(n * c, float)}
+    return any(test(a, p - scaled(t, tidy(k)), ctx) for k in sorted(ks))
 
 
 def _positive(a: Algebra, m: Monomial, ctx: Context) -> bool:
@@ -61,10 +99,10 @@ def _atom_positive(a: Algebra, t: Term, ctx: Context) -> bool:
     if t.op == "sum":
         f = open_fold(a, t, ctx)
         return positive(a, f.body, a.given(ctx, *f.guards)) and _inhabited(a, t, ctx)
-    if t.op in ("add", "mul"):
+    if t.op in ("add", "mul", "max"):
         from .folds import structural
 
-        return positive(a, structural(t), ctx)
+        return any(positive(a, structural(s), ctx) for s in (t.args if t.op == "max" else (t,)))
     return False
 
 
@@ -76,10 +114,10 @@ def _atom_nonnegative(a: Algebra, t: Term, ctx: Context) -> bool:
     if t.op == "sum":
         f = open_fold(a, t, ctx)
         return nonnegative(a, f.body, a.given(ctx, *f.guards))
-    if t.op in ("add", "mul"):
+    if t.op in ("add", "mul", "max"):
         from .folds import structural
 
-        return nonnegative(a, structural(t), ctx)
+        return any(nonnegative(a, structural(s), ctx) for s in (t.args if t.op == "max" else (t,)))
     return False
 
 
