@@ -37,6 +37,7 @@ from .poly import ONE, POLYS, ZERO, Poly, atom
 from .program import PIDS, POINTER, Carry, Loop
 from .quotient import canonical
 from .recurrences import Step, decayed, deviations, index_of_extreme
+from .unrolling import unrolled
 from .variables import linear
 from .verdict import Condition, Invariant
 
@@ -675,7 +676,7 @@ def agree(a: Algebra, left: Term, right: Term, ctx: Context, depth: int = 0) -> 
     if a.impossible(ctx):
         return True
     try:
-        return _same(a, a.normal(left, ctx), a.normal(right, ctx), ctx)
+        return _same(a, a.normal(left, ctx), a.normal(right, ctx), ctx, depth)
     except Split as split:
         if depth >= 10:
             raise Undecided("too many cases", why=repr(split.literal)) from None
@@ -683,15 +684,18 @@ def agree(a: Algebra, left: Term, right: Term, ctx: Context, depth: int = 0) -> 
     return all(agree(a, left, right, a.given(ctx, x), depth + 1) for x in (literal, opposite(literal)))
 
 
-def _same(a: Algebra, p: Poly, q: Poly, ctx: Context) -> bool:
-    """Whether two normal forms are equal, with one name for sizes that the facts make equal."""
+def _same(a: Algebra, p: Poly, q: Poly, ctx: Context, depth: int) -> bool:
+    """Whether two normal forms are equal, with one name for sizes that the facts make equal; else with sums over few
+    values opened."""
     if equal(a, p, q, ctx):
         return True
     same = equal_sizes(a, ctx)
-    if not same:
-        return False
-    p, q = (a.normal(T.rewrite(t.term, same.get), ctx) for t in (p, q))
-    return equal(a, p, q, ctx)
+    if same:
+        p, q = (a.normal(T.rewrite(t.term, same.get), ctx) for t in (p, q))
+        if equal(a, p, q, ctx):
+            return True
+    left, right = (unrolled(a, t.term, ctx) for t in (p, q))
+    return (left, right) != (p.term, q.term) and agree(a, left, right, ctx, depth)
 
 
 def equal_sizes(a: Algebra, ctx: Context) -> dict[Term, Term]:

@@ -24,7 +24,7 @@ from .choices import (
 from .folds import Fold, close, open_fold, pieces, structural
 from .poly import ZERO, Poly, atom
 from .signs import nonnegative
-from .variables import _shift, bounds, merged, pinned, replaced, shifted, trimmed
+from .variables import _shift, bounds, flat, merged, pinned, replaced, shifted, trimmed
 
 
 @rule("amax")
@@ -185,7 +185,7 @@ def _normal_element(a: Algebra, f: Fold, ctx: Context) -> Fold:
         moved = shifted(a, f, v, ctx)
         if moved is not f:
             return _normal_element(a, moved, ctx)
-    m = merged(a, f, ctx)
+    m = merged(a, f, ctx) or (flat(a, f, ctx) if len(f.variables) > 1 else None)
     if m is not None:
         return _normal_element(a, m, ctx)
     dropped = trimmed(a, f, ctx)

@@ -88,9 +88,20 @@ def written(site: Site, view: View, facts: Facts, solver: Solver) -> Written | M
         return Missing(T.const(False), f"no program was found for an element of the {site.text}", site.place)
     goals = _goals(site, decoded, index, witness, equal)
     condition = open_goals(goals, facts | index_facts(index), solver, f"{site.text}: its writer")
-    there = {T.axis(a): x for a, x in zip(index, decoded.index, strict=True)}
-    back = {u for u, w in witness.items() if equals(replace(w, there), replace(u, equal), ask)}
+    back = {u for u, w in witness.items() if equals(found(w, index, decoded, ask), replace(u, equal), ask)}
     return Written(site, view, index, decoded, witness, goals, condition, frozenset(back))
+
+
+def found(t: Term, index: Sequence[Axis], decoded: Decoded, ask: Ask) -> Term:
+    """A term over `index` at a decoded element, in the simpler of two ways: digit by digit, or with the last digit of a
+    number as what the others leave of it, so that its digits together are the number again."""
+    digits = {T.axis(a): x for a, x in zip(index, decoded.index, strict=True)}
+    last = {}
+    for g in decoded.groups:
+        *others, unit = (T.axis(index[d]) for d in g.dims)
+        last[unit] = T.sub(g.value, T.add(*map(T.mul, others, g.weights)))
+    ways = (reduce(replace(x, digits), ask) for x in (t, replace(t, last)))
+    return min(ways, key=lambda x: sum(1 for _ in x.walk()))
 
 
 def solve(
@@ -260,11 +271,11 @@ def read_after_write(load: Site, writers: Sequence[Written | Site], facts: Facts
     for w in writers:
         if isinstance(w, Site):
             return Found("unknown", why=f"it is not known what the {w.text} writes")
-        found = _met(load, w, facts, solver)
-        if isinstance(found, str):
-            return Found("unknown", why=found)
-        if found:
-            before.append((w, found))
+        met = _met(load, w, facts, solver)
+        if isinstance(met, str):
+            return Found("unknown", why=met)
+        if met:
+            before.append((w, met))
     if not before:
         return Found("initial")
     if len(before) > 1:
@@ -282,7 +293,7 @@ def _met(load: Site, w: Written, facts: Facts, solver: Solver) -> dict[Term, Ter
     there = {T.axis(a): x for a, x in zip(w.index, decoded.index, strict=True)}
     if w.witness.keys() - w.recovered:
         return _never_met(load, w, decoded, inside, solver)
-    witness = {u: reduce(replace(x, there), ask) for u, x in w.witness.items()}
+    witness = {u: found(x, w.index, decoded, ask) for u, x in w.witness.items()}
     hit = conjuncts(replace(g, there) for g in w.goals)
     hitting = asking(inside | hit, solver, f"{load.text} and {w.site.text}")
     if hitting(T.const(False)):

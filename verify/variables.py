@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from fractions import Fraction
 
 from lift import term as T
 from lift.infix import spelling
@@ -10,7 +11,7 @@ from lift.term import Axis, Term
 
 from . import poly as P
 from .algebra import Algebra, Context
-from .choices import condition, divided, integer_literal, is_integer
+from .choices import condition, divided, integer_literal, is_index, is_integer
 from .folds import Fold, structural
 from .poly import ONE, POLYS, ZERO, Monomial, Poly, atom
 
@@ -160,12 +161,40 @@ def _shift(a: Algebra, f: Fold, v: Axis) -> tuple[int, Poly] | None:
         low, high, other = bounds(f, v)
         if v not in f.body.term.free and (step := _joint(f, v, [lo for _, lo in low], high)) is not None:
             return 1, step
+        if (slope := _slope(f, v)) is not None:
+            delta = _passed(*slope)
+            return (1, delta) if delta is not ZERO else None
         starts = [lo for _, lo in low if lo is not ZERO and not lo.term.free & set(f.variables)]
         return (1, -starts[0]) if len(low) == 1 and starts else None
     k, delta = _origin(a, candidates, set(f.variables))
     if all(c < 0 for c in k.terms.values()):
         return -1, -delta
     return (1, delta) if delta is not ZERO else None
+
+
+def _slope(f: Fold, v: Axis) -> tuple[Poly, Poly] | None:
+    """(k, r) of k v + r in a body without reads, or in an exponent of it: k is one monomial and no number."""
+    for p in (f.body, *(POLYS[e] for _, e in f.body.terms)):
+        kr = linear(p, v)
+        if kr is not None and len(kr[0].terms) == 1 and kr[0].constant is None:
+            ((_, e),) = kr[0].terms
+            if not e and not kr[0].term.free & set(f.variables):
+                return kr
+    return None
+
+
+def _passed(k: Poly, r: Poly) -> Poly:
+    """delta of r = k delta + r', an index: k v + r = k (v + delta) + r'."""
+    (((factors, _), c),) = k.terms.items()
+    out: dict[Monomial, P.Number] = {}
+    for (others, e), n in r.terms.items():
+        left = dict(others)
+        for b, j in factors:
+            left[b] = left.get(b, 0) - j
+        found = P.poly({(tuple(sorted((b, j) for b, j in left.items() if j)), 0): P.tidy(Fraction(n) / Fraction(c))})
+        if not e and is_index(found):
+            out |= found.terms
+    return P.poly(out)
 
 
 def _origin(
