@@ -97,6 +97,61 @@ DIFFERENT |= {
 }
 
 
+ZJ = T.read("z", [T.axis(J)])
+MAGNITUDE = T.where(T.make("lt", 0, XJ), XJ, T.mul(-1, XJ))
+
+
+def top(body: Term, below: Term = N, start: float = -math.inf) -> Term:
+    """max(start, amax[j < below] body)."""
+    found = T.fold("amax", J, T.where(T.make("lt", T.axis(J), below), body, -math.inf))
+    return found if start == -math.inf else T.make("max", start, found)
+
+
+def shares(factor: Term) -> tuple[Term, Term]:
+    """amax(factor exp(x)) and factor exp(amax(x))."""
+    return top(T.mul(factor, T.make("exp", XJ))), T.mul(factor, T.make("exp", top(XJ)))
+
+
+def moved(by: int) -> Term:
+    """amax[by <= j < N + by] y (j - by)."""
+    i = Axis("i", T.add(N, by))
+    value = T.where(T.make("le", by, T.axis(i)), T.mul(Y, T.sub(T.axis(i), by)), -math.inf)
+    return T.fold("amax", i, value)
+
+
+FEW = T.fold("sum", Axis("k", T.const(3)), T.read("z", [T.axis(Axis("k", T.const(3)))]))
+THREE = T.add(*(T.read("z", [k]) for k in range(3)))
+SAME |= {
+    "a start below every magnitude": (top(MAGNITUDE, start=0), top(MAGNITUDE)),
+    "a start below what is added": (top(T.add(MAGNITUDE, 2), start=2), T.add(top(MAGNITUDE), 2)),
+    "the larger of two numbers, one for some values": (top(T.const(0), P, start=1), T.const(1)),
+    "a maximum of exponentials": shares(T.const(1)),
+    "a maximum of shares": shares(T.recip(T.fold("sum", J, T.make("exp", XJ)))),
+    "a maximum that moves with its index": (moved(5), top(T.mul(Y, T.axis(J)))),
+    "exp of a few values": (T.make("exp", FEW), T.make("exp", THREE)),
+}
+DIFFERENT |= {
+    "a start above some": (top(XJ, start=0), top(XJ)),
+    "a start above some magnitudes": (top(MAGNITUDE, start=1), top(MAGNITUDE)),
+    "a start below every magnitude, of nothing": (top(MAGNITUDE, P, start=0), top(MAGNITUDE, P)),
+    "a start below some of what is subtracted": (top(T.sub(Y, MAGNITUDE), start=0), top(T.sub(Y, MAGNITUDE))),
+    "numbers for some values": (top(T.const(2), P, start=1), T.const(1)),
+    "a maximum of exponentials, of nothing": (
+        top(T.make("exp", XJ), P, start=-1),
+        T.make("max", -1, T.make("exp", top(XJ, P))),
+    ),
+    "a maximum of exponentials with a factor of any sign": shares(Y),
+    "a maximum of exponentials with a factor below 0": shares(T.const(-1)),
+    "a maximum of exponentials with a factor that varies": (
+        top(T.mul(T.make("abs", ZJ), T.make("exp", XJ))),
+        T.mul(top(T.make("abs", ZJ)), T.make("exp", top(XJ))),
+    ),
+    "a maximum that moves with its index by another step": (moved(5), top(T.mul(Y, T.add(T.axis(J), 1)))),
+    "exp of a few values less one": (T.make("exp", FEW), T.make("exp", T.add(*(T.read("z", [k]) for k in range(2))))),
+    "exp of a few values exchanged": (T.make("exp", FEW), T.make("exp", T.add(THREE, XJ))),
+}
+
+
 @pytest.mark.parametrize("name", SAME)
 def test_what_is_the_same_is_equal(name: str) -> None:
     assert asked(*SAME[name]) == (True, {})

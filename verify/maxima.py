@@ -22,8 +22,8 @@ from .choices import (
     undecided,
 )
 from .folds import Fold, close, open_fold, pieces, structural
-from .poly import ZERO, Poly, atom
-from .signs import nonnegative
+from .poly import POLYS, ZERO, Poly, atom
+from .signs import nonnegative, positive
 from .variables import _shift, bounds, flat, merged, pinned, replaced, shifted, trimmed
 
 
@@ -123,7 +123,7 @@ def extremum(a: Algebra, folds: list[Fold], ctx: Context) -> Poly:
     if not out:
         return MINUS_INF
     if len(out) == 1:
-        return _single(a, next(iter(out.values())))
+        return _single(a, next(iter(out.values())), ctx)
     common = _common(out.values())
     if common is not ZERO:  # max(f + c, g + c) = max(f, g) + c
         return extremum(a, [replace(f, body=f.body - common) for f in out.values()], ctx) + common
@@ -202,7 +202,7 @@ def _normal_element(a: Algebra, f: Fold, ctx: Context) -> Fold:
     return dropped
 
 
-def _single(a: Algebra, f: Fold) -> Poly:
+def _single(a: Algebra, f: Fold, ctx: Context) -> Poly:
     """amax(k f + c) = k amax(f) + c for a number k > 0 and c without variables."""
     if not f.variables:
         return f.body
@@ -213,7 +213,19 @@ def _single(a: Algebra, f: Fold) -> Poly:
         return atom(close("amax", Fold(f.variables, f.guards, ZERO))) + outside
     k = _scale(inside)
     scaled = P.scaled(inside, _inverse(k))
-    return P.scaled(atom(close("amax", Fold(f.variables, f.guards, scaled))), k) + outside
+    found = _of_exponent(a, replace(f, body=scaled), ctx) or atom(close("amax", replace(f, body=scaled)))
+    return P.scaled(found, k) + outside
+
+
+def _of_exponent(a: Algebra, f: Fold, ctx: Context) -> Poly | None:
+    """amax(k exp(e)) = k exp(amax(e)) over something, for k > 0 without variables."""
+    if len(f.body.terms) != 1:
+        return None
+    (((factors, e), c),) = f.body.terms.items()
+    k = P.monomial((factors, 0), c)
+    if not e or k.term.free & set(f.variables) or not positive(a, k, ctx) or _emptiness(a, f, ctx) is not True:
+        return None
+    return a.product(k, P.exponential(extremum(a, [replace(f, body=POLYS[e])], ctx)), ctx)
 
 
 def nonempty(a: Algebra, t: Term, ctx: Context) -> bool:
