@@ -24,6 +24,7 @@ Factors = tuple[tuple[int, Power], ...]  # (id of the atom, power), sorted by id
 Monomial = tuple[Factors, int]  # and the id of the exponent polynomial
 DIGITS = 6  # of a float coefficient
 SINGLE = 5e-7  # relative difference of constants that are one in single precision
+SIMPLE = 2e5  # c d^2 of a number c that is taken for n / d: of those that are none, one in a hundred is near to one
 LARGE = 600  # exp of a larger number is no float
 HALF = Fraction(1, 2)
 
@@ -116,9 +117,11 @@ def tidy(c: Number) -> Number:
     if abs(short - c) <= 6e-8 * abs(c) or abs(c) < 1e-300:
         f = Fraction(f"{c:.{DIGITS}g}")
         return f.numerator if f.denominator == 1 else f
-    simple = Fraction(c).limit_denominator(128)  # 1/3, 5/7 ...
-    if abs(float(simple) - c) <= 1e-7 * abs(c):
-        return simple
+    denominator = min(128, math.isqrt(int(SIMPLE / abs(c))))
+    if denominator:
+        simple = Fraction(c).limit_denominator(denominator)  # 1/3, 5/7 ...
+        if abs(float(simple) - c) <= 1e-7 * abs(c):
+            return simple
     return _seen(c)
 
 
