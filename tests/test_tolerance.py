@@ -238,12 +238,32 @@ def test_every_operation_has_a_row_or_says_so() -> None:
 # ---- narrow types ----------------------------------------------------------------------------------------------------
 
 
+LOST = [("optimiser", "adamw"), ("softmax", "softmax1")]
+
+
 def modules(module: str, name: str) -> tuple[Any, Any]:
     from lift.capture import capture
     from lift.shapes import choose
 
     c = getattr(importlib.import_module(module), name)
     return c, tuple(e.module() for e in capture(c, choose(c, 1, 0)[0]).launches)
+
+
+def test_what_a_kernels_own_numbers_lose_counts() -> None:
+    """adamw makes 1 - 0.999f of its arguments; a softmax has no numbers of its own."""
+    from lift.capture import capture
+    from lift.shapes import choose
+    from verify.scalars import lost
+    from verify.tolerance import tolerance
+
+    cases = [getattr(importlib.import_module(f"corpus.operators.{m}"), n) for m, n in LOST]
+    adamw, softmax = (lost(capture(c, choose(c, 1, 0)[0]).launches) for c in cases)
+    error = abs(float(1 - np.float32(0.999)) / 0.001 - 1) * 2**24
+    assert error <= adamw <= 1.1 * error
+    assert softmax == 0
+    (formula,) = formulas("softmax::softmax1").values()
+    (without, with_it) = (tolerance(formula, cases[1], (), n).roundings for n in (0, adamw))
+    assert repr(with_it) == repr(without + adamw)
 
 
 def test_roundings_to_narrow_types_count() -> None:

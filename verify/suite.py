@@ -18,7 +18,7 @@ from .verdict import Clause, Counterexample, Proof, Verdict
 if TYPE_CHECKING:
     from lift import Lifted
     from lift.ir import Module
-    from lift.trace import Trace
+    from lift.trace import Launch, Trace
 
     from . import Examined
     from .finding import Finding
@@ -144,9 +144,9 @@ def suite(
     lifted = stages.lifted() if examined else None
     found = stages.examined(lifted) if lifted is not None or (examined and case.reference) else None
     proofs = found.proofs if found is not None else ()
-    modules = stages.modules(lifted)
+    launches = stages.launches(lifted)
     progress("tolerances")
-    outputs = tuple(_output(name, case, lifted, found, modules) for name in _names(lifted, found))
+    outputs = tuple(_output(name, case, lifted, found, launches) for name in _names(lifted, found))
     failures: Sequence[Counterexample] = [p.counterexample for p in proofs if p.counterexample is not None]
     failures = (*failures, *known)
     sure = [o.formula for o in outputs if o.formula is not None and o.proof is not None and o.proof.verdict in HELD]
@@ -156,7 +156,7 @@ def suite(
     findings = stages.findings(lifted, found) if examined else ()
     wild = any(f.rule == "out-of-bounds" for f in findings) or any(c.why and not c.output for c in failures)
     failures = (*failures, *_seen(case, findings, tried.largest))
-    raises, ordered = _raises(case, tried, seed), not _adds_in_any_order(modules)
+    raises, ordered = _raises(case, tried, seed), not _adds_in_any_order(launches)
     return Suite(case, outputs, tried, laws, refused, failures, wild, ordered, tuple(stages.notes), raises)
 
 
@@ -204,10 +204,10 @@ class _Stages:
                 return found
         return None
 
-    def modules(self, lifted: Lifted | None) -> tuple[Module, ...]:
-        """The modules of all launches of the runs, each once."""
+    def launches(self, lifted: Lifted | None) -> tuple[Launch, ...]:
+        """The launches of all runs."""
         traces = lifted.traces if lifted is not None else self.attempt("its kernels are not known", 30, self.traced)
-        return tuple(dict.fromkeys(e.module() for t in traces or () for e in t.launches))
+        return tuple(e for t in traces or () for e in t.launches)
 
     def traced(self) -> Sequence[Trace]:
         from .against import traced
@@ -262,8 +262,9 @@ def _names(lifted: Lifted | None, found: Examined | None) -> list[str]:
     return list(dict.fromkeys([*names, *(p.claim.output for p in (found.proofs if found is not None else ()))]))
 
 
-def _output(name: str, case: Case, lifted: Lifted | None, found: Examined | None, modules: Sequence[Module]) -> Output:
+def _output(name: str, case: Case, lifted: Lifted | None, found: Examined | None, launches: Sequence[Launch]) -> Output:
     """One output with the formula that it was compared with, in its shortest form, and its tolerance."""
+    from .scalars import lost
     from .tolerance import tolerance
 
     proof = next((p for p in (found.proofs if found is not None else ()) if p.claim.output == name), None)
@@ -276,7 +277,7 @@ def _output(name: str, case: Case, lifted: Lifted | None, found: Examined | None
         return Output(name, None, proof=proof, why=f"its formula has {least} operations, too many to be read")
     formula = replace(formula, dtype=_dtype(name, lifted) or formula.dtype)
     try:
-        return Output(name, formula, tolerance(formula, case, modules), proof)
+        return Output(name, formula, tolerance(formula, case, _modules(launches), lost(launches)), proof)
     except (TriliftError, RecursionError) as error:
         return Output(name, formula, None, proof, f"no tolerance: {error}")
 
@@ -309,9 +310,14 @@ def _length(t: Term) -> int:
     return seen[t.id]
 
 
-def _adds_in_any_order(modules: Iterable[Module]) -> bool:
+def _modules(launches: Iterable[Launch]) -> tuple[Module, ...]:
+    """Each once."""
+    return tuple(dict.fromkeys(e.module() for e in launches))
+
+
+def _adds_in_any_order(launches: Iterable[Launch]) -> bool:
     """Whether an atomic adds reals: the order decides about their rounding."""
-    return any(op.attrs.get("atomic_rmw_op") == "fadd" for m in modules for op in m.walk())
+    return any(op.attrs.get("atomic_rmw_op") == "fadd" for m in _modules(launches) for op in m.walk())
 
 
 def _raises(case: Case, tried: Sizes, seed: int) -> str:

@@ -29,9 +29,10 @@ def unit_of(element: str) -> float:
     return float(2.0 ** -FORMATS[element].digits)
 
 
-def tolerance(formula: Formula, case: Case, modules: Sequence[Module] = ()) -> Tolerance:
+def tolerance(formula: Formula, case: Case, modules: Sequence[Module] = (), lost: int = 0) -> Tolerance:
     """What |kernel - formula| is at most, by running error analysis (`verify.magnitudes`). `modules`: the kernels of
-    the launches, for the types in which they compute. Raises Unsupported for an operation that it has no row for."""
+    the launches, for the types in which they compute; `lost`: how many roundings their own numbers are off by. Raises
+    Unsupported for an operation that it has no row for."""
     modules = tuple(modules)
     element = _arithmetic(formula, case, modules)
     narrow, casts = narrowest(modules), roundings_to_narrow(modules)
@@ -50,6 +51,9 @@ def tolerance(formula: Formula, case: Case, modules: Sequence[Module] = ()) -> T
         lines += (f"and {casts} to {narrow} on the way, as much as {more} of {element}",)
     forms = FORMS * (2 if element == "f64" else 1)  # the formula is computed in float64 too
     count = T.add(times(forms, found.roundings), more)
+    if lost:
+        lines += (f"and {lost} that the kernel's own numbers lose, as 1 - 0.999f does, before a tensor is read",)
+        count = T.add(count, lost)
     whole = T.make("max", count, 1) if count.op == "const" else count
     term = T.rewrite(found.magnitude, lambda s: whole if s is COUNT else None)
     named = replace(shortest, name=f"{formula.name}_magnitude", term=term)
