@@ -14,6 +14,7 @@ not `settled`, and nobody keeps it."""
 
 from __future__ import annotations
 
+import math
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -26,9 +27,11 @@ from lift.case import Case
 from lift.errors import NotLifted, TriliftError, Unsupported
 from lift.load import load
 from lift.reader import read_case
+from lift.shapes import choose
 from lift.simplify import simplify
 from lift.spec import Formula
 from lift.term import Term
+from verify.trials import fits
 
 from . import tile_search
 from .abstract import templates
@@ -88,6 +91,7 @@ def read(file: str, name: str, sizes: Mapping[str, int], seed: int, event: Event
     """{"program", "against", "sizes", "parameters"}: the program at sizes of the case, as JSON."""
     case = load(file, [name])[0]
     chosen = sizes_of(case, sizes)
+    small_enough(case, seed)
     formulas, against = formulas_of(case, seed)
     program = program_from(case, formulas, against, chosen)
     data = to_json(MuGraph(program, (), {}))
@@ -105,6 +109,19 @@ def sizes_of(case: Case, given: Mapping[str, int]) -> dict[str, int]:
     raise Unsupported(
         f"the case {case.name} does not allow the sizes", case.place, help="--at M=16,K=4096 gives others"
     )
+
+
+def small_enough(case: Case, seed: int) -> None:
+    """Raises Unsupported where what is emitted could not be replayed: the case is about large tensors only."""
+    dims = choose(case, 1, seed)[0]
+    if fits(case, dims):
+        return
+    n = max(math.prod(case.shape(t, dims)) for t in case.tensors)
+    name = max(case.tensors, key=lambda t: math.prod(case.shape(t, dims)))
+    raise Unsupported(
+        f"{name} of {case.name} has {n} elements at least: too many to replay what is emitted", case.place,
+        help="give names to the sizes, f16[M,K] for f16[16,4096], and the numbers with --at; the file is for all sizes",
+    )  # fmt: skip
 
 
 def formulas_of(case: Case, seed: int = 0) -> tuple[Sequence[Formula], str]:

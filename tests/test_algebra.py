@@ -121,7 +121,31 @@ def moved(by: int) -> Term:
 
 FEW = T.fold("sum", Axis("k", T.const(3)), T.read("z", [T.axis(Axis("k", T.const(3)))]))
 THREE = T.add(*(T.read("z", [k]) for k in range(3)))
+Q = Axis("q", N)
+WK, YQ, YK = (
+    T.read("w", [T.axis(R), T.axis(K)]),
+    T.read("y", [T.axis(R), T.axis(Q)]),
+    T.read("y", [T.axis(R), T.axis(K)]),
+)
+
+
+def scores(*factors: Term) -> Term:
+    """exp of a sum of products."""
+    return T.make("exp", T.fold("sum", R, T.mul(*factors)))
+
+
+def idle(below: Term) -> Term:
+    """amax[r < N, j < N: r <= pid0, r < below] x[j]: r is only there or not."""
+    c = T.make("and", T.make("le", T.axis(R), P), T.make("lt", T.axis(R), below))
+    return T.fold("amax", R, T.fold("amax", J, T.where(c, XJ, -math.inf)))
+
+
 SAME |= {
+    "a product of sums in exp": (
+        scores(T.fold("sum", K, WK), T.fold("sum", Q, YQ)),
+        scores(T.fold("sum", Q, T.fold("sum", K, T.mul(WK, YQ)))),
+    ),
+    "a maximum over what is only there": (idle(N), top(XJ)),
     "a start below every magnitude": (top(MAGNITUDE, start=0), top(MAGNITUDE)),
     "a start below what is added": (top(T.add(MAGNITUDE, 2), start=2), T.add(top(MAGNITUDE), 2)),
     "the larger of two numbers, one for some values": (top(T.const(0), P, start=1), T.const(1)),
@@ -131,6 +155,15 @@ SAME |= {
     "exp of a few values": (T.make("exp", FEW), T.make("exp", THREE)),
 }
 DIFFERENT |= {
+    "a product of sums in exp, over one index": (
+        scores(T.fold("sum", K, WK), T.fold("sum", Q, YQ)),
+        scores(T.fold("sum", K, T.mul(WK, YK))),
+    ),
+    "a square of sums in exp": (
+        scores(T.fold("sum", K, WK), T.fold("sum", K, WK)),
+        scores(T.fold("sum", K, T.mul(WK, WK))),
+    ),
+    "a maximum over what may not be there": (idle(P), top(XJ)),
     "a start above some": (top(XJ, start=0), top(XJ)),
     "a start above some magnitudes": (top(MAGNITUDE, start=1), top(MAGNITUDE)),
     "a start below every magnitude, of nothing": (top(MAGNITUDE, P, start=0), top(MAGNITUDE, P)),

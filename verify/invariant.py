@@ -33,11 +33,11 @@ from .equality import equal, multiplied, unified
 from .folds import UNIT, structural
 from .maxima import _maximum_in, elements
 from .names import Names
+from .openings import multiplied_out, unrolled
 from .poly import ONE, POLYS, ZERO, Poly, atom
 from .program import PIDS, POINTER, Carry, Loop
 from .quotient import canonical
 from .recurrences import Step, decayed, deviations, index_of_extreme
-from .unrolling import unrolled
 from .variables import linear
 from .verdict import Condition, Invariant
 
@@ -686,7 +686,7 @@ def agree(a: Algebra, left: Term, right: Term, ctx: Context, depth: int = 0) -> 
 
 def _same(a: Algebra, p: Poly, q: Poly, ctx: Context, depth: int) -> bool:
     """Whether two normal forms are equal, with one name for sizes that the facts make equal; else with sums over few
-    values opened."""
+    values opened, and products of sums multiplied out."""
     if equal(a, p, q, ctx):
         return True
     same = equal_sizes(a, ctx)
@@ -694,8 +694,11 @@ def _same(a: Algebra, p: Poly, q: Poly, ctx: Context, depth: int) -> bool:
         p, q = (a.normal(T.rewrite(t.term, same.get), ctx) for t in (p, q))
         if equal(a, p, q, ctx):
             return True
-    left, right = (unrolled(a, t.term, ctx) for t in (p, q))
-    return (left, right) != (p.term, q.term) and agree(a, left, right, ctx, depth)
+    for form in (unrolled, multiplied_out):
+        left, right = (form(a, t.term, ctx) for t in (p, q))
+        if (left, right) != (p.term, q.term):
+            return agree(a, left, right, ctx, depth)
+    return False
 
 
 def equal_sizes(a: Algebra, ctx: Context) -> dict[Term, Term]:

@@ -194,9 +194,10 @@ def _normal_element(a: Algebra, f: Fold, ctx: Context) -> Fold:
     for v in dropped.variables:
         if v not in dropped.body.term.free and len(dropped.variables) > 1:
             low, high, other = bounds(dropped, v)
-            if not other and len(low) == len(high) == 1:
-                guards = dropped.guards - {low[0][0], high[0][0]}
-                if a.implied(a.given(ctx, *guards), integer_literal("le", high[0][1] - low[0][1])):
+            if not other and low and high:
+                guards = dropped.guards - {g for g, _ in (*low, *high)}
+                inside = a.given(ctx, *guards)
+                if all(a.implied(inside, integer_literal("le", hi - lo)) for _, lo in low for _, hi in high):
                     rest = tuple(x for x in dropped.variables if x != v)
                     return _normal_element(a, Fold(rest, guards, dropped.body), ctx)
     return dropped
