@@ -228,3 +228,24 @@ def test_a_shift_mentions_no_inner_variable() -> None:
     outer = T.fold("sum", i, T.where(T.make("lt", 0, inner), T.read("x", [0]), 0))
     a = Algebra(Solver())
     assert not a.normal(outer, a.context(FACTS)).term.free
+
+
+PID, LANE = T.size("pid0"), T.size("lane")
+WITHIN = frozenset([T.make("le", 0, PID), T.make("le", 0, LANE), T.make("lt", LANE, 32)])
+PAIR = T.make("floordiv", PID, 2)
+QUOTIENTS = {  # (number, divisor): the quotient, or None where it is another one for some program
+    "a lane below what is shared": ((T.add(T.mul(32, PID), LANE), 64), PAIR),
+    "a lane above what is shared": ((T.add(T.mul(16, PID), LANE), 64), None),
+    "a remainder and its quotient": ((T.add(PID, T.mul(62, PAIR), 61), 64), PAIR),
+    "a remainder that goes over": ((T.add(PID, T.mul(62, PAIR), 63), 64), None),
+    "a remainder and another multiple": ((T.add(PID, T.mul(61, PAIR)), 64), None),
+}
+
+
+@pytest.mark.parametrize("name", QUOTIENTS)
+def test_quotients_are_seen_where_the_rest_is_small(name: str) -> None:
+    (number, divisor), expected = QUOTIENTS[name]
+    a = Algebra(Solver())
+    ctx = a.context(WITHIN)
+    found = a.normal(T.make("floordiv", number, divisor), ctx)
+    assert (found is a.normal(PAIR, ctx)) is (expected is not None)

@@ -7,7 +7,7 @@ max(x, y)        of reals is y + [x - y > 0] (x - y); of folds it is an element 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from math import gcd
 
@@ -425,8 +425,26 @@ def floor_division(a: Algebra, x: Poly, d: Poly, ctx: Context) -> Poly:
         moved = rest - P.scaled(d, k)
         if a.implied(ctx, integer_literal("le", moved)) and a.implied(ctx, integer_literal("lt", d - moved)):
             return whole + number(k)
+    for q, moved in _regrouped(rest, d):
+        if a.implied(ctx, integer_literal("le", moved)) and a.implied(ctx, integer_literal("lt", d - moved)):
+            return whole + q
     coarse = _coarse(a, rest, d, ctx)
     return whole + (_nested(a, rest, d, ctx) if coarse is None else coarse)
+
+
+def _regrouped(x: Poly, d: Poly) -> Iterator[tuple[Poly, Poly]]:
+    """(k q, r) with x = d k q + r, where x has y and q = y // m: y + v q = (y - m q) + (v + m) q."""
+    from .folds import structural
+
+    for (factors, e), v in x.terms.items():
+        t = T.TERMS[factors[0][0]] if len(factors) == 1 and factors[0][1] == 1 and not e else None
+        if t is None or t.op != "floordiv" or not t.args[1].is_const or d.constant is None:
+            continue
+        y = structural(t.args[0])
+        times = next((x.terms[m] // c for m, c in y.terms.items() if m in x.terms and x.terms[m] % c == 0), None)
+        if times and (v + times * t.args[1].attr) % d.constant == 0:
+            many = v + times * t.args[1].attr
+            yield P.scaled(atom(t), many // d.constant), x - P.scaled(atom(t), many)
 
 
 def _coarse(a: Algebra, x: Poly, d: Poly, ctx: Context) -> Poly | None:
@@ -435,13 +453,16 @@ def _coarse(a: Algebra, x: Poly, d: Poly, ctx: Context) -> Poly | None:
         return None
     ((factors, _), k) = next(iter(d.terms.items()))
     parts = [atom(T.TERMS[f], n) for f, n in factors] + ([number(k)] if k != 1 else [])
-    for part in parts if len(parts) > 1 else ():
-        for b, c in ((part, divided(d, part)[0]), (divided(d, part)[0], part)):
-            whole, rest = divided(x, b)
-            if whole is ZERO or not all(a.implied(ctx, integer_literal("lt", p)) for p in (b, c)):
-                continue
-            if a.implied(ctx, integer_literal("le", rest)) and a.implied(ctx, integer_literal("lt", b - rest)):
-                return floor_division(a, whole, c, ctx)
+    pairs = [pair for p in parts if len(parts) > 1 for pair in ((p, divided(d, p)[0]), (divided(d, p)[0], p))]
+    if d.constant is not None:
+        shared = {gcd(v, k) for v in x.terms.values() if isinstance(v, int)} - {1, k}
+        pairs += [(number(b), number(k // b)) for b in sorted(shared, reverse=True)]
+    for b, c in pairs:
+        whole, rest = divided(x, b)
+        if whole is ZERO or not all(a.implied(ctx, integer_literal("lt", p)) for p in (b, c)):
+            continue
+        if a.implied(ctx, integer_literal("le", rest)) and a.implied(ctx, integer_literal("lt", b - rest)):
+            return floor_division(a, whole, c, ctx)
     return None
 
 
