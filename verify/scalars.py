@@ -30,7 +30,7 @@ def lost(launches: Iterable[Launch]) -> int:
     """How many roundings the worst sum of numbers is off by; 0 where none is off by more than one."""
     worst = 0.0
     for e in launches:
-        known = {v: (float(x), _rounded(x, v)) for v, x in zip(e.module().entry.args, e.operands, strict=True)
+        known = {v: (float(x), _rounded(x, v)) for v, x in zip(e.module().entry.args, e.operands, strict=False)
                  if isinstance(x, float) and cell(v.type) in FORMATS}  # fmt: skip
         for op in e.module().walk():
             found = _value(op, known)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 
 from lift import term as T
@@ -161,8 +161,8 @@ def _shift(a: Algebra, f: Fold, v: Axis) -> tuple[int, Poly] | None:
         low, high, other = bounds(f, v)
         if v not in f.body.term.free and (step := _joint(f, v, [lo for _, lo in low], high)) is not None:
             return 1, step
-        if (slope := _slope(f, v)) is not None:
-            delta = _passed(*slope)
+        if deltas := [_passed(k, r) for k, r in _slopes(f, v)]:
+            delta = ZERO if ZERO in deltas else min(deltas, key=lambda d: spelling(d.term))
             return (1, delta) if delta is not ZERO else None
         starts = [lo for _, lo in low if lo is not ZERO and not lo.term.free & set(f.variables)]
         return (1, -starts[0]) if len(low) == 1 and starts else None
@@ -172,15 +172,14 @@ def _shift(a: Algebra, f: Fold, v: Axis) -> tuple[int, Poly] | None:
     return (1, delta) if delta is not ZERO else None
 
 
-def _slope(f: Fold, v: Axis) -> tuple[Poly, Poly] | None:
-    """(k, r) of k v + r in a body without reads, or in an exponent of it: k is one monomial and no number."""
+def _slopes(f: Fold, v: Axis) -> Iterator[tuple[Poly, Poly]]:
+    """(k, r) of each k v + r that is a body without reads, or an exponent of it: k is one monomial and no number."""
     for p in (f.body, *(POLYS[e] for _, e in f.body.terms)):
         kr = linear(p, v)
         if kr is not None and len(kr[0].terms) == 1 and kr[0].constant is None:
             ((_, e),) = kr[0].terms
             if not e and not kr[0].term.free & set(f.variables):
-                return kr
-    return None
+                yield kr
 
 
 def _passed(k: Poly, r: Poly) -> Poly:
