@@ -87,6 +87,35 @@ def quantise_over(x):
     return q, scale
 
 
+@case(x="f32[M,N]")
+def quantise_other(x):
+    return quantise.fn(x)
+
+
+@case(x="f32[M,N]")
+def quantise_others(x):
+    return quantise.fn(x)
+
+
+def quantised(x):
+    """The same, in a form that is not proved."""
+    scale = x.abs().amax(1).clamp(min=1e-8) / 127
+    y = x / scale[:, None]
+    return torch.trunc(torch.where(y >= 0, y + 0.5, y - 0.5).clamp(-127, 127)).to(torch.int8), scale
+
+
+@quantise_other.reference
+def _(x):
+    q, scale = quantised(x)
+    return q, 2 * scale
+
+
+@quantise_others.reference
+def _(x):
+    q, scale = quantised(x)
+    return q // 2, 2 * scale
+
+
 @triton.jit
 def gate_kernel(x_ptr, out_ptr, N, BROKEN: tl.constexpr, BLOCK: tl.constexpr):
     """The largest probability: exp(0) / sum(exp(x - max))."""

@@ -231,7 +231,7 @@ class _Attempt:
         """What is not proved: refuted by an input that fails, proved under a contract that the host function keeps,
         tested in finite fields, or left unknown."""
         from .refute import search
-        from .verdict import refuted, tested
+        from .verdict import tested
 
         if self.replace:
             return proofs
@@ -242,11 +242,7 @@ class _Attempt:
             found = found or inferred.counterexample
             proofs = inferred.told(proofs)
         if found is not None:
-            names = [found.output] if found.output in proofs else list(proofs)
-            return {
-                n: changed(refuted(self.claims[n], found), contract=p.contract) if n in names else p
-                for n, p in proofs.items()
-            }
+            return self.wrong(proofs, found)
         self.progress("finite fields")
         for outcome in self.field_test(proofs):
             p = proofs[outcome.output]
@@ -255,6 +251,22 @@ class _Attempt:
                     tested(p.claim, outcome.samples, outcome.bound, p.reason), place=p.place
                 )
         return proofs
+
+    def wrong(self, proofs: dict[str, Proof], found: Counterexample) -> dict[str, Proof]:
+        """REFUTED for the output of the counterexample, or for all where it is of none; then for others that are wrong
+        too."""
+        from .refute import search
+        from .verdict import refuted
+
+        of = {found.output: found} if found.output in proofs else dict.fromkeys(proofs, found)
+        while any(p.verdict.value == "UNKNOWN" for n, p in proofs.items() if n not in of):
+            again = search(self.case, self.goal, seed=self.seed, budget_seconds=SEARCH, but=of)
+            if again is None or again.output not in proofs.keys() - of.keys():
+                break
+            of[again.output] = again
+        return {
+            n: changed(refuted(self.claims[n], of[n]), contract=p.contract) if n in of else p for n, p in proofs.items()
+        }
 
     def inferred(self, names: Sequence[str], proofs: Mapping[str, Proof], known: Counterexample | None) -> Any:
         """A contract under which these outputs are proved, where a precondition may be all that is missing."""
