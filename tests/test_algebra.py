@@ -163,6 +163,14 @@ DIFFERENT |= {
         scores(T.fold("sum", K, WK), T.fold("sum", K, WK)),
         scores(T.fold("sum", K, T.mul(WK, WK))),
     ),
+    "a root of a root of a size": (
+        T.recip(T.add(1, T.make("sqrt", T.make("sqrt", N)))),
+        T.recip(T.add(1, T.make("sqrt", N))),
+    ),
+    "a root of a root of a sum with a size": (
+        T.make("sqrt", T.mul(T.make("sqrt", N), T.add(1, T.mul(X, X)))),
+        T.make("sqrt", T.mul(N, T.add(1, T.mul(X, X)))),
+    ),
     "a maximum over what may not be there": (idle(P), top(XJ)),
     "a start above some": (top(XJ, start=0), top(XJ)),
     "a start above some magnitudes": (top(MAGNITUDE, start=1), top(MAGNITUDE)),

@@ -337,7 +337,8 @@ class Algebra:
         if isinstance(k, int) or len(p.terms) == 1:
             return self._monomial_power(p, k, ctx)
         c, outside, inside = primitive(p, even=True)
-        positive = {a: j for a, j in common(inside) if self.sign(atom(T.TERMS[a]), ctx) == 1}
+        shared = [(a, j) for a, j in common(inside) if is_power(j, k)]
+        positive = {a: j for a, j in shared if self.sign(atom(T.TERMS[a]), ctx) == 1}
         out = self._monomial_power(P.monomial(outside, c), k, ctx)
         for a, j in positive.items():
             out = self.product(out, atom(T.TERMS[a], P.tidy(Fraction(j) * k)), ctx)  # type: ignore[arg-type]
@@ -375,7 +376,7 @@ class Algebra:
         stay: list[tuple[int, Power]] = []
         for a, j in factors:
             t = T.TERMS[a]
-            if self.sign(atom(t), ctx) == 1:
+            if is_power(j, k) and self.sign(atom(t), ctx) == 1:
                 out = self.product(out, atom(t, P.tidy(Fraction(j) * k)), ctx)  # type: ignore[arg-type]
             else:
                 stay.append((a, j))
@@ -384,6 +385,11 @@ class Algebra:
         if stay:
             return self.product(out, atom(P.monomial((tuple(stay), 0)).term, k), ctx)
         return out
+
+
+def is_power(j: Power, k: Power) -> bool:
+    """Whether (a^j)^k is an integer power of a, or a half one: others are powers of the atom sqrt(a)."""
+    return (2 * Fraction(j) * k).denominator == 1
 
 
 def opened(facts: Iterable[Term]) -> Iterable[Term]:

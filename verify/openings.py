@@ -62,8 +62,9 @@ def _few(f: Fold, v: Axis) -> list[tuple[Term, int]]:
 
 
 def _values(f: Fold, v: Axis, low: Term, n: int) -> Term:
-    term = _closed(f, but=v)
-    return T.add(*(T.substitute(term, {v: T.add(low, k)}) for k in range(n)))
+    """The sum over the others where v is low, low + 1, ...; low may mention the others."""
+    others = [w for w in f.variables if w != v]
+    return T.add(*(_over(others, T.substitute(_inside(f), {v: T.add(low, k)})) for k in range(n)))
 
 
 def _one_sum(a: Algebra, f: Fold, m: Poly, ctx: Context) -> Fold:
@@ -79,10 +80,16 @@ def _one_sum(a: Algebra, f: Fold, m: Poly, ctx: Context) -> Fold:
     return found
 
 
-def _closed(f: Fold, but: Axis | None = None) -> Term:
-    guards: Iterable[Term] = sorted(f.guards, key=lambda g: g.id)
-    term = T.where(T.make("and", T.const(True), *guards), f.body.term, 0)
-    for w in f.variables:
-        if w != but:
-            term = T.fold("sum", w, term)
-    return term
+def _closed(f: Fold) -> Term:
+    return _over(f.variables, _inside(f))
+
+
+def _inside(f: Fold) -> Term:
+    guards = sorted(f.guards, key=lambda g: g.id)
+    return T.where(T.make("and", T.const(True), *guards), f.body.term, 0)
+
+
+def _over(variables: Iterable[Axis], t: Term) -> Term:
+    for w in variables:
+        t = T.fold("sum", w, t)
+    return t
