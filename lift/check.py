@@ -174,13 +174,13 @@ def meets(formula: Formula, which: str, expected: np.ndarray, trace: Trace, inpu
 
 
 def _steady(formula: Formula, got: np.ndarray, trace: Trace, inputs: Arrays) -> np.ndarray:
-    """Which elements of a formula stay where its real inputs change a little."""
+    """Which elements of a formula stay where its real inputs change a little, or are no numbers: those are no steps."""
     good = np.ones(got.shape, bool)
     for sign in (1, -1):
         noise = np.random.default_rng(0)
         moved = {n: nudged(x, sign, noise) if x.dtype.kind == "f" else x for n, x in inputs.items()}
         good &= stays(np.asarray(evaluate(formula.term, formula.axes, moved, trace.dims)), got)
-    return good
+    return good | ~np.isfinite(got)
 
 
 def compare(

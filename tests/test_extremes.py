@@ -5,11 +5,14 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import lift
 import verify
+from lift import term as T
 from lift.case import Case
+from lift.evaluate import evaluate
 from verify.prover import NEEDS
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -48,3 +51,24 @@ def test_every_output_that_is_wrong_is_refuted() -> None:
     assert verdicts == {"quantise_other": ["UNKNOWN", "REFUTED"], "quantise_others": ["REFUTED", "REFUTED"]}
     elements = [p.counterexample.output for p in proofs(K.quantise_others).values() if p.counterexample is not None]
     assert elements == ["out0", "out1"]
+
+
+def test_a_formula_without_numbers_is_no_step() -> None:
+    """0 / 0 where the kernel stores a number is not what the kernel computes."""
+    from dataclasses import replace
+
+    from lift.capture import capture
+    from lift.check import arguments, arrays, meets
+    from lift.errors import NotLifted
+
+    trace = capture(K.gate, {"M": 3, "N": 5})
+    inputs = arrays(K.gate, arguments(K.gate, trace.dims, 0))
+    right = next(o.formula for o in lift.lift(K.gate, 0).outputs)
+    assert right is not None
+    numbers = np.asarray(evaluate(right.term, right.axes, inputs, trace.dims))
+    assert meets(right, "formula", numbers, trace, inputs).finite == 1
+    x = T.read("x", [T.const(0), T.const(0)])
+    nothing = T.node("add", (x, T.node("mul", (T.const(-1), x))))
+    wrong = replace(right, term=T.add(right.term, T.node("mul", (nothing, T.node("recip", (nothing,))))))
+    with pytest.raises(NotLifted):
+        meets(wrong, "formula", numbers, trace, inputs)
