@@ -193,6 +193,29 @@ DIFFERENT |= {
 }
 
 
+def mean_square(x: Term) -> Term:
+    """x^2 / N + 10^-6."""
+    return T.add(T.mul(x, x, T.recip(N)), 1e-6)
+
+
+DIFFERENT["a root with the size of one term moved out"] = (
+    T.make("sqrt", mean_square(X)),
+    T.mul(T.make("sqrt", T.add(T.mul(X, X), 1e-6)), T.recip(T.make("sqrt", N))),
+)
+
+
+@pytest.mark.parametrize("k", [-1, 1])
+@pytest.mark.parametrize("x", [X, Y, XJ, T.read("x", [T.mul(N, T.axis(J))]), T.read("w", [N]), T.make("exp", Y)])
+def test_a_root_in_normal_form_is_its_own(x: Term, k: int) -> None:
+    """Whichever term of a sum comes first before what its terms share moves out of the root, and after."""
+    a = Algebra(Solver())
+    ctx = a.context(FACTS)
+    once = a.normal(T.make("pow", T.make("sqrt", mean_square(x)), k), ctx)
+    assert a.normal(once.term, ctx) is once
+    divided = T.mul(T.make("sqrt", T.add(T.mul(x, x), T.mul(1e-6, N))), T.recip(T.make("sqrt", N)))
+    assert asked(T.make("sqrt", mean_square(x)), divided)[0]
+
+
 @pytest.mark.parametrize("name", SAME)
 def test_what_is_the_same_is_equal(name: str) -> None:
     assert asked(*SAME[name]) == (True, {})

@@ -340,10 +340,12 @@ class Algebra:
         shared = [(a, j) for a, j in common(inside) if is_power(j, k)]
         positive = {a: j for a, j in shared if self.sign(atom(T.TERMS[a]), ctx) == 1}
         out = self._monomial_power(P.monomial(outside, c), k, ctx)
+        if not positive:
+            return self.product(out, atom(inside.term, k), ctx)
         for a, j in positive.items():
             out = self.product(out, atom(T.TERMS[a], P.tidy(Fraction(j) * k)), ctx)  # type: ignore[arg-type]
         inside = P.poly({(_without(fs, positive), e): v for (fs, e), v in inside.terms.items()})
-        return self.product(out, atom(inside.term, k), ctx)
+        return self.product(out, self.power(inside, k, ctx), ctx)  # another term may be the first of them now
 
     def _infinite_power(self, p: Poly, k: Power) -> Poly:
         if k < 0:
