@@ -63,16 +63,16 @@ sweep: $(VENV)/.packages ## read every kernel of those packages' modules and pri
 	$(BIN)/trilift corpus sweep --jobs $(JOBS)
 
 mutants: $(VENV)/.packages ## mutants of the corpus's kernels: none may be proved that an execution tells from the original
-	$(BIN)/python -m reports.mutants corpus/operators corpus/packages --jobs $(JOBS)
+	$(BIN)/python -m trilift.reports.experiments.mutants corpus/operators corpus/packages --jobs $(JOBS)
 
 mugraph-mutants: $(VENV)/.core ## changed µGraphs and emitted files of Mirage's programs: none may be accepted that differs
-	$(BIN)/python -m reports.mugraph_mutants --jobs $(JOBS)
+	$(BIN)/python -m trilift.reports.experiments.mugraph_mutants --jobs $(JOBS)
 
 kills: $(VENV)/.core ## mutants of the operators against the tests that are written for them, and against the usual ones
-	$(BIN)/python -m reports.kills corpus/operators --jobs $(JOBS)
+	$(BIN)/python -m trilift.reports.experiments.mutation_score corpus/operators --jobs $(JOBS)
 
 gpu: $(VENV)/.core ## time the emitted kernels on this machine's GPU, within ten minutes; trilift report timed makes the page
-	$(BIN)/python -m reports.timed
+	$(BIN)/python -m trilift.reports.experiments.gpu_times
 
 written: $(VENV)/.dev ## tests of all operators, written by `trilift write` and run
 	$(BIN)/trilift write corpus/operators -o build/written/
@@ -88,7 +88,7 @@ audit: $(VENV)/.sanitizer ## audit the broken and the sound kernels of the corpu
 	PATH="$$PATH:$(abspath $(VENV))/sanitizer/bin" $(BIN)/trilift report audit --jobs $(JOBS)
 
 bench: $(VENV)/.core ## time per stage, growth with block size and tile count, ablations
-	$(BIN)/python -m reports.bench
+	$(BIN)/python -m trilift.reports.experiments.bench
 
 golden: $(VENV)/.dev ## rewrite the golden texts under tests/golden from what is printed now
 	$(BIN)/python -m pytest -q --update-golden $(PYTEST_ARGS)

@@ -14,9 +14,9 @@ from typing import Any
 
 import click
 
-from .configuration import Configured
+from .base.configuration import Configured
+from .base.version import VERSION
 
-VERSION = "0.1.0"
 JOBS = os.cpu_count() or 1
 
 
@@ -95,7 +95,7 @@ caching = options(CACHE_DIR, NO_CACHE)
 
 def kept(cache_dir: str | None, no_cache: bool) -> str:
     """The folder of kept results, "" for none."""
-    from . import cache
+    from .runner import cache
 
     return "" if no_cache else cache_dir or cache.folder()
 
@@ -115,11 +115,12 @@ def kept(cache_dir: str | None, no_cache: bool) -> str:
 @running
 def lift(targets: tuple[str, ...], to: str, explain: bool, allow_unknown: bool, quiet: bool, **options: Any) -> None:
     """Print the formula of each output."""
-    from . import lifting, runner
-    from . import targets as of
+    from .base import targets as of
+    from .commands import lift as lifting
+    from .records.options import Options
 
     chosen = of.resolve(targets)
-    code = lifting.lift(chosen, to, runner.Options(explain=explain, **options), quiet)
+    code = lifting.lift(chosen, to, Options(explain=explain, **options), quiet)
     raise SystemExit(0 if code == 4 and allow_unknown else code)
 
 
@@ -137,12 +138,13 @@ def prove(
     cache_dir: str | None, no_cache: bool, allow_unknown: bool, quiet: bool, **options: Any,
 ) -> None:  # fmt: skip
     """Prove for every shape that each kernel computes its reference, or its formula; print verdict and contract."""
-    from . import proving, runner
-    from . import targets as of
+    from .base import targets as of
+    from .commands import prove as proving
+    from .records.options import Proving
 
     chosen = of.resolve(targets)
     folders = proving.writable(smt_dir, "--smt-dir"), proving.writable(replay, "--replay")
-    how = runner.Proving(proving.checked(against), timeout, *folders)
+    how = Proving(proving.checked(against), timeout, *folders)
     options["cache"] = kept(cache_dir, no_cache)
     code = proving.prove(chosen, form, proving.options(timeout, how, **options), quiet)
     raise SystemExit(0 if code == 4 and allow_unknown else code)
@@ -157,11 +159,12 @@ def equal(
     allow_unknown: bool, quiet: bool, **options: Any,
 ) -> None:  # fmt: skip
     """Prove that two kernels compute the same, or a kernel and a PyTorch function (module:function)."""
-    from . import proving, runner
-    from . import targets as of
+    from .base import targets as of
+    from .commands import prove as proving
+    from .records.options import Proving
 
     pair = of.single(first), of.single(second)
-    how = runner.Proving(None, timeout, proving.writable(smt_dir, "--smt-dir"), proving.writable(replay, "--replay"))
+    how = Proving(None, timeout, proving.writable(smt_dir, "--smt-dir"), proving.writable(replay, "--replay"))
     code = proving.equal(*pair, form, proving.options(timeout, how, **options), quiet)
     raise SystemExit(0 if code == 4 and allow_unknown else code)
 
@@ -194,21 +197,26 @@ def audit(
     TARGET may be an installed package too. Kernels that no case launches are listed, and checked for what is certain
     without a launch. Options that are not given come from [tool.trilift] in the nearest pyproject.toml.
     """
-    from . import accepted, auditing, proving, rules, runner, scanning
-    from . import targets as of
+    from .base import explanations
+    from .base import targets as of
+    from .commands import audit as auditing
+    from .commands import prove as proving
+    from .discovery import scan as scanning
+    from .filters import choice as accepted
+    from .records.options import Proving
 
     outputs = auditing.outputs(forms)
     chosen = of.resolve(targets, cases_only)
     if cases_only and not chosen:
         raise SystemExit(0)
     folder = proving.writable(replay, "--replay") and (replay or "")
+    selected, ignored = explanations.chosen(select, "--select"), explanations.chosen(ignore, "--ignore")
     choice = accepted.Choice(
-        rules.chosen(select, "--select"), rules.chosen(ignore, "--ignore"), configuration, accepted.whole(chosen),
-        baseline or "", write_baseline or "", new_only,
-    )  # fmt: skip
+        selected, ignored, configuration, accepted.whole(chosen), baseline or "", write_baseline or "", new_only
+    )
     steps = accepted.steps(accepted.checked(choice))
     options["cache"] = kept(cache_dir, no_cache)
-    how = proving.options(timeout, runner.Proving(timeout=timeout), audit=True, **options)
+    how = proving.options(timeout, Proving(timeout=timeout), audit=True, **options)
     scan = scanning.scan([] if cases_only else targets, how)
     code = auditing.audit(chosen, outputs, how, quiet, steps, folder, scan)
     raise SystemExit(0 if (code == 4 and allow_unknown) or (code == 3 and cases_only) else code)
@@ -228,8 +236,8 @@ def write(targets: tuple[str, ...], output: str, cache_dir: str | None, **option
 
     The file imports the kernel's own file, PyTorch, Triton, pytest and hypothesis, and nothing of trilift.
     """
-    from . import targets as of
-    from . import writing
+    from .base import targets as of
+    from .commands import write as writing
 
     raise SystemExit(writing.write(of.resolve(targets), output, cache=kept(cache_dir, False), **options))
 
@@ -257,8 +265,8 @@ def optimize(
     The case may launch kernels or be plain PyTorch. Sizes only rank; the file is for all sizes of its contract. Ctrl-C
     writes the best so far; the same command goes on from there.
     """
-    from . import optimizing
-    from . import targets as of
+    from .base import targets as of
+    from .commands import optimize as optimizing
 
     asked = optimizing.Asked(sizes=optimizing.sizes(",".join(at)), cache=kept(cache_dir, no_cache), **options)
     raise SystemExit(optimizing.optimize(of.resolve(targets), output, asked, quiet))
@@ -283,12 +291,13 @@ def corpus(
     **options: Any,
 ) -> None:  # fmt: skip
     """Print the table of a corpus: operators, packages, strangers, broken, sound, legacy, mirage, trinity or sweep."""
-    from . import corpora, runner
+    from .experiments import corpus as corpora
+    from .records.options import Options, Proving
 
     if options["cluster"] and name in ("legacy", "mirage", "trinity", "sweep"):
         raise click.UsageError(f"--cluster: corpus {name} is measured on this machine only")
-    how = None if lift_only else runner.Proving()
-    chosen = runner.Options(**options, proving=how, cache=kept(cache_dir, no_cache))
+    how = None if lift_only else Proving()
+    chosen = Options(**options, proving=how, cache=kept(cache_dir, no_cache))
     code = corpora.run(name, form, chosen, quiet)
     raise SystemExit(0 if code == 4 and allow_unknown else code)
 
@@ -299,10 +308,11 @@ def corpus(
 @running
 def report(names: tuple[str, ...], lift_only: bool, allow_unknown: bool, quiet: bool, **options: Any) -> None:
     """Regenerate reports/results from runs made now: all corpora and the benchmark, or those named."""
-    from . import results, runner
+    from .experiments import pages
+    from .records.options import Options, Proving
 
-    how = None if lift_only else runner.Proving()
-    code = results.regenerate(names, runner.Options(**options, proving=how), quiet)
+    how = None if lift_only else Proving()
+    code = pages.regenerate(names, Options(**options, proving=how), quiet)
     raise SystemExit(0 if code == 4 and allow_unknown else code)
 
 
@@ -310,9 +320,9 @@ def report(names: tuple[str, ...], lift_only: bool, allow_unknown: bool, quiet: 
 @click.argument("name", required=False, metavar="[RULE]")
 def explain(name: str | None) -> None:
     """Say what a finding, an error, a verdict or a law means; without RULE, list them."""
-    from . import rules
+    from .base import explanations
 
-    click.echo(rules.explain(name))
+    click.echo(explanations.explain(name))
 
 
 @main.command()
@@ -322,7 +332,7 @@ def explain(name: str | None) -> None:
 )
 def ops(name: str | None, form: str) -> None:
     """Print the table of operations: what each means, and what it is called in Triton IR, libdevice and PyTorch."""
-    from . import optable
+    from .commands import ops as optable
 
     click.echo(optable.show(name, form))
 
@@ -330,7 +340,7 @@ def ops(name: str | None, form: str) -> None:
 @main.command()
 def doctor() -> None:
     """Check this installation: versions, a kernel captured, lowered and lifted, and the packages of the corpus."""
-    from . import doctor as checks
+    from .commands import doctor as checks
 
     raise SystemExit(checks.run())
 

@@ -3,12 +3,13 @@
     case -> formulas -> program -> plans, best first -> µGraph -> stabilised -> Triton file -> accepted or not
 
 The formulas are those of the case's reference, else of its host function if that launches nothing, else the lifted
-ones. What is emitted is read, proved and replayed as any other file (`superopt.accept`); the first plan whose file is
-accepted is the result, or the fastest of the first few where there is a device to time them. A case that launches
-kernels is proved against the same formulas, so that both kernels are shown to be one function. Where no plan was found
-in time the program as it is written is the only one. Sizes only rank: the file is for all sizes of its contract.
+ones. What is emitted is read, proved and replayed as any other file (`superopt.accept.acceptance`); the first plan
+whose file is accepted is the result, or the fastest of the first few where there is a device to time them. A case
+that launches kernels is proved against the same formulas, so that both kernels are shown to be one function. Where
+no plan was found in time the program as it is written is the only one. Sizes only rank: the file is for all sizes of
+its contract.
 
-Each step is a work unit (`superopt.units`). Whoever runs them may run several at a time, elsewhere, or take what a
+Each step is a work unit (`superopt.jobs`). Whoever runs them may run several at a time, elsewhere, or take what a
 store has: plans are judged in their order, so that the result is the same."""
 
 from __future__ import annotations
@@ -21,16 +22,16 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from lift.case import Case
-from lift.errors import CaseError, TriliftError, Unsupported
+from trilift.lift.cases.declaration import Case
+from trilift.lift.errors import CaseError, TriliftError, Unsupported
 
-from .accept import Acceptance, Compiled, Step
-from .cost import H200, Hardware, Model
-from .mugraph import MuGraph
-from .mugraph_json import from_json
-from .program import Program
-from .search import Limits
-from .units import Answer, Event, Unit, answer, program_of
+from .accept.acceptance import Acceptance, Compiled, Step
+from .jobs import Answer, Event, Unit, answer, program_of
+from .mugraph.cost import H200, Hardware, Model
+from .mugraph.graph import MuGraph
+from .mugraph.json import from_json
+from .program.program import Program
+from .search.best_first import Limits
 
 TRIES = 4  # files that are emitted and checked
 FINALISTS = 3  # of those accepted, that are timed where there is a device
@@ -60,8 +61,8 @@ class Question:
 class Searched:
     """How a search went: `values` of its closure, `states` looked at, `candidates`, the kernels derived; seconds in the
     model of the `best` plan and of the `roofline`; `excluded`: every plan that was not looked at takes longer, None
-    where the search ended early; `plans`: how many were kept; `engine`: of `superopt.search.Limits`. Of tile programs,
-    `values` are e-classes and `states` e-nodes."""
+    where the search ended early; `plans`: how many were kept; `engine`: of `superopt.search.best_first.Limits`. Of
+    tile programs, `values` are e-classes and `states` e-nodes."""
 
     values: int
     states: int
@@ -80,7 +81,7 @@ class Emitted:
     """A file that was emitted for a µGraph, whose `text` a person can read; `seconds` per call in the model, `bound` of
     its field test; `same`: its verdict against the case, "" where it was not accepted; `arrangement`: barriers,
     shared memory and layouts, plain data with a "text"; `unstable`: why its exponentials may overflow, "" where none
-    does; `timed`: what a device says of it (`superopt.timing.Measured`), empty without one."""
+    does; `timed`: what a device says of it (`superopt.accept.timing.Measured`), empty without one."""
 
     data: str
     text: str

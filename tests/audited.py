@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 KERNELS = '''import torch, triton, triton.language as tl
-from lift import case
+from trilift import case
 
 
 @triton.jit

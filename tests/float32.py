@@ -29,14 +29,14 @@ KINDS: dict[str, Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]] =
 
 def case_of(name: str) -> Any:
     file, _, case = name.partition("::")
-    return getattr(importlib.import_module(f"corpus.operators.{file}"), case)
+    return getattr(importlib.import_module(f"trilift.corpus.operators.{file}"), case)
 
 
 @functools.cache
 def formulas(name: str) -> dict[str, Any]:
     """The references' formulas in their shortest form."""
-    from lift.simplify import simplify
-    from verify.against import targets
+    from trilift.lift.simplify.saturation import simplify
+    from trilift.verify.runs.goals import targets
 
     found = targets(case_of(name)).formulas
     return {n: simplify(f).formula for n, f in found.items() if f.dtype[0] in "fb" or n == "q"}
@@ -63,8 +63,8 @@ def inputs(name: str, kind: str, seed: int = 0) -> dict[str, np.ndarray]:
 
 def single(order: str) -> Any:
     """The domain of float32: every operation rounds, sums are made in this order."""
-    from lift.domain import Float64
-    from lift.ops import OPS, ORDERED
+    from trilift.lift.terms.domain import Float64
+    from trilift.lift.terms.ops import OPS, ORDERED
 
     def down(x: Any) -> Any:
         a = np.asarray(x)
@@ -94,8 +94,8 @@ def single(order: str) -> Any:
 
 
 def term(text: str, i: Any, **args: Any) -> Any:
-    from lift.definitions import instantiate
-    from lift.parse import pattern
+    from trilift.lift.language.parse import pattern
+    from trilift.lift.language.unfolding import instantiate
 
     return instantiate(pattern(text), args, {"i": i})
 
@@ -126,8 +126,9 @@ ONE_PASS = {
 
 def another(t: Any, *tables: Mapping[str, str]) -> Any:
     """The term with names and functions in another form."""
-    from lift import term as T
-    from lift.definitions import DEFINITIONS, unfold
+    from trilift.lift.language.definitions import DEFINITIONS
+    from trilift.lift.language.unfolding import unfold
+    from trilift.lift.terms import term as T
 
     every: dict[str, str] = functools.reduce(lambda a, b: {**a, **b}, tables)
 
@@ -142,7 +143,7 @@ def another(t: Any, *tables: Mapping[str, str]) -> Any:
 
 def late(t: Any) -> Any:
     """Divisions after sums: sum(k, p[k] / z) = sum(k, p[k]) / z."""
-    from lift import term as T
+    from trilift.lift.terms import term as T
 
     def one(s: Any) -> Any:
         if s.op != "sum" or s.args[0].op != "mul":
@@ -200,14 +201,14 @@ def _ours(v: Any, source: str) -> bool:
 
 
 def source_of(formula: Any, c: Any) -> str:
-    from lift.torch_source import torch_source
+    from trilift.lift.printers.torch_source import torch_source
 
     return torch_source(formula, {n: c.dims(n) for n in c.tensors})
 
 
 def allowed(tolerance: Any, c: Any, values: Mapping[str, Any], numbers: Mapping[str, Any], exact: Any) -> np.ndarray:
     """unit * roundings * magnitude + half a unit of the output."""
-    from lift.fit import value
+    from trilift.lift.terms.fit import value
 
     count = value(tolerance.roundings, numbers)
     m = run(source_of(tolerance.magnitude, c), values, numbers)
@@ -219,8 +220,8 @@ RUNS = (("plain", "forward"), ("base 2", "backward"), ("one pass", "pairwise"))
 
 def measured(name: str, output: str, kind: str, runs: Sequence[tuple[str, str]] = RUNS) -> Any:
     """One output of a case, for inputs of a kind, in several forms and orders."""
-    from lift.evaluate import evaluate
-    from verify.tolerance import tolerance
+    from trilift.lift.language.evaluate import evaluate
+    from trilift.verify.properties.tolerance import tolerance
 
     c, f = case_of(name), formulas(name)[output]
     values, numbers = inputs(name, kind), dims(name)

@@ -7,10 +7,10 @@ import math
 
 from hypothesis import strategies as st
 
-from lift import term as T
-from lift.definitions import named
-from lift.spec import Formula
-from lift.term import Axis, Term
+from trilift.lift.language.definitions import named
+from trilift.lift.terms import term as T
+from trilift.lift.terms.spec import Formula
+from trilift.lift.terms.term import Axis, Term
 
 M, N, K, D, B = (T.size(c) for c in "MNKDB")
 m, n, k, d, b = Axis("m", M), Axis("n", N), Axis("k", K), Axis("d", D), Axis("b", B)

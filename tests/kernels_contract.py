@@ -4,7 +4,7 @@ import torch
 import triton
 import triton.language as tl
 
-from lift import case
+from trilift import case
 
 
 @triton.jit

@@ -8,7 +8,7 @@ import torch
 import triton
 import triton.language as tl
 
-from lift.case import Case, case
+from trilift.lift.cases.declaration import Case, case
 
 
 def made(name: str, fn: Any, reference: Any, **specs: Any) -> Case:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from lift import case
+from trilift import case
 
 
 @case(q="f16[G,M,D]", k="f16[G,M,D]", v="f16[G,M,D]")

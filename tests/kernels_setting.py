@@ -6,7 +6,7 @@ import torch
 import triton
 import triton.language as tl
 
-from lift.case import case
+from trilift.lift.cases.declaration import case
 
 
 @triton.jit

@@ -9,8 +9,8 @@ import torch.nn.functional as F
 import triton
 import triton.language as tl
 
-from lift import case
-from lift.case import Case
+from trilift import case
+from trilift.lift.cases.declaration import Case
 
 LIMIT = 0.7
 

@@ -6,7 +6,7 @@ import torch
 import triton
 import triton.language as tl
 
-from lift import case
+from trilift import case
 
 
 def rows(kernel, x, columns=None, dtype=None, warps=4, **constants):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lift import term as T
-from lift.ir import Op, Type
-from lift.term import Axis, Term
-from verify.program import PIDS, Access, Loop, pointer
-from verify.setting import Buffer, View
-from verify.sites import Site
+from trilift.lift.terms import term as T
+from trilift.lift.terms.term import Axis, Term
+from trilift.lift.ttir.ir import Op, Type
+from trilift.verify.memory.sites import Site
+from trilift.verify.model.configuration import Buffer, View
+from trilift.verify.model.program import PIDS, Access, Loop, pointer
 
 M, N, H = T.size("M"), T.size("N"), T.size("H")
 PID, PID1, _ = PIDS

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lift import term as T
-from lift.definitions import named
-from superopt.abstract import function
-from superopt.mugraph import Dim, Kernel, MuGraph, Operator, Tensor
-from superopt.program import Input, Node, Program, node, source
+from trilift.lift.language.definitions import named
+from trilift.lift.terms import term as T
+from trilift.superopt.mugraph.graph import Dim, Kernel, MuGraph, Operator, Tensor
+from trilift.superopt.program.abstract import function
+from trilift.superopt.program.program import Input, Node, Program, node, source
 
 IN = True  # the loop
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 from mugraphs import IN, load, op, program, tensor
 
-from lift import term as T
-from superopt.abstract import function
-from superopt.mugraph import Dim, Kernel, MuGraph, Operator
-from superopt.program import Input, Node, Program, node, source
+from trilift.lift.terms import term as T
+from trilift.superopt.mugraph.graph import Dim, Kernel, MuGraph, Operator
+from trilift.superopt.program.abstract import function
+from trilift.superopt.program.program import Input, Node, Program, node, source
 
 INPUTS = {"q": "md", "keys": "sd", "values": "se", "new_keys": "ld", "new_values": "le"}
 PARTS = Dim("s", True)

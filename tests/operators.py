@@ -18,7 +18,7 @@ SHAPES = (  # partial blocks, long in another direction, several blocks
 
 def cases(path: Path) -> list[Any]:
     """The cases of a file."""
-    from lift.case import Case
+    from trilift.lift.cases.declaration import Case
 
     module = importlib.import_module(f"corpus.{path.parent.name}.{path.stem}")
     return [v for v in list(vars(module).values()) if isinstance(v, Case)]

@@ -1,4 +1,4 @@
-"""Runs a `verify.program.Program` on numbers: its terms with program ids, lanes and counters filled in."""
+"""Runs a `verify.model.program.Program` on numbers: its terms with program ids, lanes and counters filled in."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from lift import term as T
-from lift.ops import OPS, ORDERED
-from lift.term import Axis, Term
-from verify.program import PIDS, Access, Carry, Loop, Program
-from verify.tile import generic
+from trilift.lift.terms import term as T
+from trilift.lift.terms.ops import OPS, ORDERED
+from trilift.lift.terms.term import Axis, Term
+from trilift.verify.execution.tile import generic
+from trilift.verify.model.program import PIDS, Access, Carry, Loop, Program
 
 ATOMICS = {"add": np.add, "max": np.fmax, "min": np.fmin, "bitor": np.bitwise_or, "bitand": np.bitwise_and}
 FOLDS = {"sum": np.sum, "prod": np.prod, "amax": np.fmax.reduce, "amin": np.fmin.reduce, "argmax": np.argmax,

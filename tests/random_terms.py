@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from lift import term as T
-from lift.term import Axis, Term
-from verify.algebra import ALL
+from trilift.lift.terms import term as T
+from trilift.lift.terms.term import Axis, Term
+from trilift.verify.normal_form.algebra import ALL
 
 WINDOW = np.arange(-16, 30)  # values of a bound variable that only guards restrict
 SIZES = ("N", "M", "p")

@@ -3,10 +3,10 @@
 from functools import cache
 from pathlib import Path
 
-from lift import lift
-from lift.load import load
-from verify import examine
-from verify.sizes import sizes
+from trilift.lift import lift
+from trilift.lift.capture.case_files import load
+from trilift.verify import examine
+from trilift.verify.properties.sizes import sizes
 
 KERNELS = str(Path(__file__).parent / "kernels_sizes.py")
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from superopt.abstract import LAWS, Bits, Class, Tables, tables
-from superopt.program import Input, Node, Program, node, source
+from trilift.superopt.program.abstract import LAWS, Bits, Class, Tables, tables
+from trilift.superopt.program.program import Input, Node, Program, node, source
 
 Expression = tuple[Any, ...]  # ("Add", e, e), ("Sum", bit, e), ("Var", name) ...
 Law = tuple[Expression, Expression, tuple[str, str] | None]

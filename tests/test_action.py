@@ -14,7 +14,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from reports import cli
+from trilift.reports import cli
 
 ROOT = Path(__file__).parent.parent
 pytestmark = pytest.mark.smoke

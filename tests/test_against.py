@@ -11,17 +11,18 @@ import numpy as np
 import pytest
 import torch
 
-from lift import Case, case, lift
-from lift import term as T
-from lift.check import arguments, arrays
-from lift.errors import CaseError, Unsupported
-from lift.parse import formula
-from lift.reader import Reading
-from lift.reference import deviation, steady, values
-from lift.spec import Formula
-from lift.text import element_text
-from verify import readings
-from verify.against import Targets, domain, matched, targets
+from trilift import case
+from trilift.lift import Case, lift
+from trilift.lift.errors import CaseError, Unsupported
+from trilift.lift.language.parse import formula
+from trilift.lift.printers.text import element_text
+from trilift.lift.pytorch.read import Reading
+from trilift.lift.replay.check import arguments, arrays
+from trilift.lift.replay.reference import deviation, steady, values
+from trilift.lift.terms import term as T
+from trilift.lift.terms.spec import Formula
+from trilift.verify.runs import readings
+from trilift.verify.runs.goals import Targets, domain, matched, targets
 
 sys.path.insert(0, str(Path(__file__).parent))
 from operators import FILES, SHAPES, cases, dims_of  # noqa: E402
@@ -97,7 +98,7 @@ def test_a_reading_that_is_wrong_is_not_used(monkeypatch: pytest.MonkeyPatch) ->
     right = readings.checked(SOFTMAX, SOFTMAX.reference.fn or len)
     (f,) = right.formulas
     wrong = Formula(f.name, f.axes, f.term + T.read("x", map(T.axis, f.axes)), f.dtype)
-    monkeypatch.setattr("lift.reader.read_case", lambda *_: Reading((wrong,), ()))
+    monkeypatch.setattr("trilift.lift.pytorch.read.read_case", lambda *_: Reading((wrong,), ()))
     with pytest.raises(Unsupported, match="is not what it computes"):
         targets(SOFTMAX)
 

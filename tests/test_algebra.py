@@ -6,11 +6,11 @@ import math
 
 import pytest
 
-from lift import term as T
-from lift.term import Axis, Term
-from verify.algebra import Algebra, Owed, Split, Undecided
-from verify.invariant import agree
-from verify.solver import Solver
+from trilift.lift.terms import term as T
+from trilift.lift.terms.term import Axis, Term
+from trilift.verify.integers.solver import Solver
+from trilift.verify.loops.invariant import agree
+from trilift.verify.normal_form.algebra import Algebra, Owed, Split, Undecided
 
 N, P = T.size("N"), T.size("pid0")
 FACTS = frozenset([T.make("le", 1, N), T.make("le", 0, P), T.make("lt", P, N)])

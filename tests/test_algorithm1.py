@@ -9,15 +9,15 @@ from functools import cache
 import numpy as np
 import pytest
 
-from lift.errors import Unsupported
-from superopt.abstract import LAWS, bits_of, tables
-from superopt.algorithm1 import TABLE2, Enumeration, Limits, Rank, Step, _Search, enumerate_blocks
-from superopt.bodies import Block, Point, Signature
-from superopt.bodies import Step as Way
-from superopt.mirage import reference
-from superopt.program import Program
-from superopt.values import Edge, Universe, universe
-from verify.field import Field
+from trilift.lift.errors import Unsupported
+from trilift.superopt.mirage.judge import reference
+from trilift.superopt.program.abstract import LAWS, bits_of, tables
+from trilift.superopt.program.program import Program
+from trilift.superopt.search.algorithm1 import TABLE2, Enumeration, Limits, Rank, Step, _Search, enumerate_blocks
+from trilift.superopt.search.bodies import Block, Point, Signature
+from trilift.superopt.search.bodies import Step as Way
+from trilift.superopt.search.values import Edge, Universe, universe
+from trilift.verify.fields.field import Field
 
 SIZES = dict.fromkeys("BMKNRDE", 64)
 TEXTS: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from lift import lift
-from lift.load import load
-from lift.text import text
-from verify import prove
+from trilift.lift import lift
+from trilift.lift.capture.case_files import load
+from trilift.lift.printers.text import text
+from trilift.verify import prove
 
 OPERATORS = Path(__file__).parents[1] / "corpus" / "operators"
 

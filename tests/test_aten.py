@@ -13,14 +13,14 @@ import torch
 import torch.nn.functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from lift import aten, reader
-from lift import term as T
-from lift.case import make_case
-from lift.domain import FLOAT64, Ids
-from lift.errors import Unsupported
-from lift.evaluate import evaluate
-from lift.symbols import dtype_name
-from lift.trace import Buffer, TensorRef
+from trilift.lift.capture.trace import Buffer, TensorRef
+from trilift.lift.cases.declaration import make_case
+from trilift.lift.errors import Unsupported
+from trilift.lift.language.evaluate import evaluate
+from trilift.lift.pytorch import aten, read
+from trilift.lift.pytorch.symbols import dtype_name
+from trilift.lift.terms import term as T
+from trilift.lift.terms.domain import FLOAT64, Ids
 
 SHAPES = [{"B": 2, "M": 3, "N": 5, "K": 4, "D": 6}, {"B": 3, "M": 4, "N": 7, "K": 2, "D": 5}]
 X, XY = {"x": "f64[M,N]"}, {"x": "f64[M,N]", "y": "f64[M,N]"}
@@ -245,7 +245,7 @@ def as_array(x: torch.Tensor) -> np.ndarray:
 def test_formula_gives_the_numbers_of_pytorch(name: str) -> None:
     f, specs = SAMPLES[name]
     case = make_case(name, f, specs)
-    formulas = reader.read_case(case, f).formulas
+    formulas = read.read_case(case, f).formulas
     for dims in SHAPES:
         args = case.sample(dims, np.random.default_rng(1))
         with torch.no_grad() if not name.startswith("d ") else torch.enable_grad():

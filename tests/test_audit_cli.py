@@ -17,16 +17,20 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from lift import isolate
-from lift import term as T
-from lift.errors import CaseError, Place, Unsupported
-from reports import auditing, audits, cli, proving, replays, rules, runner, sources
-from verify import verdict as V
-from verify.finding import Finding, Step
+from trilift.lift.errors import CaseError, Place, Unsupported
+from trilift.lift.runtime import isolate
+from trilift.lift.terms import term as T
+from trilift.reports import cli
+from trilift.reports.base import explanations, sources
+from trilift.reports.commands import audit, prove
+from trilift.reports.records import audit_record, replay_files, unfinished
+from trilift.reports.runner import local
+from trilift.verify.audit.finding import Finding, Step
+from trilift.verify.model import verdict as V
 
 SOURCE = """
 import torch, triton, triton.language as tl
-from lift import case
+from trilift import case
 
 @triton.jit
 def double_kernel(x, y, n, BLOCK: tl.constexpr):
@@ -96,10 +100,10 @@ def serve(there: Connection, folder: Path) -> None:
 
     for module in isolate.PRELOAD:
         importlib.import_module(module)
-    sys.modules["verify.audit"] = types.ModuleType("verify.audit")
-    sys.modules["verify.audit"].audit = stand_in  # type: ignore[attr-defined]
-    runner.run_all = forked
-    proving.LIFTING, proving.GRACE = 15.0, 0.0
+    sys.modules["trilift.verify.audit.examination"] = types.ModuleType("trilift.verify.audit.examination")
+    sys.modules["trilift.verify.audit.examination"].audit = stand_in  # type: ignore[attr-defined]
+    local.run_all = forked
+    prove.LIFTING, prove.GRACE = 15.0, 0.0
     os.chdir(folder)
     while (args := there.recv()) is not None:
         done = CliRunner().invoke(cli.main, args, catch_exceptions=False)
@@ -246,7 +250,7 @@ def test_the_same_run_gives_the_same_bytes(trilift: Any, folder: Path) -> None:
 
 
 def record(**fields: Any) -> dict[str, Any]:
-    return {**runner.empty("f.py", "c", "", ""), "errors": [], "verdict": "PROVED", **fields}
+    return {**unfinished.empty("f.py", "c", "", ""), "errors": [], "verdict": "PROVED", **fields}
 
 
 @pytest.mark.smoke
@@ -266,7 +270,7 @@ def record(**fields: Any) -> dict[str, Any]:
     ],
 )
 def test_code_of_a_record(fields: dict[str, Any], code: int) -> None:
-    assert auditing.code(record(**fields)) == auditing.exit_code([record(**fields)]) == code
+    assert audit.code(record(**fields)) == audit.exit_code([record(**fields)]) == code
 
 
 @pytest.mark.smoke
@@ -275,7 +279,7 @@ def test_a_rule_replaces_what_lifting_says_of_it() -> None:
         return {"rule": rule, "message": "old", "file": "", "line": 0, "counterexample": {}, "replay": None}
 
     found = Audited(findings=(Finding("wrong-result", "new", None),), unknown=("u",))
-    told = audits.told(record(findings=[old("wrong-result"), old("out-of-bounds")]), found)  # type: ignore[arg-type]
+    told = audit_record.told(record(findings=[old("wrong-result"), old("out-of-bounds")]), found)  # type: ignore[arg-type]
     assert [(f["rule"], f["message"]) for f in told["findings"]] == [("wrong-result", "new"), ("out-of-bounds", "old")]
     assert told["undecided"] == ["u"] and told["seconds"]["audit"] == 0.25
 
@@ -305,16 +309,16 @@ def test_a_folder_that_cannot_be_written_harms_nothing(
         "script": "x",
         "level": "note",
     }
-    (told,) = replays.written([record(findings=[finding])], "")
+    (told,) = replay_files.written([record(findings=[finding])], "")
     assert told["findings"][0]["replay"] is None and "cannot write" in capsys.readouterr().err
 
 
 @pytest.mark.smoke
 def test_rules_are_named_once() -> None:
-    assert rules.chosen(" out-of-bounds, write-race ,", "--select") == {"out-of-bounds", "write-race"}
-    assert rules.chosen(None, "--select") == frozenset()
+    assert explanations.chosen(" out-of-bounds, write-race ,", "--select") == {"out-of-bounds", "write-race"}
+    assert explanations.chosen(None, "--select") == frozenset()
 
 
 @pytest.mark.smoke
 def test_a_name_that_is_no_rule_is_described_by_itself() -> None:
-    assert rules.described("no-such").summary == "no-such"
+    assert explanations.described("no-such").summary == "no-such"

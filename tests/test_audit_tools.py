@@ -10,12 +10,15 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from reports import cli, runner, scanning
-from reports.runner import Options
-from reports.targets import Target
+from trilift.reports import cli
+from trilift.reports.base.targets import Target
+from trilift.reports.discovery import scan
+from trilift.reports.records import unfinished
+from trilift.reports.records.options import Options
+from trilift.reports.runner import local
 
 SOURCE = """
-from lift import case
+from trilift import case
 
 @case()
 def f():  # line 5
@@ -43,14 +46,14 @@ def found(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     def run(targets: Sequence[Target], options: Options, *_: Any) -> Iterator[dict[str, Any]]:
         seen.append(options)
         for t in targets:
-            base = {**runner.empty(t.file, "f", "", ""), "errors": [], "verdict": "UNKNOWN"}
+            base = {**unfinished.empty(t.file, "f", "", ""), "errors": [], "verdict": "UNKNOWN"}
             rules = ", ".join(sorted({r for r, _ in out}))
             reason = f"the kernel has the finding {rules}" if out else "no closed form"
             yield {**base, "reason": reason, "findings": [finding(t.file, r, n) for r, n in out]}
 
     seen: list[Options] = []
-    monkeypatch.setattr(runner, "run", run)
-    monkeypatch.setattr(scanning, "_run", lambda *_: iter(()))
+    monkeypatch.setattr(local, "run", run)
+    monkeypatch.setattr(scan, "_run", lambda *_: iter(()))
     monkeypatch.setattr(run, "seen", seen, raising=False)
     return out
 
@@ -127,7 +130,7 @@ def test_a_baseline_is_written_and_read(trilift: Trilift, found: list[tuple[str,
 )
 def test_what_cannot_be_used_is_told_before_anything_runs(trilift: Trilift, args: list[str], said: str) -> None:
     done = trilift("kernels", *args)
-    assert done.exit_code == 2 and said in done.stderr and runner.run.seen == []  # type: ignore[attr-defined]
+    assert done.exit_code == 2 and said in done.stderr and local.run.seen == []  # type: ignore[attr-defined]
     assert "Traceback" not in done.stderr
 
 
@@ -139,11 +142,11 @@ def test_the_configuration_says_what_the_command_line_does_not(trilift: Trilift,
     configure(folder, 'targets = ["kernels"]\nselect = ["out-of-bounds"]\ntimeout = 7\njobs = 3\nformats = ["json"]')
     done = trilift()
     assert (rules(done), done.exit_code) == (["out-of-bounds"], 1)
-    options = runner.run.seen[-1]  # type: ignore[attr-defined]
+    options = local.run.seen[-1]  # type: ignore[attr-defined]
     assert (options.proving.timeout, options.jobs) == (7.0, 3)
     done = trilift("--select", "precision-loss", "--timeout", "9")
     assert rules(done) == ["precision-loss"]
-    assert runner.run.seen[-1].proving.timeout == 9.0  # type: ignore[attr-defined]
+    assert local.run.seen[-1].proving.timeout == 9.0  # type: ignore[attr-defined]
 
 
 def test_paths_in_the_configuration_are_beside_it(
@@ -203,9 +206,9 @@ def test_a_note_on_such_a_kernel_is_no_failure(trilift: Trilift, folder: Path, m
     level = "note"
 
     def rows(found: Sequence[Any], *_: Any) -> list[dict[str, Any]]:
-        return [{**scanning._row(k), "findings": [{**finding(k.file, "nan-risk", 4), "level": level}]} for k in found]
+        return [{**scan._row(k), "findings": [{**finding(k.file, "nan-risk", 4), "level": level}]} for k in found]
 
-    monkeypatch.setattr(scanning, "scanned", rows)
+    monkeypatch.setattr(scan, "scanned", rows)
     done = trilift("plain", "--format", "concise")
     assert (done.stdout, done.exit_code) == ("plain/k.py:4:5: nan-risk nan-risk at 4\n", 0)
     level = "warning"
@@ -243,7 +246,7 @@ def test_a_failure_of_ours_is_a_line(trilift: Trilift, monkeypatch: pytest.Monke
     def fail(*_: Any) -> Any:
         raise ZeroDivisionError("ours")
 
-    monkeypatch.setattr(runner, "run", fail)
+    monkeypatch.setattr(local, "run", fail)
     done = trilift("kernels")
     assert done.exit_code == 2
     assert "error: trilift itself failed: ZeroDivisionError: ours" in done.stderr and "Traceback" not in done.stderr

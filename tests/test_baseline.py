@@ -10,7 +10,8 @@ from typing import Any
 import click
 import pytest
 
-from reports import baseline, runner
+from trilift.reports.filters import baseline
+from trilift.reports.records import unfinished
 
 pytestmark = pytest.mark.smoke
 SOURCE = "x = 1\n    tl.store(p + i,  v)\ny = 2\n    tl.store(p + i, v)  # again\n"
@@ -31,7 +32,7 @@ def finding(file: Path, line: int = 2, rule: str = "out-of-bounds", message: str
 
 
 def record(*found: dict[str, Any]) -> dict[str, Any]:
-    return {**runner.empty("f.py", "case", "", ""), "findings": list(found)}
+    return {**unfinished.empty("f.py", "case", "", ""), "findings": list(found)}
 
 
 def prints(*found: dict[str, Any]) -> list[str]:

@@ -54,7 +54,7 @@ def _span(nodes: list[Any]) -> set[int]:
 
 @pytest.mark.parametrize("path", BROKEN, ids=lambda p: p.stem)
 def test_expectations_name_a_rule_and_a_line_of_code(path: Path) -> None:
-    from verify.rules import ORDER
+    from trilift.verify.audit.rules import ORDER
 
     expected = expectations(path)
     assert expected, "the first line must be `# expect: RULE at line L`"
@@ -121,7 +121,7 @@ def elements(c: Any, dims: dict[str, int | float]) -> int:
 
 def numbers(c: Any, dims: dict[str, int | float]) -> dict[str, int | float]:
     """The dims with a number for each scalar, inside its limits."""
-    from lift.fit import value
+    from trilift.lift.terms.fit import value
 
     out = dict(dims)
     for name, s in c.scalars.items():

@@ -14,10 +14,12 @@ from typing import Any
 
 import pytest
 
-from reports import cache, runner, versions
-from reports.cache import Cache, Entry
-from reports.runner import Options, Proving
-from reports.targets import Target
+from trilift.reports.base import fingerprint
+from trilift.reports.base.targets import Target
+from trilift.reports.records import unfinished
+from trilift.reports.records.options import Options, Proving
+from trilift.reports.runner import cache, dispatch, local
+from trilift.reports.runner.cache import Cache, Entry
 
 Paths = dict[str, Path]
 OLD = 1_000_000_000
@@ -41,12 +43,12 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
             on_loaded(t.file, [str(p) for p in Path(t.file).parent.glob("helper*.py")])
             yield from (record(t.file, n) for n in names)
 
-    monkeypatch.setattr(runner, "run", run)
+    monkeypatch.setattr(local, "run", run)
     return asked
 
 
 def record(file: str, name: str) -> dict[str, Any]:
-    out = runner.empty(file, name, "timeout", "late") if "late" in name else {**runner.empty(file, name, "", "")}
+    out = unfinished.empty(file, name, *(("timeout", "late") if "late" in name else ("", "")))
     if "late" not in name:
         out |= {"errors": [], "verdict": "PROVED", "reason": "", "place": {"file": file, "line": 3, "column": 0}}
     return out | ({"errors": [{"kind": "unsupported"}], "verdict": "UNKNOWN"} if "odd" in name else {})
@@ -70,7 +72,7 @@ def write(path: Path, text: str) -> None:
 def records(files: Paths, *names: str, cases: tuple[str, ...] = (), **options: Any) -> list[dict[str, Any]]:
     targets = [Target(str(files[n]), cases) for n in names]
     chosen = Options(proving=Proving(), cache=str(files["a"].parent / "cache"), **options)
-    return list(runner.records(targets, chosen))
+    return list(dispatch.records(targets, chosen))
 
 
 def told(found: list[dict[str, Any]]) -> list[tuple[str, bool]]:
@@ -113,11 +115,11 @@ def test_other_options_are_another_question(files: Paths, ran: list, options: di
 
 def test_ourown_source_is_part_of_the_question(files: Paths, ran: list, monkeypatch: pytest.MonkeyPatch) -> None:
     records(files, "a")
-    monkeypatch.setattr(versions, "own_source", lambda: ["another version"])
-    versions.environment.cache_clear()
+    monkeypatch.setattr(fingerprint, "own_source", lambda: ["another version"])
+    fingerprint.environment.cache_clear()
     assert not any(c for _, c in told(records(files, "a")))
     monkeypatch.undo()
-    versions.environment.cache_clear()
+    fingerprint.environment.cache_clear()
 
 
 def test_single_cases_fill_the_entry_of_a_file(files: Paths, ran: list) -> None:
@@ -127,7 +129,7 @@ def test_single_cases_fill_the_entry_of_a_file(files: Paths, ran: list) -> None:
 
 
 def test_a_file_that_changes_while_it_is_run_is_not_kept(files: Paths, ran: list) -> None:
-    found = runner.records([Target(str(files["a"]))], Options(cache=str(files["a"].parent / "cache")))
+    found = dispatch.records([Target(str(files["a"]))], Options(cache=str(files["a"].parent / "cache")))
     next(found)
     files["helper"].write_text("x = 3")
     list(found)
@@ -140,7 +142,7 @@ def test_places_are_told_as_the_file_is_given(files: Paths, ran: list, monkeypat
     again = records({"a": Path("a.py").absolute(), **files} | {"a": files["a"]}, "a")
     assert all(c for _, c in told(again))
     chosen = Options(proving=Proving(), cache=str(files["a"].parent / "cache"))
-    relative = list(runner.records([Target("a.py")], chosen))
+    relative = list(dispatch.records([Target("a.py")], chosen))
     assert all(c for _, c in told(relative))
     assert {r["file"] for r in relative} == {r["place"]["file"] for r in relative} == {"a.py"}
 
@@ -257,7 +259,7 @@ def kernel(x, y, n, BLOCK: tl.constexpr):
 """
 CASES = """
 import torch, triton
-from lift import case
+from trilift import case
 
 @case(x="f32[N]")
 def double(x):
@@ -277,7 +279,7 @@ def test_a_second_run_imports_nothing_of_the_user(tmp_path: Path) -> None:
     write(tmp_path / "own_kernels.py", HELPER)
 
     def prove() -> dict[str, Any]:
-        command = [sys.executable, "-m", "reports.cli", "prove", "-q", "cases.py", "--format", "json", "-j", "1"]
+        command = [sys.executable, "-m", "trilift", "prove", "-q", "cases.py", "--format", "json", "-j", "1"]
         env = {**os.environ, "TRILIFT_CACHE_DIR": str(tmp_path / "c"), "TRITON_DEFAULT_FP_FUSION": "1"}
         done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120)
         return json.loads(done.stdout)["cases"][0]

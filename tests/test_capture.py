@@ -7,12 +7,12 @@ import triton.language as tl
 from torch.library import custom_op, triton_op, wrap_triton
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from lift.capture import capture
-from lift.case import case, make_case
-from lift.errors import CaseError, Unsupported
-from lift.fake_cuda import MULTIPROCESSORS, pretend
-from lift.recorder import is_host
-from lift.trace import Descriptor, TensorRef, TorchOp
+from trilift.lift.capture.fake_cuda import MULTIPROCESSORS, pretend
+from trilift.lift.capture.recorder import is_host
+from trilift.lift.capture.run import capture
+from trilift.lift.capture.trace import Descriptor, TensorRef, TorchOp
+from trilift.lift.cases.declaration import case, make_case
+from trilift.lift.errors import CaseError, Unsupported
 
 
 @triton.jit

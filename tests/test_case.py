@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import torch
 
-from lift import term as T
-from lift.case import case, make_case
-from lift.errors import CaseError
-from lift.fit import value
-from lift.shapes import choose
+from trilift.lift.cases.declaration import case, make_case
+from trilift.lift.cases.shapes import choose
+from trilift.lift.errors import CaseError
+from trilift.lift.terms import term as T
+from trilift.lift.terms.fit import value
 
 DIMS = {"M": 3, "N": 5, "V": 7, "H": 4, "p": 0.25, "k": 2}
 
@@ -185,8 +185,8 @@ LAUNCH = {
 
 
 def trace_of(path: Path):
-    from lift import ttir_case
-    from lift.capture import capture
+    from trilift.lift.capture import ttir_case
+    from trilift.lift.capture.run import capture
 
     return capture(ttir_case.load(path), {"N": 5})
 

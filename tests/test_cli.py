@@ -12,11 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from reports import draw, lifting, runner, targets
+from trilift.reports.base import targets
+from trilift.reports.commands import lift
+from trilift.reports.records import draw, unfinished
 
 GOOD = """
 import torch, triton, triton.language as tl
-from lift import case
+from trilift import case
 
 @triton.jit
 def double_kernel(x, y, n, BLOCK: tl.constexpr):
@@ -92,13 +94,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("cases")
     (path / "good.py").write_text(GOOD)
     (path / "bad.py").write_text(BAD)
-    (path / "raises.py").write_text("from lift import case\nraise RuntimeError('no')\n@case\n")
+    (path / "raises.py").write_text("from trilift import case\nraise RuntimeError('no')\n@case\n")
     (path / "empty.py").write_text("x = 1\n")
     return path
 
 
 def trilift(*args: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "reports.cli", *args]
+    command = [sys.executable, "-m", "trilift", *args]
     env = {**os.environ, "COLUMNS": "100"}
     return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=env, timeout=120)
 
@@ -119,7 +121,7 @@ COMMANDS = (
 
 def test_help_is_golden(golden: Callable[[str, str], None]) -> None:
     pages = [trilift(*command, "--help").stdout for command in COMMANDS]
-    text = "\n".join(pages).replace("python -m reports.cli", "trilift")
+    text = "\n".join(pages).replace("python -m trilift.reports.cli", "trilift")
     golden("help.txt", re.sub(r"reports\.cli", "trilift", text))
 
 
@@ -292,12 +294,12 @@ def test_an_error_is_drawn(tmp_path: Path) -> None:
 )
 def test_code_of_a_record(kinds: list[str], findings: int, code: int) -> None:
     record = {"errors": [{"kind": k} for k in kinds], "findings": [{}] * findings}
-    assert lifting.code(record) == lifting.exit_code([record]) == code
+    assert lift.code(record) == lift.exit_code([record]) == code
 
 
 @pytest.mark.smoke
 def test_nothing_is_exit_3() -> None:
-    assert lifting.exit_code([]) == 3
+    assert lift.exit_code([]) == 3
 
 
 @pytest.mark.smoke
@@ -312,4 +314,4 @@ def test_targets_are_files_in_order_with_their_cases(folder: Path, monkeypatch: 
 
 @pytest.mark.smoke
 def test_an_empty_record_has_no_verdict_that_looks_green() -> None:
-    assert runner.empty("f", "c", "timeout", "late")["verdict"] == "UNKNOWN"
+    assert unfinished.empty("f", "c", "timeout", "late")["verdict"] == "UNKNOWN"

@@ -17,17 +17,17 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils.flop_counter import FlopCounterMode
 
-from lift import term as T
-from lift.definitions import named
-from lift.errors import Unsupported
-from lift.load import by_file, load
-from superopt import codegen
-from superopt.accept import Acceptance, accept, compile_all
-from superopt.mugraph import MuGraph
-from superopt.positions import values
-from superopt.stabilise import stabilised, unstable
-from superopt.template import keeps_zero, numbers, tile_text
-from verify import prove
+from trilift.lift.capture.case_files import by_file, load
+from trilift.lift.errors import Unsupported
+from trilift.lift.language.definitions import named
+from trilift.lift.terms import term as T
+from trilift.superopt.accept.acceptance import Acceptance, accept, compile_all
+from trilift.superopt.emit import codegen
+from trilift.superopt.mugraph.graph import MuGraph
+from trilift.superopt.program.positions import values
+from trilift.superopt.program.template import keeps_zero, numbers, tile_text
+from trilift.superopt.search.stabilise import stabilised, unstable
+from trilift.verify import prove
 
 SEPARATE = {
     "rms_norm_matmul": mugraphs.rms_norm_matmul,

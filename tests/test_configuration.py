@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 import pytest
 
-from reports import configuration
-from reports.configuration import Configuration
+from trilift.reports.base import configuration
+from trilift.reports.base.configuration import Configuration
 
 RULES = ("out-of-bounds", "write-race", "precision-loss")
 pytestmark = pytest.mark.smoke

@@ -8,13 +8,15 @@ from typing import Any
 
 import pytest
 
-from lift import term as T
-from lift.term import Axis
 from tests import kernels_contract as kernels
 from tests.operators import ROOT, cases
-from verify import contract, prove, wording
-from verify.setting import Buffer, View
-from verify.verdict import Claim, Clause, Condition, Proof, proved, unknown
+from trilift.lift.terms import term as T
+from trilift.lift.terms.term import Axis
+from trilift.verify import prove
+from trilift.verify.model.configuration import Buffer, View
+from trilift.verify.model.verdict import Claim, Clause, Condition, Proof, proved, unknown
+from trilift.verify.refutation import contract
+from trilift.verify.wording import user_terms
 
 M, N, K = T.size("M"), T.size("N"), T.size("K")
 GOOD = (Condition("value", frozenset(), T.const(True), True, "linear", 0.0),)
@@ -102,7 +104,7 @@ def test_a_kernel_that_fails_within_its_contract_is_not_proved() -> None:
     claim = Claim("out", "reference")
     wide = contract.clause(T.make("le", N, 4096))
     found = contract.Inferred((wide,), {"out": proved(claim, GOOD, (), (wide,))})
-    from verify.against import targets
+    from trilift.verify.runs.goals import targets
 
     assert contract.beyond(kernels.unchecked, targets(kernels.unchecked), found) is None
 
@@ -122,33 +124,33 @@ def test_only_a_missing_precondition_is_looked_for() -> None:
 def test_terms_are_words() -> None:
     i, lane = (T.axis(Axis(name, T.size("*"))) for name in ("%1", "a1_0"))
     pid = T.size("pid0")
-    assert wording.words(T.make("le", 0, T.add(N, -1, T.mul(-1, i)))) == "i < N"
-    assert wording.words(T.make("le", 0, T.add(127, T.mul(-1, i)))) == "i <= 127"
-    assert wording.words(T.make("not", T.make("lt", lane, N))) == "N <= i"
+    assert user_terms.words(T.make("le", 0, T.add(N, -1, T.mul(-1, i)))) == "i < N"
+    assert user_terms.words(T.make("le", 0, T.add(127, T.mul(-1, i)))) == "i <= 127"
+    assert user_terms.words(T.make("not", T.make("lt", lane, N))) == "N <= i"
     x = View(Buffer("x", "f32", T.mul(M, N), "", lambda o: o), T.const(0), (M, N), (N, T.const(1)), "f32")
     element = T.node("read", (T.add(T.mul(N, pid), i),), "x", T.REAL)
-    assert wording.words(element, {"x": x}) == "x[pid0, i]"
-    assert wording.words(T.make("ne", element, 0), {"x": x}) == "x[pid0, i] != 0"
+    assert user_terms.words(element, {"x": x}) == "x[pid0, i]"
+    assert user_terms.words(T.make("ne", element, 0), {"x": x}) == "x[pid0, i] != 0"
     total = T.node("sum", (T.where(T.make("lt", i, N), element, 0),), i.attr, T.REAL)
-    assert "*" not in wording.words(total, {"x": x}) and "%" not in wording.words(total, {"x": x})
+    assert "*" not in user_terms.words(total, {"x": x}) and "%" not in user_terms.words(total, {"x": x})
 
 
 @pytest.mark.smoke
 def test_letters_are_free() -> None:
     i = T.axis(Axis("i", N))
     other = T.axis(Axis("%1", N))
-    assert wording.words(T.make("lt", T.add(i, other), T.size("j"))) in ("i + k < j", "k + i < j")
+    assert user_terms.words(T.make("lt", T.add(i, other), T.size("j"))) in ("i + k < j", "k + i < j")
 
 
 @pytest.mark.smoke
 def test_buffers_are_called_what_they_are() -> None:
-    assert wording.called("the store of t0 at line 3, t0[4], t01", {"t0": "out"}) == (
+    assert user_terms.called("the store of t0 at line 3, t0[4], t01", {"t0": "out"}) == (
         "the store of out at line 3, out[4], t01"
     )
 
 
 def wraps(bound: T.Term, bits: int = 31) -> Clause:
-    return Clause("nowrap", T.make("lt", bound, T.const(1 << bits)), f"{wording.words(bound)} < 2^{bits}")
+    return Clause("nowrap", T.make("lt", bound, T.const(1 << bits)), f"{user_terms.words(bound)} < 2^{bits}")
 
 
 @pytest.mark.smoke
@@ -156,19 +158,19 @@ def test_a_contract_is_short_and_in_order() -> None:
     seen, fits = Clause("config", None, "BLOCK is 16"), Clause("shape", T.make("le", N, 16), "N <= 16")
     long, short = wraps(T.mul(M, N)), wraps(N)
     ones = frozenset((M, N))
-    assert wording.contract([seen, long, fits, short, long], ones=ones) == (fits, long, seen)
-    assert wording.contract([short, long], ones=ones) == (long,)
-    assert wording.contract([long, wraps(T.mul(M, N), 63)], ones=ones) == (long,)
-    assert wording.contract([wraps(T.mul(M, N), 63), short], ones=ones) == (wraps(T.mul(M, N), 63), short)
+    assert user_terms.contract([seen, long, fits, short, long], ones=ones) == (fits, long, seen)
+    assert user_terms.contract([short, long], ones=ones) == (long,)
+    assert user_terms.contract([long, wraps(T.mul(M, N), 63)], ones=ones) == (long,)
+    assert user_terms.contract([wraps(T.mul(M, N), 63), short], ones=ones) == (wraps(T.mul(M, N), 63), short)
 
 
 @pytest.mark.smoke
 def test_a_clause_about_wrapping_is_left_out_only_if_it_follows() -> None:
     long, short = wraps(T.mul(M, N)), wraps(N)
-    assert wording.contract([long, short]) == (long, short)  # M may be 0
+    assert user_terms.contract([long, short]) == (long, short)  # M may be 0
     both = [wraps(T.mul(M, N)), wraps(T.mul(2, N))]
-    assert wording.contract(both, ones=frozenset((M, N))) == tuple(both)  # M may be 1
-    assert wording.contract([wraps(T.add(N, 511)), wraps(N)], ones=frozenset((N,))) == (wraps(T.add(N, 511)),)
+    assert user_terms.contract(both, ones=frozenset((M, N))) == tuple(both)  # M may be 1
+    assert user_terms.contract([wraps(T.add(N, 511)), wraps(N)], ones=frozenset((N,))) == (wraps(T.add(N, 511)),)
 
 
 @pytest.mark.parametrize("name", ["layer_norm.py::layer_norm", "quantised.py::matmul_int4"])

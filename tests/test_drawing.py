@@ -13,16 +13,16 @@ from itertools import combinations
 
 import pytest
 
-from lift import term as T
-from lift.errors import CaseError
-from superopt.arrangement import arrange
-from superopt.drawing import collapsed, svg
-from superopt.mirage import reference
-from superopt.mugraph import Dim, Kernel, MuGraph, Operator, Tensor, text
-from superopt.mugraph_json import FORMAT, from_json, to_json
-from superopt.program import Input, Program, node, source
-from superopt.search import graphs, search
-from superopt.stabilise import stabilised
+from trilift.lift.errors import CaseError
+from trilift.lift.terms import term as T
+from trilift.superopt.arrange.arrangement import arrange
+from trilift.superopt.arrange.drawing import collapsed, svg
+from trilift.superopt.mirage.judge import reference
+from trilift.superopt.mugraph.graph import Dim, Kernel, MuGraph, Operator, Tensor, text
+from trilift.superopt.mugraph.json import FORMAT, from_json, to_json
+from trilift.superopt.program.program import Input, Program, node, source
+from trilift.superopt.search.best_first import graphs, search
+from trilift.superopt.search.stabilise import stabilised
 
 SVG = "{http://www.w3.org/2000/svg}"
 TEXTS: dict[str, tuple[str, dict[str, tuple[str, ...]], dict[str, int]]] = {

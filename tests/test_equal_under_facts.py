@@ -6,15 +6,15 @@ import math
 
 import pytest
 
-from lift import term as T
-from lift.term import Axis, Term
-from verify.algebra import ALL, Algebra, Undecided
-from verify.invariant import agree
-from verify.known import Known
-from verify.names import Names
-from verify.program import PIDS
-from verify.solver import Solver
-from verify.sums import _conditions, _loosened
+from trilift.lift.terms import term as T
+from trilift.lift.terms.term import Axis, Term
+from trilift.verify.integers.bounded_solver import Known
+from trilift.verify.integers.solver import Solver
+from trilift.verify.loops.invariant import agree
+from trilift.verify.loops.program_symbols import Names
+from trilift.verify.model.program import PIDS
+from trilift.verify.normal_form.algebra import ALL, Algebra, Undecided
+from trilift.verify.normal_form.rules.sum import _conditions, _loosened
 
 M, N, H, P = map(T.size, ("M", "N", "H", "pid0"))
 LANE, K = Axis("i", N), Axis("k", M)

@@ -10,11 +10,11 @@ from collections import Counter
 import pytest
 from random_terms import SIZES, Draw, Numbers, mutated
 
-from lift import term as T
-from lift.term import Axis, Term
-from verify.algebra import Algebra, OutOfTime, Undecided
-from verify.invariant import agree
-from verify.solver import Solver
+from trilift.lift.terms import term as T
+from trilift.lift.terms.term import Axis, Term
+from trilift.verify.integers.solver import Solver
+from trilift.verify.loops.invariant import agree
+from trilift.verify.normal_form.algebra import Algebra, OutOfTime, Undecided
 
 PAIRS = 120
 N, M, P = map(T.size, SIZES)

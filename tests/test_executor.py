@@ -16,10 +16,10 @@ from typing import Any
 import click
 import pytest
 
-from reports import runner, workers
-from reports.runner import Options, Proving
-from reports.targets import Target
-from reports.workers import Lost, Workers
+from trilift.reports.base.targets import Target
+from trilift.reports.records.options import Options, Proving
+from trilift.reports.runner import dispatch, workers
+from trilift.reports.runner.workers import Lost, Workers
 
 distributed = pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
 Event = Callable[[Any], None]
@@ -175,7 +175,7 @@ def test_a_server_that_says_nothing() -> None:
 
 
 def test_without_the_extra() -> None:
-    code = "import sys; sys.modules['distributed'] = None; from reports.cli import main; main()"
+    code = "import sys; sys.modules['distributed'] = None; from trilift.reports.cli import main; main()"
     arguments = ["optimize", "tests/test_executor.py", "-o", "x.py", "--cluster", "tcp://127.0.0.1:9"]
     done = subprocess.run([sys.executable, "-c", code, *arguments], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 2 and "pip install 'trilift[cluster]'" in done.stderr
@@ -183,7 +183,7 @@ def test_without_the_extra() -> None:
 
 CASES = """
 import torch, triton, triton.language as tl
-from lift import case
+from trilift import case
 
 
 @triton.jit
@@ -226,12 +226,12 @@ def test_cases_are_proved_there_and_kept_here(cluster: Any, tmp_path: Path) -> N
     how = {"proving": Proving(timeout=200.0), "cache": str(tmp_path / "cache"), "timeout": 300.0}
     options = Options(**how, cluster=cluster.scheduler_address)
     heard: list[Any] = []
-    records = list(runner.records([Target(str(file))], options, lambda *event: heard.append(event[1:])))
+    records = list(dispatch.records([Target(str(file))], options, lambda *event: heard.append(event[1:])))
     assert [(r["name"], r["verdict"], r["file"]) for r in records] == [
         ("double", "PROVED", str(file)), ("triple", "REFUTED", str(file)),
     ]  # fmt: skip
     assert ("", ["double", "triple"]) in heard and ("triple", "REFUTED") in heard
-    here = list(runner.records([Target(str(file))], Options(**how)))
+    here = list(dispatch.records([Target(str(file))], Options(**how)))
     strip = [{k: v for k, v in r.items() if k != "cached"} for r in here]
     assert strip == records and all(r["cached"] for r in here)
 
@@ -239,5 +239,5 @@ def test_cases_are_proved_there_and_kept_here(cluster: Any, tmp_path: Path) -> N
 def test_a_file_that_cannot_be_loaded_there(cluster: Any, tmp_path: Path) -> None:
     file = tmp_path / "wrong.py"
     file.write_text("raise ValueError('mine')")
-    (record,) = runner.records([Target(str(file))], Options(cluster=cluster.scheduler_address))
+    (record,) = dispatch.records([Target(str(file))], Options(cluster=cluster.scheduler_address))
     assert record["errors"][0]["kind"] == "case" and "mine" in str(record["errors"])

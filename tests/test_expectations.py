@@ -12,12 +12,14 @@ from typing import Any
 import click
 import pytest
 
-from lift.isolate import Outcome
-from reports import beside, corpora, expectations, runner, sanitized, sanitizer
-from reports.corpora import Result, as_markdown, as_text
-from reports.expectations import Judged, Site
-from reports.sanitizer import Sanitized
-from reports.targets import resolve
+from trilift.lift.runtime.isolate import Outcome
+from trilift.reports.base.targets import resolve
+from trilift.reports.experiments import corpus, expectations, sanitizer, sanitizer_comparison, sanitizer_script
+from trilift.reports.experiments.corpus import Result, as_markdown, as_text
+from trilift.reports.experiments.expectations import Judged, Site
+from trilift.reports.experiments.sanitizer import Sanitized
+from trilift.reports.records import unfinished
+from trilift.reports.records.options import Options, Proving
 
 ROOT = Path(__file__).resolve().parents[1] / "corpus"
 OOB, RACE = Site("out-of-bounds", 12), Site("write-race", 5)
@@ -25,7 +27,7 @@ OOB, RACE = Site("out-of-bounds", 12), Site("write-race", 5)
 
 def record(file: str, *found: tuple[str, int], **fields: Any) -> dict[str, Any]:
     """A record with findings in its own file."""
-    base = {**runner.empty(file, "c", "", ""), "errors": [], "verdict": "UNKNOWN"}
+    base = {**unfinished.empty(file, "c", "", ""), "errors": [], "verdict": "UNKNOWN"}
     return {**base, "findings": [{"rule": r, "line": n, "file": file} for r, n in found], **fields}
 
 
@@ -68,10 +70,10 @@ def test_a_finding_counts_with_its_rule_at_its_line_in_its_file() -> None:
 
 @pytest.mark.smoke
 def test_a_file_that_could_not_be_audited_is_neither_silent_nor_caught() -> None:
-    failed = expectations.judge(runner.empty("a.py", "c", "timeout", "not finished"), "# sound\n")
+    failed = expectations.judge(unfinished.empty("a.py", "c", "timeout", "not finished"), "# sound\n")
     assert failed.trouble == "not finished" and not failed.found
     assert expectations.code("sound", [failed]) == expectations.code("broken", [failed]) == 2
-    unread = expectations.judge(runner.empty("a.py", "c", "unsupported", "tt.foo"), "# sound\n")
+    unread = expectations.judge(unfinished.empty("a.py", "c", "unsupported", "tt.foo"), "# sound\n")
     assert expectations.code("sound", [unread]) == 0
 
 
@@ -116,7 +118,7 @@ def test_a_sample_of_both_corpora_is_audited() -> None:
     draw = random.Random(4)
     for name, count in (("broken", 3), ("sound", 2)):
         files = draw.sample(sorted((ROOT / name).glob("[!_]*.py")), count)
-        options = runner.Options(jobs=2)
+        options = Options(jobs=2)
         found, records = expectations.judged(resolve([str(f) for f in files]), options, quiet=True)
         assert [f.path for f in found] == [str(f) for f in files] and len(records) == count
         assert expectations.code(name, found) == 0, found
@@ -162,7 +164,7 @@ def test_without_the_sanitizer_the_page_says_how_to_get_it(monkeypatch: pytest.M
     monkeypatch.setattr(sanitizer, "command", lambda: "")
     with pytest.raises(FileNotFoundError, match="make audit"):
         sanitizer.sanitize([], 1, 0)
-    notes, heard = beside.sanitized({"broken": []}, runner.Options(), quiet=True)
+    notes, heard = sanitizer_comparison.sanitized({"broken": []}, Options(), quiet=True)
     assert not heard and "triton-viz is not installed" in notes[0]
 
 
@@ -178,7 +180,7 @@ def test_a_tool_that_fails_is_no_silence(tmp_path: Path) -> None:
 
 
 HOST = """
-from lift import case
+from trilift import case
 
 @case(x="f32[N]")
 def host(x):
@@ -193,10 +195,10 @@ def host(x):
 @pytest.mark.smoke
 def test_the_script_logs_every_shape_until_the_sanitizer_exits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "host.py").write_text(HOST)
-    monkeypatch.setattr(sanitized, "VERSIONED", ("numpy",))
+    monkeypatch.setattr(sanitizer_script, "VERSIONED", ("numpy",))
     shapes = json.dumps([{"N": n} for n in (4, 5, 3, 6)])
     with pytest.raises(SystemExit):
-        sanitized.main(str(tmp_path / "host.py"), shapes, str(tmp_path / "log"), "0")
+        sanitizer_script.main(str(tmp_path / "host.py"), shapes, str(tmp_path / "log"), "0")
     versions, *runs = map(json.loads, (tmp_path / "log").read_text().splitlines())
     assert set(versions["versions"]) == {"numpy"}
     assert [(r["dims"]["N"], r["state"]) for r in runs] == [(4, "returned"), (5, "raised"), (3, "stopped")]
@@ -238,7 +240,7 @@ SOUND = [
 def test_both_tools_are_counted_alike() -> None:
     files = {"broken": [f for f, _ in BROKEN], "sound": [f for f, _ in SOUND]}
     heard = {"broken": [s for _, s in BROKEN], "sound": [s for _, s in SOUND]}
-    by_rule, alarms, each = (rows for _, rows in beside.beside(files, heard))
+    by_rule, alarms, each = (rows for _, rows in sanitizer_comparison.beside(files, heard))
     assert by_rule[1:] == [
         ("out-of-bounds", "2", "1", "1", "1", "2", "0", "0", "3.0", "1.0"),
         ("write-race", "2", "1", "2", "0", "0", "1", "1", "3.0", "1.0"),
@@ -246,7 +248,7 @@ def test_both_tools_are_counted_alike() -> None:
     ]
     assert [r[:5] for r in alarms[1:]] == [("trilift", "3", "1", "1", "1"), ("triton-sanitizer", "3", "1", "1", "1")]
     assert len(each) == 8 and each[1][2:4] == ("report at 12", "1 of 5")
-    assert len(beside.plain(files, heard)) == 7
+    assert len(sanitizer_comparison.plain(files, heard)) == 7
 
 
 @pytest.mark.smoke
@@ -260,8 +262,8 @@ def test_notes_stand_before_the_tables() -> None:
 @pytest.mark.smoke
 def test_the_folders_are_corpora(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(expectations, "judged", lambda targets, options, quiet: ([judged("a", (OOB,), (OOB,))], []))
-    proving = runner.Options(proving=runner.Proving())
-    assert corpora.measure("broken", proving, quiet=True).code == 0
-    assert corpora.measure("sound", proving, quiet=True).code == 1
+    proving = Options(proving=Proving())
+    assert corpus.measure("broken", proving, quiet=True).code == 0
+    assert corpus.measure("sound", proving, quiet=True).code == 1
     with pytest.raises(click.UsageError, match="broken"):
-        corpora.measure("nosuch", proving, quiet=True)
+        corpus.measure("nosuch", proving, quiet=True)

@@ -8,12 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import lift
-import verify
-from lift import term as T
-from lift.case import Case
-from lift.evaluate import evaluate
-from verify.prover import NEEDS
+from trilift import lift, verify
+from trilift.lift.cases.declaration import Case
+from trilift.lift.language.evaluate import evaluate
+from trilift.lift.terms import term as T
+from trilift.verify.proof.prover import NEEDS
 
 sys.path.insert(0, str(Path(__file__).parent))
 import kernels_extremes as K  # noqa: E402
@@ -57,9 +56,9 @@ def test_a_formula_without_numbers_is_no_step() -> None:
     """0 / 0 where the kernel stores a number is not what the kernel computes."""
     from dataclasses import replace
 
-    from lift.capture import capture
-    from lift.check import arguments, arrays, meets
-    from lift.errors import NotLifted
+    from trilift.lift.capture.run import capture
+    from trilift.lift.errors import NotLifted
+    from trilift.lift.replay.check import arguments, arrays, meets
 
     trace = capture(K.gate, {"M": 3, "N": 5})
     inputs = arrays(K.gate, arguments(K.gate, trace.dims, 0))

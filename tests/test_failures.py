@@ -8,16 +8,17 @@ from typing import Any
 
 import pytest
 
-from reports import failures, runner
-from reports.proofs import counterexample
-from verify.verdict import Counterexample
+from trilift.reports.records import unfinished
+from trilift.reports.records.proof_record import counterexample
+from trilift.reports.runner import failures
+from trilift.verify.model.verdict import Counterexample
 
 FOUND = Counterexample({"M": 3, "eps": 0.5}, 7, 1, "out", (2, 4), 1.5, 2.5)
 
 
 def record(file: Path, *found: Counterexample) -> dict[str, Any]:
     proofs = [{"counterexample": counterexample(c, None)} for c in found] or [{"counterexample": None}]
-    return runner.empty(str(file), "one", "", "") | {"proofs": proofs}
+    return unfinished.empty(str(file), "one", "", "") | {"proofs": proofs}
 
 
 def test_what_is_kept_comes_back(tmp_path: Path) -> None:

@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 import torch
 
-from lift import term as T
-from lift.capture import capture
-from lift.reader import read_case
-from lift.spec import Formula
-from lift.term import Axis
 from tests.operators import FILES, cases
-from verify import residues as Z
-from verify import testing
-from verify.constants import Constants, NoRoot, has_root, rational
-from verify.field import Field
-from verify.pairs import Modes, Redraw
-from verify.testing import check, equal_formulas, pair
+from trilift.lift.capture.run import capture
+from trilift.lift.pytorch.read import read_case
+from trilift.lift.terms import term as T
+from trilift.lift.terms.spec import Formula
+from trilift.lift.terms.term import Axis
+from trilift.verify.fields import identity_test
+from trilift.verify.fields import residues as Z
+from trilift.verify.fields.field import Field
+from trilift.verify.fields.identity_test import check, equal_formulas, pair
+from trilift.verify.fields.pairs import Modes, Redraw
+from trilift.verify.fields.rational_constants import Constants, NoRoot, has_root, rational
 
 
 def field(seed: int = 0, **modes: bool) -> Field:
@@ -178,7 +178,7 @@ def test_choices_by_data() -> None:
 # ---- kernels ---------------------------------------------------------------------------------------------------------
 
 
-def against(stem: str, name: str, fn: Any = None, timeout: float = 20.0, **more: Any) -> testing.FieldResult:
+def against(stem: str, name: str, fn: Any = None, timeout: float = 20.0, **more: Any) -> identity_test.FieldResult:
     c = corpus(stem, name)
     return check(c, read_case(c, fn).formulas, timeout=timeout, **more)
 
@@ -251,4 +251,4 @@ def test_two_kernels() -> None:
 def test_a_kernel_that_cannot_be_tested_says_why() -> None:
     c = corpus("choice", "argmax")
     found = check(c, read_case(c).formulas, timeout=3, dims={"M": 3, "N": 5})
-    assert not found.tested and all(o.reason or o.bound > testing.MEANINGFUL for o in found.outcomes)
+    assert not found.tested and all(o.reason or o.bound > identity_test.MEANINGFUL for o in found.outcomes)

@@ -10,14 +10,14 @@ from collections import Counter
 import pytest
 from random_terms import Draw, Numbers
 
-import verify.invariant  # noqa: F401 - registers every rule
-from lift import term as T
-from lift.term import Axis, Term
-from verify.algebra import Algebra, Split, Undecided
-from verify.folds import close, open_fold
-from verify.openings import multiplied_out, unrolled
-from verify.poly import Poly
-from verify.solver import Solver
+import trilift.verify.loops.invariant  # noqa: F401 - registers every rule
+from trilift.lift.terms import term as T
+from trilift.lift.terms.term import Axis, Term
+from trilift.verify.integers.solver import Solver
+from trilift.verify.normal_form.algebra import Algebra, Split, Undecided
+from trilift.verify.normal_form.poly import Poly
+from trilift.verify.normal_form.rules.fold import close, open_fold
+from trilift.verify.normal_form.rules.unrolling import multiplied_out, unrolled
 
 TERMS = 240
 LARGE = 1e9

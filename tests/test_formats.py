@@ -14,8 +14,10 @@ import audited
 import jsonschema
 import pytest
 
-from reports import findings, formats, rules, sources
-from reports.formats import github, junit
+from trilift.reports import formats
+from trilift.reports.base import explanations, sources
+from trilift.reports.formats import github, junit
+from trilift.reports.records import findings
 
 pytestmark = pytest.mark.smoke
 SCHEMA = json.loads((Path(formats.__file__).parent / "schema.json").read_text())
@@ -144,9 +146,9 @@ def test_sarif_results_are_the_findings(document: dict[str, Any]) -> None:
 
 def test_every_rule_says_what_it_is_about(document: dict[str, Any]) -> None:
     described = {r["id"]: r for r in run_of(document)["tool"]["driver"]["rules"]}
-    assert set(rules.FINDINGS) <= set(described)
+    assert set(explanations.FINDINGS) <= set(described)
     for name, rule in described.items():
-        assert rule["help"]["markdown"] == rules.described(name).page != ""
+        assert rule["help"]["markdown"] == explanations.described(name).page != ""
         assert rule["defaultConfiguration"]["level"] in findings.LEVELS
 
 

@@ -7,12 +7,12 @@ from itertools import islice
 import pytest
 from operators import FILES, cases
 
-import verify
-from lift.case import Case
-from verify.gate import FAILURES, Tried, examine
-from verify.killing import Mutation
-from verify.mutate import mutants
-from verify.verdict import Proof
+from trilift import verify
+from trilift.lift.cases.declaration import Case
+from trilift.verify.model.verdict import Proof
+from trilift.verify.mutation.mutant_filter import Mutation
+from trilift.verify.mutation.mutants import mutants
+from trilift.verify.mutation.soundness_gate import FAILURES, Tried, examine
 
 SAMPLE = {"softmax2": 8, "linear_plain": 6, "layer_norm": 6, "swiglu_backward": 6, "gather": 6, "cumsum": 6}
 

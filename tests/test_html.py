@@ -13,8 +13,8 @@ import audited
 import chromium
 import pytest
 
-from reports import formats
-from reports.formats import html
+from trilift.reports import formats
+from trilift.reports.formats import html
 
 WIDTHS = (1280, 760, 360)
 HARD = (

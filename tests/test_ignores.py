@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from reports import ignores, runner
+from trilift.reports.filters import ignores
+from trilift.reports.records import unfinished
 
 RULES = ("out-of-bounds", "write-race", "precision-loss")
 pytestmark = pytest.mark.smoke
@@ -30,7 +31,7 @@ def record(file: str, *found: tuple[str, int], kinds: tuple[str, ...] = ()) -> d
     findings = [
         {"rule": r, "message": "m", "file": file, "line": n, "counterexample": {}, "replay": None} for r, n in found
     ]
-    return {**runner.empty(file, "case", "", ""), "findings": findings, "errors": [{"kind": k} for k in kinds]}
+    return {**unfinished.empty(file, "case", "", ""), "findings": findings, "errors": [{"kind": k} for k in kinds]}
 
 
 def applied(file: str, *found: tuple[str, int], **options: Any) -> dict[str, Any]:

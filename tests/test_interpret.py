@@ -6,14 +6,14 @@ import torch
 import triton
 import triton.language as tl
 
-from lift import term as T
-from lift.capture import capture
-from lift.case import case
-from lift.domain import FLOAT64
-from lift.errors import OutOfBounds, Unsupported
-from lift.execute import replay, spec
-from lift.interpret import missing
-from lift.term import TERMS, Term
+from trilift.lift.capture.run import capture
+from trilift.lift.cases.declaration import case
+from trilift.lift.errors import OutOfBounds, Unsupported
+from trilift.lift.interpreter.interpret import missing
+from trilift.lift.replay.execute import replay, spec
+from trilift.lift.terms import term as T
+from trilift.lift.terms.domain import FLOAT64
+from trilift.lift.terms.term import TERMS, Term
 
 
 def value(t: Term, inputs, memo: dict):

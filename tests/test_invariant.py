@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-import verify
-from lift.case import Case
-from reports.conditions import invariant
+from trilift import verify
+from trilift.lift.cases.declaration import Case
+from trilift.reports.records.conditions import invariant
 
 sys.path.insert(0, str(Path(__file__).parent))
 import kernels_invariant as kernels  # noqa: E402

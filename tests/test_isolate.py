@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from lift.isolate import Outcome, run, run_all
+from trilift.lift.runtime.isolate import Outcome, run, run_all
 
 pytestmark = pytest.mark.smoke
 

@@ -10,8 +10,8 @@ import torch
 import triton
 import triton.language as tl
 
-from lift import case
-from verify import prove
+from trilift import case
+from trilift.verify import prove
 
 
 @triton.jit

@@ -13,16 +13,16 @@ import pytest
 import torch
 from operators import ROOT, cases
 
-from lift.capture import named_outputs
-from lift.errors import OutOfBounds, Unsupported
-from lift.ir import Module
-from reports import tested
-from reports.corpora import as_markdown
-from reports.kills import EXAMPLES, Done, Kept, result, sweep
-from reports.targets import Target
-from reports.usual import usual
-from verify.emulation import emulated
-from verify.mutate import every
+from trilift.lift.capture.run import named_outputs
+from trilift.lift.errors import OutOfBounds, Unsupported
+from trilift.lift.ttir.ir import Module
+from trilift.reports.base.targets import Target
+from trilift.reports.experiments import mutant_tests
+from trilift.reports.experiments.corpus import as_markdown
+from trilift.reports.experiments.mutation_score import EXAMPLES, Done, Kept, result, sweep
+from trilift.reports.experiments.usual_tests import usual
+from trilift.verify.mutation.emulation import emulated
+from trilift.verify.mutation.mutants import every
 
 EQUAL = 1e-6  # relative to the largest element: both round to f32, sums in another order
 FOLDER = ROOT / "corpus" / "operators"
@@ -46,7 +46,7 @@ from hypothesis import strategies as st
 
 os.environ["TRITON_INTERPRET"] = "1"
 sys.path.insert(0, {root!r})
-from corpus.operators import {file} as kernels  # noqa: E402
+from trilift.corpus.operators import {file} as kernels  # noqa: E402
 
 
 def guarded(m, n, seed):
@@ -76,7 +76,7 @@ def case_of(file: str, name: str):
 
 
 def outputs(case) -> dict[str, np.ndarray]:
-    from lift.shapes import choose
+    from trilift.lift.cases.shapes import choose
 
     args = case.sample(choose(case, 2)[1], np.random.default_rng(0))
     return {n: x.double().numpy() for n, x in named_outputs(case.fn(**args)).items()}
@@ -144,7 +144,7 @@ def test_a_store_beyond_a_tensor_is_seen_in_its_storage_and_beyond_that_it_raise
 
 def test_only_the_launch_of_that_number_of_each_call_is_mutated() -> None:
     case = case_of("matmul", "matmul_split_k")
-    from lift.shapes import choose
+    from trilift.lift.cases.shapes import choose
 
     args = case.sample(choose(case, 1)[0], np.random.default_rng(0))
     with emulated(case.fn) as emulation:
@@ -170,7 +170,7 @@ def test_a_launch_that_does_not_end_and_one_that_cannot_be_executed_are_told(mon
             case.fn(torch.zeros(1, 4))
         assert emulation.trouble == "ValueError: not this one" and not emulation.late
         emulation.mutation = None
-        monkeypatch.setattr("verify.emulation.SLOWEST", 1e-3)
+        monkeypatch.setattr("trilift.verify.mutation.emulation.SLOWEST", 1e-3)
         with pytest.raises(TimeoutError):
             case.fn(torch.zeros(20_000, 4))
         assert emulation.late
@@ -189,8 +189,8 @@ def _absent(module: Module) -> Module:
 
 
 def _module(case, x: torch.Tensor) -> Module:
-    from lift.capture import capture
-    from lift.shapes import choose
+    from trilift.lift.capture.run import capture
+    from trilift.lift.cases.shapes import choose
 
     return capture(case, choose(case, 1)[0]).launches[0].module()
 
@@ -254,15 +254,17 @@ def test_the_usual_ways_accept_the_kernel_and_see_a_wrong_one() -> None:
         assert ways.allclose() and ways.fixed()
 
 
-def _split(rows) -> tuple[list[tested.Original], list[tested.Tested]]:
-    return [r for r in rows if isinstance(r, tested.Original)], [r for r in rows if isinstance(r, tested.Tested)]
+def _split(rows) -> tuple[list[mutant_tests.Original], list[mutant_tests.Tested]]:
+    return [r for r in rows if isinstance(r, mutant_tests.Original)], [
+        r for r in rows if isinstance(r, mutant_tests.Tested)
+    ]
 
 
 def test_a_case_that_was_done_is_not_done_again(tmp_path: Path) -> None:
     target = Target(str(FOLDER / "rope.py"))
     kept = Kept(tmp_path, [3, 0, EXAMPLES])
-    mutant = tested.Tested(target.file, "rope", 0, "kernel", 1, "kind", "text", "identifier", "killed", "why")
-    rows = [tested.Original(target.file, "rope", "green", 4), mutant]
+    mutant = mutant_tests.Tested(target.file, "rope", 0, "kernel", 1, "kind", "text", "identifier", "killed", "why")
+    rows = [mutant_tests.Original(target.file, "rope", "green", 4), mutant]
     tests = kept.tests(target.file, "rope")
     tests.write_text("def test_one() -> None:\n    pass\n")
     kept.write(Done(target.file, "rope"), rows)
@@ -276,7 +278,7 @@ def test_kernels_with_libdevice_are_compiled_whatever_stands_in_for_it() -> None
     from triton.language.extra import libdevice
 
     case = next(c for c in cases(FOLDER / "gated.py") if c.name == "gelu_mul")
-    with tested.compiling():
+    with mutant_tests.compiling():
         libdevice.tanh = np.tanh
         assert _module(case, torch.zeros(1)).entry is not None
     assert libdevice.tanh is not np.tanh

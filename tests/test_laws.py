@@ -9,14 +9,15 @@ import numpy as np
 import pytest
 import z3
 
-from lift import term as T
-from lift.constants import recover
-from lift.definitions import ROWS, expand, instantiate, unfold
-from lift.egraph import operations, program, reachable, rows
-from lift.evaluate import evaluate
-from lift.laws import FACTS, LAWS, Law
-from lift.parse import pattern
-from lift.term import Axis, Term
+from trilift.lift.language.definitions import ROWS
+from trilift.lift.language.evaluate import evaluate
+from trilift.lift.language.parse import pattern
+from trilift.lift.language.unfolding import expand, instantiate, unfold
+from trilift.lift.simplify.egraph import operations, program, reachable, rows
+from trilift.lift.simplify.laws import FACTS, LAWS, Law
+from trilift.lift.terms import term as T
+from trilift.lift.terms.constants import recover
+from trilift.lift.terms.term import Axis, Term
 
 AXES = {name: Axis(name, T.size(f"S{name}")) for name in "ijk"}
 SIZES = {"Si": 3, "Sj": 4, "Sk": 2}

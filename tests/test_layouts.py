@@ -11,19 +11,19 @@ from pathlib import Path
 import mugraphs
 import pytest
 
-from lift.load import load
-from lift.parse import formula
-from superopt import codegen
-from superopt.accept import accept
-from superopt.arrangement import arrange, record
-from superopt.cost import H200, Model, Shape, Traffic, Work
-from superopt.layouts import Key, Option, Pair, Problem, laid_out, layouts, problem, solve, turns
-from superopt.mugraph import Dim, Kernel, MuGraph, Tensor
-from superopt.program import from_formulas
-from superopt.schedule import violations
-from superopt.stabilise import stabilised
-from superopt.unfused import unfused
-from verify import prove
+from trilift.lift.capture.case_files import load
+from trilift.lift.language.parse import formula
+from trilift.superopt.accept.acceptance import accept
+from trilift.superopt.arrange.arrangement import arrange, record
+from trilift.superopt.arrange.layouts import Key, Option, Pair, Problem, laid_out, layouts, problem, solve, turns
+from trilift.superopt.arrange.schedule import violations
+from trilift.superopt.emit import codegen
+from trilift.superopt.mugraph.cost import H200, Model, Shape, Traffic, Work
+from trilift.superopt.mugraph.graph import Dim, Kernel, MuGraph, Tensor
+from trilift.superopt.program.program import from_formulas
+from trilift.superopt.search.stabilise import stabilised
+from trilift.superopt.search.unfused import unfused
+from trilift.verify import prove
 
 M, N, K, PARTS = Dim("m"), Dim("n"), Dim("k"), Dim("k", True)
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from lift import CaseError, Lifted, NotLifted, Unsupported, lift
-from lift import term as T
-from lift.errors import OutOfBounds
-from lift.evaluate import NegativeSize, evaluate
-from lift.load import load
-from lift.text import text
+from trilift.lift import CaseError, Lifted, NotLifted, Unsupported, lift
+from trilift.lift.capture.case_files import load
+from trilift.lift.errors import OutOfBounds
+from trilift.lift.language.evaluate import NegativeSize, evaluate
+from trilift.lift.printers.text import text
+from trilift.lift.terms import term as T
 
 CASES = {c.name: c for c in load(str(Path(__file__).parent / "kernels_lift.py"))}
 
@@ -110,24 +110,25 @@ def test_empty_tensors_end_clearly() -> None:
 @pytest.mark.parametrize("stage", ["raw", "simplified"])
 def test_a_wrong_formula_is_never_a_result(monkeypatch: pytest.MonkeyPatch, stage: str) -> None:
     """The mutated twin: a stage that returns 1.001 times the formula is caught by the check after it."""
-    from lift import simplify, synthesis
+    from trilift.lift.simplify import saturation
+    from trilift.lift.synthesis import top_down
 
     if stage == "raw":
-        right = synthesis.synthesise
+        right = top_down.synthesise
 
         def wrong(*specs, **options):  # type: ignore[no-untyped-def]
             formula = right(*specs, **options)
             return replace(formula, term=formula.term * 1.001)
 
-        monkeypatch.setattr(synthesis, "synthesise", wrong)
+        monkeypatch.setattr(top_down, "synthesise", wrong)
     else:
-        simple = simplify.simplify
+        simple = saturation.simplify
 
         def wronger(formula):  # type: ignore[no-untyped-def]
             found = simple(formula)
             return replace(found, formula=replace(formula, term=formula.term * 1.001))
 
-        monkeypatch.setattr(simplify, "simplify", wronger)
+        monkeypatch.setattr(saturation, "simplify", wronger)
     [output] = lift(CASES["tuned"]).outputs
     assert output.formula is None and isinstance(output.error, NotLifted)
     assert "is not what the kernel computes" in output.error.what
@@ -143,8 +144,8 @@ def test_same_seed_same_formula_and_stages_are_told() -> None:
 
 def test_a_time_limit_within_the_compiler_is_no_fault_of_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     """Triton wraps what interrupts it: the kernel would be one that does not compile, for the rest of the process."""
-    from lift import lower
-    from lift.capture import capture
+    from trilift.lift.capture.run import capture
+    from trilift.lift.ttir import lower
 
     case = CASES["chunks"]
     monkeypatch.setattr(lower, "_lowered", {})

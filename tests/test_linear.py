@@ -7,13 +7,13 @@ import random
 
 import pytest
 
-from lift import term as T
-from lift.ops import OPS
-from lift.term import Axis, Term
-from verify import linear
-from verify.integer_polynomials import polynomial, to_term
-from verify.integers import core, negation, question, value
-from verify.solver import decided_by_z3
+from trilift.lift.terms import term as T
+from trilift.lift.terms.ops import OPS
+from trilift.lift.terms.term import Axis, Term
+from trilift.verify.integers import linear
+from trilift.verify.integers.conditions import core, negation, question, value
+from trilift.verify.integers.linear_forms import polynomial, to_term
+from trilift.verify.integers.solver import decided_by_z3
 
 N, M, S, PID = map(T.size, ("N", "M", "S", "pid0"))
 LANE, STEP, J, ROW = (T.axis(Axis(name, N)) for name in ("lane", "n", "j", "i"))

@@ -10,27 +10,27 @@ from itertools import combinations
 import mugraphs
 import pytest
 
-from lift.errors import Unsupported
-from lift.parse import formula
-from superopt import codegen
-from superopt.accept import accept
-from superopt.arrangement import arrange
-from superopt.cost import H200, Model, Shape, Traffic, Work
-from superopt.drawing import svg
-from superopt.memory import buffers, overlaps, plan
-from superopt.mugraph import Dim, Kernel, MuGraph, Operator, loops, phases
-from superopt.mutants import text_mutants
-from superopt.precision import precise
-from superopt.program import Input, Part, Program, from_formulas, node, source
-from superopt.schedule import given, scheduled, violations
-from superopt.stabilise import stabilised
-from superopt.tile_kernels import mugraph
-from superopt.tile_nests import Nest, Nests
-from superopt.tile_program import statements
-from superopt.tile_search import Limits, search
-from superopt.tile_text import parse
-from superopt.units import emitted
-from superopt.verifier import verify
+from trilift.lift.errors import Unsupported
+from trilift.lift.language.parse import formula
+from trilift.superopt.accept.acceptance import accept
+from trilift.superopt.accept.mutants import text_mutants
+from trilift.superopt.arrange.arrangement import arrange
+from trilift.superopt.arrange.drawing import svg
+from trilift.superopt.arrange.schedule import given, scheduled, violations
+from trilift.superopt.arrange.shared_memory import buffers, overlaps, plan
+from trilift.superopt.emit import codegen
+from trilift.superopt.jobs import emitted
+from trilift.superopt.mugraph.cost import H200, Model, Shape, Traffic, Work
+from trilift.superopt.mugraph.graph import Dim, Kernel, MuGraph, Operator, loops, phases
+from trilift.superopt.mugraph.precision import precise
+from trilift.superopt.program.program import Input, Part, Program, from_formulas, node, source
+from trilift.superopt.search.stabilise import stabilised
+from trilift.superopt.search.verifier import verify
+from trilift.superopt.tiles.engine import Limits, search
+from trilift.superopt.tiles.kernels import mugraph
+from trilift.superopt.tiles.nests import Nest, Nests
+from trilift.superopt.tiles.text import parse
+from trilift.superopt.tiles.tile_program import statements
 
 IN = True
 
@@ -148,7 +148,7 @@ def test_a_wrong_graph_is_found_in_the_field(what: str, change: Callable[[MuGrap
 
 def views(swapped: bool) -> MuGraph:
     """The sum of the old rows of a cache times the sum of the new ones; swapped, with one of them squared instead."""
-    from lift import term as T
+    from trilift.lift.terms import term as T
 
     p, i, h = T.size("P"), T.size("I"), T.size("H")
     shape, whole = (h, T.add(p, i)), Part(T.const(0), ("h",))

@@ -7,15 +7,15 @@ import triton
 import triton.language as tl
 from test_interpret import first, run
 
-from lift import term as T
-from lift.capture import capture
-from lift.case import case
-from lift.domain import SYMBOLIC
-from lift.errors import Unsupported
-from lift.execute import spec
-from lift.memory import Memory
-from lift.term import TERMS
-from lift.trace import Buffer, TensorRef
+from trilift.lift.capture.run import capture
+from trilift.lift.capture.trace import Buffer, TensorRef
+from trilift.lift.cases.declaration import case
+from trilift.lift.errors import Unsupported
+from trilift.lift.interpreter.memory import Memory
+from trilift.lift.replay.execute import spec
+from trilift.lift.terms import term as T
+from trilift.lift.terms.domain import SYMBOLIC
+from trilift.lift.terms.term import TERMS
 
 
 @triton.jit

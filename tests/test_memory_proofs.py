@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from lift.case import Case
-from verify import prove
+from trilift.lift.cases.declaration import Case
+from trilift.verify import prove
 
 sys.path.insert(0, str(Path(__file__).parent))
 import kernels_memory as K  # noqa: E402

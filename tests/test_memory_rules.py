@@ -9,14 +9,14 @@ from pathlib import Path
 import kernels_audit as K
 import pytest
 
-from lift import Case
-from verify import prove
-from verify.against import targets
-from verify.audit import _findings, _runs, audit
-from verify.evidence import Evidence
-from verify.finding import Finding
-from verify.rules import ORDER, page, rules
-from verify.verdict import Verdict
+from trilift.lift import Case
+from trilift.verify import prove
+from trilift.verify.audit.evidence import Evidence
+from trilift.verify.audit.examination import _findings, _runs, audit
+from trilift.verify.audit.finding import Finding
+from trilift.verify.audit.rules import ORDER, page, rules
+from trilift.verify.model.verdict import Verdict
+from trilift.verify.runs.goals import targets
 
 SOURCE = Path(K.__file__).read_text().splitlines()
 HEADINGS = ("What it does", "Why it is bad", "Example", "Instead")

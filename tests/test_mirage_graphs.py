@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lift.errors import CaseError, Unsupported
-from reports.published import PROGRAMS, SAVED, norm
-from superopt.mirage import Judgement, graphs, judge, read, reference
-from superopt.mirage_run import divided, joined, run
-from superopt.numpy_program import values
-from verify.field import Field
+from trilift.lift.errors import CaseError, Unsupported
+from trilift.reports.experiments.published import PROGRAMS, SAVED, norm
+from trilift.superopt.mirage.execution import divided, joined, run
+from trilift.superopt.mirage.judge import Judgement, graphs, judge, read, reference
+from trilift.superopt.program.numpy_program import values
+from trilift.verify.fields.field import Field
 
 # ---- a graph of ours: x @ w / sqrt(mean(x^2)) in 4 blocks with 2 iterations ------------------------------------------
 

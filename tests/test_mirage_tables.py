@@ -12,16 +12,17 @@ from typing import Any
 
 import pytest
 
-from lift.load import by_file, load
-from reports import legacy, mirage, mugraph_mutants, published, results, runner
-from reports.accepting import Accepted, kernel
-from reports.corpora import Result
-from reports.searching import PRUNING, enumerated, searched
-from reports.structures import BEST
-from superopt.mugraph import MuGraph
-from superopt.mugraph_json import from_json
-from superopt.mutants import Mutant, graph_mutants, text_mutants
-from superopt.units import emitted, program_of, proved_same, read
+from trilift.lift.capture.case_files import by_file, load
+from trilift.reports.experiments import legacy, mirage, mugraph_mutants, pages, published
+from trilift.reports.experiments.accepted_files import Accepted, kernel
+from trilift.reports.experiments.corpus import Result
+from trilift.reports.experiments.search_runs import PRUNING, enumerated, searched
+from trilift.reports.experiments.structures import BEST
+from trilift.reports.records.options import Options
+from trilift.superopt.accept.mutants import Mutant, graph_mutants, text_mutants
+from trilift.superopt.jobs import emitted, program_of, proved_same, read
+from trilift.superopt.mugraph.graph import MuGraph
+from trilift.superopt.mugraph.json import from_json
 
 CORPUS = Path(__file__).parent.parent / "corpus"
 KERNELS = Path(__file__).parent.parent / "reports" / "results" / "kernels"
@@ -213,9 +214,9 @@ def test_cases_of_packages_launch_several_kernels() -> None:
 
 
 def test_files_are_written_beside_their_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = Result("a title", (), {}, 0, (), (("kernels/a.py", f"# {results.RESULTS.parent.parent}/corpus\n"),))
-    monkeypatch.setattr(results, "_measure", lambda name: lambda *_: made)
-    assert results.regenerate(("a",), runner.Options(), True, tmp_path) == 0
+    made = Result("a title", (), {}, 0, (), (("kernels/a.py", f"# {pages.RESULTS.parent.parent}/corpus\n"),))
+    monkeypatch.setattr(pages, "_measure", lambda name: lambda *_: made)
+    assert pages.regenerate(("a",), Options(), True, tmp_path) == 0
     assert (tmp_path / "a.md").exists() and (tmp_path / "kernels" / "a.py").read_text() == "# corpus\n"
 
 

@@ -13,20 +13,20 @@ import numpy as np
 import pytest
 from operators import FILES, ROOT, cases
 
-from lift import shapes
-from lift import term as T
-from lift.capture import capture
-from lift.errors import Unsupported
-from lift.ir import Block, Module, Op, Region, Value
-from reports.mutants import examined, result, sweep
-from reports.targets import Target
-from verify.apart import GAP, apart
-from verify.edit import clone
-from verify.gate import Tried, examine
-from verify.killing import Killed, Survived, allows, verdict_by_execution
-from verify.mutate import BY_NAME, Mutant, every, mutants
-from verify.trials import at, trials, within
-from verify.verdict import Claim, Clause, Proof, proved, unknown
+from trilift.lift.capture.run import capture
+from trilift.lift.cases import shapes
+from trilift.lift.errors import Unsupported
+from trilift.lift.terms import term as T
+from trilift.lift.ttir.ir import Block, Module, Op, Region, Value
+from trilift.reports.base.targets import Target
+from trilift.reports.experiments.mutants import examined, result, sweep
+from trilift.verify.model.verdict import Claim, Clause, Proof, proved, unknown
+from trilift.verify.mutation.editor import clone
+from trilift.verify.mutation.mutant_filter import Killed, Survived, allows, verdict_by_execution
+from trilift.verify.mutation.mutants import BY_NAME, Mutant, every, mutants
+from trilift.verify.mutation.soundness_gate import Tried, examine
+from trilift.verify.runs.isolated_buffers import GAP, apart
+from trilift.verify.runs.trials import at, trials, within
 
 # These files hold the rare operations: scans, atomics, products, branches.
 FIRST = ("scan", "matmul", "attention", "statistics", "layout", "quantised", "choice", "softmax", "losses", "reduce")
@@ -242,7 +242,7 @@ def test_a_read_beyond_a_buffer_is_killed(softmax: Tried) -> None:
 
 
 def test_apart_changes_no_result() -> None:
-    from lift.execute import replay
+    from trilift.lift.replay.execute import replay
 
     c = case_of("layer_norm", "layer_norm_backward")
     trace = capture(c, shapes.choose(c, 1)[0])
@@ -281,7 +281,7 @@ def knows_nothing(case, launch, mutant) -> list[Proof]:
 
 
 def proves_all(case, launch, mutant, *contract: Clause) -> list[Proof]:
-    from verify.verdict import Condition
+    from trilift.verify.model.verdict import Condition
 
     held = Condition("anything", frozenset(), CONDITION, True, "faith", 0.0)
     return [proved(Claim("out", "reference"), (held,), (), contract)]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from lift import term as T
-from verify.integers import question, value
-from verify.nearby import nearby
-from verify.pool import Numbers, Pool
+from trilift.lift.terms import term as T
+from trilift.verify.integers.conditions import question, value
+from trilift.verify.integers.model_cache import Numbers, Pool
+from trilift.verify.integers.model_search import nearby
 
 M, N, K = (T.size(n) for n in "MNK")
 P = T.size("pid0")

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lift import term as T
-from lift.domain import FLOAT64
-from lift.errors import NotLifted
-from lift.normal import Expansion, expand
-from lift.term import Term, make, read, recip
+from trilift.lift.errors import NotLifted
+from trilift.lift.terms import term as T
+from trilift.lift.terms.domain import FLOAT64
+from trilift.lift.terms.expansion import Expansion, expand
+from trilift.lift.terms.term import Term, make, read, recip
 
 x = [read("x", [i]) for i in range(4)]
 exp = lambda t: make("exp", t)  # noqa: E731

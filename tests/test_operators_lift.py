@@ -22,11 +22,12 @@ NOT_IN_PYTORCH = {"dropout"}  # random numbers by seed and offset
 
 @pytest.mark.parametrize("name", [f"{f.parent.name}/{f.stem}::{n}" for f in FILES for n in names(f)])
 def test_formula_is_the_kernel(name: str) -> None:
-    from lift import check, lift
-    from lift.capture import capture
-    from lift.errors import Unsupported
-    from lift.evaluate import evaluate
-    from lift.torch_source import torch_source
+    from trilift.lift import lift
+    from trilift.lift.capture.run import capture
+    from trilift.lift.errors import Unsupported
+    from trilift.lift.language.evaluate import evaluate
+    from trilift.lift.printers.torch_source import torch_source
+    from trilift.lift.replay import check
 
     stem, case = name.split("::")
     c = next(x for f in FILES if f"{f.parent.name}/{f.stem}" == stem for x in cases(f) if x.name == case)

@@ -111,7 +111,7 @@ def test_interpreter_equals_reference(group: int) -> None:
 
 
 def test_the_papers_operators_are_all_here() -> None:
-    from corpus.operators import PAPER
+    from trilift.corpus.operators import PAPER
 
     ours = [n for f in FILES if f.parent.name == "operators" for n in names(f)]
     assert len(PAPER) == len(set(PAPER)) == 33

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from lift import term as T
-from lift.domain import FLOAT64, SYMBOLIC, Ids
-from lift.evaluate import evaluate
-from lift.handlers import ROW_OF_EXTERN, ROW_OF_TTIR
-from lift.ops import OPS, ROWS, UNINTERPRETED
+from trilift.lift.interpreter.registry import ROW_OF_EXTERN, ROW_OF_TTIR
+from trilift.lift.language.evaluate import evaluate
+from trilift.lift.terms import term as T
+from trilift.lift.terms.domain import FLOAT64, SYMBOLIC, Ids
+from trilift.lift.terms.ops import OPS, ROWS, UNINTERPRETED
 
 N = 8
 REALS = {

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from lift.load import load
-from superopt.units import proved_same
+from trilift.lift.capture.case_files import load
+from trilift.superopt.jobs import proved_same
 
 CASES = """
 import torch
-from lift import case
+from trilift import case
 
 
 @case(x="f32[M,N]")
@@ -43,7 +43,7 @@ def folder(tmp_path: Path) -> Path:
 def trilift(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     root = str(Path(__file__).parents[1])
     env = {**os.environ, "PYTHONPATH": root, "NO_COLOR": "1", "COLUMNS": "100"}
-    command = [sys.executable, "-m", "reports.cli", *arguments]
+    command = [sys.executable, "-m", "trilift", *arguments]
     return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=300)
 
 

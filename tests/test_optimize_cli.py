@@ -17,21 +17,21 @@ from typing import Any
 
 import pytest
 
-from lift.errors import Unsupported
-from lift.isolate import Outcome
-from lift.load import load
-from reports import workers
-from reports.optimizing import Asked, optimize
-from reports.store import NAME
-from reports.targets import resolve
-from reports.workers import Workers
-from superopt.optimize import Optimised, Question, Searched
-from superopt.units import proved
+from trilift.lift.capture.case_files import load
+from trilift.lift.errors import Unsupported
+from trilift.lift.runtime.isolate import Outcome
+from trilift.reports.base.targets import resolve
+from trilift.reports.commands.optimize import Asked, optimize
+from trilift.reports.runner import workers
+from trilift.reports.runner.store import NAME
+from trilift.reports.runner.workers import Workers
+from trilift.superopt.jobs import proved
+from trilift.superopt.optimize import Optimised, Question, Searched
 
 ROOT = Path(__file__).parents[1]
 CASES = """
 import torch
-from lift import case
+from trilift import case
 
 
 @case(x="f32[M,N]")
@@ -56,7 +56,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def started(folder: Path, stderr: int, *arguments: str) -> subprocess.Popen[str]:
     env = {**os.environ, "PYTHONPATH": str(ROOT), "TRILIFT_CACHE_DIR": str(folder / "store"), "COLUMNS": "300"}
-    command = [sys.executable, "-m", "reports.cli", "optimize", *arguments]
+    command = [sys.executable, "-m", "trilift", "optimize", *arguments]
     return subprocess.Popen(command, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=stderr, text=True)
 
 
@@ -181,7 +181,7 @@ def found(monkeypatch: pytest.MonkeyPatch, inline: None) -> dict[str, Any]:
         time.sleep(what)
         raise Unsupported("no program")
 
-    monkeypatch.setattr("superopt.optimize.optimised", optimised)
+    monkeypatch.setattr("trilift.superopt.optimize.optimised", optimised)
     return by_name
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from lift.case import Case
-from lift.errors import CaseError
+from trilift.lift.cases.declaration import Case
+from trilift.lift.errors import CaseError
 
 FOLDER = Path(__file__).parent.parent / "corpus" / "packages"
 FILES = sorted(p for p in FOLDER.glob("*.py") if not p.name.startswith("_"))
@@ -17,8 +17,8 @@ FILES = sorted(p for p in FOLDER.glob("*.py") if not p.name.startswith("_"))
 @pytest.fixture
 def cases(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Case]]:
     """The cases by file, loaded as if no package were installed."""
-    from corpus.packages import _setup
-    from lift.load import load
+    from trilift.corpus.packages import _setup
+    from trilift.lift.capture.case_files import load
 
     def missing(name: str, extra: str) -> None:
         raise CaseError(f"{name} is not installed", help=f"pip install trilift[{extra}]")
@@ -46,7 +46,7 @@ def test_most_cases_have_a_reference(cases: dict[str, list[Case]]) -> None:
 
 
 def test_a_missing_package_says_what_to_install() -> None:
-    from corpus.packages._setup import Package
+    from trilift.corpus.packages._setup import Package
 
     absent = Package("no_such_package.ops", "fla")
     with pytest.raises(CaseError, match=r"no_such_package is not installed.*trilift\[fla\]"):
@@ -56,7 +56,7 @@ def test_a_missing_package_says_what_to_install() -> None:
 def test_gradients_are_those_of_autograd() -> None:
     import torch
 
-    from corpus.packages._setup import gradients
+    from trilift.corpus.packages._setup import gradients
 
     x, y = torch.arange(3.0), torch.ones(3)
     dx, dy = gradients(lambda x, y: x * x * y, torch.full((3,), 2.0), x, y)
@@ -70,9 +70,9 @@ def test_gradients_are_those_of_autograd() -> None:
 def test_a_wrapper_launches(name: str) -> None:
     if importlib.util.find_spec("liger_kernel") is None:
         pytest.skip("liger-kernel is not installed")
-    from lift.capture import capture
-    from lift.load import load
-    from lift.shapes import choose
+    from trilift.lift.capture.case_files import load
+    from trilift.lift.capture.run import capture
+    from trilift.lift.cases.shapes import choose
 
     (case,) = load(str(FOLDER / "liger.py"), (name,))
     trace = capture(case, choose(case, 1, 0)[0])

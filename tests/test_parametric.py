@@ -13,29 +13,30 @@ import operators
 import pytest
 from program_evaluation import Evaluation
 
-from lift import execute as events
-from lift import term as T
-from lift import torch_ops
-from lift.capture import capture
-from lift.case import Case
-from lift.domain import FLOAT64
-from lift.errors import Unsupported
-from lift.fit import value
-from lift.ir import Block, Function, Module, Op, Region, Type, Value
-from lift.memory import Memory
-from lift.ranges import Ranges
-from lift.term import Axis, Term
-from lift.trace import Launch
-from verify import joins, prove
-from verify.algebra import Algebra
-from verify.antiunify import antiunify
-from verify.bit_order import joined
-from verify.indexing import divided, reindexed, within
-from verify.known import Known
-from verify.listing import listing
-from verify.parametric import execute
-from verify.program import PIDS, Access, Program, pointer
-from verify.verdict import Verdict
+from trilift.lift.capture.run import capture
+from trilift.lift.capture.trace import Launch
+from trilift.lift.cases.declaration import Case
+from trilift.lift.errors import Unsupported
+from trilift.lift.interpreter.memory import Memory
+from trilift.lift.replay import execute as events
+from trilift.lift.replay import torch_ops
+from trilift.lift.terms import term as T
+from trilift.lift.terms.domain import FLOAT64
+from trilift.lift.terms.fit import value
+from trilift.lift.terms.ranges import Ranges
+from trilift.lift.terms.term import Axis, Term
+from trilift.lift.ttir.ir import Block, Function, Module, Op, Region, Type, Value
+from trilift.verify import prove
+from trilift.verify.configurations.antiunify import antiunify
+from trilift.verify.execution import merge_laws
+from trilift.verify.execution.bit_order import joined
+from trilift.verify.execution.indexing import divided, reindexed, within
+from trilift.verify.execution.parametric import execute
+from trilift.verify.integers.bounded_solver import Known
+from trilift.verify.model.program import PIDS, Access, Program, pointer
+from trilift.verify.model.verdict import Verdict
+from trilift.verify.normal_form.algebra import Algebra
+from trilift.verify.wording.program_text import listing
 
 SMALL = {"B": 2, "H": 2, "G": 2, "M": 9, "N": 11, "K": 7, "D": 6, "V": 5, "L": 12, "T": 8}
 SEVERAL = {"B": 2, "H": 2, "G": 2, "M": 37, "N": 67, "K": 41, "D": 19, "V": 29}  # several blocks and iterations
@@ -44,7 +45,7 @@ Change = Callable[[Program], Program]
 
 
 def case_of(name: str) -> Case:
-    from lift.load import load
+    from trilift.lift.capture.case_files import load
 
     for path in operators.FILES:
         if name in operators.names(path):
@@ -261,7 +262,7 @@ def test_text_of_a_program(name: str, golden: Callable[[str, str], None]) -> Non
 
 
 def lowered(kernel: Any, signature: dict[str, str], **constexprs: Any) -> Module:
-    from lift.lower import lower
+    from trilift.lift.ttir.lower import lower
 
     return lower(kernel, signature | dict.fromkeys(constexprs, "constexpr"), constexprs, {})
 
@@ -343,11 +344,11 @@ def weighed(row: str, safe: bool, swapped: bool = False) -> list[Term]:
 
 
 JOINS = {
-    "guarded": (united(GUARDED), joins.Chan(0, 1, 2, strict=False)),
-    "bare": (united(BARE), joins.Chan(0, 1, 2, strict=True)),
-    "softmax": (weighed("exp", False), joins.Softmax(0, 1, "exp", strict=True)),
-    "safe softmax": (weighed("exp2", True), joins.Softmax(0, 1, "exp2", strict=False)),
-    "affine": ([T.mul(A[0], B[0]), T.add(T.mul(B[0], A[1]), B[1])], joins.Affine(0, 1)),
+    "guarded": (united(GUARDED), merge_laws.Chan(0, 1, 2, strict=False)),
+    "bare": (united(BARE), merge_laws.Chan(0, 1, 2, strict=True)),
+    "softmax": (weighed("exp", False), merge_laws.Softmax(0, 1, "exp", strict=True)),
+    "safe softmax": (weighed("exp2", True), merge_laws.Softmax(0, 1, "exp2", strict=False)),
+    "affine": ([T.mul(A[0], B[0]), T.add(T.mul(B[0], A[1]), B[1])], merge_laws.Affine(0, 1)),
     "the count added": (united(GUARDED, A[0]), None),
     "squares doubled": (united(GUARDED, scale=2), None),
     "mean of another share": (united(T.mul(2, GUARDED)), None),
@@ -359,7 +360,7 @@ JOINS = {
 @pytest.mark.parametrize("name", JOINS)
 def test_joins_are_recognised_by_algebra(name: str) -> None:
     got, expected = JOINS[name]
-    assert joins.join(list(zip(A, B, strict=True))[: len(got)], got) == expected
+    assert merge_laws.join(list(zip(A, B, strict=True))[: len(got)], got) == expected
 
 
 def test_an_unguarded_join_needs_samples_that_are_not_empty() -> None:
@@ -367,7 +368,7 @@ def test_an_unguarded_join_needs_samples_that_are_not_empty() -> None:
     unknown = [T.scalar("unknown")] * 3
     counts = T.where(T.make("lt", T.axis(Axis("k", T.const(4))), 2), 1, 0)
     lanes = [lambda k: counts, lambda k: T.read("x", (k,)), lambda k: T.const(0)]
-    strict, lenient = (joins.Chan(0, 1, 2, s).totals(fold, lanes, unknown)[1] for s in (True, False))
+    strict, lenient = (merge_laws.Chan(0, 1, 2, s).totals(fold, lanes, unknown)[1] for s in (True, False))
     assert strict.args[0] is not lenient.args[0]
     assert any(s.op == "where" and s.args[1:] == (T.const(0), T.const(1)) for s in strict.args[0].walk())
 

@@ -15,22 +15,23 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils.flop_counter import FlopCounterMode
 
-from lift import term as T
-from lift.case import Case, make_case
-from lift.errors import Unsupported
-from lift.load import by_file, load
-from superopt import codegen, timing
-from superopt.accept import Acceptance, accept
-from superopt.mugraph import MuGraph
-from superopt.mugraph_json import from_json, to_json
-from superopt.program import Part, Program
-from superopt.stabilise import stabilised
-from superopt.unfused import unfused
-from superopt.units import program_from, proved_same
-from superopt.views import of_case
-from verify import prove
-from verify.against import targets
-from verify.refute import search
+from trilift.lift.capture.case_files import by_file, load
+from trilift.lift.cases.declaration import Case, make_case
+from trilift.lift.errors import Unsupported
+from trilift.lift.terms import term as T
+from trilift.superopt.accept import timing
+from trilift.superopt.accept.acceptance import Acceptance, accept
+from trilift.superopt.emit import codegen
+from trilift.superopt.jobs import program_from, proved_same
+from trilift.superopt.mugraph.graph import MuGraph
+from trilift.superopt.mugraph.json import from_json, to_json
+from trilift.superopt.program.program import Part, Program
+from trilift.superopt.program.views import of_case
+from trilift.superopt.search.stabilise import stabilised
+from trilift.superopt.search.unfused import unfused
+from trilift.verify import prove
+from trilift.verify.refutation.search import search
+from trilift.verify.runs.goals import targets
 
 TRINITY = Path(__file__).parent.parent / "corpus" / "trinity"
 
@@ -294,7 +295,7 @@ def test_a_size_that_nothing_tells_is_refused() -> None:
 
 
 def read(fn: Callable[..., Any], specs: dict[str, str]) -> Program:
-    from superopt.units import formulas_of
+    from trilift.superopt.jobs import formulas_of
 
     found = make_case("read", fn, specs)
     return program_from(found, formulas_of(found)[0], "function", dict.fromkeys(found.names, 8))
@@ -317,8 +318,8 @@ def test_what_is_written_in_place_is_a_place() -> None:
 
 def test_equal_shapes_of_two_parts_are_two_inputs() -> None:
     """Of one packed weight: the field test would take one half for the other."""
-    from superopt.abstract import templates
-    from superopt.verifier import verify
+    from trilift.superopt.program.abstract import templates
+    from trilift.superopt.search.verifier import verify
 
     p = program(gated)
     left, right = (x for x in p.inputs if x.tensor == "w")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from lift import term as T
-from lift.errors import Unsupported
-from lift.parse import formula
-from lift.term import Axis
-from verify import plain, solver
+from trilift.lift.errors import Unsupported
+from trilift.lift.language.parse import formula
+from trilift.lift.terms import term as T
+from trilift.lift.terms.term import Axis
+from trilift.verify.integers import solver
+from trilift.verify.proof import smt_baseline
 
 M, N = T.size("M"), T.size("N")
 SHAPE = {"M": 2, "N": 3}
@@ -18,11 +19,11 @@ pytestmark = pytest.mark.smoke
 def element(text: str) -> T.Term:
     """Element [1, 2] of a formula over x[M, N]."""
     f = formula(text, {"x": (M, N), "y": (M, N)}, axes=(Axis("m", M), Axis("n", N)))
-    return plain.instance(f.term, dict(zip(f.axes, (1, 2), strict=True)), SHAPE)
+    return smt_baseline.instance(f.term, dict(zip(f.axes, (1, 2), strict=True)), SHAPE)
 
 
 def decided(a: str, b: str) -> bool:
-    return solver.contradiction(plain.question(element(a), element(b)), 5.0)
+    return solver.contradiction(smt_baseline.question(element(a), element(b)), 5.0)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +57,7 @@ def test_what_is_equal_is_decided(a: str, b: str) -> None:
     ],
 )
 def test_what_is_not_is_not(a: str, b: str) -> None:
-    quick = plain.question(element(a), element(b))
+    quick = smt_baseline.question(element(a), element(b))
     assert not solver.contradiction(quick, 0.5)
 
 
@@ -68,9 +69,9 @@ def test_folds_are_written_out() -> None:
 
 def test_an_operation_without_a_word_is_named() -> None:
     with pytest.raises(Unsupported, match="bitand"):
-        plain.question(T.make("bitand", T.size("a"), T.size("b")), T.const(0))
+        smt_baseline.question(T.make("bitand", T.size("a"), T.size("b")), T.const(0))
     with pytest.raises(Unsupported, match="inf"):
-        plain.question(T.const(float("-inf")), T.const(0.0))
+        smt_baseline.question(T.const(float("-inf")), T.const(0.0))
 
 
 A, P = (T.axis(Axis(n, T.size("*"))) for n in "ip")
@@ -89,11 +90,11 @@ MASKED = T.where(T.make("lt", A, N), T.make("exp", X), T.undef("masked"))
 def test_conditions_for_all_shapes(fact: T.Term, left: T.Term, right: T.Term) -> None:
     """Decided under the fact that they need, and not without it."""
     goal = T.node("eq", (left, right), None, T.BOOL)
-    assert solver.contradiction(plain.implication([fact], goal), 5.0)
+    assert solver.contradiction(smt_baseline.implication([fact], goal), 5.0)
     if left.op != "add":
-        assert not solver.contradiction(plain.implication([], goal), 1.0)
+        assert not solver.contradiction(smt_baseline.implication([], goal), 1.0)
 
 
 def test_an_undefined_value_is_another_one_everywhere() -> None:
     u = T.undef("masked")
-    assert not solver.contradiction(plain.implication([], T.node("eq", (u, u), None, T.BOOL)), 1.0)
+    assert not solver.contradiction(smt_baseline.implication([], T.node("eq", (u, u), None, T.BOOL)), 1.0)

@@ -12,7 +12,7 @@ import pytest
 
 HEAD = """
 import torch, triton, triton.language as tl
-from lift import case
+from trilift import case
 
 @triton.jit
 def kernel(x, y, n, BLOCK: tl.constexpr):
@@ -62,7 +62,7 @@ def raising(x):
 TEST = """
 import pytest
 from own_cases import double, strange, wrong
-from reports.plugin import assert_proved
+from trilift.plugin import assert_proved
 
 def test_good():
     assert assert_proved(double)["verdict"] == "PROVED"
@@ -80,7 +80,7 @@ def test_no_case():
         assert_proved(len)
 """
 INSTALLED = any(e.name == "trilift" for e in entry_points(group="pytest11"))
-LOADED = () if INSTALLED else ("-p", "reports.plugin")
+LOADED = () if INSTALLED else ("-p", "trilift.plugin")
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +88,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("plugin")
     (path / "kernels").mkdir()
     (path / "kernels" / "own_cases.py").write_text(CASES)
-    (path / "kernels" / "broken.py").write_text("from lift import case\n@case(\n")
+    (path / "kernels" / "broken.py").write_text("from trilift import case\n@case(\n")
     (path / "tests").mkdir()
     (path / "tests" / "test_own.py").write_text("def test_plain():\n    pass\n")
     (path / "assertions").mkdir()
@@ -183,11 +183,11 @@ def test_it_is_declared() -> None:
     import tomllib
 
     declared = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text())
-    assert declared["project"]["entry-points"]["pytest11"] == {"trilift": "reports.plugin"}
+    assert declared["project"]["entry-points"]["pytest11"] == {"trilift": "trilift.plugin"}
 
 
 @pytest.mark.smoke
 def test_it_imports_nothing_heavy() -> None:
-    code = "import sys, reports.plugin; print([m for m in ('torch', 'triton', 'numpy', 'lift') if m in sys.modules])"
+    code = "import sys, trilift.plugin; print([m for m in ('torch', 'triton', 'numpy', 'lift') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -9,19 +9,19 @@ import numpy as np
 import pytest
 import torch
 
-from lift.case import Case
-from lift.load import load
-from superopt import numpy_program
-from superopt.abstract import templates
-from superopt.codegen import source
-from superopt.mugraph import MuGraph
-from superopt.mugraph_json import from_json, to_json
-from superopt.program import Program, from_formulas
-from superopt.search import graphs, search
-from superopt.stabilise import stabilised, unstable
-from superopt.units import formulas_of
-from superopt.verifier import verify
-from verify import prove
+from trilift.lift.capture.case_files import load
+from trilift.lift.cases.declaration import Case
+from trilift.superopt.emit.codegen import source
+from trilift.superopt.jobs import formulas_of
+from trilift.superopt.mugraph.graph import MuGraph
+from trilift.superopt.mugraph.json import from_json, to_json
+from trilift.superopt.program import numpy_program
+from trilift.superopt.program.abstract import templates
+from trilift.superopt.program.program import Program, from_formulas
+from trilift.superopt.search.best_first import graphs, search
+from trilift.superopt.search.stabilise import stabilised, unstable
+from trilift.superopt.search.verifier import verify
+from trilift.verify import prove
 
 sys.path.insert(0, str(Path(__file__).parent))
 import kernels_positions as K  # noqa: E402

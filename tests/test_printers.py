@@ -10,13 +10,13 @@ import torch
 from formulas import KERNELS, K, M, N, closed, formula, terms
 from hypothesis import given, settings
 
-from lift import sample
-from lift import term as T
-from lift.evaluate import evaluate
-from lift.parse import formula as parse
-from lift.printer import index_form, latex, text
-from lift.printer import torch as torch_source
-from lift.spec import Formula
+from trilift.lift.language import sample
+from trilift.lift.language.evaluate import evaluate
+from trilift.lift.language.parse import formula as parse
+from trilift.lift.printers.all import index_form, latex, text
+from trilift.lift.printers.all import torch as torch_source
+from trilift.lift.terms import term as T
+from trilift.lift.terms.spec import Formula
 
 SHAPES = {"x": (M, N), "y": (M, N), "z": (N, M), "w": (N,), "s": (M,), "u": (K,), "h": (M, K), "g": (K, N)}
 QUICK = settings(max_examples=150, deadline=None, derandomize=True)
@@ -63,7 +63,7 @@ def assert_reads_back(f: Formula) -> None:
 
 
 def _shapes(f: Formula) -> dict:
-    from lift.text import input_shapes
+    from trilift.lift.printers.text import input_shapes
 
     return input_shapes(f.term)
 

@@ -13,21 +13,21 @@ from formulas import closed, terms
 from hypothesis import HealthCheck, given, settings
 from operators import FILES, cases
 
-from lift import term as T
-from lift.case import Case, make_case
-from lift.check import arguments, arrays
-from lift.evaluate import evaluate
-from lift.parse import formula
-from lift.reference import values
-from lift.spec import Formula
-from lift.stensor import type_of_name
-from lift.term import Axis, Term
-from verify import properties as module
-from verify.against import targets
-from verify.equations import scaled
-from verify.properties import KINDS, Property, check, properties
-from verify.readings import holds
-from verify.symmetries import canonical
+from trilift.lift.cases.declaration import Case, make_case
+from trilift.lift.language.evaluate import evaluate
+from trilift.lift.language.parse import formula
+from trilift.lift.pytorch.symbolic_tensor import type_of_name
+from trilift.lift.replay.check import arguments, arrays
+from trilift.lift.replay.reference import values
+from trilift.lift.terms import term as T
+from trilift.lift.terms.spec import Formula
+from trilift.lift.terms.term import Axis, Term
+from trilift.verify.properties import laws as module
+from trilift.verify.properties.equations import scaled
+from trilift.verify.properties.laws import KINDS, Property, check, properties
+from trilift.verify.properties.symmetries import canonical
+from trilift.verify.runs.goals import targets
+from trilift.verify.runs.readings import holds
 
 OPERATORS = [f for f in FILES if f.parent.name == "operators"]
 EXACT = 1e-6
@@ -61,7 +61,7 @@ def numbers(c: Case, f: Formula, dims: Mapping[str, int | float]) -> Any:
 
 def shapes(c: Case) -> list[dict[str, int | float]]:
     """Small sizes, several of them 1, all the same."""
-    from lift.shapes import choose
+    from trilift.lift.cases.shapes import choose
 
     first = choose(c, 1, 5)[0]
     tried = ({**first, **dict(zip(c.names, sizes, strict=False))} for sizes in SIZES)

@@ -12,13 +12,14 @@ from typing import Any
 import pytest
 
 from tests import kernels_prove
-from verify import prove, solver
+from trilift.verify import prove
+from trilift.verify.integers import solver
 
 KERNELS = Path(kernels_prove.__file__)
 
 
 def trilift(*args: str) -> tuple[int, str]:
-    command = [sys.executable, "-m", "reports.cli", *args, "-q"]
+    command = [sys.executable, "-m", "trilift", *args, "-q"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=KERNELS.parent.parent)
     return done.returncode, done.stdout
 

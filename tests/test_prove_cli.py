@@ -17,16 +17,21 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from lift import isolate
-from lift import term as T
-from lift.errors import CaseError, Place, Unsupported
-from lift.term import Axis
-from reports import cli, conditions, proofs, proving, runner, targets, verdicts
-from verify import verdict as V
+from trilift.lift.errors import CaseError, Place, Unsupported
+from trilift.lift.runtime import isolate
+from trilift.lift.terms import term as T
+from trilift.lift.terms.term import Axis
+from trilift.reports import cli
+from trilift.reports.base import targets
+from trilift.reports.commands import prove
+from trilift.reports.records import conditions, proof_record, unfinished, verdict_text
+from trilift.reports.records.options import Options
+from trilift.reports.runner import local
+from trilift.verify.model import verdict as V
 
 SOURCE = """
 import torch, triton, triton.language as tl
-from lift import case
+from trilift import case
 
 @triton.jit
 def double_kernel(x, y, n, BLOCK: tl.constexpr):
@@ -110,7 +115,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (path / "cases.py").write_text(SOURCE + "".join(cases) + WRONG)
     (path / "one.py").write_text(SOURCE + cases[0])
     (path / "empty.py").write_text("x = 1\n")
-    (path / "raises.py").write_text("from lift import case\nraise RuntimeError('no')\n@case()\ndef f():\n  ...\n")
+    (path / "raises.py").write_text("from trilift import case\nraise RuntimeError('no')\n@case()\ndef f():\n  ...\n")
     return path
 
 
@@ -127,7 +132,7 @@ class Done:
 def serve(there: Connection, folder: Path) -> None:
     """Commands in a process of their own, their cases in forks of it, which see the stand-ins. The process has no
     threads: what other tests have started would be missing in a fork."""
-    import verify
+    from trilift import verify
 
     def forked(function: Any, tasks: Any, jobs: int, timeout: float, context: str, *rest: Any, **more: Any) -> Any:
         return isolate.run_all(function, tasks, jobs, timeout, "fork", *rest, **more)
@@ -136,8 +141,8 @@ def serve(there: Connection, folder: Path) -> None:
         importlib.import_module(module)
     verify.prove = stand_in  # type: ignore[assignment]
     verify.equal = lambda a, b, **how: stand_in(a, against="b", **how)
-    runner.run_all = proving.run_all = forked
-    proving.LIFTING, proving.GRACE = 15.0, 0.0
+    local.run_all = prove.run_all = forked
+    prove.LIFTING, prove.GRACE = 15.0, 0.0
     os.chdir(folder)
     while (args := there.recv()) is not None:
         done = CliRunner().invoke(cli.main, args, catch_exceptions=False)
@@ -193,8 +198,8 @@ def everything(trilift: Any) -> tuple[int, dict[str, dict[str, Any]]]:
 )
 def test_a_case_says_its_verdict(everything: Any, name: str, verdict: str, code: int, said: str) -> None:
     record = everything[1][name]
-    assert (record["verdict"], proving.code(record)) == (verdict, code)
-    assert said in verdicts.case(record)
+    assert (record["verdict"], prove.code(record)) == (verdict, code)
+    assert said in verdict_text.case(record)
 
 
 @pytest.mark.parametrize(
@@ -244,7 +249,7 @@ def test_json_has_the_fields(everything: Any) -> None:
 
 def test_text_is_golden(everything: Any, golden: Callable[[str, str], None]) -> None:
     names = ("proved", "tested", "refuted", "unknown", "open", "wrong", "odd", "pair", "refused", "nothing")
-    said = [verdicts.case({**everything[1][n], "explain": []}) for n in names]
+    said = [verdict_text.case({**everything[1][n], "explain": []}) for n in names]
     golden("prove.txt", "\n".join(said).replace(str(Path.cwd()), "DIR"))
 
 
@@ -261,7 +266,7 @@ def test_conditions_are_written(everything: Any) -> None:
 @pytest.mark.smoke
 def test_written_conditions_are_the_conditions(tmp_path: Path) -> None:
     """Unsatisfiable with the fact that it follows from, satisfiable without."""
-    from verify import solver
+    from trilift.verify.integers import solver
 
     goal, fact = T.make("lt", n, T.add(N, 1)), T.make("lt", n, N)
     held = [V.Condition("in bounds", frozenset(facts), goal, True, "z3", 0.0) for facts in ([fact], [])]
@@ -273,7 +278,7 @@ def test_written_conditions_are_the_conditions(tmp_path: Path) -> None:
 
 
 def test_explain_tells_invariants_and_conditions(everything: Any) -> None:
-    said = verdicts.case(everything[1]["proved"])
+    said = verdict_text.case(everything[1]["proved"])
     for line in (
         "line 8: total(n) = 2 * n  for n >= 1",
         "1 conditions by linear, 0.25 s",
@@ -286,7 +291,7 @@ def test_explain_tells_invariants_and_conditions(everything: Any) -> None:
 def test_a_kernel_seen_to_be_wrong_is_not_proved(everything: Any, trilift: Any) -> None:
     """The stand-in claims a proof of it."""
     case = everything[1]["wrong"]
-    assert (case["verdict"], proving.code(case)) == ("REFUTED", 1)
+    assert (case["verdict"], prove.code(case)) == ("REFUTED", 1)
     assert [f["rule"] for f in case["findings"]] == ["wrong-result"]
     assert "PROVED" not in json.dumps(case)
     formula = trilift("prove", "-q", "cases.py::wrong", "--format", "json", "--against", "formula").output
@@ -327,8 +332,8 @@ def test_equal(trilift: Any, pair: list[str], code: int, said: str) -> None:
 
 
 def merged(*found: V.Proof, base: dict[str, Any] | None = None, outputs: tuple[str, ...] = ("a",)) -> dict[str, Any]:
-    base = base or {**runner.empty("f.py", "c", "", ""), "errors": []}
-    return proofs.merged(base, found, outputs, "formula", runner.Options())
+    base = base or {**unfinished.empty("f.py", "c", "", ""), "errors": []}
+    return proof_record.merged(base, found, outputs, "formula", Options())
 
 
 def one(word: str, output: str = "a") -> V.Proof:
@@ -343,21 +348,21 @@ def one(word: str, output: str = "a") -> V.Proof:
 
 
 @pytest.mark.smoke
-@pytest.mark.parametrize("first", proofs.WORST)
-@pytest.mark.parametrize("second", proofs.WORST)
+@pytest.mark.parametrize("first", proof_record.WORST)
+@pytest.mark.parametrize("second", proof_record.WORST)
 def test_the_worst_output_is_the_case(first: str, second: str) -> None:
     record = merged(one(first), one(second, "b"), outputs=("a", "b"))
-    assert record["verdict"] == min(first, second, key=proofs.WORST.index)
-    assert proving.code(record) == {"REFUTED": 1, "UNKNOWN": 4}.get(record["verdict"], 0)
+    assert record["verdict"] == min(first, second, key=proof_record.WORST.index)
+    assert prove.code(record) == {"REFUTED": 1, "UNKNOWN": 4}.get(record["verdict"], 0)
 
 
 @pytest.mark.smoke
 def test_the_contract_says_what_the_case_says() -> None:
-    base = {**runner.empty("f.py", "c", "", ""), "errors": [], "where": "N <= 64"}
+    base = {**unfinished.empty("f.py", "c", "", ""), "errors": [], "where": "N <= 64"}
     proof = V.proved(V.Claim("a", "formula"), (condition("value"),), (), (FITS, FITS))
     record = merged(proof, base=base)
     assert record["contract"] == ["N <= 64", "N < 2**31"]
-    assert "for all inputs with\n        N <= 64\n        N < 2**31" in verdicts.case(record)
+    assert "for all inputs with\n        N <= 64\n        N < 2**31" in verdict_text.case(record)
 
 
 @pytest.mark.smoke
@@ -367,7 +372,7 @@ def test_an_access_out_of_bounds_is_no_number() -> None:
     record = merged(V.refuted(claim, example))
     (finding,) = record["findings"]
     assert (finding["rule"], finding["message"]) == ("out-of-bounds", "access out of bounds: 1 byte")
-    assert "access out of bounds: 1 byte" in verdicts.case(record) and "nan" not in verdicts.case(record)
+    assert "access out of bounds: 1 byte" in verdict_text.case(record) and "nan" not in verdict_text.case(record)
 
 
 @pytest.mark.smoke
@@ -386,9 +391,9 @@ def test_no_proof_is_unknown() -> None:
 @pytest.mark.smoke
 def test_a_proof_that_a_finding_contradicts_is_none() -> None:
     finding = {"rule": "undefined-value"}
-    base = {**runner.empty("f.py", "c", "", ""), "errors": [], "findings": [finding]}
+    base = {**unfinished.empty("f.py", "c", "", ""), "errors": [], "findings": [finding]}
     record = merged(one("PROVED"), base=base)
-    assert record["verdict"] == "UNKNOWN" and "undefined-value" in record["reason"] and proving.code(record) == 1
+    assert record["verdict"] == "UNKNOWN" and "undefined-value" in record["reason"] and prove.code(record) == 1
 
 
 @pytest.mark.smoke
@@ -422,13 +427,13 @@ def test_single_targets() -> None:
 
 @pytest.mark.smoke
 def test_numbers_that_are_none_are_text() -> None:
-    assert json.dumps(proofs.jsonable({"a": (float("inf"), 1, None, N)})) == '{"a": ["inf", 1, null, "N"]}'
+    assert json.dumps(proof_record.jsonable({"a": (float("inf"), 1, None, N)})) == '{"a": ["inf", 1, null, "N"]}'
 
 
 @pytest.mark.smoke
 def test_an_unknown_without_a_proof_says_how_to_go_on() -> None:
-    record = {**runner.empty("f.py", "c", "", ""), "errors": [], "reason": "no formula was lifted from c"}
-    assert "= help: trilift lift --explain" in verdicts.case(record)
+    record = {**unfinished.empty("f.py", "c", "", ""), "errors": [], "reason": "no formula was lifted from c"}
+    assert "= help: trilift lift --explain" in verdict_text.case(record)
 
 
 def test_a_finding_without_a_statement_stands_at_the_last_kernel() -> None:
@@ -441,14 +446,14 @@ def test_a_finding_without_a_statement_stands_at_the_last_kernel() -> None:
         "why": "",
         "replay": None,
     }
-    proof = {"place": None, "against": proofs.REFERENCE, "counterexample": example}
+    proof = {"place": None, "against": proof_record.REFERENCE, "counterexample": example}
     base = {
         "findings": [],
         "kernels": [{"name": "a", "file": "k.py", "line": 3}, {"name": "b", "file": "k.py", "line": 9}],
     }
-    [found] = proofs.new_findings(base, [proof])
+    [found] = proof_record.new_findings(base, [proof])
     assert (found["rule"], found["file"], found["line"]) == ("wrong-result", "k.py", 9)
-    [placed] = proofs.new_findings(base, [{**proof, "place": {"file": "k.py", "line": 5}}])
+    [placed] = proof_record.new_findings(base, [{**proof, "place": {"file": "k.py", "line": 5}}])
     assert placed["line"] == 5
-    [nowhere] = proofs.new_findings({"findings": []}, [proof])
+    [nowhere] = proof_record.new_findings({"findings": []}, [proof])
     assert nowhere["file"] == ""

@@ -9,14 +9,15 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from lift import index, reader
-from lift import term as T
-from lift.errors import CaseError, Unsupported
-from lift.term import Axis, Term
+from trilift.lift.errors import CaseError, Unsupported
+from trilift.lift.pytorch import read
+from trilift.lift.terms import index
+from trilift.lift.terms import term as T
+from trilift.lift.terms.term import Axis, Term
 
 B, D, H, K, L, M, N = (T.size(n) for n in "BDHKLMN")
-X: dict[str, reader.Spec] = {"x": ("f32", (M, N))}
-VECTOR: reader.Spec = ("f32", (N,))
+X: dict[str, read.Spec] = {"x": ("f32", (M, N))}
+VECTOR: read.Spec = ("f32", (N,))
 
 
 def shown(t: Term) -> str:
@@ -30,8 +31,8 @@ def shown(t: Term) -> str:
     return f"{head}({', '.join(parts)})" if parts else repr(t)
 
 
-def text(fn: Callable[..., Any], specs: dict[str, reader.Spec], *args: Any, **kwargs: Any) -> list[str]:
-    return [f"{f.name}{list(f.axes)} = {shown(f.term)}" for f in reader.read(fn, specs, *args, **kwargs)]
+def text(fn: Callable[..., Any], specs: dict[str, read.Spec], *args: Any, **kwargs: Any) -> list[str]:
+    return [f"{f.name}{list(f.axes)} = {shown(f.term)}" for f in read.read(fn, specs, *args, **kwargs)]
 
 
 def rope(x: Any, cos: Any, sin: Any) -> Any:
@@ -50,7 +51,7 @@ def swiglu(x: Any) -> Any:
 
 CENTRED = "add(mul(-1, recip(N), sum[n](x[m, n])), x[m, n])"
 VARIANCE = f"mul(recip(N), sum[n](mul({CENTRED}, {CENTRED})))"
-GOLDEN: list[tuple[Callable[..., Any], dict[str, reader.Spec], str]] = [
+GOLDEN: list[tuple[Callable[..., Any], dict[str, read.Spec], str]] = [
     (lambda x: x.softmax(-1), X, "[m, n] = mul(exp(x[m, n]), recip(sum[n](exp(x[m, n]))))"),
     (lambda x: x.softmax(0), X, "[m, n] = mul(exp(x[m, n]), recip(sum[m](exp(x[m, n]))))"),
     (lambda x: F.relu(x), X, "[m, n] = max(0, x[m, n])"),
@@ -113,8 +114,8 @@ def test_golden(k: int) -> None:
 
 
 def test_attention_is_read_as_in_the_textbook() -> None:
-    specs: dict[str, reader.Spec] = dict.fromkeys("qkv", ("f32", (B, H, L, D)))
-    (f,) = reader.read(causal, specs)
+    specs: dict[str, read.Spec] = dict.fromkeys("qkv", ("f32", (B, H, L, D)))
+    (f,) = read.read(causal, specs)
     folds = sorted(f"{t.op}[{t.attr}]" for t in f.term.walk() if t.op in T.FOLDS)
     assert [a.name for a in f.axes] == ["b", "h", "l", "d"]
     assert folds == ["sum[d]", "sum[l']", "sum[l']"]
@@ -126,7 +127,7 @@ def test_gradients() -> None:
         x = x.detach().requires_grad_()
         return torch.autograd.grad(x.softmax(-1), x, dy)
 
-    (f,) = reader.read(gradient, {**X, "dy": X["x"]})
+    (f,) = read.read(gradient, {**X, "dy": X["x"]})
     assert f.name == "out0"
     y = "exp(x[m, n]), recip(sum[n](exp(x[m, n])))"
     expected = f"mul(add(dy[m, n], mul(-1, sum[n](mul(dy[m, n], {y})))), {y})"
@@ -134,12 +135,12 @@ def test_gradients() -> None:
 
 
 def test_symbolic_scalar() -> None:
-    specs: dict[str, reader.Spec] = {**X, "w": VECTOR}
+    specs: dict[str, read.Spec] = {**X, "w": VECTOR}
     eps = T.scalar("eps")
     for fn in (lambda x, w, eps: F.layer_norm(x, (x.shape[-1],), w, None, eps), lambda x, w, eps: x * w + eps):
-        (f,) = reader.read(fn, specs, {"eps": eps})
+        (f,) = read.read(fn, specs, {"eps": eps})
         assert any(t is eps for t in f.term.walk())
-    (f,) = reader.read(lambda x, k: x * k + x.shape[1], X, {"k": T.size("k")})
+    (f,) = read.read(lambda x, k: x * k + x.shape[1], X, {"k": T.size("k")})
     assert {t.attr for t in f.term.walk() if t.op == "size"} == {"k", "N"}
 
 
@@ -149,25 +150,25 @@ def test_outputs_and_writes() -> None:
         x[:, 0] = 0
         return {"twice": x * 2, "shape": x.shape[0]}
 
-    twice, shape, x = reader.read(both, X)
+    twice, shape, x = read.read(both, X)
     assert (twice.name, shape.name, x.name, x.in_place) == ("twice", "shape", "x", "x")
     assert str(x.term) == "where(eq(0, n), 0, add(1, x[m, n]))"
     assert shape.term is M and shape.axes == ()
-    (f,) = reader.read(lambda x: (x.clone().transpose(0, 1).mul_(2), None), X)
+    (f,) = read.read(lambda x: (x.clone().transpose(0, 1).mul_(2), None), X)
     assert (f.name, str(f.term)) == ("out0", "mul(2, x[m, n])")
 
 
 def test_conditions_say_which_branch_was_read() -> None:
-    r = reader.reading(lambda x: x + 1 if x.shape[0] > 64 else x * 2, X)
+    r = read.reading(lambda x: x + 1 if x.shape[0] > 64 else x * 2, X)
     assert [str(c) for c in r.conditions] == ["lt(M, 65)"]
-    assert reader.reading(lambda x: x[:, :4], X).conditions != ()
-    assert reader.reading(lambda x: x.softmax(-1) @ x.T, X).conditions == ()
-    (wide,) = reader.read(lambda x: x + 1 if x.shape[0] > 64 else x * 2, X, hints={"M": 100})
+    assert read.reading(lambda x: x[:, :4], X).conditions != ()
+    assert read.reading(lambda x: x.softmax(-1) @ x.T, X).conditions == ()
+    (wide,) = read.read(lambda x: x + 1 if x.shape[0] > 64 else x * 2, X, hints={"M": 100})
     assert str(wide.term) == "add(1, x[m, n])"
 
 
 def test_even_sizes_are_found() -> None:
-    r = reader.reading(lambda x: x.view(x.shape[0], 2, -1).sum(1), X)
+    r = read.reading(lambda x: x.view(x.shape[0], 2, -1).sum(1), X)
     assert any("mod(N, 2)" in str(c) for c in r.conditions) or r.conditions
     assert str(r.formulas[0].axes[1].size) == "floordiv(N, 2)"
 
@@ -187,13 +188,13 @@ def test_even_sizes_are_found() -> None:
 )
 def test_what_is_not_supported_is_named_with_its_line(fn: Callable[..., Any], what: str) -> None:
     with pytest.raises(Unsupported, match=what) as error:
-        reader.read(fn, X)
+        read.read(fn, X)
     assert error.value.place is not None
     assert error.value.place.file.endswith("test_reader.py")
 
 
 def test_an_unused_operator_is_no_error() -> None:
-    assert reader.read(lambda x: (x.sort(-1), x + 1)[1], X)
+    assert read.read(lambda x: (x.sort(-1), x + 1)[1], X)
 
 
 def test_a_function_that_raises() -> None:
@@ -201,19 +202,19 @@ def test_a_function_that_raises() -> None:
         return x @ x
 
     with pytest.raises(CaseError, match="cannot be traced") as error:
-        reader.read(wrong, X)
+        read.read(wrong, X)
     assert error.value.place is not None and error.value.place.line == wrong.__code__.co_firstlineno + 1
 
 
 def test_element_of_a_tensor_as_a_number() -> None:
-    (f,) = reader.read(lambda x, s: x * s.item(), {**X, "s": ("f32", ())})
+    (f,) = read.read(lambda x, s: x * s.item(), {**X, "s": ("f32", ())})
     assert shown(f.term) == "mul(s[], x[m, n])"
 
 
 def test_indices() -> None:
-    specs: dict[str, reader.Spec] = {**X, "i": ("i64", (K,))}
-    assert str(reader.read(lambda x, i: x[i], specs, indices=["i"])[0].term) == "x[i[k], n]"
-    assert "where" in str(reader.read(lambda x, i: x[i], specs)[0].term)
+    specs: dict[str, read.Spec] = {**X, "i": ("i64", (K,))}
+    assert str(read.read(lambda x, i: x[i], specs, indices=["i"])[0].term) == "x[i[k], n]"
+    assert "where" in str(read.read(lambda x, i: x[i], specs)[0].term)
 
 
 # ---- arithmetic of indices ------------------------------------------------------------------------------------------
@@ -230,7 +231,7 @@ def test_views_there_and_back() -> None:
 
 @pytest.mark.parametrize("f", [index.floordiv, index.mod])
 def test_division_of_indices_is_that_of_integers(f: Callable[[Term, Term], Term]) -> None:
-    from lift.evaluate import evaluate
+    from trilift.lift.language.evaluate import evaluate
 
     a, b = Axis("a", H), Axis("b", D)
     i, j = T.axis(a), T.axis(b)

@@ -37,7 +37,7 @@ def needs_liger(command: str) -> bool:
 def run(command: str, cwd: Path) -> str:
     arguments = shlex.split(command)[1:]
     done = subprocess.run(
-        [sys.executable, "-m", "reports.cli", *arguments], capture_output=True, text=True, cwd=cwd, timeout=100
+        [sys.executable, "-m", "trilift", *arguments], capture_output=True, text=True, cwd=cwd, timeout=100
     )
     return done.stdout
 

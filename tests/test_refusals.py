@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from sized import KERNELS, sized
 
-from lift.capture import raised
-from lift.load import load
-from verify.layouts import LAYOUTS, laid
-from verify.refusals import refusals
-from verify.sizes import sizes
+from trilift.lift.capture.case_files import load
+from trilift.lift.capture.run import raised
+from trilift.verify.properties.refusals import refusals
+from trilift.verify.properties.sizes import sizes
+from trilift.verify.runs.layouts import LAYOUTS, laid
 
 
 def found(name):

@@ -12,12 +12,14 @@ import torch
 import triton
 import triton.language as tl
 
-from lift import Case, case, lift
-from lift.capture import capture
-from lift.check import arguments, arrays
-from verify import adversary, refute
-from verify.against import Targets, targets
-from verify.verdict import Counterexample
+from trilift import case
+from trilift.lift import Case, lift
+from trilift.lift.capture.run import capture
+from trilift.lift.replay.check import arguments, arrays
+from trilift.verify.model.verdict import Counterexample
+from trilift.verify.refutation import search
+from trilift.verify.runs import adversary
+from trilift.verify.runs.goals import Targets, targets
 
 ROOT = Path(__file__).parents[1]
 SECONDS = 4.0
@@ -145,23 +147,23 @@ WRONG: list[tuple[Case, dict[str, int]]] = [
 
 
 def found(c: Case, **options: Any) -> Counterexample:
-    result = refute.search(c, budget_seconds=SECONDS, **options)
+    result = search.search(c, budget_seconds=SECONDS, **options)
     assert result is not None, f"{c.name} was not refuted"
     return result
 
 
 @pytest.mark.parametrize("c", RIGHT, ids=lambda c: c.name)
 def test_right_kernels_are_not_refuted(c: Case) -> None:
-    assert refute.search(c, budget_seconds=0.7) is None
+    assert search.search(c, budget_seconds=0.7) is None
 
 
 @pytest.mark.parametrize(("c", "smallest"), WRONG, ids=[c.name for c, _ in WRONG])
 def test_wrong_kernels_are_refuted_at_the_smallest_shape(c: Case, smallest: dict[str, int]) -> None:
     example = found(c)
     assert example.dims == smallest
-    question = refute.Question(c, targets(c))
-    again = refute.attempt(question, example.dims, example.seed, example.config)
-    assert isinstance(again, refute.Failure)
+    question = search.Question(c, targets(c))
+    again = search.attempt(question, example.dims, example.seed, example.config)
+    assert isinstance(again, search.Failure)
     assert (again.output, again.index) == (example.output, example.index)
 
 
@@ -173,9 +175,9 @@ def test_an_access_out_of_bounds_is_told_as_such() -> None:
 
 def test_hints_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[dict[str, Any]] = []
-    attempt = refute.attempt
-    monkeypatch.setattr(refute, "attempt", lambda q, d, *rest: tried.append(dict(d)) or attempt(q, d, *rest))
-    example = refute.search(narrow, hints=[{"N": 40}], budget_seconds=SECONDS)
+    attempt = search.attempt
+    monkeypatch.setattr(search, "attempt", lambda q, d, *rest: tried.append(dict(d)) or attempt(q, d, *rest))
+    example = search.search(narrow, hints=[{"N": 40}], budget_seconds=SECONDS)
     assert tried[0]["N"] == 40
     assert example is not None and example.dims == {"M": 1, "N": 17}
 
@@ -184,15 +186,15 @@ def test_other_modules_stand_in_for_those_of_the_launches() -> None:
     broken = capture(zeros, {"M": 2, "N": 3}).launches[0].module()
     right = RIGHT[1]
     goal = targets(right)
-    assert refute.search(right, goal, hints=[{"M": 2, "N": 3}], module_of=lambda launch: broken) is not None
-    assert refute.search(right, goal, budget_seconds=0.5, module_of=lambda launch: launch.module()) is None
+    assert search.search(right, goal, hints=[{"M": 2, "N": 3}], module_of=lambda launch: broken) is not None
+    assert search.search(right, goal, budget_seconds=0.5, module_of=lambda launch: launch.module()) is None
 
 
 def test_against_a_formula() -> None:
     right = targets(RIGHT[1], text="out[m, n] = exp(x[m, n]) / sum(n, exp(x[m, n]))")
-    assert refute.search(RIGHT[1], right, budget_seconds=0.5) is None
+    assert search.search(RIGHT[1], right, budget_seconds=0.5) is None
     wrong = targets(RIGHT[1], text="out[m, n] = exp(x[m, n]) / sum(m, exp(x[m, n]))")
-    example = refute.search(RIGHT[1], wrong, budget_seconds=SECONDS)
+    example = search.search(RIGHT[1], wrong, budget_seconds=SECONDS)
     assert example is not None and example.dims in ({"M": 1, "N": 2}, {"M": 2, "N": 1})
 
 
@@ -206,8 +208,8 @@ def test_the_same_seed_gives_the_same_inputs() -> None:
 def test_undefined_where_the_target_is_undefined_says_nothing() -> None:
     """0 / 0 of the reference is not held against the kernel, an infinity is."""
     goal = Targets("reference", {}, fn=None)
-    question = refute.Question(RIGHT[0], goal)
-    assert isinstance(refute.attempt(question, {"N": 3}, 0, 0), refute.Skipped)
+    question = search.Question(RIGHT[0], goal)
+    assert isinstance(search.attempt(question, {"N": 3}, 0, 0), search.Skipped)
 
 
 @pytest.mark.parametrize(
@@ -241,13 +243,13 @@ def steep(x):
 
 def test_a_constant_rounded_to_f32_is_no_difference() -> None:
     """The formula has log2(e) exactly; at exp(256 x) the kernel's digits make a difference that no user means."""
-    assert refute.search(steep, targets(steep, text="out[n] = exp(N * x[n])"), budget_seconds=1.5) is None
+    assert search.search(steep, targets(steep, text="out[n] = exp(N * x[n])"), budget_seconds=1.5) is None
     wrong = targets(steep, text="out[n] = 1.001 * exp(N * x[n])")
-    assert refute.search(steep, wrong, budget_seconds=SECONDS) is not None
+    assert search.search(steep, wrong, budget_seconds=SECONDS) is not None
 
 
 def test_quotients_of_subnormal_numbers_tell_nothing() -> None:
-    from lift.reference import steady, values
+    from trilift.lift.replay.reference import steady, values
 
     fn = lambda x: (torch.exp(x) * 4.0898).sum(0, keepdim=True) / torch.exp(x).sum(0, keepdim=True)  # noqa: E731
     given = referenced("quotient", fn, {"x": "f32[N]"}, fn)
@@ -260,8 +262,8 @@ def test_quotients_of_subnormal_numbers_tell_nothing() -> None:
 
 def test_what_overflows_on_the_way_tells_nothing() -> None:
     """x / inf is 0, a finite number that is wrong; an infinity that was there, or at a pole, is none of that."""
-    from lift.overflow import without_overflow
-    from lift.reference import steady, values
+    from trilift.lift.replay.reference import steady, values
+    from trilift.lift.terms.overflow import without_overflow
 
     def sure(fn: Any, *x: float) -> tuple[float, bool]:
         given = referenced("overflow", fn, {"x": "f32[N]"}, fn)
@@ -341,8 +343,8 @@ def test_a_formula_that_overflows_is_no_target_there(wrong: bool) -> None:
     goal = targets(given, text="out[n] = exp(x[n]) / (exp(x[n]) * exp(x[n]))")
     for dims in ({"N": 1}, {"N": 40}):
         for seed in range(3 * len(adversary.KINDS)):
-            found = refute.attempt(refute.Question(given, goal), dims, seed, 0)
-            if isinstance(found, refute.Failure):
+            found = search.attempt(search.Question(given, goal), dims, seed, 0)
+            if isinstance(found, search.Failure):
                 assert wrong
                 return
     assert not wrong

@@ -7,13 +7,13 @@ import torch
 import triton
 import triton.language as tl
 
-from lift import term as T
-from lift.capture import capture
-from lift.case import Reader, make_case
-from lift.errors import Unsupported
-from lift.fit import fit, value
-from lift.relate import holds, relate
-from lift.shapes import choose
+from trilift.lift.capture.relate import holds, relate
+from trilift.lift.capture.run import capture
+from trilift.lift.cases.declaration import Reader, make_case
+from trilift.lift.cases.shapes import choose
+from trilift.lift.errors import Unsupported
+from trilift.lift.terms import term as T
+from trilift.lift.terms.fit import fit, value
 
 ENVIRONMENTS = [
     {"M": 3, "N": 5, "D": 8, "p": 0.25, "s": 0.7},

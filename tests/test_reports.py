@@ -11,23 +11,27 @@ from pathlib import Path
 import click
 import pytest
 
-from reports import corpora, optable, rules, runner
-from reports.corpora import Result, as_json, as_markdown, as_text
+from trilift.reports.base import explanations
+from trilift.reports.commands import ops
+from trilift.reports.experiments import corpus
+from trilift.reports.experiments.corpus import Result, as_json, as_markdown, as_text
+from trilift.reports.records import unfinished
+from trilift.reports.records.options import Options
 
 OK = {
-    **runner.empty("c/a.py", "one", "", ""),
+    **unfinished.empty("c/a.py", "one", "", ""),
     "lift": "ok",
     "errors": [],
     "launches": 2,
     "formula": {"text": "x | y\nz"},
 }
-BAD = runner.empty("c/b.py", "two", "unsupported", "tt.foo")
+BAD = unfinished.empty("c/b.py", "two", "unsupported", "tt.foo")
 WRONG = {**OK, "name": "three", "findings": [{"rule": "wrong-result"}]}
 
 
 @pytest.mark.smoke
 def test_a_corpus_is_counted_by_file_and_cause() -> None:
-    cases, files, causes = (rows for _, rows in corpora.tables([OK, BAD, WRONG]))
+    cases, files, causes = (rows for _, rows in corpus.tables([OK, BAD, WRONG]))
     assert [r[:2] for r in cases[1:]] == [("a::one", "yes"), ("b::two", "no"), ("a::three", "wrong")]
     assert files[-1][:7] == ("all", "3", "1", "1", "0", "1", "4")
     assert causes[1:] == [("1", "unsupported: tt.foo")]
@@ -35,8 +39,8 @@ def test_a_corpus_is_counted_by_file_and_cause() -> None:
 
 @pytest.mark.smoke
 def test_the_three_forms_of_a_result(golden: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(corpora, "versions", lambda: {"date": "2000-01-01", "triton": "3.6"})
-    result = Result("corpus test", corpora.tables([OK, BAD]), {"cases": [OK, BAD]}, 4)
+    monkeypatch.setattr(corpus, "versions", lambda: {"date": "2000-01-01", "triton": "3.6"})
+    result = Result("corpus test", corpus.tables([OK, BAD]), {"cases": [OK, BAD]}, 4)
     golden("corpus.txt", as_text(result) + "\n\n" + as_markdown(result))
     assert json.loads(as_json(result))["versions"]["triton"] == "3.6"
 
@@ -44,33 +48,33 @@ def test_the_three_forms_of_a_result(golden: Callable[[str, str], None], monkeyp
 @pytest.mark.smoke
 def test_a_corpus_that_is_none_is_a_usage_error() -> None:
     with pytest.raises(click.UsageError, match="operators, packages"):
-        corpora.measure("nosuch", runner.Options(), quiet=True)
+        corpus.measure("nosuch", Options(), quiet=True)
 
 
 @pytest.mark.smoke
 def test_operations_are_found_by_any_of_their_names() -> None:
-    assert all(json.loads(optable.show(n, "json"))[0]["name"] == "exp" for n in ("exp", "math.exp", "__nv_expf"))
-    rows = json.loads(optable.show(None, "json"))
+    assert all(json.loads(ops.show(n, "json"))[0]["name"] == "exp" for n in ("exp", "math.exp", "__nv_expf"))
+    rows = json.loads(ops.show(None, "json"))
     assert len(rows) > 50 and len({r["name"] for r in rows}) == len(rows)
 
 
 @pytest.mark.smoke
 def test_every_word_of_ours_is_explained() -> None:
-    listed = rules.explain(None)
-    for page in rules.PAGES.values():
+    listed = explanations.explain(None)
+    for page in explanations.PAGES.values():
         for word in page:
-            assert word in listed and rules.explain(word).startswith(word)
-    assert all(str(law) in rules.explain(name) for name, law in rules.laws().items())
+            assert word in listed and explanations.explain(word).startswith(word)
+    assert all(str(law) in explanations.explain(name) for name, law in explanations.laws().items())
 
 
 @pytest.mark.smoke
 def test_an_unknown_word_is_answered_with_near_ones() -> None:
     with pytest.raises(click.UsageError, match="wrong-result"):
-        rules.explain("wrong-resul")
+        explanations.explain("wrong-resul")
 
 
 def test_doctor_lifts_a_kernel() -> None:
-    command = [sys.executable, "-m", "reports.cli", "doctor"]
+    command = [sys.executable, "-m", "trilift", "doctor"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert "ok   a kernel captured, lowered and lifted: 2 * x" in done.stdout, done.stdout + done.stderr
     assert done.returncode == 0
@@ -78,11 +82,11 @@ def test_doctor_lifts_a_kernel() -> None:
 
 def test_a_corpus_runs_from_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "tiny").mkdir()
-    from reports.doctor import KERNEL
+    from trilift.reports.commands.doctor import KERNEL
 
     (tmp_path / "tiny" / "a.py").write_text(KERNEL)
-    monkeypatch.setattr(corpora, "CORPUS", tmp_path)
-    result = corpora.measure("tiny", runner.Options(), quiet=True)
+    monkeypatch.setattr(corpus, "CORPUS", tmp_path)
+    result = corpus.measure("tiny", Options(), quiet=True)
     assert result.code == 0
     assert [c["formula"]["text"] for c in result.data["cases"]] == ["2 * x"]
 
@@ -98,7 +102,7 @@ TESTED = {**OK, "name": "five", "verdict": "TESTED", "bound": 1e-9}
 
 @pytest.mark.smoke
 def test_verdicts_are_counted_by_file_and_cause() -> None:
-    files, causes, cases = (rows for _, rows in corpora.proofs([PROVED, BAD, OPEN, TESTED, OPEN], "packages"))
+    files, causes, cases = (rows for _, rows in corpus.proofs([PROVED, BAD, OPEN, TESTED, OPEN], "packages"))
     assert files[-1][:9] == ("all", "5", "1", "1", "0", "3", "8", "2", "25%")
     assert causes[1:] == [("2", "step of loop"), ("1", "unsupported: tt.foo")]
     assert [r[-1] for r in cases[1:4]] == ["N <= 64; N < 2**31", "unsupported: tt.foo", "why"]
@@ -107,8 +111,8 @@ def test_verdicts_are_counted_by_file_and_cause() -> None:
 
 @pytest.mark.smoke
 def test_the_papers_operators_are_beside_ours() -> None:
-    from corpus.operators import PAPER
-    from reports import paper
+    from trilift.corpus.operators import PAPER
+    from trilift.reports.experiments import paper
 
     assert set(paper.BY_NAME) == set(PAPER)
     assert [sum(f[k] == "yes" for f in paper.BY_NAME.values()) for k in (0, 1)] == [32, 28]  # its own totals
@@ -120,7 +124,7 @@ def test_the_papers_operators_are_beside_ours() -> None:
 
 @pytest.mark.smoke
 def test_the_time_of_a_proof_is_told_beside_that_of_lifting() -> None:
-    from reports import bench
+    from trilift.reports.experiments import bench
 
     record = {**PROVED, "name": "matmul", "seconds": {**OK["seconds"], "lift": 0.5, "prove": 1.0}}
     rows = bench.proofs([record, {**record, "name": "other", "verdict": "UNKNOWN"}])

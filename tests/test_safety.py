@@ -26,11 +26,11 @@ from launch_terms import (
     strided,
 )
 
-from lift import term as T
-from verify.program import Arithmetic
-from verify.safety import in_bounds, nowrap, well_defined
-from verify.sites import Site
-from verify.solver import Solver
+from trilift.lift.terms import term as T
+from trilift.verify.integers.solver import Solver
+from trilift.verify.memory.safety import in_bounds, nowrap, well_defined
+from trilift.verify.memory.sites import Site
+from trilift.verify.model.program import Arithmetic
 
 S0, S1 = T.size("s0"), T.size("s1")
 TRUE = T.const(True)

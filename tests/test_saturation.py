@@ -8,16 +8,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lift import term as T
-from lift.parse import formula
-from reports import runner, tile_rules
-from superopt.program import from_formulas, node
-from superopt.saturate import Classes, saturated
-from superopt.tile_draws import Drawer, around, loaded, numbers, tiles_of
-from superopt.tile_program import Loop, Store, TileProgram, lowered, statements, stores
-from superopt.tile_rules import RULES, Rule, Twin
-from superopt.tile_text import text
-from superopt.tile_trials import all_rules, differing, ill_typed, refuted, tried
+from trilift.lift.language.parse import formula
+from trilift.lift.terms import term as T
+from trilift.reports.experiments import tile_rules
+from trilift.reports.records.options import Options
+from trilift.superopt.program.program import from_formulas, node
+from trilift.superopt.tiles.draws import Drawer, around, loaded, numbers, tiles_of
+from trilift.superopt.tiles.rules import RULES, Rule, Twin
+from trilift.superopt.tiles.saturate import Classes, saturated
+from trilift.superopt.tiles.text import text
+from trilift.superopt.tiles.tile_program import Loop, Store, TileProgram, lowered, statements, stores
+from trilift.superopt.tiles.trials import all_rules, differing, ill_typed, refuted, tried
 
 SIZES = {"M": 4, "N": 3, "K": 5}
 
@@ -86,7 +87,7 @@ def test_a_table_of_rules(monkeypatch: pytest.MonkeyPatch) -> None:
     codes = []
     for r in (rule, wrong, kept):
         monkeypatch.setattr(tile_rules, "RULES", (r,))
-        result = tile_rules.measure("tilerules", runner.Options(), True, tile_rules.Counts(3, 10, 4))
+        result = tile_rules.measure("tilerules", Options(), True, tile_rules.Counts(3, 10, 4))
         codes.append(result.code)
         assert [name for name, _ in result.tables] == ["rules", "forms that do not hold", "all rules together"]
         assert result.data["together"]["programs"] == 4

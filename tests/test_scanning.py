@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
-from reports import runner, scanning, targets
-from reports.discovery import Kernel
-from reports.runner import Options
+from trilift.reports.base import targets
+from trilift.reports.discovery import scan
+from trilift.reports.discovery.source import Kernel
+from trilift.reports.records import unfinished
+from trilift.reports.records.options import Options
 
 KERNELS = """
 import triton as tr
@@ -90,7 +92,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.mark.smoke
 def test_kernels_are_found_without_running_anything(folder: Path) -> None:
-    found, errors = scanning.kernels([str(folder)])
+    found, errors = scan.kernels([str(folder)])
     assert [(Path(k.file).name, k.name) for k in found] == [("k.py", "tuned"), ("k.py", "plain"), ("k.py", "sum")]
     assert (found[0].first, found[0].line, found[0].last) == (7, 9, 10)
     assert sorted((Path(e["file"]).name, e["kind"]) for e in errors) == [("binary.py", "case"), ("broken.py", "case")]
@@ -103,22 +105,22 @@ def test_targets_are_folders_files_and_packages(folder: Path, monkeypatch: pytes
     (folder / "own_pkg" / "__init__.py").write_text("raise RuntimeError('is not imported')")
     (folder / "own_pkg" / "k.py").write_text(KERNELS)
     monkeypatch.syspath_prepend(str(folder))
-    assert len(scanning.kernels(["own_pkg"])[0]) == 3
-    assert len(scanning.kernels([str(folder / "k.py")])[0]) == 3
+    assert len(scan.kernels(["own_pkg"])[0]) == 3
+    assert len(scan.kernels([str(folder / "k.py")])[0]) == 3
     assert targets.sources("no_such_package_at_all") == targets.sources("not a name") == []
     assert "own_pkg" not in sys.modules
 
 
 def record(name: str, file: Path, line: int) -> dict[str, Any]:
     kernels = [{"name": "k", "file": str(file), "line": line}]
-    return {**runner.empty("c.py", name, "", ""), "kernels": kernels}
+    return {**unfinished.empty("c.py", name, "", ""), "kernels": kernels}
 
 
 @pytest.mark.smoke
 def test_a_kernel_that_a_case_launched_has_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scanning, "scanned", lambda found, options, on_event: [])
-    found, _ = scanning.kernels([str(folder / "k.py")])
-    rows = scanning.rows(found, [record("a", folder / "k.py", 8), record("b", folder / "k.py", 10)], Options())
+    monkeypatch.setattr(scan, "scanned", lambda found, options, on_event: [])
+    found, _ = scan.kernels([str(folder / "k.py")])
+    rows = scan.rows(found, [record("a", folder / "k.py", 8), record("b", folder / "k.py", 10)], Options())
     assert [(r["name"], r["cases"], r["read"]) for r in rows] == [
         ("tuned", ["c.py::a", "c.py::b"], "ok"),
         ("plain", [], "not looked at"),
@@ -135,8 +137,8 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Kernel], list[d
     (path / "own_scanned" / "kernels.py").write_text("from . import shared\n" + UNLAUNCHED)
     (path / "own_scanned" / "shared.py").write_text("VALUE = 1\n")
     (path / "raising.py").write_text("import triton\nraise ValueError('no')\n@triton.jit\ndef f(x):\n    pass\n")
-    found, _ = scanning.kernels([str(path)])
-    return found, scanning.rows(found, [], Options(jobs=2, cache=str(path / "cache"))), path
+    found, _ = scan.kernels([str(path)])
+    return found, scan.rows(found, [], Options(jobs=2, cache=str(path / "cache"))), path
 
 
 def test_what_is_told_of_each(rows: tuple[list[Kernel], list[dict[str, Any]], Path]) -> None:
@@ -168,8 +170,8 @@ def test_a_second_time_nothing_is_run(
         ran.extend(k.name for ks in wanted.values() for k in ks)
         return iter(())
 
-    monkeypatch.setattr(scanning, "_run", run)
-    again = {r["name"]: r for r in scanning.rows(found, [], Options(jobs=2, cache=str(path / "cache")))}
+    monkeypatch.setattr(scan, "_run", run)
+    again = {r["name"]: r for r in scan.rows(found, [], Options(jobs=2, cache=str(path / "cache")))}
     assert ran == ["f"], "what could not be imported is tried again"
     told = {r["name"]: r for r in first}
     assert again["rows"] == {**told["rows"], "cached": True}
@@ -179,6 +181,6 @@ def test_a_second_time_nothing_is_run(
 @pytest.mark.parametrize("narrow", [True, False])
 def test_narrow_sums_count_only_where_no_type_was_guessed_narrow(narrow: bool) -> None:
     signature = {"x": "*fp16" if narrow else "*fp32", "N": "i32", "B": "constexpr"}
-    text = scanning.assumption(signature, {"B": 16})
+    text = scan.assumption(signature, {"B": 16})
     assert text == f"x: *{'fp16' if narrow else 'fp32'}, N: i32, B = 16"
-    assert any(word in text for word in scanning.NARROW) is narrow
+    assert any(word in text for word in scan.NARROW) is narrow

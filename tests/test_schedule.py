@@ -15,16 +15,16 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from mugraphs import IN, load, op
 
-from superopt import codegen
-from superopt.abstract import templates
-from superopt.accept import accept
-from superopt.memory import Buffer, best_fit, bound, buffers, overlaps, plan, top
-from superopt.mugraph import Kernel, MuGraph, Operator, ThreadGraph, text
-from superopt.mugraph_json import from_json, to_json
-from superopt.schedule import Schedule, arranged, edges, given, scheduled, violations
-from superopt.stabilise import stabilised
-from superopt.threads import Unit, exchanged, fused, operators, sides
-from superopt.verifier import verify
+from trilift.superopt.accept.acceptance import accept
+from trilift.superopt.arrange.schedule import Schedule, arranged, edges, given, scheduled, violations
+from trilift.superopt.arrange.shared_memory import Buffer, best_fit, bound, buffers, overlaps, plan, top
+from trilift.superopt.emit import codegen
+from trilift.superopt.mugraph.graph import Kernel, MuGraph, Operator, ThreadGraph, text
+from trilift.superopt.mugraph.json import from_json, to_json
+from trilift.superopt.mugraph.threads import Unit, exchanged, fused, operators, sides
+from trilift.superopt.program.abstract import templates
+from trilift.superopt.search.stabilise import stabilised
+from trilift.superopt.search.verifier import verify
 
 GRAPHS = {
     "rms_norm_matmul": mugraphs.rms_norm_matmul,

@@ -7,14 +7,14 @@ from functools import cache
 
 import pytest
 
-from lift.errors import Unsupported
-from lift.parse import formula
-from superopt.abstract import templates
-from superopt.mugraph import Kernel, MuGraph, text
-from superopt.mutants import graph_mutants
-from superopt.program import Program, from_formulas
-from superopt.search import Found, graphs, search
-from superopt.verifier import verify
+from trilift.lift.errors import Unsupported
+from trilift.lift.language.parse import formula
+from trilift.superopt.accept.mutants import graph_mutants
+from trilift.superopt.mugraph.graph import Kernel, MuGraph, text
+from trilift.superopt.program.abstract import templates
+from trilift.superopt.program.program import Program, from_formulas
+from trilift.superopt.search.best_first import Found, graphs, search
+from trilift.superopt.search.verifier import verify
 
 ATTENTION = {"q": ("B", "M", "E"), "k": ("B", "E", "N"), "v": ("B", "N", "D")}
 HEADS = {"B": 16, "M": 256, "D": 64, "E": 64, "N": 4096}
@@ -170,7 +170,7 @@ def test_a_sum_of_a_product_is_a_product_of_a_sum() -> None:
 def test_functions_whose_names_begin_alike_are_two_functions() -> None:
     from numpy.random import default_rng
 
-    from verify.field import Field
+    from trilift.verify.fields.field import Field
 
     d = Field(default_rng(0))
     x = d.draw((4,))

@@ -12,22 +12,23 @@ import pytest
 import torch
 from operators import FILES, cases
 
-from lift import term as T
-from lift.capture import capture
-from lift.case import make_case
-from lift.errors import Unsupported
-from lift.evaluate import evaluate
-from lift.fit import value
-from lift.shapes import varied
-from lift.trace import Launch, TensorRef, TorchOp, Trace
-from verify import launches, prove
-from verify.antiunify import Different, _Walk, antiunify, instantiate
-from verify.branching import compared, decides
-from verify.conditions import separating
-from verify.launches import settings
-from verify.relations import agrees, environment
-from verify.rivals import rivals
-from verify.setting import HostOp, Setting, SymbolicLaunch, View
+from trilift.lift.capture.run import capture
+from trilift.lift.capture.trace import Launch, TensorRef, TorchOp, Trace
+from trilift.lift.cases.declaration import make_case
+from trilift.lift.cases.shapes import varied
+from trilift.lift.errors import Unsupported
+from trilift.lift.language.evaluate import evaluate
+from trilift.lift.terms import term as T
+from trilift.lift.terms.fit import value
+from trilift.verify import prove
+from trilift.verify.configurations import launches
+from trilift.verify.configurations.ambiguity import rivals
+from trilift.verify.configurations.antiunify import Different, _Walk, antiunify, instantiate
+from trilift.verify.configurations.branching import compared, decides
+from trilift.verify.configurations.host_paths import separating
+from trilift.verify.configurations.launches import settings
+from trilift.verify.configurations.relations import agrees, environment
+from trilift.verify.model.configuration import HostOp, Setting, SymbolicLaunch, View
 
 SAMPLE = (
     *("add", "histogram", "dropout", "silu_mul", "embedding", "cat", "pad", "cross_entropy", "linear_plain"),

@@ -12,12 +12,13 @@ import pytest
 from formulas import KERNELS, M, N, closed, formula, k, m, n, read, terms, total, x
 from hypothesis import given, settings
 
-from lift import sample
-from lift import term as T
-from lift.egraph import Limits, saturate
-from lift.printer import text
-from lift.simplify import align, constants, simplify
-from lift.term import Axis
+from trilift.lift.language import sample
+from trilift.lift.language.alignment import align
+from trilift.lift.printers.all import text
+from trilift.lift.simplify.egraph import Limits, saturate
+from trilift.lift.simplify.saturation import constants, simplify
+from trilift.lift.terms import term as T
+from trilift.lift.terms.term import Axis
 
 
 @pytest.mark.parametrize("name", KERNELS)
@@ -125,11 +126,11 @@ def test_same_input_same_output():
     """In a fresh process, with terms made in another order."""
     code = """
 import sys; sys.path[:0] = ["tests"]
-from lift import term as T
+from trilift.lift.terms import term as T
 for name in "zyxwv": T.read(name, [T.size(name.upper())])
 from formulas import KERNELS, formula
-from lift.printer import text
-from lift.simplify import simplify
+from trilift.lift.printers.all import text
+from trilift.lift.simplify.saturation import simplify
 for name in ("softmax", "causal attention", "layer_norm", "softmax backward"):
     print(text(simplify(formula(KERNELS[name][0])).formula))
 """

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from sized import KERNELS, sized
 
-from lift.capture import capture, raised
-from lift.fit import value
-from lift.grammar import Reader
-from lift.load import load
-from lift.python_source import python_source
-from lift.shapes import around, elements
-from verify.relations import places
-from verify.sizes import ELEMENTS, sizes
+from trilift.lift.capture.case_files import load
+from trilift.lift.capture.run import capture, raised
+from trilift.lift.cases.shapes import around, elements
+from trilift.lift.language.case_spec import Reader
+from trilift.lift.language.python_source import python_source
+from trilift.lift.terms.fit import value
+from trilift.verify.configurations.relations import places
+from trilift.verify.properties.sizes import ELEMENTS, sizes
 
 OPERATORS = Path(__file__).parent.parent / "corpus" / "operators"
 

@@ -25,9 +25,9 @@ from test_linear import (
     within,
 )
 
-from lift import term as T
-from verify.smt import recheck, smt_text, write_smt
-from verify.solver import Solver
+from trilift.lift.terms import term as T
+from trilift.verify.integers.smt import recheck, smt_text, write_smt
+from trilift.verify.integers.solver import Solver
 
 X = T.scalar("x")
 

@@ -10,17 +10,17 @@ import mugraphs_cached as C
 import pytest
 import torch
 
-from lift.load import load
-from superopt.abstract import templates
-from superopt.accept import Acceptance, accept
-from superopt.arrangement import arrange
-from superopt.codegen import source
-from superopt.degrees import Degrees
-from superopt.mugraph import MuGraph
-from superopt.stabilise import stabilised, unstable
-from superopt.verifier import verify
-from verify import prove
-from verify.emulation import emulated
+from trilift.lift.capture.case_files import load
+from trilift.superopt.accept.acceptance import Acceptance, accept
+from trilift.superopt.arrange.arrangement import arrange
+from trilift.superopt.emit.codegen import source
+from trilift.superopt.mugraph.degrees import Degrees
+from trilift.superopt.mugraph.graph import MuGraph
+from trilift.superopt.program.abstract import templates
+from trilift.superopt.search.stabilise import stabilised, unstable
+from trilift.superopt.search.verifier import verify
+from trilift.verify import prove
+from trilift.verify.mutation.emulation import emulated
 
 GRAPHS: list[Callable[[], MuGraph]] = [
     C.cached, C.cached_split, C.cached_apart, C.with_importance, C.at_two_temperatures, C.with_sink, C.squared,

@@ -1,4 +1,4 @@
-"""`trilift --help` is quick and imports nothing heavy; `from lift import case` is the decorator, always."""
+"""`trilift --help` is quick and imports nothing heavy; `from trilift import case` is the decorator, always."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def python(code: str) -> str:
 def test_help_imports_nothing_heavy() -> None:
     code = f"""
 import sys
-from reports.cli import main
+from trilift.reports.cli import main
 main(["--help"], standalone_mode=False)
 print([m for m in {HEAVY} if m in sys.modules])
 """
@@ -32,16 +32,20 @@ def test_help_is_quick() -> None:
 
     def seconds() -> float:
         start = time.perf_counter()
-        subprocess.run([sys.executable, "-m", "reports.cli", "--help"], capture_output=True, check=True)
+        subprocess.run([sys.executable, "-m", "trilift", "--help"], capture_output=True, check=True)
         return time.perf_counter() - start
 
     assert min(seconds() for _ in range(5)) < 0.3
 
 
 def test_lift_imports_nothing_heavy() -> None:
-    assert python(f"import sys, lift; print([m for m in {HEAVY} if m != 'numpy' and m in sys.modules])") == "[]"
+    assert python(f"import sys, trilift; print([m for m in {HEAVY} if m != 'numpy' and m in sys.modules])") == "[]"
 
 
-@pytest.mark.parametrize("before", ["", "import lift.case;", "from lift.case import Case;"])
+@pytest.mark.parametrize(
+    "before", ["", "import trilift.lift.cases.declaration;", "from trilift.lift.cases.declaration import Case;"]
+)
 def test_case_is_the_decorator(before: str) -> None:
-    assert python(f"{before}from lift import case, lift; print(type(case).__name__, callable(lift))") == "function True"
+    assert (
+        python(f"{before}from trilift import case, lift; print(type(case).__name__, callable(lift))") == "function True"
+    )

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from launch_terms import PID, PID1, SIZES, H, M, N, both, cdiv, contiguous, div, lanes, le, loop, lt, mod, site, strided
 
-from lift import term as T
-from verify.decode import decode
-from verify.setting import View
-from verify.sites import Site
-from verify.solver import Solver
-from verify.stores import Missing, Written, covered, read_after_write, sole_writers, written
+from trilift.lift.terms import term as T
+from trilift.verify.integers.logical_index import decode
+from trilift.verify.integers.solver import Solver
+from trilift.verify.memory.sites import Site
+from trilift.verify.memory.stores import Missing, Written, covered, read_after_write, sole_writers, written
+from trilift.verify.model.configuration import View
 
 S0, S1 = T.size("s0"), T.size("s1")
 

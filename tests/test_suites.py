@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from operators import ROOT
 
-from reports import suites
-from reports.suites import How, Ran, pytest_of, result, sweep, verdict
-from reports.targets import Target
+from trilift.reports.base.targets import Target
+from trilift.reports.experiments import test_suites
+from trilift.reports.experiments.test_suites import How, Ran, pytest_of, result, sweep, verdict
 
 ROPE = str(ROOT / "corpus" / "operators" / "rope.py")
 TESTS = {
@@ -41,10 +41,12 @@ def test_a_file_without_tests_is_red(tmp_path: Path) -> None:
 def test_what_does_not_end_is_late_and_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "test_rope.py"
     path.write_text("import time\n\n\ndef test_one() -> None:\n    time.sleep(99)\n")
-    monkeypatch.setattr(suites, "RUNNING", 0.2)
+    monkeypatch.setattr(test_suites, "RUNNING", 0.2)
     found = pytest_of(ROPE, "rope", path)
     assert found.outcome == "late" and "no end" in found.why and result([found], "written").code == 1
-    monkeypatch.setattr(suites, "run_all", lambda _, tasks, jobs, patience, where, hear, *more: hear(0, found) or [])
+    monkeypatch.setattr(
+        test_suites, "run_all", lambda _, tasks, jobs, patience, where, hear, *more: hear(0, found) or []
+    )
     assert sweep([Target(ROPE)], How(keep=str(tmp_path))) == [found]
     assert not (tmp_path / "rows.jsonl").exists()
 
@@ -58,9 +60,9 @@ def test_the_weakest_verdict_counts() -> None:
 def test_what_is_kept_is_not_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     how = How(seed=3, keep=str(tmp_path))
     rows = [Ran(ROPE, name, "green", passed=2, failed=()) for name in ("rope", "rope_pairs", "rope_backward")]
-    monkeypatch.setattr(suites, "run_all", lambda function, tasks, *more: [print(t[4]) for t in tasks][:0])
+    monkeypatch.setattr(test_suites, "run_all", lambda function, tasks, *more: [print(t[4]) for t in tasks][:0])
     log = tmp_path / "rows.jsonl"
-    log.write_text("".join(json.dumps([how.key, suites.asdict(r)]) + "\n" for r in rows))
+    log.write_text("".join(json.dumps([how.key, test_suites.asdict(r)]) + "\n" for r in rows))
     assert sweep([Target(ROPE)], how) == rows
     assert sweep([Target(ROPE)], How(seed=4, keep=str(tmp_path))) == []
 

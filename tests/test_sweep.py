@@ -10,10 +10,10 @@ import pytest
 import triton
 import triton.language as tl
 
-from corpus import examine, guess, sweep
-from corpus.kernels import STAGES, Found, Result
-from corpus.usage import callees, usage
-from lift import lower
+from trilift.lift.ttir import lower
+from trilift.reports.discovery import examine, guess, sweep
+from trilift.reports.discovery.modules import STAGES, Found, Result
+from trilift.reports.discovery.usage import callees, usage
 
 
 @triton.jit

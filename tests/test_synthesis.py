@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lift import term as T
-from lift.domain import SYMBOLIC, Ids, as_ids
-from lift.errors import NotLifted
-from lift.evaluate import evaluate
-from lift.spec import Spec
-from lift.synthesis import synthesise
-from lift.term import Axis, Term, axis, div, fold, make, read, size, where
+from trilift.lift.errors import NotLifted
+from trilift.lift.language.evaluate import evaluate
+from trilift.lift.synthesis.top_down import synthesise
+from trilift.lift.terms import term as T
+from trilift.lift.terms.domain import SYMBOLIC, Ids, as_ids
+from trilift.lift.terms.spec import Spec
+from trilift.lift.terms.term import Axis, Term, axis, div, fold, make, read, size, where
 
 M, N, K = size("M"), size("N"), size("K")
 m, n, k = Axis("m", M), Axis("n", N), Axis("k", K)
@@ -187,7 +187,7 @@ def test_scatter_last_store_wins() -> None:
 
 
 def test_bottom_up_alone_finds_small_formulas_and_gives_up_on_large_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lift.blind.LIMIT", 1000)
+    monkeypatch.setattr("trilift.lift.synthesis.bottom_up.LIMIT", 1000)
     for name in ("copy", "rms norm"):
         term, axes, shapes = CASES[name]
         specs = [spec_of(term, axes, shapes, d) for d in (A, B)]

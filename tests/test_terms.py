@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 
-from lift import term as T
-from lift.term import Axis
+from trilift.lift.terms import term as T
+from trilift.lift.terms.term import Axis
 
 N = T.size("N")
 A, B = Axis("i", N), Axis("j", N)

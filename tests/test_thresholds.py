@@ -10,16 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lift import term as T
-from lift.case import Case
-from lift.term import Term
-from verify import poly as P
-from verify import prove, thresholds
-from verify.algebra import Algebra
-from verify.equality import zero
-from verify.points import refuted, value
-from verify.poly import Poly, atom, number
-from verify.solver import Solver
+from trilift.lift.cases.declaration import Case
+from trilift.lift.terms import term as T
+from trilift.lift.terms.term import Term
+from trilift.verify import prove
+from trilift.verify.integers.solver import Solver
+from trilift.verify.normal_form import poly as P
+from trilift.verify.normal_form.algebra import Algebra
+from trilift.verify.normal_form.equality import zero
+from trilift.verify.normal_form.numeric_refuter import refuted, value
+from trilift.verify.normal_form.poly import Poly, atom, number
+from trilift.verify.normal_form.rules import indicator as thresholds
 
 sys.path.insert(0, str(Path(__file__).parent))
 import kernels_thresholds as K  # noqa: E402

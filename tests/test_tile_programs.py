@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lift.errors import CaseError
-from lift.parse import formula
-from superopt.program import from_formulas
-from superopt.tile_program import TileProgram, lowered, statements
-from superopt.tile_run import run
-from superopt.tile_text import parse, text
+from trilift.lift.errors import CaseError
+from trilift.lift.language.parse import formula
+from trilift.superopt.program.program import from_formulas
+from trilift.superopt.tiles.run import run
+from trilift.superopt.tiles.text import parse, text
+from trilift.superopt.tiles.tile_program import TileProgram, lowered, statements
 
 MATMUL = """axes m = M, n = N, k = K
 input x[m, k] f16, w[k, n] f16

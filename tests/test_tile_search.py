@@ -9,21 +9,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lift.errors import CaseError, Unsupported
-from lift.parse import formula
-from superopt.abstract import templates
-from superopt.cost import Model
-from superopt.program import Program, from_formulas
-from superopt.saturate import Stage, staged
-from superopt.tile_analyses import Analyses, count
-from superopt.tile_bodies import arranged, bodies, free, looped, parted, planes, stored, written
-from superopt.tile_kernels import mugraph
-from superopt.tile_nests import Extraction, Nest, Nests
-from superopt.tile_program import Loop, Store, TileProgram, check, statements, stores
-from superopt.tile_run import run
-from superopt.tile_search import Limits, rules_of, search
-from superopt.tile_text import parse, text
-from superopt.verifier import verify
+from trilift.lift.errors import CaseError, Unsupported
+from trilift.lift.language.parse import formula
+from trilift.superopt.mugraph.cost import Model
+from trilift.superopt.program.abstract import templates
+from trilift.superopt.program.program import Program, from_formulas
+from trilift.superopt.search.verifier import verify
+from trilift.superopt.tiles.analyses import Analyses, count
+from trilift.superopt.tiles.engine import Limits, rules_of, search
+from trilift.superopt.tiles.kernels import mugraph
+from trilift.superopt.tiles.nests import Extraction, Nest, Nests
+from trilift.superopt.tiles.run import run
+from trilift.superopt.tiles.saturate import Stage, staged
+from trilift.superopt.tiles.text import parse, text
+from trilift.superopt.tiles.tile_bodies import arranged, bodies, free, looped, parted, planes, stored, written
+from trilift.superopt.tiles.tile_program import Loop, Store, TileProgram, check, statements, stores
 
 ATTENTION = "out[g, m, d] = sum(n, exp(sum(e, q[g, m, e] * k[g, e, n])) * v[g, n, d] / sum(n, exp(sum(e, q[g, m, e] * k[g, e, n]))))"  # noqa: E501
 SHAPES = {"q": ("G", "M", "D"), "k": ("G", "D", "N"), "v": ("G", "N", "D")}
@@ -164,7 +164,7 @@ def test_that_check_can_fail(found: list[tuple[TileProgram, Nests]]) -> None:
     first, *rest = statements(body.body)
     moved = Nest((), TileProgram(body.tensors, Loop("n", first), body.sizes).body, 0.0)
     assert _held(body, moved)
-    from superopt.tile_program import sequence
+    from trilift.superopt.tiles.tile_program import sequence
 
     assert not _held(body, Nest((), sequence([Loop("n", first), *rest]), 0.0))
 

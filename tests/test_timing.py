@@ -10,13 +10,13 @@ import pytest
 import torch
 from click import ClickException
 
-from lift.load import load
-from reports import timed
-from reports.results import RESULTS
-from superopt import timing
-from superopt.accept import Acceptance
-from superopt.optimize import Emitted, Optimised, Question, Searched, _Optimisation
-from superopt.units import Answer, Event, Unit, answer
+from trilift.lift.capture.case_files import load
+from trilift.reports.experiments import gpu_times
+from trilift.reports.experiments.pages import RESULTS
+from trilift.superopt.accept import timing
+from trilift.superopt.accept.acceptance import Acceptance
+from trilift.superopt.jobs import Answer, Event, Unit, answer
+from trilift.superopt.optimize import Emitted, Optimised, Question, Searched, _Optimisation
 
 MIRAGE = RESULTS.parent.parent / "corpus" / "mirage"
 
@@ -72,31 +72,31 @@ def test_inputs_take_turns_until_the_cache_is_full_twice() -> None:
     assert len(timing.turns((torch.zeros(1),), device)) == timing.SETS
 
 
-def job(tmp_path: Path) -> timed.Job:
+def job(tmp_path: Path) -> gpu_times.Job:
     case = next(c for c in load(str(MIRAGE / "lora.py")) if c.name == "lora")
     file = tmp_path / "emitted.py"
     file.write_text(
         "def lora(x, w, a, b):\n    return (x.float() @ w.float() + x.float() @ a.float() @ b.float()).half()\n"
     )
     sizes = {"M": 4, "K": 32, "N": 48, "R": 16}
-    return timed.Job(case, sizes, file, 1.5, 0.5, timed._module(MIRAGE / "lora.py"))
+    return gpu_times.Job(case, sizes, file, 1.5, 0.5, gpu_times._module(MIRAGE / "lora.py"))
 
 
 def test_rows_are_written_and_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch, "compile", lambda f, **_: f)
     path, said = tmp_path / "gpu.json", []
-    rows = timed.measure([job(tmp_path)], timing.Host(), "cpu", path, 60.0, said.append)
+    rows = gpu_times.measure([job(tmp_path)], timing.Host(), "cpu", path, 60.0, said.append)
     assert [r["function"] for r in rows] == ["emitted", "eager", "compile"] and all(r["right"] for r in rows)
     data = json.loads(path.read_text())
     assert data["rows"] == json.loads(json.dumps(rows)) and len(said) == 3
-    table = timed.result(data).tables[0][1]
-    assert table[0] == timed.COLUMNS and all(len(row) == len(timed.COLUMNS) for row in table)
+    table = gpu_times.result(data).tables[0][1]
+    assert table[0] == gpu_times.COLUMNS and all(len(row) == len(gpu_times.COLUMNS) for row in table)
     assert table[1][6] == "1.00" and table[1][8:] == ("1.50", "0.50")
 
 
 def test_what_the_budget_does_not_reach_is_named(tmp_path: Path) -> None:
     said: list[str] = []
-    assert timed.measure([job(tmp_path)], timing.Host(), "cpu", tmp_path / "gpu.json", -1.0, said.append) == []
+    assert gpu_times.measure([job(tmp_path)], timing.Host(), "cpu", tmp_path / "gpu.json", -1.0, said.append) == []
     assert said == ["lora: not timed, the -1 s are over"]
 
 
@@ -109,14 +109,14 @@ def test_a_row_that_was_not_timed_says_why() -> None:
         "warm": None,
         "why": "its outputs differ",
     }
-    assert timed._cells(row, None)[3] == "its outputs differ"
+    assert gpu_times._cells(row, None)[3] == "its outputs differ"
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU: it would be timed")
 def test_without_timings_and_without_a_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timed, "FILE", tmp_path / "gpu.json")
+    monkeypatch.setattr(gpu_times, "FILE", tmp_path / "gpu.json")
     with pytest.raises(ClickException, match="no GPU"):
-        timed.measure_or_read("timed", None, True)
+        gpu_times.measure_or_read("timed", None, True)
 
 
 # ---- finalists -------------------------------------------------------------------------------------------------------
@@ -159,7 +159,7 @@ def test_without_a_device_the_model_ranks() -> None:
 
 
 def test_a_file_is_timed_as_a_unit(tmp_path: Path) -> None:
-    source = "from lift import case\n\n\n@case(x='f32[M,N]')\ndef twice(x):\n    return 2 * x\n"
+    source = "from trilift import case\n\n\n@case(x='f32[M,N]')\ndef twice(x):\n    return 2 * x\n"
     given = {"source": source, "name": "twice", "sizes": {"M": 3, "N": 5}, "seed": 0, "device": "cpu"}
     found = answer(Unit("time", given))
     assert found["right"] and found["cold"]["median"] > 0 and found["settled"] is False

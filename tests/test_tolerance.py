@@ -92,7 +92,7 @@ MUTANTS = [  # a case, a row of the table, what is wrong with it
 
 @pytest.mark.parametrize(("name", "row", "change"), MUTANTS)
 def test_a_wrong_row_is_seen(name: str, row: str, change: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    from verify import magnitudes
+    from trilift.verify.properties import magnitudes
 
     monkeypatch.setitem(magnitudes.ROWS, row, replace(magnitudes.ROWS[row], **change))
     kinds = ("normal", "large", "tiny", "equal", "far")
@@ -101,8 +101,8 @@ def test_a_wrong_row_is_seen(name: str, row: str, change: dict[str, Any], monkey
 
 def test_a_step_is_allowed_where_rounding_carries_over_it() -> None:
     """round(127 x / max) of halves: float32 may give either neighbour; elsewhere there is no doubt."""
-    from lift.evaluate import evaluate
-    from verify.tolerance import tolerance
+    from trilift.lift.language.evaluate import evaluate
+    from trilift.verify.properties.tolerance import tolerance
 
     c, f = case_of("quantised::quantise_rows"), formulas("quantised::quantise_rows")["q"]
     halves = (np.arange(126) + 0.5) / 127 * 0.7
@@ -119,10 +119,10 @@ def test_a_step_is_allowed_where_rounding_carries_over_it() -> None:
 
 def test_an_index_that_rounding_may_change_is_not_compared() -> None:
     """x[floor(0.1 i)]: at i = 10, 20, ... it may be the element before."""
-    from lift import term as T
-    from lift.evaluate import evaluate
-    from lift.spec import Formula
-    from verify.tolerance import tolerance
+    from trilift.lift.language.evaluate import evaluate
+    from trilift.lift.terms import term as T
+    from trilift.lift.terms.spec import Formula
+    from trilift.verify.properties.tolerance import tolerance
 
     n = T.Axis("n", T.size("N"))
     index = T.make("to_int", T.make("floor", T.mul(0.1, T.axis(n))))
@@ -139,7 +139,7 @@ def rounded_numbers(numbers: Any, narrow: bool) -> Any:
     """The same numbers in float32 or float64; the elements of tensors are float32 numbers in both."""
     from random_terms import Numbers
 
-    from lift import term as T
+    from trilift.lift.terms import term as T
 
     class Rounded(Numbers):
         def _of(self, t: Any, env: Any, depth: int) -> Any:
@@ -152,9 +152,9 @@ def rounded_numbers(numbers: Any, narrow: bool) -> Any:
 
 def error_and_tolerance(t: Any, numbers: Any) -> tuple[float, float] | None:
     """Of a random term, None where nothing can be said: no value, an error as large as the value."""
-    from lift import term as T
-    from lift.errors import Unsupported
-    from verify.magnitudes import COUNT, Magnitudes, times
+    from trilift.lift.errors import Unsupported
+    from trilift.lift.terms import term as T
+    from trilift.verify.properties.magnitudes import COUNT, Magnitudes, times
 
     analysis = Magnitudes(case_of("reduce::sum"), 2.0**-24)
     try:
@@ -210,17 +210,17 @@ def test_random_terms() -> None:
 @pytest.mark.parametrize("rule", ["add", "mul", "max"])
 def test_a_wrong_rule_is_seen(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The bound of the first argument for all."""
-    from verify import magnitudes
+    from trilift.verify.properties import magnitudes
 
     monkeypatch.setitem(magnitudes.RULES, rule, lambda m, t, bounds: bounds[0])
     assert any(off > most for _, off, most in random_errors(3, 300))
 
 
 def test_every_operation_has_a_row_or_says_so() -> None:
-    from lift import term as T
-    from lift.errors import Unsupported
-    from lift.ops import OPS
-    from verify.magnitudes import Magnitudes
+    from trilift.lift.errors import Unsupported
+    from trilift.lift.terms import term as T
+    from trilift.lift.terms.ops import OPS
+    from trilift.verify.properties.magnitudes import Magnitudes
 
     x, y = T.read("x", [0]), T.read("y", [0])
     rounded = [T.mul(x, y), T.mul(x, x), T.add(x, y)]
@@ -242,8 +242,8 @@ LOST = [("optimiser", "adamw"), ("softmax", "softmax1")]
 
 
 def modules(module: str, name: str) -> tuple[Any, Any]:
-    from lift.capture import capture
-    from lift.shapes import choose
+    from trilift.lift.capture.run import capture
+    from trilift.lift.cases.shapes import choose
 
     c = getattr(importlib.import_module(module), name)
     return c, tuple(e.module() for e in capture(c, choose(c, 1, 0)[0]).launches)
@@ -251,12 +251,12 @@ def modules(module: str, name: str) -> tuple[Any, Any]:
 
 def test_what_a_kernels_own_numbers_lose_counts() -> None:
     """adamw makes 1 - 0.999f of its arguments; a softmax has no numbers of its own."""
-    from lift.capture import capture
-    from lift.shapes import choose
-    from verify.scalars import lost
-    from verify.tolerance import tolerance
+    from trilift.lift.capture.run import capture
+    from trilift.lift.cases.shapes import choose
+    from trilift.verify.properties.scalar_loss import lost
+    from trilift.verify.properties.tolerance import tolerance
 
-    cases = [getattr(importlib.import_module(f"corpus.operators.{m}"), n) for m, n in LOST]
+    cases = [getattr(importlib.import_module(f"trilift.corpus.operators.{m}"), n) for m, n in LOST]
     adamw, softmax = (lost(capture(c, choose(c, 1, 0)[0]).launches) for c in cases)
     error = abs(float(1 - np.float32(0.999)) / 0.001 - 1) * 2**24
     assert error <= adamw <= 1.1 * error
@@ -268,10 +268,10 @@ def test_what_a_kernels_own_numbers_lose_counts() -> None:
 
 def test_roundings_to_narrow_types_count() -> None:
     """Two rows are added in fp16, then in fp32: one rounding of 2**-11 more."""
-    from lift.parse import formula
-    from verify.tolerance import narrowest, roundings_to_narrow, tolerance
+    from trilift.lift.language.parse import formula
+    from trilift.verify.properties.tolerance import narrowest, roundings_to_narrow, tolerance
 
-    c, found = modules("corpus.broken.40_rows_added_in_half", "sums_of_bags")
+    c, found = modules("trilift.corpus.broken.40_rows_added_in_half", "sums_of_bags")
     assert narrowest(found) == "f16"
     assert roundings_to_narrow(found) == 1
     f = formula("out[b, d] = sum(l, x[b, l, d])", {"x": ["B", "L", "D"]})
@@ -280,20 +280,20 @@ def test_roundings_to_narrow_types_count() -> None:
 
 
 def test_sums_in_narrow_types_take_their_unit() -> None:
-    from lift.parse import formula
-    from verify.accumulation import narrow_sums
-    from verify.tolerance import tolerance
+    from trilift.lift.language.parse import formula
+    from trilift.verify.audit.accumulation import narrow_sums
+    from trilift.verify.properties.tolerance import tolerance
 
-    c, found = modules("corpus.operators.layout", "zeros")
+    c, found = modules("trilift.corpus.operators.layout", "zeros")
     assert not any(narrow_sums(list(m.walk()), False) for m in found)
     f = formula("sum(x, -1)", {"x": ["M", "N"]})
     assert tolerance(f, c, found).unit == 2.0**-24
 
 
 def test_f32_kernels_have_no_narrow_roundings() -> None:
-    from verify.tolerance import narrowest, roundings_to_narrow
+    from trilift.verify.properties.tolerance import narrowest, roundings_to_narrow
 
-    _, found = modules("corpus.operators.softmax", "softmax1")
+    _, found = modules("trilift.corpus.operators.softmax", "softmax1")
     assert narrowest(found) is None
     assert roundings_to_narrow(found) == 0
 
@@ -301,9 +301,9 @@ def test_f32_kernels_have_no_narrow_roundings() -> None:
 @pytest.mark.parametrize(("name", "expected"), [("matmul", False), ("linear_plain", True)])
 def test_tf32_is_seen(name: str, expected: bool) -> None:
     """Products of f32 numbers may be made of their first bits; f16 numbers have no more."""
-    from verify.tolerance import tolerance
+    from trilift.verify.properties.tolerance import tolerance
 
-    c, found = modules("corpus.operators.matmul", name)
+    c, found = modules("trilift.corpus.operators.matmul", name)
     (formula,) = formulas(f"matmul::{name}").values()
     assert (tolerance(formula, c, found).tf32 > 0) is expected
     assert not tolerance(formula, c).tf32
@@ -325,8 +325,8 @@ KERNELS = {
 
 def printed(name: str) -> dict[str, Any]:
     """What a test of the kernel would hold: its formulas and tolerances as source."""
-    from lift.fit import value
-    from verify.tolerance import tolerance
+    from trilift.lift.terms.fit import value
+    from trilift.verify.properties.tolerance import tolerance
 
     c, found = modules(f"corpus.operators.{name.partition('::')[0]}", name.partition("::")[2])
     out = {}

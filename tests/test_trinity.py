@@ -16,25 +16,25 @@ import numpy as np
 import pytest
 import torch
 
-from lift import term as T
-from lift.case import Case, make_case
-from lift.errors import CaseError, Unsupported
-from lift.load import by_file, load
-from lift.parse import formula
-from lift.reader import read_case
-from lift.simplify import simplify
-from lift.spec import Formula
-from reports import trinity
-from superopt.cost import Model
-from superopt.mugraph import MuGraph
-from superopt.mugraph_json import from_json, to_json
-from superopt.program import Input, Node, Part, Program, extent
-from superopt.reference import formulas as formulas_of
-from superopt.reference import reference
-from superopt.tile_program import TileProgram, check, lowered, sequence, stores
-from superopt.tile_run import run
-from superopt.tile_text import parse, text
-from superopt.views import expression, viewed
+from trilift.lift.capture.case_files import by_file, load
+from trilift.lift.cases.declaration import Case, make_case
+from trilift.lift.errors import CaseError, Unsupported
+from trilift.lift.language.parse import formula
+from trilift.lift.pytorch.read import read_case
+from trilift.lift.simplify.saturation import simplify
+from trilift.lift.terms import term as T
+from trilift.lift.terms.spec import Formula
+from trilift.reports.experiments import trinity
+from trilift.superopt.mugraph.cost import Model
+from trilift.superopt.mugraph.graph import MuGraph
+from trilift.superopt.mugraph.json import from_json, to_json
+from trilift.superopt.program.formulas import formulas as formulas_of
+from trilift.superopt.program.formulas import reference
+from trilift.superopt.program.program import Input, Node, Part, Program, extent
+from trilift.superopt.program.views import expression, viewed
+from trilift.superopt.tiles.run import run
+from trilift.superopt.tiles.text import parse, text
+from trilift.superopt.tiles.tile_program import TileProgram, check, lowered, sequence, stores
 
 CORPUS = Path(__file__).parent.parent / "corpus" / "trinity"
 FILES = {c.name: str(f) for f in sorted(CORPUS.glob("[a-z]*.py")) for c in load(str(f))}
@@ -437,11 +437,11 @@ def test_a_view_in_pytorch() -> None:
 
 
 SAID = """
-from lift import term as T
-from lift.load import load
-from superopt.tile_program import lowered
-from superopt.tile_text import text
-from superopt.views import of_case
+from trilift.lift.terms import term as T
+from trilift.lift.capture.case_files import load
+from trilift.superopt.tiles.tile_program import lowered
+from trilift.superopt.tiles.text import text
+from trilift.superopt.program.views import of_case
 
 {before}
 for c in load({file!r}):

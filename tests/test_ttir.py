@@ -11,9 +11,9 @@ import pytest
 import triton
 import triton.language as tl
 
-from lift import attributes, lower, ttir
-from lift.errors import Unsupported
-from lift.ir import Module, Op, Type
+from trilift.lift.errors import Unsupported
+from trilift.lift.ttir import attributes, lower, reader
+from trilift.lift.ttir.ir import Module, Op, Type
 
 
 @triton.jit
@@ -310,7 +310,7 @@ GRAPH = """#loc = loc("k.py":1:2)
 
 
 def test_forward_references_in_a_graph():
-    module = ttir.parse(GRAPH)
+    module = reader.parse(GRAPH)
     first, second, third = module.entry.body.blocks
     assert first.ops[0].successors == [("^bb2", [module.entry.args[0]])]
     (add,) = named(module, "arith.addi")
@@ -326,7 +326,7 @@ def test_forward_references_in_a_graph():
 @pytest.mark.parametrize("text", ["", "module {}", GRAPH.replace("(%2, %n) <{over", "(%9, %n) <{over"), GRAPH[:300]])
 def test_text_that_is_not_a_module(text):
     with pytest.raises(Unsupported, match="Triton IR text"):
-        ttir.parse(text)
+        reader.parse(text)
 
 
 def test_speed():
@@ -335,5 +335,5 @@ def test_speed():
     (add,) = [line for line in body if '"tt.addptr"' in line][:1]
     long = text.replace(add, "\n".join(add.replace(" = ", f"_{k} = ", 1) for k in range(20000)) + "\n" + add)
     begin = time.perf_counter()
-    assert len(list(ttir.parse(long).walk())) > 20000
+    assert len(list(reader.parse(long).walk())) > 20000
     assert time.perf_counter() - begin < 5

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 from test_search import PROGRAMS, program
 
-from lift.errors import Unsupported
-from superopt.abstract import templates
-from superopt.accept import accept
-from superopt.codegen import source
-from superopt.mugraph import MuGraph
-from superopt.mutants import graph_mutants
-from superopt.stabilise import stabilised, unstable
-from superopt.unfused import unfused
-from superopt.verifier import Invalid, verify
+from trilift.lift.errors import Unsupported
+from trilift.superopt.accept.acceptance import accept
+from trilift.superopt.accept.mutants import graph_mutants
+from trilift.superopt.emit.codegen import source
+from trilift.superopt.mugraph.graph import MuGraph
+from trilift.superopt.program.abstract import templates
+from trilift.superopt.search.stabilise import stabilised, unstable
+from trilift.superopt.search.unfused import unfused
+from trilift.superopt.search.verifier import Invalid, verify
 
 
 def differs(g: MuGraph) -> bool:

@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from lift.errors import Unsupported
-from lift.isolate import Outcome
-from reports import answers
-from reports.answers import Answers
-from reports.store import Store
-from superopt.accept import STEPS, Acceptance, Step
-from superopt.optimize import Broken, Failed, Optimised, Question, optimised
-from superopt.units import Answer, Unit
+from trilift.lift.errors import Unsupported
+from trilift.lift.runtime.isolate import Outcome
+from trilift.reports.runner import answers
+from trilift.reports.runner.answers import Answers
+from trilift.reports.runner.store import Store
+from trilift.superopt.accept.acceptance import STEPS, Acceptance, Step
+from trilift.superopt.jobs import Answer, Unit
+from trilift.superopt.optimize import Broken, Failed, Optimised, Question, optimised
 
 pytestmark = pytest.mark.smoke
 QUESTION = Question("cases.py", "softmax")
@@ -96,8 +96,8 @@ def test_where_nothing_was_found_the_program_as_it_is_written() -> None:
     assert found.best is not None and "as it is written" in found.notes[0]
     late = Fake([checked(0)], search={"error": "Failed", "text": "not finished"}, unfused=plan(0))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("superopt.optimize.program_of", lambda data: None)
-        patch.setattr("superopt.optimize.Model", lambda program, hardware: SimpleNamespace(roofline=1e-6))
+        patch.setattr("trilift.superopt.optimize.program_of", lambda data: None)
+        patch.setattr("trilift.superopt.optimize.Model", lambda program, hardware: SimpleNamespace(roofline=1e-6))
         found = optimised(QUESTION, late)
     assert found.best is not None and found.notes[0] == "not finished" and "as it is written" in found.notes[1]
     none: Answer = {"error": "Unsupported", "text": "no tiles fit"}

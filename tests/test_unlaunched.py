@@ -9,9 +9,9 @@ import pytest
 import triton
 import triton.language as tl
 
-from lift import lower
-from verify.finding import Finding
-from verify.unlaunched import findings
+from trilift.lift.ttir import lower
+from trilift.verify.audit.finding import Finding
+from trilift.verify.audit.unlaunched import findings
 
 
 @triton.jit

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 import torch
 
-from lift import Case
-from verify.evidence import Evidence
-from verify.finding import Finding
-from verify.numerics import Inputs, numerics
-from verify.rounded import Rounded
-from verify.rounding import FORMATS, nearest
-from verify.rules import nan_risk, overflow_risk, page, precision_loss
+from trilift.lift import Case
+from trilift.verify.audit.evidence import Evidence
+from trilift.verify.audit.finding import Finding
+from trilift.verify.audit.numerics import Inputs, numerics
+from trilift.verify.audit.rules import nan_risk, overflow_risk, page, precision_loss
+from trilift.verify.runs.rounded import Rounded
+from trilift.verify.runs.rounding import FORMATS, nearest
 
 SOURCE = Path(K.__file__).read_text().splitlines()
 RULES = (overflow_risk, nan_risk, precision_loss)

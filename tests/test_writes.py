@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from lift.capture import capture
-from lift.load import load
-from lift.shapes import choose
-from lift.writes import written
+from trilift.lift.capture.case_files import load
+from trilift.lift.capture.run import capture
+from trilift.lift.cases.shapes import choose
+from trilift.lift.ttir.written_pointers import written
 
 OPERATORS = Path(__file__).parent.parent / "corpus" / "operators"
 WRITTEN = {

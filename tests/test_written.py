@@ -16,26 +16,26 @@ from xml.etree import ElementTree
 import pytest
 from operators import ROOT
 
-from lift import term as T
-from lift.case import Case
-from lift.load import load
-from lift.spec import Formula
-from lift.term import Axis
-from reports.targets import Target
-from reports.writing import Asked, _part
-from reports.written import assembled, complete, printed, written
-from reports.written.facts import Facts, facts, identifier
-from reports.written.formatting import at_width, formatted
-from reports.written.library import helpers, needed
-from verify.suite import Output, Property, Refusal, Sizes, Suite, Tolerance
-from verify.verdict import Claim, Clause, Counterexample, refuted
+from trilift.lift.capture.case_files import load
+from trilift.lift.cases.declaration import Case
+from trilift.lift.terms import term as T
+from trilift.lift.terms.spec import Formula
+from trilift.lift.terms.term import Axis
+from trilift.reports.base.targets import Target
+from trilift.reports.commands.write import Asked, _part
+from trilift.reports.testgen.facts import Facts, facts, identifier
+from trilift.reports.testgen.file import assembled, complete, printed, written
+from trilift.reports.testgen.formatting import at_width, formatted
+from trilift.reports.testgen.library import helpers, needed
+from trilift.verify.model.verdict import Claim, Clause, Counterexample, refuted
+from trilift.verify.properties.suite import Output, Property, Refusal, Sizes, Suite, Tolerance
 
 ROWS = """
 import torch
 import triton
 import triton.language as tl
 
-from lift import case
+from trilift import case
 
 
 @triton.jit
@@ -298,7 +298,7 @@ def test_without_a_formula_there_are_tests_left(rows: Case, folder: Path) -> Non
 BAD = """
 import os
 
-from lift import case
+from trilift import case
 
 
 @case(x="f32[N]")
@@ -420,7 +420,7 @@ def command(folder: Path, seed: int) -> Path:
     (folder / str(seed)).mkdir()
     (folder / str(seed) / "rows.py").write_text(ROWS)
     done = subprocess.run(
-        [sys.executable, "-m", "reports.cli", "write", "rows.py", "-o", "test_rows.py", "--max-examples", "3", "-q"],
+        [sys.executable, "-m", "trilift", "write", "rows.py", "-o", "test_rows.py", "--max-examples", "3", "-q"],
         cwd=folder / str(seed), capture_output=True, text=True,
         env={**os.environ, "PYTHONHASHSEED": str(seed), "PYTHONPATH": str(ROOT)},
     )  # fmt: skip

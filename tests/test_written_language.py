@@ -14,19 +14,19 @@ from xml.etree import ElementTree
 import pytest
 import torch
 
-from lift import term as T
-from lift.case import Case
-from lift.errors import CaseError
-from lift.load import load
-from lift.spec import Formula
-from lift.term import Axis
-from reports.written import complete, printed
-from reports.written.cases import Names, check_names
-from reports.written.facts import Facts, facts
-from reports.written.helpers import Call, Expected, Kernel, Maker, Memory, assert_rejects_controls
-from reports.written.library import defined
-from reports.written.standing import lacking
-from verify.suite import Output, Sizes, Suite, Tolerance, suite
+from trilift.lift.capture.case_files import load
+from trilift.lift.cases.declaration import Case
+from trilift.lift.errors import CaseError
+from trilift.lift.terms import term as T
+from trilift.lift.terms.spec import Formula
+from trilift.lift.terms.term import Axis
+from trilift.reports.testgen.case_section import Names, check_names
+from trilift.reports.testgen.facts import Facts, facts
+from trilift.reports.testgen.file import complete, printed
+from trilift.reports.testgen.helpers import Call, Expected, Kernel, Maker, Memory, assert_rejects_controls
+from trilift.reports.testgen.library import defined
+from trilift.reports.testgen.stand_ins import lacking
+from trilift.verify.properties.suite import Output, Sizes, Suite, Tolerance, suite
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Logical operators"),
@@ -37,7 +37,7 @@ import torch
 import triton
 import triton.language as tl
 
-from lift import case
+from trilift import case
 
 
 @triton.jit
@@ -94,7 +94,7 @@ import torch
 import triton
 import triton.language as tl
 
-from lift import case
+from trilift import case
 
 
 @triton.jit
@@ -122,7 +122,7 @@ import torch
 import triton
 import triton.language as tl
 
-from lift import case
+from trilift import case
 
 
 @triton.jit
@@ -246,7 +246,7 @@ from pathlib import Path
 
 import torch
 
-from lift import case
+from trilift import case
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
@@ -301,7 +301,7 @@ import torch
 import triton
 import triton.language as tl
 
-from lift import case
+from trilift import case
 
 
 @triton.jit
@@ -396,6 +396,6 @@ def test_a_dim_that_a_function_has_otherwise_is_refused(name: str, tmp_path: Pat
 def test_other_names_are_free(names: tuple[str, str], tmp_path: Path) -> None:
     tensor, dim = names
     text = f'@case({tensor}="f32[{dim}]")\ndef copy({tensor}):\n    return {tensor}\n'
-    (tmp_path / f"free_{tensor}.py").write_text("from lift import case\n\n\n" + text)
+    (tmp_path / f"free_{tensor}.py").write_text("from trilift import case\n\n\n" + text)
     [case] = load(str(tmp_path / f"free_{tensor}.py"))
     check_names(case)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import wrong_kernels as K
 
-import verify
-from lift.case import Case
-from verify.verdict import Clause, Verdict
+from trilift import verify
+from trilift.lift.cases.declaration import Case
+from trilift.verify.model.verdict import Clause, Verdict
 
 CASES = {name: c for name, c in vars(K).items() if isinstance(c, Case) and c.name == name}
 WITH_CLAUSE = {  # what the contract has to exclude: the kind of the clause, and what it is about

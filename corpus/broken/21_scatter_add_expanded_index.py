@@ -5,7 +5,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from lift import case
+from trilift import case
 
 
 @triton.jit

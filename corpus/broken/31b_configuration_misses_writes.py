@@ -5,7 +5,7 @@ import torch
 import triton
 import triton.language as tl
 
-from lift import case
+from trilift import case
 
 CONFIGS = [triton.Config({"BLOCK": 1024}, num_warps=8), triton.Config({"BLOCK": 512}, num_warps=4)]
 

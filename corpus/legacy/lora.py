@@ -3,7 +3,7 @@
 import triton
 import triton.language as tl
 
-from lift import case
+from trilift import case
 
 from .swiglu import matmul
 

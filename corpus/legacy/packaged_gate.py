@@ -2,9 +2,10 @@
 
 import torch
 
-from corpus.packages.flag_gems import ops
-from corpus.packages.liger import EPS, liger, rms
-from lift import case
+from trilift import case
+
+from ..packages.flag_gems import ops
+from ..packages.liger import EPS, liger, rms
 
 
 @case(a="f32[M,N]", b="f32[M,N]", g="f32[N]")

@@ -2,9 +2,10 @@
 
 import torch
 
-from corpus.packages.flag_gems import ops
-from corpus.packages.liger import EPS, liger, rms
-from lift import case
+from trilift import case
+
+from ..packages.flag_gems import ops
+from ..packages.liger import EPS, liger, rms
 
 
 @case(x="f32[M,K]", g="f32[K]", w="f32[K,N]", bias="f32[N]")

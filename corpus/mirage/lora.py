@@ -1,6 +1,6 @@
 """A linear layer with a low-rank correction."""
 
-from lift import case
+from trilift import case
 
 
 def sizes(batch: int) -> dict[str, int]:

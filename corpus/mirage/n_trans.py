@@ -3,7 +3,7 @@ script's norm is the root of the mean square, the length over sqrt(K), and its s
 
 import torch
 
-from lift import case
+from trilift import case
 
 
 def sizes(batch: int) -> dict[str, int]:

@@ -3,7 +3,7 @@ queries and values, as the keys are stored transposed."""
 
 import torch
 
-from lift import case
+from trilift import case
 
 from .attention import sizes as sizes
 

@@ -2,7 +2,7 @@
 
 import torch
 
-from lift import case
+from trilift import case
 
 
 def sizes(batch: int) -> dict[str, int]:

@@ -4,7 +4,7 @@ import torch
 import triton
 import triton.language as tl
 
-from lift import case
+from trilift import case
 
 M0, M1, W0, W1 = 0xD2511F53, 0xCD9E8D57, 0x9E3779B9, 0xBB67AE85  # Philox4x32, Salmon et al. 2011
 

@@ -4,7 +4,7 @@ import torch
 import triton
 import triton.language as tl
 
-from lift import case
+from trilift import case
 
 CONFIGS = [
     triton.Config({"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": 32, "GROUP_M": 8}, num_warps=4, num_stages=3),

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from lift.errors import CaseError
+from trilift.lift.errors import CaseError
 
 
 class Package:

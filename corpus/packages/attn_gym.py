@@ -7,8 +7,9 @@ import math
 import torch
 import torch.nn.functional as F
 
-from corpus.packages._setup import Package, gradients
-from lift import case
+from trilift import case
+
+from ._setup import Package, gradients
 
 groups = Package("attn_gym.linear._delta_rule.triton.group_sum", "attn-gym")
 slots = Package("attn_gym.linear._delta_rule.triton.fold_slots", "attn-gym")

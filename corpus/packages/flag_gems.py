@@ -11,8 +11,9 @@ import os
 import torch
 import torch.nn.functional as F
 
-from corpus.packages._setup import Package, gradients
-from lift import case
+from trilift import case
+
+from ._setup import Package, gradients
 
 
 def before() -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from corpus.packages._setup import Package
-from lift import case
+from trilift import case
+
+from ._setup import Package
 
 bits = Package("gemlite.bitpack", "gemlite")
 quantise = Package("gemlite.quant_utils", "gemlite")

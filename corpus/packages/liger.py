@@ -5,8 +5,9 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 
-from corpus.packages._setup import Package, gradients
-from lift import case
+from trilift import case
+
+from ._setup import Package, gradients
 
 liger = Package("liger_kernel.ops", "liger")
 attention = Package("liger_kernel.ops.multi_token_attention", "liger")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from corpus.packages._setup import Package
-from lift import case
+from trilift import case
+
+from ._setup import Package
 
 
 def prepare() -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from corpus.packages._setup import Package
-from lift import case
+from trilift import case
+
+from ._setup import Package
 
 ops = Package("xformers.ops.rmsnorm", "xformers")
 adding = Package("xformers.ops._triton.k_scaled_index_add", "xformers")

@@ -5,7 +5,7 @@ import torch
 import triton
 import triton.language as tl
 
-from lift import case
+from trilift import case
 
 
 @triton.autotune(configs=[triton.Config({"BLOCK_H": h}) for h in (1, 2, 4, 8)], key=["head_num", "emb_dim"])

@@ -3,7 +3,7 @@ of noisy scores at a temperature."""
 
 import torch
 
-from lift import case
+from trilift import case
 
 from .vanilla import cached, heads, merged, weights
 from .vanilla import sizes as sizes

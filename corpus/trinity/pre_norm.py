@@ -2,7 +2,7 @@
 
 import torch
 
-from lift import case
+from trilift import case
 
 from .vanilla import cached, heads, merged, weights
 from .vanilla import sizes as sizes

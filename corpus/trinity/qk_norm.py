@@ -1,6 +1,6 @@
 """An attention block whose queries and keys are normed in each head, the keys before they are cached."""
 
-from lift import case
+from trilift import case
 
 from .pre_norm import rms
 from .vanilla import cached, heads, merged, weights

@@ -1,7 +1,7 @@
 """RoCo: an attention block that also returns the sums of the weights of each token of the cache, and of their squares,
 over all queries."""
 
-from lift import case
+from trilift import case
 
 from .vanilla import cached, heads, merged, weights
 from .vanilla import sizes as sizes

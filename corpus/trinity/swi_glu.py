@@ -2,7 +2,7 @@
 
 import torch
 
-from lift import case
+from trilift import case
 
 from .pre_norm import rms
 

@@ -2,7 +2,7 @@
 
 import torch
 
-from lift import case
+from trilift import case
 
 MODELS = {"llama": {"H": 32, "D": 128}, "falcon": {"H": 71, "D": 64}}
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from .. import findings, sources
-from ..draw import flat
-from ..verdicts import errors_of
+from ..base import sources
+from ..records import findings
+from ..records.draw import flat
+from ..records.verdict_text import errors_of
 from . import Document
 
 

@@ -25,7 +25,8 @@ from pygments import lex
 from pygments.lexers import PythonLexer
 from pygments.token import Comment, Keyword, Name, Number, String
 
-from .. import findings, proofs, rules, sources, verdicts
+from ..base import explanations, sources
+from ..records import findings, proof_record, verdict_text
 from . import Document, unlaunched
 
 Record = Mapping[str, Any]
@@ -119,7 +120,7 @@ def _case(c: Record, anchor: str) -> dict[str, Any]:
         "findings": found,
         "suppressed": findings.suppressed(c),
         "errors": [
-            {**e, "at": findings.place({**e, "file": sources.relative(e["file"])})} for e in verdicts.errors_of(c)
+            {**e, "at": findings.place({**e, "file": sources.relative(e["file"])})} for e in verdict_text.errors_of(c)
         ],
         "undecided": c.get("undecided", ()),
         "kernels": c.get("kernels", ()),
@@ -149,16 +150,16 @@ def _claim(p: Record, c: Record) -> Record:
     example = p["counterexample"]
     return {
         **p,
-        "other": proofs.other(p["against"]),
+        "other": proof_record.other(p["against"]),
         "sign": {"PROVED": "=", "TESTED": "=", "REFUTED": "≠"}.get(p["verdict"], "=?"),
         "at": _at(p["place"], c),
-        "difference": proofs.difference(dict(p)) if example else "",
+        "difference": proof_record.difference(dict(p)) if example else "",
     }
 
 
 def _clauses(c: Record, seen: bool) -> Iterator[Record]:
     """The contract, each clause once: preconditions, or what was seen of the host function and not proved."""
-    told = {x["text"]: x for p in c["proofs"] for x in p["contract"] if (x["kind"] == verdicts.SEEN) == seen}
+    told = {x["text"]: x for p in c["proofs"] for x in p["contract"] if (x["kind"] == verdict_text.SEEN) == seen}
     for x in told.values():
         yield {**x, "at": _at(x["place"], c)}
 
@@ -195,7 +196,7 @@ def _finding(f: Record, anchor: str) -> dict[str, Any]:
         "at": findings.place(f),
         "source": text.strip(),
         "caret": None if caret is None else " " * caret + "^",
-        "summary": rules.described(f["rule"]).summary,
+        "summary": explanations.described(f["rule"]).summary,
         "steps": [{**s, "at": _at(s, f)} for s in f["steps"]],
     }
 

@@ -12,8 +12,9 @@ from pathlib import PurePosixPath
 from typing import Any
 from xml.etree import ElementTree
 
-from .. import findings, sources
-from ..verdicts import errors_of
+from ..base import sources
+from ..records import findings
+from ..records.verdict_text import errors_of
 from . import Document, text, unlaunched
 
 Record = Mapping[str, Any]

@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from .. import baseline, findings, rules, sources
-from ..verdicts import errors_of
+from ..base import explanations, sources
+from ..filters import baseline
+from ..records import findings
+from ..records.verdict_text import errors_of
 from . import Document
 
 Record = Mapping[str, Any]
@@ -32,7 +34,9 @@ def write(document: Document) -> str:
 def _run(document: Document) -> Record:
     cases = document["cases"]
     found = findings.problems(findings.sources_of(document))
-    described = [rules.described(n) for n in dict.fromkeys([*rules.FINDINGS, *(f["rule"] for f in found)])]
+    described = [
+        explanations.described(n) for n in dict.fromkeys([*explanations.FINDINGS, *(f["rule"] for f in found)])
+    ]
     index = {d.name: i for i, d in enumerate(described)}
     prints = baseline.prints([{"findings": found}])[0]
     return {
@@ -52,7 +56,7 @@ def _run(document: Document) -> Record:
     }
 
 
-def _rule(d: rules.Described) -> Record:
+def _rule(d: explanations.Described) -> Record:
     """One rule with its page, which is Markdown and can be read as text too."""
     return {
         "id": d.name,

@@ -14,8 +14,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from .. import draw, findings, sources, verdicts
-from ..findings import Record
+from ..base import sources
+from ..records import draw, findings, verdict_text
+from ..records.findings import Record
 from . import Document
 
 
@@ -44,7 +45,7 @@ def case(record: Record) -> str:
     drawn += [draw.error({"kind": "undecided", "level": "note", "what": u}) for u in record.get("undecided", ())]
     accepted = findings.suppressed(record)
     drawn += [f"{len(accepted)} accepted: {', '.join(f['rule'] for f in accepted)}"] if accepted else []
-    return verdicts.case({**record, "file": sources.relative(record["file"])}, drawn)
+    return verdict_text.case({**record, "file": sources.relative(record["file"])}, drawn)
 
 
 def finding(f: Record) -> str:

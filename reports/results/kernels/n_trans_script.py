@@ -7,7 +7,7 @@ import triton
 import triton.language as tl
 
 try:
-    from lift import case
+    from trilift import case
 except ImportError:  # the kernels run without trilift
     case = None
 

@@ -8,7 +8,7 @@ import triton.language as tl
 from torch.utils.flop_counter import register_flop_formula
 
 try:
-    from lift import case
+    from trilift import case
 except ImportError:  # the kernels run without trilift
     case = None
 

@@ -1,0 +1,110 @@
+"""The cases of a file, which is run as a script would be, on the pretended device."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from ..cases.declaration import Case
+from ..errors import CaseError, Place
+
+
+def load(file: str, names: Sequence[str] = ()) -> list[Case]:
+    """The cases of a Python file in its order, or the one of a `.ttir` file, or those named. Raises CaseError if the
+    file raises or lacks a name."""
+    cases = {c.name: c for c in (_ttir(file) if file.endswith(".ttir") else _cases(by_file(file)))}
+    for name in names:
+        if name not in cases:
+            raise CaseError(f"{file} has no case {name}", help=f"it has {', '.join(cases) or 'none'}")
+    return [cases[n] for n in names or cases]
+
+
+def find(where: str, name: str = "", is_module: bool = False) -> Any:
+    """The case or function of that name in a file or an importable module; without a name, the only case of the file.
+    Raises CaseError if there is none."""
+    if is_module:
+        return _attribute(by_name(where), where, name)
+    if not name or where.endswith(".ttir"):
+        cases = load(where)
+        if len(cases) != 1:
+            some = ", ".join(c.name for c in cases) or "none"
+            raise CaseError(f"{where} has {len(cases)} cases: one is to be named", help=f"it has {some}")
+        return cases[0]
+    return _attribute(by_file(where), where, name)
+
+
+def _attribute(module: ModuleType, where: str, name: str) -> Any:
+    found: Any = module
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    if not isinstance(found, Case) and not callable(found):
+        raise CaseError(f"{where} has no case or function {name}")
+    return found
+
+
+def by_name(name: str) -> ModuleType:
+    """A module that can be imported. Raises CaseError if that raises."""
+    from .fake_cuda import pretend
+
+    try:
+        with pretend():
+            return importlib.import_module(name)
+    except (Exception, SystemExit) as e:
+        raise CaseError(f"importing {name} raised {type(e).__name__}", why=str(e)) from e
+
+
+def _ttir(file: str) -> list[Case]:
+    from . import ttir_case
+
+    return [ttir_case.load(file)]
+
+
+def _cases(module: ModuleType) -> list[Case]:
+    """Those that the file itself defines, not those it imports."""
+    values = {id(v): v for v in vars(module).values() if isinstance(v, Case)}
+    return [c for c in values.values() if c.fn.__module__ == module.__name__]
+
+
+def by_file(file: str) -> ModuleType:
+    """The module of a Python file, run now. Raises CaseError if that raises."""
+    from .fake_cuda import pretend
+
+    name, folder = _dotted(Path(file).resolve())
+    sys.path.insert(0, str(folder))
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None or spec.loader is None:
+        raise CaseError(f"{file} is not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        with pretend():
+            spec.loader.exec_module(module)
+    except CaseError:
+        raise
+    except (Exception, SystemExit) as e:
+        raise CaseError(f"loading the file raised {type(e).__name__}", _place(file, e), why=str(e)) from e
+    return module
+
+
+def _dotted(path: Path) -> tuple[str, Path]:
+    """The module's name within the packages it lies in, and the folder that the outermost is imported from."""
+    parts, folder = [path.stem if path.stem not in sys.modules else f"_{path.stem}"], path.parent
+    while (folder / "__init__.py").exists():
+        parts.insert(0, folder.name)
+        folder = folder.parent
+    return ".".join(parts), folder
+
+
+def _place(file: str, e: BaseException) -> Place:
+    """The innermost line of the file itself."""
+    if isinstance(e, SyntaxError) and e.filename:
+        return Place(e.filename, e.lineno or 0, e.offset or 0)
+    frames = [f for f in traceback.extract_tb(e.__traceback__) if os.path.abspath(f.filename) == os.path.abspath(file)]
+    return Place(file, (frames[-1].lineno if frames else 0) or 0)

@@ -1,0 +1,271 @@
+"""What a host function does, as events: kernel launches and torch operations on tensors that are views of buffers.
+
+Host code that reads the contents of a tensor which depends on an input or a kernel is refused: its path would depend
+on data.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+
+from ..errors import Place, Unsupported
+from ..language.case_spec import DTYPES
+from ..ttir.ir import Module
+from ..ttir.lower import leaves, lower
+from .bounded import Range, result_range
+from .launches import Bound
+from .trace import Buffer, Descriptor, Launch, TensorRef, TorchOp
+
+NAMES = {getattr(torch, long): short for short, long in DTYPES.items()}
+UNINITIALISED = {"empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"}
+CONSTANT = UNINITIALISED | {
+    "zeros_like",
+    "ones_like",
+    "full_like",
+    "new_zeros",
+    "new_ones",
+    "new_full",
+}  # of shapes, not data
+READS = {
+    "_local_scalar_dense": (0,), "equal": (0, 1), "nonzero": (0,), "masked_select": (1,), "unique_dim": (0,),
+    "_unique": (0,), "_unique2": (0,), "unique_consecutive": (0,), "bincount": (0,),
+}  # fmt: skip  # the arguments whose contents the host sees, as a number or a shape
+PYTHON_READS = {"tolist", "numpy", "__array__"}
+_OURS = os.path.dirname(os.path.dirname(__file__))  # the folder lift/
+_LIBRARIES = (torch.__file__, np.__file__, getattr(find_spec("triton"), "origin", None) or torch.__file__)
+_QUIET = tuple(folder + os.sep for folder in (_OURS, *map(os.path.dirname, _LIBRARIES)))
+
+
+def is_host(file: str) -> bool:
+    return not file.startswith(_QUIET) and not file.startswith("<")
+
+
+def host_place(ours: str = "") -> Place | None:
+    """The innermost line of host code that is running, outside of the folder `ours`."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        if is_host(frame.f_code.co_filename) and not (ours and frame.f_code.co_filename.startswith(ours)):
+            return Place(frame.f_code.co_filename, frame.f_lineno)
+        frame = frame.f_back  # type: ignore[assignment]
+    return None
+
+
+def tensors_of(x: Any) -> Iterator[torch.Tensor]:
+    if isinstance(x, torch.Tensor):
+        yield x
+    elif isinstance(x, (list, tuple, dict)):
+        for e in x.values() if isinstance(x, dict) else x:
+            yield from tensors_of(e)
+
+
+_active: list[Recorder] = []
+
+
+def active() -> Recorder:
+    """The recorder of the run that is going on."""
+    return _active[-1]
+
+
+class Recorder(TorchDispatchMode):  # type: ignore[misc]
+    """Events in order. `buffers` by storage address; `traced` has the addresses of buffers whose contents depend on
+    inputs or on a kernel, `ranges` what is known of such contents all the same."""
+
+    def __init__(self, dims: Mapping[str, int | float]) -> None:
+        super().__init__()
+        self.dims = dims
+        self.events: list[Launch | TorchOp] = []
+        self.buffers: dict[int, Buffer] = {}
+        self.traced: set[int] = set()
+        self.ranges: dict[int, Range] = {}
+        self.configs = 1
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """False: torch would import its compiler, for a second, to keep it out of here."""
+        return False
+
+    @contextmanager
+    def recording(self) -> Iterator[None]:
+        """The context in which operations and launches are recorded."""
+        _active.append(self)
+        try:
+            with _Reads(self), self:
+                yield
+        finally:
+            _active.pop()
+
+    # ---- tensors
+
+    def input(self, name: str, t: torch.Tensor, bound: int | None = None) -> TensorRef:
+        ref = self.ref(t, f"input:{name}")
+        self.traced.add(ref.buffer.address)
+        if bound is not None:
+            self.ranges[ref.buffer.address] = (0, bound - 1)
+        return ref
+
+    def ref(self, t: torch.Tensor, origin: str = "host") -> TensorRef:
+        """The tensor as a view of its buffer, which is new, and of this origin, if its storage was not seen before."""
+        if t.layout is not torch.strided or t.dtype not in NAMES:
+            raise Unsupported(f"tensor of layout {t.layout}, dtype {t.dtype}", host_place())
+        with _disable_current_modes():
+            storage = t.untyped_storage()
+            address = storage.data_ptr()
+            buffer = self.buffers.get(address)
+            if buffer is None or buffer.nbytes < storage.nbytes():
+                buffer = self.buffers[address] = Buffer(address, storage.nbytes(), origin, t.detach())
+            start = address + t.storage_offset() * t.element_size()
+        return TensorRef(start, tuple(t.shape), tuple(t.stride()), NAMES[t.dtype], buffer)
+
+    def refs(self, x: Any, origin: str = "host") -> Any:
+        """The same structure with TensorRef in place of tensors, Descriptor in place of host descriptors, numbers as
+        Python's."""
+        if isinstance(x, torch.Tensor):
+            return self.ref(x, origin)
+        if isinstance(x, (list, tuple)):
+            parts = [self.refs(e, origin) for e in x]
+            return type(x)(*parts) if hasattr(x, "_fields") else tuple(parts)
+        if hasattr(x, "block_shape") and hasattr(x, "base"):
+            shape, strides, block = (tuple(int(n) for n in part) for part in (x.shape, x.strides, x.block_shape))
+            return Descriptor(self.ref(x.base), shape, strides, block, x.padding, getattr(x, "round_f32_to_tf32", None))
+        return (
+            x.item() if isinstance(x, np.generic) else getattr(x, "value", x) if type(x).__name__ == "constexpr" else x
+        )
+
+    def is_traced(self, *xs: Any) -> bool:
+        with _disable_current_modes():
+            return any(t.untyped_storage().data_ptr() in self.traced for x in xs for t in tensors_of(x))
+
+    def trace(self, *xs: Any, known: Range | None = None) -> None:
+        """Their contents depend on data from here on; what was known of them is replaced by `known`."""
+        with _disable_current_modes():
+            for address in {t.untyped_storage().data_ptr() for x in xs for t in tensors_of(x)}:
+                self.traced.add(address)
+                self.ranges.pop(address, None)
+                if known is not None:
+                    self.ranges[address] = known
+
+    def known(self, x: Any) -> Range | int | None:
+        """A number, the range of a tensor's contents, None."""
+        if not isinstance(x, torch.Tensor):
+            return int(x) if isinstance(x, (bool, int)) else None
+        with _disable_current_modes():
+            if self.is_traced(x):
+                return self.ranges.get(x.untyped_storage().data_ptr())
+            whole = x.numel() > 0 and not x.is_floating_point() and not x.is_complex()
+            return (int(x.min()), int(x.max())) if whole else None
+
+    # ---- events
+
+    def launch(self, bound: Bound) -> None:
+        """A launch of a Triton function."""
+        args = self.pass_to_kernel(bound.args)
+        code = bound.kernel.fn.__code__
+        self.configs = max(self.configs, bound.config[1])
+        self.events.append(Launch(
+            kernel=bound.kernel.fn.__name__, file=code.co_filename, line=code.co_firstlineno, grid=bound.grid,
+            args=args, constexprs=frozenset(n for n, kind in bound.signature.items() if kind == "constexpr"),
+            options=bound.options, config=bound.config, host=host_place(), module=partial(lowered, bound),
+            operands=tuple(self.refs(v) for n, kind in bound.signature.items() for v in leaves(kind, bound.args[n])),
+            restored=bound.restored,
+        ))  # fmt: skip
+
+    def launch_module(
+        self, module: Module, place: Place, args: Mapping[str, Any], grid: tuple[int, int, int], options: dict[str, Any]
+    ) -> None:
+        """A launch of Triton IR that is there already."""
+        refs = self.pass_to_kernel(args)
+        self.events.append(Launch(
+            kernel=module.entry.name, file=place.file, line=place.line, grid=grid, args=refs, constexprs=frozenset(),
+            options=options, config=(0, 1), host=place, module=lambda: module, operands=tuple(refs.values()),
+        ))  # fmt: skip
+
+    def pass_to_kernel(self, args: Mapping[str, Any]) -> dict[str, Any]:
+        """Everything that a kernel gets a pointer to may be written by it."""
+        refs = {n: self.refs(v) for n, v in args.items()}
+        for v in args.values():
+            self.trace(getattr(v, "base", v))
+        return refs
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = dict(kwargs or {})
+        if str(kwargs.get("device", "")).startswith("cuda"):
+            kwargs["device"] = torch.device("cpu")
+        if func.namespace not in ("aten", "prims", "prim"):
+            return self.inner(func, args, kwargs)
+        name = func.overloadpacket.__name__
+        if self.is_traced(*_read(name, args)):
+            raise Unsupported(f"host code reads tensor data (aten.{name})", host_place(), help=DATA_HELP)
+        from_data = name not in CONSTANT and self.is_traced(args, kwargs)
+        known = (
+            result_range(name, [self.known(a) for a in args[:2]], kwargs.values())
+            if from_data and self.ranges
+            else None
+        )
+        given = tuple(self.refs(a) for a in args), {k: self.refs(v) for k, v in kwargs.items()}
+        result = func(*args, **kwargs)
+        tensors = tuple(tensors_of(result))
+        if name in UNINITIALISED:
+            for t in tensors:
+                t.zero_()
+        written = [args[k] for k in _written(func) if k < len(args)]
+        if written and from_data:
+            self.trace(result, *written)
+        elif from_data and (known is None or known[0] < known[1]):
+            self.trace(result, known=known)
+        outputs = tuple(self.ref(t, f"aten.{name}") for t in tensors)
+        values = tuple(t.detach().clone() for t in tensors)
+        self.events.append(TorchOp(func, *given, outputs, values, host_place()))
+        return result
+
+    def inner(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """A custom operator is what its implementation does: it runs with the recorder on."""
+        from torch._C import DispatchKey, DispatchKeySet
+
+        key = DispatchKey.CUDA if func.has_kernel_for_dispatch_key(DispatchKey.CUDA) else DispatchKey.CPU
+        with self:
+            return func.redispatch(DispatchKeySet(key), *args, **kwargs)
+
+
+def lowered(bound: Bound) -> Module:
+    """The typed IR of a launch."""
+    return lower(bound.kernel, bound.signature, bound.constexprs, bound.options)
+
+
+DATA_HELP = "the launches would depend on data; pass the number as a parameter of the case"
+
+
+def _read(name: str, args: Any) -> list[Any]:
+    """What of the arguments the host sees the contents of. x[mask] has a shape that depends on the mask."""
+    if name == "index":
+        return [i for i in args[1] if i is not None and i.dtype in (torch.bool, torch.uint8)]
+    return [args[k] for k in READS.get(name, ()) if k < len(args)]
+
+
+def _written(func: Any) -> list[int]:
+    """Positions of the arguments that the operator writes."""
+    return [k for k, a in enumerate(func._schema.arguments) if a.alias_info is not None and a.alias_info.is_write]
+
+
+class _Reads(TorchFunctionMode):  # type: ignore[misc]
+    """Tensor methods that read contents without the dispatcher."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__()
+        self.recorder = recorder
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = getattr(func, "__name__", "")
+        if name in PYTHON_READS and self.recorder.is_traced(args):
+            raise Unsupported(f"host code reads tensor data (Tensor.{name})", host_place(), help=DATA_HELP)
+        return func(*args, **(kwargs or {}))

@@ -1,0 +1,138 @@
+"""One run of a case's host function on CPU tensors that claim to be on a GPU: what it launches and what torch does in
+between.
+
+Nothing is launched. Torch operations are recorded below autograd, so a backward pass is seen as the operations it is
+made of. Host code that reads the contents of a tensor which depends on an input or a kernel is refused: its path
+would depend on data.
+"""
+
+from __future__ import annotations
+
+import os
+import traceback
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils._python_dispatch import _disable_current_modes
+
+from ..cases.advice import working_where
+from ..cases.declaration import Case
+from ..errors import CaseError, Place, TriliftError
+from ..terms.fit import value
+from .fake_cuda import pretend
+from .launches import intercepted
+from .recorder import Recorder, is_host, tensors_of
+from .trace import Launch, Trace
+
+
+def capture(
+    case: Case, dims: Mapping[str, int | float], config: int = 0, seed: int = 0, launches_required: bool = True
+) -> Trace:
+    """The trace of one run at these dims and scalars, on the inputs that `case.sample` gives for `seed`. `config`:
+    which autotune configuration, for every autotuner, modulo how many it has; one that pruning rejects is replaced by
+    the next. Raises CaseError if the host function raises or launches nothing, Unsupported if its path depends on
+    tensor data."""
+    arguments = case.sample(dims, np.random.default_rng(seed))
+    tensors = case.named(arguments)
+    samples = {n: to_numpy(t) for n, t in tensors.items()}
+    bounds = _bounds(case, dims)
+    recorder = Recorder(dims)
+    inputs = {n: recorder.input(n, t, bounds.get(n)) for n, t in tensors.items()}
+    with torch.random.fork_rng(devices=[]), pretend(), intercepted(recorder.launch, config), recorder.recording():
+        torch.manual_seed(seed)
+        result = _run(case, dims, arguments)
+    if launches_required and not any(isinstance(e, Launch) for e in recorder.events):
+        interpreted = os.environ.get("TRITON_INTERPRET", "0") not in ("0", "")
+        advice = "unset TRITON_INTERPRET" if interpreted else "call the wrapper that launches it"
+        raise CaseError(f"case {case.name} launches no kernel", case.place, help=advice)
+    outputs = {n: recorder.ref(t) for n, t in named_outputs(result).items()}
+    return Trace(
+        dict(dims),
+        inputs,
+        tuple(recorder.events),
+        outputs,
+        recorder.configs,
+        bounds=_bounds(case, dims),
+        samples=samples,
+    )
+
+
+def _bounds(case: Case, dims: Mapping[str, int | float]) -> dict[str, int]:
+    limits = {n: (s.low, s.high) for n, s in case.tensors.items() if not s.is_float}
+    given = {n: (low, high) for n, (low, high) in limits.items() if low is not None and high is not None}
+    return {n: int(value(high, dims)) for n, (low, high) in given.items() if value(low, dims) >= 0}
+
+
+def _run(case: Case, dims: Mapping[str, int | float], arguments: Mapping[str, Any]) -> Any:
+    try:
+        return case.fn(**arguments)
+    except TriliftError:
+        raise
+    except (Exception, SystemExit) as error:
+        at = ", ".join(f"{k}={v}" for k, v in dims.items())
+        why = f"{type(error).__name__}: {_first_line(error)}"
+        raise CaseError(f"wrapper raised at {at}", _line(error) or case.place, why, _advice(case)) from error
+
+
+_ADVICE: dict[int, tuple[Case, str]] = {}  # by id of the case
+
+
+def _advice(case: Case) -> str:
+    """What to write into a case whose wrapper raises; to find out, it is run at many shapes, once."""
+    if id(case) not in _ADVICE:
+        condition = working_where(case, _survives)
+        text = f'it runs with where="{condition}"' if condition else "exclude shapes that are not meant with where="
+        _ADVICE[id(case)] = case, text
+    return _ADVICE[id(case)][1]
+
+
+def raised(case: Case, arguments: Mapping[str, Any]) -> BaseException | None:
+    """What the host function raises on these arguments, on the pretended device and with nothing launched; None where
+    it returns."""
+    with pretend():
+        return _failure(case, arguments)
+
+
+def _survives(case: Case, dims: Mapping[str, int | float]) -> bool:
+    """Whether the host function returns at these dims; called while another capture is going on."""
+    return _failure(case, case.sample(dims, np.random.default_rng(0))) is None
+
+
+def _failure(case: Case, arguments: Mapping[str, Any]) -> BaseException | None:
+    try:
+        with torch.random.fork_rng(devices=[]), _disable_current_modes(), intercepted(lambda bound: None):
+            case.fn(**arguments)
+    except (Exception, SystemExit) as error:
+        return error
+    return None
+
+
+def _first_line(error: BaseException) -> str:
+    return next((line for line in str(error).splitlines() if line.strip()), "")
+
+
+def _line(error: BaseException) -> Place | None:
+    """The innermost line of host code, not of torch or of Triton."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if is_host(f.filename)]
+    return Place(frames[-1].filename, frames[-1].lineno or 0) if frames else None
+
+
+def to_numpy(t: torch.Tensor) -> np.ndarray:
+    """A copy of the contents; floats that numpy does not know become float32."""
+    narrow = t.is_floating_point() and t.dtype not in (torch.float32, torch.float64, torch.float16)
+    copied: np.ndarray = (t.detach().float() if narrow else t.detach().clone()).numpy()
+    return copied
+
+
+def named_outputs(result: Any) -> dict[str, torch.Tensor]:
+    """The tensors of a result: `out` for one, out0, out1 ... for several, dict keys where there are some. Others are
+    ignored."""
+    if isinstance(result, torch.Tensor):
+        return {"out": result}
+    if isinstance(result, dict):
+        flat = [(k, n, t) for k, v in result.items() for n, t in named_outputs(v).items()]
+        return {f"{k}{n[3:]}" if n.startswith("out") else f"{k}_{n}": t for k, n, t in flat}
+    tensors = list(tensors_of(result))
+    return dict(zip(["out"] if len(tensors) == 1 else [f"out{k}" for k in range(len(tensors))], tensors, strict=True))

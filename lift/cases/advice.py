@@ -1,0 +1,44 @@
+"""What `where` a case may lack: conditions on its dims under which a host function that raised does not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from ..errors import TriliftError
+from ..terms import term as T
+from ..terms.term import Term
+from .declaration import Case
+from .shapes import choose
+
+# what is written, what it means; weaker ones first
+CONDITIONS: list[tuple[str, Callable[[Term], Term]]] = [
+    ("{n} >= 16", lambda n: T.make("le", 16, n)),
+    ("{n} % 2 == 0", lambda n: T.make("eq", T.make("mod", n, 2), 0)),
+    ("next_power_of_2({n}) == {n}", lambda n: T.make("eq", T.make("next_power_of_2", n), n)),
+    ("{n} % 8 == 0", lambda n: T.make("eq", T.make("mod", n, 8), 0)),
+    ("{n} % 16 == 0", lambda n: T.make("eq", T.make("mod", n, 16), 0)),
+    ("{n} % 64 == 0", lambda n: T.make("eq", T.make("mod", n, 64), 0)),
+    ("{n} % 128 == 0", lambda n: T.make("eq", T.make("mod", n, 128), 0)),
+]
+
+
+def working_where(case: Case, runs: Callable[[Case, Mapping[str, int | float]], bool]) -> str | None:
+    """The text of a condition under which `runs(case, dims)`, on as few dims as it takes; None if none was found."""
+
+    def works(names: Sequence[str], condition: Callable[[Term], Term]) -> bool:
+        narrower = replace(case, where=T.make("and", case.where, *(condition(T.size(n)) for n in names)))
+        try:
+            return all(runs(narrower, dims) for dims in choose(narrower, 5))
+        except TriliftError:
+            return False
+
+    for text, condition in CONDITIONS:
+        names = list(case.names)
+        if names and works(names, condition):
+            for n in case.names:
+                fewer = [m for m in names if m != n]
+                if fewer and works(fewer, condition):
+                    names = fewer
+            return " and ".join(text.format(n=n) for n in names)
+    return None

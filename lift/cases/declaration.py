@@ -1,0 +1,213 @@
+"""Cases: how a user says what to look at.
+
+    @case(x="f32[M,N]", w="f32[N]", eps=1e-6, where="N <= 65536")
+    def rms_norm(x, w, eps): ...            # host code: calls a wrapper that launches kernels, returns tensors
+
+    @rms_norm.reference
+    def _(x, w, eps): ...                   # optional, plain PyTorch
+
+`lift.language.case_spec` has the language of the specs.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import CaseError, Place
+from ..language.case_spec import DTYPES, HELP, Reader, Spec, is_real_scalar
+from ..terms import term as T
+from ..terms.fit import value
+from ..terms.term import Term
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["DTYPES", "Case", "Reader", "Reference", "Spec", "case", "make_case", "torch_dtype"]
+
+
+@dataclass(slots=True)
+class Reference:
+    """`@case.reference` registers a function, later `case.reference.fn` is it (None without one)."""
+
+    fn: Callable[..., Any] | None = None
+
+    def __call__(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        self.fn = fn
+        return fn
+
+    def __bool__(self) -> bool:
+        return self.fn is not None
+
+
+@dataclass(frozen=True)
+class Case:
+    """One host function and what it is called with. `params` maps parameter names to a Spec, a list or tuple that
+    contains Specs, or a constant; `where` is a boolean term over dims and scalars (true without one)."""
+
+    name: str
+    fn: Callable[..., Any]
+    params: Mapping[str, Any]
+    where: Term = T.const(True)
+    reference: Reference = field(default_factory=Reference)
+    place: Place | None = None
+    written: str = "True"  # `where` as the user wrote it
+    mentioned: tuple[str, ...] = ()  # the words of the specs, in order
+
+    @cached_property
+    def tensors(self) -> dict[str, Spec]:
+        """Every tensor by the name it has in traces and formulas; element k of a list `xs` is `xs<k>`."""
+        return {n: s for n, s in self._leaves() if isinstance(s, Spec) and s.shape is not None}
+
+    @cached_property
+    def scalars(self) -> dict[str, Spec]:
+        """The symbolic scalars."""
+        return {n: s for n, s in self._leaves() if isinstance(s, Spec) and s.shape is None}
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The dims, in order of appearance; scalars are not among them."""
+        terms = [e for s in self.tensors.values() for e in (*(s.shape or ()), s.low, s.high) if e is not None]
+        leaves = (t for e in (*terms, self.where) for t in e.walk() if t.op == "size")
+        found = dict.fromkeys(t.attr for t in leaves if t.attr not in self.scalars)
+        return tuple(dict.fromkeys((*(n for n in self.mentioned if n in found), *found)))
+
+    def dims(self, tensor: str) -> tuple[Term, ...]:
+        """The shape of an input as terms over dims."""
+        return self.tensors[tensor].shape or ()
+
+    def shape(self, tensor: str, dims: Mapping[str, int | float]) -> tuple[int, ...]:
+        """The shape of an input as numbers."""
+        return tuple(int(value(e, dims)) for e in self.dims(tensor))
+
+    def holds(self, dims: Mapping[str, int | float]) -> bool:
+        """Whether `where` and the limits of the scalars allow these dims and scalars, and no size is negative."""
+        sizes = [value(e, dims) for n in self.tensors for e in self.dims(n)]
+        if value(self.where, dims) is not True or any(n is None or n < 0 for n in sizes):
+            return False
+        return all(_meets(dims[n], s, dims) for n, s in self.scalars.items() if n in dims)
+
+    def sample(self, dims: Mapping[str, int | float], rng: np.random.Generator) -> dict[str, Any]:
+        """Arguments for `fn`: random tensors that meet the specs, the numbers of the scalars from `dims`, the
+        constants."""
+
+        def one(name: str, s: Any) -> Any:
+            if isinstance(s, (list, tuple)):
+                return type(s)(one(f"{name}{k}", e) for k, e in enumerate(s))
+            if not isinstance(s, Spec):
+                return s
+            return dims[name] if s.shape is None else sample_tensor(s, dims, rng)
+
+        return {name: one(name, s) for name, s in self.params.items()}
+
+    def named(self, args: Mapping[str, Any]) -> dict[str, torch.Tensor]:
+        """The tensors among the arguments that `sample` gave, by their names in `tensors`."""
+        flat = _flatten(args)
+        return {n: flat[n] for n in self.tensors}
+
+    def _leaves(self) -> Iterator[tuple[str, Any]]:
+        yield from _flatten(self.params).items()
+
+
+def _meets(v: int | float, s: Spec, dims: Mapping[str, int | float]) -> bool:
+    """low <= v < high, 0 < v, as far as the spec says so."""
+    low, high = (None if e is None else value(e, dims) for e in (s.low, s.high))
+    return not (s.positive and v <= 0) and (low is None or low <= v) and (high is None or v < high)
+
+
+def _flatten(values: Mapping[str, Any]) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    for name, v in values.items():
+        out |= _flatten({f"{name}{k}": e for k, e in enumerate(v)}) if isinstance(v, (list, tuple)) else {name: v}
+    return out
+
+
+def case(*, where: str = "True", **specs: Any) -> Callable[[Callable[..., Any]], Case]:
+    """The decorator. Every keyword is a parameter of the function; parameters that are not mentioned keep their
+    defaults. Raises CaseError, with the place of the function, for a bad spec or a parameter that does not exist."""
+
+    def decorate(fn: Callable[..., Any]) -> Case:
+        code = inspect.unwrap(fn).__code__
+        return make_case(fn.__name__, fn, specs, where, Place(code.co_filename, code.co_firstlineno))
+
+    return decorate
+
+
+def make_case(
+    name: str, fn: Callable[..., Any], specs: Mapping[str, Any], where: str = "True", place: Place | None = None
+) -> Case:
+    """The case of a function with specs as text."""
+    _check_parameters(name, fn, specs, place)
+    scalars = {n: s for n, s in _flatten(specs).items() if is_real_scalar(s)}
+    parse = Reader(name, set(scalars), place)
+    params = {n: parse.param(n, s) for n, s in specs.items()}
+    texts = [s for s in _flatten(specs).values() if isinstance(s, str)]
+    words = re.findall(r"[^\W\d]\w*", " ".join((*texts, where)))
+    result = Case(name, fn, params, parse.boolean(where), place=place, written=where, mentioned=tuple(words))
+    _check_names(result, [n for key, s in specs.items() for n in _flatten({key: s})])
+    return result
+
+
+def _check_names(found: Case, names: list[str]) -> None:
+    """A name means one thing: element 0 of a list xs is xs0, and a tensor is no dim."""
+    twice = [n for n in names if names.count(n) > 1] or [n for n in found.names if n in found.tensors]
+    if twice:
+        raise CaseError(f"case {found.name}: {twice[0]} names two things", found.place, help="rename one of them")
+
+
+def _check_parameters(name: str, fn: Callable[..., Any], specs: Mapping[str, Any], place: Place | None) -> None:
+    parameters = inspect.signature(fn).parameters
+    if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+        return
+    for n in specs:
+        if n not in parameters:
+            raise CaseError(
+                f"case {name}: no parameter is called {n}", place, help=f"it has {', '.join(parameters) or 'none'}"
+            )
+    for n, p in parameters.items():
+        if n not in specs and p.default is p.empty and p.kind is not p.VAR_POSITIONAL:
+            raise CaseError(f"case {name}: nothing is said about parameter {n}", place, help=HELP)
+
+
+def torch_dtype(name: str) -> torch.dtype:
+    """torch.float32 of "f32"."""
+    import torch
+
+    return getattr(torch, DTYPES[name])
+
+
+def sample_tensor(s: Spec, dims: Mapping[str, int | float], rng: np.random.Generator) -> torch.Tensor:
+    """A random tensor that meets the spec: standard normal reals, integers from -8 to 8, unless limits say
+    otherwise."""
+    import torch
+
+    shape = tuple(int(value(e, dims)) for e in s.shape or ())
+    x = torch.from_numpy(_draw(s, shape, dims, rng)).to(torch_dtype(s.dtype))
+    return _spread(x, rng) if s.strided else x
+
+
+def _draw(s: Spec, shape: tuple[int, ...], dims: Mapping[str, int | float], rng: np.random.Generator) -> np.ndarray:
+    low, high = (None if e is None else value(e, dims) for e in (s.low, s.high))
+    if s.dtype == "bool":
+        return rng.integers(0, 2, shape).astype(bool)
+    if not s.is_float:
+        a, b = (1, 9) if s.positive else (0, 9) if s.dtype[0] == "u" else (-8, 9)
+        return np.asarray(rng.integers(a if low is None else low, max(b if high is None else high, 1), shape))
+    if low is not None and high is not None:
+        return np.asarray(rng.uniform(low, high, shape))
+    return np.asarray(rng.uniform(0.25, 2.0, shape) if s.positive else rng.standard_normal(shape))
+
+
+def _spread(x: torch.Tensor, rng: np.random.Generator) -> torch.Tensor:
+    """The same elements in a larger buffer: every stride differs from what contiguity would make it."""
+    pads, steps = rng.integers(1, 6, x.dim()), [1] * (x.dim() - 1) + [int(rng.integers(2, 6))]
+    if x.dim() == 0:
+        return x
+    base = x.new_zeros([s * (n + int(p)) for n, p, s in zip(x.shape, pads, steps, strict=True)])
+    return base[tuple(slice(0, s * n, s) for n, s in zip(x.shape, steps, strict=True))].copy_(x)

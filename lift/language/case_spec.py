@@ -1,0 +1,182 @@
+"""Specs of cases as text, read to terms.
+
+    spec      ::= tensor | scalar | 'text' in quotes: a string constant | other Python values: constants | list of these
+    tensor    ::= dtype[dim, ...] limit*
+    scalar    ::= dtype limit*
+    limit     ::= "< e" (0 <= v < e) | "> 0" | "in (e, e)" | "strided"
+    dim, e    ::= name | number | e + e | e - e | e * e | e // e | e % e | cdiv(e, e) | min(e, e) | max(e, e)
+                | next_power_of_2(e)
+    where     ::= e < e | e <= e | e == e | e != e | ... | where and where | where or where | not where
+
+A name is a dim unless it is a scalar parameter. Integer scalars act as dims: both are `term.size`; real ones are
+`term.scalar`.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import CaseError, Place
+from ..terms import term as T
+from ..terms.term import Term
+
+DTYPES = {
+    "f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16",
+    "f8e4m3fn": "float8_e4m3fn", "f8e5m2": "float8_e5m2",
+    "i64": "int64", "i32": "int32", "i16": "int16", "i8": "int8",
+    "u64": "uint64", "u32": "uint32", "u16": "uint16", "u8": "uint8", "bool": "bool",
+}  # fmt: skip
+HELP = (
+    'write dtype[dims], e.g. "f32[M,N]", "i32[M] < V", "f32[M,N] strided", or a scalar: "f32", "i32", "f32 in (0, 1)"'
+)
+_SPEC = re.compile(rf"\s*({'|'.join(sorted(DTYPES, key=len, reverse=True))})\s*(\[(?P<dims>[^\]]*)\])?(?P<limits>.*)$")
+_LIMIT = re.compile(
+    r"\s*(?:(?P<strided>strided)|(?P<positive>>\s*0)|in\s*\((?P<range>.*)\)|<\s*(?P<below>[^<>]+?))\s*(?=strided|$)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """A tensor (`shape` a tuple of terms) or a scalar (`shape` None). Values v meet low <= v < high where these are
+    given, and 0 < v when `positive`; the strides are arbitrary when `strided`."""
+
+    dtype: str
+    shape: tuple[Term, ...] | None
+    low: Term | None = None
+    high: Term | None = None
+    positive: bool = False
+    strided: bool = False
+
+    @property
+    def is_float(self) -> bool:
+        return self.dtype[0] in "fb" and self.dtype != "bool"
+
+
+def is_real_scalar(spec: Any) -> bool:
+    """Whether the text is the spec of a symbolic real number."""
+    m = _SPEC.match(spec) if isinstance(spec, str) else None
+    return m is not None and m["dims"] is None and m[1][0] in "fb" and m[1] != "bool"
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Text to specs and terms; errors carry the case and its place. `reals` are the names of real scalars."""
+
+    case: str
+    reals: set[str]
+    place: Place | None
+
+    def fail(self, what: str, help: str = HELP) -> CaseError:
+        return CaseError(f"case {self.case}: {what}", self.place, help=help)
+
+    def param(self, name: str, spec: Any) -> Any:
+        """A Spec, a constant, or a list of them."""
+        if isinstance(spec, (list, tuple)):
+            return type(spec)(self.param(f"{name}{k}", s) for k, s in enumerate(spec))
+        if not isinstance(spec, str):
+            return spec
+        if (quoted := re.fullmatch(r"\s*(['\"])(.*)\1\s*", spec)) is not None:
+            return quoted[2]
+        m = _SPEC.match(spec)
+        if m is None:
+            raise self.fail(
+                f"cannot read {name}={spec!r}", f"{HELP}; a string constant needs quotes of its own: \"'text'\""
+            )
+        dims = m["dims"]
+        shape = None if dims is None else tuple(self.dim(d) for d in _split(dims))
+        return Spec(m[1], shape, **self.limits(name, spec, m["limits"]))
+
+    def limits(self, name: str, spec: str, text: str) -> dict[str, Any]:
+        out: dict[str, Any] = {}
+        while text.strip():
+            m = _LIMIT.match(text)
+            if m is None:
+                raise self.fail(f"cannot read {text.strip()!r} in {name}={spec!r}")
+            if m["strided"]:
+                out["strided"] = True
+            elif m["positive"]:
+                out["positive"] = True
+            elif m["below"]:
+                out |= {"low": T.const(0), "high": self.dim(m["below"])}
+            else:
+                out |= self.range(name, spec, m["range"])
+            text = text[m.end() :]
+        return out
+
+    def range(self, name: str, spec: str, text: str) -> dict[str, Term]:
+        ends = _split(text)
+        if len(ends) != 2:
+            raise self.fail(f"a range needs two ends in {name}={spec!r}")
+        return {"low": self.term(ends[0]), "high": self.term(ends[1])}
+
+    def dim(self, text: str) -> Term:
+        t = self.term(text)
+        if t.type != T.INT:
+            raise self.fail(f"{text!r} is not an integer")
+        return t
+
+    def boolean(self, text: str) -> Term:
+        t = self.term(text)
+        if t.type != T.BOOL:
+            raise self.fail(f"where={text!r} is not a condition", 'write e.g. where="N <= 1024 and D % 16 == 0"')
+        return t
+
+    def term(self, text: str) -> Term:
+        """An expression over dims and scalars."""
+        try:
+            return self.expression(ast.parse(text.strip(), mode="eval").body)
+        except (SyntaxError, KeyError, TypeError, AttributeError):
+            message = "names, numbers, + - * // % / **, comparisons, and, or, not, cdiv, min, max, next_power_of_2"
+            raise self.fail(f"cannot read {text.strip()!r}", f"allowed are {message}") from None
+
+    def expression(self, e: ast.expr) -> Term:
+        match e:
+            case ast.Name(id=name):
+                return T.scalar(name) if name in self.reals else T.size(name)
+            case ast.Constant(value=bool() | int() | float() as v):
+                return T.const(v)
+            case ast.UnaryOp(op=op, operand=a):
+                return _UNARY[type(op)](self.expression(a))
+            case ast.BinOp(left=a, op=op, right=b):
+                return _BINARY[type(op)](self.expression(a), self.expression(b))
+            case ast.Call(func=ast.Name(id=name), args=args):
+                return _CALLS[name](*map(self.expression, args))
+            case ast.BoolOp(op=op, values=parts):
+                return T.make("and" if isinstance(op, ast.And) else "or", *map(self.expression, parts))
+            case ast.Compare(left=a, ops=ops, comparators=rest):
+                terms = [self.expression(a), *map(self.expression, rest)]
+                pairs = zip(ops, terms, terms[1:], strict=False)
+                return T.make("and", T.const(True), *(_COMPARE[type(o)](x, y) for o, x, y in pairs))
+        raise TypeError
+
+
+def _op(name: str) -> Callable[..., Term]:
+    return lambda *args: T.make(name, *args)
+
+
+_UNARY: dict[type, Callable[..., Term]] = {ast.USub: lambda a: T.mul(-1, a), ast.Not: _op("not"), ast.UAdd: lambda a: a}
+_BINARY: dict[type, Callable[..., Term]] = {
+    ast.Add: T.add, ast.Sub: T.sub, ast.Mult: T.mul, ast.Div: T.div,
+    ast.FloorDiv: _op("floordiv"), ast.Mod: _op("mod"), ast.Pow: _op("pow"),
+}  # fmt: skip
+_COMPARE: dict[type, Callable[..., Term]] = {
+    ast.Eq: _op("eq"), ast.NotEq: _op("ne"), ast.Lt: _op("lt"), ast.LtE: _op("le"),
+    ast.Gt: lambda a, b: T.make("lt", b, a), ast.GtE: lambda a, b: T.make("le", b, a),
+}  # fmt: skip
+_CALLS: dict[str, Callable[..., Term]] = {
+    "cdiv": lambda a, b: T.make("floordiv", T.sub(T.add(a, b), 1), b),
+    "min": _op("min"), "max": _op("max"), "next_power_of_2": _op("next_power_of_2"),
+}  # fmt: skip
+
+
+def _split(text: str) -> list[str]:
+    """At commas outside parentheses; nothing in nothing."""
+    out, depth = [""], 0
+    for c in text:
+        depth += (c == "(") - (c == ")")
+        out = [*out, ""] if c == "," and depth == 0 else [*out[:-1], out[-1] + c]
+    return [s.strip() for s in out if s.strip()]

@@ -1,0 +1,336 @@
+"""Text to terms. The grammar is that of Python expressions, read with `ast`:
+
+    x[i, k] * w[k, j]      elements of tensors            sum(k, e)  softmax(n, e)     folds and names over an axis
+    -a, a / b, a ** 2      arithmetic                     a < b, a == b, p & q, ~p                conditions
+    exp(a), where(p, a, b) rows of lift.terms.ops         pi, inf, size(k)                        constants
+
+`pattern` reads the laws' language, where a name is a variable and i, j, k are axes. `formula` reads what
+lift.printers.text prints: `out[i, j] = sum(k, x[i, k] * w[k, j])` in index notation, `softmax(x, -1) @ v` in tensor
+form (lift.language.positional has its rules)."""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+
+from ..errors import CaseError
+from ..terms import term as T
+from ..terms.ops import OPS
+from ..terms.spec import Formula
+from ..terms.term import FOLDS, Axis, Term
+from . import positional as A
+from .definitions import DEFINITIONS
+from .idioms import SCANS
+from .positional import Array
+
+CONSTANTS = {"pi": math.pi, "inf": math.inf, "e": math.e}
+BINARY = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.Pow: "pow", ast.FloorDiv: "floordiv",
+          ast.Mod: "mod", ast.BitAnd: "and", ast.BitOr: "or", ast.LShift: "shl", ast.RShift: "shr"}  # fmt: skip
+COMPARE = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne"}
+PREFIX = {name: fold for fold, (name, _) in SCANS.items()}
+UNARY = {ast.USub: "neg", ast.Not: "not", ast.Invert: "not"}
+
+
+def bad(text: str, node: ast.AST, why: str) -> CaseError:
+    return CaseError(f"cannot read the formula {text!r}", why=f"{why}: {ast.unparse(node)!r}")
+
+
+def tree(text: str) -> ast.expr:
+    """The syntax tree of one expression. Raises CaseError."""
+    try:
+        return ast.parse(text.strip(), mode="eval").body
+    except SyntaxError as e:
+        raise CaseError(f"cannot read the formula {text!r}", why=e.msg) from None
+
+
+class Scalars:
+    """Scalar expressions. `name(id)` gives the term of a bare name or None, `axis(id)` the axis of that name or None,
+    and `tensor(id)` the element type of a tensor or None."""
+
+    def __init__(
+        self,
+        text: str,
+        name: Callable[[str], Term | None],
+        axis: Callable[[str], Axis | None],
+        tensor: Callable[[str], str | None],
+    ) -> None:
+        self.text, self.name, self.axis, self.tensor = text, name, axis, tensor
+
+    def read(self, e: ast.expr) -> Term:
+        match e:
+            case ast.Constant(value=bool() | int() | float() as v):
+                return T.const(v)
+            case ast.Name(id=name):
+                return self._name(e, name)
+            case ast.UnaryOp(op=op, operand=a) if type(op) in UNARY:
+                return OPS[UNARY[type(op)]].on_terms(self.read(a))
+            case ast.BinOp(left=a, op=op, right=b) if type(op) in BINARY:
+                return self._binary(BINARY[type(op)], self.read(a), self.read(b))
+            case ast.Compare(left=a, ops=[op], comparators=[b]) if type(op) in COMPARE:
+                return OPS[COMPARE[type(op)]].on_terms(self.read(a), self.read(b))
+            case ast.Subscript(value=ast.Name(id=x), slice=index) if self.tensor(x):
+                parts = index.elts if isinstance(index, ast.Tuple) else [index]
+                return T.read(x, [self.read(i) for i in parts], self.tensor(x) or T.REAL)
+            case ast.Call(func=ast.Name(id=f), args=args):
+                return self._call(e, f, args)
+        raise bad(self.text, e, "not part of the language")
+
+    def _name(self, e: ast.expr, name: str) -> Term:
+        if (t := self.name(name)) is not None:
+            return t
+        if (a := self.axis(name)) is not None:
+            return T.axis(a)
+        if name in CONSTANTS:
+            return T.const(CONSTANTS[name])
+        raise bad(self.text, e, "unknown name")
+
+    def _binary(self, op: str, a: Term, b: Term) -> Term:
+        return power(a, b) if op == "pow" else OPS[op].on_terms(a, b)
+
+    def _call(self, e: ast.Call, f: str, args: list[ast.expr]) -> Term:
+        if f == "size" and len(args) == 1 and isinstance(args[0], ast.Name) and (over := self.axis(args[0].id)):
+            return over.size
+        if f in FOLDS or (f in DEFINITIONS and DEFINITIONS[f].on_axis):
+            over = self.axis(args[0].id) if args and isinstance(args[0], ast.Name) else None
+            if over is None:
+                raise bad(self.text, e, "the first argument must be an axis")
+            return self._over(e, f, over, args[1:])
+        if f in DEFINITIONS or f in OPS:
+            ts = [self.read(a) for a in args]
+            return T.node(f, tuple(ts)) if f in DEFINITIONS else OPS[f].on_terms(*ts)
+        raise bad(self.text, e, "unknown function")
+
+    def _over(self, e: ast.Call, f: str, over: Axis, args: list[ast.expr]) -> Term:
+        ts = [self.read(a) for a in args] + [self.read(k.value) for k in e.keywords]
+        if len(ts) != (1 if f in FOLDS else len(DEFINITIONS[f].arguments)):
+            raise bad(self.text, e, "wrong number of arguments")
+        return T.make(f, *ts, attr=over)
+
+
+@cache
+def pattern_axis(name: str) -> Axis:
+    return Axis(name, T.size(name))
+
+
+@cache
+def pattern(text: str) -> Term:
+    """A law's side: i, j, k are axes, p, q, r conditions, t an index, every other name a real variable (a `scalar`
+    node)."""
+    axis = lambda s: pattern_axis(s) if s in ("i", "j", "k") else None  # noqa: E731
+    kind = {"t": T.INT, "p": T.BOOL, "q": T.BOOL, "r": T.BOOL}
+    name = lambda s: None if s in CONSTANTS or axis(s) else T.scalar(s, kind.get(s, T.REAL))  # noqa: E731
+    return Scalars(text, name, axis, lambda s: None).read(tree(text))
+
+
+# ---- formulas --------------------------------------------------------------------------------------------------------
+
+Dims = Sequence[str | int | Term]
+
+
+def formula(
+    text: str,
+    inputs: Mapping[str, Dims],
+    types: Mapping[str, str] | None = None,
+    axes: Sequence[Axis] | None = None,
+    dtype: str = "f32",
+) -> Formula:
+    """The formula of a text. `inputs`: the dimensions of each tensor ("M", 64, "2 * H"); `types`: those that are not
+    real ("int", "bool"); `axes`: the output's, where the text does not tell them (a constant). Raises CaseError."""
+    sizes = {x: [dimension(d) for d in dims] for x, dims in inputs.items()}
+    names = {s.attr for dims in sizes.values() for d in dims for s in d.walk() if s.op == "size"} | {
+        s.attr for a in axes or () for s in a.size.walk() if s.op == "size"}  # fmt: skip
+    if (at := _equals(text)) >= 0:
+        return _Indexed(text, sizes, types or {}, names).formula(text[:at], text[at + 1 :], dtype)
+    return _Tensors(text, sizes, types or {}, names).formula(axes, dtype)
+
+
+def dimension(d: str | int | Term) -> Term:
+    """A size: "2 * H", 64."""
+    if isinstance(d, Term | int):
+        return T.const(d)
+    return Scalars(d, T.size, lambda s: None, lambda s: None).read(tree(d))
+
+
+def _bare(name: str, sizes: set[str]) -> Term:
+    """A size if some dimension mentions it or it is written in capitals, else a scalar."""
+    return T.size(name) if name in sizes or name.isupper() else T.scalar(name)
+
+
+def _equals(text: str) -> int:
+    """Where `out[i, j] =` ends, -1 in tensor form."""
+    m = re.match(r"\s*\w+\s*(\[[^\[\]=]*\])?\s*=(?!=)", text)
+    return m.end() - 1 if m else -1
+
+
+class _Indexed(Scalars):
+    """Index notation. The size of an axis is that of the dimension it indexes, unless it is written: `sum(k < K,
+    ...)`."""
+
+    def __init__(
+        self, text: str, sizes: Mapping[str, Sequence[Term]], types: Mapping[str, str], names: set[str]
+    ) -> None:
+        self.sizes, self.types, self.names = sizes, types, names
+        self.scope: dict[str, Axis] = {}
+        super().__init__(text, self._bare, self.scope.get, lambda s: types.get(s, T.REAL) if s in sizes else None)
+
+    def _bare(self, name: str) -> Term | None:
+        return None if name in self.scope or name in CONSTANTS else _bare(name, self.names)
+
+    def formula(self, head: str, body: str, dtype: str) -> Formula:
+        name, _, index = head.strip().rstrip("]").partition("[")
+        value = tree(body)
+        axes = tuple(self._axis(e, value) for e in _elements(tree(f"[{index}]")))
+        self.scope |= {a.name: a for a in axes}
+        return Formula(name.strip(), axes, self.read(value), dtype)
+
+    def _axis(self, e: ast.expr, body: ast.expr) -> Axis:
+        match e:
+            case ast.Name(id=name):
+                if (size := self._size(name, body)) is None:
+                    raise bad(self.text, e, "the size of this axis is not told")
+                return Axis(name, size)
+            case ast.Compare(left=ast.Name(id=name), ops=[ast.Lt()], comparators=[size]):
+                return Axis(name, self.read(size))
+        raise bad(self.text, e, "not an axis")
+
+    def _size(self, name: str, e: ast.AST) -> Term | None:
+        """The dimension that `name` indexes in e, where e does not bind the name again."""
+        match e:
+            case (
+                ast.Call(args=[ast.Name(id=other), *_]) | ast.Call(args=[ast.Compare(left=ast.Name(id=other)), *_])
+            ) if other == name and self._binder(e):
+                return None
+            case ast.Subscript(value=ast.Name(id=x), slice=index) if x in self.sizes:
+                for i, n in zip(_elements(index), self.sizes[x], strict=False):
+                    if isinstance(i, ast.Name) and i.id == name:
+                        return n
+        return next((s for c in ast.iter_child_nodes(e) if (s := self._size(name, c)) is not None), None)
+
+    def _binder(self, e: ast.Call) -> bool:
+        f = getattr(e.func, "id", "")
+        return f in FOLDS or (f in DEFINITIONS and DEFINITIONS[f].binds)
+
+    def _call(self, e: ast.Call, f: str, args: list[ast.expr]) -> Term:
+        if not (args and self._binder(e)):
+            return super()._call(e, f, args)
+        inner = self._axis(args[0], ast.List(args[1:]))
+        name = inner.name
+        outside, self.scope[name] = self.scope.get(name), inner
+        out = self._over(e, f, inner, args[1:])
+        if outside is None:
+            del self.scope[name]
+        else:
+            self.scope[name] = outside
+        return out
+
+
+def _elements(e: ast.expr) -> list[ast.expr]:
+    return list(e.elts) if isinstance(e, ast.Tuple | ast.List) else [e]
+
+
+class _Tensors:
+    """Tensor form."""
+
+    def __init__(
+        self, text: str, sizes: Mapping[str, Sequence[Term]], types: Mapping[str, str], names: set[str]
+    ) -> None:
+        self.text, self.sizes, self.types, self.names = text, sizes, types, names
+
+    def formula(self, axes: Sequence[Axis] | None, dtype: str) -> Formula:
+        from .alignment import align
+
+        x = self.read(tree(self.text))
+        have = [a for a in x.dims if a is not None]
+        wanted = list(axes) if axes is not None else _named(have)
+        have = wanted[: len(wanted) - len(have)] + have
+        term = A.rename(x.term, {a: b for a, b in zip(have, wanted, strict=True) if a != b})
+        return Formula("out", tuple(wanted), align(term, wanted, rename=True), dtype)
+
+    def read(self, e: ast.expr) -> Array:
+        match e:
+            case ast.Name(id=x) if x in self.sizes:
+                return A.tensor(x, self.sizes[x], self.types.get(x, T.REAL))
+            case ast.Constant(value=bool() | int() | float() as v):
+                return Array(T.const(v))
+            case ast.Name(id=name):
+                return Array(T.const(CONSTANTS[name]) if name in CONSTANTS else _bare(name, self.names))
+            case ast.UnaryOp(op=op, operand=a) if type(op) in UNARY:
+                return A.apply(OPS[UNARY[type(op)]].on_terms, self.read(a))
+            case ast.BinOp(left=a, op=ast.MatMult(), right=b):
+                return A.matmul(self.read(a), self.read(b))
+            case ast.BinOp(left=a, op=op, right=b) if type(op) in BINARY:
+                name = BINARY[type(op)]
+                return A.apply(
+                    lambda x, y: power(x, y) if name == "pow" else OPS[name].on_terms(x, y), self.read(a), self.read(b)
+                )
+            case ast.Compare(left=a, ops=[op], comparators=[b]) if type(op) in COMPARE:
+                return A.apply(OPS[COMPARE[type(op)]].on_terms, self.read(a), self.read(b))
+            case ast.Attribute(value=a, attr="T" | "mT"):
+                whole = self.read(a)
+                rank = len(whole.dims)
+                return A.permute(whole, [*range(rank - 2), rank - 1, rank - 2])
+            case ast.Call(func=ast.Attribute(value=a, attr="permute"), args=order):
+                return A.permute(self.read(a), [ast.literal_eval(p) for p in order])
+            case ast.Subscript(value=a, slice=index):
+                return A.index(
+                    self.read(a),
+                    []
+                    if isinstance(index, ast.Tuple) and not index.elts
+                    else [self._part(i) for i in _elements(index)],
+                )
+            case ast.Call(func=ast.Name(id=f), args=args):
+                return self._call(e, f, args)
+        raise bad(self.text, e, "not part of the language")
+
+    def _part(self, e: ast.expr) -> Array | slice | None | int:
+        match e:
+            case ast.Constant(value=None):
+                return None
+            case ast.Constant(value=int() as v):
+                return v
+            case ast.Slice(lower=start, upper=stop, step=None):
+                return slice(self.read(start).term if start else None, self.read(stop).term if stop else None)
+        return self.read(e)
+
+    def _call(self, e: ast.Call, f: str, args: list[ast.expr]) -> Array:
+        if f == "arange" and len(args) == 1:
+            return A.arange(self.read(args[0]).term)
+        if f in PREFIX and len(args) == 2:
+            return A.scan(PREFIX[f], self.read(args[0]), ast.literal_eval(args[1]))
+        if f == "one_hot" and len(args) == 2:
+            return A.one_hot(self.read(args[0]), self.read(args[1]).term)
+        if f == "cat" and len(args) == 3:
+            return A.cat(self.read(args[0]), self.read(args[1]), ast.literal_eval(args[2]))
+        if (f in FOLDS or (f in DEFINITIONS and DEFINITIONS[f].on_axis)) and len(args) >= 2:
+            dims = ast.literal_eval(args[1])
+            x = self.read(args[0])
+            for dim in sorted(dims, reverse=True) if isinstance(dims, tuple) else (dims,):
+                x = A.over(f, x, dim, *(self.read(a) for a in args[2:]))
+            return x
+        if f in DEFINITIONS and not DEFINITIONS[f].on_axis:
+            return A.apply(lambda *ts: T.node(f, ts), *map(self.read, args))
+        if f in OPS:
+            return A.apply(OPS[f].on_terms, *map(self.read, args))
+        raise bad(self.text, e, "unknown function")
+
+
+def power(a: Term, b: Term) -> Term:
+    """a ** 2 is a * a."""
+    return (
+        T.mul(*([a] * b.attr))
+        if b.op == "const" and isinstance(b.attr, int) and 2 <= b.attr <= 8
+        else OPS["pow"].on_terms(a, b)
+    )
+
+
+def _named(axes: Sequence[Axis]) -> list[Axis]:
+    """Names for the output's axes: m for a dimension M, else i, j, k ..."""
+    from .alignment import axis_name
+
+    out: list[Axis] = []
+    for a in axes:
+        out.append(Axis(axis_name(a.size, {b.name for b in out}), a.size))
+    return out

@@ -1,0 +1,142 @@
+"""A Triton kernel in, its formula out.
+
+case -> traces at several shapes -> pointwise specs -> formula -> simplified formula
+                                       checked against the kernel itself in float64 at further shapes
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from .cases.declaration import Case
+from .errors import CaseError, Unsupported
+
+if TYPE_CHECKING:
+    from .capture.relate import Relation
+    from .capture.trace import Trace
+    from .cases.shapes import Dims
+    from .replay.check import Check, Mismatch
+    from .replay.output import Output, Outputs
+
+STAGES = ("capture", "lift", "check", "simplify")
+CONFIGS = 24  # autotune configurations checked at most; Lifted says how many there are
+
+
+@dataclass(frozen=True, slots=True)
+class Lifted:
+    """What was found for one case. `relations`: the launches' numbers as terms over dims, or the error that names one
+    that fits nothing. `checks` held; `mismatches` are outputs whose kernel differs from the reference."""
+
+    case: Case
+    traces: tuple[Trace, ...]
+    relations: tuple[Relation, ...] | Unsupported
+    outputs: tuple[Output, ...]
+    checks: tuple[Check, ...]
+    mismatches: tuple[Mismatch, ...]
+    seconds: dict[str, float]  # by stage: capture, lift, check, simplify
+
+
+@dataclass(slots=True)
+class Clock:
+    """Seconds by stage; `progress` hears the name of each stage as it begins."""
+
+    progress: Callable[[str], None] = lambda stage: None
+    seconds: dict[str, float] = field(
+        default_factory=lambda: {"capture": 0.0, "lift": 0.0, "check": 0.0, "simplify": 0.0}
+    )
+
+    @contextmanager
+    def __call__(self, stage: str) -> Iterator[None]:
+        self.progress(stage)
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[stage] += time.perf_counter() - start
+
+
+@contextmanager
+def collected_later() -> Iterator[None]:
+    """Terms live as long as the process: the garbage collector would walk them all, again and again, for nothing."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def further(case: Case, dims: dict[str, int | float], seed: int) -> Trace | None:
+    """A trace for one more check, None where the host function does not take these dims."""
+    from .capture.run import capture
+
+    try:
+        return capture(case, dims, seed=seed)
+    except (CaseError, Unsupported):
+        return None
+
+
+def across(case: Case, traces: Sequence[Trace], found: Outputs) -> Iterator[Dims]:
+    """Sizes beyond the largest block that does not follow from them, where the traces have none, if there is a formula
+    to check."""
+    from .cases.shapes import beyond
+
+    if any(o.formula for o in found):
+        largest = max(frozenset.intersection(*(t.blocks for t in traces)), default=1)
+        yield from beyond(case, largest, [t.dims for t in traces], traces[0].dims)
+
+
+@collected_later()
+def lift(
+    case: Case,
+    seed: int = 0,
+    progress: Callable[[str], None] = lambda stage: None,
+    captured: Callable[[Trace], None] = lambda trace: None,
+    **synthesis: bool,
+) -> Lifted:
+    """The formulas of a case's outputs. An output that cannot be lifted has an `error`; the others are unharmed.
+
+    Raises CaseError where the host function cannot be run, Unsupported where nothing of it can be read. `captured`
+    hears of the first trace as soon as there is one. `synthesis` goes to `synthesise`: top_down, prune.
+    """
+    from .capture.run import capture
+    from .cases.shapes import another, choose
+    from .replay import check, output
+
+    clock = Clock(progress)
+    with clock("capture"):
+        shapes = choose(case, 3, seed)
+        traces = tuple(capture(case, dims, seed=seed) for dims in shapes)
+        captured(traces[0])
+        relations = output.related(traces)
+    trial = check.Trial(case, seed)
+    with clock("lift"):
+        found = output.synthesised(traces[:2], synthesis, traces[2:])
+    with clock("check"):
+        found = trial.against_kernel(found, traces[2:], "raw")
+    known = traces[:2]
+    for more in (lambda: capture(case, another(case, shapes, seed), seed=seed), lambda: traces[2]):
+        if not output.undecided(found):
+            break
+        with clock("lift"):  # two shapes did not tell: a third small one, then the one that crosses blocks
+            known = (*known, more())
+            again = output.synthesised(known, synthesis, traces[2:])
+        with clock("check"):
+            found = output.either(found, trial.against_kernel(again, traces[2:], "raw"))
+    with clock("simplify"):
+        found = output.simplified(found)
+    with clock("check"):
+        found = trial.against_kernel(found, traces[2:], "formula")
+        for config in range(1, min(traces[2].configs, CONFIGS)):
+            tuned = capture(case, shapes[2], config=config, seed=seed)
+            found = trial.against_kernel(found, (tuned,), "formula")
+        elsewhere = another(case, [*shapes, *(t.dims for t in known[2:])], seed)
+        for dims in (elsewhere, *across(case, traces, found)):
+            if (longer := further(case, dims, seed)) is not None:
+                found = trial.against_kernel(found, (longer,), "formula")
+        mismatches = trial.against_reference(traces[2])
+    return Lifted(case, traces, relations, found, tuple(trial.checks), mismatches, clock.seconds)

@@ -1,0 +1,526 @@
+"""PyTorch operators of neural networks: normalisation, embedding, losses, convolution, pooling, and their gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..errors import Unsupported
+from ..terms import index as I
+from ..terms import term as T
+from ..terms.term import Term, TermLike
+from .aten_index import matches
+from .aten_pointwise import elementwise, exp, log, maximum, real, sigmoid, sqrt, where
+from .aten_reduce import averaged, logsumexp, matmul, safe_softmax, summed
+from .aten_shape import ROWS as SHAPE
+from .aten_shape import ZERO, conj
+from .symbolic_tensor import ONE, Index, Rows, STensor, along, bound, cast, full, kind, reshape, tensor
+
+ROWS = Rows()
+Size = Sequence[TermLike]
+
+
+def mul(*xs: Any) -> STensor:
+    return elementwise(T.mul, *xs)
+
+
+# ---- normalisation --------------------------------------------------------------------------------------------------
+def _statistics(x: STensor, dims: Sequence[int], eps: TermLike) -> tuple[STensor, STensor]:
+    """mean and 1 / sqrt(variance + eps) over dims, which stay with size 1."""
+    mean = averaged(x, dims, True)
+    variance = averaged(real(lambda a, m: (a - m) * (a - m))(x, mean), dims, True)
+    return mean, real(lambda v: T.recip(sqrt(v + eps)))(variance)
+
+
+def _affine(x: STensor, weight: STensor | None, bias: STensor | None) -> STensor:
+    out = x if weight is None else mul(x, weight)
+    return out if bias is None else elementwise(T.add, out, bias)
+
+
+@ROWS("native_layer_norm")
+def _layer_norm(input: STensor, normalized_shape: Size, weight: Any, bias: Any, eps: TermLike) -> tuple[STensor, ...]:
+    dims = [-1 - k for k in range(len(normalized_shape))]
+    mean, rstd = _statistics(input, dims, eps)
+    normal = real(lambda x, m, r: (x - m) * r)(input, mean, rstd)
+    return _affine(normal, weight, bias), mean, rstd
+
+
+@ROWS("_fused_rms_norm")
+def _rms_norm(input: STensor, normalized_shape: Size, weight: Any, eps: TermLike | None) -> tuple[STensor, ...]:
+    dims = [-1 - k for k in range(len(normalized_shape))]
+    square = averaged(mul(input, input), dims, True)
+    rstd = real(lambda v: T.recip(sqrt(v + (2.0**-23 if eps is None else eps))))(square)
+    return _affine(mul(input, rstd), weight, None), rstd
+
+
+def _centred(g: STensor, normal: STensor, rstd: STensor, dims: Sequence[int]) -> STensor:
+    """rstd * (g - mean(g) - normal * mean(g * normal)): the gradient through (x - mean) * rstd."""
+    return real(lambda a, m, z, s, r: r * (a - m - z * s))(
+        g, averaged(g, dims, True), normal, averaged(mul(g, normal), dims, True), rstd
+    )
+
+
+@ROWS("native_layer_norm_backward")
+def _layer_norm_backward(
+    grad_out: STensor, input: STensor, normalized_shape: Size, mean: STensor, rstd: STensor,
+    weight: STensor | None, bias: STensor | None, output_mask: Sequence[bool],
+) -> tuple[STensor | None, ...]:  # fmt: skip
+    inner = [-1 - k for k in range(len(normalized_shape))]
+    outer = list(range(input.rank - len(normalized_shape)))
+    normal = real(lambda x, m, r: (x - m) * r)(input, mean, rstd)
+    dx = _centred(_affine(grad_out, weight, None), normal, rstd, inner)
+    column = lambda t: summed(t, outer) if outer else t  # noqa: E731
+    return dx, column(mul(grad_out, normal)), column(grad_out)
+
+
+@ROWS("_fused_rms_norm_backward")
+def _rms_norm_backward(
+    grad_out: STensor, input: STensor, normalized_shape: Size, rstd: STensor, weight: STensor | None, output_mask: Any
+) -> tuple[STensor | None, ...]:
+    inner = [-1 - k for k in range(len(normalized_shape))]
+    outer = list(range(input.rank - len(normalized_shape)))
+    normal, g = mul(input, rstd), _affine(grad_out, weight, None)
+    dx = real(lambda a, z, s, r: r * (a - z * s))(g, normal, averaged(mul(g, normal), inner, True), rstd)
+    weighted = mul(grad_out, normal)
+    return dx, summed(weighted, outer) if outer else weighted
+
+
+def _grouped(x: STensor, group: int) -> STensor:
+    """[N, C, ...] as [N, group, C/group, ...]."""
+    return reshape(x, (x.shape[0], group, I.quotient(x.shape[1], T.const(group)), *x.shape[2:]))
+
+
+def _per_channel(w: STensor, group: int, rank: int) -> STensor:
+    """[C] as [1, group, C/group, 1 ...]."""
+    return reshape(w, (1, group, I.quotient(w.shape[0], T.const(group)), *[1] * (rank - 2)))
+
+
+@ROWS("native_group_norm")
+def _group_norm(
+    input: STensor, weight: Any, bias: Any, N: Any, C: Any, HxW: Any, group: int, eps: TermLike
+) -> tuple[STensor, ...]:
+    x = _grouped(input, group)
+    mean, rstd = _statistics(x, range(2, x.rank), eps)
+    normal = real(lambda a, m, r: (a - m) * r)(x, mean, rstd)
+    w, b = (None if p is None else _per_channel(p, group, input.rank) for p in (weight, bias))
+    flat = (input.shape[0], T.const(group))
+    return reshape(_affine(normal, w, b), input.shape), reshape(mean, flat), reshape(rstd, flat)
+
+
+@ROWS("native_group_norm_backward")
+def _group_norm_backward(
+    grad_out: STensor, input: STensor, mean: STensor, rstd: STensor, weight: Any,
+    N: Any, C: Any, HxW: Any, group: int, output_mask: Any,
+) -> tuple[STensor, ...]:  # fmt: skip
+    x, g = _grouped(input, group), _grouped(grad_out, group)
+    spread = (input.shape[0], T.const(group), *[ONE] * (x.rank - 2))
+    m, r = reshape(mean, spread), reshape(rstd, spread)
+    normal = real(lambda a, b, c: (a - b) * c)(x, m, r)
+    scaled = _affine(g, None if weight is None else _per_channel(weight, group, input.rank), None)
+    others = [0, *range(3, x.rank)]
+    dx = _centred(scaled, normal, r, range(2, x.rank))
+    channels = lambda t: reshape(summed(t, others), [input.shape[1]])  # noqa: E731
+    return reshape(dx, input.shape), channels(mul(g, normal)), channels(g)
+
+
+@ROWS(
+    "native_batch_norm",
+    "_native_batch_norm_legit",
+    "_native_batch_norm_legit_no_training",
+    "_native_batch_norm_legit_functional",
+)
+def _batch_norm(
+    input: STensor, weight: Any = None, bias: Any = None, running_mean: Any = None, running_var: Any = None,
+    training: bool = False, momentum: Any = None, eps: TermLike = 1e-5,
+) -> tuple[STensor, ...]:  # fmt: skip
+    column = lambda t: None if t is None else reshape(t, (t.shape[0], *[1] * (input.rank - 2)))  # noqa: E731
+    if training:
+        mean, rstd = _statistics(input, [d for d in range(input.rank) if d != 1], eps)
+        saved = [reshape(t, [input.shape[1]]) for t in (mean, rstd)]
+        normal = real(lambda x, m, r: (x - m) * r)(input, mean, rstd)
+    else:
+        saved = [full((0,), 0, T.REAL)] * 2
+        scale = lambda x, m, v: (x - m) * T.recip(sqrt(v + eps))  # noqa: E731
+        normal = real(scale)(input, column(running_mean), column(running_var))
+    return (_affine(normal, column(weight), column(bias)), *saved)
+
+
+# ---- embedding and dropout ------------------------------------------------------------------------------------------
+@ROWS("embedding")
+def _embedding(
+    weight: STensor, indices: STensor, padding_idx: Any = -1, scale_grad_by_freq: bool = False, sparse: bool = False
+) -> STensor:
+    row = lambda i: indices.at(i[: indices.rank])  # noqa: E731
+    return tensor((*indices.shape, weight.shape[1]), lambda i: weight.at((row(i), i[-1])), weight.type)
+
+
+@ROWS("embedding_dense_backward")
+def _embedding_backward(
+    grad_output: STensor, indices: STensor, num_weights: TermLike, padding_idx: int, scale_grad_by_freq: bool
+) -> STensor:
+    """grad[v, d] = sum of grad_output[j, d] over the positions j whose index is v; none for the padding index."""
+    if scale_grad_by_freq:
+        raise Unsupported("aten.embedding_dense_backward", why="scale_grad_by_freq")
+
+    def at(i: Index) -> Term:
+        total = matches(
+            indices.shape, lambda j: T.make("eq", indices.at(j), i[0]), lambda j: grad_output.at((*j, i[1]))
+        )
+        return total if padding_idx == -1 else where(T.make("eq", i[0], padding_idx), 0, total)
+
+    return tensor((num_weights, grad_output.shape[-1]), at, grad_output.type)
+
+
+@ROWS("native_dropout", "dropout")
+def _dropout(input: STensor, p: Any, train: bool | None = True) -> Any:
+    if train and p != 0:
+        raise Unsupported("aten.native_dropout", why="random numbers have no formula", help="pass the mask as an input")
+    return input, full(input.shape, True)
+
+
+@ROWS("native_dropout_backward")
+def _dropout_backward(grad_output: STensor, mask: STensor, scale: TermLike) -> STensor:
+    return real(lambda g, m: g * m * scale)(grad_output, mask)
+
+
+# ---- losses ---------------------------------------------------------------------------------------------------------
+NONE, MEAN, SUM = 0, 1, 2
+
+
+def _reduced(x: STensor, reduction: int) -> STensor:
+    return x if reduction == NONE else averaged(x) if reduction == MEAN else summed(x)
+
+
+def _share(grad: STensor, x: STensor, reduction: int) -> STensor:
+    """The gradient that reaches each element through the reduction."""
+    return real(lambda g: g / I.numel(x.shape))(grad) if reduction == MEAN else grad
+
+
+def _nll_weights(self: STensor, target: STensor, weight: STensor | None, ignore_index: int) -> STensor:
+    """The weight of each row: 0 where the target is ignored."""
+
+    def at(i: Index) -> Term:
+        t = target.at(i)
+        return where(T.make("ne", t, ignore_index), ONE if weight is None else weight.at((t,)), 0)
+
+    return tensor(target.shape, at, T.REAL)
+
+
+def _class_dim(self: STensor) -> int:
+    return 1 if self.rank > 1 else 0
+
+
+@ROWS("nll_loss_forward", "nll_loss2d_forward")
+def _nll_loss(self: STensor, target: STensor, weight: Any, reduction: int, ignore_index: int) -> tuple[STensor, ...]:
+    """-weight[t] * x[n, t], and the total weight."""
+    c = _class_dim(self)
+    w = _nll_weights(self, target, weight, ignore_index)
+
+    def row(i: Index) -> Term:
+        t = target.at(i)
+        taken = self.at((*i[:c], t, *i[c:]))
+        scaled = -taken if weight is None else -weight.at((t,)) * taken
+        return where(T.make("ne", t, ignore_index), scaled, 0)
+
+    losses, total = tensor(target.shape, row, T.REAL), summed(w)
+    if reduction == NONE:
+        return losses, full((), 0, T.REAL)
+    return (real(T.div)(summed(losses), total) if reduction == MEAN else summed(losses)), total
+
+
+@ROWS("nll_loss_backward", "nll_loss2d_backward")
+def _nll_loss_backward(
+    grad_output: STensor,
+    self: STensor,
+    target: STensor,
+    weight: Any,
+    reduction: int,
+    ignore_index: int,
+    total_weight: STensor,
+) -> STensor:
+    c = _class_dim(self)
+    w = _nll_weights(self, target, weight, ignore_index)
+
+    def at(i: Index) -> Term:
+        n = i[:c] + i[c + 1 :]
+        g = grad_output.at(n if grad_output.rank else ())
+        g = g / total_weight.at(()) if reduction == MEAN else g
+        return where(T.make("eq", i[c], target.at(n)), -g * w.at(n), 0)
+
+    return tensor(self.shape, at, T.REAL)
+
+
+@ROWS("mse_loss")
+def _mse_loss(self: STensor, target: STensor, reduction: int = MEAN) -> STensor:
+    return _reduced(real(lambda a, b: (a - b) * (a - b))(self, target), reduction)
+
+
+@ROWS("mse_loss_backward")
+def _mse_loss_backward(grad_output: STensor, self: STensor, target: STensor, reduction: int) -> STensor:
+    return real(lambda g, a, b: 2 * g * (a - b))(_share(grad_output, self, reduction), self, target)
+
+
+@ROWS("l1_loss")
+def _l1_loss(self: STensor, target: STensor, reduction: int = MEAN) -> STensor:
+    return _reduced(real(lambda a, b: T.make("abs", a - b))(self, target), reduction)
+
+
+@ROWS("smooth_l1_loss")
+def _smooth_l1(self: STensor, target: STensor, reduction: int = MEAN, beta: TermLike = 1) -> STensor:
+    def loss(a: Term, b: Term) -> Term:
+        d = T.make("abs", a - b)
+        return where(T.make("lt", d, beta), 0.5 * d * d / beta, d - 0.5 * T.const(beta))
+
+    return _reduced(real(loss)(self, target), reduction)
+
+
+@ROWS("huber_loss")
+def _huber(self: STensor, target: STensor, reduction: int = MEAN, delta: TermLike = 1) -> STensor:
+    def loss(a: Term, b: Term) -> Term:
+        d = T.make("abs", a - b)
+        return where(T.make("le", d, delta), 0.5 * d * d, delta * (d - 0.5 * T.const(delta)))
+
+    return _reduced(real(loss)(self, target), reduction)
+
+
+@ROWS("binary_cross_entropy")
+def _binary_cross_entropy(self: STensor, target: STensor, weight: Any = None, reduction: int = MEAN) -> STensor:
+    """PyTorch's clamp of the logarithms at -100 is kept."""
+    low = lambda x: maximum(log(x), -100)  # noqa: E731
+    loss = real(lambda p, y: -(y * low(p) + (1 - y) * low(1 - p)))(self, target)
+    return _reduced(_affine(loss, weight, None), reduction)
+
+
+@ROWS("binary_cross_entropy_with_logits")
+def _bce_logits(
+    self: STensor, target: STensor, weight: Any = None, pos_weight: Any = None, reduction: int = MEAN
+) -> STensor:
+    """-(p * y * log s(x) + (1 - y) * log s(-x))."""
+    positive = target if pos_weight is None else mul(target, pos_weight)
+    loss = real(lambda x, y, p: p * log(1 + exp(-x)) + (1 - y) * log(1 + exp(x)))(self, target, positive)
+    return _reduced(_affine(loss, weight, None), reduction)
+
+
+@ROWS("glu")
+def _glu(self: STensor, dim: int = -1) -> STensor:
+    half = I.floordiv(self.shape[self.dim(dim)], 2)
+    a, b = SHAPE["slice"](self, dim, 0, half), SHAPE["slice"](self, dim, half, half * 2)
+    return real(lambda x, y: x * sigmoid(y))(a, b)
+
+
+# ---- convolution and pooling ----------------------------------------------------------------------------------------
+def _each(v: Sequence[Any] | Any, n: int) -> list[Any]:
+    """One value per spatial dimension."""
+    v = list(v) if isinstance(v, list | tuple) else [v]
+    return v * n if len(v) == 1 else v
+
+
+def _sum_over(sizes: Sequence[Term], body: Callable[[Index], Term], op: str = "sum") -> Term:
+    axes = [bound(n) for n in sizes]
+    out = body(tuple(ZERO if a.size is ONE else T.axis(a) for a in axes))
+    for a in reversed(axes):
+        out = out if a.size is ONE else T.fold(op, a, out)
+    return out
+
+
+def _inside(position: Sequence[Term], sizes: Sequence[Term]) -> Term:
+    low = [T.const(True) if I.nonnegative(p) else T.make("le", 0, p) for p in position]
+    return conj(*low, *(I.less(p, n) for p, n in zip(position, sizes, strict=True)))
+
+
+@ROWS("convolution", "_convolution")
+def _convolution(
+    input: STensor, weight: STensor, bias: Any, stride: Any, padding: Any, dilation: Any,
+    transposed: bool, output_padding: Any, groups: int,
+) -> STensor:  # fmt: skip
+    """out[n, o, p] = sum over c, k of weight[o, c, k] * input[n, g*C + c, p*stride + k*dilation - padding]."""
+    n = input.rank - 2
+    s, pad, dil, extra = (_each(v, n) for v in (stride, padding, dilation, output_padding))
+    if transposed:
+        out = _transposed_convolution(input, weight, s, pad, dil, extra, groups)
+    else:
+        out = _plain_convolution(input, weight, s, pad, dil, groups)
+    return out if bias is None else elementwise(T.add, out, reshape(bias, (bias.shape[0], *[1] * n)))
+
+
+def _plain_convolution(x: STensor, w: STensor, s: list[Any], pad: list[Any], dil: list[Any], groups: int) -> STensor:
+    n = x.rank - 2
+    reach = [x.shape[2 + d] + 2 * T.const(pad[d]) - dil[d] * (w.shape[2 + d] - 1) - 1 for d in range(n)]
+    out = [I.floordiv(reach[d], s[d]) + 1 for d in range(n)]
+    per_group = I.quotient(w.shape[0], T.const(groups))
+
+    def at(i: Index) -> Term:
+        def body(k: Index) -> Term:
+            place = [I.normal(i[2 + d] * s[d] + k[1 + d] * dil[d] - pad[d]) for d in range(n)]
+            channel = k[0] if groups == 1 else I.normal(I.floordiv(i[1], per_group) * w.shape[1] + k[0])
+            value = w.at((i[1], *k)) * x.at((i[0], channel, *place))
+            return where(_inside(place, x.shape[2:]), value, 0)
+
+        return _sum_over(w.shape[1:], body)
+
+    return tensor((x.shape[0], w.shape[0], *out), at, kind([x, w]))
+
+
+def _transposed_convolution(
+    x: STensor, w: STensor, s: list[Any], pad: list[Any], dil: list[Any], extra: list[Any], groups: int
+) -> STensor:
+    """out[n, o, q] = sum over c, p, k with q = p*stride + k*dilation - padding of weight[c, o, k] * input[n, c, p]."""
+    n = x.rank - 2
+    sizes = [
+        (x.shape[2 + d] - 1) * s[d] - 2 * T.const(pad[d]) + dil[d] * (w.shape[2 + d] - 1) + extra[d] + 1
+        for d in range(n)
+    ]
+    outputs, inputs = w.shape[1], I.quotient(x.shape[1], T.const(groups))
+
+    def at(i: Index) -> Term:
+        def body(k: Index) -> Term:
+            reach = [I.normal(i[2 + d] + T.const(pad[d]) - k[1 + d] * dil[d]) for d in range(n)]
+            place = [I.floordiv(r, s[d]) for d, r in enumerate(reach)]
+            on = [T.make("eq", I.mod(r, s[d]), 0) for d, r in enumerate(reach) if s[d] != 1]
+            group = I.floordiv(i[1], outputs)
+            channel = k[0] if groups == 1 else I.normal(group * inputs + k[0])
+            own = i[1] if groups == 1 else I.mod(i[1], outputs)
+            value = w.at((channel, own, *k[1:])) * x.at((i[0], channel, *place))
+            return where(conj(_inside(place, x.shape[2:]), *on), value, 0)
+
+        return _sum_over((inputs, *w.shape[2:]), body)
+
+    return tensor((x.shape[0], I.normal(outputs * groups), *sizes), at, kind([x, w]))
+
+
+@ROWS("convolution_backward")
+def _convolution_backward(
+    grad_output: STensor, input: STensor, weight: STensor, bias_sizes: Any, stride: Any, padding: Any, dilation: Any,
+    transposed: bool, output_padding: Any, groups: int, output_mask: Any,
+) -> tuple[STensor, ...]:  # fmt: skip
+    if transposed:
+        raise Unsupported("aten.convolution_backward", why="transposed")
+    n = input.rank - 2
+    s, pad, dil = (_each(v, n) for v in (stride, padding, dilation))
+    spatial = [0, *range(2, input.rank)]
+    dx = _transposed_convolution(grad_output, weight, s, pad, dil, [0] * n, groups)
+    dx = STensor(input.shape, dx.at, dx.type)  # the size that floor division by the stride has lost is known here
+    per_group = I.quotient(weight.shape[0], T.const(groups))
+
+    def weight_at(i: Index) -> Term:
+        def body(j: Index) -> Term:
+            place = [I.normal(j[1 + d] * s[d] + i[2 + d] * dil[d] - pad[d]) for d in range(n)]
+            channel = i[1] if groups == 1 else I.normal(I.floordiv(i[0], per_group) * weight.shape[1] + i[1])
+            value = grad_output.at((j[0], i[0], *j[1:])) * input.at((j[0], channel, *place))
+            return where(_inside(place, input.shape[2:]), value, 0)
+
+        return _sum_over((grad_output.shape[0], *grad_output.shape[2:]), body)
+
+    return dx, tensor(weight.shape, weight_at, weight.type), summed(grad_output, spatial)
+
+
+def _windows(
+    x: STensor, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, n: int
+) -> tuple[list[Term], list[Term], Callable[[Index, Index], tuple[Index, Term]]]:
+    """Output sizes, window sizes, and (index, k) -> (position in x, is it inside)."""
+    if ceil_mode:
+        raise Unsupported("pooling with ceil_mode")
+    size, pad, dil = (_each(v, n) for v in (kernel, padding, dilation))
+    s = _each(stride, n) if stride not in ([], (), None) else size
+    spatial = x.shape[x.rank - n :]
+    reach = [spatial[d] + 2 * T.const(pad[d]) - dil[d] * (T.const(size[d]) - 1) - 1 for d in range(n)]
+    out = [I.floordiv(reach[d], s[d]) + 1 for d in range(n)]
+
+    def place(i: Index, k: Index) -> tuple[Index, Term]:
+        p = tuple(I.normal(i[len(i) - n + d] * s[d] + k[d] * dil[d] - pad[d]) for d in range(n))
+        return (*i[: len(i) - n], *p), _inside(p, spatial)
+
+    return out, [T.const(k) for k in size], place
+
+
+def _max_pool(n: int) -> Callable[..., Any]:
+    """The greatest element of each window, and its position in the input (row-major over the pooled dimensions)."""
+
+    def meaning(
+        self: STensor, kernel_size: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
+    ) -> tuple[STensor, STensor]:
+        sizes, window, place = _windows(self, kernel_size, stride, padding, dilation, ceil_mode, n)
+        spatial = self.shape[self.rank - n :]
+        flat = bound(I.numel(tuple(window)))
+
+        def value(i: Index, k: Index) -> Term:
+            position, inside = place(i, k)
+            return where(inside, self.at(position), -float("inf"))
+
+        def position(i: Index) -> Term:
+            k = ZERO if flat.size is ONE else T.axis(flat)
+            first = T.fold("argmax", flat, value(i, I.unravel(k, tuple(window))))
+            return I.linear(place(i, I.unravel(first, tuple(window)))[0][self.rank - n :], spatial)
+
+        shape = (*self.shape[: self.rank - n], *sizes)
+        greatest = tensor(shape, lambda i: _sum_over(window, lambda k: value(i, k), "amax"), self.type)
+        return greatest, tensor(shape, position, T.INT)
+
+    return meaning
+
+
+for _n in (1, 2, 3):
+    ROWS[f"max_pool{_n}d_with_indices"] = _max_pool(_n)
+
+
+def _avg_pool(n: int) -> Callable[..., STensor]:
+    def meaning(
+        self: STensor, kernel_size: Any, stride: Any = (), padding: Any = 0, ceil_mode: bool = False,
+        count_include_pad: bool = True, divisor_override: Any = None,
+    ) -> STensor:  # fmt: skip
+        sizes, window, place = _windows(self, kernel_size, stride, padding, 1, ceil_mode, n)
+
+        def at(i: Index) -> Term:
+            value = lambda k: where(place(i, k)[1], self.at(place(i, k)[0]), 0)  # noqa: E731
+            present = lambda k: where(place(i, k)[1], 1, 0)  # noqa: E731
+            count = I.numel(tuple(window)) if count_include_pad else _sum_over(window, present)
+            return _sum_over(window, value) / (count if divisor_override is None else divisor_override)
+
+        return tensor((*self.shape[: self.rank - n], *sizes), at, T.REAL)
+
+    return meaning
+
+
+for _n in (1, 2, 3):
+    ROWS[f"avg_pool{_n}d"] = _avg_pool(_n)
+
+
+@ROWS("_adaptive_avg_pool2d", "adaptive_avg_pool2d", "adaptive_avg_pool1d", "_adaptive_avg_pool3d")
+def _adaptive_avg_pool(self: STensor, output_size: Size) -> STensor:
+    """Only to size 1 (a mean), or where the sizes divide."""
+    out = self
+    for k, n in enumerate(output_size):
+        d = self.rank - len(output_size) + k
+        q, total = I.quotient(self.shape[d], T.const(n)), self.shape[d]
+        if I.normal(q * n) is not total:
+            raise Unsupported("aten.adaptive_avg_pool", why=f"{total} is not seen to be a multiple of {n}")
+        split = reshape(out, (*out.shape[:d], n, q, *out.shape[d + 1 :]))
+        out = averaged(split, d + 1)
+    return out
+
+
+def _per_head(t: STensor, query: STensor) -> STensor:
+    """Keys or values of fewer heads, each shared by a group of the query's heads."""
+    if t.rank < 4 or t.shape[-3] is query.shape[-3] or t.shape[-3] is ONE:
+        return t
+    group = I.quotient(query.shape[-3], t.shape[-3])
+    return along(t, -3, query.shape[-3], lambda head: I.floordiv(head, group))
+
+
+@ROWS("_scaled_dot_product_flash_attention_for_cpu", "_scaled_dot_product_attention_math")
+def _attention(
+    query: STensor, key: STensor, value: STensor, dropout_p: float = 0.0, is_causal: bool = False,
+    attn_mask: STensor | None = None, scale: TermLike | None = None,
+) -> tuple[STensor, STensor]:  # fmt: skip
+    """softmax(query @ key.T * scale + mask) @ value, and the logarithms of the denominators."""
+    if dropout_p:
+        raise Unsupported("attention with dropout", why="random numbers have no formula")
+    key, value = (_per_head(t, query) for t in (key, value))
+    factor = T.recip(sqrt(query.shape[-1])) if scale is None else T.const(scale)
+    scores = elementwise(lambda s: s * factor, matmul(query, SHAPE["transpose"](key, -2, -1)))
+    if is_causal:
+        seen = tensor(scores.shape[-2:], lambda i: T.make("le", i[1], i[0]), T.BOOL)
+        scores = elementwise(lambda m, s: where(T.make("ne", m, 0), s, -float("inf")), seen, scores)
+    if attn_mask is not None:
+        scores = elementwise(T.add, scores, cast(attn_mask, T.REAL))
+    return matmul(safe_softmax(scores, -1), value), logsumexp(scores, -1)

@@ -1,0 +1,238 @@
+"""The graph of a traced function walked on symbolic tensors, operator by operator through `lift.pytorch.aten`."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ..errors import Place, Unsupported
+from ..terms import index as I
+from ..terms import term as T
+from ..terms.term import Term
+from . import aten
+from .alias import Cell, View, view
+from .symbolic_tensor import STensor, cast, full, tensor, type_of_name
+from .symbols import Symbols, dtype_name
+from .tracing import REFUSALS, traced
+
+Output = tuple[STensor | None, str]  # with its dtype
+
+
+def outputs_of(
+    graph: Any, tensors: Mapping[str, STensor], names: Sequence[str], symbols: Symbols
+) -> tuple[list[Output], dict[str, STensor]]:
+    """The outputs, and the new contents of each input that is written. `names` are those of the graph's placeholders;
+    `tensors` has those that are tensors, the others are numbers."""
+    return _Interpretation(tensors, names, symbols).run(graph)
+
+
+def composed(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[STensor, ...]:
+    """What an operator returns for symbolic tensors of constant shape, by PyTorch's decomposition of it."""
+    from torch.utils._pytree import tree_flatten, tree_unflatten
+
+    leaves, form = tree_flatten((tuple(args), dict(kwargs)))
+    given = {f"a{k}": x for k, x in enumerate(leaves) if isinstance(x, STensor)}
+    symbols = Symbols({})
+    dtypes = {T.REAL: "f64", T.INT: "i64", T.BOOL: "bool"}
+    fakes = {name: symbols.fake(dtypes[x.type], x.shape) for name, x in given.items()}
+
+    def call(**tensors: Any) -> Any:
+        own_args, own_kwargs = tree_unflatten([tensors.get(f"a{k}", x) for k, x in enumerate(leaves)], form)
+        return func(*own_args, **own_kwargs)
+
+    try:
+        graph, _ = traced(call, fakes)
+    except REFUSALS as e:
+        raise Unsupported(f"aten.{aten.packet(func)}") from e
+    outputs, _ = outputs_of(graph, given, list(given), symbols)
+    return tuple(x for x, _ in outputs if x is not None)
+
+
+class _Interpretation:
+    """The graph walked on symbolic tensors. An operator without a row is an error only where its result is needed."""
+
+    def __init__(self, tensors: Mapping[str, STensor], order: Sequence[str], symbols: Symbols) -> None:
+        self.order, self.symbols = order, symbols
+        self.env: dict[Any, Any] = {}  # tensors are cells or views of cells, the rest is values
+        self.original = tensors
+        self.inputs = {name: Cell(x) for name, x in tensors.items()}
+
+    def run(self, graph: Any) -> tuple[list[Output], dict[str, STensor]]:
+        """(tensor, dtype) of each output, and the new contents of each input that is written."""
+        names = iter(self.order)
+        for node in graph.graph.nodes:
+            if node.op == "placeholder":
+                self.env[node] = self._input(node, next(names))
+            elif node.op == "get_attr":
+                self.env[node] = Cell(constant(getattr(graph, node.target)))
+            elif node.op == "call_function":
+                self.env[node] = self._call(node)
+            elif node.op == "output":
+                outputs = [self._output(a) for a in node.args[0]]
+        written = {n: c.value for n, c in self.inputs.items() if c.value is not self.original[n]}
+        return outputs, written
+
+    def _input(self, node: Any, name: str) -> Any:
+        if name not in self.inputs:
+            return self.symbols.term(node.meta["val"]) if "val" in node.meta else None
+        return self.inputs[name]
+
+    def _output(self, node: Any) -> Output:
+        value = self._value(node)
+        if value is None:
+            return None, ""
+        dtype = getattr(getattr(node, "meta", {}).get("val"), "dtype", None)
+        return value if isinstance(value, STensor) else full((), value), dtype_name(dtype) if dtype else "f64"
+
+    def _value(self, a: Any) -> Any:
+        """An argument: nodes by their value, sizes by their term."""
+        import torch
+        from torch.fx import Node
+
+        if isinstance(a, Node):
+            return self._value(self.env[a])
+        if isinstance(a, Cell | View):
+            return a.value
+        if isinstance(a, list | tuple):
+            return [self._value(x) for x in a]
+        return self.symbols.term(a) if isinstance(a, torch.SymInt | torch.SymFloat) else a
+
+    def _call(self, node: Any) -> Any:
+        import torch
+
+        fake = node.meta.get("val")
+        numbers = torch.SymInt | torch.SymFloat | torch.SymBool | int | float
+        if node.target is operator.getitem:
+            return self.env[node.args[0]][node.args[1]]
+        if not hasattr(node.target, "_schema") or isinstance(fake, numbers):
+            return self._number(node, fake)
+        if (target := _written_argument(node)) is not None:
+            return self._write(node, fake, target)
+        if _is_view(node.target):
+            return self._view(node, fake)
+        return _cells(self._apply(node, fake, node.args))
+
+    def _apply(self, node: Any, fake: Any, args: Any) -> Any:
+        """The operator's row, with PyTorch's own shapes; an operator without one gives tensors that raise."""
+        values, kwargs = self._value(args), {k: self._value(v) for k, v in node.kwargs.items()}
+        try:
+            out = aten.apply(node.target, values, kwargs, len(fake) if isinstance(fake, list | tuple) else None)
+        except Unsupported as e:
+            return _later(e, node, fake, self.symbols)
+        return _placed(out, node, fake, self.symbols)
+
+    def _view(self, node: Any, fake: Any) -> Any:
+        """Views of the first argument, which follow its contents."""
+        base, rest = self.env[node.args[0]], node.args[1:]
+        given = aten.bind(node.target, (None, *(self._value(a) for a in rest)), node.kwargs)
+        del given["self"]
+        name = aten.packet(node.target)
+        if not isinstance(fake, list | tuple):
+            return view(base, name, lambda x: self._apply(node, fake, (x, *rest)), given)
+        look = lambda k: lambda x: self._apply(node, fake, (x, *rest))[k]  # noqa: E731
+        return tuple(view(base, name, look(k), given, k) for k in range(len(fake)))
+
+    def _write(self, node: Any, fake: Any, target: Any) -> Any:
+        """An operator that writes its argument `target`, and returns it."""
+        if not aten.packet(node.target).endswith("_") and node.target._overloadname != "out":
+            raise Unsupported(f"aten.{aten.packet(node.target)}", place_of(node), "it writes an argument")
+        self.env[target].write(self._apply(node, fake, node.args))
+        return self.env[target]
+
+    def _number(self, node: Any, fake: Any) -> Any:
+        """A size, or x.item() as the element of x."""
+        if getattr(node.target, "_schema", None) is not None and aten.packet(node.target) == "_local_scalar_dense":
+            value = self._value(node.args[0]).at(())
+            self.symbols.define(fake, value)
+            return value
+        return self.symbols.term(fake)
+
+
+def _written_argument(node: Any) -> Any:
+    """The node of the argument that the operator writes, or None."""
+    arguments = node.target._schema.arguments
+    given = aten.bind(node.target, node.args, node.kwargs)
+    written = [given.get(a.name) for a in arguments if a.alias_info is not None and a.alias_info.is_write]
+    written = [n for n in written if n is not None]
+    if len(written) > 1:
+        raise Unsupported(f"aten.{aten.packet(node.target)}", place_of(node), "it writes several arguments")
+    return written[0] if written else None
+
+
+def _is_view(func: Any) -> bool:
+    """The result shares the elements of the first argument."""
+    returns = func._schema.returns
+    return bool(returns) and returns[0].alias_info is not None and not returns[0].alias_info.is_write
+
+
+def _cells(out: Any) -> Any:
+    if isinstance(out, list | tuple):
+        return tuple(map(_cells, out))
+    return Cell(out) if isinstance(out, STensor) else out
+
+
+def _placed(out: Any, node: Any, fake: Any, symbols: Symbols) -> Any:
+    """The result with PyTorch's own type and shape, which tell what its checks assumed; errors get a place."""
+    if isinstance(out, tuple | list):
+        return tuple(_placed(o, node, f, symbols) for o, f in zip(out, fake, strict=False))
+    if not isinstance(out, STensor) or fake is None:
+        return out
+    try:
+        shape = tuple(I.normal(symbols.term(n)) for n in fake.shape)
+    except Unsupported as e:
+        raise Unsupported(f"aten.{aten.packet(node.target)}", place_of(node), e.what) from e
+
+    def at(index: tuple[Term, ...]) -> Term:
+        try:
+            return out.at(index)
+        except Unsupported as e:
+            if e.place is None:
+                e.place = place_of(node)
+            raise
+
+    return cast(replace(out, shape=shape, at=at), type_of_name(dtype_name(fake.dtype)))
+
+
+def _later(error: Unsupported, node: Any, fake: Any, symbols: Symbols) -> Any:
+    """A tensor whose elements cannot be formed."""
+    located = Unsupported(error.what, error.place or place_of(node), error.why, error.help)
+
+    def at(_: tuple[Term, ...]) -> Term:
+        raise located
+
+    if isinstance(fake, tuple | list):
+        return tuple(_later(located, node, f, symbols) for f in fake)
+    if fake is None or not hasattr(fake, "shape"):
+        raise located
+    try:
+        return tensor([symbols.term(n) for n in fake.shape], at, T.REAL)
+    except Unsupported:
+        raise located from error
+
+
+def place_of(node: Any) -> Place | None:
+    """The user's line that needed the operator."""
+    from .textbook import is_user
+
+    frames = re.findall(r'File "([^"]+)", line (\d+)', node.meta.get("stack_trace") or "")
+    user = [(f, int(n)) for f, n in frames if is_user(f)]
+    return Place(*user[-1]) if user else None
+
+
+def constant(value: Any) -> STensor:
+    """A tensor of known numbers."""
+    import torch
+
+    with torch._C._DisableTorchDispatch():
+        numbers, shape = value.detach().flatten().tolist(), tuple(value.shape)
+    if len(set(numbers)) == 1:
+        return full(shape, numbers[0], type_of_name(dtype_name(value.dtype)))
+
+    def at(index: tuple[Term, ...]) -> Term:
+        position = I.linear(index, tuple(map(T.const, shape)))
+        return T.make("pick", position, *numbers)
+
+    return tensor(shape, at, type_of_name(dtype_name(value.dtype)))

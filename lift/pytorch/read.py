@@ -1,0 +1,123 @@
+"""Read a PyTorch function: its formulas, for every shape.
+
+    read(fn, {"x": ("f32", (M, N))}) -> [Formula out = exp(x[m,n]) / sum[n](exp(x[m,n]))]
+
+The function runs once on fake tensors whose sizes are symbolic (`make_fx`), autograd included; the graph's operators
+are rows of `lift.pytorch.aten`. What a branch on sizes or PyTorch's own checks assumed is a condition of the reading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..errors import CaseError
+from ..language.axis_names import letters, renamed
+from ..terms import index as I
+from ..terms import term as T
+from ..terms.ranges import Interval, dtype_interval
+from ..terms.spec import Formula
+from ..terms.term import Axis, Term
+from .graph import outputs_of
+from .symbolic_tensor import STensor, deep, named, type_of_name
+from .symbols import Symbols
+from .tracing import REFUSALS, place_of_error, traced
+
+if TYPE_CHECKING:
+    from ..cases.declaration import Case
+
+Spec = tuple[str, Sequence[Term | int]]  # dtype, dims
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """`formulas` hold for all sizes that meet `conditions`: what the function's branches and PyTorch's checks assumed.
+    A branch of the function on a size being 0 or 1 is not seen: sizes are at least 2 while it is traced."""
+
+    formulas: tuple[Formula, ...]
+    conditions: tuple[Term, ...]
+
+
+def read(
+    fn: Callable[..., Any],
+    specs: Mapping[str, Spec],
+    scalars: Mapping[str, Any] | None = None,
+    hints: Mapping[str, int | float] | None = None,
+    indices: Iterable[str] = (),
+) -> list[Formula]:
+    """The formulas of what `fn(**inputs, **scalars)` returns, and of the inputs that it writes: see `reading`."""
+    return list(reading(fn, specs, scalars, hints, indices).formulas)
+
+
+def reading(
+    fn: Callable[..., Any],
+    specs: Mapping[str, Spec],
+    scalars: Mapping[str, Any] | None = None,
+    hints: Mapping[str, int | float] | None = None,
+    indices: Iterable[str] = (),
+) -> Reading:
+    """Read `fn`, whose keyword arguments are named as in `specs` (tensors) and `scalars`.
+
+    specs: name -> (dtype, dims), dims as terms over sizes. scalars: name -> a Python value, which is a constant, or a
+    term `T.scalar(name)`, which stays symbolic. hints: numbers to trace at, where distinct primes do not suit.
+    indices: integer tensors whose elements are at least 0 (others may count from the end where PyTorch allows it).
+    Outputs are named out, or out0, out1 ..., or by their dict keys. Raises Unsupported for an operator without a row,
+    with the line of `fn` that needed it, and CaseError when `fn` itself raises.
+    """
+    for multiple in (1, 2, 8):  # perhaps sizes have to be even, or multiples of 8
+        symbols = Symbols(dict(hints or {}), multiple)
+        inputs = {name: symbols.fake(dtype, dims) for name, (dtype, dims) in specs.items()}
+        inputs |= {name: symbols.number(v) if isinstance(v, Term) else v for name, v in (scalars or {}).items()}
+        try:
+            graph, keys = traced(fn, inputs)
+        except REFUSALS as e:
+            refusal = e
+            continue
+        with I.assuming(_intervals(specs, indices)), deep():
+            return _interpreted(graph, specs, list(inputs), keys, symbols)
+    message = (str(refusal).splitlines() or [type(refusal).__name__])[0]
+    raise CaseError("the function cannot be traced", place_of_error(refusal), message) from refusal
+
+
+def read_case(
+    case: Case, fn: Callable[..., Any] | None = None, hints: Mapping[str, int | float] | None = None
+) -> Reading:
+    """The reading of a case's reference, or of another PyTorch function with the same parameters."""
+    fn = fn or case.reference.fn
+    if fn is None:
+        raise CaseError(f"case {case.name} has no reference", case.place)
+    specs = {name: (s.dtype, s.shape or ()) for name, s in case.tensors.items()}
+    scalars = {name: T.size(name) if s.dtype[0] in "iu" else T.scalar(name) for name, s in case.scalars.items()}
+    indices = [name for name, s in case.tensors.items() if s.low is not None and I.nonnegative(s.low)]
+    call = lambda **flat: fn(**{name: _nested(name, p, flat) for name, p in case.params.items()})  # noqa: E731
+    return reading(call, specs, scalars, hints, indices)
+
+
+def _nested(name: str, param: Any, flat: Mapping[str, Any]) -> Any:
+    """The argument for a parameter: lists of tensors arrive one by one, as <name>0, <name>1 ..."""
+    if isinstance(param, list | tuple):
+        return type(param)(_nested(f"{name}{k}", p, flat) for k, p in enumerate(param))
+    return flat.get(name, param)
+
+
+def _intervals(specs: Mapping[str, Spec], indices: Iterable[str]) -> dict[str, Interval]:
+    """What dtypes and the case say of integer tensors."""
+    known = {name: dtype_interval(dtype) for name, (dtype, _) in specs.items() if type_of_name(dtype) == T.INT}
+    return known | {name: (max(known[name][0], 0), known[name][1]) for name in indices if name in known}
+
+
+def _interpreted(graph: Any, specs: Mapping[str, Spec], names: list[str], keys: list[str], symbols: Symbols) -> Reading:
+    tensors = {name: named(name, dims, type_of_name(dtype)) for name, (dtype, dims) in specs.items()}
+    outputs, written = outputs_of(graph, tensors, names, symbols)
+    formulas = [_formula(name, x, dtype) for name, (x, dtype) in zip(keys, outputs, strict=True) if x is not None]
+    formulas += [_formula(name, x, specs[name][0], name) for name, x in written.items()]
+    return Reading(tuple(formulas), symbols.conditions())
+
+
+def _formula(name: str, x: STensor, dtype: str, in_place: str | None = None) -> Formula:
+    """Output axes are named after the dims; each element function becomes a term over them."""
+    names = letters(x.shape)
+    axes = tuple(Axis(n, s) for n, s in zip(names, x.shape, strict=True))
+    index = tuple(T.const(0) if a.size is T.const(1) else T.axis(a) for a in axes)
+    return Formula(name, axes, renamed(x.at(index)), dtype, in_place)

@@ -1,0 +1,211 @@
+"""Sizes and scalars on both sides: PyTorch's symbolic integers and floats, and our terms."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..cases.declaration import DTYPES
+from ..errors import Unsupported
+from ..terms import index as I
+from ..terms import term as T
+from ..terms.term import Term
+
+PRIMES = (7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67)
+
+
+class Symbols:
+    """One symbol per dim or scalar name, in one shape environment. `hints` are the numbers to trace at; other sizes are
+    primes times `multiple`."""
+
+    def __init__(self, hints: dict[str, int | float], multiple: int = 1) -> None:
+        from torch._subclasses.fake_tensor import FakeTensorMode
+        from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+        self.env = ShapeEnv()
+        self.mode = FakeTensorMode(shape_env=self.env, allow_non_fake_inputs=True)
+        self.hints, self.multiple = hints, multiple
+        self.made: dict[str, Any] = {}
+        self.terms: dict[Any, Term] = {}  # sympy symbol -> term
+
+    # -- ours to theirs
+
+    def number(self, t: Term | int) -> Any:
+        """The SymInt or SymFloat of a term."""
+        t = T.const(t)
+        match t.op:
+            case "const":
+                return t.attr
+            case "size":
+                return self._symbol(t, is_float=False)
+            case "scalar":
+                return self._symbol(t, is_float=t.type == T.REAL)
+        return _python(t.op)(*(self.number(a) for a in t.args))
+
+    def _symbol(self, t: Term, is_float: bool) -> Any:
+        from torch._dynamo.source import ConstantSource
+        from torch.fx.experimental.symbolic_shapes import DimDynamic
+
+        if t.attr not in self.made:
+            source = ConstantSource(t.attr)
+            hint = self.hints.get(t.attr, 0.37 if is_float else self._prime())
+            if is_float:
+                symbol = self.env.create_unspecified_symbol(float(hint), source, DimDynamic.DYNAMIC)
+                self.made[t.attr] = self.env.create_symfloatnode(symbol, hint=float(hint), source=source)
+            else:
+                symbol = self.env.create_symbol(int(hint), source, DimDynamic.DYNAMIC)
+                self.made[t.attr] = self.env.create_symintnode(symbol, hint=int(hint), source=source)
+            self.terms[symbol] = t
+        return self.made[t.attr]
+
+    def _prime(self) -> int:
+        used = set(self.hints.values()) | {int(n.node.hint) for n in self.made.values()}
+        return next(p * self.multiple for p in PRIMES if p * self.multiple not in used)
+
+    def fake(self, dtype: str, dims: Sequence[Term | int]) -> Any:
+        """A contiguous fake tensor with symbolic sizes."""
+        import torch
+
+        sizes = [self.number(d) for d in dims]
+        with self.mode:
+            return torch.empty(sizes, dtype=torch_dtype(dtype))
+
+    # -- theirs to ours
+
+    def term(self, v: Any) -> Term:
+        """The term of a SymInt, SymFloat or number."""
+        expr = getattr(getattr(v, "node", None), "expr", v)
+        return self._of(expr)
+
+    def define(self, v: Any, t: Term) -> None:
+        """The symbol that stands for x.item() means the element t."""
+        self.terms[v.node.expr] = t
+
+    def _of(self, e: Any) -> Term:
+        import sympy  # type: ignore[import-untyped]
+
+        if isinstance(e, bool | int | float):
+            return T.const(e)
+        if e in self.terms:
+            return self.terms[e]
+        if isinstance(e, sympy.Integer):
+            return T.const(int(e))
+        if isinstance(e, sympy.Number):
+            return T.const(float(e))
+        if e in (sympy.true, sympy.false):
+            return T.const(bool(e))
+        if isinstance(e, sympy.Symbol):
+            raise Unsupported("a size that depends on the values of a tensor")
+        f = FROM_SYMPY.get(type(e).__name__)
+        if f is None:
+            raise Unsupported(f"size expression {e}", why=type(e).__name__)
+        return f(*map(self._of, e.args))
+
+    def conditions(self) -> tuple[Term, ...]:
+        """What tracing assumed of the sizes and is not certain: the guards, as boolean terms."""
+        terms = {self._of(g.expr): g for g in self.env.guards if not _of_layout(g)}
+        for t, guard in terms.items():
+            if t.op == "eq" and any(a.is_const for a in t.args) and any(a.op in ("size", "scalar") for a in t.args):
+                raise Unsupported("a size or scalar that PyTorch took as a number", why=f"{t}, asked at {guard.sloc}")
+        return tuple(t for t in terms if not t.is_const and not _benign(t))
+
+
+LAYOUT = re.compile(r"in (conv|\w*(contiguous|stride|channels_last|memory_format)\w*)\)")
+
+
+def _of_layout(guard: Any) -> bool:
+    """PyTorch asked in order to choose how a result lies in memory, not what it is."""
+    return LAYOUT.search(str(guard.sloc)) is not None
+
+
+def _benign(t: Term) -> bool:
+    """PyTorch asks of every size whether it is 0 or 1, to broadcast. Formulas hold there too."""
+    return t.op == "ne" and any(a.is_const and a.attr in (0, 1) for a in t.args)
+
+
+def torch_dtype(name: str) -> Any:
+    """ "f32" -> torch.float32."""
+    import torch
+
+    return getattr(torch, DTYPES[name])
+
+
+def dtype_name(dtype: Any) -> str:
+    """torch.float32 -> "f32"."""
+    long = str(dtype).removeprefix("torch.")
+    return next((short for short, name in DTYPES.items() if name == long), long)
+
+
+def _power(x: Term, n: Term) -> Term:
+    from .aten_pointwise import power
+
+    return power(x, n)
+
+
+def _op(name: str) -> Callable[..., Term]:
+    from ..terms.ops import OPS
+
+    return lambda *ts: OPS[name].on_terms(*ts)
+
+
+FROM_SYMPY: dict[str, Callable[..., Term]] = {
+    "Add": lambda *ts: I.normal(T.add(*ts)),
+    "Mul": lambda *ts: I.normal(T.mul(*ts)) if all(t.type == T.INT for t in ts) else T.mul(*ts),
+    "Pow": _power,
+    "FloatPow": _power,
+    "PowByNatural": _power,
+    "FloorDiv": I.floordiv,
+    "CleanDiv": I.quotient,
+    "Mod": I.mod,
+    "PythonMod": I.mod,
+    "IntTrueDiv": T.div,
+    "FloatTrueDiv": T.div,
+    "ToFloat": lambda t: t,
+    "Max": lambda *ts: T.make("max", *ts),
+    "Min": lambda *ts: T.make("min", *ts),
+    "Abs": lambda t: T.make("abs", t),
+    "CeilToInt": lambda t: T.make("ceil", t),
+    "FloorToInt": lambda t: T.make("floor", t),
+    "TruncToInt": lambda t: T.make("trunc", t),
+    "OpaqueUnaryFn_sqrt": lambda t: T.make("sqrt", t),
+    "OpaqueUnaryFn_exp": lambda t: T.make("exp", t),
+    "OpaqueUnaryFn_log": lambda t: T.make("log", t),
+    "OpaqueUnaryFn_log2": lambda t: T.make("log2", t),
+    "OpaqueUnaryFn_sin": lambda t: T.make("sin", t),
+    "OpaqueUnaryFn_cos": lambda t: T.make("cos", t),
+    "OpaqueUnaryFn_tanh": lambda t: T.make("tanh", t),
+    "Equality": lambda a, b: T.make("eq", a, b),
+    "Unequality": lambda a, b: T.make("ne", a, b),
+    "StrictLessThan": I.less,
+    "StrictGreaterThan": lambda a, b: I.less(b, a),
+    "LessThan": lambda a, b: I.less(a, b + 1) if a.type == b.type == T.INT else T.make("le", a, b),
+    "GreaterThan": lambda a, b: I.less(b, a + 1) if a.type == b.type == T.INT else T.make("le", b, a),
+    "And": lambda *ts: T.make("and", *ts),
+    "Or": lambda *ts: T.make("or", *ts),
+    "Not": lambda t: T.make("not", t),
+    "Piecewise": lambda *ts: _piecewise(ts),
+    "ExprCondPair": lambda value, condition: T.where(condition, value, 0),
+}
+
+
+def _piecewise(pairs: tuple[Term, ...]) -> Term:
+    raise Unsupported("a size that is defined by cases", why=str(pairs))
+
+
+def _python(op: str) -> Callable[..., Any]:
+    """Arithmetic of dims as Python does it on symbolic integers."""
+    import functools
+    import operator
+
+    chains = {"add": operator.add, "mul": operator.mul}
+    if op in chains:
+        return lambda *xs: functools.reduce(chains[op], xs)
+    if op in ("max", "min"):
+        import torch
+
+        return lambda *xs: functools.reduce(torch.sym_max if op == "max" else torch.sym_min, xs)
+    divisions: dict[str, Callable[..., Any]] = {"floordiv": operator.floordiv, "mod": operator.mod}
+    if op not in divisions:
+        raise Unsupported(f"a dim with {op}")
+    return divisions[op]

@@ -1,0 +1,85 @@
+"""Tracing: a PyTorch function run once on fake tensors gives a graph of aten operators; refusals are said our way."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+from ..errors import Place, TriliftError, Unsupported
+from . import aten
+
+# what PyTorch and the function itself raise while it is traced
+REFUSALS = (RuntimeError, ValueError, TypeError, AttributeError, LookupError, AssertionError)
+
+
+def traced(fn: Callable[..., Any], inputs: dict[str, Any]) -> tuple[Any, list[str]]:
+    """The graph of fn, autograd and decompositions done, and the names of its outputs."""
+    from torch._dispatch.python import enable_python_dispatcher
+    from torch.fx.experimental.proxy_tensor import make_fx
+    from torch.fx.traceback import preserve_node_meta
+
+    from .textbook import Textbook
+
+    keys: list[str] = []
+    call = lambda *args: _flat(fn(**dict(zip(inputs, args, strict=True))), keys)  # noqa: E731
+    with Textbook(), _reported(), enable_python_dispatcher(), preserve_node_meta():
+        graph = make_fx(call, _decompositions(), tracing_mode="fake")(*inputs.values())
+    graph.graph.eliminate_dead_code(is_impure_node=lambda n: n.op in ("placeholder", "output") or writes(n))
+    return graph, keys
+
+
+def writes(node: Any) -> bool:
+    return node.op == "call_function" and hasattr(node.target, "_schema") and node.target._schema.is_mutable
+
+
+@contextmanager
+def _reported() -> Iterator[None]:
+    """PyTorch's own refusals while tracing are ours: the function branches on data, or an operator has no fake."""
+    from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
+    from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+
+    try:
+        yield
+    except TriliftError:
+        raise
+    except (DataDependentOutputException, DynamicOutputShapeException) as e:
+        raise Unsupported(
+            f"aten.{aten.packet(e.func)}", place_of_error(e), "its result depends on the values of a tensor"
+        ) from e
+    except GuardOnDataDependentSymNode as e:
+        raise Unsupported("a branch on the values of a tensor", place_of_error(e)) from e
+    except NotImplementedError as e:
+        raise Unsupported(str(e).splitlines()[0] if str(e) else "an operation", place_of_error(e)) from e
+
+
+def place_of_error(e: BaseException) -> Place | None:
+    """The innermost frame outside of PyTorch and this package."""
+    from .textbook import is_user
+
+    frames = [f for f in traceback.extract_tb(e.__traceback__) if is_user(f.filename)]
+    return Place(frames[-1].filename, frames[-1].lineno or 0) if frames else None
+
+
+@cache
+def _decompositions() -> dict[Any, Callable[..., Any]]:
+    """PyTorch's decompositions, for the operators that have no row of their own."""
+    from torch._decomp import core_aten_decompositions
+
+    return {f: d for f, d in core_aten_decompositions().items() if hasattr(f, "_schema") and not aten.has_row(f)}
+
+
+def _flat(out: Any, keys: list[str]) -> list[Any]:
+    """The returned tensors in order; their names are appended to keys."""
+    import torch
+
+    if isinstance(out, torch.Tensor | int | float | torch.SymInt | torch.SymFloat):
+        named_outputs = {"out": out}
+    elif isinstance(out, Mapping):
+        named_outputs = dict(out)
+    else:
+        named_outputs = {f"out{k}": x for k, x in enumerate(out or ())}
+    keys.extend(named_outputs)
+    return list(named_outputs.values())

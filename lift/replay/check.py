@@ -1,0 +1,225 @@
+"""A formula against the kernel itself, in float64 on random inputs, at shapes that were not used to find it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..capture.trace import Trace
+from ..cases.declaration import Case
+from ..errors import CaseError, NotLifted, TriliftError
+from ..language.evaluate import NegativeSize, evaluate
+from ..terms.spec import Formula
+from .output import Output, Outputs
+from .reference import each, nudged, returned, stays, steady
+
+# Error accepted, relative to the largest expected value or 1.
+ROUNDED = 2e-6  # a formula: its numbers are exact (sqrt(2/pi), 1/sqrt(D)) where the kernel's are rounded to f32
+REFERENCE = 1e-4  # the user's function in float64 against the kernel's constants and approximations
+
+Arrays = Mapping[str, np.ndarray]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One comparison that held, of an output's `raw` or simplified "formula" with the kernel, or of the kernel with the
+    "reference": at which dims, under which autotune configuration, with which largest relative error."""
+
+    output: str
+    what: str
+    dims: Mapping[str, int | float]
+    config: int
+    error: float
+    finite: float  # fraction of the elements compared that are finite numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """The worst element where an array is not what it should be."""
+
+    output: str
+    dims: Mapping[str, int | float]
+    index: tuple[int, ...]
+    got: float
+    expected: float
+
+
+@dataclass(slots=True)
+class Trial:
+    """Random inputs for a case, and everything that was checked on them."""
+
+    case: Case
+    seed: int
+    checks: list[Check] = field(default_factory=list)
+    runs: dict[int, Run] = field(default_factory=dict)
+
+    def against_kernel(self, outputs: Outputs, traces: Sequence[Trace], which: str) -> Outputs:
+        """Each output whose formula `which` ("raw" or "formula") is what the kernel computes; others with an error."""
+        for trace in traces:
+            outputs = tuple(o.then(partial(self._meets, trace, which)) for o in outputs)
+        return outputs
+
+    def _meets(self, trace: Trace, which: str, o: Output) -> Output:
+        run = self.run(trace)
+        self.checks.append(meets(getattr(o, which), which, run.value(o.name), trace, run.inputs))
+        return o
+
+    def against_reference(self, trace: Trace) -> tuple[Mismatch, ...]:
+        """The outputs where the kernel itself differs from the reference, as far as the kernel can be executed. Where
+        it does, the reference is asked for real numbers, if it can do without narrow types, and for the elements of
+        them that tell anything."""
+        if not self.case.reference:
+            return ()
+        args, outputs = arguments(self.case, trace.dims, self.seed), list(trace.outputs)
+        found = self._compared(trace, reference(self.case, args, outputs))
+        if any(isinstance(f, Mismatch) for f in found):
+            with suppress(CaseError):
+                found = self._compared(trace, *self._telling(args, outputs))
+        self.checks += [f for f in found if isinstance(f, Check)]
+        return tuple(f for f in found if isinstance(f, Mismatch))
+
+    def _compared(self, trace: Trace, expected: Arrays, telling: Arrays | None = None) -> list[Check | Mismatch]:
+        """Of each output; where `telling` is false nothing is compared."""
+        found, values = [], self.run(trace).values
+        for name, e in expected.items():
+            if (value := values.get(name)) is None:
+                continue
+            if telling is not None and e.shape == value.shape:
+                value, e = (np.where(telling[name], x, np.nan) for x in (value, e))
+            found.append(compare(name, "reference", value, e, trace, REFERENCE))
+        return found
+
+    def _telling(self, args: Mapping[str, Any], outputs: Sequence[str]) -> tuple[Arrays, Arrays]:
+        """What the reference returns without rounding, by output name, and which elements of it tell anything."""
+        fn = self.case.reference.fn
+        assert fn is not None
+        expected, _ = returned(self.case, fn, args)
+        telling = steady(self.case, fn, args, expected, self.seed)
+        return (
+            dict(zip(outputs, expected.values(), strict=True)),
+            dict(zip(outputs, telling.values(), strict=True)),
+        )
+
+    def run(self, trace: Trace) -> Run:
+        """The kernel's own outputs in float64 on this trial's inputs, computed once for a trace."""
+        if id(trace) not in self.runs:
+            self.runs[id(trace)] = run_kernel(trace, arrays(self.case, arguments(self.case, trace.dims, self.seed)))
+        return self.runs[id(trace)]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One execution of the traced launches in float64; `errors` are events that could not be executed."""
+
+    trace: Trace
+    inputs: Arrays
+    values: Arrays
+    errors: list[TriliftError]
+
+    def value(self, name: str) -> np.ndarray:
+        """The output of that name. Raises what kept it from being computed."""
+        if name not in self.values:
+            raise self.errors[0] if self.errors else NotLifted(f"{name} is not written", why=_at(self.trace))
+        return self.values[name]
+
+
+def run_kernel(trace: Trace, inputs: Arrays) -> Run:
+    """The outputs of the traced launches in float64."""
+    from .execute import replay
+
+    errors: list[TriliftError] = []
+    values = replay(trace, {name: x.copy() for name, x in inputs.items()}, errors)
+    return Run(trace, inputs, values, errors)
+
+
+def arguments(case: Case, dims: Mapping[str, int | float], seed: int) -> dict[str, Any]:
+    """Arguments of the host function, every real tensor in float64; the same for the same seed."""
+    args = case.sample(dims, np.random.default_rng(seed))
+    return {name: each(v, lambda x: x.double() if x.is_floating_point() else x) for name, v in args.items()}
+
+
+def arrays(case: Case, args: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """The tensors among the arguments, as numpy arrays."""
+    return {name: x.numpy() for name, x in case.named(args).items()}
+
+
+def meets(formula: Formula, which: str, expected: np.ndarray, trace: Trace, inputs: Arrays) -> Check:
+    """The formula is what the kernel computes. Raises NotLifted where it is not: the fault is ours."""
+    try:
+        got = np.asarray(evaluate(formula.term, formula.axes, inputs, trace.dims))
+    except NegativeSize as e:
+        raise NotLifted(f"the formula found for {formula.name} holds for some sizes only", why=str(e)) from e
+    if got.shape != expected.shape:
+        raise NotLifted(
+            f"{formula.name} has shape {list(got.shape)}, the kernel's is {list(expected.shape)}", why=_at(trace)
+        )
+    if any(t.op == "undef" for t in formula.term.walk()):
+        expected = np.where(np.isnan(got.astype(np.float64)), np.nan, expected)  # max and min pass an undefined lane by
+    result = compare(formula.name, which, got, expected, trace, ROUNDED)
+    if isinstance(result, Mismatch):  # on a step, rounding decides
+        telling = _steady(formula, got, trace, inputs)
+        got, expected = (np.where(telling, x, np.nan) for x in (got, expected))
+        result = compare(formula.name, which, got, expected, trace, ROUNDED)
+    if isinstance(result, Check):
+        return result
+    element = f"element {list(result.index)} is {result.got:.9g}, the kernel's {result.expected:.9g}"
+    raise NotLifted(
+        f"the formula found for {formula.name} is not what the kernel computes", why=f"{element}, {_at(trace)}"
+    )
+
+
+def _steady(formula: Formula, got: np.ndarray, trace: Trace, inputs: Arrays) -> np.ndarray:
+    """Which elements of a formula stay where its real inputs change a little, or are no numbers: those are no steps."""
+    good = np.ones(got.shape, bool)
+    for sign in (1, -1):
+        noise = np.random.default_rng(0)
+        moved = {n: nudged(x, sign, noise) if x.dtype.kind == "f" else x for n, x in inputs.items()}
+        good &= stays(np.asarray(evaluate(formula.term, formula.axes, moved, trace.dims)), got)
+    good |= ~np.isfinite(got)
+    return good
+
+
+def compare(
+    name: str, what: str, got: np.ndarray, expected: np.ndarray, trace: Trace, allowed: float
+) -> Check | Mismatch:
+    """The check if every element is within `allowed`, else the worst. Infinities must be equal, nan must meet nan."""
+    if got.shape != expected.shape:
+        return Mismatch(name, trace.dims, (), got.size, expected.size)
+    got, expected = got.astype(np.float64), expected.astype(np.float64)
+    finite = np.isfinite(expected)
+    scale = float(np.max(np.abs(expected[finite]), initial=0.0)) or 1.0
+    with np.errstate(all="ignore"):
+        same = (got == expected) | (np.isnan(got) & np.isnan(expected))
+        both = finite & np.isfinite(got)
+        error = np.where(same, 0.0, np.where(both, np.abs(got - expected) / scale, np.inf))
+    if not error.size:
+        return Check(name, what, trace.dims, config(trace), 0.0, 1.0)
+    worst = tuple(int(i) for i in np.unravel_index(int(np.argmax(error)), error.shape))
+    if error[worst] > allowed:
+        return Mismatch(name, trace.dims, worst, float(got[worst]), float(expected[worst]))
+    return Check(name, what, trace.dims, config(trace), float(error[worst]), float(finite.mean()))
+
+
+def config(trace: Trace) -> int:
+    """Which autotune configuration the launches took."""
+    return max((launch.config[0] for launch in trace.launches), default=0)
+
+
+def _at(trace: Trace) -> str:
+    at = ", ".join(f"{k} = {v}" for k, v in trace.dims.items())
+    return f"at {at}" + (f", autotune configuration {config(trace)}" if trace.configs > 1 else "")
+
+
+def reference(case: Case, args: Mapping[str, Any], outputs: Sequence[str]) -> dict[str, np.ndarray]:
+    """What the reference returns on these arguments, by output name. Raises CaseError if it raises or miscounts."""
+    assert case.reference.fn is not None
+    found, _ = returned(case, case.reference.fn, args, real=False)
+    if len(found) != len(outputs):
+        what = f"the reference of {case.name} returns {len(found)} tensors, the function {len(outputs)}"
+        raise CaseError(what, case.place)
+    return dict(zip(outputs, found.values(), strict=True))

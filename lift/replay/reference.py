@@ -1,0 +1,147 @@
+"""What a PyTorch function returns in float64, and which elements of it tell anything: it is run once more with inputs
+that are a little different, and with NaN for what overflows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..cases.declaration import Case
+from ..errors import CaseError
+from ..terms.overflow import without_overflow
+
+Function = Callable[..., Any]
+Values = dict[str, np.ndarray]
+
+ACCURATE = 1e-6  # relative to the largest element: both are float64, the function may have f32 constants
+NOISE = 1e-12  # absolute: what float64 leaves of a difference of equal numbers
+NUDGE = 1e-9  # relative change of inputs under which a well-conditioned element stays
+
+
+def each(v: Any, f: Any) -> Any:
+    """f on every tensor of an argument; lists and tuples of them are opened."""
+    import torch
+
+    if isinstance(v, (list, tuple)):
+        return type(v)(each(e, f) for e in v)
+    return f(v) if isinstance(v, torch.Tensor) else v
+
+
+def values(case: Case, fn: Function, args: Mapping[str, Any], real: bool = True) -> Values:
+    """What `fn` returns on these arguments without rounding to narrow types (or, not `real`, with it), by output name,
+    and the tensors among its arguments that it changes, by theirs. Raises CaseError where it raises."""
+    out, changed = returned(case, fn, args, real)
+    return out | changed
+
+
+def returned(case: Case, fn: Function, args: Mapping[str, Any], real: bool = True) -> tuple[Values, Values]:
+    """The parts of `values`: what `fn` returns, and what it changes."""
+    import torch
+
+    from ..capture.run import named_outputs
+
+    given = {name: each(v, torch.clone) for name, v in args.items()}
+    before, tensors = case.named(args), case.named(given)
+    out = _called(case, fn, given, unrounded() if real else nullcontext())
+    changed = {n: x for n, x in tensors.items() if not torch.equal(x.nan_to_num(), before[n].nan_to_num())}
+    return {n: _array(v) for n, v in named_outputs(out).items()}, {n: _array(x) for n, x in changed.items()}
+
+
+def _called(case: Case, fn: Function, given: Mapping[str, Any], precision: Any) -> Any:
+    import torch
+
+    try:
+        with torch.random.fork_rng(devices=[]), precision:
+            return fn(**given)
+    except Exception as e:
+        raise CaseError(f"the reference of {case.name} raised {type(e).__name__}", case.place, why=str(e)) from None
+
+
+def _array(x: Any) -> np.ndarray:
+    array: np.ndarray = x.detach().double().numpy().copy()
+    return array
+
+
+def unrounded() -> Any:
+    """A context in which PyTorch makes float64 of every float type it is asked for: real numbers, as near as may
+    be."""
+    import torch
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Unrounded(TorchDispatchMode):  # type: ignore[misc]
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            wide = {
+                k: torch.float64 if isinstance(v, torch.dtype) and v.is_floating_point else v
+                for k, v in (kwargs or {}).items()
+            }
+            return func(*args, **wide)
+
+    return Unrounded()
+
+
+def steady(case: Case, fn: Function, args: Mapping[str, Any], expected: Values, seed: int) -> dict[str, np.ndarray]:
+    """Which elements stay when every real input changes a little, without subnormal numbers, which have few digits, and
+    with NaN for what overflows: the others tell nothing (ties, steps, 0 / 0, exp(-743) / exp(-743), 1 / exp(710))."""
+    import torch
+
+    def changed(sign: int, noise: np.random.Generator, x: Any) -> Any:
+        if not x.is_floating_point():
+            return x
+        return x.clone().copy_(torch.from_numpy(nudged(x.double().numpy(), sign, noise)))
+
+    good = {n: np.ones(e.shape, bool) for n, e in expected.items()}
+    with without_subnormals(), without_overflow():
+        moved = values(case, fn, args)
+        for n, e in expected.items():
+            good[n] &= stays(moved.get(n), e)
+    for sign in (1, -1):  # of two equal numbers the first is larger once
+        nudge = partial(changed, sign, np.random.default_rng([seed, 7]))
+        moved = values(case, fn, {name: each(v, nudge) for name, v in args.items()})
+        for n, e in expected.items():
+            good[n] &= stays(moved.get(n), e)
+    return good
+
+
+@contextmanager
+def without_subnormals() -> Iterator[None]:
+    """Subnormal numbers are 0, in PyTorch and in numpy, where the processor can."""
+    import torch
+
+    torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(False)
+
+
+def nudged(x: np.ndarray, sign: int, noise: np.random.Generator) -> np.ndarray:
+    """x, a little different: relative to every element, and the zeros too."""
+    change = sign * noise.uniform(-NUDGE, NUDGE, x.shape)
+    out: np.ndarray = x * (1 + change) + change * NUDGE
+    return out
+
+
+def stays(moved: np.ndarray | None, expected: np.ndarray) -> np.ndarray:
+    """Which elements are the same numbers; all if there is nothing to compare with."""
+    if moved is None:
+        return np.ones(expected.shape, bool)
+    if moved.shape != expected.shape:
+        return np.zeros(expected.shape, bool)
+    same: np.ndarray = (deviation(moved, expected) <= ACCURATE) & ~np.isnan(moved)
+    return same
+
+
+def deviation(got: np.ndarray, expected: np.ndarray) -> np.ndarray:
+    """|got - expected| of each element in units of the largest expected number, or of 1; inf where one is not
+    finite."""
+    got, expected = np.asarray(got, np.float64), np.asarray(expected, np.float64)
+    finite = np.isfinite(expected)
+    scale = float(np.max(np.abs(expected[finite]), initial=0.0)) or 1.0
+    with np.errstate(all="ignore"):
+        error = np.where(finite & np.isfinite(got), np.abs(got - expected) / scale, np.inf)
+        same = (got == expected) | np.isnan(expected) | (np.abs(got - expected) <= NOISE)
+    return np.where(same, 0.0, error)

@@ -1,0 +1,195 @@
+"""Functions in child processes: a crash of the compiler, a script that raises or one that never ends harms nobody else.
+
+    run_all(function, tasks) -> (index, Outcome) as they finish
+
+The first level of children comes from a fork server that has imported the heavy modules once; a child may fork its own
+children (`context="fork"`), which then find the user's file already loaded.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+Event = Callable[[Any], None]
+# What the fork server imports once. Not egglog: it starts a thread when imported, which a forked child would not have.
+PRELOAD = (
+    "numpy.ma",
+    "torch",
+    "triton",
+    "triton.compiler.code_generator",
+    "triton.experimental.gluon",
+    "triton.tools.tensor_descriptor",
+    "trilift.lift.capture.run",
+    "trilift.lift.replay.execute",
+    "trilift.lift.capture.relate",
+    "trilift.lift.cases.shapes",
+    "trilift.lift.simplify.saturation",
+    "trilift.lift.synthesis.top_down",
+)
+LOG_TAIL = 4000  # characters of the child's own output that are kept
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """`value` is what the function returned, unless `failure` says why it did not: "timeout", "SIGABRT" (the signal
+    that ended it), "exit 3", or "exception" with the traceback in `log`. `log`: the end of what it wrote."""
+
+    value: Any = None
+    failure: str | None = None
+    log: str = ""
+    seconds: float = 0.0
+
+
+@dataclass(slots=True)
+class _Child:
+    index: int
+    process: Any
+    connection: Connection
+    log: str
+    started: float = field(default_factory=time.monotonic)
+    heard: float = field(default_factory=time.monotonic)
+
+
+def run_all(
+    function: Callable[..., Any],
+    tasks: Iterable[tuple[Any, ...]],
+    jobs: int = 1,
+    timeout: float | None = None,
+    context: str = "fork",
+    on_event: Callable[[int, Any], None] | None = None,
+    renew: bool = False,
+    preload: Sequence[str] = (),
+) -> Iterator[tuple[int, Outcome]]:
+    """`function(*task, event)` for every task, each in a process of its own, at most `jobs` at a time. `event(x)` calls
+    `on_event(index, x)` in this process. `timeout` counts seconds from the start, or from the last event if `renew`.
+    `preload`: modules that the fork server imports too."""
+    make = multiprocessing.get_context(context)
+    if context == "forkserver":
+        _prepare(make, preload)
+    todo = list(enumerate(tasks))[::-1]
+    running: list[_Child] = []
+    try:
+        while todo or running:
+            while todo and len(running) < jobs:
+                index, task = todo.pop()
+                running.append(_start(make, index, function, task))
+            for child in _ready(running, timeout, renew):
+                outcome = _hear(child, on_event) if child.connection.poll() else _late(child, timeout, renew)
+                if outcome is not None:
+                    running.remove(child)
+                    yield child.index, _finish(child, outcome)
+    finally:
+        for child in running:
+            _finish(child, Outcome(failure="interrupted"))
+
+
+def run(function: Callable[..., Any], *task: Any, timeout: float | None = None, context: str = "fork") -> Outcome:
+    """One call in a child process."""
+    return next(run_all(function, [task], timeout=timeout, context=context))[1]
+
+
+def _prepare(make: Any, preload: Sequence[str]) -> None:
+    """One thread per child: there are as many children as cores. Semaphores that ended children leave are no news."""
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(name, "1")
+    os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
+    os.environ.setdefault("PYTHONWARNINGS", "ignore:resource_tracker:UserWarning")
+    make.set_forkserver_preload([*PRELOAD, *preload])
+
+
+def _start(make: Any, index: int, function: Callable[..., Any], task: tuple[Any, ...]) -> _Child:
+    here, there = make.Pipe(duplex=False)
+    handle, log = tempfile.mkstemp(prefix="trilift-", suffix=".log")
+    os.close(handle)
+    process = make.Process(target=_main, args=(there, log, function, task))
+    process.start()
+    there.close()
+    return _Child(index, process, here, log)
+
+
+def _main(connection: Connection, log: str, function: Callable[..., Any], task: tuple[Any, ...]) -> None:
+    if not _in_group():
+        os.setpgrp()  # the user's script may start processes: all of them end with the group
+        os.environ["_TRILIFT_GROUP"] = str(os.getpid())
+    out = os.open(log, os.O_WRONLY | os.O_APPEND)
+    for fd in (1, 2):
+        os.dup2(out, fd)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    sys.stdout = sys.stderr = os.fdopen(1, "w", buffering=1, closefd=False)
+    try:
+        answer = ("value", function(*task, lambda x: connection.send(("event", x))))
+    except KeyboardInterrupt:
+        return
+    except BaseException:
+        answer = ("exception", traceback.format_exc())
+    with contextlib.suppress(OSError):
+        connection.send(answer)
+    connection.close()
+
+
+def _in_group() -> bool:
+    return "_TRILIFT_GROUP" in os.environ
+
+
+def _ready(running: list[_Child], timeout: float | None, renew: bool) -> list[_Child]:
+    """The children that sent something, ended, or ran out of time; waits for one."""
+    deadlines = [_deadline(c, timeout, renew) for c in running]
+    patience = None if timeout is None else max(0.0, min(d for d in deadlines if d is not None) - time.monotonic())
+    heard = wait([c.connection for c in running], patience)
+    now = time.monotonic()
+    return [c for c, d in zip(running, deadlines, strict=True) if c.connection in heard or (d is not None and now >= d)]
+
+
+def _deadline(child: _Child, timeout: float | None, renew: bool) -> float | None:
+    return None if timeout is None else (child.heard if renew else child.started) + timeout
+
+
+def _hear(child: _Child, on_event: Callable[[int, Any], None] | None) -> Outcome | None:
+    try:
+        kind, value = child.connection.recv()
+    except (EOFError, OSError):
+        child.process.join(5)
+        return Outcome(failure=_end(child.process.exitcode))
+    child.heard = time.monotonic()
+    if kind == "event":
+        if on_event is not None:
+            on_event(child.index, value)
+        return None
+    return Outcome(value=value) if kind == "value" else Outcome(failure="exception", log=value)
+
+
+def _late(child: _Child, timeout: float | None, renew: bool) -> Outcome | None:
+    deadline = _deadline(child, timeout, renew)
+    return Outcome(failure="timeout") if deadline is not None and time.monotonic() >= deadline else None
+
+
+def _end(code: int | None) -> str:
+    if code is not None and code < 0:
+        return signal.Signals(-code).name
+    return f"exit {code}"
+
+
+def _finish(child: _Child, outcome: Outcome) -> Outcome:
+    """The outcome with the log and the time; nothing of the child is left running."""
+    if not _in_group():
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(child.process.pid, signal.SIGKILL)
+    if child.process.is_alive():
+        child.process.kill()
+    child.process.join()
+    child.connection.close()
+    with open(child.log, errors="replace") as f:
+        said = f.read()[-LOG_TAIL:]
+    os.unlink(child.log)
+    return Outcome(outcome.value, outcome.failure, said + outcome.log, time.monotonic() - child.started)

@@ -1,0 +1,150 @@
+"""`trilift audit`: the records of the targets, with findings, written in the formats asked for, and the exit code."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ..base import sources
+from ..base.progress import Progress
+from ..base.targets import Target
+from ..filters.choice import Step
+from ..formats import FORMATS
+from ..records import proof_record, replay_files
+from ..records.options import Options, Record
+from ..runner import dispatch
+from . import prove
+from .lift import document
+
+Hear = Callable[[str, str, Any], None]
+Scan = Callable[[list[Record], Hear], list[Record]]  # the kernels of the targets, after their cases have run
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A format, and the file that it is written to; "" is stdout."""
+
+    form: str
+    file: str = ""
+
+
+def audit(
+    targets: Sequence[Target],
+    outputs: Sequence[Output],
+    options: Options,
+    quiet: bool,
+    steps: Sequence[Step] = (),
+    replay: str = "",
+    scan: Scan = lambda records, hear: [],
+) -> int:
+    """Runs the targets, takes their records through the steps, writes them; returns the exit code."""
+    found: list[Record] = []
+    with Progress(quiet) as progress:
+        for record in dispatch.records(targets, options, progress.hear):
+            found.append(record)
+        kernels = scan(found, progress.hear)
+        progress.say(prove.summary(found))
+    count, found = len(found), [*found, *kernels]
+    for step in steps:
+        found = step(found)
+    found = [sources.local(r) for r in found]
+    found, kernels = replay_files.written(found[:count], replay), found[count:]
+    for output in outputs:
+        write(output, {**document(found), "kernels": kernels})
+    if not found and not kernels:
+        click.echo("nothing to check: no case in " + ", ".join(t.file for t in targets), err=True)
+    return exit_code([*found, *kernels])
+
+
+def exit_code(records: Iterable[Record]) -> int:
+    """As of `trilift prove`; and 4 where a rule could not decide."""
+    codes = {code(r) for r in records}
+    return next((c for c in (2, 1, 4) if c in codes), 0 if codes else 3)
+
+
+def code(record: Record) -> int:
+    """The exit code of one case, or of a kernel without one, of which notes are no failure. What is REFUTED counts no
+    more where all that was found is accepted."""
+    if "read" in record:
+        return int(any(f["level"] != "note" for f in record["findings"]))
+    accepted = _blamed(record) and record.get("suppressed") and not record["findings"]
+    found = prove.code({**record, "verdict": "PROVED"} if accepted else record)
+    return 4 if found == 0 and record.get("undecided") else found
+
+
+def _blamed(record: Record) -> bool:
+    """Whether the verdict says no more than the findings."""
+    return record["verdict"] == "REFUTED" or proof_record.DOUBTED in record["reason"]
+
+
+# ---- formats ---------------------------------------------------------------------------------------------------------
+
+
+def outputs(texts: Sequence[str]) -> tuple[Output, ...]:
+    """FORMAT[=FILE] of each --format; text without any. Raises click.UsageError for what cannot be written."""
+    chosen = tuple(_output(t) for t in texts) or (Output("text"),)
+    files = [o.file for o in chosen]
+    if files.count("") > 1:
+        raise click.UsageError("--format: only one format can go to stdout; write the others as FORMAT=FILE")
+    twice = [f for f in files if f and [*map(os.path.realpath, filter(None, files))].count(os.path.realpath(f)) > 1]
+    if twice:
+        raise click.UsageError(f"--format: {twice[0]} is asked for twice")
+    for output in chosen:
+        _check(output)
+    return chosen
+
+
+def _output(text: str) -> Output:
+    form, equals, file = text.partition("=")
+    if form not in FORMATS:
+        near = difflib.get_close_matches(form, FORMATS, 1)
+        hint = f"is it {near[0]}?" if near else f"there are {', '.join(FORMATS)}"
+        raise click.UsageError(f"--format: no format is called {form}; {hint}")
+    if equals and not file:
+        raise click.UsageError(f"--format: {text} names no file")
+    return Output(form, file)
+
+
+def _check(output: Output) -> None:
+    """Opens the file as it will be opened, and leaves none behind that was not there."""
+    if not output.file:
+        return
+    there = os.path.lexists(output.file)
+    try:
+        with open(output.file, "a"):
+            pass
+    except OSError as e:
+        raise click.UsageError(f"--format: cannot write {output.file}: {e.strerror}") from None
+    if not there:
+        os.unlink(output.file)
+
+
+def write(output: Output, said: Any) -> None:
+    """Writes the document in one format. Raises click.UsageError if the file cannot be written any more."""
+    text = FORMATS[output.form](said)
+    if output.file:
+        _file(output.file, "w", text)
+    else:
+        click.echo(text, nl=False)
+    page = os.environ.get("GITHUB_STEP_SUMMARY")
+    if output.form == "github" and page:
+        from ..formats import github
+
+        _file(page, "a", github.summary(said))
+
+
+def _file(path: str, mode: str, text: str) -> None:
+    try:
+        with Path(path).open(mode, encoding="utf-8", newline="") as f:
+            f.write(text)
+    except OSError as e:
+        raise click.UsageError(f"cannot write {path}: {e.strerror}") from None
+
+
+# ---- steps -----------------------------------------------------------------------------------------------------------

@@ -1,0 +1,63 @@
+"""`trilift lift`: the records of the targets, printed in one of four forms, and the exit code they ask for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import click
+
+from ..base.progress import Progress
+from ..base.targets import Target
+from ..records import draw
+from ..records.options import Options
+from ..runner import dispatch
+
+Record = dict[str, Any]
+
+
+def lift(targets: Sequence[Target], to: str, options: Options, quiet: bool) -> int:
+    """Runs and prints the targets; returns the exit code."""
+    found: list[Record] = []
+    with Progress(quiet) as progress:
+        for record in dispatch.records(targets, options, progress.hear):
+            found.append(record)
+            if to != "json":
+                click.echo(draw.case(record, to))
+        progress.say(summary(found))
+    if to == "json":
+        click.echo(json.dumps(document(found), indent=1))
+    elif not found:
+        click.echo("nothing to check: no case in " + ", ".join(t.file for t in targets), err=True)
+    return exit_code(found)
+
+
+def document(records: Sequence[Record]) -> Record:
+    """The JSON object of schema 1."""
+    from ..base.version import VERSION
+
+    return {"schema": 1, "version": VERSION, "cases": list(records)}
+
+
+def exit_code(records: Iterable[Record]) -> int:
+    """2 if a case or trilift is broken, then 1 for findings, 4 for unknown, 3 for nothing at all, else 0."""
+    codes = {code(r) for r in records}
+    return next((c for c in (2, 1, 4) if c in codes), 0 if codes else 3)
+
+
+def code(record: Record) -> int:
+    """The exit code of one case."""
+    kinds = {e["kind"] for e in record["errors"]}
+    if kinds & {"case", "internal"}:
+        return 2
+    if record["findings"]:
+        return 1
+    return 4 if kinds else 0
+
+
+def summary(records: Sequence[Record]) -> str:
+    """One line: how many, and the seconds of each stage over all cases."""
+    ok = sum(r["lift"] == "ok" for r in records)
+    stages = {s: sum(r["seconds"].get(s, 0.0) for r in records) for s in ("capture", "lift", "check", "simplify")}
+    return f"{ok} of {len(records)} cases lifted; seconds: " + ", ".join(f"{s} {t:.1f}" for s, t in stages.items())

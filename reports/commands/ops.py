@@ -1,0 +1,45 @@
+"""`trilift ops`: the operation table as a table."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from trilift.lift.terms.ops import OPS, Op
+
+
+def show(name: str | None, form: str) -> str:
+    """All rows, or those whose name or any of whose spellings is `name`."""
+    rows = [row(op) for op in OPS.values() if name is None or name in spellings(op)]
+    if form == "json":
+        return json.dumps(rows, indent=1)
+    if not rows:
+        raise click.UsageError(f"no operation is called {name}")
+    return table(rows)
+
+
+def spellings(op: Op) -> set[str]:
+    """Every name that the operation has somewhere."""
+    return {op.name, *op.ttir, *op.extern, *(f"__nv_{e}f" for e in op.extern), *op.aten}
+
+
+def row(op: Op) -> dict[str, object]:
+    """One row as plain data."""
+    fields = ("name", "arity", "type", "text", "ttir", "extern", "aten")
+    return {f: list(v) if isinstance(v := getattr(op, f), tuple) else v for f in fields}
+
+
+def table(rows: list[dict[str, object]]) -> str:
+    """Aligned columns with a heading."""
+    heads = ("operation", "text", "type", "Triton IR", "libdevice", "PyTorch")
+    keys = ("name", "text", "type", "ttir", "extern", "aten")
+    cells = [heads, *(tuple(_cell(r[k]) for k in keys) for r in rows)]
+    widths = [max(len(c[i]) for c in cells) for i in range(len(heads))]
+    return "\n".join("  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in cells)
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, list):
+        return " ".join(value)
+    return "" if value is None else str(value)

@@ -1,0 +1,297 @@
+"""`trilift optimize`: a faster kernel for each case of the targets, proved as emitted, written to a file or folder."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from contextlib import closing, nullcontext, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from trilift.lift.errors import TriliftError, Unsupported
+
+from ..base.progress import Progress
+from ..base.targets import Target
+from ..records.emitted_heading import heading
+from ..runner import workers
+from ..runner.answers import Answers
+from ..runner.store import Store
+
+if TYPE_CHECKING:
+    from trilift.superopt.optimize import Emitted, Optimised
+
+Ask = Callable[..., "Future[Any]"]
+Stop = Callable[[], None]
+MICRO = 1e6
+INTERRUPTED = 130  # the exit code of a shell for a command that Ctrl-C ended
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """How it was asked for. `sizes`: of dims, at which plans are ranked; `budget`: seconds of the search; `engine`: of
+    `superopt.search.best_first.Limits`; `jobs`: of a case, and cases, at a time; `cluster`: the address of a Dask
+    scheduler, "" for processes here; `cache`: the folder of what was found before, "" for none."""
+
+    sizes: Mapping[str, int]
+    budget: float
+    kernels: int
+    operators: int
+    seed: int
+    timeout: float
+    form: str
+    engine: str = "mugraph"
+    jobs: int = 1
+    cluster: str = ""
+    cache: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """One case, with its dims; `error`: why its file cannot be read, then without a name."""
+
+    file: str
+    name: str = ""
+    dims: tuple[str, ...] = ()
+    error: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.file}::{self.name}" if self.name else self.file
+
+
+@dataclass
+class Told:
+    """What has been said so far: exit codes of cases, and records."""
+
+    codes: set[int] = field(default_factory=set)
+    records: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def written(self) -> int:
+        return sum(r["optimize"]["emitted"] is not None for r in self.records)
+
+
+def sizes(text: str) -> dict[str, int]:
+    """The numbers of "M=16,K=4096". Raises click.UsageError."""
+    found: dict[str, int] = {}
+    for part in filter(None, (p.strip() for p in text.split(","))):
+        name, _, number = part.partition("=")
+        if not name.isidentifier() or not number.strip().isdigit() or int(number) < 1:
+            raise click.UsageError(f"--at takes sizes as M=16,K=4096, and not {part!r}")
+        found[name] = int(number)
+    return found
+
+
+def optimize(targets: Sequence[Target], output: str, asked: Asked, quiet: bool) -> int:
+    """Writes the files and prints what was found; returns the exit code: 0, 4 where nothing was accepted, 3 where there
+    is no program to search, 2 for a case that cannot be read, 130 where Ctrl-C ended it."""
+    _check_output(output)
+    told = Told()
+    where = workers.cluster(asked.cluster) if asked.cluster else workers.local(asked.jobs)
+    kept = closing(Store(asked.cache)) if asked.cache else nullcontext(None)
+    again = "the same command goes on from there" if asked.cache else "nothing is kept (--no-cache)"
+    ended, cases = 0, list[Named]()
+    with kept as store, where as pool:
+        ask = Answers(pool, store).ask
+        try:
+            with Progress(quiet) as progress:
+                cases = list(_cases(targets, ask))
+                _check_sizes(asked.sizes, cases)
+                _each(cases, output, asked, told, progress, ask, pool.stop)
+        except KeyboardInterrupt:
+            click.echo(f"interrupted: {told.written} of {len(cases)} cases are written; {again}", err=True)
+            ended = INTERRUPTED
+        except workers.Lost as e:
+            click.echo(f"error: {e}; {told.written} of {len(cases)} cases are written; {again}", err=True)
+            ended = 2
+    if asked.form == "json":
+        from ..base.version import VERSION
+
+        click.echo(json.dumps({"schema": 1, "version": VERSION, "cases": told.records}, indent=1))
+    if not told.codes and not ended:
+        click.echo("nothing to optimize: no case", err=True)
+        return 3
+    return ended or next((c for c in (2, 4, 3) if c in told.codes), 0)
+
+
+def _check_output(output: str) -> None:
+    """Raises click.UsageError where the files cannot be written, before anything is searched."""
+    folder = Path(output) if output.endswith(os.sep) or os.path.isdir(output) else Path(output).parent
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as e:
+        raise click.UsageError(f"-o {output}: {e.strerror}") from None
+    if not os.access(folder, os.W_OK):
+        raise click.UsageError(f"-o {output}: the folder cannot be written to")
+
+
+def _each(
+    cases: Sequence[Named], output: str, asked: Asked, told: Told, progress: Progress, ask: Ask, stop: Stop
+) -> None:
+    """All cases, several at a time, told in their order. After Ctrl-C what is accepted by then is written."""
+    progress.hear("", "", [c.name for c in cases if c.name])
+    with ThreadPoolExecutor(max(1, min(asked.jobs, len(cases)))) as pool:
+        running = [(c, pool.submit(_optimised, c, output, asked, progress, ask)) for c in cases]
+        try:
+            while running:
+                _tell(*running[0], output, asked, told, progress)
+                running.pop(0)
+        except BaseException:
+            stop()
+            for _, future in running:
+                future.cancel()
+            for case, future in running:
+                with suppress(workers.Lost):
+                    _tell(case, future, output, asked, told, progress)
+            raise
+
+
+def _tell(case: Named, future: Future[Optimised], output: str, asked: Asked, told: Told, progress: Progress) -> None:
+    """Writes and prints the end of one case. Raises workers.Lost."""
+    from trilift.superopt.optimize import Broken, Failed
+
+    try:
+        found = future.result()
+    except CancelledError:
+        return
+    except (TriliftError, Failed, Broken) as e:
+        code = 3 if isinstance(e, Unsupported) else 4 if isinstance(e, Failed) else 2
+        if case.name:
+            progress.hear(case.file, case.name, "no program to search" if code == 3 else "failed")
+        click.echo(f"{case}: {'no program to search: ' if code == 3 else ''}{e}", err=True)
+        told.codes.add(code)
+        return
+    if found.interrupted and not found.best:
+        return
+    path = _written(found, output, case, asked) if found.best else None
+    progress.hear(case.file, case.name, "accepted" if found.best else "nothing accepted")
+    told.codes.add(0 if found.best else 4)
+    told.records.append(record(found, case.file, path))
+    if asked.form == "text":
+        click.echo("\n".join(printed(found, str(case), path)))
+
+
+def _cases(targets: Sequence[Target], ask: Ask) -> Iterator[Named]:
+    """The cases of all files, in their order."""
+    from trilift.superopt.jobs import Unit
+
+    futures = [(t, ask(Unit("cases", {"names": list(t.cases)}, t.file), lambda said: None)) for t in targets]
+    for target, future in futures:
+        a = future.result()
+        if "error" in a:
+            yield Named(target.file, error=a["text"])
+        for name, dims in a.get("cases", {}).items():
+            if not target.only or name in target.only:
+                yield Named(target.file, name, tuple(dims))
+
+
+def _check_sizes(given: Mapping[str, int], cases: Sequence[Named]) -> None:
+    """Raises click.UsageError for a size that no case has."""
+    known = {n for c in cases for n in c.dims}
+    if known and (unknown := [n for n in given if n not in known]):
+        raise click.UsageError(f"--at: no case has a size {unknown[0]}; there are {', '.join(sorted(known))}")
+
+
+def _optimised(case: Named, output: str, asked: Asked, progress: Progress, ask: Ask) -> Optimised:
+    """One case. Raises as `superopt.optimize.optimised`, CaseError for a file that cannot be read."""
+    from trilift.lift.errors import CaseError
+    from trilift.superopt.accept.timing import present
+    from trilift.superopt.optimize import Question, optimised
+    from trilift.superopt.search.best_first import Limits
+
+    if not case.name:
+        raise CaseError(case.error)
+    limits = Limits(asked.kernels, asked.operators, seconds=asked.budget, engine=asked.engine)
+    own = {n: v for n, v in asked.sizes.items() if n in case.dims}
+    question = Question(
+        case.file,
+        case.name,
+        own,
+        limits,
+        seed=asked.seed,
+        timeout=asked.timeout,
+        device="" if asked.cluster else present(),
+    )
+    say = lambda text: progress.hear(case.file, case.name, f"stage:{text}")  # noqa: E731
+    return optimised(question, ask, asked.jobs, say)
+
+
+def _written(found: Optimised, output: str, case: Named, asked: Asked) -> str:
+    """The path of the file that was written: what was accepted, below a comment."""
+    best = found.best
+    assert best is not None
+    folder = os.path.isdir(output) or output.endswith(os.sep)
+    path = Path(output) / f"{case.name}.py" if folder else Path(output)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    at = ",".join(f"{n}={v}" for n, v in found.sizes.items())
+    command = f"{case} --at {at} --seed {asked.seed} -o {output}"
+    verdicts = (best.acceptance.verdict, best.same, found.against)
+    top = heading(command, verdicts, len(best.graph.kernels), best.seconds, found.found.roofline)
+    path.write_text(top + best.source, encoding="utf-8")
+    return str(path)
+
+
+def printed(found: Optimised, name: str, path: str | None) -> list[str]:
+    """What is printed of one case."""
+    f = found.found
+    roof = f.roofline * MICRO
+    at = ", ".join(f"{n}={v}" for n, v in found.sizes.items())
+    ended = ", interrupted" if found.interrupted else ""
+    out = [f"{name}: {'accepted' if found.best else 'nothing accepted'} in {found.seconds:.1f} s{ended}"]
+    if found.original:
+        out.append(f"  the original: {found.original}")
+    out += [f"  searched at {at}: {f.values} values, {f.states} states, {f.candidates} kernels, "
+            f"{f.plans} plans kept, {f.seconds:.2f} s"]  # fmt: skip
+    if f.excluded is not None:
+        out.append(f"  every plan that was not looked at takes more than {f.excluded * MICRO:.2f} us in the model")
+    if found.best:
+        out.append(f"  {found.best.seconds * MICRO:.2f} us in the model of {f.hardware}, roofline {roof:.2f} us")
+        if found.best.timed:
+            warm = found.best.timed["warm"]["median"] * MICRO
+            out.append(
+                f"  {found.best.measured * MICRO:.2f} us measured here with a cold cache, {warm:.2f} us with a warm one"
+            )
+        out += [f"  {line}" for line in (found.best.text + "\n" + found.best.arrangement["text"]).splitlines()]
+    for e in found.tried:
+        out += [f"  {line}" for line in str(e.acceptance).splitlines()]
+        out += [f"  against the {found.against} of the case: {e.same}"] if e.same else []
+    out += [f"  note: {n}" for n in found.notes]
+    return [*out, f"  written to {path}"] if path else out
+
+
+def record(found: Optimised, file: str, path: str | None) -> dict[str, Any]:
+    """One case as plain data."""
+    f, best = found.found, found.best
+    return {
+        "name": found.name,
+        "file": file,
+        "against": found.against,
+        "original": found.original,
+        "optimize": {
+            "engine": f.engine,
+            "states": f.states,
+            "values": f.values,
+            "candidates": f.candidates,
+            "kernels": len(best.graph.kernels) if best else None,
+            "arrangement": best.arrangement if best else None,
+            "seconds": round(f.seconds, 4),
+            "model_us": round(best.seconds * MICRO, 3) if best else None,
+            "measured_us": round(best.measured * MICRO, 3) if best and best.timed else None,
+            "roofline_us": round(f.roofline * MICRO, 3),
+            "excluded_us": None if f.excluded is None else round(f.excluded * MICRO, 3),
+            "emitted": path,
+            "verdict": best.verdict if best else "UNKNOWN",
+            "bound": best.bound if best else None,
+            "steps": [_step(e) for e in found.tried],
+            "notes": found.notes,
+        },
+    }
+
+
+def _step(e: Emitted) -> list[dict[str, Any]]:
+    steps = e.acceptance.steps
+    return [{"name": s.name, "passed": s.passed, "text": s.text, "seconds": round(s.seconds, 3)} for s in steps]

@@ -1,0 +1,113 @@
+"""Which findings of an audit count: the rules asked for, less those that files, comments and a baseline accept."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+
+import click
+
+from ..base import configuration, explanations
+from ..base.configuration import Configuration
+from ..base.targets import Target
+from ..records.options import Record
+from . import baseline, ignores
+
+Step = Callable[[list[Record]], list[Record]]  # what is done to records before they are written
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What the command line and the configuration say of findings. `known`: the baseline to read, `kept`: the one to
+    write, "" for none; `whole`: the files all of whose cases are asked for."""
+
+    select: frozenset[str] = frozenset()
+    ignore: frozenset[str] = frozenset()
+    by_file: Configuration = field(default_factory=Configuration)
+    whole: Collection[str] = ()
+    known: str = ""
+    kept: str = ""
+    new_only: bool = False
+
+
+def checked(choice: Choice) -> Choice:
+    """The choice. Raises click.UsageError for a baseline that cannot be read or written, before anything is run."""
+    if choice.new_only and not choice.known:
+        raise click.UsageError("--new-only needs --baseline FILE")
+    if choice.known and choice.known != choice.kept:
+        baseline.read(choice.known)
+    folder = os.path.dirname(os.path.abspath(choice.kept))
+    if choice.kept and (not os.access(folder, os.W_OK) or os.path.isdir(choice.kept)):
+        raise click.UsageError(f"--write-baseline: cannot write {choice.kept}")
+    return choice
+
+
+def whole(targets: Sequence[Target]) -> list[str]:
+    """The files all of whose cases are asked for."""
+    return [t.file for t in targets if not t.cases and not t.only]
+
+
+def steps(choice: Choice) -> list[Step]:
+    """What is done to the records, in order."""
+    chosen = by_rule(choice.select, choice.ignore)
+    out = [chosen, lambda found: [_of_file(r, choice.by_file) for r in found], lambda found: _comments(found, choice)]
+    out += [chosen]
+    if choice.kept:
+        out.append(lambda found: _write(found, choice.kept))
+    if choice.known or choice.kept:
+        out.append(lambda found: _known(found, choice.known or choice.kept, choice.new_only))
+    return out
+
+
+def _of_file(record: Record, by_file: Configuration) -> Record:
+    """Without what the configuration does not ask of the file that the finding is in, or the case."""
+    if not by_file.per_file_ignores:
+        return record
+    of_case = by_file.ignored(record["file"])
+    kept = [
+        f for f in record["findings"] if f["rule"] not in of_case | (by_file.ignored(f["file"]) if f["file"] else set())
+    ]
+    return {**record, "findings": kept}
+
+
+def _comments(found: list[Record], choice: Choice) -> list[Record]:
+    """What comments accept; a comment for a rule that was not asked for is not said to be unused."""
+    active = {n for n in _names() if (not choice.select or n in choice.select) and n not in choice.ignore}
+    return ignores.applied(found, _names(), choice.whole, active)
+
+
+def comments(found: Sequence[Record]) -> list[Record]:
+    """The records of some cases without what comments accept."""
+    return ignores.applied(found, _names())
+
+
+def _names() -> list[str]:
+    return [n for n in explanations.FINDINGS if n != ignores.RULE]
+
+
+def _write(found: list[Record], path: str) -> list[Record]:
+    count = baseline.write(path, found)
+    click.echo(f"{path}: {count} finding{'s' * (count != 1)}", err=True)
+    return found
+
+
+def _known(found: list[Record], path: str, new_only: bool) -> list[Record]:
+    return baseline.applied(found, baseline.read(path), path, new_only)
+
+
+def configured(targets: Sequence[str]) -> Configuration:
+    """The configuration of these targets. Raises click.UsageError."""
+    return configuration.load(targets, explanations.FINDINGS)
+
+
+def by_rule(select: Collection[str], ignore: Collection[str]) -> Step:
+    """Keeps the findings of the selected rules, of all if none is named, but for those ignored."""
+
+    def keep(records: list[Record]) -> list[Record]:
+        return [{**r, "findings": [f for f in r["findings"] if wanted(f["rule"])]} for r in records]
+
+    def wanted(rule: str) -> bool:
+        return (not select or rule in select) and rule not in ignore
+
+    return keep

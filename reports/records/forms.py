@@ -1,0 +1,45 @@
+"""The printed forms of a formula: text, LaTeX and PyTorch source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from trilift.lift import Case, Unsupported
+from trilift.lift.terms.spec import Formula
+
+FORMS = ("text", "latex", "torch")
+Forms = dict[str, str]
+COMMENT = {"text": "# ", "latex": "% ", "torch": "# "}
+
+
+def printed(formula: Formula, case: Case) -> Forms:
+    """One formula in each form; where a form cannot say it, a comment that says so."""
+    from trilift.lift.printers import all
+
+    shapes = {name: case.dims(name) for name in case.tensors}
+    return {
+        "text": _or_comment("text", lambda: all.text(formula, shapes)),
+        "latex": _or_comment("latex", lambda: all.latex(formula)),
+        "torch": _or_comment("torch", lambda: all.torch(formula, shapes)),
+    }
+
+
+def _or_comment(form: str, write: Callable[[], str]) -> str:
+    try:
+        return write()
+    except Unsupported as e:
+        return f"{COMMENT[form]}{e}"
+
+
+def joined(outputs: Mapping[str, Forms], count: int) -> Forms:
+    """All outputs of a case in each form: the only one as it is, those of several as one equation each."""
+    if count == 1:
+        return next(iter(outputs.values()))
+    texts = [_equation(name, forms["text"]) for name, forms in outputs.items()]
+    latex, torch = ([forms[f] for forms in outputs.values()] for f in ("latex", "torch"))
+    return {"text": "\n".join(texts), "latex": "\n".join(latex), "torch": "\n\n\n".join(torch)}
+
+
+def _equation(name: str, text: str) -> str:
+    """`out0 = softmax(x, -1)`; index notation names its output itself."""
+    return text if text.startswith((f"{name}[", f"{name} =")) else f"{name} = {text}"

@@ -1,0 +1,256 @@
+"""Proofs as plain data: what `verify` found out about a case, for the entry of the JSON's "cases"."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trilift.lift import Case, Lifted
+from trilift.lift.errors import CaseError, Place, TriliftError
+
+from . import conditions
+from .options import Options, Proving, Record
+
+if TYPE_CHECKING:
+    from trilift.verify.model.verdict import Clause, Counterexample, Proof
+
+WORST = ("REFUTED", "UNKNOWN", "TESTED", "PROVED")  # of several outputs the first of these is the case's verdict
+FORMULA, REFERENCE = "formula", "reference"
+DOUBTED = "the kernel has the finding"  # the reason of a verdict that is worse for what was found
+
+
+def proved(case: Case, lifted: Lifted | None, base: Record, options: Options, event: Callable[[Any], None]) -> Record:
+    """The record with the proof of every output: against the reference if there is one, else the lifted formula."""
+    from trilift.verify import prove
+
+    proving = options.proving or Proving()
+    against = proving.against or (REFERENCE if case.reference else FORMULA)
+    if (trouble := cannot(case, lifted, against)) is not None:
+        return wrong(base, trouble) if isinstance(trouble, CaseError) else {**base, **undecided(against, str(trouble))}
+    try:
+        found = prove(
+            case,
+            seed=options.seed,
+            timeout=proving.timeout,
+            against=against,
+            progress=lambda stage: event(f"stage:{stage}"),
+            lifted=lifted,
+            invariants=proving.invariants,
+        )
+    except CaseError as e:
+        return wrong(base, e)
+    except TriliftError as e:
+        return {**base, **undecided(against, told(e), e.place)}
+    names = [o.name for o in lifted.outputs] if lifted is not None else []
+    return merged(base, found, names, against, options)
+
+
+def cannot(case: Case, lifted: Lifted | None, against: str) -> TriliftError | None:
+    """Why there is nothing to prove against."""
+    if against == REFERENCE and not case.reference:
+        return CaseError(
+            f"case {case.name} has no reference", case.place, help="--against formula takes the lifted formula"
+        )
+    if against == FORMULA and (lifted is None or not any(o.formula for o in lifted.outputs)):
+        return TriliftError(f"no formula was lifted from {case.name}")
+    return None
+
+
+def wrong(base: Record, e: CaseError) -> Record:
+    """The record of a case, a reference or a formula that makes no sense."""
+    from .record import error_of
+
+    reason = f"case: {e.what}"
+    return {**base, "verdict": "UNKNOWN", "reason": reason, "errors": [*base["errors"], error_of(e)]}
+
+
+def told(e: TriliftError) -> str:
+    """What and why, without the place."""
+    return e.what + (f": {e.why}" if e.why else "")
+
+
+def undecided(against: str, reason: str, place: Place | None = None) -> Record:
+    """The fields of a case of which nothing was proved."""
+    return {"verdict": "UNKNOWN", "against": kind(against), "reason": reason, "place": where(place), "proofs": []}
+
+
+def kind(against: str) -> str:
+    """ "reference" or "formula"; any other text is "text"."""
+    return against if against in (REFERENCE, FORMULA) else "text"
+
+
+def merged(base: Record, found: Sequence[Proof], outputs: Sequence[str], against: str, options: Options) -> Record:
+    """The record of a case from the proofs of its outputs. Without a proof of every output it is not proved."""
+    proofs = [plain(p, base, options) for p in found]
+    told = [p["output"] for p in proofs]
+    missing = [n for n in outputs if n not in told]
+    worst = min(proofs, key=lambda p: WORST.index(p["verdict"]), default=None)
+    if worst is None or (missing and WORST.index(worst["verdict"]) > WORST.index("UNKNOWN")):
+        worst = undecided(against, f"nothing was tried for {', '.join(missing) or 'any output'}")
+    out = {
+        **base,
+        **{f: worst[f] for f in ("verdict", "against", "reason", "place")},
+        "bound": bound(proofs) if worst["verdict"] == "TESTED" else None,
+        "contract": list(dict.fromkeys(c["text"] for p in proofs for c in p["contract"])),
+        "seconds": {**base["seconds"], "prove": round(sum(p["seconds"] for p in proofs), 4)},
+        "proofs": proofs,
+        "findings": [*base["findings"], *new_findings(base, proofs)],
+        "explain": [*base["explain"], *(conditions.explain(found) if options.explain else [])],
+    }
+    return contradicted(out, differs=base["verdict"] == "REFUTED" and against == REFERENCE)
+
+
+def contradicted(record: Record, differs: bool) -> Record:
+    """A proof, and an input on which the kernel was seen to be wrong, cannot both be: then nothing is proved. If the
+    kernel differs from the reference that it is compared with, it is refuted."""
+    rules = sorted({f["rule"] for f in record["findings"]})
+    if not rules or record["verdict"] == "REFUTED":
+        return record
+    reason = f"{DOUBTED} {', '.join(rules)}"
+    word = "REFUTED" if differs else "UNKNOWN"
+    kept = word == "UNKNOWN" and record["verdict"] == "UNKNOWN"
+    doubted = [
+        p if p["verdict"] in WORST[:2] else {**p, "verdict": "UNKNOWN", "reason": reason} for p in record["proofs"]
+    ]
+    return {**record, "verdict": word, "bound": None, "reason": record["reason"] if kept else reason, "proofs": doubted}
+
+
+def bound(proofs: Iterable[Record]) -> float:
+    """The probability that any of the outputs was wrongly accepted is at most the sum of theirs."""
+    return float(sum(p["bound"] or 0.0 for p in proofs))
+
+
+def new_findings(base: Record, proofs: Sequence[Record]) -> list[Record]:
+    """A finding for each counterexample against a reference that lifting has not reported already."""
+    known = {f["rule"] for f in base["findings"]}
+    kernels = base.get("kernels") or [{"file": "", "line": 0}]  # where no statement is known to be wrong: the last one
+    found = [_finding(p, kernels[-1]) for p in proofs if p["counterexample"] and p["against"] == REFERENCE]
+    return list({f["message"]: f for f in found if f["rule"] not in known}.values())
+
+
+def _finding(p: Record, kernel: Record) -> Record:
+    c = p["counterexample"]
+    place = p["place"] or kernel
+    return {
+        "rule": "wrong-result" if c["output"] else "out-of-bounds",
+        "message": difference(p),
+        "file": place["file"],
+        "line": place["line"],
+        "counterexample": {**c["dims"], "element": c["element"], "got": c["got"], "expected": c["expected"]},
+        "replay": c["replay"],
+    }
+
+
+def difference(p: Record) -> str:
+    """ "out[3, 4] is 1.2, the reference gives 3.4", or what else went wrong."""
+    c = p["counterexample"]
+    if c["why"]:
+        return str(c["why"])
+    return f"{c['element']} is {_short(c['got'])}, {other(p['against'])} gives {_short(c['expected'])}"
+
+
+def other(against: str) -> str:
+    """What a claim compares with, in words."""
+    return {REFERENCE: "the reference", FORMULA: "the lifted formula", "text": "the formula"}.get(against, against)
+
+
+def _short(x: float | str) -> str:
+    return x if isinstance(x, str) else f"{x:.6g}"
+
+
+# ---- one proof -------------------------------------------------------------------------------------------------------
+
+
+def plain(proof: Proof, base: Record, options: Options) -> Record:
+    """One proof as plain data; its conditions and its replay script are written where the options ask for them."""
+    proving = options.proving or Proving()
+    stem = f"{Path(base['file']).stem}-{base['name']}-{proof.claim.output}".strip("-").replace("/", "_")
+    example = proof.counterexample
+    return {
+        "output": proof.claim.output,
+        "against": proof.claim.against,
+        "verdict": proof.verdict.value,
+        "bound": proof.bound,
+        "samples": proof.samples,
+        "reason": reason(proof),
+        "cause": conditions.cause(proof),
+        "place": where(proof.place),
+        "contract": contract(proof.contract, base["where"]),
+        "counterexample": counterexample(example, _replay(example, proving, stem)) if example else None,
+        "conditions": conditions.counted(proof.conditions),
+        "smt": conditions.write(proof.conditions, Path(proving.smt_dir) / stem) if proving.smt_dir else None,
+        "seconds": round(proof.seconds, 4),
+        "details": jsonable(proof.details),
+    }
+
+
+def reason(proof: Proof) -> str:
+    """Why it is not proved; the counterexample of one that is refuted; nothing of one that is proved."""
+    if proof.reason or proof.counterexample is None:
+        return proof.reason
+    c = counterexample(proof.counterexample, None)
+    at = ", ".join(f"{k} = {v}" for k, v in c["dims"].items())
+    return difference({"counterexample": c, "against": proof.claim.against}) + (f" at {at}" if at else "")
+
+
+def where(place: Place | None) -> Record | None:
+    """A place as plain data."""
+    return {"file": place.file, "line": place.line, "column": place.column} if place else None
+
+
+def scope(case: Case) -> Record:
+    """What a proof of a case is about: its dims, and what the case itself says of them."""
+    return {"dims": list(case.names), "where": "" if case.written == "True" else case.written}
+
+
+def contract(clauses: Sequence[Clause], where: str) -> list[Record]:
+    """The preconditions, those that the case states first, each once."""
+    stated = [{"kind": "case", "text": where, "why": "", "place": None}] if where else []
+    by_text: dict[str, Record] = {}
+    for c in [*stated, *map(clause, clauses)]:
+        by_text.setdefault(c["text"], c)
+    return list(by_text.values())
+
+
+def clause(c: Clause) -> Record:
+    """One line of the contract, with what needs it."""
+    return {"kind": c.kind, "text": c.text, "why": c.why, "place": where(c.place)}
+
+
+def counterexample(c: Counterexample, replay: str | None) -> Record:
+    """The input on which the kernel is wrong, in the user's names."""
+    return {
+        "dims": {k: jsonable(v) for k, v in c.dims.items()},
+        "seed": c.seed,
+        "config": c.config,
+        "output": c.output,
+        "index": list(c.index),
+        "element": f"{c.output}[{', '.join(map(str, c.index))}]" if c.index else c.output,
+        "why": c.why,
+        "got": jsonable(c.got),
+        "expected": jsonable(c.expected),
+        "replay": replay,
+    }
+
+
+def _replay(c: Counterexample, proving: Proving, stem: str) -> str | None:
+    """Where its script was written, if it has one and somewhere was asked for."""
+    if not (proving.replay and c.replay):
+        return None
+    path = Path(proving.replay) / f"{stem}.py"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(c.replay)
+    return str(path)
+
+
+def jsonable(x: Any) -> Any:
+    """What JSON can say of it: numbers that are none become text."""
+    if isinstance(x, Mapping):
+        return {str(k): jsonable(v) for k, v in x.items()}
+    if isinstance(x, list | tuple | set | frozenset):
+        return [jsonable(v) for v in x]
+    if isinstance(x, float) and not math.isfinite(x):
+        return str(x)
+    return x if isinstance(x, str | int | float | bool) or x is None else str(x)

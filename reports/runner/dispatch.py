@@ -1,0 +1,34 @@
+"""The record of every case asked for: kept from before, made on this machine, or made by the workers of a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from ..base.targets import Target
+from ..records.options import Options, Record
+from . import cache, local
+
+
+def records(
+    targets: Sequence[Target], options: Options, on_event: Callable[[str, str, Any], None] = lambda *_: None
+) -> Iterator[Record]:
+    """The record of every case, in the order of targets and files; from the cache if there is one and it has it.
+    `on_event(file, case, what)` hears of stages."""
+    if cache.usable(options):
+        return cache.records(targets, options, on_event, run)
+    return run(targets, options, on_event)
+
+
+def run(
+    targets: Sequence[Target],
+    options: Options,
+    on_event: Callable[[str, str, Any], None] = lambda *_: None,
+    on_loaded: Callable[[str, Sequence[str]], None] = lambda *_: None,
+) -> Iterator[Record]:
+    """The record of every case, made now. `on_loaded(file, paths)` hears which files were imported for it."""
+    if options.cluster:
+        from . import cluster
+
+        return cluster.run(targets, options, on_event, on_loaded)
+    return local.run(targets, options, on_event, on_loaded)

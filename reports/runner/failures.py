@@ -1,0 +1,68 @@
+"""Inputs on which a case was seen to fail, kept so that the tests written later try them again, whether the kernel was
+mended or not. They lie beside the cache of records and, unlike it, are not bound to the content of a file."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from . import cache
+
+if TYPE_CHECKING:
+    from trilift.verify.model.verdict import Counterexample
+
+Record = dict[str, Any]
+NAME = "failures-1.sqlite"
+TABLE = """CREATE TABLE IF NOT EXISTS failures (file TEXT NOT NULL, name TEXT NOT NULL, body TEXT NOT NULL,
+  UNIQUE (file, name, body))"""
+MOST = 8  # of one case, the newest
+
+
+def keep(records: Iterable[Record], folder: str | Path) -> None:
+    """Keeps the counterexamples of the proofs in records. No error: what cannot be written is told in a warning."""
+    rows = [(os.path.realpath(r["file"]), r["name"], json.dumps(c, sort_keys=True)) for r in records for c in _of(r)]
+    if not rows:
+        return
+    try:
+        with closing(_open(folder)) as connection:
+            connection.executemany("INSERT OR IGNORE INTO failures VALUES (?, ?, ?)", rows)
+    except (OSError, sqlite3.Error) as e:
+        cache.warn(f"counterexamples are not kept: {Path(folder) / NAME}: {e}")
+
+
+def known(file: str, name: str, folder: str | Path) -> list[Counterexample]:
+    """The counterexamples kept of a case, the newest first."""
+    from trilift.verify.model.verdict import Counterexample
+
+    if not (Path(folder) / NAME).exists():
+        return []
+    try:
+        with closing(_open(folder)) as connection:
+            query = "SELECT body FROM failures WHERE file = ? AND name = ? ORDER BY rowid DESC LIMIT ?"
+            rows = connection.execute(query, (os.path.realpath(file), name, MOST)).fetchall()
+    except (OSError, sqlite3.Error) as e:
+        cache.warn(f"counterexamples of before are left out: {Path(folder) / NAME}: {e}")
+        return []
+    read = (json.loads(body) for (body,) in rows)
+    return [Counterexample(**{**c, "index": tuple(c["index"])}) for c in read]
+
+
+def _of(r: Record) -> Iterator[Record]:
+    """The counterexamples in a record, as data of the class."""
+    for p in r.get("proofs", ()):
+        if c := p.get("counterexample"):
+            numbers = {n: float(math.nan if c[n] is None else c[n]) for n in ("got", "expected")}
+            yield {n: c[n] for n in ("dims", "seed", "config", "output", "index", "why")} | numbers
+
+
+def _open(folder: str | Path) -> sqlite3.Connection:
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    connection = sqlite3.connect(Path(folder) / NAME, timeout=cache.WAIT, isolation_level=None)
+    connection.execute(TABLE)
+    return connection

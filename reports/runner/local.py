@@ -1,0 +1,130 @@
+"""Cases of files, each in a process of its own: a worker per file loads it, and forks a child per case.
+
+A record is one entry of the JSON's "cases", made where the terms are, so that plain data crosses between processes.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Any
+
+from trilift.lift.runtime.isolate import Event, Outcome, run_all
+
+from ..base.targets import Target
+from ..records.options import Options, Record
+from ..records.unfinished import broken, failed, unproved
+
+# What reading a reference and proving need, imported once where cases are proved; `lift.pytorch.preload` does the rest.
+PROVER = (
+    "networkx",
+    "sympy",
+    "torch._decomp",
+    "torch._dynamo",
+    "torch.export._trace",
+    "torch.fx.experimental.proxy_tensor",
+    "torch.fx.experimental.symbolic_shapes",
+    "trilift.verify.runs.goals",
+    "trilift.verify.configurations.launches",
+    "trilift.verify.proof.prover",
+    "trilift.verify.refutation.search",
+    "trilift.verify.wording.user_terms",
+    "trilift.lift.pytorch.preload",
+)
+GRACE = 15.0  # seconds beyond a case's own timeout before its file's worker counts as stuck
+
+
+def run(
+    targets: Sequence[Target],
+    options: Options,
+    on_event: Callable[[str, str, Any], None] = lambda *_: None,
+    on_loaded: Callable[[str, Sequence[str]], None] = lambda *_: None,
+) -> Iterator[Record]:
+    """The record of every case, made now, by processes of this machine. `on_loaded(file, paths)` hears which files were
+    imported for it."""
+    inner = max(1, options.jobs // max(1, len(targets)))
+    told = "verdict" if options.proving else "lift"
+    got: dict[int, list[Record]] = {}
+    done: dict[int, Outcome] = {}
+    shown = 0
+
+    def hear(index: int, message: tuple[str, str, Any]) -> None:
+        kind, name, value = message
+        if kind == "record":
+            got.setdefault(index, []).append(value)
+        if kind == "loaded":
+            on_loaded(targets[index].file, value)
+        else:
+            on_event(targets[index].file, name, value if kind != "record" else value[told])
+
+    tasks = [(t, options, inner) for t in targets]
+    preload = PROVER if options.proving else ()
+    runs = run_all(_file, tasks, options.jobs, options.timeout + GRACE, "forkserver", hear, renew=True, preload=preload)
+    for index, outcome in runs:
+        done[index] = outcome
+        while shown in done:
+            yield from _complete(targets[shown], got.get(shown, []), done[shown])
+            shown += 1
+
+
+def _complete(target: Target, found: list[Record], outcome: Outcome) -> list[Record]:
+    """The records of one file in its order; if its worker did not finish, that is one more record."""
+    order = outcome.value if outcome.failure is None else [r["name"] for r in found]
+    out = sorted(found, key=lambda r: order.index(r["name"]))
+    return out if outcome.failure is None else [*out, failed(target.file, "", outcome)]
+
+
+def _file(target: Target, options: Options, jobs: int, event: Event) -> list[str]:
+    """Loads a file and runs its cases; returns their names in the file's order."""
+    from trilift.lift.capture.case_files import load
+
+    from ..base.fingerprint import loaded
+
+    before = frozenset(sys.modules)
+    try:
+        cases = load(target.file, target.cases)
+    except Exception as e:
+        event(("record", "", broken(target.file, "", e)))
+        return [""]
+    cases = [c for c in cases if not target.only or c.name in target.only]
+    names = [c.name for c in cases]
+    event(("loaded", "", loaded(before)))
+    event(("cases", "", names))
+    launches: dict[int, int] = {}
+    lifted: dict[int, Record] = {}
+
+    def hear(index: int, what: Any) -> None:
+        if isinstance(what, int):
+            launches[index] = what
+        elif isinstance(what, dict):
+            lifted[index] = what
+        elif isinstance(what, list):
+            event(("loaded", names[index], what))
+        else:
+            event(("stage", names[index], what))
+
+    for index, outcome in run_all(
+        _case,
+        [(target.file, c, options, before) for c in cases],
+        jobs,
+        options.timeout,
+        "fork",
+        hear,
+        renew=options.proving is not None,
+    ):
+        failure = outcome.failure is not None
+        record = failed(target.file, names[index], outcome, options.debug) if failure else outcome.value
+        if failure and index in lifted:
+            record = unproved(lifted[index], record)
+        event(("record", names[index], {**record, "launches": launches.get(index, record["launches"])}))
+    return names
+
+
+def _case(file: str, case: Any, options: Options, before: Collection[str], event: Event) -> Record:
+    from ..base.fingerprint import loaded
+    from ..records.record import record
+
+    try:
+        return record(case, options, event, file)
+    finally:
+        event(loaded(before))

@@ -1,0 +1,324 @@
+"""The work units of an optimisation: plain data in, plain data out, so that any process may run them and a store keep
+what they say.
+
+    cases     a file     -> the names of its cases, with the dims of each
+    read      a case     -> the program that it computes, and where the program is from
+    search    a program  -> plans as µGraphs, in the order in which they are checked, and how far the search went
+    unfused   a program  -> the µGraph of the program as it is written
+    original  a case     -> the verdict of its own kernels
+    check     a µGraph   -> its Triton file, what acceptance says of it, its verdict against the case
+    time      a file     -> how long it takes on a device, and whether it is right there
+
+A unit may be run again, or twice: the same data give the same answer, but for what runs out of time. Such an answer is
+not `settled`, and nobody keeps it."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from trilift.lift.capture.case_files import load
+from trilift.lift.cases.declaration import Case
+from trilift.lift.cases.shapes import choose
+from trilift.lift.errors import NotLifted, TriliftError, Unsupported
+from trilift.lift.pytorch.read import read_case
+from trilift.lift.simplify.saturation import simplify
+from trilift.lift.terms import index as I
+from trilift.lift.terms.spec import Formula
+from trilift.lift.terms.term import Term
+from trilift.verify.runs.trials import fits
+
+from .accept.acceptance import Acceptance, accept
+from .arrange.arrangement import Arrangement, arrange, record
+from .emit.codegen import source
+from .mugraph.cost import Hardware, Model
+from .mugraph.graph import MuGraph, text
+from .mugraph.json import from_json, to_json
+from .mugraph.precision import precise
+from .program.abstract import templates
+from .program.program import Program, from_formulas
+from .program.views import of_case, viewed
+from .search.best_first import Limits, Reached, graphs
+from .search.best_first import search as best_first
+from .search.stabilise import stabilised, unstable
+from .search.verifier import Invalid, verify
+from .tiles import engine
+
+SIZE = 1024  # of a dim that nobody gave a size
+LATE = 0.8  # of the time given: what took longer may have failed for it
+Answer = dict[str, Any]
+Event = Callable[[Any], None]  # hears stages as texts, and Reached as data, while a unit runs
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """`kind`: a row of `UNITS`; `file`: the user's, that it loads, "" for none; `seconds` after which it is stuck."""
+
+    kind: str
+    arguments: Mapping[str, Any]
+    file: str = ""
+    seconds: float = field(default=120.0, compare=False)
+
+
+def answer(unit: Unit, event: Event = lambda said: None) -> Answer:
+    """What a unit says, made now. What we raise on purpose is an answer too: {"error": its kind, "text"}."""
+    given = {"file": unit.file, **unit.arguments} if unit.file else dict(unit.arguments)
+    try:
+        return UNITS[unit.kind](**given, event=event)
+    except TriliftError as e:
+        return failed(e)
+
+
+def failed(e: TriliftError) -> Answer:
+    """The answer that is an error; an error of the user's file is not kept."""
+    return {"error": type(e).__name__, "text": str(e), "settled": isinstance(e, Unsupported | NotLifted)}
+
+
+# ---- reading ---------------------------------------------------------------------------------------------------------
+
+
+def cases(file: str, names: Sequence[str], event: Event) -> Answer:
+    """{"cases": {name: dims}} of those named, of all without names."""
+    return {"cases": {c.name: list(c.names) for c in load(file, names)}}
+
+
+def read(file: str, name: str, sizes: Mapping[str, int], seed: int, event: Event) -> Answer:
+    """{"program", "against", "sizes", "parameters"}: the program at sizes of the case, as JSON."""
+    case = load(file, [name])[0]
+    chosen = sizes_of(case, sizes)
+    small_enough(case, seed)
+    formulas, against = formulas_of(case, seed)
+    program = program_from(case, formulas, against, chosen)
+    data = to_json(MuGraph(program, (), {}))
+    return {"program": data, "against": against, "sizes": chosen, "parameters": list(case.tensors)}
+
+
+def sizes_of(case: Case, given: Mapping[str, int]) -> dict[str, int]:
+    """A size for each dim at which plans are ranked. Raises Unsupported where the case does not allow them."""
+    if unknown := [n for n in given if n not in case.names]:
+        raise Unsupported(f"{case.name} has no size {unknown[0]}", help=f"it has {', '.join(case.names)}")
+    for usual in (SIZE, 256, 64, 16, 4, 1):
+        sizes = {n: given.get(n, usual) for n in case.names}
+        if case.holds(sizes):
+            return sizes
+    raise Unsupported(
+        f"the case {case.name} does not allow the sizes", case.place, help="--at M=16,K=4096 gives others"
+    )
+
+
+def small_enough(case: Case, seed: int) -> None:
+    """Raises Unsupported where what is emitted could not be replayed: the case is about large tensors only."""
+    dims = choose(case, 1, seed)[0]
+    if fits(case, dims):
+        return
+    n = max(math.prod(case.shape(t, dims)) for t in case.tensors)
+    name = max(case.tensors, key=lambda t: math.prod(case.shape(t, dims)))
+    raise Unsupported(
+        f"{name} of {case.name} has {n} elements at least: too many to replay what is emitted", case.place,
+        help="give names to the sizes, f16[M,K] for f16[16,4096], and the numbers with --at; the file is for all sizes",
+    )  # fmt: skip
+
+
+def formulas_of(case: Case, seed: int = 0) -> tuple[Sequence[Formula], str]:
+    """What the case computes, and where that is from: reference, function or formula. Raises TriliftError."""
+    if case.reference.fn is not None:
+        return [simplify(f).formula for f in read_case(case).formulas], "reference"
+    try:
+        return [simplify(f).formula for f in read_case(case, case.fn).formulas], "function"
+    except Exception:  # it launches kernels, or raises: lift says where
+        pass
+    from trilift.lift import lift
+
+    lifted = lift(case, seed)
+    return [o.formula for o in lifted.outputs if o.formula is not None], "formula"
+
+
+def program_from(case: Case, formulas: Sequence[Formula], against: str, sizes: dict[str, int]) -> Program:
+    """The program of what a case computes: on tensors where all that is read and made are tensors, else on views.
+    Raises TriliftError."""
+    dtypes, shapes = {n: s.dtype for n, s in case.tensors.items()}, {n: case.dims(n) for n in case.tensors}
+    try:
+        found = from_formulas(formulas, dtypes, sizes)
+        if whole(found, shapes) and all(f.in_place is None for f in formulas):
+            return found
+        refused = None
+    except Unsupported as why:
+        refused = why
+    try:
+        return viewed(formulas, dtypes, shapes, sizes) if against == "formula" else of_case(case, sizes)
+    except Unsupported as why:
+        raise refused or why from None
+
+
+def whole(program: Program, shapes: Mapping[str, Sequence[Term]]) -> bool:
+    """Whether every tensor is read at axes that are its dimensions, not at the first entries of one."""
+    size = lambda a: I.normal(program.extents[a])  # noqa: E731
+    return all([*map(size, x.axes)] == [*map(I.normal, shapes[x.tensor])] for x in program.read)
+
+
+def program_of(data: str) -> Program:
+    """The program of a text that `read` gave."""
+    return from_json(data).program
+
+
+# ---- plans -----------------------------------------------------------------------------------------------------------
+
+
+def search(program: str, limits: Mapping[str, Any], hardware: Mapping[str, Any], seed: int, event: Event) -> Answer:
+    """{"plans": [{"graph", "seconds"}], ...}: those with a maximum under each exponential first, then by seconds. Where
+    the program is too large to search there are no plans, and "note" says so."""
+    p, device = program_of(program), Hardware(**hardware)
+    if Limits(**limits).engine == "tiles":
+        return _saturated(p, Limits(**limits), device, seed, event)
+    start = time.perf_counter()
+    hear = lambda reached: event(asdict(reached))  # noqa: E731
+    try:
+        found = best_first(p, Limits(**limits), device, seed, hear)
+    except Unsupported as e:
+        reached = Reached(0, 0, None, Model(p, device).roofline)
+        return _searched(reached, 0, time.perf_counter() - start, None, f"not searched: {e}")
+    steady = [(g, x.seconds, bool(unstable(stabilised(g)))) for x, g in zip(found.plans, graphs(found), strict=True)]
+    plans = [{"graph": to_json(g), "seconds": seconds} for g, seconds, _ in sorted(steady, key=lambda row: row[2])]
+    best = min((x.seconds for x in found.plans), default=None)
+    reached = Reached(found.states, found.candidates, best, found.model.roofline)
+    return {**_searched(reached, len(found.universe.bits), found.seconds, found.excluded), "plans": plans}
+
+
+def _saturated(p: Program, limits: Limits, device: Hardware, seed: int, event: Event) -> Answer:
+    """The same by the engine of tile programs: `values` are e-classes, `states` e-nodes."""
+    roofline = Model(p, device).roofline
+
+    def reached(f: engine.Found) -> Reached:
+        return Reached(f.nodes, f.candidates, min((x.seconds for x in f.plans), default=None), roofline)
+
+    try:
+        asked = engine.Limits(limits.seconds, limits.keep, limits.kernels)
+        found = engine.search(p, asked, device, seed, lambda f: event(asdict(reached(f))))
+    except Unsupported as e:
+        return _searched(Reached(0, 0, None, roofline), 0, 0.0, None, f"not searched: {e}")
+    plans = [{"graph": to_json(x.graph), "seconds": x.seconds} for x in found.plans]
+    return {**_searched(reached(found), found.classes, found.seconds, None, found.said), "plans": plans}
+
+
+def _searched(reached: Reached, values: int, seconds: float, excluded: float | None, note: str = "") -> Answer:
+    return {**asdict(reached), "values": values, "seconds": seconds, "excluded": excluded, "note": note, "plans": []}
+
+
+def unfused(program: str, hardware: Mapping[str, Any], event: Event) -> Answer:
+    """{"graph", "seconds"}, as one of the plans."""
+    from .search.unfused import unfused as written
+
+    graph, seconds = written(program_of(program), Hardware(**hardware))
+    return {"graph": to_json(graph), "seconds": seconds}
+
+
+# ---- verdicts --------------------------------------------------------------------------------------------------------
+
+
+def original(file: str, name: str, seed: int, timeout: float, event: Event) -> Answer:
+    """{"verdict"} of the case's own kernels."""
+    start = time.perf_counter()
+    said = proved(load(file, [name])[0], seed, timeout)
+    return {"verdict": said, "settled": _sure(said, time.perf_counter() - start, timeout)}
+
+
+def check(
+    file: str, name: str, against: str, graph: str, parameters: Sequence[str], sizes: Mapping[str, int], seed: int,
+    timeout: float, event: Event,
+) -> Answer:  # fmt: skip
+    """{"graph", "text", "arrangement", "source", "bound", "acceptance", "same", "unstable"}: the µGraph stabilised
+    and arranged, its file, its verdict against the case where it is accepted, and why exponentials may overflow;
+    {"note"} where there is no such file. Where its numbers do not hold up in 16 bits, operands are taken in 32."""
+    start = from_json(graph)
+    for g in (start, replace(start, wide=True)):
+        event("emit")
+        try:
+            arranged, written, bound = emitted(g, name, parameters, seed)
+        except TriliftError as e:
+            return {"note": f"not emitted: {e}; {text(start).splitlines()[0]}"}
+        event("accept")
+        steady = arranged.graph
+        judged = accept(written, sizes=sizes, timeout=timeout, seed=seed, stable=not unstable(steady))
+        if judged.steps[-1].name != "rounded" or {*precise(steady)} == {*precise(replace(steady, wide=True))}:
+            break
+    same, settled = "", _decided(judged, timeout)
+    if judged.accepted:
+        event("prove it against the input")
+        began = time.perf_counter()
+        same = proved_same(written, load(file, [name])[0], against, seed, timeout)
+        settled = _sure(same, time.perf_counter() - began, timeout)
+    return {
+        "graph": to_json(steady), "text": text(steady), "source": written, "bound": bound,
+        "arrangement": {"text": str(arranged), **record(arranged)}, "acceptance": asdict(judged), "same": same,
+        "unstable": unstable(steady), "settled": settled,
+    }  # fmt: skip
+
+
+def emitted(g: MuGraph, name: str, parameters: Sequence[str], seed: int) -> tuple[Arrangement, str, float]:
+    """A µGraph with its maxima as it is arranged, its file and the bound of its field test. Raises Unsupported,
+    Invalid."""
+    named, arranged = templates(g.program), arrange(stabilised(g))
+    tested = verify(g, named, seed)
+    if any(o.equal is False for o in tested.outcomes):
+        raise Invalid("it differs from the program in the field")
+    return arranged, source(arranged.graph, name, named, g.program.extents, parameters=parameters), tested.bound
+
+
+def proved_same(written: str, case: Case, against: str, seed: int, timeout: float) -> str:
+    """The verdict of an emitted file against what the search started from: what the file says of itself was printed
+    from the program, and nobody else compares the program with the case."""
+    other = {"reference": case.reference.fn, "function": case.fn}.get(against, case)
+    with tempfile.TemporaryDirectory(prefix="trilift-") as folder:
+        path = Path(folder) / "emitted.py"
+        path.write_text(written)
+        return proved(load(str(path))[0], seed, timeout, other)
+
+
+def proved(case: Case, seed: int, timeout: float, other: Any = None) -> str:
+    """The worst verdict of the case's outputs: against `other`, its reference, or else the lifted formulas."""
+    from trilift.verify import prove
+
+    try:
+        verdicts = {p.verdict.value for p in prove(case, seed=seed, timeout=timeout, other=other)}
+    except TriliftError:
+        return "UNKNOWN"
+    return next((v for v in ("REFUTED", "UNKNOWN", "TESTED", "PROVED") if v in verdicts), "UNKNOWN")
+
+
+def _sure(verdict: str, seconds: float, timeout: float) -> bool:
+    """Whether the same question gives this verdict again."""
+    return verdict in ("PROVED", "REFUTED") or seconds < LATE * timeout
+
+
+def _decided(judged: Acceptance, timeout: float) -> bool:
+    """Whether a rejection has nothing to do with time."""
+    last = judged.steps[-1]
+    late = last.seconds >= LATE * min(timeout, 10.0) or "timeout" in last.text or "out of time" in last.text
+    return last.passed or not late
+
+
+def time_on(source: str, name: str, sizes: Mapping[str, int], seed: int, device: str, event: Event) -> Answer:
+    """What `superopt.accept.timing` measures of an emitted file on a device, as a record. A timing is of one moment:
+    nobody keeps it."""
+    from .accept import timing
+
+    event("time")
+    with tempfile.TemporaryDirectory(prefix="trilift-") as folder:
+        path = Path(folder) / "emitted.py"
+        path.write_text(source)
+        case = load(str(path))[0]
+        there = timing.device(device)
+        xs = timing.inputs(case, sizes, device, seed)
+        found = timing.measured(case.fn, timing.turns(xs, there), timing.wanted(case, xs), there)
+    return {**found.record(), "settled": False}
+
+
+UNITS: dict[str, Callable[..., Answer]] = {
+    "cases": cases, "read": read, "search": search, "unfused": unfused, "original": original, "check": check,
+    "time": time_on,
+}  # fmt: skip

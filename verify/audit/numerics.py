@@ -1,0 +1,232 @@
+"""Inputs that show what rounding does, and what the kernel and the reference make of them in the case's own types."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from trilift.lift.capture.trace import Trace
+from trilift.lift.cases.declaration import Case, Spec
+from trilift.lift.cases.shapes import elements
+from trilift.lift.errors import CaseError, TriliftError, Unsupported
+from trilift.lift.replay.reference import each, values
+from trilift.lift.terms.fit import value
+from trilift.lift.ttir.ir import Op
+
+from ..model.verdict import Counterexample
+from ..refutation.replay_script import Stored, replay_script
+from ..runs.isolated_buffers import apart, holds_pointers
+from ..runs.rounded import Rounded, Values, executed
+from ..runs.trials import ELEMENTS, Dims
+
+if TYPE_CHECKING:
+    from .evidence import Evidence
+
+Draw = Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """How real tensors without limits are filled, in `words` too (None: as the case draws them); what all elements of
+    boolean tensors are, and of index tensors: the "first" or "last" allowed."""
+
+    words: str
+    draw: Draw | None = None
+    booleans: bool | None = None
+    integers: str = ""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Arguments in the case's own types at one shape, and the launches there."""
+
+    case: Case
+    dims: Dims
+    seed: int
+    kind: Inputs
+    args: Mapping[str, Any]
+    trace: Trace
+
+    @cached_property
+    def inputs(self) -> dict[str, np.ndarray]:
+        """The tensors among the arguments, reals as float64."""
+        found = self.case.named(self.args)
+        return {n: (x.double() if x.is_floating_point() else x).numpy() for n, x in found.items()}
+
+    def run(self, domain: Rounded) -> Values | None:
+        """What the kernel computes; None where it cannot be executed."""
+        return executed(self.trace, self.inputs, domain)
+
+    @cached_property
+    def exact(self) -> Values | None:
+        """What the kernel computes without rounding."""
+        return self.run(Rounded(rounds=False))
+
+    @cached_property
+    def rounded(self) -> Values | None:
+        """What it computes with rounding."""
+        return self.run(Rounded())
+
+    @cached_property
+    def reference(self) -> Values | None:
+        """What the reference gives without rounding, by the names of the outputs; None where there is none or it
+        raises."""
+        return self._referenced(True)
+
+    @cached_property
+    def typed_reference(self) -> Values | None:
+        """What the reference gives in the case's own types."""
+        return self._referenced(False)
+
+    def _referenced(self, real: bool) -> Values | None:
+        fn = self.case.reference.fn
+        if fn is None:
+            return None
+        wide = lambda x: x.double() if x.is_floating_point() else x  # noqa: E731
+        args = {n: each(v, wide) for n, v in self.args.items()} if real else self.args
+        try:
+            found = values(self.case, fn, args, real)
+        except (CaseError, RuntimeError, NotImplementedError, TypeError):
+            return None  # it raises, or PyTorch lacks an operation for such a type
+        written = [n for n in found if n in self.case.tensors and n not in self.trace.outputs]
+        returned = [n for n in found if n not in written]
+        names = returned if set(returned) == set(self.trace.outputs) else list(self.trace.outputs)
+        if len(names) != len(returned):
+            return None
+        return dict(zip((*names, *written), (found[n] for n in (*returned, *written)), strict=True))
+
+    def dtype(self, output: str) -> str:
+        """Of an output or input."""
+        return (self.trace.outputs.get(output) or self.trace.inputs[output]).dtype
+
+    def replay(self, output: str, index: tuple[int, ...], got: float, expected: float, tolerance: float) -> str:
+        """A script that computes the element again on these arguments."""
+        found = Counterexample(dict(self.dims), self.seed, 0, output, index, got, expected)
+        against = "reference" if self.case.reference else "exact value"
+        interpreted = not any(map(_is_misread, self.operations()))
+        return replay_script(self.case, found, against, Stored(self.args, self.kind.words, tolerance, interpreted))
+
+    def operations(self) -> list[Op]:
+        """Those of all kernels launched, each once."""
+        modules = {id(m): m for m in (e.module() for e in self.trace.launches)}
+        return [op for m in modules.values() for op in m.walk()]
+
+
+def _is_misread(op: Op) -> bool:
+    """Whether Triton's interpreter computes with the bits of a number for the number: arithmetic in bf16, fp8."""
+    computes = op.name.startswith(("arith.", "math.", "tt.reduce", "tt.scan", "tt.dot", "tt.atomic_rmw"))
+    moved = op.name in ("arith.constant", "arith.select", "arith.truncf", "arith.extf", "arith.bitcast")
+    types = {v.type.element.lower() for v in (*op.operands, *op.results)}
+    return computes and not moved and any(t == "bf16" or t.startswith("f8") for t in types)
+
+
+@dataclass
+class Numerics:
+    """The samples of one audit; `until`: seconds of this process, after which there are no more."""
+
+    evidence: Evidence
+    seconds: float
+    traces: dict[Any, Trace | None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.until = min(self.evidence.deadline, time.process_time() + self.seconds)
+
+    @property
+    def late(self) -> bool:
+        return time.process_time() > self.until
+
+    def shapes(self, count: int) -> list[Dims]:
+        """Small shapes; none for a case without."""
+        from trilift.lift.cases.shapes import choose
+
+        try:
+            return list(choose(self.evidence.case, count, self.evidence.seed))
+        except CaseError:
+            return []
+
+    def sample(self, dims: Dims, kind: Inputs, seed: int, most: int = ELEMENTS) -> Sample | None:
+        """Arguments of a kind; None where the case, the host function or the contract refuses these dims, an input has
+        more than `most` elements, or time is over."""
+        case = self.evidence.case
+        if self.late or not case.holds(dims) or elements(case, dims) > most:
+            return None
+        if (trace := self._trace(dims, seed)) is None:
+            return None
+        found = Sample(case, dims, seed, kind, arguments(case, dims, kind, seed), trace)
+        return found if self.evidence.excluded(found) is None else None  # type: ignore[arg-type]
+
+    def _trace(self, dims: Dims, seed: int) -> Trace | None:
+        key = (tuple(dims.items()), seed)
+        if key not in self.traces:
+            self.traces[key] = _captured(self.evidence.case, dims, seed)
+        return self.traces[key]
+
+
+def again(
+    case: Case, dims: Dims, seed: int, args: Mapping[str, Any], output: str, index: tuple[int, ...]
+) -> float | str:
+    """One element as the kernel with rounding computes it on these arguments, or what keeps it from being computed."""
+    trace = _captured(case, dims, seed)
+    found = None if trace is None else Sample(case, dims, seed, Inputs("stored inputs"), args, trace).rounded
+    if found is None or output not in found:
+        return "the kernel cannot be run on these arguments"
+    return float(found[output][index])
+
+
+def numerics(evidence: Evidence, seconds: float) -> Numerics:
+    """The samples of an audit with a new budget; traces are kept from one rule to the next."""
+    found = Numerics(evidence, seconds)
+    found.traces = evidence.kept.setdefault("traces", {})
+    return found
+
+
+def _captured(case: Case, dims: Dims, seed: int) -> Trace | None:
+    from trilift.lift.capture.run import capture
+
+    try:
+        trace = capture(case, dims, seed=seed)
+    except (CaseError, Unsupported, TriliftError):
+        return None
+    return trace if holds_pointers(trace) else apart(trace)
+
+
+def arguments(case: Case, dims: Dims, kind: Inputs, seed: int) -> dict[str, Any]:
+    """Arguments of the host function, tensors in their own types; the strides are those that the case draws."""
+    args, rng = case.sample(dims, np.random.default_rng(seed)), np.random.default_rng([seed, 2])
+    for name, x in case.named(args).items():
+        if x.numel():
+            _fill(x, case.tensors[name], dims, kind, rng)
+    return args
+
+
+def _fill(x: Any, s: Spec, dims: Dims, kind: Inputs, rng: np.random.Generator) -> None:
+    import torch
+
+    low, high = (None if e is None else value(e, dims) for e in (s.low, s.high))
+    if s.dtype == "bool":
+        if kind.booleans is not None:
+            x.fill_(kind.booleans)
+    elif not s.is_float:
+        if kind.integers == "first" and low is not None:
+            x.fill_(int(low))
+        elif kind.integers == "last" and high is not None:
+            x.fill_(max(int(high) - 1, int(low or 0)))
+    elif kind.draw is not None and low is None and high is None:
+        drawn = np.array(kind.draw(rng, tuple(x.shape)), np.float64)
+        drawn = np.abs(drawn) + (drawn == 0) if s.positive else drawn
+        x.copy_(torch.from_numpy(np.array(drawn)))
+
+
+def smaller(case: Case, dims: Dims, shows: Callable[[Dims], bool], sizes: Sequence[int] = (1, 2, 3, 4)) -> Dims:
+    """Dims at which it still shows: one after the other as small as it can be among `sizes`."""
+    for name in case.names:
+        for n in (n for n in sizes if n < dims[name]):
+            if shows({**dims, name: n}):
+                dims = {**dims, name: n}
+                break
+    return dims

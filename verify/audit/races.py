@@ -1,0 +1,143 @@
+"""Elements that more than one program touches in one launch, and whether the order of programs matters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from trilift.lift.ttir.ir import Op
+
+from ..runs.observe import Backwards, Observation, Stale, Touch, Watched, differing
+
+BARRIERS = frozenset(("gpu.barrier", "ttg.barrier", "ttg.local_barrier", "tt.debug_barrier", "ttg.debug_barrier"))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Clash:
+    """One element that two programs touch. `kind`: "write" for two stores of unlike values, "read" for a load of what
+    another program changes. `before`, `after`: the first and the second value."""
+
+    kind: str
+    address: int
+    first: Touch
+    second: Touch
+    before: float
+    after: float
+
+
+def clashes(page: Watched) -> Iterator[Clash]:
+    """The first clash of each pair of lines of a launch. Launches whose programs wait for each other say nothing: a
+    lock may order what they do."""
+    if synchronises(page):
+        return
+    told: set[tuple[str, Op, Op]] = set()
+    for address, mine in _shared(page):
+        for c in _of_element(page, address, mine):
+            if (key := (c.kind, c.first.op, c.second.op)) not in told:
+                told.add(key)
+                yield c
+
+
+def synchronises(page: Watched) -> bool:
+    """Whether an atomic gives its old value to the program: a lock, a ticket, a counter."""
+    module = page.launch.module()
+    used = {v for op in module.walk() for v in op.operands}
+    return any(op.name.startswith("tt.atomic") and op.results and op.results[0] in used for op in module.walk())
+
+
+def _shared(page: Watched) -> Iterator[tuple[int, list[tuple[Touch, int]]]]:
+    """Elements that several programs touch and one of them stores: (address, touches with the lane)."""
+    touches = [t for t in page.touches if t.addresses.size]
+    if not any(t.kind == "store" for t in touches):
+        return
+    at = np.concatenate([t.addresses for t in touches])
+    of = np.repeat(np.arange(len(touches)), [t.addresses.size for t in touches])
+    lane = np.concatenate([np.arange(t.addresses.size) for t in touches])
+    programs = {p: k for k, p in enumerate(dict.fromkeys(t.program for t in touches))}
+    who = np.array([programs[t.program] for t in touches])[of]
+    stored = np.array([t.kind == "store" for t in touches])[of]
+    order = np.argsort(at, kind="stable")
+    starts = np.flatnonzero(np.r_[True, np.diff(at[order]) != 0])
+    several = np.maximum.reduceat(who[order], starts) != np.minimum.reduceat(who[order], starts)
+    some = np.maximum.reduceat(stored[order], starts)
+    ends = np.r_[starts[1:], len(order)]
+    for k in np.flatnonzero(several & some):
+        rows = order[starts[k] : ends[k]]
+        yield int(at[rows[0]]), [(touches[of[r]], int(lane[r])) for r in rows]
+
+
+def _of_element(page: Watched, address: int, mine: list[tuple[Touch, int]]) -> Iterator[Clash]:
+    """Two stores of unlike values, then a load by one program and a store of something new by another."""
+    stores = [(t, float(t.values[k])) for t, k in mine if t.kind == "store" and t.values is not None]
+    last = {t.program: (t, v) for t, v in stores}  # of each program the value that it leaves
+    pairs = list(last.values())
+    for t, v in pairs[1:]:
+        if not _same(v, pairs[0][1]):
+            yield Clash("write", address, pairs[0][0], t, pairs[0][1], v)
+            break
+    old = _before(page, address)
+    for load, _ in mine:
+        if load.kind != "load":
+            continue
+        for t, v in stores:
+            if t.program != load.program and not _same(v, old):
+                yield Clash("read", address, load, t, old, v)
+                return
+
+
+def _before(page: Watched, address: int) -> float:
+    """What the element held when the launch began."""
+    start = max((a for a in page.before if a <= address), default=None)
+    if start is None:
+        return float("nan")
+    data = page.before[start]
+    size = next((t.size for t in page.touches if address in t.addresses), 1)
+    k = (address - start) // size
+    return float(data[k]) if k < data.size else float("nan")
+
+
+def _same(a: float, b: float) -> bool:
+    return a == b or (np.isnan(a) and np.isnan(b)) or abs(a - b) <= 1e-9 * max(abs(a), abs(b))
+
+
+def backwards(run: Observation) -> dict[str, np.ndarray]:
+    """The outputs that change when the programs of every launch run in the reverse order."""
+    return differing(run.outputs, run.again(kind=Backwards))
+
+
+def at_once(run: Observation) -> dict[str, np.ndarray]:
+    """The outputs that change when no program sees what another one stores; none where atomics order them."""
+    if any(t.kind == "atomic" for page in run.launches for t in page.touches):
+        return {}
+    return differing(run.outputs, run.again(kind=Stale))
+
+
+def unordered(page: Watched) -> Iterator[Clash]:
+    """Elements that one program stores twice with tiles of unlike shapes, so by unlike threads, other values, and no
+    barrier between."""
+    module = page.launch.module()
+    if any(op.name in BARRIERS for op in module.walk()):
+        return
+    told: set[tuple[Op, Op]] = set()
+    by_program: dict[object, list[Touch]] = {}
+    for t in page.touches:
+        if t.kind == "store" and t.values is not None and t.addresses.size:
+            by_program.setdefault(t.program, []).append(t)
+    for mine in by_program.values():
+        for k, second in enumerate(mine):
+            for first in mine[:k]:
+                alike = first.op.operands[0].type.shape == second.op.operands[0].type.shape
+                if first.op is second.op or alike or (first.op, second.op) in told:
+                    continue
+                both, a, b = np.intersect1d(first.addresses, second.addresses, return_indices=True)
+                assert first.values is not None and second.values is not None
+                unlike = [
+                    i for i in range(len(both)) if not _same(float(first.values[a[i]]), float(second.values[b[i]]))
+                ]
+                if unlike:
+                    told.add((first.op, second.op))
+                    i = unlike[0]
+                    values = float(first.values[a[i]]), float(second.values[b[i]])
+                    yield Clash("write", int(both[i]), first, second, *values)

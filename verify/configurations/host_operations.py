@@ -1,0 +1,170 @@
+"""Torch operations between launches, at every shape: the rows of `lift.pytorch.aten` on reads of buffers.
+
+Views and allocations are no events: tensors are addresses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from trilift.lift.capture.recorder import UNINITIALISED
+from trilift.lift.capture.trace import Launch, TensorRef, TorchOp, Trace
+from trilift.lift.errors import Place, TriliftError, Unsupported
+from trilift.lift.pytorch import aten
+from trilift.lift.pytorch.symbolic_tensor import STensor, cast, deep, type_of_name
+from trilift.lift.replay import torch_ops
+from trilift.lift.terms import term as T
+from trilift.lift.terms.term import Axis, Term
+
+from ..model.configuration import HostOp, View
+from ..model.program import Element
+from .buffers import Buffers, Initial, contents, nothing
+
+New = tuple[str, str, Initial]
+LARGEST_CONSTANT = 4096  # elements of a tensor of known numbers
+
+
+def event(column: Sequence[TorchOp], buffers: Buffers) -> HostOp | None:
+    """One operation, seen in every trace: None for a view or an allocation. Raises Unsupported, with the host's line,
+    for an operator without a meaning."""
+    first, name = column[0], aten.packet(column[0].func)
+    refs = [[t.outputs[k] for t in column] for k in range(len(first.outputs))]
+    written = list(zip(*([ref for _, ref in torch_ops._written(e)] for e in column), strict=True))
+    known = [buffers.position(r, f"the result of {name}", first.host) is not None for r in refs]
+    if not written and all(known):
+        return None  # views
+    if name in UNINITIALISED:
+        for r in refs:
+            fresh = buffers.fresh()
+            buffers.view(r, fresh, first.host, (fresh, f"aten.{name}", nothing(fresh, r[0].dtype)))
+        return None
+    if any(not any(w[0].address == o.address for o in first.outputs) for w in written):
+        raise Unsupported(f"aten.{name}", first.host, "it writes an argument that it does not return")
+    values = meaning(column, buffers, name)
+    if not written and not any(known) and all(v is not None for v in map(_fill, values)):
+        for r, v in zip(refs, map(_fill, values), strict=True):
+            buffers.view(r, name, first.host, (buffers.fresh(), f"aten.{name}", _always(v)))
+        return None
+    views = tuple(_result(r, buffers, name, first.host) for r in refs)
+    elements = tuple(_element(v) for v in values)
+    if len(elements) != len(views):
+        raise Unsupported(f"aten.{name}", first.host, "it returns another number of tensors")
+    return HostOp(f"aten.{name}", views, elements, first.host)
+
+
+def _result(refs: Sequence[TensorRef], buffers: Buffers, name: str, place: Place | None) -> View:
+    fresh = buffers.fresh()
+    return buffers.view(refs, f"the result of {name}", place, (fresh, f"aten.{name}", nothing(fresh, refs[0].dtype)))
+
+
+def _always(v: Term | None) -> Initial:
+    return lambda o: v if v is not None else T.undef("nothing")
+
+
+def _element(x: STensor) -> Element:
+    def element(index: Sequence[Term]) -> Term:
+        with deep():
+            return x.at(tuple(index))
+
+    return element
+
+
+def _fill(x: STensor) -> Term | None:
+    """The value that all elements have, if they have one that no index and no memory enters."""
+    index = tuple(T.axis(Axis(f"@{k}", n)) for k, n in enumerate(x.shape))
+    try:
+        v = x.at(index)
+    except TriliftError:
+        return None
+    return v if not v.free and not T.reads(v) else None
+
+
+def meaning(column: Sequence[TorchOp], buffers: Buffers, name: str) -> tuple[STensor, ...]:
+    """The values of the outputs as symbolic tensors, in the dtypes that torch gave them."""
+    import torch
+
+    first = column[0]
+    if torch.Tag.nondeterministic_seeded in first.func.tags:
+        raise Unsupported(f"aten.{name}", first.host, "random numbers")
+    args = [
+        _joined([t.args[k] for t in column], buffers, f"{name}, argument {k}", first) for k in range(len(first.args))
+    ]
+    kwargs = {
+        k: _joined([t.kwargs[k] for t in column], buffers, f"{name}, {k}", first)
+        for k in first.kwargs
+        if k not in aten.NO_MEANING
+    }
+    try:
+        with deep():
+            out = aten.apply(first.func, args, kwargs, len(first.outputs))
+    except TriliftError as error:
+        error.place = error.place or first.host
+        raise
+    results = out if isinstance(out, tuple | list) else (out,)
+    return tuple(cast(x, type_of_name(ref.dtype)) for x, ref in zip(results, first.outputs, strict=True))
+
+
+def _joined(values: Sequence[Any], buffers: Buffers, what: str, op: TorchOp) -> Any:
+    """One argument of all traces: tensors as STensor, numbers as terms where they vary."""
+    first = values[0]
+    if isinstance(first, TensorRef):
+        return contents(buffers.view(values, what, op.host, constant(values, buffers, what, op.host)))
+    if isinstance(first, list | tuple):
+        if len({len(v) for v in values}) > 1:
+            raise Unsupported(f"the length of {what} depends on the shape", op.host)
+        return [_joined(part, buffers, what, op) for part in zip(*values, strict=True)]
+    numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
+    if numbers and any(v != first for v in values):
+        return buffers.relations.term(values, what, op.host)
+    if any(v != first for v in values):
+        raise Unsupported(f"{what} depends on the shape", op.host)
+    return first
+
+
+def constant(refs: Sequence[TensorRef], buffers: Buffers, what: str, place: Place | None) -> New | None:
+    """The numbers of a tensor that the host program holds, the same at every shape; None for any other tensor."""
+    if any(r.buffer.origin != "host" for r in refs):
+        return None
+    held = [torch_ops.storage_values(r) for r in refs]
+    type, first = type_of_name(refs[0].dtype), held[0]
+    if all(h.size and (h == h[0]).all() and h[0] == first[0] for h in held):
+        return buffers.fresh(), "host", _always(T.const(first[0].item()))
+    if any(h.shape != first.shape or not np.array_equal(h, first) for h in held):
+        raise Unsupported(f"{what} is a tensor of known numbers that depend on the shape", place)
+    if first.size > LARGEST_CONSTANT:
+        raise Unsupported(f"{what} is a tensor of {first.size} known numbers", place)
+    numbers = [T.const(v.item()) for v in first]
+    del type
+    return buffers.fresh(), "host", lambda o: T.make("pick", o, *numbers)
+
+
+def live(trace: Trace) -> list[bool]:
+    """Of each event, whether an output, an input or a launch can see what it does."""
+    seen = {r.buffer.address for r in (*trace.outputs.values(), *trace.inputs.values())}
+    out = []
+    for e in reversed(trace.events):
+        touched = _touched(e)
+        needed = isinstance(e, Launch) or _is_allocation(e) or bool(seen & {r.buffer.address for r in touched[0]})
+        if needed and not _is_allocation(e):
+            seen |= {r.buffer.address for part in touched for r in part}
+        out.append(needed)
+    return out[::-1]
+
+
+def _is_allocation(e: Launch | TorchOp) -> bool:
+    return isinstance(e, TorchOp) and aten.packet(e.func) in UNINITIALISED
+
+
+def _touched(e: Launch | TorchOp) -> tuple[list[TensorRef], list[TensorRef]]:
+    """What it writes, and what it reads."""
+    if isinstance(e, Launch):
+        refs = [x for x in e.operands if isinstance(x, TensorRef)]
+        return refs, refs
+    return [*e.outputs, *(r for _, r in torch_ops._written(e))], list(_refs((e.args, e.kwargs)))
+
+
+def _refs(x: Any) -> Iterator[TensorRef]:
+    yield from torch_ops._refs(x)

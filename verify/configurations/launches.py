@@ -1,0 +1,549 @@
+"""From a case to its settings: the launches and torch operations of its host function, at every shape.
+
+traces at unlike shapes -> groups with the same events -> numbers as terms -> Setting per block size class, config
+                           (held-back traces confirm them)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+from trilift.lift.capture.run import capture
+from trilift.lift.capture.trace import Launch, TensorRef, TorchOp, Trace
+from trilift.lift.cases.declaration import Case
+from trilift.lift.cases.shapes import around, choose, elements, varied
+from trilift.lift.errors import CaseError, TriliftError, Unsupported
+from trilift.lift.terms import term as T
+from trilift.lift.terms.fit import Number, value
+from trilift.lift.terms.term import Term
+from trilift.lift.ttir.ir import Module
+
+from ..model.configuration import Event, Setting, SymbolicLaunch, View
+from ..model.verdict import Clause
+from ..wording.user_terms import words
+from . import blocks, host_operations
+from .ambiguity import apart
+from .buffers import Buffers, reference
+from .host_paths import separating
+from .relations import Refuted, Relations, at, jumps, strided
+from .specialisations import Family
+from .specialisations import family as family_of
+
+FOUND_ON, HELD_BACK = 10, 4  # traces beside the three that lifting uses
+ROUNDS = 6  # of more traces, when one held back refutes a term
+BESIDE = 12  # traces beside the jumps of terms, at most
+ELEMENTS = 100_000  # of the largest input there
+FEW = 4  # configurations that are taken one by one
+EACH = 3  # traces of one configuration of several
+LAST = 2  # the largest of the shapes that lifting uses
+MANY = 30  # traces, where the host function does not do the same at every shape
+CONFIGS = 24  # autotune configurations at most
+
+
+def settings(
+    case: Case,
+    seed: int = 0,
+    traces: Sequence[Trace] | None = None,
+    configs: int = CONFIGS,
+    exhaustive: bool = False,
+    together: bool = True,
+) -> list[Setting]:
+    """The case with symbols for its numbers: one Setting for every autotune configuration and every class of block
+    sizes whose kernels differ. `traces`: some that exist already, of configuration 0. `exhaustive`: kernels are lowered
+    at all block sizes, not at some. `together`: configurations that differ in numbers alone are one setting. Raises
+    CaseError where the host function cannot be run, Unsupported, with the place, for what has no meaning here or no
+    relation to the dims."""
+    out: list[Setting] = []
+    first = _Config(case, seed, 0, traces, exhaustive)
+    count = first.traces[0].configs
+    limits = _limits(count, configs)
+    if together and count > FEW and (tuned := _tuned(first, min(count, configs))):
+        return [
+            replace(s, together=True, clauses=(*s.clauses, *limits)) for s in _distinct(map(blocks.numbered, tuned))
+        ]
+    out += first.settings()
+    for k in range(1, min(count, configs)):
+        out += _Config(case, seed, k, None, exhaustive).settings()
+    return [replace(s, clauses=(*s.clauses, *limits)) for s in _distinct(map(blocks.numbered, out))]
+
+
+def _limits(count: int, configs: int) -> tuple[Clause, ...]:
+    """Autotune configurations that are left out."""
+    text = f"autotuning takes one of its first {configs} configurations of {count}"
+    return (Clause("config", None, text, "the others are not looked at"),) if count > configs else ()
+
+
+def _tuned(first: _Config, count: int) -> list[Setting]:
+    """Settings with symbols for what autotuning chooses; none where its choices do not enter as numbers alone."""
+    try:
+        return _Config(first.case, first.seed, _unlike(first, count), first.traces, first.exhaustive).settings()
+    except (Unsupported, CaseError):
+        return []
+
+
+def _unlike(first: _Config, count: int) -> list[int]:
+    """The configurations whose launches differ in more than warps and stages, at the least or the last shape."""
+    shapes = [min(first.traces, key=lambda t: elements(first.case, t.dims)).dims, first.traces[LAST].dims]
+    found: dict[Any, int] = {}
+    for k in range(count):
+        traces = [capture(first.case, d, k, first.seed) for d in shapes]
+        found.setdefault(tuple(_compiled(launch) for t in traces for launch in t.launches), k)
+    return list(found.values())
+
+
+def _compiled(launch: Launch) -> Any:
+    return launch.kernel, launch.grid, tuple((n, repr(launch.args[n])) for n in launch.args if n in launch.constexprs)
+
+
+def _distinct(found: Iterable[Setting]) -> list[Setting]:
+    """Settings whose kernels, grids and operands are those of an earlier one add nothing but their label."""
+    out: dict[Any, Setting] = {}
+    for s in found:
+        key = (s.facts, tuple(_key(e) for e in s.events))
+        out[key] = s if key not in out else replace(out[key], label=f"{out[key].label}; {s.label}")
+    return list(out.values())
+
+
+def _key(event: Event) -> Any:
+    if not isinstance(event, SymbolicLaunch):
+        return event.name
+    operands = tuple(_view_key(x) if isinstance(x, View) else x for x in event.operands)
+    return event.kernel, id(event.module), operands, event.grid
+
+
+def _view_key(x: View) -> Any:
+    return x.buffer.name, x.offset, x.shape, x.strides
+
+
+class _Config:
+    """One autotune configuration of a case, or several together."""
+
+    def __init__(
+        self,
+        case: Case,
+        seed: int,
+        config: int | Sequence[int],
+        traces: Sequence[Trace] | None,
+        exhaustive: bool,
+        depth: int = 0,
+    ) -> None:
+        self.case, self.seed, self.config, self.exhaustive, self.depth = case, seed, config, exhaustive, depth
+        self.configs = [config] if isinstance(config, int) else list(config)
+        self.errors: list[TriliftError] = []
+        self.captured = 0
+        self.beside: list[Trace] = []
+        given = list(traces or ()) or [t for d in choose(case, 3, seed) if (t := self.capture(d)) is not None]
+        single = FOUND_ON if config == 0 else FOUND_ON // 2
+        self.traces = given + self.more(single if len(self.configs) == 1 else self.count(FOUND_ON), given)
+        if not self.traces:
+            raise self.errors[0]
+
+    def count(self, shapes: int) -> int:
+        """How many traces, so that each configuration has some."""
+        return max(shapes, EACH * len(self.configs))
+
+    def capture(self, dims: Mapping[str, int | float]) -> Trace | None:
+        """Of the next configuration; None where the host function raises: at these dims nothing is claimed."""
+        config = self.configs[self.captured % len(self.configs)]
+        self.captured += 1
+        try:
+            return capture(self.case, dims, config, self.seed)
+        except (CaseError, Unsupported) as error:
+            self.errors.append(error)
+            if isinstance(error, Unsupported):
+                raise
+            return None
+
+    def more(self, count: int, earlier: Sequence[Trace], round: int = 0) -> list[Trace]:
+        """Traces at shapes unlike the earlier ones."""
+        found = varied(self.case, count, self.seed + 1000 * round, [t.dims for t in earlier])
+        return [t for d in found if (t := self.capture(d)) is not None]
+
+    def settings(self) -> list[Setting]:
+        """Terms that a held-back trace refutes are sought again with that trace. Where the host function does not do
+        the same at every shape, the settings of each way, under the condition that leads there."""
+        for round in range(1, ROUNDS + 1):
+            held = self.more(max(HELD_BACK, len(self.configs)), self.traces, round)
+            try:
+                if len({events_of(t) for t in (*self.traces, *held)}) > 1:
+                    return self.parts(held)
+                return self.read(held)
+            except Refuted as error:
+                refuted = str(error)
+                self.traces = [*self.traces, *held, *self.beside]
+        raise Unsupported(f"{refuted} is no function of the case's dims that further shapes confirm", self.case.place)
+
+    def read(self, held: Sequence[Trace]) -> list[Setting]:
+        found = _Reading(self.case, self.traces, held)
+        base, families = found.base(self.configs)
+        self.beside = self.at(found.jumps())
+        again = found.confirm(self.beside)
+        if telling := self.at(again.apart()):
+            self.beside += telling
+            found.confirm(self.beside)
+        return list(blocks.settings(base, families, self.exhaustive))
+
+    def at(self, shapes: Iterable[Mapping[str, int | float]]) -> list[Trace]:
+        """Traces at shapes that were not seen."""
+        seen = [t.dims for t in (*self.traces, *self.beside)]
+        fresh = (d for d in shapes if d not in seen and elements(self.case, d) <= ELEMENTS)
+        return [t for d in islice(fresh, BESIDE) if (t := self.capture(d)) is not None]
+
+    # ---- several ways
+
+    def parts(self, held: Sequence[Trace]) -> list[Setting]:
+        """The largest group of shapes with the same events has to be understood, others may be left out."""
+        if self.depth:
+            raise Refuted("what the host function does")
+        self.traces = [*self.traces, *held]
+        if len(self.traces) < MANY:
+            self.traces += self.more(MANY, self.traces, ROUNDS + 1)
+        groups: dict[Any, list[Trace]] = {}
+        for t in self.traces:
+            groups.setdefault(events_of(t), []).append(t)
+        ordered = sorted(groups, key=lambda k: -len(groups[k]))
+        out: list[Setting] = []
+        for key in ordered:
+            try:
+                out += self.part(key)
+            except (Unsupported, CaseError):
+                if key is ordered[0]:
+                    raise
+        return out
+
+    def condition(self, key: Any) -> Term | None:
+        inside = [events_of(t) == key for t in self.traces]
+        return separating(inside, [t.dims for t in self.traces], self.case.names)
+
+    def sharpen(self, key: Any, condition: Term) -> None:
+        """Traces at both sides of the place where the events change, as one dim of the condition grows."""
+        for name in dict.fromkeys(s.attr for s in condition.walk() if s.op == "size"):
+            pairs = ((a.dims, b.dims[name]) for a in self.traces for b in self.traces if events_of(a) == key)
+            moved = (
+                (a, a[name], b) for a, b in pairs if a[name] != b and elements(self.case, {**a, name: b}) <= ELEMENTS
+            )
+            wanted = (
+                m
+                for m in moved
+                if value(condition, {**m[0], name: m[2]}) is False and self.case.holds({**m[0], name: m[2]})
+            )
+            start = next(wanted, None)
+            if start is None:
+                continue
+            dims, inside, outside = start
+            while abs(outside - inside) > 1:
+                middle = int(inside + outside) // 2
+                trace = self.capture({**dims, name: middle}) if self.case.holds({**dims, name: middle}) else None
+                if trace is None:
+                    break
+                self.traces.append(trace)
+                if events_of(trace) == key:
+                    inside = middle
+                else:
+                    outside = middle
+
+    def part(self, key: Any) -> list[Setting]:
+        """The settings of the shapes that have these events."""
+        condition = self.condition(key)
+        if condition is not None:
+            self.sharpen(key, condition)
+            condition = self.condition(key)
+        shapes = [t.dims for t in self.traces]
+        mine = [t for t in self.traces if events_of(t) == key]
+        other = next(t for t in self.traces if events_of(t) != key)
+        if condition is None:
+            raise difference(mine[0], other)
+        self.beside = self.at(d for s in shapes[:3] for d in jumps([condition], self.case, s))
+        if any((events_of(t) == key) != (value(condition, t.dims) is True) for t in self.beside):
+            raise Refuted("what the host function does")
+        inner = replace(self.case, where=T.make("and", self.case.where, condition))
+        why = difference(mine[0], other)
+        elsewhere = f"the host function, which does something else elsewhere: {why.what}"
+        clause = Clause("shape", condition, words(condition), elsewhere, why.place)
+        found = _Config(inner, self.seed, self.config, mine, self.exhaustive, self.depth + 1).settings()
+        cases = list(_cases(condition))
+        return [
+            replace(
+                s, facts=s.facts.union(case), clauses=(clause, *s.clauses), label=_labelled(s.label, *map(words, case))
+            )
+            for s in found
+            for case in cases
+        ]
+
+
+def _within(s: Setting, case: tuple[Term, ...], clause: Clause) -> Setting:
+    """The setting where the facts of the case hold too."""
+    label = _labelled(s.label, *map(words, case[:1]))
+    return replace(s, facts=s.facts.union(case), clauses=(clause, *s.clauses), label=label)
+
+
+def _cases(condition: Term) -> Iterator[tuple[Term, ...]]:
+    """The parts of a disjunction, with n = 1 for what is less than 2."""
+    negated = condition.op == "not"
+    inner = condition.args[0] if negated else condition
+    if inner.op != ("and" if negated else "or"):
+        yield from [_case(condition)]
+        return
+    for part in inner.args:
+        if not part.is_const:
+            yield _case(T.make("not", part) if negated else part)
+
+
+def _case(condition: Term) -> tuple[Term, ...]:
+    sizes = dict.fromkeys(s for s in condition.walk() if s.op == "size")
+    return (condition, *(T.make("eq", n, 1) for n in sizes if condition in _single(n)))
+
+
+def _single(n: Term) -> tuple[Term, ...]:
+    """What says n < 2."""
+    lower = (T.make("lt", 1, n), T.make("le", 2, n))
+    return (T.make("le", n, 1), T.make("lt", n, 2), *(T.make("not", t) for t in lower))
+
+
+def _labelled(*labels: str) -> str:
+    return ", ".join(x for x in labels if x)
+
+
+class _Reading:
+    """Traces with the same events read together. Raises Refuted where a held-back one refutes a term."""
+
+    def __init__(self, case: Case, traces: Sequence[Trace], held: Sequence[Trace]) -> None:
+        self.case = case
+        self.relations = Relations(case, traces, held)
+        self.traces = self.relations.all
+        self.buffers = Buffers(self.relations)
+        self.columns: list[tuple[Any, ...]] = list(zip(*(t.events for t in self.traces), strict=True))
+
+    def base(self, configs: Sequence[int]) -> tuple[Setting, list[Family]]:
+        """The setting with the kernels of one trace, and each launch's kernel at all block sizes."""
+        read = self.read()
+        outputs = {n: self.output(n) for n in self.traces[0].outputs}
+        base = Setting(
+            facts=frozenset(facts(self.case)),
+            buffers=tuple(self.buffers.every),
+            events=tuple(e for e, _ in read if e is not None),
+            inputs=self.buffers.inputs,
+            outputs=outputs,
+            bounds=bounds(self.case),
+            clauses=tuple(self.clauses()),
+            label=f"config {configs[0]}" if self.traces[0].configs > 1 and len(configs) == 1 else "",
+        )
+        return base, [f for _, f in read if f is not None]
+
+    def event(self, k: int, column: Sequence[Any], families: Mapping[int, Family]) -> Event | None:
+        if _is_launch(column):
+            return self.launch(column, families[k])
+        return host_operations.event(column, self.buffers)
+
+    def launch(self, column: Sequence[Launch], family: Family) -> SymbolicLaunch:
+        first = column[0]
+        what = f"of {first.kernel}"
+        names = operand_names(first)
+        unused = [not _is_used(family.base, k) for k in range(len(names))]
+        operands = [
+            self.operand([c.operands[k] for c in column], f"{names[k]} {what}", first, unused[k])
+            for k in range(len(names))
+        ]
+        before = list(self.relations.known)
+        self.relations.known += [t for x in operands for t in _sizes(x) if not t.is_const]
+        grid = [self.relations.term([c.grid[k] for c in column], f"grid[{k}] {what}", first.host) for k in range(3)]
+        self.relations.known[:] = before
+        return SymbolicLaunch(first.kernel, family.base, tuple(operands), (grid[0], grid[1], grid[2]), first.host)
+
+    def operand(self, values: Sequence[Any], what: str, launch: Launch, unused: bool) -> Term | View:
+        if all(hasattr(v, "data_ptr") for v in values):
+            values = [reference(v, t) for v, t in zip(values, self.traces, strict=True)]
+        if all(isinstance(v, TensorRef) for v in values):
+            new = host_operations.constant(values, self.buffers, what, launch.host)
+            return self.buffers.view(values, what, launch.host, new, address=True)
+        if all(isinstance(v, (bool, int, float)) for v in values):
+            found = self.relations.maybe(values, what, launch.host) if unused else None
+            if unused and found is None:
+                return T.scalar(what, T.INT)  # any number
+            return found if found is not None else self.relations.term(values, what, launch.host)
+        raise Unsupported(f"{what} is a {type(values[0]).__name__}", launch.host)
+
+    def output(self, name: str) -> View:
+        refs = [t.outputs[name] for t in self.traces]
+        return self.buffers.view(refs, name, self.case.place, host_operations.constant(refs, self.buffers, name, None))
+
+    # ---- confirmation
+
+    def jumps(self) -> Iterator[dict[str, Number]]:
+        """Shapes with a dim beyond the largest block that it can cross, and at both sides of the places where the terms
+        jump."""
+        terms = list(dict.fromkeys(r.term for r in self.relations.found if not r.constant))
+        small = self.small()
+        blocks = [t.attr for t in self.relations.known if t.is_const and t.type == T.INT and t.attr > 1]
+        for n in self.case.names:
+            yield from self.crossing(n, sorted(set(blocks), reverse=True), small)
+        yield from jumps(terms, self.case, small)
+
+    def apart(self) -> Iterator[dict[str, Number]]:
+        """Shapes at which a rival of a term that fits all that was seen too would differ."""
+        return apart(self.relations, self.small(), ELEMENTS)
+
+    def small(self) -> Mapping[str, Number]:
+        return min((t.dims for t in self.traces), key=lambda d: max((d[n] for n in self.case.names), default=0))
+
+    def crossing(self, n: str, blocks: Sequence[int], small: Mapping[str, Number]) -> Iterator[dict[str, Number]]:
+        """A shape at which the dim is beyond more of the blocks, largest first, than at any shape seen."""
+        seen = max(int(t.dims[n]) for t in self.traces)
+        for b in blocks:
+            if seen > b:
+                return
+            tried = (around(self.case, {n: v}, small) for v in (2 * b + 1, b + 1))
+            if (
+                found := next((d for d in tried if d is not None and elements(self.case, d) <= ELEMENTS), None)
+            ) is not None:
+                yield found
+                return
+
+    def confirm(self, traces: Sequence[Trace]) -> _Reading:
+        """The same terms again, with these traces held back."""
+        if not traces:
+            return self
+        if any(events_of(t) != events_of(self.traces[0]) for t in traces):
+            raise Refuted("what the host function does")
+        again = _Reading(self.case, self.relations.traces, [*self.relations.held, *traces])
+        again.read()
+        for name in self.traces[0].outputs:
+            again.output(name)
+        return again
+
+    def read(self) -> list[tuple[Event | None, Family | None]]:
+        """Every event that can be seen, launches with their kernels at all block sizes, which are read first."""
+        families: dict[int, Family] = {}
+        for k, column in enumerate(self.columns):
+            with self.reading(k):
+                if _is_launch(column):
+                    families[k] = family_of(column, self.relations)
+        out: list[tuple[Event | None, Family | None]] = []
+        live = host_operations.live(self.traces[0])
+        for k, column in enumerate(self.columns):
+            with self.reading(k):
+                if live[k]:
+                    out.append((self.event(k, column, families), families.get(k)))
+        return out
+
+    @contextmanager
+    def reading(self, k: int) -> Iterator[None]:
+        """The numbers of event k are read."""
+        self.relations.event = k
+        try:
+            yield
+        finally:
+            self.relations.event = None
+
+    # ---- what it rests on
+
+    def clauses(self) -> Iterator[Clause]:
+        seen = "; ".join(at(t) for t in self.traces if t.dims)
+        found, held = len(self.relations.traces), len(self.relations.held)
+        if seen:
+            yield Clause("config", None, f"launch arguments are functions of the dims, found at {found} shapes and "
+                         f"confirmed at {held}: {seen}", "the host function is run, not read")  # fmt: skip
+        for r in self.relations.found:
+            if r.constant and r.what.split(" ")[0].isupper():
+                yield Clause("config", None, f"{r.what} is {r.term} at every shape that was tried", "", r.place)
+        for name in strided(self.case):
+            yield Clause("layout", None, f"the strides of {name} are any positive numbers")
+
+
+def _is_used(module: Module, k: int) -> bool:
+    """Whether any operation of the kernel takes its argument k."""
+    taken = (v for op in module.walk() for v in (*op.operands, *(x for _, xs in op.successors for x in xs)))
+    return k >= len(module.entry.args) or any(v is module.entry.args[k] for v in taken)
+
+
+def _sizes(x: Term | View) -> tuple[Term, ...]:
+    """What a grid may be a simple function of: sizes that the kernel gets, shapes."""
+    return x.shape if isinstance(x, View) else (x,) if x.type == T.INT else ()
+
+
+def _is_launch(column: Sequence[Any]) -> bool:
+    return isinstance(column[0], Launch)
+
+
+def events_of(trace: Trace) -> tuple[Any, ...]:
+    """What happened, in order, without numbers."""
+    return tuple(map(_signature, trace.events))
+
+
+def difference(a: Trace, b: Trace) -> Unsupported:
+    """The first event that only one of two traces has."""
+    for k in range(max(len(a.events), len(b.events))):
+        mine, other = (_signature(t.events[k]) if k < len(t.events) else None for t in (a, b))
+        if mine != other:
+            place = next((t.events[k].host for t in (a, b) if k < len(t.events)), None)
+            names = f"{_name(mine)} at {at(a)}, {_name(other)} at {at(b)}"
+            return Unsupported(f"what the host function does depends on the shape: {names}", place)
+    raise ValueError("they are the same")
+
+
+def _signature(event: Launch | TorchOp) -> tuple[Any, ...]:
+    if isinstance(event, Launch):
+        return "launch", event.kernel, event.file, event.line, len(event.operands)
+    return "torch", str(event.func), len(event.outputs)
+
+
+def _name(signature: tuple[Any, ...] | None) -> str:
+    return str(signature[1]) if signature else "nothing"
+
+
+def operand_names(launch: Launch) -> list[str]:
+    """What the operands are called: x, sizes[1], a descriptor's numbers desc.0, desc.1 ..."""
+    names: list[str] = []
+    for name, given in launch.args.items():
+        if name in launch.constexprs:
+            continue
+        count = len(list(_flat(given)))
+        names += [name] if count == 1 else [f"{name}.{k}" for k in range(count)]
+    spare = len(launch.operands) - len(names)
+    return names[: len(launch.operands)] if spare <= 0 else names + [f"operand {len(names) + k}" for k in range(spare)]
+
+
+def _flat(value: Any) -> Iterator[Any]:
+    if isinstance(value, tuple):
+        for v in value:
+            yield from _flat(v)
+    else:
+        yield value
+
+
+# ---- what is known of the dims --------------------------------------------------------------------------------------
+
+
+def facts(case: Case) -> Iterator[Term]:
+    """Sizes are at least 1, `where` holds, scalars meet their limits; strides of strided inputs are positive."""
+    for n in case.names:
+        yield T.make("le", 1, T.size(n))
+    for name in case.tensors:
+        yield from (T.make("le", 1, e) for e in case.dims(name) if not e.is_const and e.op != "size")
+    yield from case.where.args if case.where.op == "and" else (case.where,) if not case.where.is_const else ()
+    for n, s in case.scalars.items():
+        if s.dtype == "bool":
+            continue
+        symbol = T.scalar(n) if s.is_float else T.size(n)
+        low = s.low if s.low is not None or s.is_float else T.const(1)
+        if low is not None:
+            yield T.make("le", low, symbol)
+        if s.high is not None:
+            yield T.make("lt", symbol, s.high)
+        if s.positive:
+            yield T.make("lt", 0, symbol)
+    for n, spec in strided(case).items():
+        yield from (T.make("le", 1, T.size(f"stride({n},{d})")) for d in range(len(spec.shape or ())))
+
+
+def bounds(case: Case) -> dict[str, tuple[Term, Term]]:
+    """low <= v < high for the elements of integer inputs with both limits."""
+    given = {n: (s.low, s.high) for n, s in case.tensors.items() if not s.is_float and s.dtype != "bool"}
+    return {n: (low, high) for n, (low, high) in given.items() if low is not None and high is not None}
+
+
+__all__ = ["bounds", "facts", "settings"]

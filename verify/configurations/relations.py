@@ -1,0 +1,203 @@
+"""Numbers of traces as terms over dims and scalars, found on some traces and confirmed on others.
+
+A term is the simplest one that fits (`lift.terms.fit`); it has to hold on traces that it was not found on, among
+them shapes at and beside the places where it jumps: cdiv(N, 1024) is asked at N = 1023, 1024, 1025.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from trilift.lift.capture.trace import Trace
+from trilift.lift.cases.declaration import Case
+from trilift.lift.errors import Place, Unsupported
+from trilift.lift.language.case_spec import Spec
+from trilift.lift.terms import term as T
+from trilift.lift.terms.fit import Number, fit, value
+from trilift.lift.terms.term import Term
+
+Environment = Mapping[str, Number]
+TOLERANCE = 2e-7  # of reals: an argument may have gone through an f32
+LEAST = 4  # traces that a varying number is found on, at least
+JUMPS = {"floordiv", "mod", "next_power_of_2", "min", "max", "lt", "le", "eq", "ne"}
+
+
+class Refuted(Exception):
+    """A term does not hold on the traces that were held back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """`what`, of the event at `place`, is `term`."""
+
+    what: str
+    term: Term
+    place: Place | None
+    constant: bool  # had one value only
+
+
+@dataclass(eq=False, slots=True)
+class Relations:
+    """`traces`: those that terms are found on; `held` are held back. Values are given for all of them, in this order.
+    Raises Refuted where a term does not hold on the held ones."""
+
+    case: Case
+    traces: Sequence[Trace]
+    held: Sequence[Trace]
+    known: list[Term] = field(default_factory=list)  # block sizes: other numbers may be simple functions of them
+    blocks: dict[Any, Term] = field(default_factory=dict)  # relation, or name and values -> the block size's symbol
+    found: list[Relation] = field(default_factory=list)
+    environments: list[dict[str, Number]] = field(default_factory=list)
+    tuned: dict[str, int] = field(default_factory=dict)  # symbol of a tuned parameter -> the event that it is of
+    event: int | None = None  # which is read now: tuned parameters of others may have any value
+
+    def __post_init__(self) -> None:
+        self.environments = [environment(self.case, t) for t in self.all]
+
+    @property
+    def all(self) -> list[Trace]:
+        return [*self.traces, *self.held]
+
+    def term(self, values: Sequence[Number], what: str, place: Place | None = None) -> Term:
+        """The term that has these values. Raises Unsupported if none has."""
+        found = self.maybe(values, what, place)
+        if found is None:
+            raise self.unfit(values, what, place)
+        return found
+
+    def maybe(self, values: Sequence[Number], what: str, place: Place | None = None) -> Term | None:
+        """The term that has these values; None if nothing fits. None among the values: any number would do there."""
+        rows = [(v, e, k >= len(self.traces)) for k, (v, e) in enumerate(zip(values, self.environments, strict=True))]
+        rows = [row for row in rows if row[0] is not None]
+        first = rows[0][0]
+        constant = all(type(v) is type(first) and v == first for v, _, _ in rows)
+        found = T.const(first) if constant else self.varying(rows, what, place)
+        if found is not None:
+            self.found.append(Relation(what, found, place, constant))
+        return found
+
+    def varying(self, rows: Sequence[tuple[Number, Environment, bool]], what: str, place: Place | None) -> Term | None:
+        """A name of the case, else a term over dims, scalars and block sizes, else one with strides too."""
+        seen = [(v, e) for v, e, held in rows if not held]
+        if len(seen) < LEAST:
+            raise Refuted(f"{what}, seen at {len(seen)} shapes only,")
+        values = [v for v, _ in seen]
+        every = [e for _, e in seen]
+        hidden = {n for n, event in self.tuned.items() if event != self.event}
+        every = [{n: v for n, v in e.items() if n not in hidden} for e in every] if hidden else every
+        found = _leaf(values, every)
+        for environments in ([_unstrided(e) for e in every], every) if found is None else ():
+            names = environments[0].keys()
+            known = tuple(t for t in self.known if all(s.attr in names for s in t.walk() if s.op == "size"))
+            found = fit(values, environments, known)
+            if found is not None or len(names) == len(every[0]):
+                break
+        if found is not None and not all(agrees(found, e, v) for v, e, held in rows if held):
+            raise Refuted(what)
+        return found
+
+    def unfit(self, values: Sequence[Number], what: str, place: Place | None) -> Unsupported:
+        seen = "; ".join(f"{v} at {at(t)}" for v, t in list(zip(values, self.all, strict=True))[:4])
+        advice = "make the number it depends on a dim or a scalar of the case"
+        return Unsupported(f"{what} is no function of the case's dims", place, f"it is {seen}", advice)
+
+    def block(self, name: str, term: Term | None, values: Sequence[int]) -> Term:
+        """The symbol of a block size, one for all that have the same relation, or the same name and values; later
+        numbers may be functions of it."""
+        return self.symbol(term if term is not None else (name, tuple(values)), name, values)
+
+    def option(self, name: str, values: Sequence[int]) -> Term:
+        """The symbol of a parameter that autotuning chooses, of one launch."""
+        symbol = self.symbol((name, tuple(values), self.event), name, values)
+        assert self.event is not None
+        self.tuned[symbol.attr] = self.event
+        return symbol
+
+    def symbol(self, key: Any, name: str, values: Sequence[int]) -> Term:
+        if key not in self.blocks:
+            taken = self.environments[0].keys() | self.case.tensors.keys()
+            fresh = next(n for k in range(len(taken) + 2) if (n := f"{name}{k or ''}") not in taken)
+            for e, v in zip(self.environments, values, strict=True):
+                e[fresh] = v
+            self.blocks[key] = T.size(fresh)
+        return self.blocks[key]
+
+
+def _leaf(values: Sequence[Number], environments: Sequence[Environment]) -> Term | None:
+    """The name that has these values."""
+    if not all(isinstance(v, int) and not isinstance(v, bool) for v in values):
+        return None
+    names = sorted(environments[0], key=lambda n: (n.startswith("stride("), n))
+    hit = (
+        n for n in names if all(isinstance(e[n], int) and e[n] == v for v, e in zip(values, environments, strict=True))
+    )
+    name = next(hit, None)
+    return None if name is None else T.size(name)
+
+
+def _unstrided(e: Environment) -> Environment:
+    return {n: v for n, v in e.items() if not n.startswith("stride(")}
+
+
+def at(trace: Trace) -> str:
+    return ", ".join(f"{n}={v}" for n, v in trace.dims.items())
+
+
+def agrees(term: Term, numbers: Environment, expected: Number) -> bool:
+    """Whether the term has this value: integers and booleans exactly, reals within an f32 rounding."""
+    got = value(term, numbers)
+    if got is None or isinstance(got, bool) != isinstance(expected, bool):
+        return False
+    exact = isinstance(expected, (bool, int))
+    return bool(got == expected if exact else abs(got - expected) <= TOLERANCE * abs(expected))
+
+
+def strided(case: Case) -> dict[str, Spec]:
+    """The inputs whose strides are arbitrary."""
+    return {n: s for n, s in case.tensors.items() if s.strided and s.shape}
+
+
+def environment(case: Case, trace: Trace) -> dict[str, Number]:
+    """The numbers of a trace: dims, scalars, and the strides of strided inputs, called stride(x,0)."""
+    strides = {f"stride({n},{d})": s for n in strided(case) for d, s in enumerate(trace.inputs[n].strides)}
+    truths = {n for n, s in case.scalars.items() if s.dtype == "bool"}
+    return {n: v for n, v in trace.dims.items() if n not in truths} | strides
+
+
+ROW = tuple(sorted({m * 2**p for p in range(13) for m in (1, 3)}))  # sizes between which jumps are looked for
+
+
+def jumps(terms: Sequence[Term], case: Case, dims: Mapping[str, Number]) -> Iterator[dict[str, Number]]:
+    """Shapes at both sides of the places where a subterm jumps, as one dim grows from these dims."""
+    parts = dict.fromkeys(s for t in terms for s in t.walk() if s.op in JUMPS)
+    for part in parts:
+        for name in dict.fromkeys(s.attr for s in part.walk() if s.op == "size" and s.attr in case.names):
+            yield from _beside(part, name, case, dims)
+
+
+def _beside(part: Term, name: str, case: Case, dims: Mapping[str, Number]) -> Iterator[dict[str, Number]]:
+    """At most two jumps: the first beyond small sizes, and the last that a shape of modest size has."""
+    allowed = [v for v in ROW if case.holds({**dims, name: v})]
+    found = places(lambda v: value(part, {**dims, name: v}), allowed)
+    for k in dict.fromkeys((0, len(found) - 1) if found else ()):
+        yield from (d for v in found[k] if case.holds(d := {**dims, name: v}))
+
+
+def places(at: Callable[[int], Any], sizes: Sequence[int]) -> list[tuple[int, int]]:
+    """Neighbouring integers at which a function is not the same: one pair between two of these sizes at most."""
+    found = []
+    for low, high in zip(sizes, sizes[1:], strict=False):
+        before = at(low)
+        if before != at(high):
+            while high - low > 1:
+                middle = (low + high) // 2
+                low, high = (middle, high) if at(middle) == before else (low, middle)
+            found.append((low, high))
+    return found
+
+
+def constants(found: Sequence[Relation]) -> Iterator[tuple[str, Any]]:
+    """What never changed."""
+    yield from ((r.what, r.term.attr) for r in found if r.constant)

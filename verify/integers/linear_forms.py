@@ -1,0 +1,272 @@
+"""Integer terms as polynomials, conditions as rows and clauses, and what is known of their quotients, minima, choices.
+
+A polynomial is constant + sum of coefficient * monomial. A monomial is an int: the id of a symbol or of a term with a
+definition (a quotient, a minimum ...), or the negative number of a product of several of those.
+A row (equal, polynomial) says polynomial = 0 or polynomial >= 0. A clause is a tuple of alternatives, each a
+tuple of rows and clauses that hold together; one alternative holds. A boolean symbol is a number 0 or 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from math import gcd
+
+from trilift.lift.terms import term as T
+from trilift.lift.terms.term import BOOL, TERMS, Term
+
+from .conditions import interpreted, negation
+
+_PRODUCTS: list[tuple[int, ...]] = [()]
+_NUMBER: dict[tuple[int, ...], int] = {}
+TOO_LONG = 200  # monomials; longer polynomials are symbols
+
+
+@dataclass(frozen=True, slots=True)
+class Polynomial:
+    constant: int
+    terms: dict[int, int]
+
+    def __add__(self, o: Polynomial) -> Polynomial:
+        terms = dict(self.terms)
+        for m, c in o.terms.items():
+            if (s := terms.get(m, 0) + c) == 0:
+                del terms[m]
+            else:
+                terms[m] = s
+        return Polynomial(self.constant + o.constant, terms)
+
+    def scaled(self, k: int) -> Polynomial:
+        return Polynomial(k * self.constant, {m: k * c for m, c in self.terms.items()} if k else {})
+
+    def __sub__(self, o: Polynomial) -> Polynomial:
+        return self + o.scaled(-1)
+
+    def plus(self, k: int) -> Polynomial:
+        return Polynomial(self.constant + k, self.terms)
+
+    def __mul__(self, o: Polynomial) -> Polynomial:
+        out = self.scaled(o.constant)
+        for m, c in o.terms.items():
+            terms: dict[int, int] = {m: c * self.constant} if self.constant else {}
+            for n, d in self.terms.items():
+                p = product(m, n)
+                terms[p] = terms.get(p, 0) + c * d
+            out = out + Polynomial(0, terms)
+        return out
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Row:
+    equal: bool
+    polynomial: Polynomial
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Clause:
+    alternatives: tuple[tuple[Item, ...], ...]
+
+
+Item = Row | Clause
+
+
+def factors(m: int) -> tuple[int, ...]:
+    """The ids whose product the monomial is."""
+    return (m,) if m >= 0 else _PRODUCTS[-m]
+
+
+def product(*ms: int) -> int:
+    """The monomial that is the product of these; of at least one."""
+    ids = tuple(sorted(i for m in ms for i in factors(m)))
+    if len(ids) == 1:
+        return ids[0]
+    if ids not in _NUMBER:
+        _NUMBER[ids] = -len(_PRODUCTS)
+        _PRODUCTS.append(ids)
+    return _NUMBER[ids]
+
+
+def to_term(p: Polynomial) -> Term:
+    """The polynomial as a term."""
+    parts = [T.mul(c, *(TERMS[i] for i in factors(m))) for m, c in p.terms.items()]
+    return T.add(*parts, p.constant)
+
+
+def atom(t: Term) -> Polynomial:
+    return Polynomial(0, {t.id: 1})
+
+
+_POLYNOMIAL: dict[int, Polynomial] = {}
+
+
+def polynomial(t: Term) -> Polynomial:
+    """Of a core integer term."""
+    p = _POLYNOMIAL.get(t.id)
+    if p is None:
+        p = _POLYNOMIAL[t.id] = _polynomial(t)
+    return p
+
+
+def _polynomial(t: Term) -> Polynomial:
+    if t.op == "const":
+        return Polynomial(int(t.attr), {})
+    if not interpreted(t):
+        return atom(t)
+    if t.op == "add":
+        out = Polynomial(0, {})
+        for a in t.args:
+            out = out + polynomial(a)
+        return out
+    if t.op == "mul":
+        out = Polynomial(1, {})
+        for a in t.args:
+            p = polynomial(a)
+            if len(out.terms) * len(p.terms) > TOO_LONG:
+                return atom(t)
+            out = out * p
+        return out
+    if t.op in ("floordiv", "mod") and t.args[1].op == "const":
+        whole, c = polynomial(t.args[0]), int(t.args[1].attr)
+        q = _quotient(whole, c)
+        return q if t.op == "floordiv" else whole - q.scaled(c)
+    return atom(t)
+
+
+def _quotient(a: Polynomial, c: int) -> Polynomial:
+    """(c*q + r) // c = q + r // c, and (g*r + s) // (g*c) = (r + s // g) // c, for c > 0."""
+    whole = Polynomial(a.constant // c, {m: k // c for m, k in a.terms.items() if k % c == 0})
+    rest = Polynomial(a.constant % c, {m: k for m, k in a.terms.items() if k % c})
+    if not rest.terms:
+        return whole
+    g = gcd(c, *rest.terms.values())
+    rest = Polynomial(rest.constant // g, {m: k // g for m, k in rest.terms.items()})
+    if c == g:
+        return whole + rest
+    return whole + atom(T.node("floordiv", (to_term(rest), T.const(c // g)), None, T.INT))
+
+
+# ---- conditions ------------------------------------------------------------------------------------------------------
+
+FALSE_ITEM = Row(False, Polynomial(-1, {}))
+
+
+@cache
+def items(t: Term) -> tuple[Item, ...]:
+    """What a core boolean says."""
+    if t.op == "const":
+        return () if t.attr else (FALSE_ITEM,)
+    if not interpreted(t):
+        return (Row(False, atom(t).plus(-1)),)
+    match t.op:
+        case "and":
+            return tuple(i for a in t.args for i in items(a))
+        case "or":
+            return (Clause(tuple(map(items, t.args))),)
+        case "not":
+            return _denied(t.args[0])
+    low, high = map(polynomial, t.args)
+    difference = high - low
+    return (Row(t.op == "eq", difference.plus(-1) if t.op == "lt" else difference),)
+
+
+def _denied(t: Term) -> tuple[Item, ...]:
+    if not interpreted(t):
+        return (Row(False, atom(t).scaled(-1)),)
+    match t.op:
+        case "and":
+            return (Clause(tuple(items(negation(a)) for a in t.args)),)
+        case "or":
+            return tuple(i for a in t.args for i in items(negation(a)))
+        case "eq":
+            d = polynomial(t.args[0]) - polynomial(t.args[1])
+            return (Clause(((at_least(d, 1),), (at_least(d.scaled(-1), 1),))),)
+    return items(negation(t))
+
+
+def at_least(p: Polynomial, k: int = 0) -> Row:
+    return Row(False, p.plus(-k))
+
+
+def equals(p: Polynomial, q: Polynomial) -> Row:
+    return Row(True, p - q)
+
+
+# ---- definitions -----------------------------------------------------------------------------------------------------
+
+
+@cache
+def definition(i: int) -> tuple[Item, ...]:
+    """What is known of the atom with this id, in terms of other atoms."""
+    t = TERMS[i]
+    if t.type == BOOL:
+        return at_least(atom(t)), at_least(atom(t).scaled(-1), -1)
+    if not interpreted(t):
+        return ()
+    match t.op:
+        case "min" | "max":
+            return _extremum(t)
+        case "where":
+            c, a, b = t.args
+            first = (*items(c), equals(atom(t), polynomial(a)))
+            return (Clause((first, (*items(negation(c)), equals(atom(t), polynomial(b))))),)
+        case "next_power_of_2":
+            return _power(t)
+        case "floordiv" | "mod":
+            return _division(t)
+    return ()
+
+
+def _extremum(t: Term) -> tuple[Item, ...]:
+    sign = 1 if t.op == "max" else -1
+    ps = [polynomial(a) for a in t.args]
+    ordered = tuple(at_least((atom(t) - p).scaled(sign)) for p in ps)
+    return (*ordered, Clause(tuple((equals(atom(t), p),) for p in ps)))
+
+
+def _power(t: Term) -> tuple[Item, ...]:
+    """n <= p, and p = 1 or p <= 2n - 2 (p < 2n, both even)."""
+    n, p = polynomial(t.args[0]), atom(t)
+    small = at_least(n.scaled(-1), -1), equals(p, Polynomial(1, {}))
+    large = at_least(n, 2), at_least(n.scaled(2) - p, 2), at_least(p, 2)
+    return at_least(p, 1), at_least(p - n), Clause((small, large))
+
+
+def _division(t: Term) -> tuple[Item, ...]:
+    """a = b*q + r with 0 <= r < b, or b < r <= 0, or b = 0."""
+    if t.op == "mod":
+        return definition(T.node("floordiv", t.args, None, T.INT).id)
+    a, b = map(polynomial, t.args)
+    if not b.terms:
+        rest = a - atom(t).scaled(b.constant)
+        return at_least(rest), at_least(rest.scaled(-1), 1 - b.constant)
+    q, r = (atom(T.node(op, t.args, None, T.INT)) for op in ("floordiv", "mod"))
+    split = equals(a, b * q + r)
+    natural = at_least(a), at_least(q), at_least(a - q), at_least(a - r)
+    signs = Clause((natural, (at_least(a.scaled(-1), 1), at_least(q.scaled(-1), 1))))
+    positive = at_least(b, 1), split, at_least(r), at_least(b - r, 1), signs
+    negative = at_least(b.scaled(-1), 1), split, at_least(r.scaled(-1)), at_least(r - b, 1)
+    return (Clause((positive, negative, (Row(True, b),))),)
+
+
+@cache
+def atoms_of(item: Item) -> frozenset[int]:
+    """The atoms in a row or clause."""
+    if isinstance(item, Row):
+        return frozenset(i for m in item.polynomial.terms for i in factors(m))
+    return frozenset(i for alternative in item.alternatives for part in alternative for i in atoms_of(part))
+
+
+def closed(given: Iterable[Item]) -> list[Item]:
+    """The items and the definitions of all atoms in them."""
+    out = list(given)
+    seen: set[int] = set()
+    present: set[Item] = set()
+    k = 0
+    while k < len(out):
+        for i in sorted(atoms_of(out[k]) - seen):
+            seen.add(i)
+            out += [d for d in definition(i) if d not in present]
+            present.update(definition(i))
+        k += 1
+    return out

@@ -1,0 +1,278 @@
+"""Integer conditions: the only file that imports z3."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Any
+
+import z3
+
+from trilift.lift.errors import Place
+from trilift.lift.terms import term as T
+from trilift.lift.terms.term import BOOL, Term
+
+from ..model.verdict import Condition
+from . import linear
+from .conditions import core, defined, interpreted, leaves, question, value
+from .model_cache import Pool
+
+Facts = frozenset[Term]
+
+BOXES = (4, 16, 256, 1 << 12, 1 << 20, None)  # symbols of a model are looked for in -b..b first
+FALSE = T.const(False)
+TRIES = 6  # of a non-linear question, each with other seeds and another order of assertions
+
+
+@dataclass
+class Answers:
+    """What was asked before, by facts and goal and by the conditions that must contradict each other, and numbers that
+    met conditions. It is true of all settings of a case."""
+
+    implied: dict[tuple[Facts, Term], tuple[bool, str]] = field(default_factory=dict)
+    contradictory: dict[tuple[Term, ...], tuple[bool, str]] = field(default_factory=dict)
+    pool: Pool = field(default_factory=Pool)
+
+
+@dataclass
+class Solver:
+    """Answers questions about integers; every answer that a proof relies on is recorded.
+
+    `timeout`: seconds for one question. `asked` counts questions by who answered: "cache", "linear", "z3"."""
+
+    timeout: float = 2.0
+    records: list[Condition] = field(default_factory=list)
+    asked: dict[str, int] = field(default_factory=dict)
+    answers: Answers = field(default_factory=Answers, repr=False)
+
+    def implies(self, facts: Iterable[Term], goal: Term, what: str = "", place: Place | None = None) -> bool:
+        """True only when every assignment of integers that meets the facts meets the goal."""
+        start = time.perf_counter()
+        given = frozenset(facts)
+        holds, by = self._implies(given, goal)
+        if what:
+            why = "" if holds else "not implied by the facts" if by != "z3 unknown" else "not decided in time"
+            seconds = time.perf_counter() - start
+            self.records.append(Condition(what, given, goal, holds, by.split()[0], seconds, place, why))
+        return holds
+
+    def contradictory(self, facts: Iterable[Term]) -> bool:
+        """True only when nothing meets all facts."""
+        return self._implies(frozenset(facts), FALSE)[0]
+
+    def equal_under(self, facts: Iterable[Term], a: Term, b: Term) -> bool:
+        """True only when the integers a and b are equal wherever the facts hold."""
+        return a is b or self._implies(frozenset(facts), T.make("eq", a, b))[0]
+
+    def model(self, facts: Iterable[Term]) -> dict[str, int] | None:
+        """Numbers for the symbols that meet all facts, small ones where possible; None if none was found. Keys are the
+        names of sizes, scalars and axes, and the text of other symbols; booleans are 0 and 1."""
+        given = list(facts)
+        if not all(map(defined, given)):
+            return None
+        found = _model([core(f) for f in given], self.timeout)
+        return None if found is None else {repr(t): int(v) for t, v in found.items()}
+
+    def _implies(self, facts: Facts, goal: Term) -> tuple[bool, str]:
+        key = (facts, goal)
+        known = self.answers.implied.get(key)
+        if known is None:
+            known = self.answers.implied[key] = self._decide(facts, goal)
+            self._count(known[1])
+        else:
+            self._count("cache")
+        return known
+
+    def _count(self, by: str) -> None:
+        self.asked[by] = self.asked.get(by, 0) + 1
+
+    def _decide(self, facts: Facts, goal: Term) -> tuple[bool, str]:
+        if goal in facts:
+            return True, "linear"
+        literals = question(facts, goal)
+        key = tuple(literals)
+        known = self.answers.contradictory.get(key)
+        if known is None:
+            known = self.answers.contradictory[key] = self._contradict(literals)
+        return known
+
+    def _contradict(self, literals: Sequence[Term]) -> tuple[bool, str]:
+        if self.answers.pool.meets(literals):
+            return False, "numbers"
+        if linear.contradictory(literals):
+            return True, "linear"
+        if self.answers.pool.approached(literals):
+            return False, "numbers"
+        answer = decided_by_z3(literals, self.timeout, self.answers.pool)
+        return answer is True, "z3" if answer is not None else "z3 unknown"
+
+
+# ---- z3 --------------------------------------------------------------------------------------------------------------
+
+_EXPRESSION: dict[int, Any] = {}
+_AXIOMS: dict[int, tuple[Any, ...]] = {}
+
+
+def _expression(t: Term) -> Any:
+    """A core term in z3's language; division by a symbol is a number of its own, described by `_axioms`."""
+    e = _EXPRESSION.get(t.id)
+    if e is None:
+        e = _EXPRESSION[t.id] = _translate(t)
+    return e
+
+
+def _translate(t: Term) -> Any:
+    if t.op == "const":
+        return z3.BoolVal(t.attr) if t.type == BOOL else z3.IntVal(t.attr)
+    if not interpreted(t):
+        return z3.Bool(f"b{t.id}") if t.type == BOOL else z3.Int(f"i{t.id}")
+    if _own_number(t):
+        return z3.Int(f"i{t.id}")
+    return _Z3[t.op](*map(_expression, t.args))
+
+
+def _own_number(t: Term) -> bool:
+    return t.op == "next_power_of_2" or t.op in ("floordiv", "mod") and t.args[1].op != "const"
+
+
+_Z3: dict[str, Callable[..., Any]] = {
+    "add": lambda *xs: z3.Sum(*xs),
+    "mul": lambda *xs: reduce(lambda x, y: x * y, xs),
+    "floordiv": lambda a, b: a / b,  # b > 0 in core terms
+    "mod": lambda a, b: a % b,
+    "min": lambda *xs: reduce(lambda x, y: z3.If(x <= y, x, y), xs),
+    "max": lambda *xs: reduce(lambda x, y: z3.If(x <= y, y, x), xs),
+    "where": lambda c, a, b: z3.If(c, a, b),
+    "and": lambda *xs: z3.And(*xs),
+    "or": lambda *xs: z3.Or(*xs),
+    "not": lambda x: z3.Not(x),
+    "eq": lambda a, b: a == b,
+    "lt": lambda a, b: a < b,
+    "le": lambda a, b: a <= b,
+}
+
+
+def _axioms(t: Term) -> tuple[Any, ...]:
+    """What is known of the numbers with definitions that occur in a core term."""
+    out = _AXIOMS.get(t.id)
+    if out is None:
+        found = {k: e for a in t.args for k, e in _axioms(a)} if interpreted(t) else {}
+        if interpreted(t) and _own_number(t):
+            found[t.id if t.op == "next_power_of_2" else (t.args[0].id, t.args[1].id)] = _definition(t)
+        out = _AXIOMS[t.id] = tuple(found.items())
+    return out
+
+
+def _definition(t: Term) -> Any:
+    if t.op == "next_power_of_2":
+        n, p = _expression(t.args[0]), _expression(t)
+        parts = [p >= 1, p >= n, z3.If(n <= 1, p == 1, z3.And(p <= 2 * n - 2, p % 2 == 0))]
+        return z3.And(*parts, *(z3.Or(p < 1 << k, p % (1 << k) == 0) for k in range(2, 7)))
+    a, b = map(_expression, t.args)
+    q, r = (_expression(T.node(op, t.args, None, T.INT)) for op in ("floordiv", "mod"))
+    remainder = z3.Or(z3.And(r >= 0, r < b), z3.And(b < r, r <= 0))
+    return z3.Or(b == 0, z3.And(a == b * q + r, remainder))
+
+
+def decided_by_z3(literals: Sequence[Term], timeout: float, pool: Pool | None = None) -> bool | None:
+    """Whether z3 finds that the core terms contradict each other; None if it did not decide in time. Numbers that meet
+    them go to the pool."""
+    symbols = frozenset[Term]().union(*map(leaves, literals)) if pool is not None else frozenset[Term]()
+    assertions = [_expression(t) for t in literals]
+    assertions += dict(pair for t in literals for pair in _axioms(t)).values()
+    if not any(map(_nonlinear, literals)):
+        return _check(z3.SimpleSolver(), assertions, timeout, 0, symbols, pool)
+    end = time.perf_counter() + timeout
+    for k in range(TRIES):
+        left = end - time.perf_counter()
+        if left <= 0:
+            break
+        order = list(assertions)
+        random.Random(k).shuffle(order)
+        answer = _check(z3.SimpleSolver(), order, left / (TRIES - k), k, symbols, pool)
+        if answer is not None:
+            return answer
+    return None
+
+
+def _check(
+    solver: Any, assertions: Sequence[Any], seconds: float, seed: int, symbols: Iterable[Term], pool: Pool | None
+) -> bool | None:
+    solver.set("timeout", max(1, int(seconds * 1000)))
+    solver.set("random_seed", seed)
+    solver.add(*assertions)
+    answer = solver.check()
+    if answer == z3.sat and pool is not None:
+        pool.add(_numbers(solver.model(), symbols))
+    return True if answer == z3.unsat else False if answer == z3.sat else None
+
+
+def _nonlinear(t: Term) -> bool:
+    for s in t.walk():
+        if interpreted(s) and (
+            s.op == "mul"
+            and sum(a.op != "const" for a in s.args) > 1
+            or s.op in ("floordiv", "mod")
+            and s.args[1].op != "const"
+        ):
+            return True
+    return False
+
+
+def _model(literals: Sequence[Term], timeout: float) -> dict[Term, int] | None:
+    symbols = sorted(frozenset().union(*map(leaves, literals)), key=lambda t: t.id)
+    solver = z3.Solver()
+    solver.set("timeout", max(1, int(timeout * 1000 / len(BOXES))))
+    solver.add(*map(_expression, literals))
+    solver.add(*dict(pair for t in literals for pair in _axioms(t)).values())
+    solver.add(*(_expression(d) != 0 for t in literals for d in _divisors(t)))
+    for box in BOXES:
+        solver.push()
+        if box is not None:
+            solver.add(*(z3.And(-box <= _expression(s), _expression(s) <= box) for s in symbols if s.type != BOOL))
+        if solver.check() == z3.sat:
+            env = _numbers(solver.model(), symbols)
+            if all(value(t, env) is True for t in literals):
+                return env
+        solver.pop()
+    return None
+
+
+def _divisors(t: Term) -> Iterable[Term]:
+    return (s.args[1] for s in t.walk() if interpreted(s) and s.op in ("floordiv", "mod") and s.args[1].op != "const")
+
+
+def _numbers(model: Any, symbols: Iterable[Term]) -> dict[Term, int]:
+    out: dict[Term, int] = {}
+    for s in symbols:
+        v = model.eval(_expression(s), model_completion=True)
+        out[s] = z3.is_true(v) if s.type == BOOL else v.as_long()
+    return out
+
+
+# ---- SMT-LIB as it is written ----------------------------------------------------------------------------------------
+
+
+def contradiction(smt: str, seconds: float) -> bool:
+    """True only when z3 finds that the assertions of an SMT-LIB text contradict each other, within the time given."""
+    solver = z3.Solver()
+    solver.set("timeout", max(1, int(seconds * 1000)))
+    solver.from_string(smt)
+    return bool(solver.check() == z3.unsat)
+
+
+def smt_lib(what: str, facts: Iterable[Term], goal: Term) -> str:
+    """A question about integers as SMT-LIB 2, unsatisfiable only if the facts imply the goal; comments say what the
+    symbols stand for. "" for a goal that is none about integers."""
+    if not defined(goal):
+        return ""
+    literals = question(facts, goal)
+    solver = z3.SimpleSolver()
+    solver.add(*map(_expression, literals))
+    solver.add(*dict(pair for t in literals for pair in _axioms(t)).values())
+    symbols = sorted(frozenset().union(*map(leaves, literals)), key=lambda t: t.id)
+    named = [f"; {_expression(s)} is {' '.join(repr(s).split())}" for s in symbols]
+    return "\n".join([f"; {' '.join(what.split())}", *named, solver.to_smt2()])

@@ -1,0 +1,231 @@
+"""What a kernel needs so as not to go wrong: every access inside its buffer, no divisor 0, no integer that wraps, and
+whatever it assumes.
+
+An access is asked about under its own path and mask and the ranges of program ids, lanes and counters, nothing else.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace as with_fields
+
+from trilift.lift.printers.text import element_text
+from trilift.lift.terms import term as T
+from trilift.lift.terms.term import Term
+
+from ..integers.bounds import upper
+from ..integers.logical_index import asking, quotients, rewritten, split
+from ..integers.quotient import Ask, atoms, between, canonical, equalities, expand, minus, reduce, replace, to_term
+from ..integers.solver import Facts, Solver
+from ..model.configuration import View
+from ..model.program import PIDS, Arithmetic, Program
+from ..model.verdict import Clause, Condition
+from ..normal_form.enclosure import Enclosure
+from .sites import Site, arithmetic_facts, conjuncts
+from .stores import holds
+
+
+def in_bounds(site: Site, facts: Facts, solver: Solver, views: Iterable[View] = ()) -> Condition:
+    """0 <= offset < length, whenever the access is executed. `views`: others of its buffer that may say where it is."""
+    start = time.monotonic()
+    what, known = f"{site.text} in bounds", facts | site.facts()
+    goal = between(site.offset, site.buffer.length)
+    ask = asking(known, solver, what)
+    equal = equalities(facts)
+    tried = dict.fromkeys(v for v in (site.view, *views) if v.buffer is site.buffer)
+    ok = any(split(site.offset, v, ask, equal) and contained(v, ask) for v in tried)
+    by = "index" if ok else "offset"
+    ok = ok or holds(T.make("le", 0, site.offset), ask) and holds(T.make("lt", site.offset, site.buffer.length), ask)
+    condition = Condition(what, known, goal, ok, by, time.monotonic() - start, site.place)
+    return condition if ok else with_fields(condition, why=_why_outside(site, known, equal, ask, solver))
+
+
+def contained(view: View, ask: Ask) -> bool:
+    """All elements of the view are in its buffer, if it has any."""
+    counted = list(zip(view.shape, view.strides, strict=True))
+    if not all(ask(T.make("le", 0, s)) for _, s in counted):
+        return False
+    last = T.add(view.offset, *(T.mul(T.sub(n, 1), s) for n, s in counted))
+    return ask(T.make("le", 0, view.offset)) and ask(T.make("lt", canonical(last), canonical(view.buffer.length)))
+
+
+def _why_outside(site: Site, known: Facts, equal: Mapping[Term, Term], ask: Ask, solver: Solver) -> str:
+    """The index that leaves its range, else the offset; and numbers for which it does, if some were found."""
+    found = quotients(site.offset, site.view, ask, dict(equal))
+    view = rewritten(site.view, dict(equal))
+    literals = [T.make("le", 0, site.offset), T.make("lt", site.offset, site.buffer.length)]
+    if found is not None:
+        index = [to_term(q) for q in found]
+        literals = [g for x, n in zip(index, view.shape, strict=True) for g in (T.make("le", 0, x), T.make("lt", x, n))]
+    missing = next((g for g in literals if not holds(g, ask)), None)
+    if missing is None:
+        return "the tensor is not known to be inside its buffer"
+    text = f"not shown: {words(missing)}"
+    model = solver.model(known | {T.make("not", missing)})
+    return text if model is None else f"{text}; not so at {numbers(model)}"
+
+
+def words(t: Term) -> str:
+    """A condition as the user writes it."""
+    try:
+        return element_text(t)
+    except Exception:  # an operation that has no text
+        return repr(t)
+
+
+def numbers(model: Mapping[str, int]) -> str:
+    return ", ".join(f"{k} = {v}" for k, v in sorted(model.items()))
+
+
+# ---- integer arithmetic ----------------------------------------------------------------------------------------------
+
+
+GOALS: dict[str, tuple[str, Callable[[Term, int], Term]]] = {
+    "divisor": ("a divisor is not 0", lambda t, bits: T.make("ne", t, 0)),
+    "positive": ("the step of a loop is positive", lambda t, bits: T.make("lt", 0, t)),
+    "unsigned": ("an unsigned number is not negative", lambda t, bits: between(t, T.const(1 << bits))),
+    "shift": ("a shift is less than the width", lambda t, bits: between(t, T.const(bits))),
+    "wrap": ("integers do not wrap", lambda t, bits: fits(t, bits)),
+}
+
+
+def fits(t: Term, bits: int) -> Term:
+    """t is a number of two's complement."""
+    half = 1 << bits - 1
+    return T.make("and", T.make("le", -half, t), T.make("lt", t, half))
+
+
+def well_defined(program: Program, facts: Facts, solver: Solver) -> list[Condition]:
+    """One condition for each integer operation that has a meaning for some operands only; wrapping is `nowrap`'s."""
+    out = []
+    for a in program.arithmetic:
+        if a.kind in ("wrap", "assume"):
+            continue
+        start, (what, goal) = time.monotonic(), GOALS[a.kind]
+        known, wanted = facts | arithmetic_facts(a, program.grid), goal(a.term, a.bits)
+        ok = holds(wanted, asking(known, solver, what))
+        seconds = time.monotonic() - start
+        out.append(Condition(what, known, wanted, ok, "linear", seconds, a.op.place, "" if ok else words(wanted)))
+    return out
+
+
+def assumed(program: Program, facts: Facts, solver: Solver) -> tuple[list[Condition], list[Clause]]:
+    """tl.assume(c): a false c makes the whole kernel undefined. c holds at every place that reaches it, or at the sizes
+    that a clause names; a condition that is not shown where neither is so, or where no size meets the clauses."""
+    conditions, clauses = [], dict[Term, Clause]()
+    for a in program.arithmetic:
+        if a.kind != "assume":
+            continue
+        start, what = time.monotonic(), f"what the kernel assumes{f' at line {a.op.place.line}' if a.op.place else ''}"
+        known = facts | arithmetic_facts(a, program.grid)
+        open_ = [g for g in conjuncts([a.term]) if not holds(g, asking(known, solver, what))]
+        needed = [_over_sizes(g, a, program, facts, solver) for g in open_]
+        new = {c: Clause("assume", c, words(c), "the kernel assumes it", a.op.place) for c in needed if c is not None}
+        ok = None not in needed and not (new and solver.contradictory(facts | clauses.keys() | new.keys()))
+        clauses |= new if ok else {}
+        seconds, goal = time.monotonic() - start, T.make("or", a.term, *map(opposed, new))
+        why = "" if ok else f"not shown: {words(T.make('and', T.const(True), *open_))}"
+        conditions.append(Condition(what, known, goal, ok, "linear", seconds, a.op.place, why))
+    return conditions, list(clauses.values())
+
+
+def opposed(c: Term) -> Term:
+    return T.make("not", c)
+
+
+def _over_sizes(goal: Term, a: Arithmetic, program: Program, facts: Facts, solver: Solver) -> Term | None:
+    """A condition over the sizes that implies the goal wherever it is reached: x < y where x - y is at most b < 0."""
+    local = _local(a, program)
+    if not local(goal):
+        return goal if all(s.type != T.REAL for s in goal.walk()) else None
+    if goal.op not in ("lt", "le") or any(s.type != T.INT for s in goal.args):
+        return None
+    known = facts | arithmetic_facts(a, program.grid)
+    ask = asking(known, solver)
+    bound = upper(reduce(replace(T.sub(*goal.args), equalities(facts)), ask), local, known, ask)
+    return None if bound is None else T.make(goal.op, bound, 0)
+
+
+def nowrap(program: Program, facts: Facts, solver: Solver) -> list[Clause]:
+    """Conditions on the sizes under which no integer of the kernel wraps; those that follow from others are left out.
+    A clause without term could not be stated over the sizes."""
+    found: dict[tuple[Term, int], Clause] = {}
+    open_: list[Clause] = []
+    for a in program.arithmetic:
+        if a.kind != "wrap":
+            continue
+        for bound in _wrapping(a, program, facts, solver):
+            if bound is None:
+                open_.append(Clause("nowrap", None, f"{words(fits(a.term, a.bits))}", "integer arithmetic", a.op.place))
+            else:
+                limit = T.const(1 << a.bits - 1)
+                clause = Clause("nowrap", T.make("lt", bound, limit), f"{words(bound)} < 2^{a.bits - 1}",
+                                "integer arithmetic", a.op.place)  # fmt: skip
+                found.setdefault((bound, a.bits), clause)
+    return [*_largest(found, facts, solver), *open_]
+
+
+def _wrapping(a: Arithmetic, program: Program, facts: Facts, solver: Solver) -> list[Term | None]:
+    """Terms over the sizes that must be less than 2^(bits - 1); None for one that was not found."""
+    known = facts | arithmetic_facts(a, program.grid)
+    ask = asking(known, solver)
+    equal = equalities(facts) | {p: T.const(0) for p, n in zip(PIDS, program.grid, strict=True) if n is T.const(1)}
+    t = reduce(replace(a.term, equal), ask)
+    local = _local(a, program)
+    limit = 1 << a.bits - 1
+    out: list[Term | None] = []
+    for x, top in ((t, T.const(limit)), (T.mul(-1, t), T.const(limit + 1))):
+        if ask(T.make("lt", x, top)):
+            continue
+        bound = upper(x, local, known, ask)
+        if bound is None and Enclosure({}, {}).of(x)[1] < top.attr:  # trunc(min(x, 127))
+            continue
+        if bound is None:
+            out.append(None)
+        elif not asking(facts, solver)(T.make("lt", bound, limit)):
+            out.append(_without_negative(bound, ask))
+    return [None] if None in out else out
+
+
+def _local(a: Arithmetic, program: Program) -> Callable[[Term], bool]:
+    """Does a term speak of one program, lane or iteration, or of data?"""
+    from .sites import unknowns
+
+    names = set(unknowns(program.grid, a.loops, a.lanes))
+    return lambda t: any(s in names or s.op in ("axis", "read", "carry", "opaque", "undef") for s in t.walk())
+
+
+def _without_negative(bound: Term, ask: Ask) -> Term:
+    """A simpler bound: summands that are never positive left out."""
+    p = expand(bound)
+    kept = {m: c for m, c in p.items() if c > 0 or not all(ask(T.make("le", 0, t)) for t in m)}
+    return to_term(kept)
+
+
+def _largest(found: Mapping[tuple[Term, int], Clause], facts: Facts, solver: Solver) -> list[Clause]:
+    """Clauses that no other implies: bound b of n bits follows from c of m <= n bits if b <= c."""
+    ask = asking(facts, solver)
+    kept: list[tuple[Term, int]] = []
+    for key in sorted(found, key=lambda k: (-len(expand(k[0])), k[0].id)):
+        if any(_below(key, k, ask) for k in kept):
+            continue
+        kept = [k for k in kept if not _below(k, key, ask)] + [key]
+    return [found[k] for k in kept]
+
+
+def _below(key: tuple[Term, int], other: tuple[Term, int], ask: Ask) -> bool:
+    if other[1] > key[1]:
+        return False
+    gap = minus(expand(other[0]), expand(key[0]))
+    return (
+        all(c >= 0 for c in gap.values())
+        and all(ask(T.make("le", 0, t)) for t in atoms(gap))
+        or ask(T.make("le", key[0], other[0]))
+    )
+
+
+def all_in_bounds(sites: Sequence[Site], facts: Facts, solver: Solver, views: Iterable[View] = ()) -> list[Condition]:
+    """`in_bounds` of every load, store and atomic."""
+    views = tuple(views)
+    return [in_bounds(s, facts, solver, views) for s in sites]

@@ -1,0 +1,88 @@
+"""A case with symbols for its numbers: what the launches of its host function are at every shape.
+
+Memory is a set of buffers, each a row of elements 0 <= o < length of one dtype. A view says where the element with
+logical index (i, j, ...) is: at offset + i * strides[0] + j * strides[1] + ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from trilift.lift.errors import Place
+from trilift.lift.terms import term as T
+from trilift.lift.terms.term import Term
+from trilift.lift.ttir.ir import Module
+
+from .program import Element
+from .verdict import Clause
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Buffer:
+    """One storage. `initial(o)` is element o before anything is launched: read(x, o) for the buffer of input x,
+    undef for torch.empty, 0 for torch.zeros. Identity is equality: two buffers never overlap."""
+
+    name: str  # the input's name, or t0, t1 ... for what the host function made
+    dtype: str
+    length: Term
+    origin: str  # "input:x", "aten.empty", ...
+    initial: Callable[[Term], Term]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A tensor: element (i, j, ...) is element offset + i*strides[0] + j*strides[1] + ... of the buffer."""
+
+    buffer: Buffer
+    offset: Term
+    shape: tuple[Term, ...]
+    strides: tuple[Term, ...]
+    dtype: str
+
+    def element(self, index: tuple[Term, ...]) -> Term:
+        """The offset of a logical index."""
+        return T.add(self.offset, *(T.mul(i, s) for i, s in zip(index, self.strides, strict=True)))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class SymbolicLaunch:
+    """One launch at every shape. `operands`: in the order of module.entry.args, a View for a pointer, else a term.
+    `module` may be one of several that differ only in block sizes: see Setting.blocks."""
+
+    kernel: str
+    module: Module
+    operands: tuple[Term | View, ...]
+    grid: tuple[Term, Term, Term]
+    host: Place | None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class HostOp:
+    """A torch operation between launches: `values[k](index)` is what outputs[k] holds at a logical index afterwards, as
+    a term over read(buffer name, o), the contents of buffers before it."""
+
+    name: str
+    outputs: tuple[View, ...]
+    values: tuple[Element, ...]
+    place: Place | None
+
+
+Event = SymbolicLaunch | HostOp
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Setting:
+    """`facts` hold at every shape the case allows: sizes at least 1, `where`, what is known of scalars and of block
+    sizes. `bounds`: index tensor -> (low, high), its elements v meet low <= v < high. `clauses`: what the relations
+    between shapes and launch arguments rest on, for the contract."""
+
+    facts: frozenset[Term]
+    buffers: tuple[Buffer, ...]
+    events: tuple[Event, ...]
+    inputs: Mapping[str, View]
+    outputs: Mapping[str, View]
+    bounds: Mapping[str, tuple[Term, Term]] = field(default_factory=dict)
+    clauses: tuple[Clause, ...] = ()
+    label: str = ""  # which autotune configuration, which class of block sizes
+    together: bool = False  # several configurations, with symbols for their numbers

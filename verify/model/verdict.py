@@ -1,0 +1,148 @@
+"""Verdicts, and the evidence that they need. The only file that constructs PROVED.
+
+PROVED   holds for every input that meets the contract; every condition discharged, evidence attached
+TESTED   held on n random field samples; the probability of a wrong accept is at most `bound`
+REFUTED  an input is shown on which it fails, and was replayed on the kernel itself
+UNKNOWN  not decided: which condition, where, why
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Any
+
+from trilift.lift.errors import Place, TriliftError
+from trilift.lift.terms.term import Term
+
+
+class Verdict(Enum):
+    PROVED = "PROVED"
+    TESTED = "TESTED"
+    REFUTED = "REFUTED"
+    UNKNOWN = "UNKNOWN"
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One verification condition: `goal` under `facts`. `what` says in words what it is for ("step of loop at line 31:
+    total", "store in bounds"), `holds` is True only if it was proved; `by` says how: "normal form", "linear", "z3",
+    "evaluated". `smt`: the SMT-LIB text of what was asked, if it was asked of a solver. `kind`: what it is for without
+    names and places ("store in bounds"), which tables count."""
+
+    what: str
+    facts: frozenset[Term]
+    goal: Term
+    holds: bool
+    by: str
+    seconds: float
+    place: Place | None = None
+    why: str = ""  # of one that does not hold: what is missing
+    smt: str = field(default="", repr=False)
+    kind: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Invariant:
+    """The closed form of a loop variable: `term` over the iteration number, which it calls `counter`, and lanes, from
+    iteration `since` on."""
+
+    place: Place | None
+    variable: str
+    term: Term
+    since: int
+    counter: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """One precondition of the contract. `kind`: "shape" (N <= BLOCK), "layout" (unit stride, no overlap), "nowrap",
+    "value" (of index tensors, of divisors), "assume" (what tl.assume says), "float" (a finite number stands for -inf),
+    "config" (a block size)."""
+
+    kind: str
+    term: Term | None
+    text: str
+    why: str = ""  # what needs it
+    place: Place | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Counterexample:
+    """An input on which the kernel itself, run in float64, gives something else: the worst element."""
+
+    dims: Mapping[str, int | float]
+    seed: int
+    config: int
+    output: str
+    index: tuple[int, ...]
+    got: float
+    expected: float
+    replay: str = ""  # a script
+    why: str = ""  # what went wrong where there is no element: an access out of bounds
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What is to be shown of one output (or written input): that it equals `formula`."""
+
+    output: str
+    against: str  # "reference", "formula", "text", or the other kernel's name
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What was found out about one claim. Use `proved`, `tested`, `refuted`, `unknown`, `failed`. `cause`: of one that
+    is UNKNOWN the kind of obstacle, without the user's names and places, which tables count."""
+
+    claim: Claim
+    verdict: Verdict
+    conditions: tuple[Condition, ...] = ()
+    invariants: tuple[Invariant, ...] = ()
+    contract: tuple[Clause, ...] = ()
+    bound: float | None = None
+    samples: int = 0
+    counterexample: Counterexample | None = None
+    reason: str = ""
+    place: Place | None = None
+    seconds: float = 0.0
+    details: Mapping[str, Any] = field(default_factory=dict)
+    cause: str = ""
+
+    def taking(self, seconds: float) -> Proof:
+        return replace(self, seconds=seconds)
+
+
+def proved(
+    claim: Claim, conditions: tuple[Condition, ...], invariants: tuple[Invariant, ...], contract: tuple[Clause, ...]
+) -> Proof:
+    """PROVED if there are conditions and all of them hold, else UNKNOWN with the first that does not."""
+    open_ = next((c for c in conditions if not c.holds), None)
+    if not conditions:
+        return unknown(claim, "no condition was formed")
+    if open_ is not None:
+        return Proof(claim, Verdict.UNKNOWN, conditions, invariants, contract, reason=f"{open_.what}: {open_.why}",
+                     place=open_.place)  # fmt: skip
+    return Proof(claim, Verdict.PROVED, conditions, invariants, contract)
+
+
+def tested(claim: Claim, samples: int, bound: float, reason: str) -> Proof:
+    """Held on `samples` random samples; `reason` says why there is no proof."""
+    return Proof(claim, Verdict.TESTED, bound=bound, samples=samples, reason=reason)
+
+
+def refuted(claim: Claim, counterexample: Counterexample) -> Proof:
+    """Fails on the counterexample, which was replayed."""
+    return Proof(claim, Verdict.REFUTED, counterexample=counterexample)
+
+
+def unknown(claim: Claim, reason: str, place: Place | None = None, cause: str = "") -> Proof:
+    """Not decided."""
+    return Proof(claim, Verdict.UNKNOWN, reason=reason, place=place, cause=cause)
+
+
+def failed(claim: Claim, error: TriliftError) -> Proof:
+    """Not decided, because of an error: its kind and what are the cause."""
+    reason = error.what + (f": {error.why}" if error.why else "")
+    return unknown(claim, reason, error.place, f"{type(error).__name__}: {error.what}")

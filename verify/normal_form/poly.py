@@ -1,0 +1,243 @@
+"""Polynomials over atoms: one normal form for integers and reals.
+
+    P ::= c1 m1 + c2 m2 + ...          m ::= a^k b^l ... exp(e)
+
+Atoms are terms in normal form; powers are integers or halves; e is a polynomial. Hash-consed: equal polynomials are the
+same object. Coefficients are exact where the kernel's constants are short decimals; others are floats, compared to six
+digits, as a constant in single precision can be.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect, insort
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import Any
+
+from trilift.lift.terms import term as T
+from trilift.lift.terms.term import Term
+
+Number = Any  # int, Fraction or float: mypy has no type for what their sum is
+Power = int | Fraction
+Factors = tuple[tuple[int, Power], ...]  # (id of the atom, power), sorted by id
+Monomial = tuple[Factors, int]  # and the id of the exponent polynomial
+DIGITS = 6  # of a float coefficient
+SINGLE = 5e-7  # relative difference of constants that are one in single precision
+SIMPLE = 2e5  # c d^2 of a number c that is taken for n / d: of those that are none, one in a hundred is near to one
+LARGE = 600  # exp of a larger number is no float
+HALF = Fraction(1, 2)
+
+_TABLE: dict[frozenset[tuple[Monomial, Number]], Poly] = {}
+POLYS: list[Poly] = []
+
+
+class Poly:
+    """`terms`: monomial -> coefficient, none of them 0."""
+
+    __slots__ = ("terms", "id", "_term", "_atoms")
+    terms: dict[Monomial, Number]
+    id: int
+    _term: Term | None
+    _atoms: frozenset[int] | None
+
+    def __add__(self, o: Poly) -> Poly:
+        return total(((1, self), (1, o)))
+
+    def __sub__(self, o: Poly) -> Poly:
+        return total(((1, self), (-1, o)))
+
+    def __neg__(self) -> Poly:
+        return scaled(self, -1)
+
+    @property
+    def constant(self) -> Number | None:
+        """The number that this is, None if it is not one."""
+        if not self.terms:
+            return 0
+        return self.terms.get(ONE_KEY) if len(self.terms) == 1 else None
+
+    @property
+    def term(self) -> Term:
+        """The polynomial as a term, in normal form."""
+        if self._term is None:
+            self._term = T.add(*(as_term(m, c) for m, c in self.terms.items())) if self.terms else T.const(0)
+        return self._term
+
+    @property
+    def atoms(self) -> frozenset[int]:
+        """Ids of the atoms, exponents included."""
+        if self._atoms is None:
+            out: set[int] = set()
+            for factors, e in self.terms:
+                out |= {a for a, _ in factors}
+                out |= POLYS[e].atoms if e else set()
+            self._atoms = frozenset(out)
+        return self._atoms
+
+    def __repr__(self) -> str:
+        return repr(self.term)
+
+
+def poly(terms: dict[Monomial, Number]) -> Poly:
+    """The hash-consed polynomial of non-zero coefficients."""
+    key = frozenset(terms.items())
+    p = _TABLE.get(key)
+    if p is None:
+        p = object.__new__(Poly)
+        p.terms, p.id = terms, len(POLYS)
+        p._term = p._atoms = None
+        POLYS.append(p)
+        _TABLE[key] = p
+    return p
+
+
+ZERO = poly({})  # id 0: the exponent of a monomial without exp
+ONE_KEY: Monomial = ((), 0)
+ONE = poly({ONE_KEY: 1})
+
+
+def number(c: Number) -> Poly:
+    """A constant; infinities are atoms."""
+    if isinstance(c, float) and math.isinf(c):
+        return atom(T.const(c))
+    c = tidy(c)
+    return poly({ONE_KEY: c}) if c else ZERO
+
+
+def tidy(c: Number) -> Number:
+    """A float that is a short decimal, to single precision, is that decimal."""
+    if isinstance(c, int):
+        return c
+    if isinstance(c, Fraction):
+        return c.numerator if c.denominator == 1 else c
+    if c == 0 or not math.isfinite(c):
+        return c
+    short = float(f"{c:.{DIGITS}g}")
+    if abs(short - c) <= 6e-8 * abs(c) or abs(c) < 1e-300:
+        f = Fraction(f"{c:.{DIGITS}g}")
+        return f.numerator if f.denominator == 1 else f
+    denominator = min(128, math.isqrt(int(SIMPLE / abs(c))))
+    if denominator:
+        simple = Fraction(c).limit_denominator(denominator)  # 1/3, 5/7 ...
+        if abs(float(simple) - c) <= 1e-7 * abs(c):
+            return simple
+    return _seen(c)
+
+
+_SEEN: list[float] = []  # sorted
+
+
+def _seen(c: float) -> float:
+    """The first constant met that is c in single precision: f32 roundings of one number become one number."""
+    k = bisect(_SEEN, c)
+    for near in _SEEN[max(k - 1, 0) : k + 1]:
+        if abs(near - c) <= SINGLE * abs(c):
+            return near
+    insort(_SEEN, c)
+    return c
+
+
+def atom(t: Term, power: Power = 1) -> Poly:
+    return poly({(((t.id, power),), 0): 1})
+
+
+def total(parts: Iterable[tuple[Number, Poly]]) -> Poly:
+    """The linear combination. Floats that differ in the last digits of single precision cancel."""
+    out: dict[Monomial, Number] = {}
+    for k, p in parts:
+        for m, c in p.terms.items():
+            old = out.get(m)
+            out[m] = k * c if old is None else _sum(old, k * c)
+    return poly({m: c for m, v in out.items() if (c := _settled(v))})
+
+
+def _sum(a: Number, b: Number) -> Number:
+    c = a + b
+    if isinstance(c, float) and abs(c) <= SINGLE * max(abs(a), abs(b)):
+        return 0
+    return c
+
+
+def _settled(c: Number) -> Number:
+    if isinstance(c, float):
+        return tidy(c)
+    return c.numerator if isinstance(c, Fraction) and c.denominator == 1 else c
+
+
+def scaled(p: Poly, c: Number) -> Poly:
+    return total(((c, p),)) if c else ZERO
+
+
+def vanishes(cs: Iterable[Number]) -> bool:
+    """Whether numbers add up to 0; floats in single precision."""
+    cs = list(cs)
+    inexact = any(isinstance(c, float) for c in cs)
+    return abs(sum(cs)) <= (SINGLE * max(map(abs, cs)) if inexact else 0) if cs else True
+
+
+def quotient(c: Number, d: Number) -> Number:
+    """c / d, exact where both are."""
+    return tidy(c / d if isinstance(c, float) or isinstance(d, float) else Fraction(c) / Fraction(d))
+
+
+def monomial(m: Monomial, c: Number = 1) -> Poly:
+    return poly({m: c}) if c else ZERO
+
+
+def exponential(e: Poly) -> Poly:
+    """exp(e); the constant addend of e becomes a coefficient."""
+    c = e.terms.get(ONE_KEY, 0)
+    rest = poly({m: v for m, v in e.terms.items() if m != ONE_KEY}) if c else e
+    if not c or abs(c) > LARGE:
+        return poly({((), e.id): 1})
+    return poly({((), rest.id): _settled(math.exp(float(c)))})
+
+
+def as_term(m: Monomial, c: Number = 1) -> Term:
+    """c * m as a term."""
+    factors: list[Term] = [constant_term(c)]
+    for a, k in m[0]:
+        base = T.TERMS[a]
+        whole, half = int(k), k != int(k)
+        if half and k < 0:
+            whole = int(k + Fraction(1, 2))
+        one = base if k > 0 else T.node("recip", (base,))
+        factors += [one] * abs(whole)
+        if half:
+            root = T.make("sqrt", base)
+            factors.append(root if k > 0 else T.node("recip", (root,)))
+    if m[1]:
+        factors.append(T.make("exp", POLYS[m[1]].term))
+    return T.mul(*factors)
+
+
+def constant_term(c: Number) -> Term:
+    """A number as a term: a fraction becomes a float, which `tidy` reads back."""
+    return T.const(float(c) if isinstance(c, Fraction) else c)
+
+
+def substituted(p: Poly, images: dict[int, Term]) -> Any:
+    """Helper of renaming: atoms replaced by atoms, exponents included."""
+    if not (p.atoms & images.keys()):
+        return p
+    out: dict[Monomial, Number] = {}
+    for (factors, e), c in p.terms.items():
+        powers: dict[int, Power] = {}
+        for a, k in factors:
+            b = images[a].id if a in images else a
+            powers[b] = powers.get(b, 0) + k
+        key = (tuple(sorted((a, k) for a, k in powers.items() if k)), substituted(POLYS[e], images).id if e else 0)
+        out[key] = out.get(key, 0) + c
+    return poly({m: c for m, v in out.items() if (c := _settled(v))})
+
+
+def product_with_exponential(factors: Factors, e: Poly, c: Number = 1) -> Poly:
+    """c * factors * exp(e)."""
+    factors = tuple((a, k) for a, k in factors if k)
+    k = e.terms.get(ONE_KEY)
+    if not k or abs(k) > LARGE:
+        return poly({(factors, e.id): c}) if c else ZERO
+    p = exponential(e)
+    ((_, rest), d) = next(iter(p.terms.items()))
+    return poly({(factors, rest): _settled(c * d)})

@@ -1,0 +1,297 @@
+"""A lifted kernel in, a verdict out: what it computes, for every shape.
+
+case -> settings: its launches with symbols for all numbers, one for each configuration and class of block sizes
+     -> each launch executed for all programs, lanes and iterations at once
+     -> loops: invariants in closed form, by induction
+     -> every access in bounds; every output element stored; every stored value the formula's
+     -> PROVED with its contract; else an input that fails: REFUTED, or a precondition that is missing: PROVED where the
+        host function refuses the rest; else a field test: TESTED, or UNKNOWN
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from dataclasses import replace as changed
+from typing import TYPE_CHECKING, Any
+
+from trilift.lift.errors import TriliftError
+
+if TYPE_CHECKING:
+    from trilift.lift import Lifted
+    from trilift.lift.cases.declaration import Case
+    from trilift.lift.ttir.ir import Module
+
+    from .integers.solver import Answers
+    from .model.configuration import Setting
+    from .model.verdict import Claim, Clause, Counterexample, Proof
+    from .proof.prover import Proving, Shown
+    from .runs.goals import Targets
+
+__all__ = ["Examined", "equal", "examine", "prove"]
+
+Mutation = Callable[["Module"], "Module"]
+SEARCH = 6.0  # seconds of looking for a counterexample
+TOGETHER = 1.5  # seconds of a proof with symbols for the numbers of configurations
+FIELD = 10.0  # seconds of a field test
+
+
+@dataclass(frozen=True)
+class Examined:
+    """The proofs of a case, with what they are about and what was executed for them."""
+
+    proofs: tuple[Proof, ...]
+    goal: Targets
+    provings: tuple[Proving, ...]
+
+
+def prove(case: Case, **options: Any) -> tuple[Proof, ...]:
+    """The proofs that `examine` finds, with its options."""
+    return examine(case, **options).proofs
+
+
+def examine(
+    case: Case,
+    *,
+    seed: int = 0,
+    timeout: float = 30.0,
+    against: str | None = None,
+    other: Any = None,
+    progress: Callable[[str], None] = lambda stage: None,
+    lifted: Lifted | None = None,
+    invariants: bool = True,
+    replace: Mapping[int, Mutation] | None = None,
+    fallback: bool = True,
+) -> Examined:
+    """One proof for each output and written input: against the reference if the case has one, else the lifted formula.
+
+    `against`: "reference", "formula" or a formula as text; `other`: another case or a PyTorch function. `replace`:
+    changes of the modules of launches, by number. `fallback`: where there is no proof, look for a counterexample, then
+    for a contract, then test in finite fields. `timeout` bounds the proof, in seconds. Raises CaseError where the case
+    or what it is compared with makes no sense, Unsupported where a formula to compare with cannot be read."""
+    from .integers.solver import Answers
+    from .model.verdict import Claim, failed
+    from .runs.goals import targets
+
+    start = time.perf_counter()
+    progress("formulas")
+    goal = targets(case, lifted, other=other, against=against, seed=seed)
+    claims = {name: Claim(name, goal.against) for name in (*goal.formulas, *goal.errors)}
+    changes, end = replace or {}, time.process_time() + timeout
+    attempt = _Attempt(case, goal, claims, seed, end, progress, invariants, changes, Answers())
+    proofs = attempt.every()
+    if _open(proofs) and (apart := attempt.apart()) is not None:  # one configuration after the other
+        again = changed(attempt, settings=apart)
+        if not _open(found := again.every()):
+            attempt, proofs = again, found
+    proofs |= {name: failed(claims[name], e) for name, e in goal.errors.items()}
+    if fallback and _open(proofs):
+        progress("counterexamples")
+        proofs = attempt.decided(proofs)
+    seconds = time.perf_counter() - start
+    return Examined(tuple(p.taking(seconds / len(proofs)) for p in proofs.values()), goal, tuple(attempt.provings))
+
+
+def equal(a: Case, b: Any, **options: Any) -> tuple[Proof, ...]:
+    """Whether two kernels, or a kernel and a PyTorch function, compute the same: one proof for each output of `a`, and,
+    if `b` is a kernel that is compared by what was lifted from it, the proof that it computes that. Options as for
+    `prove`."""
+    from trilift.lift import lift
+    from trilift.lift.cases.declaration import Case
+
+    proofs = prove(a, other=b, **options)
+    if not isinstance(b, Case):
+        return proofs
+    mine = {k: v for k, v in options.items() if k not in ("lifted", "against")}
+    theirs = prove(b, against="formula", lifted=lift(b, options.get("seed", 0)), **mine)
+    return (*proofs, *(changed(p, claim=changed(p.claim, output=f"{b.name}: {p.claim.output}")) for p in theirs))
+
+
+def _open(proofs: Mapping[str, Proof]) -> bool:
+    """Whether something is not proved."""
+    return not all(p.verdict.value == "PROVED" for p in proofs.values())
+
+
+@dataclass
+class _Attempt:
+    """The proofs of one case in all its settings."""
+
+    case: Case
+    goal: Targets
+    claims: Mapping[str, Claim]
+    seed: int
+    deadline: float
+    progress: Callable[[str], None]
+    invariants: bool
+    replace: Mapping[int, Mutation]
+    answers: Answers  # of the solver, in all settings
+    more: Sequence[Clause] = ()  # preconditions beside those of the case
+    settings: Sequence[Setting] = ()  # of the case, where they are known already
+
+    def __post_init__(self) -> None:
+        self.error: TriliftError | None = None
+        self.provings: list[Proving] = []
+        try:
+            self.run()
+        except TriliftError as stop:
+            self.error = stop
+        except RecursionError:
+            self.error = TriliftError("the terms are nested too deeply", self.case.place)
+
+    def run(self) -> None:
+        """Every setting executed, its loops and accesses proved."""
+        from .configurations.launches import settings
+        from .proof.prover import Proving
+
+        if not self.settings:
+            self.progress("settings")
+            self.settings = settings(self.case, self.seed)
+        for k, found in enumerate(self.settings):
+            self.progress(f"setting {k + 1} {found.label}".rstrip())
+            setting = self.restricted(self.mutated(found))
+            end = min(self.deadline, time.process_time() + TOGETHER) if found.together else self.deadline
+            proving = Proving(setting, end, self.progress, self.invariants, self.answers)
+            if len(self.settings) > 1 and proving.vacuous:
+                continue  # no shape at which the formulas hold is in this class
+            proving.run()
+            self.provings.append(proving)
+
+    def every(self) -> dict[str, Proof]:
+        """The proof of each output that has a formula."""
+        return {name: self.shown(name) for name in self.goal.formulas}
+
+    def apart(self) -> list[Setting] | None:
+        """A setting for each configuration, where several were taken together."""
+        from .configurations.launches import settings
+
+        if not any(s.together for s in self.settings):
+            return None
+        try:
+            return settings(self.case, self.seed, together=False)
+        except TriliftError:
+            return None
+
+    def mutated(self, setting: Setting) -> Setting:
+        """The setting with some of its launches' modules changed."""
+        from .model.configuration import SymbolicLaunch
+
+        if not self.replace:
+            return setting
+        events = list(setting.events)
+        launches = [k for k, e in enumerate(events) if isinstance(e, SymbolicLaunch)]
+        for number, mutation in self.replace.items():
+            if number >= len(launches):
+                raise TriliftError(f"launch {number} is not made at every shape", self.case.place)
+            event = events[launches[number]]
+            assert isinstance(event, SymbolicLaunch)
+            events[launches[number]] = changed(event, module=mutation(event.module))
+        return changed(setting, events=tuple(events))
+
+    def restricted(self, setting: Setting) -> Setting:
+        """The setting at the sizes where the target formulas hold."""
+        from .model.verdict import Clause
+        from .wording.user_terms import words
+
+        clauses = [Clause("shape", c, words(c), f"the {self.goal.against} holds there") for c in self.goal.conditions]
+        clauses += self.more
+        facts = frozenset(c.term for c in clauses if c.term is not None)
+        return changed(setting, facts=setting.facts | facts, clauses=(*setting.clauses, *clauses))
+
+    def shown(self, output: str) -> Proof:
+        """PROVED where every setting shows it."""
+        from .wording.user_terms import readable
+
+        return readable(self._shown(output), self.settings)
+
+    def _shown(self, output: str) -> Proof:
+        from .model.verdict import failed, proved
+
+        claim = self.claims[output]
+        if self.error is not None or not self.provings:
+            return failed(claim, self.error or TriliftError("there is no setting to prove it in", self.case.place))
+        found: list[Shown] = []
+        for proving in self.provings:
+            try:
+                found.append(proving.claim(output, self.goal.formulas[output]))
+            except TriliftError as stop:
+                proof = failed(claim, stop)
+                label = f"{proving.setting.label}: " if proving.setting.label else ""
+                return changed(proof, reason=label + proof.reason)
+            except RecursionError:
+                return failed(claim, TriliftError("the terms are nested too deeply", self.case.place))
+        return proved(
+            claim,
+            tuple(c for s in found for c in s.conditions),
+            tuple(dict.fromkeys(i for s in found for i in s.invariants)),
+            tuple({c.text: c for s in found for c in s.contract}.values()),
+        )
+
+    def decided(self, proofs: dict[str, Proof]) -> dict[str, Proof]:
+        """What is not proved: refuted by an input that fails, proved under a contract that the host function keeps,
+        tested in finite fields, or left unknown."""
+        from .model.verdict import tested
+        from .refutation.search import search
+
+        if self.replace:
+            return proofs
+        found = search(self.case, self.goal, seed=self.seed, budget_seconds=SEARCH)
+        names = [n for n, p in proofs.items() if p.verdict.value == "UNKNOWN"]
+        inferred = self.inferred(names, proofs, found)
+        if inferred is not None:
+            found = found or inferred.counterexample
+            proofs = inferred.told(proofs)
+        if found is not None:
+            return self.wrong(proofs, found)
+        self.progress("finite fields")
+        for outcome in self.field_test(proofs):
+            p = proofs[outcome.output]
+            if p.verdict.value == "UNKNOWN" and outcome.tested:
+                proofs[outcome.output] = changed(
+                    tested(p.claim, outcome.samples, outcome.bound, p.reason), place=p.place
+                )
+        return proofs
+
+    def wrong(self, proofs: dict[str, Proof], found: Counterexample) -> dict[str, Proof]:
+        """REFUTED for the output of the counterexample, or for all where it is of none; then for others that are wrong
+        too."""
+        from .model.verdict import refuted
+        from .refutation.search import search
+
+        of = {found.output: found} if found.output in proofs else dict.fromkeys(proofs, found)
+        while any(p.verdict.value == "UNKNOWN" for n, p in proofs.items() if n not in of):
+            again = search(self.case, self.goal, seed=self.seed, budget_seconds=SEARCH, but=of)
+            if again is None or again.output not in proofs.keys() - of.keys():
+                break
+            of[again.output] = again
+        return {
+            n: changed(refuted(self.claims[n], of[n]), contract=p.contract) if n in of else p for n, p in proofs.items()
+        }
+
+    def inferred(self, names: Sequence[str], proofs: Mapping[str, Proof], known: Counterexample | None) -> Any:
+        """A contract under which these outputs are proved, where a precondition may be all that is missing."""
+        from .refutation.contract import infer, promising
+
+        names = [n for n in names if n in self.goal.formulas]
+        if not self.settings or not names or not all(promising(proofs[n]) for n in names):
+            return None
+        self.progress("contract")
+
+        def under(clauses: Sequence[Clause], deadline: float) -> dict[str, Proof]:
+            self.progress("contract: " + ", ".join(c.text for c in clauses))
+            attempt = changed(self, more=clauses, deadline=deadline, progress=lambda stage: None)
+            return {n: attempt.shown(n) for n in names}
+
+        return infer(self.case, self.goal, self.settings, under, self.seed, known)
+
+    def field_test(self, proofs: Mapping[str, Proof]) -> Sequence[Any]:
+        """The outcomes of a field test of what is unknown; none where it cannot be run."""
+        from .fields.identity_test import check
+
+        formulas = [
+            self.goal.formulas[n] for n, p in proofs.items() if p.verdict.value == "UNKNOWN" and n in self.goal.formulas
+        ]
+        try:
+            return check(self.case, formulas, seed=self.seed, timeout=FIELD).outcomes if formulas else ()
+        except (TriliftError, RecursionError):
+            return ()

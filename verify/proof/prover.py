@@ -1,0 +1,457 @@
+"""One setting proved: every launch's loops, every access in bounds, every output element what its formula says.
+
+{I} launch {I'}   for each launch in order; afterwards, for each claim,
+    every store to the output:   value = formula[index of the store]        under its guard, for all programs
+    every element is stored:     index range => some writer
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from trilift.lift.errors import Place, TriliftError, Unsupported
+from trilift.lift.terms import term as T
+from trilift.lift.terms.spec import Formula
+from trilift.lift.terms.term import Term
+
+from ..execution.parametric import execute
+from ..integers.bounded_solver import Known
+from ..integers.logical_index import decode
+from ..integers.quotient import equalities
+from ..integers.solver import Answers, Solver
+from ..loops.invariant import Loops, agree
+from ..loops.program_symbols import Names
+from ..memory.contents import Content, Memory, place
+from ..memory.effects import accumulated, forwarded, left
+from ..memory.safety import assumed, in_bounds, nowrap, well_defined
+from ..memory.sites import Site
+from ..memory.stores import Found, Missing, Written, covered, injective, read_after_write, written
+from ..model.configuration import Buffer, HostOp, Setting, SymbolicLaunch, View
+from ..model.program import PIDS, Access
+from ..model.verdict import Clause, Condition, Invariant
+from ..normal_form.algebra import Algebra, Context, Split, Undecided
+from ..normal_form.signs import nonnegative, positive, sign
+from ..wording.user_terms import shortened, words
+from .launch import Launched
+
+Progress = Callable[[str], None]
+NEEDS = {"nonzero": "it is divided by", "nonneg": "its root is taken"}
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What was shown of one output in one setting."""
+
+    conditions: tuple[Condition, ...]
+    invariants: tuple[Invariant, ...]
+    contract: tuple[Clause, ...]
+
+
+@dataclass
+class Proving:
+    """The proof of one setting. `conditions` so far; claims add theirs. `answers`: of the solver, to other settings of
+    the case as well."""
+
+    setting: Setting
+    deadline: float
+    progress: Progress = lambda stage: None
+    invariants: bool = True
+    answers: Answers = field(default_factory=Answers)
+    memory: Memory = field(default_factory=Memory)
+    launched: list[Launched] = field(default_factory=list)
+    conditions: list[Condition] = field(default_factory=list)
+    contract: list[Clause] = field(default_factory=list)
+    writers: dict[Buffer, list[tuple[Launched, Site]]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.solver = Known(bounds=bounds(self.setting), inner=Solver(answers=self.answers))
+        self.algebra = Algebra(self.solver, strides=strides(self.setting), deadline=self.deadline)
+        self.memory.distinct = self.distinct
+        self.buffers = {b.name: b for b in self.setting.buffers}
+        self.contract += self.setting.clauses
+
+    @property
+    def vacuous(self) -> bool:
+        """Whether no shape meets the preconditions of the setting."""
+        return self.algebra.impossible(self.algebra.context(self.setting.facts))
+
+    # ---- events
+
+    def run(self) -> None:
+        """All events in order. Raises what makes the whole setting undecided."""
+        if self.vacuous:
+            raise Undecided("no shape meets the preconditions")
+        for k, event in enumerate(self.setting.events):
+            if isinstance(event, HostOp):
+                self.memory.host(event, self.buffers)
+            else:
+                self.progress(f"launch {k + 1} of {len(self.setting.events)}: {event.kernel}")
+                self.launch(event)
+
+    def launch(self, event: SymbolicLaunch) -> None:
+        """One launch: its accesses, their safety, and what memory holds afterwards."""
+        dtypes = {a.name: x.dtype for a, x in zip(event.module.entry.args, event.operands, strict=True)
+                  if isinstance(x, View)}  # fmt: skip
+        program = execute(event.module, event.operands, event.grid, self.setting.facts, dtypes)
+        for op in program.unsupported:
+            if not op.results:
+                raise Unsupported(op.name, op.place)
+        facts = self.setting.facts | frozenset(grid_facts(event.grid))
+        loops = Loops(self.algebra, facts, names=Names(facts, self.solver, symbolic=self.setting.together))
+        loops.whiles = {x.trips.attr: x for x in program.loops if x.condition is not None}
+        if not self.invariants:
+            loops.closing = False
+        found = Launched(event, program, loops)
+        found.written_to = self.stored(found)
+        loops.reads = self.reading(found)
+        found.sites = tuple(s for a in program.accesses for s in found.located(self.resolved(a, found)))
+        self.launched.append(found)
+        self.safe(found)
+        self.after(found)
+
+    def stored(self, found: Launched) -> set[Buffer]:
+        """The buffers that a launch may write."""
+        pointers = [
+            p for a in found.program.accesses if a.kind != "load" for p in a.pointer.walk() if p.op == "pointer"
+        ]
+        return {v.buffer for p in pointers if (v := found.views.get(str(p.attr).removeprefix("%"))) is not None}
+
+    def reading(self, found: Launched) -> Callable[[Term], Term]:
+        """A load's result: what memory held before the launch, or what the same program stored."""
+        before = self.memory.copy()
+
+        def reads(t: Term) -> Term:
+            base, at, site = str(t.attr).partition("@")
+            view = found.views.get(base.removeprefix("%"))
+            if not at or view is None:
+                return t
+            o = T.add(view.offset, t.args[0])
+            if view.buffer in found.written_to:
+                seen = self.seen(found, int(site), view.buffer)
+                if seen.writer is not None:
+                    return as_number(self.forwarded(found, seen.writer, o))
+            return as_number(before.at(view.buffer, o))
+
+        return reads
+
+    def seen(self, found: Launched, site: int, buffer: Buffer) -> Found:
+        """What a load finds in a buffer that the launch writes. Raises Undecided where that is not known."""
+        key = site, buffer
+        if key not in found.seen:
+            found.seen[key] = Found("unknown", why="its address depends on what the launch writes")
+            found.seen[key] = self.interference(found, site, buffer)
+        if found.seen[key].kind == "unknown":
+            load = next(a for a in found.program.accesses if a.site == site)
+            raise Undecided(f"{buffer.name} is read and written by one launch", load.place, found.seen[key].why)
+        return found.seen[key]
+
+    def interference(self, found: Launched, site: int, buffer: Buffer) -> Found:
+        """Whether a load finds what was there before the launch, or what one store of its program stored."""
+        accesses = found.program.accesses
+        loads = [s for a in accesses if a.site == site and a.kind == "load" and found.may_touch(a, buffer)
+                 for s in found.located(self.address(a, found)) if s.buffer is buffer]  # fmt: skip
+        stores = [s for a in accesses if a.kind != "load" and found.may_touch(a, buffer)
+                  for s in found.located(self.address(a, found)) if s.buffer is buffer]  # fmt: skip
+        view = self.views_of(buffer, stores)[0]
+        inverses = [written(s, view, self.setting.facts, self.solver) for s in stores]
+        writers = [s if isinstance(w, Missing) else w for w, s in zip(inverses, stores, strict=True)]
+        every = [read_after_write(x, writers, self.setting.facts, self.solver) for x in loads]
+        if any(x.kind != "initial" for x in every) and len(every) > 1:
+            return Found("unknown", why=next(x.why for x in every if x.kind != "initial"))
+        return every[0] if every else Found("initial")
+
+    def forwarded(self, found: Launched, w: Written, o: Term) -> Term:
+        """What the store left at element o."""
+        access = w.site.access
+        if access.op in found.forwarding:
+            raise Undecided("a load depends on itself through memory", access.place)
+        found.forwarding.add(access.op)
+        try:
+            assert access.value is not None
+            content = found.plain(found.loops.resolved(access.value))
+        finally:
+            found.forwarding.discard(access.op)
+        return forwarded(w, content, place(w.view, o)[0])
+
+    def address(self, a: Access, found: Launched) -> Access:
+        """The access without loop variables and loads, but for its value."""
+        try:
+            around = tuple(found.around(loop) for loop in a.loops)
+            guard, pointer = (found.plain(found.loops.resolved(t)) for t in (a.guard, a.pointer))
+            return replace(a, guard=guard, pointer=pointer, loops=around)
+        except Undecided as stop:
+            stop.place = stop.place or a.place
+            raise
+
+    def resolved(self, a: Access, found: Launched) -> Access:
+        """The access without loop variables and loads."""
+        out = self.address(a, found)
+        if a.value is None or a.kind == "load":
+            return out
+        try:
+            return replace(out, value=found.plain(found.loops.resolved(a.value)))
+        except Undecided as stop:
+            stop.place = stop.place or a.place
+            raise
+
+    def safe(self, found: Launched) -> None:
+        """Every access in bounds, divisors not 0, what is assumed; that no integer wraps is part of the contract."""
+        facts = found.loops.facts
+        views = [*self.setting.inputs.values(), *self.setting.outputs.values()]
+        for s in found.sites:
+            named = found.named(s)
+            inside = in_bounds(named, found.loops.known, self.solver, views) if named is not None else None
+            if inside is None or not inside.holds:
+                inside = in_bounds(s, facts, self.solver, views)
+            self.conditions.append(inside)
+        integers = []
+        for a in found.program.arithmetic:
+            around = tuple(found.around(loop) for loop in a.loops)
+            guard, t = (found.plain(found.loops.resolved(t)) for t in (a.guard, a.term))
+            integers.append(replace(a, loops=around, guard=guard, term=t))
+        program = replace(found.program, arithmetic=tuple(integers))
+        self.conditions += well_defined(program, facts, self.solver)
+        conditions, clauses = assumed(program, facts, self.solver)
+        self.conditions += conditions
+        self.contract += clauses
+        self.contract += nowrap(program, facts, self.solver)
+
+    def after(self, found: Launched) -> None:
+        """The contents of what the launch wrote: claims about outputs look at the sites themselves."""
+        by_buffer: dict[Buffer, list[Site]] = {}
+        for s in found.sites:
+            if s.writes:
+                by_buffer.setdefault(s.buffer, []).append(s)
+        before = self.memory.copy()
+        for buffer, mine in by_buffer.items():
+            self.writers.setdefault(buffer, []).extend((found, s) for s in mine)
+            self.contract += [c for s in mine if (c := accumulated(s)) is not None]
+            self.memory.contents[buffer] = self.afterwards(buffer, mine, before)
+
+    def afterwards(self, buffer: Buffer, mine: Sequence[Site], before: Memory) -> Content:
+        """The contents of a buffer after these writes, worked out when somebody asks."""
+        known: list[Content | Undecided] = []
+
+        def content(o: Term) -> Term:
+            if not known:
+                known.append(self.written_by(buffer, mine, before))
+            if isinstance(known[0], Undecided):
+                raise Undecided(known[0].what, known[0].place, known[0].why)
+            return known[0](o)
+
+        return content
+
+    def written_by(self, buffer: Buffer, mine: Sequence[Site], before: Memory) -> Content | Undecided:
+        """The contents, by the first view through which they are known; or why they are not."""
+        failure: Undecided | None = None
+        for view in self.views_of(buffer, mine):
+
+            def held(index: Sequence[Term], view: View = view) -> Term:
+                return before.at(buffer, view.element(tuple(index)))
+
+            try:
+                return before.overlaid(view, left(mine, view, held, self.setting.facts, self.solver, self.agree))
+            except Undecided as stop:
+                failure = failure or stop
+        assert failure is not None
+        return failure
+
+    def agree(self, x: Term, y: Term, facts: frozenset[Term]) -> bool:
+        """Whether two terms are equal. What that rests on is owed by every claim."""
+        with self.algebra.collecting() as owed:
+            same = agree(self.algebra, x, y, self.algebra.context(facts))
+        self.algebra.owing[0].update(owed)
+        return same
+
+    def distinct(self, view: View) -> bool:
+        """Whether two indices of a view are never at one element."""
+        return injective(view, self.setting.facts, self.solver).holds
+
+    def views_of(self, buffer: Buffer, mine: Sequence[Site]) -> list[View]:
+        """The tensors whose index counts: outputs or inputs of the case, the operands, all elements in a row."""
+        named = [*self.setting.outputs.values(), *self.setting.inputs.values(), *(s.view for s in mine)]
+        row = View(buffer, T.const(0), (buffer.length,), (T.const(1),), buffer.dtype)
+        return list(dict.fromkeys(v for v in (*named, row) if v.buffer is buffer))
+
+    # ---- claims
+
+    def claim(self, output: str, formula: Formula) -> Shown:
+        """That an output equals its formula after all events. Raises Undecided with what is missing."""
+        view = self.setting.outputs.get(output) or self.setting.inputs[output]
+        target = flattened(formula.term, self.setting.inputs)
+        with self.algebra.collecting() as owed:
+            conditions = self.equalities(output, view, formula, target)
+        every_owed = {**self.algebra.owing[0], **owed}
+        kept = [self.discharged(k, t, ctx) for (k, t, _), ctx in every_owed.items()]
+        clauses = tuple(c for c in kept if isinstance(c, Clause))
+        met = [c for c in kept if isinstance(c, Condition)]
+        invariants = [i for x in self.launched for i in x.loops.invariants]
+        inductive = [c for x in self.launched for c in x.loops.conditions]
+        every = (*self.conditions, *inductive, *conditions, *met, *self.solver.answered)
+        return Shown(tuple(c for c in every if c.holds or c not in self.solver.answered), tuple(invariants),
+                     distinct((*self.contract, *clauses)))  # fmt: skip
+
+    def equalities(self, output: str, view: View, formula: Formula, target: Term) -> list[Condition]:
+        """Each store's value, and that every element is stored."""
+        mine = self.writers.get(view.buffer, [])
+        last = [x for x in mine if x[0] is mine[-1][0]] if mine else []
+        if not last or any(s.access.kind != "store" for _, s in last) or self.redefined(view.buffer, last):
+            return [self.content_equals(output, view, formula, target)]
+        try:
+            found = self.stores_equal(output, [s for _, s in last], view, formula, target)
+        except Undecided:
+            if len(last) == 1 and not last[0][1].access.loops:
+                raise
+            found = None  # what is stored first may be something else
+        return [self.content_equals(output, view, formula, target)] if found is None else found
+
+    def stores_equal(
+        self, output: str, mine: Sequence[Site], view: View, formula: Formula, target: Term
+    ) -> list[Condition] | None:
+        """Every store stores what the formula says; None where they do not store every element."""
+        out = []
+        everyone: list[Written] = []
+        for s in mine:
+            out.append(self.store_equals(output, s, view, formula, target))
+            w = written(s, view, self.setting.facts, self.solver)
+            if isinstance(w, Missing):
+                raise Undecided(w.text, w.place)
+            everyone.append(w)
+        cover = covered(everyone, self.setting.facts, self.solver)
+        return [*out, cover] if cover.holds else None
+
+    def redefined(self, buffer: Buffer, last: Sequence[tuple[Launched, Site]]) -> bool:
+        """Whether a host operation writes the buffer after its last launch."""
+        position = list(self.setting.events).index(last[0][0].launch)
+        later = self.setting.events[position + 1 :]
+        return any(isinstance(e, HostOp) and any(v.buffer is buffer for v in e.outputs) for e in later)
+
+    def store_equals(self, output: str, site: Site, view: View, formula: Formula, target: Term) -> Condition:
+        """value = formula[index] wherever the site stores: with names for what depends on the program id, else as it
+        is."""
+        launched = next(x for x in self.launched if any(s is site for s in x.sites))
+        named = launched.named(site)
+        if named is not None:
+            try:
+                return self.stored_equal(output, named, launched.loops.known, view, formula, target)
+            except Undecided:
+                pass
+        return self.stored_equal(output, site, self.setting.facts, view, formula, target)
+
+    def stored_equal(
+        self, output: str, site: Site, known: frozenset[Term], view: View, formula: Formula, target: Term
+    ) -> Condition:
+        facts = known | site.facts()
+        index = decode(site.offset, view, self.solver.with_bounds(facts), self.solver)
+        if index is None:
+            raise Undecided(f"the {site.text} has no index in {output}", site.place)
+        right = T.substitute(target, dict(zip(formula.axes, index, strict=True)))
+        assert site.access.value is not None
+        return self.equal(f"{output} at the {site.text}", site.access.value, right, facts, site.place)
+
+    def content_equals(self, output: str, view: View, formula: Formula, target: Term) -> Condition:
+        """The final contents of the buffer = formula, at every index."""
+        fixed = equalities(self.setting.facts)
+        only = {a for a in formula.axes if fixed.get(a.size, a.size) is T.const(1)}
+        index = tuple(T.const(0) if a in only else T.axis(a) for a in formula.axes)
+        target = T.substitute(target, {a: T.const(0) for a in only})
+        facts = self.setting.facts | frozenset(
+            f for a in formula.axes for f in (T.make("le", 0, T.axis(a)), T.make("lt", T.axis(a), a.size))
+        )
+        left = self.memory.at(view.buffer, view.element(index))
+        return self.equal(f"{output} at the end", left, target, facts, None)
+
+    def equal(self, what: str, left: Term, right: Term, facts: Iterable[Term], place: Place | None) -> Condition:
+        start = time.perf_counter()
+        ctx = self.algebra.context(facts)
+        try:
+            holds = agree(self.algebra, left, right, ctx)
+        except Undecided as stop:
+            stop.place = stop.place or place
+            raise
+        if not holds:
+            why = difference(self.algebra, left, right, ctx, self.setting.inputs)
+            raise Undecided(f"{what} is not shown to be the formula", place, why)
+        goal = T.node("eq", (left, right), None, T.BOOL)
+        return Condition(what, ctx.facts, goal, True, "normal form", time.perf_counter() - start, place)
+
+    def discharged(self, kind: str, t: Term, ctx: Context) -> Condition | Clause:
+        """What was used without proof, proved now; of divisors and roots it becomes part of the contract otherwise."""
+        from ..normal_form.rules.fold import structural
+
+        start = time.perf_counter()
+        p = structural(t)
+        if kind == "nonzero":
+            ok = sign(self.algebra, p, ctx) is not None or self.algebra.implied(ctx, T.make("ne", t, 0))
+        elif kind == "nonneg":
+            ok = nonnegative(self.algebra, p, ctx) or positive(self.algebra, p, ctx)
+        else:
+            raise Undecided("a maximum may be over nothing", why=shortened(words(t, self.setting.inputs)))
+        goal = T.make(
+            {"nonzero": "ne", "nonneg": "le"}[kind], *((t, T.const(0)) if kind == "nonzero" else (T.const(0), t))
+        )
+        if not ok:
+            return Clause("value", goal, words(goal, self.setting.inputs), NEEDS[kind])
+        what = "a divisor is not 0" if kind == "nonzero" else "a root is of no negative number"
+        return Condition(what, ctx.facts, goal, True, "normal form", time.perf_counter() - start)
+
+
+def as_number(t: Term) -> Term:
+    """A truth of a boolean tensor as the 0 or 1 that a kernel loads."""
+    if t.type != T.BOOL:
+        return t
+    return T.node("read", t.args, t.attr, T.INT) if t.op == "read" else T.where(t, 1, 0)
+
+
+def grid_facts(grid: Iterable[Term]) -> Iterable[Term]:
+    """0 <= pid < grid."""
+    for p, n in zip(PIDS, grid, strict=True):
+        yield T.make("eq", p, 0) if n is T.const(1) else T.make("and", T.make("le", 0, p), T.make("lt", p, n))
+
+
+def flattened(t: Term, inputs: Mapping[str, View]) -> Term:
+    """x[i, j] as the element of x's buffer."""
+
+    def one(s: Term) -> Term | None:
+        if s.op != "read" or s.attr not in inputs:
+            return None
+        view = inputs[s.attr]
+        element = T.node("read", (view.element(s.args),), s.attr, T.INT if s.type == T.BOOL else s.type)
+        return T.make("ne", element, 0) if s.type == T.BOOL else element
+
+    return T.rewrite(t, one)
+
+
+def strides(setting: Setting) -> dict[str, frozenset[Term]]:
+    """What steps between the rows of each tensor: its strides that are not numbers."""
+    views = [*setting.inputs.values(), *setting.outputs.values()]
+    views += [x for e in setting.events if isinstance(e, SymbolicLaunch) for x in e.operands if isinstance(x, View)]
+    names = {v.buffer.name for v in views}
+    return {n: frozenset(s for v in views if v.buffer.name == n for s in v.strides if not s.is_const) for n in names}
+
+
+def bounds(setting: Setting) -> dict[str, tuple[Term | None, Term | None]]:
+    """What is known of elements of integer inputs: of the case, else of the dtype."""
+    out: dict[str, tuple[Term | None, Term | None]] = {}
+    for name, view in setting.inputs.items():
+        if view.dtype[0] in "iu" or view.dtype == "bool":
+            bits = 1 if view.dtype == "bool" else int(view.dtype[1:])
+            unsigned = view.dtype[0] in "ub"
+            low, high = (0, 1 << bits) if unsigned else (-(1 << bits - 1), 1 << bits - 1)
+            out[name] = (T.const(low), T.const(high))
+    return out | dict(setting.bounds)
+
+
+def difference(a: Algebra, left: Term, right: Term, ctx: Context, views: Mapping[str, View]) -> str:
+    """Both normal forms, for the message."""
+    try:
+        x, y = a.normal(left, ctx), a.normal(right, ctx)
+    except (Split, TriliftError):
+        return ""
+    return " against ".join(shortened(words(p.term, views)) for p in (x, y))
+
+
+def distinct(clauses: Iterable[Clause]) -> tuple[Clause, ...]:
+    return tuple({c.text: c for c in clauses}.values())

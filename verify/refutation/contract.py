@@ -1,0 +1,286 @@
+"""The weakest simple precondition under which a proof goes through that does not go through at every shape.
+
+    {P and C} kernel {output = formula}        C of a few clauses, each of which is needed
+
+    c ::= e % b == 0 | n <= b | n == b | n >= 2 | n == m | stride(x, d) == 1 | stride(x, d) == that of a contiguous x
+
+e and b are those of the launches: cdiv(e, b) in grids and loops, lanes b below a size n in masks. What the host
+function lets through beyond C is run: a wrong result there refutes the claim, and only where the host function refuses
+the rest is the claim proved under C.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, combinations, islice
+
+from trilift.lift.capture.trace import Trace
+from trilift.lift.cases.declaration import Case
+from trilift.lift.errors import CaseError, TriliftError
+from trilift.lift.terms import term as T
+from trilift.lift.terms.fit import value
+from trilift.lift.terms.term import Term
+
+from ..execution.parametric import execute
+from ..integers.quotient import canonical, expand, to_term
+from ..integers.solver import Solver
+from ..model.configuration import Setting, SymbolicLaunch, View
+from ..model.program import PIDS, Program
+from ..model.verdict import Clause, Counterexample, Proof, Verdict
+from ..runs.goals import Targets
+
+Proofs = Mapping[str, Proof]
+Under = Callable[[Sequence[Clause], float], Proofs]  # proofs under more preconditions, until a processor time
+
+TRIES = 6  # sets of clauses; each of a set that works may then be left out
+SECONDS = 12.0  # of the processor, for all of them
+EACH = 6.0  # for one
+BEYOND, INSIDE = 8, 4  # runs outside of the contract, and in it
+INFERRED = "the proof, which was found with it only"
+REFUSED = "the proof; the host function refused what was tried beyond"
+REFUSALS = 2  # of the host function, at least, before it is said to refuse
+
+
+@dataclass(frozen=True, slots=True)
+class Inferred:
+    """The claims are proved under `clauses`. Outside of them the host function `refuses` every shape tried, or is
+    refuted by `counterexample`, or neither."""
+
+    clauses: tuple[Clause, ...]
+    proofs: Proofs
+    refuses: bool = False
+    counterexample: Counterexample | None = None
+
+    def told(self, proofs: Proofs) -> dict[str, Proof]:
+        """The proofs of the case: those under the clauses where the host function refuses the rest; else what was found
+        out is a part of the reason, and for a claim that a counterexample refutes, its contract."""
+        if self.refuses:
+            return {**proofs, **{n: self._refused(p) for n, p in self.proofs.items()}}
+        text = " and ".join(c.text for c in self.clauses)
+        out = dict(proofs)
+        for n, found in self.proofs.items():
+            p = proofs[n]
+            out[n] = replace(p, contract=found.contract, reason=f"{p.reason}; proved where {text}")
+        return out
+
+    def _refused(self, p: Proof) -> Proof:
+        mine = {c.text for c in self.clauses}
+        return replace(p, contract=tuple(replace(c, why=REFUSED) if c.text in mine else c for c in p.contract))
+
+
+def infer(
+    case: Case,
+    goal: Targets,
+    settings: Sequence[Setting],
+    under: Under,
+    seed: int = 0,
+    known: Counterexample | None = None,
+    seconds: float = SECONDS,
+) -> Inferred | None:
+    """The first set of clauses under which all claims are proved, with what cannot be left out of it; None if none is
+    found. `known`: an input on which a claim fails, which the clauses must exclude."""
+    end = time.process_time() + seconds
+    prove = lambda clauses: _all_proved(under(clauses, min(end, time.process_time() + EACH)))  # noqa: E731
+    for clauses in islice(_plausible(case, settings, known), TRIES):
+        if time.process_time() > end:
+            return None
+        proofs = prove(clauses)
+        if proofs is None:
+            continue
+        for c in clauses[::-1] if len(clauses) > 1 else ():
+            fewer = [x for x in clauses if x is not c]
+            if fewer and time.process_time() < end and (found := prove(fewer)) is not None:
+                clauses, proofs = fewer, found
+        found_ = Inferred(tuple(clauses), proofs)
+        return found_ if known is not None else beyond(case, goal, found_, seed)
+    return None
+
+
+def promising(proof: Proof) -> bool:
+    """Whether the proof may lack a precondition only: it was not kept from going on by what is not supported."""
+    return proof.verdict is Verdict.UNKNOWN and proof.cause.split(":")[0] in ("", "Undecided", "Undefined")
+
+
+def _all_proved(proofs: Proofs) -> Proofs | None:
+    return proofs if proofs and all(p.verdict is Verdict.PROVED for p in proofs.values()) else None
+
+
+def _plausible(case: Case, settings: Sequence[Setting], known: Counterexample | None) -> Iterator[list[Clause]]:
+    """Sets of clauses that some input meets, and that exclude the counterexample."""
+    numbers = None if known is None else _numbers(case, known.dims, known.seed)
+    for terms in candidates(case, settings):
+        if any(satisfiable(s.facts, terms) for s in settings) and (
+            numbers is None or not all(_meets(t, numbers) for t in terms)
+        ):
+            yield [clause(t) for t in terms]
+
+
+def satisfiable(facts: Iterable[Term], terms: Iterable[Term]) -> bool:
+    """Whether numbers are found that meet all of them: what holds of nothing is no contract."""
+    return Solver().model([*facts, *terms]) is not None
+
+
+def clause(t: Term) -> Clause:
+    from ..wording.user_terms import words
+
+    strides = any(s.op == "size" and str(s.attr).startswith("stride(") for s in t.walk())
+    return Clause("layout" if strides else "shape", t, words(t), INFERRED)
+
+
+# ---- candidates ------------------------------------------------------------------------------------------------------
+
+
+def candidates(case: Case, settings: Sequence[Setting]) -> Iterator[list[Term]]:
+    """Sets of clauses, the likely ones first; each set is new."""
+    programs = [p for s in settings for p in _programs(s)]
+    even, fits = _distinct(_even(programs)), _distinct(_fits(programs))
+    unit, dense = _distinct(_unit(settings)), _distinct(_dense(settings))
+    dims = [T.size(n) for n in case.names]
+    lanes = sorted({s.attr for p in programs for s in _lanes(p) if s.is_const})
+    single = [[T.make("eq", n, b)] for b in lanes for n in dims] + [[T.make("eq", a, b)] for a, b in
+                                                                  combinations(dims, 2)]  # fmt: skip
+    seen: set[frozenset[Term]] = set()
+    families = [even, fits, unit, dense, [*even, *fits, *unit], [T.make("le", 2, n) for n in dims], *single]
+    for terms in families:
+        if terms and frozenset(terms) not in seen:
+            seen.add(frozenset(terms))
+            yield terms
+
+
+def _distinct(terms: Iterable[Term]) -> list[Term]:
+    return [t for t in dict.fromkeys(terms) if not t.is_const]
+
+
+def _programs(setting: Setting) -> Iterator[Program]:
+    for e in setting.events:
+        if isinstance(e, SymbolicLaunch):
+            dtypes = {a.name: x.dtype for a, x in zip(e.module.entry.args, e.operands, strict=True)
+                      if isinstance(x, View)}  # fmt: skip
+            try:
+                yield execute(e.module, e.operands, e.grid, setting.facts, dtypes)
+            except TriliftError:
+                continue
+
+
+def _even(programs: Iterable[Program]) -> Iterator[Term]:
+    """e % b == 0 for each cdiv(e, b)."""
+    for p in programs:
+        for t in _subterms([*p.grid, *(loop.trips for loop in p.loops)]):
+            if t.op == "floordiv" and t.args[1] is not T.const(1):
+                e = canonical(T.sub(T.add(t.args[0], 1), t.args[1]))
+                if _of_sizes(e) and _of_sizes(t.args[1]) and not e.is_const:
+                    yield T.make("eq", T.make("mod", e, t.args[1]), 0)
+
+
+def _fits(programs: Iterable[Program]) -> Iterator[Term]:
+    """n <= b where lanes 0 ... b - 1 are compared with n."""
+    for p in programs:
+        for t in _subterms(a.guard for a in p.accesses):
+            if t.op not in ("lt", "le") or t.args[0].type != T.INT:
+                continue
+            rest = expand(T.sub(t.args[1], t.args[0]))
+            lanes = [m for m, c in rest.items() if len(m) == 1 and m[0].op == "axis" and c == -1]
+            if len(lanes) == 1:
+                n = to_term({m: c for m, c in rest.items() if m != lanes[0]})
+                n = n if t.op == "lt" else T.add(n, 1)
+                if _of_sizes(n) and not n.is_const:
+                    yield T.make("le", n, lanes[0][0].attr.size)
+
+
+def _lanes(p: Program) -> Iterator[Term]:
+    """The extents of the tiles that are loaded and stored."""
+    return (axis.size for a in p.accesses for axis in a.lanes)
+
+
+def _unit(settings: Iterable[Setting]) -> Iterator[Term]:
+    """The last dimension of every tensor is dense."""
+    for v in _strided(settings):
+        yield T.make("eq", v.strides[-1], 1)
+
+
+def _dense(settings: Iterable[Setting]) -> Iterator[Term]:
+    """Every tensor is contiguous."""
+    for v in _strided(settings):
+        for d, s in enumerate(v.strides):
+            yield T.make("eq", s, T.mul(1, *v.shape[d + 1 :]))
+
+
+def _strided(settings: Iterable[Setting]) -> Iterator[View]:
+    for s in settings:
+        yield from (v for v in s.inputs.values() if v.strides and all(x.op == "size" and
+                    str(x.attr).startswith("stride(") for x in v.strides))  # fmt: skip
+
+
+def _subterms(terms: Iterable[Term]) -> Iterator[Term]:
+    return (s for t in terms for s in t.walk())
+
+
+def _of_sizes(t: Term) -> bool:
+    return t not in PIDS and not any(s in PIDS or s.op in ("axis", "read", "carry", "scalar") for s in t.walk())
+
+
+# ---- what the host function lets through -----------------------------------------------------------------------------
+
+
+def beyond(case: Case, goal: Targets, found: Inferred, seed: int = 0) -> Inferred | None:
+    """What happens outside of the clauses; None where the kernel is seen to fail inside of them."""
+    from . import search
+
+    question = search.Question(case, goal)
+    refused = accepted = 0
+    for dims in _runs(case, found.clauses, seed):
+        try:
+            numbers = _numbers(case, dims, seed)
+        except CaseError:
+            refused += not all(_meets(c.term, dims) for c in found.clauses)
+            continue
+        except TriliftError:
+            accepted += 1
+            continue
+        outcome = search.attempt(question, dims, seed, 0)
+        inside = all(_meets(c.term, numbers) for c in found.clauses)
+        if isinstance(outcome, search.Failure):
+            if inside:
+                return None
+            example = search.search(case, goal, hints=[dims], seed=seed, budget_seconds=3.0)
+            if example is not None:
+                return replace(found, counterexample=example)
+        accepted += not inside
+    return replace(found, refuses=refused >= REFUSALS and not accepted)
+
+
+def _runs(case: Case, clauses: Sequence[Clause], seed: int) -> list[dict[str, int | float]]:
+    """A few shapes inside of the clauses, large ones first, then some that break a clause, small ones first; any shape
+    for what is about strides, which are drawn."""
+    from trilift.lift.capture.run import capture
+    from trilift.lift.cases.shapes import choose
+
+    from ..runs.trials import blocks_of, boundary_shapes, mixed_shapes
+
+    base = choose(case, 2, seed)
+    try:
+        blocks = blocks_of(capture(case, base[0], seed=seed))
+    except TriliftError:
+        blocks = []
+    shapes = chain(base, boundary_shapes(case, base[0], blocks), islice(mixed_shapes(case, base[0], blocks, seed), 200))
+    tried = sorted(map(dict, shapes), key=lambda d: math.prod(map(float, d.values())))
+    terms = [c.term for c in clauses]
+    inside = [d for d in tried if all(_meets(t, d) for t in terms)]
+    outside = [d for d in tried if not all(_meets(t, d) for t in terms)]
+    return [*inside[: -INSIDE - 1 : -1], *outside[:BEYOND]]
+
+
+def _meets(t: Term | None, numbers: Mapping[str, int | float]) -> bool:
+    return t is None or value(t, numbers) is True
+
+
+def _numbers(case: Case, dims: Mapping[str, int | float], seed: int) -> dict[str, int | float]:
+    """Dims and drawn strides of a run. Raises CaseError where the host function refuses the dims."""
+    from trilift.lift.capture.run import capture
+
+    trace: Trace = capture(case, dims, seed=seed)
+    strides = {f"stride({n},{d})": s for n, ref in trace.inputs.items() for d, s in enumerate(ref.strides)}
+    return {**trace.dims, **strides}

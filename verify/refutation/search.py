@@ -1,0 +1,353 @@
+"""The search for a counterexample: the kernel itself, run in float64, beside what it should compute.
+
+Memory is NaN-poisoned and the buffers lie far apart: a lane that reaches the output undefined, and an access that
+leaves its tensor, are failures too. Shapes are those that a proof could not exclude, the edges of blocks, then mixed
+ones; inputs are adversarial. What is found is made small and run again from scratch.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, islice
+from typing import Any
+
+import numpy as np
+
+from trilift.lift.capture.trace import Launch, TorchOp, Trace
+from trilift.lift.cases.declaration import Case
+from trilift.lift.errors import CaseError, OutOfBounds, TriliftError, Unsupported
+from trilift.lift.interpreter.interpret import Run
+from trilift.lift.replay.check import REFERENCE, ROUNDED
+from trilift.lift.replay.reference import deviation, steady, values, without_subnormals
+from trilift.lift.terms.overflow import WithoutOverflow
+from trilift.lift.terms.spec import Formula
+from trilift.lift.ttir.ir import Module
+
+from ..model.verdict import Counterexample
+from ..runs.adversary import KINDS, arguments, arrays, kind
+from ..runs.goals import Targets, targets
+from ..runs.isolated_buffers import apart, holds_pointers
+from ..runs.readings import evaluated, holds
+from ..runs.trials import Dims, blocks_of, boundary_shapes, fits, mixed_shapes, within
+from .replay_script import replay_script
+
+__all__ = ["Failure", "attempt", "replay_script", "search"]
+
+SHAPES = 24  # at the edges of blocks
+MIXED = 400
+PROGRAMS = 600  # of all launches of one run
+SLOWEST = 2.0  # seconds of one run
+HALF = 2.0**-24  # how far a constant in f32 may be from its number, relative
+CONFIGS = 8  # autotune configurations tried at every shape, in turn
+
+Modules = Callable[[Launch], Module]
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What went wrong in one run: the worst element, or an access out of bounds (`output` is "")."""
+
+    output: str
+    index: tuple[int, ...]
+    got: float
+    expected: float
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """Nothing went wrong; `compared` elements were compared."""
+
+    compared: int
+    trace: Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """The run says nothing: the host function or the reference refuses the shape, or it cannot be executed."""
+
+    why: str
+
+
+Execute = Callable[[Trace, Mapping[str, np.ndarray]], "Mapping[str, np.ndarray] | Failure | Skipped"]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """The case, what its outputs should be, and the modules that stand in for those of its launches. `but`: outputs
+    that are not compared."""
+
+    case: Case
+    goal: Targets
+    module_of: Modules | None = None
+    but: frozenset[str] = frozenset()
+
+
+def search(
+    case: Case,
+    goal: Targets | None = None,
+    hints: Sequence[Dims] = (),
+    seed: int = 0,
+    budget_seconds: float = 5.0,
+    configs: Sequence[int] | None = None,
+    module_of: Modules | None = None,
+    but: Collection[str] = (),
+) -> Counterexample | None:
+    """The smallest input found on which an output is not what `goal` says; None if none was found in the time given,
+    which proves nothing. `hints`: dims to try first, missing ones are added. `configs`: autotune configurations, all
+    by default. `but`: outputs that are not looked at. Raises what `targets` raises."""
+    question = Question(case, goal or targets(case), module_of, frozenset(but))
+    deadline = time.monotonic() + budget_seconds
+    for dims, at, config in runs(case, hints, seed, configs):
+        if time.monotonic() > deadline:
+            return None
+        if isinstance(attempt(question, dims, at, config), Failure):
+            small = _shrunk(question, dict(dims), at, config, deadline)
+            again = attempt(question, small, at, config)
+            if isinstance(again, Failure):
+                return _counterexample(question, small, at, config, again)
+    return None
+
+
+def _counterexample(question: Question, dims: Dims, seed: int, config: int, f: Failure) -> Counterexample:
+    found = Counterexample(dict(dims), seed, config, f.output, f.index, f.got, f.expected, why=f.why)
+    if question.module_of is not None:
+        return found
+    return replace(found, replay=replay_script(question.case, found, question.goal.against))
+
+
+# ---- which runs ------------------------------------------------------------------------------------------------------
+
+
+def runs(
+    case: Case, hints: Sequence[Dims], seed: int, configs: Sequence[int] | None
+) -> Iterator[tuple[Dims, int, int]]:
+    """(dims, seed, configuration): every shape with random inputs and with those of one other kind in turn, under one
+    configuration after the other; hints with all of them."""
+    from trilift.lift.cases.shapes import choose
+
+    base = choose(case, 2, seed)
+    allowed = [{**base[0], **h} for h in hints if fits(case, {**base[0], **h})]
+    first = _trace(case, base[0], 0)
+    count = first.configs if first is not None else 1
+    tried = list(configs if configs is not None else range(count))
+    blocks = blocks_of(first) if first is not None else []
+    kinds = len(KINDS)
+    rounded = [kinds * (seed + 1) + k for k in range(kinds)]  # one seed of each kind, random numbers first
+    yield from ((hint, s, c) for hint in allowed for c in tried[:CONFIGS] for s in rounded)
+    ones = {**base[0], **dict.fromkeys(case.names, 1)}
+    edges = chain([base[0], ones] if fits(case, ones) else [base[0]], boundary_shapes(case, base[0], blocks), base[1:])
+    near = sorted(islice(edges, SHAPES), key=lambda d: sum(math.prod(case.shape(n, d)) for n in case.tensors))
+    shapes = chain(near, islice(mixed_shapes(case, base[0], blocks, seed), MIXED))
+    for k, dims in enumerate(shapes):
+        config = tried[k % len(tried)]
+        yield dims, rounded[0] + kinds * k, config
+        yield dims, rounded[1 + k % (kinds - 1)] + kinds * k, config
+        if k < 2:
+            yield from ((dims, rounded[0], c) for c in tried[:CONFIGS] if c != config)
+
+
+# ---- one run ---------------------------------------------------------------------------------------------------------
+
+
+def attempt(
+    question: Question, dims: Dims, seed: int, config: int, execute: Execute | None = None
+) -> Failure | Passed | Skipped:
+    """The kernel and its target at these dims, on the inputs of the seed. `execute`: another way to run a trace."""
+    case = question.case
+    trace = _trace(case, dims, config, seed)
+    if trace is None:
+        return Skipped("the host function refuses these dims")
+    trace = _substituted(trace, question.module_of)
+    args = arguments(case, dims, seed)
+    inputs = arrays(case, args)
+    try:
+        expected = _expected(question, args, inputs, dims)
+    except (CaseError, Unsupported) as error:
+        return Skipped(str(error))
+    got = (execute or executed)(trace, inputs)
+    if isinstance(got, Failure | Skipped):
+        return got
+    return _compared(question, trace, args, inputs, got, {n: _sure(e, seed) for n, e in expected.items()}, kind(seed))
+
+
+def _trace(case: Case, dims: Dims, config: int, seed: int = 0) -> Trace | None:
+    """The launches at these dims, None where there are none or too many."""
+    from trilift.lift.capture.run import capture
+
+    try:
+        trace = capture(case, dims, config=config, seed=seed)
+    except (CaseError, Unsupported):
+        return None
+    return trace if sum(math.prod(e.grid) for e in trace.launches) <= PROGRAMS else None
+
+
+def _substituted(trace: Trace, module_of: Modules | None) -> Trace:
+    if module_of is None:
+        return trace
+
+    def changed(e: Launch | TorchOp) -> Launch | TorchOp:
+        return replace(e, module=lambda: module_of(e)) if isinstance(e, Launch) else e
+
+    return replace(trace, events=tuple(map(changed, trace.events)))
+
+
+def executed(
+    trace: Trace, inputs: Mapping[str, np.ndarray], kind: type[Run] = Run
+) -> Mapping[str, np.ndarray] | Failure | Skipped:
+    """What the launches leave in the outputs and written inputs."""
+    from trilift.lift.replay.execute import replay
+
+    given = {name: x.copy() for name, x in inputs.items()}
+    try:
+        with within(SLOWEST):
+            return replay(moved_apart(trace), given, kind=kind)
+    except OutOfBounds as error:
+        return Failure("", (), math.nan, math.nan, str(error))
+    except (TriliftError, TimeoutError) as error:
+        return Skipped(str(error))
+    except (ArithmeticError, ValueError, IndexError, TypeError, MemoryError) as error:
+        return Skipped(f"{type(error).__name__}: {error}")  # numpy, on numbers that no right kernel gives it
+
+
+def moved_apart(trace: Trace) -> Trace:
+    """The trace with its buffers far apart, where they can be moved."""
+    return trace if holds_pointers(trace) else apart(trace)
+
+
+def _expected(
+    question: Question, args: Mapping[str, Any], inputs: Mapping[str, np.ndarray], dims: Dims
+) -> dict[str, np.ndarray]:
+    """The arrays of the target, by output: what the PyTorch function returns, else the formulas' values. Raises
+    CaseError where the function does, Unsupported where the target's conditions do not hold."""
+    goal = question.goal
+    if goal.fn is not None:
+        returned = values(question.case, goal.fn, args)
+        return dict(zip(_names(goal, returned), returned.values(), strict=True))
+    if not all(holds(c, dims) for c in goal.conditions):
+        raise Unsupported("the target's conditions do not hold")
+    return {name: evaluated(f, inputs, dims) for name, f in goal.formulas.items()}
+
+
+def _sure(expected: np.ndarray, seed: int) -> np.ndarray:
+    """NaN, which nothing is compared with, for infinities on inputs that were made to be difficult: 1 / 0, overflow."""
+    return expected if kind(seed) == "random" else np.where(np.isinf(expected), np.nan, expected)
+
+
+def _names(goal: Targets, returned: Mapping[str, Any]) -> list[str]:
+    """The host function's names of what the PyTorch function returns: outputs in order, then the inputs it writes."""
+    outputs = [n for n, f in goal.formulas.items() if f.in_place is None]
+    theirs = list(returned)[: len(outputs)]
+    ours = theirs if set(theirs) == set(outputs) else outputs
+    return [*ours, *list(returned)[len(outputs) :]]
+
+
+def _compared(
+    question: Question,
+    trace: Trace,
+    args: Mapping[str, Any],
+    inputs: Mapping[str, np.ndarray],
+    got: Mapping[str, np.ndarray],
+    expected: dict[str, np.ndarray],
+    inputs_are: str,
+) -> Failure | Passed | Skipped:
+    """The worst element of the first output that differs, among those that do not hang on the last digits."""
+    allowed = ROUNDED if question.goal.fn is None and question.goal.owes is None else REFERENCE
+    compared = 0
+    for name, formula in question.goal.formulas.items():
+        if name in question.but:
+            continue
+        a, b = got.get(name, inputs.get(name)), expected.get(name, inputs.get(name))
+        if a is None or b is None:
+            continue
+        if a.shape != b.shape:
+            return Failure(name, (), a.size, b.size, f"shape {list(a.shape)}, expected {list(b.shape)}")
+        error = deviation(a, b)
+        if inputs_are == "large":
+            error = np.where(np.isfinite(a), error, 0.0)  # float64 overflows where real numbers do not
+        compared += int(np.isfinite(b).sum())
+        if not error.size or error.max() <= allowed:
+            continue
+        error = np.where(_stable(question, trace, args, inputs, name, formula, b), error, 0.0)
+        if error.max() > allowed:
+            index = tuple(int(i) for i in np.unravel_index(int(np.argmax(error)), error.shape))
+            return Failure(name, index, float(a[index]), float(b[index]))
+    return Passed(compared, trace) if compared else Skipped("no element of the target is a number")
+
+
+def _stable(
+    question: Question,
+    trace: Trace,
+    args: Mapping[str, Any],
+    inputs: Mapping[str, np.ndarray],
+    name: str,
+    formula: Formula,
+    expected: np.ndarray,
+) -> np.ndarray:
+    """Which elements of the target stay when the inputs change a little: in the tenth digit for a function, for a
+    formula by as much as the kernel's own constants may be off, each number by itself and all in one direction; and
+    which are the same without subnormal numbers and where nothing overflows."""
+    goal, case = question.goal, question.case
+    if goal.fn is not None:
+        returned = values(case, goal.fn, args)
+        theirs = dict(zip(_names(goal, returned), returned, strict=True)).get(name)
+        if theirs is None:
+            return np.ones(expected.shape, bool)
+        return steady(case, goal.fn, args, returned, 0)[theirs]
+    with without_subnormals():
+        other = evaluated(formula, inputs, trace.dims, WithoutOverflow())
+    good: np.ndarray = ~np.isnan(other) & (deviation(other, expected) <= ROUNDED)
+    for low, high in ((-HALF, HALF), (HALF, -HALF), (HALF, HALF), (-HALF, -HALF)):
+        noise = np.random.default_rng(0)
+        moved = {n: x * (1 + low + (high - low) * noise.random(x.shape)) if x.dtype.kind == "f" else x
+                 for n, x in inputs.items()}  # fmt: skip
+        other = evaluated(formula, moved, trace.dims)
+        good &= ~np.isnan(other) & (deviation(other, expected) <= ROUNDED)
+    return good
+
+
+def once(case: Case, dims: Dims, seed: int, config: int, output: str, index: tuple[int, ...]) -> float | str:
+    """One element as the kernel in float64 computes it, or what keeps it from being computed."""
+    trace = _trace(case, dims, config, seed)
+    if trace is None:
+        return "the host function refuses these dims"
+    inputs = arrays(case, arguments(case, dims, seed))
+    got = executed(trace, inputs)
+    return got.why if isinstance(got, Failure | Skipped) else float({**inputs, **got}[output][index])
+
+
+# ---- a small one -----------------------------------------------------------------------------------------------------
+
+
+def _shrunk(question: Question, dims: Dims, seed: int, config: int, deadline: float) -> Dims:
+    """Dims at which it still fails, and does not with one of them smaller; as far as the time allows."""
+    end = max(deadline, time.monotonic() + 1.0)
+
+    def fails(d: Dims) -> bool:
+        late = time.monotonic() > end
+        return not late and fits(question.case, d) and isinstance(attempt(question, d, seed, config), Failure)
+
+    changed = True
+    while changed:
+        changed = False
+        for name in question.case.names:
+            smaller = _smallest(dims, name, fails)
+            changed |= smaller != dims[name]
+            dims = {**dims, name: smaller}
+    return dims
+
+
+def _smallest(dims: Dims, name: str, fails: Callable[[Dims], bool]) -> int:
+    """The smallest of a few numbers at which it fails: 1, 2, 3, then by halving the distance, then one less."""
+    n = int(dims[name])
+    small = next((k for k in (1, 2, 3) if k < n and fails({**dims, name: k})), None)
+    if small is not None:
+        return small
+    low = 3
+    while n - low > 1:
+        middle = (low + n) // 2
+        low, n = (low, middle) if fails({**dims, name: middle}) else (middle, n)
+    return n

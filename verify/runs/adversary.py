@@ -1,0 +1,86 @@
+"""Arguments that tell wrong kernels from right ones, made from a seed: seed % 5 says of which kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from trilift.lift.cases.declaration import Case, Spec
+from trilift.lift.terms.fit import value
+
+from .trials import Dims
+
+if TYPE_CHECKING:
+    import torch
+
+LARGE = 8.0  # times a standard normal number
+
+
+def arguments(case: Case, dims: Dims, seed: int) -> dict[str, Any]:
+    """Arguments of the host function, real tensors in float64; the strides are those that the case draws."""
+    from trilift.lift.replay import check
+
+    args = check.arguments(case, dims, seed)
+    change, rng = KINDS[seed % len(KINDS)], np.random.default_rng([seed, 1])
+    if change is not None:
+        for name, x in case.named(args).items():
+            s = case.tensors[name]
+            low, high = (None if e is None else value(e, dims) for e in (s.low, s.high))
+            if x.numel():
+                change(x, s, low, high, rng)
+    return args
+
+
+def kind(seed: int) -> str:
+    """What the inputs of a seed are."""
+    change = KINDS[seed % len(KINDS)]
+    return "random" if change is None else change.__name__.strip("_")
+
+
+def _equal(x: torch.Tensor, s: Spec, low: Any, high: Any, rng: np.random.Generator) -> None:
+    """All elements of a tensor the same; of an index tensor the last one allowed."""
+    if s.is_float:
+        x.copy_(x.flatten()[0].expand(x.shape).clone())
+    elif high is not None:
+        x.fill_(max(int(high) - 1, int(low or 0)))
+
+
+def _large(x: torch.Tensor, s: Spec, low: Any, high: Any, rng: np.random.Generator) -> None:
+    """Large numbers of either sign, where there are no limits; of an index tensor the first one allowed."""
+    if s.is_float and low is None and not s.positive:
+        x.mul_(LARGE)
+    elif not s.is_float and low is not None:
+        x.fill_(int(low))
+
+
+def _sparse(x: torch.Tensor, s: Spec, low: Any, high: Any, rng: np.random.Generator) -> None:
+    """One number in each row that is not 0, where 0 is allowed."""
+    if s.is_float and x.dim() and not s.positive and (low is None or low <= 0):
+        keep = rng.integers(0, x.shape[-1], tuple(x.shape[:-1]))
+        mask = np.arange(x.shape[-1]) == np.asarray(keep)[..., None]
+        x.copy_(x * _tensor(mask))
+
+
+def _negative(x: torch.Tensor, s: Spec, low: Any, high: Any, rng: np.random.Generator) -> None:
+    """All elements below 0: a lane that counts as 0 wins a maximum."""
+    if s.is_float and low is None and not s.positive:
+        x.copy_(-x.abs() - 0.5)
+
+
+def _tensor(mask: np.ndarray) -> torch.Tensor:
+    import torch
+
+    return torch.from_numpy(mask)
+
+
+Change = Callable[["torch.Tensor", Spec, Any, Any, np.random.Generator], None]
+KINDS: tuple[Change | None, ...] = (None, _negative, _equal, _large, _sparse)
+
+
+def arrays(case: Case, args: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """The tensors among the arguments, as numpy arrays of their own."""
+    from trilift.lift.replay import check
+
+    return {name: x.copy() for name, x in check.arrays(case, args).items()}

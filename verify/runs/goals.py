@@ -1,0 +1,333 @@
+"""What a case is to be proved against: for each output, and each input that is written, a formula and where it comes
+from: the reference, the lifted formula, a text, or another kernel."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from trilift.lift import Lifted
+from trilift.lift.capture.trace import TensorRef, Trace
+from trilift.lift.cases.declaration import Case, Spec
+from trilift.lift.errors import CaseError, TriliftError, Unsupported
+from trilift.lift.pytorch.read import Reading
+from trilift.lift.pytorch.symbolic_tensor import type_of_name
+from trilift.lift.terms import term as T
+from trilift.lift.terms.spec import Formula
+from trilift.lift.terms.term import FOLDS, NAMED, Axis, Term
+
+from .definedness import domain, unfolded
+from .readings import checked, holds
+
+__all__ = ["Targets", "domain", "targets", "unfolded"]
+
+REFERENCE, FORMULA, TEXT = "reference", "formula", "text"
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """`formulas`: by the name of an output or written input; they hold where `conditions` do. `against`: "reference",
+    "formula", "text", or the other case's or function's name. `fn`: the PyTorch function they were read from, if any.
+    `owes`: the kernel that must be shown to compute these formulas too, before the two are equal. `errors`: outputs
+    without a formula."""
+
+    against: str
+    formulas: Mapping[str, Formula]
+    conditions: tuple[Term, ...] = ()
+    fn: Callable[..., Any] | None = None
+    owes: Case | None = None
+    errors: Mapping[str, TriliftError] = field(default_factory=dict)
+
+    def domain(self, output: str, case: Case) -> list[Term]:
+        """Where the formula of an output is defined over the reals."""
+        return domain(self.formulas[output], {n: case.dims(n) for n in case.tensors})
+
+
+def targets(
+    case: Case,
+    lifted: Lifted | None = None,
+    text: str | None = None,
+    other: Case | Callable[..., Any] | None = None,
+    against: str | None = None,
+    seed: int = 0,
+) -> Targets:
+    """What to prove. A `text` first, then `other`: a kernel's case or a PyTorch function; else the reference if there
+    is one, or what `against` says. Raises CaseError where outputs, shapes or dtypes do not fit or there is nothing to
+    prove against, and Unsupported for what cannot be read."""
+    traces = lifted.traces if lifted is not None else traced(case, seed)
+    if against not in (None, REFERENCE, FORMULA):
+        text = text or against
+    if text is not None:
+        found = _of_text(case, text, lifted, traces)
+    elif isinstance(other, Case):
+        found = _of_case(case, other, traces, seed)
+    elif other is not None:
+        found = _of_function(case, other, getattr(other, "__name__", "function"), traces, seed)
+    elif against == FORMULA or not (case.reference or against == REFERENCE):
+        found = _of_lifted(case, lifted)
+    elif case.reference.fn is None:
+        raise CaseError(f"case {case.name} has no reference", case.place)
+    else:
+        found = _of_function(case, case.reference.fn, REFERENCE, traces, seed)
+    for name, formula in found.formulas.items():
+        fits(case, name, formula, traces, found)
+    return found
+
+
+def traced(case: Case, seed: int = 0) -> tuple[Trace, ...]:
+    """Two small runs. Raises CaseError, Unsupported."""
+    from trilift.lift.capture.run import capture
+    from trilift.lift.cases.shapes import choose
+
+    return tuple(capture(case, dims, seed=seed) for dims in choose(case, 2, seed))
+
+
+def tensor(trace: Trace, name: str) -> TensorRef | None:
+    """The output of that name, or the input."""
+    return trace.outputs.get(name) or trace.inputs.get(name)
+
+
+def fits(case: Case, name: str, formula: Formula, traces: Sequence[Trace], found: Targets) -> None:
+    """Raises CaseError unless the output has the formula's shape at every run and a dtype of its kind."""
+    from trilift.lift.language.evaluate import number
+
+    for trace in traces:
+        ref = tensor(trace, name)
+        if ref is None:
+            raise CaseError(f"{case.name} has no output {name}", case.place, help=f"it has {', '.join(trace.outputs)}")
+        if not all(holds(c, trace.dims) for c in found.conditions):
+            continue
+        shape = tuple(number(a.size, trace.dims) for a in formula.axes)
+        if shape != ref.shape:
+            sizes = ", ".join(str(a.size) for a in formula.axes)
+            what = f"{name} of {case.name} has shape {list(ref.shape)}, that of the {found.against} is {list(shape)}"
+            raise CaseError(what, case.place, why=f"[{sizes}] at {dict(trace.dims)}")
+        if (type_of_name(ref.dtype) == T.REAL) != (type_of_name(formula.dtype) == T.REAL) and found.fn is not None:
+            what = f"{name} of {case.name} is {ref.dtype}, that of the {found.against} is {formula.dtype}"
+            raise CaseError(what, case.place)
+
+
+# ---- from PyTorch ----------------------------------------------------------------------------------------------------
+
+
+def _of_function(case: Case, fn: Callable[..., Any], name: str, traces: Sequence[Trace], seed: int) -> Targets:
+    return Targets(name, *_by_output(case, checked(case, fn, seed), name, traces[0]), fn)
+
+
+def _by_output(case: Case, reading: Reading, name: str, trace: Trace) -> tuple[dict[str, Formula], tuple[Term, ...]]:
+    """The formulas under the names that the host function gives its outputs, in their order."""
+    outputs = [f for f in reading.formulas if f.in_place is None]
+    if len(outputs) != len(trace.outputs):
+        what = f"the {name} of {case.name} returns {len(outputs)} tensors, the function {len(trace.outputs)}"
+        raise CaseError(what, case.place)
+    by_name = {f.name: f for f in outputs}
+    if set(by_name) != set(trace.outputs):
+        by_name = dict(zip(trace.outputs, outputs, strict=True))
+    found = {n: replace(by_name[n], name=n) for n in trace.outputs}
+    return found | {f.in_place: f for f in reading.formulas if f.in_place}, reading.conditions
+
+
+# ---- from what was lifted --------------------------------------------------------------------------------------------
+
+
+def _of_lifted(case: Case, lifted: Lifted | None) -> Targets:
+    if lifted is None:
+        raise CaseError(f"case {case.name} has no reference and was not lifted", case.place)
+    found = {o.name: o.formula for o in lifted.outputs if o.formula is not None}
+    errors = {o.name: o.error for o in lifted.outputs if o.error is not None}
+    if not found:
+        raise next(iter(errors.values()), Unsupported(f"no formula was lifted from {case.name}", case.place))
+    return Targets(FORMULA, found, errors=errors)
+
+
+# ---- from text -------------------------------------------------------------------------------------------------------
+
+
+def _of_text(case: Case, text: str, lifted: Lifted | None, traces: Sequence[Trace]) -> Targets:
+    """One formula a line, or separated by `;`: `y[m, n] = x[m, n] * w[n]`, or tensor form, which names no output."""
+    parts = [p for p in re.split(r"[;\n]", text) if p.strip()]
+    found: dict[str, Formula] = {}
+    for part in parts:
+        f = _meant(case, _parsed(case, part, lifted, traces))
+        name = (
+            f.name if f.name in traces[0].outputs or f.name in case.tensors or len(parts) > 1 else _only(case, traces)
+        )
+        found[name] = replace(f, name=name, in_place=name if name not in traces[0].outputs else None)
+    if not found:
+        raise CaseError("there is no formula in the text")
+    return Targets(TEXT, found)
+
+
+def _only(case: Case, traces: Sequence[Trace]) -> str:
+    if len(traces[0].outputs) != 1:
+        names = ", ".join(traces[0].outputs)
+        raise CaseError(f"{case.name} has several outputs: {names}", case.place, help="write name[i, ...] = ...")
+    return next(iter(traces[0].outputs))
+
+
+def _parsed(case: Case, text: str, lifted: Lifted | None, traces: Sequence[Trace]) -> Formula:
+    from trilift.lift.language.parse import formula
+
+    dims = {n: case.dims(n) for n in case.tensors}
+    types = {n: type_of_name(s.dtype) for n, s in case.tensors.items()}
+    f = formula(text, dims, types)
+    wanted = next((o.formula for o in lifted.outputs if o.formula is not None), None) if lifted is not None else None
+    ref = next(iter(traces[0].outputs.values()), None)
+    if ref is None or wanted is None or len(f.axes) >= len(ref.shape) or f.name != "out":
+        return f
+    tail = wanted.axes[len(wanted.axes) - len(f.axes) :]
+    if any(a.size is not b.size for a, b in zip(f.axes, tail, strict=True)):
+        return f
+    return formula(text, dims, types, wanted.axes)  # fewer dimensions: broadcast, as PyTorch does
+
+
+def _meant(case: Case, f: Formula) -> Formula:
+    """Names that the text leaves to the case: integer scalars are sizes, constants are their numbers."""
+    constants = {n: v for n, v in case.params.items() if isinstance(v, (bool, int, float)) and not isinstance(v, Spec)}
+    known = {*case.names, *case.scalars, *constants}
+
+    def meaning(t: Term) -> Term:
+        if t.attr not in known:
+            raise CaseError(f"{t.attr} is no dim and no scalar of {case.name}", case.place)
+        if t.attr in constants:
+            return T.const(constants[t.attr])
+        s = case.scalars.get(t.attr)
+        return T.scalar(t.attr) if s is not None and s.is_float else T.size(t.attr)
+
+    return transported(f, {}, meaning)
+
+
+# ---- from another kernel ---------------------------------------------------------------------------------------------
+
+
+def _of_case(case: Case, other: Case, traces: Sequence[Trace], seed: int) -> Targets:
+    """The other's lifted formulas, in this case's names."""
+    from trilift.lift import lift
+
+    tensors, numbers, conditions = matched(case, other)
+    theirs = _of_lifted(other, lift(other, seed))
+    outputs = [f for f in theirs.formulas.values() if f.in_place is None or f.name not in other.tensors]
+    names = list(traces[0].outputs)
+    if len(outputs) + len(theirs.errors) != len(names):
+        what = f"{case.name} returns {len(names)} tensors, {other.name} {len(outputs) + len(theirs.errors)}"
+        raise CaseError(what, case.place)
+    order = _output_names(other, theirs)
+    same = set(order) == set(names)
+    rename = {a: (a if same else b) for a, b in zip(order, names, strict=True)} | tensors
+    formulas = {}
+    for n, f in theirs.formulas.items():
+        ours = transported(f, tensors, lambda t: numbers[t.attr])
+        formulas[rename[n]] = replace(ours, name=rename[n], in_place=tensors.get(f.in_place or ""))
+    errors = {rename.get(n, n): e for n, e in theirs.errors.items()}
+    return Targets(other.name, formulas, tuple(conditions), owes=other, errors=errors)
+
+
+def _output_names(other: Case, theirs: Targets) -> list[str]:
+    return [n for n in (*theirs.formulas, *theirs.errors) if n not in other.tensors]
+
+
+def matched(case: Case, other: Case) -> tuple[dict[str, str], dict[str, Term], list[Term]]:
+    """The other's tensors and numbers in this case's names, and what must hold for the signatures to agree. By name
+    where both have the same names, else by position. Raises CaseError."""
+    pairs = _pairs(case, other)
+    tensors = {theirs: ours for ours, theirs in pairs if theirs in other.tensors}
+    numbers: dict[str, Term] = {}
+    for ours, theirs in pairs:
+        if theirs in other.scalars:
+            numbers[theirs] = T.scalar(ours) if case.scalars[ours].is_float else T.size(ours)
+    conditions = [c for theirs, ours in tensors.items() for c in _same_dims(case, ours, other, theirs, numbers)]
+    if missing := [n for n in other.names if n not in numbers]:
+        raise CaseError(
+            f"the sizes {', '.join(missing)} of {other.name} have no counterpart in {case.name}", case.place
+        )
+    more = _moved(other.where, {}, lambda t: numbers[t.attr], {})
+    return tensors, numbers, [c for c in (*conditions, more) if c is not T.const(True)]
+
+
+def _pairs(case: Case, other: Case) -> list[tuple[str, str]]:
+    """(ours, theirs) of tensors and scalars, each of one kind."""
+    ours, theirs = ({**c.tensors, **c.scalars} for c in (case, other))
+    kind = lambda s: (s.shape is None, type_of_name(s.dtype), len(s.shape or ()))  # noqa: E731
+    if set(ours) == set(theirs):
+        pairs = [(n, n) for n in ours]
+    elif len(ours) == len(theirs):
+        pairs = list(zip(_in_order(case, ours), _in_order(other, theirs), strict=True))
+    else:
+        what = f"{case.name} takes {', '.join(ours)} and {other.name} takes {', '.join(theirs)}"
+        raise CaseError(what, case.place, help="both need the same tensors and symbolic scalars")
+    for a, b in pairs:
+        if kind(ours[a]) != kind(theirs[b]):
+            what = f"{a} of {case.name} is {_shown(ours[a])} and {b} of {other.name} is {_shown(theirs[b])}"
+            raise CaseError(what, case.place)
+    return pairs
+
+
+def _in_order(case: Case, names: Mapping[str, Spec]) -> list[str]:
+    return [n for n, _ in case._leaves() if n in names]
+
+
+def _shown(s: Spec) -> str:
+    return s.dtype if s.shape is None else f"{s.dtype}[{', '.join(map(str, s.shape))}]"
+
+
+def _same_dims(case: Case, ours: str, other: Case, theirs: str, numbers: dict[str, Term]) -> list[Term]:
+    """Binds the other's sizes by the shape of ours; other dims become conditions."""
+    conditions = []
+    for a, b in zip(case.dims(ours), other.dims(theirs), strict=True):
+        if b.op == "size" and b.attr not in numbers:
+            numbers[b.attr] = a
+        elif b.op == "mul" and (c := _multiple(b)) is not None and c[1].attr not in numbers:
+            numbers[c[1].attr] = T.make("floordiv", a, c[0])
+    for a, b in zip(case.dims(ours), other.dims(theirs), strict=True):
+        if all(t.attr in numbers for t in b.walk() if t.op == "size"):
+            condition = T.make("eq", a, _moved(b, {}, lambda t: numbers[t.attr], {}))
+            conditions += [] if condition is T.const(True) else [condition]
+    return conditions
+
+
+def _multiple(t: Term) -> tuple[Term, Term] | None:
+    """(c, N) of c * N."""
+    match sorted(t.args, key=lambda a: not a.is_const):
+        case [c, n] if c.is_const and n.op == "size":
+            return c, n
+    return None
+
+
+# ---- other names for inputs and numbers ------------------------------------------------------------------------------
+
+Meaning = Callable[[Term], Term]
+
+
+def transported(f: Formula, tensors: Mapping[str, str], meaning: Meaning) -> Formula:
+    """The formula with other names for tensors, and a meaning for every size and scalar, those of axes too."""
+    memo: dict[Term, Term] = {}
+    axes = tuple(_axis(a, tensors, meaning, memo) for a in f.axes)
+    return replace(f, axes=axes, term=_moved(f.term, tensors, meaning, memo))
+
+
+def _axis(a: Axis, tensors: Mapping[str, str], meaning: Meaning, memo: dict[Term, Term]) -> Axis:
+    return Axis(a.name, _moved(a.size, tensors, meaning, memo))
+
+
+def _moved(t: Term, tensors: Mapping[str, str], meaning: Meaning, memo: dict[Term, Term]) -> Term:
+    if t not in memo:
+        memo[t] = _moved_node(t, tensors, meaning, memo)
+    return memo[t]
+
+
+def _moved_node(t: Term, tensors: Mapping[str, str], meaning: Meaning, memo: dict[Term, Term]) -> Term:
+    args = tuple(_moved(a, tensors, meaning, memo) for a in t.args)
+    match t.op:
+        case "size" | "scalar":
+            return meaning(t)
+        case "axis":
+            return T.axis(_axis(t.attr, tensors, meaning, memo))
+        case "read":
+            return T.read(tensors.get(t.attr, t.attr), args, t.type)
+    if isinstance(t.attr, Axis):
+        over = _axis(t.attr, tensors, meaning, memo)
+        return T.node(t.op, args, over) if t.op in NAMED else T.fold(t.op, over, args[0])
+    assert t.op not in FOLDS
+    return T.make(t.op, *args, attr=t.attr) if args else t

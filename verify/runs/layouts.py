@@ -1,0 +1,82 @@
+"""How a tensor may lie in memory: the same elements at other strides.
+
+strided       x[..., ::2] of a tensor twice as wide        transposed    the last two dimensions swapped in memory
+expanded      the first index has stride 0: all rows are one
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from trilift.lift.cases.declaration import Case
+
+if TYPE_CHECKING:
+    import torch
+
+Layout = Callable[["torch.Tensor"], "torch.Tensor"]
+
+
+def strided(x: torch.Tensor) -> torch.Tensor:
+    return x.new_zeros((*x.shape[:-1], 2 * x.shape[-1]))[..., ::2].copy_(x)
+
+
+def transposed(x: torch.Tensor) -> torch.Tensor:
+    return x.transpose(-1, -2).contiguous().transpose(-1, -2)
+
+
+def expanded(x: torch.Tensor) -> torch.Tensor:
+    return x[:1].clone().expand(x.shape)
+
+
+LAYOUTS: Mapping[str, tuple[int, Layout]] = {  # with the rank that a tensor has at least
+    "strided": (1, strided),
+    "transposed": (2, transposed),
+    "expanded": (1, expanded),
+}
+
+
+def fits(layout: str, x: torch.Tensor) -> bool:
+    """Whether the tensor then lies in memory in another way than before."""
+    rank, made = LAYOUTS[layout]
+    return x.dim() >= rank and x.numel() > 1 and made(x).stride() != x.stride() and not made(x).is_contiguous()
+
+
+@dataclass(frozen=True)
+class Laid(Case):
+    """A case whose arguments lie in memory otherwise, or whose index tensors begin with another number; where
+    `dense`, with the same elements in the usual order."""
+
+    layouts: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, int] = field(default_factory=dict)
+    dense: bool = False
+
+    def sample(self, dims: Mapping[str, int | float], rng: np.random.Generator) -> dict[str, Any]:
+        """The arguments of the case, changed."""
+        return {n: self.changed(n, v) for n, v in super().sample(dims, rng).items()}
+
+    def changed(self, name: str, v: Any) -> Any:
+        """An argument, or each of a list of them."""
+        if isinstance(v, list | tuple):
+            return type(v)(self.changed(f"{name}{k}", e) for k, e in enumerate(v))
+        if name in self.values and v.numel():
+            v[(0,) * v.dim()] = self.values[name]
+        if name not in self.layouts:
+            return v
+        laid = LAYOUTS[self.layouts[name]][1](v)
+        return laid.clone(memory_format=_contiguous()) if self.dense else laid
+
+
+def laid(case: Case, layouts: Mapping[str, str], values: Mapping[str, int] | None = None, dense: bool = False) -> Laid:
+    """The case with arguments that lie so."""
+    kept = (case.name, case.fn, case.params, case.where, case.reference, case.place, case.written)
+    return Laid(*kept, layouts=layouts, values=values or {}, dense=dense)
+
+
+def _contiguous() -> Any:
+    import torch
+
+    return torch.contiguous_format

@@ -1,0 +1,111 @@
+"""A reading of a PyTorch function that was compared with the function itself.
+
+Sizes are at least 2 while a function is traced, and a branch on a size being 1 is not seen. The function is therefore
+run in float64 with every few dims at 1; where its formula does not hold there, that is a condition of the reading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from trilift.lift.cases.declaration import Case
+from trilift.lift.errors import CaseError, Unsupported
+from trilift.lift.pytorch.read import Reading
+from trilift.lift.replay.reference import ACCURATE, Function, deviation, steady, values
+from trilift.lift.terms import term as T
+from trilift.lift.terms.domain import FLOAT64, Float64
+from trilift.lift.terms.spec import Formula
+from trilift.lift.terms.term import Term
+
+from .trials import Dims, fits
+
+ONES = 3  # dims at 1 together at most, except all
+
+
+def checked(case: Case, fn: Function, seed: int = 0) -> Reading:
+    """The reading of `fn`, with a condition for every set of dims that must not all be 1. Raises Unsupported where the
+    reading fails, or is not what the function computes at a shape that meets its conditions."""
+    from trilift.lift.cases.shapes import choose
+    from trilift.lift.pytorch.read import read_case
+
+    reading = read_case(case, fn)
+    shapes = choose(case, 2, seed)
+    for dims in shapes:
+        if (wrong := difference(case, fn, reading, dims, seed)) is not None:
+            raise Unsupported(f"the reading of the reference of {case.name} is not what it computes", case.place, wrong)
+    different: list[frozenset[str]] = []
+    for names in _subsets(case.names):
+        dims = {**shapes[0], **dict.fromkeys(names, 1)}
+        if any(d <= names for d in different) or not fits(case, dims):
+            continue
+        if difference(case, fn, reading, dims, seed) is not None:
+            different.append(names)
+    apart = (T.make("or", T.const(False), *(T.make("lt", 1, T.size(n)) for n in sorted(names))) for names in different)
+    return replace(reading, conditions=(*reading.conditions, *apart))
+
+
+def _subsets(names: Sequence[str]) -> Iterator[frozenset[str]]:
+    for k in dict.fromkeys((*range(1, min(ONES, len(names)) + 1), len(names))):
+        yield from map(frozenset, combinations(names, k))
+
+
+def difference(case: Case, fn: Function, reading: Reading, dims: Dims, seed: int) -> str | None:
+    """Where the formulas are not what the function returns at these dims; None where they are, or need not be."""
+    from trilift.lift.replay.check import arguments, arrays
+
+    if not all(holds(c, dims) for c in reading.conditions):
+        return None
+    args = arguments(case, dims, seed)
+    try:
+        expected = values(case, fn, args)
+    except CaseError as error:
+        return f"it raises: {error.why}"
+    inputs = arrays(case, args)
+    for f, name in zip(reading.formulas, named(reading.formulas, expected), strict=True):
+        got = evaluated(f, inputs, dims)
+        if (index := worst(got, expected[name], ACCURATE)) is None:
+            continue
+        if index and steady(case, fn, args, expected, seed)[name][index]:
+            element = f"{name}{list(index)} is {expected[name][index]:.9g}, its formula {got[index]:.9g}"
+            return f"{element} at {dict(dims)}"
+        if not index:
+            return f"{name} has shape {list(expected[name].shape)}, its formula {list(got.shape)} at {dict(dims)}"
+    return None
+
+
+def named(formulas: Sequence[Formula], expected: Mapping[str, Any]) -> list[str]:
+    """The name in `expected` of each formula: written inputs by name, outputs by position."""
+    written = {f.in_place for f in formulas if f.in_place}
+    outputs = iter([n for n in expected if n not in written])
+    return [f.in_place or next(outputs) for f in formulas]
+
+
+def holds(condition: Term, dims: Dims) -> bool:
+    """Whether a condition on dims is not false there."""
+    from trilift.lift.terms.fit import value
+
+    return value(condition, dims) is not False
+
+
+def evaluated(f: Formula, inputs: Mapping[str, np.ndarray], dims: Dims, arithmetic: Float64 = FLOAT64) -> np.ndarray:
+    """The array of a formula, booleans and integers as numbers."""
+    from trilift.lift.language.evaluate import evaluate
+
+    with np.errstate(all="ignore"):
+        return np.asarray(evaluate(f.term, f.axes, inputs, dims, arithmetic)).astype(np.float64)
+
+
+def worst(got: np.ndarray, expected: np.ndarray, allowed: float) -> tuple[int, ...] | None:
+    """The element that deviates most, relative to the largest; None if none by more than allowed, () for other
+    shapes. Where `expected` is no number nothing is; infinities must be equal."""
+    if got.shape != expected.shape:
+        return ()
+    error = deviation(got, expected)
+    if not error.size or error.max() <= allowed:
+        return None
+    return tuple(int(i) for i in np.unravel_index(int(np.argmax(error)), error.shape))
