@@ -90,7 +90,7 @@ audit: $(VENV)/.sanitizer ## audit the broken and the sound kernels of the corpu
 bench: $(VENV)/.core ## time per stage, growth with block size and tile count, ablations
 	$(BIN)/python -m trilift.reports.experiments.bench
 
-golden: $(VENV)/.dev ## rewrite the golden texts under tests/golden from what is printed now
+golden: $(VENV)/.dev ## rewrite the golden texts under tests/goldens from what is printed now
 	$(BIN)/python -m pytest -q --update-golden $(PYTEST_ARGS)
 
 clean: ## remove the environment and caches

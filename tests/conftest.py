@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-GOLDEN = Path(__file__).parent / "golden"
+GOLDEN = Path(__file__).parent / "goldens"
 os.environ["TRILIFT_CACHE_DIR"] = tempfile.mkdtemp(prefix="trilift-tests-")  # no result of an earlier run counts
 
 
@@ -20,7 +20,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
-    """golden(name, text): text must equal tests/golden/<name>; with --update-golden it becomes that file."""
+    """golden(name, text): text must equal tests/goldens/<name>; with --update-golden it becomes that file."""
 
     def compare(name: str, text: str) -> None:
         path = GOLDEN / name

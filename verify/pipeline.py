@@ -1,6 +1,6 @@
 """A lifted kernel in, a verdict out: what it computes, for every shape.
 
-case -> settings: its launches with symbols for all numbers, one for each configuration and class of block sizes
+case -> configurations: its launches with symbols for all numbers, one for each configuration and class of block sizes
      -> each launch executed for all programs, lanes and iterations at once
      -> loops: invariants in closed form, by induction
      -> every access in bounds; every output element stored; every stored value the formula's
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from trilift.lift.ttir.ir import Module
 
     from .integers.solver import Answers
-    from .model.configuration import Setting
+    from .model.configuration import Configuration
     from .model.verdict import Claim, Clause, Counterexample, Proof
     from .proof.prover import Proving, Shown
     from .runs.goals import Targets
@@ -82,7 +82,7 @@ def examine(
     attempt = _Attempt(case, goal, claims, seed, end, progress, invariants, changes, Answers())
     proofs = attempt.every()
     if _open(proofs) and (apart := attempt.apart()) is not None:  # one configuration after the other
-        again = changed(attempt, settings=apart)
+        again = changed(attempt, configurations=apart)
         if not _open(found := again.every()):
             attempt, proofs = again, found
     proofs |= {name: failed(claims[name], e) for name, e in goal.errors.items()}
@@ -115,7 +115,7 @@ def _open(proofs: Mapping[str, Proof]) -> bool:
 
 @dataclass
 class _Attempt:
-    """The proofs of one case in all its settings."""
+    """The proofs of one case in all its configurations."""
 
     case: Case
     goal: Targets
@@ -125,9 +125,9 @@ class _Attempt:
     progress: Callable[[str], None]
     invariants: bool
     replace: Mapping[int, Mutation]
-    answers: Answers  # of the solver, in all settings
+    answers: Answers  # of the solver, in all configurations
     more: Sequence[Clause] = ()  # preconditions beside those of the case
-    settings: Sequence[Setting] = ()  # of the case, where they are known already
+    configurations: Sequence[Configuration] = ()  # of the case, where they are known already
 
     def __post_init__(self) -> None:
         self.error: TriliftError | None = None
@@ -140,19 +140,19 @@ class _Attempt:
             self.error = TriliftError("the terms are nested too deeply", self.case.place)
 
     def run(self) -> None:
-        """Every setting executed, its loops and accesses proved."""
-        from .configurations.launches import settings
+        """Every configuration executed, its loops and accesses proved."""
+        from .configurations.launches import configurations
         from .proof.prover import Proving
 
-        if not self.settings:
-            self.progress("settings")
-            self.settings = settings(self.case, self.seed)
-        for k, found in enumerate(self.settings):
-            self.progress(f"setting {k + 1} {found.label}".rstrip())
-            setting = self.restricted(self.mutated(found))
+        if not self.configurations:
+            self.progress("configurations")
+            self.configurations = configurations(self.case, self.seed)
+        for k, found in enumerate(self.configurations):
+            self.progress(f"configuration {k + 1} {found.label}".rstrip())
+            configuration = self.restricted(self.mutated(found))
             end = min(self.deadline, time.process_time() + TOGETHER) if found.together else self.deadline
-            proving = Proving(setting, end, self.progress, self.invariants, self.answers)
-            if len(self.settings) > 1 and proving.vacuous:
+            proving = Proving(configuration, end, self.progress, self.invariants, self.answers)
+            if len(self.configurations) > 1 and proving.vacuous:
                 continue  # no shape at which the formulas hold is in this class
             proving.run()
             self.provings.append(proving)
@@ -161,24 +161,24 @@ class _Attempt:
         """The proof of each output that has a formula."""
         return {name: self.shown(name) for name in self.goal.formulas}
 
-    def apart(self) -> list[Setting] | None:
-        """A setting for each configuration, where several were taken together."""
-        from .configurations.launches import settings
+    def apart(self) -> list[Configuration] | None:
+        """A configuration for each configuration, where several were taken together."""
+        from .configurations.launches import configurations
 
-        if not any(s.together for s in self.settings):
+        if not any(s.together for s in self.configurations):
             return None
         try:
-            return settings(self.case, self.seed, together=False)
+            return configurations(self.case, self.seed, together=False)
         except TriliftError:
             return None
 
-    def mutated(self, setting: Setting) -> Setting:
-        """The setting with some of its launches' modules changed."""
+    def mutated(self, configuration: Configuration) -> Configuration:
+        """The configuration with some of its launches' modules changed."""
         from .model.configuration import SymbolicLaunch
 
         if not self.replace:
-            return setting
-        events = list(setting.events)
+            return configuration
+        events = list(configuration.events)
         launches = [k for k, e in enumerate(events) if isinstance(e, SymbolicLaunch)]
         for number, mutation in self.replace.items():
             if number >= len(launches):
@@ -186,37 +186,39 @@ class _Attempt:
             event = events[launches[number]]
             assert isinstance(event, SymbolicLaunch)
             events[launches[number]] = changed(event, module=mutation(event.module))
-        return changed(setting, events=tuple(events))
+        return changed(configuration, events=tuple(events))
 
-    def restricted(self, setting: Setting) -> Setting:
-        """The setting at the sizes where the target formulas hold."""
+    def restricted(self, configuration: Configuration) -> Configuration:
+        """The configuration at the sizes where the target formulas hold."""
         from .model.verdict import Clause
         from .wording.user_terms import words
 
         clauses = [Clause("shape", c, words(c), f"the {self.goal.against} holds there") for c in self.goal.conditions]
         clauses += self.more
         facts = frozenset(c.term for c in clauses if c.term is not None)
-        return changed(setting, facts=setting.facts | facts, clauses=(*setting.clauses, *clauses))
+        return changed(configuration, facts=configuration.facts | facts, clauses=(*configuration.clauses, *clauses))
 
     def shown(self, output: str) -> Proof:
-        """PROVED where every setting shows it."""
+        """PROVED where every configuration shows it."""
         from .wording.user_terms import readable
 
-        return readable(self._shown(output), self.settings)
+        return readable(self._shown(output), self.configurations)
 
     def _shown(self, output: str) -> Proof:
         from .model.verdict import failed, proved
 
         claim = self.claims[output]
         if self.error is not None or not self.provings:
-            return failed(claim, self.error or TriliftError("there is no setting to prove it in", self.case.place))
+            return failed(
+                claim, self.error or TriliftError("there is no configuration to prove it in", self.case.place)
+            )
         found: list[Shown] = []
         for proving in self.provings:
             try:
                 found.append(proving.claim(output, self.goal.formulas[output]))
             except TriliftError as stop:
                 proof = failed(claim, stop)
-                label = f"{proving.setting.label}: " if proving.setting.label else ""
+                label = f"{proving.configuration.label}: " if proving.configuration.label else ""
                 return changed(proof, reason=label + proof.reason)
             except RecursionError:
                 return failed(claim, TriliftError("the terms are nested too deeply", self.case.place))
@@ -273,7 +275,7 @@ class _Attempt:
         from .refutation.contract import infer, promising
 
         names = [n for n in names if n in self.goal.formulas]
-        if not self.settings or not names or not all(promising(proofs[n]) for n in names):
+        if not self.configurations or not names or not all(promising(proofs[n]) for n in names):
             return None
         self.progress("contract")
 
@@ -282,7 +284,7 @@ class _Attempt:
             attempt = changed(self, more=clauses, deadline=deadline, progress=lambda stage: None)
             return {n: attempt.shown(n) for n in names}
 
-        return infer(self.case, self.goal, self.settings, under, self.seed, known)
+        return infer(self.case, self.goal, self.configurations, under, self.seed, known)
 
     def field_test(self, proofs: Mapping[str, Proof]) -> Sequence[Any]:
         """The outcomes of a field test of what is unknown; none where it cannot be run."""

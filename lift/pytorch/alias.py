@@ -11,16 +11,16 @@ from typing import Any
 from ..errors import Unsupported
 from ..terms import term as T
 from .aten import TABLE
-from .symbolic_tensor import STensor, permute, reshape
+from .symbolic_tensor import SymbolicTensor, permute, reshape
 
 
 class Cell:
     """A tensor of its own."""
 
-    def __init__(self, value: STensor) -> None:
+    def __init__(self, value: SymbolicTensor) -> None:
         self.value = value
 
-    def write(self, value: STensor) -> None:
+    def write(self, value: SymbolicTensor) -> None:
         self.value = value
 
 
@@ -30,22 +30,22 @@ class View:
     def __init__(
         self,
         base: Cell | View,
-        look: Callable[[STensor], STensor],
-        put: Callable[[STensor, STensor], STensor] | None,
+        look: Callable[[SymbolicTensor], SymbolicTensor],
+        put: Callable[[SymbolicTensor, SymbolicTensor], SymbolicTensor] | None,
         name: str,
     ) -> None:
         self.base, self.look, self.put, self.name = base, look, put, name
-        self.seen: STensor | None = None
-        self.made: STensor | None = None
+        self.seen: SymbolicTensor | None = None
+        self.made: SymbolicTensor | None = None
 
     @property
-    def value(self) -> STensor:
+    def value(self) -> SymbolicTensor:
         now = self.base.value
         if self.made is None or now is not self.seen:
             self.seen, self.made = now, self.look(now)
         return self.made
 
-    def write(self, value: STensor) -> None:
+    def write(self, value: SymbolicTensor) -> None:
         if self.put is None:
             raise Unsupported(f"writing through aten.{self.name}")
         self.base.write(self.put(self.base.value, value))
@@ -54,39 +54,39 @@ class View:
 Arguments = Mapping[str, Any]
 
 
-def _same_order(base: STensor, new: STensor, given: Arguments, piece: int) -> STensor:
+def _same_order(base: SymbolicTensor, new: SymbolicTensor, given: Arguments, piece: int) -> SymbolicTensor:
     return reshape(new, base.shape)
 
 
-def _unpermuted(base: STensor, new: STensor, given: Arguments, piece: int) -> STensor:
+def _unpermuted(base: SymbolicTensor, new: SymbolicTensor, given: Arguments, piece: int) -> SymbolicTensor:
     order = [base.dim(d) for d in given["dims"]]
     return permute(new, [order.index(d) for d in range(base.rank)])
 
 
-def _transposed(base: STensor, new: STensor, given: Arguments, piece: int) -> STensor:
-    out: STensor = TABLE["transpose"](new, given["dim0"], given["dim1"])
+def _transposed(base: SymbolicTensor, new: SymbolicTensor, given: Arguments, piece: int) -> SymbolicTensor:
+    out: SymbolicTensor = TABLE["transpose"](new, given["dim0"], given["dim1"])
     return out
 
 
-def _scattered(name: str) -> Callable[[STensor, STensor, Arguments, int], STensor]:
+def _scattered(name: str) -> Callable[[SymbolicTensor, SymbolicTensor, Arguments, int], SymbolicTensor]:
     return lambda base, new, given, piece: TABLE[name](base, new, **given)
 
 
-def _piece(base: STensor, new: STensor, given: Arguments, piece: int) -> STensor:
+def _piece(base: SymbolicTensor, new: SymbolicTensor, given: Arguments, piece: int) -> SymbolicTensor:
     size = given.get("split_size", given.get("split_sizes"))
     d = given.get("dim", 0)
     start = sum(size[:piece], T.const(0)) if isinstance(size, Sequence) else T.const(size) * piece
-    out: STensor = TABLE["slice_scatter"](base, new, d, start, start + new.shape[new.dim(d)])
+    out: SymbolicTensor = TABLE["slice_scatter"](base, new, d, start, start + new.shape[new.dim(d)])
     return out
 
 
-def _slot(base: STensor, new: STensor, given: Arguments, piece: int) -> STensor:
-    out: STensor = TABLE["select_scatter"](base, new, given.get("dim", 0), piece)
+def _slot(base: SymbolicTensor, new: SymbolicTensor, given: Arguments, piece: int) -> SymbolicTensor:
+    out: SymbolicTensor = TABLE["select_scatter"](base, new, given.get("dim", 0), piece)
     return out
 
 
 # how each view is written through
-INVERSE: dict[str, Callable[[STensor, STensor, Arguments, int], STensor]] = {
+INVERSE: dict[str, Callable[[SymbolicTensor, SymbolicTensor, Arguments, int], SymbolicTensor]] = {
     **dict.fromkeys(("view", "reshape", "_reshape_alias", "squeeze", "unsqueeze", "flatten", "unflatten"), _same_order),
     **dict.fromkeys(("detach", "alias", "lift_fresh", "contiguous", "view_as"), _same_order),
     "permute": _unpermuted,
@@ -101,7 +101,9 @@ INVERSE: dict[str, Callable[[STensor, STensor, Arguments, int], STensor]] = {
 }
 
 
-def view(base: Cell | View, name: str, look: Callable[[STensor], STensor], given: Arguments, piece: int = 0) -> View:
+def view(
+    base: Cell | View, name: str, look: Callable[[SymbolicTensor], SymbolicTensor], given: Arguments, piece: int = 0
+) -> View:
     """The view that operator `name` makes of base; of several, number `piece`. `given`: its arguments without self."""
     inverse = INVERSE.get(name)
     put = None if inverse is None else (lambda old, new: inverse(old, new, given, piece))

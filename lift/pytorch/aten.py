@@ -25,7 +25,7 @@ from ..terms import index as I
 from ..terms import term as T
 from ..terms.domain import SYMBOLIC, Float64, Ids, Symbolic
 from . import aten_index, aten_nn, aten_pointwise, aten_reduce, aten_shape
-from .symbolic_tensor import Rows, STensor, cast, deep, expand, named, type_of_name
+from .symbolic_tensor import Rows, SymbolicTensor, cast, deep, expand, named, type_of_name
 
 TABLE: Rows = Rows(aten_pointwise.ROWS | aten_reduce.ROWS | aten_shape.ROWS | aten_index.ROWS | aten_nn.ROWS)
 CAST_FIRST = {"sum", "mean", "prod", "cumsum", "cumprod", "softmax", "log_softmax", "linalg_vector_norm", "norm"}
@@ -33,8 +33,8 @@ NO_MEANING = {"layout", "device", "pin_memory", "memory_format", "non_blocking",
 
 
 def apply(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], pieces: int | None = None) -> Any:
-    """What the OpOverload `func` returns: an STensor or several. Tensors are STensor; `pieces` says how many are
-    returned where sizes do not. Raises Unsupported for an operator without a row."""
+    """What the OpOverload `func` returns: a SymbolicTensor or several. Tensors are SymbolicTensor; `pieces` says
+    how many are returned where sizes do not. Raises Unsupported for an operator without a row."""
     name = packet(func)
     base = name[:-1] if name.endswith("_") and not name.endswith("__") else name
     meaning_of = TABLE.get(name) or TABLE.get(base)
@@ -47,10 +47,12 @@ def apply(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], pieces: int
     if pieces is not None and "pieces" in _parameters(meaning_of):
         given["pieces"] = pieces
     result = _called(func, meaning_of, given)
-    if isinstance(result, STensor) and isinstance(out, STensor):
+    if isinstance(result, SymbolicTensor) and isinstance(out, SymbolicTensor):
         return cast(result, out.type)
     target = given.get("self") if base != name else None
-    return _stored(result, target) if isinstance(target, STensor) and isinstance(result, STensor) else result
+    return (
+        _stored(result, target) if isinstance(target, SymbolicTensor) and isinstance(result, SymbolicTensor) else result
+    )
 
 
 def packet(func: Any) -> str:
@@ -99,7 +101,7 @@ def _parameters(f: Callable[..., Any]) -> frozenset[str]:
     return frozenset("*" if p.kind == p.VAR_POSITIONAL else p.name for p in signature(f).parameters.values())
 
 
-def _stored(result: STensor, into: STensor) -> STensor:
+def _stored(result: SymbolicTensor, into: SymbolicTensor) -> SymbolicTensor:
     """The result as the tensor that it is written into holds it."""
     return cast(result if result.shape == into.shape else expand(result, into.shape), into.type)
 
@@ -144,7 +146,7 @@ def meaning(
         return tuple(values(r, inputs, domain) for r in (result if isinstance(result, tuple | list) else (result,)))
 
 
-def by_parts(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[STensor, ...]:
+def by_parts(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[SymbolicTensor, ...]:
     """An operator without a row, at constant shapes, through PyTorch's own decomposition of it."""
     from .graph import composed
 
@@ -170,7 +172,7 @@ def _reads_only(array: Array, names: set[str]) -> bool:
     return all((t := T.TERMS[k]).op == "read" and t.attr in names for k in np.unique(array.ids))
 
 
-def values(x: STensor, inputs: Mapping[str, Array], domain: Float64 | Symbolic = SYMBOLIC) -> Array:
+def values(x: SymbolicTensor, inputs: Mapping[str, Array], domain: Float64 | Symbolic = SYMBOLIC) -> Array:
     """The elements of a tensor of concrete shape."""
     axes = tuple(T.Axis(f"@{k}", n) for k, n in enumerate(x.shape))
     index = tuple(T.const(0) if a.size is T.const(1) else T.axis(a) for a in axes)

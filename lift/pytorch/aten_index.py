@@ -15,7 +15,7 @@ from .symbolic_tensor import (
     ONE,
     Index,
     Rows,
-    STensor,
+    SymbolicTensor,
     aligned,
     bound,
     broadcast_shapes,
@@ -34,8 +34,8 @@ ROWS = Rows()
 # ---- writing into a part --------------------------------------------------------------------------------------------
 @ROWS("slice_scatter")
 def _slice_scatter(
-    self: STensor, src: STensor, dim: int = 0, start: Any = None, end: Any = None, step: int = 1
-) -> STensor:
+    self: SymbolicTensor, src: SymbolicTensor, dim: int = 0, start: Any = None, end: Any = None, step: int = 1
+) -> SymbolicTensor:
     """self with the slice replaced by src."""
     d = self.dim(dim)
     first, last = span(self.shape[d], start, end)
@@ -56,7 +56,7 @@ def not_less(a: Term, b: Term) -> Term:
 
 
 @ROWS("select_scatter")
-def _select_scatter(self: STensor, src: STensor, dim: int, index: Any) -> STensor:
+def _select_scatter(self: SymbolicTensor, src: SymbolicTensor, dim: int, index: Any) -> SymbolicTensor:
     d = self.dim(dim)
     k = wrapped(index, self.shape[d])
     return tensor(
@@ -65,7 +65,9 @@ def _select_scatter(self: STensor, src: STensor, dim: int, index: Any) -> STenso
 
 
 @ROWS("diagonal_scatter")
-def _diagonal_scatter(self: STensor, src: STensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> STensor:
+def _diagonal_scatter(
+    self: SymbolicTensor, src: SymbolicTensor, offset: int = 0, dim1: int = 0, dim2: int = 1
+) -> SymbolicTensor:
     a, b = self.dim(dim1), self.dim(dim2)
 
     def at(i: Index) -> Term:
@@ -77,7 +79,7 @@ def _diagonal_scatter(self: STensor, src: STensor, offset: int = 0, dim1: int = 
 
 
 @ROWS("diag_embed")
-def _diag_embed(self: STensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> STensor:
+def _diag_embed(self: SymbolicTensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> SymbolicTensor:
     n = self.shape[-1] + abs(offset)
     zeros = full((*self.shape[:-1], n, n), 0, self.type)
     a, b = dim1 % (self.rank + 1), dim2 % (self.rank + 1)
@@ -86,7 +88,7 @@ def _diag_embed(self: STensor, offset: int = 0, dim1: int = -2, dim2: int = -1) 
     return _diagonal_scatter(zeros, self, offset, a, b)
 
 
-def _into_zeros(scatter: Callable[..., STensor]) -> Callable[..., STensor]:
+def _into_zeros(scatter: Callable[..., SymbolicTensor]) -> Callable[..., SymbolicTensor]:
     return lambda grad_output, input_sizes, *where: scatter(full(input_sizes, 0, grad_output.type), grad_output, *where)
 
 
@@ -96,7 +98,7 @@ ROWS["diagonal_backward"] = _into_zeros(_diagonal_scatter)
 
 
 @ROWS("unfold_backward")
-def _unfold_backward(grad_in: STensor, input_sizes: Size, dim: int, size: int, step: int) -> STensor:
+def _unfold_backward(grad_in: SymbolicTensor, input_sizes: Size, dim: int, size: int, step: int) -> SymbolicTensor:
     """grad[p] = sum of grad_in[w, p - w*step] over the windows w that contain p."""
     d = dim % len(input_sizes)
     axis = bound(grad_in.shape[d])
@@ -112,7 +114,7 @@ def _unfold_backward(grad_in: STensor, input_sizes: Size, dim: int, size: int, s
 
 # ---- indexing -------------------------------------------------------------------------------------------------------
 @ROWS("index_select")
-def _index_select(self: STensor, dim: int, index: STensor) -> STensor:
+def _index_select(self: SymbolicTensor, dim: int, index: SymbolicTensor) -> SymbolicTensor:
     d = self.dim(dim)
     shape = (*self.shape[:d], I.numel(index.shape), *self.shape[d + 1 :])
     row = lambda i: index.at((i[d],) if index.rank else ())  # noqa: E731
@@ -120,7 +122,7 @@ def _index_select(self: STensor, dim: int, index: STensor) -> STensor:
 
 
 @ROWS("gather")
-def _gather(self: STensor, dim: int, index: STensor, sparse_grad: bool = False) -> STensor:
+def _gather(self: SymbolicTensor, dim: int, index: SymbolicTensor, sparse_grad: bool = False) -> SymbolicTensor:
     d = self.dim(dim)
     if not self.rank:
         return expand(self, index.shape)
@@ -128,7 +130,7 @@ def _gather(self: STensor, dim: int, index: STensor, sparse_grad: bool = False) 
 
 
 @ROWS("take")
-def _take(self: STensor, index: STensor) -> STensor:
+def _take(self: SymbolicTensor, index: SymbolicTensor) -> SymbolicTensor:
     flat = reshape(self, [I.numel(self.shape)])
     return tensor(index.shape, lambda i: flat.at((from_end(index.at(i), flat.shape[0]),)), self.type)
 
@@ -140,7 +142,7 @@ def from_end(k: Term, size: Term) -> Term:
     return T.where(T.make("lt", k, 0), k + size, k) if unknown else k
 
 
-def _advanced(x_rank: int, indices: Sequence[STensor | None]) -> tuple[list[int], tuple[Term, ...], int]:
+def _advanced(x_rank: int, indices: Sequence[SymbolicTensor | None]) -> tuple[list[int], tuple[Term, ...], int]:
     """Indexed dimensions, the broadcast shape of the index tensors, and where that shape goes in the result."""
     dims = [d for d, i in enumerate(indices) if i is not None]
     shape = broadcast_shapes(*(i.shape for i in indices if i is not None))
@@ -148,7 +150,7 @@ def _advanced(x_rank: int, indices: Sequence[STensor | None]) -> tuple[list[int]
     return dims, shape, dims[0] if together else 0
 
 
-def _picks(x: STensor, indices: Sequence[STensor | None], dims: list[int], j: Index) -> dict[int, Term]:
+def _picks(x: SymbolicTensor, indices: Sequence[SymbolicTensor | None], dims: list[int], j: Index) -> dict[int, Term]:
     picks = {}
     for d in dims:
         index = indices[d]
@@ -158,7 +160,7 @@ def _picks(x: STensor, indices: Sequence[STensor | None], dims: list[int], j: In
 
 
 @ROWS("index", "_unsafe_index")
-def _index(self: STensor, indices: Sequence[STensor | None]) -> STensor:
+def _index(self: SymbolicTensor, indices: Sequence[SymbolicTensor | None]) -> SymbolicTensor:
     """x[i, :, j]: index tensors broadcast together, their dimensions in front unless they are adjacent."""
     if any(i is not None and i.type == T.BOOL for i in indices):
         raise Unsupported("aten.index with a mask", why="the result's size depends on data")
@@ -209,8 +211,12 @@ def written(
 
 @ROWS("index_put", "_unsafe_index_put", "_index_put_impl")
 def _index_put(
-    self: STensor, indices: Sequence[STensor | None], values: STensor, accumulate: bool = False, unsafe: bool = False
-) -> STensor:
+    self: SymbolicTensor,
+    indices: Sequence[SymbolicTensor | None],
+    values: SymbolicTensor,
+    accumulate: bool = False,
+    unsafe: bool = False,
+) -> SymbolicTensor:
     if any(i is not None and i.type == T.BOOL for i in indices):
         return _mask_put(self, indices, values, accumulate)
     dims, shape, place = _advanced(self.rank, indices)
@@ -227,7 +233,9 @@ def _index_put(
     return tensor(self.shape, at, self.type)
 
 
-def _mask_put(self: STensor, indices: Sequence[STensor | None], values: STensor, accumulate: bool) -> STensor:
+def _mask_put(
+    self: SymbolicTensor, indices: Sequence[SymbolicTensor | None], values: SymbolicTensor, accumulate: bool
+) -> SymbolicTensor:
     """x[mask] = number."""
     mask = indices[0]
     if mask is None or any(i is not None for i in indices[1:]) or any(n is not ONE for n in values.shape):
@@ -237,10 +245,12 @@ def _mask_put(self: STensor, indices: Sequence[STensor | None], values: STensor,
     return tensor(self.shape, lambda i: choose(mask.at(i[: mask.rank]), new(i), self.at(i)), self.type)
 
 
-def _scatter_with(combine: Callable[..., Term] | None) -> Callable[..., STensor]:
+def _scatter_with(combine: Callable[..., Term] | None) -> Callable[..., SymbolicTensor]:
     """self[.., index[j], ..] = or += src[j] along dim: the other coordinates are those of j."""
 
-    def meaning(self: STensor, dim: int, index: STensor, src: STensor | None = None, value: Any = None) -> STensor:
+    def meaning(
+        self: SymbolicTensor, dim: int, index: SymbolicTensor, src: SymbolicTensor | None = None, value: Any = None
+    ) -> SymbolicTensor:
         source = src if src is not None else full(index.shape, value, self.type)
         if not self.rank:
             return tensor(
@@ -268,8 +278,8 @@ ROWS["scatter_add"] = _scatter_add
 
 @ROWS("scatter")
 def _scatter_any(
-    self: STensor, dim: int, index: STensor, src: Any = None, value: Any = None, reduce: str | None = None
-) -> STensor:
+    self: SymbolicTensor, dim: int, index: SymbolicTensor, src: Any = None, value: Any = None, reduce: str | None = None
+) -> SymbolicTensor:
     if reduce is None:
         return _scatter(self, dim, index, src, value)
     if reduce in ("add", "sum"):
@@ -279,15 +289,17 @@ def _scatter_any(
 
 @ROWS("scatter_reduce")
 def _scatter_reduce(
-    self: STensor, dim: int, index: STensor, src: STensor, reduce: str, include_self: bool = True
-) -> STensor:
+    self: SymbolicTensor, dim: int, index: SymbolicTensor, src: SymbolicTensor, reduce: str, include_self: bool = True
+) -> SymbolicTensor:
     if reduce == "sum" and include_self:
         return _scatter_add(self, dim, index, src)
     raise Unsupported(f"aten.scatter_reduce with reduce={reduce}, include_self={include_self}")
 
 
 @ROWS("index_add")
-def _index_add(self: STensor, dim: int, index: STensor, source: STensor, alpha: TermLike = 1) -> STensor:
+def _index_add(
+    self: SymbolicTensor, dim: int, index: SymbolicTensor, source: SymbolicTensor, alpha: TermLike = 1
+) -> SymbolicTensor:
     d = self.dim(dim)
 
     def at(i: Index) -> Term:
@@ -300,7 +312,9 @@ def _index_add(self: STensor, dim: int, index: STensor, source: STensor, alpha: 
 
 
 @ROWS("index_copy", "index_fill")
-def _index_copy(self: STensor, dim: int, index: STensor, source: STensor | None = None, value: Any = None) -> STensor:
+def _index_copy(
+    self: SymbolicTensor, dim: int, index: SymbolicTensor, source: SymbolicTensor | None = None, value: Any = None
+) -> SymbolicTensor:
     d = self.dim(dim)
 
     def at(i: Index) -> Term:
@@ -312,7 +326,7 @@ def _index_copy(self: STensor, dim: int, index: STensor, source: STensor | None 
 
 
 @ROWS("isin")
-def _isin(elements: STensor, test_elements: STensor) -> STensor:
+def _isin(elements: SymbolicTensor, test_elements: SymbolicTensor) -> SymbolicTensor:
     flat = reshape(test_elements, [I.numel(test_elements.shape)])
     hit = lambda x: T.make("lt", 0, matches(flat.shape, lambda j: T.make("eq", flat.at(j), x), lambda j: 1))  # noqa: E731
     return tensor(elements.shape, lambda i: hit(elements.at(i)), T.BOOL)

@@ -14,31 +14,33 @@ from .aten_pointwise import elementwise, exp, log, maximum, real, sigmoid, sqrt,
 from .aten_reduce import averaged, logsumexp, matmul, safe_softmax, summed
 from .aten_shape import ROWS as SHAPE
 from .aten_shape import ZERO, conj
-from .symbolic_tensor import ONE, Index, Rows, STensor, along, bound, cast, full, kind, reshape, tensor
+from .symbolic_tensor import ONE, Index, Rows, SymbolicTensor, along, bound, cast, full, kind, reshape, tensor
 
 ROWS = Rows()
 Size = Sequence[TermLike]
 
 
-def mul(*xs: Any) -> STensor:
+def mul(*xs: Any) -> SymbolicTensor:
     return elementwise(T.mul, *xs)
 
 
 # ---- normalisation --------------------------------------------------------------------------------------------------
-def _statistics(x: STensor, dims: Sequence[int], eps: TermLike) -> tuple[STensor, STensor]:
+def _statistics(x: SymbolicTensor, dims: Sequence[int], eps: TermLike) -> tuple[SymbolicTensor, SymbolicTensor]:
     """mean and 1 / sqrt(variance + eps) over dims, which stay with size 1."""
     mean = averaged(x, dims, True)
     variance = averaged(real(lambda a, m: (a - m) * (a - m))(x, mean), dims, True)
     return mean, real(lambda v: T.recip(sqrt(v + eps)))(variance)
 
 
-def _affine(x: STensor, weight: STensor | None, bias: STensor | None) -> STensor:
+def _affine(x: SymbolicTensor, weight: SymbolicTensor | None, bias: SymbolicTensor | None) -> SymbolicTensor:
     out = x if weight is None else mul(x, weight)
     return out if bias is None else elementwise(T.add, out, bias)
 
 
 @ROWS("native_layer_norm")
-def _layer_norm(input: STensor, normalized_shape: Size, weight: Any, bias: Any, eps: TermLike) -> tuple[STensor, ...]:
+def _layer_norm(
+    input: SymbolicTensor, normalized_shape: Size, weight: Any, bias: Any, eps: TermLike
+) -> tuple[SymbolicTensor, ...]:
     dims = [-1 - k for k in range(len(normalized_shape))]
     mean, rstd = _statistics(input, dims, eps)
     normal = real(lambda x, m, r: (x - m) * r)(input, mean, rstd)
@@ -46,14 +48,16 @@ def _layer_norm(input: STensor, normalized_shape: Size, weight: Any, bias: Any, 
 
 
 @ROWS("_fused_rms_norm")
-def _rms_norm(input: STensor, normalized_shape: Size, weight: Any, eps: TermLike | None) -> tuple[STensor, ...]:
+def _rms_norm(
+    input: SymbolicTensor, normalized_shape: Size, weight: Any, eps: TermLike | None
+) -> tuple[SymbolicTensor, ...]:
     dims = [-1 - k for k in range(len(normalized_shape))]
     square = averaged(mul(input, input), dims, True)
     rstd = real(lambda v: T.recip(sqrt(v + (2.0**-23 if eps is None else eps))))(square)
     return _affine(mul(input, rstd), weight, None), rstd
 
 
-def _centred(g: STensor, normal: STensor, rstd: STensor, dims: Sequence[int]) -> STensor:
+def _centred(g: SymbolicTensor, normal: SymbolicTensor, rstd: SymbolicTensor, dims: Sequence[int]) -> SymbolicTensor:
     """rstd * (g - mean(g) - normal * mean(g * normal)): the gradient through (x - mean) * rstd."""
     return real(lambda a, m, z, s, r: r * (a - m - z * s))(
         g, averaged(g, dims, True), normal, averaged(mul(g, normal), dims, True), rstd
@@ -62,9 +66,9 @@ def _centred(g: STensor, normal: STensor, rstd: STensor, dims: Sequence[int]) ->
 
 @ROWS("native_layer_norm_backward")
 def _layer_norm_backward(
-    grad_out: STensor, input: STensor, normalized_shape: Size, mean: STensor, rstd: STensor,
-    weight: STensor | None, bias: STensor | None, output_mask: Sequence[bool],
-) -> tuple[STensor | None, ...]:  # fmt: skip
+    grad_out: SymbolicTensor, input: SymbolicTensor, normalized_shape: Size, mean: SymbolicTensor, rstd: SymbolicTensor,
+    weight: SymbolicTensor | None, bias: SymbolicTensor | None, output_mask: Sequence[bool],
+) -> tuple[SymbolicTensor | None, ...]:  # fmt: skip
     inner = [-1 - k for k in range(len(normalized_shape))]
     outer = list(range(input.rank - len(normalized_shape)))
     normal = real(lambda x, m, r: (x - m) * r)(input, mean, rstd)
@@ -75,8 +79,13 @@ def _layer_norm_backward(
 
 @ROWS("_fused_rms_norm_backward")
 def _rms_norm_backward(
-    grad_out: STensor, input: STensor, normalized_shape: Size, rstd: STensor, weight: STensor | None, output_mask: Any
-) -> tuple[STensor | None, ...]:
+    grad_out: SymbolicTensor,
+    input: SymbolicTensor,
+    normalized_shape: Size,
+    rstd: SymbolicTensor,
+    weight: SymbolicTensor | None,
+    output_mask: Any,
+) -> tuple[SymbolicTensor | None, ...]:
     inner = [-1 - k for k in range(len(normalized_shape))]
     outer = list(range(input.rank - len(normalized_shape)))
     normal, g = mul(input, rstd), _affine(grad_out, weight, None)
@@ -85,20 +94,20 @@ def _rms_norm_backward(
     return dx, summed(weighted, outer) if outer else weighted
 
 
-def _grouped(x: STensor, group: int) -> STensor:
+def _grouped(x: SymbolicTensor, group: int) -> SymbolicTensor:
     """[N, C, ...] as [N, group, C/group, ...]."""
     return reshape(x, (x.shape[0], group, I.quotient(x.shape[1], T.const(group)), *x.shape[2:]))
 
 
-def _per_channel(w: STensor, group: int, rank: int) -> STensor:
+def _per_channel(w: SymbolicTensor, group: int, rank: int) -> SymbolicTensor:
     """[C] as [1, group, C/group, 1 ...]."""
     return reshape(w, (1, group, I.quotient(w.shape[0], T.const(group)), *[1] * (rank - 2)))
 
 
 @ROWS("native_group_norm")
 def _group_norm(
-    input: STensor, weight: Any, bias: Any, N: Any, C: Any, HxW: Any, group: int, eps: TermLike
-) -> tuple[STensor, ...]:
+    input: SymbolicTensor, weight: Any, bias: Any, N: Any, C: Any, HxW: Any, group: int, eps: TermLike
+) -> tuple[SymbolicTensor, ...]:
     x = _grouped(input, group)
     mean, rstd = _statistics(x, range(2, x.rank), eps)
     normal = real(lambda a, m, r: (a - m) * r)(x, mean, rstd)
@@ -109,9 +118,9 @@ def _group_norm(
 
 @ROWS("native_group_norm_backward")
 def _group_norm_backward(
-    grad_out: STensor, input: STensor, mean: STensor, rstd: STensor, weight: Any,
+    grad_out: SymbolicTensor, input: SymbolicTensor, mean: SymbolicTensor, rstd: SymbolicTensor, weight: Any,
     N: Any, C: Any, HxW: Any, group: int, output_mask: Any,
-) -> tuple[STensor, ...]:  # fmt: skip
+) -> tuple[SymbolicTensor, ...]:  # fmt: skip
     x, g = _grouped(input, group), _grouped(grad_out, group)
     spread = (input.shape[0], T.const(group), *[ONE] * (x.rank - 2))
     m, r = reshape(mean, spread), reshape(rstd, spread)
@@ -130,9 +139,9 @@ def _group_norm_backward(
     "_native_batch_norm_legit_functional",
 )
 def _batch_norm(
-    input: STensor, weight: Any = None, bias: Any = None, running_mean: Any = None, running_var: Any = None,
+    input: SymbolicTensor, weight: Any = None, bias: Any = None, running_mean: Any = None, running_var: Any = None,
     training: bool = False, momentum: Any = None, eps: TermLike = 1e-5,
-) -> tuple[STensor, ...]:  # fmt: skip
+) -> tuple[SymbolicTensor, ...]:  # fmt: skip
     column = lambda t: None if t is None else reshape(t, (t.shape[0], *[1] * (input.rank - 2)))  # noqa: E731
     if training:
         mean, rstd = _statistics(input, [d for d in range(input.rank) if d != 1], eps)
@@ -148,16 +157,24 @@ def _batch_norm(
 # ---- embedding and dropout ------------------------------------------------------------------------------------------
 @ROWS("embedding")
 def _embedding(
-    weight: STensor, indices: STensor, padding_idx: Any = -1, scale_grad_by_freq: bool = False, sparse: bool = False
-) -> STensor:
+    weight: SymbolicTensor,
+    indices: SymbolicTensor,
+    padding_idx: Any = -1,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> SymbolicTensor:
     row = lambda i: indices.at(i[: indices.rank])  # noqa: E731
     return tensor((*indices.shape, weight.shape[1]), lambda i: weight.at((row(i), i[-1])), weight.type)
 
 
 @ROWS("embedding_dense_backward")
 def _embedding_backward(
-    grad_output: STensor, indices: STensor, num_weights: TermLike, padding_idx: int, scale_grad_by_freq: bool
-) -> STensor:
+    grad_output: SymbolicTensor,
+    indices: SymbolicTensor,
+    num_weights: TermLike,
+    padding_idx: int,
+    scale_grad_by_freq: bool,
+) -> SymbolicTensor:
     """grad[v, d] = sum of grad_output[j, d] over the positions j whose index is v; none for the padding index."""
     if scale_grad_by_freq:
         raise Unsupported("aten.embedding_dense_backward", why="scale_grad_by_freq")
@@ -172,14 +189,14 @@ def _embedding_backward(
 
 
 @ROWS("native_dropout", "dropout")
-def _dropout(input: STensor, p: Any, train: bool | None = True) -> Any:
+def _dropout(input: SymbolicTensor, p: Any, train: bool | None = True) -> Any:
     if train and p != 0:
         raise Unsupported("aten.native_dropout", why="random numbers have no formula", help="pass the mask as an input")
     return input, full(input.shape, True)
 
 
 @ROWS("native_dropout_backward")
-def _dropout_backward(grad_output: STensor, mask: STensor, scale: TermLike) -> STensor:
+def _dropout_backward(grad_output: SymbolicTensor, mask: SymbolicTensor, scale: TermLike) -> SymbolicTensor:
     return real(lambda g, m: g * m * scale)(grad_output, mask)
 
 
@@ -187,16 +204,18 @@ def _dropout_backward(grad_output: STensor, mask: STensor, scale: TermLike) -> S
 NONE, MEAN, SUM = 0, 1, 2
 
 
-def _reduced(x: STensor, reduction: int) -> STensor:
+def _reduced(x: SymbolicTensor, reduction: int) -> SymbolicTensor:
     return x if reduction == NONE else averaged(x) if reduction == MEAN else summed(x)
 
 
-def _share(grad: STensor, x: STensor, reduction: int) -> STensor:
+def _share(grad: SymbolicTensor, x: SymbolicTensor, reduction: int) -> SymbolicTensor:
     """The gradient that reaches each element through the reduction."""
     return real(lambda g: g / I.numel(x.shape))(grad) if reduction == MEAN else grad
 
 
-def _nll_weights(self: STensor, target: STensor, weight: STensor | None, ignore_index: int) -> STensor:
+def _nll_weights(
+    self: SymbolicTensor, target: SymbolicTensor, weight: SymbolicTensor | None, ignore_index: int
+) -> SymbolicTensor:
     """The weight of each row: 0 where the target is ignored."""
 
     def at(i: Index) -> Term:
@@ -206,12 +225,14 @@ def _nll_weights(self: STensor, target: STensor, weight: STensor | None, ignore_
     return tensor(target.shape, at, T.REAL)
 
 
-def _class_dim(self: STensor) -> int:
+def _class_dim(self: SymbolicTensor) -> int:
     return 1 if self.rank > 1 else 0
 
 
 @ROWS("nll_loss_forward", "nll_loss2d_forward")
-def _nll_loss(self: STensor, target: STensor, weight: Any, reduction: int, ignore_index: int) -> tuple[STensor, ...]:
+def _nll_loss(
+    self: SymbolicTensor, target: SymbolicTensor, weight: Any, reduction: int, ignore_index: int
+) -> tuple[SymbolicTensor, ...]:
     """-weight[t] * x[n, t], and the total weight."""
     c = _class_dim(self)
     w = _nll_weights(self, target, weight, ignore_index)
@@ -230,14 +251,14 @@ def _nll_loss(self: STensor, target: STensor, weight: Any, reduction: int, ignor
 
 @ROWS("nll_loss_backward", "nll_loss2d_backward")
 def _nll_loss_backward(
-    grad_output: STensor,
-    self: STensor,
-    target: STensor,
+    grad_output: SymbolicTensor,
+    self: SymbolicTensor,
+    target: SymbolicTensor,
     weight: Any,
     reduction: int,
     ignore_index: int,
-    total_weight: STensor,
-) -> STensor:
+    total_weight: SymbolicTensor,
+) -> SymbolicTensor:
     c = _class_dim(self)
     w = _nll_weights(self, target, weight, ignore_index)
 
@@ -251,22 +272,26 @@ def _nll_loss_backward(
 
 
 @ROWS("mse_loss")
-def _mse_loss(self: STensor, target: STensor, reduction: int = MEAN) -> STensor:
+def _mse_loss(self: SymbolicTensor, target: SymbolicTensor, reduction: int = MEAN) -> SymbolicTensor:
     return _reduced(real(lambda a, b: (a - b) * (a - b))(self, target), reduction)
 
 
 @ROWS("mse_loss_backward")
-def _mse_loss_backward(grad_output: STensor, self: STensor, target: STensor, reduction: int) -> STensor:
+def _mse_loss_backward(
+    grad_output: SymbolicTensor, self: SymbolicTensor, target: SymbolicTensor, reduction: int
+) -> SymbolicTensor:
     return real(lambda g, a, b: 2 * g * (a - b))(_share(grad_output, self, reduction), self, target)
 
 
 @ROWS("l1_loss")
-def _l1_loss(self: STensor, target: STensor, reduction: int = MEAN) -> STensor:
+def _l1_loss(self: SymbolicTensor, target: SymbolicTensor, reduction: int = MEAN) -> SymbolicTensor:
     return _reduced(real(lambda a, b: T.make("abs", a - b))(self, target), reduction)
 
 
 @ROWS("smooth_l1_loss")
-def _smooth_l1(self: STensor, target: STensor, reduction: int = MEAN, beta: TermLike = 1) -> STensor:
+def _smooth_l1(
+    self: SymbolicTensor, target: SymbolicTensor, reduction: int = MEAN, beta: TermLike = 1
+) -> SymbolicTensor:
     def loss(a: Term, b: Term) -> Term:
         d = T.make("abs", a - b)
         return where(T.make("lt", d, beta), 0.5 * d * d / beta, d - 0.5 * T.const(beta))
@@ -275,7 +300,7 @@ def _smooth_l1(self: STensor, target: STensor, reduction: int = MEAN, beta: Term
 
 
 @ROWS("huber_loss")
-def _huber(self: STensor, target: STensor, reduction: int = MEAN, delta: TermLike = 1) -> STensor:
+def _huber(self: SymbolicTensor, target: SymbolicTensor, reduction: int = MEAN, delta: TermLike = 1) -> SymbolicTensor:
     def loss(a: Term, b: Term) -> Term:
         d = T.make("abs", a - b)
         return where(T.make("le", d, delta), 0.5 * d * d, delta * (d - 0.5 * T.const(delta)))
@@ -284,7 +309,9 @@ def _huber(self: STensor, target: STensor, reduction: int = MEAN, delta: TermLik
 
 
 @ROWS("binary_cross_entropy")
-def _binary_cross_entropy(self: STensor, target: STensor, weight: Any = None, reduction: int = MEAN) -> STensor:
+def _binary_cross_entropy(
+    self: SymbolicTensor, target: SymbolicTensor, weight: Any = None, reduction: int = MEAN
+) -> SymbolicTensor:
     """PyTorch's clamp of the logarithms at -100 is kept."""
     low = lambda x: maximum(log(x), -100)  # noqa: E731
     loss = real(lambda p, y: -(y * low(p) + (1 - y) * low(1 - p)))(self, target)
@@ -293,8 +320,8 @@ def _binary_cross_entropy(self: STensor, target: STensor, weight: Any = None, re
 
 @ROWS("binary_cross_entropy_with_logits")
 def _bce_logits(
-    self: STensor, target: STensor, weight: Any = None, pos_weight: Any = None, reduction: int = MEAN
-) -> STensor:
+    self: SymbolicTensor, target: SymbolicTensor, weight: Any = None, pos_weight: Any = None, reduction: int = MEAN
+) -> SymbolicTensor:
     """-(p * y * log s(x) + (1 - y) * log s(-x))."""
     positive = target if pos_weight is None else mul(target, pos_weight)
     loss = real(lambda x, y, p: p * log(1 + exp(-x)) + (1 - y) * log(1 + exp(x)))(self, target, positive)
@@ -302,7 +329,7 @@ def _bce_logits(
 
 
 @ROWS("glu")
-def _glu(self: STensor, dim: int = -1) -> STensor:
+def _glu(self: SymbolicTensor, dim: int = -1) -> SymbolicTensor:
     half = I.floordiv(self.shape[self.dim(dim)], 2)
     a, b = SHAPE["slice"](self, dim, 0, half), SHAPE["slice"](self, dim, half, half * 2)
     return real(lambda x, y: x * sigmoid(y))(a, b)
@@ -330,9 +357,9 @@ def _inside(position: Sequence[Term], sizes: Sequence[Term]) -> Term:
 
 @ROWS("convolution", "_convolution")
 def _convolution(
-    input: STensor, weight: STensor, bias: Any, stride: Any, padding: Any, dilation: Any,
+    input: SymbolicTensor, weight: SymbolicTensor, bias: Any, stride: Any, padding: Any, dilation: Any,
     transposed: bool, output_padding: Any, groups: int,
-) -> STensor:  # fmt: skip
+) -> SymbolicTensor:  # fmt: skip
     """out[n, o, p] = sum over c, k of weight[o, c, k] * input[n, g*C + c, p*stride + k*dilation - padding]."""
     n = input.rank - 2
     s, pad, dil, extra = (_each(v, n) for v in (stride, padding, dilation, output_padding))
@@ -343,7 +370,9 @@ def _convolution(
     return out if bias is None else elementwise(T.add, out, reshape(bias, (bias.shape[0], *[1] * n)))
 
 
-def _plain_convolution(x: STensor, w: STensor, s: list[Any], pad: list[Any], dil: list[Any], groups: int) -> STensor:
+def _plain_convolution(
+    x: SymbolicTensor, w: SymbolicTensor, s: list[Any], pad: list[Any], dil: list[Any], groups: int
+) -> SymbolicTensor:
     n = x.rank - 2
     reach = [x.shape[2 + d] + 2 * T.const(pad[d]) - dil[d] * (w.shape[2 + d] - 1) - 1 for d in range(n)]
     out = [I.floordiv(reach[d], s[d]) + 1 for d in range(n)]
@@ -362,8 +391,8 @@ def _plain_convolution(x: STensor, w: STensor, s: list[Any], pad: list[Any], dil
 
 
 def _transposed_convolution(
-    x: STensor, w: STensor, s: list[Any], pad: list[Any], dil: list[Any], extra: list[Any], groups: int
-) -> STensor:
+    x: SymbolicTensor, w: SymbolicTensor, s: list[Any], pad: list[Any], dil: list[Any], extra: list[Any], groups: int
+) -> SymbolicTensor:
     """out[n, o, q] = sum over c, p, k with q = p*stride + k*dilation - padding of weight[c, o, k] * input[n, c, p]."""
     n = x.rank - 2
     sizes = [
@@ -390,16 +419,18 @@ def _transposed_convolution(
 
 @ROWS("convolution_backward")
 def _convolution_backward(
-    grad_output: STensor, input: STensor, weight: STensor, bias_sizes: Any, stride: Any, padding: Any, dilation: Any,
-    transposed: bool, output_padding: Any, groups: int, output_mask: Any,
-) -> tuple[STensor, ...]:  # fmt: skip
+    grad_output: SymbolicTensor, input: SymbolicTensor, weight: SymbolicTensor, bias_sizes: Any, stride: Any,
+    padding: Any, dilation: Any, transposed: bool, output_padding: Any, groups: int, output_mask: Any,
+) -> tuple[SymbolicTensor, ...]:  # fmt: skip
     if transposed:
         raise Unsupported("aten.convolution_backward", why="transposed")
     n = input.rank - 2
     s, pad, dil = (_each(v, n) for v in (stride, padding, dilation))
     spatial = [0, *range(2, input.rank)]
     dx = _transposed_convolution(grad_output, weight, s, pad, dil, [0] * n, groups)
-    dx = STensor(input.shape, dx.at, dx.type)  # the size that floor division by the stride has lost is known here
+    dx = SymbolicTensor(
+        input.shape, dx.at, dx.type
+    )  # the size that floor division by the stride has lost is known here
     per_group = I.quotient(weight.shape[0], T.const(groups))
 
     def weight_at(i: Index) -> Term:
@@ -415,7 +446,7 @@ def _convolution_backward(
 
 
 def _windows(
-    x: STensor, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, n: int
+    x: SymbolicTensor, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, n: int
 ) -> tuple[list[Term], list[Term], Callable[[Index, Index], tuple[Index, Term]]]:
     """Output sizes, window sizes, and (index, k) -> (position in x, is it inside)."""
     if ceil_mode:
@@ -437,8 +468,13 @@ def _max_pool(n: int) -> Callable[..., Any]:
     """The greatest element of each window, and its position in the input (row-major over the pooled dimensions)."""
 
     def meaning(
-        self: STensor, kernel_size: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
-    ) -> tuple[STensor, STensor]:
+        self: SymbolicTensor,
+        kernel_size: Any,
+        stride: Any = (),
+        padding: Any = 0,
+        dilation: Any = 1,
+        ceil_mode: bool = False,
+    ) -> tuple[SymbolicTensor, SymbolicTensor]:
         sizes, window, place = _windows(self, kernel_size, stride, padding, dilation, ceil_mode, n)
         spatial = self.shape[self.rank - n :]
         flat = bound(I.numel(tuple(window)))
@@ -463,11 +499,11 @@ for _n in (1, 2, 3):
     ROWS[f"max_pool{_n}d_with_indices"] = _max_pool(_n)
 
 
-def _avg_pool(n: int) -> Callable[..., STensor]:
+def _avg_pool(n: int) -> Callable[..., SymbolicTensor]:
     def meaning(
-        self: STensor, kernel_size: Any, stride: Any = (), padding: Any = 0, ceil_mode: bool = False,
+        self: SymbolicTensor, kernel_size: Any, stride: Any = (), padding: Any = 0, ceil_mode: bool = False,
         count_include_pad: bool = True, divisor_override: Any = None,
-    ) -> STensor:  # fmt: skip
+    ) -> SymbolicTensor:  # fmt: skip
         sizes, window, place = _windows(self, kernel_size, stride, padding, 1, ceil_mode, n)
 
         def at(i: Index) -> Term:
@@ -486,7 +522,7 @@ for _n in (1, 2, 3):
 
 
 @ROWS("_adaptive_avg_pool2d", "adaptive_avg_pool2d", "adaptive_avg_pool1d", "_adaptive_avg_pool3d")
-def _adaptive_avg_pool(self: STensor, output_size: Size) -> STensor:
+def _adaptive_avg_pool(self: SymbolicTensor, output_size: Size) -> SymbolicTensor:
     """Only to size 1 (a mean), or where the sizes divide."""
     out = self
     for k, n in enumerate(output_size):
@@ -499,7 +535,7 @@ def _adaptive_avg_pool(self: STensor, output_size: Size) -> STensor:
     return out
 
 
-def _per_head(t: STensor, query: STensor) -> STensor:
+def _per_head(t: SymbolicTensor, query: SymbolicTensor) -> SymbolicTensor:
     """Keys or values of fewer heads, each shared by a group of the query's heads."""
     if t.rank < 4 or t.shape[-3] is query.shape[-3] or t.shape[-3] is ONE:
         return t
@@ -509,9 +545,9 @@ def _per_head(t: STensor, query: STensor) -> STensor:
 
 @ROWS("_scaled_dot_product_flash_attention_for_cpu", "_scaled_dot_product_attention_math")
 def _attention(
-    query: STensor, key: STensor, value: STensor, dropout_p: float = 0.0, is_causal: bool = False,
-    attn_mask: STensor | None = None, scale: TermLike | None = None,
-) -> tuple[STensor, STensor]:  # fmt: skip
+    query: SymbolicTensor, key: SymbolicTensor, value: SymbolicTensor, dropout_p: float = 0.0, is_causal: bool = False,
+    attn_mask: SymbolicTensor | None = None, scale: TermLike | None = None,
+) -> tuple[SymbolicTensor, SymbolicTensor]:  # fmt: skip
     """softmax(query @ key.T * scale + mask) @ value, and the logarithms of the denominators."""
     if dropout_p:
         raise Unsupported("attention with dropout", why="random numbers have no formula")

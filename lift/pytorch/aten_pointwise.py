@@ -9,16 +9,16 @@ from typing import Any
 from ..terms import term as T
 from ..terms.ops import OPS
 from ..terms.term import Term, TermLike
-from .symbolic_tensor import Rows, STensor, cast, choose, full, kind, number, pointwise, truth
+from .symbolic_tensor import Rows, SymbolicTensor, cast, choose, full, kind, number, pointwise, truth
 
 ROWS = Rows()
 Number = TermLike
-Operand = STensor | TermLike
+Operand = SymbolicTensor | TermLike
 
 
-def operand(x: Operand) -> STensor:
+def operand(x: Operand) -> SymbolicTensor:
     """A number is a tensor of rank 0."""
-    return x if isinstance(x, STensor) else full((), x)
+    return x if isinstance(x, SymbolicTensor) else full((), x)
 
 
 def op(name: str) -> Callable[..., Term]:
@@ -30,13 +30,13 @@ def numeric(f: Callable[..., TermLike]) -> Callable[..., Term]:
     return lambda *ts: T.const(f(*map(number, ts)))
 
 
-def elementwise(f: Callable[..., TermLike], *xs: Operand, type: str | None = None) -> STensor:
+def elementwise(f: Callable[..., TermLike], *xs: Operand, type: str | None = None) -> SymbolicTensor:
     """f of the elements as numbers, with broadcasting. The result is at least an integer."""
     tensors = [operand(x) for x in xs]
     return pointwise(numeric(f), *tensors, type=type or (T.INT if kind(tensors) == T.BOOL else kind(tensors)))
 
 
-def real(f: Callable[..., TermLike]) -> Callable[..., STensor]:
+def real(f: Callable[..., TermLike]) -> Callable[..., SymbolicTensor]:
     """The row of a real function."""
     return lambda self, *more: elementwise(f, self, *more, type=T.REAL)
 
@@ -137,15 +137,15 @@ BITWISE = {"bitwise_and": ("and", "bitand"), "bitwise_or": ("or", "bitor"), "bit
 SHIFTS = {"bitwise_left_shift": "shl", "bitwise_right_shift": "shr", "__lshift__": "shl", "__rshift__": "shr"}
 
 
-def _same(f: Callable[..., TermLike]) -> Callable[..., STensor]:
+def _same(f: Callable[..., TermLike]) -> Callable[..., SymbolicTensor]:
     return lambda self, *more: elementwise(f, self, *more)
 
 
-def predicate(f: Callable[..., TermLike]) -> Callable[..., STensor]:
+def predicate(f: Callable[..., TermLike]) -> Callable[..., SymbolicTensor]:
     return lambda self, *more: elementwise(f, self, *more, type=T.BOOL)
 
 
-def _equality(name: str) -> Callable[..., STensor]:
+def _equality(name: str) -> Callable[..., SymbolicTensor]:
     """== and !=. A truth value compared with 0 or 1 is itself or its negation."""
 
     def compare(a: Term, b: Term) -> Term:
@@ -159,14 +159,14 @@ def _equality(name: str) -> Callable[..., STensor]:
     return lambda self, other: pointwise(compare, operand(self), operand(other), type=T.BOOL)
 
 
-def logic(name: str) -> Callable[..., STensor]:
+def logic(name: str) -> Callable[..., SymbolicTensor]:
     return lambda self, *more: pointwise(
         lambda *ts: op(name)(*map(truth, ts)), operand(self), *map(operand, more), type=T.BOOL
     )
 
 
-def _bitwise(on_bool: str, on_int: str) -> Callable[..., STensor]:
-    def meaning(self: Operand, other: Operand) -> STensor:
+def _bitwise(on_bool: str, on_int: str) -> Callable[..., SymbolicTensor]:
+    def meaning(self: Operand, other: Operand) -> SymbolicTensor:
         xs = [operand(self), operand(other)]
         return logic(on_bool)(*xs) if kind(xs) == T.BOOL else elementwise(op(on_int), *xs, type=T.INT)
 
@@ -203,29 +203,29 @@ ROWS["eq"], ROWS["ne"] = _equality("eq"), _equality("ne")
 
 
 @ROWS("add")
-def _add(self: Operand, other: Operand, alpha: Number = 1) -> STensor:
+def _add(self: Operand, other: Operand, alpha: Number = 1) -> SymbolicTensor:
     xs = [operand(self), operand(other)]
     return logic("or")(*xs) if kind(xs) == T.BOOL else elementwise(lambda a, b: a + alpha * b, *xs)
 
 
 @ROWS("sub")
-def _sub(self: Operand, other: Operand, alpha: Number = 1) -> STensor:
+def _sub(self: Operand, other: Operand, alpha: Number = 1) -> SymbolicTensor:
     return elementwise(lambda a, b: a - alpha * b, self, other)
 
 
 @ROWS("rsub")
-def _rsub(self: Operand, other: Operand, alpha: Number = 1) -> STensor:
+def _rsub(self: Operand, other: Operand, alpha: Number = 1) -> SymbolicTensor:
     return elementwise(lambda a, b: b - alpha * a, self, other)
 
 
 @ROWS("mul")
-def _mul(self: Operand, other: Operand) -> STensor:
+def _mul(self: Operand, other: Operand) -> SymbolicTensor:
     xs = [operand(self), operand(other)]
     return logic("and")(*xs) if kind(xs) == T.BOOL else elementwise(T.mul, *xs)
 
 
 @ROWS("div", "divide", "true_divide")
-def _div(self: Operand, other: Operand, rounding_mode: str | None = None) -> STensor:
+def _div(self: Operand, other: Operand, rounding_mode: str | None = None) -> SymbolicTensor:
     if rounding_mode is None:
         return real(T.div)(self, other)
     if kind([operand(self), operand(other)]) == T.REAL:
@@ -237,14 +237,14 @@ ROWS["floor_divide"] = lambda self, other: _div(self, other, "floor")
 
 
 @ROWS("remainder")
-def _remainder(self: Operand, other: Operand) -> STensor:
+def _remainder(self: Operand, other: Operand) -> SymbolicTensor:
     if kind([operand(self), operand(other)]) == T.REAL:
         return real(lambda a, b: a - b * floor(a / b))(self, other)
     return elementwise(op("mod"), self, other)
 
 
 @ROWS("fmod")
-def _fmod(self: Operand, other: Operand) -> STensor:
+def _fmod(self: Operand, other: Operand) -> SymbolicTensor:
     if kind([operand(self), operand(other)]) == T.REAL:
         return real(lambda a, b: a - b * trunc(a / b))(self, other)
     return elementwise(op("truncmod"), self, other)
@@ -255,24 +255,24 @@ ROWS["bitwise_not"] = lambda self: logic("not")(self) if self.type == T.BOOL els
 
 
 @ROWS("round")
-def _round(self: STensor, decimals: int = 0) -> STensor:
+def _round(self: SymbolicTensor, decimals: int = 0) -> SymbolicTensor:
     return elementwise(lambda a: op("round")(a * 10**decimals) / 10**decimals, self)
 
 
 @ROWS("where")
-def _where(condition: STensor, self: Operand, other: Operand) -> STensor:
+def _where(condition: SymbolicTensor, self: Operand, other: Operand) -> SymbolicTensor:
     a, b = operand(self), operand(other)
     type = kind([a, b])
     return pointwise(lambda c, x, y: choose(truth(c), x, y), condition, cast(a, type), cast(b, type), type=type)
 
 
 @ROWS("masked_fill")
-def _masked_fill(self: STensor, mask: STensor, value: Operand) -> STensor:
+def _masked_fill(self: SymbolicTensor, mask: SymbolicTensor, value: Operand) -> SymbolicTensor:
     return cast(_where(mask, value, self), self.type)
 
 
 @ROWS("clamp", "clip")
-def _clamp(self: STensor, min: Operand | None = None, max: Operand | None = None) -> STensor:
+def _clamp(self: SymbolicTensor, min: Operand | None = None, max: Operand | None = None) -> SymbolicTensor:
     out = self if min is None else elementwise(maximum, self, min)
     return out if max is None else elementwise(minimum, out, max)
 
@@ -296,42 +296,50 @@ ROWS["hardtanh_backward"] = lambda grad_output, self, min_val, max_val: real(
 
 
 @ROWS("leaky_relu_backward")
-def _leaky_relu_backward(grad_output: STensor, self: STensor, negative_slope: Number, self_is_result: bool) -> STensor:
+def _leaky_relu_backward(
+    grad_output: SymbolicTensor, self: SymbolicTensor, negative_slope: Number, self_is_result: bool
+) -> SymbolicTensor:
     return real(lambda g, x: where(gt(x, 0), g, negative_slope * g))(grad_output, self)
 
 
 @ROWS("elu")
-def _elu(self: STensor, alpha: Number = 1, scale: Number = 1, input_scale: Number = 1) -> STensor:
+def _elu(self: SymbolicTensor, alpha: Number = 1, scale: Number = 1, input_scale: Number = 1) -> SymbolicTensor:
     return real(lambda x: where(gt(x, 0), scale * x, T.mul(scale, alpha, exp(input_scale * x) - 1)))(self)
 
 
 @ROWS("softplus")
-def _softplus(self: STensor, beta: Number = 1, threshold: Number = 20) -> STensor:
+def _softplus(self: SymbolicTensor, beta: Number = 1, threshold: Number = 20) -> SymbolicTensor:
     return real(lambda x: where(gt(x * beta, threshold), x, log(1 + exp(x * beta)) / T.const(beta)))(self)
 
 
 @ROWS("softplus_backward")
-def _softplus_backward(grad_output: STensor, self: STensor, beta: Number, threshold: Number) -> STensor:
+def _softplus_backward(
+    grad_output: SymbolicTensor, self: SymbolicTensor, beta: Number, threshold: Number
+) -> SymbolicTensor:
     return real(lambda g, x: where(gt(x * beta, threshold), g, g * sigmoid(x * beta)))(grad_output, self)
 
 
 @ROWS("lerp")
-def _lerp(self: STensor, end: STensor, weight: Operand) -> STensor:
+def _lerp(self: SymbolicTensor, end: SymbolicTensor, weight: Operand) -> SymbolicTensor:
     return real(lambda a, b, w: a + w * (b - a))(self, end, weight)
 
 
 @ROWS("addcmul")
-def _addcmul(self: STensor, tensor1: STensor, tensor2: STensor, value: Number = 1) -> STensor:
+def _addcmul(
+    self: SymbolicTensor, tensor1: SymbolicTensor, tensor2: SymbolicTensor, value: Number = 1
+) -> SymbolicTensor:
     return elementwise(lambda a, b, c: a + T.mul(value, b, c), self, tensor1, tensor2)
 
 
 @ROWS("addcdiv")
-def _addcdiv(self: STensor, tensor1: STensor, tensor2: STensor, value: Number = 1) -> STensor:
+def _addcdiv(
+    self: SymbolicTensor, tensor1: SymbolicTensor, tensor2: SymbolicTensor, value: Number = 1
+) -> SymbolicTensor:
     return real(lambda a, b, c: a + value * b / c)(self, tensor1, tensor2)
 
 
 @ROWS("nan_to_num")
-def _nan_to_num(self: STensor, nan: Any = None, posinf: Any = None, neginf: Any = None) -> STensor:
+def _nan_to_num(self: SymbolicTensor, nan: Any = None, posinf: Any = None, neginf: Any = None) -> SymbolicTensor:
     """Real numbers are the semantics: only the infinities, where a replacement is given, are replaced."""
     out = elementwise(lambda x: where(ne(x, x), nan or 0, x), self)
     for value, by in ((math.inf, posinf), (-math.inf, neginf)):

@@ -30,7 +30,7 @@ from .aten_pointwise import (
 )
 from .symbolic_tensor import (
     Rows,
-    STensor,
+    SymbolicTensor,
     bound,
     broadcast_shapes,
     cast,
@@ -53,50 +53,52 @@ def dims_of(dim: Dims) -> list[int] | None:
     return None if dim is None else [dim] if isinstance(dim, int) else list(dim)
 
 
-def count_of(x: STensor, dim: Dims) -> Term:
+def count_of(x: SymbolicTensor, dim: Dims) -> Term:
     """How many elements a reduction over dim takes together."""
     chosen = {x.dim(d) for d in dims_of(dim) or range(x.rank)} if x.rank else set()
     return I.numel(tuple(x.shape[d] for d in sorted(chosen)))
 
 
 @ROWS("sum")
-def summed(self: STensor, dim: Dims = None, keepdim: bool = False) -> STensor:
+def summed(self: SymbolicTensor, dim: Dims = None, keepdim: bool = False) -> SymbolicTensor:
     return reduce("sum", self, dims_of(dim), keepdim)
 
 
 @ROWS("mean")
-def averaged(self: STensor, dim: Dims = None, keepdim: bool = False) -> STensor:
+def averaged(self: SymbolicTensor, dim: Dims = None, keepdim: bool = False) -> SymbolicTensor:
     n = count_of(self, dim)
     return real(lambda s: s / n)(summed(self, dim, keepdim))
 
 
 @ROWS("prod")
-def _prod(self: STensor, dim: Dims = None, keepdim: bool = False) -> STensor:
+def _prod(self: SymbolicTensor, dim: Dims = None, keepdim: bool = False) -> SymbolicTensor:
     return reduce("prod", self, dims_of(dim), keepdim)
 
 
 @ROWS("amax")
-def _amax(self: STensor, dim: Dims = None, keepdim: bool = False) -> STensor:
+def _amax(self: SymbolicTensor, dim: Dims = None, keepdim: bool = False) -> SymbolicTensor:
     return reduce("amax", self, dims_of(dim), keepdim)
 
 
 @ROWS("amin")
-def _amin(self: STensor, dim: Dims = None, keepdim: bool = False) -> STensor:
+def _amin(self: SymbolicTensor, dim: Dims = None, keepdim: bool = False) -> SymbolicTensor:
     return reduce("amin", self, dims_of(dim), keepdim)
 
 
 @ROWS("argmax")
-def _argmax(self: STensor, dim: int | None = None, keepdim: bool = False) -> STensor:
+def _argmax(self: SymbolicTensor, dim: int | None = None, keepdim: bool = False) -> SymbolicTensor:
     return reduce("argmax", self, dims_of(dim), keepdim)
 
 
 @ROWS("argmin")
-def _argmin(self: STensor, dim: int | None = None, keepdim: bool = False) -> STensor:
+def _argmin(self: SymbolicTensor, dim: int | None = None, keepdim: bool = False) -> SymbolicTensor:
     return reduce("argmin", self, dims_of(dim), keepdim)
 
 
 def _extremum(op_name: str) -> Callable[..., Any]:
-    def meaning(self: STensor, dim: int | None = None, keepdim: bool = False, other: STensor | None = None) -> Any:
+    def meaning(
+        self: SymbolicTensor, dim: int | None = None, keepdim: bool = False, other: SymbolicTensor | None = None
+    ) -> Any:
         if other is not None:
             return elementwise(op(op_name), self, other)
         values = reduce(f"a{op_name}", self, dims_of(dim), keepdim)
@@ -109,7 +111,7 @@ ROWS["max"], ROWS["min"] = _extremum("max"), _extremum("min")
 
 
 @ROWS("topk")
-def _topk(self: STensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
+def _topk(self: SymbolicTensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
     """Only k = 1 is a fold."""
     if T.const(k) is not T.const(1):
         raise Unsupported("aten.topk", why=f"k = {k}: only k = 1 has a formula")
@@ -117,12 +119,12 @@ def _topk(self: STensor, k: int, dim: int = -1, largest: bool = True, sorted: bo
 
 
 @ROWS("any")
-def _any(self: STensor, dim: Dims = None, keepdim: bool = False) -> STensor:
+def _any(self: SymbolicTensor, dim: Dims = None, keepdim: bool = False) -> SymbolicTensor:
     return predicate(lambda n: lt(0, n))(reduce("sum", cast(self, T.BOOL), dims_of(dim), keepdim))
 
 
 @ROWS("all")
-def _all(self: STensor, dim: Dims = None, keepdim: bool = False) -> STensor:
+def _all(self: SymbolicTensor, dim: Dims = None, keepdim: bool = False) -> SymbolicTensor:
     return predicate(lambda n: eq(n, 0))(reduce("sum", logic("not")(self), dims_of(dim), keepdim))
 
 
@@ -131,7 +133,11 @@ ROWS["count_nonzero"] = lambda self, dim=None: reduce("sum", cast(self, T.BOOL),
 
 @ROWS("var_mean")
 def _var_mean(
-    self: STensor, dim: Any = None, unbiased: bool = True, correction: Number | None = None, keepdim: bool = False
+    self: SymbolicTensor,
+    dim: Any = None,
+    unbiased: bool = True,
+    correction: Number | None = None,
+    keepdim: bool = False,
 ) -> Any:
     if isinstance(dim, bool):
         dim, unbiased = None, dim
@@ -144,11 +150,15 @@ def _var_mean(
     return variance, averaged(self, dim, keepdim)
 
 
-def _moment(pick: Callable[[STensor, STensor], Any]) -> Callable[..., Any]:
+def _moment(pick: Callable[[SymbolicTensor, SymbolicTensor], Any]) -> Callable[..., Any]:
     """A row of the variance v and the mean m."""
 
     def meaning(
-        self: STensor, dim: Any = None, unbiased: bool = True, correction: Number | None = None, keepdim: bool = False
+        self: SymbolicTensor,
+        dim: Any = None,
+        unbiased: bool = True,
+        correction: Number | None = None,
+        keepdim: bool = False,
     ) -> Any:
         return pick(*_var_mean(self, dim, unbiased, correction, keepdim))
 
@@ -161,12 +171,14 @@ ROWS["std_mean"] = _moment(lambda v, m: (real(sqrt)(v), m))
 
 
 @ROWS("logsumexp")
-def logsumexp(self: STensor, dim: Dims, keepdim: bool = False) -> STensor:
+def logsumexp(self: SymbolicTensor, dim: Dims, keepdim: bool = False) -> SymbolicTensor:
     return real(log)(summed(real(exp)(self), dim, keepdim))
 
 
 @ROWS("linalg_vector_norm", "norm")
-def _norm(self: STensor, ord: Number = 2, dim: Dims = None, keepdim: bool = False, p: Number | None = None) -> STensor:
+def _norm(
+    self: SymbolicTensor, ord: Number = 2, dim: Dims = None, keepdim: bool = False, p: Number | None = None
+) -> SymbolicTensor:
     p = ord if p is None else p
     size = real(absolute)(self)
     match p.attr if isinstance(p, Term) else p:
@@ -181,10 +193,10 @@ def _norm(self: STensor, ord: Number = 2, dim: Dims = None, keepdim: bool = Fals
     return real(lambda s: power(s, 1 / T.const(p)))(summed(real(lambda x: power(x, p))(size), dim, keepdim))
 
 
-def _scan(fold: str, unit: Number) -> Callable[..., STensor]:
+def _scan(fold: str, unit: Number) -> Callable[..., SymbolicTensor]:
     """Prefix folds: element i takes the elements k <= i."""
 
-    def meaning(self: STensor, dim: int) -> STensor:
+    def meaning(self: SymbolicTensor, dim: int) -> SymbolicTensor:
         if self.rank == 0:
             return self
         d = self.dim(dim)
@@ -203,10 +215,10 @@ ROWS["cumsum"], ROWS["cumprod"] = _scan("sum", 0), _scan("prod", 1)
 ROWS["logcumsumexp"] = lambda self, dim: real(log)(ROWS["cumsum"](real(exp)(self), dim))
 
 
-def _running(fold: str, worst: float) -> Callable[..., tuple[STensor, STensor]]:
+def _running(fold: str, worst: float) -> Callable[..., tuple[SymbolicTensor, SymbolicTensor]]:
     """Running extremum and, of several equal ones, the last position."""
 
-    def meaning(self: STensor, dim: int) -> tuple[STensor, STensor]:
+    def meaning(self: SymbolicTensor, dim: int) -> tuple[SymbolicTensor, SymbolicTensor]:
         values = _scan(fold, worst)(self, dim)
         if self.rank == 0:
             return values, full((), 0)
@@ -227,37 +239,41 @@ ROWS["cummax"], ROWS["cummin"] = _running("amax", -math.inf), _running("amin", m
 
 
 @ROWS("_softmax", "softmax")
-def _softmax(self: STensor, dim: int, half_to_float: bool = False) -> STensor:
+def _softmax(self: SymbolicTensor, dim: int, half_to_float: bool = False) -> SymbolicTensor:
     e = real(exp)(self)
     return real(T.div)(e, summed(e, dim, True))
 
 
 @ROWS("_safe_softmax")
-def safe_softmax(self: STensor, dim: int) -> STensor:
+def safe_softmax(self: SymbolicTensor, dim: int) -> SymbolicTensor:
     """A row of minus infinities gives zeros."""
     e = real(exp)(self)
     return real(lambda a, s: where(eq(s, 0), 0, a / s))(e, summed(e, dim, True))
 
 
 @ROWS("_log_softmax", "log_softmax")
-def _log_softmax(self: STensor, dim: int, half_to_float: bool = False) -> STensor:
+def _log_softmax(self: SymbolicTensor, dim: int, half_to_float: bool = False) -> SymbolicTensor:
     return real(T.sub)(self, logsumexp(self, dim, True))
 
 
 @ROWS("_softmax_backward_data")
-def _softmax_backward(grad_output: STensor, output: STensor, dim: int, input_dtype: Any = None) -> STensor:
+def _softmax_backward(
+    grad_output: SymbolicTensor, output: SymbolicTensor, dim: int, input_dtype: Any = None
+) -> SymbolicTensor:
     total = summed(real(T.mul)(grad_output, output), dim, True)
     return real(lambda g, y, s: (g - s) * y)(grad_output, output, total)
 
 
 @ROWS("_log_softmax_backward_data")
-def _log_softmax_backward(grad_output: STensor, output: STensor, dim: int, input_dtype: Any = None) -> STensor:
+def _log_softmax_backward(
+    grad_output: SymbolicTensor, output: SymbolicTensor, dim: int, input_dtype: Any = None
+) -> SymbolicTensor:
     return real(lambda g, y, s: g - exp(y) * s)(grad_output, output, summed(grad_output, dim, True))
 
 
 def contraction(
     size: Term, shape: Sequence[Term], body: Callable[[tuple[Term, ...], Term], Term], type: str
-) -> STensor:
+) -> SymbolicTensor:
     """sum over k < size of body(index, k)."""
     axis = bound(size)
     k = T.axis(axis) if size is not T.const(1) else T.const(0)
@@ -266,7 +282,9 @@ def contraction(
 
 
 @ROWS("mm", "bmm", "matmul", "linalg_matmul", "_int_mm")
-def matmul(self: STensor, mat2: STensor | None = None, other: STensor | None = None) -> STensor:
+def matmul(
+    self: SymbolicTensor, mat2: SymbolicTensor | None = None, other: SymbolicTensor | None = None
+) -> SymbolicTensor:
     """sum over k of a[..., i, k] * b[..., k, j]; batch dimensions are equal, or broadcast."""
     a, b = self, mat2 if mat2 is not None else other
     assert b is not None
@@ -287,7 +305,7 @@ def matmul(self: STensor, mat2: STensor | None = None, other: STensor | None = N
     return contraction(a.shape[-1], (*batch, a.shape[-2], b.shape[-1]), body, kind([a, b]))
 
 
-def _added(self: STensor, product: STensor, beta: Number, alpha: Number) -> STensor:
+def _added(self: SymbolicTensor, product: SymbolicTensor, beta: Number, alpha: Number) -> SymbolicTensor:
     if T.const(beta) is T.const(0):
         return elementwise(lambda p: alpha * p, product)
     return elementwise(lambda c, p: beta * c + alpha * p, self, product)
@@ -301,6 +319,6 @@ ROWS["addmv"] = lambda self, mat, vec, beta=1, alpha=1: _added(self, matmul(mat,
 ROWS["linear"] = lambda input, weight, bias=None: _linear(input, weight, bias)
 
 
-def _linear(input: STensor, weight: STensor, bias: STensor | None = None) -> STensor:
+def _linear(input: SymbolicTensor, weight: SymbolicTensor, bias: SymbolicTensor | None = None) -> SymbolicTensor:
     out = matmul(input, permute(weight, [1, 0]))
     return out if bias is None else elementwise(T.add, out, bias)

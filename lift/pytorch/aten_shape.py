@@ -14,7 +14,7 @@ from .symbolic_tensor import (
     ONE,
     Index,
     Rows,
-    STensor,
+    SymbolicTensor,
     along,
     cast,
     choose,
@@ -47,7 +47,7 @@ for _name in SAME.split():
 
 
 @ROWS("_to_copy", "to")
-def _to_copy(self: STensor, dtype: Any = None) -> STensor:
+def _to_copy(self: SymbolicTensor, dtype: Any = None) -> SymbolicTensor:
     if dtype is None:
         return self
     narrow = NARROW.get(str(dtype)) if self.type == T.INT else None
@@ -84,12 +84,12 @@ def type_of(dtype: Any) -> str:
 
 
 @ROWS("copy")
-def _copy(self: STensor, src: STensor) -> STensor:
+def _copy(self: SymbolicTensor, src: SymbolicTensor) -> SymbolicTensor:
     return cast(expand(src, self.shape), self.type)
 
 
 @ROWS("fill")
-def _fill(self: STensor, value: Operand) -> STensor:
+def _fill(self: SymbolicTensor, value: Operand) -> SymbolicTensor:
     return cast(expand(operand(value), self.shape), self.type)
 
 
@@ -98,7 +98,7 @@ ROWS["zero"] = lambda self: full(self.shape, T.const(0), self.type)
 
 # ---- views ----------------------------------------------------------------------------------------------------------
 @ROWS("view", "reshape", "_unsafe_view", "view_copy", "_reshape_copy")
-def _view(self: STensor, size: Size | None = None, shape: Size | None = None) -> STensor:
+def _view(self: SymbolicTensor, size: Size | None = None, shape: Size | None = None) -> SymbolicTensor:
     return reshape(self, size if size is not None else shape or ())
 
 
@@ -110,19 +110,19 @@ ROWS["numpy_T"] = ROWS["t"]
 
 
 @ROWS("flatten")
-def _flatten(self: STensor, start_dim: int = 0, end_dim: int = -1) -> STensor:
+def _flatten(self: SymbolicTensor, start_dim: int = 0, end_dim: int = -1) -> SymbolicTensor:
     a, b = self.dim(start_dim), self.dim(end_dim)
     return reshape(self, (*self.shape[:a], I.numel(self.shape[a : b + 1]), *self.shape[b + 1 :]))
 
 
 @ROWS("unflatten")
-def _unflatten(self: STensor, dim: int, sizes: Size) -> STensor:
+def _unflatten(self: SymbolicTensor, dim: int, sizes: Size) -> SymbolicTensor:
     d = self.dim(dim)
     return reshape(self, (*self.shape[:d], *sizes, *self.shape[d + 1 :]))
 
 
 @ROWS("transpose", "transpose_copy", "swapaxes", "swapdims")
-def _transpose(self: STensor, dim0: int, dim1: int) -> STensor:
+def _transpose(self: SymbolicTensor, dim0: int, dim1: int) -> SymbolicTensor:
     order = list(range(self.rank))
     if order:
         a, b = self.dim(dim0), self.dim(dim1)
@@ -131,7 +131,7 @@ def _transpose(self: STensor, dim0: int, dim1: int) -> STensor:
 
 
 @ROWS("squeeze", "squeeze_copy")
-def _squeeze(self: STensor, dim: int | Sequence[int] | None = None) -> STensor:
+def _squeeze(self: SymbolicTensor, dim: int | Sequence[int] | None = None) -> SymbolicTensor:
     dims = range(self.rank) if dim is None else [dim] if isinstance(dim, int) else dim
     gone = {self.dim(d) for d in dims if self.rank and self.shape[self.dim(d)] is ONE}
     keep = [d for d in range(self.rank) if d not in gone]
@@ -141,7 +141,7 @@ def _squeeze(self: STensor, dim: int | Sequence[int] | None = None) -> STensor:
 
 
 @ROWS("expand", "broadcast_to", "expand_copy")
-def _expand(self: STensor, size: Size, implicit: bool = False) -> STensor:
+def _expand(self: SymbolicTensor, size: Size, implicit: bool = False) -> SymbolicTensor:
     sizes = [T.const(n) for n in size]
     new = len(sizes) - self.rank
     keep = lambda k, n: self.shape[k - new] if n.is_const and n.attr == -1 else n  # noqa: E731
@@ -178,7 +178,7 @@ def _at_most(e: Term, size: Term) -> bool:
 
 
 @ROWS("slice", "slice_copy")
-def _slice(self: STensor, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> STensor:
+def _slice(self: SymbolicTensor, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> SymbolicTensor:
     size = self.shape[self.dim(dim)]
     first, last = span(size, start, end)
     if first is ZERO and last is size and step == 1:
@@ -193,7 +193,9 @@ ROWS["narrow"] = lambda self, dim, start, length: _slice(self, dim, start, T.con
 
 
 @ROWS("split", "split_copy", "unsafe_split")
-def _split(self: STensor, split_size: Any, dim: int = 0, pieces: int | None = None) -> tuple[STensor, ...]:
+def _split(
+    self: SymbolicTensor, split_size: Any, dim: int = 0, pieces: int | None = None
+) -> tuple[SymbolicTensor, ...]:
     if isinstance(split_size, list | tuple):
         return _split_with_sizes(self, split_size, dim)
     total = self.shape[self.dim(dim)]
@@ -205,7 +207,7 @@ def _split(self: STensor, split_size: Any, dim: int = 0, pieces: int | None = No
 
 
 @ROWS("split_with_sizes", "split_with_sizes_copy", "unsafe_split_with_sizes")
-def _split_with_sizes(self: STensor, split_sizes: Size, dim: int = 0) -> tuple[STensor, ...]:
+def _split_with_sizes(self: SymbolicTensor, split_sizes: Size, dim: int = 0) -> tuple[SymbolicTensor, ...]:
     starts = [ZERO]
     for n in split_sizes:
         starts.append(I.normal(starts[-1] + n))
@@ -218,12 +220,12 @@ def shift(by: Term) -> Callable[[Term], Term]:
 
 
 @ROWS("chunk", "unsafe_chunk")
-def _chunk(self: STensor, chunks: int, dim: int = 0, pieces: int | None = None) -> tuple[STensor, ...]:
+def _chunk(self: SymbolicTensor, chunks: int, dim: int = 0, pieces: int | None = None) -> tuple[SymbolicTensor, ...]:
     return _split(self, I.floordiv(self.shape[self.dim(dim)] + (chunks - 1), chunks), dim, pieces)
 
 
 @ROWS("unbind", "unbind_copy")
-def _unbind(self: STensor, dim: int = 0) -> tuple[STensor, ...]:
+def _unbind(self: SymbolicTensor, dim: int = 0) -> tuple[SymbolicTensor, ...]:
     n = self.shape[self.dim(dim)]
     if not n.is_const:
         raise Unsupported("aten.unbind", why=f"the number of pieces depends on sizes: {n}")
@@ -231,7 +233,7 @@ def _unbind(self: STensor, dim: int = 0) -> tuple[STensor, ...]:
 
 
 @ROWS("diagonal", "diagonal_copy")
-def _diagonal(self: STensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> STensor:
+def _diagonal(self: SymbolicTensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> SymbolicTensor:
     a, b = self.dim(dim1), self.dim(dim2)
     rows, columns = self.shape[a], self.shape[b]
     below, above = max(-offset, 0), max(offset, 0)
@@ -253,7 +255,7 @@ def _diagonal(self: STensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> S
 
 
 @ROWS("unfold", "unfold_copy")
-def _unfold(self: STensor, dimension: int, size: int, step: int) -> STensor:
+def _unfold(self: SymbolicTensor, dimension: int, size: int, step: int) -> SymbolicTensor:
     d = self.dim(dimension)
     windows = I.floordiv(self.shape[d] - size, step) + 1
     shape = (*self.shape[:d], windows, *self.shape[d + 1 :], T.const(size))
@@ -262,7 +264,7 @@ def _unfold(self: STensor, dimension: int, size: int, step: int) -> STensor:
 
 # ---- joining and rearranging ----------------------------------------------------------------------------------------
 @ROWS("cat", "concat", "concatenate")
-def _cat(tensors: Sequence[STensor], dim: int = 0) -> STensor:
+def _cat(tensors: Sequence[SymbolicTensor], dim: int = 0) -> SymbolicTensor:
     parts = [x for x in tensors if not (x.rank == 1 and x.shape[0] is ZERO)] or list(tensors[:1])
     d = parts[0].dim(dim)
     starts = [ZERO]
@@ -288,13 +290,13 @@ def number_of(t: Term, type: str) -> Term:
 
 
 @ROWS("stack")
-def _stack(tensors: Sequence[STensor], dim: int = 0) -> STensor:
+def _stack(tensors: Sequence[SymbolicTensor], dim: int = 0) -> SymbolicTensor:
     d = dim % (tensors[0].rank + 1)
     return _cat([unsqueeze(x, d) for x in tensors], d)
 
 
 @ROWS("constant_pad_nd", "pad")
-def _pad(self: STensor, pad: Sequence[Any], value: TermLike = 0) -> STensor:
+def _pad(self: SymbolicTensor, pad: Sequence[Any], value: TermLike = 0) -> SymbolicTensor:
     """pad = (left, right) of the last dimension, then of the one before ..."""
     edges = {self.rank - 1 - k: (T.const(pad[2 * k]), T.const(pad[2 * k + 1])) for k in range(len(pad) // 2)}
     shape = [n + sum(edges[d], ZERO) if d in edges else n for d, n in enumerate(self.shape)]
@@ -309,14 +311,14 @@ def _pad(self: STensor, pad: Sequence[Any], value: TermLike = 0) -> STensor:
 
 
 @ROWS("flip")
-def _flip(self: STensor, dims: Sequence[int]) -> STensor:
+def _flip(self: SymbolicTensor, dims: Sequence[int]) -> SymbolicTensor:
     turned = {self.dim(d) for d in dims}
     turn = lambda d, x: I.normal(self.shape[d] - 1 - x) if d in turned else x  # noqa: E731
     return tensor(self.shape, lambda i: self.at(tuple(turn(d, x) for d, x in enumerate(i))), self.type)
 
 
 @ROWS("roll")
-def _roll(self: STensor, shifts: Sequence[Any], dims: Sequence[int] = ()) -> STensor:
+def _roll(self: SymbolicTensor, shifts: Sequence[Any], dims: Sequence[int] = ()) -> SymbolicTensor:
     if not dims:
         flat = reshape(self, [I.numel(self.shape)])
         return reshape(_roll(flat, shifts, [0]), self.shape)
@@ -331,7 +333,7 @@ def _turn(n: Term, by: TermLike) -> Callable[[Term], Term]:
 
 
 @ROWS("repeat", "tile")
-def _repeat(self: STensor, repeats: Size | None = None, dims: Size | None = None) -> STensor:
+def _repeat(self: SymbolicTensor, repeats: Size | None = None, dims: Size | None = None) -> SymbolicTensor:
     times = [T.const(r) for r in (repeats if repeats is not None else dims or ())]
     times = [ONE] * (self.rank - len(times)) + times
     shape = [ONE] * (len(times) - self.rank) + list(self.shape)
@@ -344,16 +346,18 @@ def _repeat(self: STensor, repeats: Size | None = None, dims: Size | None = None
 
 
 @ROWS("repeat_interleave")
-def _repeat_interleave(self: STensor, repeats: Any, dim: int | None = None, output_size: Any = None) -> STensor:
-    if isinstance(repeats, STensor):
+def _repeat_interleave(
+    self: SymbolicTensor, repeats: Any, dim: int | None = None, output_size: Any = None
+) -> SymbolicTensor:
+    if isinstance(repeats, SymbolicTensor):
         raise Unsupported("aten.repeat_interleave", why="the repeats are a tensor")
     x = reshape(self, [I.numel(self.shape)]) if dim is None else self
     d = x.dim(dim or 0)
     return along(x, d, x.shape[d] * repeats, lambda i: I.floordiv(i, repeats))
 
 
-def _triangle(keep: Callable[[Term, Term], Term]) -> Callable[..., STensor]:
-    def meaning(self: STensor, diagonal: int = 0) -> STensor:
+def _triangle(keep: Callable[[Term, Term], Term]) -> Callable[..., SymbolicTensor]:
+    def meaning(self: SymbolicTensor, diagonal: int = 0) -> SymbolicTensor:
         zero = T.const(False if self.type == T.BOOL else 0)
         on = lambda i: keep(i[-1], I.normal(i[-2] + diagonal))  # noqa: E731
         return tensor(self.shape, lambda i: choose(on(i), self.at(i), zero), self.type)
@@ -369,12 +373,12 @@ ROWS["triu"] = _triangle(lambda column, row: T.make("le", row, column))
 _like = {"zeros": 0, "ones": 1}
 
 
-def _creator(value: TermLike) -> Callable[..., STensor]:
+def _creator(value: TermLike) -> Callable[..., SymbolicTensor]:
     return lambda size, dtype=None: cast(full(size, value, T.INT), type_of(dtype))
 
 
 @ROWS("full_like")
-def full_like(self: STensor, fill_value: TermLike, dtype: Any = None) -> STensor:
+def full_like(self: SymbolicTensor, fill_value: TermLike, dtype: Any = None) -> SymbolicTensor:
     return cast(full(self.shape, fill_value), self.type if dtype is None else type_of(dtype))
 
 
@@ -388,25 +392,27 @@ ROWS["new_full"] = lambda self, size, fill_value, dtype=None: full_like(full(siz
 
 
 @ROWS("full", "scalar_tensor")
-def _full(size: Size = (), fill_value: TermLike = 0, dtype: Any = None, s: TermLike | None = None) -> STensor:
+def _full(size: Size = (), fill_value: TermLike = 0, dtype: Any = None, s: TermLike | None = None) -> SymbolicTensor:
     x = full(size, fill_value if s is None else s)
     return x if dtype is None else cast(x, type_of(dtype))
 
 
 @ROWS("empty", "empty_strided", "empty_permuted")
-def _empty(size: Size, stride: Any = None, physical_layout: Any = None, dtype: Any = None) -> STensor:
+def _empty(size: Size, stride: Any = None, physical_layout: Any = None, dtype: Any = None) -> SymbolicTensor:
     """Nobody has written these elements."""
     return full(size, T.undef("empty", type_of(dtype)), type_of(dtype))
 
 
 @ROWS("empty_like", "new_empty", "new_empty_strided")
-def _empty_like(self: STensor, size: Size | None = None, stride: Any = None, dtype: Any = None) -> STensor:
+def _empty_like(
+    self: SymbolicTensor, size: Size | None = None, stride: Any = None, dtype: Any = None
+) -> SymbolicTensor:
     type = self.type if dtype is None else type_of(dtype)
     return full(self.shape if size is None else size, T.undef("empty", type), type)
 
 
 @ROWS("arange")
-def _arange(end: TermLike, start: TermLike = 0, step: TermLike = 1, dtype: Any = None) -> STensor:
+def _arange(end: TermLike, start: TermLike = 0, step: TermLike = 1, dtype: Any = None) -> SymbolicTensor:
     start, step = T.const(start), T.const(step)
     length = I.normal(T.const(end) - start)
     if step is not ONE:
@@ -417,17 +423,17 @@ def _arange(end: TermLike, start: TermLike = 0, step: TermLike = 1, dtype: Any =
 
 
 @ROWS("linspace")
-def _linspace(start: TermLike, end: TermLike, steps: TermLike, dtype: Any = None) -> STensor:
+def _linspace(start: TermLike, end: TermLike, steps: TermLike, dtype: Any = None) -> SymbolicTensor:
     step = (T.const(end) - T.const(start)) / (T.const(steps) - 1)
     return tensor([steps], lambda i: start + i[0] * step, T.REAL)
 
 
 @ROWS("eye")
-def _eye(n: TermLike, m: TermLike | None = None, dtype: Any = None) -> STensor:
+def _eye(n: TermLike, m: TermLike | None = None, dtype: Any = None) -> SymbolicTensor:
     ident = tensor([n, n if m is None else m], lambda i: T.make("eq", i[0], i[1]), T.BOOL)
     return cast(ident, type_of(dtype))
 
 
 @ROWS("one_hot")
-def _one_hot(self: STensor, num_classes: TermLike = -1) -> STensor:
+def _one_hot(self: SymbolicTensor, num_classes: TermLike = -1) -> SymbolicTensor:
     return tensor((*self.shape, num_classes), lambda i: T.where(T.make("eq", self.at(i[:-1]), i[-1]), 1, 0), T.INT)

@@ -14,27 +14,27 @@ from ..terms import term as T
 from ..terms.term import Term
 from . import aten
 from .alias import Cell, View, view
-from .symbolic_tensor import STensor, cast, full, tensor, type_of_name
+from .symbolic_tensor import SymbolicTensor, cast, full, tensor, type_of_name
 from .symbols import Symbols, dtype_name
 from .tracing import REFUSALS, traced
 
-Output = tuple[STensor | None, str]  # with its dtype
+Output = tuple[SymbolicTensor | None, str]  # with its dtype
 
 
 def outputs_of(
-    graph: Any, tensors: Mapping[str, STensor], names: Sequence[str], symbols: Symbols
-) -> tuple[list[Output], dict[str, STensor]]:
+    graph: Any, tensors: Mapping[str, SymbolicTensor], names: Sequence[str], symbols: Symbols
+) -> tuple[list[Output], dict[str, SymbolicTensor]]:
     """The outputs, and the new contents of each input that is written. `names` are those of the graph's placeholders;
     `tensors` has those that are tensors, the others are numbers."""
     return _Interpretation(tensors, names, symbols).run(graph)
 
 
-def composed(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[STensor, ...]:
+def composed(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[SymbolicTensor, ...]:
     """What an operator returns for symbolic tensors of constant shape, by PyTorch's decomposition of it."""
     from torch.utils._pytree import tree_flatten, tree_unflatten
 
     leaves, form = tree_flatten((tuple(args), dict(kwargs)))
-    given = {f"a{k}": x for k, x in enumerate(leaves) if isinstance(x, STensor)}
+    given = {f"a{k}": x for k, x in enumerate(leaves) if isinstance(x, SymbolicTensor)}
     symbols = Symbols({})
     dtypes = {T.REAL: "f64", T.INT: "i64", T.BOOL: "bool"}
     fakes = {name: symbols.fake(dtypes[x.type], x.shape) for name, x in given.items()}
@@ -54,13 +54,13 @@ def composed(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple
 class _Interpretation:
     """The graph walked on symbolic tensors. An operator without a row is an error only where its result is needed."""
 
-    def __init__(self, tensors: Mapping[str, STensor], order: Sequence[str], symbols: Symbols) -> None:
+    def __init__(self, tensors: Mapping[str, SymbolicTensor], order: Sequence[str], symbols: Symbols) -> None:
         self.order, self.symbols = order, symbols
         self.env: dict[Any, Any] = {}  # tensors are cells or views of cells, the rest is values
         self.original = tensors
         self.inputs = {name: Cell(x) for name, x in tensors.items()}
 
-    def run(self, graph: Any) -> tuple[list[Output], dict[str, STensor]]:
+    def run(self, graph: Any) -> tuple[list[Output], dict[str, SymbolicTensor]]:
         """(tensor, dtype) of each output, and the new contents of each input that is written."""
         names = iter(self.order)
         for node in graph.graph.nodes:
@@ -85,7 +85,7 @@ class _Interpretation:
         if value is None:
             return None, ""
         dtype = getattr(getattr(node, "meta", {}).get("val"), "dtype", None)
-        return value if isinstance(value, STensor) else full((), value), dtype_name(dtype) if dtype else "f64"
+        return value if isinstance(value, SymbolicTensor) else full((), value), dtype_name(dtype) if dtype else "f64"
 
     def _value(self, a: Any) -> Any:
         """An argument: nodes by their value, sizes by their term."""
@@ -171,14 +171,14 @@ def _is_view(func: Any) -> bool:
 def _cells(out: Any) -> Any:
     if isinstance(out, list | tuple):
         return tuple(map(_cells, out))
-    return Cell(out) if isinstance(out, STensor) else out
+    return Cell(out) if isinstance(out, SymbolicTensor) else out
 
 
 def _placed(out: Any, node: Any, fake: Any, symbols: Symbols) -> Any:
     """The result with PyTorch's own type and shape, which tell what its checks assumed; errors get a place."""
     if isinstance(out, tuple | list):
         return tuple(_placed(o, node, f, symbols) for o, f in zip(out, fake, strict=False))
-    if not isinstance(out, STensor) or fake is None:
+    if not isinstance(out, SymbolicTensor) or fake is None:
         return out
     try:
         shape = tuple(I.normal(symbols.term(n)) for n in fake.shape)
@@ -222,7 +222,7 @@ def place_of(node: Any) -> Place | None:
     return Place(*user[-1]) if user else None
 
 
-def constant(value: Any) -> STensor:
+def constant(value: Any) -> SymbolicTensor:
     """A tensor of known numbers."""
     import torch
 

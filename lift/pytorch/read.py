@@ -20,7 +20,7 @@ from ..terms.ranges import Interval, dtype_interval
 from ..terms.spec import Formula
 from ..terms.term import Axis, Term
 from .graph import outputs_of
-from .symbolic_tensor import STensor, deep, named, type_of_name
+from .symbolic_tensor import SymbolicTensor, deep, named, type_of_name
 from .symbols import Symbols
 from .tracing import REFUSALS, place_of_error, traced
 
@@ -115,7 +115,7 @@ def _interpreted(graph: Any, specs: Mapping[str, Spec], names: list[str], keys: 
     return Reading(tuple(formulas), symbols.conditions())
 
 
-def _formula(name: str, x: STensor, dtype: str, in_place: str | None = None) -> Formula:
+def _formula(name: str, x: SymbolicTensor, dtype: str, in_place: str | None = None) -> Formula:
     """Output axes are named after the dims; each element function becomes a term over them."""
     names = letters(x.shape)
     axes = tuple(Axis(n, s) for n, s in zip(names, x.shape, strict=True))

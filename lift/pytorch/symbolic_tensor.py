@@ -1,6 +1,6 @@
 """Symbolic tensors: a shape of terms and the element at an index, exact for all shapes.
 
-    STensor(shape, at, type):   at((i, j)) is the term of element (i, j), where i and j are any integer terms
+    SymbolicTensor(shape, at, type):   at((i, j)) is the term of element (i, j), where i and j are any integer terms
 
 Every reduction has a bound axis of its own, so that no substitution can capture one; `lift.language.axis_names`
 shortens names.
@@ -27,7 +27,7 @@ _bound = count()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class STensor:
+class SymbolicTensor:
     """`shape`: one term per dimension. `at`: index terms to element term. `type`: real, int or bool."""
 
     shape: tuple[Term, ...]
@@ -46,28 +46,28 @@ class STensor:
         return d % n
 
 
-def tensor(shape: Sequence[TermLike], at: Callable[[Index], TermLike], type: str = T.REAL) -> STensor:
+def tensor(shape: Sequence[TermLike], at: Callable[[Index], TermLike], type: str = T.REAL) -> SymbolicTensor:
     """A symbolic tensor; elements are formed once per index."""
 
     @cache
     def element(index: Index) -> Term:
         return T.const(at(index))
 
-    return STensor(tuple(map(I.normal, shape)), element, type)
+    return SymbolicTensor(tuple(map(I.normal, shape)), element, type)
 
 
-def named(name: str, shape: Sequence[TermLike], type: str = T.REAL) -> STensor:
+def named(name: str, shape: Sequence[TermLike], type: str = T.REAL) -> SymbolicTensor:
     """An input tensor: element i is read(name, i)."""
     return tensor(shape, lambda i: T.read(name, i, type), type)
 
 
-def full(shape: Sequence[TermLike], value: TermLike, type: str | None = None) -> STensor:
+def full(shape: Sequence[TermLike], value: TermLike, type: str | None = None) -> SymbolicTensor:
     """The same value everywhere."""
     v = T.const(value)
     return tensor(shape, lambda i: v, type or v.type)
 
 
-def kind(xs: Sequence[STensor]) -> str:
+def kind(xs: Sequence[SymbolicTensor]) -> str:
     """The widest type: bool < int < real."""
     types = {x.type for x in xs}
     return T.REAL if T.REAL in types else T.INT if T.INT in types else T.BOOL
@@ -102,7 +102,7 @@ def truth(t: Term) -> Term:
     return t if t.type == T.BOOL else T.make("ne", t, 0)
 
 
-def cast(x: STensor, type: str) -> STensor:
+def cast(x: SymbolicTensor, type: str) -> SymbolicTensor:
     """Real numbers are the semantics: only bool, int and real differ."""
     if x.type == type:
         return x
@@ -132,17 +132,17 @@ def broadcast_shapes(*shapes: Sequence[Term]) -> tuple[Term, ...]:
     return tuple(out)
 
 
-def aligned(x: STensor, index: Index) -> Index:
+def aligned(x: SymbolicTensor, index: Index) -> Index:
     """The index of x that index of a broadcast result means."""
     own = index[len(index) - x.rank :]
     return tuple(T.const(0) if n is ONE else i for i, n in zip(own, x.shape, strict=True))
 
 
-def expand(x: STensor, shape: Sequence[Term]) -> STensor:
+def expand(x: SymbolicTensor, shape: Sequence[Term]) -> SymbolicTensor:
     return tensor(shape, lambda i: x.at(aligned(x, i)), x.type)
 
 
-def pointwise(f: Callable[..., TermLike], *xs: STensor, type: str | None = None) -> STensor:
+def pointwise(f: Callable[..., TermLike], *xs: SymbolicTensor, type: str | None = None) -> SymbolicTensor:
     """f of the elements, with broadcasting."""
     shape = broadcast_shapes(*(x.shape for x in xs))
     return tensor(shape, lambda i: f(*(x.at(aligned(x, i)) for x in xs)), type or kind(xs))
@@ -168,7 +168,7 @@ def put(index: Index, at: dict[int, Term]) -> Index:
     return tuple(at[k] if k in at else next(rest) for k in range(len(index) + len(at)))
 
 
-def reduce(op: str, x: STensor, dims: Sequence[int] | None = None, keepdim: bool = False) -> STensor:
+def reduce(op: str, x: SymbolicTensor, dims: Sequence[int] | None = None, keepdim: bool = False) -> SymbolicTensor:
     """sum, prod, amax, amin, argmax, argmin over dims (all when None or empty)."""
     over_dims = sorted({x.dim(d) for d in dims} if dims else range(x.rank)) if x.rank else []
     axes = {d: bound(x.shape[d]) for d in over_dims}
@@ -192,7 +192,7 @@ def reduce(op: str, x: STensor, dims: Sequence[int] | None = None, keepdim: bool
 
 
 # ---- views ----------------------------------------------------------------------------------------------------------
-def reshape(x: STensor, shape: Sequence[TermLike]) -> STensor:
+def reshape(x: SymbolicTensor, shape: Sequence[TermLike]) -> SymbolicTensor:
     """Row-major order kept. One entry of shape may be -1."""
     sizes = tuple(map(I.normal, shape))
     known = tuple(n for n in sizes if n is not REST)
@@ -230,11 +230,11 @@ def _groups(old: tuple[Term, ...], new: tuple[Term, ...]) -> list[tuple[tuple[in
     return out
 
 
-def flatten(x: STensor) -> STensor:
+def flatten(x: SymbolicTensor) -> SymbolicTensor:
     return reshape(x, [I.numel(x.shape)])
 
 
-def permute(x: STensor, dims: Sequence[int]) -> STensor:
+def permute(x: SymbolicTensor, dims: Sequence[int]) -> SymbolicTensor:
     order = [x.dim(d) for d in dims]
 
     def at(index: Index) -> Term:
@@ -246,21 +246,21 @@ def permute(x: STensor, dims: Sequence[int]) -> STensor:
     return tensor([x.shape[d] for d in order], at, x.type)
 
 
-def along(x: STensor, d: int, size: TermLike, f: Callable[[Term], Term]) -> STensor:
+def along(x: SymbolicTensor, d: int, size: TermLike, f: Callable[[Term], Term]) -> SymbolicTensor:
     """The tensor with dimension d of another size, whose index is sent through f."""
     d = x.dim(d)
     shape = (*x.shape[:d], T.const(size), *x.shape[d + 1 :])
     return tensor(shape, lambda i: x.at((*i[:d], f(i[d]), *i[d + 1 :])), x.type)
 
 
-def select(x: STensor, d: int, k: TermLike) -> STensor:
+def select(x: SymbolicTensor, d: int, k: TermLike) -> SymbolicTensor:
     """x with dimension d at index k, which may be negative."""
     d = x.dim(d)
     k = wrapped(k, x.shape[d])
     return tensor(x.shape[:d] + x.shape[d + 1 :], lambda i: x.at((*i[:d], k, *i[d:])), x.type)
 
 
-def unsqueeze(x: STensor, d: int) -> STensor:
+def unsqueeze(x: SymbolicTensor, d: int) -> SymbolicTensor:
     d = d % (x.rank + 1)
     return tensor((*x.shape[:d], ONE, *x.shape[d:]), lambda i: x.at(i[:d] + i[d + 1 :]), x.type)
 
@@ -282,8 +282,8 @@ Meaning = TypeVar("Meaning", bound=Callable[..., Any])
 
 
 class Rows(dict[str, Callable[..., Any]]):
-    """Operator name to meaning: a function to an STensor or a tuple of them. Its parameters have the names of PyTorch's
-    schema; tensors arrive as STensor, numbers as Python numbers or terms."""
+    """Operator name to meaning: a function to a SymbolicTensor or a tuple of them. Its parameters have the names of
+    PyTorch's schema; tensors arrive as SymbolicTensor, numbers as Python numbers or terms."""
 
     def __call__(self, *names: str) -> Callable[[Meaning], Meaning]:
         def put_row(f: Meaning) -> Meaning:

@@ -9,7 +9,7 @@
     extern   libdevice functions (names without __nv_ and without the f suffix)
     aten     PyTorch operators (overload packet names) that mean exactly this, elementwise with broadcasting
 
-A missing row is the error Unsupported, never a silent skip. A new operation is one row here; tests/test_ops.py runs
+A missing row is the error Unsupported, never a silent skip. A new operation is one row here; tests/lift/test_ops.py runs
 every row through every domain on the same random input.
 """
 

@@ -28,9 +28,9 @@ Outcome = Failure | Passed | Skipped
 @dataclass
 class Evidence:
     """All that is known of one case after its proof was tried. `goal`: what its outputs should be, None where neither
-    a reference nor a formula can be read; `provings`: the executed settings, with conditions, contract and programs;
-    `proofs`: the verdict of each output; `runs`: watched executions in float64 at small shapes and at the edges of
-    blocks, smallest first, each on inputs of one kind."""
+    a reference nor a formula can be read; `provings`: the executed configurations, with conditions, contract and
+    programs; `proofs`: the verdict of each output; `runs`: watched executions in float64 at small shapes and at the
+    edges of blocks, smallest first, each on inputs of one kind."""
 
     case: Case
     lifted: Lifted | None

@@ -3,7 +3,8 @@
 A block size is a symbol of its own, B, with what is known of it as facts: B = next_power_of_2(N), a power of two,
 1 <= B <= 2^20, which is the largest tensor that Triton compiles. The kernel is lowered at some of its values (or all)
 and the modules are made one (`antiunify`); where they differ in more than numbers, B = 1 for example, each class of
-values is a Setting. In the module of a Setting extents of `Type.shape` and numbers among the attributes may be terms.
+values is a Configuration. In the module of a Configuration extents of `Type.shape` and numbers among the attributes
+may be terms.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from ..integers.logical_index import asking
 from ..integers.quotient import Ask, canonical, equalities, reduce
 from ..integers.quotient import replace as substituted
 from ..integers.solver import Solver
-from ..model.configuration import Event, Setting, SymbolicLaunch, View
+from ..model.configuration import Configuration, Event, SymbolicLaunch, View
 from ..model.verdict import Clause
 from .antiunify import Different, alike, antiunify, extents
 from .specialisations import Choice, Combo, Family, Parameter
@@ -64,8 +65,8 @@ class Class:
     width: int  # how many ranges are more than one value
 
 
-def settings(base: Setting, families: Sequence[Family], exhaustive: bool) -> Iterator[Setting]:
-    """The setting for each class of block sizes, the widest first."""
+def configurations(base: Configuration, families: Sequence[Family], exhaustive: bool) -> Iterator[Configuration]:
+    """The configuration for each class of block sizes, the widest first."""
     found = []
     for parts in _compatible(base.facts, families, [classes(f, exhaustive) for f in families]):
         facts = base.facts.union(*(p.facts for p in parts), *_divisors(parts))
@@ -120,8 +121,8 @@ def _divisors(parts: Sequence[Class]) -> Iterator[list[Term]]:
                 yield [T.make("eq", T.make("mod", x, n), 0) for x in least.args]
 
 
-def numbered(s: Setting) -> Setting:
-    """The setting with a number for each size that its facts say is one, in its tensors and operands."""
+def numbered(s: Configuration) -> Configuration:
+    """The configuration with a number for each size that its facts say is one, in its tensors and operands."""
     fixed = {n: v for n, v in equalities(f for f in s.facts if any(a.is_const for a in f.args)).items() if v.is_const}
     if not fixed:
         return s

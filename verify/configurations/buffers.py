@@ -9,7 +9,7 @@ from typing import Any
 from trilift.lift.capture.recorder import NAMES
 from trilift.lift.capture.trace import TensorRef, TorchOp, Trace
 from trilift.lift.errors import Place, Unsupported
-from trilift.lift.pytorch.symbolic_tensor import STensor, tensor, type_of_name
+from trilift.lift.pytorch.symbolic_tensor import SymbolicTensor, tensor, type_of_name
 from trilift.lift.terms import term as T
 from trilift.lift.terms.term import Term
 
@@ -135,7 +135,7 @@ def reference(x: Any, trace: Trace) -> TensorRef | None:
     return None if buffer is None or dtype is None else TensorRef(address, (), (), dtype, buffer)
 
 
-def contents(view: View) -> STensor:
+def contents(view: View) -> SymbolicTensor:
     """What the tensor holds now, as reads of its buffer."""
     type = type_of_name(view.dtype)
     return tensor(view.shape, lambda i: T.read(view.buffer.name, (view.element(i),), type), type)

@@ -14,7 +14,7 @@ from trilift.lift.capture.recorder import UNINITIALISED
 from trilift.lift.capture.trace import Launch, TensorRef, TorchOp, Trace
 from trilift.lift.errors import Place, TriliftError, Unsupported
 from trilift.lift.pytorch import aten
-from trilift.lift.pytorch.symbolic_tensor import STensor, cast, deep, type_of_name
+from trilift.lift.pytorch.symbolic_tensor import SymbolicTensor, cast, deep, type_of_name
 from trilift.lift.replay import torch_ops
 from trilift.lift.terms import term as T
 from trilift.lift.terms.term import Axis, Term
@@ -64,7 +64,7 @@ def _always(v: Term | None) -> Initial:
     return lambda o: v if v is not None else T.undef("nothing")
 
 
-def _element(x: STensor) -> Element:
+def _element(x: SymbolicTensor) -> Element:
     def element(index: Sequence[Term]) -> Term:
         with deep():
             return x.at(tuple(index))
@@ -72,7 +72,7 @@ def _element(x: STensor) -> Element:
     return element
 
 
-def _fill(x: STensor) -> Term | None:
+def _fill(x: SymbolicTensor) -> Term | None:
     """The value that all elements have, if they have one that no index and no memory enters."""
     index = tuple(T.axis(Axis(f"@{k}", n)) for k, n in enumerate(x.shape))
     try:
@@ -82,7 +82,7 @@ def _fill(x: STensor) -> Term | None:
     return v if not v.free and not T.reads(v) else None
 
 
-def meaning(column: Sequence[TorchOp], buffers: Buffers, name: str) -> tuple[STensor, ...]:
+def meaning(column: Sequence[TorchOp], buffers: Buffers, name: str) -> tuple[SymbolicTensor, ...]:
     """The values of the outputs as symbolic tensors, in the dtypes that torch gave them."""
     import torch
 
@@ -108,7 +108,7 @@ def meaning(column: Sequence[TorchOp], buffers: Buffers, name: str) -> tuple[STe
 
 
 def _joined(values: Sequence[Any], buffers: Buffers, what: str, op: TorchOp) -> Any:
-    """One argument of all traces: tensors as STensor, numbers as terms where they vary."""
+    """One argument of all traces: tensors as SymbolicTensor, numbers as terms where they vary."""
     first = values[0]
     if isinstance(first, TensorRef):
         return contents(buffers.view(values, what, op.host, constant(values, buffers, what, op.host)))

@@ -1,6 +1,6 @@
-"""From a case to its settings: the launches and torch operations of its host function, at every shape.
+"""From a case to its configurations: the launches and torch operations of its host function, at every shape.
 
-traces at unlike shapes -> groups with the same events -> numbers as terms -> Setting per block size class, config
+traces at unlike shapes -> groups with the same events -> numbers as terms -> Configuration per block size class, config
                            (held-back traces confirm them)
 """
 
@@ -22,7 +22,7 @@ from trilift.lift.terms.fit import Number, value
 from trilift.lift.terms.term import Term
 from trilift.lift.ttir.ir import Module
 
-from ..model.configuration import Event, Setting, SymbolicLaunch, View
+from ..model.configuration import Configuration, Event, SymbolicLaunch, View
 from ..model.verdict import Clause
 from ..wording.user_terms import words
 from . import blocks, host_operations
@@ -44,20 +44,20 @@ MANY = 30  # traces, where the host function does not do the same at every shape
 CONFIGS = 24  # autotune configurations at most
 
 
-def settings(
+def configurations(
     case: Case,
     seed: int = 0,
     traces: Sequence[Trace] | None = None,
     configs: int = CONFIGS,
     exhaustive: bool = False,
     together: bool = True,
-) -> list[Setting]:
-    """The case with symbols for its numbers: one Setting for every autotune configuration and every class of block
-    sizes whose kernels differ. `traces`: some that exist already, of configuration 0. `exhaustive`: kernels are lowered
-    at all block sizes, not at some. `together`: configurations that differ in numbers alone are one setting. Raises
-    CaseError where the host function cannot be run, Unsupported, with the place, for what has no meaning here or no
-    relation to the dims."""
-    out: list[Setting] = []
+) -> list[Configuration]:
+    """The case with symbols for its numbers: one Configuration for every autotune configuration and every class of
+    block sizes whose kernels differ. `traces`: some that exist already, of configuration 0. `exhaustive`: kernels
+    are lowered at all block sizes, not at some. `together`: configurations that differ in numbers alone are one
+    configuration. Raises CaseError where the host function cannot be run, Unsupported, with the place, for what has
+    no meaning here or no relation to the dims."""
+    out: list[Configuration] = []
     first = _Config(case, seed, 0, traces, exhaustive)
     count = first.traces[0].configs
     limits = _limits(count, configs)
@@ -65,9 +65,9 @@ def settings(
         return [
             replace(s, together=True, clauses=(*s.clauses, *limits)) for s in _distinct(map(blocks.numbered, tuned))
         ]
-    out += first.settings()
+    out += first.configurations()
     for k in range(1, min(count, configs)):
-        out += _Config(case, seed, k, None, exhaustive).settings()
+        out += _Config(case, seed, k, None, exhaustive).configurations()
     return [replace(s, clauses=(*s.clauses, *limits)) for s in _distinct(map(blocks.numbered, out))]
 
 
@@ -77,10 +77,10 @@ def _limits(count: int, configs: int) -> tuple[Clause, ...]:
     return (Clause("config", None, text, "the others are not looked at"),) if count > configs else ()
 
 
-def _tuned(first: _Config, count: int) -> list[Setting]:
-    """Settings with symbols for what autotuning chooses; none where its choices do not enter as numbers alone."""
+def _tuned(first: _Config, count: int) -> list[Configuration]:
+    """Configurations with symbols for what autotuning chooses; none where its choices do not enter as numbers alone."""
     try:
-        return _Config(first.case, first.seed, _unlike(first, count), first.traces, first.exhaustive).settings()
+        return _Config(first.case, first.seed, _unlike(first, count), first.traces, first.exhaustive).configurations()
     except (Unsupported, CaseError):
         return []
 
@@ -99,9 +99,9 @@ def _compiled(launch: Launch) -> Any:
     return launch.kernel, launch.grid, tuple((n, repr(launch.args[n])) for n in launch.args if n in launch.constexprs)
 
 
-def _distinct(found: Iterable[Setting]) -> list[Setting]:
-    """Settings whose kernels, grids and operands are those of an earlier one add nothing but their label."""
-    out: dict[Any, Setting] = {}
+def _distinct(found: Iterable[Configuration]) -> list[Configuration]:
+    """Configurations whose kernels, grids and operands are those of an earlier one add nothing but their label."""
+    out: dict[Any, Configuration] = {}
     for s in found:
         key = (s.facts, tuple(_key(e) for e in s.events))
         out[key] = s if key not in out else replace(out[key], label=f"{out[key].label}; {s.label}")
@@ -163,9 +163,9 @@ class _Config:
         found = varied(self.case, count, self.seed + 1000 * round, [t.dims for t in earlier])
         return [t for d in found if (t := self.capture(d)) is not None]
 
-    def settings(self) -> list[Setting]:
+    def configurations(self) -> list[Configuration]:
         """Terms that a held-back trace refutes are sought again with that trace. Where the host function does not do
-        the same at every shape, the settings of each way, under the condition that leads there."""
+        the same at every shape, the configurations of each way, under the condition that leads there."""
         for round in range(1, ROUNDS + 1):
             held = self.more(max(HELD_BACK, len(self.configs)), self.traces, round)
             try:
@@ -177,7 +177,7 @@ class _Config:
                 self.traces = [*self.traces, *held, *self.beside]
         raise Unsupported(f"{refuted} is no function of the case's dims that further shapes confirm", self.case.place)
 
-    def read(self, held: Sequence[Trace]) -> list[Setting]:
+    def read(self, held: Sequence[Trace]) -> list[Configuration]:
         found = _Reading(self.case, self.traces, held)
         base, families = found.base(self.configs)
         self.beside = self.at(found.jumps())
@@ -185,7 +185,7 @@ class _Config:
         if telling := self.at(again.apart()):
             self.beside += telling
             found.confirm(self.beside)
-        return list(blocks.settings(base, families, self.exhaustive))
+        return list(blocks.configurations(base, families, self.exhaustive))
 
     def at(self, shapes: Iterable[Mapping[str, int | float]]) -> list[Trace]:
         """Traces at shapes that were not seen."""
@@ -195,7 +195,7 @@ class _Config:
 
     # ---- several ways
 
-    def parts(self, held: Sequence[Trace]) -> list[Setting]:
+    def parts(self, held: Sequence[Trace]) -> list[Configuration]:
         """The largest group of shapes with the same events has to be understood, others may be left out."""
         if self.depth:
             raise Refuted("what the host function does")
@@ -206,7 +206,7 @@ class _Config:
         for t in self.traces:
             groups.setdefault(events_of(t), []).append(t)
         ordered = sorted(groups, key=lambda k: -len(groups[k]))
-        out: list[Setting] = []
+        out: list[Configuration] = []
         for key in ordered:
             try:
                 out += self.part(key)
@@ -246,8 +246,8 @@ class _Config:
                 else:
                     outside = middle
 
-    def part(self, key: Any) -> list[Setting]:
-        """The settings of the shapes that have these events."""
+    def part(self, key: Any) -> list[Configuration]:
+        """The configurations of the shapes that have these events."""
         condition = self.condition(key)
         if condition is not None:
             self.sharpen(key, condition)
@@ -264,7 +264,7 @@ class _Config:
         why = difference(mine[0], other)
         elsewhere = f"the host function, which does something else elsewhere: {why.what}"
         clause = Clause("shape", condition, words(condition), elsewhere, why.place)
-        found = _Config(inner, self.seed, self.config, mine, self.exhaustive, self.depth + 1).settings()
+        found = _Config(inner, self.seed, self.config, mine, self.exhaustive, self.depth + 1).configurations()
         cases = list(_cases(condition))
         return [
             replace(
@@ -275,8 +275,8 @@ class _Config:
         ]
 
 
-def _within(s: Setting, case: tuple[Term, ...], clause: Clause) -> Setting:
-    """The setting where the facts of the case hold too."""
+def _within(s: Configuration, case: tuple[Term, ...], clause: Clause) -> Configuration:
+    """The configuration where the facts of the case hold too."""
     label = _labelled(s.label, *map(words, case[:1]))
     return replace(s, facts=s.facts.union(case), clauses=(clause, *s.clauses), label=label)
 
@@ -318,11 +318,11 @@ class _Reading:
         self.buffers = Buffers(self.relations)
         self.columns: list[tuple[Any, ...]] = list(zip(*(t.events for t in self.traces), strict=True))
 
-    def base(self, configs: Sequence[int]) -> tuple[Setting, list[Family]]:
-        """The setting with the kernels of one trace, and each launch's kernel at all block sizes."""
+    def base(self, configs: Sequence[int]) -> tuple[Configuration, list[Family]]:
+        """The configuration with the kernels of one trace, and each launch's kernel at all block sizes."""
         read = self.read()
         outputs = {n: self.output(n) for n in self.traces[0].outputs}
-        base = Setting(
+        base = Configuration(
             facts=frozenset(facts(self.case)),
             buffers=tuple(self.buffers.every),
             events=tuple(e for e, _ in read if e is not None),
@@ -384,7 +384,7 @@ class _Reading:
         yield from jumps(terms, self.case, small)
 
     def apart(self) -> Iterator[dict[str, Number]]:
-        """Shapes at which a rival of a term that fits all that was seen too would differ."""
+        """Shapes at which a alternative of a term that fits all that was seen too would differ."""
         return apart(self.relations, self.small(), ELEMENTS)
 
     def small(self) -> Mapping[str, Number]:
@@ -546,4 +546,4 @@ def bounds(case: Case) -> dict[str, tuple[Term, Term]]:
     return {n: (low, high) for n, (low, high) in given.items() if low is not None and high is not None}
 
 
-__all__ = ["bounds", "facts", "settings"]
+__all__ = ["bounds", "facts", "configurations"]

@@ -19,7 +19,7 @@ from trilift.lift.errors import TriliftError
 from trilift.lift.terms import term as T
 from trilift.lift.terms.term import Term
 
-from ..integers.bounded_solver import Known
+from ..integers.bounded_solver import BoundedSolver
 from ..normal_form.algebra import Algebra, Split
 from ..normal_form.equality import equal
 
@@ -173,15 +173,15 @@ def _same(x: Term, y: Term, values: Mapping[Term, Term], positive: set[Term]) ->
             return False
     except (Split, TriliftError):
         return False
-    owed = [o for level in case.algebra.owing for o in level]
-    return all(kind == "nonzero" and case.sign(t) not in (None, 0) for kind, t, _ in owed)
+    side_conditions = [o for level in case.algebra.pending for o in level]
+    return all(kind == "nonzero" and case.sign(t) not in (None, 0) for kind, t, _ in side_conditions)
 
 
 class _Case:
     """Values for some variables of a combiner; `positive`: others that are above 0."""
 
     def __init__(self, values: Mapping[Term, Term], positive: set[Term]) -> None:
-        self.values, self.algebra = values, Algebra(Known())
+        self.values, self.algebra = values, Algebra(BoundedSolver())
         self.ctx = self.algebra.context(T.make("lt", 0, p) for p in positive)
 
     def settled(self, t: Term) -> Term:

@@ -16,7 +16,7 @@ Bounds = Mapping[str, tuple[Term | None, Term | None]]
 
 
 @dataclass
-class Known(Solver):
+class BoundedSolver(Solver):
     """`inner` answers; questions get the bounds of the integer elements that they mention."""
 
     inner: Solver = field(default_factory=Solver)

@@ -44,32 +44,34 @@ def bounded(goal: Term, ask: Ask) -> bool:
 def at_most(a: Term, b: Term, ask: Ask) -> bool:
     """a <= b, shown by bounding factors of products by terms that they are known to be less than."""
     gap = reduce(T.sub(a, b), ask)
-    rivals = sorted({t for m in expand(gap) for t in m}, key=lambda t: t.id)
-    return _not_positive(expand(gap), rivals, ask, DEPTH, [TRIES])
+    alternatives = sorted({t for m in expand(gap) for t in m}, key=lambda t: t.id)
+    return _not_positive(expand(gap), alternatives, ask, DEPTH, [TRIES])
 
 
-def _not_positive(p: Poly, rivals: Sequence[Term], ask: Ask, depth: int, budget: list[int]) -> bool:
+def _not_positive(p: Poly, alternatives: Sequence[Term], ask: Ask, depth: int, budget: list[int]) -> bool:
     if not any(len(m) > 1 for m in p):
         return ask(T.make("le", to_term(p), 0))
     if depth == 0:
         return False
     for t in sorted({t for m, c in p.items() if len(m) > 1 and c > 0 for t in m}, key=lambda t: -t.id):
-        for top in _tops(t, rivals, ask):
+        for top in _tops(t, alternatives, ask):
             q, r = divide(p, {(t,): 1})
             if budget[0] <= 0:
                 return False
             budget[0] -= 1
-            if _positive(q, ask) and _not_positive(plus(times(q, expand(top)), r), rivals, ask, depth - 1, budget):
+            if _positive(q, ask) and _not_positive(
+                plus(times(q, expand(top)), r), alternatives, ask, depth - 1, budget
+            ):
                 return True
     return False
 
 
-def _tops(t: Term, rivals: Sequence[Term], ask: Ask) -> Iterator[Term]:
+def _tops(t: Term, alternatives: Sequence[Term], ask: Ask) -> Iterator[Term]:
     """Terms that t does not exceed."""
     if t.op == "min":
         yield from t.args
     if t.op in ("floordiv", "mod"):
-        yield from (T.sub(n, 1) for n in rivals if n is not t and n.op != "const" and ask(T.make("lt", t, n)))
+        yield from (T.sub(n, 1) for n in alternatives if n is not t and n.op != "const" and ask(T.make("lt", t, n)))
 
 
 def _from_facts(facts: Iterable[Term], variable: Has) -> Iterator[Bound]:

@@ -1,4 +1,4 @@
-"""Integer terms as polynomials over atoms, divided by one another: what offsets and witnesses are computed with.
+"""Integer terms as polynomials over atoms, divided by one another: what offsets and inverses are computed with.
 
     p = q * n + r        p // n = q + r // n        p % n = r % n        (n != 0)
     0 <= r < n           r // n = 0                 r % n = r

@@ -30,7 +30,7 @@ TRIES = 6  # of a non-linear question, each with other seeds and another order o
 @dataclass
 class Answers:
     """What was asked before, by facts and goal and by the conditions that must contradict each other, and numbers that
-    met conditions. It is true of all settings of a case."""
+    met conditions. It is true of all configurations of a case."""
 
     implied: dict[tuple[Facts, Term], tuple[bool, str]] = field(default_factory=dict)
     contradictory: dict[tuple[Term, ...], tuple[bool, str]] = field(default_factory=dict)

@@ -30,7 +30,7 @@ from ..integers.quotient import canonical
 from ..model.program import PIDS, POINTER, Carry, Loop
 from ..model.verdict import Condition, Invariant
 from ..normal_form import poly as P
-from ..normal_form.algebra import ALL, Algebra, Context, Owed, Split, Undecided, is_infinite
+from ..normal_form.algebra import ALL, Algebra, Context, SideConditions, Split, Undecided, is_infinite
 from ..normal_form.equality import equal, multiplied, unified
 from ..normal_form.piecewise import condition, integer_literal, is_integer, opposite
 from ..normal_form.poly import ONE, POLYS, ZERO, Poly, atom
@@ -258,7 +258,7 @@ class Derivation:
         if self.carry.type.element == "i1":
             kind = T.INT
         self.x = T.scalar(f"{self.carry.name}~{loop.counter.name}.{self.carry.index}", kind)
-        self.owed: Owed = {}  # by the proof of the form that is shown
+        self.side_conditions: SideConditions = {}  # by the proof of the form that is shown
 
     def closed(self) -> Closed:
         """Guess, then prove. Cases that are not shown are undefined in the form, if another case is shown."""
@@ -269,7 +269,7 @@ class Derivation:
         tried: list[Leaves] = []
         for attempt in self._attempts():
             try:
-                with self.a.collecting():  # a guess owes nothing
+                with self.a.collecting():  # a guess needs no side conditions
                     leaves = [(path, self._tidied(path, form)) for path, form in attempt()]
                 if leaves in tried:
                     continue
@@ -302,13 +302,13 @@ class Derivation:
         """Each case proved, or why not."""
         out: list[Undecided | None] = []
         found = self._closed(leaves)
-        before, self.owed = dict(self.loops.found), {}
+        before, self.side_conditions = dict(self.loops.found), {}
         for path, _ in leaves:
             self.loops.found[self.carry] = found
             try:
-                with self.a.collecting() as owed:
+                with self.a.collecting() as side_conditions:
                     self.prove(found, path)
-                self.owed |= owed
+                self.side_conditions |= side_conditions
                 out.append(None)
             except Split as split:
                 out.append(Undecided("undecided", why=str(split)))
@@ -335,7 +335,7 @@ class Derivation:
         return self.a.impossible(self.a.given(self.base, T.make("le", 1, self.trips), *others))
 
     def _taken(self, leaves: Leaves) -> Closed:
-        self.a.owing[0].update(self.owed)  # of the whole proof, whoever asked for the form
+        self.a.pending[0].update(self.side_conditions)  # of the whole proof, whoever asked for the form
         found = self.loops.found[self.carry] = self._closed(leaves)
         self.loops.invariants.append(
             Invariant(self.place, self.carry.name, self._value(found.form), 1, self.carry.loop.counter.name)

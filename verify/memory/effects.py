@@ -96,18 +96,18 @@ def stored(sites: Sequence[Site], view: View, facts: Facts, solver: Solver, agre
 
 
 def value(w: Written) -> Term:
-    """What the witness stores."""
+    """What the inverse stores."""
     assert w.site.access.value is not None
     return replace(w.site.access.value, _everyone(w))
 
 
 def _everyone(w: Written) -> dict[Term, Term]:
-    return {**dict.fromkeys(PIDS, T.const(0)), **w.witness}
+    return {**dict.fromkeys(PIDS, T.const(0)), **w.inverse}
 
 
 def exact(w: Written, facts: Facts, solver: Solver, agree: Agree) -> None:
-    """Raises Undecided unless the witness stands for all who write an element by this site."""
-    if not w.witness.keys() - w.recovered:
+    """Raises Undecided unless the inverse stands for all who write an element by this site."""
+    if not w.inverse.keys() - w.recovered:
         return
     inside = facts | w.site.facts()
     there = {T.axis(a): x for a, x in zip(w.index, w.decoded.index, strict=True)}
@@ -122,14 +122,14 @@ def exact(w: Written, facts: Facts, solver: Solver, agree: Agree) -> None:
 
 
 def _not_later(w: Written, there: Mapping[Term, Term]) -> Term:
-    """Whoever writes an element does so no later than the witness, in the same program and lane: iterations in
+    """Whoever writes an element does so no later than the inverse, in the same program and lane: iterations in
     lexicographic order."""
     counters = [T.axis(loop.counter) for loop in w.site.access.loops]
-    if w.witness.keys() - w.recovered - set(counters):
+    if w.inverse.keys() - w.recovered - set(counters):
         return T.const(False)
     out = T.const(True)
     for n in reversed(counters):
-        last = replace(w.witness[n], there)
+        last = replace(w.inverse[n], there)
         out = T.make("or", T.make("lt", n, last), T.make("and", T.make("eq", n, last), out))
     return out
 
@@ -141,11 +141,11 @@ def in_order(v: Written, w: Written, facts: Facts, solver: Solver) -> None:
     if ask(T.const(False)):
         return
     clash = Undecided(f"the {v.site.text} and the {w.site.text} may write one element", w.site.place)
-    if (v.witness.keys() - v.recovered) or (w.witness.keys() - w.recovered):
+    if (v.inverse.keys() - v.recovered) or (w.inverse.keys() - w.recovered):
         raise clash
     mine, theirs = _everyone(v), _everyone(w)
     goals = [T.make("eq", mine[p], theirs[p]) for p in PIDS]
-    goals.append(replace(precedes(v.site, w.site, v.witness), theirs))
+    goals.append(replace(precedes(v.site, w.site, v.inverse), theirs))
     if not all(holds(g, ask) for g in goals):
         raise clash
 
@@ -162,7 +162,7 @@ def contribution(site: Site, view: View, facts: Facts, solver: Solver) -> Effect
     assert site.access.value is not None
     lost = [u for u in site.unknowns if u not in w.recovered]
     bound = _bound(lost, [site.access.value, *site.facts()])
-    images = {**dict.fromkeys(PIDS, T.const(0)), **w.witness, **{u: T.axis(a) for u, a in bound.items()}}
+    images = {**dict.fromkeys(PIDS, T.const(0)), **w.inverse, **{u: T.axis(a) for u, a in bound.items()}}
     guards = conjuncts(replace(g, images) for g in (*site.facts(), *_meeting(w, facts)))
     there = facts | index_facts(w.index)
     outer = open_goals([g for g in guards if not g.free & set(bound.values())], there, solver, site.text)
@@ -207,7 +207,7 @@ def _simpler(guards: Sequence[Term], facts: Facts, solver: Solver) -> list[Term]
 
 
 def forwarded(w: Written, content: Term, index: Sequence[Term]) -> Term:
-    """What a load of element `index` finds where the witness stored `content` there."""
+    """What a load of element `index` finds where the inverse stored `content` there."""
     return T.substitute(replace(content, _everyone(w)), dict(zip(w.index, index, strict=True)))
 
 

@@ -32,14 +32,14 @@ from .sites import Site, conjuncts, moved, renamed
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Written:
-    """Element `index` of `view` is written by `witness` (unknown -> term over index), if `condition`. `goals`: all that
+    """Element `index` of `view` is written by `inverse` (unknown -> term over index), if `condition`. `goals`: all that
     makes it a writer. `decoded`: the index over the unknowns. `recovered`: unknowns that an element determines."""
 
     site: Site
     view: View
     index: tuple[Axis, ...]
     decoded: Decoded
-    witness: Mapping[Term, Term]
+    inverse: Mapping[Term, Term]
     goals: tuple[Term, ...]
     condition: tuple[Term, ...]
     recovered: frozenset[Term]
@@ -48,7 +48,7 @@ class Written:
     def value(self) -> Term:
         """What is stored at `index`."""
         assert self.site.access.value is not None
-        return replace(self.site.access.value, self.witness)
+        return replace(self.site.access.value, self.inverse)
 
     @property
     def sole(self) -> bool:
@@ -83,13 +83,13 @@ def written(site: Site, view: View, facts: Facts, solver: Solver) -> Written | M
     if decoded is None:
         return Missing(T.const(False), f"the {site.text} has no index in the tensor", site.place)
     index = index_axes(rewritten(view, equal))
-    witness = solve(site, decoded, index, facts | index_facts(index), solver, equal)
-    if witness is None:
+    inverse = solve(site, decoded, index, facts | index_facts(index), solver, equal)
+    if inverse is None:
         return Missing(T.const(False), f"no program was found for an element of the {site.text}", site.place)
-    goals = _goals(site, decoded, index, witness, equal)
+    goals = _goals(site, decoded, index, inverse, equal)
     condition = open_goals(goals, facts | index_facts(index), solver, f"{site.text}: its writer")
-    back = {u for u, w in witness.items() if equals(found(w, index, decoded, ask), replace(u, equal), ask)}
-    return Written(site, view, index, decoded, witness, goals, condition, frozenset(back))
+    back = {u for u, w in inverse.items() if equals(found(w, index, decoded, ask), replace(u, equal), ask)}
+    return Written(site, view, index, decoded, inverse, goals, condition, frozenset(back))
 
 
 def found(t: Term, index: Sequence[Axis], decoded: Decoded, ask: Ask) -> Term:
@@ -116,12 +116,12 @@ def solve(
 
 
 def _goals(
-    site: Site, decoded: Decoded, index: Sequence[Axis], witness: Mapping[Term, Term], equal: Mapping[Term, Term]
+    site: Site, decoded: Decoded, index: Sequence[Axis], inverse: Mapping[Term, Term], equal: Mapping[Term, Term]
 ) -> tuple[Term, ...]:
     """In range, guarded, and at the element."""
     element = {d: T.axis(a) for d, a in enumerate(index)}
     out = []
-    values = {**dict.fromkeys(PIDS, T.const(0)), **witness}
+    values = {**dict.fromkeys(PIDS, T.const(0)), **inverse}
     for f in sorted(site.facts(), key=lambda t: t.id):
         out.append(replace(replace(f, equal), values))
     for g in decoded.groups:
@@ -198,7 +198,7 @@ def _same_program(v: Written, w: Written, facts: Facts, solver: Solver) -> Condi
     pids = [u for u in (*v.site.unknowns, *w.site.unknowns) if u in PIDS]
     known = facts | index_facts(w.index) | _certain(v) | _certain(w)
     if v.sole and w.sole:
-        goal = _all(T.make("eq", v.witness[u], w.witness[u]) for u in dict.fromkeys(pids))
+        goal = _all(T.make("eq", v.inverse[u], w.inverse[u]) for u in dict.fromkeys(pids))
         return asked(what, known, goal, solver, w.site.place)
     other = renamed(w.site, "'")
     known = facts | v.site.facts() | moved(w.site.facts(), other)
@@ -209,7 +209,7 @@ def _same_program(v: Written, w: Written, facts: Facts, solver: Solver) -> Condi
 
 def _certain(w: Written) -> Facts:
     """What holds of every element that the site writes: the goals about unknowns that an element determines."""
-    lost = w.witness.keys() - w.recovered
+    lost = w.inverse.keys() - w.recovered
     return conjuncts(g for g in w.goals) if not lost else frozenset()
 
 
@@ -252,17 +252,17 @@ def settled(what: str, facts: Facts, place: Place | None) -> Condition:
 @dataclass(frozen=True, slots=True)
 class Found:
     """What a load finds: "initial", what was there before the launch; "stored", what `writer` stored in the same
-    program, at `witness` (unknowns of the store -> terms over those of the load); "unknown", because `why`."""
+    program, at `inverse` (unknowns of the store -> terms over those of the load); "unknown", because `why`."""
 
     kind: str
     writer: Written | None = None
-    witness: Mapping[Term, Term] | None = None
+    inverse: Mapping[Term, Term] | None = None
     why: str = ""
 
     @property
     def value(self) -> Term:
-        assert self.writer is not None and self.witness is not None and self.writer.site.access.value is not None
-        return replace(self.writer.site.access.value, self.witness)
+        assert self.writer is not None and self.inverse is not None and self.writer.site.access.value is not None
+        return replace(self.writer.site.access.value, self.inverse)
 
 
 def read_after_write(load: Site, writers: Sequence[Written | Site], facts: Facts, solver: Solver) -> Found:
@@ -284,27 +284,27 @@ def read_after_write(load: Site, writers: Sequence[Written | Site], facts: Facts
 
 
 def _met(load: Site, w: Written, facts: Facts, solver: Solver) -> dict[Term, Term] | str:
-    """{} if no execution of the store that the load can see writes its element; the witness if one certainly does."""
+    """{} if no execution of the store that the load can see writes its element; the inverse if one certainly does."""
     inside = facts | load.facts()
     ask = asking(inside, solver, f"{load.text} and {w.site.text}")
     decoded = split(load.offset, w.view, ask, equalities(inside))
     if not injective(w.view, facts, solver).holds or decoded is None:
         return f"the {load.text} has no index in the tensor that is written"
     there = {T.axis(a): x for a, x in zip(w.index, decoded.index, strict=True)}
-    if w.witness.keys() - w.recovered:
+    if w.inverse.keys() - w.recovered:
         return _never_met(load, w, decoded, inside, solver)
-    witness = {u: found(x, w.index, decoded, ask) for u, x in w.witness.items()}
+    inverse = {u: found(x, w.index, decoded, ask) for u, x in w.inverse.items()}
     hit = conjuncts(replace(g, there) for g in w.goals)
     hitting = asking(inside | hit, solver, f"{load.text} and {w.site.text}")
     if hitting(T.const(False)):
         return {}
-    if not all(equals(x, u, hitting) for u, x in witness.items() if u in PIDS):
+    if not all(equals(x, u, hitting) for u, x in inverse.items() if u in PIDS):
         return f"the {load.text} may find what another program stores"
-    earlier = precedes(w.site, load, witness)
+    earlier = precedes(w.site, load, inverse)
     if hitting(T.make("not", earlier)):
         return {}
     if all(holds(g, ask) for g in (*hit, earlier)):
-        return witness if w.site.access.kind == "store" else f"the {load.text} finds the result of an atomic"
+        return inverse if w.site.access.kind == "store" else f"the {load.text} finds the result of an atomic"
     return f"the {load.text} finds what was stored in some cases only"
 
 

@@ -48,7 +48,7 @@ class View:
 @dataclass(frozen=True, eq=False, slots=True)
 class SymbolicLaunch:
     """One launch at every shape. `operands`: in the order of module.entry.args, a View for a pointer, else a term.
-    `module` may be one of several that differ only in block sizes: see Setting.blocks."""
+    `module` may be one of several that differ only in block sizes: see Configuration.blocks."""
 
     kernel: str
     module: Module
@@ -72,7 +72,7 @@ Event = SymbolicLaunch | HostOp
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Setting:
+class Configuration:
     """`facts` hold at every shape the case allows: sizes at least 1, `where`, what is known of scalars and of block
     sizes. `bounds`: index tensor -> (low, high), its elements v meet low <= v < high. `clauses`: what the relations
     between shapes and launch arguments rest on, for the contract."""

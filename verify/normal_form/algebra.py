@@ -4,7 +4,7 @@
     sum[j: g] c * f(j) = c * sum[j: g] f(j)     what does not depend on j moves out; g are guards, not a range
 
 A condition on integers that the facts do not decide ends the attempt with `Split`: whoever can, tries again under each
-answer. Every step that is true only under a condition says so with `Algebra.owe`: cancelled factors are not 0, roots
+answer. Every step that is true only under a condition says so with `Algebra.assume`: cancelled factors are not 0, roots
 are of nonnegative numbers.
 """
 
@@ -31,7 +31,7 @@ from .poly import ONE, ONE_KEY, POLYS, ZERO, Monomial, Number, Poly, Power, atom
 from .rules import indicator
 
 Facts = frozenset[Term]
-Owed = dict[tuple[str, Term, int], "Context"]  # kind, term, context id -> context
+SideConditions = dict[tuple[str, Term, int], "Context"]  # kind, term, context id -> context
 LIMIT = 3_000  # monomials of one polynomial
 LARGEST_POWER = 8  # of what is written out for the exponential of a logarithm
 MINUS_INF, PLUS_INF = number(-math.inf), number(math.inf)
@@ -83,9 +83,11 @@ class Algebra:
     solver: Solver
     # of each tensor the monomials that step from row to row, not within a row
     strides: Mapping[str, frozenset[Term]] = field(default_factory=dict)
-    owing: list[Owed] = field(default_factory=lambda: [{}])  # of the normal form being computed, innermost last
+    pending: list[SideConditions] = field(
+        default_factory=lambda: [{}]
+    )  # of the normal form being computed, innermost last
     contexts: dict[Facts, Context] = field(default_factory=dict)
-    memo: dict[tuple[int, int], tuple[Poly | Split | Undecided, Owed]] = field(default_factory=dict)
+    memo: dict[tuple[int, int], tuple[Poly | Split | Undecided, SideConditions]] = field(default_factory=dict)
     decided: dict[tuple[int, int], bool | None] = field(default_factory=dict)
     dead: dict[int, bool] = field(default_factory=dict)
     products: dict[tuple[int, int], Poly] = field(default_factory=dict)
@@ -157,10 +159,10 @@ class Algebra:
         if known is None:
             if time.process_time() > self.deadline:
                 raise OutOfTime("out of time")
-            with self.collecting() as owed:
-                known = self.memo[key] = (self._normal(t, ctx), owed)
-        found, owed = known
-        self.owing[-1].update(owed)
+            with self.collecting() as side_conditions:
+                known = self.memo[key] = (self._normal(t, ctx), side_conditions)
+        found, side_conditions = known
+        self.pending[-1].update(side_conditions)
         if isinstance(found, Exception):
             raise found
         return found
@@ -177,13 +179,13 @@ class Algebra:
         return found
 
     @contextmanager
-    def collecting(self) -> Iterator[Owed]:
-        """What is owed within, and nobody else's."""
-        self.owing.append({})
+    def collecting(self) -> Iterator[SideConditions]:
+        """Context manager: yields the side conditions assumed inside the block."""
+        self.pending.append({})
         try:
-            yield self.owing[-1]
+            yield self.pending[-1]
         finally:
-            self.owing.pop()
+            self.pending.pop()
 
     def cases(self, t: Term, ctx: Context, mine: Callable[[Term], bool]) -> list[tuple[tuple[Term, ...], Poly]]:
         """The normal form by cases: conditions that are `mine` are split on, others are raised."""
@@ -208,11 +210,11 @@ class Algebra:
 
     # ---- arithmetic
 
-    def owe(self, kind: str, t: Term, ctx: Context) -> None:
-        self.owing[-1][(kind, t, ctx.id)] = ctx
+    def assume(self, kind: str, t: Term, ctx: Context) -> None:
+        self.pending[-1][(kind, t, ctx.id)] = ctx
 
     def product(self, p: Poly, q: Poly, ctx: Context) -> Poly:
-        """p * q. Factors that cancel, or roots that combine, are owed for. 0 * inf is no number."""
+        """p * q. Factors that cancel, or roots that combine, become side conditions. 0 * inf is no number."""
         if p is ONE:
             return q
         if q is ONE:
@@ -246,12 +248,12 @@ class Algebra:
         t = T.TERMS[a]
         if t.op in INDICATORS:
             if old < 0 or k < 0:
-                self.owe("nonzero", t, ctx)
+                self.assume("nonzero", t, ctx)
             return 1
         if old and (old < 0) != (k < 0):
-            self.owe("nonzero", t, ctx)
+            self.assume("nonzero", t, ctx)
         if isinstance(old, Fraction) and isinstance(k, Fraction):
-            self.owe("nonneg", t, ctx)
+            self.assume("nonneg", t, ctx)
         return int(new) if isinstance(new, Fraction) and new.denominator == 1 else new
 
     def _exponent(self, e: int, f: int) -> Poly:
@@ -308,13 +310,13 @@ class Algebra:
         return infinite.pop() if infinite else P.total((1, p) for p in ps)
 
     def finite(self, p: Poly, ctx: Context) -> None:
-        """Split, or owe, until the maxima in p are known to be over something."""
+        """Split, or assume side conditions, until the maxima in p are known to be over something."""
         for i in p.atoms:
             if T.TERMS[i].op in ("amax", "max"):
                 from .rules.maximum import nonempty
 
                 if not nonempty(self, T.TERMS[i], ctx):
-                    self.owe("finite", T.TERMS[i], ctx)
+                    self.assume("finite", T.TERMS[i], ctx)
 
     def sign(self, p: Poly, ctx: Context) -> int | None:
         """1 or -1 where p is known to be positive or negative."""
@@ -365,7 +367,7 @@ class Algebra:
             new = tuple((a, int(n) if (n := j * int(k)) == int(n) else n) for a, j in factors)
             for (a, n), (_, j) in zip(new, factors, strict=True):
                 if isinstance(j, Fraction) and isinstance(n, int):
-                    self.owe("nonneg", T.TERMS[a], ctx)
+                    self.assume("nonneg", T.TERMS[a], ctx)
             value: Number = c**k if isinstance(c, float) else Fraction(c) ** int(k)
             return P.product_with_exponential(new, P.scaled(POLYS[e], k), P.tidy(value))
         return self._root(factors, e, c, k, ctx)

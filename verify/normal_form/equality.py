@@ -450,7 +450,7 @@ def size(b: int) -> int:
 def multiplied(a: Algebra, p: Poly, b: int, k: int, ctx: Context) -> Poly:
     """p * b^k for an atom b that is not 0, written out where b is a sum."""
     t = T.TERMS[b]
-    a.owe("nonzero", t, ctx)
+    a.assume("nonzero", t, ctx)
     base = structural(t) if t.op in ("add", "mul") else atom(t)
     out: list[tuple[Number, Poly]] = []
     for (factors, e), c in p.terms.items():
@@ -582,12 +582,12 @@ def _elements_of(
     for key, c in left.items():
         if key in taken:
             continue
-        with a.collecting() as owed:
+        with a.collecting() as side_conditions:
             rest = _quotient(a, key, cofactor, ctx)
             values = _matching(f, rest)
         if values is None:
             continue
-        a.owing[-1].update(owed)
+        a.pending[-1].update(side_conditions)
         image = structural(T.substitute(f.body.term, {v: e.term for v, e in values.items()}))
         try:
             image = a.normal(image.term, ctx)

@@ -162,9 +162,9 @@ def comparison(a: Algebra, t: Term, ctx: Context) -> Term:
 
 def _certainly_finite(a: Algebra, p: Poly, ctx: Context) -> None:
     """Raises Undecided where a maximum in p may be of nothing, which is minus infinity."""
-    with a.collecting() as owed:
+    with a.collecting() as side_conditions:
         a.finite(p, ctx)
-    if owed:
+    if side_conditions:
         raise Undecided("a maximum, perhaps of nothing, is compared with infinity")
 
 

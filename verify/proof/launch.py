@@ -1,4 +1,4 @@
-"""One launch of a setting, executed: its accesses as elements of buffers, without loop variables and loads."""
+"""One launch of a configuration, executed: its accesses as elements of buffers, without loop variables and loads."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..model.program import Access, Loop, Program
 
 @dataclass
 class Launched:
-    """One launch of a setting, executed. `sites`: its accesses without loop variables. `seen`: what loads
+    """One launch of a configuration, executed. `sites`: its accesses without loop variables. `seen`: what loads
     of what the launch writes find. `forwarding`: stores whose values are being looked up."""
 
     launch: SymbolicLaunch

@@ -1,4 +1,4 @@
-"""One setting proved: every launch's loops, every access in bounds, every output element what its formula says.
+"""One configuration proved: every launch's loops, every access in bounds, every output element what its formula says.
 
 {I} launch {I'}   for each launch in order; afterwards, for each claim,
     every store to the output:   value = formula[index of the store]        under its guard, for all programs
@@ -17,7 +17,7 @@ from trilift.lift.terms.spec import Formula
 from trilift.lift.terms.term import Term
 
 from ..execution.parametric import execute
-from ..integers.bounded_solver import Known
+from ..integers.bounded_solver import BoundedSolver
 from ..integers.logical_index import decode
 from ..integers.quotient import equalities
 from ..integers.solver import Answers, Solver
@@ -28,7 +28,7 @@ from ..memory.effects import accumulated, forwarded, left
 from ..memory.safety import assumed, in_bounds, nowrap, well_defined
 from ..memory.sites import Site
 from ..memory.stores import Found, Missing, Written, covered, injective, read_after_write, written
-from ..model.configuration import Buffer, HostOp, Setting, SymbolicLaunch, View
+from ..model.configuration import Buffer, Configuration, HostOp, SymbolicLaunch, View
 from ..model.program import PIDS, Access
 from ..model.verdict import Clause, Condition, Invariant
 from ..normal_form.algebra import Algebra, Context, Split, Undecided
@@ -42,7 +42,7 @@ NEEDS = {"nonzero": "it is divided by", "nonneg": "its root is taken"}
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What was shown of one output in one setting."""
+    """What was shown of one output in one configuration."""
 
     conditions: tuple[Condition, ...]
     invariants: tuple[Invariant, ...]
@@ -51,10 +51,10 @@ class Shown:
 
 @dataclass
 class Proving:
-    """The proof of one setting. `conditions` so far; claims add theirs. `answers`: of the solver, to other settings of
-    the case as well."""
+    """The proof of one configuration. `conditions` so far; claims add theirs. `answers`: of the solver, to other
+    configurations of the case as well."""
 
-    setting: Setting
+    configuration: Configuration
     deadline: float
     progress: Progress = lambda stage: None
     invariants: bool = True
@@ -66,40 +66,40 @@ class Proving:
     writers: dict[Buffer, list[tuple[Launched, Site]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.solver = Known(bounds=bounds(self.setting), inner=Solver(answers=self.answers))
-        self.algebra = Algebra(self.solver, strides=strides(self.setting), deadline=self.deadline)
+        self.solver = BoundedSolver(bounds=bounds(self.configuration), inner=Solver(answers=self.answers))
+        self.algebra = Algebra(self.solver, strides=strides(self.configuration), deadline=self.deadline)
         self.memory.distinct = self.distinct
-        self.buffers = {b.name: b for b in self.setting.buffers}
-        self.contract += self.setting.clauses
+        self.buffers = {b.name: b for b in self.configuration.buffers}
+        self.contract += self.configuration.clauses
 
     @property
     def vacuous(self) -> bool:
-        """Whether no shape meets the preconditions of the setting."""
-        return self.algebra.impossible(self.algebra.context(self.setting.facts))
+        """Whether no shape meets the preconditions of the configuration."""
+        return self.algebra.impossible(self.algebra.context(self.configuration.facts))
 
     # ---- events
 
     def run(self) -> None:
-        """All events in order. Raises what makes the whole setting undecided."""
+        """All events in order. Raises what makes the whole configuration undecided."""
         if self.vacuous:
             raise Undecided("no shape meets the preconditions")
-        for k, event in enumerate(self.setting.events):
+        for k, event in enumerate(self.configuration.events):
             if isinstance(event, HostOp):
                 self.memory.host(event, self.buffers)
             else:
-                self.progress(f"launch {k + 1} of {len(self.setting.events)}: {event.kernel}")
+                self.progress(f"launch {k + 1} of {len(self.configuration.events)}: {event.kernel}")
                 self.launch(event)
 
     def launch(self, event: SymbolicLaunch) -> None:
         """One launch: its accesses, their safety, and what memory holds afterwards."""
         dtypes = {a.name: x.dtype for a, x in zip(event.module.entry.args, event.operands, strict=True)
                   if isinstance(x, View)}  # fmt: skip
-        program = execute(event.module, event.operands, event.grid, self.setting.facts, dtypes)
+        program = execute(event.module, event.operands, event.grid, self.configuration.facts, dtypes)
         for op in program.unsupported:
             if not op.results:
                 raise Unsupported(op.name, op.place)
-        facts = self.setting.facts | frozenset(grid_facts(event.grid))
-        loops = Loops(self.algebra, facts, names=Names(facts, self.solver, symbolic=self.setting.together))
+        facts = self.configuration.facts | frozenset(grid_facts(event.grid))
+        loops = Loops(self.algebra, facts, names=Names(facts, self.solver, symbolic=self.configuration.together))
         loops.whiles = {x.trips.attr: x for x in program.loops if x.condition is not None}
         if not self.invariants:
             loops.closing = False
@@ -155,9 +155,9 @@ class Proving:
         stores = [s for a in accesses if a.kind != "load" and found.may_touch(a, buffer)
                   for s in found.located(self.address(a, found)) if s.buffer is buffer]  # fmt: skip
         view = self.views_of(buffer, stores)[0]
-        inverses = [written(s, view, self.setting.facts, self.solver) for s in stores]
+        inverses = [written(s, view, self.configuration.facts, self.solver) for s in stores]
         writers = [s if isinstance(w, Missing) else w for w, s in zip(inverses, stores, strict=True)]
-        every = [read_after_write(x, writers, self.setting.facts, self.solver) for x in loads]
+        every = [read_after_write(x, writers, self.configuration.facts, self.solver) for x in loads]
         if any(x.kind != "initial" for x in every) and len(every) > 1:
             return Found("unknown", why=next(x.why for x in every if x.kind != "initial"))
         return every[0] if every else Found("initial")
@@ -199,7 +199,7 @@ class Proving:
     def safe(self, found: Launched) -> None:
         """Every access in bounds, divisors not 0, what is assumed; that no integer wraps is part of the contract."""
         facts = found.loops.facts
-        views = [*self.setting.inputs.values(), *self.setting.outputs.values()]
+        views = [*self.configuration.inputs.values(), *self.configuration.outputs.values()]
         for s in found.sites:
             named = found.named(s)
             inside = in_bounds(named, found.loops.known, self.solver, views) if named is not None else None
@@ -252,26 +252,26 @@ class Proving:
                 return before.at(buffer, view.element(tuple(index)))
 
             try:
-                return before.overlaid(view, left(mine, view, held, self.setting.facts, self.solver, self.agree))
+                return before.overlaid(view, left(mine, view, held, self.configuration.facts, self.solver, self.agree))
             except Undecided as stop:
                 failure = failure or stop
         assert failure is not None
         return failure
 
     def agree(self, x: Term, y: Term, facts: frozenset[Term]) -> bool:
-        """Whether two terms are equal. What that rests on is owed by every claim."""
-        with self.algebra.collecting() as owed:
+        """Whether two terms are equal. What that rests on is a side condition of every claim."""
+        with self.algebra.collecting() as side_conditions:
             same = agree(self.algebra, x, y, self.algebra.context(facts))
-        self.algebra.owing[0].update(owed)
+        self.algebra.pending[0].update(side_conditions)
         return same
 
     def distinct(self, view: View) -> bool:
         """Whether two indices of a view are never at one element."""
-        return injective(view, self.setting.facts, self.solver).holds
+        return injective(view, self.configuration.facts, self.solver).holds
 
     def views_of(self, buffer: Buffer, mine: Sequence[Site]) -> list[View]:
         """The tensors whose index counts: outputs or inputs of the case, the operands, all elements in a row."""
-        named = [*self.setting.outputs.values(), *self.setting.inputs.values(), *(s.view for s in mine)]
+        named = [*self.configuration.outputs.values(), *self.configuration.inputs.values(), *(s.view for s in mine)]
         row = View(buffer, T.const(0), (buffer.length,), (T.const(1),), buffer.dtype)
         return list(dict.fromkeys(v for v in (*named, row) if v.buffer is buffer))
 
@@ -279,12 +279,12 @@ class Proving:
 
     def claim(self, output: str, formula: Formula) -> Shown:
         """That an output equals its formula after all events. Raises Undecided with what is missing."""
-        view = self.setting.outputs.get(output) or self.setting.inputs[output]
-        target = flattened(formula.term, self.setting.inputs)
-        with self.algebra.collecting() as owed:
+        view = self.configuration.outputs.get(output) or self.configuration.inputs[output]
+        target = flattened(formula.term, self.configuration.inputs)
+        with self.algebra.collecting() as side_conditions:
             conditions = self.equalities(output, view, formula, target)
-        every_owed = {**self.algebra.owing[0], **owed}
-        kept = [self.discharged(k, t, ctx) for (k, t, _), ctx in every_owed.items()]
+        every_condition = {**self.algebra.pending[0], **side_conditions}
+        kept = [self.discharged(k, t, ctx) for (k, t, _), ctx in every_condition.items()]
         clauses = tuple(c for c in kept if isinstance(c, Clause))
         met = [c for c in kept if isinstance(c, Condition)]
         invariants = [i for x in self.launched for i in x.loops.invariants]
@@ -315,17 +315,17 @@ class Proving:
         everyone: list[Written] = []
         for s in mine:
             out.append(self.store_equals(output, s, view, formula, target))
-            w = written(s, view, self.setting.facts, self.solver)
+            w = written(s, view, self.configuration.facts, self.solver)
             if isinstance(w, Missing):
                 raise Undecided(w.text, w.place)
             everyone.append(w)
-        cover = covered(everyone, self.setting.facts, self.solver)
+        cover = covered(everyone, self.configuration.facts, self.solver)
         return [*out, cover] if cover.holds else None
 
     def redefined(self, buffer: Buffer, last: Sequence[tuple[Launched, Site]]) -> bool:
         """Whether a host operation writes the buffer after its last launch."""
-        position = list(self.setting.events).index(last[0][0].launch)
-        later = self.setting.events[position + 1 :]
+        position = list(self.configuration.events).index(last[0][0].launch)
+        later = self.configuration.events[position + 1 :]
         return any(isinstance(e, HostOp) and any(v.buffer is buffer for v in e.outputs) for e in later)
 
     def store_equals(self, output: str, site: Site, view: View, formula: Formula, target: Term) -> Condition:
@@ -338,7 +338,7 @@ class Proving:
                 return self.stored_equal(output, named, launched.loops.known, view, formula, target)
             except Undecided:
                 pass
-        return self.stored_equal(output, site, self.setting.facts, view, formula, target)
+        return self.stored_equal(output, site, self.configuration.facts, view, formula, target)
 
     def stored_equal(
         self, output: str, site: Site, known: frozenset[Term], view: View, formula: Formula, target: Term
@@ -353,11 +353,11 @@ class Proving:
 
     def content_equals(self, output: str, view: View, formula: Formula, target: Term) -> Condition:
         """The final contents of the buffer = formula, at every index."""
-        fixed = equalities(self.setting.facts)
+        fixed = equalities(self.configuration.facts)
         only = {a for a in formula.axes if fixed.get(a.size, a.size) is T.const(1)}
         index = tuple(T.const(0) if a in only else T.axis(a) for a in formula.axes)
         target = T.substitute(target, {a: T.const(0) for a in only})
-        facts = self.setting.facts | frozenset(
+        facts = self.configuration.facts | frozenset(
             f for a in formula.axes for f in (T.make("le", 0, T.axis(a)), T.make("lt", T.axis(a), a.size))
         )
         left = self.memory.at(view.buffer, view.element(index))
@@ -372,7 +372,7 @@ class Proving:
             stop.place = stop.place or place
             raise
         if not holds:
-            why = difference(self.algebra, left, right, ctx, self.setting.inputs)
+            why = difference(self.algebra, left, right, ctx, self.configuration.inputs)
             raise Undecided(f"{what} is not shown to be the formula", place, why)
         goal = T.node("eq", (left, right), None, T.BOOL)
         return Condition(what, ctx.facts, goal, True, "normal form", time.perf_counter() - start, place)
@@ -388,12 +388,12 @@ class Proving:
         elif kind == "nonneg":
             ok = nonnegative(self.algebra, p, ctx) or positive(self.algebra, p, ctx)
         else:
-            raise Undecided("a maximum may be over nothing", why=shortened(words(t, self.setting.inputs)))
+            raise Undecided("a maximum may be over nothing", why=shortened(words(t, self.configuration.inputs)))
         goal = T.make(
             {"nonzero": "ne", "nonneg": "le"}[kind], *((t, T.const(0)) if kind == "nonzero" else (T.const(0), t))
         )
         if not ok:
-            return Clause("value", goal, words(goal, self.setting.inputs), NEEDS[kind])
+            return Clause("value", goal, words(goal, self.configuration.inputs), NEEDS[kind])
         what = "a divisor is not 0" if kind == "nonzero" else "a root is of no negative number"
         return Condition(what, ctx.facts, goal, True, "normal form", time.perf_counter() - start)
 
@@ -424,24 +424,26 @@ def flattened(t: Term, inputs: Mapping[str, View]) -> Term:
     return T.rewrite(t, one)
 
 
-def strides(setting: Setting) -> dict[str, frozenset[Term]]:
+def strides(configuration: Configuration) -> dict[str, frozenset[Term]]:
     """What steps between the rows of each tensor: its strides that are not numbers."""
-    views = [*setting.inputs.values(), *setting.outputs.values()]
-    views += [x for e in setting.events if isinstance(e, SymbolicLaunch) for x in e.operands if isinstance(x, View)]
+    views = [*configuration.inputs.values(), *configuration.outputs.values()]
+    views += [
+        x for e in configuration.events if isinstance(e, SymbolicLaunch) for x in e.operands if isinstance(x, View)
+    ]
     names = {v.buffer.name for v in views}
     return {n: frozenset(s for v in views if v.buffer.name == n for s in v.strides if not s.is_const) for n in names}
 
 
-def bounds(setting: Setting) -> dict[str, tuple[Term | None, Term | None]]:
+def bounds(configuration: Configuration) -> dict[str, tuple[Term | None, Term | None]]:
     """What is known of elements of integer inputs: of the case, else of the dtype."""
     out: dict[str, tuple[Term | None, Term | None]] = {}
-    for name, view in setting.inputs.items():
+    for name, view in configuration.inputs.items():
         if view.dtype[0] in "iu" or view.dtype == "bool":
             bits = 1 if view.dtype == "bool" else int(view.dtype[1:])
             unsigned = view.dtype[0] in "ub"
             low, high = (0, 1 << bits) if unsigned else (-(1 << bits - 1), 1 << bits - 1)
             out[name] = (T.const(low), T.const(high))
-    return out | dict(setting.bounds)
+    return out | dict(configuration.bounds)
 
 
 def difference(a: Algebra, left: Term, right: Term, ctx: Context, views: Mapping[str, View]) -> str:

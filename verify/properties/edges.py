@@ -55,7 +55,7 @@ def edges(case: Case, provings: Sequence[Proving], traces: Sequence[Trace]) -> l
     names = block_names(traces)
     known = {*case.names, *case.scalars}
     if any(p.launched for p in provings):
-        found = [e for p in provings for e in _of_setting(p, traces, names, known) if _over(e.extent, known)]
+        found = [e for p in provings for e in _of_configuration(p, traces, names, known) if _over(e.extent, known)]
     else:
         fixed = [b for b in names if all(b in block_names(t for t in traces if t.dims == d.dims) for d in traces)]
         powers = sorted({b for t in traces for b in blocks_of(t) if b & (b - 1) == 0})
@@ -71,7 +71,7 @@ def jumps(case: Case, provings: Sequence[Proving], conditions: Iterable[Term]) -
     out = [
         Jump(t, f"{name} = {_words(t)}")
         for p in provings
-        for name, t in definitions(p.setting.facts, known).items()
+        for name, t in definitions(p.configuration.facts, known).items()
         if not t.is_const
     ]
     counts = [t for p in provings for x in p.launched for t in (*x.program.grid, *(n.trips for n in x.program.loops))]
@@ -83,7 +83,7 @@ def jumps(case: Case, provings: Sequence[Proving], conditions: Iterable[Term]) -
 def groups(case: Case, provings: Sequence[Proving]) -> list[Group]:
     """The groups that program ids are divided into."""
     known = {*case.names, *case.scalars}
-    meant = [(p, definitions(p.setting.facts, known)) for p in provings]
+    meant = [(p, definitions(p.configuration.facts, known)) for p in provings]
     found = [_resolved(g, of) for p, of in meant for launched in p.launched for g in _grouped(launched.program)]
     return list(dict.fromkeys(g for g in found if _over(g.programs, known) and _over(g.size, known)))
 
@@ -124,9 +124,11 @@ def block_names(traces: Iterable[Trace]) -> dict[int, str]:
     return {v: ", ".join(names) if len(names) < 3 else "" for v, names in found.items()}
 
 
-def _of_setting(proving: Proving, traces: Sequence[Trace], names: Mapping[int, str], known: set[str]) -> Iterator[Edge]:
+def _of_configuration(
+    proving: Proving, traces: Sequence[Trace], names: Mapping[int, str], known: set[str]
+) -> Iterator[Edge]:
     """Of every launch that was executed with symbols for its numbers."""
-    fixed = definitions(proving.setting.facts, known)
+    fixed = definitions(proving.configuration.facts, known)
     for found in proving.launched:
         for extent, block in (*_divided(found.program), *_compared(found.program)):
             if block.is_const:
@@ -146,7 +148,7 @@ def unexplained(case: Case, provings: Sequence[Proving]) -> bool:
     """Whether some block size is chosen in a way that no term describes."""
     known = {*case.names, *case.scalars}
     return not any(p.launched for p in provings) or any(
-        block.op == "size" and str(block.attr) not in definitions(p.setting.facts, known)
+        block.op == "size" and str(block.attr) not in definitions(p.configuration.facts, known)
         for p in provings
         for found in p.launched
         for _, block in (*_divided(found.program), *_compared(found.program))

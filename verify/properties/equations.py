@@ -15,7 +15,7 @@ from trilift.lift.terms import term as T
 from trilift.lift.terms.spec import Formula
 from trilift.lift.terms.term import Term
 
-from ..integers.bounded_solver import Known
+from ..integers.bounded_solver import BoundedSolver
 from ..integers.solver import Solver
 from ..loops.invariant import agree
 from ..normal_form.algebra import Algebra, Context, Split
@@ -41,7 +41,7 @@ class Equations:
         from ..configurations.launches import bounds
 
         known: Mapping[str, tuple[Term | None, Term | None]] = _by_dtype(self.case) | dict(bounds(self.case))
-        self.algebra = Algebra(Known(inner=Solver(timeout=QUESTION), bounds=known), deadline=self.deadline)
+        self.algebra = Algebra(BoundedSolver(inner=Solver(timeout=QUESTION), bounds=known), deadline=self.deadline)
 
     def equal(self, left: Term, right: Term, *facts: Term) -> bool:
         """Whether they are shown to be equal where the facts hold and the free axes are within their sizes. What that
@@ -51,9 +51,9 @@ class Equations:
         ends = ((T.make("le", 0, T.axis(a)), T.make("lt", T.axis(a), a.size)) for a in left.free | right.free)
         ctx = self.algebra.context((*self.facts, *(x for pair in ends for x in pair), *facts))
         try:
-            with self.algebra.collecting() as owed:
+            with self.algebra.collecting() as side_conditions:
                 shown = agree(self.algebra, left, right, ctx)
-            return shown and all(self._discharged(k, t, c) for (k, t, _), c in owed.items())
+            return shown and all(self._discharged(k, t, c) for (k, t, _), c in side_conditions.items())
         except (TriliftError, Split, RecursionError):
             return False
 

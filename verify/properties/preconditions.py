@@ -29,20 +29,20 @@ def allowed(case: Case, proofs: Sequence[Proof], provings: Sequence[Proving]) ->
 
 
 def contract(case: Case, proofs: Sequence[Proof], provings: Sequence[Proving]) -> list[Term]:
-    """The clauses about sizes: those of some setting, and those that the proofs were found with."""
-    settings = [{c: t for c in p.contract if (t := about_sizes(case, c, p)) is not None} for p in provings]
-    alternatives = list(dict.fromkeys(frozenset(s.values()) for s in settings))
+    """The clauses about sizes: those of some configuration, and those that the proofs were found with."""
+    configurations = [{c: t for c in p.contract if (t := about_sizes(case, c, p)) is not None} for p in provings]
+    alternatives = list(dict.fromkeys(frozenset(s.values()) for s in configurations))
     mine = {c.text for p in provings for c in p.contract}
     out = [t for p in proofs for c in found_with(p, mine) if (t := about_sizes(case, c, None)) is not None]
     return [*out, *_either(case, alternatives)]
 
 
-def found_with(proof: Proof, settings: Iterable[str]) -> list[Clause]:
-    """The preconditions that were found with the proof, or without which the claim is refuted; `settings`: the texts of
-    other clauses."""
+def found_with(proof: Proof, configurations: Iterable[str]) -> list[Clause]:
+    """The preconditions that were found with the proof, or without which the claim is refuted; `configurations`: the
+    texts of other clauses."""
     from ..audit.evidence import usual
 
-    more = [c for c in proof.contract if c.text not in set(settings)]
+    more = [c for c in proof.contract if c.text not in set(configurations)]
     return {Verdict.PROVED: more, Verdict.REFUTED: [c for c in more if usual(c)]}.get(proof.verdict, [])
 
 
@@ -66,7 +66,7 @@ def about_sizes(case: Case, clause: Clause, proving: Proving | None) -> Term | N
     if clause.term is None or clause.kind in ("nowrap", "float"):
         return None
     known = {*case.names, *case.scalars}
-    meant = definitions(proving.setting.facts, known) if proving is not None else {}
+    meant = definitions(proving.configuration.facts, known) if proving is not None else {}
     t = T.rewrite(clause.term, lambda s: meant.get(str(s.attr)) if s.op == "size" else None)
     leaves = [s for s in t.walk() if s.op in ("size", "scalar", "read", "axis", "carry")]
     return t if all(s.op in ("size", "scalar") and s.attr in known for s in leaves) and not t.is_const else None

@@ -27,7 +27,7 @@ from trilift.lift.terms.term import Term
 from ..execution.parametric import execute
 from ..integers.quotient import canonical, expand, to_term
 from ..integers.solver import Solver
-from ..model.configuration import Setting, SymbolicLaunch, View
+from ..model.configuration import Configuration, SymbolicLaunch, View
 from ..model.program import PIDS, Program
 from ..model.verdict import Clause, Counterexample, Proof, Verdict
 from ..runs.goals import Targets
@@ -74,7 +74,7 @@ class Inferred:
 def infer(
     case: Case,
     goal: Targets,
-    settings: Sequence[Setting],
+    configurations: Sequence[Configuration],
     under: Under,
     seed: int = 0,
     known: Counterexample | None = None,
@@ -84,7 +84,7 @@ def infer(
     found. `known`: an input on which a claim fails, which the clauses must exclude."""
     end = time.process_time() + seconds
     prove = lambda clauses: _all_proved(under(clauses, min(end, time.process_time() + EACH)))  # noqa: E731
-    for clauses in islice(_plausible(case, settings, known), TRIES):
+    for clauses in islice(_plausible(case, configurations, known), TRIES):
         if time.process_time() > end:
             return None
         proofs = prove(clauses)
@@ -108,11 +108,13 @@ def _all_proved(proofs: Proofs) -> Proofs | None:
     return proofs if proofs and all(p.verdict is Verdict.PROVED for p in proofs.values()) else None
 
 
-def _plausible(case: Case, settings: Sequence[Setting], known: Counterexample | None) -> Iterator[list[Clause]]:
+def _plausible(
+    case: Case, configurations: Sequence[Configuration], known: Counterexample | None
+) -> Iterator[list[Clause]]:
     """Sets of clauses that some input meets, and that exclude the counterexample."""
     numbers = None if known is None else _numbers(case, known.dims, known.seed)
-    for terms in candidates(case, settings):
-        if any(satisfiable(s.facts, terms) for s in settings) and (
+    for terms in candidates(case, configurations):
+        if any(satisfiable(s.facts, terms) for s in configurations) and (
             numbers is None or not all(_meets(t, numbers) for t in terms)
         ):
             yield [clause(t) for t in terms]
@@ -133,11 +135,11 @@ def clause(t: Term) -> Clause:
 # ---- candidates ------------------------------------------------------------------------------------------------------
 
 
-def candidates(case: Case, settings: Sequence[Setting]) -> Iterator[list[Term]]:
+def candidates(case: Case, configurations: Sequence[Configuration]) -> Iterator[list[Term]]:
     """Sets of clauses, the likely ones first; each set is new."""
-    programs = [p for s in settings for p in _programs(s)]
+    programs = [p for s in configurations for p in _programs(s)]
     even, fits = _distinct(_even(programs)), _distinct(_fits(programs))
-    unit, dense = _distinct(_unit(settings)), _distinct(_dense(settings))
+    unit, dense = _distinct(_unit(configurations)), _distinct(_dense(configurations))
     dims = [T.size(n) for n in case.names]
     lanes = sorted({s.attr for p in programs for s in _lanes(p) if s.is_const})
     single = [[T.make("eq", n, b)] for b in lanes for n in dims] + [[T.make("eq", a, b)] for a, b in
@@ -154,13 +156,13 @@ def _distinct(terms: Iterable[Term]) -> list[Term]:
     return [t for t in dict.fromkeys(terms) if not t.is_const]
 
 
-def _programs(setting: Setting) -> Iterator[Program]:
-    for e in setting.events:
+def _programs(configuration: Configuration) -> Iterator[Program]:
+    for e in configuration.events:
         if isinstance(e, SymbolicLaunch):
             dtypes = {a.name: x.dtype for a, x in zip(e.module.entry.args, e.operands, strict=True)
                       if isinstance(x, View)}  # fmt: skip
             try:
-                yield execute(e.module, e.operands, e.grid, setting.facts, dtypes)
+                yield execute(e.module, e.operands, e.grid, configuration.facts, dtypes)
             except TriliftError:
                 continue
 
@@ -195,21 +197,21 @@ def _lanes(p: Program) -> Iterator[Term]:
     return (axis.size for a in p.accesses for axis in a.lanes)
 
 
-def _unit(settings: Iterable[Setting]) -> Iterator[Term]:
+def _unit(configurations: Iterable[Configuration]) -> Iterator[Term]:
     """The last dimension of every tensor is dense."""
-    for v in _strided(settings):
+    for v in _strided(configurations):
         yield T.make("eq", v.strides[-1], 1)
 
 
-def _dense(settings: Iterable[Setting]) -> Iterator[Term]:
+def _dense(configurations: Iterable[Configuration]) -> Iterator[Term]:
     """Every tensor is contiguous."""
-    for v in _strided(settings):
+    for v in _strided(configurations):
         for d, s in enumerate(v.strides):
             yield T.make("eq", s, T.mul(1, *v.shape[d + 1 :]))
 
 
-def _strided(settings: Iterable[Setting]) -> Iterator[View]:
-    for s in settings:
+def _strided(configurations: Iterable[Configuration]) -> Iterator[View]:
+    for s in configurations:
         yield from (v for v in s.inputs.values() if v.strides and all(x.op == "size" and
                     str(x.attr).startswith("stride(") for x in v.strides))  # fmt: skip
 

@@ -30,14 +30,14 @@ REFERENCE, FORMULA, TEXT = "reference", "formula", "text"
 class Targets:
     """`formulas`: by the name of an output or written input; they hold where `conditions` do. `against`: "reference",
     "formula", "text", or the other case's or function's name. `fn`: the PyTorch function they were read from, if any.
-    `owes`: the kernel that must be shown to compute these formulas too, before the two are equal. `errors`: outputs
-    without a formula."""
+    `also_prove`: the kernel that must be shown to compute these formulas too, before the two are equal. `errors`:
+    outputs without a formula."""
 
     against: str
     formulas: Mapping[str, Formula]
     conditions: tuple[Term, ...] = ()
     fn: Callable[..., Any] | None = None
-    owes: Case | None = None
+    also_prove: Case | None = None
     errors: Mapping[str, TriliftError] = field(default_factory=dict)
 
     def domain(self, output: str, case: Case) -> list[Term]:
@@ -221,7 +221,7 @@ def _of_case(case: Case, other: Case, traces: Sequence[Trace], seed: int) -> Tar
         ours = transported(f, tensors, lambda t: numbers[t.attr])
         formulas[rename[n]] = replace(ours, name=rename[n], in_place=tensors.get(f.in_place or ""))
     errors = {rename.get(n, n): e for n, e in theirs.errors.items()}
-    return Targets(other.name, formulas, tuple(conditions), owes=other, errors=errors)
+    return Targets(other.name, formulas, tuple(conditions), also_prove=other, errors=errors)
 
 
 def _output_names(other: Case, theirs: Targets) -> list[str]:

@@ -15,7 +15,7 @@ from trilift.lift.terms import term as T
 from trilift.lift.terms.term import INT, Axis, Term
 
 from ..integers.quotient import divide, expand, to_term
-from ..model.configuration import Setting, View
+from ..model.configuration import Configuration, View
 from ..model.verdict import Clause, Condition, Proof
 
 LIMIT = 400  # characters of a term in a reason
@@ -113,10 +113,10 @@ def _renamed(t: Term, images: Mapping[Axis, Axis], memo: dict[int, Term]) -> Ter
     return memo[t.id]
 
 
-def outputs(setting: Setting) -> dict[str, str]:
+def outputs(configuration: Configuration) -> dict[str, str]:
     """What the buffers that the host function made are called: the output that views all of them."""
-    made = {b.name for b in setting.buffers} - {v.buffer.name for v in setting.inputs.values()}
-    return {v.buffer.name: name for name, v in setting.outputs.items() if v.buffer.name in made}
+    made = {b.name for b in configuration.buffers} - {v.buffer.name for v in configuration.inputs.values()}
+    return {v.buffer.name: name for name, v in configuration.outputs.items() if v.buffer.name in made}
 
 
 def called(text: str, names: Mapping[str, str]) -> str:
@@ -130,21 +130,21 @@ def called(text: str, names: Mapping[str, str]) -> str:
 # ---- proofs ----------------------------------------------------------------------------------------------------------
 
 
-def readable(proof: Proof, settings: Iterable[Setting]) -> Proof:
+def readable(proof: Proof, configurations: Iterable[Configuration]) -> Proof:
     """The proof with its texts in the user's names; terms, verdict and evidence stay."""
-    settings = tuple(settings)
-    names = {k: v for s in settings for k, v in outputs(s).items()}
+    configurations = tuple(configurations)
+    names = {k: v for s in configurations for k, v in outputs(s).items()}
     return replace(
         proof,
         conditions=tuple(_condition(c, names) for c in proof.conditions) if names else proof.conditions,
-        contract=contract(proof.contract, names, positive(settings)),
+        contract=contract(proof.contract, names, positive(configurations)),
         reason=called(proof.reason, names),
     )
 
 
-def positive(settings: Iterable[Setting]) -> frozenset[Term]:
-    """Sizes that every setting says to be at least 1."""
-    at_least = [{f.args[1] for f in s.facts if f.op == "le" and f.args[0] is T.const(1)} for s in settings]
+def positive(configurations: Iterable[Configuration]) -> frozenset[Term]:
+    """Sizes that every configuration says to be at least 1."""
+    at_least = [{f.args[1] for f in s.facts if f.op == "le" and f.args[0] is T.const(1)} for s in configurations]
     return frozenset(set.intersection(*at_least)) if at_least else frozenset()
 
 

@@ -47,7 +47,7 @@ def _is_at(a: Algebra, t: Term, e: Poly, ctx: Context, depth: int) -> bool:
     if not all(a.implied(inside, g) for g in f.guards):
         return False
     here = a.given(ctx, *f.guards)
-    for rest in dict.fromkeys(_rivals(a, f, ctx, depth)):
+    for rest in dict.fromkeys(_alternatives(a, f, ctx, depth)):
         if _empty(a, here, [best, rest]) and _beats(a, f, v, best, rest, ctx):
             return True
     return False
@@ -64,7 +64,7 @@ def _over(a: Algebra, f: Fold, e: Poly, ctx: Context, depth: int) -> Facts | Non
     return None if g is None else g.guards
 
 
-def _rivals(a: Algebra, f: Fold, ctx: Context, depth: int) -> Iterator[Facts]:
+def _alternatives(a: Algebra, f: Fold, ctx: Context, depth: int) -> Iterator[Facts]:
     """Guards of the maxima, and single elements, that facts about reals compare."""
     for fact in ctx.facts:
         if fact.op not in ("lt", "le") or all(s.type != T.REAL for s in fact.args):
