@@ -2,4 +2,5 @@
 
 from trilift.reports.cli import main
 
-main(prog_name="trilift")
+if __name__ == "__main__":  # a child process of the fork server imports this file again
+    main(prog_name="trilift")
