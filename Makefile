@@ -9,7 +9,7 @@ JOBS ?= 2
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test smoke lint types corpus packages sweep mutants mugraph-mutants kills gpu written bench audit golden clean
+.PHONY: help demo test test-all durations smoke lint types corpus packages sweep mutants mugraph-mutants kills gpu written bench audit golden clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,8 +40,14 @@ demo: $(VENV)/.liger ## formulas of kernels of liger-kernel, installed from PyPI
 	$(BIN)/trilift prove --jobs $(JOBS) \
 	  $(foreach c,rms_norm layer_norm softmax swiglu cross_entropy,corpus/packages/liger.py::$(c))
 
-test: $(VENV)/.dev $(VENV)/.liger ## all tests
-	$(BIN)/python -m pytest -q -n $(JOBS) $(PYTEST_ARGS)
+test: $(VENV)/.dev $(VENV)/.liger ## the tests but for the slow ones, in under 15 minutes
+	$(BIN)/python -m pytest -q -n $(JOBS) -m "not slow" --durations=20 $(PYTEST_ARGS)
+
+test-all: $(VENV)/.dev $(VENV)/.liger ## all tests
+	$(BIN)/python -m pytest -q -n $(JOBS) --durations=20 $(PYTEST_ARGS)
+
+durations: $(VENV)/.dev $(VENV)/.liger ## run all tests and record in tests/durations.json what each takes
+	$(BIN)/python -m pytest -q -n $(JOBS) --record-durations $(PYTEST_ARGS)
 
 smoke: $(VENV)/.dev ## the fast tests, under 30 seconds
 	$(BIN)/python -m pytest -q -m smoke $(PYTEST_ARGS)

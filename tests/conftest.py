@@ -1,8 +1,14 @@
-"""Fixtures: golden texts with --update-golden, and marks that skip where the machine lacks what a test needs."""
+"""Fixtures: golden texts with --update-golden, marks that skip where the machine lacks what a test needs, and `slow`.
+
+A test that took more than SLOW_SECONDS when durations were last recorded (`make durations`, tests/durations.json) is
+slow: `make test` passes over it, `make test-all` runs it. Of a function whose every instance is slow, the quickest
+instance is not, so that `make test` runs each function.
+"""
 
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import tempfile
 from collections.abc import Callable
@@ -11,11 +17,15 @@ from pathlib import Path
 import pytest
 
 GOLDEN = Path(__file__).parent / "goldens"
+DURATIONS = Path(__file__).parent / "durations.json"
+SLOW_SECONDS = 5.0  # of a test that `make test` runs
+RECORDED_SECONDS = 1.0  # what a test takes at least to be recorded
 os.environ["TRILIFT_CACHE_DIR"] = tempfile.mkdtemp(prefix="trilift-tests-")  # no result of an earlier run counts
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--update-golden", action="store_true", help="write what is printed now to tests/golden")
+    parser.addoption("--update-golden", action="store_true", help="write what is printed now to tests/goldens")
+    parser.addoption("--record-durations", action="store_true", help="write to tests/durations.json what tests take")
 
 
 @pytest.fixture
@@ -33,7 +43,45 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
     return compare
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--record-durations") and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Durations(), "durations")
+
+
+class Durations:
+    """The seconds of every test, set-up included, written when the last one has ended."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self.seconds[report.nodeid] = self.seconds.get(report.nodeid, 0.0) + report.duration
+
+    def pytest_sessionfinish(self) -> None:
+        long = {name: round(s, 1) for name, s in sorted(self.seconds.items()) if s >= RECORDED_SECONDS}
+        DURATIONS.write_text(json.dumps(long, indent=0) + "\n")
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in slow(items, json.loads(DURATIONS.read_text()) if DURATIONS.exists() else {}):
+        item.add_marker("slow")
+    _skip_what_the_machine_lacks(items)
+
+
+def slow(items: list[pytest.Item], seconds: dict[str, float]) -> list[pytest.Item]:
+    """The tests that took too long, but for the quickest instance of a function that has only such instances."""
+    functions: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        functions.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    found = []
+    for instances in functions.values():
+        instances = sorted(instances, key=lambda i: seconds.get(i.nodeid, 0.0))
+        found += [i for i in instances[1:] if seconds.get(i.nodeid, 0.0) > SLOW_SECONDS]
+    return found
+
+
+def _skip_what_the_machine_lacks(items: list[pytest.Item]) -> None:
     marks = {"gpu": (_gpu, "needs a GPU"), "packages": (_packages, "needs the packages of `make packages`")}
     for name, (present, reason) in marks.items():
         marked = [i for i in items if i.get_closest_marker(name)]
