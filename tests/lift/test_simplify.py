@@ -125,7 +125,7 @@ def test_constants_in_base_two():
 def test_same_input_same_output():
     """In a fresh process, with terms made in another order."""
     code = """
-import sys; sys.path[:0] = ["tests"]
+import sys; sys.path[:0] = ["tests/helpers"]
 from trilift.lift.terms import term as T
 for name in "zyxwv": T.read(name, [T.size(name.upper())])
 from formulas import KERNELS, formula
