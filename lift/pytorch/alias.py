@@ -10,7 +10,8 @@ from typing import Any
 
 from ..errors import Unsupported
 from ..terms import term as T
-from .aten import TABLE
+from .aten.index_rows import diagonal_scatter, select_scatter, slice_scatter
+from .aten.shape_rows import transpose
 from .symbolic_tensor import SymbolicTensor, permute, reshape
 
 
@@ -64,25 +65,24 @@ def _unpermuted(base: SymbolicTensor, new: SymbolicTensor, given: Arguments, pie
 
 
 def _transposed(base: SymbolicTensor, new: SymbolicTensor, given: Arguments, piece: int) -> SymbolicTensor:
-    out: SymbolicTensor = TABLE["transpose"](new, given["dim0"], given["dim1"])
-    return out
+    return transpose(new, given["dim0"], given["dim1"])
 
 
-def _scattered(name: str) -> Callable[[SymbolicTensor, SymbolicTensor, Arguments, int], SymbolicTensor]:
-    return lambda base, new, given, piece: TABLE[name](base, new, **given)
+def _scattered(
+    scatter: Callable[..., SymbolicTensor],
+) -> Callable[[SymbolicTensor, SymbolicTensor, Arguments, int], SymbolicTensor]:
+    return lambda base, new, given, piece: scatter(base, new, **given)
 
 
 def _piece(base: SymbolicTensor, new: SymbolicTensor, given: Arguments, piece: int) -> SymbolicTensor:
     size = given.get("split_size", given.get("split_sizes"))
     d = given.get("dim", 0)
     start = sum(size[:piece], T.const(0)) if isinstance(size, Sequence) else T.const(size) * piece
-    out: SymbolicTensor = TABLE["slice_scatter"](base, new, d, start, start + new.shape[new.dim(d)])
-    return out
+    return slice_scatter(base, new, d, start, start + new.shape[new.dim(d)])
 
 
 def _slot(base: SymbolicTensor, new: SymbolicTensor, given: Arguments, piece: int) -> SymbolicTensor:
-    out: SymbolicTensor = TABLE["select_scatter"](base, new, given.get("dim", 0), piece)
-    return out
+    return select_scatter(base, new, given.get("dim", 0), piece)
 
 
 # how each view is written through
@@ -92,9 +92,9 @@ INVERSE: dict[str, Callable[[SymbolicTensor, SymbolicTensor, Arguments, int], Sy
     "permute": _unpermuted,
     "transpose": _transposed,
     "t": lambda base, new, given, piece: permute(new, range(base.rank)[::-1]),
-    "select": _scattered("select_scatter"),
-    "slice": _scattered("slice_scatter"),
-    "diagonal": _scattered("diagonal_scatter"),
+    "select": _scattered(select_scatter),
+    "slice": _scattered(slice_scatter),
+    "diagonal": _scattered(diagonal_scatter),
     "split": _piece,
     "split_with_sizes": _piece,
     "unbind": _slot,

@@ -1,4 +1,4 @@
-"""The graph of a traced function walked on symbolic tensors, operator by operator through `lift.pytorch.aten`."""
+"""The graph of a traced function walked on symbolic tensors, by the rows of `lift.pytorch.aten`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ..errors import Place, Unsupported
 from ..terms import index as I
 from ..terms import term as T
 from ..terms.term import Term
-from . import aten
 from .alias import Cell, View, view
+from .aten import operators
 from .symbolic_tensor import SymbolicTensor, cast, full, tensor, type_of_name
 from .symbols import Symbols, dtype_name
 from .tracing import REFUSALS, traced
@@ -46,7 +46,7 @@ def composed(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple
     try:
         graph, _ = traced(call, fakes)
     except REFUSALS as e:
-        raise Unsupported(f"aten.{aten.packet(func)}") from e
+        raise Unsupported(f"aten.{operators.packet(func)}") from e
     outputs, _ = outputs_of(graph, given, list(given), symbols)
     return tuple(x for x, _ in outputs if x is not None)
 
@@ -119,7 +119,7 @@ class _Interpretation:
         """The operator's row, with PyTorch's own shapes; an operator without one gives tensors that raise."""
         values, kwargs = self._value(args), {k: self._value(v) for k, v in node.kwargs.items()}
         try:
-            out = aten.apply(node.target, values, kwargs, len(fake) if isinstance(fake, list | tuple) else None)
+            out = operators.apply(node.target, values, kwargs, len(fake) if isinstance(fake, list | tuple) else None)
         except Unsupported as e:
             return _later(e, node, fake, self.symbols)
         return _placed(out, node, fake, self.symbols)
@@ -127,9 +127,9 @@ class _Interpretation:
     def _view(self, node: Any, fake: Any) -> Any:
         """Views of the first argument, which follow its contents."""
         base, rest = self.env[node.args[0]], node.args[1:]
-        given = aten.bind(node.target, (None, *(self._value(a) for a in rest)), node.kwargs)
+        given = operators.bind(node.target, (None, *(self._value(a) for a in rest)), node.kwargs)
         del given["self"]
-        name = aten.packet(node.target)
+        name = operators.packet(node.target)
         if not isinstance(fake, list | tuple):
             return view(base, name, lambda x: self._apply(node, fake, (x, *rest)), given)
         look = lambda k: lambda x: self._apply(node, fake, (x, *rest))[k]  # noqa: E731
@@ -137,14 +137,14 @@ class _Interpretation:
 
     def _write(self, node: Any, fake: Any, target: Any) -> Any:
         """An operator that writes its argument `target`, and returns it."""
-        if not aten.packet(node.target).endswith("_") and node.target._overloadname != "out":
-            raise Unsupported(f"aten.{aten.packet(node.target)}", place_of(node), "it writes an argument")
+        if not operators.packet(node.target).endswith("_") and node.target._overloadname != "out":
+            raise Unsupported(f"aten.{operators.packet(node.target)}", place_of(node), "it writes an argument")
         self.env[target].write(self._apply(node, fake, node.args))
         return self.env[target]
 
     def _number(self, node: Any, fake: Any) -> Any:
         """A size, or x.item() as the element of x."""
-        if getattr(node.target, "_schema", None) is not None and aten.packet(node.target) == "_local_scalar_dense":
+        if getattr(node.target, "_schema", None) is not None and operators.packet(node.target) == "_local_scalar_dense":
             value = self._value(node.args[0]).at(())
             self.symbols.define(fake, value)
             return value
@@ -154,11 +154,11 @@ class _Interpretation:
 def _written_argument(node: Any) -> Any:
     """The node of the argument that the operator writes, or None."""
     arguments = node.target._schema.arguments
-    given = aten.bind(node.target, node.args, node.kwargs)
+    given = operators.bind(node.target, node.args, node.kwargs)
     written = [given.get(a.name) for a in arguments if a.alias_info is not None and a.alias_info.is_write]
     written = [n for n in written if n is not None]
     if len(written) > 1:
-        raise Unsupported(f"aten.{aten.packet(node.target)}", place_of(node), "it writes several arguments")
+        raise Unsupported(f"aten.{operators.packet(node.target)}", place_of(node), "it writes several arguments")
     return written[0] if written else None
 
 
@@ -183,7 +183,7 @@ def _placed(out: Any, node: Any, fake: Any, symbols: Symbols) -> Any:
     try:
         shape = tuple(I.normal(symbols.term(n)) for n in fake.shape)
     except Unsupported as e:
-        raise Unsupported(f"aten.{aten.packet(node.target)}", place_of(node), e.what) from e
+        raise Unsupported(f"aten.{operators.packet(node.target)}", place_of(node), e.what) from e
 
     def at(index: tuple[Term, ...]) -> Term:
         try:

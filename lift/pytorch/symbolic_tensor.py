@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from itertools import count
-from typing import Any, TypeVar
 
 from ..errors import Unsupported
 from ..terms import index as I
@@ -275,23 +274,6 @@ def wrapped(k: TermLike, size: Term) -> Term:
     if not k.free and not T.reads(k) and I.nonnegative(-k - 1):
         return I.normal(k + size)
     return k
-
-
-# ---- tables of operators --------------------------------------------------------------------------------------------
-Meaning = TypeVar("Meaning", bound=Callable[..., Any])
-
-
-class Rows(dict[str, Callable[..., Any]]):
-    """Operator name to meaning: a function to a SymbolicTensor or a tuple of them. Its parameters have the names of
-    PyTorch's schema; tensors arrive as SymbolicTensor, numbers as Python numbers or terms."""
-
-    def __call__(self, *names: str) -> Callable[[Meaning], Meaning]:
-        def put_row(f: Meaning) -> Meaning:
-            for name in names:
-                self[name] = f
-            return f
-
-        return put_row
 
 
 @contextmanager

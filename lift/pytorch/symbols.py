@@ -138,7 +138,7 @@ def dtype_name(dtype: Any) -> str:
 
 
 def _power(x: Term, n: Term) -> Term:
-    from .aten_pointwise import power
+    from .aten.elementwise import power
 
     return power(x, n)
 

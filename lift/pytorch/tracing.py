@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 from ..errors import Place, TriliftError, Unsupported
-from . import aten
+from .aten import operators
 
 # what PyTorch and the function itself raise while it is traced
 REFUSALS = (RuntimeError, ValueError, TypeError, AttributeError, LookupError, AssertionError)
@@ -47,7 +47,7 @@ def _reported() -> Iterator[None]:
         raise
     except (DataDependentOutputException, DynamicOutputShapeException) as e:
         raise Unsupported(
-            f"aten.{aten.packet(e.func)}", place_of_error(e), "its result depends on the values of a tensor"
+            f"aten.{operators.packet(e.func)}", place_of_error(e), "its result depends on the values of a tensor"
         ) from e
     except GuardOnDataDependentSymNode as e:
         raise Unsupported("a branch on the values of a tensor", place_of_error(e)) from e
@@ -68,7 +68,7 @@ def _decompositions() -> dict[Any, Callable[..., Any]]:
     """PyTorch's decompositions, for the operators that have no row of their own."""
     from torch._decomp import core_aten_decompositions
 
-    return {f: d for f, d in core_aten_decompositions().items() if hasattr(f, "_schema") and not aten.has_row(f)}
+    return {f: d for f, d in core_aten_decompositions().items() if hasattr(f, "_schema") and not operators.has_row(f)}
 
 
 def _flat(out: Any, keys: list[str]) -> list[Any]:

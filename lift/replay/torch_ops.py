@@ -1,5 +1,5 @@
 """Torch operations of a trace, on memory. With known numbers torch itself runs them, in float64; on terms
-`lift.pytorch.aten` says what they mean. Views and allocations do nothing: tensors are addresses."""
+`lift.pytorch.concrete` says what they mean. Views and allocations do nothing: tensors are addresses."""
 
 from __future__ import annotations
 
@@ -73,14 +73,14 @@ def _written(event: TorchOp) -> list[tuple[Any, TensorRef]]:
 def _on_terms(
     event: TorchOp, memory: Memory, ranges: Ranges, loaded: dict[TensorRef, Any], written: list[TensorRef]
 ) -> None:
-    from ..pytorch import aten
+    from ..pytorch import concrete
 
     unknown = [w for w in written if not any(w.address == o.address for o in event.outputs)]
     if unknown:
         raise Unsupported(str(event.func), event.host, "it writes an argument that it does not return")
     indices = [name for name, (low, _) in ranges.inputs.items() if low >= 0]
     try:
-        out = aten.meaning(event.func, event.args, event.kwargs, loaded.__getitem__, memory.domain, indices)
+        out = concrete.meaning(event.func, event.args, event.kwargs, loaded.__getitem__, memory.domain, indices)
     except TriliftError as error:
         error.place = error.place or event.host
         raise

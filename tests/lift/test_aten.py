@@ -17,7 +17,8 @@ from trilift.lift.capture.trace import Buffer, TensorRef
 from trilift.lift.cases.declaration import make_case
 from trilift.lift.errors import Unsupported
 from trilift.lift.language.evaluate import evaluate
-from trilift.lift.pytorch import aten, read
+from trilift.lift.pytorch import concrete, read
+from trilift.lift.pytorch.aten import operators
 from trilift.lift.pytorch.symbols import dtype_name
 from trilift.lift.terms import term as T
 from trilift.lift.terms.domain import FLOAT64, Ids
@@ -285,13 +286,13 @@ class Compared(TorchDispatchMode):
         keep: list[TensorRef] = []
         symbolic = lifted(tuple(args)), {k: lifted(v) for k, v in kwargs.items()}
         out = func(*args, **kwargs)
-        if aten.has_row(func) and "empty" not in func._schema.name:
+        if operators.has_row(func) and "empty" not in func._schema.name:
             self.compare(func, symbolic, contents, out)
         return out
 
     def compare(self, func: Any, symbolic: Any, contents: dict[int, np.ndarray], out: Any) -> None:
-        got = aten.meaning(func, *symbolic, lambda r: contents[id(r)], FLOAT64)
-        self.seen.add(aten.packet(func))
+        got = concrete.meaning(func, *symbolic, lambda r: contents[id(r)], FLOAT64)
+        self.seen.add(operators.packet(func))
         for g, want in zip(got, out if isinstance(out, tuple | list) else (out,), strict=False):
             if g is not None and want is not None and want.numel() and tuple(g.shape) == tuple(want.shape):
                 tolerance = 1e-4 if want.dtype == torch.float32 else 1e-7
@@ -368,7 +369,7 @@ def test_operator_gives_the_numbers_of_pytorch(k: int) -> None:
             return keep[-1]
         return [lifted(e) for e in x] if isinstance(x, list) else x
 
-    got = aten.meaning(func, [lifted(a) for a in args], {}, lambda r: contents[id(r)], FLOAT64)
+    got = concrete.meaning(func, [lifted(a) for a in args], {}, lambda r: contents[id(r)], FLOAT64)
     for g, want in zip(got, outputs_of(func(*args)), strict=True):
         np.testing.assert_allclose(np.asarray(g, np.float64), as_array(want).astype(np.float64), rtol=1e-6, atol=1e-7)
 
@@ -383,20 +384,20 @@ def symbolic(name: str, shape: tuple[int, ...], type: str = T.REAL) -> Ids:
 def test_meaning_on_terms() -> None:
     a, i = ref(torch.zeros(2, 3)), ref(torch.zeros(2, dtype=torch.int64))
     arrays = {a: symbolic("a", (2, 3)), i: symbolic("i", (2,), T.INT)}
-    (total,) = aten.meaning(torch.ops.aten.sum.dim_IntList, (a, [1]), {}, arrays.__getitem__)
+    (total,) = concrete.meaning(torch.ops.aten.sum.dim_IntList, (a, [1]), {}, arrays.__getitem__)
     assert str(total.terms()[0]) == "add(a[0, 0], a[0, 1], a[0, 2])"
-    (rows,) = aten.meaning(torch.ops.aten.index.Tensor, (a, [i]), {}, arrays.__getitem__, indices=["i"])
+    (rows,) = concrete.meaning(torch.ops.aten.index.Tensor, (a, [i]), {}, arrays.__getitem__, indices=["i"])
     assert str(rows.terms()[1, 2]) == "a[i[1], 2]"
     twice = symbolic("a", (2, 3)).ids.copy()
     twice[0, 0] = T.add(T.read("a", (0, 0)), 1).id
     arrays[a] = Ids(twice)
-    (rows,) = aten.meaning(torch.ops.aten.index_select.default, (a, 0, i), {}, arrays.__getitem__, indices=["i"])
+    (rows,) = concrete.meaning(torch.ops.aten.index_select.default, (a, 0, i), {}, arrays.__getitem__, indices=["i"])
     assert rows.terms()[0, 0].op == "pick"
 
 
 def test_unknown_operator_is_named() -> None:
     x = ref(torch.zeros(3))
     with pytest.raises(Unsupported, match=r"aten\.sort"):
-        aten.meaning(torch.ops.aten.sort.default, (x,), {}, lambda r: symbolic("x", (3,)))
+        concrete.meaning(torch.ops.aten.sort.default, (x,), {}, lambda r: symbolic("x", (3,)))
     with pytest.raises(Unsupported, match=r"aten\.native_dropout"):
-        aten.meaning(torch.ops.aten.native_dropout.default, (x, 0.5, True), {}, lambda r: symbolic("x", (3,)))
+        concrete.meaning(torch.ops.aten.native_dropout.default, (x, 0.5, True), {}, lambda r: symbolic("x", (3,)))

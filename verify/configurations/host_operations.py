@@ -1,4 +1,4 @@
-"""Torch operations between launches, at every shape: the rows of `lift.pytorch.aten` on reads of buffers.
+"""Torch operations between launches, at every shape: the rows of `lift.pytorch.aten.operators` on reads of buffers.
 
 Views and allocations are no events: tensors are addresses.
 """
@@ -13,7 +13,7 @@ import numpy as np
 from trilift.lift.capture.recorder import UNINITIALISED
 from trilift.lift.capture.trace import Launch, TensorRef, TorchOp, Trace
 from trilift.lift.errors import Place, TriliftError, Unsupported
-from trilift.lift.pytorch import aten
+from trilift.lift.pytorch.aten import operators
 from trilift.lift.pytorch.symbolic_tensor import SymbolicTensor, cast, deep, type_of_name
 from trilift.lift.replay import torch_ops
 from trilift.lift.terms import term as T
@@ -30,7 +30,7 @@ LARGEST_CONSTANT = 4096  # elements of a tensor of known numbers
 def event(column: Sequence[TorchOp], buffers: Buffers) -> HostOp | None:
     """One operation, seen in every trace: None for a view or an allocation. Raises Unsupported, with the host's line,
     for an operator without a meaning."""
-    first, name = column[0], aten.packet(column[0].func)
+    first, name = column[0], operators.packet(column[0].func)
     refs = [[t.outputs[k] for t in column] for k in range(len(first.outputs))]
     written = list(zip(*([ref for _, ref in torch_ops._written(e)] for e in column), strict=True))
     known = [buffers.position(r, f"the result of {name}", first.host) is not None for r in refs]
@@ -95,11 +95,11 @@ def meaning(column: Sequence[TorchOp], buffers: Buffers, name: str) -> tuple[Sym
     kwargs = {
         k: _joined([t.kwargs[k] for t in column], buffers, f"{name}, {k}", first)
         for k in first.kwargs
-        if k not in aten.NO_MEANING
+        if k not in operators.NO_MEANING
     }
     try:
         with deep():
-            out = aten.apply(first.func, args, kwargs, len(first.outputs))
+            out = operators.apply(first.func, args, kwargs, len(first.outputs))
     except TriliftError as error:
         error.place = error.place or first.host
         raise
@@ -155,7 +155,7 @@ def live(trace: Trace) -> list[bool]:
 
 
 def _is_allocation(e: Launch | TorchOp) -> bool:
-    return isinstance(e, TorchOp) and aten.packet(e.func) in UNINITIALISED
+    return isinstance(e, TorchOp) and operators.packet(e.func) in UNINITIALISED
 
 
 def _touched(e: Launch | TorchOp) -> tuple[list[TensorRef], list[TensorRef]]:

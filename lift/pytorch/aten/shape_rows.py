@@ -1,19 +1,17 @@
-"""PyTorch operators that move elements: views, creation, indexing, scatter. name -> meaning on symbolic tensors."""
+"""PyTorch operators that move elements or make them: views, joining, rearranging, creation."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..errors import Unsupported
-from ..terms import index as I
-from ..terms import term as T
-from ..terms.term import Term, TermLike
-from .aten_pointwise import Operand, operand
-from .symbolic_tensor import (
+from ...errors import Unsupported
+from ...terms import index as I
+from ...terms import term as T
+from ...terms.term import Term, TermLike
+from ..symbolic_tensor import (
     ONE,
     Index,
-    Rows,
     SymbolicTensor,
     along,
     cast,
@@ -29,8 +27,10 @@ from .symbolic_tensor import (
     unsqueeze,
     wrapped,
 )
+from .elementwise import Operand, operand
+from .operator_row import Row, Rows
 
-ROWS = Rows()
+ROWS = Rows(__name__)
 Size = Sequence[TermLike]
 ZERO = T.const(0)
 FAR = 2**62  # larger than any size: "to the end"
@@ -42,11 +42,10 @@ def conj(*conditions: TermLike) -> Term:
 
 # ---- the same elements ----------------------------------------------------------------------------------------------
 SAME = "clone detach alias contiguous lift_fresh lift_fresh_copy lift positive _conj resolve_conj resolve_neg"
-for _name in SAME.split():
-    ROWS[_name] = lambda self: self
+ROWS.add(Row(SAME, "self", lambda x: x), Row("zero", "self", lambda x: full(x.shape, T.const(0), x.type)))
 
 
-@ROWS("_to_copy", "to")
+@ROWS("_to_copy to")
 def _to_copy(self: SymbolicTensor, dtype: Any = None) -> SymbolicTensor:
     if dtype is None:
         return self
@@ -93,20 +92,17 @@ def _fill(self: SymbolicTensor, value: Operand) -> SymbolicTensor:
     return cast(expand(operand(value), self.shape), self.type)
 
 
-ROWS["zero"] = lambda self: full(self.shape, T.const(0), self.type)
-
-
 # ---- views ----------------------------------------------------------------------------------------------------------
-@ROWS("view", "reshape", "_unsafe_view", "view_copy", "_reshape_copy")
-def _view(self: SymbolicTensor, size: Size | None = None, shape: Size | None = None) -> SymbolicTensor:
-    return reshape(self, size if size is not None else shape or ())
-
-
-ROWS["_reshape_alias"] = lambda self, size, stride: reshape(self, size)
-ROWS["permute"] = ROWS["permute_copy"] = lambda self, dims: permute(self, dims)
-ROWS["unsqueeze"] = ROWS["unsqueeze_copy"] = lambda self, dim: unsqueeze(self, dim)
-ROWS["t"] = ROWS["t_copy"] = lambda self: permute(self, range(self.rank)[::-1])
-ROWS["numpy_T"] = ROWS["t"]
+ROWS.add(
+    Row("view _unsafe_view view_copy _reshape_copy", "self, size", reshape, "torch.Tensor.view"),
+    Row("reshape", "self, shape", reshape, "torch.reshape"),
+    Row("_reshape_alias", "self, size, stride", lambda x, size, stride: reshape(x, size)),
+    Row("permute permute_copy", "self, dims", permute, "torch.permute"),
+    Row("unsqueeze unsqueeze_copy", "self, dim", unsqueeze, "torch.unsqueeze"),
+    Row("t t_copy numpy_T", "self", lambda x: permute(x, range(x.rank)[::-1]), "torch.t"),
+    Row("expand_as", "self, other", lambda x, other: expand(x, other.shape), "torch.Tensor.expand_as"),
+    Row("select select_copy", "self, dim, index", select, "torch.select"),
+)
 
 
 @ROWS("flatten")
@@ -121,8 +117,8 @@ def _unflatten(self: SymbolicTensor, dim: int, sizes: Size) -> SymbolicTensor:
     return reshape(self, (*self.shape[:d], *sizes, *self.shape[d + 1 :]))
 
 
-@ROWS("transpose", "transpose_copy", "swapaxes", "swapdims")
-def _transpose(self: SymbolicTensor, dim0: int, dim1: int) -> SymbolicTensor:
+@ROWS("transpose transpose_copy swapdims", "torch.transpose")
+def transpose(self: SymbolicTensor, dim0: int, dim1: int) -> SymbolicTensor:
     order = list(range(self.rank))
     if order:
         a, b = self.dim(dim0), self.dim(dim1)
@@ -130,7 +126,7 @@ def _transpose(self: SymbolicTensor, dim0: int, dim1: int) -> SymbolicTensor:
     return permute(self, order)
 
 
-@ROWS("squeeze", "squeeze_copy")
+@ROWS("squeeze squeeze_copy")
 def _squeeze(self: SymbolicTensor, dim: int | Sequence[int] | None = None) -> SymbolicTensor:
     dims = range(self.rank) if dim is None else [dim] if isinstance(dim, int) else dim
     gone = {self.dim(d) for d in dims if self.rank and self.shape[self.dim(d)] is ONE}
@@ -140,7 +136,7 @@ def _squeeze(self: SymbolicTensor, dim: int | Sequence[int] | None = None) -> Sy
     return tensor([self.shape[d] for d in keep], at, self.type)
 
 
-@ROWS("expand", "broadcast_to", "expand_copy")
+@ROWS("expand expand_copy", "torch.Tensor.expand")
 def _expand(self: SymbolicTensor, size: Size, implicit: bool = False) -> SymbolicTensor:
     sizes = [T.const(n) for n in size]
     new = len(sizes) - self.rank
@@ -148,8 +144,10 @@ def _expand(self: SymbolicTensor, size: Size, implicit: bool = False) -> Symboli
     return expand(self, [keep(k, n) for k, n in enumerate(sizes)])
 
 
-ROWS["expand_as"] = lambda self, other: expand(self, other.shape)
-ROWS["select"] = ROWS["select_copy"] = lambda self, dim, index: select(self, dim, index)
+ROWS.add(
+    Row("swapaxes", "self, axis0, axis1", transpose, "torch.swapaxes"),
+    Row("broadcast_to", "self, size", _expand, "torch.broadcast_to"),
+)
 
 
 def span(size: Term, start: TermLike | None, end: TermLike | None) -> tuple[Term, Term]:
@@ -177,8 +175,8 @@ def _at_most(e: Term, size: Term) -> bool:
     return e.op == "floordiv" and I.nonnegative(e.args[0]) and _at_most(e.args[0], size)
 
 
-@ROWS("slice", "slice_copy")
-def _slice(self: SymbolicTensor, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> SymbolicTensor:
+@ROWS("slice slice_copy")
+def sliced(self: SymbolicTensor, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> SymbolicTensor:
     size = self.shape[self.dim(dim)]
     first, last = span(size, start, end)
     if first is ZERO and last is size and step == 1:
@@ -189,10 +187,12 @@ def _slice(self: SymbolicTensor, dim: int = 0, start: Any = None, end: Any = Non
     )
 
 
-ROWS["narrow"] = lambda self, dim, start, length: _slice(self, dim, start, T.const(start) + length)
+@ROWS("narrow", "torch.narrow")
+def _narrow(self: SymbolicTensor, dim: int, start: TermLike, length: TermLike) -> SymbolicTensor:
+    return sliced(self, dim, start, T.const(start) + length)
 
 
-@ROWS("split", "split_copy", "unsafe_split")
+@ROWS("split split_copy unsafe_split")
 def _split(
     self: SymbolicTensor, split_size: Any, dim: int = 0, pieces: int | None = None
 ) -> tuple[SymbolicTensor, ...]:
@@ -203,10 +203,10 @@ def _split(
     count = I.floordiv(total + (size - 1), size)
     if pieces is None and not count.is_const:
         raise Unsupported("aten.split", why=f"the number of pieces depends on sizes: {count}")
-    return tuple(_slice(self, dim, size * k, size * (k + 1)) for k in range(pieces or max(count.attr, 1)))
+    return tuple(sliced(self, dim, size * k, size * (k + 1)) for k in range(pieces or max(count.attr, 1)))
 
 
-@ROWS("split_with_sizes", "split_with_sizes_copy", "unsafe_split_with_sizes")
+@ROWS("split_with_sizes split_with_sizes_copy unsafe_split_with_sizes")
 def _split_with_sizes(self: SymbolicTensor, split_sizes: Size, dim: int = 0) -> tuple[SymbolicTensor, ...]:
     starts = [ZERO]
     for n in split_sizes:
@@ -219,12 +219,12 @@ def shift(by: Term) -> Callable[[Term], Term]:
     return lambda i: I.normal(i + by)
 
 
-@ROWS("chunk", "unsafe_chunk")
+@ROWS("chunk unsafe_chunk")
 def _chunk(self: SymbolicTensor, chunks: int, dim: int = 0, pieces: int | None = None) -> tuple[SymbolicTensor, ...]:
     return _split(self, I.floordiv(self.shape[self.dim(dim)] + (chunks - 1), chunks), dim, pieces)
 
 
-@ROWS("unbind", "unbind_copy")
+@ROWS("unbind unbind_copy")
 def _unbind(self: SymbolicTensor, dim: int = 0) -> tuple[SymbolicTensor, ...]:
     n = self.shape[self.dim(dim)]
     if not n.is_const:
@@ -232,7 +232,7 @@ def _unbind(self: SymbolicTensor, dim: int = 0) -> tuple[SymbolicTensor, ...]:
     return tuple(select(self, dim, k) for k in range(n.attr))
 
 
-@ROWS("diagonal", "diagonal_copy")
+@ROWS("diagonal diagonal_copy")
 def _diagonal(self: SymbolicTensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> SymbolicTensor:
     a, b = self.dim(dim1), self.dim(dim2)
     rows, columns = self.shape[a], self.shape[b]
@@ -254,7 +254,7 @@ def _diagonal(self: SymbolicTensor, offset: int = 0, dim1: int = 0, dim2: int = 
     return tensor((*(self.shape[d] for d in rest), length), at, self.type)
 
 
-@ROWS("unfold", "unfold_copy")
+@ROWS("unfold unfold_copy")
 def _unfold(self: SymbolicTensor, dimension: int, size: int, step: int) -> SymbolicTensor:
     d = self.dim(dimension)
     windows = I.floordiv(self.shape[d] - size, step) + 1
@@ -263,7 +263,7 @@ def _unfold(self: SymbolicTensor, dimension: int, size: int, step: int) -> Symbo
 
 
 # ---- joining and rearranging ----------------------------------------------------------------------------------------
-@ROWS("cat", "concat", "concatenate")
+@ROWS("cat concat concatenate")
 def _cat(tensors: Sequence[SymbolicTensor], dim: int = 0) -> SymbolicTensor:
     parts = [x for x in tensors if not (x.rank == 1 and x.shape[0] is ZERO)] or list(tensors[:1])
     d = parts[0].dim(dim)
@@ -295,7 +295,7 @@ def _stack(tensors: Sequence[SymbolicTensor], dim: int = 0) -> SymbolicTensor:
     return _cat([unsqueeze(x, d) for x in tensors], d)
 
 
-@ROWS("constant_pad_nd", "pad")
+@ROWS("constant_pad_nd pad")
 def _pad(self: SymbolicTensor, pad: Sequence[Any], value: TermLike = 0) -> SymbolicTensor:
     """pad = (left, right) of the last dimension, then of the one before ..."""
     edges = {self.rank - 1 - k: (T.const(pad[2 * k]), T.const(pad[2 * k + 1])) for k in range(len(pad) // 2)}
@@ -332,9 +332,8 @@ def _turn(n: Term, by: TermLike) -> Callable[[Term], Term]:
     return lambda i: I.mod(i - by, n)
 
 
-@ROWS("repeat", "tile")
-def _repeat(self: SymbolicTensor, repeats: Size | None = None, dims: Size | None = None) -> SymbolicTensor:
-    times = [T.const(r) for r in (repeats if repeats is not None else dims or ())]
+def _repeat(self: SymbolicTensor, repeats: Size) -> SymbolicTensor:
+    times = [T.const(r) for r in repeats]
     times = [ONE] * (self.rank - len(times)) + times
     shape = [ONE] * (len(times) - self.rank) + list(self.shape)
 
@@ -356,59 +355,76 @@ def _repeat_interleave(
     return along(x, d, x.shape[d] * repeats, lambda i: I.floordiv(i, repeats))
 
 
-def _triangle(keep: Callable[[Term, Term], Term]) -> Callable[..., SymbolicTensor]:
-    def meaning(self: SymbolicTensor, diagonal: int = 0) -> SymbolicTensor:
-        zero = T.const(False if self.type == T.BOOL else 0)
-        on = lambda i: keep(i[-1], I.normal(i[-2] + diagonal))  # noqa: E731
-        return tensor(self.shape, lambda i: choose(on(i), self.at(i), zero), self.type)
-
-    return meaning
+def _triangle(x: SymbolicTensor, diagonal: int, keep: Callable[[Term, Term], Term]) -> SymbolicTensor:
+    zero = T.const(False if x.type == T.BOOL else 0)
+    on = lambda i: keep(i[-1], I.normal(i[-2] + diagonal))  # noqa: E731
+    return tensor(x.shape, lambda i: choose(on(i), x.at(i), zero), x.type)
 
 
-ROWS["tril"] = _triangle(lambda column, row: T.make("le", column, row))
-ROWS["triu"] = _triangle(lambda column, row: T.make("le", row, column))
+def _tril(self: SymbolicTensor, diagonal: int) -> SymbolicTensor:
+    return _triangle(self, diagonal, lambda column, row: T.make("le", column, row))
+
+
+def _triu(self: SymbolicTensor, diagonal: int) -> SymbolicTensor:
+    return _triangle(self, diagonal, lambda column, row: T.make("le", row, column))
+
+
+ROWS.add(
+    Row("repeat", "self, repeats", _repeat, "torch.Tensor.repeat"),
+    Row("tile", "self, dims", _repeat, "torch.tile"),
+    Row("tril", "self, diagonal=0", _tril, "torch.tril"),
+    Row("triu", "self, diagonal=0", _triu, "torch.triu"),
+)
 
 
 # ---- creation -------------------------------------------------------------------------------------------------------
-_like = {"zeros": 0, "ones": 1}
-
-
-def _creator(value: TermLike) -> Callable[..., SymbolicTensor]:
-    return lambda size, dtype=None: cast(full(size, value, T.INT), type_of(dtype))
-
-
 @ROWS("full_like")
 def full_like(self: SymbolicTensor, fill_value: TermLike, dtype: Any = None) -> SymbolicTensor:
     return cast(full(self.shape, fill_value), self.type if dtype is None else type_of(dtype))
 
 
-for _name, _value in _like.items():
-    ROWS[_name] = _creator(_value)
-    ROWS[f"{_name}_like"] = lambda self, dtype=None, v=_value: full_like(self, v, dtype)
-    ROWS[f"new_{_name}"] = lambda self, size, dtype=None, v=_value: full_like(full(size, 0, self.type), v, dtype)
+def _new(size: Size, value: TermLike, dtype: Any) -> SymbolicTensor:
+    """The same number everywhere, of the dtype or, without one, of PyTorch's default dtype."""
+    return cast(full(size, value, T.INT), type_of(dtype))
 
 
-ROWS["new_full"] = lambda self, size, fill_value, dtype=None: full_like(full(size, 0, self.type), fill_value, dtype)
+def _like(like: SymbolicTensor, size: Size, value: TermLike, dtype: Any) -> SymbolicTensor:
+    """The same number everywhere, of the dtype or, without one, of the type of `like`."""
+    return full_like(full(size, 0, like.type), value, dtype)
 
 
-@ROWS("full", "scalar_tensor")
-def _full(size: Size = (), fill_value: TermLike = 0, dtype: Any = None, s: TermLike | None = None) -> SymbolicTensor:
-    x = full(size, fill_value if s is None else s)
+def _full(size: Size, value: TermLike, dtype: Any) -> SymbolicTensor:
+    x = full(size, value)
     return x if dtype is None else cast(x, type_of(dtype))
 
 
-@ROWS("empty", "empty_strided", "empty_permuted")
-def _empty(size: Size, stride: Any = None, physical_layout: Any = None, dtype: Any = None) -> SymbolicTensor:
+def _empty(size: Size, dtype: Any) -> SymbolicTensor:
     """Nobody has written these elements."""
     return full(size, T.undef("empty", type_of(dtype)), type_of(dtype))
 
 
-@ROWS("empty_like", "new_empty", "new_empty_strided")
-def _empty_like(
-    self: SymbolicTensor, size: Size | None = None, stride: Any = None, dtype: Any = None
-) -> SymbolicTensor:
-    type = self.type if dtype is None else type_of(dtype)
-    return full(self.shape if size is None else size, T.undef("empty", type), type)
+def _empty_like(like: SymbolicTensor, size: Size, dtype: Any) -> SymbolicTensor:
+    type = like.type if dtype is None else type_of(dtype)
+    return full(size, T.undef("empty", type), type)
+
+
+ROWS.add(
+    Row("zeros", "size, dtype=None", lambda size, dtype: _new(size, 0, dtype), "torch.zeros"),
+    Row("ones", "size, dtype=None", lambda size, dtype: _new(size, 1, dtype), "torch.ones"),
+    Row("zeros_like", "self, dtype=None", lambda x, dtype: full_like(x, 0, dtype), "torch.zeros_like"),
+    Row("ones_like", "self, dtype=None", lambda x, dtype: full_like(x, 1, dtype), "torch.ones_like"),
+    Row("new_zeros", "self, size, dtype=None", lambda x, size, dtype: _like(x, size, 0, dtype), "torch.Tensor.new_zeros"),
+    Row("new_ones", "self, size, dtype=None", lambda x, size, dtype: _like(x, size, 1, dtype), "torch.Tensor.new_ones"),
+    Row("new_full", "self, size, fill_value, dtype=None", _like, "torch.Tensor.new_full"),
+    Row("full", "size, fill_value, dtype=None", _full, "torch.full"),
+    Row("scalar_tensor", "s, dtype=None", lambda s, dtype: _full((), s, dtype)),
+    Row("empty", "size, dtype=None", _empty, "torch.empty"),
+    Row("empty_strided", "size, stride, dtype=None", lambda size, stride, dtype: _empty(size, dtype), "torch.empty_strided"),
+    Row("empty_permuted", "size, physical_layout, dtype=None", lambda size, layout, dtype: _empty(size, dtype)),
+    Row("empty_like", "self, dtype=None", lambda x, dtype: _empty_like(x, x.shape, dtype), "torch.empty_like"),
+    Row("new_empty", "self, size, dtype=None", _empty_like, "torch.Tensor.new_empty"),
+    Row("new_empty_strided", "self, size, stride, dtype=None", lambda x, size, stride, dtype: _empty_like(x, size, dtype)),
+)  # fmt: skip
 
 
 @ROWS("arange")

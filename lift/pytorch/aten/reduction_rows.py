@@ -1,16 +1,31 @@
-"""PyTorch operators that take dimensions together: reductions, scans, softmax, matrix products. name -> meaning."""
+"""PyTorch operators that take dimensions together: reductions, scans, softmax, matrix products."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
-from ..errors import Unsupported
-from ..terms import index as I
-from ..terms import term as T
-from ..terms.term import Term
-from .aten_pointwise import (
+from ...errors import Unsupported
+from ...terms import index as I
+from ...terms import term as T
+from ...terms.term import Term
+from ..symbolic_tensor import (
+    SymbolicTensor,
+    bound,
+    broadcast_shapes,
+    cast,
+    full,
+    kind,
+    number,
+    permute,
+    reduce,
+    reshape,
+    select,
+    tensor,
+)
+from .elementwise import (
     Number,
     absolute,
     elementwise,
@@ -28,23 +43,10 @@ from .aten_pointwise import (
     sqrt,
     where,
 )
-from .symbolic_tensor import (
-    Rows,
-    SymbolicTensor,
-    bound,
-    broadcast_shapes,
-    cast,
-    full,
-    kind,
-    number,
-    permute,
-    reduce,
-    reshape,
-    select,
-    tensor,
-)
+from .operator_row import Meaning, Result, Row, Rows
 
-ROWS = Rows()
+ROWS = Rows(__name__)
+NN = "torch.nn.functional."
 
 Dims = Sequence[int] | int | None
 
@@ -59,46 +61,33 @@ def count_of(x: SymbolicTensor, dim: Dims) -> Term:
     return I.numel(tuple(x.shape[d] for d in sorted(chosen)))
 
 
-@ROWS("sum")
+@ROWS("sum", "torch.sum", cast_first=True)
 def summed(self: SymbolicTensor, dim: Dims = None, keepdim: bool = False) -> SymbolicTensor:
     return reduce("sum", self, dims_of(dim), keepdim)
 
 
-@ROWS("mean")
+@ROWS("mean", "torch.mean", cast_first=True)
 def averaged(self: SymbolicTensor, dim: Dims = None, keepdim: bool = False) -> SymbolicTensor:
     n = count_of(self, dim)
     return real(lambda s: s / n)(summed(self, dim, keepdim))
 
 
-@ROWS("prod")
-def _prod(self: SymbolicTensor, dim: Dims = None, keepdim: bool = False) -> SymbolicTensor:
-    return reduce("prod", self, dims_of(dim), keepdim)
+def _folded(fold: str, x: SymbolicTensor, dim: Dims, keepdim: bool) -> SymbolicTensor:
+    return reduce(fold, x, dims_of(dim), keepdim)
 
 
-@ROWS("amax")
-def _amax(self: SymbolicTensor, dim: Dims = None, keepdim: bool = False) -> SymbolicTensor:
-    return reduce("amax", self, dims_of(dim), keepdim)
+def _any(x: SymbolicTensor, dim: Dims, keepdim: bool) -> SymbolicTensor:
+    return predicate(lambda n: lt(0, n))(_folded("sum", cast(x, T.BOOL), dim, keepdim))
 
 
-@ROWS("amin")
-def _amin(self: SymbolicTensor, dim: Dims = None, keepdim: bool = False) -> SymbolicTensor:
-    return reduce("amin", self, dims_of(dim), keepdim)
+def _all(x: SymbolicTensor, dim: Dims, keepdim: bool) -> SymbolicTensor:
+    return predicate(lambda n: eq(n, 0))(_folded("sum", logic("not")(x), dim, keepdim))
 
 
-@ROWS("argmax")
-def _argmax(self: SymbolicTensor, dim: int | None = None, keepdim: bool = False) -> SymbolicTensor:
-    return reduce("argmax", self, dims_of(dim), keepdim)
-
-
-@ROWS("argmin")
-def _argmin(self: SymbolicTensor, dim: int | None = None, keepdim: bool = False) -> SymbolicTensor:
-    return reduce("argmin", self, dims_of(dim), keepdim)
-
-
-def _extremum(op_name: str) -> Callable[..., Any]:
+def _extremum(op_name: str) -> Meaning:
     def meaning(
         self: SymbolicTensor, dim: int | None = None, keepdim: bool = False, other: SymbolicTensor | None = None
-    ) -> Any:
+    ) -> Result:
         if other is not None:
             return elementwise(op(op_name), self, other)
         values = reduce(f"a{op_name}", self, dims_of(dim), keepdim)
@@ -107,38 +96,25 @@ def _extremum(op_name: str) -> Callable[..., Any]:
     return meaning
 
 
-ROWS["max"], ROWS["min"] = _extremum("max"), _extremum("min")
+_max, _min = _extremum("max"), _extremum("min")
 
 
-@ROWS("topk")
-def _topk(self: SymbolicTensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
+@ROWS("topk", "torch.topk")
+def _topk(self: SymbolicTensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Result:
     """Only k = 1 is a fold."""
     if T.const(k) is not T.const(1):
         raise Unsupported("aten.topk", why=f"k = {k}: only k = 1 has a formula")
-    return ROWS["max" if largest else "min"](self, dim, True)
+    return (_max if largest else _min)(self, dim, True)
 
 
-@ROWS("any")
-def _any(self: SymbolicTensor, dim: Dims = None, keepdim: bool = False) -> SymbolicTensor:
-    return predicate(lambda n: lt(0, n))(reduce("sum", cast(self, T.BOOL), dims_of(dim), keepdim))
-
-
-@ROWS("all")
-def _all(self: SymbolicTensor, dim: Dims = None, keepdim: bool = False) -> SymbolicTensor:
-    return predicate(lambda n: eq(n, 0))(reduce("sum", logic("not")(self), dims_of(dim), keepdim))
-
-
-ROWS["count_nonzero"] = lambda self, dim=None: reduce("sum", cast(self, T.BOOL), dims_of(dim))
-
-
-@ROWS("var_mean")
+@ROWS("var_mean", "torch.var_mean")
 def _var_mean(
     self: SymbolicTensor,
     dim: Any = None,
     unbiased: bool = True,
     correction: Number | None = None,
     keepdim: bool = False,
-) -> Any:
+) -> tuple[SymbolicTensor, SymbolicTensor]:
     if isinstance(dim, bool):
         dim, unbiased = None, dim
     c = (1 if unbiased else 0) if correction is None else correction
@@ -150,40 +126,23 @@ def _var_mean(
     return variance, averaged(self, dim, keepdim)
 
 
-def _moment(pick: Callable[[SymbolicTensor, SymbolicTensor], Any]) -> Callable[..., Any]:
+def _moment(pick: Callable[[SymbolicTensor, SymbolicTensor], Result]) -> Meaning:
     """A row of the variance v and the mean m."""
-
-    def meaning(
-        self: SymbolicTensor,
-        dim: Any = None,
-        unbiased: bool = True,
-        correction: Number | None = None,
-        keepdim: bool = False,
-    ) -> Any:
-        return pick(*_var_mean(self, dim, unbiased, correction, keepdim))
-
-    return meaning
+    return lambda x, dim, unbiased, correction, keepdim: pick(*_var_mean(x, dim, unbiased, correction, keepdim))
 
 
-ROWS["var"] = _moment(lambda v, m: v)
-ROWS["std"] = _moment(lambda v, m: real(sqrt)(v))
-ROWS["std_mean"] = _moment(lambda v, m: (real(sqrt)(v), m))
-
-
-@ROWS("logsumexp")
+@ROWS("logsumexp", "torch.logsumexp")
 def logsumexp(self: SymbolicTensor, dim: Dims, keepdim: bool = False) -> SymbolicTensor:
     return real(log)(summed(real(exp)(self), dim, keepdim))
 
 
-@ROWS("linalg_vector_norm", "norm")
-def _norm(
-    self: SymbolicTensor, ord: Number = 2, dim: Dims = None, keepdim: bool = False, p: Number | None = None
-) -> SymbolicTensor:
-    p = ord if p is None else p
+def _norm(self: SymbolicTensor, p: Number | None, dim: Dims = None, keepdim: bool = False) -> SymbolicTensor:
+    """(sum of |x|^p)^(1/p)."""
+    p = 2 if p is None else p
     size = real(absolute)(self)
     match p.attr if isinstance(p, Term) else p:
         case math.inf:
-            return _amax(size, dim, keepdim)
+            return _folded("amax", size, dim, keepdim)
         case 0:
             return cast(summed(cast(self, T.BOOL), dim, keepdim), T.REAL)
         case 1:
@@ -211,10 +170,6 @@ def _scan(fold: str, unit: Number) -> Callable[..., SymbolicTensor]:
     return meaning
 
 
-ROWS["cumsum"], ROWS["cumprod"] = _scan("sum", 0), _scan("prod", 1)
-ROWS["logcumsumexp"] = lambda self, dim: real(log)(ROWS["cumsum"](real(exp)(self), dim))
-
-
 def _running(fold: str, worst: float) -> Callable[..., tuple[SymbolicTensor, SymbolicTensor]]:
     """Running extremum and, of several equal ones, the last position."""
 
@@ -235,11 +190,7 @@ def _running(fold: str, worst: float) -> Callable[..., tuple[SymbolicTensor, Sym
     return meaning
 
 
-ROWS["cummax"], ROWS["cummin"] = _running("amax", -math.inf), _running("amin", math.inf)
-
-
-@ROWS("_softmax", "softmax")
-def _softmax(self: SymbolicTensor, dim: int, half_to_float: bool = False) -> SymbolicTensor:
+def softmax(self: SymbolicTensor, dim: int) -> SymbolicTensor:
     e = real(exp)(self)
     return real(T.div)(e, summed(e, dim, True))
 
@@ -251,8 +202,7 @@ def safe_softmax(self: SymbolicTensor, dim: int) -> SymbolicTensor:
     return real(lambda a, s: where(eq(s, 0), 0, a / s))(e, summed(e, dim, True))
 
 
-@ROWS("_log_softmax", "log_softmax")
-def _log_softmax(self: SymbolicTensor, dim: int, half_to_float: bool = False) -> SymbolicTensor:
+def _log_softmax(self: SymbolicTensor, dim: int) -> SymbolicTensor:
     return real(T.sub)(self, logsumexp(self, dim, True))
 
 
@@ -281,13 +231,8 @@ def contraction(
     return tensor(shape, lambda i: fold(body(i, k)), type)
 
 
-@ROWS("mm", "bmm", "matmul", "linalg_matmul", "_int_mm")
-def matmul(
-    self: SymbolicTensor, mat2: SymbolicTensor | None = None, other: SymbolicTensor | None = None
-) -> SymbolicTensor:
+def matmul(a: SymbolicTensor, b: SymbolicTensor) -> SymbolicTensor:
     """sum over k of a[..., i, k] * b[..., k, j]; batch dimensions are equal, or broadcast."""
-    a, b = self, mat2 if mat2 is not None else other
-    assert b is not None
     if b.rank == 1:
         return select(matmul(a, reshape(b, (*b.shape, 1))), -1, 0)
     if a.rank == 1:
@@ -311,14 +256,49 @@ def _added(self: SymbolicTensor, product: SymbolicTensor, beta: Number, alpha: N
     return elementwise(lambda c, p: beta * c + alpha * p, self, product)
 
 
-ROWS["dot"] = ROWS["vdot"] = lambda self, tensor=None, other=None: matmul(self, tensor or other)
-ROWS["mv"] = lambda self, vec: matmul(self, vec)
-ROWS["addmm"] = lambda self, mat1, mat2, beta=1, alpha=1: _added(self, matmul(mat1, mat2), beta, alpha)
-ROWS["baddbmm"] = lambda self, batch1, batch2, beta=1, alpha=1: _added(self, matmul(batch1, batch2), beta, alpha)
-ROWS["addmv"] = lambda self, mat, vec, beta=1, alpha=1: _added(self, matmul(mat, vec), beta, alpha)
-ROWS["linear"] = lambda input, weight, bias=None: _linear(input, weight, bias)
-
-
+@ROWS("linear", NN + "linear")
 def _linear(input: SymbolicTensor, weight: SymbolicTensor, bias: SymbolicTensor | None = None) -> SymbolicTensor:
     out = matmul(input, permute(weight, [1, 0]))
     return out if bias is None else elementwise(T.add, out, bias)
+
+
+MOMENT = "self, dim=None, unbiased=True, correction=None, keepdim=False"
+
+ROWS.add(
+    # reductions
+    Row("prod", "self, dim=None, keepdim=False", partial(_folded, "prod"), "torch.prod", cast_first=True),
+    Row("amax", "self, dim=None, keepdim=False", partial(_folded, "amax"), "torch.amax"),
+    Row("amin", "self, dim=None, keepdim=False", partial(_folded, "amin"), "torch.amin"),
+    Row("argmax", "self, dim=None, keepdim=False", partial(_folded, "argmax"), "torch.argmax"),
+    Row("argmin", "self, dim=None, keepdim=False", partial(_folded, "argmin"), "torch.argmin"),
+    Row("max", "self, dim=None, keepdim=False, other=None", _max, "torch.max"),
+    Row("min", "self, dim=None, keepdim=False, other=None", _min, "torch.min"),
+    Row("any", "self, dim=None, keepdim=False", _any, "torch.any"),
+    Row("all", "self, dim=None, keepdim=False", _all, "torch.all"),
+    Row("count_nonzero", "self, dim=None", lambda x, dim: _folded("sum", cast(x, T.BOOL), dim, False), "torch.count_nonzero"),
+    Row("var", MOMENT, _moment(lambda v, m: v), "torch.var"),
+    Row("std", MOMENT, _moment(lambda v, m: real(sqrt)(v)), "torch.std"),
+    Row("std_mean", MOMENT, _moment(lambda v, m: (real(sqrt)(v), m)), "torch.std_mean"),
+    Row("linalg_vector_norm", "self, ord=2, dim=None, keepdim=False", _norm, "torch.linalg.vector_norm", cast_first=True),
+    Row("norm", "self, p=2, dim=None, keepdim=False", _norm, "torch.norm", cast_first=True),
+    # scans
+    Row("cumsum", "self, dim", _scan("sum", 0), "torch.cumsum", cast_first=True),
+    Row("cumprod", "self, dim", _scan("prod", 1), "torch.cumprod", cast_first=True),
+    Row("logcumsumexp", "self, dim", lambda x, dim: real(log)(_scan("sum", 0)(real(exp)(x), dim)), "torch.logcumsumexp"),
+    Row("cummax", "self, dim", _running("amax", -math.inf), "torch.cummax"),
+    Row("cummin", "self, dim", _running("amin", math.inf), "torch.cummin"),
+    # softmax
+    Row("softmax", "self, dim", softmax, NN + "softmax", cast_first=True),
+    Row("_softmax", "self, dim, half_to_float", lambda x, dim, half: softmax(x, dim), NN + "softmax"),
+    Row("log_softmax", "self, dim", _log_softmax, NN + "log_softmax", cast_first=True),
+    Row("_log_softmax", "self, dim, half_to_float", lambda x, dim, half: _log_softmax(x, dim), NN + "log_softmax"),
+    # products
+    Row("mm bmm _int_mm", "self, mat2", matmul, "torch.mm"),
+    Row("matmul linalg_matmul", "self, other", matmul, "torch.matmul"),
+    Row("dot", "self, tensor", matmul, "torch.dot"),
+    Row("vdot", "self, other", matmul, "torch.vdot"),
+    Row("mv", "self, vec", matmul, "torch.mv"),
+    Row("addmm", "self, mat1, mat2, beta=1, alpha=1", lambda c, a, b, beta, alpha: _added(c, matmul(a, b), beta, alpha), "torch.addmm"),
+    Row("baddbmm", "self, batch1, batch2, beta=1, alpha=1", lambda c, a, b, beta, alpha: _added(c, matmul(a, b), beta, alpha), "torch.baddbmm"),
+    Row("addmv", "self, mat, vec, beta=1, alpha=1", lambda c, a, b, beta, alpha: _added(c, matmul(a, b), beta, alpha), "torch.addmv"),
+)  # fmt: skip

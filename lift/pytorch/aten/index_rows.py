@@ -1,20 +1,17 @@
-"""PyTorch operators with index tensors, and those that write into a part of a tensor. name -> meaning."""
+"""PyTorch operators with index tensors, and those that write into a part of a tensor."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..errors import Unsupported
-from ..terms import index as I
-from ..terms import term as T
-from ..terms.term import Term, TermLike
-from .aten_pointwise import operand
-from .aten_shape import ZERO, Size, conj, span
-from .symbolic_tensor import (
+from ...errors import Unsupported
+from ...terms import index as I
+from ...terms import term as T
+from ...terms.term import Term, TermLike
+from ..symbolic_tensor import (
     ONE,
     Index,
-    Rows,
     SymbolicTensor,
     aligned,
     bound,
@@ -27,13 +24,16 @@ from .symbolic_tensor import (
     tensor,
     wrapped,
 )
+from .elementwise import Operand, operand
+from .operator_row import Row, Rows
+from .shape_rows import ZERO, Size, conj, span
 
-ROWS = Rows()
+ROWS = Rows(__name__)
 
 
 # ---- writing into a part --------------------------------------------------------------------------------------------
 @ROWS("slice_scatter")
-def _slice_scatter(
+def slice_scatter(
     self: SymbolicTensor, src: SymbolicTensor, dim: int = 0, start: Any = None, end: Any = None, step: int = 1
 ) -> SymbolicTensor:
     """self with the slice replaced by src."""
@@ -56,7 +56,7 @@ def not_less(a: Term, b: Term) -> Term:
 
 
 @ROWS("select_scatter")
-def _select_scatter(self: SymbolicTensor, src: SymbolicTensor, dim: int, index: Any) -> SymbolicTensor:
+def select_scatter(self: SymbolicTensor, src: SymbolicTensor, dim: int, index: Any) -> SymbolicTensor:
     d = self.dim(dim)
     k = wrapped(index, self.shape[d])
     return tensor(
@@ -65,7 +65,7 @@ def _select_scatter(self: SymbolicTensor, src: SymbolicTensor, dim: int, index: 
 
 
 @ROWS("diagonal_scatter")
-def _diagonal_scatter(
+def diagonal_scatter(
     self: SymbolicTensor, src: SymbolicTensor, offset: int = 0, dim1: int = 0, dim2: int = 1
 ) -> SymbolicTensor:
     a, b = self.dim(dim1), self.dim(dim2)
@@ -85,16 +85,18 @@ def _diag_embed(self: SymbolicTensor, offset: int = 0, dim1: int = -2, dim2: int
     a, b = dim1 % (self.rank + 1), dim2 % (self.rank + 1)
     if (a, b) != (self.rank - 1, self.rank):
         raise Unsupported("aten.diag_embed", why="only the last two dimensions")
-    return _diagonal_scatter(zeros, self, offset, a, b)
+    return diagonal_scatter(zeros, self, offset, a, b)
 
 
 def _into_zeros(scatter: Callable[..., SymbolicTensor]) -> Callable[..., SymbolicTensor]:
-    return lambda grad_output, input_sizes, *where: scatter(full(input_sizes, 0, grad_output.type), grad_output, *where)
+    return lambda grad, sizes, *where: scatter(full(sizes, 0, grad.type), grad, *where)
 
 
-ROWS["slice_backward"] = _into_zeros(_slice_scatter)
-ROWS["select_backward"] = _into_zeros(_select_scatter)
-ROWS["diagonal_backward"] = _into_zeros(_diagonal_scatter)
+ROWS.add(
+    Row("slice_backward", "grad_output, input_sizes, dim, start, end, step", _into_zeros(slice_scatter)),
+    Row("select_backward", "grad_output, input_sizes, dim, index", _into_zeros(select_scatter)),
+    Row("diagonal_backward", "grad_output, input_sizes, offset, dim1, dim2", _into_zeros(diagonal_scatter)),
+)
 
 
 @ROWS("unfold_backward")
@@ -159,7 +161,7 @@ def _picks(x: SymbolicTensor, indices: Sequence[SymbolicTensor | None], dims: li
     return picks
 
 
-@ROWS("index", "_unsafe_index")
+@ROWS("index _unsafe_index")
 def _index(self: SymbolicTensor, indices: Sequence[SymbolicTensor | None]) -> SymbolicTensor:
     """x[i, :, j]: index tensors broadcast together, their dimensions in front unless they are adjacent."""
     if any(i is not None and i.type == T.BOOL for i in indices):
@@ -209,13 +211,9 @@ def written(
     return T.where(T.make("le", 0, p), value(I.unravel(p, shape)), old)
 
 
-@ROWS("index_put", "_unsafe_index_put", "_index_put_impl")
+@ROWS("index_put _unsafe_index_put", "torch.Tensor.index_put_")
 def _index_put(
-    self: SymbolicTensor,
-    indices: Sequence[SymbolicTensor | None],
-    values: SymbolicTensor,
-    accumulate: bool = False,
-    unsafe: bool = False,
+    self: SymbolicTensor, indices: Sequence[SymbolicTensor | None], values: SymbolicTensor, accumulate: bool = False
 ) -> SymbolicTensor:
     if any(i is not None and i.type == T.BOOL for i in indices):
         return _mask_put(self, indices, values, accumulate)
@@ -243,6 +241,15 @@ def _mask_put(
     value = values.at(tuple(ZERO for _ in values.shape))
     new = (lambda i: self.at(i) + value) if accumulate else (lambda i: value)
     return tensor(self.shape, lambda i: choose(mask.at(i[: mask.rank]), new(i), self.at(i)), self.type)
+
+
+ROWS.add(
+    Row(
+        "_index_put_impl",
+        "self, indices, values, accumulate=False, unsafe=False",
+        lambda x, indices, values, accumulate, unsafe: _index_put(x, indices, values, accumulate),
+    )
+)
 
 
 def _scatter_with(combine: Callable[..., Term] | None) -> Callable[..., SymbolicTensor]:
@@ -273,7 +280,7 @@ def _scatter_with(combine: Callable[..., Term] | None) -> Callable[..., Symbolic
 
 
 _scatter, _scatter_add = _scatter_with(None), _scatter_with(T.add)
-ROWS["scatter_add"] = _scatter_add
+ROWS.add(Row("scatter_add", "self, dim, index, src", _scatter_add, "torch.scatter_add"))
 
 
 @ROWS("scatter")
@@ -311,18 +318,27 @@ def _index_add(
     return tensor(self.shape, at, self.type)
 
 
-@ROWS("index_copy", "index_fill")
-def _index_copy(
-    self: SymbolicTensor, dim: int, index: SymbolicTensor, source: SymbolicTensor | None = None, value: Any = None
-) -> SymbolicTensor:
+@ROWS("index_copy", "torch.Tensor.index_copy")
+def _index_copy(self: SymbolicTensor, dim: int, index: SymbolicTensor, source: SymbolicTensor) -> SymbolicTensor:
     d = self.dim(dim)
+    return _rows_written(self, d, index, lambda i, k: source.at((*i[:d], k[0], *i[d + 1 :])), constant=False)
+
+
+@ROWS("index_fill", "torch.Tensor.index_fill")
+def _index_fill(self: SymbolicTensor, dim: int, index: SymbolicTensor, value: Operand) -> SymbolicTensor:
+    return _rows_written(self, self.dim(dim), index, lambda i, k: operand(value).at(()), constant=True)
+
+
+def _rows_written(
+    x: SymbolicTensor, d: int, index: SymbolicTensor, take: Callable[[Index, Index], Term], constant: bool
+) -> SymbolicTensor:
+    """x with take(i, (k,)) at the indices i whose place in dimension d is index[k]."""
 
     def at(i: Index) -> Term:
         test = lambda k: T.make("eq", index.at(k[: index.rank]), i[d])  # noqa: E731
-        take = lambda k: source.at((*i[:d], k[0], *i[d + 1 :])) if source is not None else operand(value).at(())  # noqa: E731
-        return written(self.at(i), (I.numel(index.shape),), test, take, source is None)
+        return written(x.at(i), (I.numel(index.shape),), test, lambda k: take(i, k), constant)
 
-    return tensor(self.shape, at, self.type)
+    return tensor(x.shape, at, x.type)
 
 
 @ROWS("isin")
