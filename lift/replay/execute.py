@@ -25,6 +25,7 @@ from ..terms.ranges import Ranges, dtype_interval
 from ..terms.spec import Spec
 from ..ttir.written_pointers import written
 from . import torch_ops
+from .storage import ensure
 
 UNKNOWN = "unknown: "  # label of what an event that could not be executed may have written
 
@@ -183,16 +184,3 @@ def _operand(x: Any) -> Any:
     if isinstance(x, TensorRef):
         return x.address
     return x.data_ptr() if hasattr(x, "data_ptr") else x
-
-
-def ensure(memory: Memory, ref: TensorRef) -> None:
-    """The buffer in memory. One that the trace did not make holds constants of the host program."""
-    known = ref.buffer.address in memory.buffers
-    cells = memory.allocate(ref.buffer, cell_of_dtype(ref.dtype))
-    if known or ref.buffer.origin != "host" or not ref.buffer.nbytes:
-        return
-    values = torch_ops.storage_values(ref)
-    cells.element = cell_of_dtype(ref.dtype)
-    reals = values if cells.element[0] == "i" else memory.domain.reals(values)
-    cells.data = as_ids(values).copy() if isinstance(memory.domain, type(SYMBOLIC)) else reals
-    cells.fresh = False

@@ -9,11 +9,10 @@ import numpy as np
 
 from ..capture.trace import TensorRef, TorchOp
 from ..errors import TriliftError, Unsupported
-from ..interpreter.machine import cell_of_dtype
-from ..interpreter.memory import Memory, to_cells
-from ..terms.bits import cell_size
+from ..interpreter.memory import Memory
 from ..terms.domain import Ids
 from ..terms.ranges import Ranges
+from .storage import as_numpy, ensure
 
 if TYPE_CHECKING:
     import torch
@@ -24,10 +23,10 @@ ALLOCATIONS = ("empty", "new_empty")  # prefixes: empty_like, empty_strided, new
 def run(event: TorchOp, memory: Memory, ranges: Ranges) -> None:
     """Execute one torch operation. Raises Unsupported for one without a meaning on terms."""
     name = event.func.overloadpacket.__name__
-    tensors = list(_refs((event.args, event.kwargs)))
+    tensors = list(refs((event.args, event.kwargs)))
     for ref in (*tensors, *event.outputs):
-        _ensure(memory, ref)
-    written = [given for _, given in _written(event)]
+        ensure(memory, ref)
+    written = [given for _, given in written_arguments(event)]
     if name.startswith(ALLOCATIONS) or (not event.outputs and not written):
         return
     sources = {ref.buffer.address for ref in tensors}
@@ -40,22 +39,16 @@ def run(event: TorchOp, memory: Memory, ranges: Ranges) -> None:
         _on_numbers(event, memory, loaded)
 
 
-def _ensure(memory: Memory, ref: TensorRef) -> None:
-    from .execute import ensure
-
-    ensure(memory, ref)
-
-
-def _refs(x: Any) -> Any:
+def refs(x: Any) -> Any:
     """The tensors inside a structure of arguments."""
     if isinstance(x, TensorRef):
         yield x
     elif isinstance(x, list | tuple | dict):
         for e in x.values() if isinstance(x, dict) else x:
-            yield from _refs(e)
+            yield from refs(e)
 
 
-def _written(event: TorchOp) -> list[tuple[Any, TensorRef]]:
+def written_arguments(event: TorchOp) -> list[tuple[Any, TensorRef]]:
     """(position or name, tensor) of the arguments that the operation writes."""
     out: list[tuple[Any, TensorRef]] = []
     for k, a in enumerate(event.func._schema.arguments):
@@ -63,7 +56,7 @@ def _written(event: TorchOp) -> list[tuple[Any, TensorRef]]:
             given = (
                 event.kwargs.get(a.name) if a.name in event.kwargs else event.args[k] if k < len(event.args) else None
             )
-            out += [(k if a.name not in event.kwargs else a.name, ref) for ref in _refs(given)]
+            out += [(k if a.name not in event.kwargs else a.name, ref) for ref in refs(given)]
     return out
 
 
@@ -100,7 +93,7 @@ def _on_numbers(event: TorchOp, memory: Memory, loaded: dict[TensorRef, np.ndarr
         raise Unsupported(str(event.func), event.host, "random numbers that depend on data")
     if seeded:
         for ref, value in zip(event.outputs, event.values, strict=True):
-            memory.define(ref, _numpy(value))
+            memory.define(ref, as_numpy(value))
         return
     copies = {ref: torch.from_numpy(np.array(v)) for ref, v in loaded.items()}
     default = torch.get_default_dtype()
@@ -111,11 +104,11 @@ def _on_numbers(event: TorchOp, memory: Memory, loaded: dict[TensorRef, np.ndarr
         raise Unsupported(str(event.func), event.host, str(error).splitlines()[0]) from error
     finally:
         torch.set_default_dtype(default)
-    for _, ref in _written(event):
-        memory.define(ref, _numpy(copies[ref]))
+    for _, ref in written_arguments(event):
+        memory.define(ref, as_numpy(copies[ref]))
     flat = [result] if isinstance(result, torch.Tensor) else [t for t in result or () if isinstance(t, torch.Tensor)]
     for ref, value in zip(event.outputs, flat, strict=True):
-        memory.define(ref, _numpy(value))
+        memory.define(ref, as_numpy(value))
 
 
 def _wide(x: Any, copies: dict[TensorRef, torch.Tensor]) -> Any:
@@ -129,21 +122,3 @@ def _wide(x: Any, copies: dict[TensorRef, torch.Tensor]) -> Any:
     if isinstance(x, torch.dtype):
         return torch.float64 if x.is_floating_point else x
     return torch.device("cpu") if isinstance(x, torch.device) else x
-
-
-def _numpy(t: torch.Tensor) -> np.ndarray:
-    t = t.detach()
-    out: np.ndarray = (t.double() if t.is_floating_point() else t).numpy()
-    return out
-
-
-def storage_values(ref: TensorRef) -> np.ndarray:
-    """The whole storage of a tensor of the host program, as cells of the tensor's dtype."""
-    import torch
-
-    held = ref.buffer.tensor
-    size = cell_size(cell_of_dtype(ref.dtype))
-    if held.element_size() != size:
-        raise Unsupported(f"{ref.buffer.origin} tensor seen with another element size")
-    flat = torch.empty(0, dtype=held.dtype).set_(held.untyped_storage())
-    return to_cells(_numpy(flat), ref.dtype).ravel()

@@ -21,14 +21,13 @@ from ..terms.fit import fit
 from ..terms.ops import OPS
 from ..terms.spec import Formula, Spec
 from ..terms.term import COMMUTATIVE, FOLDS, TERMS, Axis, Term
+from .output_axes import output_axes
 
 SECONDS, LIMIT = 10.0, 20_000
 
 
 def enumerate_formula(specs: Sequence[Spec], prune: bool = True) -> Formula:
     """The smallest formula with the specs' values. Raises NotLifted after SECONDS or LIMIT candidates."""
-    from .top_down import output_axes
-
     axes = output_axes([s.dims for s in specs], [s.ids.shape for s in specs])
     search = _Search(specs, axes, prune)
     for size in itertools.count(1):

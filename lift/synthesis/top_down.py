@@ -16,7 +16,7 @@ Elements that do not matter (behind a guard) have id -1. The result is compared 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -31,11 +31,12 @@ from ..terms.skeleton import SYMMETRIC, by_kind, order, skeleton
 from ..terms.spec import Formula, Spec
 from ..terms.term import COMMUTATIVE, FOLDS, TERMS, UNIT, Axis, Term
 from .arrays import Arrays, choose_single, depth, layers, map_ids, map_terms, numbers_of, without_constant_axes
+from .bottom_up import enumerate_formula
 from .instances import check_on_samples, same_numbers, short
 from .numbering import Choice, choices
-from .quantities import Quantities
+from .output_axes import new_axis, output_axes
+from .quantities import Dims, Quantities
 
-Dims = dict[str, int | float]
 FOLD_OF = {v: k for k, v in FOLDS.items()} | {"and": "amin", "or": "amax"}
 ORDERED = {"argmax_of": "argmax", "argmin_of": "argmin"}
 
@@ -50,8 +51,6 @@ def synthesise(
     which part resisted. `seen`: dims and the output's shape of further runs, which have no spec.
     """
     if not top_down:
-        from .bottom_up import enumerate_formula
-
         return enumerate_formula(specs, prune)
     trouble: list[NotLifted] = []
     for attempt, normal in attempts(specs):
@@ -101,13 +100,6 @@ def _checked(formula: Formula, specs: Sequence[Spec]) -> Formula:
     return formula
 
 
-def output_axes(
-    dims: Sequence[Dims], shapes: Sequence[tuple[int, ...]], inputs: Iterable[str] = ()
-) -> tuple[Axis, ...]:
-    """Axes of an output that has these shapes under these dims; their names are none of the inputs'."""
-    return _Synthesis(tuple(dims), dict.fromkeys(inputs, ())).output_axes(shapes)
-
-
 def expanded(spec: Spec, memo: Expansion | None = None) -> Spec:
     """The same spec with every element in expanded normal form."""
     memo = memo or Expansion()
@@ -150,23 +142,8 @@ class _Synthesis:
 
     # ---- axes -------------------------------------------------------------------------------------------------------
 
-    def output_axes(self, shapes: Sequence[tuple[int, ...]]) -> tuple[Axis, ...]:
-        """Axes named after their size: N gives n, a second one n'; other sizes give i, j, k ..."""
-        axes: list[Axis] = []
-        for sizes in zip(*shapes, strict=True):
-            size = self.quantities.size(sizes)
-            if size is None:
-                numbers = ", ".join(map(str, sizes))
-                raise NotLifted(f"an output size ({numbers}) fits no expression of {self.quantities.names()}")
-            axes.append(self.new_axis(size, axes))
-        return tuple(axes)
-
     def new_axis(self, size: Term, taken: Sequence[Axis]) -> Axis:
-        """Named after its size: N gives n. A name that a dim or an input has already is left to them."""
-        base = size.attr.lower() if size.op == "size" else ""
-        if not base or base in self.dims[0] or base in self.inputs:
-            base = "ijkrstuvw"[min(8, sum(a.name[0] in "ijkrstuvw" for a in taken))]
-        return T.fresh_axis(Axis(base, size), {a.name for a in taken})
+        return new_axis(size, taken, {*self.dims[0], *self.inputs})
 
     def sizes(self, axes: tuple[Axis, ...]) -> list[tuple[int, ...]]:
         from ..language.evaluate import number

@@ -15,7 +15,7 @@ from trilift.lift.capture.trace import Launch, TensorRef, TorchOp, Trace
 from trilift.lift.errors import Place, TriliftError, Unsupported
 from trilift.lift.pytorch.aten import operators
 from trilift.lift.pytorch.symbolic_tensor import SymbolicTensor, cast, deep, type_of_name
-from trilift.lift.replay import torch_ops
+from trilift.lift.replay import storage, torch_ops
 from trilift.lift.terms import term as T
 from trilift.lift.terms.term import Axis, Term
 
@@ -32,7 +32,7 @@ def event(column: Sequence[TorchOp], buffers: Buffers) -> HostOp | None:
     for an operator without a meaning."""
     first, name = column[0], operators.packet(column[0].func)
     refs = [[t.outputs[k] for t in column] for k in range(len(first.outputs))]
-    written = list(zip(*([ref for _, ref in torch_ops._written(e)] for e in column), strict=True))
+    written = list(zip(*([ref for _, ref in torch_ops.written_arguments(e)] for e in column), strict=True))
     known = [buffers.position(r, f"the result of {name}", first.host) is not None for r in refs]
     if not written and all(known):
         return None  # views
@@ -128,7 +128,7 @@ def constant(refs: Sequence[TensorRef], buffers: Buffers, what: str, place: Plac
     """The numbers of a tensor that the host program holds, the same at every shape; None for any other tensor."""
     if any(r.buffer.origin != "host" for r in refs):
         return None
-    held = [torch_ops.storage_values(r) for r in refs]
+    held = [storage.storage_values(r) for r in refs]
     type, first = type_of_name(refs[0].dtype), held[0]
     if all(h.size and (h == h[0]).all() and h[0] == first[0] for h in held):
         return buffers.fresh(), "host", _always(T.const(first[0].item()))
@@ -163,8 +163,8 @@ def _touched(e: Launch | TorchOp) -> tuple[list[TensorRef], list[TensorRef]]:
     if isinstance(e, Launch):
         refs = [x for x in e.operands if isinstance(x, TensorRef)]
         return refs, refs
-    return [*e.outputs, *(r for _, r in torch_ops._written(e))], list(_refs((e.args, e.kwargs)))
+    return [*e.outputs, *(r for _, r in torch_ops.written_arguments(e))], list(_refs((e.args, e.kwargs)))
 
 
 def _refs(x: Any) -> Iterator[TensorRef]:
-    yield from torch_ops._refs(x)
+    yield from torch_ops.refs(x)
