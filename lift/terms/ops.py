@@ -294,3 +294,4 @@ ROWS = [
 ]  # fmt: skip
 
 OPS: dict[str, Op] = {row.name: row for row in ROWS}
+T.OPERATIONS.update(OPS)

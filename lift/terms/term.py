@@ -25,8 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
+from typing import Any, Protocol
 
 REAL, INT, BOOL = "real", "int", "bool"
 FOLDS = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min", "argmax": "argmax_of", "argmin": "argmin_of"}
@@ -34,8 +33,20 @@ COMMUTATIVE = {"add", "mul", "max", "min", "and", "or"}  # n-ary, flat, sorted b
 # lift.language.definitions fills both: known name -> does it bind its axis (mean does, softmax does not), what it means
 NAMED: dict[str, bool] = {}
 UNFOLD: dict[str, Callable[[Term], Term]] = {}
+# lift.terms.ops fills it with its rows
+OPERATIONS: dict[str, Operation] = {}
 LAZY = {"where", "and", "or", "pick", "argmax_of", "argmin_of"}  # may have a value though an argument has none
 UNIT = {"add": 0, "mul": 1, "max": -math.inf, "min": math.inf, "and": True, "or": False}
+
+
+class Operation(Protocol):
+    """What construction asks of an operation: the type of its result, "same" for the widest of the arguments, and its
+    value on numbers, None where it has none."""
+
+    @property
+    def type(self) -> str: ...
+
+    def on_numbers(self, *args: Any) -> Any: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +252,7 @@ def _make(op: str, ts: tuple[Term, ...], attr: Any) -> Term:
     if op in ("const", "size", "scalar", "axis", "undef"):
         raise ValueError(f"{op} is a leaf")
     if attr is None and ts and all(t.op == "const" for t in ts):
-        v = _ops()[op].on_numbers(*(t.attr for t in ts))
+        v = OPERATIONS[op].on_numbers(*(t.attr for t in ts))
         if v is not None:
             return const(v)
     if op not in LAZY and (bad := next((t for t in ts if t.op == "undef"), None)) is not None:
@@ -252,15 +263,8 @@ def _make(op: str, ts: tuple[Term, ...], attr: Any) -> Term:
     return node(op, ts, attr, _result_type(op, ts))
 
 
-@cache
-def _ops() -> dict[str, Any]:
-    from .ops import OPS
-
-    return OPS
-
-
 def _result_type(op: str, ts: tuple[Term, ...]) -> str:
-    rule: str = _ops()[op].type
+    rule = OPERATIONS[op].type
     if rule != "same":
         return rule
     kinds = {t.type for t in (ts[1:] if op == "where" else ts)}
@@ -271,7 +275,7 @@ def rebuild(t: Term, args: tuple[Term, ...]) -> Term:
     """The term with other arguments, normalised again; a node that is no row of the table stays as it stands."""
     if args == t.args:
         return t
-    if t.op in _ops() or t.op in FOLDS or t.op in NAMED:
+    if t.op in OPERATIONS or t.op in FOLDS or t.op in NAMED:
         return make(t.op, *args, attr=t.attr)
     return node(t.op, args, t.attr, t.type)
 
