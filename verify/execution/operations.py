@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from trilift.lift.interpreter.handlers.arithmetic import wrapped
-from trilift.lift.interpreter.handlers.shape import _NO_EFFECT, AXES
+from trilift.lift.interpreter.handlers.shape import AXES, NO_EFFECT
 from trilift.lift.interpreter.machine import machine
 from trilift.lift.terms import term as T
 from trilift.lift.terms.domain import as_ids
@@ -179,7 +179,7 @@ def _store(run: Execution, op: Op, *xs: Tile) -> list[Tile]:
 
 
 HANDLERS: dict[str, Callable[..., Tile | list[Tile] | None]] = {
-    **dict.fromkeys(chain(_NO_EFFECT, ("tt.grid_dependency_wait", "tt.grid_dependency_launch_dependents")), _nothing),
+    **dict.fromkeys(chain(NO_EFFECT, ("tt.grid_dependency_wait", "tt.grid_dependency_launch_dependents")), _nothing),
     "arith.constant": _constant,
     "ub.poison": _poison,
     "tt.get_program_id": _program,

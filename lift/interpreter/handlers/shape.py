@@ -126,7 +126,7 @@ def _histogram(run: Run, op: Op, x: Any, mask: Any = None) -> Any:
     )  # fmt: skip
 
 
-_NO_EFFECT = (
+NO_EFFECT = (
     "ttg.barrier",
     "gpu.barrier",
     "tt.print",
@@ -137,7 +137,7 @@ _NO_EFFECT = (
 )
 
 
-@handles(*_NO_EFFECT, "tt.grid_dependency_wait", "tt.grid_dependency_launch_dependents", "gpu.grid_dependency_wait")
+@handles(*NO_EFFECT, "tt.grid_dependency_wait", "tt.grid_dependency_launch_dependents", "gpu.grid_dependency_wait")
 def _nothing(run: Run, op: Op, *_: Any) -> None:
     """Order between the threads of a program, messages and hints: no values."""
 
