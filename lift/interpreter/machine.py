@@ -8,11 +8,13 @@ in 0..255 though its IR type is i8, and whoever cares for the sign asks `signed`
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
 
 from ..errors import Unsupported
+from ..runtime.session import after_drop
 from ..terms import term as T
 from ..terms.bits import cell_size, from_bits, to_bits
 from ..terms.domain import Float64, Ids, Symbolic, shaped
@@ -78,23 +80,34 @@ def undefined(domain: Domain, shape: tuple[int, ...], t: Type, label: str) -> An
 
 
 class _Constants:
-    """Which ids are constants: a table over `term.TERMS` that grows with it."""
+    """Which ids are constants: flags by id, of as many terms as `term.TERMS` had when it was asked last."""
 
     def __init__(self) -> None:
-        self.flags, self.filled = np.zeros(1 << 12, np.bool_), 0
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin anew, with the terms that there are."""
+        self.flags, self.filled, self.terms = np.zeros(1 << 12, np.bool_), 0, 0
 
     def __getitem__(self, ids: np.ndarray) -> np.ndarray:
-        n = len(T.TERMS)
-        if n > len(self.flags):
-            self.flags = np.concatenate([self.flags, np.zeros(max(n, len(self.flags)), np.bool_)])
-        if n > self.filled:
-            self.flags[self.filled : n] = [t.op == "const" for t in T.TERMS[self.filled : n]]
-            self.filled = n
+        if len(T.TERMS) != self.terms:
+            self._fill()
         out: np.ndarray = self.flags[ids]
         return out
 
+    def _fill(self) -> None:
+        """The terms since the last time, from the youngest back. Flags of dropped ids take address space, no memory."""
+        end = (next(reversed(T.TERMS)) if self.filled else max(T.TERMS)) + 1
+        if end > len(self.flags):
+            self.flags, self.filled = np.zeros(2 * end, np.bool_), 0
+        known = self.filled
+        new = takewhile(lambda t: t.id >= known, reversed(T.TERMS.values())) if known else T.TERMS.values()
+        self.flags[[t.id for t in new if t.op == "const"]] = True
+        self.filled, self.terms = end, len(T.TERMS)
+
 
 is_const = _Constants()
+after_drop(is_const.forget)
 
 
 def converted(x: Any, t: Type) -> np.ndarray:

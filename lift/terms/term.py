@@ -16,8 +16,9 @@ Real numbers are the semantics. Constants are Python int, float (inf allowed) or
 is true of all reals: n-ary `add` and `mul` are flat, sorted, with one constant; x - y is x + -1*y; x / y is
 x * recip(y); comparisons are `lt`, `le`, `eq`, `ne`. Undefined values absorb: 0 * undef is undef.
 
-Terms are equal exactly when they are the same object (`is`); `t.id` indexes `TERMS`, and tiles of terms are numpy
-arrays of ids (int32), so that a tile operation works on distinct ids and not on elements.
+Terms are equal exactly when they are the same object (`is`); `t.id` is the key in `TERMS`, never used for another term,
+and tiles of terms are numpy arrays of ids (int32, so that numpy raises OverflowError at the 2^31st term of a process):
+a tile operation works on distinct ids and not on elements. Sessions own the tables (`lift.runtime.session`).
 """
 
 from __future__ import annotations
@@ -25,7 +26,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, Protocol
+
+from ..runtime.session import EndedSession, pin, table
 
 REAL, INT, BOOL = "real", "int", "bool"
 FOLDS = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min", "argmax": "argmax_of", "argmin": "argmin_of"}
@@ -134,10 +138,11 @@ class Term:
 
 NOTHING: frozenset[Axis] = frozenset()
 TermLike = Term | int | float | bool
-TERMS: list[Term] = []
-_TABLE: dict[tuple[Any, ...], Term] = {}
-_INTEGERS: dict[int, Term] = {}
-_MADE: dict[tuple[str, tuple[Term, ...]], Term] = {}  # what `make` was asked before
+TERMS: dict[int, Term] = table("terms.by_id", {})
+_TABLE: dict[tuple[Any, ...], Term] = table("terms.by_node", {})
+_INTEGERS: dict[int, Term] = table("terms.integers", {})
+_MADE: dict[tuple[str, tuple[Term, ...]], Term] = table("terms.made", {})  # what `make` was asked before
+_ids = count()  # over all sessions: no id is used twice
 MADE, FEW = 400_000, 8  # entries, and arguments of one
 
 
@@ -152,16 +157,35 @@ def node(op: str, args: tuple[Term, ...] = (), attr: Any = None, type: str = REA
     key = (op, type, None if attr is None else _key(attr), *[a.id for a in args])
     t = _TABLE.get(key)
     if t is None:
+        _check_alive(args, attr)
         t = object.__new__(Term)
-        t.op, t.args, t.attr, t.type, t.id = op, args, attr, type, len(TERMS)
+        t.op, t.args, t.attr, t.type, t.id = op, args, attr, type, next(_ids)
         free = NOTHING.union(*frees) if (frees := [a.free for a in args if a.free]) else NOTHING
         if op == "axis":
             free = frozenset((attr,))
         elif op in FOLDS or NAMED.get(op):
             free = free - {attr} | attr.size.free
         t.free = free
-        TERMS.append(t)
+        TERMS[t.id] = t
         _TABLE[key] = t
+    return t
+
+
+def _check_alive(args: tuple[Term, ...], attr: Any) -> None:
+    for a in args:
+        if a.id not in TERMS:
+            raise EndedSession(f"{a!r} was made in a session that has ended")
+    if type(attr) is Axis and attr.size.id not in TERMS:
+        raise EndedSession(f"the axis {attr} of size {attr.size!r} was made in a session that has ended")
+
+
+def pinned(t: Term) -> Term:
+    """The term, which with all its parts outlives every session: for the constants of modules."""
+    for s in t.walk():
+        if isinstance(s.attr, Axis):
+            pinned(s.attr.size)
+        pin(TERMS, s.id)
+        pin(_TABLE, (s.op, s.type, None if s.attr is None else _key(s.attr), *[a.id for a in s.args]))
     return t
 
 
@@ -211,6 +235,10 @@ def fold(op: str, over: Axis, body: TermLike) -> Term:
     """sum, prod, amax, amin, argmax, argmin of `body` for `over` in 0..size-1. An empty sum is 0, empty amax -inf."""
     body = const(body)
     return node(op, (body,), over, INT if op.startswith("arg") else body.type)
+
+
+for _v in (0, 1, -1, True, False, math.inf, -math.inf):
+    pinned(const(_v))
 
 
 # ---- smart constructors ----------------------------------------------------------------------------------------------

@@ -26,12 +26,12 @@ from trilift.lift.terms.term import Term
 
 from ..program.abstract import FORMS, LAWS, law_rules
 
-OLD, NEW = T.scalar("a0"), T.scalar("a1")
+OLD, NEW = T.pinned(T.scalar("a0")), T.pinned(T.scalar("a1"))
 LEAST = T.const(-math.inf)
 # Functions that rules write: below(x, top) = x - top, -inf where top is -inf, so that exp of it is 0 and never exp(nan)
 FUNCTIONS: dict[str, tuple[str, Term]] = {
-    "max": ("map", T.make("max", OLD, NEW)),
-    "below": ("map", T.where(T.make("eq", NEW, LEAST), LEAST, T.sub(OLD, NEW))),
+    "max": ("map", T.pinned(T.make("max", OLD, NEW))),
+    "below": ("map", T.pinned(T.where(T.make("eq", NEW, LEAST), LEAST, T.sub(OLD, NEW)))),
     "scale:-1": ("scale", T.const(-1)),
 }
 

@@ -24,7 +24,7 @@ from ..memory.sites import conjuncts
 from ..model.program import PIDS, Access, Arithmetic, Program
 from .finding import Finding, Step
 
-GRID = tuple(T.size(f"grid{k}") for k in range(3))
+GRID = tuple(T.pinned(T.size(f"grid{k}")) for k in range(3))
 WRAPS = 1 << 31
 PARTS = 1000  # of one stored value that are looked at
 NARROW = {"f16": ("float16", 11), "bf16": ("bfloat16", 8)}  # significant bits, the hidden one included

@@ -117,7 +117,7 @@ class Program:
     unsupported: tuple[Op, ...] = ()
 
 
-PIDS = tuple(T.size(f"pid{k}") for k in range(3))
+PIDS = tuple(T.pinned(T.size(f"pid{k}")) for k in range(3))
 
 
 def pointer(base: str, offset: T.TermLike) -> Term:
