@@ -20,6 +20,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from ..cases.advice import working_where
 from ..cases.declaration import Case
 from ..errors import CaseError, Place, TriliftError
+from ..runtime.session import table
 from ..terms.fit import value
 from .fake_cuda import pretend
 from .launches import intercepted
@@ -76,7 +77,7 @@ def _run(case: Case, dims: Mapping[str, int | float], arguments: Mapping[str, An
         raise CaseError(f"wrapper raised at {at}", _line(error) or case.place, why, _advice(case)) from error
 
 
-_ADVICE: dict[int, tuple[Case, str]] = {}  # by id of the case
+_ADVICE: dict[int, tuple[Case, str]] = table("capture.advice", {})  # by id of the case
 
 
 def _advice(case: Case) -> str:

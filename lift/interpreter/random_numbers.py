@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..runtime.session import table
 from ..terms import term as T
 from ..terms.domain import Ids, Symbolic, on_distinct
 from ..terms.philox_words import philox, uniform
@@ -44,7 +45,7 @@ def named(module: Module) -> Module:
     return known[1]
 
 
-_named: dict[int, tuple[Module, Module]] = {}
+_named: dict[int, tuple[Module, Module]] = table("random_numbers.named", {})
 
 
 def _named_module(module: Module) -> Module:

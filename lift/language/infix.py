@@ -9,8 +9,8 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
+from ..runtime.session import memo_up_to
 from ..terms import term as T
 from ..terms.constants import recover
 from ..terms.ops import OPS
@@ -59,7 +59,7 @@ def order(t: Term) -> tuple[object, ...]:
     )
 
 
-@lru_cache(100_000)
+@memo_up_to(100_000)
 def spelling(t: Term) -> str:
     """The term as a text that depends neither on the order in which terms were made nor on how a quotient is nested."""
     if t.op in ("mul", "recip"):

@@ -14,9 +14,9 @@ import ast
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
 
 from ..errors import CaseError
+from ..runtime.session import memo
 from ..terms import term as T
 from ..terms.ops import OPS
 from ..terms.spec import Formula
@@ -110,12 +110,12 @@ class Scalars:
         return T.make(f, *ts, attr=over)
 
 
-@cache
+@memo
 def pattern_axis(name: str) -> Axis:
     return Axis(name, T.size(name))
 
 
-@cache
+@memo
 def pattern(text: str) -> Term:
     """A law's side: i, j, k are axes, p, q, r conditions, t an index, every other name a real variable (a `scalar`
     node)."""

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 
+from ..runtime.session import memo
 from ..terms import term as T
 from ..terms.term import FOLDS, Axis, Term
 from .definitions import DEFINITIONS
@@ -33,7 +33,7 @@ def expand(t: Term) -> Term:
     return T.rewrite(t, lambda s: expand(unfold(s)) if s.op in DEFINITIONS else None)
 
 
-@cache
+@memo
 def _body(name: str) -> Term:
     return pattern(DEFINITIONS[name].body)
 

@@ -25,6 +25,7 @@ from ..language.idioms import certain_reads
 from ..language.infix import number, spelling
 from ..language.parse import pattern
 from ..language.unfolding import unfold
+from ..runtime.session import table
 from ..terms import term as T
 from ..terms.ops import OPS
 from ..terms.term import COMMUTATIVE, FOLDS, NAMED, Axis, Term
@@ -407,7 +408,7 @@ class Engine:
         return frozenset(r.law for r in rows() if r.law and r.applies(self.ops))
 
 
-_engines: list[Engine] = []
+_engines: list[Engine] = table("egraph.engines", [])
 _runs = iter(range(10**9))
 
 

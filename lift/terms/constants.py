@@ -11,6 +11,8 @@ from bisect import bisect_left
 from fractions import Fraction
 from functools import cache
 
+from ..runtime.session import memo
+
 TOLERANCE = 2e-7
 
 NAMED = ["pi", "e", "log(2)", "log2(e)", "log(10)", "log10(e)", "log10(2)", "sqrt(pi)", "1 / sqrt(pi)", "sqrt(2 / pi)",
@@ -59,7 +61,7 @@ def _atomic(text: str) -> bool:
     return not any(c in text for c in " ")
 
 
-@cache
+@memo
 def _positive(v: float) -> tuple[float, str]:
     for find in (_decimal, _fraction, _known):
         if (found := find(v)) is not None:

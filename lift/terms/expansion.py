@@ -15,6 +15,7 @@ import math
 from dataclasses import dataclass, field
 
 from ..errors import NotLifted
+from ..runtime.session import table
 from . import term as T
 from .term import TERMS, Term
 
@@ -129,7 +130,7 @@ def times(m: Monomial, n: Monomial) -> Monomial:
     return tuple(sorted((a, k) for a, k in powers.items() if k)), _sum(m[1], n[1]), _sum(m[2], n[2])
 
 
-_SUMS: dict[tuple[int, int], int] = {}
+_SUMS: dict[tuple[int, int], int] = table("expansion.sums", {})
 
 
 def _sum(a: int, b: int) -> int:

@@ -13,12 +13,13 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import combinations, product
 from typing import Any
 
 import numpy as np
 
+from ..runtime.session import memo_up_to
 from . import term as T
 from .term import Term
 
@@ -98,7 +99,7 @@ def fit(values: Sequence[Number], environments: Sequence[Environment], known: Se
     return table.real(tuple(map(float, values)))
 
 
-@lru_cache(maxsize=256)
+@memo_up_to(256)
 def _table(
     names: tuple[str, ...], rows: tuple[Values, ...], integers: tuple[str, ...], known: tuple[Term, ...]
 ) -> _Table:

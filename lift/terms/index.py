@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
 from itertools import product
 
+from ..runtime.session import memo
 from . import term as T
 from .ranges import Interval, Ranges
 from .term import Term, TermLike
@@ -35,7 +35,7 @@ def _scale(p: Poly, k: int) -> Poly:
     return {m: c * k for m, c in p.items()}
 
 
-@cache
+@memo
 def _poly(t: Term) -> Poly:
     if t.op == "const" and isinstance(t.attr, int):
         return {(): int(t.attr)} if t.attr else {}

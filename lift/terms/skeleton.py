@@ -8,21 +8,27 @@ the element x[0,0]*w[0,1] + x[0,1]*w[1,1] of a matrix product has the coordinate
 
 from __future__ import annotations
 
+from itertools import count
 from typing import Any
 
+from ..runtime.session import table
 from .term import COMMUTATIVE, Term
 
 Skeleton = tuple[Any, ...]
 COLLAPSE = {"add", "max", "min", "and", "or"}  # a sum of one kind looks like its addend: sum over one element
 SYMMETRIC = {"eq", "ne"}
 
-_MEMO: dict[int, tuple[int, tuple[Any, ...]]] = {}
-_ORDER: dict[int, tuple[Any, ...]] = {}
-_NAMES: dict[Skeleton, int] = {}
+_MEMO: dict[int, tuple[int, tuple[Any, ...]]] = table("skeleton.skeletons", {})
+_ORDER: dict[int, tuple[Any, ...]] = table("skeleton.orders", {})
+_NAMES: dict[Skeleton, int] = table("skeleton.numbers", {})
+_numbers = count()  # over all sessions
 
 
 def _intern(s: Skeleton) -> int:
-    return _NAMES.setdefault(s, len(_NAMES))
+    found = _NAMES.get(s)
+    if found is None:
+        found = _NAMES[s] = next(_numbers)
+    return found
 
 
 def skeleton(t: Term) -> int:

@@ -17,12 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import Place, Unsupported
+from ..runtime.session import table
 from . import reader
 from .ir import Module
 
 SENTINEL = reader.SENTINEL
 _CAPABILITY = 90
-_lowered: dict[tuple[Any, ...], Module | Unsupported] = {}
+_lowered: dict[tuple[Any, ...], Module | Unsupported] = table("lower.modules", {})
 
 
 def lower(fn: Any, signature: Mapping[str, Any], constexprs: Mapping[Any, Any], options: Mapping[str, Any]) -> Module:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...runtime.session import table
 from ...terms import term as T
 from ...terms.domain import Ids, on_distinct
 from ...terms.ranges import ALL
@@ -136,7 +137,7 @@ _FINITE = {
 }  # fmt: skip
 
 
-_finite: dict[int, bool] = {}
+_finite: dict[int, bool] = table("compare.finite", {})
 
 
 def finite(t: T.Term) -> bool:
