@@ -16,6 +16,7 @@ from hashlib import blake2b
 
 from trilift.lift.language.definitions import DEFINITIONS
 from trilift.lift.language.unfolding import unfold
+from trilift.lift.runtime.session import memo
 from trilift.lift.simplify.saturation import tidy
 from trilift.lift.terms import index as I
 from trilift.lift.terms import term as T
@@ -159,7 +160,7 @@ def _plain(t: Term) -> bool:
 # ---- an order of terms -----------------------------------------------------------------------------------------------
 
 
-@cache
+@memo
 def mark(t: Term) -> bytes:
     """A number of the term that does not depend on which terms were made before it."""
     marks = [mark(a) for a in in_order(t)]
