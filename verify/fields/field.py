@@ -16,11 +16,11 @@ import hashlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
 
 import numpy as np
 
+from trilift.lift.runtime.session import memo
 from trilift.lift.terms.domain import FLOAT64, Float64
 from trilift.lift.terms.ops import OPS
 
@@ -31,7 +31,7 @@ from .pairs import KEPT, LOST, M_BITS, POISON, Q_BITS, STEPS, TABLE, VALUE, Mode
 from .rational_constants import Constants, has_root
 
 
-@cache
+@memo
 def named(function: str) -> int:
     """A number for the name of a function, all of it."""
     return int.from_bytes(hashlib.blake2b(function.encode(), digest_size=7).digest(), "little")

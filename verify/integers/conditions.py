@@ -10,8 +10,9 @@ identity only (reads, folds, scalars, comparisons of reals, bit operations with 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache, reduce
+from functools import reduce
 
+from trilift.lift.runtime.session import memo_up_to, table
 from trilift.lift.terms import term as T
 from trilift.lift.terms.term import BOOL, INT, Term
 
@@ -19,10 +20,10 @@ ARITHMETIC = frozenset({"add", "mul", "floordiv", "mod", "min", "max", "where", 
 LOGIC = frozenset({"and", "or", "not"})
 RELATIONS = frozenset({"eq", "lt", "le"})
 
-_CORE: dict[int, Term] = {}
-_DEFINED: dict[int, bool] = {}
-_LEAVES: dict[int, frozenset[Term]] = {}
-_INTERPRETED: dict[int, bool] = {}
+_CORE: dict[int, Term] = table("conditions.core", {})
+_DEFINED: dict[int, bool] = table("conditions.defined", {})
+_LEAVES: dict[int, frozenset[Term]] = table("conditions.leaves", {})
+_INTERPRETED: dict[int, bool] = table("conditions.interpreted", {})
 
 
 def core(t: Term) -> Term:
@@ -120,13 +121,13 @@ def question(facts: Iterable[Term], goal: Term) -> list[Term]:
     return [*_near(facts, frozenset().union(*map(leaves, negated))), *negated]
 
 
-@lru_cache(1024)
+@memo_up_to(1024)
 def _parts(facts: frozenset[Term]) -> tuple[Term, ...]:
     """What facts say, in core terms."""
     return tuple(sorted({p for f in facts if defined(f) for p in _conjuncts(core(f))}, key=lambda t: t.id))
 
 
-@lru_cache(8192)
+@memo_up_to(8192)
 def _near(facts: frozenset[Term], symbols: frozenset[Term]) -> tuple[Term, ...]:
     """What they say of these symbols, and of those that are connected to them."""
     return tuple(_connected(_parts(facts), symbols))

@@ -10,16 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
+from itertools import count
 from math import gcd
 
+from trilift.lift.runtime.session import memo, table
 from trilift.lift.terms import term as T
 from trilift.lift.terms.term import BOOL, TERMS, Term
 
 from .conditions import interpreted, negation
 
-_PRODUCTS: list[tuple[int, ...]] = [()]
-_NUMBER: dict[tuple[int, ...], int] = {}
+_PRODUCTS: dict[int, tuple[int, ...]] = table("linear_forms.products", {})
+_NUMBER: dict[tuple[int, ...], int] = table("linear_forms.numbers", {})
+_numbers = count(-1, -1)  # over all sessions
 TOO_LONG = 200  # monomials; longer polynomials are symbols
 
 
@@ -73,7 +75,7 @@ Item = Row | Clause
 
 def factors(m: int) -> tuple[int, ...]:
     """The ids whose product the monomial is."""
-    return (m,) if m >= 0 else _PRODUCTS[-m]
+    return (m,) if m >= 0 else _PRODUCTS[m]
 
 
 def product(*ms: int) -> int:
@@ -82,8 +84,8 @@ def product(*ms: int) -> int:
     if len(ids) == 1:
         return ids[0]
     if ids not in _NUMBER:
-        _NUMBER[ids] = -len(_PRODUCTS)
-        _PRODUCTS.append(ids)
+        _NUMBER[ids] = m = next(_numbers)
+        _PRODUCTS[m] = ids
     return _NUMBER[ids]
 
 
@@ -97,7 +99,7 @@ def atom(t: Term) -> Polynomial:
     return Polynomial(0, {t.id: 1})
 
 
-_POLYNOMIAL: dict[int, Polynomial] = {}
+_POLYNOMIAL: dict[int, Polynomial] = table("linear_forms.polynomials", {})
 
 
 def polynomial(t: Term) -> Polynomial:
@@ -151,7 +153,7 @@ def _quotient(a: Polynomial, c: int) -> Polynomial:
 FALSE_ITEM = Row(False, Polynomial(-1, {}))
 
 
-@cache
+@memo
 def items(t: Term) -> tuple[Item, ...]:
     """What a core boolean says."""
     if t.op == "const":
@@ -195,7 +197,7 @@ def equals(p: Polynomial, q: Polynomial) -> Row:
 # ---- definitions -----------------------------------------------------------------------------------------------------
 
 
-@cache
+@memo
 def definition(i: int) -> tuple[Item, ...]:
     """What is known of the atom with this id, in terms of other atoms."""
     t = TERMS[i]
@@ -249,7 +251,7 @@ def _division(t: Term) -> tuple[Item, ...]:
     return (Clause((positive, negative, (Row(True, b),))),)
 
 
-@cache
+@memo
 def atoms_of(item: Item) -> frozenset[int]:
     """The atoms in a row or clause."""
     if isinstance(item, Row):

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
 
+from trilift.lift.runtime.session import memo_up_to
 from trilift.lift.terms import term as T
 from trilift.lift.terms.term import Term
 
@@ -92,7 +92,7 @@ def asking(facts: Facts, solver: Solver, what: str = "") -> Ask:
     return ask
 
 
-@lru_cache(256)
+@memo_up_to(256)
 def _entailed(facts: Facts) -> Entailed:
     return Entailed(facts)
 

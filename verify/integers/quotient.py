@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
+from trilift.lift.runtime.session import table
 from trilift.lift.terms import term as T
 from trilift.lift.terms.ops import OPS
 from trilift.lift.terms.term import Term
@@ -28,7 +29,7 @@ def expand(t: Term) -> Poly:
     return found
 
 
-_EXPANDED: dict[int, Poly] = {}
+_EXPANDED: dict[int, Poly] = table("quotient.expanded", {})
 
 
 def _expand(t: Term) -> Poly:
@@ -81,7 +82,7 @@ def canonical(t: Term) -> Term:
     return found
 
 
-_CANONICAL: dict[int, Term] = {}
+_CANONICAL: dict[int, Term] = table("quotient.canonical", {})
 
 
 def plus(*ps: Poly) -> Poly:

@@ -12,6 +12,7 @@ from typing import Any
 import z3
 
 from trilift.lift.errors import Place
+from trilift.lift.runtime.session import table
 from trilift.lift.terms import term as T
 from trilift.lift.terms.term import BOOL, Term
 
@@ -112,8 +113,8 @@ class Solver:
 
 # ---- z3 --------------------------------------------------------------------------------------------------------------
 
-_EXPRESSION: dict[int, Any] = {}
-_AXIOMS: dict[int, tuple[Any, ...]] = {}
+_EXPRESSION: dict[int, Any] = table("solver.expressions", {})
+_AXIOMS: dict[int, tuple[Any, ...]] = table("solver.axioms", {})
 
 
 def _expression(t: Term) -> Any:

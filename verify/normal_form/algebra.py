@@ -16,12 +16,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cache
 from itertools import count
 from typing import Any
 
 from trilift.lift.errors import TriliftError
 from trilift.lift.language.unfolding import unfold
+from trilift.lift.runtime.session import memo, table
 from trilift.lift.terms import term as T
 from trilift.lift.terms.term import Axis, Term
 
@@ -34,8 +34,8 @@ Facts = frozenset[Term]
 SideConditions = dict[tuple[str, Term, int], "Context"]  # kind, term, context id -> context
 LIMIT = 3_000  # monomials of one polynomial
 LARGEST_POWER = 8  # of what is written out for the exponential of a logarithm
-MINUS_INF, PLUS_INF = number(-math.inf), number(math.inf)
-ALL = T.size("*")  # the size of a bound variable that only its guards restrict
+MINUS_INF, PLUS_INF = P.pinned(number(-math.inf)), P.pinned(number(math.inf))
+ALL = T.pinned(T.size("*"))  # the size of a bound variable that only its guards restrict
 
 
 class Undecided(TriliftError):
@@ -70,7 +70,7 @@ class Context:
         return f"Context({len(self.facts)} facts)"
 
 
-@cache
+@memo
 def _variable(k: int) -> Axis:
     return Axis(f"~{k}", ALL)
 
@@ -493,7 +493,7 @@ def _order(m: Monomial, shared: Poly) -> tuple[Any, ...]:
     )
 
 
-_OUTLINES: dict[int, str] = {}
+_OUTLINES: dict[int, str] = table("algebra.outlines", {})
 
 
 def outline(t: Term) -> str:
@@ -512,7 +512,7 @@ def _text(p: Poly) -> str:
 
 INDICATORS = {"positive?", "zero?", "holds?"}  # atoms that are 0 or 1
 
-_CONDITIONAL: dict[int, bool] = {}
+_CONDITIONAL: dict[int, bool] = table("algebra.conditional", {})
 PLAIN = {"const", "size", "scalar", "axis", "undef", "read"}  # never ask the facts
 
 

@@ -13,8 +13,10 @@ import math
 from bisect import bisect, insort
 from collections.abc import Iterable
 from fractions import Fraction
+from itertools import count
 from typing import Any
 
+from trilift.lift.runtime.session import after_drop, pin, table
 from trilift.lift.terms import term as T
 from trilift.lift.terms.term import Term
 
@@ -28,8 +30,9 @@ SIMPLE = 2e5  # c d^2 of a number c that is taken for n / d: of those that are n
 LARGE = 600  # exp of a larger number is no float
 HALF = Fraction(1, 2)
 
-_TABLE: dict[frozenset[tuple[Monomial, Number]], Poly] = {}
-POLYS: list[Poly] = []
+_TABLE: dict[frozenset[tuple[Monomial, Number]], Poly] = table("poly.by_terms", {})
+POLYS: dict[int, Poly] = table("poly.by_id", {})
+_ids = count()  # over all sessions: no id is used twice
 
 
 class Poly:
@@ -85,16 +88,31 @@ def poly(terms: dict[Monomial, Number]) -> Poly:
     p = _TABLE.get(key)
     if p is None:
         p = object.__new__(Poly)
-        p.terms, p.id = terms, len(POLYS)
+        p.terms, p.id = terms, next(_ids)
         p._term = p._atoms = None
-        POLYS.append(p)
+        POLYS[p.id] = p
         _TABLE[key] = p
     return p
 
 
-ZERO = poly({})  # id 0: the exponent of a monomial without exp
+def pinned(p: Poly) -> Poly:
+    """The polynomial of pinned atoms, which outlives every session: for the constants of modules."""
+    pin(POLYS, p.id)
+    pin(_TABLE, frozenset(p.terms.items()))
+    return p
+
+
+ZERO = pinned(poly({}))  # id 0: the exponent of a monomial without exp
 ONE_KEY: Monomial = ((), 0)
-ONE = poly({ONE_KEY: 1})
+ONE = pinned(poly({ONE_KEY: 1}))
+
+
+@after_drop
+def _without_dropped_terms() -> None:
+    """Polynomials that outlive a session may have made their term in it."""
+    for p in POLYS.values():
+        if p._term is not None and p._term.id not in T.TERMS:
+            p._term = None
 
 
 def number(c: Number) -> Poly:
@@ -125,7 +143,7 @@ def tidy(c: Number) -> Number:
     return _seen(c)
 
 
-_SEEN: list[float] = []  # sorted
+_SEEN: list[float] = table("poly.constants", [])  # sorted
 
 
 def _seen(c: float) -> float:

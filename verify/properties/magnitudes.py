@@ -21,20 +21,20 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 
 from trilift.lift.cases.declaration import Case
 from trilift.lift.errors import Unsupported
 from trilift.lift.language.definitions import DEFINITIONS
 from trilift.lift.language.parse import pattern
 from trilift.lift.language.unfolding import instantiate, unfold
+from trilift.lift.runtime.session import memo
 from trilift.lift.terms import term as T
 from trilift.lift.terms.bits import FORMATS
 from trilift.lift.terms.ops import OPS
 from trilift.lift.terms.term import FOLDS, Axis, Term
 
 FORMS = 2  # as many roundings as the formula has: the kernel may compute it in another form
-COUNT = T.scalar("roundings of the whole formula", T.INT)
+COUNT = T.pinned(T.scalar("roundings of the whole formula", T.INT))
 CONSTANT = 4  # a constant was recovered from a text that is off by 2e-7 at most, and is rounded
 
 
@@ -461,7 +461,7 @@ def _length(a: Axis) -> Term:
     return a.size
 
 
-@cache
+@memo
 def _text(text: str) -> Term:
     return pattern(text)
 

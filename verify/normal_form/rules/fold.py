@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import permutations
 
+from trilift.lift.runtime.session import table
 from trilift.lift.terms import term as T
 from trilift.lift.terms.term import Axis, Term
 
@@ -55,7 +56,7 @@ def _nested(kind: str, f: Fold, order: tuple[Axis, ...]) -> Term:
     return t
 
 
-_HEIGHT: dict[int, int] = {}
+_HEIGHT: dict[int, int] = table("fold.heights", {})
 
 
 def height(t: Term) -> int:
@@ -83,7 +84,7 @@ def open_fold(a: Algebra, t: Term, ctx: Context, *avoid: Iterable[Axis]) -> Fold
     return Fold(tuple(variables), frozenset(c.args if c.op == "and" else (c,)), structural(x))
 
 
-_STRUCTURAL: dict[int, Poly] = {}
+_STRUCTURAL: dict[int, Poly] = table("fold.structural", {})
 
 
 def structural(t: Term) -> Poly:

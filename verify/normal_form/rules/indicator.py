@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
 
+from trilift.lift.runtime.session import table
 from trilift.lift.terms.term import Term
 
 from .. import poly as P
@@ -28,7 +29,7 @@ class Threshold:
     at: Number
 
 
-_KNOWN: dict[int, Threshold | None] = {}
+_KNOWN: dict[int, Threshold | None] = table("indicator.thresholds", {})
 
 
 def threshold(t: Term) -> Threshold | None:
