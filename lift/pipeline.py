@@ -62,7 +62,8 @@ class Clock:
 
 @contextmanager
 def collected_later() -> Iterator[None]:
-    """Terms live as long as the process: the garbage collector would walk them all, again and again, for nothing."""
+    """Terms live as long as their session and form no cycles: the garbage collector would walk them all, again and
+    again, for nothing. What a session drops is freed without it."""
     gc.disable()
     try:
         yield

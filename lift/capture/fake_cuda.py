@@ -18,6 +18,8 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
+from ..runtime.session import table
+
 CAPABILITY = (9, 0)
 MULTIPROCESSORS = 4  # few, so that persistent kernels give each program several tiles at small shapes
 SHARED_MEMORY = 232448
@@ -54,7 +56,8 @@ class _Nothing:
         return True
 
 
-COUNTED: list[str] = []  # a name for each time that the number of multiprocessors was asked for
+# a name for each time that the number of multiprocessors was asked for
+COUNTED: list[str] = table("fake_cuda.counted", [])
 
 
 class _Properties(SimpleNamespace):

@@ -1,6 +1,7 @@
 """Imported last by a fork server: what the first reading of a function imports and sets up is there for every child.
 
-Collected garbage would have children copy the pages that they share, so what is there now is never collected.
+Collected garbage would have children copy the pages that they share, so what is there now is never collected. This pins
+no term: a child that drops what it knows (`lift.runtime.session.drop`) frees these too, by their reference counts.
 """
 
 from __future__ import annotations

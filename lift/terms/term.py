@@ -172,11 +172,12 @@ def node(op: str, args: tuple[Term, ...] = (), attr: Any = None, type: str = REA
 
 
 def _check_alive(args: tuple[Term, ...], attr: Any) -> None:
+    """Arguments of a session that has ended are strangers to the terms of this one."""
     for a in args:
         if a.id not in TERMS:
-            raise EndedSession(f"{a!r} was made in a session that has ended")
+            raise EndedSession(f"{f'a term {a.op}(...)' if a.args else a} was made in a session that has ended")
     if type(attr) is Axis and attr.size.id not in TERMS:
-        raise EndedSession(f"the axis {attr} of size {attr.size!r} was made in a session that has ended")
+        raise EndedSession(f"the size of the axis {attr} was made in a session that has ended")
 
 
 def pinned(t: Term) -> Term:
