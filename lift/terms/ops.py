@@ -46,6 +46,14 @@ class Op:
         """The operation as a term over argument terms."""
         return self.term(*map(T.const, args)) if self.term else T.make(self.name, *args)
 
+    @property
+    def rewritten(self) -> bool:
+        """Whether terms never hold the operation, because it is built of others: sqrt and recip for rsqrt."""
+        if self.term is None:
+            return False
+        xs = [T.scalar(f"x{k}") for k in range(3 if self.arity < 0 else self.arity)]
+        return all(s.op != self.name for s in self.on_terms(*xs).walk())
+
     def on_numbers(self, *args: Any) -> Any:
         """The operation on Python numbers (exact integers), or None where it has no finite value to fold to."""
         if self.name in UNINTERPRETED:
