@@ -31,6 +31,8 @@ from typing import Any, Protocol
 
 from ..runtime.session import EndedSession, pin, table
 
+from .meanings import Domain, meaning
+
 REAL, INT, BOOL = "real", "int", "bool"
 FOLDS = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min", "argmax": "argmax_of", "argmin": "argmin_of"}
 COMMUTATIVE = {"add", "mul", "max", "min", "and", "or"}  # n-ary, flat, sorted by id
@@ -244,16 +246,9 @@ for _v in (0, 1, -1, True, False, math.inf, -math.inf):
 
 # ---- smart constructors ----------------------------------------------------------------------------------------------
 
-_RULES: dict[str, Callable[..., Term | None]] = {}
-
-
-def _rule(*ops: str) -> Callable[[Callable[..., Term | None]], Callable[..., Term | None]]:
-    def put(f: Callable[..., Term | None]) -> Callable[..., Term | None]:
-        for op in ops:
-            _RULES[op] = f
-        return f
-
-    return put
+CONSTRUCTION = Domain("construction", missing="opaque", says="the term that a node is made as")
+_RULES: dict[str, Callable[..., Term | None]] = CONSTRUCTION.rows  # None: the node as it is
+CONSTRUCTION.derive(FOLDS, "a node that binds its axis")
 
 
 def make(op: str, *args: TermLike, attr: Any = None) -> Term:
@@ -319,7 +314,7 @@ def _nary(op: str, ts: tuple[Term, ...]) -> list[Term]:
     return out
 
 
-@_rule("add")
+@meaning(CONSTRUCTION, "add")
 def _add(_: str, *ts: Term) -> Term | None:
     """Flat, sorted, constants summed: a + 0 = a."""
     total: Any = 0
@@ -353,7 +348,7 @@ def _like(ts: list[Term]) -> list[Term]:
     return [base if c == 1 else mul(c, base) for base, c in count.items() if c != 0]
 
 
-@_rule("mul")
+@meaning(CONSTRUCTION, "mul")
 def _mul(_: str, *ts: Term) -> Term | None:
     """Flat, sorted, constants multiplied: 1 * a = a, and 0 * a = 0 when a is defined (masks first)."""
     factor: Any = 1
@@ -375,7 +370,7 @@ def _mul(_: str, *ts: Term) -> Term | None:
     return node("mul", args, None, _result_type("mul", args))
 
 
-@_rule("max", "min", "and", "or")
+@meaning(CONSTRUCTION, "max", "min", "and", "or")
 def _lattice(op: str, *ts: Term) -> Term | None:
     """Flat, sorted, idempotent, with unit."""
     rest = {t.id: t for t in _nary(op, ts)}
@@ -397,7 +392,7 @@ def _lattice(op: str, *ts: Term) -> Term | None:
     return node(op, args, None, _result_type(op, args))
 
 
-@_rule("where")
+@meaning(CONSTRUCTION, "where")
 def _where(_: str, c: Term, a: Term, b: Term) -> Term | None:
     if c.op == "const":
         return a if c.attr else b
@@ -408,7 +403,7 @@ def _where(_: str, c: Term, a: Term, b: Term) -> Term | None:
     return None
 
 
-@_rule("not")
+@meaning(CONSTRUCTION, "not")
 def _not(_: str, a: Term) -> Term | None:
     match a.op:
         case "not":
@@ -422,7 +417,7 @@ def _not(_: str, a: Term) -> Term | None:
     return None
 
 
-@_rule("eq", "ne")
+@meaning(CONSTRUCTION, "eq", "ne")
 def _eq(op: str, a: Term, b: Term) -> Term | None:
     if a is b and a.type != REAL:
         return const(op == "eq")
@@ -431,14 +426,14 @@ def _eq(op: str, a: Term, b: Term) -> Term | None:
     return None
 
 
-@_rule("lt", "le")
+@meaning(CONSTRUCTION, "lt", "le")
 def _lt(op: str, a: Term, b: Term) -> Term | None:
     if a is b and a.type != REAL:
         return const(op == "le")
     return None
 
 
-@_rule("recip")
+@meaning(CONSTRUCTION, "recip")
 def _recip(_: str, a: Term) -> Term | None:
     if a.op == "recip":
         return a.args[0]
@@ -447,7 +442,7 @@ def _recip(_: str, a: Term) -> Term | None:
     return None
 
 
-@_rule("argmax_of", "argmin_of")
+@meaning(CONSTRUCTION, "argmax_of", "argmin_of")
 def _argmax(op: str, *ts: Term) -> Term | None:
     """A last argument that cannot be first to win is dropped: argmax_of(a, -inf) = argmax_of(a)."""
     never = -math.inf if op == "argmax_of" else math.inf
@@ -459,19 +454,19 @@ def _argmax(op: str, *ts: Term) -> Term | None:
     return node(op, ts[:keep], None, INT) if keep < len(ts) else None
 
 
-@_rule("pick")
+@meaning(CONSTRUCTION, "pick")
 def _pick(_: str, index: Term, *ts: Term) -> Term | None:
     if index.op == "const" and 0 <= index.attr < len(ts):
         return ts[int(index.attr)]
     return ts[0] if ts and all(t is ts[0] for t in ts) else None
 
 
-@_rule("exp", "exp2")
+@meaning(CONSTRUCTION, "exp", "exp2")
 def _exp(op: str, a: Term) -> Term | None:
     return const(0) if a.op == "const" and a.attr == -math.inf else None
 
 
-@_rule("abs")
+@meaning(CONSTRUCTION, "abs")
 def _abs(_: str, a: Term) -> Term | None:
     return a if a.op == "abs" else None
 
