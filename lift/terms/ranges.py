@@ -11,10 +11,12 @@ import math
 from collections.abc import Callable, Mapping
 
 from . import term as T
+from .meanings import Domain
 
 Interval = tuple[float, float]  # Python ints, or -inf and inf
 Facts = Mapping[int, Interval]  # by term id
 ALL: Interval = (-math.inf, math.inf)
+RANGE = Domain("range", missing="unbounded", says="between which integers a term lies", types=(T.INT, "same"))
 
 
 def dtype_interval(dtype: str) -> Interval:
@@ -55,10 +57,8 @@ class Ranges:
             found = self.inputs.get(t.attr, ALL)
         elif t.type == T.BOOL:
             found = (0, 1)
-        elif t.op in _RULES and t.type == T.INT:
-            found = _RULES[t.op](*(self.of(a, facts) for a in (t.args[1:] if t.op in ("where", "pick") else t.args)))
-        elif t.op in ("argmax_of", "argmin_of"):
-            found = (0, len(t.args) - 1)
+        elif (rule := RANGE.rows.get(t.op)) is not None and t.type == T.INT:
+            found = rule(*(self.of(a, facts) for a in (t.args[1:] if t.op in ("where", "pick") else t.args)))
         else:
             found = ALL
         return max(known[0], found[0]), min(known[1], found[1])
@@ -180,7 +180,7 @@ def _truncdiv(a: Interval, b: Interval) -> Interval:
     return _floordiv(a, b) if a[0] >= 0 else ALL
 
 
-_RULES: dict[str, Callable[..., Interval]] = {
+RANGE.fill({
     "add": _nary(lambda a, b: (a[0] + b[0], a[1] + b[1])),
     "mul": _nary(_product),
     "max": _nary(lambda a, b: (max(a[0], b[0]), max(a[1], b[1]))),
@@ -200,4 +200,5 @@ _RULES: dict[str, Callable[..., Interval]] = {
     "wrap16": lambda a: (-(2**15), 2**15 - 1),
     "random_bits": lambda *_: (-(2**31), 2**31 - 1),
     "wrap32": lambda a: (-(2**31), 2**31 - 1),
-}  # fmt: skip
+    **dict.fromkeys(("argmax_of", "argmin_of"), lambda *xs: (0, len(xs) - 1)),
+})  # fmt: skip
