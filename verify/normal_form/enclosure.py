@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from trilift.lift.cases.declaration import Spec
 from trilift.lift.terms import term as T
+from trilift.lift.terms.meanings import Domain, meaning
 from trilift.lift.terms.term import Term
 
 from .algebra import ALL
@@ -20,16 +21,9 @@ from .algebra import ALL
 Interval = tuple[float, float]
 INF = math.inf
 EVERYTHING: Interval = (-INF, INF)
-GROWING: dict[str, Callable[[float], float]] = {
-    "tanh": math.tanh, "erf": math.erf, "atan": math.atan, "floor": math.floor, "ceil": math.ceil, "trunc": math.trunc,
-    "round": round, "to_int": math.trunc, "sinh": math.sinh, "asinh": math.asinh,
-    "exp": math.exp, "exp2": lambda x: 2.0**x, "log": math.log, "log2": math.log2, "log10": math.log10,
-    "sqrt": math.sqrt,
-}  # fmt: skip
-ENDS: dict[str, Interval] = {"tanh": (-1, 1), "erf": (-1, 1), "atan": (-math.pi / 2, math.pi / 2), "exp": (0, INF),
-                             "exp2": (0, INF), "sqrt": (0, INF)}  # fmt: skip
-RANGES: dict[str, Interval] = {"sin": (-1, 1), "cos": (-1, 1), "cosh": (1, INF), "random": (0, 1), "sign": (-1, 1),
-                               "acos": (0, math.pi), "asin": (-math.pi / 2, math.pi / 2)}  # fmt: skip
+INTERVAL = Domain(
+    "interval", missing="unbounded", says="between which real numbers a term lies", types=(T.REAL, T.INT, "same")
+)
 
 
 @dataclass
@@ -57,46 +51,16 @@ class Enclosure:
             return EVERYTHING if t.attr.size is ALL else (0, INF)
         if t.type == T.BOOL:
             return (0, 1)
-        return RANGES.get(t.op) or self._ruled(t, [self.known[a.id] for a in t.args])
+        rule: Rule | None = INTERVAL.rows.get(t.op)
+        return EVERYTHING if rule is None else rule(self, t, [self.known[a.id] for a in t.args])
 
-    def _ruled(self, t: Term, xs: Sequence[Interval]) -> Interval:
-        match t.op:
-            case "add":
-                return _sum(xs)
-            case "mul":
-                return self._product(t)
-            case "recip":
-                return _reciprocal(*xs[0])
-            case "abs":
-                low, high = xs[0]
-                return (max(low, -high, 0.0), max(abs(low), abs(high)))
-            case "max" | "min":
-                pick = max if t.op == "max" else min
-                return pick(x[0] for x in xs), pick(x[1] for x in xs)
-            case "where":
-                return min(x[0] for x in xs[1:]), max(x[1] for x in xs[1:])
-            case "amax" | "amin":
-                return xs[0] if self._inhabited(t.attr.size) else EVERYTHING
-            case "sum":
-                low, high = xs[0]
-                return 0.0 if low >= 0 else -INF, 0.0 if high <= 0 else INF
-            case "argmax" | "argmin" | "argmax_of" | "argmin_of":
-                return 0, INF
-            case "pow":
-                even = t.args[1].is_const and float(t.args[1].attr).is_integer() and t.args[1].attr % 2 == 0
-                return (0, INF) if even or xs[0][0] >= 0 else EVERYTHING
-        if t.op in GROWING:
-            low, high = ENDS.get(t.op, EVERYTHING)
-            return max(low, _at(t.op, xs[0][0], -INF)), min(high, _at(t.op, xs[0][1], INF))
-        return EVERYTHING
-
-    def _inhabited(self, size: Term) -> bool:
+    def inhabited(self, size: Term) -> bool:
         """Whether a size is at least 1: a positive number, a dim, their sums and products."""
         if size.op in ("add", "mul"):
-            return all(map(self._inhabited, size.args))
+            return all(map(self.inhabited, size.args))
         return size.op == "size" and size.attr not in self.scalars or size.is_const and size.attr >= 1
 
-    def _product(self, t: Term) -> Interval:
+    def product(self, t: Term) -> Interval:
         """x * x >= 0; a share of a sum is at most 1."""
         groups: dict[int, int] = {}
         for a in t.args:
@@ -126,12 +90,12 @@ def _within(s: Spec) -> Interval:
     return max(low, 0.0) if s.positive or unsigned else low, 1.0 if s.dtype == "bool" else high
 
 
-def _at(op: str, x: float, otherwise: float) -> float:
+def _at(f: Callable[[float], float], x: float, otherwise: float) -> float:
     """The function at the end of an interval."""
     if math.isinf(x):
         return otherwise
     try:
-        return float(GROWING[op](x))
+        return float(f(x))
     except (ValueError, OverflowError):
         return otherwise
 
@@ -160,3 +124,60 @@ def _reciprocal(low: float, high: float) -> Interval:
         x, y = _reciprocal(-high, -low)
         return -y, -x
     return EVERYTHING
+
+
+# ---- the meanings ----------------------------------------------------------------------------------------------------
+
+Rule = Callable[[Enclosure, Term, Sequence[Interval]], Interval]
+
+
+def _always(low: float, high: float) -> Rule:
+    """The same for all arguments."""
+    return lambda e, t, xs: (low, high)
+
+
+def _growing(f: Callable[[float], float], low: float = -INF, high: float = INF) -> Rule:
+    """f([a, b]) = [f(a), f(b)], within [low, high], the range of f."""
+    return lambda e, t, xs: (max(low, _at(f, xs[0][0], -INF)), min(high, _at(f, xs[0][1], INF)))
+
+
+@meaning(INTERVAL, "abs")
+def _absolute(e: Enclosure, t: Term, xs: Sequence[Interval]) -> Interval:
+    low, high = xs[0]
+    return (max(low, -high, 0.0), max(abs(low), abs(high)))
+
+
+@meaning(INTERVAL, "max", "min")
+def _extremum(e: Enclosure, t: Term, xs: Sequence[Interval]) -> Interval:
+    pick = max if t.op == "max" else min
+    return pick(x[0] for x in xs), pick(x[1] for x in xs)
+
+
+@meaning(INTERVAL, "pow")
+def _raised(e: Enclosure, t: Term, xs: Sequence[Interval]) -> Interval:
+    even = t.args[1].is_const and float(t.args[1].attr).is_integer() and t.args[1].attr % 2 == 0
+    return (0, INF) if even or xs[0][0] >= 0 else EVERYTHING
+
+
+@meaning(INTERVAL, "sum")
+def _total(e: Enclosure, t: Term, xs: Sequence[Interval]) -> Interval:
+    low, high = xs[0]
+    return 0.0 if low >= 0 else -INF, 0.0 if high <= 0 else INF
+
+
+INTERVAL.fill({
+    "add": lambda e, t, xs: _sum(xs),
+    "mul": lambda e, t, xs: e.product(t),
+    "recip": lambda e, t, xs: _reciprocal(*xs[0]),
+    "where": lambda e, t, xs: (min(x[0] for x in xs[1:]), max(x[1] for x in xs[1:])),
+    **dict.fromkeys(("amax", "amin"), lambda e, t, xs: xs[0] if e.inhabited(t.attr.size) else EVERYTHING),
+    **dict.fromkeys(("argmax", "argmin", "argmax_of", "argmin_of"), _always(0, INF)),
+    "tanh": _growing(math.tanh, -1, 1), "erf": _growing(math.erf, -1, 1), "sinh": _growing(math.sinh),
+    "atan": _growing(math.atan, -math.pi / 2, math.pi / 2), "asinh": _growing(math.asinh),
+    "floor": _growing(math.floor), "ceil": _growing(math.ceil), "round": _growing(round),
+    "trunc": _growing(math.trunc), "to_int": _growing(math.trunc),
+    "exp": _growing(math.exp, 0), "exp2": _growing(lambda x: 2.0**x, 0), "sqrt": _growing(math.sqrt, 0),
+    "log": _growing(math.log), "log2": _growing(math.log2), "log10": _growing(math.log10),
+    "sin": _always(-1, 1), "cos": _always(-1, 1), "cosh": _always(1, INF), "random": _always(0, 1),
+    "sign": _always(-1, 1), "acos": _always(0, math.pi), "asin": _always(-math.pi / 2, math.pi / 2),
+})  # fmt: skip
