@@ -22,7 +22,7 @@ import numpy as np
 
 from trilift.lift.errors import Unsupported
 from trilift.verify.fields.field import Field
-from trilift.verify.fields.op_rows import FOLDS, ROWS
+from trilift.verify.fields.op_rows import FIELD, FOLDS
 
 from ..program.abstract import LAWS, Bits, Class, Tables, bits_of, function
 from ..program.program import Node, Program
@@ -301,11 +301,13 @@ class _Search:
         """A function in the field; a number of the program is a random one, any other function a hash."""
         with np.errstate(all="ignore"):
             if name == "sqr":
-                return np.asarray(ROWS["mul"](self.domain, xs[0], xs[0]))
-            if name in ROWS:
-                return np.asarray(ROWS[name](self.domain, *xs))
+                return np.asarray(FIELD.rows["mul"](self.domain, xs[0], xs[0]))
+            if name in FIELD.rows:
+                return np.asarray(FIELD.rows[name](self.domain, *xs))
             if name.startswith("scale:"):
-                return np.asarray(ROWS["mul"](self.domain, xs[0], self.domain.hashed(name, self.domain.reals(1.0))))
+                return np.asarray(
+                    FIELD.rows["mul"](self.domain, xs[0], self.domain.hashed(name, self.domain.reals(1.0)))
+                )
             return self.domain.hashed(name, *np.broadcast_arrays(*xs))
 
     def _evaluated(self, inputs: Mapping[str, np.ndarray]) -> np.ndarray:

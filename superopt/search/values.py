@@ -20,7 +20,7 @@ from trilift.lift.errors import Unsupported
 from trilift.lift.language.infix import spelling
 from trilift.lift.terms.term import Term
 from trilift.verify.fields.field import Field
-from trilift.verify.fields.op_rows import FOLDS, ROWS
+from trilift.verify.fields.op_rows import FIELD, FOLDS
 from trilift.verify.fields.pairs import Redraw
 
 from ..program.abstract import Bits, Class, Tables, bits_of, function, tables
@@ -89,13 +89,13 @@ class Universe:
 
     def applied(self, op: str, *xs: np.ndarray) -> np.ndarray:
         """A function of elements in the field."""
-        if op in ROWS:
-            return np.asarray(ROWS[op](self.domain, *xs))
+        if op in FIELD.rows:
+            return np.asarray(FIELD.rows[op](self.domain, *xs))
         if op == "sqr":
-            return np.asarray(ROWS["mul"](self.domain, xs[0], xs[0]))
+            return np.asarray(FIELD.rows["mul"](self.domain, xs[0], xs[0]))
         head, _, _ = op.partition(":")
         if head == "scale":
-            return np.asarray(ROWS["mul"](self.domain, xs[0], self.domain.hashed(op, self.domain.reals(1.0))))
+            return np.asarray(FIELD.rows["mul"](self.domain, xs[0], self.domain.hashed(op, self.domain.reals(1.0))))
         return self.domain.hashed(op, *np.broadcast_arrays(*xs))
 
     def summed(self, array: np.ndarray, over: Bits) -> np.ndarray:

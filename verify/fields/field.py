@@ -26,7 +26,7 @@ from trilift.lift.terms.ops import OPS
 
 from . import residues as Z
 from .ir_rows import HANDLERS
-from .op_rows import EVEN, FOLDS, ODD, ROWS
+from .op_rows import FIELD, FOLDS, SYMMETRY
 from .pairs import KEPT, LOST, M_BITS, POISON, Q_BITS, STEPS, TABLE, VALUE, Modes, NotTestable, whole
 from .rational_constants import Constants, has_root
 
@@ -147,7 +147,7 @@ class Field(Float64):
         if op == "pick":
             return self.pick(arrays)
         values = [self.reals(a) for a in arrays]
-        rule = ROWS.get(op)
+        rule = FIELD.rows.get(op)
         if rule is None:
             return self.other(op, values)
         if row.arity >= 0 or op in ("max", "min", "argmax_of", "argmin_of"):
@@ -180,11 +180,11 @@ class Field(Float64):
         constant = np.logical_and.reduce(np.broadcast_arrays(*(~np.isnan(x["v"]) for x in xs)))
         if constant.all():
             return self.reals(FLOAT64.apply(op, *(x["v"] for x in xs)))
-        if op in EVEN | ODD:
+        if (symmetry := SYMMETRY.rows.get(op)) is not None:
             negative = xs[0]["p"] > self.p // 2
             positive = self.where(negative, self.apply("neg", xs[0]), xs[0])
             out = self.hashed(op, positive)
-            out = out if op in EVEN else self.where(negative, self.apply("neg", out), out)
+            out = out if symmetry == "even" else self.where(negative, self.apply("neg", out), out)
         else:
             out = self.hashed(op, *xs)
         return (

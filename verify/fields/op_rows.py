@@ -8,11 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from trilift.lift.terms.meanings import Domain
+from trilift.lift.terms.ops import OPS
+
 from . import residues as Z
 from .pairs import LARGEST, LOST, POISON, TABLE, VALUE, NotTestable, Redraw
 
 if TYPE_CHECKING:
     from .field import Field
+
+FIELD = Domain("field", missing="opaque", says="a value modulo the primes p and q of the field test", of_terms=False)
+SYMMETRY = Domain("field symmetry", missing="opaque", says="the sign of the hash of -x: even or odd", of_terms=False)
 
 
 def _both(f: Callable[[Any, Any, int], Any], number: Callable[[Any, Any], Any]) -> Callable[..., np.ndarray]:
@@ -277,7 +283,7 @@ FOLDS: dict[str, Callable[[Any, np.ndarray], Any]] = {
     "sum": _total, "prod": _product, "amax": _amax, "amin": _amin,
     "argmax": lambda d, rows: _best(d, rows)[1], "argmin": lambda d, rows: _best(d, _neg(d, rows))[1],
 }  # fmt: skip
-ROWS: dict[str, Callable[..., Any]] = {
+FIELD.fill({
     "add": _add, "mul": _mul, "sub": _sub, "neg": _neg, "recip": _recip, "div": _div,
     "exp": _exp, "exp2": _exp2, "expm1": lambda d, a: _sub(d, _exp(d, a), d.reals(1.0)),
     "exp10": lambda d, a: _exp(d, _mul(d, a, d.reals(math.log(10)))),
@@ -294,11 +300,14 @@ ROWS: dict[str, Callable[..., Any]] = {
     "signbit": lambda d, a: _compare("lt")(d, a, d.reals(0.0)),
     "to_int": lambda d, a: _integers(d, a),
     **{name: _compare(name) for name in COMPARISONS},
-}  # fmt: skip
-EVEN, ODD = (
-    {"abs", "cos", "cosh"},
-    {"sign", "sin", "erf", "asin", "atan", "sinh", "asinh", "atanh", "erfinv", "cbrt", "trunc"},
-)
+})  # fmt: skip
+FIELD.derive((r.name for r in OPS.values() if r.type in ("int", "bool")), "the machine's integers and booleans")
+FIELD.derive(FOLDS, "over an axis: FOLDS")
+FIELD.derive(("where", "pick"), "a choice of values: Field.where, Field.pick")
+SYMMETRY.fill(dict.fromkeys(("abs", "cos", "cosh"), "even") | dict.fromkeys(
+    ("sign", "sin", "erf", "asin", "atan", "sinh", "asinh", "atanh", "erfinv", "cbrt", "trunc"), "odd"
+))  # fmt: skip
+SYMMETRY.derive((*FIELD.rows, *FIELD.derived), "not hashed: a row of the field")
 
 
 def _integers(d: Field, a: np.ndarray) -> np.ndarray:
