@@ -327,14 +327,15 @@ def explain(name: str | None) -> None:
 
 @main.command()
 @click.argument("name", required=False, metavar="[OP]")
+@click.option("--domains", is_flag=True, help="Which analysis knows which operation, instead.")
 @click.option(
     "--format", "form", default="table", type=click.Choice(["table", "json"]), show_default=True, help="Output form."
 )
-def ops(name: str | None, form: str) -> None:
+def ops(name: str | None, domains: bool, form: str) -> None:
     """Print the table of operations: what each means, and what it is called in Triton IR, libdevice and PyTorch."""
     from .commands import ops as optable
 
-    click.echo(optable.show(name, form))
+    click.echo(optable.show(name, form, domains))
 
 
 @main.command()

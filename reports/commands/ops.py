@@ -9,14 +9,23 @@ import click
 from trilift.lift.terms.ops import OPS, Op
 
 
-def show(name: str | None, form: str) -> str:
-    """All rows, or those whose name or any of whose spellings is `name`."""
-    rows = [row(op) for op in OPS.values() if name is None or name in spellings(op)]
-    if form == "json":
-        return json.dumps(rows, indent=1)
-    if not rows:
+def show(name: str | None, form: str, domains: bool = False) -> str:
+    """All rows, or those whose name or any of whose spellings is `name`. `domains`: of every stage, whether it has a
+    meaning of the operation. Raises UsageError where no operation has the name."""
+    found = [op for op in OPS.values() if name is None or name in spellings(op)]
+    if not found and form != "json":
         raise click.UsageError(f"no operation is called {name}")
-    return table(rows)
+    if domains:
+        return _domains(found, form, name is None)
+    return json.dumps([row(op) for op in found], indent=1) if form == "json" else table([row(op) for op in found])
+
+
+def _domains(found: list[Op], form: str, every: bool) -> str:
+    from . import operation_matrix as matrix
+
+    if form == "json":
+        return json.dumps(matrix.matrix_data(found), indent=1)
+    return matrix.matrix_text() if every else "\n\n".join(map(matrix.operation_text, found))
 
 
 def spellings(op: Op) -> set[str]:
