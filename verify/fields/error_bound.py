@@ -20,19 +20,22 @@ at most the sum of
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from trilift.lift.terms.domain import FLOAT64, Float64
+from trilift.lift.terms.meanings import Domain
 from trilift.lift.terms.ops import OPS
+from trilift.lift.terms.term import FOLDS
 
 from .ir_rows import HANDLERS
 from .pairs import KEPT, Modes, NotTestable, whole
 from .rational_constants import rational
 from .residues import mix
 
+ERROR_BOUND = Domain("field error", missing="opaque", says="bounds of how likely a field sample misses a difference",
+                     of_terms=False)  # fmt: skip
 FIELDS = "nmabhgectsv"
 WEIGHT = np.dtype([(k, np.float64) for k in FIELDS] + [("i", np.uint64), ("o", np.uint64), ("w", np.uint64)])
 PRIMES = 1 << 12  # |S|, at least: primes 2qk + 1 = 3 mod 4 with 2^18 <= k < 2^19
@@ -89,7 +92,7 @@ class Weights(Float64):
         if op == "pick":
             return self.join([self.reals(a) for a in arrays[1:]])
         values = [self.reals(a) for a in arrays]
-        rule = ROWS.get(op)
+        rule = ERROR_BOUND.rows.get(op)
         if rule is not None and (row.arity >= 0 or op in ("max", "min")):
             return rule(self, *values)
         if rule is not None:
@@ -350,7 +353,7 @@ def _pow(d: Weights, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     )
 
 
-ROWS: dict[str, Callable[..., Any]] = {
+ERROR_BOUND.fill({
     "add": _add, "mul": _mul, "sub": _add, "neg": lambda d, a: _neg(d, a), "recip": _recip,
     "div": lambda d, a, b: _mul(d, a, _recip(d, b)),
     "exp": _exp, "exp2": lambda d, a: _exp(d, _mul(d, a, d.reals(math.log(2)))),
@@ -360,5 +363,7 @@ ROWS: dict[str, Callable[..., Any]] = {
     "rsqrt": lambda d, a: _recip(d, d.opaque(a)), "pow": _pow, "tanh": _via_exp,
     "max": lambda d, *xs: _greatest(d, np.stack(np.broadcast_arrays(*xs), -1)),
     "min": lambda d, *xs: _neg(d, _greatest(d, np.stack([_neg(d, x) for x in np.broadcast_arrays(*xs)], -1))),
-
-}  # fmt: skip
+})  # fmt: skip
+ERROR_BOUND.derive((r.name for r in OPS.values() if r.type in ("int", "bool")), "the machine's, or Weights.choice")
+ERROR_BOUND.derive(FOLDS, "over an axis: Weights.fold")
+ERROR_BOUND.derive(("where", "pick"), "one of several values: Weights.join")
