@@ -94,7 +94,8 @@ MUTANTS = [  # a case, a row of the table, what is wrong with it
 def test_a_wrong_row_is_seen(name: str, row: str, change: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     from trilift.verify.properties import magnitudes
 
-    monkeypatch.setitem(magnitudes.ROWS, row, replace(magnitudes.ROWS[row], **change))
+    rows = magnitudes.MAGNITUDE.rows
+    monkeypatch.setitem(rows, row, replace(rows[row], **change))
     kinds = ("normal", "large", "tiny", "equal", "far")
     assert any(measured(name, o, kind).worst > 1 for o in outputs(name) for kind in kinds)
 
@@ -212,7 +213,7 @@ def test_a_wrong_rule_is_seen(rule: str, monkeypatch: pytest.MonkeyPatch) -> Non
     """The bound of the first argument for all."""
     from trilift.verify.properties import magnitudes
 
-    monkeypatch.setitem(magnitudes.RULES, rule, lambda m, t, bounds: bounds[0])
+    monkeypatch.setitem(magnitudes.MAGNITUDE.rows, rule, lambda m, t, bounds: bounds[0])
     assert any(off > most for _, off, most in random_errors(3, 300))
 
 

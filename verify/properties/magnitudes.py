@@ -30,8 +30,8 @@ from trilift.lift.language.unfolding import instantiate, unfold
 from trilift.lift.runtime.session import memo
 from trilift.lift.terms import term as T
 from trilift.lift.terms.bits import FORMATS
-from trilift.lift.terms.ops import OPS
-from trilift.lift.terms.term import FOLDS, Axis, Term
+from trilift.lift.terms.meanings import Domain
+from trilift.lift.terms.term import Axis, Term
 
 FORMS = 2  # as many roundings as the formula has: the kernel may compute it in another form
 COUNT = T.pinned(T.scalar("roundings of the whole formula", T.INT))
@@ -66,7 +66,12 @@ class Row:
 
 # Roundings of functions: 2 per unit in the last place. CUDA Math API, tables of maximum ulp errors; PTX ISA:
 # ex2.approx 2 ulp, lg2.approx 2^-22, rcp.approx 1, div.full 2, sqrt.approx 1, rsqrt.approx 2^-22.4.
-ROWS: dict[str, Row] = {
+MAGNITUDE = Domain("magnitude", missing="error", error="the rounding error of {op} of a rounded number",
+                   says="m and r of a term whose arguments are rounded: a Row, or a rule")  # fmt: skip
+EXACT = Domain("exactness", missing="unbounded", says="whether a real is exact where its arguments are",
+               types=(T.REAL, "same"))  # fmt: skip
+POWER = Row("y * (1 + abs(b) * A / abs(a) + B * abs(log(abs(a))))", plus=16, why="8 ulp")
+MAGNITUDE.fill({
     "exp": Row("y * (1 + A)", plus=6, why="2 ulp of ex2.approx, x * log2(e)"),
     "exp2": Row("y * (1 + A)", plus=6, why="2 ulp of ex2.approx"),
     "log": Row("A / abs(a) + y", "1 + y", plus=6, why="lg2.approx to 2**-22"),
@@ -90,7 +95,6 @@ ROWS: dict[str, Row] = {
     "atanh": Row("1 + A / (1 - a * a) + y", plus=12),
     "erf": Row("A", "y", times=2, plus=4, why="2 ulp"),
     "erfinv": Row("A * exp(y * y) + y", plus=8),
-    "pow": Row("y * (1 + abs(b) * A / abs(a) + B * abs(log(abs(a))))", plus=16, why="8 ulp"),
     # over an axis
     "sum": Row("sum(i, A)", n=1),
     "amax": Row("amax(i, A)"),
@@ -118,12 +122,13 @@ ROWS: dict[str, Row] = {
     "mean": Row("mean(i, A)", n=1, plus=5, why="division by the length"),
     "var": Row("mean(i, A * A)", times=4, n=3, plus=8, why="mean(x**2) - mean(x)**2 is as good"),
     "norm": Row("norm(i, A)", "y", n=1, plus=4),
-}  # fmt: skip
+})  # fmt: skip
 
-# Exact on exact arguments: they select, or compute with integers. Without another row: Unsupported on inexact ones.
-SELECT = {"neg", "abs", "max", "min", "where", "copysign", "fmod", "relu", "amax", "amin", "pick", "sign", "floor",
-          "ceil", "trunc", "round", "to_int", "random", "random_bits",
-          *(f"from_bits_{f}" for f in FORMATS)}  # fmt: skip
+# They select, or compute with integers.
+EXACT.fill(dict.fromkeys(
+    ("neg", "abs", "max", "min", "where", "copysign", "fmod", "relu", "amax", "amin", "pick", "sign", "floor", "ceil",
+     "trunc", "round", "to_int", "random", "random_bits", *(f"from_bits_{f}" for f in FORMATS)), True
+))  # fmt: skip
 WRAPS = {"wrap8", "wrap16", "wrap32"}
 STEPS = {"floor": 1, "ceil": 1, "trunc": 1, "to_int": 1, "round": 1, "sign": 2}
 WHOLE = {"floor", "ceil", "trunc", "round", "sign"}
@@ -155,16 +160,12 @@ class Magnitudes:
             return self._leaf(t)
         if t.op == "read":
             return self._read(t, bounds)
-        own = RULES.get(t.op)
-        if all(b.exact for b in bounds) and (t.op in SELECT or t.type != T.REAL):
+        if all(b.exact for b in bounds) and (t.op in EXACT or t.type != T.REAL):
             return Bound(self.absolute(t), ZERO)
-        if own is not None:
-            return own(self, t, bounds)
-        if t.op in ROWS:
-            return self._row(t, bounds, ROWS[t.op])
-        if t.op in DEFINITIONS:
+        if t.op in DEFINITIONS and t.op not in MAGNITUDE:
             return self.bound(unfold(t))
-        raise Unsupported(f"the rounding error of {t.op}" + (" of a rounded number" if t.op in OPS else ""))
+        meant: Row | Rule = MAGNITUDE[t.op]
+        return self.row(t, bounds, meant) if isinstance(meant, Row) else meant(self, t, bounds)
 
     def _leaf(self, t: Term) -> Bound:
         """A constant may be rounded; infinities are no numbers that lose digits."""
@@ -198,7 +199,7 @@ class Magnitudes:
             distance = a if t.op == "sign" else T.sub(a, T.make("round", a))
         return self.within(T.make("abs", distance), self.bound(a))
 
-    def _row(self, t: Term, bounds: list[Bound], row: Row) -> Bound:
+    def row(self, t: Term, bounds: list[Bound], row: Row) -> Bound:
         """A row of the table at these arguments."""
         relative = all(b.magnitude is self.absolute(a) for a, b in zip(t.args, bounds, strict=True))
         terms = {"y": self.absolute(t)}
@@ -348,12 +349,12 @@ def _pow(m: Magnitudes, t: Term, bounds: list[Bound]) -> Bound:
     """a ** k is k - 1 products; with another constant exponent m(a ** k) = |k| |a| ** (k - 1) m(a)."""
     (a, e), (base, _) = t.args, bounds
     if e.op != "const":
-        return m._row(t, bounds, ROWS["pow"])
+        return m.row(t, bounds, POWER)
     k = e.attr
     if isinstance(k, int) and k > 1:
         return Bound(m.tidy(T.make("pow", base.magnitude, k)), T.add(times(k, base.roundings), k - 1))
-    roundings = T.add(times(max(math.ceil(abs(k)), 1), base.roundings), ROWS["pow"].plus)
-    m.used["pow"] = ROWS["pow"]
+    roundings = T.add(times(max(math.ceil(abs(k)), 1), base.roundings), POWER.plus)
+    m.used["pow"] = POWER
     slope = m.absolute(t)
     if base.magnitude is not m.absolute(a):
         slope = T.mul(base.magnitude, T.make("pow", m.absolute(a), k - 1))
@@ -404,7 +405,7 @@ def _lgamma(m: Magnitudes, t: Term, bounds: list[Bound]) -> Bound:
 
 
 Rule = Callable[[Magnitudes, Term, list[Bound]], Bound]
-RULES: dict[str, Rule] = {
+MAGNITUDE.fill({
     "add": _add,
     "mul": _mul,
     "max": _extremum,
@@ -421,7 +422,7 @@ RULES: dict[str, Rule] = {
     "argmax": _position,
     "argmin": _position,
     "lgamma": _lgamma,
-}
+})  # fmt: skip
 
 
 # ---- counts ----------------------------------------------------------------------------------------------------------
@@ -473,9 +474,3 @@ def _short(v: float) -> bool:
 
 def _is_power_of_two(v: float) -> bool:
     return v != 0 and math.isfinite(v) and abs(math.frexp(v)[0]) == 0.5
-
-
-def missing() -> list[str]:
-    """Operations and folds that have no row at all: an inexact argument is Unsupported."""
-    every = {*OPS, *FOLDS, *DEFINITIONS}
-    return sorted(n for n in every if n not in ROWS and n not in RULES and n not in SELECT)

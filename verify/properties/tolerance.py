@@ -18,7 +18,7 @@ from trilift.lift.ttir.ir import Module, Op, Value
 from ..audit.accumulation import MOVES, narrow_sums
 from ..runs.rounded import COMPUTING
 from ..runs.rounding import FORMATS, NARROW
-from .magnitudes import COUNT, FORMS, ROWS, Magnitudes, times
+from .magnitudes import COUNT, FORMS, Magnitudes, Row, times
 from .suite import Tolerance
 
 STORES = {"tt.store", "tt.descriptor_store"}
@@ -78,7 +78,7 @@ def _narrows(formula: Formula, case: Case) -> bool:
 
 def _lines(analysis: Magnitudes, element: str, roundings: Term) -> tuple[str, ...]:
     """The derivation, for a comment."""
-    functions = [_roundings_of(name) for name in analysis.used]
+    functions = [_roundings_of(name, row) for name, row in analysis.used.items()]
     jump = "where rounding may carry an argument over a jump, the step is allowed"
     return (
         f"each operation in {element} has a relative error of {_power(unit_of(element))}: Higham, chapter 3",
@@ -89,8 +89,7 @@ def _lines(analysis: Magnitudes, element: str, roundings: Term) -> tuple[str, ..
     )
 
 
-def _roundings_of(name: str) -> str:
-    row = ROWS[name]
+def _roundings_of(name: str, row: Row) -> str:
     parts = [f"{row.n} for each term"] if row.n else []
     parts += [str(row.plus)] if row.plus else []
     return f"{name} " + " and ".join(parts) + (f" ({row.why})" if row.why else "")
