@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from trilift.lift.terms.meanings import Domain, meaning
 from trilift.lift.terms.term import Term
 
 from ..normal_form.enclosure import Enclosure
@@ -23,12 +24,16 @@ ANY = "any"
 Value = Any  # Fraction, ANY or None
 Rule = Callable[[Term, Sequence[Value]], Value]
 
-ODD = {"sin", "tan", "tanh", "sinh", "asin", "atan", "asinh", "atanh", "erf", "erfinv", "cbrt", "trunc", "round",
-       "sign"}  # fmt: skip
-EVEN = {"abs", "cos", "cosh"}
-COMPARISONS = {"lt", "le", "eq", "ne"}
-GROWING = {"exp", "exp2", "log", "log2", "log10", "sqrt", "tanh", "sinh", "asinh", "atan", "erf", "erfinv", "asin",
-           "atanh", "acosh", "cbrt", "floor", "ceil", "trunc", "round", "sign", "to_int"}  # fmt: skip
+ODD = ("sin", "tan", "tanh", "sinh", "asin", "atan", "asinh", "atanh", "erf", "erfinv", "cbrt", "trunc", "round",
+       "sign")  # fmt: skip
+EVEN = ("abs", "cos", "cosh")
+COMPARISONS = ("lt", "le", "eq", "ne")
+GROWING = ("exp", "exp2", "log", "log2", "log10", "sqrt", "tanh", "sinh", "asinh", "atan", "erf", "erfinv", "asin",
+           "atanh", "acosh", "cbrt", "floor", "ceil", "trunc", "round", "sign", "to_int")  # fmt: skip
+DEGREE = Domain("degree", missing="opaque", says="k in t(c x) = c^k t(x)")
+PARITY = Domain("parity", missing="opaque", says="s in t(-x) = s t(x)")
+LINEARITY = Domain("linearity", missing="opaque", says="whether t(x + y) = t(x) + t(y)")
+SLOPE = Domain("slope", missing="opaque", says="whether t grows or falls with x")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +44,7 @@ class Way:
     read: int
     other: int
     numbers: tuple[float, ...]
-    rules: dict[str, Rule]
+    rules: Domain
 
 
 def _same(t: Term, values: Sequence[Value]) -> Value:
@@ -83,13 +88,12 @@ def _order_of_signs(t: Term, values: Sequence[Value]) -> Value:
 
 
 _KEEP = ("add", "sum", "max", "min", "amax", "amin")
-DEGREE = Way(
-    1, 0, (0, float("inf"), -float("inf")),
+DEGREE.fill(
     dict.fromkeys(_KEEP, _same)
     | {"mul": _total, "pow": _power, "sign": _order_of_signs, "abs": _times(Fraction(1)), "recip": _times(Fraction(-1)),
        "sqrt": _times(Fraction(1, 2)), "cbrt": _times(Fraction(1, 3))}
     | dict.fromkeys(("where", "pick"), _choice(0))
-    | dict.fromkeys((*COMPARISONS, "argmax", "argmin", "argmax_of", "argmin_of"), _loses),
+    | dict.fromkeys((*COMPARISONS, "argmax", "argmin", "argmax_of", "argmin_of"), _loses)
 )  # fmt: skip
 
 
@@ -117,13 +121,12 @@ def _equality(t: Term, values: Sequence[Value]) -> Value:
     return None if _same(t, values) is None else 1
 
 
-PARITY = Way(
-    -1, 1, (0,),
+PARITY.fill(
     dict.fromkeys(("add", "sum", "recip", *ODD), _same)
     | {"mul": _sign_product, "pow": _parity_power}
     | dict.fromkeys(EVEN, lambda t, values: None if values[0] is None else 1)
     | dict.fromkeys(("where", "pick"), _choice(1))
-    | dict.fromkeys(("eq", "ne"), _equality),
+    | dict.fromkeys(("eq", "ne"), _equality)
 )  # fmt: skip
 
 
@@ -133,12 +136,15 @@ def _one_factor(t: Term, values: Sequence[Value]) -> Value:
     return found if found in (0, 1, ANY) else None
 
 
-LINEARITY = Way(
-    1, 0, (0,),
-    dict.fromkeys(("add", "sum"), _same) | {"mul": _one_factor} | dict.fromkeys(("where", "pick"), _choice(0)),
-)  # fmt: skip
+LINEARITY.fill(
+    dict.fromkeys(("add", "sum"), _same) | {"mul": _one_factor} | dict.fromkeys(("where", "pick"), _choice(0))
+)
 
-WAYS = {"degree": DEGREE, "parity": PARITY, "linearity": LINEARITY}
+WAYS = {
+    "degree": Way(1, 0, (0, float("inf"), -float("inf")), DEGREE),
+    "parity": Way(-1, 1, (0,), PARITY),
+    "linearity": Way(1, 0, (0,), LINEARITY),
+}
 
 
 def found(way: str, t: Term, changed: Collection[str]) -> Fraction | None:
@@ -161,7 +167,7 @@ def _values(way: Way, t: Term, changed: frozenset[str]) -> Value:
             done[s.id] = way.other
         else:
             values = [done[a.id] for a in s.args]
-            done[s.id] = way.rules.get(s.op, _unchanged(way.other))(s, values)
+            done[s.id] = (way.rules.get(s.op) or _unchanged(way.other))(s, values)
     return done[t.id]
 
 
@@ -184,20 +190,47 @@ def _slope(t: Term, slopes: Sequence[int | None], changed: Collection[str], encl
     moving = {s for s in slopes if s}
     if not moving:
         return 0
-    if t.op in ("add", "max", "min", "sum", "amax", "amin"):
-        return moving.pop() if len(moving) == 1 else None
-    if t.op in GROWING:
-        return slopes[0]
-    if t.op == "where" and not slopes[0]:
-        return moving.pop() if len(moving) == 1 else None
-    if t.op == "recip":
-        low, high = enclosure.of(t.args[0])
-        return -slopes[0] if slopes[0] and (low >= 0 or high <= 0) else None
-    if t.op == "mul" and sum(map(bool, slopes)) == 1:
-        rest = [enclosure.of(a) for a, s in zip(t.args, slopes, strict=True) if not s]
-        if all(low >= 0 or high <= 0 for low, high in rest):
-            sign = 1
-            for low, _ in rest:
-                sign *= 1 if low >= 0 else -1
-            return sign * moving.pop()
-    return None
+    rule: SlopeRule | None = SLOPE.get(t.op)
+    return None if rule is None else rule(t, slopes, moving, enclosure)
+
+
+# What moves is in `slopes`, with 0 for what does not, and in `moving` without 0; it is not empty.
+SlopeRule = Callable[[Term, Sequence[int | None], set[int], Enclosure], int | None]
+
+
+@meaning(SLOPE, *_KEEP)
+def _one_way(t: Term, slopes: Sequence[int | None], moving: set[int], enclosure: Enclosure) -> int | None:
+    """The way in which all go."""
+    return next(iter(moving)) if len(moving) == 1 else None
+
+
+@meaning(SLOPE, *GROWING)
+def _along(t: Term, slopes: Sequence[int | None], moving: set[int], enclosure: Enclosure) -> int | None:
+    return slopes[0]
+
+
+@meaning(SLOPE, "where")
+def _branches(t: Term, slopes: Sequence[int | None], moving: set[int], enclosure: Enclosure) -> int | None:
+    """A condition that does not change."""
+    return None if slopes[0] else _one_way(t, slopes, moving, enclosure)
+
+
+@meaning(SLOPE, "recip")
+def _against(t: Term, slopes: Sequence[int | None], moving: set[int], enclosure: Enclosure) -> int | None:
+    """1 / a falls on each side of 0."""
+    low, high = enclosure.of(t.args[0])
+    return -slopes[0] if slopes[0] and (low >= 0 or high <= 0) else None
+
+
+@meaning(SLOPE, "mul")
+def _signed(t: Term, slopes: Sequence[int | None], moving: set[int], enclosure: Enclosure) -> int | None:
+    """One factor that changes, and factors whose signs are known."""
+    if sum(map(bool, slopes)) != 1:
+        return None
+    rest = [enclosure.of(a) for a, s in zip(t.args, slopes, strict=True) if not s]
+    if not all(low >= 0 or high <= 0 for low, high in rest):
+        return None
+    sign = 1
+    for low, _ in rest:
+        sign *= 1 if low >= 0 else -1
+    return sign * next(iter(moving))
