@@ -6,10 +6,13 @@ in a branch of `where` is asked for only where the branch is taken: `not c or d`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from trilift.lift.language.unfolding import expand
 from trilift.lift.terms import term as T
+from trilift.lift.terms.bits import FORMATS
+from trilift.lift.terms.meanings import Domain
+from trilift.lift.terms.ops import OPS
 from trilift.lift.terms.spec import Formula
 from trilift.lift.terms.term import FOLDS, Axis, Term
 
@@ -27,7 +30,13 @@ def _power(a: Term, b: Term) -> Term:
     return _le(0, a) if b.is_const and b.attr > 0 else _lt(0, a)
 
 
-NEEDS: dict[str, Callable[..., Term]] = {
+def total(*args: Term) -> Term:
+    """Defined for all arguments."""
+    return T.const(True)
+
+
+DEFINED = Domain("definedness", missing="error", says="for which arguments it is defined")
+DEFINED.fill({
     "recip": lambda a: _lt(0, a.args[0]) if a.op == "sqrt" else _ne(a, 0),
     "sqrt": lambda a: _le(0, a),
     **dict.fromkeys(("log", "log2", "log10"), lambda a: _lt(0, a)),
@@ -38,8 +47,16 @@ NEEDS: dict[str, Callable[..., Term]] = {
     "lgamma": lambda a: T.make("or", _lt(0, a), _ne(a, T.make("floor", a))),
     "pow": _power,
     **dict.fromkeys(("floordiv", "mod", "truncdiv", "truncmod", "fmod"), lambda a, b: _ne(b, 0)),
-}
+    **dict.fromkeys(
+        ("add", "mul", "abs", "sign", "exp", "exp2", "sin", "cos", "atan", "atan2", "sinh", "cosh", "tanh", "erf",
+         "floor", "ceil", "trunc", "round", "asinh", "cbrt", "copysign", "to_int",
+         "max", "min", "eq", "ne", "lt", "le", "argmax_of", "argmin_of", "pick", "and", "or", "not",
+         "next_power_of_2", "bitand", "bitor", "bitxor", "shl", "shr", "random_bits", "random",
+         "wrap8", "wrap16", "wrap32", *(f"{way}_{f}" for f in FORMATS for way in ("bits", "from_bits"))), total),
+})  # fmt: skip
+DEFINED.derive(("where",), "what its branches need, where they are taken")
 OF_NON_EMPTY = {"amax", "amin", "argmax", "argmin"}
+DEFINED.derive(FOLDS, "what its body needs for all of the axis; OF_NON_EMPTY an axis that is not empty")
 
 
 def unfolded(t: Term) -> Term:
@@ -75,8 +92,8 @@ def _needs(
         body = t.args[0] if over == t.attr else T.substitute(t.args[0], {t.attr: T.axis(over)})
         yield from _needs(body, guards, taken | {over.name}, shapes, seen)
         return
-    if t.op in NEEDS:
-        yield _under(guards, NEEDS[t.op](*t.args))
+    if t.op in OPS and (needs := DEFINED[t.op]) is not total:
+        yield _under(guards, needs(*t.args))
     if t.op == "read" and t.attr in shapes:
         for i, n in zip(t.args, shapes[t.attr], strict=True):
             yield _under(guards, _in_range(i, n))
