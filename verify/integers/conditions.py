@@ -14,11 +14,16 @@ from functools import reduce
 
 from trilift.lift.runtime.session import memo_up_to, table
 from trilift.lift.terms import term as T
+from trilift.lift.terms.meanings import Domain
 from trilift.lift.terms.term import BOOL, INT, Term
 
 ARITHMETIC = frozenset({"add", "mul", "floordiv", "mod", "min", "max", "where", "next_power_of_2"})
 LOGIC = frozenset({"and", "or", "not"})
 RELATIONS = frozenset({"eq", "lt", "le"})
+CORE = Domain("integer core", missing="opaque", says="the same integer or boolean in the operations above",
+              types=(INT, BOOL, "same"))  # fmt: skip
+INTEGER = Domain("integer value", missing="opaque", says="its value on integers, None where it is undefined",
+                 types=(INT, BOOL, "same"))  # fmt: skip
 
 _CORE: dict[int, Term] = table("conditions.core", {})
 _DEFINED: dict[int, bool] = table("conditions.defined", {})
@@ -99,9 +104,9 @@ def value(t: Term, env: Mapping[Term, int]) -> int | bool | None:
 
 def evaluated(op: str, args: list[int | bool | None]) -> int | bool | None:
     """The value of a core operation on values."""
-    if op in _LAZY:
-        return _LAZY[op](*args)  # type: ignore[no-any-return]
-    return None if None in args else _VALUES[op](*args)
+    if None in args and op not in LAZY:
+        return None
+    return INTEGER.rows[op](*args)  # type: ignore[no-any-return]
 
 
 # ---- questions -------------------------------------------------------------------------------------------------------
@@ -163,7 +168,7 @@ Rule = Callable[..., Term | None]
 def _core(t: Term) -> Term:
     if not t.args or t.type not in (INT, BOOL):
         return t
-    rule = _RULES.get(t.op)
+    rule: Rule | None = CORE.rows.get(t.op)
     if rule is None:
         return t
     if any(a.type not in (INT, BOOL) for a in t.args):
@@ -184,8 +189,8 @@ def _compare_opaque(t: Term) -> Term:
 def _make(op: str, *args: T.TermLike) -> Term:
     """The normalised operation; of numbers exactly, whatever their length."""
     ts = tuple(map(T.const, args))
-    if op in _VALUES and all(t.type == INT and t.is_const for t in ts):
-        v = _VALUES[op](*(t.attr for t in ts))
+    if op in INTEGER.rows and op not in LAZY and all(t.type == INT and t.is_const for t in ts):
+        v = INTEGER.rows[op](*(t.attr for t in ts))
         return T.node(op, ts, None, INT) if v is None else T.const(v)
     return T.make(op, *ts)
 
@@ -295,7 +300,7 @@ def _wrap(bits: int) -> Rule:
     return lambda t, a: _minus(_make("mod", _make("add", _int(a), half), 2 * half), half)
 
 
-_RULES: dict[str, Rule] = {
+CORE.fill({
     "add": _arithmetic, "mul": _arithmetic, "min": _arithmetic, "max": _arithmetic,
     "where": _where,
     "and": _logic, "or": _logic,
@@ -307,12 +312,12 @@ _RULES: dict[str, Rule] = {
     "sign": lambda t, a: T.where(_make("lt", 0, _int(a)), 1, T.where(_make("lt", _int(a), 0), -1, 0)),
     "shl": _shift, "shr": _shift, "bitand": _bits, "bitor": _bits, "bitxor": _bits,
     "wrap8": _wrap(8), "wrap16": _wrap(16), "wrap32": _wrap(32),
-}  # fmt: skip
+})  # fmt: skip
 
 
 # ---- values ----------------------------------------------------------------------------------------------------------
 
-_VALUES: dict[str, Callable[..., int | bool | None]] = {
+INTEGER.fill({
     "add": lambda *xs: sum(xs),
     "mul": lambda *xs: reduce(lambda x, y: x * y, xs),
     "min": lambda *xs: min(xs),
@@ -324,10 +329,9 @@ _VALUES: dict[str, Callable[..., int | bool | None]] = {
     "lt": lambda a, b: a < b,
     "le": lambda a, b: a <= b,
     "not": lambda a: not a,
-}
-
-_LAZY: dict[str, Callable[..., int | bool | None]] = {
     "where": lambda c, a, b: None if c is None else a if c else b,
     "and": lambda *xs: False if False in xs else None if None in xs else True,
     "or": lambda *xs: True if True in xs else None if None in xs else False,
-}
+})  # fmt: skip
+LAZY = frozenset({"where", "and", "or"})  # may have a value though an argument has none
+INTEGER.derive(CORE.rows, "the integer core")
