@@ -15,9 +15,10 @@ from math import gcd
 
 from trilift.lift.runtime.session import memo, table
 from trilift.lift.terms import term as T
+from trilift.lift.terms.meanings import Domain, meaning
 from trilift.lift.terms.term import BOOL, TERMS, Term
 
-from .conditions import interpreted, negation
+from .conditions import CORE, interpreted, negation
 
 _PRODUCTS: dict[int, tuple[int, ...]] = table("linear_forms.products", {})
 _NUMBER: dict[tuple[int, ...], int] = table("linear_forms.numbers", {})
@@ -205,20 +206,17 @@ def definition(i: int) -> tuple[Item, ...]:
         return at_least(atom(t)), at_least(atom(t).scaled(-1), -1)
     if not interpreted(t):
         return ()
-    match t.op:
-        case "min" | "max":
-            return _extremum(t)
-        case "where":
-            c, a, b = t.args
-            first = (*items(c), equals(atom(t), polynomial(a)))
-            return (Clause((first, (*items(negation(c)), equals(atom(t), polynomial(b))))),)
-        case "next_power_of_2":
-            return _power(t)
-        case "floordiv" | "mod":
-            return _division(t)
-    return ()
+    known = LINEAR.get(t.op)
+    return () if known is None else known(t)
 
 
+LINEAR = Domain("linear form", missing="opaque", says="the rows and clauses that a number of its own meets",
+                types=(T.INT, T.BOOL, "same"))  # fmt: skip
+LINEAR.derive(("add", "mul"), "a polynomial")
+LINEAR.derive(("and", "or", "not", "eq", "lt", "le"), "rows and clauses themselves: items")
+
+
+@meaning(LINEAR, "min", "max")
 def _extremum(t: Term) -> tuple[Item, ...]:
     sign = 1 if t.op == "max" else -1
     ps = [polynomial(a) for a in t.args]
@@ -226,6 +224,14 @@ def _extremum(t: Term) -> tuple[Item, ...]:
     return (*ordered, Clause(tuple((equals(atom(t), p),) for p in ps)))
 
 
+@meaning(LINEAR, "where")
+def _choice(t: Term) -> tuple[Item, ...]:
+    c, a, b = t.args
+    first = (*items(c), equals(atom(t), polynomial(a)))
+    return (Clause((first, (*items(negation(c)), equals(atom(t), polynomial(b))))),)
+
+
+@meaning(LINEAR, "next_power_of_2")
 def _power(t: Term) -> tuple[Item, ...]:
     """n <= p, and p = 1 or p <= 2n - 2 (p < 2n, both even)."""
     n, p = polynomial(t.args[0]), atom(t)
@@ -234,6 +240,7 @@ def _power(t: Term) -> tuple[Item, ...]:
     return at_least(p, 1), at_least(p - n), Clause((small, large))
 
 
+@meaning(LINEAR, "floordiv", "mod")
 def _division(t: Term) -> tuple[Item, ...]:
     """a = b*q + r with 0 <= r < b, or b < r <= 0, or b = 0."""
     if t.op == "mod":
@@ -249,6 +256,9 @@ def _division(t: Term) -> tuple[Item, ...]:
     positive = at_least(b, 1), split, at_least(r), at_least(b - r, 1), signs
     negative = at_least(b.scaled(-1), 1), split, at_least(r.scaled(-1)), at_least(r - b, 1)
     return (Clause((positive, negative, (Row(True, b),))),)
+
+
+LINEAR.derive(CORE.rows, "the integer core")
 
 
 @memo
