@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
@@ -14,11 +14,12 @@ import z3
 from trilift.lift.errors import Place
 from trilift.lift.runtime.session import table
 from trilift.lift.terms import term as T
+from trilift.lift.terms.meanings import Domain
 from trilift.lift.terms.term import BOOL, Term
 
 from ..model.verdict import Condition
 from . import linear
-from .conditions import core, defined, interpreted, leaves, question, value
+from .conditions import CORE, core, defined, interpreted, leaves, question, value
 from .model_cache import Pool
 
 Facts = frozenset[Term]
@@ -132,14 +133,15 @@ def _translate(t: Term) -> Any:
         return z3.Bool(f"b{t.id}") if t.type == BOOL else z3.Int(f"i{t.id}")
     if _own_number(t):
         return z3.Int(f"i{t.id}")
-    return _Z3[t.op](*map(_expression, t.args))
+    return Z3.rows[t.op](*map(_expression, t.args))
 
 
 def _own_number(t: Term) -> bool:
     return t.op == "next_power_of_2" or t.op in ("floordiv", "mod") and t.args[1].op != "const"
 
 
-_Z3: dict[str, Callable[..., Any]] = {
+Z3 = Domain("z3", missing="opaque", says="an expression of z3", types=(T.INT, BOOL, "same"))
+Z3.fill({
     "add": lambda *xs: z3.Sum(*xs),
     "mul": lambda *xs: reduce(lambda x, y: x * y, xs),
     "floordiv": lambda a, b: a / b,  # b > 0 in core terms
@@ -153,7 +155,9 @@ _Z3: dict[str, Callable[..., Any]] = {
     "eq": lambda a, b: a == b,
     "lt": lambda a, b: a < b,
     "le": lambda a, b: a <= b,
-}
+})  # fmt: skip
+Z3.derive(("next_power_of_2",), "a number of its own, which _definition describes")
+Z3.derive(CORE.rows, "the integer core")
 
 
 def _axioms(t: Term) -> tuple[Any, ...]:
