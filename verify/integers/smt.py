@@ -11,50 +11,48 @@ import re
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 
 from trilift.lift.errors import Unsupported
-from trilift.lift.terms.term import BOOL, Term
+from trilift.lift.terms.meanings import Domain
+from trilift.lift.terms.term import BOOL, INT, Term
 
 from ..model.verdict import Condition
-from .conditions import interpreted, leaves, question
+from .conditions import CORE, interpreted, leaves, question
 
 SOLVED = ("linear", "numbers", "z3")  # what decides integer conditions; others are not about integers alone
 
 STATUS = re.compile(r"\(set-info :status (\w+)\)")  # for the reader: a solver must not know it
 QUOTED = re.compile(r"[^ -~]|[|\\]")  # not allowed in a quoted symbol
-HEADS = {
-    "add": "+",
-    "mul": "*",
-    "where": "ite",
-    "and": "and",
-    "or": "or",
-    "not": "not",
-    "eq": "=",
-    "lt": "<",
-    "le": "<=",
-}
-FUNCTIONS = {
-    "floordiv": "(define-fun floordiv ((a Int) (b Int)) Int (ite (> b 0) (div a b) (div (- a) (- b))))",
-    "mod": "(define-fun floormod ((a Int) (b Int)) Int (ite (> b 0) (mod a b) (- (mod (- a) (- b)))))",
-    "min": "(define-fun minimum ((a Int) (b Int)) Int (ite (<= a b) a b))",
-    "max": "(define-fun maximum ((a Int) (b Int)) Int (ite (<= a b) b a))",
-}
-NAMES = {"floordiv": "floordiv", "mod": "floormod", "min": "minimum", "max": "maximum"}
-TAKEN = {
-    *HEADS.values(),
-    *NAMES.values(),
-    "div",
-    "let",
-    "forall",
-    "exists",
-    "assert",
-    "true",
-    "false",
-    "abs",
-    "par",
-    "_",
-}
+TAKEN = {"div", "let", "forall", "exists", "assert", "true", "false", "abs", "par", "_"}
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What an operation is called: a function of SMT-LIB, or one of integers a and b that a text defines by `body`.
+    `binary`: it takes two arguments at a time."""
+
+    name: str
+    body: str = ""
+    binary: bool = False
+
+    @property
+    def definition(self) -> str:
+        return f"(define-fun {self.name} ((a Int) (b Int)) Int {self.body})"
+
+
+SMT = Domain("SMT-LIB", missing="opaque", says="its head in a text of SMT-LIB 2", types=(INT, BOOL, "same"))
+SMT.fill({
+    "add": Head("+"), "mul": Head("*"), "where": Head("ite"), "and": Head("and"), "or": Head("or"), "not": Head("not"),
+    "eq": Head("="), "lt": Head("<"), "le": Head("<="),
+    "floordiv": Head("floordiv", "(ite (> b 0) (div a b) (div (- a) (- b)))"),
+    "mod": Head("floormod", "(ite (> b 0) (mod a b) (- (mod (- a) (- b))))"),
+    "min": Head("minimum", "(ite (<= a b) a b)", binary=True),
+    "max": Head("maximum", "(ite (<= a b) b a)", binary=True),
+})  # fmt: skip
+SMT.derive(("next_power_of_2",), "a number of its own, which _power describes")
+SMT.derive(CORE.rows, "the integer core")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +83,7 @@ def smt_text(facts: Iterable[Term], goal: Term, what: str = "", status: str = "u
         *(f"; {line}" for line in what.splitlines()),
         f"(set-logic {'QF_NIA' if any(map(_nonlinear, literals)) else 'QF_LIA'})",
         f"(set-info :status {status})",
-        *(FUNCTIONS[op] for op in FUNCTIONS if op in used),
+        *(h.definition for op, h in SMT.rows.items() if h.body and op in used),
         *declared,
         *sorted(f"(declare-const {_power_name(s, names, memo)} Int)" for s in powers.values()),
         *(f"(assert {a})" for a in (*axioms, *asserted)),
@@ -141,7 +139,7 @@ def _ask(path: Path, timeout: float) -> Recheck:
 def _names(symbols: Iterable[Term]) -> dict[Term, str]:
     """Sizes, scalars and axes keep their names; of two with one name, and of other symbols, the text in bars."""
     out: dict[Term, str] = {}
-    taken = set(TAKEN)
+    taken = TAKEN | {h.name for h in SMT.rows.values()}
     for t in sorted(symbols, key=lambda t: (repr(t), t.op, t.id)):
         text = repr(t)
         name = text if re.fullmatch(r"[A-Za-z_]\w*", text) else f"|{QUOTED.sub('?', text)[:80]}|"
@@ -169,12 +167,8 @@ def _one(t: Term, names: dict[Term, str], memo: dict[int, str]) -> str:
     if t.op == "next_power_of_2":
         return _power_name(t, names, memo)
     args = [_text(a, names, memo) for a in t.args]
-    if t.op in ("min", "max"):
-        out = args[0]
-        for a in args[1:]:
-            out = f"({NAMES[t.op]} {out} {a})"
-        return out
-    return f"({NAMES.get(t.op) or HEADS[t.op]} {' '.join(args)})"
+    head: Head = SMT.rows[t.op]
+    return reduce(lambda a, b: f"({head.name} {a} {b})", args) if head.binary else f"({head.name} {' '.join(args)})"
 
 
 def _power_name(t: Term, names: dict[Term, str], memo: dict[int, str]) -> str:
