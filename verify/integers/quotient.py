@@ -13,12 +13,15 @@ from collections.abc import Callable, Iterable, Mapping
 
 from trilift.lift.runtime.session import table
 from trilift.lift.terms import term as T
+from trilift.lift.terms.meanings import Domain
 from trilift.lift.terms.ops import OPS
 from trilift.lift.terms.term import Term
 
 Monomial = tuple[Term, ...]  # atoms sorted by id, with repetition
 Poly = dict[Monomial, int]  # no zero coefficients
 Ask = Callable[[Term], bool]  # does the goal follow from what is known?
+REDUCED = Domain("reduction", missing="opaque", says="a shorter integer where the facts allow it",
+                 types=(T.INT, T.BOOL, "same"))  # fmt: skip
 
 
 def expand(t: Term) -> Poly:
@@ -201,7 +204,7 @@ class Entailed:
         for f in given:
             self.add(f)
         for f in given:
-            if f.op in ("lt", "le") and any(s.op in _REDUCE for s in f.walk()):
+            if f.op in ("lt", "le") and any(s.op in REDUCED.rows for s in f.walk()):
                 self.add(reduce(f, self))
 
     def add(self, fact: Term) -> None:
@@ -242,8 +245,8 @@ def reduce(t: Term, ask: Ask) -> Term:
             continue
         r = rebuild(s, tuple(done.get(a.id, a) for a in s.args)) if s.args else s
         r = canonical(r)
-        if r.op in _REDUCE:
-            r = _REDUCE[r.op](r, ask)
+        if r.op in REDUCED.rows:
+            r = REDUCED.rows[r.op](r, ask)
         done[s.id] = _joined(r, ask) if r.op == "add" else r
     return canonical(done[t.id]) if t.type == T.INT else done[t.id]
 
@@ -335,7 +338,7 @@ def _trunc(to: str) -> Callable[[Term, Ask], Term]:
         a, n = t.args
         if _positive(n, ask) and ask(T.make("le", 0, a)):
             t = T.make(to, a, n)
-            return _REDUCE[to](t, ask) if t.op == to else t
+            return REDUCED.rows[to](t, ask) if t.op == to else t
         return t
 
     return rule
@@ -357,7 +360,7 @@ def _choice(t: Term, ask: Ask) -> Term:
     return a if ask(c) else b if ask(T.make("not", c)) else t
 
 
-_REDUCE: dict[str, Callable[[Term, Ask], Term]] = {
+REDUCED.fill({
     "floordiv": _floordiv,
     "mod": _mod,
     "truncdiv": _trunc("floordiv"),
@@ -365,7 +368,9 @@ _REDUCE: dict[str, Callable[[Term, Ask], Term]] = {
     "min": _extremum,
     "max": _extremum,
     "where": _choice,
-}
+})  # fmt: skip
+REDUCED.derive(("add", "mul", "shl", "shr", "bitand"), "a polynomial: expand")
+REDUCED.derive(_LOGIC, "its arguments are reduced")
 
 
 def same(a: Term, b: Term, ask: Ask) -> bool:
