@@ -14,7 +14,9 @@ from trilift.lift.terms.ops import OPS, Op
 from trilift.lift.terms.term import FOLDS
 
 MODULES = (
-    "lift.terms.term", "lift.terms.ranges", "verify.normal_form.enclosure", "verify.runs.definedness",
+    "lift.terms.term", "lift.terms.ranges", "verify.integers.conditions", "verify.integers.linear_forms",
+    "verify.integers.quotient", "verify.integers.solver", "verify.integers.smt",
+    "verify.normal_form.enclosure", "verify.runs.definedness",
     "verify.fields.op_rows", "verify.fields.error_bound", "verify.properties.homogeneity",
     "verify.properties.magnitudes",
 )  # fmt: skip
