@@ -96,7 +96,7 @@ class Algebra:
 
     def __post_init__(self) -> None:
         from . import piecewise  # noqa: F401 (their rules)
-        from .rules import maximum, sum  # noqa: F401 (their rules)
+        from .rules import maximum, product, sum  # noqa: F401 (their rules)
 
     # ---- contexts
 
