@@ -11,7 +11,7 @@ from trilift.lift.errors import Unsupported
 from trilift.lift.language.python_source import python_source
 from trilift.lift.terms.term import Term
 from trilift.verify.model.verdict import Clause
-from trilift.verify.properties.suite import Suite
+from trilift.verify.properties.records import Suite
 
 from .facts import Facts
 from .formulas import docstring, dtype, wrapped

@@ -11,7 +11,7 @@ from trilift.lift.cases.declaration import Case
 from trilift.lift.errors import CaseError, Unsupported
 from trilift.lift.language.python_source import python_source
 from trilift.lift.printers.text import index_form
-from trilift.verify.properties.suite import Output, Suite
+from trilift.verify.properties.records import Output, Suite
 
 from . import arguments, formulas, library
 from .facts import Facts, identifier

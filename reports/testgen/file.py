@@ -15,7 +15,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from trilift.verify.properties.suite import Suite
+from trilift.verify.properties.records import Suite
 
 from ..base.targets import mentions_case
 from . import library

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from trilift.lift.cases.declaration import Spec
-from trilift.verify.properties.suite import Dims, Suite
+from trilift.verify.properties.records import Dims, Suite
 
 if TYPE_CHECKING:
     import torch

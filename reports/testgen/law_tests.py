@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from trilift.verify.properties.suite import Property
+from trilift.verify.properties.records import Property
 
 from .facts import identifier
 from .formulas import docstring

@@ -6,7 +6,7 @@ import builtins
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from trilift.verify.properties.suite import Refusal
+from trilift.verify.properties.records import Refusal
 
 from .facts import identifier
 from .formulas import docstring

@@ -28,7 +28,7 @@ from trilift.reports.testgen.file import assembled, complete, printed, written
 from trilift.reports.testgen.formatting import at_width, formatted
 from trilift.reports.testgen.library import helpers, needed
 from trilift.verify.model.verdict import Claim, Clause, Counterexample, refuted
-from trilift.verify.properties.suite import Output, Property, Refusal, Sizes, Suite, Tolerance
+from trilift.verify.properties.records import Output, Property, Refusal, Sizes, Suite, Tolerance
 
 ROWS = """
 import torch

@@ -26,7 +26,8 @@ from trilift.reports.testgen.file import complete, printed
 from trilift.reports.testgen.helpers import Call, Expected, Kernel, Maker, Memory, assert_rejects_controls
 from trilift.reports.testgen.library import defined
 from trilift.reports.testgen.stand_ins import lacking
-from trilift.verify.properties.suite import Output, Sizes, Suite, Tolerance, suite
+from trilift.verify.properties.records import Output, Sizes, Suite, Tolerance
+from trilift.verify.properties.suite import suite
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Logical operators"),

@@ -31,7 +31,7 @@ def test_what_is_found_meets_all(facts: list[T.Term], goal: T.Term) -> None:
     literals = question(facts, goal)
     found = nearby(literals, Numbers({}, 1))
     assert found is not None and all(value(t, found) is True for t in literals)
-    assert Pool().approached(literals)
+    assert Pool().approached(literals, nearby)
 
 
 @pytest.mark.parametrize(

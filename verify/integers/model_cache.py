@@ -5,7 +5,7 @@ Every set of numbers answers for symbols that it has not seen as well, with a sm
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from trilift.lift.terms import term as T
@@ -41,6 +41,9 @@ class Numbers:
         return evaluated(t.op, [self.value(a) for a in t.args])
 
 
+Search = Callable[[Sequence[Term], Numbers], dict[Term, int] | None]
+
+
 @dataclass
 class Pool:
     """The sets of numbers, the last useful one first."""
@@ -56,10 +59,8 @@ class Pool:
                 return True
         return False
 
-    def approached(self, literals: Sequence[Term]) -> bool:
-        """Whether numbers that meet all core terms were found near some that nearly do."""
-        from .model_search import nearby
-
+    def approached(self, literals: Sequence[Term], nearby: Search) -> bool:
+        """Whether a search finds numbers that meet all core terms near some that nearly do."""
         starts = self.sets[:STARTS] or [Numbers({}, 1)]
         found = next((n for start in starts if (n := nearby(literals, start)) is not None), None)
         if found is not None:

@@ -21,6 +21,7 @@ from ..model.verdict import Condition
 from . import linear
 from .conditions import CORE, core, defined, interpreted, leaves, question, value
 from .model_cache import Pool
+from .model_search import nearby
 
 Facts = frozenset[Term]
 
@@ -106,7 +107,7 @@ class Solver:
             return False, "numbers"
         if linear.contradictory(literals):
             return True, "linear"
-        if self.answers.pool.approached(literals):
+        if self.answers.pool.approached(literals, nearby):
             return False, "numbers"
         answer = decided_by_z3(literals, self.timeout, self.answers.pool)
         return answer is True, "z3" if answer is not None else "z3 unknown"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ..normal_form.enclosure import INF
-from .suite import Property
+from .records import Property
 
 if TYPE_CHECKING:
     from .laws import Subject

@@ -28,7 +28,7 @@ from ..runs.readings import holds
 from . import homogeneity, law_texts, metamorphic
 from .equations import Equations, replaced, scaled, shifted, twice
 from .metamorphic import Arrays, Call, Trial
-from .suite import Property
+from .records import Property
 from .symmetries import canonical, exchanged, independent, orbits
 
 __all__ = ["KINDS", "Kind", "check", "properties"]

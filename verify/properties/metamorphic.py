@@ -14,7 +14,7 @@ import numpy as np
 
 from trilift.lift.replay.reference import deviation
 
-from .suite import Property
+from .records import Property
 
 Arrays = Mapping[str, np.ndarray]
 Call = Callable[[Arrays], np.ndarray]

@@ -25,7 +25,7 @@ from ..model.verdict import Clause, Proof
 from ..runs.adversary import KINDS
 from ..runs.layouts import LAYOUTS, fits, laid
 from ..runs.observe import differing, observe
-from .suite import Dims, Refusal, Sizes
+from .records import Dims, Refusal, Sizes
 
 ELEMENTS = 300_000  # of the largest tensor of a call
 NEAR = range(1, 20)  # sizes that are tried together

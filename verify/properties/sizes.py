@@ -27,7 +27,7 @@ from ..runs.goals import Targets
 from ..runs.trials import EDGES, LARGEST
 from .edges import Edge, Group, Jump, edges, groups, jumps, unexplained
 from .preconditions import SMALL, allowed, printed
-from .suite import Dims, Sizes
+from .records import Dims, Sizes
 
 VALUES = 20  # of one dim
 SHAPES = 14  # at edges and jumps that are always tried

@@ -19,7 +19,7 @@ from ..audit.accumulation import MOVES, narrow_sums
 from ..runs.rounded import COMPUTING
 from ..runs.rounding import FORMATS, NARROW
 from .magnitudes import COUNT, FORMS, Magnitudes, Row, times
-from .suite import Tolerance
+from .records import Tolerance
 
 STORES = {"tt.store", "tt.descriptor_store"}
 
