@@ -17,10 +17,10 @@ from trilift.verify import prove
 from trilift.verify.integers.solver import Solver
 from trilift.verify.normal_form import poly as P
 from trilift.verify.normal_form.algebra import Algebra
-from trilift.verify.normal_form.equality import zero
 from trilift.verify.normal_form.numeric_refuter import refuted, value
 from trilift.verify.normal_form.poly import Poly, atom, number
 from trilift.verify.normal_form.rules import indicator as thresholds
+from trilift.verify.normal_form.zero import zero
 
 sys.path[:0] = [str(Path(__file__).parents[1] / folder) for folder in ("helpers", "kernels")]
 import kernels_thresholds as K  # noqa: E402

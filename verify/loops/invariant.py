@@ -32,10 +32,11 @@ from ..model.verdict import Condition, Invariant
 from ..normal_form import poly as P
 from ..normal_form.algebra import ALL, Algebra, Context, SideConditions, Split, Undecided, is_infinite
 from ..normal_form.equality import equal, multiplied, unified
-from ..normal_form.piecewise import condition, integer_literal, is_integer, opposite
-from ..normal_form.poly import ONE, POLYS, ZERO, Poly, atom
-from ..normal_form.rules.fold import UNIT, structural
-from ..normal_form.rules.maximum import _maximum_in, elements
+from ..normal_form.literals import integer_literal, is_integer, opposite
+from ..normal_form.piecewise import condition
+from ..normal_form.poly import ONE, POLYS, ZERO, Poly, atom, structural
+from ..normal_form.rules.fold import UNIT
+from ..normal_form.rules.maximum import elements, maximum_in
 from ..normal_form.rules.unrolling import multiplied_out, unrolled
 from ..normal_form.variables import linear
 from .program_symbols import Names
@@ -490,7 +491,7 @@ class Derivation:
         """f of p = max(X, f)."""
         if p is atom(self.x):
             return T.const(-float("inf"))
-        found = _maximum_in(p)
+        found = maximum_in(p)
         if found is not None and p is atom(T.TERMS[found[0]]):
             t = T.TERMS[found[0]]
             parts = t.args if t.op == "max" else (t,)

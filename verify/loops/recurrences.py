@@ -14,9 +14,9 @@ from trilift.lift.terms.term import Axis, Term
 
 from ..normal_form import poly as P
 from ..normal_form.algebra import ALL, Algebra, Context, Split, Undecided
-from ..normal_form.equality import _matching, _with_values
-from ..normal_form.poly import ZERO, Poly, atom
-from ..normal_form.rules.fold import Fold, open_fold, structural
+from ..normal_form.equality import matching, with_values
+from ..normal_form.poly import ZERO, Poly, atom, structural
+from ..normal_form.rules.fold import Fold, open_fold
 
 Literals = tuple[Term, ...]
 Step = tuple[Literals, Poly, Poly]  # under these literals a X + b
@@ -66,7 +66,7 @@ def _where(a: Algebra, p: Poly, q: Term, ctx: Context, positive: int, zero: int)
     """p where the signs of q are these."""
     signs = {"positive?": positive, "zero?": zero}
     try:
-        return _with_values(a, p, {T.node(op, (q,), None, T.REAL): T.const(k) for op, k in signs.items()}, ctx)
+        return with_values(a, p, {T.node(op, (q,), None, T.REAL): T.const(k) for op, k in signs.items()}, ctx)
     except (Split, Undecided):
         return None
 
@@ -76,7 +76,7 @@ def _start(f: Fold, found: Poly, q: Poly) -> Poly | None:
     for i in found.atoms:
         if T.TERMS[i].op == "argmax":
             return found - P.scaled(atom(T.TERMS[i]), found.terms.get((((i, 1),), 0), 1))
-    values = _matching(f, q)
+    values = matching(f, q)
     return None if values is None else found - values[f.variables[0]]
 
 

@@ -17,20 +17,23 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import count
-from typing import Any
+from typing import Any, TypeVar
 
 from trilift.lift.errors import TriliftError
 from trilift.lift.language.unfolding import unfold
 from trilift.lift.runtime.session import memo, table
+from trilift.lift.runtime.strategy import Closed
 from trilift.lift.terms import term as T
 from trilift.lift.terms.term import Axis, Term
 
 from ..integers.solver import Solver
 from . import poly as P
-from .poly import ONE, ONE_KEY, POLYS, ZERO, Monomial, Number, Poly, Power, atom, number
+from .literals import opposite
+from .poly import ONE, ONE_KEY, POLYS, ZERO, Monomial, Number, Poly, Power, atom, number, structural
 from .rules import indicator
 
 Facts = frozenset[Term]
+Answer = TypeVar("Answer", bound=Callable[..., Any])
 SideConditions = dict[tuple[str, Term, int], "Context"]  # kind, term, context id -> context
 LIMIT = 3_000  # monomials of one polynomial
 LARGEST_POWER = 8  # of what is written out for the exponential of a logarithm
@@ -93,10 +96,7 @@ class Algebra:
     products: dict[tuple[int, int], Poly] = field(default_factory=dict)
     shifting: list[tuple[Facts, Poly]] = field(default_factory=list)  # sums whose variable is being shifted
     deadline: float = math.inf  # of time.process_time()
-
-    def __post_init__(self) -> None:
-        from . import piecewise  # noqa: F401 (their rules)
-        from .rules import maximum, product, sum  # noqa: F401 (their rules)
+    closed: Closed = field(default_factory=Closed)  # which strategies closed goals
 
     # ---- contexts
 
@@ -189,8 +189,6 @@ class Algebra:
 
     def cases(self, t: Term, ctx: Context, mine: Callable[[Term], bool]) -> list[tuple[tuple[Term, ...], Poly]]:
         """The normal form by cases: conditions that are `mine` are split on, others are raised."""
-        from .piecewise import opposite
-
         todo: list[tuple[Term, ...]] = [()]
         out = []
         while todo:
@@ -312,17 +310,37 @@ class Algebra:
     def finite(self, p: Poly, ctx: Context) -> None:
         """Split, or assume side conditions, until the maxima in p are known to be over something."""
         for i in p.atoms:
-            if T.TERMS[i].op in ("amax", "max"):
-                from .rules.maximum import nonempty
-
-                if not nonempty(self, T.TERMS[i], ctx):
-                    self.assume("finite", T.TERMS[i], ctx)
+            if T.TERMS[i].op in ("amax", "max") and not self.nonempty(T.TERMS[i], ctx):
+                self.assume("finite", T.TERMS[i], ctx)
 
     def sign(self, p: Poly, ctx: Context) -> int | None:
         """1 or -1 where p is known to be positive or negative."""
-        from .signs import sign
+        found: int | None = ANSWERS["sign"](self, p, ctx)
+        return found
 
-        return sign(self, p, ctx)
+    # ---- questions that one family of rules asks of another
+
+    def condition(self, t: Term, ctx: Context) -> Term:
+        """A boolean term in normal form."""
+        found: Term = ANSWERS["condition"](self, t, ctx)
+        return found
+
+    def nonempty(self, t: Term, ctx: Context) -> bool:
+        """Whether a maximum is over something. Raises Split on a condition that would tell."""
+        found: bool = ANSWERS["nonempty"](self, t, ctx)
+        return found
+
+    def lattice(self, ps: list[Poly], ctx: Context) -> Poly:
+        """The maximum of polynomials."""
+        found: Poly = ANSWERS["lattice"](self, ps, ctx)
+        return found
+
+    def zero(self, p: Poly, ctx: Context, depth: int = 0) -> bool:
+        """Whether p is 0 for all values that meet the facts. False: not shown."""
+        found: bool = ANSWERS["zero"](self, p, ctx, depth)
+        return found
+
+    # ---- powers
 
     def power(self, p: Poly, k: Power, ctx: Context) -> Poly:
         """p^k for a negative or half k, or a positive integer: the common monomial moves out, the rest is an atom."""
@@ -531,6 +549,19 @@ Rule = Callable[[Algebra, Term, Context], Poly]
 RULES: dict[str, Rule] = {}
 
 
+ANSWERS: dict[str, Callable[..., Any]] = {}  # to the questions that rules ask through the engine
+
+
+def answer(question: str) -> Callable[[Answer], Answer]:
+    """Register the function that answers a question of the engine."""
+
+    def put(f: Answer) -> Answer:
+        ANSWERS[question] = f
+        return f
+
+    return put
+
+
 def rule(*ops: str) -> Callable[[Rule], Rule]:
     """Register the normal form of operations."""
 
@@ -559,10 +590,8 @@ def opaque(a: Algebra, t: Term, ctx: Context) -> Poly:
 
 def argument(a: Algebra, s: Term, ctx: Context) -> Term:
     """An argument of an opaque function in normal form."""
-    from .piecewise import condition
-
     if s.type == T.BOOL:
-        return condition(a, s, ctx)
+        return a.condition(s, ctx)
     p = a.normal(s, ctx)
     a.finite(p, ctx)
     return p.term
@@ -645,8 +674,6 @@ def _(a: Algebra, t: Term, ctx: Context) -> Poly:
 
 def raised(a: Algebra, e: Poly, ctx: Context) -> Poly:
     """exp(k log f + e) = f^k exp(e) for an integer k and f > 0."""
-    from .rules.fold import structural
-
     if is_infinite(e):
         return exponential(e)
     out = ONE

@@ -1,4 +1,4 @@
-"""Whether a polynomial is zero under facts.
+"""What shows that a polynomial is zero under facts. `zero` says what is tried in which order.
 
 clear       P = Q / b is 0 if Q is, for b != 0
 unify       atoms that are provably the same become one: reads at equal indices, folds of equal bodies over
@@ -18,13 +18,12 @@ from trilift.lift.terms.term import Axis, Term
 
 from . import poly as P
 from .algebra import ALL, INDICATORS, Algebra, Context, Facts, Split, Undecided, is_infinite
-from .numeric_refuter import refuted
-from .piecewise import condition, divided, integer_literal, is_integer
-from .poly import ONE, POLYS, ZERO, Monomial, Number, Poly, atom
-from .rules.fold import Fold, close, open_fold, structural
+from .literals import integer_literal, is_integer
+from .piecewise import condition, divided
+from .poly import ONE, POLYS, ZERO, Monomial, Number, Poly, atom, structural
+from .rules.fold import Fold, close, open_fold
 from .rules.maximum import elements
 from .rules.sum import sum_over
-from .signs import is_index
 from .variables import bounds, flat, linear
 
 DEEP = 12  # nested questions
@@ -35,41 +34,11 @@ SHALLOW = 2  # and those in which sums over rows are taken as one
 def equal(a: Algebra, p: Poly, q: Poly, ctx: Context) -> bool:
     """Whether two normal forms are equal for all values that meet the facts. False: not shown."""
     if p is q:
+        a.closed.names.append("identical")
         return True
     if is_infinite(p) or is_infinite(q):
         return False
-    return zero(a, p - q, ctx)
-
-
-def zero(a: Algebra, p: Poly, ctx: Context, depth: int = 0) -> bool:
-    """Whether p is 0."""
-    if p is ZERO:
-        return True
-    if depth > DEEP or p.constant is not None or a.impossible(ctx):
-        return a.impossible(ctx)
-    if is_index(p) and (a.implied(ctx, integer_literal("eq", p)) or not _has_folds(p)):
-        return a.implied(ctx, integer_literal("eq", p)) or _is_product(p) and zero_where_pinned(a, p, ctx, depth)
-    if refuted(p, ctx):
-        return False
-    p = unified(a, p, ctx, depth)
-    if p is not ZERO:
-        p = cleared(a, p, ctx)
-    if p is not ZERO:
-        p = unified(a, p, ctx, depth)
-    if p is ZERO or pointwise(a, p, ctx, depth):
-        return True
-    from .rules.argmax import same_index
-
-    if same_index(a, p, ctx, depth):
-        return True
-    q = related(a, p, ctx, depth)
-    if q is p:
-        q = pinned(a, p, ctx, depth)
-    if q is p and depth <= SHALLOW:
-        q = flattened(a, p, ctx)
-    if q is not p:
-        return zero(a, q, ctx, depth + 1)
-    return gathered(a, p, ctx, depth) or by_signs(a, p, ctx, depth)
+    return a.zero(p - q, ctx)
 
 
 def flattened(a: Algebra, p: Poly, ctx: Context) -> Poly:
@@ -89,7 +58,7 @@ def flattened(a: Algebra, p: Poly, ctx: Context) -> Poly:
         return p
 
 
-def _is_product(p: Poly) -> bool:
+def is_product(p: Poly) -> bool:
     return any(len(factors) > 1 for factors, _ in p.terms)
 
 
@@ -142,7 +111,7 @@ def linear_in(p: Poly, s: Term) -> tuple[Poly, Poly] | None:
     return None if any(s in T.TERMS[i].walk() for q in (k_, r) for i in q.atoms) else (k_, r)
 
 
-def _has_folds(p: Poly) -> bool:
+def has_folds(p: Poly) -> bool:
     return any(T.TERMS[i].op in T.FOLDS for i in p.atoms)
 
 
@@ -172,7 +141,7 @@ def _exponents_unified(a: Algebra, p: Poly, ctx: Context, depth: int) -> Poly:
     for k, e in enumerate(exponents if depth <= DEEP else ()):
         for f in exponents[:k]:
             alike = f not in images and _fingerprint(POLYS[e]) == _fingerprint(POLYS[f])
-            if alike and zero(a, POLYS[e] - POLYS[f], ctx, depth + 1):
+            if alike and a.zero(POLYS[e] - POLYS[f], ctx, depth + 1):
                 images[e] = f
                 break
     return P.total((c, P.monomial((fs, images.get(e, e)))) for (fs, e), c in p.terms.items()) if images else p
@@ -217,7 +186,7 @@ def same(a: Algebra, s: Term, t: Term, ctx: Context, depth: int = 0) -> bool:
     if s.type == T.INT and s.op not in ("read", "opaque"):
         return a.implied(ctx, T.make("eq", s, t))
     if s.op in ("add", "mul"):
-        return zero(a, structural(s) - structural(t), ctx, depth + 1)
+        return a.zero(structural(s) - structural(t), ctx, depth + 1)
     if s.attr != t.attr or len(s.args) != len(t.args) or s.op == "opaque":
         return False
     return all(_same_argument(a, x, y, ctx, depth) for x, y in zip(s.args, t.args, strict=True))
@@ -228,7 +197,7 @@ def _same_argument(a: Algebra, x: Term, y: Term, ctx: Context, depth: int) -> bo
         return True
     if x.type == T.BOOL or y.type == T.BOOL:
         return x.type == y.type and a.implied(a.given(ctx, x), y) and a.implied(a.given(ctx, y), x)
-    return zero(a, structural(x) - structural(y), ctx, depth + 1)
+    return a.zero(structural(x) - structural(y), ctx, depth + 1)
 
 
 # ---- folds -----------------------------------------------------------------------------------------------------------
@@ -253,7 +222,7 @@ def aligned(
         return moved
     for h in tries:
         here = a.given(ctx, *h.guards, *(f.guards if both else ()))
-        if zero(a, f.body - h.body, here, depth + 1):
+        if a.zero(f.body - h.body, here, depth + 1):
             return h
     return None
 
@@ -313,7 +282,7 @@ def _padded(a: Algebra, f: Fold, g: Fold, ctx: Context, depth: int, both: bool) 
     for x in axes:
         pin = integer_literal("eq", atom(T.axis(v)) - atom(T.axis(x)))
         h = aligned(a, f, Fold((*g.variables, v), g.guards | {pin}, g.body), ctx, depth, both, fixed=True)
-        if h is not None and _empty(a, a.given(ctx, *h.guards), [f.guards]):
+        if h is not None and empty(a, a.given(ctx, *h.guards), [f.guards]):
             return h
     return None
 
@@ -350,12 +319,12 @@ def cancels(a: Algebra, guards: dict[Facts, Number], ctx: Context) -> bool:
             if P.vanishes(guards[g] for g in chosen):
                 continue
             inside = a.given(ctx, *(x for g in chosen for x in g))
-            if not _empty(a, inside, [g for g in sets if g not in chosen]):
+            if not empty(a, inside, [g for g in sets if g not in chosen]):
                 return False
     return True
 
 
-def _empty(a: Algebra, inside: Context, outside: list[Facts]) -> bool:
+def empty(a: Algebra, inside: Context, outside: list[Facts]) -> bool:
     """Whether nothing meets `inside` and none of the guard sets `outside`."""
     if a.impossible(inside):
         return True
@@ -391,7 +360,7 @@ def _covered(a: Algebra, fs: list[Fold], gs: list[Fold], ctx: Context, depth: in
         if a.impossible(inside):
             continue
         matching = [m for g in gs if (m := _where_equal(a, f, g, inside, depth)) is not None]
-        if not matching or not (frozenset() in matching or _empty(a, inside, matching)):
+        if not matching or not (frozenset() in matching or empty(a, inside, matching)):
             return False
     return True
 
@@ -399,12 +368,12 @@ def _covered(a: Algebra, fs: list[Fold], gs: list[Fold], ctx: Context, depth: in
 def _where_equal(a: Algebra, f: Fold, g: Fold, ctx: Context, depth: int) -> Facts | None:
     """Guards over the variables of f under which some element of g is the body of f."""
     if f.variables and not g.variables:
-        values = _matching(f, g.body)
+        values = matching(f, g.body)
         if values is None or not _is_element(a, f, values, g.body, ctx):
             return None
         return frozenset(integer_literal("eq", atom(T.axis(v)) - e) for v, e in values.items())
     if g.variables and not f.variables:
-        values = _matching(g, f.body)
+        values = matching(g, f.body)
         if values is None or not _is_element(a, g, values, f.body, ctx):
             return None
         images = {v: e.term for v, e in values.items()}
@@ -570,7 +539,7 @@ def _together(a: Algebra, parts: list[Part], ctx: Context, depth: int) -> bool:
         if h is None:
             return False
         bodies.append((part.c, h.body))
-    return zero(a, P.total(bodies), a.given(ctx, *first.guards), depth + 1)
+    return a.zero(P.total(bodies), a.given(ctx, *first.guards), depth + 1)
 
 
 def _elements_of(
@@ -584,7 +553,7 @@ def _elements_of(
             continue
         with a.collecting() as side_conditions:
             rest = _quotient(a, key, cofactor, ctx)
-            values = _matching(f, rest)
+            values = matching(f, rest)
         if values is None:
             continue
         a.pending[-1].update(side_conditions)
@@ -617,10 +586,10 @@ def _same_monomial(a: Algebra, m: Monomial, n: Monomial, ctx: Context) -> bool:
     if m == n or m[0] != n[0]:
         return m == n
     e = POLYS[m[1]] - POLYS[n[1]]
-    return _sums(e) and zero(a, e, ctx, DEEP - 2)
+    return _sums(e) and a.zero(e, ctx, DEEP - 2)
 
 
-def _matching(f: Fold, rest: Poly) -> dict[Axis, Poly] | None:
+def matching(f: Fold, rest: Poly) -> dict[Axis, Poly] | None:
     """Values of the variables for which the body reads what `rest` reads."""
     values: dict[Axis, Poly] = {}
     reads = _reads(rest)
@@ -718,10 +687,10 @@ def by_signs(a: Algebra, p: Poly, ctx: Context, depth: int) -> bool:
             other = "zero?" if found.op == "positive?" else "positive?"
             values[T.node(other, found.args, None, T.REAL)] = T.const(0)
         try:
-            q = _with_values(a, p, values, here)
+            q = with_values(a, p, values, here)
             if answer and found.op == "zero?":
                 q = _where_zero(a, q, found.args[0], here)
-            if not zero(a, q, here, depth + 1):
+            if not a.zero(q, here, depth + 1):
                 return False
         except (Split, Undecided):
             return False
@@ -750,7 +719,7 @@ def _indicator(p: Poly) -> Term | None:
     return min(inner, key=lambda s: s.id, default=None)
 
 
-def _with_values(a: Algebra, p: Poly, values: dict[Term, Term], ctx: Context) -> Poly:
+def with_values(a: Algebra, p: Poly, values: dict[Term, Term], ctx: Context) -> Poly:
     """p with numbers for indicators."""
     ids = {t.id: v.attr for t, v in values.items()}
     out: dict[Monomial, Number] = {}

@@ -12,7 +12,7 @@ from trilift.lift.terms import term as T
 from trilift.lift.terms.term import Term
 
 from .algebra import Context
-from .poly import Number, Poly
+from .poly import Number, Poly, structural
 
 POINTS = 12
 LARGEST = 3  # of a number that stands for an element; 0, and equal ones, are among few
@@ -63,8 +63,6 @@ def value(p: Poly, at: Point) -> Number:
 
 
 def _atom(t: Term, at: Point) -> Number:
-    from .rules.fold import structural
-
     if t.op in ("positive?", "zero?"):
         inner = value(structural(t.args[0]), at)
         return int(inner > 0 if t.op == "positive?" else inner == 0)
@@ -75,8 +73,6 @@ def _atom(t: Term, at: Point) -> Number:
 
 def _holds(c: Term, at: Point) -> bool:
     """Whether a fact about elements holds. Raises Unknown."""
-    from .rules.fold import structural
-
     if c.op == "not":
         return not _holds(c.args[0], at)
     if c.op not in ("lt", "le", "eq"):

@@ -8,7 +8,6 @@ max(x, y)        of reals is y + [x - y > 0] (x - y); of folds it is an element 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from fractions import Fraction
 from math import gcd
 
 from trilift.lift.language.infix import spelling
@@ -24,6 +23,7 @@ from .algebra import (
     Context,
     Split,
     Undecided,
+    answer,
     argument,
     is_infinite,
     negated_infinity,
@@ -31,14 +31,15 @@ from .algebra import (
     primitive,
     rule,
 )
-from .poly import ONE, ONE_KEY, POLYS, ZERO, Poly, atom, number
+from .literals import COMPARISONS, integer_literal, is_integer, opposite
+from .poly import ONE, ONE_KEY, POLYS, ZERO, Poly, atom, number, structural
 
-COMPARISONS = {"lt", "le", "eq", "ne"}
 FEW = 8  # values of a shift that are told apart
 RUNS = 3  # of ones in a mask
 NESTED = 4  # indicators within an indicator that are told apart
 
 
+@answer("condition")
 def condition(a: Algebra, t: Term, ctx: Context) -> Term:
     """A boolean term in normal form: and, or, not over literals  0 <= p,  p == 0  of integers,  0 < q,  q < 0,
     q == 0  of reals, and opaque ones."""
@@ -106,17 +107,6 @@ def literal_of(p: Poly) -> Term:
     return T.const(bool(c)) if c is not None else T.make("ne", p.term, 0)
 
 
-def opposite(c: Term) -> Term:
-    """The negation of a condition in normal form, in normal form: not 0 <= p is 0 <= -p - 1."""
-    if c.op in ("and", "or"):
-        return T.make("or" if c.op == "and" else "and", *(opposite(s) for s in c.args))
-    if c.op == "le" and c.args[0] is T.const(0) and is_integer(c):
-        from .rules.fold import structural
-
-        return integer_literal("lt", -structural(c.args[1]))
-    return T.make("not", c)
-
-
 def _of_truths(op: str, x: Term, y: Term) -> Term:
     """A comparison of truths, false < true."""
     no_x, no_y = T.make("not", x), T.make("not", y)
@@ -175,34 +165,6 @@ def _infinite(op: str, x: Poly, y: Poly) -> bool:
     return {"lt": a < b, "le": a <= b, "eq": a == b, "ne": a != b}[op]
 
 
-def integer_literal(op: str, d: Poly) -> Term:
-    """x op y for d = y - x of integers: 0 <= d - 1, 0 <= d, d == 0, divided by the common divisor."""
-    if op == "lt":
-        d, op = d - ONE, "le"
-    c = d.constant
-    if c is not None:
-        return T.const({"le": c >= 0, "eq": c == 0, "ne": c != 0}[op])
-    variable = [v for m, v in d.terms.items() if m != ONE_KEY]
-    if any(not isinstance(v, int) for v in d.terms.values()):
-        scale = 1
-        for v in d.terms.values():
-            scale = scale * v.denominator // gcd(scale, v.denominator) if isinstance(v, Fraction) else scale
-        if any(isinstance(v, float) for v in d.terms.values()):
-            return T.make(op, *((0, d.term) if op == "le" else (d.term, 0)))
-        return integer_literal(op, P.scaled(d, scale))
-    g = gcd(*variable)  # type: ignore[arg-type]
-    k = d.terms.get(ONE_KEY, 0)
-    if op != "le" and k % g:
-        return T.const(op == "ne")
-    if g > 1:
-        d = P.poly({m: (v // g) for m, v in d.terms.items() if v // g})
-    if op == "le":
-        return T.make("le", 0, d.term)
-    if next(iter(sorted(d.terms.items())))[1] < 0:
-        d = -d
-    return T.make(op, d.term, 0)
-
-
 def real_literal(a: Algebra, op: str, d: Poly, ctx: Context) -> Term:
     """x op y for d = y - x of reals: 0 < q or q < 0 or q == 0 and their negations, q without positive factors."""
     c = d.constant
@@ -252,11 +214,6 @@ def undecided(a: Algebra, c: Term, ctx: Context) -> list[Term]:
     return [] if c.is_const or a.decide(c, ctx) is not None else [c]
 
 
-def is_integer(literal: Term) -> bool:
-    """Whether a literal is a comparison of integers."""
-    return literal.op in COMPARISONS and all(s.type != T.REAL for s in literal.args)
-
-
 def indicator(c: Term) -> Poly:
     """[c]: 1 where the condition holds, else 0."""
     if c.is_const:
@@ -292,8 +249,6 @@ def conjunction(a: Algebra, c: Term, ctx: Context) -> Poly:
 
 def _unnested(a: Algebra, c: Term, ctx: Context) -> Poly | None:
     """[q(p) > 0] = [p] [q(1) > 0] + (1 - [p]) [q(0) > 0]  for an indicator p in q; None where there is none."""
-    from .rules.fold import structural
-
     literal, negated = (c.args[0], True) if c.op == "not" else (c, False)
     sides = [s for s in literal.args if s is not T.const(0)]
     if literal.op not in ("lt", "le", "eq", "ne") or len(sides) != 1 or is_integer(literal):
@@ -340,13 +295,11 @@ def choice(a: Algebra, c: Term, x: Term, y: Term, ctx: Context) -> Poly:
 
 def _extremum(a: Algebra, c: Term, yes: Poly, no: Poly, ctx: Context) -> Poly | None:
     """where(x < y, y, x) = max(x, y), and likewise the minimum."""
-    from .rules.maximum import lattice
-
     d = yes - no
     if c in (real_literal(a, "lt", d, ctx), real_literal(a, "le", d, ctx)):
-        return lattice(a, [yes, no], ctx)
+        return a.lattice([yes, no], ctx)
     if c in (real_literal(a, "lt", -d, ctx), real_literal(a, "le", -d, ctx)):
-        least = lattice(a, [-yes, -no], ctx)
+        least = a.lattice([-yes, -no], ctx)
         return -least
     return None
 
@@ -434,8 +387,6 @@ def floor_division(a: Algebra, x: Poly, d: Poly, ctx: Context) -> Poly:
 
 def _regrouped(x: Poly, d: Poly) -> Iterator[tuple[Poly, Poly]]:
     """(k q, r) with x = d k q + r, where x has y and q = y // m: y + v q = (y - m q) + (v + m) q."""
-    from .rules.fold import structural
-
     for (factors, e), v in x.terms.items():
         t = T.TERMS[factors[0][0]] if len(factors) == 1 and factors[0][1] == 1 and not e else None
         if t is None or t.op != "floordiv" or not t.args[1].is_const or d.constant is None:
@@ -527,14 +478,12 @@ def _product(p: Poly, q: Poly) -> Poly:
 
 @rule("max", "min")
 def _(a: Algebra, t: Term, ctx: Context) -> Poly:
-    from .rules.maximum import lattice
-
     if t.type != T.REAL and not any(x.op in ("amax", "amin") for s in t.args for x in s.walk()):
         return _integer_extremum(a, t, ctx)
     ps = [a.normal(s, ctx) for s in t.args]
     if t.op == "max":
-        return lattice(a, ps, ctx)
-    negated = lattice(a, [negated_infinity(p) if is_infinite(p) else -p for p in ps], ctx)
+        return a.lattice(ps, ctx)
+    negated = a.lattice([negated_infinity(p) if is_infinite(p) else -p for p in ps], ctx)
     return negated_infinity(negated) if is_infinite(negated) else -negated
 
 
@@ -613,9 +562,7 @@ def _remainder(p: Poly) -> tuple[Term, int, int, int] | None:
         i, m = q.args[0], q.args[1].attr
         if v % m or not isinstance(d, int):
             continue
-        from .rules.fold import structural
-
-        c = -v // m
+            c = -v // m
         if p is P.scaled(structural(i) - P.scaled(atom(q), m), c) + number(d):
             return i, m, c, d
     return None

@@ -259,3 +259,46 @@ def product_with_exponential(factors: Factors, e: Poly, c: Number = 1) -> Poly:
     p = exponential(e)
     ((_, rest), d) = next(iter(p.terms.items()))
     return poly({(factors, rest): _settled(c * d)})
+
+
+_STRUCTURAL: dict[int, Poly] = table("poly.structural", {})
+
+
+def structural(t: Term) -> Poly:
+    """The polynomial of a term in normal form, perhaps with variables renamed: its atoms stay as they are."""
+    found = _STRUCTURAL.get(t.id)
+    if found is None:
+        found = _STRUCTURAL[t.id] = _structural(t)
+    return found
+
+
+def _structural(t: Term) -> Poly:
+    if t.op == "const":
+        return number(int(t.attr) if isinstance(t.attr, bool) else t.attr)
+    if t.op == "add":
+        return total((1, structural(s)) for s in t.args)
+    if t.op == "mul":
+        out: dict[int, Power] = {}
+        e: Poly = ZERO
+        c: Number = 1
+        for s in t.args:
+            p = structural(s)
+            if len(p.terms) != 1:
+                return atom(t)
+            ((factors, f), d) = next(iter(p.terms.items()))
+            c = c * d
+            e = e + POLYS[f]
+            for b, j in factors:
+                out[b] = out.get(b, 0) + j
+        return product_with_exponential(tuple(sorted((b, k) for b, k in out.items() if k)), e, c)
+    if t.op == "exp":
+        return exponential(structural(t.args[0]))
+    if t.op in ("recip", "sqrt"):
+        inner = structural(t.args[0])
+        k: Power = -1 if t.op == "recip" else HALF
+        if t.op == "recip" and len(inner.terms) == 1:
+            ((factors, e_), c_) = next(iter(inner.terms.items()))
+            if c_ == 1 and not e_:
+                return poly({(tuple((b, -j) for b, j in factors), 0): 1})
+        return atom(t.args[0], k)
+    return atom(t)

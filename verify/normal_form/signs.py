@@ -8,15 +8,17 @@ from fractions import Fraction
 from trilift.lift.terms import term as T
 from trilift.lift.terms.term import Term
 
-from .algebra import Algebra, Context, is_infinite
-from .piecewise import integer_literal, is_index
-from .poly import ONE_KEY, POLYS, Monomial, Number, Poly, Power, atom, poly, scaled, tidy, total
+from .algebra import Algebra, Context, answer, is_infinite
+from .literals import integer_literal
+from .piecewise import is_index
+from .poly import ONE_KEY, POLYS, Monomial, Number, Poly, Power, atom, poly, scaled, structural, tidy, total
 from .rules.fold import open_fold
-from .variables import bounds
+from .variables import at_lowest, bounds
 
 SIGNS = 2  # indicators in a polynomial whose values are tried
 
 
+@answer("sign")
 def sign(a: Algebra, p: Poly, ctx: Context) -> int | None:
     """1 where p > 0 for all, -1 where p < 0 for all, else None."""
     if is_infinite(p) or not p.terms:
@@ -50,8 +52,6 @@ Test = Callable[[Algebra, Poly, Context], bool]
 
 def _by_sign(a: Algebra, p: Poly, ctx: Context, test: Test) -> bool:
     """Where [t > 0] is 1, and where it is 0: |t| = -t + 2 t [t > 0] >= 0, max(x, c) = c + (x - c) [x - c > 0] > 0."""
-    from .rules.fold import structural
-
     found = {i for factors, _ in p.terms for i, _ in factors if T.TERMS[i].op == "positive?"}
     if not 0 < len(found) <= SIGNS:
         return False
@@ -100,8 +100,6 @@ def _atom_positive(a: Algebra, t: Term, ctx: Context) -> bool:
         f = open_fold(a, t, ctx)
         return positive(a, f.body, a.given(ctx, *f.guards)) and _inhabited(a, t, ctx)
     if t.op in ("add", "mul", "max"):
-        from .rules.fold import structural
-
         return any(positive(a, structural(s), ctx) for s in (t.args if t.op == "max" else (t,)))
     return False
 
@@ -115,20 +113,16 @@ def _atom_nonnegative(a: Algebra, t: Term, ctx: Context) -> bool:
         f = open_fold(a, t, ctx)
         return nonnegative(a, f.body, a.given(ctx, *f.guards))
     if t.op in ("add", "mul", "max"):
-        from .rules.fold import structural
-
         return any(nonnegative(a, structural(s), ctx) for s in (t.args if t.op == "max" else (t,)))
     return False
 
 
 def _inhabited(a: Algebra, t: Term, ctx: Context) -> bool:
     """Whether some values meet the guards of a fold: its variables at their lower bounds do."""
-    from .rules.maximum import _at_lowest
-
     f = open_fold(a, t, ctx)
     if any(not bounds(f, v)[0] for v in f.variables):
         return False
-    left = _at_lowest(a, f, ctx)
+    left = at_lowest(a, f, ctx)
     return left is not None and all(a.implied(ctx, g) for g in left)
 
 

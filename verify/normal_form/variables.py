@@ -11,9 +11,10 @@ from trilift.lift.terms.term import Axis, Term
 
 from . import poly as P
 from .algebra import Algebra, Context
-from .piecewise import condition, divided, integer_literal, is_index, is_integer
-from .poly import ONE, POLYS, ZERO, Monomial, Poly, atom
-from .rules.fold import Fold, structural
+from .literals import integer_literal, is_integer
+from .piecewise import condition, divided, is_index
+from .poly import ONE, POLYS, ZERO, Monomial, Poly, atom, structural
+from .rules.fold import Fold
 
 
 def linear(p: Poly, v: Axis) -> tuple[Poly, Poly] | None:
@@ -130,9 +131,25 @@ def _bounded(f: Fold, guards: set[Term]) -> bool:
     return all(any(v in g.free for g in guards) for v in f.variables)
 
 
+def at_lowest(a: Algebra, f: Fold, ctx: Context) -> list[Term] | None:
+    """What is left of the guards where every variable has its lower bound."""
+    guards = list(f.guards)
+    for v in f.variables:
+        low, _, _ = bounds(Fold(f.variables, frozenset(guards), f.body), v)
+        if not low:
+            return None
+        value = low[0][1].term
+        for _, other in low[1:]:
+            if a.implied(ctx, integer_literal("le", other - structural(value))):
+                value = other.term
+        guards = [condition(a, T.substitute(g, {v: value}), ctx) if v in g.free else g for g in guards]
+    out = [x for g in guards for x in (g.args if g.op == "and" else (g,))]
+    return [] if all(g is T.const(True) for g in out) else [g for g in out if g is not T.const(True)]
+
+
 def shifted(a: Algebra, f: Fold, v: Axis, ctx: Context) -> Fold:
     """v replaced by w so that what is read first is read at w; without reads w starts at its lower bound."""
-    found = _shift(a, f, v)
+    found = shift(a, f, v)
     if found is None:
         return f
     w = a.variable(ctx, f.variables, f.body.term.free, *(g.free for g in f.guards))
@@ -142,7 +159,7 @@ def shifted(a: Algebra, f: Fold, v: Axis, ctx: Context) -> Fold:
     return new if new is not None else f
 
 
-def _shift(a: Algebra, f: Fold, v: Axis) -> tuple[int, Poly] | None:
+def shift(a: Algebra, f: Fold, v: Axis) -> tuple[int, Poly] | None:
     candidates = []
     for t in _reads(f.body):
         for position, index in enumerate(t.args):

@@ -32,6 +32,7 @@ from ..model.configuration import Buffer, Configuration, HostOp, SymbolicLaunch,
 from ..model.program import PIDS, Access
 from ..model.verdict import Clause, Condition, Invariant
 from ..normal_form.algebra import Algebra, Context, Split, Undecided
+from ..normal_form.poly import structural
 from ..normal_form.signs import nonnegative, positive, sign
 from ..wording.user_terms import shortened, words
 from .launch import Launched
@@ -379,8 +380,6 @@ class Proving:
 
     def discharged(self, kind: str, t: Term, ctx: Context) -> Condition | Clause:
         """What was used without proof, proved now; of divisors and roots it becomes part of the contract otherwise."""
-        from ..normal_form.rules.fold import structural
-
         start = time.perf_counter()
         p = structural(t)
         if kind == "nonzero":

@@ -19,7 +19,7 @@ from ..integers.bounded_solver import BoundedSolver
 from ..integers.solver import Solver
 from ..loops.invariant import agree
 from ..normal_form.algebra import Algebra, Context, Split
-from ..normal_form.rules.fold import structural
+from ..normal_form.poly import structural
 from ..normal_form.signs import nonnegative, positive, sign
 from .symmetries import exchanged, with_bound
 

@@ -14,10 +14,11 @@ from trilift.lift.terms.term import Axis, Term
 
 from .. import poly as P
 from ..algebra import Algebra, Context, Facts, Split, Undecided
-from ..equality import _empty, _matching, aligned
-from ..piecewise import condition, integer_literal, real_literal, truth
-from ..poly import ZERO, Poly, atom
-from .fold import Fold, open_fold, structural
+from ..equality import aligned, empty, matching
+from ..literals import integer_literal
+from ..piecewise import condition, real_literal, truth
+from ..poly import ZERO, Poly, atom, structural
+from .fold import Fold, open_fold
 from .maximum import extremum
 
 
@@ -48,7 +49,7 @@ def _is_at(a: Algebra, t: Term, e: Poly, ctx: Context, depth: int) -> bool:
         return False
     here = a.given(ctx, *f.guards)
     for rest in dict.fromkeys(_alternatives(a, f, ctx, depth)):
-        if _empty(a, here, [best, rest]) and _beats(a, f, v, best, rest, ctx):
+        if empty(a, here, [best, rest]) and _beats(a, f, v, best, rest, ctx):
             return True
     return False
 
@@ -78,7 +79,7 @@ def _alternatives(a: Algebra, f: Fold, ctx: Context, depth: int) -> Iterator[Fac
                         yield g.guards
                     elif (h := _mirrored(a, f, T.TERMS[i], ctx, depth)) is not None:
                         yield h.guards
-            values = _matching(f, q)
+            values = matching(f, q)
             if values is not None:
                 yield frozenset(integer_literal("eq", atom(T.axis(v)) - x) for v, x in values.items())
 

@@ -20,10 +20,10 @@ from trilift.lift.runtime.session import table
 from trilift.lift.terms import term as T
 from trilift.lift.terms.term import Axis, Term
 
-from .. import poly as P
 from ..algebra import ALL, Algebra, Context, Facts, Split, Undecided
-from ..piecewise import condition, integer_literal, is_integer
-from ..poly import POLYS, ZERO, Poly, atom, number
+from ..literals import integer_literal, is_integer
+from ..piecewise import condition
+from ..poly import ZERO, Poly, atom, structural
 
 UNIT = {"sum": 0, "amax": -math.inf, "prod": 1, "argmax": -math.inf, "argmin": math.inf}
 
@@ -82,49 +82,6 @@ def open_fold(a: Algebra, t: Term, ctx: Context, *avoid: Iterable[Axis]) -> Fold
     if x.is_const and x.attr == UNIT[kind] and not y.is_const:
         c, x = T.make("not", c), y
     return Fold(tuple(variables), frozenset(c.args if c.op == "and" else (c,)), structural(x))
-
-
-_STRUCTURAL: dict[int, Poly] = table("fold.structural", {})
-
-
-def structural(t: Term) -> Poly:
-    """The polynomial of a term in normal form, perhaps with variables renamed: its atoms stay as they are."""
-    found = _STRUCTURAL.get(t.id)
-    if found is None:
-        found = _STRUCTURAL[t.id] = _structural(t)
-    return found
-
-
-def _structural(t: Term) -> Poly:
-    if t.op == "const":
-        return number(int(t.attr) if isinstance(t.attr, bool) else t.attr)
-    if t.op == "add":
-        return P.total((1, structural(s)) for s in t.args)
-    if t.op == "mul":
-        out: dict[int, P.Power] = {}
-        e: Poly = ZERO
-        c: P.Number = 1
-        for s in t.args:
-            p = structural(s)
-            if len(p.terms) != 1:
-                return atom(t)
-            ((factors, f), d) = next(iter(p.terms.items()))
-            c = c * d
-            e = e + POLYS[f]
-            for b, j in factors:
-                out[b] = out.get(b, 0) + j
-        return P.product_with_exponential(tuple(sorted((b, k) for b, k in out.items() if k)), e, c)
-    if t.op == "exp":
-        return P.exponential(structural(t.args[0]))
-    if t.op in ("recip", "sqrt"):
-        inner = structural(t.args[0])
-        k: P.Power = -1 if t.op == "recip" else P.HALF
-        if t.op == "recip" and len(inner.terms) == 1:
-            ((factors, e_), c_) = next(iter(inner.terms.items()))
-            if c_ == 1 and not e_:
-                return P.poly({(tuple((b, -j) for b, j in factors), 0): 1})
-        return atom(t.args[0], k)
-    return atom(t)
 
 
 def pieces(a: Algebra, t: Term, ctx: Context) -> list[Fold]:

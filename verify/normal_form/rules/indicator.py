@@ -15,7 +15,7 @@ from trilift.lift.runtime.session import table
 from trilift.lift.terms.term import Term
 
 from .. import poly as P
-from ..poly import ONE, ONE_KEY, ZERO, Number, Poly, atom
+from ..poly import ONE, ONE_KEY, ZERO, Number, Poly, atom, structural
 
 KINDS = ("positive?", "zero?")
 
@@ -40,8 +40,6 @@ def threshold(t: Term) -> Threshold | None:
 
 
 def _threshold(t: Term) -> Threshold | None:
-    from .fold import structural
-
     p = structural(t.args[0])
     rest = {m: c for m, c in p.terms.items() if m != ONE_KEY}
     if not rest:

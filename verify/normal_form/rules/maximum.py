@@ -10,12 +10,25 @@ from trilift.lift.terms import term as T
 from trilift.lift.terms.term import Axis, Term
 
 from .. import poly as P
-from ..algebra import ALL, MINUS_INF, PLUS_INF, Algebra, Context, Split, Undecided, is_infinite, negated_infinity, rule
-from ..piecewise import condition, conjunction, integer_literal, is_integer, real_literal, require, truth, undecided
-from ..poly import POLYS, ZERO, Poly, atom
+from ..algebra import (
+    ALL,
+    MINUS_INF,
+    PLUS_INF,
+    Algebra,
+    Context,
+    Split,
+    Undecided,
+    answer,
+    is_infinite,
+    negated_infinity,
+    rule,
+)
+from ..literals import integer_literal, is_integer
+from ..piecewise import conjunction, real_literal, require, truth, undecided
+from ..poly import POLYS, ZERO, Poly, atom, structural
 from ..signs import nonnegative, positive
-from ..variables import _shift, bounds, flat, merged, pinned, replaced, shifted, trimmed
-from .fold import Fold, close, open_fold, pieces, structural
+from ..variables import at_lowest, bounds, flat, merged, pinned, replaced, shift, shifted, trimmed
+from .fold import Fold, close, open_fold, pieces
 
 
 @rule("amax")
@@ -30,6 +43,7 @@ def _(a: Algebra, t: Term, ctx: Context) -> Poly:
     return negated_infinity(p) if is_infinite(p) else -p
 
 
+@answer("lattice")
 def lattice(a: Algebra, ps: list[Poly], ctx: Context) -> Poly:
     """max of polynomials: with folds one set of elements; without, indicators."""
     ps = [p for p in dict.fromkeys(ps) if p is not MINUS_INF]
@@ -39,7 +53,7 @@ def lattice(a: Algebra, ps: list[Poly], ctx: Context) -> Poly:
         return PLUS_INF
     if len(ps) == 1:
         return ps[0]
-    if any(_maximum_in(p) is not None for p in ps):
+    if any(maximum_in(p) is not None for p in ps):
         return extremum(a, [Fold((), frozenset(), p) for p in ps], ctx)
     out = ps[0]
     for p in ps[1:]:
@@ -60,7 +74,7 @@ def _larger(a: Algebra, p: Poly, q: Poly, ctx: Context) -> Poly:
     return a.add([q, a.product(conjunction(a, literal, ctx), d, ctx)])
 
 
-def _maximum_in(p: Poly) -> tuple[int, P.Number] | None:
+def maximum_in(p: Poly) -> tuple[int, P.Number] | None:
     """(atom, c) where p is c > 0 times the atom of a maximum, up to addends."""
     found = [(b, c) for (factors, e), c in p.terms.items() if c > 0 and not e and len(factors) == 1
              for b, k in factors if k == 1 and T.TERMS[b].op in ("amax", "max")]  # fmt: skip
@@ -90,7 +104,7 @@ def extremum(a: Algebra, folds: list[Fold], ctx: Context) -> Poly:
             if not _inhabited(a, f, ctx):
                 raise Undecided("infinity for some values of a variable, perhaps for none")
             return PLUS_INF
-        inner = _maximum_in(f.body)
+        inner = maximum_in(f.body)
         if inner is not None:
             i, c = inner
             rest = f.body - P.scaled(atom(T.TERMS[i]), c)
@@ -220,6 +234,7 @@ def _of_exponent(a: Algebra, f: Fold, ctx: Context) -> Poly | None:
     return a.product(k, P.exponential(extremum(a, [replace(f, body=POLYS[e])], ctx)), ctx)
 
 
+@answer("nonempty")
 def nonempty(a: Algebra, t: Term, ctx: Context) -> bool:
     """Whether a maximum is over something. Split on a condition that would tell."""
     open_: list[Term] = []
@@ -235,7 +250,7 @@ def nonempty(a: Algebra, t: Term, ctx: Context) -> bool:
 
 def _emptiness(a: Algebra, f: Fold, ctx: Context) -> bool | list[Term]:
     """True where something meets the guards; else the open conditions for the lowest values to meet them."""
-    literals = _at_lowest(a, f, ctx) if f.variables else []
+    literals = at_lowest(a, f, ctx) if f.variables else []
     if literals is None:
         return False
     answers = [truth(a, g, ctx) for g in literals]
@@ -252,22 +267,6 @@ def _inhabited(a: Algebra, f: Fold, ctx: Context) -> bool:
     if found and found is not True:
         raise Split(min(found, key=lambda g: g.id))
     return found is True
-
-
-def _at_lowest(a: Algebra, f: Fold, ctx: Context) -> list[Term] | None:
-    """What is left of the guards where every variable has its lower bound."""
-    guards = list(f.guards)
-    for v in f.variables:
-        low, _, _ = bounds(Fold(f.variables, frozenset(guards), f.body), v)
-        if not low:
-            return None
-        value = low[0][1].term
-        for _, other in low[1:]:
-            if a.implied(ctx, integer_literal("le", other - structural(value))):
-                value = other.term
-        guards = [condition(a, T.substitute(g, {v: value}), ctx) if v in g.free else g for g in guards]
-    out = [x for g in guards for x in (g.args if g.op == "and" else (g,))]
-    return [] if all(g is T.const(True) for g in out) else [g for g in out if g is not T.const(True)]
 
 
 @rule("argmax")
@@ -288,7 +287,7 @@ def index_of_maximum(a: Algebra, f: Fold, ctx: Context) -> Poly:
     (v,) = f.variables
     if (pin := pinned(a, f, ctx)) is not None:
         return pin[1]
-    found = _shift(a, f, v)
+    found = shift(a, f, v)
     offset = ZERO if found is None else -found[1] if found[0] == 1 else found[1]
     if offset is not ZERO:
         w = a.variable(ctx, f.variables, f.body.term.free, *(g.free for g in f.guards))

@@ -9,7 +9,8 @@ from trilift.lift.terms.term import Axis, Term
 
 from .. import poly as P
 from ..algebra import Algebra, Context, is_infinite, rule
-from ..piecewise import condition, integer_literal, require
+from ..literals import integer_literal
+from ..piecewise import condition, require
 from ..poly import ONE, ONE_KEY, POLYS, ZERO, Poly, atom, number
 from ..variables import bounds, merged, pinned, replaced, shifted, trimmed
 from .fold import Fold, close, open_fold, pieces

@@ -10,7 +10,8 @@ from trilift.lift.terms.term import Axis, Term
 
 from .. import poly as P
 from ..algebra import ALL, Algebra, Context, Split, Undecided, is_infinite, rule
-from ..piecewise import divided, integer_literal, opposite, require
+from ..literals import integer_literal, opposite
+from ..piecewise import divided, require
 from ..poly import ONE, POLYS, ZERO, Poly, atom
 from ..variables import bounds, equated, merged, pinned, replaced, shifted, simple, trimmed
 from .fold import Fold, close, open_fold, pieces
