@@ -35,7 +35,7 @@ class Strategy:
 
 
 @dataclass
-class Closed:
+class Closers:
     """The names of the rows that closed goals, in order. What a failed attempt closed on its way is forgotten."""
 
     names: list[str] = field(default_factory=list)
@@ -62,7 +62,7 @@ class Closed:
             out += dict.fromkeys(self.names[mark:])
 
 
-def first(closed: Closed, rows: Iterable[Strategy], *goal: Any) -> Any:
+def first(closed: Closers, rows: Iterable[Strategy], *goal: Any) -> Any:
     """What the first row gives that closes the goal, None if none does. A row gives None where it does not."""
     for row in rows:
         found = closed.attempt(row, *goal)
@@ -71,7 +71,7 @@ def first(closed: Closed, rows: Iterable[Strategy], *goal: Any) -> Any:
     return None
 
 
-def decide(closed: Closed, rows: Iterable[Strategy], engine: Any, goal: Any, *given: Any) -> bool:
+def decide(closed: Closers, rows: Iterable[Strategy], engine: Any, goal: Any, *given: Any) -> bool:
     """Whether a row closes the goal. A row is called with (engine, goal, *given) and says True: closed; False: no row
     can; None: nothing, the next row is asked; another goal that is as good: the rows that follow are asked of it."""
     for row in rows:

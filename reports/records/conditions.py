@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -77,7 +78,22 @@ def _once(group: Sequence[Condition]) -> Iterator[str]:
         goals = list(dict.fromkeys(_goal(c) for c in alike))
         times = f" x{len(alike)}" if len(alike) > 1 else ""
         seconds = sum(c.seconds for c in alike)
-        yield f"{what}: {_cut('; '.join(goals))}  [{seconds * 1000:.0f} ms{times}]"
+        by = _closers(alike)
+        yield f"{what}: {_cut('; '.join(goals))}  [{seconds * 1000:.0f} ms{times}{f'; {by}' if by else ''}]"
+
+
+def _closers(found: Iterable[Condition | Invariant]) -> str:
+    """The strategies that closed them, each once."""
+    return ", ".join(dict.fromkeys(name for x in found for name in x.strategies))
+
+
+def strategies(proof: Proof) -> dict[str, dict[str, int]]:
+    """For each kind of goal and each strategy, how many goals of the proof it closed or had a part in."""
+    goals = {"equality": proof.conditions, "invariant": proof.invariants}
+    counts = {goal: Counter(name for x in found for name in x.strategies) for goal, found in goals.items()}
+    if family := proof.details.get("contract"):
+        counts["contract"] = Counter([family])
+    return {goal: dict(names) for goal, names in counts.items() if names}
 
 
 def _by(c: Condition) -> str:
@@ -89,7 +105,8 @@ def invariant(i: Invariant) -> str:
     at = f"line {i.place.line}: " if i.place else ""
     n = i.counter or "n"
     since = f"  for {n} >= {i.since}" if i.since else ""
-    return f"{at}{i.variable}({n}) = {shown(i.term)}{since}"
+    by = f"  [{_closers([i])}]" if i.strategies else ""
+    return f"{at}{i.variable}({n}) = {shown(i.term)}{since}{by}"
 
 
 def condition(c: Condition) -> str:

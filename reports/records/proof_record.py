@@ -180,6 +180,7 @@ def plain(proof: Proof, base: Record, options: Options) -> Record:
         "contract": contract(proof.contract, base["where"]),
         "counterexample": counterexample(example, _replay(example, proving, stem)) if example else None,
         "conditions": conditions.counted(proof.conditions),
+        "strategies": conditions.strategies(proof),
         "smt": conditions.write(proof.conditions, Path(proving.smt_dir) / stem) if proving.smt_dir else None,
         "seconds": round(proof.seconds, 4),
         "details": jsonable(proof.details),

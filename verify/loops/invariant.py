@@ -23,6 +23,7 @@ from fractions import Fraction
 from functools import partial as partial_
 
 from trilift.lift.errors import Place
+from trilift.lift.runtime.strategy import Closers, Strategy, first
 from trilift.lift.terms import term as T
 from trilift.lift.terms.term import Axis, Term
 
@@ -32,19 +33,19 @@ from ..model.verdict import Condition, Invariant
 from ..normal_form import poly as P
 from ..normal_form.algebra import ALL, Algebra, Context, SideConditions, Split, Undecided, is_infinite
 from ..normal_form.equality import equal, multiplied, unified
-from ..normal_form.literals import integer_literal, is_integer, opposite
+from ..normal_form.literals import integer_literal, opposite
 from ..normal_form.piecewise import condition
 from ..normal_form.poly import ONE, POLYS, ZERO, Poly, atom, structural
 from ..normal_form.rules.fold import UNIT
 from ..normal_form.rules.maximum import elements, maximum_in
-from ..normal_form.rules.unrolling import multiplied_out, unrolled
 from ..normal_form.variables import linear
+from .agreement import agree, equal_sizes
 from .program_symbols import Names
 from .recurrences import Step, decayed, deviations, index_of_extreme
 
 Cases = list[tuple[tuple[Term, ...], Poly]]
 Leaves = list[tuple[tuple[Term, ...], Term]]  # cases that do not depend on the iteration, each with its form
-Form = Callable[[Cases, Term, Context], Term | None]
+Rows = Sequence[Strategy]
 UNROLLED = 8  # iterations of a loop of known length that are executed where no closed form is found
 
 
@@ -260,17 +261,18 @@ class Derivation:
             kind = T.INT
         self.x = T.scalar(f"{self.carry.name}~{loop.counter.name}.{self.carry.index}", kind)
         self.side_conditions: SideConditions = {}  # by the proof of the form that is shown
+        self.used = Closers()  # the rows that gave a form
 
     def closed(self) -> Closed:
         """Guess, then prove. Cases that are not shown are undefined in the form, if another case is shown."""
         if self.carry.type.element == "ptr" and self.pointee is None:
             raise Undecided("a pointer of no known tensor")
         failure: Undecided | None = None
-        partial: Leaves | None = None
+        partial: tuple[Leaves, list[str]] | None = None
         tried: list[Leaves] = []
         for attempt in self._attempts():
             try:
-                with self.a.collecting():  # a guess needs no side conditions
+                with self.a.collecting(), self.used.listing() as by:  # a guess needs no side conditions
                     leaves = [(path, self._tidied(path, form)) for path, form in attempt()]
                 if leaves in tried:
                     continue
@@ -283,21 +285,22 @@ class Derivation:
                 continue
             shown = self._shown(leaves)
             if all(error is None for error in shown):
-                return self._taken(leaves)
+                return self._taken(leaves, by)
             failure = failure or next(e for e in shown if e is not None)
             if partial is None and not all(shown):
-                partial = [(path, T.undef(f"{self.carry.name} where it is not known", self.x.type) if error else form)
+                shorter = [(path, T.undef(f"{self.carry.name} where it is not known", self.x.type) if error else form)
                            for (path, form), error in zip(leaves, shown, strict=True)]  # fmt: skip
+                partial = shorter, by
         if partial is not None:
-            return self._taken(partial)
+            return self._taken(*partial)
         raise failure or Undecided("no form fits")
 
     def _attempts(self) -> Iterable[Callable[[], Leaves]]:
         """Ways to guess, the usual one first: for all n or n < trips; with a first iteration of its own; ..."""
-        for form in (self._usual, self._after_first, self._deviations):
-            yield partial_(self._guess, form)
-            yield partial_(self._guess, form, bounded=True)
-        yield self._unrolled
+        for rows in INVARIANTS:
+            yield partial_(self._guess, rows)
+            yield partial_(self._guess, rows, bounded=True)
+        yield partial_(self.used.attempt, FEW_TURNS, self)
 
     def _shown(self, leaves: Leaves) -> list[Undecided | None]:
         """Each case proved, or why not."""
@@ -335,11 +338,11 @@ class Derivation:
         others = [T.make("not", T.make("and", T.const(True), *path)) for path, _ in leaves]
         return self.a.impossible(self.a.given(self.base, T.make("le", 1, self.trips), *others))
 
-    def _taken(self, leaves: Leaves) -> Closed:
+    def _taken(self, leaves: Leaves, by: Sequence[str]) -> Closed:
         self.a.pending[0].update(self.side_conditions)  # of the whole proof, whoever asked for the form
         found = self.loops.found[self.carry] = self._closed(leaves)
         self.loops.invariants.append(
-            Invariant(self.place, self.carry.name, self._value(found.form), 1, self.carry.loop.counter.name)
+            Invariant(self.place, self.carry.name, self._value(found.form), 1, self.carry.loop.counter.name, tuple(by))
         )
         return found
 
@@ -363,53 +366,57 @@ class Derivation:
 
     # ---- the guess
 
-    def _guess(self, form: Form, bounded: bool = False) -> Leaves:
+    def _guess(self, rows: Rows, bounded: bool = False) -> Leaves:
         later = self.a.given(self.base, T.make("le", 1, self.n))  # what n < trips implies may not hold at n + 1
         if bounded:
             later = self.a.given(later, T.make("lt", self.n, self.trips))
-        if self.a.impossible(self.a.given(later, T.make("lt", self.n, self.trips))):
-            return [((), self._first())]
+        only: Leaves | None = self.used.attempt(ONCE, self, later)
+        if only is not None:
+            return only
         own = {x: self._wrapped(self.x) for x in self.nodes}
         step = self._value(self.loops.resolved(self.raw, own))
         if any(s.op == "carry" for s in step.walk()):
             raise Undecided("it depends on other lanes of itself")
-        return self._by_cases(step, later, form)
+        return self._by_cases(step, later, rows)
+
+    def _once(self, later: Context) -> Leaves | None:
+        """The value after iteration 0, where there is no other one."""
+        alone = self.a.impossible(self.a.given(later, T.make("lt", self.n, self.trips)))
+        return [((), self._first())] if alone else None
 
     def _first(self) -> Term:
         """The value after iteration 0."""
         return self._value(self.loops.resolved(T.substitute(self.raw, {self.carry.loop.counter: T.const(0)})))
 
-    def _by_cases(self, step: Term, ctx: Context, form: Form, path: tuple[Term, ...] = ()) -> Leaves:
+    def _by_cases(self, step: Term, ctx: Context, rows: Rows, path: tuple[Term, ...] = ()) -> Leaves:
         """Cases that do not depend on n are cases of the whole closed form; the others guard what is added."""
         if self.a.impossible(ctx):
             return []
         mine = lambda literal: self.carry.loop.counter in literal.free  # noqa: E731
         try:
-            return [(path, self._form(form, self.a.cases(step, ctx, mine), ctx))]
+            return [(path, self._form(rows, self.a.cases(step, ctx, mine), ctx))]
         except Split as split:
             if len(path) > 5:
                 raise Undecided("too many cases", why=repr(split.literal)) from None
             literal = split.literal
         answers = (literal, T.make("not", literal))
-        return [leaf for x in answers for leaf in self._by_cases(step, self.a.given(ctx, x), form, (*path, x))]
+        return [leaf for x in answers for leaf in self._by_cases(step, self.a.given(ctx, x), rows, (*path, x))]
 
-    def _form(self, form: Form, cases: Cases, ctx: Context) -> Term:
-        init = self._value(self.init)
-        if all(p is atom(self.x) for _, p in cases):
-            return init
-        if len(cases) == 1 and not mentions(cases[0][1], self.x):
-            return T.substitute(cases[0][1].term, {self.carry.loop.counter: self.n - 1})
-        found = form(cases, init, ctx)
+    def _form(self, rows: Rows, cases: Cases, ctx: Context) -> Term:
+        """What the first row gives that knows the step."""
+        found: Term | None = first(self.used, rows, self, cases, self._value(self.init), ctx)
         if found is None:
             raise Undecided("its step has no known form", why="; ".join(repr(p) for _, p in cases)[:400])
         return found
 
-    def _usual(self, cases: Cases, init: Term, ctx: Context) -> Term | None:
-        """A maximum, a minimum, the index of one, a sum, a rescaled sum, a decayed sum."""
-        for form in (self._maximum, self._minimum, self._index, self._linear):
-            found = form(cases, init, ctx)
-            if found is not None:
-                return found
+    def _unchanged(self, cases: Cases, init: Term, ctx: Context) -> Term | None:
+        """X: what it was before the loop."""
+        return init if all(p is atom(self.x) for _, p in cases) else None
+
+    def _last(self, cases: Cases, init: Term, ctx: Context) -> Term | None:
+        """f(n) without X: the value of the last iteration."""
+        if len(cases) == 1 and not mentions(cases[0][1], self.x):
+            return T.substitute(cases[0][1].term, {self.carry.loop.counter: self.n - 1})
         return None
 
     def _after_first(self, cases: Cases, init: Term, ctx: Context) -> Term | None:
@@ -527,22 +534,30 @@ class Derivation:
             return None
         return T.add(g, T.mul(sign, T.sub(f, g)))
 
-    def _linear(self, cases: Cases, init: Term, ctx: Context) -> Term | None:
-        """a X + b: a sum, rescaled by an integrating factor where a is not 1."""
+    def _added(self, cases: Cases, init: Term, ctx: Context) -> Term | None:
+        """X + b: a sum."""
         parts = self._steps(cases)
-        if parts is None:
+        if parts is None or any(a is not ONE for _, a, _ in parts):
             return None
-        if all(a is ONE for _, a, _ in parts):
-            return self._sum(init, [(literals, b) for literals, _, b in parts])
-        for literals, a, _ in parts:
+        return self._sum(init, [(literals, b) for literals, _, b in parts])
+
+    def _with_factor(self, cases: Cases, init: Term, ctx: Context) -> Term | None:
+        """a X + b: a sum, rescaled by an integrating factor."""
+        parts = self._steps(cases)
+        for literals, a, _ in parts or ():
             if a is ONE:
                 continue
             here = self.a.given(ctx, *literals)
             for factor in self._factors(a, here):
-                found = self._rescaled(init, parts, factor, ctx)
+                found = self._rescaled(init, parts or [], factor, ctx)
                 if found is not None:
                     return found
-        return decayed(init, parts, self.n, self.carry.loop.counter, self._over)
+        return None
+
+    def _decayed(self, cases: Cases, init: Term, ctx: Context) -> Term | None:
+        """a X + b: a sum under products of the factors."""
+        parts = self._steps(cases)
+        return None if parts is None else decayed(init, parts, self.n, self.carry.loop.counter, self._over)
 
     def _sum(self, init: Term, parts: list[tuple[tuple[Term, ...], Poly]]) -> Term:
         if len(parts) == 1 and self.carry.loop.counter not in parts[0][1].term.free:
@@ -659,63 +674,42 @@ class Derivation:
     def _condition(self, which: str, left: Term, right: Term, ctx: Context) -> None:
         start = time.perf_counter()
         what = f"{which} of the loop: {self.carry.name}"
-        if not self._agree(left, right, ctx):
+        with self.a.closed.listing() as by:
+            shown = self._agree(left, right, ctx)
+        if not shown:
             raise Undecided(f"the {which} is not shown", why=f"{left!r} is not seen to be {right!r}"[:600])
         goal = T.node("eq", (left, right), None, T.BOOL)
+        seconds = time.perf_counter() - start
         self.loops.conditions.append(
-            Condition(what, ctx.facts, goal, True, "normal form", time.perf_counter() - start, self.place)
+            Condition(what, ctx.facts, goal, True, "normal form", seconds, self.place, strategies=tuple(by))
         )
 
     def _agree(self, left: Term, right: Term, ctx: Context) -> bool:
         return agree(self.a, left, right, ctx)
 
 
-def agree(a: Algebra, left: Term, right: Term, ctx: Context, depth: int = 0) -> bool:
-    """Whether two terms are equal under the facts, by cases where needed."""
-    if left is right and not any(s.op == "undef" for s in left.walk()):
-        return True
-    if a.impossible(ctx):
-        return True
-    try:
-        return _same(a, a.normal(left, ctx), a.normal(right, ctx), ctx, depth)
-    except Split as split:
-        if depth >= 10:
-            raise Undecided("too many cases", why=repr(split.literal)) from None
-        literal = split.literal
-    return all(agree(a, left, right, a.given(ctx, x), depth + 1) for x in (literal, opposite(literal)))
+def _row(name: str, attempt: Callable[..., Term | Leaves | None], source: str, example: str) -> Strategy:
+    return Strategy(name, "invariant", attempt, source, example)
 
 
-def _same(a: Algebra, p: Poly, q: Poly, ctx: Context, depth: int) -> bool:
-    """Whether two normal forms are equal, with one name for sizes that the facts make equal; else with sums over few
-    values opened, and products of sums multiplied out."""
-    if equal(a, p, q, ctx):
-        return True
-    same = equal_sizes(a, ctx)
-    if same:
-        p, q = (a.normal(T.rewrite(t.term, same.get), ctx) for t in (p, q))
-        if equal(a, p, q, ctx):
-            return True
-    for form in (unrolled, multiplied_out):
-        left, right = (form(a, t.term, ctx) for t in (p, q))
-        if (left, right) != (p.term, q.term):
-            return agree(a, left, right, ctx, depth)
-    return False
-
-
-def equal_sizes(a: Algebra, ctx: Context) -> dict[Term, Term]:
-    """{m: n} of two sizes where one fact says m <= n, and n <= m is known."""
-    out: dict[Term, Term] = {}
-    for f in sorted(ctx.facts, key=lambda f: f.id):
-        if f.op != "le" or f.args[0] is not T.const(0) or not is_integer(f):
-            continue
-        p = structural(f.args[1])
-        pair = sorted((c, fs) for (fs, e), c in p.terms.items() if not e)
-        if len(p.terms) != 2 or [c for c, _ in pair] != [-1, 1] or any(len(fs) != 1 or fs[0][1] != 1 for _, fs in pair):
-            continue
-        m, n = sorted((T.TERMS[fs[0][0]] for _, fs in pair), key=lambda t: t.id)
-        if m.op == n.op == "size" and not {m, n} & out.keys() and a.implied(ctx, integer_literal("le", -p)):
-            out[n] = m
-    return out
+D = Derivation
+KNOWN = (
+    _row("unchanged", D._unchanged, "loop-invariant code", "a pointer that a loop only reads from"),
+    _row("last value", D._last, "forward substitution", "the mask of the last tile"),
+)
+USUAL = (
+    _row("running maximum", D._maximum, "fold over a semilattice", "m of the online softmax"),
+    _row("running minimum", D._minimum, "min x = -max -x", "amin over tiles"),
+    _row("index of an extreme", D._index, "ours", "argmax over tiles"),
+    _row("sum", D._added, "summation of a recurrence", "acc of a tiled matmul; a pointer that advances"),
+    _row("rescaled sum", D._with_factor, "integrating factor: Milakov, Gimelshein 2018", "l of the online softmax"),
+    _row("decayed sum", D._decayed, "linear recurrence of first order", "the state of a linear attention"),
+)
+AFTER_FIRST = (_row("sum after the first", D._after_first, "loop peeling", "a sum that its first tile starts"),)
+DEVIATIONS = (_row("sum of deviations", D._deviations, "Welford 1962; Chan, Golub, LeVeque 1983", "M2 of layer_norm"),)
+INVARIANTS: tuple[Rows, ...] = tuple((*KNOWN, *rows) for rows in (USUAL, AFTER_FIRST, DEVIATIONS))
+ONCE = _row("one iteration", D._once, "ours", "a loop over tiles where the row fits into one")
+FEW_TURNS = _row("unrolled", D._unrolled, "bounded loop unrolling", "a loop of 4 steps without a closed form")
 
 
 def mentions(p: Poly, x: Term) -> bool:
@@ -747,4 +741,4 @@ def _coefficient(q: Poly, x: Term) -> P.Number | None:
     return q.terms.get((((x.id, 1),), 0))
 
 
-__all__ = ["ALL", "Closed", "Loops", "agree", "condition", "elements"]
+__all__ = ["ALL", "INVARIANTS", "Closed", "Loops", "agree", "condition", "elements", "equal_sizes"]

@@ -29,7 +29,8 @@ class Condition:
     """One verification condition: `goal` under `facts`. `what` says in words what it is for ("step of loop at line 31:
     total", "store in bounds"), `holds` is True only if it was proved; `by` says how: "normal form", "linear", "z3",
     "evaluated". `smt`: the SMT-LIB text of what was asked, if it was asked of a solver. `kind`: what it is for without
-    names and places ("store in bounds"), which tables count."""
+    names and places ("store in bounds"), which tables count. `strategies`: the rows that closed it, where it is an
+    equality."""
 
     what: str
     facts: frozenset[Term]
@@ -41,18 +42,20 @@ class Condition:
     why: str = ""  # of one that does not hold: what is missing
     smt: str = field(default="", repr=False)
     kind: str = ""
+    strategies: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Invariant:
     """The closed form of a loop variable: `term` over the iteration number, which it calls `counter`, and lanes, from
-    iteration `since` on."""
+    iteration `since` on. `strategies`: the rows that gave it."""
 
     place: Place | None
     variable: str
     term: Term
     since: int
     counter: str = ""
+    strategies: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 from trilift.lift.errors import TriliftError
 from trilift.lift.language.unfolding import unfold
 from trilift.lift.runtime.session import memo, table
-from trilift.lift.runtime.strategy import Closed
+from trilift.lift.runtime.strategy import Closers
 from trilift.lift.terms import term as T
 from trilift.lift.terms.term import Axis, Term
 
@@ -96,7 +96,7 @@ class Algebra:
     products: dict[tuple[int, int], Poly] = field(default_factory=dict)
     shifting: list[tuple[Facts, Poly]] = field(default_factory=list)  # sums whose variable is being shifted
     deadline: float = math.inf  # of time.process_time()
-    closed: Closed = field(default_factory=Closed)  # which strategies closed goals
+    closed: Closers = field(default_factory=Closers)  # which strategies closed goals
 
     # ---- contexts
 

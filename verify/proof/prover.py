@@ -368,7 +368,8 @@ class Proving:
         start = time.perf_counter()
         ctx = self.algebra.context(facts)
         try:
-            holds = agree(self.algebra, left, right, ctx)
+            with self.algebra.closed.listing() as by:
+                holds = agree(self.algebra, left, right, ctx)
         except Undecided as stop:
             stop.place = stop.place or place
             raise
@@ -376,7 +377,8 @@ class Proving:
             why = difference(self.algebra, left, right, ctx, self.configuration.inputs)
             raise Undecided(f"{what} is not shown to be the formula", place, why)
         goal = T.node("eq", (left, right), None, T.BOOL)
-        return Condition(what, ctx.facts, goal, True, "normal form", time.perf_counter() - start, place)
+        seconds = time.perf_counter() - start
+        return Condition(what, ctx.facts, goal, True, "normal form", seconds, place, strategies=tuple(by))
 
     def discharged(self, kind: str, t: Term, ctx: Context) -> Condition | Clause:
         """What was used without proof, proved now; of divisors and roots it becomes part of the contract otherwise."""

@@ -1,0 +1,95 @@
+"""Whether two terms are equal under facts, by cases where the facts leave a condition open.
+
+The sides are compared as normal forms; where that does not show it, as other normal forms, by the rows below. A row is
+called with (algebra, the two sides, context, depth).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from trilift.lift.runtime.strategy import Strategy, decide
+from trilift.lift.terms import term as T
+from trilift.lift.terms.term import Term
+
+from ..normal_form.algebra import Algebra, Context, Split, Undecided
+from ..normal_form.equality import equal
+from ..normal_form.literals import integer_literal, is_integer, opposite
+from ..normal_form.poly import Poly, structural
+from ..normal_form.rules.unrolling import multiplied_out, unrolled
+
+Sides = tuple[Poly, Poly]
+Form = Callable[[Algebra, Term, Context], Term]
+
+
+def agree(a: Algebra, left: Term, right: Term, ctx: Context, depth: int = 0) -> bool:
+    """Whether two terms are equal under the facts, by cases where needed."""
+    if left is right and not any(s.op == "undef" for s in left.walk()):
+        a.closed.names.append("identical")
+        return True
+    if a.impossible(ctx):
+        a.closed.names.append("impossible")
+        return True
+    try:
+        return _same(a, a.normal(left, ctx), a.normal(right, ctx), ctx, depth)
+    except Split as split:
+        if depth >= 10:
+            raise Undecided("too many cases", why=repr(split.literal)) from None
+        literal = split.literal
+    return all(agree(a, left, right, a.given(ctx, x), depth + 1) for x in (literal, opposite(literal)))
+
+
+def _same(a: Algebra, p: Poly, q: Poly, ctx: Context, depth: int) -> bool:
+    """Whether two normal forms are equal."""
+    return decide(a.closed, AGREEMENT, a, (p, q), ctx, depth)
+
+
+def _as_they_are(a: Algebra, sides: Sides, ctx: Context, depth: int) -> bool | None:
+    return equal(a, *sides, ctx) or None
+
+
+def _one_name(a: Algebra, sides: Sides, ctx: Context, depth: int) -> bool | Sides | None:
+    """With one name for sizes that the facts make equal."""
+    same = equal_sizes(a, ctx)
+    if not same:
+        return None
+    p, q = (a.normal(T.rewrite(t.term, same.get), ctx) for t in sides)
+    return True if equal(a, p, q, ctx) else (p, q)
+
+
+def _in_form(form: Form) -> Callable[..., bool | None]:
+    """With both sides in another form, where that is another one."""
+
+    def attempt(a: Algebra, sides: Sides, ctx: Context, depth: int) -> bool | None:
+        left, right = (form(a, t.term, ctx) for t in sides)
+        return None if (left, right) == tuple(p.term for p in sides) else agree(a, left, right, ctx, depth)
+
+    return attempt
+
+
+def _row(name: str, attempt: Callable[..., bool | Sides | None], source: str, example: str) -> Strategy:
+    return Strategy(name, "agreement", attempt, source, example)
+
+
+AGREEMENT = (
+    _row("normal forms", _as_they_are, "ours", "softmax with its maximum, and without"),
+    _row("equal sizes", _one_name, "substitution of equals", "M <= N and N <= M: a sum over M, and one over N"),
+    _row("few values", _in_form(unrolled), "loop unrolling", "exp of a sum over k < 4, and a product of 4"),
+    _row("multiply out", _in_form(multiplied_out), "distributive law", "a sum of products of sums, within exp"),
+)
+
+
+def equal_sizes(a: Algebra, ctx: Context) -> dict[Term, Term]:
+    """{m: n} of two sizes where one fact says m <= n, and n <= m is known."""
+    out: dict[Term, Term] = {}
+    for f in sorted(ctx.facts, key=lambda f: f.id):
+        if f.op != "le" or f.args[0] is not T.const(0) or not is_integer(f):
+            continue
+        p = structural(f.args[1])
+        pair = sorted((c, fs) for (fs, e), c in p.terms.items() if not e)
+        if len(p.terms) != 2 or [c for c, _ in pair] != [-1, 1] or any(len(fs) != 1 or fs[0][1] != 1 for _, fs in pair):
+            continue
+        m, n = sorted((T.TERMS[fs[0][0]] for _, fs in pair), key=lambda t: t.id)
+        if m.op == n.op == "size" and not {m, n} & out.keys() and a.implied(ctx, integer_literal("le", -p)):
+            out[n] = m
+    return out
