@@ -498,7 +498,7 @@ def _integer_extremum(a: Algebra, t: Term, ctx: Context) -> Poly:
 
 
 @rule("abs")
-def _(a: Algebra, t: Term, ctx: Context) -> Poly:
+def absolute(a: Algebra, t: Term, ctx: Context) -> Poly:
     """abs(x) = max(x, -x)."""
     x = a.normal(t.args[0], ctx)
     if is_infinite(x):
