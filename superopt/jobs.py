@@ -107,7 +107,7 @@ def sizes_of(case: Case, given: Mapping[str, int]) -> dict[str, int]:
         if case.holds(sizes):
             return sizes
     raise Unsupported(
-        f"the case {case.name} does not allow the sizes", case.place, help="--at M=16,K=4096 gives others"
+        f"the case {case.name} does not allow the sizes", case.place, help="choose others with --at M=16,K=4096"
     )
 
 
@@ -119,8 +119,8 @@ def small_enough(case: Case, seed: int) -> None:
     n = max(math.prod(case.shape(t, dims)) for t in case.tensors)
     name = max(case.tensors, key=lambda t: math.prod(case.shape(t, dims)))
     raise Unsupported(
-        f"{name} of {case.name} has {n} elements at least: too many to replay what is emitted", case.place,
-        help="give names to the sizes, f16[M,K] for f16[16,4096], and the numbers with --at; the file is for all sizes",
+        f"{name} of {case.name} has at least {n} elements: too many to replay the emitted kernel", case.place,
+        help="name the sizes, f16[M,K] instead of f16[16,4096], and pass numbers with --at; the file handles all sizes",
     )  # fmt: skip
 
 

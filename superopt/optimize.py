@@ -173,7 +173,7 @@ def optimise(
     """The fastest accepted kernel in the model, all in this process; the case is read from its file. Raises
     Unsupported, CaseError where there is no program to search."""
     if case.place is None:
-        raise CaseError(f"{case.name} is in no file")
+        raise CaseError(f"{case.name} is not defined in a file")
     return optimised(Question(case.place.file, case.name, sizes or {}, limits, hardware, seed, timeout), say=say)
 
 
@@ -242,9 +242,9 @@ class _Optimisation:
         none = "no plan was accepted" if out.tried else "no plan was found within the limits"
         made = self.unit("unfused", "", GRACE, **data).result()
         if "error" in made:
-            out.notes.append(f"{none}, and as it is written: {made['text']}")
+            out.notes.append(f"{none}, and the unfused program failed: {made['text']}")
             return []
-        out.notes.append(f"{none}: this is the program as it is written")
+        out.notes.append(f"{none}: this is the unfused program")
         return [made]
 
     def judge(self, out: Optimised, plans: Sequence[Answer], program: Answer) -> None:
@@ -289,7 +289,7 @@ class _Optimisation:
         out.tried[:] = [next((t for t in timed if t.source == e.source), e) for e in out.tried]
         for number, e in enumerate(timed):
             if not e.right:
-                out.notes.append(f"finalist {number + 1} is not the result: {e.why} on the device")
+                out.notes.append(f"finalist {number + 1} is rejected: {e.why} on the device")
         return min((e for e in timed if e.right), key=lambda e: e.measured, default=None)
 
     def fill(
@@ -354,7 +354,7 @@ def _emitted(a: Answer, plan: Answer, out: Optimised) -> Emitted | None:
     judged["contract"] = tuple(judged["contract"])
     acceptance = Acceptance(**judged)
     if acceptance.accepted and a["same"] not in ("PROVED", "TESTED"):
-        out.notes.append(f"accepted by itself, and {a['same']} against the {out.against} of the case")
+        out.notes.append(f"accepted by itself, but {a['same']} against the {out.against} of the case")
     return Emitted(
         a["graph"], a["text"], a["source"], plan["seconds"], a["bound"], acceptance, a["same"], a["arrangement"],
         a["unstable"],

@@ -35,7 +35,7 @@ def find(where: str, name: str = "", is_module: bool = False) -> Any:
         cases = load(where)
         if len(cases) != 1:
             some = ", ".join(c.name for c in cases) or "none"
-            raise CaseError(f"{where} has {len(cases)} cases: one is to be named", help=f"it has {some}")
+            raise CaseError(f"{where} has {len(cases)} cases; name one of them", help=f"it has {some}")
         return cases[0]
     return _attribute(by_file(where), where, name)
 

@@ -54,7 +54,7 @@ def _same_launches(traces: Sequence[Trace]) -> None:
             what = f"the launches depend on the shape: {len(kernels[0])} at {a}, {len(names)} at {b}"
             extra = sorted(set(names) ^ set(kernels[0]))
             place = trace.launches[0].host if trace.launches else None
-            raise Unsupported(what, place, ", ".join(extra) and f"only at some: {', '.join(extra)}")
+            raise Unsupported(what, place, ", ".join(extra) and f"launched only at some shapes: {', '.join(extra)}")
 
 
 def _at(dims: dict[str, Number]) -> str:
@@ -114,7 +114,7 @@ class _Launch:
         seen = "; ".join(f"{v} at {_at(e)}" for v, e in zip(values, self.environments, strict=True))
         launch = self.launches[0]
         why = f"it is {seen}"
-        return Unsupported(f"{what} of {launch.kernel} is no function of the case's dims", launch.host, why,
+        return Unsupported(f"{what} of {launch.kernel} is not a function of the case's dims", launch.host, why,
                            "make the number it depends on a dim or a scalar of the case")  # fmt: skip
 
 

@@ -84,7 +84,7 @@ def _advice(case: Case) -> str:
     """What to write into a case whose wrapper raises; to find out, it is run at many shapes, once."""
     if id(case) not in _ADVICE:
         condition = working_where(case, _survives)
-        text = f'it runs with where="{condition}"' if condition else "exclude shapes that are not meant with where="
+        text = f'it runs with where="{condition}"' if condition else "exclude unsupported shapes with where="
         _ADVICE[id(case)] = case, text
     return _ADVICE[id(case)][1]
 

@@ -109,7 +109,7 @@ class _Launcher:
         found = value(self.reader.term(_STRIDE.sub(r"stride_\1_\2", a)), {**dims, **strides})
         if found is None:
             raise CaseError(
-                f"{a!r} of {self.path.name} names something unknown", self.place, f"dims are {', '.join(dims)}"
+                f"{a!r} of {self.path.name} uses an unknown name", self.place, f"dims are {', '.join(dims)}"
             )
         return found
 

@@ -158,7 +158,7 @@ def _check_names(found: Case, names: list[str]) -> None:
     """A name means one thing: element 0 of a list xs is xs0, and a tensor is no dim."""
     twice = [n for n in names if names.count(n) > 1] or [n for n in found.names if n in found.tensors]
     if twice:
-        raise CaseError(f"case {found.name}: {twice[0]} names two things", found.place, help="rename one of them")
+        raise CaseError(f"case {found.name}: the name {twice[0]} is used twice", found.place, help="rename one of them")
 
 
 def _check_parameters(name: str, fn: Callable[..., Any], specs: Mapping[str, Any], place: Place | None) -> None:
@@ -172,7 +172,7 @@ def _check_parameters(name: str, fn: Callable[..., Any], specs: Mapping[str, Any
             )
     for n, p in parameters.items():
         if n not in specs and p.default is p.empty and p.kind is not p.VAR_POSITIONAL:
-            raise CaseError(f"case {name}: nothing is said about parameter {n}", place, help=HELP)
+            raise CaseError(f"case {name}: parameter {n} has no specification", place, help=HELP)
 
 
 def torch_dtype(name: str) -> torch.dtype:

@@ -57,7 +57,7 @@ def reach(memory: Memory, ranges: Ranges, address: T.Term, facts: Facts, size: i
         raise Unsupported(
             "an address that depends on data",
             place,
-            "no single tensor is meant",
+            "it may point into more than one tensor",
             'bound the index tensor: "i64[M] < V"',
         )
     offset = constant - cells.address

@@ -114,8 +114,8 @@ class Memory:
             return OutOfBounds("access out of bounds", place, "there is no tensor in memory")
         distance = lambda c: max(c.address - address, address - (c.address + c.nbytes - 1))  # noqa: E731
         near = min(self.order, key=distance)
-        side = "before the start" if address < near.address else "after the last byte"
-        why = f"{distance(near)} byte{'s' * (distance(near) > 1)} {side} of {near.origin} ({near.nbytes} bytes)"
+        element, elements = (address - near.address) // near.size, near.nbytes // near.size
+        why = f"element {element} of {near.origin}, which has {elements} element{'s' * (elements != 1)}"
         error = OutOfBounds("access out of bounds", place, why)
         error.near = near.address
         return error

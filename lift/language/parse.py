@@ -190,7 +190,7 @@ class _Indexed(Scalars):
         match e:
             case ast.Name(id=name):
                 if (size := self._size(name, body)) is None:
-                    raise bad(self.text, e, "the size of this axis is not told")
+                    raise bad(self.text, e, "the size of this axis is unknown")
                 return Axis(name, size)
             case ast.Compare(left=ast.Name(id=name), ops=[ast.Lt()], comparators=[size]):
                 return Axis(name, self.read(size))

@@ -89,7 +89,7 @@ def over(op: str, x: Array, dim: int, *rest: Array) -> Array:
     """A fold or a known name over one dimension."""
     at = dim % len(x.dims) if x.dims else 0
     if not x.dims or (a := x.dims[at]) is None:
-        raise CaseError(f"{op} over dimension {dim}, which is not there")
+        raise CaseError(f"{op} over dimension {dim}, which does not exist")
     behind = len(x.dims) - at - 1
     terms, dims = together(x, *(_without(r, behind) for r in rest))
     keeps = op in DEFINITIONS and not DEFINITIONS[op].binds

@@ -107,7 +107,7 @@ class Symbols:
         terms = {self._of(g.expr): g for g in self.env.guards if not _of_layout(g)}
         for t, guard in terms.items():
             if t.op == "eq" and any(a.is_const for a in t.args) and any(a.op in ("size", "scalar") for a in t.args):
-                raise Unsupported("a size or scalar that PyTorch took as a number", why=f"{t}, asked at {guard.sloc}")
+                raise Unsupported("a size or scalar that PyTorch replaced by a number", why=f"{t}, at {guard.sloc}")
         return tuple(t for t in terms if not t.is_const and not _benign(t))
 
 

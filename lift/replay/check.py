@@ -153,7 +153,7 @@ def meets(formula: Formula, which: str, expected: np.ndarray, trace: Trace, inpu
     try:
         got = np.asarray(evaluate(formula.term, formula.axes, inputs, trace.dims))
     except NegativeSize as e:
-        raise NotLifted(f"the formula found for {formula.name} holds for some sizes only", why=str(e)) from e
+        raise NotLifted(f"the formula found for {formula.name} holds only for some sizes", why=str(e)) from e
     if got.shape != expected.shape:
         raise NotLifted(
             f"{formula.name} has shape {list(got.shape)}, the kernel's is {list(expected.shape)}", why=_at(trace)
@@ -169,7 +169,7 @@ def meets(formula: Formula, which: str, expected: np.ndarray, trace: Trace, inpu
         return result
     element = f"element {list(result.index)} is {result.got:.9g}, the kernel's {result.expected:.9g}"
     raise NotLifted(
-        f"the formula found for {formula.name} is not what the kernel computes", why=f"{element}, {_at(trace)}"
+        f"the formula found for {formula.name} differs from what the kernel computes", why=f"{element}, {_at(trace)}"
     )
 
 

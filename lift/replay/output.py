@@ -77,7 +77,7 @@ def synthesised(traces: Sequence[Trace], options: Mapping[str, bool], others: Se
         if len(specs) == len(traces):
             seen = [(t.dims, ref.shape) for t in others if (ref := {**t.inputs, **t.outputs}.get(name))]
             return Output(name, specs[0]).then(lambda o: replace(o, raw=synthesise(*specs, seen=seen, **options)))
-        return Output(name, error=errors[0] if errors else NotLifted(f"{name} is written at some shapes only"))
+        return Output(name, error=errors[0] if errors else NotLifted(f"{name} is written only at some shapes"))
 
     return tuple(map(one, dict.fromkeys([*traces[0].outputs, *by_name])))
 

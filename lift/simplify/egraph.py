@@ -278,7 +278,7 @@ class Coder:
 
     def _over(self, t: Term) -> str:
         if self.axes.setdefault(t.attr.name, t.attr) != t.attr:
-            raise ValueError(f"two axes of the name {t.attr.name}")
+            raise ValueError(f"two axes have the name {t.attr.name}")
         return f'(f_{t.op} "{t.attr.name}" {" ".join(self.encode(a) for a in t.args)})'
 
     def _opaque(self, t: Term) -> bool:

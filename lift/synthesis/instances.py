@@ -35,7 +35,7 @@ def check_on_samples(formula: Formula, spec: Spec, rounds: int = 2, elements: in
             k = int(np.argmin(same))
             element = [int(x) for x in np.unravel_index(places[k], spec.ids.shape)]
             raise NotLifted(
-                f"the formula of {spec.name} does not give element {element} back",
+                f"the formula of {spec.name} does not reproduce element {element}",
                 why=f"{got[k]:.6g} instead of {want[k]:.6g}, the value of {short(TERMS[ids[k]])}",
             )
 

@@ -224,21 +224,21 @@ class _Synthesis:
                 count[k] = count.get(k, 0) + int(n)
         kind = max(count, key=lambda k: (count[k], -k))
         if count[kind] < 0.5 * sum(count.values()):
-            raise Unlike("no kind of element is common")
+            raise Unlike("no form is shared by half of the elements")
         mine = tuple(map_ids(a, lambda i: i if skeleton(TERMS[i]) == kind else -1) for a in ids)
         self.seen_everywhere(mine)
         term = self.solve(axes, mine)
         for k, a in enumerate(ids):
             got = self.evaluated(term, axes, k)
             if not same_numbers(got[a >= 0], a[a >= 0]):
-                raise Unlike("the commonest kind of element does not say what the others are")
+                raise Unlike("the most common form of an element does not reproduce the others")
         return term
 
     @staticmethod
     def seen_everywhere(ids: Arrays) -> None:
         """Raises NotLifted where at some shape no element matters."""
         if any((a < 0).all() for a in ids):
-            raise NotLifted("a kind of element occurs at some of the shapes only")
+            raise NotLifted("one form of element occurs only at some of the shapes")
 
     def evaluated(self, term: Term, axes: tuple[Axis, ...], k: int) -> np.ndarray:
         """The term's elements at shape k, as ids."""
@@ -306,7 +306,7 @@ class _Synthesis:
         """The arguments of one kind: `members[s][id]` are those of the element `id` at shape s."""
         if not all(members):
             raise NotLifted(
-                "a kind of addend occurs at some of the shapes only",
+                "one form of addend occurs only at some of the shapes",
                 why=short(next(iter(next(m for m in members if m).values()))[0]),
             )
         counts = [
@@ -426,7 +426,7 @@ class _Synthesis:
         depths = [{depth(TERMS[i]) for i in np.unique(a) if i >= 0} for a in ids]
         size = self.quantities.size([max(d) for d in depths])
         if size is None or any(len(d) > 1 for d in depths):
-            raise NotLifted(f"{depths} stores in turn fit no expression of {self.quantities.names()}")
+            raise NotLifted(f"{depths} consecutive stores fit no expression of {self.quantities.names()}")
         over = self.new_axis(size, axes)
         stores = [layers(a, max(d)) for a, d in zip(ids, depths, strict=True)]
         condition = self.solve((*axes, over), tuple(c for c, _, _ in stores))

@@ -422,7 +422,7 @@ class Block(Tiles):
         elif o.op in self.templates:
             text = self._template(o, texts)
         else:
-            raise Unsupported(f"{o.op} is no operator of a block")
+            raise Unsupported(f"{o.op} is not an operator of a block")
         zero = frozenset(d for d in dims if self._keeps_zero(o, args, d))
         finite = all(v.finite for v in args) and o.op in ("add", "mul", "sqr")
         finite = finite or o.op.startswith("scale") and args[0].finite

@@ -96,7 +96,7 @@ def _launcher(g: MuGraph, name: str, host: Host, blocks: Sequence[Signature]) ->
     lines += [f"    {line}" for line in host.contract.lines]
     sizes = list(host.sizes.values())
     largest = f"max({', '.join(sizes)})" if len(sizes) > 1 else sizes[0]
-    lines.append(f'    assert {largest} <= {LARGEST}, "a size that has no 32 bits when it is rounded up"')
+    lines.append(f'    assert {largest} <= {LARGEST}, "a size that does not fit in 32 bits after rounding up"')
     lines += [f"    {p} = {g.parts[a]}" for a, p in host.parts.items()]
     lines += [f"    {line}" for line in host.inputs(g.program)]
     lines += [f"    {x} = {made}" for x, made in _made(g, host, between=True).items()]
@@ -147,10 +147,10 @@ def _launch(g: MuGraph, k: Kernel, s: Signature, host: Host) -> list[str]:
     given = [f"{b}={value}" for b, value in s.blocks]
     out, grid = [], [" * ".join(axes) or "1" for axes in s.grid]
     if len(s.grid[0]) > 1:
-        out += [f"blocks = {grid[0]}", 'assert blocks < 2**31, "more blocks than a grid has"']
+        out += [f"blocks = {grid[0]}", 'assert blocks < 2**31, "the grid has too many blocks"']
         grid[0] = "blocks"
     if s.grid[2]:
-        out.append(f'assert {grid[2]} <= 65535, "more blocks than axis z of a grid has"')
+        out.append(f'assert {grid[2]} <= 65535, "axis z of the grid has too many blocks"')
     while grid[-1] == "1" and len(grid) > 1:
         grid.pop()
     launched = f"{', '.join(grid)}{',' * (len(grid) == 1)}"

@@ -129,7 +129,7 @@ class Contract:
             if found is None:
                 axis = next((a for a, e in self.extents.items() if missing[0] in _names(self.named(e))), None)
                 what = f"the size of the axis {axis}" if axis else f"the size {missing[0]}"
-                raise Unsupported(f"no tensor that is read tells {what}")
+                raise Unsupported(f"no tensor that the program reads determines {what}")
             name, t, exact = found
             self._define(name, t)
             if exact:

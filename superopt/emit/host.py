@@ -110,7 +110,7 @@ def host_of(
     written = [p.tensor for p in g.program.places.values()]
     for x in (*tensors, *written, *g.memory):
         if not x.isidentifier():
-            raise Unsupported(f"{x} is no name of a parameter")
+            raise Unsupported(f"{x} is not a valid parameter name")
     names.taken |= {*tensors, *written, *g.memory}
     sizes = {a: names.new(*_wishes(a, extents)) for a in g.program.sizes}
     contract = Contract(g.program, sizes, _dims(g.program, sizes, extents, names), extents)

@@ -99,7 +99,7 @@ class Tiles:
             raise Unsupported("two axes in parts in one kernel")
         for o in self.k.loads:
             if not o.inside and any(self.k.turns(d) for d in o.dims):
-                raise Unsupported(f"{o.out} is a tile of a loop, and loaded outside of it")
+                raise Unsupported(f"{o.out} is a tile of a loop, but is loaded outside it")
         for o in self.k.stores:
             missing = [a for a in self.k.grid if a not in {d.axis for d in self.tensor(o).dims}]
             if missing:
@@ -136,7 +136,7 @@ class Tiles:
         sets = [frozenset(d for d in self._result(a) if not self.scalar(d)) for a in o.args]
         over = [d for d in sets[0] & sets[1] if d.axis in o.over]
         if len(sets) != 2 or len(over) != 1 or sets[0] & sets[1] - {*over} or any(len(s) > 2 for s in sets):
-            raise Unsupported("a product of tiles that are no matrices")
+            raise Unsupported("a product of tiles that are not matrices")
         rest = [next(iter(s - {*over}), None) for s in sets]
         return rest[0], rest[1], over[0]
 

@@ -112,9 +112,9 @@ def _same_interface(g: Graph, r: Reference, wanted: Mapping[str, np.ndarray]) ->
     given, made = [t.shape for t in g.inputs], [t.shape for t in g.outputs]
     shapes = list(_shapes(r, r.dims).values())
     if given != shapes:
-        raise CaseError("the inputs are others", why=f"{given} instead of {shapes}")
+        raise CaseError("the inputs differ", why=f"{given} instead of {shapes}")
     if made != [w.shape for w in wanted.values()]:
-        raise CaseError("the outputs are others", why=f"{made} instead of {[w.shape for w in wanted.values()]}")
+        raise CaseError("the outputs differ", why=f"{made} instead of {[w.shape for w in wanted.values()]}")
 
 
 def _shapes(r: Reference, dims: Mapping[str, int]) -> dict[str, tuple[int, ...]]:

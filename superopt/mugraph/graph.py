@@ -168,7 +168,7 @@ def loops(k: Kernel) -> dict[Operator, str]:
         own = {d.axis for d in o.dims if k.turns(d)} | {*o.over}.intersection(k.loops)
         own |= {passing[a] for a in _values(o) if a in passing}
         if not own and len(k.loops) > 1:
-            raise Unsupported(f"{o.out} is in a loop, and nothing says in which")
+            raise Unsupported(f"{o.out} is in a loop, but no axis names the loop")
         if len(own) > 1:
             raise Unsupported(f"{o.out} is in a loop within a loop: {', '.join(sorted(own))}")
         out[o] = own.pop() if own else k.loops[0]
@@ -216,7 +216,7 @@ def _in_order(k: Kernel, loop: dict[Operator, str]) -> list[str]:
     while len(order) < len(before):
         ready = next((a for a in before if a not in order and before[a] <= {*order}), None)
         if ready is None:
-            raise Unsupported(f"loops that need each other: {', '.join(sorted({*before} - {*order}))}")
+            raise Unsupported(f"circular dependency between loops: {', '.join(sorted({*before} - {*order}))}")
         order.append(ready)
     return order
 
@@ -228,7 +228,7 @@ def _checked(k: Kernel, loop: dict[Operator, str], place: dict[Operator, int]) -
         for m in (made[a] for a in _values(o) if a in made):
             same = o in loop and loop[o] == loop.get(m)
             if m in loop and m.op not in RUNNING and not same:
-                raise Unsupported(f"{o.out} needs what an iteration made, after the loop")
+                raise Unsupported(f"{o.out} needs a value of an iteration after the loop")
             if (same and m.op == "accumulate") or (not same and place[o] < place[m]):
                 raise Unsupported(f"{m.out} is needed in the loop that makes it")
 

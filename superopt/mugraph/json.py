@@ -61,7 +61,7 @@ def _dim(d: Dim) -> str:
 def _to_dim(text: str) -> Dim:
     axis, _, parts = text.partition("/")
     if parts not in ("", "parts"):
-        raise ValueError(f"{text} is no dimension")
+        raise ValueError(f"{text} is not a dimension")
     return Dim(axis, bool(parts))
 
 
@@ -162,7 +162,7 @@ class _Writer:
             return {"float": repr(v)}
         if v is None or isinstance(v, bool | int | float | str):
             return v
-        raise CaseError("this µGraph has no JSON", why=f"a term has {v!r}")
+        raise CaseError("this µGraph cannot be written as JSON", why=f"a term has {v!r}")
 
 
 @dataclass

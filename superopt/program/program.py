@@ -164,7 +164,7 @@ def from_formulas(formulas: Sequence[Formula], dtypes: dict[str, str], sizes: di
     for f in formulas:
         value = reader.value(f.term)
         if value.axes != {a.name for a in f.axes}:
-            raise Unsupported("an output that does not have all its axes")
+            raise Unsupported("an output that lacks one of its axes")
         outputs.append((f.name, tuple(a.name for a in f.axes), value, f.dtype))
     inputs = tuple(Input(n, x, axes, dtypes.get(x, "f16")) for (x, axes), n in reader.inputs.items())
     inputs += tuple(Input(n, n, _axes(t), "f32", t) for t, n in reader.computed.items())
@@ -210,7 +210,7 @@ class Reader:
             self._axis(over)
             return _sum(over.name, self.value(body))
         if t.op in T.FOLDS or t.op in T.NAMED and DEFINITIONS[t.op].on_axis:
-            raise Unsupported(f"{t.op} over an axis is no operation of the search")
+            raise Unsupported(f"the search does not support {t.op} over an axis")
         if t.op in ("add", "mul", "recip"):
             return self._add(t) if t.op == "add" else self._product(t)
         if t.op in ("exp", "sqrt"):
@@ -219,7 +219,7 @@ class Reader:
 
     def _read(self, t: Term) -> Node:
         if any(a.op != "axis" for a in t.args) or len(set(t.args)) < len(t.args):
-            raise Unsupported(f"{t} is not read at axes")
+            raise Unsupported(f"{t} is not indexed by axes")
         for a in t.args:
             self._axis(a.attr)
         axes = tuple(a.attr.name for a in t.args)
@@ -235,7 +235,7 @@ class Reader:
     def _computed(self, t: Term) -> Node:
         """What depends on indices alone."""
         if t.type == T.BOOL or any(s.op in T.FOLDS or s.op == "undef" for s in t.walk()):
-            raise Unsupported(f"{t.op} of indices is no operation of the search")
+            raise Unsupported(f"the search does not support {t.op} of indices")
         for a in _axes(t):
             self._axis(next(x for x in t.free if x.name == a))
         if t not in self.computed:
@@ -274,7 +274,7 @@ class Reader:
 
     def _axis(self, a: T.Axis) -> None:
         if self.axes.setdefault(a.name, a.size) is not a.size:
-            raise Unsupported(f"two axes of the name {a.name}")
+            raise Unsupported(f"two axes have the name {a.name}")
 
     def _add(self, t: Term) -> Node:
         numbers, rest = _split(t.args)
@@ -304,7 +304,7 @@ class Reader:
     def _map(self, t: Term) -> Node:
         """A function of elements: its arguments that read tensors become holes, below conditions too."""
         if t.op in ("pick", "axis", "undef") or t.type != T.REAL:
-            raise Unsupported(f"{t.op} is no operation of the search")
+            raise Unsupported(f"the search does not support {t.op}")
         holes = list(dict.fromkeys(h for a in t.args for h in self._holes(a)))
         if not holes:
             raise Unsupported(f"{t} reads no tensor")
@@ -316,12 +316,12 @@ class Reader:
         """The numbers that a condition compares; of a number itself."""
         if not _has_reads(t):
             if t.free:
-                raise Unsupported("a function of both elements and indices is no operation of the search")
+                raise Unsupported("the search does not support a function of both elements and indices")
             return []
         if t.type == T.BOOL and t.op in CONDITIONS:
             return [h for a in t.args for h in self._holes(a)]
         if t.type != T.REAL:
-            raise Unsupported(f"{t.op} of {t.type} elements is no operation of the search")
+            raise Unsupported(f"the search does not support {t.op} of {t.type} elements")
         return [t]
 
     def _mapped(self, template: Term, args: Sequence[Node]) -> Node:

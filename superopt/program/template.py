@@ -96,7 +96,7 @@ def expression(t: Term, leaf: Leaf, real: bool) -> Piece:
             return Piece(f"{args[0].at(ATOM)}.to(tl.float32)")
         if t.op == "not":
             return Piece(f"~{args[0].at(ATOM)}", NEG)
-        raise Unsupported(f"{t.op} has no text in a kernel of the search")
+        raise Unsupported(f"the search cannot write {t.op} in a kernel")
 
     def _sum(t: Term, real: bool) -> Piece:
         out = ""

@@ -139,26 +139,26 @@ def checked(program: Program, extents: Mapping[str, Term]) -> None:
     if not program.places and not any(x.parts for x in program.inputs):
         return
     if unknown := [a for a in program.sizes if a not in extents]:
-        raise Unsupported(f"the size of the axis {unknown[0]} is not said, in a program on parts of tensors")
+        raise Unsupported(f"the size of the axis {unknown[0]} is missing, in a program on parts of tensors")
     for x in program.views:
         if x.parts and not _inside(x, extents):
-            raise Unsupported(f"whether {x.tensor} has every element of its part is not certain for all sizes")
+            raise Unsupported(f"could not prove for all sizes that {x.tensor} has every element of its part")
     taken = {*(x.tensor for x in program.inputs), *(out for out, *_ in program.outputs)}
     for k, (out, p) in enumerate(program.places.items()):
         own = _spans(p.parts, extents)
         others = [q for q in [*program.places.values()][k + 1 :] if q.tensor == p.tensor]
         if any((q.shape, q.in_place) != (p.shape, p.in_place) for q in others):
-            raise Unsupported(f"two outputs are parts of {p.tensor} and do not agree on what it is")
+            raise Unsupported(f"two outputs are parts of {p.tensor} and disagree on its shape")
         if any(not apart(own, _spans(q.parts, extents)) for q in others):
             raise Unsupported(f"two outputs may share an element of {p.tensor}")
         if p.in_place:
             read = [x for x in program.read if x.tensor == p.tensor]
             if any(x.shape != p.shape or not apart(_spans(x.parts, extents), own) for x in read):
-                raise Unsupported(f"{p.tensor} is written in place, and what is overwritten is read")
+                raise Unsupported(f"{p.tensor} is written in place, but its overwritten elements are read")
         elif p.tensor in taken - {out}:
             raise Unsupported(f"two tensors are called {p.tensor}")
         elif [q.tensor for q in program.places.values()].count(p.tensor) == 1 and not _all(own, p.shape):
-            raise Unsupported(f"nobody writes the rest of {p.tensor}")
+            raise Unsupported(f"the rest of {p.tensor} is never written")
 
 
 def _all(own: Sequence[Span], shape: Sequence[Term]) -> bool:
@@ -230,7 +230,7 @@ class _Import:
         at = {a: T.axis(b) for a, b in names.items()}
         named = Piece(tuple(names[a] for a in p.axes), tuple(T.substitute(i, at) for i in p.index), term)
         if value.axes != {a.name for a in named.axes}:
-            raise Unsupported("an output that does not have all its axes")
+            raise Unsupported("an output that lacks one of its axes")
         self.outputs[f.name, k] = f, among, named, value
 
     def _at_axes(self, t: Term) -> Term | None:
@@ -239,7 +239,7 @@ class _Import:
             return None
         own = spans(t.args)
         if own is None:
-            raise Unsupported(f"{_element(t)} is not read at axes or their digits")
+            raise Unsupported(f"{_element(t)} is not indexed by axes or their digits")
         for s, n in zip(own, self.shapes[t.attr], strict=True):
             if not (I.nonnegative(s[0]) and I.nonnegative(n - s[0] - length(s))):
                 raise Unsupported(f"whether the tensor {t.attr} has {_element(t)} is not certain for all sizes")
@@ -264,7 +264,7 @@ class _Import:
             outputs.append((name, tuple(a.name for a in p.axes), value, f.dtype))
             own = spans(p.index)
             if own is None:
-                raise Unsupported(f"{f.name} is not stored at axes or their digits")
+                raise Unsupported(f"{f.name} is not stored by axes or their digits")
             shape = tuple(I.normal(a.size) for a in f.axes)
             if f.in_place is not None or among > 1 or not whole(own, shape):
                 places[name] = self._place(f, shape, own)
@@ -283,7 +283,7 @@ class _Import:
         parts = tuple(Part(s, tuple(a.name for a in axes)) for s, axes in own)
         for v, _ in self.reader.inputs if f.in_place is not None else ():
             if self.views[v].tensor == f.in_place and not apart(self.views[v].spans(), own):
-                raise Unsupported(f"{f.in_place} is written in place, and what is overwritten is read")
+                raise Unsupported(f"{f.in_place} is written in place, but its overwritten elements are read")
         return Place(f.in_place or f.name, shape, parts, f.in_place is not None)
 
 

@@ -175,7 +175,7 @@ class _Kernel:
         ((group, power),), (s,), loop = self.degree[o.out].items(), o.args, self.at.get(o)
         m = self.adopted(o, group)
         if m is None and power > 1:
-            raise Unstable([group], f"{o.out} is a power of other exponentials and is not divided by such a one")
+            raise Unstable([group], f"{o.out} is a power of other exponentials and is not divided by one")
         if m is None:
             axes = self.summed(o) or {d.axis for d in o.dims if self.k.modes[d.axis] == "whole"} & self.reduced(group)
             m = self.highest(s, axes, loop)

@@ -134,7 +134,7 @@ class Block:
     def make(self, n: Node) -> str:
         """The value from its arguments, in the loop over an axis that it has."""
         if n.op == "const":
-            raise Unsupported("a number that is an operand of its own")
+            raise Unsupported("a number as a separate operand")
         over = self.over(n) if n.op == "sum" else ()
         args = [self.value(a) for a in n.args]
         self.local[n] = self.operator("sum" if over else function(n), args, n.axes, over)

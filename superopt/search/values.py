@@ -219,5 +219,5 @@ def _evaluated(u: Universe, n: Node, done: dict[Node, np.ndarray]) -> Id:
     array = np.broadcast_to(done[n], u.shape(bits))
     key = bits, hashlib.blake2b(np.ascontiguousarray(array).tobytes(), digest_size=16).digest()
     if key not in u._ids:
-        raise Unsupported("the search does not form the program itself: an operation on tensors that only broadcast")
+        raise Unsupported("the search cannot form the program: it has an operation whose tensors only broadcast")
     return u._ids[key]

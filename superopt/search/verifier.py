@@ -152,14 +152,14 @@ class Meaning:
         """Raises Invalid for an operator in two loops at once."""
         turns = frozenset[str]().union(*(bits & loop for bits, _ in values)) | (self.of(o.over) & loop)
         if len(own := [a for a, bits in self.bits.items() if turns.intersection(bits)]) > 1:
-            raise Invalid(f"{o.out} differs from turn to turn of the loops over {', '.join(own)}")
+            raise Invalid(f"{o.out} differs between iterations of the loops over {', '.join(own)}")
 
     def argument(self, o: Operator, name: str, known: dict[str, Value], loop: Bits) -> Value:
         if name not in known:
-            raise Invalid(f"{o.out} is made of {name}, which is not there")
+            raise Invalid(f"{o.out} uses {name}, which is not available there")
         bits, x = known[name]
         if bits & loop and not o.inside and o.op not in RUNNING:
-            raise Invalid(f"{o.out} is outside of the loop and {name} differs from turn to turn")
+            raise Invalid(f"{o.out} is outside the loop, but {name} differs between iterations")
         return bits, x
 
     def result(self, o: Operator, values: list[Value], tile: Bits, loop: Bits) -> Value:
@@ -178,15 +178,15 @@ class Meaning:
 
     def stored(self, g: MuGraph, o: Operator, local: dict[str, Value], loop: Bits, grid: Bits) -> Value:
         if o.args[0] not in local:
-            raise Invalid(f"{o.args[0]} is stored and not there")
+            raise Invalid(f"{o.args[0]} is stored but not available there")
         bits, x = local[o.args[0]]
         wanted = self.dims(g.tensors[o.out].dims)
         if bits & loop and not o.inside:
-            raise Invalid(f"{o.args[0]} differs from turn to turn and is stored after the loop")
+            raise Invalid(f"{o.args[0]} differs between iterations, but is stored after the loop")
         if not bits <= wanted or not grid <= wanted:
             raise Invalid(f"several blocks or lanes store to the same element of {o.out}")
         if not self.dims(tuple(d for d in g.tensors[o.out].dims if d.parts)) <= bits:
-            raise Invalid(f"{o.out} has one entry for each part, and {o.args[0]} has not")
+            raise Invalid(f"{o.out} has one entry for each part, but {o.args[0]} does not")
         return wanted, np.broadcast_to(x, [2 if b in wanted else 1 for b in self.order])
 
     def dims(self, dims: tuple[Dim, ...]) -> Bits:

@@ -177,7 +177,7 @@ class Drawer:
             except CaseError:
                 continue
             return p
-        raise CaseError(f"no program that holds {looks[0]}")
+        raise CaseError(f"no program contains {looks[0]}")
 
     # ---- planted terms
 

@@ -98,7 +98,7 @@ def search(
 ) -> Found:  # fmt: skip
     """The best plans of a program in the model. Raises Unsupported where nothing of it can be written."""
     if any(x.element is not None for x in program.inputs):
-        raise Unsupported("what is computed from indices is no tensor of a tile program")
+        raise Unsupported("a value computed from indices cannot be a tensor of a tile program")
     return _Search(program, limits, Model(program, hardware), seed, hear).run()
 
 

@@ -83,7 +83,7 @@ class _Writer:
         for t in stored:
             tensor = self.p.tensors[t]
             if not {*loops} & {*tensor.axes} <= self.held[t].axes:
-                raise Unsupported(f"{t} is the same in every turn of the loop that stores it")
+                raise Unsupported(f"{t} is the same in every iteration of the loop that stores it")
             writer.block.value(self.held[t])
             if tensor.role != "output" or t not in again:
                 writer.block.store(self.held[t], t)
@@ -191,7 +191,7 @@ class _Kernel:
         if n.op in FOLDS:
             axis = str(n.attr)
             if n.op == "max" or loop == axis:
-                raise Unsupported(f"a {n.op} over {axis} that is no running sum")
+                raise Unsupported(f"a {n.op} over {axis} that is not a running sum")
             if self.block.loop({axis}):
                 self.block.accumulate(n)
             elif made := self.block.product(n, self.block.over(n)):
@@ -220,7 +220,7 @@ def inlined(n: Node, held: Mapping[str, Node]) -> Node:
 
     def leaf(x: Node) -> Node:
         if x.attr not in held:
-            raise Unsupported(f"{x.attr} is loaded where its sum is not over")
+            raise Unsupported(f"{x.attr} is loaded before its sum is complete")
         return held[str(x.attr)]
 
     return rebuilt(n, leaf)

@@ -271,7 +271,7 @@ def _under(name: str, sums: Sequence[tuple[str, str]]) -> tuple[Rule, Rule]:
     ]
     forgotten = [_step(c, v, "", f'(Exp (Fun2 "below" x {new}))') for c, v in sums]
     loops = (
-        (start, unguarded, "-inf less -inf, where the first tiles are -inf, is no number"),
+        (start, unguarded, "-inf - (-inf) is not a number, where the first tiles are -inf"),
         (start, forgotten, "the sum so far is under an earlier maximum"),
         (start[1:], steps, "the maximum is assumed to be -inf at first"),
     )

@@ -105,7 +105,7 @@ class _Parser:
                 continue
             m = DECLARED.match(part)
             if m is None:
-                raise _bad(number, line, "a tensor is declared as x[m, k] f16")
+                raise _bad(number, line, "expected a tensor declaration like x[m, k] f16")
             axes = tuple(a.strip() for a in (m[2] or "").split(",") if a.strip())
             if m[1] in self.tensors:
                 raise _bad(number, line, f"{m[1]} is declared twice")
@@ -122,7 +122,7 @@ class _Parser:
             number, line = self.lines.pop(0)
             found.append(self.statement(number, line.strip(), depth))
         if not found:
-            raise _bad(*(self.lines[0] if self.lines else (0, "")), "a statement is missing here")
+            raise _bad(*(self.lines[0] if self.lines else (0, "")), "expected a statement here")
         return sequence(found)
 
     def statement(self, number: int, line: str, depth: int) -> Statement:
@@ -136,7 +136,7 @@ class _Parser:
             return body
         m = STORED.match(line)
         if m is None or m[1] not in self.tensors:
-            raise _bad(number, line, f"{m[1]} is not declared" if m else "it is no store x[m, k] = ...")
+            raise _bad(number, line, f"{m[1]} is not declared" if m else "expected a store x[m, k] = ...")
         t = self.tensors[m[1]]
         if tuple(a.strip() for a in (m[2] or "").split(",") if a.strip()) != t.axes:
             raise _bad(number, line, f"it is stored as {_element(t)}")

@@ -188,7 +188,7 @@ def lowered(program: Program) -> TileProgram:
     tensors: dict[str, Tensor] = {}
     for x in program.inputs:
         if x.element is not None:
-            raise CaseError("what is computed from indices is no tensor of a tile program")
+            raise CaseError("a value computed from indices cannot be a tensor of a tile program")
         tensors[x.name] = Tensor(x.name, x.axes, "input", x.dtype)
     if both := [name for name, *_ in program.outputs if name in tensors]:
         raise CaseError(f"{both[0]} is an input and an output of a tile program")

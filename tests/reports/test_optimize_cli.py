@@ -130,7 +130,7 @@ def test_too_small_a_budget_with_a_damaged_store(folder: Path) -> None:
     out, err = running.communicate(timeout=120)
     assert running.returncode == 0, out + err
     assert "is damaged" in err and (folder / "store" / f"{NAME}.damaged").exists()
-    assert "note: no plan was found within the limits: this is the program as it is written" in out
+    assert "note: no plan was found within the limits: this is the unfused program" in out
     assert "0 plans kept" in out and "proved: PROVED" in out
     (case,) = load(str(folder / "written.py"))
     assert proved(case, 0, 60.0) == "PROVED"

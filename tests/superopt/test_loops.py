@@ -97,7 +97,7 @@ REFUSED: tuple[tuple[str, Callable[[MuGraph], MuGraph]], ...] = (
     ("needs what an iteration made", lambda g: only(g, replace(operator(g, "y"), args=("pv", "total")))),
     ("needed in the loop that makes it", lambda g: only(g, replace(operator(g, "p"), args=("z", "total"), op="div"))),
     ("acc is needed in the loop that makes it", lambda g: only(g, replace(operator(g, "xw"), args=("x", "acc")))),
-    ("loops that need each other: n, s", lambda g: more(
+    ("circular dependency between loops: n, s", lambda g: more(
         g, mugraphs.op("again", "mul", "x total", "mn", inside=IN), mugraphs.op("part", "sum", "again", "m", "n", IN),
         mugraphs.op("rows", "accumulate", "part", "m", "n"))),
     ("nothing says in which", lambda g: only(g, mugraphs.op("xw", "sqr", "w", "d", inside=IN),

@@ -178,7 +178,7 @@ def test_what_cannot_be_run_is_not_judged(name: str) -> None:
 
 def test_another_interface() -> None:
     (found,) = judge(graphs(small()), reference("X@W", SIZES, {**SMALL, "N": 6}))
-    assert found.verdict == "unsupported" and "the inputs are others" in found.reason
+    assert found.verdict == "unsupported" and "the inputs differ" in found.reason
 
 
 @pytest.mark.parametrize("maps", [(0, None, 1), (2, 0, None), (None, None, None), (1, 2, 0)])

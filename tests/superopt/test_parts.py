@@ -287,7 +287,7 @@ def test_a_tensor_has_no_rest_that_nobody_writes() -> None:
 def test_a_size_that_nothing_tells_is_refused() -> None:
     fn = lambda x, y: 2 * x[: x.shape[0] - y.shape[0]]  # noqa: E731
     p = of_case(make_case("half", fn, {"x": "f16[P+M,D]", "y": "f16[M,D]"}), {"M": 3, "P": 5, "D": 4})
-    with pytest.raises(Unsupported, match="no tensor that is read tells the size"):
+    with pytest.raises(Unsupported, match="no tensor that the program reads determines the size"):
         codegen.source(unfused(p)[0], "half")
 
 

@@ -150,7 +150,7 @@ def test_the_fastest_finalist_is_the_result() -> None:
 
 def test_a_finalist_that_is_wrong_on_the_device_is_not_the_result() -> None:
     found, _, notes = fastest({"a": None, "b": 2.0}, "cuda")
-    assert found == "b" and notes == ["finalist 1 is not the result: it differs on the device"]
+    assert found == "b" and notes == ["finalist 1 is rejected: it differs on the device"]
     assert fastest({"a": None}, "cuda")[0] is None
 
 

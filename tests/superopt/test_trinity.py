@@ -302,10 +302,10 @@ def windows(x: Any, y: Any) -> Any:
 @pytest.mark.parametrize(
     ("fn", "specs", "why"),
     [
-        (moved, {"x": "f32[M,N]"}, "x is written in place, and what is overwritten is read"),
-        (doubled, {"x": "f32[M,N]"}, "x is written in place, and what is overwritten is read"),
-        (windows, {"x": "f32[N+2]", "y": "f32[3]"}, "is not read at axes or their digits"),
-        (lambda x: x.diagonal() * 2, {"x": "f32[N,N]"}, r"x\[n, n\] is not read at axes or their digits"),
+        (moved, {"x": "f32[M,N]"}, "x is written in place, but its overwritten elements are read"),
+        (doubled, {"x": "f32[M,N]"}, "x is written in place, but its overwritten elements are read"),
+        (windows, {"x": "f32[N+2]", "y": "f32[3]"}, "is not indexed by axes or their digits"),
+        (lambda x: x.diagonal() * 2, {"x": "f32[N,N]"}, r"x\[n, n\] is not indexed by axes or their digits"),
         (lambda x: x.tril(), {"x": "f32[N,N]"}, "what is computed from indices is no tensor"),
     ],
 )
@@ -321,8 +321,8 @@ def test_what_cannot_be_taken_apart_is_refused(fn: Callable[..., Any], specs: di
         ("out[m < M] = x[m] * y[m]", r"whether the tensor x has x\[m\] is not certain for all sizes"),
         ("out[n < N] = where(n < M, y[n], x[n])", r"whether the tensor y has y\[n\] is not certain for all sizes"),
         ("out[n < N] = where(n < K, x[n], x[n - K])", r"x\[n - K\] is not certain for all sizes"),
-        ("out[m < M] = sum(n < N, x[n // M] * y[m])", r"x\[n // M\] is not read at axes"),
-        ("out[m < M] = y[M - 1 - m]", "is not read at axes"),
+        ("out[m < M] = sum(n < N, x[n // M] * y[m])", r"x\[n // M\] is not indexed by axes"),
+        ("out[m < M] = y[M - 1 - m]", "is not indexed by axes"),
     ],
 )
 def test_what_is_not_certain_for_all_sizes_is_refused(said: str, why: str) -> None:

@@ -71,7 +71,7 @@ def test_the_first_that_is_accepted_wins(ahead: int, slow: int) -> None:
     found = optimised(QUESTION, Fake(table, lambda k: 0.05 * (k == slow)), ahead)
     assert found.best is not None and found.best.source == "file 2"
     assert [e.source for e in found.tried] == ["file 0", "file 1", "file 2"]
-    assert found.notes == ["accepted by itself, and REFUTED against the function of the case"]
+    assert found.notes == ["accepted by itself, but REFUTED against the function of the case"]
 
 
 @pytest.mark.parametrize("ahead", [1, 3])
@@ -83,11 +83,11 @@ def test_no_more_files_than_asked_for(ahead: int) -> None:
     found = optimised(QUESTION, fake, ahead)
     assert found.best is None and len(found.tried) == 4
     emitted = ["not emitted", "7 plans were found, 4 were emitted"]
-    assert found.notes == [*emitted, "no plan was accepted, and as it is written: no tiles fit"]
+    assert found.notes == [*emitted, "no plan was accepted, and the unfused program failed: no tiles fit"]
     assert fake.asked.count("check") == 5
     found = optimised(QUESTION, Fake(checks, search=plans, unfused=plan(7)), ahead)  # after those, as it is written
     assert found.best is not None and found.best.source == "file 7" and len(found.tried) == 5
-    assert found.notes == [*emitted, "no plan was accepted: this is the program as it is written"]
+    assert found.notes == [*emitted, "no plan was accepted: this is the unfused program"]
 
 
 def test_where_nothing_was_found_the_program_as_it_is_written() -> None:

@@ -170,8 +170,8 @@ def _undefined_store(program: Program, store: Access, label: str, numbers: Mappi
         "the masked load has no `other`, and lanes without a value are stored",
         place,
         {**numbers, "program": "0, 0, 0"},
-        "pass other= to the load, or mask what depends on it",
-        steps=(Step(store.place, "the value that is stored depends on them"),),
+        "pass other= to the load, or mask the values that depend on it",
+        steps=(Step(store.place, "the stored value depends on them"),),
     )
 
 
@@ -280,5 +280,5 @@ def _narrow_sum(carried: Value, add: Op) -> Finding:
         f"the loop adds up in {dtype}: a sum of {1 << bits} does not change when 1 is added",
         add.place,
         {},
-        "let the accumulator be float32 and convert the result",
+        "make the accumulator float32 and convert the result",
     )

@@ -79,7 +79,7 @@ class Buffers:
             if new is None and not any(ref.buffer.nbytes for ref in refs):  # every access to it is out of bounds
                 new = (name := self.fresh(), "nothing", nothing(name, refs[0].dtype))
             if new is None:
-                raise Unsupported(f"{what} is a tensor that nothing made", place)
+                raise Unsupported(f"{what} is a tensor of unknown origin", place)
             self.add(refs, self.buffer(refs, what, place, new))
             position = len(self.every) - 1
         buffer = self.every[position]

@@ -51,7 +51,7 @@ def event(column: Sequence[TorchOp], buffers: Buffers) -> HostOp | None:
     views = tuple(_result(r, buffers, name, first.host) for r in refs)
     elements = tuple(_element(v) for v in values)
     if len(elements) != len(views):
-        raise Unsupported(f"aten.{name}", first.host, "it returns another number of tensors")
+        raise Unsupported(f"aten.{name}", first.host, "the number of tensors that it returns changes")
     return HostOp(f"aten.{name}", views, elements, first.host)
 
 

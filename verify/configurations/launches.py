@@ -73,8 +73,8 @@ def configurations(
 
 def _limits(count: int, configs: int) -> tuple[Clause, ...]:
     """Autotune configurations that are left out."""
-    text = f"autotuning takes one of its first {configs} configurations of {count}"
-    return (Clause("config", None, text, "the others are not looked at"),) if count > configs else ()
+    text = f"autotuning picks one of the first {configs} of {count} configurations"
+    return (Clause("config", None, text, "the others are not examined"),) if count > configs else ()
 
 
 def _tuned(first: _Config, count: int) -> list[Configuration]:
@@ -175,7 +175,7 @@ class _Config:
             except Refuted as error:
                 refuted = str(error)
                 self.traces = [*self.traces, *held, *self.beside]
-        raise Unsupported(f"{refuted} is no function of the case's dims that further shapes confirm", self.case.place)
+        raise Unsupported(f"{refuted} is not a function of the case's dims that further shapes confirm", self.case.place)
 
     def read(self, held: Sequence[Trace]) -> list[Configuration]:
         found = _Reading(self.case, self.traces, held)
@@ -198,7 +198,7 @@ class _Config:
     def parts(self, held: Sequence[Trace]) -> list[Configuration]:
         """The largest group of shapes with the same events has to be understood, others may be left out."""
         if self.depth:
-            raise Refuted("what the host function does")
+            raise Refuted("the sequence of operations of the host function")
         self.traces = [*self.traces, *held]
         if len(self.traces) < MANY:
             self.traces += self.more(MANY, self.traces, ROUNDS + 1)
@@ -259,10 +259,10 @@ class _Config:
             raise difference(mine[0], other)
         self.beside = self.at(d for s in shapes[:3] for d in jumps([condition], self.case, s))
         if any((events_of(t) == key) != (value(condition, t.dims) is True) for t in self.beside):
-            raise Refuted("what the host function does")
+            raise Refuted("the sequence of operations of the host function")
         inner = replace(self.case, where=T.make("and", self.case.where, condition))
         why = difference(mine[0], other)
-        elsewhere = f"the host function, which does something else elsewhere: {why.what}"
+        elsewhere = f"the host function, which behaves differently elsewhere: {why.what}"
         clause = Clause("shape", condition, words(condition), elsewhere, why.place)
         found = _Config(inner, self.seed, self.config, mine, self.exhaustive, self.depth + 1).configurations()
         cases = list(_cases(condition))
@@ -408,7 +408,7 @@ class _Reading:
         if not traces:
             return self
         if any(events_of(t) != events_of(self.traces[0]) for t in traces):
-            raise Refuted("what the host function does")
+            raise Refuted("the sequence of operations of the host function")
         again = _Reading(self.case, self.relations.traces, [*self.relations.held, *traces])
         again.read()
         for name in self.traces[0].outputs:
@@ -451,7 +451,7 @@ class _Reading:
             if r.constant and r.what.split(" ")[0].isupper():
                 yield Clause("config", None, f"{r.what} is {r.term} at every shape that was tried", "", r.place)
         for name in strided(self.case):
-            yield Clause("layout", None, f"the strides of {name} are any positive numbers")
+            yield Clause("layout", None, f"the strides of {name} may be any positive numbers")
 
 
 def _is_used(module: Module, k: int) -> bool:
@@ -481,7 +481,7 @@ def difference(a: Trace, b: Trace) -> Unsupported:
         if mine != other:
             place = next((t.events[k].host for t in (a, b) if k < len(t.events)), None)
             names = f"{_name(mine)} at {at(a)}, {_name(other)} at {at(b)}"
-            return Unsupported(f"what the host function does depends on the shape: {names}", place)
+            return Unsupported(f"the operations of the host function depend on the shape: {names}", place)
     raise ValueError("they are the same")
 
 

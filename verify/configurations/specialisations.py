@@ -220,7 +220,7 @@ def _padded(values: Sequence[int], column: Sequence[Launch], relations: Relation
         if not isinstance(first, int) or any(type(n) is not int or n < 1 for n in numbers):
             continue
         if all(v == 1 << (n - 1).bit_length() for v, n in zip(values, numbers, strict=True)):
-            n = relations.maybe(numbers, "what a block size is for", column[0].host)
+            n = relations.maybe(numbers, "the extent of a block size", column[0].host)
             return None if n is None or n.is_const else T.make("next_power_of_2", n)
     return None
 

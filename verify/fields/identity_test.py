@@ -33,7 +33,7 @@ from .rational_constants import NoRoot
 ATTEMPTS = 8  # redraws of one sample
 MEANINGFUL = 1e-3
 DRAWS = 8  # samples at least where integers are drawn
-UNFINISHED = "differs under one reading of the field, and there was no time for the others"
+UNFINISHED = "differs under one reading of the field; no time was left for the others"
 HOPELESS = 0.995  # chance of a sample to miss a difference that many samples do not repair
 MODES = (Modes(), Modes(order=True), Modes(logs=True), Modes(order=True, logs=True))
 
@@ -313,6 +313,6 @@ def _difference(d: Field, x: Any, y: Any) -> tuple[int, ...] | None:
         p, q = (x["p"] >= 0) & (y["p"] >= 0), (x["q"] >= 0) & (y["q"] >= 0)
         number = np.isinf(x["v"]) | np.isinf(y["v"])
         if not (p | q | number | (x["p"] == -2) | (y["p"] == -2)).all():
-            raise NotTestable("no residue of the result is known")
+            raise NotTestable("every residue of the result is unknown")
         same = np.where(number, x["v"] == y["v"], np.where(p, x["p"] == y["p"], q & (x["q"] == y["q"])))
     return None if same.all() else tuple(int(i) for i in np.argwhere(~same)[0])

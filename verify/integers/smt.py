@@ -109,7 +109,7 @@ def recheck(directory: str | Path, solver: str = "cvc5", timeout: float = 5.0) -
     """What another solver says of every .smt2 file in the directory, `timeout` seconds for each; Unsupported if it is
     not installed."""
     if solver != "cvc5":
-        raise Unsupported(f"no solver {solver}", help="cvc5 is the one that is known")
+        raise Unsupported(f"no solver {solver}", help="the only supported solver is cvc5")
     return tuple(_ask(path, timeout) for path in sorted(Path(directory).glob("*.smt2")))
 
 

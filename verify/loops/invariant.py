@@ -161,9 +161,9 @@ class Loops:
         if carry in self.failed:
             raise self.failed[carry]
         if not self.closing:
-            raise Undecided("no invariants are looked for", carry.loop.op.place)
+            raise Undecided("the search for invariants is off", carry.loop.op.place)
         if carry in self.active:
-            raise Undecided(f"{carry.name} depends on itself through other variables", carry.loop.op.place)
+            raise Undecided(f"circular dependency between loop variables through {carry.name}", carry.loop.op.place)
         self.active.append(carry)
         try:
             found = Derivation(self, carry).closed()
@@ -173,7 +173,7 @@ class Loops:
                 if isinstance(stop, Undecided)
                 else f"undecided: {stop}"
             )
-            failure = Undecided(f"no invariant for {carry.name}", carry.loop.op.place, why)
+            failure = Undecided(f"no invariant found for {carry.name}", carry.loop.op.place, why)
             self.failed[carry] = failure
             raise failure from None
         finally:
@@ -266,7 +266,7 @@ class Derivation:
     def closed(self) -> Closed:
         """Guess, then prove. Cases that are not shown are undefined in the form, if another case is shown."""
         if self.carry.type.element == "ptr" and self.pointee is None:
-            raise Undecided("a pointer of no known tensor")
+            raise Undecided("a pointer into an unknown tensor")
         failure: Undecided | None = None
         partial: tuple[Leaves, list[str]] | None = None
         tried: list[Leaves] = []
@@ -278,7 +278,7 @@ class Derivation:
                     continue
                 tried.append(leaves)
             except Split as split:
-                failure = failure or Undecided("a case of its step", why=str(split))
+                failure = failure or Undecided("a case of its update is undecided", why=str(split))
                 continue
             except Undecided as stop:
                 failure = failure or stop
@@ -288,12 +288,12 @@ class Derivation:
                 return self._taken(leaves, by)
             failure = failure or next(e for e in shown if e is not None)
             if partial is None and not all(shown):
-                shorter = [(path, T.undef(f"{self.carry.name} where it is not known", self.x.type) if error else form)
+                shorter = [(path, T.undef(f"the unproved part of {self.carry.name}", self.x.type) if error else form)
                            for (path, form), error in zip(leaves, shown, strict=True)]  # fmt: skip
                 partial = shorter, by
         if partial is not None:
             return self._taken(*partial)
-        raise failure or Undecided("no form fits")
+        raise failure or Undecided("no invariant template matches this update")
 
     def _attempts(self) -> Iterable[Callable[[], Leaves]]:
         """Ways to guess, the usual one first: for all n or n < trips; with a first iteration of its own; ..."""
@@ -361,7 +361,7 @@ class Derivation:
         if self.pointee is None:
             return t
         if t.op != "pointer" or t.attr != self.pointee:
-            raise Undecided("the pointer changes its tensor")
+            raise Undecided("the pointer moves to another tensor")
         return t.args[0]
 
     # ---- the guess
@@ -406,7 +406,7 @@ class Derivation:
         """What the first row gives that knows the step."""
         found: Term | None = first(self.used, rows, self, cases, self._value(self.init), ctx)
         if found is None:
-            raise Undecided("its step has no known form", why="; ".join(repr(p) for _, p in cases)[:400])
+            raise Undecided("no invariant template matches this update", why="; ".join(repr(p) for _, p in cases)[:400])
         return found
 
     def _unchanged(self, cases: Cases, init: Term, ctx: Context) -> Term | None:
@@ -646,7 +646,7 @@ class Derivation:
         """where(n == 1, F1, where(n == 2, F2, ...)) for a loop of known length."""
         trips = self.a.normal(self.trips, self.base).constant
         if not isinstance(trips, int) or trips > UNROLLED:
-            raise Undecided("no form fits")
+            raise Undecided("no invariant template matches this update")
         values = [self._first()]
         for k in range(1, trips):
             here = {self.carry.loop.counter: T.const(k)}
@@ -677,7 +677,7 @@ class Derivation:
         with self.a.closed.listing() as by:
             shown = self._agree(left, right, ctx)
         if not shown:
-            raise Undecided(f"the {which} is not shown", why=f"{left!r} is not seen to be {right!r}"[:600])
+            raise Undecided(f"could not prove the {which} of the loop", why=f"{left!r} equals {right!r}"[:600])
         goal = T.node("eq", (left, right), None, T.BOOL)
         seconds = time.perf_counter() - start
         self.loops.conditions.append(

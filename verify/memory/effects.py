@@ -113,12 +113,12 @@ def exact(w: Written, facts: Facts, solver: Solver, agree: Agree) -> None:
     there = {T.axis(a): x for a, x in zip(w.index, w.decoded.index, strict=True)}
     ask = asking(inside, solver, f"{w.site.text}: who writes an element")
     if not all(holds(replace(g, there), ask) for g in w.condition):
-        raise Undecided(f"which elements the {w.site.text} writes is not known", w.site.place)
+        raise Undecided(f"could not determine which elements the {w.site.text} writes", w.site.place)
     if ask(_not_later(w, there)):
         return
     assert w.site.access.value is not None
     if not agree(w.site.access.value, replace(value(w), there), inside):
-        raise Undecided(f"two values may be written to one element: {w.site.text}", w.site.place)
+        raise Undecided(f"the {w.site.text} may write two values to one element", w.site.place)
 
 
 def _not_later(w: Written, there: Mapping[Term, Term]) -> Term:

@@ -60,10 +60,10 @@ def _why_outside(site: Site, known: Facts, equal: Mapping[Term, Term], ask: Ask,
         literals = [g for x, n in zip(index, view.shape, strict=True) for g in (T.make("le", 0, x), T.make("lt", x, n))]
     missing = next((g for g in literals if not holds(g, ask)), None)
     if missing is None:
-        return "the tensor is not known to be inside its buffer"
-    text = f"not shown: {words(missing)}"
+        return "could not prove that the tensor lies inside its buffer"
+    text = f"could not prove {words(missing)}"
     model = solver.model(known | {T.make("not", missing)})
-    return text if model is None else f"{text}; not so at {numbers(model)}"
+    return text if model is None else f"{text}; it fails at {numbers(model)}"
 
 
 def words(t: Term) -> str:
@@ -117,15 +117,15 @@ def assumed(program: Program, facts: Facts, solver: Solver) -> tuple[list[Condit
     for a in program.arithmetic:
         if a.kind != "assume":
             continue
-        start, what = time.monotonic(), f"what the kernel assumes{f' at line {a.op.place.line}' if a.op.place else ''}"
+        start, what = time.monotonic(), f"the kernel's tl.assume{f' at line {a.op.place.line}' if a.op.place else ''}"
         known = facts | arithmetic_facts(a, program.grid)
         open_ = [g for g in conjuncts([a.term]) if not holds(g, asking(known, solver, what))]
         needed = [_over_sizes(g, a, program, facts, solver) for g in open_]
-        new = {c: Clause("assume", c, words(c), "the kernel assumes it", a.op.place) for c in needed if c is not None}
+        new = {c: Clause("assume", c, words(c), "a tl.assume of the kernel", a.op.place) for c in needed if c is not None}
         ok = None not in needed and not (new and solver.contradictory(facts | clauses.keys() | new.keys()))
         clauses |= new if ok else {}
         seconds, goal = time.monotonic() - start, T.make("or", a.term, *map(opposed, new))
-        why = "" if ok else f"not shown: {words(T.make('and', T.const(True), *open_))}"
+        why = "" if ok else f"could not prove {words(T.make('and', T.const(True), *open_))}"
         conditions.append(Condition(what, known, goal, ok, "linear", seconds, a.op.place, why))
     return conditions, list(clauses.values())
 

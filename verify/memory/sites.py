@@ -64,7 +64,7 @@ def locate(access: Access, program: Program, launch: SymbolicLaunch) -> Iterator
     for condition, p in _choices(access.pointer, T.const(True)):
         view = names.get(p.attr, names.get(f"%{p.attr}")) if p.op == "pointer" else None
         if not isinstance(view, View):
-            raise Unsupported(f"the address of a {access.kind}", access.place, "it comes from no tensor")
+            raise Unsupported(f"the address of a {access.kind}", access.place, "it does not point into a tensor")
         guard = T.make("and", access.guard, condition)
         yield Site(access, view, canonical(T.add(view.offset, p.args[0])), guard, program.grid)
 

@@ -81,11 +81,11 @@ def written(site: Site, view: View, facts: Facts, solver: Solver) -> Written | M
     ask = asking(inside, solver, f"index of the {site.text}")
     decoded = split(site.offset, view, ask, equal)
     if decoded is None:
-        return Missing(T.const(False), f"the {site.text} has no index in the tensor", site.place)
+        return Missing(T.const(False), f"could not express the {site.text} as an index of the tensor", site.place)
     index = index_axes(rewritten(view, equal))
     inverse = solve(site, decoded, index, facts | index_facts(index), solver, equal)
     if inverse is None:
-        return Missing(T.const(False), f"no program was found for an element of the {site.text}", site.place)
+        return Missing(T.const(False), f"could not determine which program writes an element by the {site.text}", site.place)
     goals = _goals(site, decoded, index, inverse, equal)
     condition = open_goals(goals, facts | index_facts(index), solver, f"{site.text}: its writer")
     back = {u for u, w in inverse.items() if equals(found(w, index, decoded, ask), replace(u, equal), ask)}
@@ -178,7 +178,7 @@ def sole_writers(writers: Sequence[Written], facts: Facts, solver: Solver) -> li
     out = [injective(writers[0].view, facts, solver)]
     for w in writers:
         lost = [u for u in w.site.unknowns if u in PIDS and u not in w.recovered]
-        what = f"one program at most writes an element by the {w.site.text}"
+        what = f"at most one program writes each element by the {w.site.text}"
         out.append(_one_program(w, lost, what, facts, solver) if lost else settled(what, facts, w.site.place))
     pairs = [(v, w) for k, w in enumerate(writers) for v in writers[:k]]
     return out + [_same_program(v, w, facts, solver) for v, w in pairs]
@@ -194,7 +194,7 @@ def _one_program(w: Written, lost: Sequence[Term], what: str, facts: Facts, solv
 
 def _same_program(v: Written, w: Written, facts: Facts, solver: Solver) -> Condition:
     """An element that both sites write is written by one program."""
-    what = f"the {v.site.text} and the {w.site.text} write an element in one program only"
+    what = f"if the {v.site.text} and the {w.site.text} write one element, one program does both"
     pids = [u for u in (*v.site.unknowns, *w.site.unknowns) if u in PIDS]
     known = facts | index_facts(w.index) | _certain(v) | _certain(w)
     if v.sole and w.sole:
@@ -225,7 +225,7 @@ def injective(view: View, facts: Facts, solver: Solver) -> Condition:
     counted = set(layout(view))
     goals += [T.make("le", n, 1) for d, n in enumerate(view.shape) if d not in counted]
     goal = _all(goals)
-    return asked(f"no two elements of a view of {view.buffer.name} are at one place", facts, goal, solver)
+    return asked(f"the elements of a view of {view.buffer.name} are at distinct places", facts, goal, solver)
 
 
 def asked(what: str, facts: Facts, goal: Term, solver: Solver, place: Place | None = None) -> Condition:
@@ -270,7 +270,7 @@ def read_after_write(load: Site, writers: Sequence[Written | Site], facts: Facts
     before: list[tuple[Written, dict[Term, Term]]] = []
     for w in writers:
         if isinstance(w, Site):
-            return Found("unknown", why=f"it is not known what the {w.text} writes")
+            return Found("unknown", why=f"could not determine what the {w.text} writes")
         met = _met(load, w, facts, solver)
         if isinstance(met, str):
             return Found("unknown", why=met)
@@ -279,7 +279,7 @@ def read_after_write(load: Site, writers: Sequence[Written | Site], facts: Facts
     if not before:
         return Found("initial")
     if len(before) > 1:
-        return Found("unknown", why=f"the {load.text} finds what one of several stores wrote")
+        return Found("unknown", why=f"the {load.text} reads what one of several stores wrote")
     return Found("stored", *before[0])
 
 
@@ -289,7 +289,7 @@ def _met(load: Site, w: Written, facts: Facts, solver: Solver) -> dict[Term, Ter
     ask = asking(inside, solver, f"{load.text} and {w.site.text}")
     decoded = split(load.offset, w.view, ask, equalities(inside))
     if not injective(w.view, facts, solver).holds or decoded is None:
-        return f"the {load.text} has no index in the tensor that is written"
+        return f"could not express the {load.text} as an index of the written tensor"
     there = {T.axis(a): x for a, x in zip(w.index, decoded.index, strict=True)}
     if w.inverse.keys() - w.recovered:
         return _never_met(load, w, decoded, inside, solver)
@@ -299,13 +299,13 @@ def _met(load: Site, w: Written, facts: Facts, solver: Solver) -> dict[Term, Ter
     if hitting(T.const(False)):
         return {}
     if not all(equals(x, u, hitting) for u, x in inverse.items() if u in PIDS):
-        return f"the {load.text} may find what another program stores"
+        return f"the {load.text} may read what another program stores"
     earlier = precedes(w.site, load, inverse)
     if hitting(T.make("not", earlier)):
         return {}
     if all(holds(g, ask) for g in (*hit, earlier)):
-        return inverse if w.site.access.kind == "store" else f"the {load.text} finds the result of an atomic"
-    return f"the {load.text} finds what was stored in some cases only"
+        return inverse if w.site.access.kind == "store" else f"the {load.text} reads the result of an atomic"
+    return f"the {load.text} reads what was stored only in some cases"
 
 
 def _never_met(load: Site, w: Written, decoded: Decoded, inside: Facts, solver: Solver) -> dict[Term, Term] | str:
@@ -317,7 +317,7 @@ def _never_met(load: Site, w: Written, decoded: Decoded, inside: Facts, solver: 
     goal = _all([*apart, T.make("not", precedes(w.site, load, other))])
     if solver.implies(meets, goal, f"{load.text} and {w.site.text}", load.place):
         return {}
-    return f"the {load.text} may find what the {w.site.text} stores"
+    return f"the {load.text} may read what the {w.site.text} stores"
 
 
 def precedes(first: Site, second: Site, values: Mapping[Term, Term]) -> Term:

@@ -155,7 +155,7 @@ def _certainly_finite(a: Algebra, p: Poly, ctx: Context) -> None:
     with a.collecting() as side_conditions:
         a.finite(p, ctx)
     if side_conditions:
-        raise Undecided("a maximum, perhaps of nothing, is compared with infinity")
+        raise Undecided("a maximum over possibly no elements is compared with infinity")
 
 
 def _infinite(op: str, x: Poly, y: Poly) -> bool:

@@ -38,7 +38,7 @@ from ..wording.user_terms import shortened, words
 from .launch import Launched
 
 Progress = Callable[[str], None]
-NEEDS = {"nonzero": "it is divided by", "nonneg": "its root is taken"}
+NEEDS = {"nonzero": "a division", "nonneg": "a square root"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +167,7 @@ class Proving:
         """What the store left at element o."""
         access = w.site.access
         if access.op in found.forwarding:
-            raise Undecided("a load depends on itself through memory", access.place)
+            raise Undecided("circular dependency of a load on itself through memory", access.place)
         found.forwarding.add(access.op)
         try:
             assert access.value is not None
@@ -347,7 +347,7 @@ class Proving:
         facts = known | site.facts()
         index = decode(site.offset, view, self.solver.with_bounds(facts), self.solver)
         if index is None:
-            raise Undecided(f"the {site.text} has no index in {output}", site.place)
+            raise Undecided(f"could not express the {site.text} as an index of {output}", site.place)
         right = T.substitute(target, dict(zip(formula.axes, index, strict=True)))
         assert site.access.value is not None
         return self.equal(f"{output} at the {site.text}", site.access.value, right, facts, site.place)
@@ -375,7 +375,7 @@ class Proving:
             raise
         if not holds:
             why = difference(self.algebra, left, right, ctx, self.configuration.inputs)
-            raise Undecided(f"{what} is not shown to be the formula", place, why)
+            raise Undecided(f"could not prove that {what} equals the formula", place, why)
         goal = T.node("eq", (left, right), None, T.BOOL)
         seconds = time.perf_counter() - start
         return Condition(what, ctx.facts, goal, True, "normal form", seconds, place, strategies=tuple(by))
@@ -389,13 +389,13 @@ class Proving:
         elif kind == "nonneg":
             ok = nonnegative(self.algebra, p, ctx) or positive(self.algebra, p, ctx)
         else:
-            raise Undecided("a maximum may be over nothing", why=shortened(words(t, self.configuration.inputs)))
+            raise Undecided("a maximum may be over no elements", why=shortened(words(t, self.configuration.inputs)))
         goal = T.make(
             {"nonzero": "ne", "nonneg": "le"}[kind], *((t, T.const(0)) if kind == "nonzero" else (T.const(0), t))
         )
         if not ok:
             return Clause("value", goal, words(goal, self.configuration.inputs), NEEDS[kind])
-        what = "a divisor is not 0" if kind == "nonzero" else "a root is of no negative number"
+        what = "a divisor is not 0" if kind == "nonzero" else "the argument of a root is not negative"
         return Condition(what, ctx.facts, goal, True, "normal form", time.perf_counter() - start)
 
 

@@ -111,7 +111,7 @@ class _Stages:
 
     def launches(self, lifted: Lifted | None) -> tuple[Launch, ...]:
         """The launches of all runs."""
-        traces = lifted.traces if lifted is not None else self.attempt("its kernels are not known", 30, self.traced)
+        traces = lifted.traces if lifted is not None else self.attempt("its kernels are unknown", 30, self.traced)
         return tuple(e for t in traces or () for e in t.launches)
 
     def traced(self) -> Sequence[Trace]:
@@ -147,7 +147,7 @@ class _Stages:
         from .refusals import refusals
 
         self.progress("refusals")
-        what = "calls outside of the contract are not tested"
+        what = "calls outside the contract are not tested"
         return self.attempt(what, GRACE, lambda: refusals(self.case, proofs, tried, self.seed)) or ()
 
     def findings(self, lifted: Lifted | None, found: Examined | None) -> Sequence[Finding]:

@@ -46,7 +46,7 @@ def tolerance(formula: Formula, case: Case, modules: Sequence[Module] = (), lost
         return Tolerance(None, T.const(0), unit, derivation=("exact: nothing is rounded",))
     lines = _lines(analysis, element, found.roundings)
     if sums:
-        lines += (f"sums are made in {narrow}: {_power(unit)} for {_power(unit_of(element))}",)
+        lines += (f"sums are computed in {narrow}: {_power(unit)} for {_power(unit_of(element))}",)
     elif more:
         lines += (f"and {casts} to {narrow} on the way, as much as {more} of {element}",)
     forms = FORMS * (2 if element == "f64" else 1)  # the formula is computed in float64 too
@@ -79,7 +79,7 @@ def _narrows(formula: Formula, case: Case) -> bool:
 def _lines(analysis: Magnitudes, element: str, roundings: Term) -> tuple[str, ...]:
     """The derivation, for a comment."""
     functions = [_roundings_of(name, row) for name, row in analysis.used.items()]
-    jump = "where rounding may carry an argument over a jump, the step is allowed"
+    jump = "if rounding may move an argument across a jump, the tolerance allows the jump"
     return (
         f"each operation in {element} has a relative error of {_power(unit_of(element))}: Higham, chapter 3",
         "magnitude: the formula with absolute values wherever a sum may cancel",

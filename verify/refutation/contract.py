@@ -39,8 +39,8 @@ TRIES = 6  # sets of clauses; each of a set that works may then be left out
 SECONDS = 12.0  # of the processor, for all of them
 EACH = 6.0  # for one
 BEYOND, INSIDE = 8, 4  # runs outside of the contract, and in it
-INFERRED = "the proof, which was found with it only"
-REFUSED = "the proof; the host function refused what was tried beyond"
+INFERRED = "the proof, which succeeds only with it"
+REFUSED = "the proof; the host function refused all other inputs that were tried"
 REFUSALS = 2  # of the host function, at least, before it is said to refuse
 
 
@@ -63,7 +63,7 @@ class Inferred:
         out = dict(proofs)
         for n, found in self.proofs.items():
             p = proofs[n]
-            out[n] = replace(p, contract=found.contract, reason=f"{p.reason}; proved where {text}")
+            out[n] = replace(p, contract=found.contract, reason=f"{p.reason}; proved for {text}")
         return out
 
     def _refused(self, p: Proof) -> Proof:

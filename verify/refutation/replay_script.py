@@ -156,7 +156,7 @@ def built(v):
 
 
 def interpreted():
-    """The element as Triton's interpreter computes it; memory that nobody wrote is NaN."""
+    """The element as Triton's interpreter computes it; unwritten memory is NaN."""
     import torch
     from triton.runtime.autotuner import Autotuner
 
@@ -180,7 +180,7 @@ def interpreted():
 
 
 def executed():
-    """The element, or the trouble, as the package's own run of the kernel gives it."""
+    """The element, or the error, from trilift's own run of the kernel."""
     os.environ["TRITON_INTERPRET"] = "0"
     from trilift.lift.capture.case_files import load
 
@@ -206,7 +206,7 @@ def report(got, how):
 def main():
     trouble = ""
     if not INTERPRETED and "--float64" not in sys.argv:
-        trouble = "Triton's interpreter takes the bits of narrow types for integers when it computes with them"
+        trouble = "Triton's interpreter computes with the bits of narrow types as if they were integers"
     elif OUTPUT and ARGUMENTS is not None and "--float64" not in sys.argv:
         try:
             got = interpreted()
@@ -216,8 +216,8 @@ def main():
             report(got, "in Triton's interpreter")
             if wrong(got):
                 return 1
-            why = "it rounds otherwise" if ROUNDED else "masked lanes are 0 there, and bounds are not checked"
-            trouble = f"Triton's interpreter does not show it: {why}"
+            why = "it rounds differently" if ROUNDED else "masked lanes are 0 there, and bounds are not checked"
+            trouble = f"Triton's interpreter does not reproduce it: {why}"
     if trouble:
         print(trouble)
         sys.stdout.flush()
@@ -229,7 +229,7 @@ def main():
     try:
         got = executed()
     except ImportError as error:
-        print(f"the package is needed to run the kernel: {error}")
+        print(f"trilift is needed to run the kernel: {error}")
         return 2
     if isinstance(got, str):
         print(f"{CASE}: {got}")

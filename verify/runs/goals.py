@@ -96,7 +96,7 @@ def fits(case: Case, name: str, formula: Formula, traces: Sequence[Trace], found
     for trace in traces:
         ref = tensor(trace, name)
         if ref is None:
-            raise CaseError(f"{case.name} has no output {name}", case.place, help=f"it has {', '.join(trace.outputs)}")
+            raise CaseError(f"case {case.name} has no output {name}", case.place, help=f"it has {', '.join(trace.outputs)}")
         if not all(holds(c, trace.dims) for c in found.conditions):
             continue
         shape = tuple(number(a.size, trace.dims) for a in formula.axes)
@@ -190,7 +190,7 @@ def _meant(case: Case, f: Formula) -> Formula:
 
     def meaning(t: Term) -> Term:
         if t.attr not in known:
-            raise CaseError(f"{t.attr} is no dim and no scalar of {case.name}", case.place)
+            raise CaseError(f"{t.attr} is neither a dimension nor a scalar of case {case.name}", case.place)
         if t.attr in constants:
             return T.const(constants[t.attr])
         s = case.scalars.get(t.attr)

@@ -106,7 +106,7 @@ def _atomic_cas(run: Run, op: Op, pointer: Any, expected: Any, value: Any) -> An
     """old if old != expected, else value; the result is the old value."""
     t, pointer = op.operands[1].type, settle(pointer, POINTER)
     if t.shape and len(np.unique(as_ids(pointer) if isinstance(pointer, Ids) else pointer)) != pointer.size:
-        raise Unsupported(op.name, op.place, "several lanes have one address")
+        raise Unsupported(op.name, op.place, "several lanes share one address")
     flat = shaped(expected, lambda a: np.broadcast_to(a, t.shape).ravel())
     write = Write(op, t, lambda old, new: run.domain.apply("where", run.domain.apply("eq", old, flat), new, old))
     return fetch_and(run, write, pointer, value, guard(run, None, t.shape))

@@ -215,7 +215,7 @@ def _adaptive_avg_pool(self: SymbolicTensor, output_size: Size) -> SymbolicTenso
         d = self.rank - len(output_size) + k
         q, total = I.quotient(self.shape[d], T.const(n)), self.shape[d]
         if I.normal(q * n) is not total:
-            raise Unsupported("aten.adaptive_avg_pool", why=f"{total} is not seen to be a multiple of {n}")
+            raise Unsupported("aten.adaptive_avg_pool", why=f"could not show that {total} is a multiple of {n}")
         split = reshape(out, (*out.shape[:d], n, q, *out.shape[d + 1 :]))
         out = averaged(split, d + 1)
     return out

@@ -99,8 +99,8 @@ def _blocks(evidence: Evidence) -> Iterator[Finding]:
         clause = next(c for r, c in seen if r is run)
         failure = evidence.outcome(run.dims, run.seed, run.config)
         yield _finding(
-            run, f"the kernel is right where {clause.text}, and its wrapper takes other calls: {_told(failure)}",
-            f"refuse calls without {clause.text}, or loop over what is longer", failure, {"contract": clause.text},
+            run, f"the kernel is correct only for {clause.text}, but its wrapper accepts other calls: {_told(failure)}",
+            f"refuse calls that violate {clause.text}, or loop over the rest", failure, {"contract": clause.text},
         )  # fmt: skip
 
 
@@ -142,7 +142,7 @@ def _ranks(evidence: Evidence) -> Iterator[Finding]:
         name = max(ranks, key=lambda n: ranks[n])
         outcome = evidence.outcome(run.dims, run.seed, run.config)
         yield _finding(
-            run, f"`{name}` has rank {ranks[name]}, and the kernel is right only once its first two axes are one",
+            run, f"`{name}` has rank {ranks[name]}, but the kernel is correct only with the first two axes merged",
             f"flatten `{name}` to rank {ranks[name] - 1} in the wrapper, or refuse other ranks", outcome,
         )  # fmt: skip
 
@@ -204,7 +204,7 @@ def _configuration(evidence: Evidence, run: Observation) -> Finding | None:
     if run.outputs is None or not evidence.only_configured(run):
         return None
     outcome = evidence.outcome(run.dims, run.seed, run.config)
-    message = f"autotune configuration {run.config} is wrong where the first is right: {_told(outcome)}"
+    message = f"autotune configuration {run.config} gives a wrong result, the first a right one: {_told(outcome)}"
     return _finding(run, message, "compute the grid from the configuration: grid = lambda META: ...", outcome)
 
 
@@ -230,8 +230,8 @@ def _tuned(evidence: Evidence, run: Observation) -> Finding | None:
             output, where = next(iter(changed.items()))
             index = tuple(int(i) for i in np.argwhere(where)[0])
             found = _finding(
-                run, f"autotuning runs {e.kernel} again on `{names[0]}`, which it has changed: "
-                f"`{element(output, index)}` depends on how often",
+                run, f"autotuning runs {e.kernel} several times on `{names[0]}`, which it changes: "
+                f"`{element(output, index)}` depends on the number of runs",
                 f'tell the autotuner: restore_value=["{names[0]}"], or reset_to_zero for a sum', None,
             )  # fmt: skip
             return Finding(found.rule, found.message, e.host, found.example, found.hint, "", found.steps)
@@ -267,7 +267,7 @@ def _strides(evidence: Evidence, run: Observation) -> Finding | None:
     strides = next(
         x.strides for e in run.trace.launches for n, x in e.args.items() if n == name and isinstance(x, TensorRef)
     )
-    message = f"the strides of `{name}` are {strides}, and the kernel does not look at them: {_told(outcome)}"
+    message = f"the strides of `{name}` are {strides}, but the kernel ignores them: {_told(outcome)}"
     return _finding(run, message, f"pass {name}.contiguous(), or the strides of `{name}` and use them", outcome)
 
 
@@ -365,13 +365,13 @@ def _accumulators(evidence: Evidence, run: Observation) -> Finding | None:
     made = allocation(run, ref)
     return Finding(
         "broken-contract",
-        f"{e.kernel} adds to `{name}` by atomics, and nobody sets it to zero: `{element(output, index)}` is undefined",
+        f"{e.kernel} adds to `{name}` with atomics, but nothing sets it to zero: `{element(output, index)}` is undefined",
         made or e.host,
         example(run, element=element(output, index)),
         "allocate it with torch.zeros",
-        replay(run, output, index, math.nan, 0.0, f"{element(output, index)} is what was in memory, and a sum"),
-        (Step(made, f"`{name}` is allocated without contents"), Step(e.host, f"{e.kernel} adds to it by atomics")),
+        replay(run, output, index, math.nan, 0.0, f"{element(output, index)} is the sum plus the previous contents of memory"),
+        (Step(made, f"`{name}` is allocated uninitialised"), Step(e.host, f"{e.kernel} adds to it with atomics")),
     )
 
 
-RULE = Rule("broken-contract", "error", "The wrapper lets a call through that the kernel is not written for.", check)
+RULE = Rule("broken-contract", "error", "The wrapper accepts a call that the kernel does not handle.", check)

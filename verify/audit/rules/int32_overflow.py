@@ -85,7 +85,7 @@ def _finding(case: Case, dims: Dims, e: Escape) -> Finding:
     written = f" {sign} ".join(map(str, w.operands))
     program = e.program[0] if e.program[1:] == (0, 0) else e.program
     kind = kind_of(e.access)
-    what = "is at another element than it should be" if e.why == ELSEWHERE else "leaves its tensor"
+    what = "accesses the wrong element" if e.why == ELSEWHERE else "leaves its tensor"
     message = f"{written} = {w.exact} does not fit 32 bits and wraps to {w.wrapped}: {noun(e.access)} {what}"
     size = nbytes(case, dims) / 2**30
     return Finding(
@@ -100,7 +100,7 @@ def _finding(case: Case, dims: Dims, e: Escape) -> Finding:
                 e.launch.place, f"{e.launch.kernel} is launched on a grid of {e.launch.grid}, inputs of {size:.1f} GiB"
             ),
             Step(w.op.place, f"in program {program}: {written} wraps to {w.wrapped}"),
-            Step(e.access.place, f"the {kind} is {e.why}" if e.why else f"the {kind} is outside of its tensor"),
+            Step(e.access.place, f"the {kind} is {e.why}" if e.why else f"the {kind} is outside its tensor"),
         ),
     )
 

@@ -158,9 +158,9 @@ def _small(runs: Numerics, found: Born, kind: Inputs) -> Born:
 
 
 HINTS = {
-    "arith.subf": "take another number for a maximum of -inf: tl.where(m == -inf, 0, m)",
+    "arith.subf": "replace a maximum of -inf by a number: tl.where(m == -inf, 0, m)",
     "arith.divf": "guard the denominator: tl.where(d == 0, 1, d), or add a small number",
-    "math.exp": "take another number for a maximum of -inf: tl.where(m == -inf, 0, m)",
+    "math.exp": "replace a maximum of -inf by a number: tl.where(m == -inf, 0, m)",
 }
 
 
@@ -169,14 +169,14 @@ def _finding(found: Born) -> Finding:
     element = f"{found.output}{list(found.index)}"
     what = described(event)
     known = not np.isnan(found.expected)
-    right = f"where the reference gives {found.expected:.6g}" if known else "whatever the inputs are"
+    right = f"where the reference gives {found.expected:.6g}" if known else "for all inputs of this kind"
     example = {**sample.dims, "program": event.program, "element": element, "inputs": sample.kind.words}
     return Finding(
         RULE.name,
         f"{what}: {element} is NaN {right}, on {sample.kind.words}",
         place,
         {**example, "got": float("nan"), **({"expected": found.expected} if known else {})},
-        HINTS.get(event.op.name, "keep 0 / 0, inf - inf and 0 * inf from being computed, or choose a value for them"),
+        HINTS.get(event.op.name, "do not compute 0 / 0, inf - inf or 0 * inf, or choose a value for them"),
         sample.replay(found.output, found.index, float("nan"), found.expected if known else 0.0, 1e30),
         (Step(place, what), Step(None, f"{element} is NaN")),
     )

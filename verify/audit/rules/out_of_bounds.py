@@ -33,23 +33,23 @@ def _finding(run: Observation) -> Finding:
         f"{noun(op)} leaves its tensor: {why}",
         run.trouble.place,
         example(run, program),
-        f"mask the {kind} with the size of the tensor that it is for",
+        f"mask the {kind} with the size of its tensor",
         replay(run, why=str(run.trouble)),
         (
             Step(launch.host, f"{launch.kernel} is launched on a grid of {launch.grid}"),
-            Step(run.trouble.place, f"program {program}: the {kind} is {why}"),
+            Step(run.trouble.place, f"program {program}: the {kind} accesses {why}"),
         ),
     )
 
 
 def _named(run: Observation) -> str:
-    """How far the address is from which tensor, by the user's name for it."""
+    """The element that the access reaches, and its tensor by the user's name."""
     assert run.trouble is not None
     near = getattr(run.trouble, "near", None)
-    distance, of, rest = run.trouble.why.partition(" of ")
+    reached, of, rest = run.trouble.why.partition(" of ")
     if near is None or not of:
         return run.trouble.why
-    return f"{distance} of `{run.name(near)}` ({rest.rpartition(' (')[2]}"
+    return f"{reached} of `{run.name(near)}`, which has {rest.rpartition(', which has ')[2]}"
 
 
 RULE = Rule("out-of-bounds", "error", "A load, store or atomic outside its tensor.", check)

@@ -154,7 +154,7 @@ HINTS = {
     "tt.fp_to_fp": "keep float32 until the result is in range",
     "tt.reduce": "sum in float32",
     "arith.addf": "sum in float32",
-    "tt.dot": "let the accumulator be float32",
+    "tt.dot": "make the accumulator float32",
 }
 
 
@@ -169,7 +169,7 @@ def _finding(found: Overflow) -> Finding:
     tolerance = GROSS / 2 * min(1.0, abs(found.expected) or 1.0)
     return Finding(
         RULE.name,
-        f"{what}: {element} becomes {found.got:.6g} where {found.expected:.6g} is right, on {sample.kind.words}",
+        f"{what}: {element} becomes {found.got:.6g} instead of {found.expected:.6g}, on {sample.kind.words}",
         place,
         example,
         HINTS.get(kind(event.op), "use a form whose steps stay in range"),

@@ -56,7 +56,7 @@ def _of_sum(found: Accumulated) -> Finding:
     what = f"{SUMS.get(op.name, 'a sum')} is accumulated in {cell(v.type)}"
     message = (
         f"{what}: {element} is off by {found.ulps:.0f} units in its last place ({found.wide:.1f} with f32 sums), "
-        f"{found.got:.6g} where {found.expected:.6g} is right, on {found.sample.kind.words}"
+        f"{found.got:.6g} instead of {found.expected:.6g}, on {found.sample.kind.words}"
     )
     return _finding(found, op, message, what, "accumulate in float32, and convert the result once")
 
@@ -66,7 +66,7 @@ def _of_difference(found: Cancelled) -> Finding:
     sign = "+" if found.op.name == "arith.addf" else "-"
     what = f"{a:.9g} {sign} {b:.9g} is {found.result:.6g} after rounding, {found.right:.6g} without"
     message = (
-        f"{what}: {element} is {found.got:.6g} where {found.expected:.6g} is right, on {found.sample.kind.words} "
+        f"{what}: {element} is {found.got:.6g} instead of {found.expected:.6g}, on {found.sample.kind.words} "
         f"(their last digits change it by {found.noise:.1g})"
     )
     hint = "subtract before squaring or summing: mean((x - mean)^2) in two passes, or as Welford does; sum((x - y)^2)"
@@ -76,13 +76,13 @@ def _of_difference(found: Cancelled) -> Finding:
 def _of_constant(found: Truncated) -> Finding:
     element = f"{found.output}{list(found.index)}"
     what = f"{found.value:.9g} stands for {found.words} = {found.meant:.12g}"
-    message = f"{what}: {element} is {found.got:.9g} where {found.expected:.9g} is right"
+    message = f"{what}: {element} is {found.got:.9g} instead of {found.expected:.9g}"
     return _finding(found, found.op, message, what, f"write {found.meant!r}")
 
 
 RULE = Rule(
     "precision-loss",
     "warning",
-    "Digits are lost that the types could hold: a narrow accumulator, cancellation, a truncated constant.",
+    "The result loses digits that its type could hold: a narrow accumulator, cancellation, a truncated constant.",
     check,
 )

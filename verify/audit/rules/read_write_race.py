@@ -53,7 +53,7 @@ def _finding(run: Observation, page: Watched, c: Clash, output: str) -> Finding:
         (
             Step(page.launch.host, f"{page.launch.kernel} is launched on a grid of {page.launch.grid}"),
             Step(c.first.op.place, f"program {reader} loads an element of `{name}`, {c.before:.6g} before the launch"),
-            Step(c.second.op.place, f"program {writer} stores {c.after:.6g} there: `{output}` depends on who is first"),
+            Step(c.second.op.place, f"program {writer} stores {c.after:.6g} there: `{output}` depends on which program runs first"),
         ),
     )
 
@@ -75,7 +75,7 @@ def _locks(evidence: Evidence) -> Iterator[Finding]:
                 (
                     Step(launch.host, f"{launch.kernel} is launched"),
                     Step(store.place, "the threads of the program store their lanes"),
-                    Step(release.place, "one thread gives the lock back, and the next program may load"),
+                    Step(release.place, "one thread releases the lock, and the next program may load"),
                 ),
             )
 

@@ -76,7 +76,7 @@ def _place(run: Observation, label: str) -> tuple[Place, str] | None:
     for _, op, address in run.memory.unset:
         ref = run.buffer(address)
         if ref is not None and ref.buffer.origin == label and op.place is not None:
-            return op.place, f"an element of `{run.name(address)}` that nobody wrote"
+            return op.place, f"an element of `{run.name(address)}` that was never written"
     return None
 
 
@@ -90,14 +90,14 @@ def _finding(run: Observation, s: Source) -> Finding:
         f"{s.what} reaches `{written}`" + (": without `other` it is undefined" if masked else ""),
         s.place,
         example(run, element=written),
-        "pass other= to the load, or mask what is done with it"
+        "pass other= to the load, or mask the value before it is used"
         if masked
-        else "allocate it with torch.zeros, or mask what is read",
+        else "allocate it with torch.zeros, or mask the load",
         replay(run, s.output, index, math.nan, 0.0, why=f"{s.what} reaches {written}"),
         (
             Step(launch.host, f"{launch.kernel} is launched on a grid of {launch.grid}"),
-            Step(s.place, "lanes whose mask is false are undefined" if masked else f"the load finds {s.what}"),
-            Step(launch.host, f"`{written}` is not the same for other contents"),
+            Step(s.place, "lanes whose mask is false are undefined" if masked else f"the load reads {s.what}"),
+            Step(launch.host, f"`{written}` changes with the undefined contents"),
         ),
     )
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
-    """A finding for each output with elements that are returned as they were allocated."""
+    """A finding for each output with elements that are returned uninitialised."""
     for name in dict.fromkeys(n for r in evidence.runs for n in r.trace.outputs):
         lacking = [
             r for r in evidence.runs if r.outputs is not None and name in r.trace.outputs and r.unwritten(name).any()
@@ -37,13 +37,13 @@ def _finding(run: Observation, name: str) -> Finding:
     count = f"{int(missing.sum())} of {missing.size} elements"
     return Finding(
         "unwritten-output",
-        f"`{written}` is never written: {count} of `{name}` are returned as they were allocated",
+        f"`{written}` is never written: {count} of `{name}` are returned uninitialised",
         made or last.host,
         example(run, element=written),
         "store every element, or allocate with torch.zeros",
         replay(run, name, index, float("nan"), 0.0, why=f"{written} is never written"),
         (
-            Step(made, f"`{name}` is allocated without contents"),
+            Step(made, f"`{name}` is allocated uninitialised"),
             Step(last.host, f"after {last.kernel}, launched on {last.grid}, {count} were not written"),
         ),
     )

@@ -75,7 +75,7 @@ def _all_alike(evidence: Evidence) -> Iterator[Finding]:
             e = next(e for e in launches(case, dims) if e.kernel == kernel and math.prod(e.grid) > 1)
             yield Finding(
                 "write-race",
-                f"all {math.prod(e.grid)} programs write the same elements: {kernel} never asks for its program_id",
+                f"all {math.prod(e.grid)} programs write the same elements: {kernel} never reads its program_id",
                 op.place,
                 {**dims, "grid": str(e.grid)},
                 "compute the offsets from tl.program_id, or launch one program",

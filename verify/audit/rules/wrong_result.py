@@ -78,4 +78,4 @@ def _plain(x: float) -> float | str:
     return x if abs(x) < float("inf") else str(x)
 
 
-RULE = Rule("wrong-result", "error", "The kernel computes something else than its reference.", check)
+RULE = Rule("wrong-result", "error", "The kernel's result differs from its reference.", check)

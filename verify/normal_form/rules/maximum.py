@@ -277,7 +277,7 @@ def _(a: Algebra, t: Term, ctx: Context) -> Poly:
         raise Undecided("argmax of a choice")
     if not parts or not _inhabited(a, parts[0], ctx):
         if t.attr.size is ALL or (parts and not a.impossible(a.given(ctx, *parts[0].guards))):
-            raise Undecided("argmax may be over nothing")
+            raise Undecided("argmax may be over no elements")
         return ZERO
     return index_of_maximum(a, parts[0], ctx)
 
@@ -293,7 +293,7 @@ def index_of_maximum(a: Algebra, f: Fold, ctx: Context) -> Poly:
         w = a.variable(ctx, f.variables, f.body.term.free, *(g.free for g in f.guards))
         new = replaced(a, f, v, (atom(T.axis(w)) + offset).term, ctx, (w,))
         if new is None:
-            raise Undecided("argmax may be over nothing")
+            raise Undecided("argmax may be over no elements")
         return index_of_maximum(a, new, ctx) + offset
     f = trimmed(a, f, ctx)
     bound = set(f.variables)
