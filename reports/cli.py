@@ -52,26 +52,26 @@ def main() -> None:
 
 
 SECONDS = click.FloatRange(0, min_open=True)
-SEED = click.option("--seed", default=0, show_default=True, help="Of shapes and inputs.")
+SEED = click.option("--seed", default=0, show_default=True, help="Seed of shapes and inputs.")
 TIMEOUT = click.option("--timeout", default=120.0, show_default=True, type=SECONDS, help="Seconds per case.")
 PROOF_TIMEOUT = click.option("--timeout", default=30.0, show_default=True, type=SECONDS, help="Seconds per proof.")
 MANY = click.option("-j", "--jobs", default=JOBS, show_default="the cores", type=click.IntRange(1), help="Processes.")
-ALLOW = click.option("--allow-unknown", is_flag=True, help="Exit 0 where it would be 4.")
+ALLOW = click.option("--allow-unknown", is_flag=True, help="Exit with 0 instead of 4.")
 QUIET = click.option("-q", "--quiet", is_flag=True, help="No progress on stderr.")
 LIFT_ONLY = click.option("--lift-only", is_flag=True, help="Do not prove.")
 FORM = click.option(
     "--format", "form", default="text", type=click.Choice(["text", "json"]), show_default=True, help="Output form."
 )
-SMT_DIR = click.option("--smt-dir", metavar="DIR", help="Write each integer condition there as SMT-LIB.")
-REPLAY = click.option("--replay", metavar="DIR", help="Write there a script that runs each counterexample.")
+SMT_DIR = click.option("--smt-dir", metavar="DIR", help="Write each integer condition to this folder as SMT-LIB.")
+REPLAY = click.option("--replay", metavar="DIR", help="Write a script for each counterexample to this folder.")
 AUDIT_REPLAY = click.option(
-    "--replay", metavar="DIR", help="Where scripts that show the findings go.  [default: .trilift/replay]"
+    "--replay", metavar="DIR", help="Folder for scripts that reproduce the findings.  [default: .trilift/replay]"
 )
-DEBUG = click.option("--debug", is_flag=True, help="Whole tracebacks of what failed.")
+DEBUG = click.option("--debug", is_flag=True, help="Show whole tracebacks of failures.")
 CACHE_DIR = click.option(
-    "--cache-dir", metavar="DIR", envvar="TRILIFT_CACHE_DIR", help="Where results are kept.  [default: user's caches]"
+    "--cache-dir", metavar="DIR", envvar="TRILIFT_CACHE_DIR", help="Folder of kept results.  [default: user's caches]"
 )
-NO_CACHE = click.option("--no-cache", is_flag=True, help="Neither use nor keep results.")
+NO_CACHE = click.option("--no-cache", is_flag=True, help="Do not use or keep results.")
 CLUSTER = click.option(
     "--cluster", default="", metavar="ADDRESS", help="Run on the workers of this Dask scheduler, tcp://host:port."
 )
@@ -179,12 +179,12 @@ def equal(
     help="text, concise, json, sarif, github, junit or html; to stdout without FILE. May be given again.  "
     "[default: text]",
 )
-@click.option("--select", metavar="RULE,...", help="Only these rules.")
-@click.option("--ignore", metavar="RULE,...", help="Not these rules.")
-@click.option("--baseline", metavar="FILE", help="Accept the findings in it.")
-@click.option("--write-baseline", metavar="FILE", help="Write what is found there, and accept it.")
-@click.option("--new-only", is_flag=True, help="Do not show what the baseline accepts.")
-@click.option("--cases-only", is_flag=True, help="Pass over files and kernels without a case.")
+@click.option("--select", metavar="RULE,...", help="Check only these rules.")
+@click.option("--ignore", metavar="RULE,...", help="Skip these rules.")
+@click.option("--baseline", metavar="FILE", help="Accept the findings in this file.")
+@click.option("--write-baseline", metavar="FILE", help="Write the findings to this file and accept them.")
+@click.option("--new-only", is_flag=True, help="Hide the findings that the baseline accepts.")
+@click.option("--cases-only", is_flag=True, help="Skip files and kernels without a case.")
 @options(AUDIT_REPLAY, SEED, PROOF_TIMEOUT, MANY, CLUSTER, caching, ALLOW, QUIET, DEBUG)
 @click.pass_obj
 def audit(
@@ -224,17 +224,20 @@ def audit(
 
 @main.command()
 @click.argument("targets", nargs=-1, required=True, metavar="TARGET...")
+@click.option("-o", "--output", required=True, metavar="FILE", help="File for the tests; a folder for several files.")
 @click.option(
-    "-o", "--output", required=True, metavar="FILE", help="Where the tests go; a folder where there are several files."
-)
-@click.option(
-    "--max-examples", "examples", default=20, show_default=True, type=click.IntRange(1), help="Drawn for each test."
+    "--max-examples",
+    "examples",
+    default=20,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Examples drawn for each test.",
 )
 @options(SEED, PROOF_TIMEOUT, CACHE_DIR, QUIET)
 def write(targets: tuple[str, ...], output: str, cache_dir: str | None, **options: Any) -> None:
     """Write property-based tests of each kernel: pytest and hypothesis, with or without a GPU.
 
-    The file imports the kernel's own file, PyTorch, Triton, pytest and hypothesis, and nothing of trilift.
+    The file imports the kernel's own file, PyTorch, Triton, pytest and hypothesis, but not trilift.
     """
     from .base import targets as of
     from .commands import write as writing
@@ -244,13 +247,11 @@ def write(targets: tuple[str, ...], output: str, cache_dir: str | None, **option
 
 @main.command()
 @click.argument("targets", nargs=-1, required=True, metavar="TARGET...")
-@click.option(
-    "-o", "--output", required=True, metavar="FILE", help="Where the kernel goes; a folder for several cases."
-)
+@click.option("-o", "--output", required=True, metavar="FILE", help="File for the kernel; a folder for several cases.")
 @click.option("--at", multiple=True, metavar="M=16,K=4096", help="Sizes at which plans are ranked.  [default: 1024]")
 @click.option("--budget", default=60.0, show_default=True, type=SECONDS, help="Seconds of the search.")
-@click.option("--kernels", default=5, show_default=True, type=click.IntRange(1), help="At most.")
-@click.option("--operators", default=11, show_default=True, type=click.IntRange(1), help="Of one kernel, at most.")
+@click.option("--kernels", default=5, show_default=True, type=click.IntRange(1), help="Most kernels of a plan.")
+@click.option("--operators", default=11, show_default=True, type=click.IntRange(1), help="Most operators of a kernel.")
 @click.option("--engine", default="mugraph", show_default=True, type=click.Choice(["mugraph", "tiles"]),
               help="µGraphs, best first, or tile programs by equality saturation.")  # fmt: skip
 @click.option("--format", "form", default="text", type=click.Choice(["text", "json"]), show_default=True,
@@ -263,7 +264,7 @@ def optimize(
     """Write a faster kernel for each case, proved the same as emitted.
 
     The case may launch kernels or be plain PyTorch. Sizes only rank; the file is for all sizes of its contract. Ctrl-C
-    writes the best so far; the same command goes on from there.
+    writes the best so far; the same command continues from there.
     """
     from .base import targets as of
     from .commands import optimize as optimizing
@@ -319,7 +320,7 @@ def report(names: tuple[str, ...], lift_only: bool, allow_unknown: bool, quiet: 
 @main.command()
 @click.argument("name", required=False, metavar="[RULE]")
 def explain(name: str | None) -> None:
-    """Say what a finding, an error, a verdict or a law means; without RULE, list them."""
+    """Explain a finding, an error, a verdict or a law; without RULE, list them."""
     from .base import explanations
 
     click.echo(explanations.explain(name))
@@ -332,7 +333,7 @@ def explain(name: str | None) -> None:
     "--format", "form", default="table", type=click.Choice(["table", "json"]), show_default=True, help="Output form."
 )
 def ops(name: str | None, domains: bool, form: str) -> None:
-    """Print the table of operations: what each means, and what it is called in Triton IR, libdevice and PyTorch."""
+    """Print the table of operations: their meanings, and their names in Triton IR, libdevice and PyTorch."""
     from .commands import ops as optable
 
     click.echo(optable.show(name, form, domains))

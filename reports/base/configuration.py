@@ -114,7 +114,7 @@ def near(name: str, known: Iterable[str]) -> str:
     """ "; is it timeout?", or the names that there are."""
     names = list(known)
     found = difflib.get_close_matches(name, names, 1)
-    return f"; is it {found[0]}?" if found else f"; there are {', '.join(names)}"
+    return f"; did you mean {found[0]}?" if found else f"; there are {', '.join(names)}"
 
 
 def _rules(key: str, value: Any) -> tuple[str, ...]:
@@ -179,7 +179,7 @@ class Configured(click.Command):
             if ctx.get_parameter_source(name) is click.core.ParameterSource.DEFAULT:
                 ctx.params[name] = value
         if not ctx.params["targets"]:
-            raise click.UsageError("no TARGET is given, and no targets in [tool.trilift] of a pyproject.toml", ctx)
+            raise click.UsageError("no TARGET given, and no pyproject.toml lists targets in [tool.trilift]", ctx)
         return super().invoke(ctx)
 
 

@@ -13,32 +13,32 @@ FOLDER = Path(__file__).resolve().parents[2] / "verify" / "audit" / "rules"
 
 FINDINGS = {
     "out-of-bounds": "A load or store outside its tensor.",
-    "write-race": "Two programs write one element, and not the same value by an atomic.",
-    "read-write-race": "A program reads what another writes in the same launch.",
+    "write-race": "Two programs write one element, and the order decides which value stays.",
+    "read-write-race": "A program reads what another one writes in the same launch.",
     "unwritten-output": "An element of an output that no program writes.",
-    "undefined-value": "A masked lane without `other`, or memory that nobody initialised, reaches an output.",
+    "undefined-value": "A masked lane without `other`, or uninitialised memory, reaches an output.",
     "int32-overflow": "An index or size computed in 32 bits wraps at some allowed shape.",
-    "broken-contract": "The wrapper accepts a call under which the kernel is wrong.",
-    "wrong-result": "The kernel computes something else than its reference: an input is shown.",
+    "broken-contract": "The wrapper accepts a call that the kernel does not handle.",
+    "wrong-result": "The kernel's result differs from its reference, at the input shown.",
     "overflow-risk": "exp or a square can overflow where the stable form does not.",
     "nan-risk": "0/0 or inf - inf for allowed inputs, e.g. a fully masked row.",
     "precision-loss": "A narrow accumulator, a truncated constant, or cancellation.",
-    "ignore-comment": "A comment `# trilift: ignore[rule] reason` without rule or reason, or without need.",
+    "ignore-comment": "A comment `# trilift: ignore[rule] reason` without rule or reason, or that matches no finding.",
 }
 ERRORS = {
-    "unsupported": "An operation or construct that has no row in our tables. It is named with its place; exit code 4.",
-    "not-lifted": "The pointwise spec was formed, but no formula was found that is what the kernel computes at every "
-    "shape tried. A formula that fails a check is never printed; exit code 4.",
+    "unsupported": "An operation or construct that trilift does not support, with its place; exit code 4.",
+    "not-lifted": "trilift read the kernel, but found no formula that agrees with it at every shape tried. A formula that "
+    "fails a check is never printed; exit code 4.",
     "case": "The case itself is wrong: its shapes, its `where`, or its host function raised; exit code 2.",
     "timeout": "The case was not finished within --timeout seconds; exit code 4.",
-    "crash": "The process that read the case was ended by a signal, as when the compiler aborts; exit code 4.",
+    "crash": "A signal ended the process that read the case, as when the compiler aborts; exit code 4.",
     "internal": "trilift itself failed; exit code 2. Please report it.",
 }
 VERDICTS = {
     "PROVED": "Holds for every input that meets the contract; every condition is discharged, with evidence.",
     "TESTED": "Held on n random field samples; the probability of a wrong accept is at most the printed number.",
-    "REFUTED": "An input is shown on which it fails, and was replayed on the kernel itself.",
-    "UNKNOWN": "Not decided, or not tried: the reason says which.",
+    "REFUTED": "Fails on the input shown, which was replayed on the kernel itself.",
+    "UNKNOWN": "Neither proved nor refuted: the reason says why.",
 }
 PAGES = {"findings": FINDINGS, "errors": ERRORS, "verdicts": VERDICTS}
 
@@ -58,7 +58,7 @@ def explain(name: str | None) -> str:
     near = difflib.get_close_matches(name, known, 3)
     import click
 
-    hint = f"is it {' or '.join(near)}?" if near else "`trilift explain` lists all words"
+    hint = f"did you mean {' or '.join(near)}?" if near else "`trilift explain` lists all words"
     raise click.UsageError(f"nothing is called {name}; {hint}")
 
 
@@ -105,7 +105,7 @@ def chosen(names: str | None, option: str) -> frozenset[str]:
     for name in asked:
         if name not in FINDINGS:
             near = difflib.get_close_matches(name, FINDINGS, 3)
-            hint = f"is it {' or '.join(near)}?" if near else "there are " + ", ".join(FINDINGS)
+            hint = f"did you mean {' or '.join(near)}?" if near else "there are " + ", ".join(FINDINGS)
             raise click.UsageError(f"{option}: no rule is called {name}; {hint}")
     return frozenset(asked)
 

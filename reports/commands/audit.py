@@ -94,7 +94,7 @@ def outputs(texts: Sequence[str]) -> tuple[Output, ...]:
         raise click.UsageError("--format: only one format can go to stdout; write the others as FORMAT=FILE")
     twice = [f for f in files if f and [*map(os.path.realpath, filter(None, files))].count(os.path.realpath(f)) > 1]
     if twice:
-        raise click.UsageError(f"--format: {twice[0]} is asked for twice")
+        raise click.UsageError(f"--format: {twice[0]} is given twice")
     for output in chosen:
         _check(output)
     return chosen
@@ -104,7 +104,7 @@ def _output(text: str) -> Output:
     form, equals, file = text.partition("=")
     if form not in FORMATS:
         near = difflib.get_close_matches(form, FORMATS, 1)
-        hint = f"is it {near[0]}?" if near else f"there are {', '.join(FORMATS)}"
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(FORMATS)}"
         raise click.UsageError(f"--format: no format is called {form}; {hint}")
     if equals and not file:
         raise click.UsageError(f"--format: {text} names no file")

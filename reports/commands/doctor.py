@@ -84,5 +84,7 @@ def _lifts() -> bool:
     good = bool(found) and found[0]["lift"] == "ok"
     text = found[0]["formula"]["text"] if good else found[0]["lift"] if found else "no case found"
     return _say(
-        good, f"a kernel captured, lowered and lifted: {text}", "" if good else "see `trilift lift` on a file of yours"
+        good,
+        f"a kernel captured, lowered and lifted: {text}",
+        "" if good else "run `trilift lift` on one of your files",
     )

@@ -81,7 +81,7 @@ def sizes(text: str) -> dict[str, int]:
     for part in filter(None, (p.strip() for p in text.split(","))):
         name, _, number = part.partition("=")
         if not name.isidentifier() or not number.strip().isdigit() or int(number) < 1:
-            raise click.UsageError(f"--at takes sizes as M=16,K=4096, and not {part!r}")
+            raise click.UsageError(f"--at takes sizes like M=16,K=4096, not {part!r}")
         found[name] = int(number)
     return found
 
@@ -93,7 +93,7 @@ def optimize(targets: Sequence[Target], output: str, asked: Asked, quiet: bool) 
     told = Told()
     where = workers.cluster(asked.cluster) if asked.cluster else workers.local(asked.jobs)
     kept = closing(Store(asked.cache)) if asked.cache else nullcontext(None)
-    again = "the same command goes on from there" if asked.cache else "nothing is kept (--no-cache)"
+    again = "the same command continues from there" if asked.cache else "results are not kept (--no-cache)"
     ended, cases = 0, list[Named]()
     with kept as store, where as pool:
         ask = Answers(pool, store).ask
@@ -247,7 +247,7 @@ def printed(found: Optimised, name: str, path: str | None) -> list[str]:
     out += [f"  searched at {at}: {f.values} values, {f.states} states, {f.candidates} kernels, "
             f"{f.plans} plans kept, {f.seconds:.2f} s"]  # fmt: skip
     if f.excluded is not None:
-        out.append(f"  every plan that was not looked at takes more than {f.excluded * MICRO:.2f} us in the model")
+        out.append(f"  every plan that was not tried takes more than {f.excluded * MICRO:.2f} us in the model")
     if found.best:
         out.append(f"  {found.best.seconds * MICRO:.2f} us in the model of {f.hardware}, roofline {roof:.2f} us")
         if found.best.timed:

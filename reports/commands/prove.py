@@ -124,7 +124,7 @@ def checked(against: str | None) -> str | None:
     """What to prove against, if it can be read at all. Raises click.UsageError."""
     if against is None or against in ("reference", "formula"):
         return against
-    hint = "it is reference, formula or the text of a formula"
+    hint = "expected reference, formula or the text of a formula"
     try:
         body = ast.parse(against.strip()).body
     except SyntaxError as e:

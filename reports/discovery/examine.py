@@ -90,7 +90,7 @@ def _in_child(found: Found, banned: set[str], write: int) -> None:
     except BaseException as error:
         detail = "".join(traceback.format_exception(error)[-3:])
         result = Result(
-            found.package, found.name, found.place, f"our error: {type(error).__name__}: {error}", detail, "crash"
+            found.package, found.name, found.place, f"internal error: {type(error).__name__}: {error}", detail, "crash"
         )
     data = (json.dumps(asdict(result)) + "\n").encode()
     while data:

@@ -24,7 +24,7 @@ Record = dict[str, Any]
 SCHEMA = 1
 ROOTS = (".git", "pyproject.toml", "setup.py")
 NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+(?:\.\d+)?(?:e[-+]?\d+)?|inf|nan)\b", re.IGNORECASE)
-HELP = "write it anew with --write-baseline"
+HELP = "write it again with --write-baseline"
 
 
 def prints(records: Sequence[Record]) -> list[list[str]]:
@@ -77,7 +77,7 @@ def read(path: str) -> frozenset[str]:
     except ValueError as e:
         raise click.UsageError(f"--baseline: {path} is not JSON ({e}); {HELP}") from None
     if not isinstance(found, dict) or found.get("schema") != SCHEMA or not isinstance(found.get("findings"), list):
-        raise click.UsageError(f"--baseline: {path} is no baseline of schema {SCHEMA}; {HELP}")
+        raise click.UsageError(f"--baseline: {path} is not a baseline of schema {SCHEMA}; {HELP}")
     named = [f["fingerprint"] for f in found["findings"] if isinstance(f, dict) and "fingerprint" in f]
     if len(named) < len(found["findings"]) or not all(isinstance(n, str) for n in named):
         raise click.UsageError(f"--baseline: a finding in {path} has no fingerprint; {HELP}")

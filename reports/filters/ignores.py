@@ -119,13 +119,15 @@ def _notes(
         yield note(c, "this comment names no rule", "write # trilift: ignore[rule] reason")
     for r in unknown:
         near = difflib.get_close_matches(r, rules, 1)
-        help = f"is it {near[0]}?" if near else f"there are {', '.join(rules)}"
-        yield note(c, f"this comment ignores {r}, which is no rule", help)
+        help = f"did you mean {near[0]}?" if near else f"there are {', '.join(rules)}"
+        yield note(c, f"this comment ignores {r}, which is not a rule", help)
     if not c.reason:
-        yield note(c, "this comment gives no reason and accepts nothing", "say after the bracket why it is right")
+        yield note(
+            c, "this comment gives no reason, so it accepts nothing", "explain after the bracket why the code is right"
+        )
     checked = active is None or set(c.rules) <= set(active)
     if c.rules and c.reason and not unknown and not used and finished and checked:
-        yield note(c, f"nothing is found here by {' or '.join(c.rules)}", "remove the comment")
+        yield note(c, f"this comment ignores {' or '.join(c.rules)}, which finds nothing here", "remove the comment")
 
 
 def note(c: Ignore, message: str, help: str) -> Record:

@@ -37,9 +37,9 @@ TICKED = re.compile(r"`([^`\n]+)`")
 AROUND, WHOLE = 8, 120  # lines shown around a note, where the function has more lines than this
 # Over the preconditions and over the conditions: only what is proved has a contract.
 HEADS = {
-    "PROVED": ("Contract", "What the proof rests on"),
-    "REFUTED": ("Where it holds", "What was shown"),
-    "": ("Preconditions so far: no contract", "What was shown so far"),
+    "PROVED": ("Contract", "Basis of the proof"),
+    "REFUTED": ("Where it holds", "Shown"),
+    "": ("Preconditions so far: no contract", "Shown so far"),
 }
 LONG = 120  # characters of a formula in a table
 

@@ -31,7 +31,7 @@ def kernels(rows: Sequence[Record]) -> str:
     rest = [k for k in rows if not k["cases"]]
     if not rest:
         return ""
-    lines = [f"kernels: {len(rows)}, of which {len(rest)} are launched by no case"]
+    lines = [f"kernels: {len(rows)}, {len(rest)} of them without a case that launches them"]
     for k in rest:
         why = "" if k["read"] == "ok" else f": not read: {draw.flat(k['read'])}"
         lines.append(f"    {sources.relative(k['file'])}:{k['line']} {k['name']}{why}")

@@ -59,7 +59,7 @@ def _lifted(case: Case, options: Options, event: Callable[[Any], None], file: st
                 prune=options.prune,
             )
     except TimeoutError:
-        late = NotLifted("no formula was found in the time that lifting has before a proof", case.place)
+        late = NotLifted("lifting used up its share of the time before it found a formula", case.place)
         return {**base, **told([late]), "reason": summary([late])}, None
     except RecursionError:
         deep = NotLifted("the terms are nested too deeply", case.place)

@@ -17,8 +17,8 @@ Record = Mapping[str, Any]
 SEEN = "config"
 COLUMN, WIDTH = 60, 100  # characters of a clause that others are aligned to, and of one that is shown
 HELP = {
-    "open": "trilift prove --explain lists what was and was not shown; --timeout SECONDS allows more",
-    "none": "trilift lift --explain shows how far it was read",
+    "open": "trilift prove --explain lists the conditions shown and not shown; --timeout SECONDS allows more",
+    "none": "trilift lift --explain shows the steps that succeeded",
 }
 
 

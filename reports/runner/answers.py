@@ -86,7 +86,7 @@ class Answers:
         answer, loaded = outcome.value
         other = differing(loaded)
         if other and self.workers.remote:
-            raise Lost(f"a worker has another {other}: files have to be at the same places")
+            raise Lost(f"a worker has another {other}: workers need the same files at the same paths")
         if not other:
             self.keep(unit, started, answer, loaded)
         return answer

@@ -35,7 +35,7 @@ def run(
             for name, future in cases:
                 records, loaded = _made(target, name, future)
                 if other := workers.differing(loaded):
-                    raise Lost(f"a worker has another {other}: files have to be at the same places")
+                    raise Lost(f"a worker has another {other}: workers need the same files at the same paths")
                 on_loaded(target.file, list(loaded))
                 for r in records:
                     on_event(target.file, r["name"], r[told])

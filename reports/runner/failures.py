@@ -47,7 +47,7 @@ def known(file: str, name: str, folder: str | Path) -> list[Counterexample]:
             query = "SELECT body FROM failures WHERE file = ? AND name = ? ORDER BY rowid DESC LIMIT ?"
             rows = connection.execute(query, (os.path.realpath(file), name, MOST)).fetchall()
     except (OSError, sqlite3.Error) as e:
-        cache.warn(f"counterexamples of before are left out: {Path(folder) / NAME}: {e}")
+        cache.warn(f"earlier counterexamples are not used: {Path(folder) / NAME}: {e}")
         return []
     read = (json.loads(body) for (body,) in rows)
     return [Counterexample(**{**c, "index": tuple(c["index"])}) for c in read]

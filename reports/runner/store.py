@@ -78,7 +78,7 @@ class Store:
         try:
             return self.connection.execute(statement, values).fetchall()
         except sqlite3.OperationalError as e:  # locked for long, a full disk
-            warn(f"the cache is not used any more: {self.path}: {e}")
+            warn(f"the cache is no longer used: {self.path}: {e}")
             self.close()
         except sqlite3.DatabaseError as e:
             self._anew(e)
@@ -87,7 +87,7 @@ class Store:
     def _anew(self, error: Exception) -> None:
         """An empty file in place of one that is no database, which is put aside."""
         aside = f"{self.path}.damaged"
-        warn(f"the cache {self.path} is damaged ({error}) and is made anew; what was there is {aside} now")
+        warn(f"the cache {self.path} is damaged ({error}) and is rebuilt; the damaged file is now {aside}")
         self.close()
         try:
             os.replace(self.path, aside)

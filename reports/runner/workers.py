@@ -289,7 +289,7 @@ def _passed(made: Future[Any], out: Future[Any]) -> None:
     if not out.set_running_or_notify_cancel():
         return
     if made.cancelled():
-        out.set_exception(Lost("the cluster is gone: its scheduler gave the work back"))
+        out.set_exception(Lost("the cluster is gone: its scheduler returned the work"))
     elif (error := made.exception()) is not None:
         out.set_exception(_lost(error))
     else:
@@ -316,7 +316,7 @@ def _there(
         if (found := ours().get(what)) != wanted:
             raise Lost(f"the worker {worker.address} has {what} {found}, and not {wanted} as here")
     if other := differing(files):
-        raise Lost(f"the worker {worker.address} has no such {other}: files have to be at the same places")
+        raise Lost(f"the worker {worker.address} has no such {other}: workers need the same files at the same paths")
     multiprocessing.current_process().daemon = False  # a worker's children are ours to end
 
     def hear(message: tuple[str, Any]) -> None:

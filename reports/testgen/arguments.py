@@ -37,7 +37,7 @@ def arguments(suite: Suite, name: str, infinite: Collection[str] = ()) -> str:
     made = ["make = Maker(call, memory)"] if case.tensors else []
     lines = [*sizes_line(case, used, "call.sizes"), *made, "return {", *body, "}"]
     head = f"def {name}(call: Call, memory: Memory) -> dict[str, Any]:"
-    return "\n".join([head, docstring([f"What {case.name} is called with."], 4), *(f"    {line}" for line in lines)])
+    return "\n".join([head, docstring([f"Arguments of {case.name}."], 4), *(f"    {line}" for line in lines)])
 
 
 def _terms(case: Case) -> Iterator[Term]:

@@ -49,7 +49,7 @@ def check_names(case: Case) -> None:
     for name in (
         n for n in (*case.names, *case.scalars, *case.tensors) if n in CALLED or (n in LOCAL and n in numbers)
     ):
-        why = f"case {case.name}: {name} is a name that its tests have for something else"
+        why = f"case {case.name}: {name} is a name that its tests use for something else"
         raise CaseError(why, case.place, help="rename it")
 
 
@@ -143,7 +143,7 @@ def _compared(o: Output, suite: Suite, facts: Facts, names: Names) -> Compared |
         magnitude = o.tolerance.magnitude
         bound = None
         if magnitude is not None:
-            doc = "What the error of one rounding is at most multiplied with."
+            doc = "The largest factor by which one rounding error grows."
             bound = formulas.function(f"{names.stem}_magnitude{tail}", magnitude, case, doc)
         return Compared(o, facts.dtypes[o.name], formula, bound)
     except (Unsupported, KeyError):

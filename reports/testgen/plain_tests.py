@@ -119,14 +119,16 @@ def raises(p: Part) -> str:
     reason = f"it raises {p.suite.raises}"
     mark = f"@pytest.mark.xfail(strict=True, reason={reason!r})"
     body = [f"call_only({p.names.kernel}, call)"]
-    return function(p, "can_be_called", "It accepts what its case says.", body, "FEW", always=2, marks=(mark,))
+    return function(
+        p, "can_be_called", "It accepts every call that its case allows.", body, "FEW", always=2, marks=(mark,)
+    )
 
 
 def _controls(p: Part) -> str:
     """At the largest shape; where nothing differs there, such as products that underflow, at a small one."""
     shapes = list(dict.fromkeys(sizes_text(d) for d in _control_shapes(p)))
     body = [f"assert_rejects_controls({p.names.kernel}, {', '.join(shapes)})"]
-    doc = "The tolerance is worth something: results that are wrong are rejected."
+    doc = "The tolerance is tight enough to reject wrong results."
     head = f"def {p.names.test('rejects_wrong_results')}() -> None:"
     return "\n".join([head, docstring([doc], 4), *(f"    {b}" for b in body)])
 

@@ -68,7 +68,7 @@ def installed(facts: Sequence[Facts]) -> str:
         imports.append("from triton.language.extra import cuda, libdevice")
         lines.append(f"libdevice.{name} = cuda.libdevice.{name} = elementwise({NUMPY[name]})")
     body = [*dict.fromkeys(imports), "", *lines]
-    doc = '"""Before the kernels are imported, which may take functions by name."""'
+    doc = '"""Call this before importing the kernels: they may import functions by name."""'
     head = f"def complete_interpreter() -> None:\n    {doc}\n"
     return head + "\n".join(f"    {line}" for line in body)
 

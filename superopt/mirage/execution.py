@@ -103,7 +103,9 @@ class _Run:
 
     def graph(self, graph: Graph, inputs: list[Any]) -> list[Any]:
         if len(inputs) != len(graph.inputs):
-            raise CaseError("the µGraph has a different number of inputs", why=f"{len(graph.inputs)} instead of {len(inputs)}")
+            raise CaseError(
+                "the µGraph has a different number of inputs", why=f"{len(graph.inputs)} instead of {len(inputs)}"
+            )
         memory: dict[int, Any] = {}
         for o in graph.operators:
             if o.op == "input":

@@ -171,7 +171,7 @@ def test_unknown_is_allowed_by_the_configuration(trilift: Trilift, found: list, 
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [("tiemout = 3", "has no key tiemout; is it timeout?"), ("jobs = 'two'", "jobs is a whole number above 0")],
+    [("tiemout = 3", "has no key tiemout; did you mean timeout?"), ("jobs = 'two'", "jobs is a whole number above 0")],
 )
 def test_a_wrong_configuration_is_a_usage_error(trilift: Trilift, folder: Path, text: str, said: str) -> None:
     configure(folder, text)
@@ -194,7 +194,7 @@ def test_a_kernel_without_a_case_is_listed(trilift: Trilift, folder: Path) -> No
     (folder / "plain" / "k.py").write_text(KERNEL)
     done = trilift("plain")
     assert done.exit_code == 0, done.output
-    assert "kernels: 1, of which 1 are launched by no case" in done.stdout
+    assert "kernels: 1, 1 of them without a case that launches them" in done.stdout
     assert "plain/k.py:3 k" in done.stdout
     assert trilift("plain", "--cases-only").exit_code == 0
     assert "kernels" not in trilift("plain", "--cases-only").stdout

@@ -91,9 +91,9 @@ def test_without_a_table_nothing_is_said(project: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("tiemout = 3", "has no key tiemout; is it timeout?"),
+        ("tiemout = 3", "has no key tiemout; did you mean timeout?"),
         ("zzz = 3", "has no key zzz; there are targets, select"),
-        ("allow_unknown = true", "has no key allow_unknown; is it allow-unknown?"),
+        ("allow_unknown = true", "has no key allow_unknown; did you mean allow-unknown?"),
         ('timeout = "ten"', "timeout is a number of seconds above 0, not 'ten'"),
         ("timeout = 0", "timeout is a number of seconds"),
         ("timeout = true", "timeout is a number of seconds"),
@@ -103,7 +103,7 @@ def test_without_a_table_nothing_is_said(project: Path) -> None:
         ('targets = "kernels"', "targets is a list of texts, not 'kernels'"),
         ("formats = [1]", "formats is a list of texts"),
         ("cache = 1", "cache is true, false or a folder"),
-        ('select = ["out-of-bound"]', "select: no rule is called out-of-bound; is it out-of-bounds?"),
+        ('select = ["out-of-bound"]', "select: no rule is called out-of-bound; did you mean out-of-bounds?"),
         ('per-file-ignores = ["a"]', "per-file-ignores is a table of patterns"),
         ('per-file-ignores = { "a.py" = "write-race" }', "per-file-ignores is a table of patterns"),
         ('per-file-ignores = { "a.py" = ["races"] }', "per-file-ignores: no rule is called races"),

@@ -84,8 +84,8 @@ def test_anything_else_does_not(write: Write, lines: tuple[str, ...], at: int) -
     [
         ("# trilift: ignore[out-of-bounds]", "gives no reason"),
         ("# trilift: ignore because", "names no rule"),
-        ("# trilift: ignore[out-of-bound] because", "out-of-bound, which is no rule"),
-        ("# trilift: ignore[write-race] because", "nothing is found here by write-race"),
+        ("# trilift: ignore[out-of-bound] because", "out-of-bound, which is not a rule"),
+        ("# trilift: ignore[write-race] because", "this comment ignores write-race, which finds nothing here"),
     ],
 )
 def test_a_comment_that_does_not_work_is_told(write: Write, comment: str, said: str) -> None:
@@ -98,7 +98,7 @@ def test_a_comment_that_does_not_work_is_told(write: Write, comment: str, said: 
 
 def test_a_near_miss_is_named(write: Write) -> None:
     r = applied(write("f(x)  # trilift: ignore[out-of-bound] because"))
-    assert r["findings"][0]["hint"] == "is it out-of-bounds?"
+    assert r["findings"][0]["hint"] == "did you mean out-of-bounds?"
 
 
 def test_unused_is_told_only_where_all_was_checked(write: Write) -> None:

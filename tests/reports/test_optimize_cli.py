@@ -107,7 +107,7 @@ def test_ctrl_c_keeps_what_is_done_and_the_same_command_goes_on(folder: Path) ->
     below = children(running.pid)
     running.send_signal(signal.SIGINT)
     assert running.wait(20) == 130
-    assert terminal.wait("interrupted: 1 of 2 cases are written; the same command goes on from there")
+    assert terminal.wait("interrupted: 1 of 2 cases are written; the same command continues from there")
     assert LIVE.search(terminal.text)
     assert [p.name for p in (folder / "fast").iterdir()] == ["first.py"]
     end = time.monotonic() + 10

@@ -389,7 +389,7 @@ def test_functions_that_round_are_found_by_their_names(tmp_path: Path) -> None:
 def test_a_dim_that_a_function_has_otherwise_is_refused(name: str, tmp_path: Path) -> None:
     (tmp_path / f"named_{name}.py").write_text(COPY.replace("f32[N]", f"f32[{name}]"))
     [case] = load(str(tmp_path / f"named_{name}.py"))
-    with pytest.raises(CaseError, match=f"{name} is a name that its tests have for something else"):
+    with pytest.raises(CaseError, match=f"{name} is a name that its tests use for something else"):
         check_names(case)
 
 

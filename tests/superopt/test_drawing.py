@@ -134,7 +134,7 @@ BROKEN = {
     "no kernels": (lambda d: {k: v for k, v in d.items() if k != "kernels"}, "kernels"),
     "a field of tomorrow": (lambda d: {**d, "more": 1}, "MuGraph has no more"),
     "a dimension that is none": (
-        lambda d: {**d, "tensors": {"t": {"name": "t", "dims": ["m/half"], "dtype": "f32"}}}, "m/half is not a dimension"
+        lambda d: {**d, "tensors": {"t": {"name": "t", "dims": ["m/half"], "dtype": "f32"}}}, "m/half is not a dim"
     ),
     "a node from nowhere": (
         lambda d: {**d, "program": {**d["program"], "nodes": [{"op": "exp", "args": [3], "attr": None, "axes": []}]}},

@@ -94,13 +94,13 @@ def test_loops_run_in_the_order_in_which_they_need_each_other() -> None:
 REFUSED: tuple[tuple[str, Callable[[MuGraph], MuGraph]], ...] = (
     ("in a loop within a loop: n, s", lambda g: only(g, replace(operator(g, "z"), args=("xw", "k")))),
     ("in a loop within a loop: n, s", lambda g: only(g, mugraphs.load("x", "ms", IN), mugraphs.load("w", "ns", IN))),
-    ("needs what an iteration made", lambda g: only(g, replace(operator(g, "y"), args=("pv", "total")))),
+    ("needs a value of an iteration", lambda g: only(g, replace(operator(g, "y"), args=("pv", "total")))),
     ("needed in the loop that makes it", lambda g: only(g, replace(operator(g, "p"), args=("z", "total"), op="div"))),
     ("acc is needed in the loop that makes it", lambda g: only(g, replace(operator(g, "xw"), args=("x", "acc")))),
     ("circular dependency between loops: n, s", lambda g: more(
         g, mugraphs.op("again", "mul", "x total", "mn", inside=IN), mugraphs.op("part", "sum", "again", "m", "n", IN),
         mugraphs.op("rows", "accumulate", "part", "m", "n"))),
-    ("nothing says in which", lambda g: only(g, mugraphs.op("xw", "sqr", "w", "d", inside=IN),
+    ("no axis names the loop", lambda g: only(g, mugraphs.op("xw", "sqr", "w", "d", inside=IN),
                                              replace(operator(g, "w"), dims=frozenset(), inside=False))),
 )  # fmt: skip
 

@@ -101,7 +101,7 @@ def test_a_program_is_lowered_to_a_store_for_each_operation() -> None:
         ("o[m, n] = c[m, n]", "c[m, n] = 1 + c[m, n]", "never stored"),
         ("o[m, n] = c[m, n]", "o[m, n] = c[n, m]", "line 9"),
         ("    o[m, n] = c[m, n]", "            o[m, n] = c[m, n]", "indented"),
-        ("for k:", "for k:\n    for n:", "a statement is missing"),
+        ("for k:", "for k:\n    for n:", "expected a statement"),
         ("k = K", "k = L", "unknown sizes"),
     ],
 )

@@ -99,7 +99,7 @@ def test_a_reading_that_is_wrong_is_not_used(monkeypatch: pytest.MonkeyPatch) ->
     (f,) = right.formulas
     wrong = Formula(f.name, f.axes, f.term + T.read("x", map(T.axis, f.axes)), f.dtype)
     monkeypatch.setattr("trilift.lift.pytorch.read.read_case", lambda *_: Reading((wrong,), ()))
-    with pytest.raises(Unsupported, match="is not what it computes"):
+    with pytest.raises(Unsupported, match="differs from what the reference computes"):
         targets(SOFTMAX)
 
 
@@ -142,7 +142,7 @@ def test_a_text_means_the_output(text: str) -> None:
 def test_constants_of_the_case_have_their_numbers_in_a_text() -> None:
     goal = targets(NORM, against="out[m, n] = layer_norm(n, x[m, n], eps)")
     assert not any(t.op == "scalar" for t in goal.formulas["out"].term.walk())
-    with pytest.raises(CaseError, match="epsilon is no dim and no scalar"):
+    with pytest.raises(CaseError, match="epsilon is neither a dimension nor a scalar of case"):
         targets(NORM, text="out[m, n] = layer_norm(n, x[m, n], epsilon)")
 
 

@@ -65,7 +65,7 @@ def test_what_holds_is_proved(what: str) -> None:
     found = proof(what)
     assert found.verdict.value == "PROVED", found.reason
     assert not [c for c in found.contract if c.kind == "assume"]
-    assert [c for c in found.conditions if "assumes" in c.what and c.holds]
+    assert [c for c in found.conditions if "tl.assume" in c.what and c.holds]
 
 
 @pytest.mark.parametrize(("what", "clause"), [("sizes", "16"), ("few", "1032"), ("first", "N")])
@@ -79,4 +79,4 @@ def test_what_speaks_of_sizes_is_in_the_contract(what: str, clause: str) -> None
 @pytest.mark.parametrize("what", ["never", "other branch", "data", "other iteration"])
 def test_what_may_be_false_is_not_proved(what: str) -> None:
     found = proof(what)
-    assert found.verdict.value == "UNKNOWN" and "assumes" in found.reason
+    assert found.verdict.value == "UNKNOWN" and "tl.assume" in found.reason

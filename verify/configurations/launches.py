@@ -175,7 +175,9 @@ class _Config:
             except Refuted as error:
                 refuted = str(error)
                 self.traces = [*self.traces, *held, *self.beside]
-        raise Unsupported(f"{refuted} is not a function of the case's dims that further shapes confirm", self.case.place)
+        raise Unsupported(
+            f"{refuted} is not a function of the case's dims that further shapes confirm", self.case.place
+        )
 
     def read(self, held: Sequence[Trace]) -> list[Configuration]:
         found = _Reading(self.case, self.traces, held)

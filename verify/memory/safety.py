@@ -121,7 +121,9 @@ def assumed(program: Program, facts: Facts, solver: Solver) -> tuple[list[Condit
         known = facts | arithmetic_facts(a, program.grid)
         open_ = [g for g in conjuncts([a.term]) if not holds(g, asking(known, solver, what))]
         needed = [_over_sizes(g, a, program, facts, solver) for g in open_]
-        new = {c: Clause("assume", c, words(c), "a tl.assume of the kernel", a.op.place) for c in needed if c is not None}
+        new = {
+            c: Clause("assume", c, words(c), "a tl.assume of the kernel", a.op.place) for c in needed if c is not None
+        }
         ok = None not in needed and not (new and solver.contradictory(facts | clauses.keys() | new.keys()))
         clauses |= new if ok else {}
         seconds, goal = time.monotonic() - start, T.make("or", a.term, *map(opposed, new))

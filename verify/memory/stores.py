@@ -85,7 +85,9 @@ def written(site: Site, view: View, facts: Facts, solver: Solver) -> Written | M
     index = index_axes(rewritten(view, equal))
     inverse = solve(site, decoded, index, facts | index_facts(index), solver, equal)
     if inverse is None:
-        return Missing(T.const(False), f"could not determine which program writes an element by the {site.text}", site.place)
+        return Missing(
+            T.const(False), f"could not determine which program writes an element by the {site.text}", site.place
+        )
     goals = _goals(site, decoded, index, inverse, equal)
     condition = open_goals(goals, facts | index_facts(index), solver, f"{site.text}: its writer")
     back = {u for u, w in inverse.items() if equals(found(w, index, decoded, ask), replace(u, equal), ask)}

@@ -96,7 +96,9 @@ def fits(case: Case, name: str, formula: Formula, traces: Sequence[Trace], found
     for trace in traces:
         ref = tensor(trace, name)
         if ref is None:
-            raise CaseError(f"case {case.name} has no output {name}", case.place, help=f"it has {', '.join(trace.outputs)}")
+            raise CaseError(
+                f"case {case.name} has no output {name}", case.place, help=f"it has {', '.join(trace.outputs)}"
+            )
         if not all(holds(c, trace.dims) for c in found.conditions):
             continue
         shape = tuple(number(a.size, trace.dims) for a in formula.axes)

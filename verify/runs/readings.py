@@ -37,7 +37,11 @@ def checked(case: Case, fn: Function, seed: int = 0) -> Reading:
     shapes = choose(case, 2, seed)
     for dims in shapes:
         if (wrong := difference(case, fn, reading, dims, seed)) is not None:
-            raise Unsupported(f"trilift's formula for the reference of {case.name} differs from what the reference computes", case.place, wrong)
+            raise Unsupported(
+                f"trilift's formula for the reference of {case.name} differs from what the reference computes",
+                case.place,
+                wrong,
+            )
     different: list[frozenset[str]] = []
     for names in _subsets(case.names):
         dims = {**shapes[0], **dict.fromkeys(names, 1)}

@@ -365,11 +365,18 @@ def _accumulators(evidence: Evidence, run: Observation) -> Finding | None:
     made = allocation(run, ref)
     return Finding(
         "broken-contract",
-        f"{e.kernel} adds to `{name}` with atomics, but nothing sets it to zero: `{element(output, index)}` is undefined",
+        f"{e.kernel} adds to `{name}` with atomics but never sets it to zero: `{element(output, index)}` is undefined",
         made or e.host,
         example(run, element=element(output, index)),
         "allocate it with torch.zeros",
-        replay(run, output, index, math.nan, 0.0, f"{element(output, index)} is the sum plus the previous contents of memory"),
+        replay(
+            run,
+            output,
+            index,
+            math.nan,
+            0.0,
+            f"{element(output, index)} is the sum plus the previous contents of memory",
+        ),
         (Step(made, f"`{name}` is allocated uninitialised"), Step(e.host, f"{e.kernel} adds to it with atomics")),
     )
 

@@ -53,7 +53,10 @@ def _finding(run: Observation, page: Watched, c: Clash, output: str) -> Finding:
         (
             Step(page.launch.host, f"{page.launch.kernel} is launched on a grid of {page.launch.grid}"),
             Step(c.first.op.place, f"program {reader} loads an element of `{name}`, {c.before:.6g} before the launch"),
-            Step(c.second.op.place, f"program {writer} stores {c.after:.6g} there: `{output}` depends on which program runs first"),
+            Step(
+                c.second.op.place,
+                f"program {writer} stores {c.after:.6g} there: `{output}` depends on which program runs first",
+            ),
         ),
     )
 
