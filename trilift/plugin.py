@@ -104,8 +104,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--trilift", action="append", default=[], metavar="GLOB", help="Files whose cases are tests, each proved."
     )
     parser.addini("trilift_files", "Files whose cases are tests: patterns.", "args", default=[])
-    parser.addini("trilift_unknown", "What UNKNOWN is: xfail, fail or pass.", default="xfail")
-    parser.addini("trilift_level", "What fails: error, warning or note, and worse.", default="error")
+    parser.addini("trilift_unknown", "Outcome of UNKNOWN: xfail, fail or pass.", default="xfail")
+    parser.addini("trilift_level", "Lowest level that fails: error, warning or note.", default="error")
     parser.addini("trilift_timeout", "Seconds per proof.", default="30")
 
 

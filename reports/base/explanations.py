@@ -27,8 +27,8 @@ FINDINGS = {
 }
 ERRORS = {
     "unsupported": "An operation or construct that trilift does not support, with its place; exit code 4.",
-    "not-lifted": "trilift read the kernel, but found no formula that agrees with it at every shape tried. A formula that "
-    "fails a check is never printed; exit code 4.",
+    "not-lifted": "trilift read the kernel, but found no formula that agrees with it at every shape tried. A formula "
+    "that fails a check is never printed; exit code 4.",
     "case": "The case itself is wrong: its shapes, its `where`, or its host function raised; exit code 2.",
     "timeout": "The case was not finished within --timeout seconds; exit code 4.",
     "crash": "A signal ended the process that read the case, as when the compiler aborts; exit code 4.",
