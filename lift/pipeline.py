@@ -29,7 +29,7 @@ CONFIGS = 24  # autotune configurations checked at most; Lifted says how many th
 
 @dataclass(frozen=True, slots=True)
 class Lifted:
-    """What was found for one case. `relations`: the launches' numbers as terms over dims, or the error that names one
+    """The results for one case. `relations`: the launches' numbers as terms over dims, or the error that names one
     that fits nothing. `checks` held; `mismatches` are outputs whose kernel differs from the reference."""
 
     case: Case

@@ -250,8 +250,8 @@ def write(targets: tuple[str, ...], output: str, cache_dir: str | None, **option
 @click.option("-o", "--output", required=True, metavar="FILE", help="File for the kernel; a folder for several cases.")
 @click.option("--at", multiple=True, metavar="M=16,K=4096", help="Sizes at which plans are ranked.  [default: 1024]")
 @click.option("--budget", default=60.0, show_default=True, type=SECONDS, help="Seconds of the search.")
-@click.option("--kernels", default=5, show_default=True, type=click.IntRange(1), help="Maximum number of kernels.")
-@click.option("--operators", default=11, show_default=True, type=click.IntRange(1), help="Maximum number of operators of a kernel.")
+@click.option("--kernels", default=5, show_default=True, type=click.IntRange(1), help="Limit per plan.")
+@click.option("--operators", default=11, show_default=True, type=click.IntRange(1), help="Limit per kernel.")
 @click.option("--engine", default="mugraph", show_default=True, type=click.Choice(["mugraph", "tiles"]),
               help="µGraphs, best first, or tile programs by equality saturation.")  # fmt: skip
 @click.option("--format", "form", default="text", type=click.Choice(["text", "json"]), show_default=True,

@@ -66,7 +66,7 @@ class Unit:
 
 
 def answer(unit: Unit, event: Event = lambda said: None) -> Answer:
-    """What a unit says, made now. What we raise on purpose is an answer too: {"error": its kind, "text"}."""
+    """The answer of a unit, made now. What we raise on purpose is an answer too: {"error": its kind, "text"}."""
     given = {"file": unit.file, **unit.arguments} if unit.file else dict(unit.arguments)
     try:
         return UNITS[unit.kind](**given, event=event)
@@ -125,7 +125,7 @@ def small_enough(case: Case, seed: int) -> None:
 
 
 def formulas_of(case: Case, seed: int = 0) -> tuple[Sequence[Formula], str]:
-    """What the case computes, and where that is from: reference, function or formula. Raises TriliftError."""
+    """The formulas of the case, and their source: reference, function or formula. Raises TriliftError."""
     if case.reference.fn is not None:
         return [simplify(f).formula for f in read_case(case).formulas], "reference"
     try:

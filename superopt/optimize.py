@@ -3,7 +3,7 @@
     case -> formulas -> program -> plans, best first -> µGraph -> stabilised -> Triton file -> accepted or not
 
 The formulas are those of the case's reference, else of its host function if that launches nothing, else the lifted
-ones. What is emitted is read, proved and replayed as any other file (`superopt.accept.acceptance`); the first plan
+ones. An emitted file is read, proved and replayed as any other file (`superopt.accept.acceptance`); the first plan
 whose file is accepted is the result, or the fastest of the first few where there is a device to time them. A case
 that launches kernels is proved against the same formulas, so that both kernels are shown to be one function. Where
 no plan was found in time the program as it is written is the only one. Sizes only rank: the file is for all sizes of
@@ -223,13 +223,13 @@ class _Optimisation:
         return self.ask(Unit(kind, arguments, file, seconds + GRACE), self.hear)
 
     def hear(self, event: Any) -> None:
-        """What a unit says while it runs: how far the search is, or what is done to the best plan."""
+        """The progress of a unit while it runs: how far the search is, or what is done to the best plan."""
         if isinstance(event, dict):
             self.line = reached(event)
         self.say(f"search: {self.line}" if isinstance(event, dict) else f"{event}; {self.line}")
 
     def ended(self, found: Answer, program: str) -> Answer:
-        """What a search found: nothing, where its process died or was late."""
+        """The result of a search: nothing, where its process died or was late."""
         if found.get("error") != "Failed":
             return found
         roofline = Model(program_of(program), self.question.hardware).roofline
@@ -344,7 +344,7 @@ def _verdict(a: Answer, out: Optimised) -> str:
 
 
 def _emitted(a: Answer, plan: Answer, out: Optimised) -> Emitted | None:
-    """What a check said; None, with a note, where there is no file."""
+    """The result of a check; None, with a note, where there is no file."""
     if "error" in a or "note" in a:
         out.notes.append(a.get("note") or f"not checked: {a['text']}")
         return None

@@ -28,7 +28,7 @@ _IN_API = ("audit", "equal", "optimize", "prove", "write")
 
 
 def __getattr__(name: str) -> Any:
-    """What `__all__` names, imported when it is first asked for. `lift` is the package of that name, which can be
+    """A name of `__all__`, imported at its first use. `lift` is the package of that name, which can be
     called."""
     from importlib import import_module
 

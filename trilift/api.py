@@ -1,4 +1,4 @@
-"""What `from trilift import ...` offers beside the decorator `case` and `lift`: one function for each thing to do."""
+"""The names of `from trilift import ...` besides the decorator `case` and `lift`: one function for each thing to do."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Progress = Callable[[str], None]
 
 
 def _quiet(stage: str) -> None:
-    """Hears the name of each stage and says nothing."""
+    """Ignores the name of each stage."""
 
 
 def prove(

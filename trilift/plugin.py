@@ -224,4 +224,4 @@ class CaseItem(pytest.Item):
 
 
 class Failed(AssertionError):
-    """What is wrong with a case, in words."""
+    """The reason why a case fails, in words."""

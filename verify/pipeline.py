@@ -230,8 +230,8 @@ class _Attempt:
         )
 
     def decided(self, proofs: dict[str, Proof]) -> dict[str, Proof]:
-        """What is not proved: refuted by an input that fails, proved under a contract that the host function keeps,
-        tested in finite fields, or left unknown."""
+        """The claims that are not proved: refuted by an input that fails, proved under a contract that the host
+        function keeps, tested in finite fields, or left unknown."""
         from .model.verdict import tested
         from .refutation.search import search
 

@@ -1,4 +1,4 @@
-"""What is known of integer tensors without their data: every element of an index input `i32[M] < V` lies in 0..V-1.
+"""Bounds of integer tensors without their data: every element of an index input `i32[M] < V` lies in 0..V-1.
 
 Host code such as `(target != -100).sum().item()` reads a tensor, yet its answer is the same for every input that
 meets the case's bounds. Ranges are per buffer, (low, high) inclusive; a result of one value does not depend on data.

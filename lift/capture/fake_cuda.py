@@ -183,7 +183,7 @@ def _always(value: Any) -> Any:
 
 
 def _answers() -> list[tuple[Any, dict[str, Any]]]:
-    """What is replaced: (where, {name: replacement})."""
+    """The replacements: (where, {name: replacement})."""
     contexts = ("Stream", "ExternalStream", "Event", "stream", "device", "device_of", "_DeviceGuard")
     nothing = dict.fromkeys(contexts, _Nothing)
     constants = {
@@ -241,7 +241,7 @@ def pretend() -> Iterator[None]:
 
 @contextmanager
 def _forgotten() -> Iterator[None]:
-    """What torch remembers of whether this machine can run Triton is asked again, inside and afterwards."""
+    """Clears torch's memory of whether this machine can run Triton, inside and afterwards."""
     from torch.utils import _triton
 
     caches = [f.cache_clear for f in vars(_triton).values() if hasattr(f, "cache_clear")]

@@ -33,7 +33,8 @@ class Bound:
 
 
 class Compiled:
-    """What a launch returns: the questions that host code asks of a compiled kernel, and launching it again."""
+    """The result of a launch: answers the questions that host code asks of a compiled kernel, and launching it
+    again."""
 
     n_regs, n_spills, n_max_threads, function, packed_metadata = 32, 0, 1024, 0, (4, 1, 0)
     asm: Mapping[str, str] = {}

@@ -1,4 +1,4 @@
-"""What a host function does, as events: kernel launches and torch operations on tensors that are views of buffers.
+"""Records a host function as events: kernel launches and torch operations on tensors that are views of buffers.
 
 Host code that reads the contents of a tensor which depends on an input or a kernel is refused: its path would depend
 on data.
@@ -246,7 +246,7 @@ DATA_HELP = "the launches would depend on data; pass the number as a parameter o
 
 
 def _read(name: str, args: Any) -> list[Any]:
-    """What of the arguments the host sees the contents of. x[mask] has a shape that depends on the mask."""
+    """The arguments whose contents the host sees. x[mask] has a shape that depends on the mask."""
     if name == "index":
         return [i for i in args[1] if i is not None and i.dtype in (torch.bool, torch.uint8)]
     return [args[k] for k in READS.get(name, ()) if k < len(args)]

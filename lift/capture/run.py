@@ -81,7 +81,7 @@ _ADVICE: dict[int, tuple[Case, str]] = table("capture.advice", {})  # by id of t
 
 
 def _advice(case: Case) -> str:
-    """What to write into a case whose wrapper raises; to find out, it is run at many shapes, once."""
+    """Advice for a case whose wrapper raises: the wrapper is run at many shapes, once."""
     if id(case) not in _ADVICE:
         condition = working_where(case, _survives)
         text = f'it runs with where="{condition}"' if condition else "exclude unsupported shapes with where="
@@ -90,8 +90,8 @@ def _advice(case: Case) -> str:
 
 
 def raised(case: Case, arguments: Mapping[str, Any]) -> BaseException | None:
-    """What the host function raises on these arguments, on the pretended device and with nothing launched; None where
-    it returns."""
+    """The exception that the host function raises on these arguments, on the pretended device and with nothing
+    launched; None where it returns."""
     with pretend():
         return _failure(case, arguments)
 

@@ -1,4 +1,4 @@
-"""What one run of a case's host function did: launches and torch operations in order, on views of buffers.
+"""The record of one run of a case's host function: launches and torch operations in order, on views of buffers.
 
 Tensors are CPU tensors with their real addresses, so pointer arithmetic, aliasing and pointers stored as integers need
 no model: two references alias exactly when their byte ranges meet.

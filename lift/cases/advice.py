@@ -1,4 +1,4 @@
-"""What `where` a case may lack: conditions on its dims under which a host function that raised does not."""
+"""The `where` that a case may lack: conditions on its dims under which a host function that raised does not."""
 
 from __future__ import annotations
 

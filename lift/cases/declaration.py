@@ -155,7 +155,7 @@ def make_case(
 
 
 def _check_names(found: Case, names: list[str]) -> None:
-    """A name means one thing: element 0 of a list xs is xs0, and a tensor is no dim."""
+    """A name means one thing: element 0 of a list xs is xs0, and a tensor is not a dim."""
     twice = [n for n in names if names.count(n) > 1] or [n for n in found.names if n in found.tensors]
     if twice:
         raise CaseError(f"case {found.name}: the name {twice[0]} is used twice", found.place, help="rename one of them")

@@ -1,4 +1,4 @@
-"""What known names mean: softmax(n, x[m, n]) is exp(x[m, n]) / sum(n, exp(x[m, n])), by the rows of
+"""The meanings of known names: softmax(n, x[m, n]) is exp(x[m, n]) / sum(n, exp(x[m, n])), by the rows of
 `lift.language.definitions`."""
 
 from __future__ import annotations

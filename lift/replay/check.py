@@ -95,7 +95,7 @@ class Trial:
         return found
 
     def _telling(self, args: Mapping[str, Any], outputs: Sequence[str]) -> tuple[Arrays, Arrays]:
-        """What the reference returns without rounding, by output name, and which elements of it tell anything."""
+        """The reference's outputs without rounding, by name, and the elements that are informative."""
         fn = self.case.reference.fn
         assert fn is not None
         expected, _ = returned(self.case, fn, args)
@@ -216,7 +216,7 @@ def _at(trace: Trace) -> str:
 
 
 def reference(case: Case, args: Mapping[str, Any], outputs: Sequence[str]) -> dict[str, np.ndarray]:
-    """What the reference returns on these arguments, by output name. Raises CaseError if it raises or miscounts."""
+    """The reference's outputs on these arguments, by name. Raises CaseError if it raises or miscounts."""
     assert case.reference.fn is not None
     found, _ = returned(case, case.reference.fn, args, real=False)
     if len(found) != len(outputs):

@@ -57,7 +57,8 @@ def replay(
     kind: type[Run] = Run,
 ) -> dict[str, np.ndarray]:
     """The outputs (and inputs that changed, under their names) as float64, integer or boolean arrays, for inputs of the
-    shapes of this trace. What is undefined is NaN, or 0x5a5a... in integers; so is what an event may have written that
+    shapes of this trace. Undefined elements are NaN, or 0x5a5a... in integers; so is what an event may have written
+    that
     cannot be executed, whose error is raised, or collected in `errors` when given. `memory`, `kind`: those of somebody
     who looks on."""
     memory = memory or Memory(FLOAT64)
@@ -74,7 +75,7 @@ def replay(
 
 
 def results(trace: Trace) -> dict[str, tuple[TensorRef, str | None]]:
-    """name -> (tensor, the input that it is): the outputs, then the inputs that are no output."""
+    """name -> (tensor, the input that it is): the outputs, then the inputs that are not outputs."""
     same = lambda a, b: (a.address, a.shape, a.strides) == (b.address, b.shape, b.strides)  # noqa: E731
     inputs = trace.inputs.items()
     out = {n: (ref, next((i for i, x in inputs if same(x, ref)), None)) for n, ref in trace.outputs.items()}

@@ -1,5 +1,5 @@
-"""What a PyTorch function returns in float64, and which elements of it tell anything: it is run once more with inputs
-that are a little different, and with NaN for what overflows."""
+"""The outputs of a PyTorch function in float64, and which of their elements are informative: it is run once more with
+inputs that are a little different, and with NaN for what overflows."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def each(v: Any, f: Any) -> Any:
 
 
 def values(case: Case, fn: Function, args: Mapping[str, Any], real: bool = True) -> Values:
-    """What `fn` returns on these arguments without rounding to narrow types (or, not `real`, with it), by output name,
-    and the tensors among its arguments that it changes, by theirs. Raises CaseError where it raises."""
+    """The outputs of `fn` on these arguments without rounding to narrow types (or, not `real`, with it), by output
+    name, and the tensors among its arguments that it changes, by theirs. Raises CaseError where it raises."""
     out, changed = returned(case, fn, args, real)
     return out | changed
 

@@ -100,7 +100,8 @@ def run(function: Callable[..., Any], *task: Any, timeout: float | None = None, 
 
 
 def _prepare(make: Any, preload: Sequence[str]) -> None:
-    """One thread per child: there are as many children as cores. Semaphores that ended children leave are no news."""
+    """One thread per child: there are as many children as cores. Semaphores that ended children leave are not
+    reported."""
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
     os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")

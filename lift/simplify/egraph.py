@@ -291,7 +291,8 @@ class Coder:
         return t.type == T.BOOL and not any(a.type == T.REAL for a in t.args) and t.op not in ("and", "or", "not")
 
     def facts(self) -> list[str]:
-        """What the leaves lack, and the sizes of the axes: mean(n, a) is found with a size N and with a size 64."""
+        """The axes that the leaves lack, and the sizes of the axes: mean(n, a) is found with a size N and with a size
+        64."""
         for a in list(self.axes.values()):
             self.lines += [
                 f'(union (Size "{a.name}") {self.encode(a.size)})',

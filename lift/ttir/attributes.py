@@ -206,7 +206,7 @@ class _Cursor:
         return found.group()
 
     def group(self) -> str:
-        """What is inside the bracket that opens here; the cursor moves behind it."""
+        """The text inside the bracket that opens here; the cursor moves behind it."""
         self.space()
         depth, start = 0, self.at + 1
         for mark in _BRACKET.finditer(self.text, self.at):

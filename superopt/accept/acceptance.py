@@ -39,7 +39,7 @@ Dims = Mapping[str, int | float]
 
 @dataclass(frozen=True)
 class Step:
-    """What one step said: that it passed and what it saw, or why not."""
+    """The result of one step: whether it passed, and why."""
 
     name: str
     passed: bool
@@ -90,7 +90,8 @@ def accept(
     stable: bool = True,
     seconds: float = 10.0,
 ) -> Acceptance:
-    """What the steps say of the file with this text; all of them must let it pass. `sizes`: dims at which kernels are
+    """The results of the steps for the file with this text; all of them must let it pass. `sizes`: dims at which
+    kernels are
     compiled, 64 by default; `timeout` bounds the proof, `seconds` each replay; `stable`: numbers must hold up where exp
     overflows too."""
     with tempfile.TemporaryDirectory(prefix="trilift-") as folder:
@@ -292,7 +293,7 @@ def inputs(case: Case, dims: Dims, seed: int) -> Iterator[tuple[str, dict[str, A
 
 
 def results(case: Case, fn: Callable[..., Any] | None, args: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-    """What a function returns for these arguments, and the tensors among them as it leaves them."""
+    """The outputs of a function for these arguments, and the tensors among them as it leaves them."""
     assert fn is not None
     returned = fn(**args)
     outputs = [] if returned is None else list(returned) if isinstance(returned, (tuple, list)) else [returned]

@@ -15,7 +15,7 @@ OTHER: dict[Mode, Mode] = {"loop": "grid", "whole": "loop", "split": "loop", "gr
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """What was changed, and where."""
+    """The change, and its place."""
 
     what: str
     where: str

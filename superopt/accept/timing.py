@@ -46,7 +46,8 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What is written in place: of the input at `position` the elements of a mask, of the same shape, as numbers."""
+    """The elements written in place: of the input at `position` the elements of a mask, of the same shape, as
+    numbers."""
 
     position: int
     mask: torch.Tensor
@@ -73,7 +74,7 @@ class Measured:
 
 
 class Device(Protocol):
-    """What functions run on. `cache`: bytes of the last cache."""
+    """The arguments of functions. `cache`: bytes of the last cache."""
 
     cache: int
 
@@ -130,7 +131,7 @@ class Host:
 
 
 def measured(f: Function, sets: Sequence[Inputs], wanted: Wanted, device: Device, samples: int = SAMPLES) -> Measured:
-    """What a function takes and how far its outputs are from `wanted`, which belongs to the first set. It never
+    """The time of a function, and how far its outputs are from `wanted`, which belongs to the first set. It never
     raises for what the function does."""
     try:
         before = error(f(*sets[0]), wanted, sets[0])

@@ -1,6 +1,7 @@
 """The µGraph as it is emitted: layouts, thread graphs, the order of operators, shared memory (Mirage, section 6).
 
-What is computed does not change. The order of operators and that of the dimensions of tensors between kernels are those
+The computed values do not change. The order of operators and that of the dimensions of tensors between kernels are
+those
 of the emitted file; which bytes a tile has and which of its dimensions is innermost is for the compiler to choose, so
 that these say what a block needs, and bound it."""
 

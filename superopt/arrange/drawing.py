@@ -284,7 +284,7 @@ class Layout:
 
     @cached_property
     def passing(self) -> list[list[Key]]:
-        """What comes from above each row and is used below it."""
+        """The values from above each row that are used below it."""
         last: dict[Key, int] = {}
         first: dict[Key, int] = {}
         for r, (_, operators) in enumerate(self.rows):
@@ -337,12 +337,12 @@ def collapsed(k: Kernel) -> tuple[Kernel, dict[str, ThreadGraph]]:
 
 
 def sources(o: Operator) -> list[Key]:
-    """What an operator reads."""
+    """The operands of an operator."""
     return [("memory" if o.op == "load" else "value", a) for a in o.args]
 
 
 def made(o: Operator) -> Key:
-    """What it makes."""
+    """Its results."""
     return ("stored" if o.op == "store" else "value"), o.out
 
 

@@ -61,7 +61,7 @@ class Problem:
         self.costs[key, option] = self.costs.get((key, option), 0.0) + cost
 
     def cost(self, chosen: Mapping[Key, Option]) -> float:
-        """What a choice costs."""
+        """The cost of a choice."""
         single = sum(c for (key, option), c in self.costs.items() if chosen[key] == option)
         return single + sum(p.cost for p in self.pairs if chosen[p.first] in p.these and chosen[p.second] in p.those)
 

@@ -3,7 +3,7 @@
 A tile is there from the barrier after which it is written to the last one after which it is read, tiles that a loop
 needs in every turn for all of that loop; two that are there at a time must not overlap. The offsets are optimal for few
 tiles (branch and bound), else those of best fit: largest first, each into the smallest gap that holds it. No plan is
-smaller than what is there at one time. What the compiler converts between registers on its own is not in the plan."""
+smaller than what is there at one time. The plan does not contain the compiler's own conversions between registers."""
 
 from __future__ import annotations
 

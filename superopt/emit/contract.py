@@ -1,4 +1,4 @@
-"""What an emitted host function says of its tensors: sizes read off their shapes, and asserts of all that these must be
+"""The contract of an emitted host function: sizes read off their shapes, and asserts of all that these must be
 to each other.
 
     M, K = x.shape                    an axis, or a dim, that is a dimension
@@ -155,7 +155,7 @@ class Contract:
     # ---- axes
 
     def _relations(self) -> None:
-        """Sizes of axes that no shape of a tensor is, and asserts about those that are no dims of their own: two axes
+        """Sizes of axes that no shape of a tensor is, and asserts about those that are not dims of their own: two axes
         of one size, an axis of 2 * H."""
         if unread := [a for a, n in self.sizes.items() if n not in self.told and a not in self.extents]:
             raise Unsupported(f"no tensor that is read has the axis {unread[0]}")

@@ -1,4 +1,4 @@
-"""What the host function of a µGraph calls things, and the lines in which it makes views of tensors.
+"""The names in the host function of a µGraph, and the lines in which it makes views of tensors.
 
 wq_jhd = wq.unflatten(1, (H, D))      kernels read wq_jhd[j, h, d]
 keys_hmd = keys.narrow(1, P, M)       and store keys_hmd[h, m, d], in place"""
@@ -156,7 +156,7 @@ def _view(tensor: str, axes: Sequence[str]) -> str:
 
 
 def _wishes(a: str, extents: Mapping[str, Term]) -> tuple[str, ...]:
-    """Names for the size of an axis: the dim that it is, else one that is no other dim."""
+    """Names for the size of an axis: the dim that it is, else one that is not another dim."""
     size = extents.get(a)
     if size is not None and size.op == "size":
         return str(size.attr), f"size_{a}"

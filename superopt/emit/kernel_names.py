@@ -1,4 +1,4 @@
-"""What the tiles of a kernel are: the order of their dimensions, the names of sizes, strides and indices, the grid."""
+"""The tiles of a kernel: the order of their dimensions, the names of sizes, strides and indices, the grid."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ class Tiles:
         return tuple(sorted((d for d in dims if not self.scalar(d)), key=lambda d: self.rank[d]))
 
     def element(self, t: Tensor) -> Term | None:
-        """What an element of a tensor is, where it is computed and not read."""
+        """The value of an element of a tensor, where it is computed and not read."""
         found = self.g.input(t.name)
         return None if found is None else found.element
 

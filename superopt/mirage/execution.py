@@ -1,4 +1,4 @@
-"""What a saved µGraph computes, executed as it says, in numbers or in a finite field.
+"""The outputs of a saved µGraph, executed as written, in numbers or in a finite field.
 
 All blocks run at once: a tile has three dimensions of the grid in front, of size 1 where it is the same for all blocks.
 
@@ -137,7 +137,7 @@ class _Run:
         raise Unsupported(f"the operator {o.op} with {len(xs)} inputs")
 
     def kernel(self, b: BlockGraph, memory: dict[int, Any]) -> dict[Tensor, Any]:
-        """What a block graph stores."""
+        """The tensors that a block graph stores."""
         block = _Block(
             self, b, {o.memory.guid: memory[o.memory.guid] for o in b.operators if o.memory and not o.inputs}
         )

@@ -47,7 +47,7 @@ class BlockOperator:
 
 @dataclass(frozen=True, slots=True)
 class BlockGraph:
-    """What every block of a kernel does."""
+    """The operators of every block of a kernel."""
 
     grid: tuple[int, int, int]
     iterations: int

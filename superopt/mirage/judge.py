@@ -37,7 +37,7 @@ FIELDS = 8  # that may divide by zero before we give up
 
 @dataclass(frozen=True)
 class Reference:
-    """What the µGraphs should compute: formulas, the tensors in the order of the inputs of the file, the dims."""
+    """The expected results of the µGraphs: formulas, the tensors in the order of the inputs of the file, the dims."""
 
     formulas: tuple[Formula, ...]
     tensors: tuple[str, ...]

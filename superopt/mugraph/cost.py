@@ -1,4 +1,4 @@
-"""What a kernel costs in a model of the GPU: bytes, multiprocessors that have work, flops, exponentials, launches.
+"""The cost of a kernel in a model of the GPU: bytes, multiprocessors that have work, flops, exponentials, launches.
 
 The model ranks; it measures nothing. A kernel takes the longest of
 

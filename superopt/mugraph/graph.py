@@ -118,7 +118,7 @@ class ThreadGraph:
 
     @property
     def args(self) -> tuple[str, ...]:
-        """What it reads of others."""
+        """The tensors of others that it reads."""
         own = {o.out for o in self.operators}
         return tuple(dict.fromkeys(a for o in self.operators for a in o.args if a not in own))
 
@@ -197,7 +197,7 @@ def phases(k: Kernel) -> tuple[list[Operator], ...]:
 
 
 def _values(o: Operator) -> tuple[str, ...]:
-    """What an operator reads of the block."""
+    """The values of the block that an operator reads."""
     return () if o.op == "load" else o.args
 
 

@@ -101,7 +101,7 @@ def _written(x: Any, without: tuple[str, ...] = ()) -> dict[str, Any]:
 
 
 def _read(kind: type, data: dict[str, Any], without: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Arguments of a dataclass. Raises TypeError for what is no field of it."""
+    """Arguments of a dataclass. Raises TypeError for an unknown field."""
     names = {f.name for f in dataclasses.fields(kind)}
     if unknown := set(data) - names - set(without):
         raise TypeError(f"{kind.__name__} has no {sorted(unknown)[0]}")

@@ -13,7 +13,7 @@ from .template import expression
 
 
 def launch_numbers(element: Term) -> list[Term]:
-    """The largest parts that no axis is in and that are no constants: arguments of the kernel."""
+    """The largest parts that no axis is in and that are not constants: arguments of the kernel."""
     if element.is_const:
         return []
     if not element.free:

@@ -142,7 +142,7 @@ class Program:
 
     @cached_property
     def views(self) -> tuple[Input | Place, ...]:
-        """What is read and written of tensors in memory."""
+        """The parts of tensors in memory that are read and written."""
         return (*self.read, *self.places.values())
 
     @cached_property
@@ -158,7 +158,7 @@ class Program:
 
 def from_formulas(formulas: Sequence[Formula], dtypes: dict[str, str], sizes: dict[str, int]) -> Program:
     """The program of formulas over the same inputs; `sizes` of the dims. Raises Unsupported where an input is not read
-    at distinct axes, or a fold is no sum."""
+    at distinct axes, or a fold is not a sum."""
     reader = Reader({str(s.attr) for f in formulas for s in f.term.walk() if s.op == "read"})
     outputs = []
     for f in formulas:
@@ -233,7 +233,7 @@ class Reader:
         return next(n for n in (f"{tensor}_{k}" if k else tensor for k in count()) if n not in taken)
 
     def _computed(self, t: Term) -> Node:
-        """What depends on indices alone."""
+        """The terms that depend on indices alone."""
         if t.type == T.BOOL or any(s.op in T.FOLDS or s.op == "undef" for s in t.walk()):
             raise Unsupported(f"the search does not support {t.op} of indices")
         for a in _axes(t):
@@ -378,7 +378,7 @@ def _split(terms: Sequence[Term]) -> tuple[list[Term], list[Term]]:
 
 
 def _matters(t: Term) -> bool:
-    """Whether a term is no read, and not 0."""
+    """Whether a term is neither a read nor 0."""
     return not _has_reads(t) and not (t.is_const and t.attr == 0)
 
 

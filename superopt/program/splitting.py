@@ -38,7 +38,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What an axis is replaced by in one part: a term over new axes, of which it takes all values in order."""
+    """The replacement of an axis in one part: a term over new axes, of which it takes all values in order."""
 
     axes: tuple[Axis, ...]
     value: Term
@@ -97,7 +97,7 @@ def _fold(op: str, a: Axis, body: Term) -> Term:
 
 
 def _shares(a: Axis, t: Term) -> list[Share]:
-    """What to replace the axis by in a term; nothing where it may stay."""
+    """The replacement of the axis in a term; nothing where it may stay."""
     if a.size is ONE:
         return [Share((), NONE)]
     inside = list(_below(a, t))

@@ -38,8 +38,8 @@ def viewed(
 ) -> Program:  # fmt: skip
     """The program of formulas over the same inputs; `shapes`: of the tensors, as terms over dims; `sizes` of the dims;
     `hoist`: (e / z) @ v as (e @ v) / z. An output in parts is as many outputs. Of an input that is written in place,
-    what keeps its value is no output. Raises Unsupported where an element is read at no digits of axes, or where one is
-    read that is overwritten."""
+    what keeps its value is not an output. Raises Unsupported where an element is read at no digits of axes, or where
+    one is read that is overwritten."""
     found = _Import(dict(dtypes), {x: tuple(map(I.normal, s)) for x, s in shapes.items()})
     parts = [(f, [p for p in pieces(f, hoist) if not _kept(f, p)]) for f in formulas]
     every = [(f, k, len(ps), p) for f, ps in parts for k, p in enumerate(ps)]
@@ -66,7 +66,7 @@ def _kept(f: Formula, p: Piece) -> bool:
 
 
 def spans(index: Sequence[Term]) -> tuple[Span, ...] | None:
-    """The index of a tensor, by dimension; None where it is no such."""
+    """The index of a tensor, by dimension; None where it is not one."""
     found = [_span(i) for i in index]
     axes = [a for s in found if s is not None for a in s[1]]
     return tuple(s for s in found if s is not None) if None not in found and len({*axes}) == len(axes) else None

@@ -36,7 +36,8 @@ Rank = tuple[int, int, int]  # the larger input, the other one or -1, the number
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """What a block has: an input ("input", its name as the only argument) or an operator on tensors. `kind` is sum or
+    """A member of a block: an input ("input", its name as the only argument) or an operator on tensors. `kind` is sum
+    or
     accumulate or dot, over the bits, or a function; `after`: made after the loop; `form`: its abstract expression."""
 
     kind: str
@@ -71,7 +72,7 @@ class Enumeration:
 @dataclass(frozen=True, slots=True)
 class Limits:
     """`operators` of a graph. `used`: leaves out prefixes that have more results without a use than the operators that
-    are left can take up; no graph is lost by it, but it is no part of Algorithm 1. `seconds` of the enumeration."""
+    are left can take up; no graph is lost by it, but it is not part of Algorithm 1. `seconds` of the enumeration."""
 
     operators: int = 5
     states: int = 1_000_000

@@ -73,8 +73,8 @@ class Plan:
 
 @dataclass
 class Found:
-    """What a search found: plans, best first, and how far it went. `excluded`: the bound at which it stopped, so that
-    every plan that was not looked at takes longer in the model; None where it ended early."""
+    """The result of a search: plans, best first, and how far it went. `excluded`: the bound at which it stopped, so
+    that every plan that was not looked at takes longer in the model; None where it ended early."""
 
     universe: Universe
     plans: list[Plan]
@@ -387,7 +387,7 @@ def _has_parts_of_tiles(shape: Shape) -> bool:
 
 
 def in_stages(operators: list[Operator]) -> tuple[Operator, ...]:
-    """What runs before the loop, in it, after it."""
+    """The operators before the loop, in it, and after it."""
     late: set[str] = set()
     for o in operators:
         if o.inside or any(a in late for a in o.args):
@@ -399,7 +399,7 @@ def in_stages(operators: list[Operator]) -> tuple[Operator, ...]:
 
 @dataclass
 class Weights:
-    """What a step costs while derivations are compared: its elements over all blocks, dots and exponentials more."""
+    """The cost of a step while derivations are compared: its elements over all blocks, dots and exponentials more."""
 
     u: Universe
     block: Block

@@ -1,4 +1,4 @@
-"""What one kernel may compute: values in the roles that a signature gives to bits, cuts, and derivations.
+"""The possible computations of one kernel: values in the roles that a signature gives to bits, cuts, and derivations.
 
 A signature gives each reduced axis a mode, which gives its three bits (which part, where in the part, where in the
 tile) a role in the grid, the loop or the tile:
@@ -89,7 +89,7 @@ class Block:
                         self.uses[a].append(s)
 
     def kind(self, e: Edge) -> str | None:
-        """What the operation is in a block, None where it cannot be in one."""
+        """The operation's form in a block; None where it cannot be in one."""
         if not e.over:
             return e.op
         own = frozenset(self.u.axes[self.u.axis(next(iter(e.over)))])

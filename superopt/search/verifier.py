@@ -1,4 +1,4 @@
-"""What a µGraph computes, in any domain, and the test that it is its program (Mirage, section 5, theorem 2).
+"""The values of a µGraph, in any domain, and the test that it is its program (Mirage, section 5, theorem 2).
 
 All blocks, turns of the loop and lanes of the tile are axes of one array: every axis of the program has three bits, for
 its part, its place in the part, and its lane in the tile. A tile sum is over the bits that a kernel has in the tile,

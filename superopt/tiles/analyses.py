@@ -1,4 +1,4 @@
-"""What is true of the statements and values of an e-graph, whatever the tiles are: what each reads, writes and folds,
+"""Facts about the statements and values of an e-graph, whatever the tiles are: what each reads, writes and folds,
 and where the program may be cut into kernels.
 
     exposed(t := e) = loads(e)   exposed(a; b) = exposed(a) + (exposed(b) - written(a))   exposed(for n: a) = exposed(a)
@@ -112,7 +112,7 @@ class Analyses:
 
 
 def _own(m: Member, known: dict[Class, Names], of_store: Callable[[Member], Iterable[str]]) -> Names | None:
-    """What a store has, or the parts of another statement; None where that is not known, and for values."""
+    """The parts of a store, or of another statement; None where that is not known, and for values."""
     if m.op == "Store":
         return frozenset(of_store(m))
     if m.op not in STATEMENTS or any(a not in known for a in m.args):

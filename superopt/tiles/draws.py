@@ -5,8 +5,8 @@ Drawer(rng).program()        stores one after the other that have to do with eac
 Drawer(rng).planted(looks)   a program that holds what a rule looks for: its holes filled, loops around it, statements
                              before and after
 
-What fills a hole often loads or stores a tensor that was used already, so that parts depend on each other in every way.
-Sizes do not divide by tiles, and no variable is 0 at first."""
+The filling of a hole often loads or stores a tensor that was used already, so that parts depend on each other in every
+way. Sizes do not divide by tiles, and no variable is 0 at first."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ class Found:
 
     @property
     def said(self) -> str:
-        """What the e-graphs hold, and whether that is all."""
+        """The contents of the e-graphs, and whether they are complete."""
         part = "" if self.whole else ", not saturated: a limit was reached"
         return f"{self.programs:.2g} tile programs in {self.bodies} e-graphs of {self.classes} classes{part}"
 

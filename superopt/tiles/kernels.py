@@ -102,7 +102,7 @@ class _Writer:
         return name
 
     def modes(self, nest: Nest, loops: Sequence[str]) -> dict[str, str]:
-        """What the kernel does with each axis. Raises Unsupported for parts that are not looped over in their block."""
+        """The role of each axis in the kernel. Raises Unsupported for parts that are not looped over in their block."""
         out = {a: "grid" if a in nest.grid else "loop" if a in loops else "whole" for a in self.program.sizes}
         for of, a in self.p.parts.items():
             if of in loops or (of in nest.grid and a not in loops):
@@ -152,7 +152,7 @@ class _Kernel:
     block: Block
 
     def statements(self) -> None:
-        """What is made outside of loops and in them; `held` is what the tensors hold afterwards."""
+        """The values made outside loops and in them; `held` is what the tensors hold afterwards."""
         for s in statements(self.nest.body):
             if isinstance(s, Loop):
                 self.turn(s)

@@ -127,7 +127,7 @@ BESIDE = (
 def _rule(
     name: str, source: str, given: str, then: str, *conditions: Condition, also: str = "", twins: Sequence[Twin] = ()
 ) -> Rule:
-    """`given` and `then`: terms; `also`: a query that is no condition, without it the rule is only slower."""
+    """`given` and `then`: terms; `also`: a query that is not a condition, without it the rule is only slower."""
     every = [_text(given, then, also, conditions)]
     for c in conditions:
         every.append(_text(given, then, also, [d for d in conditions if d is not c]))

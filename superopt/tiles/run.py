@@ -1,4 +1,4 @@
-"""What a tile program does to its tensors, at any sizes of axes and tiles, as numbers or in a finite field."""
+"""The effect of a tile program on its tensors, at any sizes of axes and tiles, as numbers or in a finite field."""
 
 from __future__ import annotations
 

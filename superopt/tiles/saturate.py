@@ -222,7 +222,7 @@ def _serialised(graph: Any) -> dict[str, dict[str, Any]]:
 
 
 def _sets() -> list[str]:
-    """What a value reads and folds, by its form."""
+    """The reads and folds of a value, by its form."""
     out = lacking(FORMS, ["Sum", "Max"], "facts")
     for form in FORMS:
         args = [a for a in form.strip("()").split()[1:] if a != "f"]
@@ -287,7 +287,7 @@ class Words:
 def _exported(
     found: dict[str, dict[str, Any]], words: Words, whole: bool, applied: bool, looped: frozenset[str]
 ) -> Classes:  # fmt: skip
-    """What is below the program."""
+    """The nodes below the program."""
     nodes = found["nodes"]
     every: dict[Class, list[Member]] = defaultdict(list)
     text = {str(n["eclass"]): json.loads(n["op"]) for n in nodes.values() if str(n["op"]).startswith('"')}

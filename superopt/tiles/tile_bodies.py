@@ -1,4 +1,4 @@
-"""What a tile program computes, before any loop: ways to write the values, and which of them are stored.
+"""The computation of a tile program, before any loop: ways to write the values, and which of them are stored.
 
 The laws of values are saturated alone, without statements: no store grows with them. A *body* is drawn from the classes
 at random prices of the operations, by its cheapest values with what is shared counted once, once more with the prices
@@ -128,7 +128,8 @@ def _conflict(a: Store, b: Store) -> bool:
 
 
 def stored(p: TileProgram, numbers: dict[Hashable, int]) -> frozenset[tuple[str, int]]:
-    """What a body stores, whatever the order and the names of its variables: numbers of the values over its inputs,
+    """The values that a body stores, whatever the order and the names of its variables: numbers of the values over its
+    inputs,
     sums and products in any order; of outputs with their names. `numbers`: those that are known, and become known."""
     held: dict[str, int] = {}
     out = set[tuple[str, int]]()

@@ -4,8 +4,8 @@ tried(rule, count)          a rule alone, on programs in which what it looks for
 refuted(rule, twin, most)   a form that does not hold, until a program shows that it does not
 all_rules(count, rules)     all rules together, on programs from the grammar and planted ones by turns
 
-What an e-graph makes is compared in float64 and in a random field. A program that is not well-typed, or that stores a
-value with an axis that its tensor lacks, is wrong."""
+The programs of an e-graph are compared in float64 and in a random field. A program that is not well-typed, or that
+stores a value with an axis that its tensor lacks, is wrong."""
 
 from __future__ import annotations
 
@@ -115,8 +115,8 @@ class _Field(Field):
 
 @dataclass
 class Tried:
-    """What trials gave: programs that were drawn for it, of these what it applied to, programs that were made of them,
-    of which every tensor that is stored was compared somewhere, those that differ, and the first of these."""
+    """The results of trials: programs that were drawn for it, of these what it applied to, programs that were made of
+    them, of which every tensor that is stored was compared somewhere, those that differ, and the first of these."""
 
     name: str
     drawn: int = 0

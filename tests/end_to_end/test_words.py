@@ -1,4 +1,4 @@
-"""The voice of texts: idioms that a reader has to decode are in no message and no page, and in ever fewer docstrings."""
+"""The voice of texts: idioms that a reader has to decode are in no message, and in ever fewer docstrings."""
 
 from __future__ import annotations
 

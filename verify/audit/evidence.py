@@ -1,4 +1,4 @@
-"""What the audit rules look at: the proof's own conditions and clauses, and runs of the kernel that were watched."""
+"""The evidence of the audit rules: the proof's own conditions and clauses, and runs of the kernel that were watched."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ def kind(op: Op) -> str:
 
 
 def described(event: Event) -> str:
-    """What happened, in numbers: "exp(312.5) is inf in f32"."""
+    """The event in numbers: "exp(312.5) is inf in f32"."""
     op, element = event.op, cell(event.op.results[0].type)
     pattern = NAMES.get(kind(op), "")
     if pattern and len(event.operands) == pattern.count("{}"):

@@ -1,4 +1,4 @@
-"""What an audit ends in: findings that are true, each with the smallest input on which it can be seen."""
+"""The results of an audit: findings that are true, each with the smallest input on which it can be seen."""
 
 from __future__ import annotations
 

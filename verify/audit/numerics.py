@@ -59,28 +59,28 @@ class Sample:
         return {n: (x.double() if x.is_floating_point() else x).numpy() for n, x in found.items()}
 
     def run(self, domain: Rounded) -> Values | None:
-        """What the kernel computes; None where it cannot be executed."""
+        """The kernel's outputs; None where it cannot be executed."""
         return executed(self.trace, self.inputs, domain)
 
     @cached_property
     def exact(self) -> Values | None:
-        """What the kernel computes without rounding."""
+        """The kernel's outputs without rounding."""
         return self.run(Rounded(rounds=False))
 
     @cached_property
     def rounded(self) -> Values | None:
-        """What it computes with rounding."""
+        """Its outputs with rounding."""
         return self.run(Rounded())
 
     @cached_property
     def reference(self) -> Values | None:
-        """What the reference gives without rounding, by the names of the outputs; None where there is none or it
+        """The reference's results without rounding, by the names of the outputs; None where there is none or it
         raises."""
         return self._referenced(True)
 
     @cached_property
     def typed_reference(self) -> Values | None:
-        """What the reference gives in the case's own types."""
+        """The reference's results in the case's own types."""
         return self._referenced(False)
 
     def _referenced(self, real: bool) -> Values | None:
@@ -127,7 +127,7 @@ def _is_misread(op: Op) -> bool:
 
 @dataclass
 class Numerics:
-    """The samples of one audit; `until`: seconds of this process, after which there are no more."""
+    """The samples of one audit; `until`: seconds of this process, after which no sample follows."""
 
     evidence: Evidence
     seconds: float

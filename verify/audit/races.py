@@ -88,7 +88,7 @@ def _of_element(page: Watched, address: int, mine: list[tuple[Touch, int]]) -> I
 
 
 def _before(page: Watched, address: int) -> float:
-    """What the element held when the launch began."""
+    """The element's value when the launch began."""
     start = max((a for a in page.before if a <= address), default=None)
     if start is None:
         return float("nan")

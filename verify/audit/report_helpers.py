@@ -1,4 +1,4 @@
-"""What findings that come from watched runs have in common: the smallest run, its numbers, a script that shows it."""
+"""Shared parts of findings that come from watched runs: the smallest run, its numbers, a script that shows it."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""What is certainly true of a kernel whose launches nobody knows, at the argument values that are shown.
+"""Certain facts about a kernel with unknown launches, at the argument values that are shown.
 
     an undefined value is stored     by program 0, which is part of every launch
     a product in an address wraps    32 bits hold less than 2^31
     a sum is held in a narrow type   the loop variable has it in every iteration
 
-Each condition is met by numbers, and evaluated on them; what cannot be evaluated is no finding.
+Each condition is met by numbers, and evaluated on them; what cannot be evaluated is not a finding.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SAME = frozenset(
 
 
 def findings(module: Module) -> tuple[list[Finding], str]:
-    """What is wrong with the kernel, and why not all of it could be looked at ("" where it could)."""
+    """The findings of the kernel, and why part of it could not be examined ("" where it could)."""
     found = list(narrow_sums(module))
     try:
         program = execute(module, [_operand(v) for v in module.entry.args], (GRID[0], GRID[1], GRID[2]))
@@ -146,7 +146,7 @@ def _witness(program: Program, store: Access, part: _Part, solver: Solver) -> di
 
 
 def _around(store: Access, part: _Part) -> list[Term]:
-    """What decides whether it is stored, beside the mask of the load."""
+    """The conditions of the store, besides the mask of the load."""
     return [store.guard, *part.conditions[:-1], *(t for o in store.loops for t in (o.guard, o.trips))]
 
 

@@ -2,7 +2,7 @@
 them apart.
 
 A grid of cdiv(M, 16) beside a block size B = max(16, 2^k >= D) is cdiv(M, B) wherever D is at most 16. A term that was
-found at such shapes alone says nothing of the others: it has to be asked at M = 17, D = 17. The alternatives of a
+found at such shapes alone may be wrong at the others: it has to be asked at M = 17, D = 17. The alternatives of a
 term are the terms with one part put in the place of another, as in mutation testing.
 """
 

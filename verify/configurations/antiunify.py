@@ -30,7 +30,7 @@ TOLERANCE = 2e-7  # of floats: constants are rounded to f32
 
 
 class Different(Exception):
-    """The modules differ in more than numbers, or a number is no simple function of the block sizes."""
+    """The modules differ in more than numbers, or a number is not a simple function of the block sizes."""
 
 
 def antiunify(modules: Sequence[Module], combos: Sequence[Combo], symbols: Mapping[str, Term]) -> Module:

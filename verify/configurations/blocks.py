@@ -464,7 +464,7 @@ def _enough(symbol: Term, relation: Term) -> Iterator[Term]:
 
 
 def _fits(shape: Sequence[Term | int]) -> Iterator[Term]:
-    """What Triton demands of the extents of a tensor: powers of two, 2^20 elements at most."""
+    """Triton's limits on the extents of a tensor: powers of two, 2^20 elements at most."""
     yield T.make("le", T.mul(1, *shape), LARGEST)
     for n in shape:
         if isinstance(n, Term):

@@ -127,7 +127,7 @@ class Buffers:
 
 
 def reference(x: Any, trace: Trace) -> TensorRef | None:
-    """What stands for a tensor in a launch, by the address that it gives; None where no tensor of the trace is."""
+    """The stand-in of a tensor in a launch, by the address that it gives; None where no tensor of the trace is."""
     address, dtype = x.data_ptr(), NAMES.get(x.dtype)
     seen = [*trace.inputs.values(), *(r for e in trace.events if isinstance(e, TorchOp) for r in e.outputs)]
     held = (r.buffer for r in seen if r.buffer.address <= address < r.buffer.address + r.buffer.nbytes)
@@ -136,7 +136,7 @@ def reference(x: Any, trace: Trace) -> TensorRef | None:
 
 
 def contents(view: View) -> SymbolicTensor:
-    """What the tensor holds now, as reads of its buffer."""
+    """The tensor's contents now, as reads of its buffer."""
     type = type_of_name(view.dtype)
     return tensor(view.shape, lambda i: T.read(view.buffer.name, (view.element(i),), type), type)
 

@@ -1,6 +1,6 @@
 """Torch operations between launches, at every shape: the rows of `lift.pytorch.aten.operators` on reads of buffers.
 
-Views and allocations are no events: tensors are addresses.
+Views and allocations are not events: tensors are addresses.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ def _is_allocation(e: Launch | TorchOp) -> bool:
 
 
 def _touched(e: Launch | TorchOp) -> tuple[list[TensorRef], list[TensorRef]]:
-    """What it writes, and what it reads."""
+    """The buffers that it writes, and those that it reads."""
     if isinstance(e, Launch):
         refs = [x for x in e.operands if isinstance(x, TensorRef)]
         return refs, refs

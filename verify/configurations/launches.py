@@ -301,7 +301,7 @@ def _case(condition: Term) -> tuple[Term, ...]:
 
 
 def _single(n: Term) -> tuple[Term, ...]:
-    """What says n < 2."""
+    """The conditions n < 2."""
     lower = (T.make("lt", 1, n), T.make("le", 2, n))
     return (T.make("le", n, 1), T.make("lt", n, 2), *(T.make("not", t) for t in lower))
 
@@ -463,7 +463,7 @@ def _is_used(module: Module, k: int) -> bool:
 
 
 def _sizes(x: Term | View) -> tuple[Term, ...]:
-    """What a grid may be a simple function of: sizes that the kernel gets, shapes."""
+    """The arguments of simple functions for a grid: sizes that the kernel gets, shapes."""
     return x.shape if isinstance(x, View) else (x,) if x.type == T.INT else ()
 
 
@@ -472,7 +472,7 @@ def _is_launch(column: Sequence[Any]) -> bool:
 
 
 def events_of(trace: Trace) -> tuple[Any, ...]:
-    """What happened, in order, without numbers."""
+    """The events in order, without numbers."""
     return tuple(map(_signature, trace.events))
 
 
@@ -498,7 +498,7 @@ def _name(signature: tuple[Any, ...] | None) -> str:
 
 
 def operand_names(launch: Launch) -> list[str]:
-    """What the operands are called: x, sizes[1], a descriptor's numbers desc.0, desc.1 ..."""
+    """The names of the operands: x, sizes[1], a descriptor's numbers desc.0, desc.1 ..."""
     names: list[str] = []
     for name, given in launch.args.items():
         if name in launch.constexprs:

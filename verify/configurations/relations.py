@@ -199,5 +199,5 @@ def places(at: Callable[[int], Any], sizes: Sequence[int]) -> list[tuple[int, in
 
 
 def constants(found: Sequence[Relation]) -> Iterator[tuple[str, Any]]:
-    """What never changed."""
+    """The values that never changed."""
     yield from ((r.what, r.term.attr) for r in found if r.constant)

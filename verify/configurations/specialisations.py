@@ -79,7 +79,7 @@ class Family:
         return [dict(zip(names, row, strict=True)) for row in rows]
 
     def options(self) -> list[Combo]:
-        """What autotuning chooses from: the values of its parameters in each configuration."""
+        """The choices of autotuning: the values of its parameters in each configuration."""
         names = [p.name for p in self.parameters if p.tuned]
         rows = dict.fromkeys(tuple(argument(launch, n) for n in names) for launch in self.launches)
         return [dict(zip(names, row, strict=True)) for row in rows] if names else []
@@ -124,7 +124,7 @@ class Family:
 
 
 def argument(launch: Launch, name: str) -> Any:
-    """What the launch was given: for `x`, for the part `x[1]` of a tuple."""
+    """The argument of the launch: for `x`, for the part `x[1]` of a tuple."""
     base, part, position = name.partition("[")
     return launch.args[base][int(position[:-1])] if part else launch.args[base]
 
@@ -141,7 +141,7 @@ def _names(column: Sequence[Launch]) -> Iterator[str]:
 
 
 def _bound(launch: Launch) -> Bound | None:
-    """What was bound by a launch of a JIT function; None for a launch of Triton IR."""
+    """The bound arguments of a launch of a JIT function; None for a launch of Triton IR."""
     arguments = launch.module.args if isinstance(launch.module, partial) else ()
     return arguments[0] if arguments and isinstance(arguments[0], Bound) else None
 
@@ -214,7 +214,7 @@ def _option(name: str, values: Sequence[int], first: Launch, relations: Relation
 
 
 def _padded(values: Sequence[int], column: Sequence[Launch], relations: Relations) -> Term | None:
-    """next_power_of_2(n) of an integer argument n that is no size itself, if it has these values."""
+    """next_power_of_2(n) of an integer argument n that is not a size itself, if it has these values."""
     for k, first in enumerate(column[0].operands):
         numbers = [c.operands[k] for c in column]
         if not isinstance(first, int) or any(type(n) is not int or n < 1 for n in numbers):

@@ -82,7 +82,7 @@ def read(run: Execution, p: Term, t: Type, site: int) -> Term | None:
 
 
 def from_cell(x: Term, of: Type, t: Type) -> Term:
-    """What an access of type t sees of a cell of type `of`."""
+    """The value that an access of type t sees in a cell of type `of`."""
     source, target = cell(of), cell(t)
     if source != target:
         if source[0] != "i":

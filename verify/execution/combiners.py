@@ -1,4 +1,4 @@
-"""What the combiner of a tt.reduce or tt.scan means, proved from its terms (samples would not do for a proof).
+"""The meaning of the combiner of a tt.reduce or tt.scan, proved from its terms (samples would not do for a proof).
 
 (a, b) -> a o b                     o is add, mul, max, min, and, or, xor: one fold per operand
 ((v, i), (w, j)) -> one of them     decided by the orders of v, w and of i, j alone: every order is tried
@@ -45,7 +45,7 @@ Combine = Callable[[list[Term], list[Term]], list[Term]]
 
 
 def meaning(types: Sequence[Type], combine: Combine, ranges: Ranges) -> Meaning | None:
-    """What the combiner of operands of these element types means; None if it is nothing of the kind."""
+    """The meaning of the combiner for operands of these element types; None if it has none here."""
     pairs = [tuple(T.scalar(f"{side}{k}", term_type(t)) for side in "ab") for k, t in enumerate(types)]
     got = combine([a for a, _ in pairs], [b for _, b in pairs])
     orders = _Orders(pairs, types, ranges)

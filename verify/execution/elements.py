@@ -136,7 +136,7 @@ Condition = tuple[str, Callable[..., Term], int]  # kind, the term of operand an
 
 
 def conditions(run: Run, op: Op) -> Iterator[Condition]:
-    """What must hold for the result of an integer operation to be the exact one. The functions take the elements of the
+    """The conditions under which the result of an integer operation is exact. The functions take the elements of the
     operands, then of the result."""
     if not op.results:
         return

@@ -34,7 +34,7 @@ def reindexed(
 
 
 def divided(t: Term, divisor: Extent, ranges: Ranges) -> tuple[Term, Term]:
-    """(t // divisor, t % divisor) for a divisor above 0. What the divisor divides leaves the division."""
+    """(t // divisor, t % divisor) for a divisor above 0. Multiples of the divisor leave the division."""
     quotient, rest = _parted(t, divisor)
     if within(rest, divisor, ranges):
         return quotient, rest

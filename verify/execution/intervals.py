@@ -33,7 +33,7 @@ class Intervals(Ranges):
         return low, high
 
     def _own(self, t: Term) -> Interval:
-        """What follows from the operation alone."""
+        """The interval that follows from the operation alone."""
         match t.op:
             case "axis" | "argmax" | "argmin":
                 return 0, self.of(t.attr.size)[1] - 1

@@ -102,7 +102,7 @@ def _counted(x: Term, condition: Callable[[Term], Term]) -> Term:
 
 
 def join(pairs: Sequence[Pair], got: Sequence[Term]) -> Join | None:
-    """What a combiner is whose results `got` are terms over the operands, pairs[k] = (a_k, b_k)."""
+    """The combiner whose results `got` are terms over the operands, pairs[k] = (a_k, b_k)."""
     find = {2: (_softmax, _affine), 3: (_chan,)}.get(len(pairs), ())
     for order in permutations(range(len(pairs))):
         mine = [pairs[k] for k in order]

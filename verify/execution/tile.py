@@ -143,7 +143,7 @@ def alternatives(p: Term) -> list[tuple[Term, Term]]:
 
 
 def base(x: Tile) -> Term | None:
-    """The pointer without its offsets: what memory it points into. None if that is not known or x is no pointer."""
+    """The pointer without its offsets: what memory it points into. None if that is unknown or x is not a pointer."""
     if term_type(x.type) != POINTER:
         return None
     p = x.at(terms(generic(x.shape)))

@@ -40,7 +40,7 @@ MODES = (Modes(), Modes(order=True), Modes(logs=True), Modes(order=True, logs=Tr
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What was found out about one output. `equal`: on all samples, None if it could not be tested. `bound`: on the
+    """The test result of one output. `equal`: on all samples, None if it could not be tested. `bound`: on the
     probability that different functions pass. `where`: the first element that differs, at which dims."""
 
     output: str
@@ -249,13 +249,13 @@ def _at_shape(
 
 
 def _assumptions(setup: Setup, modes: Modes) -> str:
-    """What the bound does not speak about, besides other sizes and scalars."""
+    """The limits of the bound, besides other sizes and scalars."""
     parts = ["no two compared values are equal"] * modes.order + ["integer inputs as drawn"] * setup.exact
     return ", ".join(parts)
 
 
 def _chances(setup: Setup, names: Sequence[str], modes: Modes, seed: list[int]) -> dict[str, float]:
-    """What one sample may miss; 1 where the kernel cannot be run on weights."""
+    """The probability that one sample misses a difference; 1 where the kernel cannot be run on weights."""
     weights = Weights(modes)
     try:
         given = setup.inputs(weights, np.random.default_rng([*seed, 0]))

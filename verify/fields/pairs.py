@@ -1,4 +1,4 @@
-"""What values of a field are, and what may go wrong with them."""
+"""Values of a field, and their possible failures."""
 
 from __future__ import annotations
 

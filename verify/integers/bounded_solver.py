@@ -58,5 +58,5 @@ class BoundedSolver(Solver):
 
     @property
     def answered(self) -> list[Condition]:
-        """What was asked with a purpose."""
+        """The questions asked with a purpose."""
         return self.inner.records

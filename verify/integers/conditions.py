@@ -128,13 +128,13 @@ def question(facts: Iterable[Term], goal: Term) -> list[Term]:
 
 @memo_up_to(1024)
 def _parts(facts: frozenset[Term]) -> tuple[Term, ...]:
-    """What facts say, in core terms."""
+    """Facts in core terms."""
     return tuple(sorted({p for f in facts if defined(f) for p in _conjuncts(core(f))}, key=lambda t: t.id))
 
 
 @memo_up_to(8192)
 def _near(facts: frozenset[Term], symbols: frozenset[Term]) -> tuple[Term, ...]:
-    """What they say of these symbols, and of those that are connected to them."""
+    """The facts about these symbols, and about those connected to them."""
     return tuple(_connected(_parts(facts), symbols))
 
 

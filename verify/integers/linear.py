@@ -97,7 +97,7 @@ class _Search:
 
 
 def _propagate(clauses: list[Clause], box: Box) -> tuple[list[Item] | None, list[Clause]]:
-    """What follows from clauses with one possible alternative (None: a clause has none), and the other clauses."""
+    """The consequences of clauses with one possible alternative (None: a clause has none), and the other clauses."""
     forced: list[Item] = []
     rest: list[Clause] = []
     for c in clauses:
@@ -241,7 +241,7 @@ def _transferred(p: Polynomial, box: Box) -> list[Polynomial]:
 
 
 def _inside(m: int, box: Box) -> list[Polynomial]:
-    """What the box says of a monomial: polynomials that are at least 0."""
+    """The bounds of a monomial in the box: polynomials that are at least 0."""
     low, high = box.get(m, EVERYTHING)
     below = [Polynomial(-int(low), {m: 1})] if low != -inf else []
     return below + ([Polynomial(int(high), {m: -1})] if high != inf else [])
@@ -295,7 +295,7 @@ def _cofactor(m: int, divisor: int) -> int | None:
 
 
 def _eliminate(rows: Sequence[Row], keep: Collection[int] | None) -> list[Sparse] | None:
-    """What follows for the monomials to keep once the others are eliminated; None if the rows have no solution. `keep`
+    """The consequences for the kept monomials once the others are eliminated; None if the rows have no solution. `keep`
     None: only whether they have. Rows that an exceeded limit drops are consequences that are not drawn."""
     kept = keep or ()
     solved = _substitute_equal(rows, kept)

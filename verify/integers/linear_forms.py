@@ -156,7 +156,7 @@ FALSE_ITEM = Row(False, Polynomial(-1, {}))
 
 @memo
 def items(t: Term) -> tuple[Item, ...]:
-    """What a core boolean says."""
+    """The rows of a core boolean."""
     if t.op == "const":
         return () if t.attr else (FALSE_ITEM,)
     if not interpreted(t):
@@ -200,7 +200,7 @@ def equals(p: Polynomial, q: Polynomial) -> Row:
 
 @memo
 def definition(i: int) -> tuple[Item, ...]:
-    """What is known of the atom with this id, in terms of other atoms."""
+    """The known facts about the atom with this id, in terms of other atoms."""
     t = TERMS[i]
     if t.type == BOOL:
         return at_least(atom(t)), at_least(atom(t).scaled(-1), -1)

@@ -68,7 +68,7 @@ def decode(offset: Term, view: View, facts: Facts, solver: Solver) -> tuple[Term
 
 
 def asking(facts: Facts, solver: Solver, what: str = "") -> Ask:
-    """The question whether a goal follows from the facts; asked once. What follows is recorded, for `what`."""
+    """The question whether a goal follows from the facts; asked once. A consequence is recorded, for `what`."""
     known: dict[Term, bool] = dict.fromkeys(facts, True) | {T.const(True): True, T.const(False): False}
     entailed = _entailed(facts)
 
@@ -112,7 +112,8 @@ def split(offset: Term, view: View, ask: Ask, equal: dict[Term, Term] | None = N
 
 
 def quotients(offset: Term, view: View, ask: Ask, equal: dict[Term, Term]) -> list[Poly] | None:
-    """The offset divided by the strides, which may be out of range; None where a part is no multiple of any stride."""
+    """The offset divided by the strides, which may be out of range; None where a part is not a multiple of any
+    stride."""
     view = rewritten(view, equal)
     rest = minus(expand(reduce(replace(offset, equal), ask)), expand(view.offset))
     index: list[Poly] = [{} for _ in view.shape]

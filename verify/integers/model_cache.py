@@ -1,4 +1,4 @@
-"""Numbers that have met conditions before: what they meet is no contradiction, and no solver need be asked.
+"""Numbers that have met conditions before: what they meet is not a contradiction, and no solver need be asked.
 
 Every set of numbers answers for symbols that it has not seen as well, with a small number of its own.
 """

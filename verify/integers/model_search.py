@@ -1,7 +1,7 @@
 """Numbers that meet conditions, looked for near numbers that almost do: one symbol after the other is moved to where a
 condition that does not hold begins to.
 
-What is found is checked; what is not found may still exist.
+Found numbers are checked; others may still exist.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
     0 <= r < n           r // n = 0                 r % n = r
     b > 0                (p // a) // b = p // (a * b)
 
-An atom is a term that is no sum, product or constant: a size, an axis, a read, a quotient, a minimum ...
+An atom is a term that is not a sum, product or constant: a size, an axis, a read, a quotient, a minimum ...
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _expand(t: Term) -> Poly:
 
 
 def rebuild(t: Term, args: tuple[Term, ...]) -> Term:
-    """T.rebuild, also for nodes that are no row of lift.terms.ops."""
+    """T.rebuild, also for nodes without a row in lift.terms.ops."""
     return (
         T.rebuild(t, args) if t.op in OPS or t.op in T.FOLDS or t.op == "read" else T.node(t.op, args, t.attr, t.type)
     )
@@ -196,7 +196,7 @@ def _replace_sizes(t: Term, values: Mapping[Term, Term]) -> Term:
 
 
 class Entailed:
-    """What one of the facts says by itself: p <= c gives p <= d for c <= d."""
+    """The consequence of one fact by itself: p <= c gives p <= d for c <= d."""
 
     def __init__(self, facts: Iterable[Term]) -> None:
         self.most: dict[frozenset[tuple[Monomial, int]], int] = {}

@@ -57,7 +57,7 @@ SMT.derive(CORE.rows, "the integer core")
 
 @dataclass(frozen=True, slots=True)
 class Recheck:
-    """What a second solver says of one file: `status` is "unsat" (confirmed), "sat" or "unknown"."""
+    """A second solver's answer to one file: `status` is "unsat" (confirmed), "sat" or "unknown"."""
 
     file: str
     expected: str
@@ -106,7 +106,7 @@ def write_smt(conditions: Iterable[Condition], directory: str | Path) -> list[Pa
 
 
 def recheck(directory: str | Path, solver: str = "cvc5", timeout: float = 5.0) -> tuple[Recheck, ...]:
-    """What another solver says of every .smt2 file in the directory, `timeout` seconds for each; Unsupported if it is
+    """Another solver's answer to every .smt2 file in the directory, `timeout` seconds for each; Unsupported if it is
     not installed."""
     if solver != "cvc5":
         raise Unsupported(f"no solver {solver}", help="the only supported solver is cvc5")

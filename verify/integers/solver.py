@@ -32,8 +32,8 @@ TRIES = 6  # of a non-linear question, each with other seeds and another order o
 
 @dataclass
 class Answers:
-    """What was asked before, by facts and goal and by the conditions that must contradict each other, and numbers that
-    met conditions. It is true of all configurations of a case."""
+    """The questions asked before, by facts and goal and by the conditions that must contradict each other, and numbers
+    that met conditions. It is true of all configurations of a case."""
 
     implied: dict[tuple[Facts, Term], tuple[bool, str]] = field(default_factory=dict)
     contradictory: dict[tuple[Term, ...], tuple[bool, str]] = field(default_factory=dict)
@@ -162,7 +162,7 @@ Z3.derive(CORE.rows, "the integer core")
 
 
 def _axioms(t: Term) -> tuple[Any, ...]:
-    """What is known of the numbers with definitions that occur in a core term."""
+    """The facts about the numbers with definitions that occur in a core term."""
     out = _AXIOMS.get(t.id)
     if out is None:
         found = {k: e for a in t.args for k, e in _axioms(a)} if interpreted(t) else {}

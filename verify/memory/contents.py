@@ -1,4 +1,4 @@
-"""What buffers hold between the events of a configuration, as functions of the element's number.
+"""The contents of buffers between the events of a configuration, as functions of the element's number.
 
 after a host operation    out[i, ...] = values(i, ...)
 after a launch            what `verify.memory.effects` says of the elements of the view that it writes

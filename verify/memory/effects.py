@@ -1,4 +1,4 @@
-"""What one launch leaves in a buffer, element by element.
+"""The contents that one launch leaves in a buffer, element by element.
 
 stores     where(C(e), value(w(e)), before(e)): C, w of `verify.memory.stores`; several stores: the later one
            in program order
@@ -51,8 +51,8 @@ class Effect:
 
 
 def left(sites: Sequence[Site], view: View, before: Element, facts: Facts, solver: Solver, agree: Agree) -> Element:
-    """What a view without two indices at one element holds after a launch with these writes to its buffer; all of them
-    write in the view. `before`: what it held. Raises Undecided where that is not known."""
+    """The contents of a view without two indices at one element after a launch with these writes to its buffer; all of
+    them write in the view. `before`: what it held. Raises Undecided where that is not known."""
     kinds = {s.access.kind for s in sites}
     if kinds == {"store"}:
         effects = stored(sites, view, facts, solver, agree)
@@ -96,7 +96,7 @@ def stored(sites: Sequence[Site], view: View, facts: Facts, solver: Solver, agre
 
 
 def value(w: Written) -> Term:
-    """What the inverse stores."""
+    """The value that the inverse stores."""
     assert w.site.access.value is not None
     return replace(w.site.access.value, _everyone(w))
 
@@ -154,7 +154,7 @@ def in_order(v: Written, w: Written, facts: Facts, solver: Solver) -> None:
 
 
 def contribution(site: Site, view: View, facts: Facts, solver: Solver) -> Effect:
-    """What all executions of an atomic add to an element, or bring to its maximum or minimum."""
+    """The total that all executions of an atomic add to an element, or bring to its maximum or minimum."""
     w = written(site, view, facts, solver)
     if isinstance(w, Missing):
         raise Undecided(w.text, w.place)
@@ -207,7 +207,7 @@ def _simpler(guards: Sequence[Term], facts: Facts, solver: Solver) -> list[Term]
 
 
 def forwarded(w: Written, content: Term, index: Sequence[Term]) -> Term:
-    """What a load of element `index` finds where the inverse stored `content` there."""
+    """The value that a load of element `index` reads where the inverse stored `content` there."""
     return T.substitute(replace(content, _everyone(w)), dict(zip(w.index, index, strict=True)))
 
 

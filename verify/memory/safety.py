@@ -1,4 +1,4 @@
-"""What a kernel needs so as not to go wrong: every access inside its buffer, no divisor 0, no integer that wraps, and
+"""The safety conditions of a kernel: every access inside its buffer, no divisor 0, no integer that wraps, and
 whatever it assumes.
 
 An access is asked about under its own path and mask and the ranges of program ids, lanes and counters, nothing else.

@@ -49,7 +49,7 @@ class Site:
         return unknowns(self.grid, self.access.loops, self.access.lanes)
 
     def facts(self) -> Facts:
-        """What holds when it is executed: the guard, and where program ids, counters and lanes are."""
+        """The facts when it is executed: the guard, and where program ids, counters and lanes are."""
         return context(self.grid, self.access.loops, self.access.lanes, self.guard)
 
 
@@ -100,7 +100,7 @@ def conjuncts(conditions: Iterable[Term]) -> Facts:
 
 
 def arithmetic_facts(a: Arithmetic, grid: Iterable[Term]) -> Facts:
-    """What holds where an integer operation is executed."""
+    """The facts where an integer operation is executed."""
     return context(grid, a.loops, a.lanes, a.guard)
 
 

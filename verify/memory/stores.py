@@ -46,7 +46,7 @@ class Written:
 
     @property
     def value(self) -> Term:
-        """What is stored at `index`."""
+        """The value stored at `index`."""
         assert self.site.access.value is not None
         return replace(self.site.access.value, self.inverse)
 
@@ -58,7 +58,7 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """What stands in the way: the goal that does not follow, over index axes or unknowns; in words."""
+    """The obstacle: the goal that does not follow, over index axes or unknowns; in words."""
 
     goal: Term
     text: str
@@ -210,7 +210,7 @@ def _same_program(v: Written, w: Written, facts: Facts, solver: Solver) -> Condi
 
 
 def _certain(w: Written) -> Facts:
-    """What holds of every element that the site writes: the goals about unknowns that an element determines."""
+    """The facts about every element that the site writes: the goals about unknowns that an element determines."""
     lost = w.inverse.keys() - w.recovered
     return conjuncts(g for g in w.goals) if not lost else frozenset()
 
@@ -244,7 +244,7 @@ def _all(conditions: Iterable[Term]) -> Term:
 
 
 def settled(what: str, facts: Facts, place: Place | None) -> Condition:
-    """What follows from the conditions that were asked when an inverse was found."""
+    """A consequence of the conditions that were asked when an inverse was found."""
     return Condition(what, facts, T.const(True), True, "inverse", 0.0, place)
 
 
@@ -253,8 +253,8 @@ def settled(what: str, facts: Facts, place: Place | None) -> Condition:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a load finds: "initial", what was there before the launch; "stored", what `writer` stored in the same
-    program, at `inverse` (unknowns of the store -> terms over those of the load); "unknown", because `why`."""
+    """The contents that a load reads: "initial", what was there before the launch; "stored", what `writer` stored in
+    the same program, at `inverse` (unknowns of the store -> terms over those of the load); "unknown", because `why`."""
 
     kind: str
     writer: Written | None = None
@@ -268,7 +268,8 @@ class Found:
 
 
 def read_after_write(load: Site, writers: Sequence[Written | Site], facts: Facts, solver: Solver) -> Found:
-    """What a load finds in a buffer that the launch also writes. `writers`: every site that writes the buffer."""
+    """The contents that a load reads in a buffer that the launch also writes. `writers`: every site that writes the
+    buffer."""
     before: list[tuple[Written, dict[Term, Term]]] = []
     for w in writers:
         if isinstance(w, Site):

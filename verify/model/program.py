@@ -1,4 +1,4 @@
-"""What one kernel launch does, for every program, lane and iteration at once: the end of parametric execution.
+"""The effects of one kernel launch, for every program, lane and iteration at once: the end of parametric execution.
 
 Nothing is unrolled and no lane has a number. Symbols: program ids are sizes `pid0`, `pid1`, `pid2`; the lanes of an
 access and the iterations of a loop are axes; sizes, strides and scalars are the terms that the launch passes.

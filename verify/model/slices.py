@@ -1,4 +1,4 @@
-"""What a value of the IR may depend on: operations backwards, through loops, branches and blocks."""
+"""The operations on which a value of the IR may depend: operations backwards, through loops, branches and blocks."""
 
 from __future__ import annotations
 

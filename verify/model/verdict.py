@@ -88,7 +88,7 @@ class Counterexample:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What is to be shown of one output (or written input): that it equals `formula`."""
+    """The claim about one output (or written input): that it equals `formula`."""
 
     output: str
     against: str  # "reference", "formula", "text", or the other kernel's name
@@ -96,7 +96,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What was found out about one claim. Use `proved`, `tested`, `refuted`, `unknown`, `failed`. `cause`: of one that
+    """The result for one claim. Use `proved`, `tested`, `refuted`, `unknown`, `failed`. `cause`: of one that
     is UNKNOWN the kind of obstacle, without the user's names and places, which tables count."""
 
     claim: Claim

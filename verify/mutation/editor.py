@@ -53,7 +53,7 @@ def clone(module: Module, note: str = "") -> Module:
 
 class Editor:
     """Where the operations of a module stand. `block_of`: the block of each; `parent`: the operation around a block,
-    None for a function's own; `function_of`: the function of each. What an edit inserts is entered too."""
+    None for a function's own; `function_of`: the function of each. Operations that an edit inserts are entered too."""
 
     def __init__(self, module: Module) -> None:
         self.module = module

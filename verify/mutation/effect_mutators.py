@@ -142,7 +142,7 @@ step_doubled = bound_moved(2, "arith.addi", "two steps at once")
 
 
 def initial_value(op: Op, e: Editor) -> Iterator[Variant]:
-    """What a loop variable starts from."""
+    """The start of a loop variable."""
     for k in range(3, len(op.operands)):
         for key, new in other_numbers(op, k):
             text = f"{op.results[k - 3].name} starts from {name_of(op.operands[k])} {key}"

@@ -95,7 +95,7 @@ def verdict_by_execution(
 def _killed_later(
     tried: Sequence[Trial], launch: int, mutant: Mutation, outputs: Collection[str] | None
 ) -> Killed | None:
-    """What cannot be run at one shape may still be told apart at another."""
+    """A mutant that cannot be run at one shape may still differ at another."""
     for trial in tried:
         try:
             result = execution(trial, substituted(trial.trace, launch, mutant), launch, mutant, outputs)

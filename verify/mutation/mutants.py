@@ -58,7 +58,7 @@ class Mutant:
 
     @property
     def identifier(self) -> str:
-        """What tells it from the others of its kernel."""
+        """The name that distinguishes it from the others of its kernel."""
         lines = "<".join(f"{line}:{column}" for line, column in self.site.at)
         return f"{self.kind}/{self.site.name}@{lines}#{self.site.ordinal}/{self.key}"
 

@@ -30,7 +30,7 @@ class Launched:
 
     @property
     def views(self) -> dict[str, View]:
-        """What the pointer arguments point to."""
+        """The buffers of the pointer arguments."""
         arguments = zip(self.program.module.entry.args, self.launch.operands, strict=True)
         return {a.name.removeprefix("%"): x for a, x in arguments if isinstance(x, View)}
 

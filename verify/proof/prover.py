@@ -43,7 +43,7 @@ NEEDS = {"nonzero": "a division", "nonneg": "a square root"}
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What was shown of one output in one configuration."""
+    """The proved conditions of one output in one configuration."""
 
     conditions: tuple[Condition, ...]
     invariants: tuple[Invariant, ...]
@@ -138,7 +138,8 @@ class Proving:
         return reads
 
     def seen(self, found: Launched, site: int, buffer: Buffer) -> Found:
-        """What a load finds in a buffer that the launch writes. Raises Undecided where that is not known."""
+        """The contents that a load reads in a buffer that the launch writes. Raises Undecided where that is not
+        known."""
         key = site, buffer
         if key not in found.seen:
             found.seen[key] = Found("unknown", why="its address depends on what the launch writes")
@@ -164,7 +165,7 @@ class Proving:
         return every[0] if every else Found("initial")
 
     def forwarded(self, found: Launched, w: Written, o: Term) -> Term:
-        """What the store left at element o."""
+        """The value that the store left at element o."""
         access = w.site.access
         if access.op in found.forwarding:
             raise Undecided("circular dependency of a load on itself through memory", access.place)
@@ -381,7 +382,8 @@ class Proving:
         return Condition(what, ctx.facts, goal, True, "normal form", seconds, place, strategies=tuple(by))
 
     def discharged(self, kind: str, t: Term, ctx: Context) -> Condition | Clause:
-        """What was used without proof, proved now; of divisors and roots it becomes part of the contract otherwise."""
+        """Proves an assumption that was used before; of divisors and roots it becomes part of the contract
+        otherwise."""
         start = time.perf_counter()
         p = structural(t)
         if kind == "nonzero":
@@ -426,7 +428,7 @@ def flattened(t: Term, inputs: Mapping[str, View]) -> Term:
 
 
 def strides(configuration: Configuration) -> dict[str, frozenset[Term]]:
-    """What steps between the rows of each tensor: its strides that are not numbers."""
+    """The steps between the rows of each tensor: its strides that are not numbers."""
     views = [*configuration.inputs.values(), *configuration.outputs.values()]
     views += [
         x for e in configuration.events if isinstance(e, SymbolicLaunch) for x in e.operands if isinstance(x, View)
@@ -436,7 +438,7 @@ def strides(configuration: Configuration) -> dict[str, frozenset[Term]]:
 
 
 def bounds(configuration: Configuration) -> dict[str, tuple[Term | None, Term | None]]:
-    """What is known of elements of integer inputs: of the case, else of the dtype."""
+    """The bounds of elements of integer inputs: of the case, else of the dtype."""
     out: dict[str, tuple[Term | None, Term | None]] = {}
     for name, view in configuration.inputs.items():
         if view.dtype[0] in "iu" or view.dtype == "bool":

@@ -81,8 +81,8 @@ def question(a: Term, b: Term) -> str:
 
 def implication(facts: Iterable[Term], goal: Term) -> str:
     """SMT-LIB for all shapes: unsatisfiable only if the facts imply the goal. A tensor is a function of its index; a
-    sum over a size that is no number is a number of its own. Facts without a word are left out. Raises Unsupported for
-    a goal without one."""
+    sum over a size that is not a number is a number of its own. Facts without a word are left out. Raises Unsupported
+    for a goal without one."""
     writer = _Writer()
     denied = f"(assert (not {writer.name(goal, T.BOOL)}))"
     given = []
@@ -174,7 +174,7 @@ class _Writer:
 
 
 def _opaque(t: Term) -> bool:
-    """What is a number of its own."""
+    """The terms that become numbers of their own."""
     return t.op in ("scalar", "size", "axis") or isinstance(t.attr, Axis) or t.op == "read" and _constant(t.args)
 
 

@@ -97,13 +97,13 @@ def _grouped(program: Program) -> Iterator[Group]:
 
 
 def _resolved(g: Group, meant: Mapping[str, Term]) -> Group:
-    """With what the symbols that are no dims are."""
+    """Replaces the symbols that are not dims."""
     put = lambda t: T.rewrite(t, lambda s: meant.get(str(s.attr)) if s.op == "size" else None)  # noqa: E731
     return Group(put(g.programs), put(g.size))
 
 
 def definitions(facts: Iterable[Term], known: Iterable[str]) -> dict[str, Term]:
-    """What the symbols that are no dims are, where a fact says so."""
+    """The values of symbols that are not dims, where a fact gives them."""
     known = set(known)
     out: dict[str, Term] = {}
     for f in sorted((f for f in facts if f.op == "eq"), key=repr):

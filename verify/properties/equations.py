@@ -66,7 +66,7 @@ class Equations:
 
 
 def _by_dtype(case: Case) -> dict[str, tuple[Term | None, Term | None]]:
-    """What the type of an integer input says of its elements."""
+    """The bounds that the type of an integer input gives its elements."""
     out: dict[str, tuple[Term | None, Term | None]] = {}
     for name, s in case.tensors.items():
         if s.dtype == "bool":

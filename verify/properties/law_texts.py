@@ -1,4 +1,4 @@
-"""What laws say, as equations over the names of the case: f(x + c) = f(x)."""
+"""Laws as equations over the names of the case: f(x + c) = f(x)."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 A law is emitted only if it is decided for all inputs that the case allows: by what the formula reads and how (axes that
 are independent or may be permuted), by rules of its operations (degree, parity, linearity, bounds), or by the prover's
-equality of the formula with changed inputs and what the law says of it. What numbers refute is not asked.
+equality of the formula with changed inputs and what the law says of it. Laws that numbers refute are not tried.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def properties(
     case: Case, formulas: Sequence[Formula], facts: Iterable[Term] = (), seed: int = 0, timeout: float = BUDGET
 ) -> tuple[Property, ...]:
     """The laws that the formulas of a case's outputs obey at all sizes of at least 1 that the case and `facts` allow,
-    in the order of the formulas and of KINDS. Inputs that a law does not name are fixed. What is not decided within
-    `timeout` seconds of this process is left out."""
+    in the order of the formulas and of KINDS. Inputs that a law does not name are fixed. A law that is not decided
+    within `timeout` seconds of this process is left out."""
     from ..configurations.launches import facts as facts_of
 
     known = frozenset(facts_of(case)) | frozenset(facts)
@@ -66,7 +66,7 @@ def properties(
 
 def check(p: Property, call: Call, args: Arrays, rng: np.random.Generator) -> float | None:
     """By how much the output of `call` deviates from the law on these arrays, relative to the largest number that is
-    compared; None where the law says nothing at their shapes. How every kind is tested."""
+    compared; None where the law is vacuous at their shapes. How every kind is tested."""
     with np.errstate(all="ignore"):
         return KINDS[p.kind].trial(p, call, args, rng)
 

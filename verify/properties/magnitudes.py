@@ -40,7 +40,7 @@ CONSTANT = 4  # a constant was recovered from a text that is off by 2e-7 at most
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """What is known of a term; it is exact where there are no roundings."""
+    """The magnitude of a term; it is exact where there are no roundings."""
 
     magnitude: Term
     roundings: Term
@@ -168,7 +168,7 @@ class Magnitudes:
         return self.row(t, bounds, meant) if isinstance(meant, Row) else meant(self, t, bounds)
 
     def _leaf(self, t: Term) -> Bound:
-        """A constant may be rounded; infinities are no numbers that lose digits."""
+        """A constant may be rounded; infinities do not lose digits."""
         if t.op != "const" or t.type == T.BOOL:
             return Bound(self.absolute(t), ZERO)
         if isinstance(t.attr, float) and not math.isfinite(t.attr):

@@ -47,7 +47,7 @@ def found_with(proof: Proof, configurations: Iterable[str]) -> list[Clause]:
 
 
 def _either(case: Case, alternatives: Sequence[frozenset[Term]]) -> list[Term]:
-    """What is common to all of them, and one of the rests; nothing where some rest always holds."""
+    """Their common conditions, and one of the rests; nothing where some rest always holds."""
     from ..integers.solver import Solver
 
     if not alternatives:

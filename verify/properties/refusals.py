@@ -126,7 +126,7 @@ def _layouts(case: Case, proofs: Sequence[Proof], base: Dims, seed: int) -> Iter
 
 
 def _about_strides(proofs: Sequence[Proof], name: str) -> list[Clause]:
-    """What contracts say of the strides of one tensor alone."""
+    """The conditions of contracts on the strides of one tensor alone."""
     clauses = [c for p in proofs for c in p.contract if c.kind == "layout" and c.term is not None]
     strides = [{s.attr for s in c.term.walk() if _is_stride(s)} for c in clauses if c.term is not None]
     return [c for c, used in zip(clauses, strides, strict=True) if used and all(_of(n, name) for n in used)]

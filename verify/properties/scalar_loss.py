@@ -1,5 +1,5 @@
-"""What the numbers of a kernel lose before any tensor is touched: beta = 0.999 as f32, and 1 - beta, is 0.001 with an
-error of 1.3e-5, which no formula that has 0.001 in it shows.
+"""The precision that a kernel's numbers lose before any tensor is touched: beta = 0.999 as f32, and 1 - beta, is 0.001
+with an error of 1.3e-5, which no formula that has 0.001 in it shows.
 
     exact      the numbers that the host passes, and what the kernel makes of them, in float64
     rounded    the same with every step rounded to the type of its result

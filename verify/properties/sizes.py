@@ -96,7 +96,7 @@ class _Found:
         return [*self.case.names, *(n for n, s in self.case.scalars.items() if not s.is_float and s.dtype != "bool")]
 
     def trace(self, dims: Dims, config: int = 0) -> Trace | None:
-        """What the host function launches; None where it refuses the shape, or cannot be looked at."""
+        """The launches of the host function; None where it refuses the shape, or cannot be examined."""
         from trilift.lift.capture.run import capture
 
         try:
@@ -293,7 +293,7 @@ class _Found:
         return {n: tuple(sorted(v)) for n, v in out.items()}
 
     def why(self) -> dict[str, str]:
-        """What is at the sizes of each dim, each thing once."""
+        """The events at the sizes of each dim, each once."""
         offered = self.values()
         said: dict[str, dict[str, None]] = {n: {} for n in self.names}
         for t, _ in self.targets:

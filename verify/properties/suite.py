@@ -1,4 +1,4 @@
-"""What tests of a kernel rest on: formulas with tolerances, sizes and what they must meet, laws that follow from the
+"""The basis of tests of a kernel: formulas with tolerances, sizes and what they must meet, laws that follow from the
 formulas, calls that the contract excludes, inputs that failed."""
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def suite(
     examined: bool = True,
     progress: Callable[[str], None] = lambda stage: None,
 ) -> Suite:
-    """What the tests of a case say. `known`: inputs on which it failed before; `timeout`: seconds of this process for
-    lifting, and for the proof; `examined`: whether it is lifted and proved at all. What cannot be found out is a note,
+    """The content of the tests of a case. `known`: inputs on which it failed before; `timeout`: seconds of this process
+    for lifting, and for the proof; `examined`: whether it is lifted and proved at all. A missing part becomes a note,
     after `notes`. Raises CaseError where no sizes meet the case."""
     stages = _Stages(case, seed, timeout, progress, list(notes))
     lifted = stages.lifted() if examined else None
@@ -76,7 +76,7 @@ class _Stages:
     notes: list[str]
 
     def attempt(self, what: str, seconds: float, stage: Callable[[], Any]) -> Any:
-        """What the stage returns; None, and a note, where it fails or takes longer than that."""
+        """The result of the stage; None, and a note, where it fails or takes longer than that."""
         from ..runs.trials import within
 
         try:
@@ -151,7 +151,7 @@ class _Stages:
         return self.attempt(what, GRACE, lambda: refusals(self.case, proofs, tried, self.seed)) or ()
 
     def findings(self, lifted: Lifted | None, found: Examined | None) -> Sequence[Finding]:
-        """What an audit finds in a case that is not proved."""
+        """The findings of an audit in a case that is not proved."""
         from ..audit.examination import audit
 
         if found is not None and found.proofs and all(p.verdict is Verdict.PROVED for p in found.proofs):
@@ -226,7 +226,7 @@ def _adds_in_any_order(launches: Iterable[Launch]) -> bool:
 
 
 def _raises(case: Case, tried: Sizes, seed: int) -> str:
-    """What the host function raises at all sizes."""
+    """The exception that the host function raises at all sizes."""
     import numpy as np
 
     from trilift.lift.capture.run import raised

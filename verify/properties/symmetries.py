@@ -94,7 +94,7 @@ class _Partition:
 
 
 def orbits(f: Formula, shapes: Shapes) -> list[Orbit]:
-    """What may be permuted together without changing, or permuting, the values of a canonical formula."""
+    """The axes that may be permuted together without changing, or permuting, the values of a canonical formula."""
     t = _apart(f.term, {}, {})
     p = _Partition()
     for a in f.axes:
@@ -116,7 +116,7 @@ def orbits(f: Formula, shapes: Shapes) -> list[Orbit]:
 
 
 def _constrain(p: _Partition, s: Term, shapes: Shapes) -> None:
-    """What one node asks of the axes in it."""
+    """The requirements of one node on the axes in it."""
     if s.op in FOLDS:
         p.root(s.attr)
         if s.op not in COMMUTATIVE:

@@ -30,7 +30,7 @@ def unit_of(element: str) -> float:
 
 
 def tolerance(formula: Formula, case: Case, modules: Sequence[Module] = (), lost: int = 0) -> Tolerance:
-    """What |kernel - formula| is at most, by running error analysis (`verify.properties.magnitudes`). `modules`: the
+    """An upper bound of |kernel - formula|, by running error analysis (`verify.properties.magnitudes`). `modules`: the
     kernels of the launches, for the types in which they compute; `lost`: how many roundings their own numbers are
     off by. Raises Unsupported for an operation that it has no row for."""
     modules = tuple(modules)

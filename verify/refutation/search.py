@@ -2,7 +2,7 @@
 
 Memory is NaN-poisoned and the buffers lie far apart: a lane that reaches the output undefined, and an access that
 leaves its tensor, are failures too. Shapes are those that a proof could not exclude, the edges of blocks, then mixed
-ones; inputs are adversarial. What is found is made small and run again from scratch.
+ones; inputs are adversarial. A counterexample is made small and run again from scratch.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Modules = Callable[[Launch], Module]
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What went wrong in one run: the worst element, or an access out of bounds (`output` is "")."""
+    """The failure of one run: the worst element, or an access out of bounds (`output` is "")."""
 
     output: str
     index: tuple[int, ...]
@@ -198,7 +198,7 @@ def _substituted(trace: Trace, module_of: Modules | None) -> Trace:
 def executed(
     trace: Trace, inputs: Mapping[str, np.ndarray], kind: type[Run] = Run
 ) -> Mapping[str, np.ndarray] | Failure | Skipped:
-    """What the launches leave in the outputs and written inputs."""
+    """The contents that the launches leave in the outputs and written inputs."""
     from trilift.lift.replay.execute import replay
 
     given = {name: x.copy() for name, x in inputs.items()}

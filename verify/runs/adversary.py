@@ -34,7 +34,7 @@ def arguments(case: Case, dims: Dims, seed: int) -> dict[str, Any]:
 
 
 def kind(seed: int) -> str:
-    """What the inputs of a seed are."""
+    """The kind of inputs of a seed."""
     change = KINDS[seed % len(KINDS)]
     return "random" if change is None else change.__name__.strip("_")
 

@@ -75,7 +75,7 @@ def domain(formula: Formula, shapes: Shapes | None = None) -> list[Term]:
 def _needs(
     t: Term, guards: tuple[Term, ...], taken: set[str], shapes: Shapes, seen: set[tuple[Term, ...]]
 ) -> Iterator[Term]:
-    """What t needs under guards; `taken` are the names of axes in scope."""
+    """The conditions of t under guards; `taken` are the names of axes in scope."""
     if (t, *guards) in seen or not t.args:
         return
     seen.add((t, *guards))

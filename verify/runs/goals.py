@@ -1,4 +1,4 @@
-"""What a case is to be proved against: for each output, and each input that is written, a formula and where it comes
+"""The goal of a case's proof: for each output, and each input that is written, a formula and where it comes
 from: the reference, the lifted formula, a text, or another kernel."""
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ def targets(
     against: str | None = None,
     seed: int = 0,
 ) -> Targets:
-    """What to prove. A `text` first, then `other`: a kernel's case or a PyTorch function; else the reference if there
+    """The formulas to prove. A `text` first, then `other`: a kernel's case or a PyTorch function; else the reference if
+    there
     is one, or what `against` says. Raises CaseError where outputs, shapes or dtypes do not fit or there is nothing to
     prove against, and Unsupported for what cannot be read."""
     traces = lifted.traces if lifted is not None else traced(case, seed)

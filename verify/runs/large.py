@@ -95,7 +95,7 @@ class _Contentless(TorchFunctionMode):  # type: ignore[misc]
 
 
 def launches(case: Case, dims: Dims, config: int = 0) -> list[LargeLaunch]:
-    """What the host function launches at these dims, without any contents. Raises Refused where it raises, Undecided
+    """The launches of the host function at these dims, without any contents. Raises Refused where it raises, Undecided
     where it needs contents."""
     found: list[LargeLaunch] = []
 
@@ -193,7 +193,7 @@ class _Addresses(Memory):
 
 @dataclass
 class _Noted:
-    """What one program did."""
+    """The record of one program."""
 
     wraps: list[Wrap] = field(default_factory=list)
     access: Op | None = None
@@ -304,7 +304,7 @@ def _escape(launch: LargeLaunch, program: tuple[int, int, int], below: int) -> E
 
 
 def _walk(launch: LargeLaunch, module: Module, kind: type[Run], below: int) -> tuple[_Addresses, str | None]:
-    """What one program touches, and why it ends early if it leaves a tensor."""
+    """The accesses of one program, and why it ends early if it leaves a tensor."""
     memory, operands = _memory(launch, below)
     try:
         with within(SLOWEST):

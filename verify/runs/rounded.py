@@ -3,8 +3,8 @@
     exact     x op y                         reals are float64
     rounded   nearest_t(x op y)              t the type of the result; cells of memory round what is stored
 
-Sums in f32 are exact and rounded once, which is no worse than any order. Those in narrow types are rounded after every
-step: a reduction pairwise, a product of matrices after every 16 products. Tensor cores' tf32 is not modelled.
+Sums in f32 are exact and rounded once, which is at least as good as any order. Those in narrow types are rounded after
+every step: a reduction pairwise, a product of matrices after every 16 products. Tensor cores' tf32 is not modelled.
 """
 
 from __future__ import annotations

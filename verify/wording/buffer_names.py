@@ -1,4 +1,4 @@
-"""What a buffer is called in messages: the user's name for it."""
+"""The name of a buffer in messages: the user's name for it."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ def _renamed(t: Term, images: Mapping[Axis, Axis], memo: dict[int, Term]) -> Ter
 
 
 def outputs(configuration: Configuration) -> dict[str, str]:
-    """What the buffers that the host function made are called: the output that views all of them."""
+    """The names of the buffers that the host function made: the output that views all of them."""
     made = {b.name for b in configuration.buffers} - {v.buffer.name for v in configuration.inputs.values()}
     return {v.buffer.name: name for name, v in configuration.outputs.items() if v.buffer.name in made}
 

@@ -32,7 +32,7 @@ Combine = Callable[[Any, Any], Any]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Write:
-    """What a store does to a cell: the new value, or `combine(old, new)`, which leaves old when new is `unit`."""
+    """The effect of a store on a cell: the new value, or `combine(old, new)`, which leaves old when new is `unit`."""
 
     op: Op
     type: Type

@@ -1,4 +1,4 @@
-"""undefined-value: a masked lane without `other`, or memory that nobody initialised, reaches an output.
+"""undefined-value: a masked lane without `other`, or uninitialised memory, reaches an output.
 
 What is undefined is NaN in one run and two numbers in two more; an output that is not the same in all of them depends
 on it. 0 * undefined counts: the hardware may find NaN there.
@@ -48,7 +48,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
 
 
 def sources(run: Observation) -> Iterator[Source]:
-    """What is undefined and reaches an output in this run: masked lanes, and memory that a load finds as it was
+    """The undefined values that reach an output in this run: masked lanes, and memory that a load finds as it was
     allocated. Atomics on such memory are another rule's."""
     if run.outputs is None:
         return

@@ -89,7 +89,7 @@ def _all_alike(evidence: Evidence) -> Iterator[Finding]:
 
 def _unasked(module: Module) -> Op | None:
     """The store of a tile in a kernel that never reads a program id and has no atomics. That every program stores one
-    and the same number is no mistake."""
+    and the same number is not a mistake."""
     names = {op.name for op in module.walk()}
     if "tt.get_program_id" in names or any(n.startswith("tt.atomic") for n in names):
         return None
