@@ -1,1 +1,1 @@
-"""What people and machines read: the command line, tables, drawn errors, reports and benchmarks."""
+"""Output for people and machines: the command line, tables, drawn errors, reports and benchmarks."""

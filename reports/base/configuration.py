@@ -25,7 +25,7 @@ TABLE = "[tool.trilift]"
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """What the table says; None where it says nothing. `file`: where it stands, "" without one."""
+    """The settings of the table; None where it has none. `file`: where it stands, "" without one."""
 
     file: str = ""
     targets: tuple[str, ...] | None = None
@@ -184,7 +184,7 @@ class Configured(click.Command):
 
 
 def values(found: Configuration) -> dict[str, Any]:
-    """What the table says, by the names that options have."""
+    """The settings of the table, by the names of options."""
     beside: Callable[[str], str] = lambda path: _beside(found.folder, path)  # noqa: E731
     told: dict[str, Any] = {
         "targets": found.targets and tuple(map(beside, found.targets)),

@@ -64,7 +64,7 @@ def explain(name: str | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """What is said of an audit rule: `level` as in SARIF, `summary` one sentence, `page` Markdown."""
+    """The description of an audit rule: `level` as in SARIF, `summary` one sentence, `page` Markdown."""
 
     name: str
     level: str
@@ -74,7 +74,7 @@ class Described:
 
 @cache
 def described(name: str) -> Described:
-    """The description of a finding's rule; of a name that is no rule only the name."""
+    """The description of a finding's rule; of an unknown name only the name."""
     found = declared().get(name)
     if found is None:
         summary = FINDINGS.get(name, name)

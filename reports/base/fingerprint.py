@@ -1,4 +1,4 @@
-"""What a result depends on, as hashes: files, our own source, what is installed, how it was asked for."""
+"""The dependencies of a result, as hashes: files, our own source, what is installed, how it was asked for."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def of_text(*parts: str) -> str:
 
 
 def of_file(path: str | Path) -> str | None:
-    """The hash of a file's content; of size and time where it is no source; None where there is none."""
+    """The hash of a file's content; of size and time where it is not a source; None where there is none."""
     try:
         if not str(path).endswith(SOURCE):
             found = os.stat(path)

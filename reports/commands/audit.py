@@ -69,8 +69,8 @@ def exit_code(records: Iterable[Record]) -> int:
 
 
 def code(record: Record) -> int:
-    """The exit code of one case, or of a kernel without one, of which notes are no failure. What is REFUTED counts no
-    more where all that was found is accepted."""
+    """The exit code of one case, or of a kernel without one, of which notes are not failures. A REFUTED case passes
+    where all its findings are accepted."""
     if "read" in record:
         return int(any(f["level"] != "note" for f in record["findings"]))
     accepted = _blamed(record) and record.get("suppressed") and not record["findings"]

@@ -65,7 +65,7 @@ class Named:
 
 @dataclass
 class Told:
-    """What has been said so far: exit codes of cases, and records."""
+    """The results so far: exit codes of cases, and records."""
 
     codes: set[int] = field(default_factory=set)
     records: list[dict[str, Any]] = field(default_factory=list)
@@ -236,7 +236,7 @@ def _written(found: Optimised, output: str, case: Named, asked: Asked) -> str:
 
 
 def printed(found: Optimised, name: str, path: str | None) -> list[str]:
-    """What is printed of one case."""
+    """The printed text of one case."""
     f = found.found
     roof = f.roofline * MICRO
     at = ", ".join(f"{n}={v}" for n, v in found.sizes.items())

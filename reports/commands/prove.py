@@ -121,7 +121,7 @@ def summary(records: Sequence[Record]) -> str:
 
 
 def checked(against: str | None) -> str | None:
-    """What to prove against, if it can be read at all. Raises click.UsageError."""
+    """The formula or word to prove against. Raises click.UsageError."""
     if against is None or against in ("reference", "formula"):
         return against
     hint = "expected reference, formula or the text of a formula"

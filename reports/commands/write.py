@@ -1,6 +1,6 @@
 """`trilift write`: tests of the cases of each target, written to a file, or to a folder where there are several files.
 
-What a file holds, for each case: the proved formula as PyTorch in float64, a bound of the rounding error with its
+A file holds, for each case: the proved formula as PyTorch in float64, a bound of the rounding error with its
 derivation, a strategy for calls, and tests that
 
     it equals its formula, at every element, at the sizes where something changes, and writes nothing else
@@ -123,7 +123,7 @@ def text_of(target: Target, path: str, asked: Asked, event: Event) -> str:
 
 
 def versions() -> str:
-    """What the text of a file depends on, beside its target."""
+    """The dependencies of a file's text, beside its target."""
     from ..base.version import VERSION
 
     return f"{VERSION} with Triton {metadata.version('triton')} and PyTorch {metadata.version('torch')}"

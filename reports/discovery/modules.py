@@ -41,7 +41,7 @@ STAGES = ("guess", "parse", "start", "done", "crash")  # of kernels; other resul
 
 @dataclass
 class Result:
-    """What became of one kernel. `cause` is "" when it parsed and can start; `ran`: how one program on zeros ended."""
+    """The outcome of one kernel. `cause` is "" when it parsed and can start; `ran`: how one program on zeros ended."""
 
     package: str
     kernel: str

@@ -1,5 +1,5 @@
 """Kernels that no case launches: found by their source, read with a guessed signature, and checked for what needs no
-launch. What is assumed of their arguments is told with each.
+launch. The assumptions about their arguments are listed with each.
 
     folder or package -> its kernels -> those that no case launched -> a process per file, in it one per kernel
 """
@@ -33,8 +33,8 @@ FAILURES = {"timeout": "not finished in the time given", "exception": "trilift i
 
 
 def scan(targets: Sequence[str], options: Options) -> Scan:
-    """What finds the rows of the kernels of the targets, once their cases have run. A target that names one case has
-    none."""
+    """A function that finds the rows of the targets' kernels, once their cases have run. A target that names one case
+    has none."""
 
     def rows_of(records: Sequence[Record], on_event: Hear) -> list[Record]:
         found, errors = kernels([t for t in targets if "::" not in t and not t.endswith(".ttir")])
@@ -78,7 +78,7 @@ def _cases(kernel: Kernel, records: Sequence[Record]) -> list[str]:
 
 
 def _row(kernel: Kernel, why: str = "") -> Record:
-    """What is said of a kernel, without findings. `read`: "ok", or why it could not be read."""
+    """The record of a kernel, without findings. `read`: "ok", or why it could not be read."""
     return {
         "name": kernel.name,
         "file": kernel.file,
@@ -253,7 +253,7 @@ def _import(file: str) -> Any:
 
 
 def _object(module: Any, kernel: Kernel) -> Any:
-    """What Triton made of the function, under autotune and heuristics; None if the module does not name it."""
+    """Triton's object for the function, under autotune and heuristics; None if the module does not name it."""
     from triton.runtime.jit import JITFunction
 
     best = None

@@ -71,7 +71,7 @@ def _read(file: str) -> tuple[tuple[_Jit, ...], tuple[str, int] | None]:
 
 
 def _aliases(tree: ast.AST) -> dict[str, str]:
-    """What the names stand for that a file imports: tr -> triton, jit -> triton.jit."""
+    """The modules behind the names that a file imports: tr -> triton, jit -> triton.jit."""
     out: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -100,6 +100,6 @@ def _jit(file: str, f: ast.FunctionDef, aliases: dict[str, str]) -> _Jit:
 
 
 def _named(call: ast.Call) -> Iterator[ast.expr]:
-    """What is called, and what is passed by name: a combine function of a reduction."""
+    """The functions that are called, and those passed by name: a combine function of a reduction."""
     candidates = [call.func, *call.args, *(k.value for k in call.keywords)]
     yield from (e for e in candidates if isinstance(e, ast.Name | ast.Attribute))

@@ -69,7 +69,7 @@ def sweep(
 
 
 def lenient_autotune() -> None:
-    """Autotune keys that are no arguments, an error in triton 3.9, are dropped: older packages then import."""
+    """Autotune keys that are not arguments, an error in triton 3.9, are dropped: older packages then import."""
     from triton.runtime.autotuner import Autotuner
 
     init = Autotuner.__init__

@@ -37,7 +37,7 @@ SHAPES = {
 
 @dataclass
 class Usage:
-    """What the source says about names: pointers; tested as flags; used in shapes, as dtypes; compared with."""
+    """The uses of names in the source: pointers; tested as flags; used in shapes, as dtypes; compared with."""
 
     pointers: set[str] = field(default_factory=set)
     flags: set[str] = field(default_factory=set)
@@ -233,7 +233,8 @@ _INTEGER_ONLY = (ast.Mod, ast.FloorDiv, ast.LShift, ast.RShift, ast.BitAnd, ast.
 
 
 def _integers(fn: Any, tree: ast.AST, out: Usage) -> None:
-    """What must be an integer: offsets, range bounds, operands of integer arithmetic, and what they are made of."""
+    """The names that must be integers: offsets, range bounds, operands of integer arithmetic, and what they are made
+    of."""
     for node in ast.walk(tree):
         if isinstance(node, ast.BinOp) and isinstance(node.op, _INTEGER_ONLY):
             _mark(node, out)

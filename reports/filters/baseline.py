@@ -52,7 +52,7 @@ def applied(records: Sequence[Record], known: Collection[str], path: str, new_on
 
 
 def likeness(finding: Record) -> tuple[str, ...]:
-    """What two findings share that are one and the same at different times."""
+    """The identity of a finding across runs."""
     file, line = finding["file"], sources.line(finding["file"], finding["line"] or 0) if finding["file"] else ""
     source = " ".join(line.partition("#")[0].split())
     return finding["rule"], portable(file) if file else "", source, NUMBER.sub("#", finding["message"])

@@ -19,8 +19,8 @@ Step = Callable[[list[Record]], list[Record]]  # what is done to records before 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What the command line and the configuration say of findings. `known`: the baseline to read, `kept`: the one to
-    write, "" for none; `whole`: the files all of whose cases are asked for."""
+    """The choices of the command line and the configuration about findings. `known`: the baseline to read, `kept`: the
+    one to write, "" for none; `whole`: the files all of whose cases are asked for."""
 
     select: frozenset[str] = frozenset()
     ignore: frozenset[str] = frozenset()
@@ -49,7 +49,7 @@ def whole(targets: Sequence[Target]) -> list[str]:
 
 
 def steps(choice: Choice) -> list[Step]:
-    """What is done to the records, in order."""
+    """Applies the choices to the records, in order."""
     chosen = by_rule(choice.select, choice.ignore)
     out = [chosen, lambda found: [_of_file(r, choice.by_file) for r in found], lambda found: _comments(found, choice)]
     out += [chosen]
@@ -72,7 +72,7 @@ def _of_file(record: Record, by_file: Configuration) -> Record:
 
 
 def _comments(found: list[Record], choice: Choice) -> list[Record]:
-    """What comments accept; a comment for a rule that was not asked for is not said to be unused."""
+    """Applies ignore comments; a comment for a rule that was not selected does not count as unused."""
     active = {n for n in _names() if (not choice.select or n in choice.select) and n not in choice.ignore}
     return ignores.applied(found, _names(), choice.whole, active)
 

@@ -113,7 +113,7 @@ def _at(finding: Record) -> Iterator[Ignore]:
 def _notes(
     c: Ignore, used: bool, rules: Collection[str], active: Collection[str] | None, finished: bool
 ) -> Iterator[Record]:
-    """What is wrong with a comment."""
+    """The mistake in a comment."""
     unknown = [r for r in c.rules if r not in rules]
     if not c.rules:
         yield note(c, "this comment names no rule", "write # trilift: ignore[rule] reason")

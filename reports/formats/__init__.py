@@ -13,7 +13,7 @@ Writer = Callable[[Document], str]
 
 
 def _write(module: str, document: Document) -> str:
-    """What the format's own module makes of the document; it is imported now."""
+    """The document as written by the format's own module, which is imported now."""
     writer: Writer = importlib.import_module(f".{module}", __package__).write
     return writer(document)
 

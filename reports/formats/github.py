@@ -69,7 +69,7 @@ def escaped(text: str, table: Mapping[str, str]) -> str:
 
 
 def _plain(text: str) -> str:
-    """A line of the log that is no command."""
+    """A line of the log that is not a command."""
     return flat(text).replace("##[", "# #[").lstrip(":")
 
 
@@ -109,7 +109,7 @@ def _formula(c: Record) -> str:
 
 
 def _cell(text: str) -> str:
-    """Text that is no Markdown and no HTML, but for what stands between backticks: that is code."""
+    """Text escaped as neither Markdown nor HTML; text between backticks is code."""
     parts = flat(text).split("`")
     ends = len(parts) % 2 == 1  # each backtick has its second
     return "".join(_code(p) if i % 2 and p and ends else _plain_cell(p) for i, p in enumerate(parts))

@@ -103,7 +103,7 @@ def _files(cases: Sequence[Record]) -> Iterator[Record]:
 
 
 def _case(c: Record, anchor: str) -> dict[str, Any]:
-    """What the page says of a case."""
+    """The page's section of a case."""
     found = [_finding(f, f"{anchor}-finding-{n}") for n, f in enumerate(findings.of(c), 1)]
     return {
         **c,
@@ -228,7 +228,7 @@ Note = tuple[str, int, str, str, str, str]  # file, line, level, label, text, an
 
 
 def _notes(cases: Sequence[Record]) -> Iterator[Note]:
-    """What stands in the margin: the findings, and their steps with numbers."""
+    """The notes in the margin: the findings, and their steps with numbers."""
     for f in (f for c in cases for f in c["findings"]):
         example = findings.example(f)
         text = f["message"] + (f" (at {example})" if example else "")

@@ -135,7 +135,7 @@ def _invocation(cases: list[Record]) -> Record:
 
 
 def _notifications(c: Record) -> Iterator[Record]:
-    """What was not read or not decided of a case."""
+    """The parts of a case that were not read or not decided."""
     name = findings.name_of(c)
     for e in errors_of(c):
         level = "error" if e["kind"] in BROKEN else "warning"
@@ -153,7 +153,7 @@ def _notification(level: str, kind: str, text: str, at: Record) -> Record:
 
 
 def _case(c: Record) -> Record:
-    """What is claimed of a case."""
+    """The claims of a case."""
     formula = c["formula"]["text"] if c["formula"] else None
     fields = {k: c[k] for k in ("name", "verdict", "against", "bound", "reason", "contract")}
     return {"file": sources.relative(c["file"]), **fields, "formula": formula}

@@ -1,4 +1,4 @@
-"""What an audit found out about a case, as its record: proofs first, then findings, then what could not be decided."""
+"""The results of an audit of a case, as its record: proofs first, then findings, then what could not be decided."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def told(record: Record, found: Audited) -> Record:
 
 def doubted(record: Record) -> Record:
     """Nothing is proved or tested of a kernel that was seen to go wrong inside of its contract. What is wrong beyond
-    it, or with the numbers of a machine, is no contradiction."""
+    it, or with the numbers of a machine, is not a contradiction."""
     rules = sorted({f["rule"] for f in record["findings"]} & CONTRADICTING)
     if not rules or record["verdict"] not in ("PROVED", "TESTED"):
         return record

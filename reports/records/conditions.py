@@ -110,7 +110,7 @@ def invariant(i: Invariant) -> str:
 
 
 def condition(c: Condition) -> str:
-    """What it is for, its goal, and what is missing if it is open."""
+    """Its purpose, its goal, and the missing part if it is open."""
     return f"{_what(c)}: {_goal(c)}"
 
 

@@ -67,7 +67,7 @@ def heading(record: Record) -> str:
 
 
 def case(record: Record, to: str) -> str:
-    """What `trilift lift --to text|latex|torch` prints for one case."""
+    """The output of `trilift lift --to text|latex|torch` for one case."""
     comment = {"text": "", "latex": "% ", "torch": "# "}[to]
     parts = [comment + heading(record)]
     if record["formula"] is not None:

@@ -25,6 +25,6 @@ def heading(command: str, verdicts: tuple[str, str, str], kernels: int, model: f
 
 
 def versions(packages: Sequence[str] = ("triton", "torch")) -> str:
-    """What a file was made with, and when."""
+    """The versions that made a file, and the date."""
     said = [f"{p} {metadata.version(p)}" for p in packages]
     return ", ".join([*said, f"python {platform.python_version()}", date.today().isoformat()])

@@ -67,12 +67,12 @@ def wrong(base: Record, e: CaseError) -> Record:
 
 
 def told(e: TriliftError) -> str:
-    """What and why, without the place."""
+    """The error and its reason, without the place."""
     return e.what + (f": {e.why}" if e.why else "")
 
 
 def undecided(against: str, reason: str, place: Place | None = None) -> Record:
-    """The fields of a case of which nothing was proved."""
+    """The fields of a case without a proof."""
     return {"verdict": "UNKNOWN", "against": kind(against), "reason": reason, "place": where(place), "proofs": []}
 
 
@@ -152,7 +152,7 @@ def difference(p: Record) -> str:
 
 
 def other(against: str) -> str:
-    """What a claim compares with, in words."""
+    """The other side of a claim, in words."""
     return {REFERENCE: "the reference", FORMULA: "the lifted formula", "text": "the formula"}.get(against, against)
 
 
@@ -202,7 +202,7 @@ def where(place: Place | None) -> Record | None:
 
 
 def scope(case: Case) -> Record:
-    """What a proof of a case is about: its dims, and what the case itself says of them."""
+    """The subject of a proof of a case: its dims, and the case's own conditions on them."""
     return {"dims": list(case.names), "where": "" if case.written == "True" else case.written}
 
 
@@ -247,7 +247,7 @@ def _replay(c: Counterexample, proving: Proving, stem: str) -> str | None:
 
 
 def jsonable(x: Any) -> Any:
-    """What JSON can say of it: numbers that are none become text."""
+    """The value as JSON: NaN and infinities become text."""
     if isinstance(x, Mapping):
         return {str(k): jsonable(v) for k, v in x.items()}
     if isinstance(x, list | tuple | set | frozenset):

@@ -41,7 +41,7 @@ def record(case: Case, options: Options, event: Callable[[Any], None], file: str
 
 
 def _lifted(case: Case, options: Options, event: Callable[[Any], None], file: str) -> tuple[Record, Lifted | None]:
-    """What lifting found, as a record and as it is."""
+    """The result of lifting, as a record and as it is."""
     base = {**empty(file, case.name, "", ""), **proof_record.scope(case)}
 
     def launched(trace: Trace) -> None:

@@ -60,7 +60,7 @@ def _value(v: Any) -> str:
 
 
 def _relations(relations: Any) -> str:
-    """Numbers that depend on the shape, one a line; those that are the same at every shape say nothing."""
+    """Numbers that depend on the shape, one a line; those that are the same at every shape are left out."""
     if isinstance(relations, Unsupported):
         return f"{relations}"
     rows = (r for r in relations if (r.term.op != "const" or r.free) and ".s" not in r.what)

@@ -23,8 +23,8 @@ HELP = {
 
 
 def case(record: Record, drawn: Sequence[str] | None = None) -> str:
-    """What `trilift prove` prints for one case. `drawn`: what `trilift audit` has found; then formulas are printed that
-    no claim is about too."""
+    """The output of `trilift prove` for one case. `drawn`: what `trilift audit` has found; then formulas are printed
+    that no claim is about too."""
     seconds = record["seconds"]["prove"]
     where = draw.heading(record) if "==" not in record["name"] else record["name"]
     lines = [f"{where}: {record['verdict']}{_bound(record['bound'])} in {seconds:.2f} s"]

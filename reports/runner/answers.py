@@ -55,7 +55,7 @@ class Answers:
         return out
 
     def known(self, unit: Unit) -> Answer | None:
-        """What the store has, if all that it rests on is as it was."""
+        """The stored result, if all that it rests on is unchanged."""
         found = self.store.get(key(unit)) if self.store is not None else None
         if found is None or differing(found["loaded"]):
             return None

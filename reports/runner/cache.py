@@ -28,8 +28,8 @@ SETTLED = {"unsupported", "not-lifted"}  # errors that the same input gives agai
 
 @dataclass(slots=True)
 class Entry:
-    """What is known of one file. `file`: as it was given; `loaded`: path -> hash; `names`: all its cases in order, None
-    where only some were asked for."""
+    """The kept facts about one file. `file`: as it was given; `loaded`: path -> hash; `names`: all its cases in order,
+    None where only some were asked for."""
 
     file: str
     loaded: dict[str, str | None] = field(default_factory=dict)
@@ -180,7 +180,7 @@ class _Known:
         self.store.put(self.key, Entry(self.target.file, loaded, self.entry.names, old | settled))
 
     def ordered(self, found: Sequence[Record]) -> list[Record]:
-        """What was kept and what is new, in the order of the cases asked for."""
+        """The kept and the new results, in the order of the requested cases."""
         order = self._asked() or []
         place = {n: i for i, n in enumerate(order)}
         return sorted([*self.kept, *found], key=lambda r: place.get(r["name"], len(order)))

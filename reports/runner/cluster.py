@@ -77,7 +77,7 @@ def _made(target: Target, name: str, future: Future[Made]) -> Made:
 
 
 def _value(target: Target, name: str, future: Future[Any]) -> Any:
-    """What a call gave; where it ended all workers that tried it, the record of that."""
+    """The result of a call; where it ended all workers that tried it, the record of that."""
     try:
         return future.result()
     except Killed as e:

@@ -1,6 +1,6 @@
 """Results of before, in one SQLite file: data by the hash of all that they follow from.
 
-A file that is no database is put aside and made anew; one that cannot be written is left out; both with a warning.
+A file that is not a database is put aside and made anew; one that cannot be written is left out; both with a warning.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Store:
             warn(f"no cache: cannot use {self.path.parent}: {e.strerror}")
 
     def get(self, key: str) -> dict[str, Any] | None:
-        """What was put there last."""
+        """The value put there last."""
         rows = self._do("SELECT body FROM entries WHERE key = ?", key)
         try:
             found = json.loads(zlib.decompress(rows[0][0])) if rows else None
@@ -85,7 +85,7 @@ class Store:
         return []
 
     def _anew(self, error: Exception) -> None:
-        """An empty file in place of one that is no database, which is put aside."""
+        """An empty file in place of one that is not a database, which is put aside."""
         aside = f"{self.path}.damaged"
         warn(f"the cache {self.path} is damaged ({error}) and is rebuilt; the damaged file is now {aside}")
         self.close()

@@ -328,7 +328,7 @@ def _there(
 
 @cache
 def ours() -> dict[str, str]:
-    """What has to be the same where results are made: versions, our own source, Triton's settings."""
+    """The environment that must be the same where results are made: versions, our own source, Triton's settings."""
     python = ".".join(map(str, sys.version_info[:3]))
     settings = {
         k: v for k, v in os.environ.items() if k.startswith("TRITON_") and not k.startswith(fingerprint.IRRELEVANT)

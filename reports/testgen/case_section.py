@@ -55,7 +55,7 @@ def check_names(case: Case) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What the functions of a case are called."""
+    """The names of the functions of a case."""
 
     case: str
 
@@ -240,7 +240,7 @@ def _bound(c: Compared, p: Part) -> str:
 
 
 def summary(p: Part) -> list[str]:
-    """What the file's docstring says of the case: formulas, contract, what is not tested."""
+    """The case's part of the file's docstring: formulas, contract, what is not tested."""
     lines = [f"{p.suite.case.name}, {_verdict(o)}: {statement(o, p.suite)}" for o in p.suite.outputs]
     proofs = [o.proof for o in p.suite.outputs if o.proof is not None]
     clauses = [c.text for proof in proofs for c in proof.contract if c.kind not in UNSAID]

@@ -118,7 +118,7 @@ def with_modes(engine: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class Launched:
-    """What stays of a launch, as a compiled kernel: kernel[grid](...) with the arguments that are no constants."""
+    """The rest of a launch, as a compiled kernel: kernel[grid](...) with the arguments that are not constants."""
 
     def __init__(self, kernel: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         self.kernel = kernel
@@ -137,7 +137,7 @@ class Launched:
 
 
 def as_tensor(x: Any) -> Any:
-    """What has an address and a dtype as the tensor that begins there."""
+    """An object with an address and a dtype, as the tensor that begins there."""
     import triton
 
     if isinstance(x, (torch.Tensor, triton.runtime.jit.TensorWrapper)):
@@ -149,7 +149,7 @@ def as_tensor(x: Any) -> Any:
 
 
 def as_compiled() -> dict[str, Any]:
-    """What functions of the interpreter lack of those that are compiled."""
+    """Attributes of compiled functions that the interpreter's functions lack."""
     from triton.runtime.interpreter import InterpretedFunction
     from triton.runtime.jit import KernelParam
 

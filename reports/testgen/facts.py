@@ -1,4 +1,4 @@
-"""What a printer must know of a case beside its suite: what a run of its host function and its kernels show."""
+"""The facts about a case that a printer needs beside its suite: from its kernels and a run of its host function."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def _printed(p: Part) -> Printed:
 
 
 def skipped(case: str, reason: str) -> Printed:
-    """A case of which nothing can be tested."""
+    """A case that cannot be tested."""
     name, why = identifier(case), f"nothing can be tested: {reason}"
     test = f"def test_{name}() -> None:\n{docstring([why], 4)}\n    pytest.skip({why!r})"
     return Printed(case, (f"{case}: {why}",), (f"# ---- {case} ----", test))
@@ -190,7 +190,7 @@ def _stand_in(target: str) -> list[str]:
 
 
 def _interpreted(parts: Sequence[Printed]) -> list[str]:
-    """What the interpreter lacks, and its installation."""
+    """The functions that the interpreter lacks, and their installation."""
     code = installed([p.facts for p in parts])
     found = library.needed(code, library.INTERPRETER)
     heading = library.helpers(library.INTERPRETER)[0].heading

@@ -36,7 +36,7 @@ Edit = tuple[int, int, str]  # line, column, what is put there
 
 
 def formatted(source: str) -> str:
-    """The text without unused imports, sorted and formatted. Raises RuntimeError for what is no Python."""
+    """The text without unused imports, sorted and formatted. Raises RuntimeError for text that is not Python."""
     text = at_width(_ruff(["check", *OPTIONS, "--fix-only", "--select", "F401,I,SIM300", "-"], source), WIDTH)
     text = at_width(_in_parts(text), WIDTH)
     for _ in range(ROUNDS):

@@ -374,7 +374,7 @@ def leaves(args: Mapping[str, Any]) -> dict[str, torch.Tensor]:
 @dataclass
 class Expected:
     """The output in float64, or whole numbers, how far the kernel's may be from it (0.0: not at all), and its dtype.
-    Without a value nothing is said."""
+    Without a value it is not compared."""
 
     value: torch.Tensor | None
     error: torch.Tensor | float
@@ -382,7 +382,7 @@ class Expected:
 
     @property
     def tolerance(self) -> torch.Tensor:
-        """Infinite where nothing is said: the formula has no number there, or the dtype may have none for it."""
+        """Infinite for elements that are not compared: the formula has no number there, or the dtype may have none."""
         assert self.value is not None
         if isinstance(self.error, float) and not self.error:
             return torch.zeros_like(self.value, dtype=torch.float64)
@@ -395,7 +395,7 @@ class Expected:
 
 @dataclass(frozen=True)
 class Kernel:
-    """What gives a host function, how its arguments are made, what its outputs are to be, which inputs it writes."""
+    """A function that returns the host function; how to make its arguments; its expected outputs; inputs it writes."""
 
     function: Callable[[], Callable[..., Any]]
     arguments: Callable[[Call, Memory], dict[str, Any]]
@@ -492,7 +492,7 @@ philox_words = Philox(whole=True)
 
 
 def evaluated(formula: Callable[[], torch.Tensor], error: Callable[[], Any], dtype: torch.dtype) -> Expected:
-    """A formula with its tolerance. The maximum of nothing is no number, and an element of nothing none either."""
+    """A formula with its tolerance. The maximum of no elements is undefined, and so is an element of no elements."""
     try:
         return Expected(formula(), error(), dtype)
     except IndexError:
@@ -525,7 +525,7 @@ FLOOR = 2.0**-90  # of the largest element: lost where numbers on the way leave 
 
 
 def stored(expected: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """What rounding to the output's dtype changes at most."""
+    """The largest change by rounding to the output's dtype."""
     if not dtype.is_floating_point:
         return torch.zeros_like(expected, dtype=torch.float64)
     sizes = expected.double().abs()
@@ -680,7 +680,7 @@ class Seen:
 
 
 def seen(kernel: Kernel, call: Call, name: str) -> Seen:
-    """What the kernel gives."""
+    """The kernel's result."""
     wanted, got = kernel.expected(call)[name], run(kernel, call)[name].double()
     if wanted.value is None:
         return Seen(got, torch.full_like(got, torch.inf))

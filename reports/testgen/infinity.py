@@ -20,7 +20,7 @@ SEEDS = 3
 
 
 def infinite(suite: Suite, compared: Sequence[Compared]) -> tuple[str, ...]:
-    """The names of these inputs, () without any. What is computed of minus infinity decides, at some shapes."""
+    """The names of these inputs, () without any. Decided by computing with minus infinity, at some shapes."""
     found = [c for c in compared if c.output.formula is not None]
     if not any(t.op in OPS for c in found if c.output.formula is not None for t in c.output.formula.term.walk()):
         return ()

@@ -1,4 +1,5 @@
-"""What Triton's interpreter lacks, as a person would supply it. Never imported: written.library copies from it."""
+"""Functions that Triton's interpreter lacks, as a person would write them. Never imported: written.library copies from
+it."""
 
 # mypy: disable-error-code="no-any-return"
 from __future__ import annotations
@@ -62,8 +63,8 @@ def with_floats(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def guarded(load: Callable[..., Any]) -> Callable[..., Any]:
-    """What is read lies in tensors; what a mask leaves out is poison where the kernel gives it no value: on a GPU it
-    may be anything."""
+    """Loads must lie in tensors; lanes that a mask leaves out are poison where the kernel gives it no value: on a GPU
+    it may be anything."""
     from triton.runtime.interpreter import TensorHandle
 
     def checked(builder: Any, pointers: Any, mask: Any, other: Any, *policy: Any, **policies: Any) -> Any:
@@ -154,7 +155,7 @@ def least_of_blocks(self: ast.NodeTransformer, node: ast.Call) -> ast.AST:
 
 
 def comparing(compute: Callable[..., Any]) -> Callable[..., Any]:
-    """What is true or false has one bit: the interpreter broadcasts it as if it had those of what was compared."""
+    """A truth value has one bit: the interpreter broadcasts it as if it had the bits of its operands."""
     import triton.language as tl
     from triton.runtime.interpreter import TensorHandle
 

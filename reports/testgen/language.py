@@ -1,4 +1,4 @@
-"""What the kernels of a case use of Triton's language that its interpreter leaves out, or has otherwise."""
+"""Parts of Triton's language that the kernels of a case use and its interpreter lacks or handles differently."""
 
 from __future__ import annotations
 
@@ -64,7 +64,8 @@ def _lines(places: Collection[Place], file: str) -> frozenset[int]:
 
 
 def _computed(file: str, lines: frozenset[int], wanted: Callable[[ast.AST], bool]) -> Iterator[ast.AST]:
-    """What is wanted of these lines of a file: what belongs to compile-time conditions leaves no operation there."""
+    """The operations wanted from these lines of a file: what belongs to compile-time conditions leaves no operation
+    there."""
     for node in ast.walk(_tree("".join(linecache.getlines(file)))):
         if isinstance(node, ast.expr) and wanted(node):
             spanned = range(node.lineno, (node.end_lineno or node.lineno) + 1)

@@ -47,7 +47,7 @@ def helpers(file: str = HELPERS) -> tuple[Helper, ...]:
 
 @cache
 def defined() -> frozenset[str]:
-    """What the helpers of all files are called."""
+    """The names of the helpers of all files."""
     return frozenset(h.name for file in (HELPERS, INTERPRETER, DEVICE) for h in helpers(file))
 
 
@@ -107,7 +107,7 @@ def first(text: str, found: Sequence[Helper]) -> list[Helper]:
 
 
 def _used(h: Helper) -> frozenset[str]:
-    """What a helper uses when it is defined, and what a function uses when it is called."""
+    """The names that a helper uses when it is defined, and a function when it is called."""
     return h.uses if h.source.lstrip("@").startswith("def ") else immediate(h.source)
 
 

@@ -105,7 +105,7 @@ def _known_wrong(p: Part) -> tuple[str, ...]:
 
 
 def wrong(p: Part) -> str | None:
-    """What is wrong with the case, None where nothing is known to be."""
+    """The known defect of the case, or None."""
     for o in p.suite.outputs:
         if o.proof is not None and o.proof.verdict is Verdict.REFUTED and (c := o.proof.counterexample) is not None:
             at = ", ".join(f"{n} = {v}" for n, v in c.dims.items())

@@ -39,8 +39,8 @@ print("\\n" + json.dumps(told))
 def failing(
     text: str, path: str, calls: Mapping[str, Mapping[str, int | float]], tests: Sequence[str] = ()
 ) -> dict[str, str]:
-    """What a call of each of these kernels of the file raises, and each of these tests of it, of those that raise; ""
-    for the file itself. `calls`: sizes by kernel."""
+    """The exception of a call of each of these kernels of the file, and each of these tests of it, of those that raise;
+    "" for the file itself. `calls`: sizes by kernel."""
     environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "TRITON_INTERPRET": "1"}
     command = [sys.executable, "-W", "ignore", "-c", SCRIPT, os.path.abspath(path), *map(json.dumps, (calls, tests))]
     try:

@@ -41,7 +41,7 @@ def _test(p: Part, r: Refusal, taken: list[str]) -> str:
 
 
 def _what(r: Refusal) -> str:
-    """What is wrong with the call, as a name."""
+    """The defect of the call, as a name."""
     if r.layouts:
         return "_".join(f"{layout}_{identifier(n)}" for n, layout in r.layouts.items())
     if r.values:

@@ -1,4 +1,5 @@
-"""What stands in for what a machine may lack: this package, and in Triton's interpreter its tuners, libdevice, bf16."""
+"""Stand-ins for parts that a machine may lack: this package, and in Triton's interpreter its tuners, libdevice,
+bf16."""
 
 from __future__ import annotations
 
