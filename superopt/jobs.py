@@ -66,7 +66,7 @@ class Unit:
 
 
 def answer(unit: Unit, event: Event = lambda said: None) -> Answer:
-    """The answer of a unit, made now. What we raise on purpose is an answer too: {"error": its kind, "text"}."""
+    """The answer of a unit, made now. An error raised on purpose is an answer too: {"error": its kind, "text"}."""
     given = {"file": unit.file, **unit.arguments} if unit.file else dict(unit.arguments)
     try:
         return UNITS[unit.kind](**given, event=event)
@@ -303,8 +303,8 @@ def _decided(judged: Acceptance, timeout: float) -> bool:
 
 
 def time_on(source: str, name: str, sizes: Mapping[str, int], seed: int, device: str, event: Event) -> Answer:
-    """What `superopt.accept.timing` measures of an emitted file on a device, as a record. A timing is of one moment:
-    nobody keeps it."""
+    """The measurement of `superopt.accept.timing` for an emitted file on a device, as a record. A timing is of one
+    moment: nobody keeps it."""
     from .accept import timing
 
     event("time")

@@ -174,7 +174,7 @@ def meets(formula: Formula, which: str, expected: np.ndarray, trace: Trace, inpu
 
 
 def _steady(formula: Formula, got: np.ndarray, trace: Trace, inputs: Arrays) -> np.ndarray:
-    """Which elements of a formula stay where its real inputs change a little, or are no numbers: those are no steps."""
+    """Which elements of a formula stay where its real inputs change a little, or are infinite or NaN: not steps."""
     good = np.ones(got.shape, bool)
     for sign in (1, -1):
         noise = np.random.default_rng(0)

@@ -85,7 +85,8 @@ def unrounded() -> Any:
 
 def steady(case: Case, fn: Function, args: Mapping[str, Any], expected: Values, seed: int) -> dict[str, np.ndarray]:
     """Which elements stay when every real input changes a little, without subnormal numbers, which have few digits, and
-    with NaN for what overflows: the others tell nothing (ties, steps, 0 / 0, exp(-743) / exp(-743), 1 / exp(710))."""
+    with NaN for what overflows: the others are uninformative (ties, steps, 0 / 0, exp(-743) / exp(-743), 1 /
+    exp(710))."""
     import torch
 
     def changed(sign: int, noise: np.random.Generator, x: Any) -> Any:

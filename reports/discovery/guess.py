@@ -42,7 +42,8 @@ ATTEMPTS = 300
 
 @dataclass
 class Guess:
-    """What `lift.ttir.lower` takes, by parameter name: a Triton type, or "constexpr" with its value in `constexprs`."""
+    """The arguments of `lift.ttir.lower`, by parameter name: a Triton type, or "constexpr" with its value in
+    `constexprs`."""
 
     signature: dict[str, Any]
     constexprs: dict[str, Any]

@@ -78,7 +78,7 @@ def applied(
 ) -> list[Record]:
     """The records with what is ignored moved from "findings" to "suppressed", each with its reason; and with a finding
     for each comment that does not work. `rules`: all that there are; `active`: those that were checked; `whole`: the
-    files all of whose cases were asked for, in which a comment that accepts nothing is told."""
+    files all of whose cases were asked for, in which a comment that accepts nothing is reported."""
     used: set[Ignore] = set()
     out = [_split(r, used) for r in records]
     finished = {f for f in whole if all(not r["errors"] for r in records if r["file"] == f)}

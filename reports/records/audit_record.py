@@ -71,8 +71,8 @@ def told(record: Record, found: Audited) -> Record:
 
 
 def doubted(record: Record) -> Record:
-    """Nothing is proved or tested of a kernel that was seen to go wrong inside of its contract. What is wrong beyond
-    it, or with the numbers of a machine, is not a contradiction."""
+    """Nothing is proved or tested of a kernel that was seen to go wrong inside of its contract. Errors beyond
+    it, or with the numbers of a machine, are not a contradiction."""
     rules = sorted({f["rule"] for f in record["findings"]} & CONTRADICTING)
     if not rules or record["verdict"] not in ("PROVED", "TESTED"):
         return record

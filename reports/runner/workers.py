@@ -3,8 +3,8 @@
     local(jobs)        threads of this process, each of which waits for one child
     cluster(address)   the workers of a Dask cluster, through `client.get_executor()`
 
-A call that crashes or takes too long harms no other, and is told as an `Outcome`. On a cluster a call whose worker died
-is made again by another one. What a worker runs has to be what we would run: it refuses a call where its packages or
+A call that crashes or takes too long harms no other, and is reported as an `Outcome`. On a cluster a call whose worker
+died is made again by another one. A worker has to run what we would run: it refuses a call where its packages or
 the user's file differ from ours."""
 
 from __future__ import annotations

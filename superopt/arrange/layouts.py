@@ -1,8 +1,8 @@
 """Layouts of tensors and tiles, as an integer linear program (Mirage, section 6).
 
 One 0/1 variable for each order of the dimensions of a tensor between kernels, and for each dimension of a tile that may
-be its innermost one (K-major, row-major ...). Inputs and outputs have the layout that the program says. What a choice
-costs, in nanoseconds of the model:
+be its innermost one (K-major, row-major ...). Inputs and outputs have the layout of the program. The cost of a choice,
+in nanoseconds of the model:
 
     a tensor is read or written       whole sectors for each run of elements that the tile has in a row
     its tile has another innermost    the tile is converted, through shared memory

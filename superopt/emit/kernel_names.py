@@ -212,7 +212,7 @@ class Tiles:
     # ---- the grid
 
     def _places(self) -> tuple[list[str], list[str], list[str]]:
-        """The axes along x, y and z of the grid, the last one of each fastest: parts along y, indices that are no tiles
+        """The axes along x, y and z of the grid, the last one of each fastest: parts along y, indices without tiles
         along z where two axes or more are tiled."""
         others = [a for a in self.k.grid if self.k.modes[a] != "split"]
         split = [a for a in self.k.grid if self.k.modes[a] == "split"]

@@ -7,7 +7,7 @@
     tb_output_op    dtensor, output_map (omap: grid dimension -> dimension along which the blocks' tiles are joined)
     tb_accum_*_op   accumulators: what they have after the last iteration is used after the loop
 
-Tensors are named by a number (guid). What is read here is checked for what a graph must have before it can mean
+Tensors are named by a number (guid). Each graph is checked for what it must have before it can mean
 anything: known tensors, maps to dimensions that exist, sizes that divide."""
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """µGraphs: kernels that exchange tensors, the block of each kernel, and its thread graphs (Mirage, sections 2 and 4).
 
-A kernel runs one block for each tile of its grid axes. What it does with an axis is its *mode*:
+A kernel runs one block for each tile of its grid axes. Its treatment of an axis is its *mode*:
 
     grid    tiles of the axis over the blocks               (imap of the paper: axis -> grid dimension)
     loop    tiles of the axis one after the other           (fmap: axis -> for-loop dimension)

@@ -1,4 +1,4 @@
-"""Products whose operands, where they are no loaded 16 bits, stay in 32.
+"""Products whose operands, unless they are loaded 16 bits, stay in 32.
 
 exp(s + d) = exp(s) exp(d): what 16 bits leave out of an operand is in d, which grows as s does. And a sum that is
 divided by a norm only afterwards has terms that may be larger than the largest number of f16.

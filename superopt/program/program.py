@@ -9,8 +9,8 @@ search never looks into (a keyed hash in the field tests). `scale` multiplies by
 
 A formula becomes a program when every input is read at distinct axes; known names over an axis (softmax, mean) are
 written out. exp(x) / sum(exp(x)) stands for all stabilised forms: they are equal over the reals, and what is emitted is
-stabilised again. What depends on indices alone, a causal mask or a bias of positions, is an input that is computed and
-not read; to add it is one function of elements:
+stabilised again. A value that depends on indices alone, a causal mask or a bias of positions, is an input that is
+computed and not read; to add it is one function of elements:
 
     where(c, x, -inf) = x + where(c, 0, -inf)        where(c, x, y) = where(c, 1, 0) x + where(c, 0, 1) y"""
 
@@ -77,8 +77,8 @@ def source(name: str, axes: Sequence[str]) -> Node:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What is read or written of a dimension: from `start`, as many entries as the axes have together, which are the
-    digits of the entry's number, the first axis the highest; without axes the one entry at `start`. As PyTorch:
+    """The part of a dimension that is read or written: from `start`, as many entries as the axes have together, which
+    are the digits of the entry's number, the first axis the highest; without axes the one entry at `start`. As PyTorch:
     narrow(dim, start, product of sizes).unflatten(dim, sizes)."""
 
     start: Term
@@ -95,7 +95,7 @@ class Part:
 @dataclass(frozen=True, slots=True)
 class Input:
     """A tensor that the program reads: its axes in the order of its dimensions, outermost first. x @ x.T has two
-    inputs, both of the tensor x. With `element` it is no tensor in memory: a term over the axes says what it holds.
+    inputs, both of the tensor x. With `element` it is not a tensor in memory: a term over the axes says what it holds.
     `parts`: one for each dimension of the tensor, where the axes are not its dimensions, and then `shape`, its sizes as
     terms over dims."""
 

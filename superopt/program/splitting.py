@@ -4,7 +4,7 @@
     sum[l](f(l)) = sum[p](f(p)) + sum[j](f(B + j))       l < L, p < B, j < L - B, where l < B is asked; 0 <= B <= L
 
 The same of products, maxima and minima. Of the axes of an output the first makes two, the second a piece of it for each
-part. What is left then of c // D, c % D and l < B is a digit, true or false. A boundary B of which 0 <= B <= L is not
+part. The rest of c // D, c % D and l < B is then a digit, true or false. A boundary B of which 0 <= B <= L is not
 certain for all sizes stays a condition; so does one that is not the same for all elements, as of a causal mask."""
 
 from __future__ import annotations

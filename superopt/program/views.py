@@ -4,7 +4,7 @@
     keys[h, P + j, d]   keys.narrow(1, P, M)                  axes h, j, d
     x[j, n]             x again, at another axis than x[m, n]
 
-What asks for parts of an axis is taken apart first (superopt.program.splitting). An axis then gets the name of
+Uses of parts of an axis are taken apart first (superopt.program.splitting). An axis then gets the name of
 another of its size wherever it can, so that what two outputs have in common is one value."""
 
 from __future__ import annotations

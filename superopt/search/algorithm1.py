@@ -5,8 +5,8 @@
                        if the abstract expression of o(I) is below the target's: generate(G + o(I))
 
 A state is a prefix of a block graph. Operators are appended in increasing rank, so that a graph is met in one order
-only; the rank compares the inputs in descending order. What has become possible by the newest tensor then comes after
-all that was possible before, and every graph has an order of increasing rank.
+only; the rank compares the inputs in descending order. Operators made possible by the newest tensor then come after
+all that were possible before, and every graph has an order of increasing rank.
 
 The roles of bits are given, as in a signature of `superopt.search.bodies`; tensors, operators, fingerprints and the
 search are made here again, so that one can be tested against the other."""

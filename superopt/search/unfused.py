@@ -49,7 +49,7 @@ class _Writer:
         return MuGraph(self.program, tuple(self.kernels), self.tensors), self.seconds
 
     def inlined(self, n: Node) -> bool:
-        """What has the axes of a term of a sum, and is needed for that sum only, is made where it is summed."""
+        """A node with the axes of a term of a sum that only this sum needs is made where it is summed."""
         if n.op not in INLINED or n in self.wanted:
             return False
         after = [m for m in self.program.nodes if n in m.args]
@@ -203,8 +203,8 @@ class Block:
         return (self.parts.get(str(n.attr), str(n.attr)),)
 
     def dims(self, axes: frozenset[str] | set[str]) -> frozenset[Dim]:
-        """What a tile with these axes has: of an axis in parts what is within a part, or in a kernel that reads parts
-        one entry for each; a block that makes one part has no dimension for it."""
+        """The dimensions of a tile with these axes: of an axis in parts what is within a part, or in a kernel that
+        reads parts one entry for each; a block that makes one part has no dimension for it."""
         out = {Dim(a, self.modes.get(a) == "parts") for a in axes if a not in self.parts}
         whole = {self.parts[a] for a in axes if a in self.parts} - {d.axis for d in out}
         return frozenset(out | {Dim(a, True) for a in whole if self.modes[a] == "parts"})

@@ -2,9 +2,10 @@
 
 All blocks, turns of the loop and lanes of the tile are axes of one array: every axis of the program has three bits, for
 its part, its place in the part, and its lane in the tile. A tile sum is over the bits that a kernel has in the tile,
-`accumulate` over those in the loop. What a loop leaves unsummed is not defined after it, nor in another loop, what it
-accumulates not within it, and a store needs one value for each element of its tensor: a graph for which this does not
-hold is invalid, and says where.
+`accumulate` over those in the loop. A value that a loop leaves unsummed is undefined after it and in other loops, one
+that it
+accumulates is undefined within it, and a store needs one value for each element of its tensor: a graph for which this
+does not hold is invalid, and says where.
 
 The test draws inputs, primes and the root of unity anew for each sample; its bound is that of
 `verify.fields.identity_test`. Inputs of one view of a tensor are drawn once, other parts of it, or the same with

@@ -3,7 +3,8 @@ and where the program may be cut into kernels.
 
     exposed(t := e) = loads(e)   exposed(a; b) = exposed(a) + (exposed(b) - written(a))   exposed(for n: a) = exposed(a)
 
-Sequences are nested to the right: what comes first in two kernels or more is no class of its own where it is more than
+Sequences are nested to the right: what comes first in two kernels or more is not a class of its own where it is more
+than
 one statement. With c = a1; ...; ak; r in some form, *c before r* is the class of a1; ...; ak that is added for it."""
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     program -> bodies (laws of values) -> e-graph of each (rules of loops) -> nests -> µGraphs with tiles, best first
 
-Both passes of the extraction are bounded: so many bodies, kernels and nominal tiles. What the e-graphs represent is
-counted exactly."""
+Both passes of the extraction are bounded: so many bodies, kernels and nominal tiles. The programs that the e-graphs
+represent are counted exactly."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Found:
     """`plans`, steady ones first, then by seconds; `nests`: by the number of kernels the best at nominal tiles, whether
     or not there is a µGraph for them; `bodies`, `classes`, `nodes`: of all e-graphs; `programs` that they represent;
     `whole`: all were saturated, and the time was enough; `candidates`: nests that were extracted; `refused`: why nests
-    are no µGraphs; `clock`: seconds of each pass."""
+    are not µGraphs; `clock`: seconds of each pass."""
 
     plans: list[Plan] = field(default_factory=list)
     nests: dict[int, tuple[Nests, TileProgram]] = field(default_factory=dict)

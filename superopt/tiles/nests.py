@@ -1,9 +1,11 @@
 """Loops of a tile program: from the classes of equal statements the cheapest nests, at most so many kernels.
 
 A kernel is one part of the program's sequence. Its outermost loops whose turns have nothing to do with each other are
-its grid. What it stores is in registers as long as the same turn of the same loop loads it; what another kernel loads
-went through device memory, which is charged to the load. What would have to be loaded again in another loop of the same
-kernel excludes the nest, but for a whole program that is no kernel otherwise: there a block may load what it stored to
+its grid. A stored tensor is in registers as long as the same turn of the same loop loads it; what another kernel loads
+went through device memory, which is charged to the load. A tensor that would have to be loaded again in another loop of
+the
+same kernel excludes the nest, except for a whole program that is not a kernel otherwise: there a block may load what it
+stored to
 device memory itself. Tiles have a nominal size here: the model of `superopt.mugraph.cost` chooses them for what
 comes out.
 

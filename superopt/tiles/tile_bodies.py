@@ -68,7 +68,7 @@ def price(p: TileProgram, h: Hardware) -> float:
 
 
 def operations(value: Node) -> Iterator[tuple[Node, bool]]:
-    """What is computed for a value, and whether it is a product of matrices, whose factors' product is no other."""
+    """The operations of a value, and whether each is a product of matrices; the product inside one is left out."""
     every = [n for n in value.walk() if n.op not in ("input", "const")]
     sums = [n for n in every if n.op == "sum" and n.args[0].op == "mul"]
     products = {n: n.args[0] for n in sums if is_product(str(n.attr), *(x.axes for x in n.args[0].args))}

@@ -5,11 +5,11 @@
         | map[f](e...) | sum[n](e) | max[n](e)
 
 A loop over n runs its body once for each tile of n, in order; a loop within it over n again, over tiles of that tile.
-What is loaded, stored or folded in a loop is the part of it at the loop's tile: of a tensor without the axis n all of
+A load, store or fold in a loop is of the part at the loop's tile: of a tensor without the axis n all of
 it. The paper's indices follow: `tile` for an axis of a loop around, `full` for any other; `elem` is a tile of one. A
 sum in a loop over its axis is therefore the sum over the tile, and adding it to what a variable holds is a step of the
-sum over all. Axes have names and broadcast by them, so that permute, squeeze, unsqueeze and broadcast are no operations
-of ours; a matrix product is a sum of a product.
+sum over all. Axes have names and broadcast by them, so that permute, squeeze, unsqueeze and broadcast are not
+operations of ours; a matrix product is a sum of a product.
 
 Nothing is zero before it is stored: variables hold anything at first, and a sum over a loop starts by storing 0."""
 

@@ -65,8 +65,8 @@ def differing(p: TileProgram, q: TileProgram, xs: Mapping[str, Any], tiles: Mapp
 
 
 def _differing(left: Mapping[str, Any], right: Mapping[str, Any], domain: Float64) -> tuple[str, frozenset[str]]:
-    """The first tensor that differs; of which tensors anything was compared. What is known and not on the right differs
-    among numbers; in a field, where equal rational functions are equal, nothing is told of a lost residue."""
+    """The first tensor that differs; of which tensors anything was compared. A value that is known only on the left
+    differs among numbers; in a field, where equal rational functions are equal, a lost residue is not compared."""
     told = set()
     for name, x in left.items():
         for known, same in _residues(x, right[name]) if isinstance(domain, Field) else [_near(x, right[name])]:
@@ -99,7 +99,7 @@ class _Numbers(Float64):
 
 
 class _Field(Field):
-    """A field in which nothing is told of exp of what has lost its second residue, as an exp has: it is a hash there,
+    """A field in which exp of a value that has lost its second residue is unknown, as an exp has: it is a hash there,
     of which exp(a + b) = exp(a) exp(b) does not hold."""
 
     def apply(self, op: str, *xs: Any) -> Any:
@@ -136,8 +136,8 @@ def tried(rule: Rule, count: int, seed: int = 0, each: int = 4) -> Tried:
 
 
 def refuted(rule: Rule, twin: Twin, most: int, seed: int = 0, each: int = 4) -> Tried:
-    """A form that does not hold, on at most so many programs that it applies to, until one made by it differs. What is
-    less a condition is tried where the rule does not apply."""
+    """A form that does not hold, on at most so many programs that it applies to, until one made by it differs. A form
+    that lacks a condition is tried where the rule does not apply."""
     out = Tried(rule.name)
     form = replace(rule, text=twin.text, looks=twin.looks, twins=())
     for rng, p, classes in _aimed(form, most, seed, out, rule if twin.kind == "weaker" else None):
@@ -239,8 +239,8 @@ class _Source:
 
 @dataclass
 class Together:
-    """What all rules made of one program: `made` programs, those `compared` in a field in every tensor that is stored
-    (the others were left out: a division by 0 of the field, or a tensor of which nothing is known), and one that
+    """The programs that all rules made of one program: `made` programs, those `compared` in a field in every tensor
+    that is stored (the others were left out: a division by 0 of the field, or a tensor of unknown values), and one that
     differs, in the field or among numbers."""
 
     made: int = 0

@@ -114,7 +114,7 @@ def _small_and_large(case: Case, seed: int) -> list[tuple[Dims, int, int]]:
 
 
 def _findings(evidence: Evidence, progress: Callable[[str], None]) -> Iterator[Finding]:
-    """Of every rule in turn, each place once. What a kernel does with memory explains its values: rules about values
+    """Of every rule in turn, each place once. A kernel's memory accesses explain its values: rules about values
     are asked where nothing else is wrong, and whether the result is wrong only where no rule says why."""
     from .rules import rules
 

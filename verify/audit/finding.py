@@ -41,7 +41,7 @@ class Finding:
 @dataclass(frozen=True, slots=True)
 class Rule:
     """One audit rule: `check` gives its findings from what is known of a case. Each is shown by an execution or an
-    exact evaluation; what cannot be decided is no finding. `level`: of SARIF. `summary`: one sentence for lists."""
+    exact evaluation; what cannot be decided is not a finding. `level`: of SARIF. `summary`: one sentence for lists."""
 
     name: str
     level: str

@@ -28,7 +28,7 @@ class Clash:
 
 
 def clashes(page: Watched) -> Iterator[Clash]:
-    """The first clash of each pair of lines of a launch. Launches whose programs wait for each other say nothing: a
+    """The first clash of each pair of lines of a launch. Launches whose programs wait for each other are skipped: a
     lock may order what they do."""
     if synchronises(page):
         return

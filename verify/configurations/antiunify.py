@@ -66,7 +66,8 @@ def extents(module: Module) -> Iterator[tuple[Term | int, ...]]:
 
 
 class _Walk:
-    """All modules in step. What has effects, regions or successors is walked in order; other operations are formed
+    """All modules in step. Operations with effects, regions or successors are walked in order; other operations are
+    formed
     where they are needed, once for every combination of what they are in each module: two operations that are one in
     some module, because their numbers agree there, stay two. `symbols` is None where numbers do not matter."""
 

@@ -335,7 +335,8 @@ def _class(
 
 
 def _constant(f: Family, combos: Sequence[Combo], facts: Sequence[Term]) -> list[Term]:
-    """What follows from others and has one value in all combinations, where the facts say that it has no other."""
+    """Parameters that follow from others and have one value in all combinations, where the facts allow no other
+    value."""
     one = [(p.symbol, next(iter(v))) for p in f.following if len(v := {c[p.name] for c in combos}) == 1]
     every = [T.make("eq", symbol, v) for symbol, v in one if symbol.op == "size"]
     return [t for t in every if Solver().implies(frozenset(facts), t)]

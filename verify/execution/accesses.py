@@ -133,7 +133,7 @@ def store(run: Execution, op: Op, pointer: Tile, value: Tile, mask: Tile | None 
 
 
 def atomic_rmw(run: Execution, op: Op, pointer: Tile, value: Tile, mask: Tile | None = None) -> Tile:
-    """What it finds depends on the order of programs and lanes: nothing is known of it."""
+    """Its result depends on the order of programs and lanes, so it is unknown."""
     name, t = op.attrs["atomic_rmw_op"], scalar(op.operands[1].type)
     _record(run, op, KINDS.get(name, name), pointer, mask, value, t, run.order)
     return Tile(op.results[0].type, run.opaque(op, term_type(t)))

@@ -3,7 +3,7 @@
     with emulated(host) as emulation:    every launch inside runs the IR of its kernel, programs in order
         emulation.mutate(k, mutation)    launch k of each call of `host` runs the mutated IR from here on
 
-What a kernel may touch is the storages of the tensors that it is given, to their last byte: beyond a tensor and inside
+A kernel may touch the storages of the tensors that it is given, to their last byte: beyond a tensor and inside
 its storage it reads and writes what lies there, beyond the storage OutOfBounds is raised. Storages lie far apart.
 """
 

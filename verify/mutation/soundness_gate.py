@@ -6,8 +6,8 @@
     UNKNOWN          unknown                       unknown                 unknown
     it raised        error                         error                   error
 
-An error is a defect of the prover: it says nothing of the mutant, and must not pass for an honest UNKNOWN. `original`
-is the prover's word on the case as it is: where that is not PROVED, an UNKNOWN of its mutants is no merit.
+An error is a defect of the prover: it does not judge the mutant, and must not pass for an honest UNKNOWN. `original`
+is the prover's word on the case as it is: where that is not PROVED, an UNKNOWN of its mutants is not a merit.
 A mutant of several outputs is wrong as soon as one output is PROVED that differs, whatever is said of the others.
 """
 

@@ -261,7 +261,7 @@ class Proving:
         return failure
 
     def agree(self, x: Term, y: Term, facts: frozenset[Term]) -> bool:
-        """Whether two terms are equal. What that rests on is a side condition of every claim."""
+        """Whether two terms are equal. The assumptions become side conditions of every claim."""
         with self.algebra.collecting() as side_conditions:
             same = agree(self.algebra, x, y, self.algebra.context(facts))
         self.algebra.pending[0].update(side_conditions)

@@ -44,8 +44,8 @@ class Equations:
         self.algebra = Algebra(BoundedSolver(inner=Solver(timeout=QUESTION), bounds=known), deadline=self.deadline)
 
     def equal(self, left: Term, right: Term, *facts: Term) -> bool:
-        """Whether they are shown to be equal where the facts hold and the free axes are within their sizes. What that
-        rests on, divisors that are not 0 and roots of nonnegative numbers, is shown as well."""
+        """Whether they are shown to be equal where the facts hold and the free axes are within their sizes. The
+        assumptions, divisors that are not 0 and roots of nonnegative numbers, are shown as well."""
         if time.process_time() > self.deadline:
             return False
         ends = ((T.make("le", 0, T.axis(a)), T.make("lt", T.axis(a), a.size)) for a in left.free | right.free)

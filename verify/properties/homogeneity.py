@@ -78,7 +78,7 @@ def _power(t: Term, values: Sequence[Value]) -> Value:
 
 
 def _loses(t: Term, values: Sequence[Value]) -> Value:
-    """What compares the sizes of its arguments, or only their sign, does not change."""
+    """An operation that compares the sizes of its arguments, or only their sign, does not change."""
     return None if _same(t, values) is None else Fraction(0)
 
 

@@ -299,7 +299,7 @@ class Magnitudes:
     # ---- jumps
 
     def jump(self, near: Term, step: Term) -> Term:
-        """What m has more where a jump of this height is near."""
+        """The addition to m where a jump of this height is near."""
         self.jumps = True
         return T.where(near, T.div(step, T.mul(self.unit, COUNT)), 0)
 

@@ -2,8 +2,8 @@
 
 Every function takes the property, `call` (arrays by input name in, the output's array out), the arrays and a random
 generator, and returns the largest deviation, relative to the largest number compared with, or None where these shapes
-say nothing. Changed inputs have the elements of the given ones in another order where they are replaced, so that they
-meet whatever limits the case states.
+are uninformative. Changed inputs have the elements of the given ones in another order where they are replaced, so that
+they meet whatever limits the case states.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ def canonical(f: Formula) -> Formula:
 
 
 def exchanged(t: Term, value: Callable[[Term], Term | None]) -> Term:
-    """The term with `value(s)` for its axes and elements s, where that is not None. What replaces them is not replaced
+    """The term with `value(s)` for its axes and elements s, where that is not None. The replacements are not replaced
     again, whatever the new term simplifies to."""
     done: dict[int, Term] = {}
     for s in t.walk():

@@ -114,7 +114,7 @@ def narrowest(modules: Sequence[Module]) -> str | None:
 
 
 def roundings_to_narrow(modules: Sequence[Module]) -> int:
-    """How many on the longest path of the kernels, one after the other. What a single kernel rounds only to store it
+    """How many on the longest path of the kernels, one after the other. A rounding of a single kernel only at its store
     is not counted: that is the output's own rounding."""
     kernels: dict[str, list[Module]] = {}
     for m in modules:

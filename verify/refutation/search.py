@@ -67,7 +67,7 @@ class Passed:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """The run says nothing: the host function or the reference refuses the shape, or it cannot be executed."""
+    """The run decides nothing: the host function or the reference refuses the shape, or it cannot be executed."""
 
     why: str
 

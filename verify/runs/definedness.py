@@ -1,7 +1,7 @@
 """Where a formula over the reals is defined: a boolean term for every operation that is not total.
 
-A condition holds for all values 0 <= a < size of its free axes; bound axes of the formula are free in it. What stands
-in a branch of `where` is asked for only where the branch is taken: `not c or d`.
+A condition holds for all values 0 <= a < size of its free axes; bound axes of the formula are free in it. Conditions
+of a branch of `where` apply only where the branch is taken: `not c or d`.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ def unfolded(t: Term) -> Term:
 
 
 def domain(formula: Formula, shapes: Shapes | None = None) -> list[Term]:
-    """The conditions, each once. `shapes`: of the tensors, whose elements must be there; without it nothing is said
-    of them."""
+    """The conditions, each once. `shapes`: of the tensors, whose elements must be there; without it they are
+    ignored."""
     taken = {a.name for a in formula.axes}
     found = _needs(unfolded(formula.term), (), taken, shapes or {}, set())
     return list(dict.fromkeys(c for c in found if c is not T.const(True)))

@@ -226,7 +226,7 @@ class Observation:
 
 def observe(case: Case, dims: Dims, seed: int, config: int = 0) -> Observation | None:
     """One run that is looked on; None where the host function refuses these dims, or where it cannot be executed for a
-    reason that says nothing about the kernel."""
+    reason unrelated to the kernel."""
     from trilift.lift.capture.run import capture
     from trilift.lift.replay.execute import replay
 

@@ -106,7 +106,7 @@ def evaluated(f: Formula, inputs: Mapping[str, np.ndarray], dims: Dims, arithmet
 
 def worst(got: np.ndarray, expected: np.ndarray, allowed: float) -> tuple[int, ...] | None:
     """The element that deviates most, relative to the largest; None if none by more than allowed, () for other
-    shapes. Where `expected` is no number nothing is; infinities must be equal."""
+    shapes. Elements where `expected` is NaN do not differ; infinities must be equal."""
     if got.shape != expected.shape:
         return ()
     error = deviation(got, expected)

@@ -1,6 +1,6 @@
 """undefined-value: a masked lane without `other`, or uninitialised memory, reaches an output.
 
-What is undefined is NaN in one run and two numbers in two more; an output that is not the same in all of them depends
+Undefined values are NaN in one run and two numbers in two more; an output that is not the same in all of them depends
 on it. 0 * undefined counts: the hardware may find NaN there.
 """
 
