@@ -193,7 +193,10 @@ class _Attempt:
         from .model.verdict import Clause
         from .wording.user_terms import words
 
-        clauses = [Clause("shape", c, words(c), f"the {self.goal.against} holds there") for c in self.goal.conditions]
+        clauses = [
+            Clause("shape", c, words(c), f"the {self.goal.against}, which holds only there")
+            for c in self.goal.conditions
+        ]
         clauses += self.more
         facts = frozenset(c.term for c in clauses if c.term is not None)
         return changed(configuration, facts=configuration.facts | facts, clauses=(*configuration.clauses, *clauses))

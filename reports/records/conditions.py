@@ -125,7 +125,8 @@ def _goal(c: Condition) -> str:
 
 def _clause(c: Any) -> str:
     at = f" at line {c.place.line}" if c.place else ""
-    return str(c.text) + (f"   needed by {c.why}{at}" if c.why else "")
+    why = f"({c.why}){at}" if c.kind == "config" else f"needed by {c.why}{at}"
+    return str(c.text) + (f"   {why}" if c.why else "")
 
 
 def shown(t: Term) -> str:

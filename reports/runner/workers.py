@@ -314,7 +314,7 @@ def _there(
     worker = get_worker()
     for what, wanted in expected.items():
         if (found := ours().get(what)) != wanted:
-            raise Lost(f"the worker {worker.address} has {what} {found}, and not {wanted} as here")
+            raise Lost(f"the worker {worker.address} has {what} {found}, but this machine has {wanted}")
     if other := differing(files):
         raise Lost(f"the worker {worker.address} has no such {other}: workers need the same files at the same paths")
     multiprocessing.current_process().daemon = False  # a worker's children are ours to end

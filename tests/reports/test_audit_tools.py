@@ -181,7 +181,7 @@ def test_a_wrong_configuration_is_a_usage_error(trilift: Trilift, folder: Path, 
 
 def test_without_targets_it_says_so(trilift: Trilift) -> None:
     done = trilift()
-    assert done.exit_code == 2 and "no TARGET is given" in done.stderr
+    assert done.exit_code == 2 and "no TARGET given" in done.stderr
 
 
 # ---- what is no case -------------------------------------------------------------------------------------------------

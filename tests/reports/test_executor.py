@@ -144,7 +144,7 @@ def test_nothing_is_lost_with_a_worker(there: Workers, tmp_path: Path) -> None:
 
 def test_what_differs_there_is_refused(there: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "ours", lambda: {"triton": "0.0"})
-    with pytest.raises(Lost, match=r"the worker tcp://.* has triton .*, and not 0\.0 as here"):
+    with pytest.raises(Lost, match=r"the worker tcp://.* has triton .*, but this machine has 0\.0"):
         there.submit(square, 1, 0.0, seconds=60).result(60)
     monkeypatch.undo()
     file = tmp_path / "a.py"

@@ -329,7 +329,7 @@ def _class(
     text = f"{f.first.kernel} was lowered at {'; '.join(places)}, and has the same operations at all of them"
     ends = [(p.name, r) for p, r in zip(f.parameters, cell, strict=True) if not p.real]
     label = ", ".join([*(f"{n}={r.low}" if r.single else f"{n}>={r.low}" for n, r in ends), *map(str, given)])
-    clauses = (Clause("config", None, text, "the kernel at block sizes between them", f.place),
+    clauses = (Clause("config", None, text, "block sizes between them are not lowered", f.place),
                *(c for p, r in zip(f.parameters, cell, strict=True) for c in _ends(f, p, r, middle)))  # fmt: skip
     return Class(module, tuple(facts), clauses, label, len(symbols))
 

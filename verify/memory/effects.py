@@ -111,7 +111,7 @@ def exact(w: Written, facts: Facts, solver: Solver, agree: Agree) -> None:
         return
     inside = facts | w.site.facts()
     there = {T.axis(a): x for a, x in zip(w.index, w.decoded.index, strict=True)}
-    ask = asking(inside, solver, f"{w.site.text}: who writes an element")
+    ask = asking(inside, solver, f"{w.site.text}: its writer")
     if not all(holds(replace(g, there), ask) for g in w.condition):
         raise Undecided(f"could not determine which elements the {w.site.text} writes", w.site.place)
     if ask(_not_later(w, there)):

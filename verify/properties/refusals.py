@@ -30,7 +30,7 @@ from .records import Dims, Refusal, Sizes
 ELEMENTS = 300_000  # of the largest tensor of a call
 NEAR = range(1, 20)  # sizes that are tried together
 TOGETHER = 2  # dims that are
-SPEC = "the case says so"
+SPEC = "the declaration of the case"
 
 
 def refusals(case: Case, proofs: Sequence[Proof], sizes: Sizes, seed: int = 0) -> tuple[Refusal, ...]:
