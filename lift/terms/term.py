@@ -30,7 +30,6 @@ from itertools import count
 from typing import Any, Protocol
 
 from ..runtime.session import EndedSession, pin, table
-
 from .meanings import Domain, meaning
 
 REAL, INT, BOOL = "real", "int", "bool"

@@ -477,7 +477,9 @@ def far(x):
 
 
 def test_out_of_bounds_names_place_and_tensor():
-    with pytest.raises(OutOfBounds, match=r"at .*test_interpret.py:\d+:\d+: element 8 of input:x, which has 8 elements"):
+    with pytest.raises(
+        OutOfBounds, match=r"at .*test_interpret.py:\d+:\d+: element 8 of input:x, which has 8 elements"
+    ):
         spec(capture(far, {}))
 
 

@@ -97,9 +97,9 @@ def test_the_file_is_stable_and_can_be_read_by_people(file: Path, tmp_path: Path
     [
         ("{", "is not JSON"),
         ("\x00\x01", "is not JSON"),
-        ("[]", "no baseline of schema 1"),
-        ('{"schema": 2, "findings": []}', "no baseline of schema 1"),
-        ('{"schema": 1, "findings": {}}', "no baseline of schema 1"),
+        ("[]", "is not a baseline of schema 1"),
+        ('{"schema": 2, "findings": []}', "is not a baseline of schema 1"),
+        ('{"schema": 1, "findings": {}}', "is not a baseline of schema 1"),
         ('{"schema": 1, "findings": [{}]}', "has no fingerprint"),
         ('{"schema": 1, "findings": [{"fingerprint": 3}]}', "has no fingerprint"),
         ('{"schema": 1, "findings": ["x"]}', "has no fingerprint"),

@@ -93,13 +93,15 @@ def test_no_more_files_than_asked_for(ahead: int) -> None:
 def test_where_nothing_was_found_the_program_as_it_is_written() -> None:
     fake = Fake([checked(0)], search={**FOUND, "best": None, "plans": []}, unfused=plan(0))
     found = optimised(QUESTION, fake)
-    assert found.best is not None and "as it is written" in found.notes[0]
+    assert found.best is not None and "this is the unfused program" in found.notes[0]
     late = Fake([checked(0)], search={"error": "Failed", "text": "not finished"}, unfused=plan(0))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("trilift.superopt.optimize.program_of", lambda data: None)
         patch.setattr("trilift.superopt.optimize.Model", lambda program, hardware: SimpleNamespace(roofline=1e-6))
         found = optimised(QUESTION, late)
-    assert found.best is not None and found.notes[0] == "not finished" and "as it is written" in found.notes[1]
+    assert (
+        found.best is not None and found.notes[0] == "not finished" and "this is the unfused program" in found.notes[1]
+    )
     none: Answer = {"error": "Unsupported", "text": "no tiles fit"}
     found = optimised(QUESTION, Fake([], search={**FOUND, "best": None, "plans": []}, unfused=none))
     assert found.best is None and "no tiles fit" in found.notes[0]

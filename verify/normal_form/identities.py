@@ -142,7 +142,7 @@ PRODUCTS = (
     _row("two points", f"{_is('a == s')} * {_is('a == t')}", "0", IVERSON, indicator.product,
          ("s != t", "it is one point")),
     _row("a power of an indicator", f"{_is('a > s')} ** 2", _is("a > s"), IVERSON, Algebra._power,
-         wrong=("a ** 2", "a", "a is no indicator")),
+         wrong=("a ** 2", "a", "a is not an indicator")),
     _row("a value under its indicator", f"{_is('a == s')} * a", f"{_is('a == s')} * s", IVERSON, Algebra._pinned,
          wrong=(f"{_is('a <= s')} * a", f"{_is('a <= s')} * s", "a is not s everywhere below s")),
 )  # fmt: skip
@@ -184,7 +184,7 @@ FUNCTIONS = (
     _row("exp of a logarithm", "exp(2 * log(a) + b)", "a * a * exp(b)", "homomorphism", algebra.raised,
          domain=("a > 0",), wrong=("exp(2 * log(a))", "2 * a", "a factor becomes a power")),
     _row("a factor cancelled", "a * b / b", "a", "field", Algebra._power,
-         wrong=("(a + b) / b", "a", "it is no factor")),
+         wrong=("(a + b) / b", "a", "b does not divide the sum")),
     _row("hyperbolic tangent", "tanh(a)", "1 - 2 / (exp(2 * a) + 1)", "definition", algebra.raised,
          wrong=("tanh(a)", "1 - 2 / (exp(a) + 1)", "that is the tangent of a / 2")),
 )  # fmt: skip
@@ -256,11 +256,11 @@ INDICES = (
 TAKEN = _over("prod", "0", "p + 1", "x[v]"), f"{_over('prod', '0', 'p', 'x[v]')} * x[p]"
 FACTORS = (
     _row("a product of products", "prod(i, x[i] * y[i])", "prod(i, x[i]) * prod(i, y[i])", "commutativity",
-         product.product_over, wrong=("prod(i, x[i] + y[i])", "prod(i, x[i]) + prod(i, y[i])", "it is no factor")),
+         product.product_over, wrong=("prod(i, x[i] + y[i])", "prod(i, x[i]) + prod(i, y[i])", "a sum does not split")),
     _row("a product of exponentials", "prod(i, exp(x[i]))", "exp(sum(i, x[i]))", "homomorphism", product.product_over,
          wrong=("prod(i, exp(x[i]))", "exp(prod(i, x[i]))", "exponents are added")),
     _row("a product of what does not change", "prod(i, k)", "exp(N * log(k))", "homomorphism", product.product_over,
          ("0 <= N", "over nothing it is 1"), domain=("0 < k",)),
-    _row("a last factor", *TAKEN, "definition", product._last, ("0 <= p", "p is no element of the product")),
+    _row("a last factor", *TAKEN, "definition", product._last, ("0 <= p", "p is not an element of the product")),
 )  # fmt: skip
 IDENTITIES = (*PRODUCTS, *CHOICES, *DIVISIONS, *FUNCTIONS, *SUMS, *EXTREMA, *INDICES, *FACTORS)
