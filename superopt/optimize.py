@@ -35,7 +35,7 @@ from .search.best_first import Limits
 
 TRIES = 4  # files that are emitted and checked
 FINALISTS = 3  # of those accepted, that are timed where there is a device
-GRACE = 120.0  # seconds of a unit beside what it was given
+GRACE_SECONDS = 120.0  # seconds of a unit beside what it was given
 Say = Callable[[str], None]
 Ask = Callable[[Unit, Event], "Future[Answer]"]
 USUAL = Limits()
@@ -220,7 +220,7 @@ class _Optimisation:
         return out
 
     def unit(self, kind: str, file: str, seconds: float, **arguments: Any) -> Future[Answer]:
-        return self.ask(Unit(kind, arguments, file, seconds + GRACE), self.hear)
+        return self.ask(Unit(kind, arguments, file, seconds + GRACE_SECONDS), self.hear)
 
     def hear(self, event: Any) -> None:
         """The progress of a unit while it runs: how far the search is, or what is done to the best plan."""
@@ -240,7 +240,7 @@ class _Optimisation:
     def written(self, data: Mapping[str, Any], out: Optimised) -> list[Answer]:
         """The program as it is written, as the only plan."""
         none = "no plan was accepted" if out.tried else "no plan was found within the limits"
-        made = self.unit("unfused", "", GRACE, **data).result()
+        made = self.unit("unfused", "", GRACE_SECONDS, **data).result()
         if "error" in made:
             out.notes.append(f"{none}, and the unfused program failed: {made['text']}")
             return []

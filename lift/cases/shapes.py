@@ -27,7 +27,7 @@ OTHER = (4, 6, 8, 9, 10, 12, 14, 15, 16, 1, 18, 20, 24, 32, 48, 64, 80, 96, 128,
 LARGE = (67, 131, 37, 83, 23, 19, 101, 53, 257, 17, 13, 11, 7, 521, 1031, 2053)
 ROUND = (64, 128, 96, 80, 48, 144, 160, 192, 256, 32, 320, 384, 640, 24, 16, 8, 1024, 2048)
 LONG = (2053, 1031, 521, 257, 2048, 1024, 640, 512, 384, 256, 192, 128)
-ELEMENTS = 8000  # of the largest input of a large assignment
+INPUT_ELEMENTS = 8000  # of the largest input of a large assignment
 CHUNKED = 100_000  # of the largest input where one dim is beyond the largest block
 NODES = 20_000  # of the search for a first assignment
 LENGTHS, SHORTER = ((11, 17), 9), ((5, 9), 6)  # powers of two of a long dim, and of the others at most; where no such
@@ -122,7 +122,7 @@ def _wanted(
 
 def _shortage(search: _Search, d: Dims) -> float:
     """Every dim should cross a block of 64, and none needs more than 131; the budget comes first."""
-    over = 1000 * max(0.0, math.log(max(elements(search.case, d), 1) / ELEMENTS))
+    over = 1000 * max(0.0, math.log(max(elements(search.case, d), 1) / INPUT_ELEMENTS))
     only = 2053 if len(search.names) == 1 else 131
     return over - 40 * sum(math.log(min(d[n], only)) for n in search.names)
 

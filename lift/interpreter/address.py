@@ -22,7 +22,7 @@ from ..terms import term as T
 from ..terms.ranges import Facts, Ranges, affine, from_affine, sum_interval
 from .memory import Cells, Memory
 
-LIMIT = 1 << 14  # cells that one data-dependent address may reach
+REACHED_CELLS = 1 << 14  # cells that one data-dependent address may reach
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Reach:
         """(cell number, condition under which the address is that cell's)."""
         step = math.gcd(*self.parts.values())
         first = self.low + (self.constant - self.low) % step
-        if (self.high - first) // step >= LIMIT:
+        if (self.high - first) // step >= REACHED_CELLS:
             raise Unsupported(
                 f"an address in {self.cells.origin} that depends on data", why="it can reach too many elements"
             )

@@ -24,7 +24,7 @@ from ..terms.term import Term
 from .egraph import DEFAULT, Limits, saturate
 from .laws import LAWS, Law
 
-ROUNDS = 3
+SATURATION_ROUNDS = 3
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def _disagreement(formula: Formula, start: Term, term: Term) -> str | None:
 def _rounds(t: Term, laws: Sequence[Law], limits: Limits) -> tuple[Term, list[str], frozenset[str]]:
     stops: list[str] = []
     fired: frozenset[str] = frozenset()
-    for _ in range(ROUNDS):
+    for _ in range(SATURATION_ROUNDS):
         out = saturate(t, laws, limits)
         stops.append(out.stop)
         fired |= out.fired

@@ -13,7 +13,7 @@ from functools import cache
 
 from ..runtime.session import memo
 
-TOLERANCE = 2e-7
+CONSTANT_RELATIVE_ERROR = 2e-7
 
 NAMED = ["pi", "e", "log(2)", "log2(e)", "log(10)", "log10(e)", "log10(2)", "sqrt(pi)", "1 / sqrt(pi)", "sqrt(2 / pi)",
          "sqrt(2 * pi)", "1 / sqrt(2 * pi)", "log(2 * pi)", "1 / pi", "pi ** 2", "log(pi)"]  # fmt: skip
@@ -93,7 +93,7 @@ def _known(v: float) -> tuple[float, str] | None:
     values, texts = _table()
     at = bisect_left(values, v)
     near = min((k for k in (at - 1, at) if 0 <= k < len(values)), key=lambda k: abs(values[k] - v))
-    return (values[near], texts[near]) if abs(values[near] - v) <= TOLERANCE * v else None
+    return (values[near], texts[near]) if abs(values[near] - v) <= CONSTANT_RELATIVE_ERROR * v else None
 
 
 @cache

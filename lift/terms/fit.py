@@ -27,7 +27,7 @@ Number = int | float
 Environment = Mapping[str, Number]
 Values = tuple[Number, ...]
 CONSTANTS = (2, 1, *(2**k for k in range(2, 18)), 3)
-TOLERANCE = 2e-7  # relative: a Python double that went through an f32 argument
+FIT_RELATIVE_ERROR = 2e-7  # relative: a Python double that went through an f32 argument
 NAMED = (
     math.log2(math.e),
     math.log(2),
@@ -272,14 +272,14 @@ class _Table:
         """One function of a scalar, dim or product; then a product of two such; then a constant multiple."""
         target = np.array(values, np.float64)
         matrix, where = self.reals
-        hit = _first(np.abs(matrix - target) <= TOLERANCE * np.abs(target))
+        hit = _first(np.abs(matrix - target) <= FIT_RELATIVE_ERROR * np.abs(target))
         if hit is not None:
             return self._real_term(where[hit])
         if not target.all():
             return None
         with np.errstate(all="ignore"):
             ratio = target / matrix
-            steady = np.abs(ratio - ratio[:, :1]) <= TOLERANCE * np.abs(ratio[:, :1])
+            steady = np.abs(ratio - ratio[:, :1]) <= FIT_RELATIVE_ERROR * np.abs(ratio[:, :1])
         moving = np.abs(matrix - matrix[:, :1]).max(axis=1) > 0 if len(matrix) else np.zeros(0, bool)
         hit = _first(steady & moving[:, None])
         if hit is not None:
@@ -289,7 +289,7 @@ class _Table:
     def _real_product(self, ratio: np.ndarray, matrix: np.ndarray, where: list[tuple[int, int]]) -> Term | None:
         """scalar function * other function: the ratio of the target to one row is another row."""
         for k in range(min(len(where), 8 * (len(self.columns) + 1))):
-            hit = _first(np.abs(matrix - ratio[k]) <= TOLERANCE * np.abs(ratio[k]))
+            hit = _first(np.abs(matrix - ratio[k]) <= FIT_RELATIVE_ERROR * np.abs(ratio[k]))
             if hit is not None:
                 return T.mul(self._real_term(where[k]), self._real_term(where[hit]))
         return None
@@ -329,7 +329,7 @@ def _first(matches: np.ndarray) -> int | None:
 def _snap(c: float) -> Number:
     """The constant meant by a float that went through f32: a small integer or fraction, a named one, else itself."""
     for n in (*NAMED, *(-x for x in NAMED), *(k / d for d in (1, 2, 4, 8, 3) for k in range(-16, 17) if k)):
-        if abs(c - n) <= TOLERANCE * abs(n):
+        if abs(c - n) <= FIT_RELATIVE_ERROR * abs(n):
             return int(n) if float(n).is_integer() else n
     return c
 

@@ -144,7 +144,7 @@ _TABLE: dict[tuple[Any, ...], Term] = table("terms.by_node", {})
 _INTEGERS: dict[int, Term] = table("terms.integers", {})
 _MADE: dict[tuple[str, tuple[Term, ...]], Term] = table("terms.made", {})  # what `make` was asked before
 _ids = count()  # over all sessions: no id is used twice
-MADE, FEW = 400_000, 8  # entries, and arguments of one
+MADE_ENTRIES, FEW_ARGUMENTS = 400_000, 8  # entries, and arguments of one
 
 
 def _key(v: Any) -> Any:
@@ -254,12 +254,12 @@ def make(op: str, *args: TermLike, attr: Any = None) -> Term:
     """The normalised application of an elementwise operation of `lift.terms.ops` (or `read`, `fold` names with an
     attr)."""
     ts = tuple([a if type(a) is Term else const(a) for a in args])
-    if attr is not None or len(ts) > FEW:
+    if attr is not None or len(ts) > FEW_ARGUMENTS:
         return _make(op, ts, attr)
     t = _MADE.get((op, ts))
     if t is None:
         t = _make(op, ts, None)
-        if len(_MADE) > MADE:
+        if len(_MADE) > MADE_ENTRIES:
             _MADE.clear()
         _MADE[op, ts] = t
     return t

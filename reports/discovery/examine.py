@@ -18,7 +18,7 @@ from trilift.lift.errors import TriliftError
 from .guess import Guess, climb, unwrapped
 from .modules import Found, Result
 
-SECONDS = 60
+LOADING_SECONDS = 60
 ABORTS = 30  # guesses that may abort Triton before a kernel is given up
 
 
@@ -50,7 +50,7 @@ class _Child:
 
     def __init__(self, index: int, found: Found, banned: set[str]) -> None:
         self.index, self.found, self.banned, self.text = index, found, banned, b""
-        self.deadline = time.monotonic() + SECONDS
+        self.deadline = time.monotonic() + LOADING_SECONDS
         sys.stdout.flush()
         self.pipe, write = os.pipe()
         self.pid = os.fork()
@@ -75,7 +75,7 @@ class _Child:
             return Result(**json.loads(lines[-1]))
         tried = lines[-1] if lines else ""
         if late or len(self.banned) >= ABORTS or not tried:
-            cause = f"no answer in {SECONDS} s" if late else "Triton aborts the process"
+            cause = f"no answer in {LOADING_SECONDS} s" if late else "Triton aborts the process"
             return Result(
                 self.found.package, self.found.name, self.found.place, cause, tried, "guess", attempts=len(lines)
             )

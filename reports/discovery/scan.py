@@ -20,13 +20,13 @@ from ..base.fingerprint import loaded
 from ..base.targets import Target, sources
 from ..records.options import Options, Record
 from ..runner import cache
-from ..runner.local import GRACE
+from ..runner.local import GRACE_SECONDS
 from . import source
 from .source import Kernel
 
 Hear = Callable[[str, str, Any], None]
 Scan = Callable[[Sequence[Record], Hear], list[Record]]
-SECONDS = 30.0  # of one kernel
+KERNEL_SECONDS = 30.0  # of one kernel
 REASON = "no case launches it"
 NARROW = ("fp16", "bf16", "fp8")
 FAILURES = {"timeout": "not finished in the time given", "exception": "trilift itself failed"}
@@ -159,7 +159,8 @@ def _run(
         else:
             on_event(file, *value)
 
-    for index, outcome in run_all(_group, tasks, options.jobs, SECONDS + GRACE, "forkserver", hear, renew=True):
+    patience = KERNEL_SECONDS + GRACE_SECONDS
+    for index, outcome in run_all(_group, tasks, options.jobs, patience, "forkserver", hear, renew=True):
         why = _why(outcome)
         for f in groups[index]:
             for k in wanted[f]:
@@ -204,7 +205,7 @@ def _group(files: Sequence[tuple[str, tuple[Kernel, ...]]], jobs: int, event: Ev
     def hear(index: int, message: tuple[str, str, Any]) -> None:
         event(message)
 
-    for index, outcome in run_all(_file, tasks, jobs, SECONDS + GRACE / 2, "fork", hear, renew=True):
+    for index, outcome in run_all(_file, tasks, jobs, KERNEL_SECONDS + GRACE_SECONDS / 2, "fork", hear, renew=True):
         if outcome.failure is not None:
             for k in files[index][1]:
                 event(("row", files[index][0], (k, _failed(k, _why(outcome), outcome))))
@@ -225,7 +226,7 @@ def _file(file: str, kernels_: Sequence[Kernel], before: frozenset[str], event: 
         event(("event", file, (kernels_[index].name, f"stage:{stage}")))
 
     objects = [_object(found, k) for k in kernels_]
-    for index, outcome in run_all(_examine, [*zip(kernels_, objects, strict=True)], 1, SECONDS, "fork", hear):
+    for index, outcome in run_all(_examine, [*zip(kernels_, objects, strict=True)], 1, KERNEL_SECONDS, "fork", hear):
         k = kernels_[index]
         row = outcome.value if outcome.failure is None else _failed(k, _why(outcome), outcome)
         event(("row", file, (k, row)))

@@ -18,7 +18,7 @@ from . import Document
 from .text import total
 
 Record = Mapping[str, Any]
-LIMIT = 10  # annotations of a step
+STEP_ANNOTATIONS = 10  # annotations of a step
 SIZE = 900_000  # characters of a summary: GitHub refuses one above 1 MiB
 COMMANDS = {"error": "error", "warning": "warning", "note": "notice"}
 DATA = {"%": "%25", "\r": "%0D", "\n": "%0A"}
@@ -29,8 +29,8 @@ def write(document: Document) -> str:
     """At most ten commands, the worst first, how many are left, and a line for each case."""
     cases = document["cases"]
     said = [*_annotations(cases, _shown(findings.sources_of(document)))]
-    left = len(said) - LIMIT
-    lines = said[:LIMIT] + ([f"and {left} more: see the summary of this step"] if left > 0 else [])
+    left = len(said) - STEP_ANNOTATIONS
+    lines = said[:STEP_ANNOTATIONS] + ([f"and {left} more: see the summary of this step"] if left > 0 else [])
     lines += [_plain(f"{findings.name_of(c)}: {c['verdict']}{_reason(c)}") for c in cases]
     return "".join(f"{line}\n" for line in [*lines, total(cases, document.get("kernels", ()))])
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from trilift.verify.model.verdict import Condition, Invariant, Proof
 
 INTEGERS = ("linear", "numbers", "z3")  # what decides integer conditions
-LIMIT = 200  # characters of a goal
+GOAL_CHARACTERS = 200  # characters of a goal
 
 
 def counted(conditions: Sequence[Condition]) -> dict[str, Any]:
@@ -137,7 +137,7 @@ def shown(t: Term) -> str:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= LIMIT else text[: LIMIT - 4] + " ..."
+    return text if len(text) <= GOAL_CHARACTERS else text[: GOAL_CHARACTERS - 4] + " ..."
 
 
 def write(conditions: Sequence[Condition], folder: Path) -> str:

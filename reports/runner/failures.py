@@ -21,7 +21,7 @@ Record = dict[str, Any]
 NAME = "failures-1.sqlite"
 TABLE = """CREATE TABLE IF NOT EXISTS failures (file TEXT NOT NULL, name TEXT NOT NULL, body TEXT NOT NULL,
   UNIQUE (file, name, body))"""
-MOST = 8  # of one case, the newest
+KEPT_FAILURES = 8  # of one case, the newest
 
 
 def keep(records: Iterable[Record], folder: str | Path) -> None:
@@ -45,7 +45,7 @@ def known(file: str, name: str, folder: str | Path) -> list[Counterexample]:
     try:
         with closing(_open(folder)) as connection:
             query = "SELECT body FROM failures WHERE file = ? AND name = ? ORDER BY rowid DESC LIMIT ?"
-            rows = connection.execute(query, (os.path.realpath(file), name, MOST)).fetchall()
+            rows = connection.execute(query, (os.path.realpath(file), name, KEPT_FAILURES)).fetchall()
     except (OSError, sqlite3.Error) as e:
         cache.warn(f"earlier counterexamples are not used: {Path(folder) / NAME}: {e}")
         return []

@@ -10,7 +10,7 @@ from ..base.targets import Target
 from ..records import unfinished
 from ..records.options import Options, Record
 from . import cache
-from .local import GRACE
+from .local import GRACE_SECONDS
 
 
 def names(target: Target, options: Options) -> list[str] | Record:
@@ -20,7 +20,7 @@ def names(target: Target, options: Options) -> list[str] | Record:
     if known is not None:
         return known
     task = (target, options)
-    _, outcome = next(iter(run_all(_names, [task], 1, options.timeout + GRACE, "forkserver")))
+    _, outcome = next(iter(run_all(_names, [task], 1, options.timeout + GRACE_SECONDS, "forkserver")))
     if outcome.failure is not None:
         return unfinished.failed(target.file, "", outcome)
     found: list[str] | Record = outcome.value

@@ -29,7 +29,7 @@ from ruff import find_ruff_bin
 
 WIDTH, LONGER = 88, (100, 120)
 OPTIONS = ("--isolated", "--quiet", "--target-version", "py311")
-ROUNDS = 6
+FORMATTING_ROUNDS = 6
 PART = 72  # characters of a part of a string
 SPACE = {tokenize.NL, tokenize.NEWLINE, tokenize.COMMENT, tokenize.INDENT, tokenize.DEDENT}
 Edit = tuple[int, int, str]  # line, column, what is put there
@@ -39,7 +39,7 @@ def formatted(source: str) -> str:
     """The text without unused imports, sorted and formatted. Raises RuntimeError for text that is not Python."""
     text = at_width(_ruff(["check", *OPTIONS, "--fix-only", "--select", "F401,I,SIM300", "-"], source), WIDTH)
     text = at_width(_in_parts(text), WIDTH)
-    for _ in range(ROUNDS):
+    for _ in range(FORMATTING_ROUNDS):
         found = at_width(_edited(text, _commas(text)), WIDTH)
         found = found if found != text else at_width(_edited(text, _marks(text)), WIDTH)
         if found == text:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 
-SECONDS = 120.0
+FILE_SECONDS = 120.0
 SCRIPT = """
 import json, linecache, sys, types
 path, calls, tests = sys.argv[1], *map(json.loads, sys.argv[2:])
@@ -45,7 +45,7 @@ def failing(
     command = [sys.executable, "-W", "ignore", "-c", SCRIPT, os.path.abspath(path), *map(json.dumps, (calls, tests))]
     try:
         done = subprocess.run(
-            command, input=text, capture_output=True, text=True, encoding="utf-8", env=environment, timeout=SECONDS
+            command, input=text, capture_output=True, text=True, encoding="utf-8", env=environment, timeout=FILE_SECONDS
         )
         told: dict[str, str] = json.loads(done.stdout.strip().splitlines()[-1])
     except (subprocess.TimeoutExpired, IndexError, ValueError):

@@ -28,7 +28,7 @@ CALLS = 20  # in one sample, where the cache stays warm
 SETS = 64  # of inputs, at most
 SAMPLES = 50
 SPREAD = 0.3  # of inputs: what is not stabilised does not overflow
-TOLERANCE = {torch.float16: 2e-2, torch.bfloat16: 6e-2, torch.float32: 2e-3, torch.float64: 1e-9}  # relative, by norms
+RELATIVE_ERRORS = {torch.float16: 2e-2, torch.bfloat16: 6e-2, torch.float32: 2e-3, torch.float64: 1e-9}  # by norms
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +226,7 @@ def _values(y: torch.Tensor | Written) -> torch.Tensor:
 
 def right(e: float, wanted: Wanted) -> bool:
     """Whether an error is one of rounding."""
-    return e <= max(TOLERANCE.get(_values(y).dtype, 0.0) for y in wanted)
+    return e <= max(RELATIVE_ERRORS.get(_values(y).dtype, 0.0) for y in wanted)
 
 
 def present() -> str:

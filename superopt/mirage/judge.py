@@ -31,7 +31,7 @@ from .graphs import Graph, graphs, read
 __all__ = ["Counterexample", "Graph", "Judgement", "Reference", "graphs", "judge", "read", "reference"]
 
 Verdict = Literal["right", "wrong", "unsupported"]
-TOLERANCE = 1e-8  # of the largest entry: far above the rounding of float64, far below a wrong term
+RELATIVE_ERROR = 1e-8  # of the largest entry: far above the rounding of float64, far below a wrong term
 FIELDS = 8  # that may divide by zero before we give up
 
 
@@ -129,7 +129,7 @@ def _difference(got: Sequence[np.ndarray], wanted: Mapping[str, np.ndarray], see
             gap = np.abs(g - w) / max(float(np.abs(w).max(initial=0)), 1e-300)
         gap = np.where(np.isfinite(gap), gap, np.inf)
         at = np.unravel_index(int(np.argmax(gap)), gap.shape)
-        if gap[at] > TOLERANCE:
+        if gap[at] > RELATIVE_ERROR:
             return Counterexample(name, tuple(map(int, at)), float(g[at]), float(w[at]), seed)
     return None
 

@@ -48,7 +48,7 @@ LAWS = """
 (Sum i (Div a b)) = (Div (Sum i a) b) if (Lacks b i)
 """
 FORMS = ["(Add a b)", "(Mul a b)", "(Div a b)", "(Exp a)", "(Fun f a)", "(Fun2 f a b)", "(Fun3 f a b c)"]
-LIMIT = 200_000  # nodes of the e-graph
+EGRAPH_NODES = 200_000  # nodes of the e-graph
 
 
 def bits_of(program: Program, parts: int = 3) -> dict[str, tuple[str, ...]]:
@@ -109,8 +109,8 @@ def tables(program: Program, bits: dict[str, tuple[str, ...]], laws: str = LAWS)
         graph.run_program(*graph.parse_program("(run-schedule (repeat 2 (run laws)))"))
         before = graph.serialize([], max_functions=None, max_calls_per_function=None, include_temporary_functions=True)
         found = json.loads(before.to_json())
-        if len(found["nodes"]) > LIMIT:
-            raise Unsupported(f"more than {LIMIT} ways to write the parts of the program")
+        if len(found["nodes"]) > EGRAPH_NODES:
+            raise Unsupported(f"more than {EGRAPH_NODES} ways to write the parts of the program")
         if not _changed(graph):
             break
     roots = [names[v] for _, _, v, _ in program.outputs]

@@ -23,7 +23,7 @@ from trilift.lift.terms import term as T
 from trilift.lift.terms.spec import Formula
 from trilift.lift.terms.term import Axis, Term
 
-TOGETHER = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min"}  # of folds over parts
+COMBINERS = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min"}  # of folds over parts
 NONE, ONE = T.const(0), T.const(1)
 
 
@@ -72,10 +72,10 @@ def _folds_apart(t: Term) -> Term:
 
     @cache
     def apart(t: Term) -> Term:
-        shares = _shares(t.attr, t.args[0]) if t.op in TOGETHER else []
+        shares = _shares(t.attr, t.args[0]) if t.op in COMBINERS else []
         if not shares:
             return T.rebuild(t, tuple(map(apart, t.args)))
-        return T.make(TOGETHER[t.op], *(apart(_folded(t, s)) for s in shares))
+        return T.make(COMBINERS[t.op], *(apart(_folded(t, s)) for s in shares))
 
     return apart(t)
 

@@ -26,7 +26,7 @@ from trilift.verify.fields.pairs import Redraw
 from ..program.abstract import Bits, Class, Tables, bits_of, function, tables
 from ..program.program import Node, Program
 
-MOST = 20_000  # values
+CLOSURE_VALUES = 20_000  # values
 Id = int
 
 
@@ -72,8 +72,8 @@ class Universe:
         key = bits, hashlib.blake2b(np.ascontiguousarray(array).tobytes(), digest_size=16).digest()
         v = self._ids.get(key)
         if v is None:
-            if len(self.bits) >= MOST:
-                raise Unsupported(f"more than {MOST} values")
+            if len(self.bits) >= CLOSURE_VALUES:
+                raise Unsupported(f"more than {CLOSURE_VALUES} values")
             v = self._ids[key] = len(self.bits)
             self.bits.append(bits)
             self._arrays.append(array)

@@ -26,7 +26,7 @@ from .tile_program import Loop, Seq, Statement, Store, TileProgram, joined
 
 X = TypeVar("X")
 NODES = 100_000  # of an e-graph
-ROUNDS = 8
+SATURATION_ROUNDS = 8
 LANGUAGE = """
 (sort Names (Set String))
 (datatype E (Var String) (Const String) (Add E E) (Mul E E) (Div E E) (Exp E) (Sum String E) (Max String E)
@@ -150,7 +150,11 @@ def _flat(s: Statement) -> Statement:
 
 
 def saturated(
-    p: TileProgram, rules: Sequence[Rule] = RULES, rounds: int = ROUNDS, nodes: int = NODES, twins: bool = False
+    p: TileProgram,
+    rules: Sequence[Rule] = RULES,
+    rounds: int = SATURATION_ROUNDS,
+    nodes: int = NODES,
+    twins: bool = False,
 ) -> Classes:
     """The e-graph after so many rounds, or when it has so many nodes, which is said (`whole`). `twins`: with the forms
     that do not hold in place of the rules."""

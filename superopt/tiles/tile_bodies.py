@@ -24,7 +24,7 @@ from .rules import ALGEBRA
 from .saturate import Classes, Member, Stage, staged
 from .tile_program import Statement, Store, Tensor, TileProgram, folded, is_product, loads, sequence, stores
 
-ROUNDS = 6
+CHOICE_ROUNDS = 6
 NODES = 20_000
 NOISE = 1.5  # of the logarithms of prices
 DEARER = 1.25  # than the cheapest body
@@ -44,7 +44,7 @@ def written(program: Program) -> TileProgram:
 def bodies(program: Program, most: int, seed: int = 0, hardware: Hardware = H200) -> list[TileProgram]:
     """Up to `most` distinct bodies of a program that are not much dearer than the cheapest one, which is first."""
     p = written(program)
-    classes = staged(p, [Stage(ALGEBRA, ROUNDS)], NODES)
+    classes = staged(p, [Stage(ALGEBRA, CHOICE_ROUNDS)], NODES)
     found: dict[frozenset[tuple[str, int]], TileProgram] = {}
     numbers: dict[Hashable, int] = {}
     for k in range(3 * most):

@@ -33,7 +33,7 @@ NEAR = 1e-7
 LARGE = 1e6  # numbers beyond it are not compared: exp of them is no number, and their differences lose digits
 EXPONENT = 300.0  # of which exp, and the product of two, is a number
 DEPTHS = (3, 6, 10, 14)  # of what is drawn, beyond the least
-ROUNDS, NODES = 6, 2000  # of a rule alone
+RULE_ROUNDS, NODES = 6, 2000  # of a rule alone
 AIMS = 300  # programs drawn until a rule applies to one
 DRAWS = 3  # for each program that is to differ from its source
 
@@ -180,7 +180,7 @@ def _aimed(
             out.drawn += 1
             if aim.fits(p):
                 out.applied += 1
-                yield rng, p, saturated(p, [rule], ROUNDS, NODES)
+                yield rng, p, saturated(p, [rule], RULE_ROUNDS, NODES)
                 break
 
 

@@ -37,10 +37,10 @@ def test_an_access_out_of_bounds_has_no_numbers(tmp_path: Path) -> None:
 
 
 def test_the_newest_come_first_and_not_all(tmp_path: Path) -> None:
-    many = [Counterexample({"M": m}, 0, 0, "out", (0,), 0.0, 1.0) for m in range(failures.MOST + 3)]
+    many = [Counterexample({"M": m}, 0, 0, "out", (0,), 0.0, 1.0) for m in range(failures.KEPT_FAILURES + 3)]
     failures.keep([record(tmp_path / "a.py", *many)], tmp_path)
     got = [c.dims["M"] for c in failures.known(str(tmp_path / "a.py"), "one", tmp_path)]
-    assert got == list(range(failures.MOST + 2, 2, -1))
+    assert got == list(range(failures.KEPT_FAILURES + 2, 2, -1))
 
 
 def test_a_damaged_store_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -133,7 +133,7 @@ def test_the_check_sees_a_wrong_grid() -> None:
 
 
 def test_the_configurations_are_one_setting_with_symbols(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launches, "FEW", 0)
+    monkeypatch.setattr(launches, "SINGLE_CONFIGURATIONS", 0)
     c = by_name("matmul_split_k")
     found = configurations(c)
     symbol = T.size("SPLIT_K")

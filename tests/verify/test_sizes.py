@@ -13,7 +13,7 @@ from trilift.lift.language.case_spec import Reader
 from trilift.lift.language.python_source import python_source
 from trilift.lift.terms.fit import value
 from trilift.verify.configurations.relations import places
-from trilift.verify.properties.sizes import ELEMENTS, sizes
+from trilift.verify.properties.sizes import TENSOR_ELEMENTS, sizes
 
 OPERATORS = Path(__file__).parents[2] / "corpus" / "operators"
 
@@ -35,7 +35,7 @@ def test_every_shape_is_accepted(name):
     assert s.first
     for d in s.first:
         assert case.holds(d) and raised(case, case.sample(d, np.random.default_rng(0))) is None
-        assert elements(case, d) <= ELEMENTS and capture(case, d).launches
+        assert elements(case, d) <= TENSOR_ELEMENTS and capture(case, d).launches
         assert not s.where or eval(s.where, {}, dict(d))
 
 

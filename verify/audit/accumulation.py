@@ -17,7 +17,7 @@ from .numerics import Inputs, Numerics, Sample, smaller
 
 STEPS = 320  # of a sum, in blocks
 BLOCK = 1024  # of the largest block that is filled so often
-ELEMENTS = 400_000  # of an input
+SUMMED_ELEMENTS = 400_000  # of an input
 ULPS = 8  # units in the last place of the output that are lost at least
 TIMES = 8  # as much as sums in f32 lose
 THEIRS = 4  # as much as the reference loses
@@ -68,7 +68,7 @@ def _shapes(runs: Numerics) -> Iterator[Dims]:
 
 
 def _at(runs: Numerics, dims: Dims, kind: Inputs) -> Accumulated | None:
-    sample = runs.sample(dims, kind, runs.evidence.seed, ELEMENTS)
+    sample = runs.sample(dims, kind, runs.evidence.seed, SUMMED_ELEMENTS)
     sums = [] if sample is None else narrow_sums(sample.operations(), bool(sample.case.reference))
     if sample is None or not sums or (worst := _worst(sample, sums)) is None:
         return None

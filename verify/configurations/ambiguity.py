@@ -20,7 +20,7 @@ from trilift.lift.terms.term import INT, Term
 from .relations import Environment, Relations, agrees
 
 SIZES = (17, 33, 65, 2, 129, 257)  # of dims that are tried, one or two at a time: beyond usual blocks
-MOST = 4000  # alternatives of one term that are compared with what was seen
+COMPARED_ALTERNATIVES = 4000  # alternatives of one term that are compared with what was seen
 
 
 def apart(relations: Relations, like: Mapping[str, Number], limit: int) -> Iterator[dict[str, Number]]:
@@ -49,7 +49,7 @@ def alternatives(term: Term, parts: Sequence[Term], seen: Sequence[Environment])
     seen."""
     places = [s for s in term.walk() if s is not term]
     pairs = ((s, p) for s, p in product(places, parts) if s is not p)
-    made = dict.fromkeys(T.rewrite(term, {s: p}.get) for s, p in islice(pairs, MOST))
+    made = dict.fromkeys(T.rewrite(term, {s: p}.get) for s, p in islice(pairs, COMPARED_ALTERNATIVES))
     numbers = [value(term, e) for e in seen]
     for t in made:
         if t is not term and all(v is None or agrees(t, e, v) for e, v in zip(seen, numbers, strict=True)):

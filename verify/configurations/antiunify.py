@@ -26,7 +26,7 @@ from trilift.lift.ttir.ir import Block, Function, Module, Op, Region, Type, Valu
 
 Combo = Mapping[str, int]  # a value for each block size
 EXPONENTS = (1, -1, 2)
-TOLERANCE = 2e-7  # of floats: constants are rounded to f32
+F32_ERROR = 2e-7  # of floats: constants are rounded to f32
 
 
 class Different(Exception):
@@ -254,9 +254,9 @@ class _Walk:
         v = [Fraction(x) for x in values]
         c = (v[other] - v[0]) / (base[other] - base[0])
         d = v[0] - c * base[0]
-        if not exact and all(abs(v[0] / base[0] * b - x) <= TOLERANCE * abs(x) for b, x in zip(base, v, strict=True)):
+        if not exact and all(abs(v[0] / base[0] * b - x) <= F32_ERROR * abs(x) for b, x in zip(base, v, strict=True)):
             c, d = v[0] / base[0], Fraction(0)
-        slack = Fraction(0) if exact else Fraction(TOLERANCE)
+        slack = Fraction(0) if exact else Fraction(F32_ERROR)
         if c == 0 or any(abs(c * b + d - x) > slack * abs(x) for b, x in zip(base, v, strict=True)):
             return None
         return self.term(exponents, c, d, exact)
@@ -323,4 +323,4 @@ def _power(combo: Combo, exponents: Mapping[str, int]) -> Fraction:
 
 def _near(c: Fraction) -> int | float:
     """The whole number that a factor is up to rounding, else itself."""
-    return round(c) if round(c) and abs(c - round(c)) <= TOLERANCE * abs(c) else float(c)
+    return round(c) if round(c) and abs(c - round(c)) <= F32_ERROR * abs(c) else float(c)

@@ -34,10 +34,10 @@ from .specialisations import Family
 from .specialisations import family as family_of
 
 FOUND_ON, HELD_BACK = 10, 4  # traces beside the three that lifting uses
-ROUNDS = 6  # of more traces, when one held back refutes a term
+TRACE_ROUNDS = 6  # of more traces, when one held back refutes a term
 BESIDE = 12  # traces beside the jumps of terms, at most
-ELEMENTS = 100_000  # of the largest input there
-FEW = 4  # configurations that are taken one by one
+INPUT_ELEMENTS = 100_000  # of the largest input there
+SINGLE_CONFIGURATIONS = 4  # configurations that are taken one by one
 EACH = 3  # traces of one configuration of several
 LAST = 2  # the largest of the shapes that lifting uses
 MANY = 30  # traces, where the host function does not do the same at every shape
@@ -61,7 +61,7 @@ def configurations(
     first = _Config(case, seed, 0, traces, exhaustive)
     count = first.traces[0].configs
     limits = _limits(count, configs)
-    if together and count > FEW and (tuned := _tuned(first, min(count, configs))):
+    if together and count > SINGLE_CONFIGURATIONS and (tuned := _tuned(first, min(count, configs))):
         return [
             replace(s, together=True, clauses=(*s.clauses, *limits)) for s in _distinct(map(blocks.numbered, tuned))
         ]
@@ -166,7 +166,7 @@ class _Config:
     def configurations(self) -> list[Configuration]:
         """Terms that a held-back trace refutes are sought again with that trace. Where the host function does not do
         the same at every shape, the configurations of each way, under the condition that leads there."""
-        for round in range(1, ROUNDS + 1):
+        for round in range(1, TRACE_ROUNDS + 1):
             held = self.more(max(HELD_BACK, len(self.configs)), self.traces, round)
             try:
                 if len({events_of(t) for t in (*self.traces, *held)}) > 1:
@@ -192,7 +192,7 @@ class _Config:
     def at(self, shapes: Iterable[Mapping[str, int | float]]) -> list[Trace]:
         """Traces at shapes that were not seen."""
         seen = [t.dims for t in (*self.traces, *self.beside)]
-        fresh = (d for d in shapes if d not in seen and elements(self.case, d) <= ELEMENTS)
+        fresh = (d for d in shapes if d not in seen and elements(self.case, d) <= INPUT_ELEMENTS)
         return [t for d in islice(fresh, BESIDE) if (t := self.capture(d)) is not None]
 
     # ---- several ways
@@ -203,7 +203,7 @@ class _Config:
             raise Refuted("the sequence of operations of the host function")
         self.traces = [*self.traces, *held]
         if len(self.traces) < MANY:
-            self.traces += self.more(MANY, self.traces, ROUNDS + 1)
+            self.traces += self.more(MANY, self.traces, TRACE_ROUNDS + 1)
         groups: dict[Any, list[Trace]] = {}
         for t in self.traces:
             groups.setdefault(events_of(t), []).append(t)
@@ -226,7 +226,9 @@ class _Config:
         for name in dict.fromkeys(s.attr for s in condition.walk() if s.op == "size"):
             pairs = ((a.dims, b.dims[name]) for a in self.traces for b in self.traces if events_of(a) == key)
             moved = (
-                (a, a[name], b) for a, b in pairs if a[name] != b and elements(self.case, {**a, name: b}) <= ELEMENTS
+                (a, a[name], b)
+                for a, b in pairs
+                if a[name] != b and elements(self.case, {**a, name: b}) <= INPUT_ELEMENTS
             )
             wanted = (
                 m
@@ -387,7 +389,7 @@ class _Reading:
 
     def apart(self) -> Iterator[dict[str, Number]]:
         """Shapes at which a alternative of a term that fits all that was seen too would differ."""
-        return apart(self.relations, self.small(), ELEMENTS)
+        return apart(self.relations, self.small(), INPUT_ELEMENTS)
 
     def small(self) -> Mapping[str, Number]:
         return min((t.dims for t in self.traces), key=lambda d: max((d[n] for n in self.case.names), default=0))
@@ -400,7 +402,7 @@ class _Reading:
                 return
             tried = (around(self.case, {n: v}, small) for v in (2 * b + 1, b + 1))
             if (
-                found := next((d for d in tried if d is not None and elements(self.case, d) <= ELEMENTS), None)
+                found := next((d for d in tried if d is not None and elements(self.case, d) <= INPUT_ELEMENTS), None)
             ) is not None:
                 yield found
                 return

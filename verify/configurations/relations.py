@@ -19,7 +19,7 @@ from trilift.lift.terms.fit import Number, fit, value
 from trilift.lift.terms.term import Term
 
 Environment = Mapping[str, Number]
-TOLERANCE = 2e-7  # of reals: an argument may have gone through an f32
+REAL_RELATIVE_ERROR = 2e-7  # of reals: an argument may have gone through an f32
 LEAST = 4  # traces that a varying number is found on, at least
 JUMPS = {"floordiv", "mod", "next_power_of_2", "min", "max", "lt", "le", "eq", "ne"}
 
@@ -151,7 +151,7 @@ def agrees(term: Term, numbers: Environment, expected: Number) -> bool:
     if got is None or isinstance(got, bool) != isinstance(expected, bool):
         return False
     exact = isinstance(expected, (bool, int))
-    return bool(got == expected if exact else abs(got - expected) <= TOLERANCE * abs(expected))
+    return bool(got == expected if exact else abs(got - expected) <= REAL_RELATIVE_ERROR * abs(expected))
 
 
 def strided(case: Case) -> dict[str, Spec]:

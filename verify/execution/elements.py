@@ -31,7 +31,7 @@ from trilift.lift.ttir.ir import Module, Op, Value
 from .indexing import divided
 from .tile import scalar
 
-LIMIT = 30_000  # applications of operations to elements, in one program
+ELEMENT_OPERATIONS = 30_000  # applications of operations to elements, in one program
 FAMILIES = ("arith.", "math.", "trilift.")
 OTHERS = {"tt.fp_to_fp", "tt.clampf", "tt.mulhiui", "tt.extern_elementwise", "tt.elementwise_inline_asm", "tt.bitcast"}
 UNSIGNED = {"arith.divui", "arith.remui", "arith.shrui", "arith.minui", "arith.maxui", "arith.ceildivui", "tt.mulhiui"}
@@ -63,7 +63,7 @@ class Elements:
     def apply(self, op: Op, *xs: Term) -> list[Term]:
         """The results for one element of every operand. Raises Unsupported."""
         self.applied += 1
-        if self.applied > LIMIT:
+        if self.applied > ELEMENT_OPERATIONS:
             raise TooLarge("a kernel whose elements refer to too many others", op.place)
         if op.name in registry.HANDLERS:
             out = self._handled(op, xs)

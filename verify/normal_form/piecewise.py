@@ -34,7 +34,7 @@ from .algebra import (
 from .literals import COMPARISONS, integer_literal, is_integer, opposite
 from .poly import ONE, ONE_KEY, POLYS, ZERO, Poly, atom, number, structural
 
-FEW = 8  # values of a shift that are told apart
+TOLD_SHIFTS = 8  # values of a shift that are told apart
 RUNS = 3  # of ones in a mask
 NESTED = 4  # indicators within an indicator that are told apart
 
@@ -544,7 +544,7 @@ def _shift_choice(t: Term, amount: Poly) -> Term | None:
         return None
     i, m, c, d = found
     shifts = [c * v + d for v in range(m)]
-    if not 1 < m <= FEW or not all(0 <= k < 64 for k in shifts):
+    if not 1 < m <= TOLD_SHIFTS or not all(0 <= k < 64 for k in shifts):
         return None
     out = T.make(t.op, t.args[0], shifts[-1])
     for v in range(m - 2, -1, -1):

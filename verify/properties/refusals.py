@@ -27,9 +27,9 @@ from ..runs.layouts import LAYOUTS, fits, laid
 from ..runs.observe import differing, observe
 from .records import Dims, Refusal, Sizes
 
-ELEMENTS = 300_000  # of the largest tensor of a call
+TENSOR_ELEMENTS = 300_000  # of the largest tensor of a call
 NEAR = range(1, 20)  # sizes that are tried together
-TOGETHER = 2  # dims that are
+COMBINED_DIMS = 2  # dims that are
 SPEC = "the declaration of the case"
 
 
@@ -95,9 +95,9 @@ def _breaking(case: Case, clause: Clause, others: Sequence[Term], base: Dims) ->
         for pair in places(lambda v, n=n, like=like: value(t, {**like, n: v}), ROW)  # type: ignore[misc]
         for v in pair
     ]
-    if len(names) <= TOGETHER:
+    if len(names) <= COMBINED_DIMS:
         found += [{**base, **dict(zip(names, v, strict=True))} for v in product(NEAR, repeat=len(names))]
-    broken = [d for d in found if value(t, d) is False and anywhere.holds(d) and elements(case, d) <= ELEMENTS]
+    broken = [d for d in found if value(t, d) is False and anywhere.holds(d) and elements(case, d) <= TENSOR_ELEMENTS]
     alone = [d for d in broken if all(value(o, d) is not False for o in others)]
     return sorted(alone, key=lambda d: (elements(case, d), sum(d.values()), sorted(d.items())))
 

@@ -31,7 +31,7 @@ from .records import Dims, Sizes
 
 VALUES = 20  # of one dim
 SHAPES = 14  # at edges and jumps that are always tried
-ELEMENTS = 20_000  # of the largest tensor
+TENSOR_ELEMENTS = 20_000  # of the largest tensor
 WIDE = 80_000  # where only so many programs make two groups
 WORK = 2500  # operations of all programs of one call: about a quarter of a second in an interpreter
 POWERS = tuple(2**p for p in range(13))  # between which other launches are looked for
@@ -75,7 +75,7 @@ class Target:
     at: int
     fixed: Mapping[str, int]
     why: str
-    most: int = ELEMENTS
+    most: int = TENSOR_ELEMENTS
 
 
 @dataclass
@@ -150,11 +150,11 @@ class _Found:
         """The other dims of an extent as small as may be, and this one such that the extent is that size, or as near as
         it gets."""
         others = {str(s.attr): 1 for s in extent.walk() if s.op == "size" and s.attr != name}
-        if size < 1 or size > ELEMENTS:
+        if size < 1 or size > TENSOR_ELEMENTS:
             return None
         at = lambda v: value(extent, {**self.base, **others, name: v})  # noqa: E731
         low, high = 0, size + 1
-        while (at(high) or 0) < size and high < 2 * ELEMENTS:
+        while (at(high) or 0) < size and high < 2 * TENSOR_ELEMENTS:
             high *= 2
         while high - low > 1:
             middle = (low + high) // 2
@@ -190,7 +190,7 @@ class _Found:
         """Both sides of where the host function launches otherwise."""
         for name in self.case.names:
             allowed = [v for v in POWERS if self.case.holds({**self.base, name: v})]
-            row = [v for v in allowed if self.largest_of({**self.base, name: v}) <= ELEMENTS]
+            row = [v for v in allowed if self.largest_of({**self.base, name: v}) <= TENSOR_ELEMENTS]
             found = places(lambda v, n=name: self.launches({**self.base, n: v}), row)  # type: ignore[misc]
             yield from self.beside(name, found, "other launches")
 
@@ -267,7 +267,7 @@ class _Found:
 
         return elements(self.case, dims)
 
-    def affordable(self, dims: Dims, most: int = ELEMENTS) -> bool:
+    def affordable(self, dims: Dims, most: int = TENSOR_ELEMENTS) -> bool:
         """Whether it is, and the host function accepts it."""
         return self.largest_of(dims) <= most and (found := self.run(dims)) is not None and found[0] < WORK
 
@@ -336,9 +336,13 @@ class _Found:
         tried = []
         for _ in range(SAMPLED):
             d = {**self.base, **{n: int(rng.choice(v)) for n, v in values.items() if v}}
-            if self.case.holds(d) and (size := self.largest_of(d)) <= ELEMENTS and (t := self.trace(d)) is not None:
+            if (
+                self.case.holds(d)
+                and (size := self.largest_of(d)) <= TENSOR_ELEMENTS
+                and (t := self.trace(d)) is not None
+            ):
                 tried.append((size, sum(math.prod(e.grid) for e in t.launches) > programs))
-        limit = ELEMENTS
+        limit = TENSOR_ELEMENTS
         for size, _ in sorted(tried, reverse=True):
             below = [many for n, many in tried if n <= size]
             if np.mean(below) <= DEAR or size <= LEAST:

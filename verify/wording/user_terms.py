@@ -18,7 +18,7 @@ from ..integers.quotient import divide, expand, to_term
 from ..model.configuration import Configuration, View
 from ..model.verdict import Clause, Condition, Proof
 
-LIMIT = 400  # characters of a term in a reason
+REASON_CHARACTERS = 400  # characters of a term in a reason
 KINDS = ("shape", "layout", "value", "assume", "float", "nowrap", "config")  # the order of a contract
 LETTERS = ("i", "j", "k", "l", "p", "q", "r", "s", "t", "u", "v")
 MADE = re.compile(r"[%~]|.*\.\d+$|a\d+_\d+$|index\d+$")  # axes that no user has named
@@ -32,7 +32,7 @@ def words(t: Term, views: Mapping[str, View] | None = None) -> str:
         return repr(t)
 
 
-def shortened(text: str, limit: int = LIMIT) -> str:
+def shortened(text: str, limit: int = REASON_CHARACTERS) -> str:
     return text if len(text) <= limit else text[: limit - 4] + " ..."
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ...runs.trials import Dims
     from ..evidence import Evidence
 
-LIMIT = 1 << 31
+INT32_BOUND = 1 << 31
 BEYOND = (1.0, 1.01, 1.5)  # a bound need not be reached: a little further
 SEARCH = 3  # sizes at which the kernel is run, for each bound
 
@@ -55,7 +55,7 @@ def _sizes(evidence: Evidence) -> Iterator[list[dict[str, int | float]]]:
     clauses = [c for p in evidence.provings for c in p.contract if c.kind == "nowrap"]
     if not evidence.provings or any(c.term is None for c in clauses):
         with suppress(Refused, Undecided):
-            yield [d for s in starts for d in _further(case, s, partial(elements, case), LIMIT + 1)]
+            yield [d for s in starts for d in _further(case, s, partial(elements, case), INT32_BOUND + 1)]
 
 
 def _further(case: Case, start: Dims, measure: Callable[[Dims], float], limit: float) -> list[dict[str, int | float]]:

@@ -18,12 +18,12 @@ from ..poly import Poly
 from ..variables import bounds
 from .fold import Fold, open_fold
 
-FEW = 8
+UNROLLED_TERMS = 8
 
 
 def unrolled(a: Algebra, t: Term, ctx: Context) -> Term:
-    """A term in normal form with every sum of which a variable has at most FEW values opened there; the term itself if
-    there is none."""
+    """A term in normal form with every sum of which a variable has at most UNROLLED_TERMS values opened there; the term
+    itself if there is none."""
 
     def opened(f: Fold) -> Term | None:
         return next((_values(f, v, low, n) for v in f.variables for low, n in _few(f, v)), None)
@@ -58,7 +58,7 @@ def _few(f: Fold, v: Axis) -> list[tuple[Term, int]]:
     """(l, n) where the guards say l <= v < l + n for a number n."""
     low, high, _ = bounds(f, v)
     found = [(lo.term, (hi - lo).constant) for _, lo in low for _, hi in high]
-    return [(lo, d + 1) for lo, d in found if isinstance(d, int) and 0 <= d < FEW]
+    return [(lo, d + 1) for lo, d in found if isinstance(d, int) and 0 <= d < UNROLLED_TERMS]
 
 
 def _values(f: Fold, v: Axis, low: Term, n: int) -> Term:
