@@ -67,7 +67,7 @@ REPLAY = click.option("--replay", metavar="DIR", help="Write a script for each c
 AUDIT_REPLAY = click.option(
     "--replay", metavar="DIR", help="Folder for scripts that reproduce the findings.  [default: .trilift/replay]"
 )
-DEBUG = click.option("--debug", is_flag=True, help="Show whole tracebacks of failures.")
+DEBUG = click.option("--debug", is_flag=True, help="Show whole tracebacks of failures, and the steps of each stage.")
 CACHE_DIR = click.option(
     "--cache-dir", metavar="DIR", envvar="TRILIFT_CACHE_DIR", help="Folder of kept results.  [default: user's caches]"
 )

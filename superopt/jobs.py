@@ -27,6 +27,7 @@ from trilift.lift.cases.declaration import Case
 from trilift.lift.cases.shapes import choose
 from trilift.lift.errors import NotLifted, TriliftError, Unsupported
 from trilift.lift.pytorch.read import read_case
+from trilift.lift.runtime.budget import CAUSES, GUARDED, OutOfTime
 from trilift.lift.simplify.saturation import simplify
 from trilift.lift.terms import index as I
 from trilift.lift.terms.spec import Formula
@@ -50,7 +51,6 @@ from .search.verifier import Invalid, verify
 from .tiles import engine
 
 SIZE = 1024  # of a dim that nobody gave a size
-LATE = 0.8  # of the time given: what took longer may have failed for it
 Answer = dict[str, Any]
 Event = Callable[[Any], None]  # hears stages as texts, and Reached as data, while a unit runs
 
@@ -186,7 +186,9 @@ def search(program: str, limits: Mapping[str, Any], hardware: Mapping[str, Any],
     plans = [{"graph": to_json(g), "seconds": seconds} for g, seconds, _ in sorted(steady, key=lambda row: row[2])]
     best = min((x.seconds for x in found.plans), default=None)
     reached = Reached(found.states, found.candidates, best, found.model.roofline)
-    return {**_searched(reached, len(found.universe.bits), found.seconds, found.excluded), "plans": plans}
+    note = _guarded(limits["seconds"]) if found.late else ""
+    out = _searched(reached, len(found.universe.bits), found.seconds, found.excluded, note)
+    return {**out, "plans": plans, "settled": not found.late}
 
 
 def _saturated(p: Program, limits: Limits, device: Hardware, seed: int, event: Event) -> Answer:
@@ -202,7 +204,13 @@ def _saturated(p: Program, limits: Limits, device: Hardware, seed: int, event: E
     except Unsupported as e:
         return _searched(Reached(0, 0, None, roofline), 0, 0.0, None, f"not searched: {e}")
     plans = [{"graph": to_json(x.graph), "seconds": x.seconds} for x in found.plans]
-    return {**_searched(reached(found), found.classes, found.seconds, None, found.said), "plans": plans}
+    note = f"{found.said}; {_guarded(limits.seconds)}" if found.late else found.said
+    out = _searched(reached(found), found.classes, found.seconds, None, note)
+    return {**out, "plans": plans, "settled": not found.late}
+
+
+def _guarded(seconds: float) -> str:
+    return f"{GUARDED} of {seconds:g} s ended the search"
 
 
 def _searched(reached: Reached, values: int, seconds: float, excluded: float | None, note: str = "") -> Answer:
@@ -222,9 +230,8 @@ def unfused(program: str, hardware: Mapping[str, Any], event: Event) -> Answer:
 
 def original(file: str, name: str, seed: int, timeout: float, event: Event) -> Answer:
     """{"verdict"} of the case's own kernels."""
-    start = time.perf_counter()
-    said = proved(load(file, [name])[0], seed, timeout)
-    return {"verdict": said, "settled": _sure(said, time.perf_counter() - start, timeout)}
+    said, settled = decision(load(file, [name])[0], seed, timeout)
+    return {"verdict": said, "settled": settled}
 
 
 def check(
@@ -246,12 +253,10 @@ def check(
         judged = accept(written, sizes=sizes, timeout=timeout, seed=seed, stable=not unstable(steady))
         if judged.steps[-1].name != "rounded" or {*precise(steady)} == {*precise(replace(steady, wide=True))}:
             break
-    same, settled = "", _decided(judged, timeout)
+    same, settled = "", _decided(judged)
     if judged.accepted:
         event("prove it against the input")
-        began = time.perf_counter()
-        same = proved_same(written, load(file, [name])[0], against, seed, timeout)
-        settled = _sure(same, time.perf_counter() - began, timeout)
+        same, settled = compared(written, load(file, [name])[0], against, seed, timeout)
     return {
         "graph": to_json(steady), "text": text(steady), "source": written, "bound": bound,
         "arrangement": {"text": str(arranged), **record(arranged)}, "acceptance": asdict(judged), "same": same,
@@ -270,36 +275,43 @@ def emitted(g: MuGraph, name: str, parameters: Sequence[str], seed: int) -> tupl
 
 
 def proved_same(written: str, case: Case, against: str, seed: int, timeout: float) -> str:
-    """The verdict of an emitted file against what the search started from: what the file says of itself was printed
+    """The verdict of `compared`."""
+    return compared(written, case, against, seed, timeout)[0]
+
+
+def compared(written: str, case: Case, against: str, seed: int, timeout: float) -> tuple[str, bool]:
+    """The decision about an emitted file against what the search started from: what the file says of itself was printed
     from the program, and nobody else compares the program with the case."""
     other = {"reference": case.reference.fn, "function": case.fn}.get(against, case)
     with tempfile.TemporaryDirectory(prefix="trilift-") as folder:
         path = Path(folder) / "emitted.py"
         path.write_text(written)
-        return proved(load(str(path))[0], seed, timeout, other)
+        return decision(load(str(path))[0], seed, timeout, other)
 
 
 def proved(case: Case, seed: int, timeout: float, other: Any = None) -> str:
-    """The worst verdict of the case's outputs: against `other`, its reference, or else the lifted formulas."""
+    """The verdict of `decision`."""
+    return decision(case, seed, timeout, other)[0]
+
+
+def decision(case: Case, seed: int, timeout: float, other: Any = None) -> tuple[str, bool]:
+    """The worst verdict of the case's outputs: against `other`, its reference, or else the lifted formulas; and whether
+    the same question gives it again, since the outer time limit ended no proof."""
     from trilift.verify import prove
 
     try:
-        verdicts = {p.verdict.value for p in prove(case, seed=seed, timeout=timeout, other=other)}
-    except TriliftError:
-        return "UNKNOWN"
-    return next((v for v in ("REFUTED", "UNKNOWN", "TESTED", "PROVED") if v in verdicts), "UNKNOWN")
+        proofs = prove(case, seed=seed, timeout=timeout, other=other)
+    except TriliftError as error:
+        return "UNKNOWN", not isinstance(error, OutOfTime)
+    verdicts = {p.verdict.value for p in proofs}
+    worst = next((v for v in ("REFUTED", "UNKNOWN", "TESTED", "PROVED") if v in verdicts), "UNKNOWN")
+    return worst, not any(p.cause == CAUSES[OutOfTime] for p in proofs)
 
 
-def _sure(verdict: str, seconds: float, timeout: float) -> bool:
-    """Whether the same question gives this verdict again."""
-    return verdict in ("PROVED", "REFUTED") or seconds < LATE * timeout
-
-
-def _decided(judged: Acceptance, timeout: float) -> bool:
+def _decided(judged: Acceptance) -> bool:
     """Whether a rejection has nothing to do with time."""
     last = judged.steps[-1]
-    late = last.seconds >= LATE * min(timeout, 10.0) or "timeout" in last.text or "out of time" in last.text
-    return last.passed or not late
+    return last.passed or not any(word in last.text for word in (GUARDED, "timeout"))
 
 
 def time_on(source: str, name: str, sizes: Mapping[str, int], seed: int, device: str, event: Event) -> Answer:

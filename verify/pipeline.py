@@ -17,6 +17,7 @@ from dataclasses import replace as changed
 from typing import TYPE_CHECKING, Any
 
 from trilift.lift.errors import TriliftError
+from trilift.lift.runtime.budget import BUDGETS, CAUSES, Guard, Meter, stage
 
 if TYPE_CHECKING:
     from trilift.lift import Lifted
@@ -32,9 +33,6 @@ if TYPE_CHECKING:
 __all__ = ["Examined", "equal", "examine", "prove"]
 
 Mutation = Callable[["Module"], "Module"]
-SEARCH = 6.0  # seconds of looking for a counterexample
-TOGETHER = 1.5  # seconds of a proof with symbols for the numbers of configurations
-FIELD = 10.0  # seconds of a field test
 
 
 @dataclass(frozen=True)
@@ -68,7 +66,8 @@ def examine(
 
     `against`: "reference", "formula" or a formula as text; `other`: another case or a PyTorch function. `replace`:
     changes of the modules of launches, by number. `fallback`: where there is no proof, look for a counterexample, then
-    for a contract, then test in finite fields. `timeout` bounds the proof, in seconds. Raises CaseError where the case
+    for a contract, then test in finite fields. `timeout`: the outer time limit of the proof, in seconds
+    of the processor; what a stage may do is bounded by its budget. Raises CaseError where the case
     or what it is compared with makes no sense, Unsupported where a formula to compare with cannot be read."""
     from .integers.solver import Answers
     from .model.verdict import Claim, failed
@@ -78,13 +77,9 @@ def examine(
     progress("formulas")
     goal = targets(case, lifted, other=other, against=against, seed=seed)
     claims = {name: Claim(name, goal.against) for name in (*goal.formulas, *goal.errors)}
-    changes, end = replace or {}, time.process_time() + timeout
-    attempt = _Attempt(case, goal, claims, seed, end, progress, invariants, changes, Answers())
-    proofs = attempt.every()
-    if _open(proofs) and (apart := attempt.apart()) is not None:  # one configuration after the other
-        again = changed(attempt, configurations=apart)
-        if not _open(found := again.every()):
-            attempt, proofs = again, found
+    with stage("proof", BUDGETS.proof.steps, guard=Guard(timeout)) as meter:
+        attempt = _Attempt(case, goal, claims, seed, meter, progress, invariants, replace or {}, Answers())
+        attempt, proofs = _tried(attempt)
     proofs |= {name: failed(claims[name], e) for name, e in goal.errors.items()}
     if fallback and _open(proofs):
         progress("counterexamples")
@@ -108,6 +103,16 @@ def equal(a: Case, b: Any, **options: Any) -> tuple[Proof, ...]:
     return (*proofs, *(changed(p, claim=changed(p.claim, output=f"{b.name}: {p.claim.output}")) for p in theirs))
 
 
+def _tried(attempt: _Attempt) -> tuple[_Attempt, dict[str, Proof]]:
+    """Its proofs; where something is open, those of one configuration after the other if they go through."""
+    proofs = attempt.every()
+    if _open(proofs) and (apart := attempt.apart()) is not None:
+        again = changed(attempt, configurations=apart)
+        if not _open(found := again.every()):
+            return again, found
+    return attempt, proofs
+
+
 def _open(proofs: Mapping[str, Proof]) -> bool:
     """Whether something is not proved."""
     return not all(p.verdict.value == "PROVED" for p in proofs.values())
@@ -121,7 +126,7 @@ class _Attempt:
     goal: Targets
     claims: Mapping[str, Claim]
     seed: int
-    deadline: float
+    meter: Meter
     progress: Callable[[str], None]
     invariants: bool
     replace: Mapping[int, Mutation]
@@ -150,8 +155,9 @@ class _Attempt:
         for k, found in enumerate(self.configurations):
             self.progress(f"configuration {k + 1} {found.label}".rstrip())
             configuration = self.restricted(self.mutated(found))
-            end = min(self.deadline, time.process_time() + TOGETHER) if found.together else self.deadline
-            proving = Proving(configuration, end, self.progress, self.invariants, self.answers)
+            together = Meter("proof of several configurations at once", BUDGETS.proof.together_steps, self.meter)
+            meter = together if found.together else self.meter
+            proving = Proving(configuration, meter, self.progress, self.invariants, self.answers)
             if len(self.configurations) > 1 and proving.vacuous:
                 continue  # no shape at which the formulas hold is in this class
             proving.run()
@@ -240,7 +246,7 @@ class _Attempt:
 
         if self.replace:
             return proofs
-        found = search(self.case, self.goal, seed=self.seed, budget_seconds=SEARCH)
+        found = search(self.case, self.goal, seed=self.seed, steps=BUDGETS.search.steps)
         names = [n for n, p in proofs.items() if p.verdict.value == "UNKNOWN"]
         inferred = self.inferred(names, proofs, found)
         if inferred is not None:
@@ -252,9 +258,9 @@ class _Attempt:
         for outcome in self.field_test(proofs):
             p = proofs[outcome.output]
             if p.verdict.value == "UNKNOWN" and outcome.tested:
-                proofs[outcome.output] = changed(
-                    tested(p.claim, outcome.samples, outcome.bound, p.reason), place=p.place
-                )
+                found_ = tested(p.claim, outcome.samples, outcome.bound, p.reason)
+                cause = p.cause if p.cause in CAUSES.values() else ""
+                proofs[outcome.output] = changed(found_, place=p.place, cause=cause)
         return proofs
 
     def wrong(self, proofs: dict[str, Proof], found: Counterexample) -> dict[str, Proof]:
@@ -265,7 +271,7 @@ class _Attempt:
 
         of = {found.output: found} if found.output in proofs else dict.fromkeys(proofs, found)
         while any(p.verdict.value == "UNKNOWN" for n, p in proofs.items() if n not in of):
-            again = search(self.case, self.goal, seed=self.seed, budget_seconds=SEARCH, but=of)
+            again = search(self.case, self.goal, seed=self.seed, steps=BUDGETS.search.steps, but=of)
             if again is None or again.output not in proofs.keys() - of.keys():
                 break
             of[again.output] = again
@@ -282,12 +288,13 @@ class _Attempt:
             return None
         self.progress("contract")
 
-        def under(clauses: Sequence[Clause], deadline: float) -> dict[str, Proof]:
+        def under(clauses: Sequence[Clause], meter: Meter) -> dict[str, Proof]:
             self.progress("contract: " + ", ".join(c.text for c in clauses))
-            attempt = changed(self, more=clauses, deadline=deadline, progress=lambda stage: None)
+            attempt = changed(self, more=clauses, meter=meter, progress=lambda stage: None)
             return {n: attempt.shown(n) for n in names}
 
-        return infer(self.case, self.goal, self.configurations, under, self.seed, known)
+        with stage("contract", BUDGETS.proof.contract_steps, guard=self.meter.guard) as meter:
+            return infer(self.case, self.goal, self.configurations, under, self.seed, known, meter)
 
     def field_test(self, proofs: Mapping[str, Proof]) -> Sequence[Any]:
         """The outcomes of a field test of what is unknown; none where it cannot be run."""
@@ -297,6 +304,7 @@ class _Attempt:
             self.goal.formulas[n] for n, p in proofs.items() if p.verdict.value == "UNKNOWN" and n in self.goal.formulas
         ]
         try:
-            return check(self.case, formulas, seed=self.seed, timeout=FIELD).outcomes if formulas else ()
+            steps = BUDGETS.fields.proof_steps
+            return check(self.case, formulas, seed=self.seed, steps=steps).outcomes if formulas else ()
         except (TriliftError, RecursionError):
             return ()

@@ -20,6 +20,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from ..cases.advice import working_where
 from ..cases.declaration import Case
 from ..errors import CaseError, Place, TriliftError
+from ..runtime import budget
 from ..runtime.session import table
 from ..terms.fit import value
 from .fake_cuda import pretend
@@ -35,6 +36,7 @@ def capture(
     which autotune configuration, for every autotuner, modulo how many it has; one that pruning rejects is replaced by
     the next. Raises CaseError if the host function raises or launches nothing, Unsupported if its path depends on
     tensor data."""
+    budget.count("capture")
     arguments = case.sample(dims, np.random.default_rng(seed))
     tensors = case.named(arguments)
     samples = {n: to_numpy(t) for n, t in tensors.items()}

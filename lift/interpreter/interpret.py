@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import Place, TriliftError, Unsupported
+from ..runtime import budget
 from ..terms.domain import Ids
 from ..terms.ranges import Ranges
 from ..ttir.ir import Block, Function, Module, Op, Region, Value
@@ -38,6 +39,7 @@ TERMINATORS = frozenset(
     )
 )
 LOOP_LIMIT = 1 << 20
+FEW_ELEMENTS = 64  # of a result, which take no longer than one
 
 
 class Run:
@@ -138,11 +140,21 @@ class Run:
         except TriliftError as error:
             error.place = error.place or op.place
             raise
+        self.spend(op, out)
         if len(op.results) == 1 and not isinstance(out, list):
             self.env[op.results[0]] = out
             return
         for value, x in zip(op.results, out or (), strict=True):
             self.env[value] = x
+
+    def spend(self, op: Op, out: Any) -> None:
+        """Counts an operation and the elements of its result, those of a product of matrices along the summed axis."""
+        budget.spend("operation")
+        number = getattr(out, "size", 1)
+        if op.name == "tt.dot":
+            number *= self.env[op.operands[0]].shape[-1]
+        if number > FEW_ELEMENTS and self.domain.name != "symbolic":  # which counts the distinct ones
+            budget.spend(f"{self.domain.name} element", number)
 
     def result(self, op: Op) -> Any:
         control = CONTROL.get(op.name)

@@ -19,6 +19,7 @@ from ..interpreter.interpret import Run
 from ..interpreter.machine import cell_of_dtype
 from ..interpreter.memory import Memory
 from ..interpreter.registry import signed_term, unsigned_term
+from ..runtime.budget import OutOfSteps, OutOfTime
 from ..terms import term as T
 from ..terms.domain import FLOAT64, SYMBOLIC, Ids, as_ids, on_distinct
 from ..terms.ranges import Ranges, dtype_interval
@@ -135,7 +136,7 @@ def events(
                 torch_ops.run(event, memory, ranges)
         except TriliftError as error:
             error.place = error.place or event.host
-            if errors is None:
+            if errors is None or isinstance(error, OutOfSteps | OutOfTime):
                 raise
             errors.append(error)
             for ref in _may_write(event):

@@ -13,7 +13,6 @@ from __future__ import annotations
 import importlib.util
 import math
 import re
-import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -25,6 +24,7 @@ from ..language.idioms import certain_reads
 from ..language.infix import number, spelling
 from ..language.parse import pattern
 from ..language.unfolding import unfold
+from ..runtime import budget
 from ..runtime.session import table
 from ..terms import term as T
 from ..terms.ops import OPS
@@ -365,7 +365,6 @@ class Coder:
 class Limits:
     iterations: int = 16
     nodes: int = 8_000
-    seconds: float = 10.0  # a safeguard only: the other limits give the same result on every machine
     patience: int = 4  # iterations without a cheaper term, once there are `enough` nodes
     enough: int = 1_500
     operands: int = 10  # longer sums and products are not regrouped
@@ -378,7 +377,7 @@ DEFAULT = Limits()
 class Outcome:
     term: Term
     cost: int
-    stop: str  # saturated, settled (no cheaper term for a while), iterations, nodes or time
+    stop: str  # saturated, settled (no cheaper term for a while), iterations or nodes
     fired: frozenset[str]  # names of the laws that matched
     nodes: int
 
@@ -447,7 +446,7 @@ def saturate(t: Term, laws: Sequence[Law] = LAWS, limits: Limits = DEFAULT) -> O
 
 def _run(do: Callable[[str], list[Any]], rules: str, root: str, limits: Limits) -> tuple[str, frozenset[str], int]:
     fired: set[str] = set()
-    started, nodes, costs = time.monotonic(), 0, []
+    nodes, costs = 0, []
     for _ in range(limits.iterations):
         report, sizes, best = do(f"(run-schedule (run {rules})) (print-size) (extract {root})")
         fired |= {
@@ -456,8 +455,9 @@ def _run(do: Callable[[str], list[Any]], rules: str, root: str, limits: Limits) 
             if count and ":ruleset law" in text
         }
         nodes = sum(int(n) for n in re.findall(r"\(f_\w+ (\d+)\)", str(sizes)))
+        budget.spend("node", nodes)
         costs.append(best.cost)
-        stop = _stop(report.report.updated, nodes, costs, time.monotonic() - started, limits)
+        stop = _stop(report.report.updated, nodes, costs, limits)
         if stop:
             return stop, frozenset(fired), nodes
     return "iterations", frozenset(fired), nodes
@@ -475,11 +475,11 @@ def _law_name(text: str) -> str:
     return LAWS[int(re.search(r":ruleset law(\d+)", text)[1])].name  # type: ignore[index]
 
 
-def _stop(updated: bool, nodes: int, costs: list[int], seconds: float, limits: Limits) -> str:
+def _stop(updated: bool, nodes: int, costs: list[int], limits: Limits) -> str:
     if not updated:
         return "saturated"
     if nodes > limits.nodes:
         return "nodes"
     if nodes > limits.enough and len(costs) > limits.patience and costs[-1] == costs[-1 - limits.patience]:
         return "settled"
-    return "time" if seconds > limits.seconds else ""
+    return ""

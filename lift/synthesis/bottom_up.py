@@ -8,13 +8,14 @@ that the spec uses.
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from ..errors import NotLifted
 from ..language.evaluate import evaluate
+from ..runtime import budget
+from ..runtime.budget import BUDGETS
 from ..terms import term as T
 from ..terms.domain import SYMBOLIC, Ids, as_ids
 from ..terms.fit import fit
@@ -23,11 +24,9 @@ from ..terms.spec import Formula, Spec
 from ..terms.term import COMMUTATIVE, FOLDS, TERMS, Axis, Term
 from .output_axes import output_axes
 
-SECONDS, LIMIT = 10.0, 20_000
-
 
 def enumerate_formula(specs: Sequence[Spec], prune: bool = True) -> Formula:
-    """The smallest formula with the specs' values. Raises NotLifted after SECONDS or LIMIT candidates."""
+    """The smallest formula with the specs' values. Raises NotLifted where the budget has no more candidates."""
     axes = output_axes([s.dims for s in specs], [s.ids.shape for s in specs])
     search = _Search(specs, axes, prune)
     for size in itertools.count(1):
@@ -48,7 +47,6 @@ class _Search:
         self.levels: dict[int, list[Term]] = {}
         self.seen: set[tuple[str, bytes]] = set()
         self.tried, self.exhausted = 0, False
-        self.end = time.monotonic() + SECONDS
         used = {t.op for s in specs for i in np.unique(s.ids)[:50] for t in TERMS[i].walk()}
         self.ops = sorted(o for o in used if o in OPS)
         self.constants = {t for s in specs for i in np.unique(s.ids)[:50] for t in TERMS[i].walk() if t.is_const}
@@ -58,7 +56,8 @@ class _Search:
         kept = self.levels[size] = []
         for t in self.leaves() if size == 1 else self.compound(size):
             self.tried += 1
-            if self.tried > LIMIT or time.monotonic() > self.end:
+            budget.spend("candidate")
+            if self.tried > BUDGETS.lift.candidates:
                 self.exhausted = True
                 return
             if self.is_new(t):

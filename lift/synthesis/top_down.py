@@ -24,6 +24,7 @@ import numpy as np
 
 from ..errors import NotLifted
 from ..language.evaluate import evaluate
+from ..runtime import budget
 from ..terms import term as T
 from ..terms.domain import SYMBOLIC, Ids, as_ids
 from ..terms.expansion import Expansion
@@ -80,14 +81,14 @@ def _expanded(specs: Sequence[Spec], normal: Expansion) -> Iterator[tuple[Sequen
         return
 
 
-ELEMENTS = 160  # so many elements of an output usually say it all
+THINNED_ELEMENTS = 160  # of an output, which usually say it all
 
 
 def thinned(spec: Spec) -> Spec:
-    """The spec with at most about ELEMENTS elements: along each axis the first, the last and some between."""
-    if spec.ids.size <= ELEMENTS:
+    """The spec with at most about THINNED_ELEMENTS: along each axis the first, the last and some between."""
+    if spec.ids.size <= THINNED_ELEMENTS:
         return spec
-    keep = max(3, int(ELEMENTS ** (1 / spec.ids.ndim)))
+    keep = max(3, int(THINNED_ELEMENTS ** (1 / spec.ids.ndim)))
     ids = np.full_like(spec.ids, -1)
     places = np.ix_(*(sorted({0, min(1, n - 1), n - 1, *range(0, n, -(-n // keep))}) for n in spec.ids.shape))
     ids[places] = spec.ids[places]
@@ -157,6 +158,8 @@ class _Synthesis:
         axes, ids = without_constant_axes(axes, ids)
         key = (axes, b"".join(a.tobytes() for a in ids))
         if key not in self.memo:
+            budget.spend("cut")
+            budget.spend("element of a cut", sum(a.size for a in ids))
             self.memo[key] = self._solve(axes, ids)
         return self.memo[key]
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from ..runtime import budget
 from . import term as T
 from .ops import OPS, ORDERED, UNINTERPRETED
 
@@ -90,6 +91,7 @@ def on_distinct(f: Callable[..., T.Term], *xs: Array) -> Ids:
         )
         packed = packed << 32 | column
     _, first, inverse = np.unique(packed, return_index=True, return_inverse=True)
+    budget.spend("symbolic element", len(first))
     rows = zip(*(c[first].tolist() for c in columns), strict=True)
     out = np.fromiter((f(*(T.TERMS[k] for k in row)).id for row in rows), np.int32, len(first))
     return Ids(np.broadcast_to(out[inverse].reshape(cores[0].shape), shape))

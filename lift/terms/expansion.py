@@ -15,6 +15,7 @@ import math
 from dataclasses import dataclass, field
 
 from ..errors import NotLifted
+from ..runtime import budget
 from ..runtime.session import table
 from . import term as T
 from .term import TERMS, Term
@@ -22,11 +23,11 @@ from .term import TERMS, Term
 Factors = tuple[tuple[int, int], ...]  # (atom id, power), sorted
 Monomial = tuple[Factors, int, int]  # factors, id of the exponent of e, id of the exponent of 2
 Poly = dict[Monomial, float]
-LIMIT = 20_000  # monomials in one polynomial
+MONOMIALS = 20_000  # in one polynomial
 
 
 def expand(t: Term, memo: Expansion | None = None) -> Term:
-    """The normal form of the term. Raises NotLifted where it would have more than LIMIT monomials."""
+    """The normal form of the term. Raises NotLifted where it would have more than MONOMIALS."""
     return (memo or Expansion()).normal(t)
 
 
@@ -111,8 +112,9 @@ def _gone(c: float) -> bool:
 
 
 def product(p: Poly, q: Poly) -> Poly:
-    if len(p) * len(q) > LIMIT:
+    if len(p) * len(q) > MONOMIALS:
         raise NotLifted("the expanded form is too large", why=f"{len(p)} times {len(q)} monomials")
+    budget.spend("product of monomials", len(p) * len(q))
     out: Poly = {}
     for m, c in p.items():
         for n, d in q.items():

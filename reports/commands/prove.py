@@ -17,7 +17,7 @@ from ..base.targets import Named, Target
 from ..records import unfinished, verdict_text
 from ..records.options import Options, Proving, Record
 from ..runner import dispatch
-from ..runner.local import GRACE
+from ..runner.local import GRACE_SECONDS
 from .lift import document
 
 LIFTING = 120.0  # seconds that a stage before the proof may take, at least: of a busy machine
@@ -25,7 +25,7 @@ LIFTING = 120.0  # seconds that a stage before the proof may take, at least: of 
 
 def options(timeout: float, proving: Proving, **others: Any) -> Options:
     """Options under which a case gets its time per proof, and the stages before it enough."""
-    return Options(timeout=max(LIFTING, timeout + GRACE), proving=proving, **others)
+    return Options(timeout=max(LIFTING, timeout + GRACE_SECONDS), proving=proving, **others)
 
 
 def prove(targets: Sequence[Target], form: str, options: Options, quiet: bool) -> int:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from ..testgen.file import Printed
 
-PATIENCE = 60.0  # seconds of a stage beyond twice what it may take of the processor
+STAGE_SECONDS = 60.0  # seconds of a stage beyond twice what it may take of the processor
 PROOF = 30.0  # seconds of the processor for a proof, where nothing else is asked for
 PRELOAD = (
     *PROVER,
@@ -59,7 +59,7 @@ class Asked:
     @property
     def patience(self) -> float:
         """Seconds after which a stage has failed."""
-        return 2 * self.timeout + PATIENCE
+        return 2 * self.timeout + STAGE_SECONDS
 
 
 def write(

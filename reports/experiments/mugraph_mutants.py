@@ -27,7 +27,7 @@ from .corpus import CORPUS, Result, as_json, as_text
 BATCH = 8
 GRAPHS = 2  # of each program, the best ones
 FILES = 6  # changed files of each program
-EXECUTION = 3.0  # seconds of each replay of a mutant
+EXECUTION_STEPS = 3_000_000  # of each replay of a mutant
 AGAIN = 15.0  # of one that was proved
 PROOF = 30.0
 FOLDER = re.compile(r"\S*/trilift-\w+/")  # of a file that is judged
@@ -131,7 +131,7 @@ def _file(target: Target, seed: int, files: int, event: Event) -> None:
             for m, changed in graph_mutants(g):
                 event(asdict(_judged(c.name, "graph", m, *_graph(changed, templates(p), seed))))
         source = emitted(best[0], c.name, list(c.tensors), seed)[1]
-        if said := _steps(source, ("replayed", "rounded"), seed, EXECUTION):
+        if said := _steps(source, ("replayed", "rounded"), seed, EXECUTION_STEPS):
             raise RuntimeError(f"{c.name} is rejected as it is: {said}")
         for m, text in in_turn(list(text_mutants(source)), files, seed):
             found = run(judge_file, text, seed, timeout=TIMEOUT)
@@ -198,19 +198,19 @@ def judge_execution(text: str, seed: int) -> tuple[str, str]:
 
 def judge_file(text: str, seed: int, event: Event = lambda said: None) -> tuple[str, str]:
     """What rejects a changed file, and what it says."""
-    if said := _steps(text, ("replayed", "rounded"), seed, EXECUTION):
+    if said := _steps(text, ("replayed", "rounded"), seed, EXECUTION_STEPS):
         return "execution", said
-    if said := _steps(text, ("proved",), seed, EXECUTION):
+    if said := _steps(text, ("proved",), seed, EXECUTION_STEPS):
         return "prover", said
     said = _steps(text, ("replayed",), seed + 1, AGAIN)
     return ("wrong", said) if said else ("equivalent", "proved")
 
 
-def _steps(text: str, only: Sequence[str], seed: int, seconds: float) -> str:
+def _steps(text: str, only: Sequence[str], seed: int, steps: int) -> str:
     """Why a step of acceptance does not let a file pass, "" where all of them do."""
     from trilift.superopt.accept.acceptance import accept
 
-    found = accept(text, timeout=PROOF, seed=seed, only=only, seconds=seconds)
+    found = accept(text, timeout=PROOF, seed=seed, only=only, steps=steps)
     last = found.steps[-1]
     return "" if last.passed else f"{last.name}: {last.text}"
 

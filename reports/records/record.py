@@ -12,18 +12,20 @@ from trilift.lift.capture.trace import Trace
 from trilift.lift.errors import CaseError, NotLifted, OutOfBounds, Place, TriliftError, Unsupported
 from trilift.lift.replay.check import Mismatch
 from trilift.lift.replay.output import Output
-from trilift.verify.runs.trials import within
+from trilift.lift.runtime import budget
+from trilift.lift.runtime.budget import BUDGETS, OutOfSteps, OutOfTime, limited
 
 from . import audit_record, proof_record, steps
 from .forms import FORMS, Forms, joined, printed
 from .options import Options, Record
 from .unfinished import empty
 
-LIFTING = 30.0  # seconds of the processor that lifting has where a proof follows
 KINDS: dict[type, str] = {
     Unsupported: "unsupported",
     CaseError: "case",
     NotLifted: "not-lifted",
+    OutOfSteps: "not-lifted",
+    OutOfTime: "timeout",
     OutOfBounds: "out-of-bounds",
 }
 
@@ -31,6 +33,11 @@ KINDS: dict[type, str] = {
 def record(case: Case, options: Options, event: Callable[[Any], None], file: str = "") -> Record:
     """Lifts the case, and proves or audits it if asked to; `event` hears of stages, and of the record before the proof.
     Errors become part of the record."""
+    found = _examined(case, options, event, file)
+    return {**found, "steps": budget.spent()} if options.debug else found
+
+
+def _examined(case: Case, options: Options, event: Callable[[Any], None], file: str) -> Record:
     found, lifted = _lifted(case, options, event, file)
     if options.proving is None or any(e["kind"] == "case" for e in found["errors"]):
         return found
@@ -49,7 +56,7 @@ def _lifted(case: Case, options: Options, event: Callable[[Any], None], file: st
         event(len(trace.launches))
 
     try:
-        with within(LIFTING) if options.proving is not None else nullcontext():
+        with limited("lifting", BUDGETS.lift.steps) if options.proving is not None else nullcontext():
             lifted = lift(
                 case,
                 options.seed,
@@ -58,8 +65,8 @@ def _lifted(case: Case, options: Options, event: Callable[[Any], None], file: st
                 top_down=options.top_down,
                 prune=options.prune,
             )
-    except TimeoutError:
-        late = NotLifted("lifting used up its share of the time before it found a formula", case.place)
+    except OutOfSteps:
+        late = NotLifted("no formula was found in the steps that lifting has before a proof", case.place)
         return {**base, **told([late]), "reason": summary([late])}, None
     except RecursionError:
         deep = NotLifted("the terms are nested too deeply", case.place)

@@ -3,7 +3,7 @@
     file + options + environment -> the files it loaded, with their hashes; its cases in order; their records
 
 An entry counts only while every file that it names has the content it had. Only what was decided is kept: never a
-timeout, a crash, an error of a case or of ours.
+timeout, a crash, an error of a case or of ours. What a budget of steps ended is decided: it is part of the key.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from trilift.lift.runtime.budget import BUDGETS, GUARDED
+
 from ..base import fingerprint
 from ..base.targets import Target
 from ..records.options import Options, Record
 from .store import NAME, WAIT, Store, folder, warn
 
-LATE = "out of time"  # in what the prover says
 SETTLED = {"unsupported", "not-lifted"}  # errors that the same input gives again
 
 
@@ -60,8 +61,9 @@ class Cache:
 
 
 def usable(options: Options) -> bool:
-    """Whether records may come from a cache: not where a run writes files beside them."""
-    return bool(options.cache) and not (options.proving and (options.proving.smt_dir or options.proving.replay))
+    """Whether records may come from a cache: not where a run writes files beside them, or tells the steps it takes."""
+    writes = options.proving and (options.proving.smt_dir or options.proving.replay)
+    return bool(options.cache) and not options.debug and not writes
 
 
 def names(target: Target, options: Options) -> list[str] | None:
@@ -193,7 +195,7 @@ def key(target: Target, options: Options, what: str = "cases") -> str:
     for name in ("jobs", "cache", "cluster", "debug"):
         asked.pop(name, None)
     path = os.path.realpath(target.file)
-    parts = (what, fingerprint.environment(), path, content or "", json.dumps(asked, sort_keys=True))
+    parts = (what, fingerprint.environment(), str(BUDGETS), path, content or "", json.dumps(asked, sort_keys=True))
     return fingerprint.of_text(*parts) if content else ""
 
 
@@ -206,15 +208,15 @@ def is_settled(r: Record, options: Options) -> bool:
     """Whether the same input gives this record again: not if something ran out of time, crashed or is broken."""
     if not r["name"] or not {e["kind"] for e in r["errors"]} <= SETTLED:
         return False
-    if any(LATE in text for text in r.get("undecided", ())):
+    if any(GUARDED in text for text in r.get("undecided", ())):
         return False
-    return not (options.proving and r["verdict"] in ("UNKNOWN", "TESTED") and _late(r, options.proving.timeout))
+    return not (options.proving and r["verdict"] in ("UNKNOWN", "TESTED") and _late(r))
 
 
-def _late(r: Record, timeout: float) -> bool:
-    """Whether time may be why it is not proved."""
+def _late(r: Record) -> bool:
+    """Whether the outer time limit is why it is not proved."""
     reasons = [r["reason"], *(p["reason"] for p in r["proofs"])]
-    return any(LATE in text for text in reasons) or r["seconds"]["prove"] >= 0.8 * timeout
+    return any(GUARDED in text for text in reasons) or any(p.get("cause") == "timeout" for p in r["proofs"])
 
 
 def renamed(x: Any, old: str, new: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -15,9 +16,15 @@ def records(
 ) -> Iterator[Record]:
     """The record of every case, in the order of targets and files; from the cache if there is one and it has it.
     `on_event(file, case, what)` hears of stages."""
-    if cache.usable(options):
-        return cache.records(targets, options, on_event, run)
-    return run(targets, options, on_event)
+    found = cache.records(targets, options, on_event, run) if cache.usable(options) else run(targets, options, on_event)
+    return map(_shown, found) if options.debug else found
+
+
+def _shown(record: Record) -> Record:
+    """The record, with what each stage of it spent of its budget on stderr."""
+    for line in (f"{record['name']}: steps spent", *(f"  {line}" for line in record.get("steps", ()))):
+        print(line, file=sys.stderr)
+    return record
 
 
 def run(

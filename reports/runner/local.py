@@ -31,7 +31,7 @@ PROVER = (
     "trilift.verify.wording.user_terms",
     "trilift.lift.pytorch.preload",
 )
-GRACE = 15.0  # seconds beyond a case's own timeout before its file's worker counts as stuck
+GRACE_SECONDS = 15.0  # seconds beyond a case's own timeout before its file's worker counts as stuck
 
 
 def run(
@@ -59,7 +59,8 @@ def run(
 
     tasks = [(t, options, inner) for t in targets]
     preload = PROVER if options.proving else ()
-    runs = run_all(_file, tasks, options.jobs, options.timeout + GRACE, "forkserver", hear, renew=True, preload=preload)
+    patience = options.timeout + GRACE_SECONDS
+    runs = run_all(_file, tasks, options.jobs, patience, "forkserver", hear, renew=True, preload=preload)
     for index, outcome in runs:
         done[index] = outcome
         while shown in done:

@@ -27,13 +27,14 @@ from trilift.lift.cases.declaration import Case
 from trilift.lift.cases.shapes import choose
 from trilift.lift.errors import TriliftError
 from trilift.lift.runtime import isolate
+from trilift.lift.runtime.budget import BUDGETS, Meter, count
 
 STEPS = ("loaded", "replayed", "rounded", "compiled", "proved")
 SHARED = 227 * 1024  # bytes that a block of sm_90 may have
 RUNS = 40  # of the replay in float64
-TOLERANCE = {"float16": 1e-2, "bfloat16": 6e-2, "float32": 2e-3, "float64": 1e-6}  # of the largest element
+RELATIVE_ERRORS = {"float16": 1e-2, "bfloat16": 6e-2, "float32": 2e-3, "float64": 1e-6}  # of the largest element
 LARGEST = 4  # doublings of inputs: products of two of them are still numbers in 16 bits
-ELEMENTS = 200_000  # product of the dims of a run
+RUN_ELEMENTS = 200_000  # product of the dims of a run
 Dims = Mapping[str, int | float]
 
 
@@ -88,16 +89,16 @@ def accept(
     seed: int = 0,
     only: Sequence[str] = STEPS,
     stable: bool = True,
-    seconds: float = 10.0,
+    steps: int = BUDGETS.optimise.replay_steps,
 ) -> Acceptance:
     """The results of the steps for the file with this text; all of them must let it pass. `sizes`: dims at which
-    kernels are
-    compiled, 64 by default; `timeout` bounds the proof, `seconds` each replay; `stable`: numbers must hold up where exp
+    kernels are compiled, 64 by default; `timeout`: the outer time limit of the proof, in seconds; `steps`: of each
+    replay; `stable`: numbers must hold up where exp
     overflows too."""
     with tempfile.TemporaryDirectory(prefix="trilift-") as folder:
         path = Path(folder) / "emitted.py"
         path.write_text(source)
-        return _Acceptor(path, sizes, timeout, seed, stable, seconds).steps(only)
+        return _Acceptor(path, sizes, timeout, seed, stable, steps).through(only)
 
 
 @dataclass
@@ -107,13 +108,13 @@ class _Acceptor:
     timeout: float
     seed: int
     stable: bool
-    seconds: float
+    steps: int
     compiled: tuple[Compiled, ...] = ()
     verdict: str = ""
     bound: float | None = None
     contract: tuple[str, ...] = ()
 
-    def steps(self, only: Sequence[str]) -> Acceptance:
+    def through(self, only: Sequence[str]) -> Acceptance:
         """These steps until one fails."""
         done: list[Step] = []
         every = self.loading, self.replaying, self.rounding, self.compiling, self.proving
@@ -178,9 +179,9 @@ class _Acceptor:
         from trilift.verify.runs.goals import targets
 
         question = Question(self.case, targets(self.case, None, against="reference", seed=self.seed))
-        end, ran, compared = time.monotonic() + self.seconds, 0, 0
+        meter, ran, compared = Meter("replay", self.steps), 0, 0
         for dims, seed, config in islice(runs(self.case, (), self.seed, None), RUNS):
-            if compared and time.monotonic() > end:
+            if compared and meter.exhausted:
                 break
             found = attempt(question, dims, seed, config)
             if isinstance(found, Failure):
@@ -194,11 +195,12 @@ class _Acceptor:
         return f"{compared} elements of {ran} runs"
 
     def rounding(self) -> str:
-        end, ran, worst = time.monotonic() + self.seconds, 0, 0.0
+        meter, ran, worst = Meter("rounding", self.steps), 0, 0.0
         for dims in shapes(self.case, self.seed):
             for kind, args in inputs(self.case, dims, self.seed):
-                if ran and time.monotonic() > end:
+                if ran and meter.exhausted:
                     break
+                count("comparison")
                 worst = max(worst, self.compared(kind, args, dims))
                 ran += 1
         return f"largest error {worst:.2g} of the largest element, {ran} runs"
@@ -239,7 +241,7 @@ class _Acceptor:
         error = (error - torch.finfo(g.dtype).smallest_normal * torch.finfo(g.dtype).eps).clamp(min=0)  # subnormals
         error = torch.where(torch.isnan(error), torch.inf, error) / (scale or 1.0)
         worst = float(error.max()) if error.numel() else 0.0
-        if worst > TOLERANCE[str(g.dtype).removeprefix("torch.")]:
+        if worst > RELATIVE_ERRORS[str(g.dtype).removeprefix("torch.")]:
             at = [int(i) for i in np.unravel_index(int(error.argmax()), tuple(g.shape))]
             where = ", ".join(f"{k} = {v}" for k, v in dims.items())
             raise _Rejected(f"{kind} inputs: element {at} is {float(g[tuple(at)]):.6g}, not "
@@ -265,7 +267,7 @@ def shapes(case: Case, seed: int) -> Iterator[dict[str, Any]]:
     for low, high in ((3, 14), (1, 2), (17, 67)):
         for _ in range(50):
             dims = {n: int(rng.integers(*((low, high) if rng.random() < 0.7 else (1, 6)))) for n in case.names}
-            if math.prod(dims.values()) < ELEMENTS and case.holds(given | dims):
+            if math.prod(dims.values()) < RUN_ELEMENTS and case.holds(given | dims):
                 yield given | dims
                 break
 

@@ -29,7 +29,8 @@ OFTEN = 0.1  # seconds between two words about how far it is
 @dataclass(frozen=True, slots=True)
 class Limits:
     """How far the search goes. `leaves`: values that a kernel reads from other kernels; `engine`: "mugraph" for the
-    search of this file, "tiles" for `superopt.tiles.engine`, to which `kernels`, `seconds` and `keep` apply."""
+    search of this file, "tiles" for `superopt.tiles.engine`, to which `kernels`, `seconds` and `keep` apply;
+    `states`: plans that are looked at; `seconds`: the outer time limit."""
 
     kernels: int = 5
     operators: int = 11
@@ -74,7 +75,8 @@ class Plan:
 @dataclass
 class Found:
     """The result of a search: plans, best first, and how far it went. `excluded`: the bound at which it stopped, so
-    that every plan that was not looked at takes longer in the model; None where it ended early."""
+    that every plan that was not looked at takes longer in the model; None where it ended early. `late`: the outer
+    time limit ended it."""
 
     universe: Universe
     plans: list[Plan]
@@ -83,6 +85,7 @@ class Found:
     seconds: float
     excluded: float | None
     model: Model
+    late: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +255,7 @@ class Search:
         states = 0
         seen: set[tuple[frozenset[Made], frozenset[Id]]] = set()
         excluded: float | None = None
-        told = start
+        told, late = start, False
         while heap:
             if (now := time.perf_counter()) - told > OFTEN:
                 told = now
@@ -263,7 +266,8 @@ class Search:
                 excluded = bound
                 break
             states += 1
-            if states > self.limits.states or time.perf_counter() - start > self.limits.seconds:
+            late = time.perf_counter() - start > self.limits.seconds
+            if states > self.limits.states or late:
                 break
             if len(costs) < len(made):  # the kernel that was added last has no numbers yet
                 body = self.body(made[-1])
@@ -288,7 +292,7 @@ class Search:
                     heapq.heappush(heap, (self._bound(costs, (*made, m), rest), next(tick), (*made, m), rest, costs))
         self.hear(Reached(states, self._derived(), plans[0].seconds if plans else None, roof))
         seconds = time.perf_counter() - start
-        return Found(self.u, plans, states, self._derived(), seconds, excluded if plans else None, self.model)
+        return Found(self.u, plans, states, self._derived(), seconds, excluded if plans else None, self.model, late)
 
     def _derived(self) -> int:
         return sum(b is not None for b in self.bodies.values())

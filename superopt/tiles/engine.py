@@ -28,22 +28,22 @@ from .tile_program import TileProgram, statements, stores
 
 BODIES = 12
 TILES = ((16, 4096), (64, 8192), (128, 16384))  # nominal: of an axis, and elements of a tile
-ROUNDS = 40
+SATURATION_ROUNDS = 40
 NODES = 60_000  # of the e-graph of one body
 PARTS = 16  # nominal
 LONG = 512  # of an axis that may be in parts
-FEW = 5  # stores of a body that may change places
+MOVED_STORES = 5  # stores of a body that may change places
 
 
 def rules_of(body: TileProgram) -> tuple[Rule, ...]:
     """The rules of loops; of sequences all where there are few stores, else only that starts come first."""
-    few = sum(1 for _ in statements(body.body)) <= FEW
+    few = sum(1 for _ in statements(body.body)) <= MOVED_STORES
     return (*LOOPS, *SPLITS, *(SEQUENCES if few else (SEQUENCES[0], *STARTS)))
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """`seconds`: of the whole search; `plans`: that are kept; `kernels`: of a plan; `nodes`: of one e-graph."""
+    """`seconds`: the outer time limit; `plans`: that are kept; `kernels`: of a plan; `nodes`: of one e-graph."""
 
     seconds: float = 60.0
     plans: int = 10
@@ -67,8 +67,8 @@ class Plan:
 class Found:
     """`plans`, steady ones first, then by seconds; `nests`: by the number of kernels the best at nominal tiles, whether
     or not there is a µGraph for them; `bodies`, `classes`, `nodes`: of all e-graphs; `programs` that they represent;
-    `whole`: all were saturated, and the time was enough; `candidates`: nests that were extracted; `refused`: why nests
-    are not µGraphs; `clock`: seconds of each pass."""
+    `whole`: all were saturated, and the time was enough; `late`: the time limit ended it; `candidates`: nests that were
+    extracted; `refused`: why nests are not µGraphs; `clock`: seconds of each pass."""
 
     plans: list[Plan] = field(default_factory=list)
     nests: dict[int, tuple[Nests, TileProgram]] = field(default_factory=dict)
@@ -77,6 +77,7 @@ class Found:
     nodes: int = 0
     programs: int = 0
     whole: bool = True
+    late: bool = False
     candidates: int = 0
     refused: dict[str, int] = field(default_factory=dict)
     clock: Clock = field(default_factory=lambda: Clock(seconds={"saturate": 0.0, "extract": 0.0}))
@@ -119,7 +120,7 @@ class _Search:
             every = [x for b in every for x in (b, *(parted(b, a, PARTS) for a in self.long(b)))]
         for body in every:
             if time.perf_counter() > end:
-                self.found.whole = False
+                self.found.whole, self.found.late = False, True
                 break
             self.body(body)
             self.hear(self.found)
@@ -134,7 +135,7 @@ class _Search:
     def body(self, body: TileProgram) -> None:
         """The nests of one body."""
         with self.found.clock("saturate"):
-            classes = staged(body, [Stage(rules_of(body), ROUNDS)], self.limits.nodes, looped=looped(body))
+            classes = staged(body, [Stage(rules_of(body), SATURATION_ROUNDS)], self.limits.nodes, looped=looped(body))
         f = self.found
         f.bodies, f.classes, f.nodes = f.bodies + 1, f.classes + len(classes.members), f.nodes + classes.nodes
         f.whole = f.whole and classes.whole

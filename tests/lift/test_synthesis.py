@@ -7,6 +7,7 @@ import pytest
 
 from trilift.lift.errors import NotLifted
 from trilift.lift.language.evaluate import evaluate
+from trilift.lift.runtime.budget import Budgets, LiftBudget
 from trilift.lift.synthesis.top_down import synthesise
 from trilift.lift.terms import term as T
 from trilift.lift.terms.domain import SYMBOLIC, Ids, as_ids
@@ -187,7 +188,7 @@ def test_scatter_last_store_wins() -> None:
 
 
 def test_bottom_up_alone_finds_small_formulas_and_gives_up_on_large_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trilift.lift.synthesis.bottom_up.LIMIT", 1000)
+    monkeypatch.setattr("trilift.lift.synthesis.bottom_up.BUDGETS", Budgets(lift=LiftBudget(candidates=1000)))
     for name in ("copy", "rms norm"):
         term, axes, shapes = CASES[name]
         specs = [spec_of(term, axes, shapes, d) for d in (A, B)]

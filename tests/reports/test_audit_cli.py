@@ -103,7 +103,7 @@ def serve(there: Connection, folder: Path) -> None:
     sys.modules["trilift.verify.audit.examination"] = types.ModuleType("trilift.verify.audit.examination")
     sys.modules["trilift.verify.audit.examination"].audit = stand_in  # type: ignore[attr-defined]
     local.run_all = forked
-    prove.LIFTING, prove.GRACE = 15.0, 0.0
+    prove.LIFTING, prove.GRACE_SECONDS = 15.0, 0.0
     os.chdir(folder)
     while (args := there.recv()) is not None:
         done = CliRunner().invoke(cli.main, args, catch_exceptions=False)

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from trilift.lift.runtime.budget import OutOfSteps, OutOfTime
 from trilift.reports.base import fingerprint
 from trilift.reports.base.targets import Target
 from trilift.reports.records import unfinished
@@ -151,11 +152,11 @@ def test_places_are_told_as_the_file_is_given(files: Paths, ran: list, monkeypat
     ("fields", "settled"),
     [
         ({}, True),
-        ({"verdict": "UNKNOWN", "reason": "equal: out of time"}, False),
-        ({"verdict": "UNKNOWN", "seconds": {"prove": 29.0}}, False),
-        ({"verdict": "PROVED", "seconds": {"prove": 29.0}}, True),
-        ({"verdict": "TESTED", "seconds": {"prove": 29.0}}, False),
-        ({"verdict": "PROVED", "undecided": ["nan-risk: out of time"]}, False),
+        ({"verdict": "UNKNOWN", "reason": f"equal: {OutOfTime(30.0)}"}, False),
+        ({"verdict": "UNKNOWN", "reason": str(OutOfSteps("proof", 10, ""))}, True),
+        ({"verdict": "UNKNOWN", "seconds": {"prove": 29.0}}, True),
+        ({"verdict": "TESTED", "proofs": [{"reason": "", "cause": "timeout"}]}, False),
+        ({"verdict": "PROVED", "undecided": [f"nan-risk: {OutOfTime(30.0)}"]}, False),
         ({"errors": [{"kind": "unsupported"}]}, True),
         ({"errors": [{"kind": "crash"}]}, False),
         ({"errors": [{"kind": "internal"}]}, False),

@@ -6,6 +6,7 @@ import os
 import pickle
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from operators import ROOT, cases
 
 from trilift.lift.capture.run import named_outputs
 from trilift.lift.errors import OutOfBounds, Unsupported
+from trilift.lift.runtime.budget import BUDGETS, OutOfSteps
 from trilift.lift.ttir.ir import Module
 from trilift.reports.base.targets import Target
 from trilift.reports.experiments import mutant_tests
@@ -170,8 +172,9 @@ def test_a_launch_that_does_not_end_and_one_that_cannot_be_executed_are_told(mon
             case.fn(torch.zeros(1, 4))
         assert emulation.trouble == "ValueError: not this one" and not emulation.late
         emulation.mutation = None
-        monkeypatch.setattr("trilift.verify.mutation.emulation.SLOWEST", 1e-3)
-        with pytest.raises(TimeoutError):
+        budgets = replace(BUDGETS, run=replace(BUDGETS.run, emulated_steps=100))
+        monkeypatch.setattr("trilift.verify.mutation.emulation.BUDGETS", budgets)
+        with pytest.raises(OutOfSteps):
             case.fn(torch.zeros(20_000, 4))
         assert emulation.late
 

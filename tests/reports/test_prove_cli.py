@@ -142,7 +142,7 @@ def serve(there: Connection, folder: Path) -> None:
     verify.prove = stand_in  # type: ignore[assignment]
     verify.equal = lambda a, b, **how: stand_in(a, against="b", **how)
     local.run_all = prove.run_all = forked
-    prove.LIFTING, prove.GRACE = 15.0, 0.0
+    prove.LIFTING, prove.GRACE_SECONDS = 15.0, 0.0
     os.chdir(folder)
     while (args := there.recv()) is not None:
         done = CliRunner().invoke(cli.main, args, catch_exceptions=False)

@@ -55,7 +55,7 @@ def proved(text: str, tmp_path: Path) -> list[str]:
 
 def numbers_of(text: str) -> Acceptance:
     """What the replays say."""
-    return accept(text, only=("replayed", "rounded"), seconds=2.0)
+    return accept(text, only=("replayed", "rounded"), steps=2_000_000)
 
 
 @pytest.mark.parametrize("name", SEPARATE)
@@ -97,7 +97,7 @@ def test_swapped_operands_are_refuted(tmp_path: Path) -> None:
 
 
 def test_acceptance_tells_what_each_step_said() -> None:
-    found = accept(emitted(mugraphs.split_matmul), sizes={"M": 64, "N": 64, "K": 256}, seconds=2.0)
+    found = accept(emitted(mugraphs.split_matmul), sizes={"M": 64, "N": 64, "K": 256}, steps=2_000_000)
     assert found.accepted, str(found)
     assert [s.name for s in found.steps] == ["loaded", "replayed", "rounded", "compiled", "proved"]
     assert found.verdict == "PROVED" and found.bound is None and found.contract

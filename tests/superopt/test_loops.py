@@ -271,7 +271,7 @@ def test_a_wrong_text_is_rejected(n: int) -> None:
     text = codegen.source(graph if n == 1 else stabilised(graph), "projected")  # relative to a maximum, sums start anew
     what, wrong = list(twins(text))[n]
     assert wrong != text
-    found = accept(wrong, only=("replayed", "rounded", "proved"), seconds=3.0)
+    found = accept(wrong, only=("replayed", "rounded", "proved"), steps=3_000_000)
     assert not found.steps[-1].passed, what
     assert n == 3 or found.steps[-1].name in ("replayed", "rounded"), what  # few sizes tell N from S
 
@@ -281,7 +281,7 @@ def test_a_loop_cut_short_is_rejected() -> None:
     cut = [t for m, t in text_mutants(text) if m.what == "loop cut short"]
     assert len(cut) == 2
     for wrong in cut:
-        assert not accept(wrong, only=("replayed", "rounded"), seconds=3.0).steps[-1].passed
+        assert not accept(wrong, only=("replayed", "rounded"), steps=3_000_000).steps[-1].passed
 
 
 # ---- tile programs to accepted files ---------------------------------------------------------------------------------
@@ -365,7 +365,7 @@ def test_kernels_with_loops_one_after_the_other_are_proved(name: str) -> None:
     assert len(re.findall(r"^    for start_", text, re.M)) == len(axes)
     assert len(phases(arranged.graph.kernels[0])) == 2 * len(axes) + 1
     named = {n: SIZES[n] for f in formulas for x, s in SHAPES.items() if f"{x}[" in f for n in s}
-    judged = accept(text, sizes=named, seconds=5.0, timeout=180)
+    judged = accept(text, sizes=named, steps=5_000_000, timeout=180)
     assert judged.accepted and judged.verdict == "PROVED", str(judged)
 
 

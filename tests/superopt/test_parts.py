@@ -97,7 +97,7 @@ def written(p: Program, fn: Callable[..., Any]) -> str:
 
 
 def numbers_of(text: str) -> Acceptance:
-    return accept(text, only=("replayed", "rounded"), seconds=2.0)
+    return accept(text, only=("replayed", "rounded"), steps=2_000_000)
 
 
 def loaded(text: str, tmp_path: Path) -> Case:
@@ -120,11 +120,11 @@ def test_it_computes_what_the_case_does(fn: Callable[..., Any], tmp_path: Path) 
     found = loaded(emitted(fn), tmp_path)
     goal = targets(found, other=of(fn).fn)
     assert {*goal.formulas} == {*targets(found).formulas}
-    assert search(found, goal, budget_seconds=3.0) is None
+    assert search(found, goal, steps=3_000_000) is None
 
 
 def test_a_file_on_views_is_accepted_and_proved() -> None:
-    found = accept(emitted(appended), seconds=2.0)
+    found = accept(emitted(appended), steps=2_000_000)
     assert found.accepted and found.verdict == "PROVED", str(found)
 
 
@@ -232,7 +232,7 @@ def test_a_wrong_twin_is_refuted(what: str, fn: Callable[..., Any], old: str, ne
 def test_memory_around_what_is_written_is_looked_at() -> None:
     row = "    x_md = x.narrow(0, P, M)\n"
     beyond = row + "    x.as_strided((1,), (1,), x.storage_offset() + 1).zero_()\n"  # between two elements
-    found = accept(host_changed(emitted(stored), row, beyond), only=("rounded",), seconds=2.0)
+    found = accept(host_changed(emitted(stored), row, beyond), only=("rounded",), steps=2_000_000)
     assert not found.accepted and found.steps[-1].name == "rounded"
 
 

@@ -33,8 +33,8 @@ def emitted(g: MuGraph) -> str:
     return source(stabilised(g), "attended")
 
 
-def numbers_of(text: str, seconds: float = 2.0) -> Acceptance:
-    found = accept(text, only=("replayed", "rounded"), seconds=seconds)
+def numbers_of(text: str, steps: int = 2_000_000) -> Acceptance:
+    found = accept(text, only=("replayed", "rounded"), steps=steps)
     assert "no run could be compared" not in found.steps[-1].text
     return found
 
@@ -64,7 +64,7 @@ def test_without_maxima_large_scores_overflow(graph: Callable[[], MuGraph]) -> N
 
 @pytest.mark.parametrize("graph", [C.cached_split], ids=lambda g: g.__name__)
 def test_what_is_arranged_is_accepted(graph: Callable[[], MuGraph]) -> None:
-    judged = accept(source(arrange(stabilised(graph())).graph, "attended"), sizes=SIZES, seconds=1.0, timeout=120)
+    judged = accept(source(arrange(stabilised(graph())).graph, "attended"), sizes=SIZES, steps=1_000_000, timeout=120)
     assert judged.accepted and judged.verdict == "PROVED", str(judged)
 
 
@@ -155,7 +155,7 @@ def test_a_sink_may_be_larger_than_every_score(sink: float, tmp_path: Path) -> N
 def test_rows_of_which_the_cache_has_nothing() -> None:
     g = stabilised(C.masked())
     assert unstable(g) == "" and sum(o.op == "or_zero" for k in g.kernels for o in k.operators) == 3
-    assert [s.passed for s in numbers_of(source(g, "attended"), 6.0).steps] == [True, True, True]
+    assert [s.passed for s in numbers_of(source(g, "attended"), 6_000_000).steps] == [True, True, True]
 
 
 def test_minus_infinity_less_minus_infinity_is_seen() -> None:
@@ -196,7 +196,7 @@ def test_an_exponential_of_no_group_stays_and_is_told() -> None:
     assert "adds values of the degrees 1 and 0 in exp(S)" in unstable(g) and groups(C.gated()) == [1]
     ops = {o.out: o for o in g.kernels[0].operators}
     assert ops["x"].args == ("gate",) and ops["p"].args == ("s_less",)
-    judged = accept(source(g, "gated"), only=("replayed", "rounded"), seconds=4.0, stable=False)
+    judged = accept(source(g, "gated"), only=("replayed", "rounded"), steps=4_000_000, stable=False)
     assert [(s.name, s.passed) for s in judged.steps] == [("loaded", True), ("replayed", True), ("rounded", True)]
     assert "# exp is not stabilised: more adds" in source(g, "gated")
 

@@ -55,7 +55,7 @@ CASES: dict[str, tuple[tuple[Term, ...], Term, Term]] = {
 
 
 def shown(facts: tuple[Term, ...], left: Term, right: Term) -> bool:
-    a = Algebra(BoundedSolver(Solver(timeout=0.2), bounds={"y": (T.const(0), N)}))
+    a = Algebra(BoundedSolver(Solver(resources=1_000_000), bounds={"y": (T.const(0), N)}))
     try:
         return agree(a, left, right, a.context(FACTS | frozenset(facts)))
     except Undecided:
@@ -100,7 +100,7 @@ def test_the_first_of_equal_elements_depends_on_where_they_start() -> None:
 
 def test_conditions_of_sums_that_the_facts_decide() -> None:
     """exp(sum[k] where(i < H, x[i, k], 0)) in normal form, as memory holds it, where i < H is known later."""
-    a = Algebra(BoundedSolver(Solver(timeout=0.2)))
+    a = Algebra(BoundedSolver(Solver(resources=1_000_000)))
     weighed = lambda c: T.make(  # noqa: E731
         "exp", summed(T.const(True), T.mul(X(k), summed(c, X(T.add(T.mul(i, M), k)))))
     )

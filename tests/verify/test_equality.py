@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 import random
-import time
 from collections import Counter
 
 import pytest
 from random_terms import SIZES, Draw, Numbers, mutated
 
+from trilift.lift.runtime.budget import Meter, OutOfSteps
 from trilift.lift.terms import term as T
 from trilift.lift.terms.term import Axis, Term
 from trilift.verify.integers.solver import Solver
 from trilift.verify.loops.invariant import agree
-from trilift.verify.normal_form.algebra import Algebra, OutOfTime, Undecided
+from trilift.verify.normal_form.algebra import Algebra, Undecided
 
 PAIRS = 120
 N, M, P = map(T.size, SIZES)
@@ -23,11 +23,11 @@ FACTS = frozenset([T.make("le", 1, N), T.make("le", 1, M), T.make("le", 0, P), T
 
 def said_equal(left: Term, right: Term) -> bool:
     """Whether they are shown to be equal; not where that rests on a maximum of nothing."""
-    a = Algebra(Solver(timeout=0.1), deadline=time.monotonic() + 0.5)
+    a = Algebra(Solver(resources=500_000), meter=Meter("test", 500_000))
     try:
         with a.collecting() as side_conditions:
             return agree(a, left, right, a.context(FACTS)) and "finite" not in {k for k, _, _ in side_conditions}
-    except (Undecided, OutOfTime):
+    except (Undecided, OutOfSteps):
         return False
 
 

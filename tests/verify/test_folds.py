@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import random
-import time
 from collections import Counter
 
 import pytest
 from random_terms import Draw, Numbers
 
 import trilift.verify.loops.invariant  # noqa: F401 - registers every rule
+from trilift.lift.runtime.budget import Meter
 from trilift.lift.terms import term as T
 from trilift.lift.terms.term import Axis, Term
 from trilift.verify.integers.solver import Solver
@@ -26,7 +26,7 @@ N, P = T.size("N"), T.size("pid0")
 
 def normal(t: Term, numbers: Numbers) -> Poly | None:
     """The normal form in the case that holds at the numbers; None where there is none."""
-    a = Algebra(Solver(timeout=0.2), deadline=time.monotonic() + 2)
+    a = Algebra(Solver(resources=1_000_000), meter=Meter("test", 2_000_000))
     facts = set(numbers.facts)
     for _ in range(14):
         try:
@@ -53,7 +53,7 @@ def outcome(seed: int) -> str:
     x, y = numbers.of(t), numbers.of(p.term)
     if math.isnan(x) or math.isnan(y) or LARGE < abs(x) < math.inf or LARGE < abs(y) < math.inf:
         return "no number"
-    a = Algebra(Solver(timeout=0.2))
+    a = Algebra(Solver(resources=1_000_000))
     opened = [form(a, p.term, a.context(numbers.facts)) for form in (unrolled, multiplied_out)]
     return "equal" if all(near(x, numbers.of(z)) for z in (p.term, *opened)) else "differs"
 

@@ -22,7 +22,7 @@ from trilift.verify.runs import adversary
 from trilift.verify.runs.goals import Targets, targets
 
 ROOT = Path(__file__).parents[2]
-SECONDS = 4.0
+STEPS = 4_000_000
 
 
 @triton.jit
@@ -147,14 +147,14 @@ WRONG: list[tuple[Case, dict[str, int]]] = [
 
 
 def found(c: Case, **options: Any) -> Counterexample:
-    result = search.search(c, budget_seconds=SECONDS, **options)
+    result = search.search(c, steps=STEPS, **options)
     assert result is not None, f"{c.name} was not refuted"
     return result
 
 
 @pytest.mark.parametrize("c", RIGHT, ids=lambda c: c.name)
 def test_right_kernels_are_not_refuted(c: Case) -> None:
-    assert search.search(c, budget_seconds=0.7) is None
+    assert search.search(c, steps=700_000) is None
 
 
 @pytest.mark.parametrize(("c", "smallest"), WRONG, ids=[c.name for c, _ in WRONG])
@@ -177,7 +177,7 @@ def test_hints_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[dict[str, Any]] = []
     attempt = search.attempt
     monkeypatch.setattr(search, "attempt", lambda q, d, *rest: tried.append(dict(d)) or attempt(q, d, *rest))
-    example = search.search(narrow, hints=[{"N": 40}], budget_seconds=SECONDS)
+    example = search.search(narrow, hints=[{"N": 40}], steps=STEPS)
     assert tried[0]["N"] == 40
     assert example is not None and example.dims == {"M": 1, "N": 17}
 
@@ -187,14 +187,14 @@ def test_other_modules_stand_in_for_those_of_the_launches() -> None:
     right = RIGHT[1]
     goal = targets(right)
     assert search.search(right, goal, hints=[{"M": 2, "N": 3}], module_of=lambda launch: broken) is not None
-    assert search.search(right, goal, budget_seconds=0.5, module_of=lambda launch: launch.module()) is None
+    assert search.search(right, goal, steps=500_000, module_of=lambda launch: launch.module()) is None
 
 
 def test_against_a_formula() -> None:
     right = targets(RIGHT[1], text="out[m, n] = exp(x[m, n]) / sum(n, exp(x[m, n]))")
-    assert search.search(RIGHT[1], right, budget_seconds=0.5) is None
+    assert search.search(RIGHT[1], right, steps=500_000) is None
     wrong = targets(RIGHT[1], text="out[m, n] = exp(x[m, n]) / sum(m, exp(x[m, n]))")
-    example = search.search(RIGHT[1], wrong, budget_seconds=SECONDS)
+    example = search.search(RIGHT[1], wrong, steps=STEPS)
     assert example is not None and example.dims in ({"M": 1, "N": 2}, {"M": 2, "N": 1})
 
 
@@ -243,9 +243,9 @@ def steep(x):
 
 def test_a_constant_rounded_to_f32_is_no_difference() -> None:
     """The formula has log2(e) exactly; at exp(256 x) the kernel's digits make a difference that no user means."""
-    assert search.search(steep, targets(steep, text="out[n] = exp(N * x[n])"), budget_seconds=1.5) is None
+    assert search.search(steep, targets(steep, text="out[n] = exp(N * x[n])"), steps=1_500_000) is None
     wrong = targets(steep, text="out[n] = 1.001 * exp(N * x[n])")
-    assert search.search(steep, wrong, budget_seconds=SECONDS) is not None
+    assert search.search(steep, wrong, steps=STEPS) is not None
 
 
 def test_quotients_of_subnormal_numbers_tell_nothing() -> None:

@@ -165,7 +165,10 @@ def grouped(group: int, short: int = 0, clip: bool = True, step: int = 8) -> Wri
     i, j = (first + mod(inside, size)) * 64 + a, div(inside, size) * 32 + b
     view = contiguous(M, N)
     return written(
-        site(view, i * N + j, both(lt(i, M), lt(j, N)), axes, (m * n - short, 1, 1)), view, SIZES, Solver(timeout=8.0)
+        site(view, i * N + j, both(lt(i, M), lt(j, N)), axes, (m * n - short, 1, 1)),
+        view,
+        SIZES,
+        Solver(resources=40_000_000),
     )
 
 

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from trilift.lift.capture.trace import Launch
+from trilift.lift.runtime.budget import UNLIMITED, Meter
 from trilift.lift.terms.fit import value
 
 from ..model.verdict import Clause, Proof, Verdict
@@ -39,7 +40,7 @@ class Evidence:
     provings: Sequence[Proving]
     runs: Sequence[Observation]
     seed: int = 0
-    deadline: float = float("inf")  # of time.process_time()
+    meter: Meter = field(default=UNLIMITED, repr=False)  # of all rules
     unknown: list[str] = field(default_factory=list)  # what a rule could not decide, in words
     outcomes: dict[tuple[object, ...], Outcome] = field(default_factory=dict, repr=False)
     kept: dict[str, Any] = field(default_factory=dict, repr=False)  # what one rule leaves for the next

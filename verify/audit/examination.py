@@ -13,6 +13,7 @@ from itertools import islice, zip_longest
 from typing import TYPE_CHECKING
 
 from trilift.lift.errors import CaseError, TriliftError
+from trilift.lift.runtime.budget import BUDGETS, stage
 
 from ..model.verdict import Proof, Verdict
 from ..runs.observe import Observation, observe
@@ -37,8 +38,6 @@ EXPLAINED = VALUES | {LAST}
 EXPLAINS = {LAST: MEMORY_RULES | VALUES}
 WATCHED = 24  # runs of a case that is not proved
 PROVED = 2  # of one that is
-SECONDS = 4.0  # of the processor, for all runs
-RULES = 12.0  # of all rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,22 +81,23 @@ def audit(
     progress("watched runs")
     safe = bool(proofs) and all(p.verdict is Verdict.PROVED for p in proofs)
     runs = tuple(islice(_runs(case, proofs, seed), PROVED if safe else WATCHED))
-    evidence = Evidence(case, lifted, goal, proofs, provings, runs, seed, time.process_time() + RULES, unknown)
-    findings = tuple(_findings(evidence, progress))
+    with stage("rules", BUDGETS.audit.rules_steps) as meter:
+        evidence = Evidence(case, lifted, goal, proofs, provings, runs, seed, meter, unknown)
+        findings = tuple(_findings(evidence, progress))
     return Audited(proofs, findings, tuple(evidence.unknown), time.perf_counter() - start, len(runs))
 
 
 def _runs(case: Case, proofs: tuple[Proof, ...], seed: int) -> Iterator[Observation]:
     """Watched runs, those on which a proof was refuted first."""
-    deadline = time.process_time() + SECONDS
     refuted = [p.counterexample for p in proofs if p.counterexample is not None]
     known = [(c.dims, c.seed, c.config) for c in refuted]
-    for dims, at, config in (*known, *_small_and_large(case, seed)):
-        if time.process_time() > deadline:
-            return
-        seen = observe(case, dims, at, config)
-        if seen is not None:
-            yield seen
+    with stage("watched runs", BUDGETS.audit.watched_steps) as meter:
+        for dims, at, config in (*known, *_small_and_large(case, seed)):
+            if meter.exhausted:
+                return
+            seen = observe(case, dims, at, config)
+            if seen is not None:
+                yield seen
 
 
 def _small_and_large(case: Case, seed: int) -> list[tuple[Dims, int, int]]:
@@ -135,5 +135,5 @@ def _checked(rule: Rule, evidence: Evidence) -> Iterator[Finding]:
             if f.place not in told:
                 told.add(f.place)
                 yield f
-    except (TriliftError, RecursionError, TimeoutError) as error:
+    except (TriliftError, RecursionError) as error:
         evidence.unknown.append(f"{rule.name}: {error}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,6 +14,8 @@ from trilift.lift.cases.declaration import Case, Spec
 from trilift.lift.cases.shapes import elements
 from trilift.lift.errors import CaseError, TriliftError, Unsupported
 from trilift.lift.replay.reference import each, values
+from trilift.lift.runtime import budget
+from trilift.lift.runtime.budget import Meter
 from trilift.lift.terms.fit import value
 from trilift.lift.ttir.ir import Op
 
@@ -22,7 +23,7 @@ from ..model.verdict import Counterexample
 from ..refutation.replay_script import Stored, replay_script
 from ..runs.isolated_buffers import apart, holds_pointers
 from ..runs.rounded import Rounded, Values, executed
-from ..runs.trials import ELEMENTS, Dims
+from ..runs.trials import INPUT_ELEMENTS, Dims
 
 if TYPE_CHECKING:
     from .evidence import Evidence
@@ -127,18 +128,18 @@ def _is_misread(op: Op) -> bool:
 
 @dataclass
 class Numerics:
-    """The samples of one audit; `until`: seconds of this process, after which no sample follows."""
+    """The samples of one audit; `steps` of this process, after which there are no more."""
 
     evidence: Evidence
-    seconds: float
+    steps: int
     traces: dict[Any, Trace | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.until = min(self.evidence.deadline, time.process_time() + self.seconds)
+        self.meter = Meter("samples", self.steps, self.evidence.meter)
 
     @property
     def late(self) -> bool:
-        return time.process_time() > self.until
+        return self.meter.exhausted
 
     def shapes(self, count: int) -> list[Dims]:
         """Small shapes; none for a case without."""
@@ -149,14 +150,15 @@ class Numerics:
         except CaseError:
             return []
 
-    def sample(self, dims: Dims, kind: Inputs, seed: int, most: int = ELEMENTS) -> Sample | None:
+    def sample(self, dims: Dims, kind: Inputs, seed: int, most: int = INPUT_ELEMENTS) -> Sample | None:
         """Arguments of a kind; None where the case, the host function or the contract refuses these dims, an input has
-        more than `most` elements, or time is over."""
+        more than `most` elements, or the steps are spent."""
         case = self.evidence.case
         if self.late or not case.holds(dims) or elements(case, dims) > most:
             return None
         if (trace := self._trace(dims, seed)) is None:
             return None
+        budget.count("comparison")
         found = Sample(case, dims, seed, kind, arguments(case, dims, kind, seed), trace)
         return found if self.evidence.excluded(found) is None else None  # type: ignore[arg-type]
 
@@ -178,9 +180,9 @@ def again(
     return float(found[output][index])
 
 
-def numerics(evidence: Evidence, seconds: float) -> Numerics:
+def numerics(evidence: Evidence, steps: int) -> Numerics:
     """The samples of an audit with a new budget; traces are kept from one rule to the next."""
-    found = Numerics(evidence, seconds)
+    found = Numerics(evidence, steps)
     found.traces = evidence.kept.setdefault("traces", {})
     return found
 

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from trilift.lift.errors import Place, TriliftError
+from trilift.lift.runtime.budget import BUDGETS
 from trilift.lift.terms import term as T
 from trilift.lift.terms.term import FOLDS, Axis, Term
 from trilift.lift.ttir.ir import Module, Op, Type, Value
@@ -78,7 +79,7 @@ class _Part:
 
 def undefined_stores(program: Program) -> Iterator[Finding]:
     """Loads whose lanes without a value are stored by the first program: one finding for each load."""
-    solver, told = Solver(timeout=0.5), set[str]()
+    solver, told = Solver(resources=BUDGETS.audit.question_resources), set[str]()
     for store in program.accesses:
         if store.kind != "store" or store.value is None:
             continue

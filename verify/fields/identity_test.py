@@ -22,6 +22,8 @@ from trilift.lift.errors import TriliftError
 from trilift.lift.interpreter.memory import Memory
 from trilift.lift.language.evaluate import evaluate
 from trilift.lift.replay.execute import events, results
+from trilift.lift.runtime import budget
+from trilift.lift.runtime.budget import BUDGETS, Meter, stage
 from trilift.lift.terms.ranges import Ranges
 from trilift.lift.terms.spec import Formula
 
@@ -33,7 +35,7 @@ from .rational_constants import NoRoot
 ATTEMPTS = 8  # redraws of one sample
 MEANINGFUL = 1e-3
 DRAWS = 8  # samples at least where integers are drawn
-UNFINISHED = "differs under one reading of the field; no time was left for the others"
+UNFINISHED = "differs under one reading of the field, and there were no steps left for the others"
 HOPELESS = 0.995  # chance of a sample to miss a difference that many samples do not repair
 MODES = (Modes(), Modes(order=True), Modes(logs=True), Modes(order=True, logs=True))
 
@@ -120,7 +122,7 @@ def check(
     formulas: Sequence[Formula],
     seed: int = 0,
     target: float = 1e-9,
-    timeout: float = 60.0,
+    steps: int = BUDGETS.fields.steps,
     config: int = 0,
     dims: Mapping[str, int | float] | None = None,
 ) -> FieldResult:
@@ -132,10 +134,12 @@ def check(
     shapes = [dims] if dims else choose(case, 3, seed)[::2]
     traces = [capture(case, d, config=config, seed=seed) for d in shapes]
     setups = [_against(case, t, formula_side(formulas, t.dims)) for t in traces]
-    return _run_all(setups, [f.name for f in formulas], seed, target, timeout)
+    return _run_all(setups, [f.name for f in formulas], seed, target, steps)
 
 
-def pair(case: Case, a: Trace, b: Trace, seed: int = 0, target: float = 1e-9, timeout: float = 60.0) -> FieldResult:
+def pair(
+    case: Case, a: Trace, b: Trace, seed: int = 0, target: float = 1e-9, steps: int = BUDGETS.fields.steps
+) -> FieldResult:
     """Two kernels of one interface, at the shape of their traces: outputs in order."""
     names = list(a.outputs)
     other = kernel(b)
@@ -144,7 +148,7 @@ def pair(case: Case, a: Trace, b: Trace, seed: int = 0, target: float = 1e-9, ti
         out = other(domain, dict(zip(b.inputs, (inputs[n] for n in a.inputs), strict=True)))
         return dict(zip(names, (out[n] for n in b.outputs), strict=True))
 
-    return _run_all([_against(case, a, renamed)], names, seed, target, timeout)
+    return _run_all([_against(case, a, renamed)], names, seed, target, steps)
 
 
 def _against(case: Case, trace: Trace, right: Side) -> Setup:
@@ -161,7 +165,7 @@ def _against(case: Case, trace: Trace, right: Side) -> Setup:
 
 
 def equal_formulas(a: Formula, b: Formula, dims: Mapping[str, int | float] | None = None, seed: int = 0,
-                   target: float = 1e-9, timeout: float = 10.0) -> Outcome:  # fmt: skip
+                   target: float = 1e-9, steps: int = BUDGETS.fields.formula_steps) -> Outcome:  # fmt: skip
     """Two formulas on random inputs of small sizes."""
     from trilift.lift.language import sample
 
@@ -172,36 +176,44 @@ def equal_formulas(a: Formula, b: Formula, dims: Mapping[str, int | float] | Non
     sides = [formula_side([f], numbers) for f in (a, b)]
     right: Side = lambda domain, inputs: {a.name: sides[1](domain, inputs)[b.name]}  # noqa: E731
     setup = Setup(numbers, bool(exact), shapes, lambda rng: exact, sides[0], right)
-    return _run_all([setup], [a.name], seed, target, timeout).outcomes[0]
+    return _run_all([setup], [a.name], seed, target, steps).outcomes[0]
 
 
 def sides(
     left: Side, right: Side, shapes: Mapping[str, tuple[int, ...]], names: Sequence[str], seed: int = 0,
-    target: float = 1e-9, timeout: float = 10.0,
+    target: float = 1e-9, steps: int = BUDGETS.fields.formula_steps,
 ) -> FieldResult:  # fmt: skip
     """Two functions of real inputs of these shapes: the outputs of these names."""
     setup = Setup({}, False, shapes, lambda rng: {}, left, right)
-    return _run_all([setup], names, seed, target, timeout)
+    return _run_all([setup], names, seed, target, steps)
 
 
 # ---- samples ---------------------------------------------------------------------------------------------------------
 
 
-def _run_all(setups: Sequence[Setup], names: Sequence[str], seed: int, target: float, timeout: float) -> FieldResult:
+def _run_all(setups: Sequence[Setup], names: Sequence[str], seed: int, target: float, steps: int) -> FieldResult:
     start = time.monotonic()
+    with stage("field test", steps) as meter:
+        outcomes = _outcomes(setups, names, seed, target, meter)
+    return FieldResult(outcomes, time.monotonic() - start)
+
+
+def _outcomes(
+    setups: Sequence[Setup], names: Sequence[str], seed: int, target: float, meter: Meter
+) -> tuple[Outcome, ...]:
     outcomes: tuple[Outcome, ...] = ()
     for k, modes in enumerate(MODES):
         left = [n for n, o in zip(names, outcomes, strict=True) if not o.equal] if outcomes else list(names)
         if not left:
             break
-        if k and time.monotonic() > start + timeout:
+        if k and meter.exhausted:
             outcomes = tuple(replace(o, equal=None, reason=UNFINISHED) if o.equal is False else o for o in outcomes)
             break
         with np.errstate(all="ignore"):
-            found = [_at_shape(s, left, modes, [seed, k, j], target, start + timeout) for j, s in enumerate(setups)]
+            found = [_at_shape(s, left, modes, [seed, k, j], target, meter) for j, s in enumerate(setups)]
         merged = {n: _worst([f[n] for f in found]) for n in left}
         outcomes = tuple(_better(o, merged.get(o.output, o)) for o in outcomes) or tuple(merged.values())
-    return FieldResult(outcomes, time.monotonic() - start)
+    return outcomes
 
 
 def _worst(found: list[Outcome]) -> Outcome:
@@ -215,9 +227,10 @@ def _better(a: Outcome, b: Outcome) -> Outcome:
 
 
 def _at_shape(
-    setup: Setup, names: Sequence[str], modes: Modes, seed: list[int], target: float, deadline: float
+    setup: Setup, names: Sequence[str], modes: Modes, seed: list[int], target: float, meter: Meter
 ) -> dict[str, Outcome]:
-    """Samples until each output's bound is below the target, or time is up. The first one comes before the weights."""
+    """Samples until each output's bound is below the target, or the steps are spent. The first one comes before the
+    weights."""
     try:
         roots: set[int] = set()
         wrong = _sample(setup, names, modes, [*seed, 1], roots)
@@ -232,7 +245,7 @@ def _at_shape(
                 out[n] = Outcome(n, True, k - 1, bound, _assumptions(setup, modes), setup.dims)
             few = setup.exact and k <= DRAWS
             pending = [n for n in right if few or out[n].bound > target]
-            if not pending or time.monotonic() > deadline or (pending and all(chance[n] > HOPELESS for n in pending)):
+            if not pending or meter.exhausted or (pending and all(chance[n] > HOPELESS for n in pending)):
                 return out
             wrong = _sample(setup, right, modes, [*seed, k], roots)
             out |= {
@@ -286,6 +299,7 @@ def _sample(setup: Setup, names: Sequence[str], modes: Modes, seed: list[int], r
     attempt = 0
     while attempt < ATTEMPTS:
         rng = np.random.default_rng([*seed, attempt, len(roots)])
+        budget.count("comparison")
         try:
             domain = Field(rng, modes, frozenset(roots))
             given = setup.inputs(domain, rng)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from math import gcd, inf
 
+from trilift.lift.runtime import budget
 from trilift.lift.terms import term as T
 from trilift.lift.terms.term import TERMS, Term
 
@@ -19,7 +20,7 @@ from .linear_forms import Clause, Item, Polynomial, Row, closed, factors, items,
 ROWS = 160  # of an elimination
 CASES = 24  # of a question
 LEMMAS = 80  # products of rows
-ROUNDS = 4  # of narrowing intervals
+NARROWING_ROUNDS = 4  # of narrowing intervals
 
 Interval = tuple[float, float]  # of integers, or infinite
 Box = dict[int, Interval]
@@ -149,7 +150,7 @@ def narrow(rows: Sequence[Row]) -> Box | None:
     box: Box = {}
     both = [p for row in rows for p in (row.polynomial, *((row.polynomial.scaled(-1),) if row.equal else ()))]
     sides = [(p.constant, tuple(p.terms.items())) for p in both]
-    for _ in range(ROUNDS):
+    for _ in range(NARROWING_ROUNDS):
         changed = False
         for constant, terms in sides:
             step = _tighten(constant, terms, box)
@@ -390,6 +391,7 @@ def _remove(table: dict[tuple[tuple[int, int], ...], int], variable: int) -> boo
     for key in [key for key in table if any(m == variable for m, _ in key)]:
         terms = dict(key)
         (lower if terms[variable] > 0 else upper).append((table.pop(key), terms))
+    budget.count("row", len(lower) * len(upper))
     for k, x in lower:
         for n, y in upper:
             a, b = -y[variable], x[variable]

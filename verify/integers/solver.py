@@ -12,6 +12,8 @@ from typing import Any
 import z3
 
 from trilift.lift.errors import Place
+from trilift.lift.runtime import budget
+from trilift.lift.runtime.budget import BUDGETS, Guard, OutOfTime
 from trilift.lift.runtime.session import table
 from trilift.lift.terms import term as T
 from trilift.lift.terms.meanings import Domain
@@ -27,6 +29,8 @@ Facts = frozenset[Term]
 
 BOXES = (4, 16, 256, 1 << 12, 1 << 20, None)  # symbols of a model are looked for in -b..b first
 FALSE = T.const(False)
+UNDECIDED = "z3 does not decide it with the resources of one question"
+LONGEST = 1 << 30  # milliseconds that z3 takes as a limit
 TRIES = 6  # of a non-linear question, each with other seeds and another order of assertions
 
 
@@ -44,9 +48,11 @@ class Answers:
 class Solver:
     """Answers questions about integers; every answer that a proof relies on is recorded.
 
-    `timeout`: seconds for one question. `asked` counts questions by who answered: "cache", "linear", "z3"."""
+    `resources`: of one question, in z3's own count; `guard`: the outer time limit. `asked` counts questions by who
+    answered: "cache", "linear", "z3"."""
 
-    timeout: float = 2.0
+    resources: int = BUDGETS.solver.resources
+    guard: Guard | None = field(default=None, repr=False)
     records: list[Condition] = field(default_factory=list)
     asked: dict[str, int] = field(default_factory=dict)
     answers: Answers = field(default_factory=Answers, repr=False)
@@ -57,7 +63,7 @@ class Solver:
         given = frozenset(facts)
         holds, by = self._implies(given, goal)
         if what:
-            why = "" if holds else "not implied by the facts" if by != "z3 unknown" else "not decided in time"
+            why = "" if holds else UNDECIDED if by == "z3 unknown" else "not implied by the facts"
             seconds = time.perf_counter() - start
             self.records.append(Condition(what, given, goal, holds, by.split()[0], seconds, place, why))
         return holds
@@ -76,7 +82,7 @@ class Solver:
         given = list(facts)
         if not all(map(defined, given)):
             return None
-        found = _model([core(f) for f in given], self.timeout)
+        found = _model([core(f) for f in given], self.resources, self.guard)
         return None if found is None else {repr(t): int(v) for t, v in found.items()}
 
     def _implies(self, facts: Facts, goal: Term) -> tuple[bool, str]:
@@ -105,11 +111,12 @@ class Solver:
     def _contradict(self, literals: Sequence[Term]) -> tuple[bool, str]:
         if self.answers.pool.meets(literals):
             return False, "numbers"
+        budget.count("linear question")
         if linear.contradictory(literals):
             return True, "linear"
         if self.answers.pool.approached(literals, nearby):
             return False, "numbers"
-        answer = decided_by_z3(literals, self.timeout, self.answers.pool)
+        answer = decided_by_z3(literals, self.resources, self.answers.pool, self.guard)
         return answer is True, "z3" if answer is not None else "z3 unknown"
 
 
@@ -183,37 +190,61 @@ def _definition(t: Term) -> Any:
     return z3.Or(b == 0, z3.And(a == b * q + r, remainder))
 
 
-def decided_by_z3(literals: Sequence[Term], timeout: float, pool: Pool | None = None) -> bool | None:
-    """Whether z3 finds that the core terms contradict each other; None if it did not decide in time. Numbers that meet
-    them go to the pool."""
+def decided_by_z3(
+    literals: Sequence[Term], resources: int, pool: Pool | None = None, guard: Guard | None = None
+) -> bool | None:
+    """Whether z3 finds that the core terms contradict each other; None if it did not decide with these resources.
+    Numbers that meet them go to the pool. Raises OutOfTime where the guard strikes."""
     symbols = frozenset[Term]().union(*map(leaves, literals)) if pool is not None else frozenset[Term]()
     assertions = [_expression(t) for t in literals]
     assertions += dict(pair for t in literals for pair in _axioms(t)).values()
     if not any(map(_nonlinear, literals)):
-        return _check(z3.SimpleSolver(), assertions, timeout, 0, symbols, pool)
-    end = time.perf_counter() + timeout
+        return _check(z3.SimpleSolver(), assertions, resources, 0, symbols, pool, guard)[0]
+    left = resources
     for k in range(TRIES):
-        left = end - time.perf_counter()
-        if left <= 0:
-            break
         order = list(assertions)
         random.Random(k).shuffle(order)
-        answer = _check(z3.SimpleSolver(), order, left / (TRIES - k), k, symbols, pool)
+        answer, used = _check(z3.SimpleSolver(), order, left // (TRIES - k), k, symbols, pool, guard)
+        left = max(left - used, 0)
         if answer is not None:
             return answer
     return None
 
 
 def _check(
-    solver: Any, assertions: Sequence[Any], seconds: float, seed: int, symbols: Iterable[Term], pool: Pool | None
-) -> bool | None:
-    solver.set("timeout", max(1, int(seconds * 1000)))
+    solver: Any, assertions: Sequence[Any], resources: int, seed: int, symbols: Iterable[Term], pool: Pool | None,
+    guard: Guard | None,
+) -> tuple[bool | None, int]:  # fmt: skip
+    """The answer, and the resources that it took."""
     solver.set("random_seed", seed)
     solver.add(*assertions)
-    answer = solver.check()
+    answer, used = _asked(solver, resources, guard)
     if answer == z3.sat and pool is not None:
         pool.add(_numbers(solver.model(), symbols))
-    return True if answer == z3.unsat else False if answer == z3.sat else None
+    return (True if answer == z3.unsat else False if answer == z3.sat else None), used
+
+
+def _asked(solver: Any, resources: int, guard: Guard | None = None) -> tuple[Any, int]:
+    """z3's answer within its own count of resources, and how many it took. Raises OutOfTime where the guard strikes
+    first."""
+    solver.set("rlimit", max(1, resources))
+    if guard is not None:
+        solver.set("timeout", min(LONGEST, max(1, int(guard.left * 1000))))
+    answer = solver.check()
+    used = _used(solver)
+    budget.count("z3 resource", used)
+    if answer == z3.unknown and guard is not None and not guard.left:
+        raise OutOfTime(guard.seconds, guard.what)
+    return answer, used
+
+
+_COUNTED = [0]  # resources of all questions so far: z3 counts for the process
+
+
+def _used(solver: Any) -> int:
+    """The resources since this was asked last."""
+    before, _COUNTED[0] = _COUNTED[0], int(solver.statistics().get_key_value("rlimit count"))
+    return _COUNTED[0] - before
 
 
 def _nonlinear(t: Term) -> bool:
@@ -228,10 +259,9 @@ def _nonlinear(t: Term) -> bool:
     return False
 
 
-def _model(literals: Sequence[Term], timeout: float) -> dict[Term, int] | None:
+def _model(literals: Sequence[Term], resources: int, guard: Guard | None) -> dict[Term, int] | None:
     symbols = sorted(frozenset().union(*map(leaves, literals)), key=lambda t: t.id)
     solver = z3.Solver()
-    solver.set("timeout", max(1, int(timeout * 1000 / len(BOXES))))
     solver.add(*map(_expression, literals))
     solver.add(*dict(pair for t in literals for pair in _axioms(t)).values())
     solver.add(*(_expression(d) != 0 for t in literals for d in _divisors(t)))
@@ -239,7 +269,7 @@ def _model(literals: Sequence[Term], timeout: float) -> dict[Term, int] | None:
         solver.push()
         if box is not None:
             solver.add(*(z3.And(-box <= _expression(s), _expression(s) <= box) for s in symbols if s.type != BOOL))
-        if solver.check() == z3.sat:
+        if _asked(solver, resources // len(BOXES), guard)[0] == z3.sat:
             env = _numbers(solver.model(), symbols)
             if all(value(t, env) is True for t in literals):
                 return env
@@ -263,7 +293,8 @@ def _numbers(model: Any, symbols: Iterable[Term]) -> dict[Term, int]:
 
 
 def contradiction(smt: str, seconds: float) -> bool:
-    """True only when z3 finds that the assertions of an SMT-LIB text contradict each other, within the time given."""
+    """True only when z3 finds that the assertions of an SMT-LIB text contradict each other, within the time given: for
+    measurements of what z3 does alone."""
     solver = z3.Solver()
     solver.set("timeout", max(1, int(seconds * 1000)))
     solver.from_string(smt)

@@ -14,6 +14,7 @@ from enum import Enum
 from typing import Any
 
 from trilift.lift.errors import Place, TriliftError
+from trilift.lift.runtime.budget import CAUSES
 from trilift.lift.terms.term import Term
 
 
@@ -146,6 +147,8 @@ def unknown(claim: Claim, reason: str, place: Place | None = None, cause: str = 
 
 
 def failed(claim: Claim, error: TriliftError) -> Proof:
-    """Not decided, because of an error: its kind and what are the cause."""
+    """Not decided, because of an error: its kind and what are the cause; "out-of-steps" where a budget was spent,
+    "timeout" where the outer time limit struck."""
     reason = error.what + (f": {error.why}" if error.why else "")
-    return unknown(claim, reason, error.place, f"{type(error).__name__}: {error.what}")
+    cause = CAUSES.get(type(error)) or f"{type(error).__name__}: {error.what}"
+    return unknown(claim, reason, error.place, cause)

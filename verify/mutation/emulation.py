@@ -27,6 +27,7 @@ from trilift.lift.errors import OutOfBounds, Place, TriliftError, Unsupported
 from trilift.lift.interpreter import interpret, random_numbers
 from trilift.lift.interpreter.machine import cell, machine
 from trilift.lift.interpreter.memory import Cells, Memory
+from trilift.lift.runtime.budget import BUDGETS, OutOfSteps, limited
 from trilift.lift.terms.bits import cell_size, from_bits, to_bits
 from trilift.lift.ttir.ir import Module, Type
 from trilift.lift.ttir.lower import leaves
@@ -34,10 +35,7 @@ from trilift.lift.ttir.lower import leaves
 from ..runs.isolated_buffers import GAP
 from ..runs.rounded import Rounded
 from ..runs.rounding import nearest
-from ..runs.trials import within
 from .mutant_filter import Mutation
-
-SLOWEST = 20.0  # seconds of this process for one launch
 
 
 class Storages(Memory):
@@ -128,11 +126,11 @@ class Emulation:
             memory = Storages(self.domain, self.watch)
             given = [v for n, kind in bound.signature.items() for v in leaves(kind, bound.args[n])]
             operands = [memory.operand(v) for v in given]
-            with within(SLOWEST):
+            with limited("launch", BUDGETS.run.emulated_steps):
                 interpret.run(random_numbers.named(module), operands, bound.grid, memory, None, self._kept)
         except OutOfBounds:
             raise
-        except TimeoutError:
+        except OutOfSteps:
             self.late = True
             raise
         except (TriliftError, ArithmeticError, ValueError, LookupError, TypeError, MemoryError) as error:

@@ -16,10 +16,11 @@ import numpy as np
 
 from trilift.lift.capture.trace import Trace
 from trilift.lift.errors import OutOfBounds, TriliftError, Unsupported
+from trilift.lift.runtime.budget import BUDGETS, OutOfSteps, limited
 from trilift.lift.ttir.ir import Module
 
 from ..model.verdict import Clause, Counterexample
-from ..runs.trials import Dims, Trial, within
+from ..runs.trials import Dims, Trial
 from .mutants import Mutant
 
 Mutation = Callable[[Module], Module]
@@ -113,11 +114,11 @@ def execution(
     from trilift.lift.replay.execute import replay
 
     try:
-        with within(3.0 + 20 * trial.seconds):
+        with limited("mutant", BUDGETS.run.mutant_steps + 20 * trial.steps):
             got = replay(trace, trial.inputs)
     except OutOfBounds as error:
         return Killed(_counterexample(trial, launch, mutant, "", (), math.nan, math.nan), str(error))
-    except TimeoutError:
+    except OutOfSteps:
         return Crashed("it does not end")
     except Exception as error:  # numpy on shapes or numbers that no right kernel gives it
         return Crashed(f"{type(error).__name__}: {error}")
@@ -147,11 +148,11 @@ def equal_specs(tried: Iterable[Trial], launch: int, mutant: Mutation) -> int:
     count = 0
     for trial in (t for t in tried if t.small):
         try:
-            with within(10.0):
+            with limited("terms of a mutant", BUDGETS.run.spec_steps):
                 same = _terms(trial.trace) == _terms(substituted(trial.trace, launch, mutant))
         except Unsupported:
             continue
-        except (TriliftError, TimeoutError):
+        except TriliftError:
             return 0
         if not same:
             return 0

@@ -11,7 +11,6 @@ are of nonnegative numbers.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,6 +20,8 @@ from typing import Any, TypeVar
 
 from trilift.lift.errors import TriliftError
 from trilift.lift.language.unfolding import unfold
+from trilift.lift.runtime.budget import UNLIMITED, Meter
+from trilift.lift.runtime.budget import count as counted
 from trilift.lift.runtime.session import memo, table
 from trilift.lift.runtime.strategy import Closers
 from trilift.lift.terms import term as T
@@ -35,7 +36,7 @@ from .rules import indicator
 Facts = frozenset[Term]
 Answer = TypeVar("Answer", bound=Callable[..., Any])
 SideConditions = dict[tuple[str, Term, int], "Context"]  # kind, term, context id -> context
-LIMIT = 3_000  # monomials of one polynomial
+MONOMIALS = 3_000  # of one polynomial
 LARGEST_POWER = 8  # of what is written out for the exponential of a logarithm
 MINUS_INF, PLUS_INF = P.pinned(number(-math.inf)), P.pinned(number(math.inf))
 ALL = T.pinned(T.size("*"))  # the size of a bound variable that only its guards restrict
@@ -47,10 +48,6 @@ class Undecided(TriliftError):
 
 class Undefined(Undecided):
     """A value that nobody defined is used."""
-
-
-class OutOfTime(TriliftError):
-    """The deadline has passed."""
 
 
 class Split(Exception):
@@ -95,8 +92,8 @@ class Algebra:
     dead: dict[int, bool] = field(default_factory=dict)
     products: dict[tuple[int, int], Poly] = field(default_factory=dict)
     shifting: list[tuple[Facts, Poly]] = field(default_factory=list)  # sums whose variable is being shifted
-    deadline: float = math.inf  # of time.process_time()
     closed: Closers = field(default_factory=Closers)  # which strategies closed goals
+    meter: Meter = field(default=UNLIMITED, repr=False)
 
     # ---- contexts
 
@@ -157,8 +154,7 @@ class Algebra:
         key = (t.id, ctx.id if conditional(t) else -1)
         known = self.memo.get(key)
         if known is None:
-            if time.process_time() > self.deadline:
-                raise OutOfTime("out of time")
+            self.meter.spend("normal form")
             with self.collecting() as side_conditions:
                 known = self.memo[key] = (self._normal(t, ctx), side_conditions)
         found, side_conditions = known
@@ -174,7 +170,7 @@ class Algebra:
             return stop
         except RecursionError:
             return Undecided("the terms are nested too deeply")
-        if len(found.terms) > LIMIT:
+        if len(found.terms) > MONOMIALS:
             return Undecided("a polynomial has too many monomials", why=str(len(found.terms)))
         return found
 
@@ -221,8 +217,9 @@ class Algebra:
             return self._infinite_product(p, q, ctx)
         if p is ZERO or q is ZERO:
             return ZERO
-        if len(p.terms) * len(q.terms) > LIMIT:
+        if (number_ := len(p.terms) * len(q.terms)) > MONOMIALS:
             raise Undecided("a product has too many monomials")
+        counted("product of monomials", number_)
         parts = [(c * d, self.times(m, n, ctx)) for m, c in p.terms.items() for n, d in q.terms.items()]
         return P.total(parts)
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from trilift.lift.errors import Place, TriliftError, Unsupported
+from trilift.lift.runtime.budget import Meter
 from trilift.lift.terms import term as T
 from trilift.lift.terms.spec import Formula
 from trilift.lift.terms.term import Term
@@ -56,7 +57,7 @@ class Proving:
     configurations of the case as well."""
 
     configuration: Configuration
-    deadline: float
+    meter: Meter
     progress: Progress = lambda stage: None
     invariants: bool = True
     answers: Answers = field(default_factory=Answers)
@@ -67,8 +68,9 @@ class Proving:
     writers: dict[Buffer, list[tuple[Launched, Site]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.solver = BoundedSolver(bounds=bounds(self.configuration), inner=Solver(answers=self.answers))
-        self.algebra = Algebra(self.solver, strides=strides(self.configuration), deadline=self.deadline)
+        inner = Solver(guard=self.meter.guard, answers=self.answers)
+        self.solver = BoundedSolver(bounds=bounds(self.configuration), inner=inner)
+        self.algebra = Algebra(self.solver, strides=strides(self.configuration), meter=self.meter)
         self.memory.distinct = self.distinct
         self.buffers = {b.name: b for b in self.configuration.buffers}
         self.contract += self.configuration.clauses

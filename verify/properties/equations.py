@@ -5,12 +5,12 @@ f(x + c)    every x[e] is x[e] + c[e]          f(f(x))    every x[e] is f at e
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from trilift.lift.cases.declaration import Case
 from trilift.lift.errors import TriliftError
+from trilift.lift.runtime.budget import BUDGETS, Meter
 from trilift.lift.terms import term as T
 from trilift.lift.terms.spec import Formula
 from trilift.lift.terms.term import Term
@@ -24,29 +24,29 @@ from ..normal_form.signs import nonnegative, positive, sign
 from .symmetries import exchanged, with_bound
 
 Index = tuple[Term, ...]
-QUESTION = 0.5  # seconds for one question about integers
 
 
 @dataclass
 class Equations:
-    """Answers whether terms are equal for all inputs and all sizes that the case allows. `deadline`: of
-    time.process_time()."""
+    """Answers whether terms are equal for all inputs and all sizes that the case allows. `meter`: of
+    all equations."""
 
     case: Case
     facts: frozenset[Term]
-    deadline: float
+    meter: Meter
     algebra: Algebra = field(init=False)
 
     def __post_init__(self) -> None:
         from ..configurations.launches import bounds
 
         known: Mapping[str, tuple[Term | None, Term | None]] = _by_dtype(self.case) | dict(bounds(self.case))
-        self.algebra = Algebra(BoundedSolver(inner=Solver(timeout=QUESTION), bounds=known), deadline=self.deadline)
+        inner = Solver(resources=BUDGETS.tests.question_resources)
+        self.algebra = Algebra(BoundedSolver(inner=inner, bounds=known), meter=self.meter)
 
     def equal(self, left: Term, right: Term, *facts: Term) -> bool:
         """Whether they are shown to be equal where the facts hold and the free axes are within their sizes. The
         assumptions, divisors that are not 0 and roots of nonnegative numbers, are shown as well."""
-        if time.process_time() > self.deadline:
+        if self.meter.exhausted:
             return False
         ends = ((T.make("le", 0, T.axis(a)), T.make("lt", T.axis(a), a.size)) for a in left.free | right.free)
         ctx = self.algebra.context((*self.facts, *(x for pair in ends for x in pair), *facts))

@@ -7,7 +7,6 @@ equality of the formula with changed inputs and what the law says of it. Laws th
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,6 +18,8 @@ import numpy as np
 from trilift.lift.cases.declaration import Case, Spec
 from trilift.lift.errors import TriliftError
 from trilift.lift.language.evaluate import evaluate
+from trilift.lift.runtime import budget
+from trilift.lift.runtime.budget import BUDGETS, stage
 from trilift.lift.terms import term as T
 from trilift.lift.terms.spec import Formula
 from trilift.lift.terms.term import Axis, Term
@@ -33,25 +34,32 @@ from .symmetries import canonical, exchanged, independent, orbits
 
 __all__ = ["KINDS", "Kind", "check", "properties"]
 
-BUDGET = 2.0  # seconds of this process for all laws of a case
 ACCURATE = 1e-6  # deviation of numbers that do not refute a law
-TOGETHER = 4  # inputs that are tried in all combinations
+COMBINED_INPUTS = 4  # inputs that are tried in all combinations
 SHAPES = 2
 STEPS = {"floor", "ceil", "trunc", "round", "sign", "to_int", "argmax", "argmin", "argmax_of", "argmin_of", "fmod",
          "copysign", "lt", "le", "eq", "ne"}  # fmt: skip
 
 
 def properties(
-    case: Case, formulas: Sequence[Formula], facts: Iterable[Term] = (), seed: int = 0, timeout: float = BUDGET
+    case: Case,
+    formulas: Sequence[Formula],
+    facts: Iterable[Term] = (),
+    seed: int = 0,
+    steps: int = BUDGETS.tests.laws_steps,
 ) -> tuple[Property, ...]:
     """The laws that the formulas of a case's outputs obey at all sizes of at least 1 that the case and `facts` allow,
     in the order of the formulas and of KINDS. Inputs that a law does not name are fixed. A law that is not decided
-    within `timeout` seconds of this process is left out."""
+    in so many steps is left out."""
     from ..configurations.launches import facts as facts_of
 
     known = frozenset(facts_of(case)) | frozenset(facts)
-    equations = Equations(case, known, time.process_time() + timeout)
     runs = _runs(case, known, seed)
+    with stage("laws", steps) as meter:
+        return _found(case, formulas, Equations(case, known, meter), runs)
+
+
+def _found(case: Case, formulas: Sequence[Formula], equations: Equations, runs: Sequence[Run]) -> tuple[Property, ...]:
     found: list[Property] = []
     for f in formulas:
         s = Subject(case, f, case.name if len(formulas) == 1 else f.name, equations, runs)
@@ -133,6 +141,7 @@ class Subject:
     def survives(self, p: Property) -> bool:
         """Whether random numbers do not refute a law."""
         for k, (dims, args) in enumerate(self.runs):
+            budget.count("trial")
             try:
                 found = check(p, self.call(dims), args, np.random.default_rng([7, k]))
             except (TriliftError, ValueError, IndexError):
@@ -243,7 +252,7 @@ def _aligned(f: Formula, shape: Sequence[Term], dim: int) -> list[Term] | None:
 
 def _together(xs: Sequence[str]) -> Iterator[tuple[str, ...]]:
     """Each input, then several at once."""
-    for k in range(1, len(xs) + 1) if len(xs) <= TOGETHER else (1, len(xs)):
+    for k in range(1, len(xs) + 1) if len(xs) <= COMBINED_INPUTS else (1, len(xs)):
         yield from combinations(xs, k)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from trilift.lift.cases.declaration import Case
 from trilift.lift.errors import TriliftError
+from trilift.lift.runtime.budget import BUDGETS, OutOfSteps, limited
 from trilift.lift.terms.spec import Formula
 from trilift.lift.terms.term import Term
 
@@ -26,10 +27,10 @@ if TYPE_CHECKING:
 
 # ---- the pipeline ----------------------------------------------------------------------------------------------------
 
+EXTRA_STEPS = BUDGETS.tests.stage_steps  # for counterexamples, contracts and field tests
 HELD = (Verdict.PROVED, Verdict.TESTED)
 READABLE = 4000  # operations of a formula, counted as often as they are written
-GRACE = 45.0  # seconds beyond the proof's own, for counterexamples, contracts and field tests
-FEW = 3  # shapes where no others were found
+FEW_SHAPES = 3  # where no others were found
 
 
 def suite(
@@ -42,9 +43,9 @@ def suite(
     examined: bool = True,
     progress: Callable[[str], None] = lambda stage: None,
 ) -> Suite:
-    """The content of the tests of a case. `known`: inputs on which it failed before; `timeout`: seconds of this process
-    for lifting, and for the proof; `examined`: whether it is lifted and proved at all. A missing part becomes a note,
-    after `notes`. Raises CaseError where no sizes meet the case."""
+    """The content of the tests of a case. `known`: inputs on which it failed before; `timeout`: the outer time limit of
+    the proof, in seconds of the processor; `examined`: whether it is lifted and proved at all. A missing part becomes a
+    note, after `notes`. Raises CaseError where no sizes meet the case."""
     stages = _Stages(case, seed, timeout, progress, list(notes))
     lifted = stages.lifted() if examined else None
     found = stages.examined(lifted) if lifted is not None or (examined and case.reference) else None
@@ -75,15 +76,13 @@ class _Stages:
     progress: Callable[[str], None]
     notes: list[str]
 
-    def attempt(self, what: str, seconds: float, stage: Callable[[], Any]) -> Any:
-        """The result of the stage; None, and a note, where it fails or takes longer than that."""
-        from ..runs.trials import within
-
+    def attempt(self, what: str, steps: int, stage: Callable[[], Any]) -> Any:
+        """The result of the stage; None, and a note, where it fails or takes more steps than that."""
         try:
-            with within(seconds):
+            with limited(what, steps):
                 return stage()
-        except TimeoutError:
-            self.notes.append(f"{what}: more than {seconds:g} s")
+        except OutOfSteps:
+            self.notes.append(f"{what}: more than {steps:,} steps")
         except RecursionError:
             self.notes.append(f"{what}: the terms are nested too deeply")
         except TriliftError as error:
@@ -94,7 +93,8 @@ class _Stages:
         from trilift.lift import lift
 
         self.progress("lift")
-        found: Lifted | None = self.attempt("no formula was found", self.timeout, lambda: lift(self.case, self.seed))
+        what = "no formula was found"
+        found: Lifted | None = self.attempt(what, BUDGETS.lift.steps, lambda: lift(self.case, self.seed))
         return found
 
     def examined(self, lifted: Lifted | None) -> Examined | None:
@@ -104,14 +104,15 @@ class _Stages:
         for against in (None, "formula") if self.case.reference and lifted is not None else (None,):
             how: dict[str, Any] = {"seed": self.seed, "timeout": self.timeout, "against": against, "lifted": lifted}
             proof = lambda how=how: examine(self.case, progress=self.progress, **how)  # noqa: E731
-            found: Examined | None = self.attempt("not proved", self.timeout + GRACE, proof)
+            found: Examined | None = self.attempt("not proved", BUDGETS.proof.steps + EXTRA_STEPS, proof)
             if found is not None:
                 return found
         return None
 
     def launches(self, lifted: Lifted | None) -> tuple[Launch, ...]:
         """The launches of all runs."""
-        traces = lifted.traces if lifted is not None else self.attempt("its kernels are unknown", 30, self.traced)
+        what = "its kernels are unknown"
+        traces = lifted.traces if lifted is not None else self.attempt(what, BUDGETS.lift.steps, self.traced)
         return tuple(e for t in traces or () for e in t.launches)
 
     def traced(self) -> Sequence[Trace]:
@@ -125,7 +126,7 @@ class _Stages:
         self.progress("sizes")
         known = (found.provings, found.goal) if found is not None else ((), None)
         tried = self.attempt(
-            "sizes", self.timeout + GRACE, lambda: sizes(self.case, proofs, known[0], self.seed, known[1])
+            "sizes", BUDGETS.proof.steps + EXTRA_STEPS, lambda: sizes(self.case, proofs, known[0], self.seed, known[1])
         )
         return tried if tried is not None and all(tried.values[n] for n in self.case.names) else self.few()
 
@@ -133,7 +134,7 @@ class _Stages:
         """Some sizes that meet the case."""
         from trilift.lift.cases.shapes import choose
 
-        shapes = choose(self.case, FEW, self.seed)
+        shapes = choose(self.case, FEW_SHAPES, self.seed)
         values = {n: tuple(sorted({int(d[n]) for d in shapes})) for n in self.case.names}
         return Sizes(values, {}, "", tuple({n: d[n] for n in d} for d in shapes))
 
@@ -141,14 +142,14 @@ class _Stages:
         from .laws import properties
 
         self.progress("properties")
-        return self.attempt("no laws", GRACE, lambda: properties(self.case, formulas)) or () if formulas else ()
+        return self.attempt("no laws", EXTRA_STEPS, lambda: properties(self.case, formulas)) or () if formulas else ()
 
     def refusals(self, proofs: Sequence[Proof], tried: Sizes) -> tuple[Refusal, ...]:
         from .refusals import refusals
 
         self.progress("refusals")
         what = "calls outside the contract are not tested"
-        return self.attempt(what, GRACE, lambda: refusals(self.case, proofs, tried, self.seed)) or ()
+        return self.attempt(what, EXTRA_STEPS, lambda: refusals(self.case, proofs, tried, self.seed)) or ()
 
     def findings(self, lifted: Lifted | None, found: Examined | None) -> Sequence[Finding]:
         """The findings of an audit in a case that is not proved."""
@@ -157,7 +158,7 @@ class _Stages:
         if found is not None and found.proofs and all(p.verdict is Verdict.PROVED for p in found.proofs):
             return ()
         how: dict[str, Any] = {"seed": self.seed, "timeout": self.timeout, "lifted": lifted, "found": found}
-        audited = self.attempt("not audited", GRACE, lambda: audit(self.case, progress=self.progress, **how))
+        audited = self.attempt("not audited", EXTRA_STEPS, lambda: audit(self.case, progress=self.progress, **how))
         return audited.findings if audited is not None else ()
 
 

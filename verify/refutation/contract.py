@@ -12,7 +12,6 @@ the rest is the claim proved under C.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, combinations, islice
@@ -20,6 +19,7 @@ from itertools import chain, combinations, islice
 from trilift.lift.capture.trace import Trace
 from trilift.lift.cases.declaration import Case
 from trilift.lift.errors import CaseError, TriliftError
+from trilift.lift.runtime.budget import BUDGETS, UNLIMITED, Meter, stage
 from trilift.lift.terms import term as T
 from trilift.lift.terms.fit import value
 from trilift.lift.terms.term import Term
@@ -33,11 +33,9 @@ from ..model.verdict import Clause, Counterexample, Proof, Verdict
 from ..runs.goals import Targets
 
 Proofs = Mapping[str, Proof]
-Under = Callable[[Sequence[Clause], float], Proofs]  # proofs under more preconditions, until a processor time
+Under = Callable[[Sequence[Clause], Meter], Proofs]  # proofs under more preconditions, within steps
 
 TRIES = 6  # sets of clauses; each of a set that works may then be left out
-SECONDS = 12.0  # of the processor, for all of them
-EACH = 6.0  # for one
 BEYOND, INSIDE = 8, 4  # runs outside of the contract, and in it
 INFERRED = "the proof, which succeeds only with it"
 REFUSED = "the proof; the host function refused all other inputs that were tried"
@@ -78,21 +76,25 @@ def infer(
     under: Under,
     seed: int = 0,
     known: Counterexample | None = None,
-    seconds: float = SECONDS,
+    meter: Meter = UNLIMITED,
 ) -> Inferred | None:
     """The first set of clauses under which all claims are proved, with what cannot be left out of it; None if none is
-    found. `known`: an input on which a claim fails, which the clauses must exclude."""
-    end = time.process_time() + seconds
-    prove = lambda clauses: _all_proved(under(clauses, min(end, time.process_time() + EACH)))  # noqa: E731
+    found. `known`: an input on which a claim fails, which the clauses must exclude; `meter`: of all
+    proofs that are tried."""
+
+    def prove(clauses: Sequence[Clause]) -> Proofs | None:
+        with stage("proof under clauses", BUDGETS.proof.clauses_steps, meter) as each:
+            return _all_proved(under(clauses, each))
+
     for clauses in islice(_plausible(case, configurations, known), TRIES):
-        if time.process_time() > end:
+        if meter.exhausted:
             return None
         proofs = prove(clauses)
         if proofs is None:
             continue
         for c in clauses[::-1] if len(clauses) > 1 else ():
             fewer = [x for x in clauses if x is not c]
-            if fewer and time.process_time() < end and (found := prove(fewer)) is not None:
+            if fewer and not meter.exhausted and (found := prove(fewer)) is not None:
                 clauses, proofs = fewer, found
         found_ = Inferred(tuple(clauses), proofs)
         return found_ if known is not None else beyond(case, goal, found_, seed)
@@ -247,7 +249,7 @@ def beyond(case: Case, goal: Targets, found: Inferred, seed: int = 0) -> Inferre
         if isinstance(outcome, search.Failure):
             if inside:
                 return None
-            example = search.search(case, goal, hints=[dims], seed=seed, budget_seconds=3.0)
+            example = search.search(case, goal, hints=[dims], seed=seed, steps=BUDGETS.search.beyond_steps)
             if example is not None:
                 return replace(found, counterexample=example)
         accepted += not inside

@@ -8,7 +8,6 @@ ones; inputs are adversarial. A counterexample is made small and run again from 
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
@@ -22,6 +21,8 @@ from trilift.lift.errors import CaseError, OutOfBounds, TriliftError, Unsupporte
 from trilift.lift.interpreter.interpret import Run
 from trilift.lift.replay.check import REFERENCE, ROUNDED
 from trilift.lift.replay.reference import deviation, steady, values, without_subnormals
+from trilift.lift.runtime import budget
+from trilift.lift.runtime.budget import BUDGETS, Meter, limited, stage
 from trilift.lift.terms.overflow import WithoutOverflow
 from trilift.lift.terms.spec import Formula
 from trilift.lift.ttir.ir import Module
@@ -31,7 +32,7 @@ from ..runs.adversary import KINDS, arguments, arrays, kind
 from ..runs.goals import Targets, targets
 from ..runs.isolated_buffers import apart, holds_pointers
 from ..runs.readings import evaluated, holds
-from ..runs.trials import Dims, blocks_of, boundary_shapes, fits, mixed_shapes, within
+from ..runs.trials import Dims, blocks_of, boundary_shapes, fits, mixed_shapes
 from .replay_script import replay_script
 
 __all__ = ["Failure", "attempt", "replay_script", "search"]
@@ -39,7 +40,6 @@ __all__ = ["Failure", "attempt", "replay_script", "search"]
 SHAPES = 24  # at the edges of blocks
 MIXED = 400
 PROGRAMS = 600  # of all launches of one run
-SLOWEST = 2.0  # seconds of one run
 HALF = 2.0**-24  # how far a constant in f32 may be from its number, relative
 CONFIGS = 8  # autotune configurations tried at every shape, in turn
 
@@ -91,24 +91,24 @@ def search(
     goal: Targets | None = None,
     hints: Sequence[Dims] = (),
     seed: int = 0,
-    budget_seconds: float = 5.0,
+    steps: int = BUDGETS.search.steps,
     configs: Sequence[int] | None = None,
     module_of: Modules | None = None,
     but: Collection[str] = (),
 ) -> Counterexample | None:
-    """The smallest input found on which an output is not what `goal` says; None if none was found in the time given,
-    which proves nothing. `hints`: dims to try first, missing ones are added. `configs`: autotune configurations, all
-    by default. `but`: outputs that are not looked at. Raises what `targets` raises."""
+    """The smallest input found on which an output is not what `goal` says; None if none was found in so many
+    steps, which proves nothing. `hints`: dims to try first, missing ones are added. `configs`: autotune configurations,
+    all by default. `but`: outputs that are not looked at. Raises what `targets` raises."""
     question = Question(case, goal or targets(case), module_of, frozenset(but))
-    deadline = time.monotonic() + budget_seconds
-    for dims, at, config in runs(case, hints, seed, configs):
-        if time.monotonic() > deadline:
-            return None
-        if isinstance(attempt(question, dims, at, config), Failure):
-            small = _shrunk(question, dict(dims), at, config, deadline)
-            again = attempt(question, small, at, config)
-            if isinstance(again, Failure):
-                return _counterexample(question, small, at, config, again)
+    with stage("search for a counterexample", steps) as meter:
+        for dims, at, config in runs(case, hints, seed, configs):
+            if meter.exhausted:
+                return None
+            if isinstance(attempt(question, dims, at, config), Failure):
+                small = _shrunk(question, dict(dims), at, config, meter)
+                again = attempt(question, small, at, config)
+                if isinstance(again, Failure):
+                    return _counterexample(question, small, at, config, again)
     return None
 
 
@@ -168,6 +168,7 @@ def attempt(
         expected = _expected(question, args, inputs, dims)
     except (CaseError, Unsupported) as error:
         return Skipped(str(error))
+    budget.count("comparison")
     got = (execute or executed)(trace, inputs)
     if isinstance(got, Failure | Skipped):
         return got
@@ -203,11 +204,11 @@ def executed(
 
     given = {name: x.copy() for name, x in inputs.items()}
     try:
-        with within(SLOWEST):
+        with limited("run", BUDGETS.run.search_steps):
             return replay(moved_apart(trace), given, kind=kind)
     except OutOfBounds as error:
         return Failure("", (), math.nan, math.nan, str(error))
-    except (TriliftError, TimeoutError) as error:
+    except TriliftError as error:
         return Skipped(str(error))
     except (ArithmeticError, ValueError, IndexError, TypeError, MemoryError) as error:
         return Skipped(f"{type(error).__name__}: {error}")  # numpy, on numbers that no right kernel gives it
@@ -322,12 +323,12 @@ def once(case: Case, dims: Dims, seed: int, config: int, output: str, index: tup
 # ---- a small one -----------------------------------------------------------------------------------------------------
 
 
-def _shrunk(question: Question, dims: Dims, seed: int, config: int, deadline: float) -> Dims:
-    """Dims at which it still fails, and does not with one of them smaller; as far as the time allows."""
-    end = max(deadline, time.monotonic() + 1.0)
+def _shrunk(question: Question, dims: Dims, seed: int, config: int, meter: Meter) -> Dims:
+    """Dims at which it still fails, and does not with one of them smaller; as far as the steps allow."""
+    own = Meter("shrinking", BUDGETS.search.shrink_steps)
 
     def fails(d: Dims) -> bool:
-        late = time.monotonic() > end
+        late = meter.exhausted and own.exhausted
         return not late and fits(question.case, d) and isinstance(attempt(question, d, seed, config), Failure)
 
     changed = True

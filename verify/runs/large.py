@@ -30,19 +30,19 @@ from trilift.lift.interpreter.interpret import run as interpret
 from trilift.lift.interpreter.machine import machine
 from trilift.lift.interpreter.memory import Memory
 from trilift.lift.language.case_spec import DTYPES, Spec
+from trilift.lift.runtime.budget import BUDGETS, OutOfSteps, limited
 from trilift.lift.terms.domain import Float64
 from trilift.lift.terms.fit import value
 from trilift.lift.ttir.ir import Module, Op, Type
 from trilift.lift.ttir.lower import leaves
 
 from ..model.slices import ancestors, parents
-from .trials import Dims, within
+from .trials import Dims
 
 TOUCHING = frozenset(("tt.load", "tt.store", "tt.atomic_rmw", "tt.atomic_cas"))
 HERE = os.path.dirname(os.path.dirname(__file__)) + os.sep  # the folder verify/
 GAP = 1 << 44  # bytes between buffers
 MEMORY = 80 << 30  # bytes of the inputs of a call that is worth a warning: one large device
-SLOWEST = 1.0  # seconds of one program
 BELOW = (0, 1)  # the largest index may stand for none
 AXIS = 65535  # programs along the axes y and z of a grid, at most
 ELSEWHERE = "at a different element than without the wrap"
@@ -50,7 +50,7 @@ ENDS = 2  # iterations at either end of a long loop
 STEPS = 8_000  # operations of one program
 WIDE = {"arith.addi": np.add, "arith.subi": np.subtract, "arith.muli": np.multiply, "arith.shli": np.left_shift}
 PAIRS = 6
-MOST = 1 << 40
+LARGEST_SIZE = 1 << 40
 MULTIPLES = (2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)  # of which a size may have to be one
 _IS_CUDA = torch.Tensor.is_cuda.__get__
 SHORT = {getattr(torch, long): short for short, long in DTYPES.items()}
@@ -210,7 +210,7 @@ def _single(program: tuple[int, int, int], noted: _Noted, exact: bool = False) -
         def result(self, op: Op) -> Any:
             noted.steps += 1
             if noted.steps > STEPS:
-                raise TimeoutError
+                raise OutOfSteps("program", STEPS, "operation")
             if op.name in TOUCHING:
                 noted.access = op
                 if isinstance(self.memory, _Addresses):
@@ -286,7 +286,7 @@ def _escape(launch: LargeLaunch, program: tuple[int, int, int], below: int) -> E
         if not noted.wraps:
             return None
         right, _ = _walk(launch, module, _single(program, exact, exact=True), below)
-    except TimeoutError:
+    except OutOfSteps:
         raise Undecided("one program takes too long") from None
     except (TriliftError, ArithmeticError, ValueError, IndexError, TypeError, MemoryError):
         return None
@@ -307,7 +307,7 @@ def _walk(launch: LargeLaunch, module: Module, kind: type[Run], below: int) -> t
     """The accesses of one program, and why it ends early if it leaves a tensor."""
     memory, operands = _memory(launch, below)
     try:
-        with within(SLOWEST):
+        with limited("program", BUDGETS.run.program_steps):
             interpret(module, operands, launch.grid, memory, kind=kind)
     except OutOfBounds as error:
         return memory, error.why
@@ -385,7 +385,7 @@ def _along(
 
     low, high = 1, 2
     while not reached(high):
-        if high >= MOST or not affordable(high):
+        if high >= LARGEST_SIZE or not affordable(high):
             return None
         low, high = high, 2 * high
     while high - low > 1:

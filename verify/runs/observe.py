@@ -22,15 +22,15 @@ from trilift.lift.errors import CaseError, OutOfBounds, Place, TriliftError, Uns
 from trilift.lift.interpreter.interpret import Run
 from trilift.lift.interpreter.memory import Memory
 from trilift.lift.replay.check import ROUNDED
+from trilift.lift.runtime.budget import BUDGETS, limited
 from trilift.lift.terms.domain import Float64
 from trilift.lift.ttir.ir import Op, Type
 
 from .adversary import arguments, arrays
 from .isolated_buffers import apart, holds_pointers
-from .trials import Dims, within
+from .trials import Dims
 
 PROGRAMS = 600  # of all launches of one run
-SLOWEST = 2.0  # seconds of one run
 FINITE = (1e4, -1e4)  # what undefined reals are in two further runs, beyond ordinary inputs in either direction
 TOUCHING = frozenset(("tt.load", "tt.store", "tt.atomic_rmw", "tt.atomic_cas"))
 UNINITIALISED = ("aten.empty", "aten.new_empty")
@@ -197,9 +197,9 @@ class Observation:
 
         given = {n: x.copy() for n, x in self.inputs.items()}
         try:
-            with within(SLOWEST):
+            with limited("watched run", BUDGETS.run.watched_steps):
                 return replay(self.trace, given, memory=Memory(domain or Float64()), kind=kind)
-        except (TriliftError, TimeoutError, ArithmeticError, ValueError, IndexError, TypeError):
+        except (TriliftError, ArithmeticError, ValueError, IndexError, TypeError):
             return None
 
     def buffer(self, address: int) -> TensorRef | None:
@@ -242,11 +242,11 @@ def observe(case: Case, dims: Dims, seed: int, config: int = 0) -> Observation |
     outputs: Mapping[str, np.ndarray] | None = None
     trouble: TriliftError | None = None
     try:
-        with within(SLOWEST):
+        with limited("watched run", BUDGETS.run.watched_steps):
             outputs = replay(trace, {n: x.copy() for n, x in inputs.items()}, memory=memory, kind=_per_launch(trace))
     except OutOfBounds as error:
         trouble = error
-    except (TriliftError, TimeoutError, ArithmeticError, ValueError, IndexError, TypeError, MemoryError):
+    except (TriliftError, ArithmeticError, ValueError, IndexError, TypeError, MemoryError):
         return None
     return Observation(case, dims, seed, config, trace, inputs, outputs, trouble, memory, memory.now)
 

@@ -25,14 +25,13 @@ from trilift.lift.interpreter.machine import cell
 from trilift.lift.interpreter.memory import Memory
 from trilift.lift.interpreter.registry import HANDLERS, ROW_OF_TTIR, elementwise
 from trilift.lift.replay.execute import events, results
+from trilift.lift.runtime.budget import BUDGETS, limited
 from trilift.lift.terms.domain import Float64
 from trilift.lift.terms.ranges import Ranges
 from trilift.lift.ttir.ir import Op
 
 from .rounding import NARROW, nearest
-from .trials import within
 
-SLOWEST = 1.0  # seconds of one run
 PROGRAMS = 400  # of all launches of one run
 CHUNK = 16  # products that the machine sums before it rounds to a narrow accumulator
 
@@ -125,13 +124,13 @@ def executed(trace: Trace, inputs: Mapping[str, np.ndarray], domain: Rounded) ->
         return None
     memory = RoundedMemory(domain)
     try:
-        with within(SLOWEST), np.errstate(all="ignore"):
+        with limited("run with rounding", BUDGETS.run.rounded_steps), np.errstate(all="ignore"):
             for name, ref in trace.inputs.items():
                 memory.define(ref, np.asarray(inputs[name]).reshape(ref.shape))
             before = {name: memory.fetch(ref) for name, ref in trace.inputs.items()}
             events(trace, memory, Ranges(), None)
             found = {n: (memory.fetch(ref), in_place) for n, (ref, in_place) in results(trace).items()}
-    except (TriliftError, TimeoutError, ArithmeticError, ValueError, IndexError, TypeError, MemoryError):
+    except (TriliftError, ArithmeticError, ValueError, IndexError, TypeError, MemoryError):
         return None
     real = {n: (x, at) for n, (x, at) in found.items() if x.dtype.kind == "f"}
     return {n: x for n, (x, at) in real.items() if at != n or not np.array_equal(x, before[n], equal_nan=True)}

@@ -7,35 +7,29 @@ from __future__ import annotations
 
 import math
 import random
-import signal
-import threading
-import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice, zip_longest
-from typing import Any
 
 import numpy as np
 
 from trilift.lift.capture.trace import Trace
 from trilift.lift.cases.declaration import Case
 from trilift.lift.errors import CaseError, TriliftError, Unsupported
+from trilift.lift.runtime.budget import BUDGETS, limited
 
 from .isolated_buffers import apart
 
 Dims = Mapping[str, int | float]
 
 PROGRAMS = 400  # of all launches of one trial
-ELEMENTS = 100_000  # of the largest input
-SLOWEST = 1.0  # seconds of this process for one trial
+INPUT_ELEMENTS = 100_000  # of the largest input
 BOUNDARIES = 12  # trials at the edges of blocks, out of
 ATTEMPTS = 40
 EDGES = ((2, 0), (1, 1), (1, 0), (2, 1), (0, 1), (1, -1), (3, -2))  # a * BLOCK + b
 LARGEST = 1100  # block whose edges are tried
 TIED = 4  # different reals in a tensor with ties
 DRAWS = 2000  # of mixed shapes at most
-SOON = 1e-3  # seconds: the shortest that a limit that has passed still takes
 MANY = 9  # blocks along one dim, where another has two
 
 
@@ -50,7 +44,7 @@ class Trial:
     seed: int
     config: int
     expected: Mapping[str, np.ndarray]
-    seconds: float
+    steps: int
     small: bool = False
     ties: bool = False
 
@@ -102,17 +96,16 @@ def tied(x: np.ndarray, seed: int) -> np.ndarray:
     return np.asarray(x.ravel()[rng.integers(0, min(TIED, x.size), x.shape)])
 
 
-def _run(trace: Trace, inputs: Mapping[str, np.ndarray]) -> tuple[Mapping[str, np.ndarray], float] | None:
-    """Outputs and seconds."""
+def _run(trace: Trace, inputs: Mapping[str, np.ndarray]) -> tuple[Mapping[str, np.ndarray], int] | None:
+    """Outputs and steps."""
     from trilift.lift.replay.execute import replay
 
-    start = time.process_time()
     try:
-        with within(SLOWEST):
+        with limited("trial", BUDGETS.run.trial_steps) as meter:
             expected = replay(trace, inputs)
-    except (TriliftError, TimeoutError):
+    except TriliftError:
         return None
-    return expected, time.process_time() - start
+    return expected, meter.spent
 
 
 def more_trials(case: Case, known: Sequence[Trial], count: int, seed: int = 0) -> Iterator[Trial]:
@@ -166,27 +159,5 @@ def mixed_shapes(case: Case, base: Dims, blocks: Sequence[int], seed: int) -> It
 
 
 def fits(case: Case, dims: Dims) -> bool:
-    """Whether the case allows these dims and its inputs stay within ELEMENTS."""
-    return case.holds(dims) and max((math.prod(case.shape(n, dims)) for n in case.tensors), default=0) <= ELEMENTS
-
-
-@contextmanager
-def within(seconds: float) -> Iterator[None]:
-    """Raises TimeoutError in the block after that many seconds of this process; no limit outside the main thread. A
-    limit around it goes on when it is left."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def late(*_: Any) -> None:
-        raise TimeoutError(f"{seconds:.1f} s")
-
-    before, start = signal.signal(signal.SIGPROF, late), time.process_time()
-    around, _ = signal.setitimer(signal.ITIMER_PROF, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, before)
-        if around:
-            signal.setitimer(signal.ITIMER_PROF, max(around - (time.process_time() - start), SOON))
+    """Whether the case allows these dims and its inputs stay within INPUT_ELEMENTS."""
+    return case.holds(dims) and max((math.prod(case.shape(n, dims)) for n in case.tensors), default=0) <= INPUT_ELEMENTS

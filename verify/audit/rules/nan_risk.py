@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from trilift.lift.runtime.budget import BUDGETS
 from trilift.lift.ttir.ir import Op
 
 from ...runs.rounded import Rounded
@@ -20,7 +21,6 @@ from ..numerics import Inputs, Numerics, Sample, numerics, smaller
 if TYPE_CHECKING:
     from ..evidence import Evidence
 
-SECONDS = 1.5  # of one case
 EDGES = 6  # shapes at the edges of blocks
 DRAWS = 3  # of inputs that must all give NaN where there is no reference
 
@@ -47,7 +47,7 @@ class Born:
 
 def check(evidence: Evidence) -> Iterator[Finding]:
     """Findings at the first shape and kind of inputs that shows each of them, at its smallest shape."""
-    runs = numerics(evidence, SECONDS)
+    runs = numerics(evidence, BUDGETS.audit.nan_steps)
     kinds = KINDS if evidence.case.reference else KINDS[:1]
     seen = set()
     for dims in _shapes(runs):

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from trilift.lift.runtime.budget import BUDGETS
+
 from ...runs.rounded import Rounded
 from ...runs.rounding import FORMATS, NARROW
 from ...runs.trials import Dims
@@ -18,7 +20,6 @@ from ..numerics import Inputs, Numerics, Sample, numerics, smaller
 if TYPE_CHECKING:
     from ..evidence import Evidence
 
-SECONDS = 1.5  # of one case
 GROSS = 0.25  # relative error that an overflow leaves at least
 AGREES = (
     0.03  # relative error of the reference, in the case's types too, from what the kernel computes without rounding
@@ -53,7 +54,7 @@ class Overflow:
 
 def check(evidence: Evidence) -> Iterator[Finding]:
     """Findings at the first shape and kind of inputs that shows each of them, at its smallest shape."""
-    runs = numerics(evidence, SECONDS)
+    runs = numerics(evidence, BUDGETS.audit.overflow_steps)
     seen = set()
     for dims in _shapes(runs):
         for inputs in KINDS:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from trilift.lift.errors import Place
 from trilift.lift.interpreter.machine import cell
+from trilift.lift.runtime.budget import BUDGETS
 from trilift.lift.ttir.ir import Op
 
 from ..accumulation import Accumulated, accumulated
@@ -17,8 +18,6 @@ from ..truncated import Truncated, truncated
 
 if TYPE_CHECKING:
     from ..evidence import Evidence
-
-SECONDS = 3.0  # of one case
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
@@ -31,9 +30,9 @@ def check(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _all(evidence: Evidence) -> Iterator[Finding]:
-    yield from map(_of_constant, truncated(numerics(evidence, SECONDS)))
-    yield from map(_of_difference, cancelled(numerics(evidence, SECONDS)))
-    yield from map(_of_sum, accumulated(numerics(evidence, SECONDS)))
+    yield from map(_of_constant, truncated(numerics(evidence, BUDGETS.audit.precision_steps)))
+    yield from map(_of_difference, cancelled(numerics(evidence, BUDGETS.audit.precision_steps)))
+    yield from map(_of_sum, accumulated(numerics(evidence, BUDGETS.audit.precision_steps)))
 
 
 def _finding(found: Accumulated | Cancelled | Truncated, op: Op, message: str, what: str, hint: str) -> Finding:
