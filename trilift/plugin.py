@@ -4,7 +4,7 @@
     trilift_files = ["kernels/*.py"]     # or pytest --trilift 'kernels/*.py'
     trilift_unknown = "xfail"            # what UNKNOWN is: xfail, fail or pass
     trilift_level = "error"              # what fails: findings of this level, error, warning or note, and worse ones
-    trilift_timeout = 30                 # seconds per proof
+    trilift_timeout = 120                # outer time limit of a proof, in seconds
 
 A case runs in a process of its own; what is unchanged comes from the cache. Nothing heavy is imported before that.
 """
@@ -37,7 +37,7 @@ def assert_proved(
     *,
     against: str | None = None,
     seed: int = 0,
-    timeout: float = 30.0,
+    timeout: float = 120.0,
     tested: bool = False,
     level: str = "error",
 ) -> Record:
@@ -106,7 +106,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("trilift_files", "Files whose cases are tests: patterns.", "args", default=[])
     parser.addini("trilift_unknown", "Outcome of UNKNOWN: xfail, fail or pass.", default="xfail")
     parser.addini("trilift_level", "Lowest level that fails: error, warning or note.", default="error")
-    parser.addini("trilift_timeout", "Seconds per proof.", default="30")
+    parser.addini("trilift_timeout", "Outer time limit of a proof, in seconds.", default="120")
 
 
 def pytest_configure(config: pytest.Config) -> None:

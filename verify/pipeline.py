@@ -17,7 +17,7 @@ from dataclasses import replace as changed
 from typing import TYPE_CHECKING, Any
 
 from trilift.lift.errors import TriliftError
-from trilift.lift.runtime.budget import BUDGETS, CAUSES, Guard, Meter, stage
+from trilift.lift.runtime.budget import BUDGETS, CAUSES, GUARD_SECONDS, Guard, Meter, stage
 
 if TYPE_CHECKING:
     from trilift.lift import Lifted
@@ -53,7 +53,7 @@ def examine(
     case: Case,
     *,
     seed: int = 0,
-    timeout: float = 30.0,
+    timeout: float = GUARD_SECONDS,
     against: str | None = None,
     other: Any = None,
     progress: Callable[[str], None] = lambda stage: None,
@@ -293,7 +293,8 @@ class _Attempt:
             attempt = changed(self, more=clauses, meter=meter, progress=lambda stage: None)
             return {n: attempt.shown(n) for n in names}
 
-        with stage("contract", BUDGETS.proof.contract_steps, guard=self.meter.guard) as meter:
+        guard = self.meter.guard and Guard(self.meter.guard.seconds, "search for a contract")
+        with stage("contract", BUDGETS.proof.contract_steps, guard=guard) as meter:
             return infer(self.case, self.goal, self.configurations, under, self.seed, known, meter)
 
     def field_test(self, proofs: Mapping[str, Proof]) -> Sequence[Any]:

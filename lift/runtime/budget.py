@@ -88,6 +88,8 @@ class OutOfTime(TriliftError):
 CAUSES: dict[type[TriliftError], str] = {OutOfSteps: "out-of-steps", OutOfTime: "timeout"}
 
 
+GUARD_SECONDS = 120.0  # of the processor, for a proof, where nobody says otherwise: above what its steps take
+
 # ---- meters ----------------------------------------------------------------------------------------------------------
 
 
@@ -233,7 +235,7 @@ class ProofBudget:
     """Of one case: of all its configurations, of one that has symbols for the numbers of several; of the search for a
     contract, and of a proof under one set of clauses."""
 
-    steps: int = 40_000_000
+    steps: int = 30_000_000
     together_steps: int = 3_000_000
     contract_steps: int = 18_000_000
     clauses_steps: int = 9_000_000

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from trilift.lift.runtime.budget import GUARD_SECONDS
 from trilift.lift.runtime.isolate import Event, Outcome, run_all
 
 from ..base.progress import Progress
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from ..testgen.file import Printed
 
 STAGE_SECONDS = 60.0  # seconds of a stage beyond twice what it may take of the processor
-PROOF = 30.0  # seconds of the processor for a proof, where nothing else is asked for
 PRELOAD = (
     *PROVER,
     *(f"trilift.verify.properties.{name}" for name in ("suite", "sizes", "refusals", "laws", "tolerance")),
@@ -118,7 +118,7 @@ def text_of(target: Target, path: str, asked: Asked, event: Event) -> str:
     event(("", [c.name for c in cases]))
     parts = [_part(case, target, asked, event) for case in cases]
     command = f"trilift write {_spelled(target)} -o {path} --seed {asked.seed} --max-examples {asked.examples}"
-    command += f" --timeout {asked.timeout:g}" * (asked.timeout != PROOF)
+    command += f" --timeout {asked.timeout:g}" * (asked.timeout != GUARD_SECONDS)
     return complete(parts, target.file, path, command, versions(), asked.examples) if parts else ""
 
 

@@ -14,7 +14,7 @@ class Proving:
     per proof, folders for SMT-LIB and replay scripts, and whether loop invariants are guessed."""
 
     against: str | None = None
-    timeout: float = 30.0
+    timeout: float = 120.0
     smt_dir: str = ""
     replay: str = ""
     invariants: bool = True

@@ -17,7 +17,8 @@ Record = Mapping[str, Any]
 SEEN = "config"
 COLUMN, WIDTH = 60, 100  # characters of a clause that others are aligned to, and of one that is shown
 HELP = {
-    "open": "trilift prove --explain lists the conditions shown and not shown; --timeout SECONDS allows more",
+    "open": "trilift prove --explain lists the conditions shown and not shown",
+    "late": "--timeout SECONDS allows more",
     "none": "trilift lift --explain shows the steps that succeeded",
 }
 
@@ -79,7 +80,7 @@ def _proof(p: Record, record: Record) -> Iterator[str]:
     if p["verdict"] == "REFUTED":
         yield from _refuted(p, record["dims"])
     if p["verdict"] == "UNKNOWN":
-        yield draw.indented(_unknown(p, HELP["open"]), "  ")
+        yield draw.indented(_unknown(p, HELP["late" if p.get("cause") == "timeout" else "open"]), "  ")
     if p["verdict"] == "PROVED":
         yield from _contract(p, f"for all {', '.join(record['dims']) or 'inputs'}")
 

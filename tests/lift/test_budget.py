@@ -86,3 +86,17 @@ def test_budgets_are_one_text_for_people_and_keys() -> None:
     lines = str(BUDGETS).splitlines()
     assert [line.partition(":")[0] for line in lines] == list(BUDGETS.__slots__)
     assert f"{BUDGETS.search.steps:,} steps" in next(line for line in lines if line.startswith("search"))
+
+
+def test_the_outer_limit_is_one_number() -> None:
+    """Where nothing heavy may be imported it is written out."""
+    import inspect
+
+    from trilift import api
+    from trilift.reports.cli import PROOF_TIMEOUT
+    from trilift.reports.records.options import Proving
+
+    command = PROOF_TIMEOUT(lambda timeout: None)
+    written = [inspect.signature(f).parameters["timeout"].default for f in (api.prove, api.equal, api.audit, api.write)]
+    written += [Proving().timeout, command.__click_params__[0].default]
+    assert set(written) == {budget.GUARD_SECONDS}

@@ -13,7 +13,7 @@ from itertools import islice, zip_longest
 from typing import TYPE_CHECKING
 
 from trilift.lift.errors import CaseError, TriliftError
-from trilift.lift.runtime.budget import BUDGETS, stage
+from trilift.lift.runtime.budget import BUDGETS, GUARD_SECONDS, stage
 
 from ..model.verdict import Proof, Verdict
 from ..runs.observe import Observation, observe
@@ -55,7 +55,7 @@ def audit(
     case: Case,
     *,
     seed: int = 0,
-    timeout: float = 30.0,
+    timeout: float = GUARD_SECONDS,
     lifted: Lifted | None = None,
     against: str | None = None,
     progress: Callable[[str], None] = lambda stage: None,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from trilift.lift.cases.declaration import Case
 from trilift.lift.errors import TriliftError
-from trilift.lift.runtime.budget import BUDGETS, OutOfSteps, limited
+from trilift.lift.runtime.budget import BUDGETS, GUARD_SECONDS, OutOfSteps, limited
 from trilift.lift.terms.spec import Formula
 from trilift.lift.terms.term import Term
 
@@ -37,7 +37,7 @@ def suite(
     case: Case,
     *,
     seed: int = 0,
-    timeout: float = 30.0,
+    timeout: float = GUARD_SECONDS,
     known: Sequence[Counterexample] = (),
     notes: Sequence[str] = (),
     examined: bool = True,
