@@ -314,7 +314,7 @@ def test_a_kernel_seen_to_be_wrong_is_not_proved(everything: Any, trilift: Any) 
         (["cases.py::odd", "cases.py::plain"], 2, "cannot read the formula"),
         (["cases.py::refused", "cases.py::plain"], 4, "aten.foo"),
         (["cases.py::plain", "torch:relu"], 2, "neither of the two is a case"),
-        (["cases.py", "one.py"], 2, "one is to be named"),
+        (["cases.py", "one.py"], 2, "name one of them"),
         (["cases.py::nosuch", "one.py"], 2, "no case or function nosuch"),
         (["raises.py::x", "one.py"], 2, "raised RuntimeError"),
         (["one.py", "nosuchmodule:f"], 2, "no module named nosuchmodule"),
