@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from itertools import count
 from typing import Any, TypeVar
 
@@ -25,6 +26,7 @@ from trilift.lift.runtime.budget import count as counted
 from trilift.lift.runtime.session import memo, table
 from trilift.lift.runtime.strategy import Closers
 from trilift.lift.terms import term as T
+from trilift.lift.terms.meanings import Domain, meaning
 from trilift.lift.terms.term import Axis, Term
 
 from ..integers.solver import Solver
@@ -543,7 +545,9 @@ def conditional(t: Term) -> bool:
 # ---- rules -----------------------------------------------------------------------------------------------------------
 
 Rule = Callable[[Algebra, Term, Context], Poly]
-RULES: dict[str, Rule] = {}
+NORMAL_FORM = Domain("normal form", missing="opaque", says="its polynomial, from those of its arguments")
+RULES: dict[str, Rule] = NORMAL_FORM.rows
+rule = partial(meaning, NORMAL_FORM)  # registers the normal form of operations
 
 
 ANSWERS: dict[str, Callable[..., Any]] = {}  # to the questions that rules ask through the engine
@@ -554,17 +558,6 @@ def answer(question: str) -> Callable[[Answer], Answer]:
 
     def put(f: Answer) -> Answer:
         ANSWERS[question] = f
-        return f
-
-    return put
-
-
-def rule(*ops: str) -> Callable[[Rule], Rule]:
-    """Register the normal form of operations."""
-
-    def put(f: Rule) -> Rule:
-        for op in ops:
-            RULES[op] = f
         return f
 
     return put
