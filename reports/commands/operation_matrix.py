@@ -14,12 +14,22 @@ from trilift.lift.terms.ops import OPS, Op
 from trilift.lift.terms.term import FOLDS
 
 MODULES = (
-    "lift.terms.term", "lift.terms.ranges", "verify.integers.conditions", "verify.integers.linear_forms",
-    "verify.integers.quotient", "verify.integers.solver", "verify.integers.smt",
-    "verify.normal_form.enclosure", "verify.runs.definedness",
-    "verify.fields.op_rows", "verify.fields.error_bound", "verify.properties.homogeneity",
+    "lift.terms.term",
+    "lift.terms.ranges",
+    "verify.integers.conditions",
+    "verify.integers.linear_forms",
+    "verify.integers.quotient",
+    "verify.integers.solver",
+    "verify.integers.smt",
+    "verify.normal_form.algebra",
+    "verify.normal_form.enclosure",
+    "verify.runs.definedness",
+    "verify.fields.op_rows",
+    "verify.fields.error_bound",
+    "verify.properties.homogeneity",
     "verify.properties.magnitudes",
-)  # fmt: skip
+)
+REGISTERING = ("verify.normal_form.equality",)  # imports all rules of the normal form
 LETTERS = {"row": "R", "derived": "d", "refused": "-"} | {m: m[0] for m in ("error", "opaque", "unbounded", "call")}
 WORDS = {
     "row": "has a meaning",
@@ -45,7 +55,7 @@ class Cell:
 
 def domains() -> dict[str, Domain]:
     """All domains, in the order of the architecture."""
-    for module in MODULES:
+    for module in (*MODULES, *REGISTERING):
         importlib.import_module(f"trilift.{module}")
     return dict(DOMAINS)
 
