@@ -13,13 +13,18 @@ from dataclasses import dataclass
 from ..runtime.session import memo_up_to
 from ..terms import term as T
 from ..terms.constants import recover
+from ..terms.meanings import Domain
 from ..terms.ops import OPS
-from ..terms.term import COMMUTATIVE, Term
+from ..terms.term import COMMUTATIVE, FOLDS, Term
 
 ATOM, POW, NEG, MUL, MATMUL, ADD, AND, OR, COMPARE = 9, 8, 7, 6, 5.9, 5, 4, 3, 2  # @ may begin a product, not end one
 FACTOR = MUL + 0.5  # behind a factor: a * (b // c) is not a * b // c
-PRECEDENCE = {"pow": POW, "floordiv": MUL, "mod": MUL, "shl": ADD - 0.5, "shr": ADD - 0.5,
-              "and": AND, "or": OR, "not": NEG, "eq": COMPARE, "ne": COMPARE, "lt": COMPARE, "le": COMPARE}  # fmt: skip
+INFIX = Domain("infix text", missing="call", says="how tightly its sign binds, as in Python")
+INFIX.fill({"pow": POW, "floordiv": MUL, "mod": MUL, "shl": ADD - 0.5, "shr": ADD - 0.5,
+            "and": AND, "or": OR, "not": NEG, "eq": COMPARE, "ne": COMPARE, "lt": COMPARE, "le": COMPARE})  # fmt: skip
+INFIX.derive(("add", "mul", "recip"), "sums, products and quotients: arithmetic")
+INFIX.derive(FOLDS, "a form of its own: the printer")
+PRECEDENCE: dict[str, float] = INFIX.rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from ..errors import Unsupported
+from collections.abc import Callable
+
+from ..terms.meanings import Domain
 from ..terms.term import Term
-from .infix import COMPARE, PRECEDENCE, Piece, arithmetic, operation
+from .infix import COMPARE, Piece, arithmetic, operation
 
 NOT, AND, OR = COMPARE - 0.25, COMPARE - 0.5, COMPARE - 0.75  # Python's `and` binds more loosely than comparisons
 TURNED = {"lt": ">", "le": ">="}
-CALLS = {"max": "max({all})", "min": "min({all})", "abs": "abs({0})", "where": "({1} if {0} else {2})",
-         "next_power_of_2": "(1 << max({0} - 1, 0).bit_length())",
-         "truncdiv": "({0} // {1} if ({0} < 0) == ({1} < 0) else -(-({0}) // {1}))",
-         "sqrt": "({0}) ** 0.5"}  # fmt: skip
+PYTHON = Domain("Python source", missing="error", error="{op} in Python", says="its expression of arithmetic, builtins")
 
 
 def python_source(t: Term) -> str:
@@ -20,25 +19,28 @@ def python_source(t: Term) -> str:
 
 
 def _piece(t: Term) -> Piece:
-    match t.op:
-        case "size" | "scalar":
-            return Piece(str(t.attr))
-        case "and" | "or":
-            level = AND if t.op == "and" else OR
-            return Piece(f" {t.op} ".join(_piece(a).at(level + 0.1) for a in _settled(t)), level)
-        case "not":
-            return Piece(f"not {_piece(t.args[0]).at(NOT)}", NOT)
-        case "lt" | "le" if t.args[0].is_const:
-            left, right = (_piece(a).at(COMPARE + 1) for a in t.args)
-            return Piece(f"{right} {TURNED[t.op]} {left}", COMPARE)
-    if (out := arithmetic(t, _piece, _number)) is not None:
-        return out
-    if t.op in PRECEDENCE:
+    found: Piece = PYTHON[t.op](t)
+    return found
+
+
+def _logic(level: float) -> Callable[[Term], Piece]:
+    return lambda t: Piece(f" {t.op} ".join(_piece(a).at(level + 0.1) for a in _settled(t)), level)
+
+
+def _comparison(t: Term) -> Piece:
+    """The constant stands on the right."""
+    if not t.args[0].is_const:
         return operation(t, _piece)
-    if t.op not in CALLS:
-        raise Unsupported(f"{t.op} in Python")
-    texts = [_piece(a).at(COMPARE + 1) for a in t.args]
-    return Piece(CALLS[t.op].format(*texts, all=", ".join(texts)))
+    left, right = (_piece(a).at(COMPARE + 1) for a in t.args)
+    return Piece(f"{right} {TURNED[t.op]} {left}", COMPARE)
+
+
+def _call(template: str) -> Callable[[Term], Piece]:
+    def piece(t: Term) -> Piece:
+        texts = [_piece(a).at(COMPARE + 1) for a in t.args]
+        return Piece(template.format(*texts, all=", ".join(texts)))
+
+    return piece
 
 
 def _settled(t: Term) -> list[Term]:
@@ -48,3 +50,16 @@ def _settled(t: Term) -> list[Term]:
 
 def _number(v: float | int) -> str:
     return 'float("inf")' if v == float("inf") else repr(v)
+
+
+PYTHON.fill({
+    **dict.fromkeys(("pow", "floordiv", "mod", "shl", "shr", "eq", "ne"), lambda t: operation(t, _piece)),
+    **dict.fromkeys(("size", "scalar"), lambda t: Piece(str(t.attr))),
+    **dict.fromkeys(("const", "add", "mul", "recip"), lambda t: arithmetic(t, _piece, _number)),
+    **dict.fromkeys(("lt", "le"), _comparison),
+    "and": _logic(AND), "or": _logic(OR), "not": lambda t: Piece(f"not {_piece(t.args[0]).at(NOT)}", NOT),
+    "max": _call("max({all})"), "min": _call("min({all})"), "abs": _call("abs({0})"),
+    "where": _call("({1} if {0} else {2})"), "sqrt": _call("({0}) ** 0.5"),
+    "next_power_of_2": _call("(1 << max({0} - 1, 0).bit_length())"),
+    "truncdiv": _call("({0} // {1} if ({0} < 0) == ({1} < 0) else -(-({0}) // {1}))"),
+})  # fmt: skip

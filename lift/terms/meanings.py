@@ -36,6 +36,7 @@ class Domain:
     error     the text of the error, with {op}; by default it names operation and domain
     of_terms  whether it is asked of terms, which hold no operation that its row builds of others (x - y is x + -1 * y);
               else it is asked of all operations of Triton IR
+    column    the column of `lift.terms.ops.Op` that holds its meanings, beside `rows`
     types     result types of the operations that it is asked of; none of other types may have a meaning
     rows      the meanings by operation
     derived   operations that have a meaning because another step rewrites them first, with how
@@ -47,6 +48,7 @@ class Domain:
     says: str
     error: str = ""
     of_terms: bool = True
+    column: str = ""
     types: tuple[str, ...] = ("real", "int", "bool", "same")
     rows: dict[str, Any] = field(default_factory=dict)
     derived: dict[str, str] = field(default_factory=dict)
