@@ -8,18 +8,17 @@ from ..language.definitions import DEFINITIONS
 from ..language.infix import ADD, ATOM, COMPARE, MUL, NEG, POW, PRECEDENCE, Piece, negative, number_parts, order, split
 from ..language.infix import number as infix_number
 from ..language.unfolding import meaningful
+from ..terms.meanings import Domain
 from ..terms.ops import OPS
 from ..terms.spec import Formula
 from ..terms.term import Axis, Term
 
-FOLD = {
-    "sum": r"\sum",
-    "prod": r"\prod",
-    "amax": r"\max",
-    "amin": r"\min",
-    "argmax": r"\operatorname{argmax}",
-    "argmin": r"\operatorname{argmin}",
-}
+LATEX = Domain("LaTeX", missing="call", column="latex", says="its template in LaTeX, a fold's head")
+LATEX.fill({
+    "sum": r"\sum", "prod": r"\prod", "amax": r"\max", "amin": r"\min",
+    "argmax": r"\operatorname{argmax}", "argmin": r"\operatorname{argmin}",
+})  # fmt: skip
+LATEX.derive(("add", "mul", "where"), "a form of its own: _sum, _product, cases")
 GREEK = {
     "alpha",
     "beta",
@@ -153,8 +152,8 @@ def _power_base(t: Term, p: Piece) -> str:
 
 def _over(t: Term) -> Piece:
     axis, args = _axis(t.attr), [_piece(a) for a in t.args]
-    if t.op in FOLD:
-        return Piece(f"{FOLD[t.op]}_{{{axis}}} {_at(args[0], MUL)}", MUL - 0.5)
+    if t.op in LATEX:
+        return Piece(f"{LATEX[t.op]}_{{{axis}}} {_at(args[0], MUL)}", MUL - 0.5)
     return Piece(DEFINITIONS[t.op].latex.format(*(a.text for a in args), axis=axis))
 
 

@@ -17,6 +17,7 @@ from ..language.infix import ADD, ATOM, COMPARE, MUL, NEG, POW, PRECEDENCE, Chil
 from ..language.unfolding import unfold
 from ..terms import term as T
 from ..terms.constants import recover
+from ..terms.meanings import Domain
 from ..terms.ops import OPS
 from ..terms.spec import Formula
 from ..terms.term import FOLDS, Axis, Term
@@ -25,11 +26,19 @@ from .text import Shapes, index_form, input_shapes, lengths, permuted, placed, p
 FUNCTIONS = ("sqrt", "exp", "exp2", "log", "log2", "log10", "floor", "ceil", "trunc", "sin", "cos", "tan", "tanh",
              "sinh", "cosh", "asin", "acos", "atan", "atan2", "asinh", "acosh", "atanh", "erf")  # fmt: skip
 MATH = {"pi", "e", "inf", *FUNCTIONS}
-PYTHON = {"max": "max({0}, {1})", "min": "min({0}, {1})", "where": "({1} if {0} else {2})", "abs": "abs({0})",
-          "round": "round({0})", "and": "({0} and {1})", "or": "({0} or {1})", "not": "(not {0})",
-          **{name: f"{name}({{0}})" for name in FUNCTIONS}, "atan2": "atan2({0}, {1})"}  # fmt: skip
-REDUCTION = {"sum": "{0}.sum({dim})", "prod": "{0}.prod({dim})", "amax": "{0}.amax({dim})", "amin": "{0}.amin({dim})",
-             "argmax": "{0}.argmax({dim})", "argmin": "{0}.argmin({dim})"}  # fmt: skip
+TORCH = Domain("PyTorch source", missing="error", error="{op} in PyTorch", column="torch",
+               says="its template in PyTorch")  # fmt: skip
+TORCH.fill({"sum": "{0}.sum({dim})", "prod": "{0}.prod({dim})", "amax": "{0}.amax({dim})", "amin": "{0}.amin({dim})",
+            "argmax": "{0}.argmax({dim})", "argmin": "{0}.argmin({dim})"})  # fmt: skip
+TORCH.derive(("add", "mul"), "sums, products and quotients: infix.arithmetic")
+NUMBERS = Domain("PyTorch numbers", missing="error", error="{op} in PyTorch", says="its Python on sizes and scalars")
+NUMBERS.fill({"max": "max({0}, {1})", "min": "min({0}, {1})", "where": "({1} if {0} else {2})", "abs": "abs({0})",
+              "round": "round({0})", "and": "({0} and {1})", "or": "({0} or {1})", "not": "(not {0})",
+              **{name: f"{name}({{0}})" for name in FUNCTIONS}, "atan2": "atan2({0}, {1})"})  # fmt: skip
+NUMBERS.derive(("add", "mul", "recip"), "sums, products and quotients: infix.arithmetic")
+NUMBERS.derive(PRECEDENCE, "infix.operation")
+NUMBERS.derive((r.name for r in OPS.values() if r.torch is not None), "that of PyTorch, and .item()")
+NUMBERS.derive(FOLDS, "that of PyTorch: _over")
 WIDENED = ("add", "mul", "mod", "shl")  # of integers: PyTorch would compute in the 8 bits of an input
 ELEMENT = {T.REAL: "torch.float64", T.INT: "torch.int64", T.BOOL: "torch.bool"}
 
@@ -220,8 +229,8 @@ class _Source:
 
     def _python(self, t: Term, child: Child) -> Piece:
         """An operation on sizes and scalars alone is one on Python numbers."""
-        if t.op in PYTHON and (self.named_constants or t.op not in MATH):
-            return Piece(_folded(PYTHON[t.op], [child(a).text for a in t.args]))
+        if t.op in NUMBERS and (self.named_constants or t.op not in MATH):
+            return Piece(_folded(NUMBERS[t.op], [child(a).text for a in t.args]))
         if t.op in PRECEDENCE:
             return operation(t, child)
         return Piece(f"{self._row(t, child).at(ATOM)}.item()")
@@ -290,7 +299,7 @@ class _Source:
             return out
         if over not in body.free:
             return self._constant_fold(t)
-        template = DEFINITIONS[t.op].torch if t.op in DEFINITIONS else REDUCTION[t.op]
+        template = DEFINITIONS[t.op].torch if t.op in DEFINITIONS else TORCH[t.op]
         dim = self.axes(body).index(over)
         x = self.value(body)
         function = (template or "").startswith("torch")
