@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Union
 
 from trilift.lift.interpreter.registry import signed_term
 from trilift.lift.terms import term as T
+from trilift.lift.terms.meanings import Domain
 from trilift.lift.terms.ops import OPS
 from trilift.lift.terms.ranges import Ranges
 from trilift.lift.terms.term import Term
@@ -144,10 +145,11 @@ class _Orders:
         if t.is_const:
             return int(t.attr)
         xs = [self.value(a, case) for a in t.args]
-        return int(_VALUES[t.op](*xs))
+        return int(ORDER_VALUE.rows[t.op](*xs))
 
 
-_VALUES: dict[str, Callable[..., int]] = {
+ORDER_VALUE = Domain("order value", missing="opaque", says="its number where it depends on the order of a and b only")
+ORDER_VALUE.fill({
     "where": lambda c, a, b: a if c else b,
     "max": max,
     "min": min,
@@ -158,4 +160,4 @@ _VALUES: dict[str, Callable[..., int]] = {
     "and": lambda *xs: all(xs),
     "or": lambda *xs: any(xs),
     "not": lambda a: not a,
-}
+})  # fmt: skip

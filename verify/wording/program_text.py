@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from trilift.lift.terms.meanings import Domain
 from trilift.lift.terms.term import COMMUTATIVE, Axis, Term
 
 from ..execution.tile import generic, terms
 from ..model.program import Carry, Loop, Program
 
-INFIX = {"add": " + ", "mul": " * ", "and": " & ", "or": " | ", "lt": " < ", "le": " <= ", "eq": " = ", "ne": " != ",
-         "floordiv": " // ", "mod": " % "}  # fmt: skip
+SIGN = Domain("program text", missing="call", says="its sign between arguments in the text of a program")
+SIGN.fill({"add": " + ", "mul": " * ", "and": " & ", "or": " | ", "lt": " < ", "le": " <= ", "eq": " = ", "ne": " != ",
+           "floordiv": " // ", "mod": " % "})  # fmt: skip
 
 
 def listing(program: Program) -> str:
@@ -60,8 +62,8 @@ def text(t: Term) -> str:
     parts = [text(a) for a in t.args]
     if t.op in COMMUTATIVE:
         parts.sort()
-    if t.op in INFIX:
-        return f"({INFIX[t.op].join(parts)})"
+    if t.op in SIGN:
+        return f"({SIGN[t.op].join(parts)})"
     if t.op == "pointer":
         return f"{t.attr} + {parts[0]}"
     head = t.attr.name if t.op == "carry" else t.op
