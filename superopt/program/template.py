@@ -4,26 +4,61 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import reduce
 
-from trilift.lift.errors import Unsupported
 from trilift.lift.language.definitions import DEFINITIONS
 from trilift.lift.language.infix import ADD, AND, ATOM, COMPARE, FACTOR, MUL, NEG, OR, Piece, negative
 from trilift.lift.language.unfolding import unfold
 from trilift.lift.terms import term as T
-from trilift.lift.terms.term import Term
+from trilift.lift.terms.meanings import Domain
+from trilift.lift.terms.term import FOLDS, Term
 
 Leaf = Callable[[Term], "Piece | None"]
-CALLS = {
-    "exp": "tl.exp({0})", "exp2": "tl.exp2({0})", "log": "tl.log({0})", "log2": "tl.log2({0})", "sqrt": "tl.sqrt({0})",
-    "sin": "tl.sin({0})", "cos": "tl.cos({0})", "erf": "tl.erf({0})", "floor": "tl.floor({0})", "ceil": "tl.ceil({0})",
-    "abs": "tl.abs({0})", "where": "tl.where({0}, {1}, {2})", "sigmoid": "tl.sigmoid({0})",
-    "tanh": "libdevice.tanh({0})", }  # fmt: skip
-FOLDED = {"max": "tl.maximum({0}, {1})", "min": "tl.minimum({0}, {1})"}
-# exp(-a) may overflow
-NAMED = {"silu": "{0} * tl.sigmoid({0})", "quick_gelu": "{0} * tl.sigmoid(1.702 * {0})"}
-COMPARISONS = {"lt": "{0} < {1}", "le": "{0} <= {1}", "eq": "{0} == {1}", "ne": "{0} != {1}"}
-DIVISIONS = {"floordiv": "{0} // {1}", "mod": "{0} % {1}"}
-LOGIC = {"and": (" & ", AND), "or": (" | ", OR)}
+Form = Callable[[Term, list[Piece]], Piece]
+TRITON = Domain("Triton source", missing="error", error="{op} has no text in a kernel of the search",
+                says="its expression in Triton")  # fmt: skip
+
+
+def _call(template: str) -> Form:
+    return lambda t, args: Piece(template.format(*(a.text for a in args)))
+
+
+def _folded(template: str) -> Form:
+    return lambda t, args: Piece(reduce(template.format, (a.text for a in args)))
+
+
+def _compared(sign: str) -> Form:
+    return lambda t, args: Piece(f" {sign} ".join(a.at(COMPARE + 1) for a in args), COMPARE)
+
+
+def _divided(sign: str) -> Form:
+    return lambda t, args: Piece(f"{args[0].at(MUL)} {sign} {args[1].at(FACTOR)}", MUL)
+
+
+def _joined(sign: str, level: float) -> Form:
+    return lambda t, args: Piece(f" {sign} ".join(a.at(level) for a in args), level)
+
+
+def _product_of(template: str) -> Form:
+    return lambda t, args: Piece(template.format(args[0].at(ATOM)), MUL)
+
+
+TRITON.fill({
+    "exp": _call("tl.exp({0})"), "exp2": _call("tl.exp2({0})"), "log": _call("tl.log({0})"),
+    "log2": _call("tl.log2({0})"), "sqrt": _call("tl.sqrt({0})"), "sin": _call("tl.sin({0})"),
+    "cos": _call("tl.cos({0})"), "erf": _call("tl.erf({0})"), "floor": _call("tl.floor({0})"),
+    "ceil": _call("tl.ceil({0})"), "abs": _call("tl.abs({0})"), "where": _call("tl.where({0}, {1}, {2})"),
+    "tanh": _call("libdevice.tanh({0})"), "sigmoid": _call("tl.sigmoid({0})"),
+    "silu": _product_of("{0} * tl.sigmoid({0})"),  # exp(-a) may overflow
+    "quick_gelu": _product_of("{0} * tl.sigmoid(1.702 * {0})"),
+    "max": _folded("tl.maximum({0}, {1})"), "min": _folded("tl.minimum({0}, {1})"),
+    "lt": _compared("<"), "le": _compared("<="), "eq": _compared("=="), "ne": _compared("!="),
+    "floordiv": _divided("//"), "mod": _divided("%"), "and": _joined("&", AND), "or": _joined("|", OR),
+    "not": lambda t, args: Piece(f"~{args[0].at(ATOM)}", NEG),
+    "to_real": lambda t, args: Piece(f"{args[0].at(ATOM)}.to(tl.float32)"),
+})  # fmt: skip
+TRITON.derive(("add", "mul", "recip"), "sums, products and quotients: expression")
+TRITON.derive(FOLDS, "a reduction of a tile: superopt.emit")
 
 
 def numbers(template: Term, holes: int) -> list[Term]:
@@ -68,7 +103,7 @@ def expression(t: Term, leaf: Leaf, real: bool) -> Piece:
             return found
         if t.is_const:
             return _constant(t.attr, real)
-        if t.op in DEFINITIONS and not DEFINITIONS[t.op].on_axis and t.op not in NAMED and t.op not in CALLS:
+        if t.op in DEFINITIONS and not DEFINITIONS[t.op].on_axis and t.op not in TRITON:
             return piece(unfold(t))
         real = real or any(a.type == T.REAL for a in t.args)
         if t.op == "add":
@@ -76,27 +111,8 @@ def expression(t: Term, leaf: Leaf, real: bool) -> Piece:
         if t.op in ("mul", "recip"):
             return _product(t, real)
         args = [piece(a, real and a.type != T.BOOL) for a in t.args]
-        if t.op in NAMED:
-            return Piece(NAMED[t.op].format(args[0].at(ATOM)), MUL)
-        if t.op in CALLS:
-            return Piece(CALLS[t.op].format(*(a.text for a in args)))
-        if t.op in FOLDED:
-            out = args[0].text
-            for a in args[1:]:
-                out = FOLDED[t.op].format(out, a.text)
-            return Piece(out)
-        if t.op in COMPARISONS:
-            return Piece(COMPARISONS[t.op].format(*(a.at(COMPARE + 1) for a in args)), COMPARE)
-        if t.op in DIVISIONS:
-            return Piece(DIVISIONS[t.op].format(args[0].at(MUL), args[1].at(FACTOR)), MUL)
-        if t.op in LOGIC:
-            between, level = LOGIC[t.op]
-            return Piece(between.join(a.at(level) for a in args), level)
-        if t.op == "to_real":
-            return Piece(f"{args[0].at(ATOM)}.to(tl.float32)")
-        if t.op == "not":
-            return Piece(f"~{args[0].at(ATOM)}", NEG)
-        raise Unsupported(f"the search cannot write {t.op} in a kernel")
+        form: Form = TRITON[t.op]
+        return form(t, args)
 
     def _sum(t: Term, real: bool) -> Piece:
         out = ""
