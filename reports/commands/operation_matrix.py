@@ -16,6 +16,10 @@ from trilift.lift.terms.term import FOLDS
 MODULES = (
     "lift.terms.term",
     "lift.terms.ranges",
+    "lift.language.infix",
+    "lift.language.python_source",
+    "lift.printers.latex",
+    "lift.printers.torch_source",
     "verify.integers.conditions",
     "verify.integers.linear_forms",
     "verify.integers.quotient",
@@ -23,11 +27,14 @@ MODULES = (
     "verify.integers.smt",
     "verify.normal_form.algebra",
     "verify.normal_form.enclosure",
+    "verify.execution.combiners",
+    "verify.wording.program_text",
     "verify.runs.definedness",
     "verify.fields.op_rows",
     "verify.fields.error_bound",
     "verify.properties.homogeneity",
     "verify.properties.magnitudes",
+    "superopt.program.template",
 )
 REGISTERING = ("verify.normal_form.equality",)  # imports all rules of the normal form
 LETTERS = {"row": "R", "derived": "d", "refused": "-"} | {m: m[0] for m in ("error", "opaque", "unbounded", "call")}
@@ -62,7 +69,7 @@ def domains() -> dict[str, Domain]:
 
 def cell(op: str, domain: Domain) -> Cell:
     """What one domain knows of an operation or a fold."""
-    if op in domain.rows:
+    if op in domain.rows or domain.column and getattr(OPS.get(op), domain.column, None) is not None:
         return Cell(op, domain.name, "row")
     if op in domain.refused:
         return Cell(op, domain.name, "refused", domain.refused[op])
