@@ -9,10 +9,11 @@ JOBS ?= 2
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all durations smoke lint types corpus packages sweep mutants mugraph-mutants kills gpu written bench audit golden clean
+.PHONY: help demo test smoke lint types corpus packages sweep results mutants \
+  test-all durations mugraph-mutants mutation-score test-suites sanitizer-comparison tiles gpu written bench goldens goldens-check clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # torch is exact so that pip takes the CPU build where one is at hand; any torch that is already there is kept.
 $(VENV)/.core: pyproject.toml
@@ -34,53 +35,62 @@ $(VENV)/.packages: $(VENV)/.core corpus/packages/requirements.txt corpus/package
 	$(PIP) install --no-deps -r corpus/packages/requirements.txt
 	@touch $@
 
-demo: $(VENV)/.liger ## formulas of kernels of liger-kernel, installed from PyPI, and proofs of five, in under 5 minutes
+demo: $(VENV)/.liger ## lift and prove kernels of liger-kernel from PyPI, in under 5 minutes
 	$(BIN)/trilift lift --jobs $(JOBS) \
 	  $(foreach c,rms_norm rms_norm_backward layer_norm softmax swiglu swiglu_backward geglu cross_entropy,corpus/packages/liger.py::$(c))
 	$(BIN)/trilift prove --jobs $(JOBS) \
 	  $(foreach c,rms_norm layer_norm softmax swiglu cross_entropy,corpus/packages/liger.py::$(c))
 
-test: $(VENV)/.dev $(VENV)/.liger ## the tests but for the slow ones, in under 15 minutes
+test: $(VENV)/.dev $(VENV)/.liger ## run the tests but for the slow ones, in under 15 minutes
 	$(BIN)/python -m pytest -q -n $(JOBS) -m "not slow" --durations=20 $(PYTEST_ARGS)
 
-test-all: $(VENV)/.dev $(VENV)/.liger ## all tests
+test-all: $(VENV)/.dev $(VENV)/.liger ## run all tests
 	$(BIN)/python -m pytest -q -n $(JOBS) --durations=20 $(PYTEST_ARGS)
 
-durations: $(VENV)/.dev $(VENV)/.liger ## run all tests and record in tests/durations.json what each takes
+durations: $(VENV)/.dev $(VENV)/.liger ## run all tests, record in tests/durations.json what each takes
 	$(BIN)/python -m pytest -q -n $(JOBS) --record-durations $(PYTEST_ARGS)
 
-smoke: $(VENV)/.dev ## the fast tests, under 30 seconds
+smoke: $(VENV)/.dev ## run the fast tests, under 30 seconds
 	$(BIN)/python -m pytest -q -m smoke $(PYTEST_ARGS)
 
-lint: $(VENV)/.dev ## ruff: lint and format
+lint: $(VENV)/.dev ## run ruff: lint and format
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: $(VENV)/.dev ## mypy on lift, verify and reports
+types: $(VENV)/.dev ## run mypy
 	$(BIN)/mypy
 
-corpus: $(VENV)/.core ## lift the operators and print their table
+corpus: $(VENV)/.core ## prove the operators and print their table
 	$(BIN)/trilift corpus operators --jobs $(JOBS)
 
-packages: $(VENV)/.packages ## install the packages of the corpus, lift their cases and print the table
+packages: $(VENV)/.packages ## install the packages of the corpus, prove their cases, print the table
 	$(BIN)/trilift corpus packages --jobs $(JOBS)
 
-sweep: $(VENV)/.packages ## read every kernel of those packages' modules and print what is missing
+sweep: $(VENV)/.packages ## read every kernel of those packages and print what is missing
 	$(BIN)/trilift corpus sweep --jobs $(JOBS)
 
-mutants: $(VENV)/.packages ## mutants of the corpus's kernels: none may be proved that an execution tells from the original
-	$(BIN)/python -m trilift.reports.experiments.mutants corpus/operators corpus/packages --jobs $(JOBS)
+mutants: $(VENV)/.packages ## change kernels: no change may be proved that an execution tells
+	$(BIN)/python -m trilift.reports.experiments.mutation.mutants corpus/operators corpus/packages --jobs $(JOBS)
 
-mugraph-mutants: $(VENV)/.core ## changed µGraphs and emitted files of Mirage's programs: none may be accepted that differs
-	$(BIN)/python -m trilift.reports.experiments.mugraph_mutants --jobs $(JOBS)
+mugraph-mutants: $(VENV)/.core ## change µGraphs and emitted files: none may be accepted that differs
+	$(BIN)/python -m trilift.reports.experiments.mutation.mugraph_mutants --jobs $(JOBS)
 
-kills: $(VENV)/.core ## mutants of the operators against the tests that are written for them, and against the usual ones
-	$(BIN)/python -m trilift.reports.experiments.mutation_score corpus/operators --jobs $(JOBS)
+mutation-score: $(VENV)/.core ## print the mutation score of the written tests, and of the usual ones
+	$(BIN)/python -m trilift.reports.experiments.mutation.mutation_score corpus/operators --jobs $(JOBS)
 
-gpu: $(VENV)/.core ## time the emitted kernels on this machine's GPU, within ten minutes; trilift report timed makes the page
-	$(BIN)/python -m trilift.reports.experiments.gpu_times
+test-suites: $(VENV)/.dev ## write the tests of each operator and run them, one process for each
+	$(BIN)/python -m trilift.reports.experiments.mutation.test_suites corpus/operators --jobs $(JOBS)
 
-written: $(VENV)/.dev ## tests of all operators, written by `trilift write` and run
+tiles: $(VENV)/.core ## emit kernels of Trinity's programs into build/results/kernels, 40 minutes
+	$(BIN)/trilift report tiles --jobs $(JOBS)
+
+gpu: $(VENV)/.core ## time the emitted kernels on a GPU, within ten minutes; make the page
+	$(BIN)/trilift report gpu-times
+
+results: $(VENV)/.packages ## run all experiments: pages, summary.json, data in build/results
+	$(BIN)/trilift report --jobs $(JOBS)
+
+written: $(VENV)/.dev ## write tests of all operators with `trilift write` and run them
 	$(BIN)/trilift write corpus/operators -o build/written/
 	cd build/written && $(abspath $(BIN))/python -m pytest -q -n $(JOBS)
 
@@ -90,14 +100,20 @@ $(VENV)/.sanitizer: $(VENV)/.core
 	$(VENV)/sanitizer/bin/python -m pip --disable-pip-version-check -q install "$(TORCH)" -e ".[sanitizer]"
 	@touch $@
 
-audit: $(VENV)/.sanitizer ## audit the broken and the sound kernels of the corpus, beside triton-viz's sanitizer
-	PATH="$$PATH:$(abspath $(VENV))/sanitizer/bin" $(BIN)/trilift report audit --jobs $(JOBS)
+sanitizer-comparison: $(VENV)/.sanitizer ## audit broken and sound kernels, by triton-viz too
+	PATH="$$PATH:$(abspath $(VENV))/sanitizer/bin" $(BIN)/trilift report sanitizer-comparison --jobs $(JOBS)
 
-bench: $(VENV)/.core ## time per stage, growth with block size and tile count, ablations
+bench: $(VENV)/.core ## measure time per stage, growth with blocks and tiles, ablations
 	$(BIN)/python -m trilift.reports.experiments.bench
 
-golden: $(VENV)/.dev ## rewrite the golden texts under tests/goldens from what is printed now
+goldens: $(VENV)/.dev ## rewrite the golden texts of the tests from what is printed now
 	$(BIN)/python -m pytest -q --update-golden $(PYTEST_ARGS)
+
+# Formula, verdict, contract and findings of every case. After a change of the code that should change no result, this
+# prints nothing but the names of the corpora.
+GOLDENS ?= $(basename $(notdir $(wildcard tests/goldens/corpora/*.txt)))
+goldens-check: $(VENV)/.packages ## compare what every case says now with tests/goldens/corpora
+	@code=0; for name in $(GOLDENS); do $(BIN)/trilift corpus $$name --check --no-cache -q --jobs $(JOBS) || code=1; done; exit $$code
 
 clean: ## remove the environment and caches
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis

@@ -281,27 +281,28 @@ def optimize(
     "--format",
     "form",
     default="table",
-    type=click.Choice(["table", "json", "md"]),
+    type=click.Choice(["table", "json", "md", "golden"]),
     show_default=True,
     help="Output form.",
 )
+@click.option("--check", is_flag=True, help="Print how it differs from its golden text; exit 1 where it does.")
 @LIFT_ONLY
 @running
 @CLUSTER
 @caching
 def corpus(
-    name: str, form: str, lift_only: bool, cache_dir: str | None, no_cache: bool, allow_unknown: bool, quiet: bool,
-    **options: Any,
+    name: str, form: str, check: bool, lift_only: bool, cache_dir: str | None, no_cache: bool, allow_unknown: bool,
+    quiet: bool, **options: Any,
 ) -> None:  # fmt: skip
     """Print the table of a corpus: operators, packages, strangers, broken, sound, legacy, mirage, trinity or sweep."""
-    from .experiments import corpus as corpora
+    from .experiments import pages
     from .records.options import Options, Proving
 
     if options["cluster"] and name in ("legacy", "mirage", "trinity", "sweep"):
         raise click.UsageError(f"--cluster: corpus {name} is measured on this machine only")
     how = None if lift_only else Proving()
     chosen = Options(**options, proving=how, cache=kept(cache_dir, no_cache))
-    code = corpora.run(name, form, chosen, quiet)
+    code = pages.show(name, form, chosen, quiet, check)
     raise SystemExit(0 if code == 4 and allow_unknown else code)
 
 
@@ -310,7 +311,10 @@ def corpus(
 @LIFT_ONLY
 @running
 def report(names: tuple[str, ...], lift_only: bool, allow_unknown: bool, quiet: bool, **options: Any) -> None:
-    """Regenerate reports/results from runs made now: all corpora and the benchmark, or those named."""
+    """Write the pages and summary.json in reports/results from runs made now: of all tables, or of those named.
+
+    Data goes to build/results.
+    """
     from .experiments import pages
     from .records.options import Options, Proving
 

@@ -1,40 +1,69 @@
-"""`trilift report`: reports/results from runs made now. A page and its data per corpus, with versions and date."""
+"""`trilift corpus` prints a table, `trilift report` writes reports/results from runs made now.
+
+A page for each experiment and one summary.json of all are part of the repository; the data of each run goes to
+build/results, which git ignores."""
 
 from __future__ import annotations
 
 import json
 import sysconfig
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from ..base.fingerprint import ROOT
 from ..records.options import Options
-from .corpus import CORPUS, Result, as_json, as_markdown, measure
-
-RESULTS = Path(__file__).resolve().parents[1] / "results"
-NAMES = ("operators", "packages", "sweep", "strangers", "bench", "mutants", "audit", "kills", "written",
-         "written-packages", "mirage", "legacy", "mugraphs", "tilerules",
-         "tiles")  # fmt: skip
-MUTANTS = 1050
-KILLS = 500
+from . import golden, registry, summary
+from .experiment import Result, Texts
+from .folders import GOLDENS, RAW, RESULTS
+from .renderer import RENDERERS, as_golden, as_json, as_markdown
 
 
-def regenerate(names: Sequence[str], options: Options, quiet: bool, folder: Path = RESULTS) -> int:
-    """Measures each and writes `<name>.md` and `<name>.json`; the largest exit code of them."""
+def show(name: str, form: str, options: Options, quiet: bool, check: bool = False) -> int:
+    """Runs a corpus and prints it, or with `check` how it differs from its golden text; returns the exit code."""
+    result = registry.corpus(name).run(options, quiet)
+    if check:
+        return differs(name, result)
+    click.echo(RENDERERS[form](result))
+    return result.code
+
+
+def differs(name: str, result: Result, folder: Path = GOLDENS) -> int:
+    """Prints how a result differs from the golden text of its corpus; 1 where it does. Raises click.ClickException
+    where there is no such text."""
+    path = folder / f"{name}.txt"
+    if not path.is_file():
+        raise click.ClickException(f"{name} has no golden text: trilift corpus {name} --format golden > {path}")
+    found = golden.differences(path.read_text(), as_golden(result) + "\n")
+    click.echo(found or f"{name}: as in {path.name}")
+    return int(bool(found))
+
+
+def regenerate(names: Sequence[str], options: Options, quiet: bool, folder: Path = RESULTS, raw: Path = RAW) -> int:
+    """Measures each, writes its page, its data and its entry of summary.json; the largest exit code of them."""
     code = 0
-    for name in names or NAMES:
-        result = _measure(name)(name, options, quiet)
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{name}.md").write_text(portable(as_markdown(result)))
-        (folder / f"{name}.json").write_text(portable(as_json(result)) + "\n")
-        for path, text in result.files:
-            (folder / path).parent.mkdir(parents=True, exist_ok=True)
-            (folder / path).write_text(portable(text))
-        click.echo(f"{folder / name}.md")
+    for name in names or registry.USUAL:
+        experiment = registry.find(name)
+        result = experiment.run(options, quiet)
+        data = portable(as_json(result)) + "\n"
+        _write(raw, ((f"{name}.json", data), *result.made))
+        _write(folder, ((page(name), as_markdown(result)), *result.files))
+        summary.update(folder / "summary.json", name, summary.entry(json.loads(data), experiment.summary))
+        click.echo(f"{folder / page(name)}")
         code = max(code, result.code)
     return code
+
+
+def _write(folder: Path, texts: Texts) -> None:
+    for path, text in texts:
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(portable(text))
+
+
+def page(name: str) -> str:
+    """The file of an experiment's page."""
+    return f"{name.replace('-', '_')}.md"
 
 
 def portable(text: str) -> str:
@@ -42,70 +71,3 @@ def portable(text: str) -> str:
     for prefix in (sysconfig.get_paths()["purelib"], str(ROOT)):
         text = text.replace(prefix + "/", "")
     return text
-
-
-def _measure(name: str) -> Callable[[str, Options, bool], Result]:
-    if name == "bench":
-        from .bench import measure as bench
-
-        return bench
-    if name == "mutants":
-        return _mutants
-    if name == "audit":
-        from .sanitizer_comparison import measure as audit
-
-        return audit
-    if name == "kills":
-        return _kills
-    if name in ("written", "written-packages"):
-        return _written
-    if name == "timed":
-        from .gpu_times import measure_or_read
-
-        return measure_or_read
-    if name == "mugraphs":
-        from .mugraph_mutants import measure as changed
-
-        return changed
-    if name == "tiles":
-        from .tiles import measure as saturated
-
-        return saturated
-    if name == "tilerules":
-        from .tile_rules import measure as rules
-
-        return rules
-    return measure
-
-
-def _changed() -> list[str]:
-    """What mutants are made of: the operators and one package."""
-    return [str(CORPUS / t) for t in ("operators", "packages/liger.py")]
-
-
-def _mutants(name: str, options: Options, quiet: bool) -> Result:
-    """The soundness gate."""
-    from . import mutants
-
-    return mutants.measure(name, _changed(), mutants.prover, MUTANTS, options.seed, options.jobs, quiet)
-
-
-def _kills(name: str, options: Options, quiet: bool) -> Result:
-    """The tests written for kernels against the mutants of the soundness gate."""
-    from . import mutation_score
-
-    return mutation_score.measure(name, _changed(), KILLS, options.seed, options.jobs, quiet)
-
-
-def _written(name: str, options: Options, quiet: bool) -> Result:
-    """The tests written for all operators, or for the cases that the page of packages shows PROVED, run as they are."""
-    from . import test_suites
-
-    targets = proved_ones(RESULTS / "packages.json") if name == "written-packages" else [str(CORPUS / "operators")]
-    return test_suites.measure(name, targets, test_suites.How(0, options.seed, options.jobs), quiet)
-
-
-def proved_ones(page: Path) -> list[str]:
-    """The targets of a page's data that were PROVED, in its order. Raises FileNotFoundError without the page."""
-    cases = json.loads(page.read_text())["cases"]
-    return [f"{ROOT / c['file']}::{c['name']}" for c in cases if c["verdict"] == "PROVED"]

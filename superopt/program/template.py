@@ -15,7 +15,7 @@ from trilift.lift.terms.term import FOLDS, Term
 
 Leaf = Callable[[Term], "Piece | None"]
 Form = Callable[[Term, list[Piece]], Piece]
-TRITON = Domain("Triton source", missing="error", error="{op} has no text in a kernel of the search",
+TRITON = Domain("Triton source", missing="error", error="the search cannot write {op} in a kernel",
                 says="its expression in Triton")  # fmt: skip
 
 

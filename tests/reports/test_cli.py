@@ -111,11 +111,13 @@ COMMANDS = (
     ("prove",),
     ("equal",),
     ("audit",),
+    ("write",),
     ("corpus",),
     ("optimize",),
     ("report",),
     ("ops",),
     ("explain",),
+    ("doctor",),
 )
 
 

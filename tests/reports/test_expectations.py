@@ -14,10 +14,13 @@ import pytest
 
 from trilift.lift.runtime.isolate import Outcome
 from trilift.reports.base.targets import resolve
-from trilift.reports.experiments import corpus, expectations, sanitizer, sanitizer_comparison, sanitizer_script
-from trilift.reports.experiments.corpus import Result, as_markdown, as_text
-from trilift.reports.experiments.expectations import Judged, Site
-from trilift.reports.experiments.sanitizer import Sanitized
+from trilift.reports.experiments import registry
+from trilift.reports.experiments.corpora import expectations
+from trilift.reports.experiments.corpora.expectations import Judged, Site
+from trilift.reports.experiments.experiment import Result, Table
+from trilift.reports.experiments.renderer import as_markdown, as_text
+from trilift.reports.experiments.tool_comparison import sanitizer, sanitizer_comparison, sanitizer_script
+from trilift.reports.experiments.tool_comparison.sanitizer import Sanitized
 from trilift.reports.records import unfinished
 from trilift.reports.records.options import Options, Proving
 
@@ -96,21 +99,21 @@ def test_exit_codes(name: str, file: Judged, code: int) -> None:
 @pytest.mark.smoke
 def test_the_table_of_broken_files() -> None:
     files = [judged("a", (OOB, RACE), (OOB,)), judged("b", (OOB,), (OOB, Site("nan-risk", 1))), judged("c", (RACE,))]
-    totals, by_file = (rows for _, rows in expectations.tables("broken", files))
-    assert totals[1:] == [
+    totals, by_file = (t.rows for t in expectations.tables("broken", files))
+    assert totals == (
         ("out-of-bounds", "2", "2", "0", "1", "3.0"),
         ("write-race", "2", "0", "2", "0", "1.5"),
         ("all", "4", "2", "2", "1", "4.5"),
-    ]
-    assert [r[3:5] for r in by_file[1:]] == [("1 of 2", "-"), ("yes", "nan-risk@1"), ("no", "-")]
-    assert by_file[1][1:3] == ("out-of-bounds@12, write-race@5", "out-of-bounds@12")
+    )
+    assert [r[3:5] for r in by_file] == [("1 of 2", "-"), ("yes", "nan-risk@1"), ("no", "-")]
+    assert by_file[0][1:3] == ("out-of-bounds@12, write-race@5", "out-of-bounds@12")
 
 
 @pytest.mark.smoke
 def test_the_table_of_sound_files() -> None:
-    totals, by_file = (rows for _, rows in expectations.tables("sound", [judged("a", (), (OOB,)), judged("b")]))
-    assert totals[1] == ("2", "1", "1", "0", "0", "3.0")
-    assert [r[:2] for r in by_file[1:]] == [("a", "out-of-bounds@12"), ("b", "-")]
+    totals, by_file = (t.rows for t in expectations.tables("sound", [judged("a", (), (OOB,)), judged("b")]))
+    assert totals == (("2", "1", "1", "0", "0", "3.0"),)
+    assert [r[:2] for r in by_file] == [("a", "out-of-bounds@12"), ("b", "-")]
 
 
 def test_a_sample_of_both_corpora_is_audited() -> None:
@@ -162,7 +165,7 @@ def test_what_the_sanitizer_says_is_read(
 @pytest.mark.smoke
 def test_without_the_sanitizer_the_page_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sanitizer, "command", lambda: "")
-    with pytest.raises(FileNotFoundError, match="make audit"):
+    with pytest.raises(FileNotFoundError, match="make sanitizer-comparison"):
         sanitizer.sanitize([], 1, 0)
     notes, heard = sanitizer_comparison.sanitized({"broken": []}, Options(), quiet=True)
     assert not heard and "triton-viz is not installed" in notes[0]
@@ -240,20 +243,20 @@ SOUND = [
 def test_both_tools_are_counted_alike() -> None:
     files = {"broken": [f for f, _ in BROKEN], "sound": [f for f, _ in SOUND]}
     heard = {"broken": [s for _, s in BROKEN], "sound": [s for _, s in SOUND]}
-    by_rule, alarms, each = (rows for _, rows in sanitizer_comparison.beside(files, heard))
-    assert by_rule[1:] == [
+    by_rule, alarms, each = (t.rows for t in sanitizer_comparison.compared(files, heard))
+    assert by_rule == (
         ("out-of-bounds", "2", "1", "1", "1", "2", "0", "0", "3.0", "1.0"),
         ("write-race", "2", "1", "2", "0", "0", "1", "1", "3.0", "1.0"),
         ("all", "4", "2", "3", "1", "2", "1", "1", "6.0", "2.0"),
-    ]
-    assert [r[:5] for r in alarms[1:]] == [("trilift", "3", "1", "1", "1"), ("triton-sanitizer", "3", "1", "1", "1")]
-    assert len(each) == 8 and each[1][2:4] == ("report at 12", "1 of 5")
+    )
+    assert [r[:5] for r in alarms] == [("trilift", "3", "1", "1", "1"), ("triton-sanitizer", "3", "1", "1", "1")]
+    assert len(each) == 7 and each[0][2:4] == ("report at 12", "1 of 5")
     assert len(sanitizer_comparison.plain(files, heard)) == 7
 
 
 @pytest.mark.smoke
 def test_notes_stand_before_the_tables() -> None:
-    result = Result("t", (("h", [("a",), ("b",)]),), {}, 0, ("A note.",))
+    result = Result("t", (Table("h", ("a",), (("b",),)),), {}, 0, ("A note.",))
     assert as_text(result).startswith("A note.\n\nh\n")
     assert "\n\nA note.\n\n## h\n" in as_markdown(result)
     assert "A note." not in as_text(replace(result, notes=()))
@@ -263,7 +266,7 @@ def test_notes_stand_before_the_tables() -> None:
 def test_the_folders_are_corpora(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(expectations, "judged", lambda targets, options, quiet: ([judged("a", (OOB,), (OOB,))], []))
     proving = Options(proving=Proving())
-    assert corpus.measure("broken", proving, quiet=True).code == 0
-    assert corpus.measure("sound", proving, quiet=True).code == 1
+    assert registry.corpus("broken").run(proving, quiet=True).code == 0
+    assert registry.corpus("sound").run(proving, quiet=True).code == 1
     with pytest.raises(click.UsageError, match="broken"):
-        corpus.measure("nosuch", proving, quiet=True)
+        registry.corpus("nosuch")

@@ -13,11 +13,14 @@ from typing import Any
 import pytest
 
 from trilift.lift.capture.case_files import by_file, load
-from trilift.reports.experiments import legacy, mirage, mugraph_mutants, pages, published
-from trilift.reports.experiments.accepted_files import Accepted, kernel
-from trilift.reports.experiments.corpus import Result
-from trilift.reports.experiments.search_runs import PRUNING, enumerated, searched
-from trilift.reports.experiments.structures import BEST
+from trilift.reports.experiments import pages, registry, summary
+from trilift.reports.experiments.experiment import Experiment, Result
+from trilift.reports.experiments.folders import ROOT
+from trilift.reports.experiments.mutation import mugraph_mutants
+from trilift.reports.experiments.superoptimizer import legacy, mirage, published
+from trilift.reports.experiments.superoptimizer.accepted_files import Accepted, kernel
+from trilift.reports.experiments.superoptimizer.search_runs import PRUNING, enumerated, searched
+from trilift.reports.experiments.superoptimizer.structures import BEST
 from trilift.reports.records.options import Options
 from trilift.superopt.accept.mutants import Mutant, graph_mutants, text_mutants
 from trilift.superopt.jobs import emitted, program_of, proved_same, read
@@ -214,10 +217,15 @@ def test_cases_of_packages_launch_several_kernels() -> None:
 
 
 def test_files_are_written_beside_their_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = Result("a title", (), {}, 0, (), (("kernels/a.py", f"# {pages.RESULTS.parent.parent}/corpus\n"),))
-    monkeypatch.setattr(pages, "_measure", lambda name: lambda *_: made)
-    assert pages.regenerate(("a",), Options(), True, tmp_path) == 0
-    assert (tmp_path / "a.md").exists() and (tmp_path / "kernels" / "a.py").read_text() == "# corpus\n"
+    text = f"# {ROOT}/corpus\n"
+    cases = [{"file": f"{ROOT}/corpus/a.py", "name": "a", "verdict": "PROVED"}]
+    made = Result("a title", (), {"cases": cases}, 0, (), (("kernels/a.py", text),), (("tiles/a.txt", text),))
+    monkeypatch.setattr(registry, "find", lambda name: Experiment(name, lambda *_: made, {}, ("A note.",)))
+    assert pages.regenerate(("a-b",), Options(), True, tmp_path, tmp_path / "raw") == 0
+    assert "A note." in (tmp_path / "a_b.md").read_text() and (tmp_path / "raw" / "a-b.json").exists()
+    for file in (tmp_path / "kernels" / "a.py", tmp_path / "raw" / "tiles" / "a.txt"):
+        assert file.read_text() == "# corpus\n"
+    assert summary.proved("a-b", tmp_path / "summary.json") == ["corpus/a.py::a"]
 
 
 def test_a_case_that_is_not_accepted_is_a_row_with_the_reason() -> None:

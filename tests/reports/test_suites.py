@@ -9,8 +9,8 @@ import pytest
 from operators import ROOT
 
 from trilift.reports.base.targets import Target
-from trilift.reports.experiments import test_suites
-from trilift.reports.experiments.test_suites import How, Ran, pytest_of, result, sweep, verdict
+from trilift.reports.experiments.mutation import test_suites
+from trilift.reports.experiments.mutation.test_suites import How, Ran, pytest_of, result, sweep, verdict
 
 ROPE = str(ROOT / "corpus" / "operators" / "rope.py")
 TESTS = {
@@ -72,10 +72,10 @@ def test_what_is_not_green_is_named_first() -> None:
             Ran("a.py", "two", "red", "test_two: no", "PROVED", 4, failed=("test_two",), seconds=30.0, processor=26.0),
             Ran("b.py", "three", "not written", "timeout")]  # fmt: skip
     found = result(rows, "written")
-    tables = dict(found.tables)
+    tables = {t.heading: t for t in found.tables}
     assert found.code == 1 and result(rows[:1], "written").code == 0 and result([], "written").code == 3
-    assert [row[:2] for row in tables["not green"][1:]] == [("a::two", "red"), ("b::three", "not written")]
-    assert tables["more than 20 s of processor"][1:] == [("a::two", "26.0")]
-    everything = dict(zip(tables["by file"][0], tables["by file"][-1], strict=True))
+    assert [row[:2] for row in tables["not green"].rows] == [("a::two", "red"), ("b::three", "not written")]
+    assert tables["more than 20 s of processor"].rows == (("a::two", "26.0"),)
+    everything = dict(zip(tables["by file"].columns, tables["by file"].rows[-1], strict=True))
     assert everything["cases"] == "3" and everything["green"] == "1" and everything["median s"] == "19.5"
     assert everything["PROVED"] == "2" and everything["PROVED and green"] == "1"

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from trilift.lift.errors import CaseError, Unsupported
-from trilift.reports.experiments.published import PROGRAMS, SAVED, norm
+from trilift.reports.experiments.superoptimizer.published import PROGRAMS, SAVED, norm
 from trilift.superopt.mirage.execution import divided, joined, run
 from trilift.superopt.mirage.judge import Judgement, graphs, judge, read, reference
 from trilift.superopt.program.numpy_program import values

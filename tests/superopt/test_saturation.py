@@ -10,7 +10,7 @@ import pytest
 
 from trilift.lift.language.parse import formula
 from trilift.lift.terms import term as T
-from trilift.reports.experiments import tile_rules
+from trilift.reports.experiments.superoptimizer import tile_rules
 from trilift.reports.records.options import Options
 from trilift.superopt.program.program import from_formulas, node
 from trilift.superopt.tiles.draws import Drawer, around, loaded, numbers, tiles_of
@@ -87,9 +87,9 @@ def test_a_table_of_rules(monkeypatch: pytest.MonkeyPatch) -> None:
     codes = []
     for r in (rule, wrong, kept):
         monkeypatch.setattr(tile_rules, "RULES", (r,))
-        result = tile_rules.measure("tilerules", Options(), True, tile_rules.Counts(3, 10, 4))
+        result = tile_rules.measured(Options(), True, tile_rules.Counts(3, 10, 4))
         codes.append(result.code)
-        assert [name for name, _ in result.tables] == ["rules", "forms that do not hold", "all rules together"]
+        assert [t.heading for t in result.tables] == ["rules", "forms that do not hold", "all rules together"]
         assert result.data["together"]["programs"] == 4
     assert codes == [0, 1, 2]
 

@@ -11,14 +11,15 @@ import torch
 from click import ClickException
 
 from trilift.lift.capture.case_files import load
-from trilift.reports.experiments import gpu_times
-from trilift.reports.experiments.pages import RESULTS
+from trilift.reports.experiments import summary
+from trilift.reports.experiments.folders import CORPUS
+from trilift.reports.experiments.superoptimizer import gpu_times
 from trilift.superopt.accept import timing
 from trilift.superopt.accept.acceptance import Acceptance
 from trilift.superopt.jobs import Answer, Event, Unit, answer
 from trilift.superopt.optimize import Emitted, Optimised, Question, Searched, _Optimisation
 
-MIRAGE = RESULTS.parent.parent / "corpus" / "mirage"
+MIRAGE = CORPUS / "mirage"
 
 
 def inputs() -> tuple[torch.Tensor, torch.Tensor]:
@@ -85,18 +86,17 @@ def job(tmp_path: Path) -> gpu_times.Job:
 def test_rows_are_written_and_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch, "compile", lambda f, **_: f)
     path, said = tmp_path / "gpu.json", []
-    rows = gpu_times.measure([job(tmp_path)], timing.Host(), "cpu", path, 60.0, said.append)
+    rows = gpu_times.timed([job(tmp_path)], timing.Host(), "cpu", path, 60.0, said.append)
     assert [r["function"] for r in rows] == ["emitted", "eager", "compile"] and all(r["right"] for r in rows)
     data = json.loads(path.read_text())
     assert data["rows"] == json.loads(json.dumps(rows)) and len(said) == 3
-    table = gpu_times.result(data).tables[0][1]
-    assert table[0] == gpu_times.COLUMNS and all(len(row) == len(gpu_times.COLUMNS) for row in table)
-    assert table[1][6] == "1.00" and table[1][8:] == ("1.50", "0.50")
+    (table,) = gpu_times.result(data).tables
+    assert table.rows[0][6] == "1.00" and table.rows[0][8:] == ("1.50", "0.50")
 
 
 def test_what_the_budget_does_not_reach_is_named(tmp_path: Path) -> None:
     said: list[str] = []
-    assert gpu_times.measure([job(tmp_path)], timing.Host(), "cpu", tmp_path / "gpu.json", -1.0, said.append) == []
+    assert gpu_times.timed([job(tmp_path)], timing.Host(), "cpu", tmp_path / "gpu.json", -1.0, said.append) == []
     assert said == ["lora: not timed, the -1 s are over"]
 
 
@@ -116,7 +116,21 @@ def test_a_row_that_was_not_timed_says_why() -> None:
 def test_without_timings_and_without_a_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpu_times, "FILE", tmp_path / "gpu.json")
     with pytest.raises(ClickException, match="no GPU"):
-        gpu_times.measure_or_read("timed", None, True)
+        gpu_times.measure("gpu-times", None, True)
+
+
+def test_what_is_timed_is_there() -> None:
+    """Every file that the summary says was emitted, at all sizes of its table."""
+    rows = [r for name in gpu_times.SOURCES for r in summary.emitted(name)]
+    jobs = list(gpu_times.jobs())
+    emitted = {r["name"] for r in rows if r.get("emitted")}
+    assert len(emitted) > 10 and {j.case.name for j in jobs} == emitted
+    assert len(jobs) == sum(r["name"] in emitted for r in rows) > len(emitted)
+
+
+def test_a_file_that_is_missing_says_what_to_run() -> None:
+    with pytest.raises(ClickException, match="trilift report mirage legacy"):
+        gpu_times._emitted({"emitted": "kernels/nothing.py"})
 
 
 # ---- finalists -------------------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from trilift.lift.pytorch.read import read_case
 from trilift.lift.simplify.saturation import simplify
 from trilift.lift.terms import term as T
 from trilift.lift.terms.spec import Formula
-from trilift.reports.experiments import trinity
+from trilift.reports.experiments.superoptimizer import trinity
 from trilift.superopt.mugraph.cost import Model
 from trilift.superopt.mugraph.graph import MuGraph
 from trilift.superopt.mugraph.json import from_json, to_json

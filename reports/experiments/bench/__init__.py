@@ -15,7 +15,9 @@ from ...base.progress import Progress
 from ...base.targets import resolve
 from ...records.options import Options, Proving
 from ...runner import dispatch
-from ..corpus import CORPUS, Result
+from .. import summary
+from ..experiment import Experiment, Result, Row, by_name, tabled
+from ..folders import CORPUS
 
 STAGES = ("capture", "lift", "check", "simplify")
 ABLATIONS: dict[str, tuple[dict[str, bool], bool]] = {  # switches of lifting; closed forms of loops
@@ -25,27 +27,39 @@ ABLATIONS: dict[str, tuple[dict[str, bool], bool]] = {  # switches of lifting; c
     "without loop invariants": ({}, False),
 }
 ABLATION_TIMEOUT = 20.0  # seconds a case
-Rows = list[tuple[str, ...]]
+Rows = list[Row]
+GROWTH = ("kernel", "block", "tiles", "dims", "capture s", "spec s", "synthesis s", "simplify s")
+COLUMNS = {
+    "operators, seconds per stage": ("operator", "lifted", *(f"{s} s" for s in STAGES), "all s"),
+    "operators, seconds of the proof to those of lifting in the same run": (
+        "operator", "verdict", "lift s", "prove s", "prove / lift",
+    ),
+    "growth with the block size": GROWTH,
+    "growth with the number of tiles": GROWTH,
+    "ablations, the paper's operators": (
+        "", "lifted", "proved", "of", "lift s", "prove s", "lift x", "prove x", "not lifted", "not proved",
+    ),
+    "what Z3 decides alone, the paper's operators": ("plain Z3", "decided", "of", "s", "not decided"),
+}  # fmt: skip
 Records = Mapping[str, Any]
 
 
 def measure(name: str, options: Options, quiet: bool) -> Result:
     """All tables; processes one at a time, so that none slows another."""
-    from .growth import COLUMNS, by_block, by_tiles
+    from .growth import by_block, by_tiles
 
     proving = options.proving or Proving()
     options = replace(options, proving=None)
     records = _operators(replace(options, jobs=1, proving=proving), quiet)
-    tables = (
-        ("operators, seconds per stage", operators(records)),
-        ("operators, seconds of the proof to those of lifting in the same run", proofs(records)),
-        ("growth with the block size", [COLUMNS, *by_block()]),
-        ("growth with the number of tiles", [COLUMNS, *by_tiles()]),
-        ("ablations, the paper's operators", ablations(options, quiet)),
-        ("what Z3 decides alone, the paper's operators", plain_z3(options)),
-    )
-    data = {"tables": {heading: [dict(zip(rows[0], r, strict=True)) for r in rows[1:]] for heading, rows in tables}}
+    rows = (
+        operators(records), proofs(records), by_block(), by_tiles(), ablations(options, quiet), plain_z3(options),
+    )  # fmt: skip
+    tables = tabled(COLUMNS, dict(zip(COLUMNS, rows, strict=True)))
+    data = {"tables": {t.heading: [dict(zip(t.columns, r, strict=True)) for r in t.rows] for t in tables}}
     return Result("benchmark", tables, data, 0)
+
+
+EXPERIMENTS = by_name(Experiment("bench", measure, COLUMNS, summary=summary.whole))
 
 
 def operators(records: Sequence[Any]) -> Rows:
@@ -54,8 +68,7 @@ def operators(records: Sequence[Any]) -> Rows:
 
     rows = sorted(records, key=lambda r: -total(r))
     paper = [r for r in records if r["name"] in PAPER]
-    head = ("operator", "lifted", *(f"{s} s" for s in STAGES), "all s")
-    return [head, *map(_stages, rows), _sum(f"the paper's {len(paper)}", paper), _sum("all", records)]
+    return [*map(_stages, rows), _sum(f"the paper's {len(paper)}", paper), _sum("all", records)]
 
 
 def total(record: Any) -> float:
@@ -63,12 +76,12 @@ def total(record: Any) -> float:
     return float(sum(record["seconds"].get(s, 0.0) for s in STAGES))
 
 
-def _stages(r: Any) -> tuple[str, ...]:
+def _stages(r: Any) -> Row:
     times = (f"{r['seconds'].get(s, 0.0):.3f}" for s in STAGES)
     return (r["name"], "yes" if r["lift"] == "ok" else "no", *times, f"{total(r):.3f}")
 
 
-def _sum(name: str, records: Sequence[Any]) -> tuple[str, ...]:
+def _sum(name: str, records: Sequence[Any]) -> Row:
     times = (f"{sum(r['seconds'].get(s, 0.0) for r in records):.2f}" for s in STAGES)
     return (name, str(sum(r["lift"] == "ok" for r in records)), *times, f"{sum(map(total, records)):.2f}")
 
@@ -78,13 +91,12 @@ def proofs(records: Sequence[Any]) -> Rows:
     from trilift.corpus.operators import PAPER
 
     rows = sorted(records, key=lambda r: -r["seconds"]["prove"])
-    head = ("operator", "verdict", "lift s", "prove s", "prove / lift")
     body = [_proof(r["name"], r["verdict"], [r]) for r in rows]
     sums = [("the paper's", [r for r in records if r["name"] in PAPER]), ("all", list(records))]
-    return [head, *body, *(_proof(f"{name} {len(of)}", f"{_proved(of)} PROVED", of) for name, of in sums)]
+    return [*body, *(_proof(f"{name} {len(of)}", f"{_proved(of)} PROVED", of) for name, of in sums)]
 
 
-def _proof(name: str, verdict: str, of: Sequence[Any]) -> tuple[str, ...]:
+def _proof(name: str, verdict: str, of: Sequence[Any]) -> Row:
     lift, prove = sum(map(total, of)), sum(r["seconds"]["prove"] for r in of)
     return (name, verdict, f"{lift:.3f}", f"{prove:.3f}", f"{prove / lift:.2f}" if lift else "-")
 
@@ -98,7 +110,7 @@ def ablations(options: Options, quiet: bool) -> Rows:
     and in which time: its ratio to that of the whole over the operators that both lift or prove."""
     from trilift.corpus.operators import PAPER
 
-    rows: Rows = [("", "lifted", "proved", "of", "lift s", "prove s", "lift x", "prove x", "not lifted", "not proved")]
+    rows: Rows = []
     whole: dict[str, Any] = {}
     for name, (switch, invariants) in ABLATIONS.items():
         proving = Proving("formula", invariants=invariants)
@@ -109,7 +121,7 @@ def ablations(options: Options, quiet: bool) -> Rows:
     return rows
 
 
-def _ablation(of: Records, whole: Records) -> tuple[str, ...]:
+def _ablation(of: Records, whole: Records) -> Row:
     lifted = {n for n, r in of.items() if r["lift"] == "ok"}
     proved = {n for n, r in of.items() if r["verdict"] == "PROVED"}
     counts = (str(len(lifted)), str(len(proved)), str(len(of)))
@@ -143,7 +155,7 @@ def plain_z3(options: Options) -> Rows:
 
     found = run(PAPER, options.jobs)
     ways = {"elements at one shape": [r[1] for r in found], "the proof's conditions, all shapes": [r[2] for r in found]}
-    rows: Rows = [("plain Z3", "decided", "of", "s", "not decided")]
+    rows: Rows = []
     for name, outcomes in ways.items():
         lost = [row[0] for row, (decided, _) in zip(found, outcomes, strict=True) if not decided]
         counts = (str(len(found) - len(lost)), str(len(found)), f"{sum(s for _, s in outcomes):.2f}")

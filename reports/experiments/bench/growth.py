@@ -17,7 +17,6 @@ SPECS: dict[str, tuple[Callable[..., Any], dict[str, str]]] = {
 }
 BLOCKS = {"scale": (16, 64, 256, 1024), "softmax": (16, 64, 256, 1024), "matmul": (16, 32, 64, 128)}
 TILES = {"scale": (1, 2, 4, 8, 16), "matmul": (1, 8, 27, 64)}  # programs times loop steps
-COLUMNS = ("kernel", "block", "tiles", "dims", "capture s", "spec s", "synthesis s", "simplify s")
 Row = tuple[str, ...]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from trilift.lift.runtime.isolate import Outcome, run_all
 
-from ..corpus import CORPUS
+from ..folders import CORPUS
 
 SECONDS = 10.0  # for all elements of an operator
 EACH = 2.0  # for one condition
