@@ -10,7 +10,8 @@ PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test smoke lint types corpus packages sweep results mutants \
-  test-all durations mugraph-mutants mutation-score test-suites sanitizer-comparison tiles gpu written bench goldens goldens-check clean
+  test-all durations mugraph-mutants mutation-score test-suites sanitizer-comparison tiles gpu written bench goldens goldens-check \
+  docs docs-outputs picture clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -105,6 +106,21 @@ sanitizer-comparison: $(VENV)/.sanitizer ## audit broken and sound kernels, by t
 
 bench: $(VENV)/.core ## measure time per stage, growth with blocks and tiles, ablations
 	$(BIN)/python -m trilift.reports.experiments.bench
+
+$(VENV)/.docs: $(VENV)/.core
+	$(PIP) install -e ".[docs]"
+	@touch $@
+
+docs: $(VENV)/.docs ## build the documentation into build/site and check every link
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	$(BIN)/python docs/tools/links.py build/site README.md CONTRIBUTING.md BUGS_FOUND.md CHANGELOG.md
+
+docs-outputs: $(VENV)/.dev ## run the commands that the README and docs show, and write what they print now
+	$(BIN)/python docs/tools/update.py
+
+picture: $(VENV)/.core ## draw docs/pictures from a run made now
+	$(BIN)/python docs/tools/picture.py
+	$(BIN)/python docs/tools/layers.py
 
 goldens: $(VENV)/.dev ## rewrite the golden texts of the tests from what is printed now
 	$(BIN)/python -m pytest -q --update-golden $(PYTEST_ARGS)
