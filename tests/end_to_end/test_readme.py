@@ -6,6 +6,7 @@ import re
 import shlex
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,8 @@ def test_make_knows_the_target(command: str) -> None:
 
 @pytest.mark.parametrize("example", RUN)
 def test_a_command_prints_what_is_shown(example: Example) -> None:
+    if "stages.py" in example.command and not version("triton").startswith("3.9"):
+        pytest.skip("the Triton IR that is shown is that of triton 3.9")
     text = printed(example)
     assert same(example.shown, text), text
 
