@@ -9,6 +9,7 @@ reference/json.md         reports/formats/schema.json
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -64,13 +65,14 @@ def command_line() -> str:
 def _command(name: str, command: click.Command) -> str:
     context = click.Context(command, info_name=f"trilift {name}")
     usage = command.get_usage(context).removeprefix("Usage: ")
-    records = [r for p in command.get_params(context) if (r := p.get_help_record(context))]
+    options = [p for p in command.get_params(context) if isinstance(p, click.Option)]
+    records = [r for p in options if (r := p.get_help_record(context))]
     rows = [(f"`{option}`", text) for option, text in records]
     return f"## {name}\n\n```text\n{usage}\n```\n\n{_help(command)}\n\n{table(('option', 'meaning'), rows)}"
 
 
 def _help(command: click.Command) -> str:
-    return _escaped((command.help or "").replace("\b\n", ""))
+    return _escaped(inspect.cleandoc(command.help or "").replace("\b\n", ""))
 
 
 # ---- tables of the code ----------------------------------------------------------------------------------------------
@@ -78,14 +80,19 @@ def _help(command: click.Command) -> str:
 
 def operations() -> str:
     """The table that `trilift ops` prints."""
+    from trilift.reports.cli import main
+
     rows = json.loads(_printed("ops", "--format", "json"))
+    domains = any(p.name == "domains" for p in main.commands["ops"].params)
     keys = list(rows[0])
     cells = [[f"`{row[keys[0]]}`", *(_cell(row[k]) for k in keys[1:])] for row in rows]
     return (
         "# Operations\n\n"
         "One row for each operation, as `trilift ops` prints it: its name, and what it is called in Triton IR,\n"
         "libdevice and PyTorch. A missing meaning is an [`unsupported`](errors/unsupported.md) error, never a silent\n"
-        "skip. [Add an operation](../how-to/add-an-operation.md) explains how to fill a row.\n\n" + table(keys, cells)
+        "skip. [Add an operation](../how-to/add-an-operation.md) explains how to fill a row.\n\n"
+        + table(keys, cells)
+        + (f"\n## Domains\n\n```text\n{_printed('ops', '--domains')}```\n" if domains else "")
     )
 
 
@@ -187,7 +194,9 @@ def table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 
 def _one_line(cell: str) -> str:
-    return " ".join(cell.split()).replace("|", "\\|")
+    """A cell on one line; a | within code separates no columns, and would show the backslash."""
+    parts = " ".join(cell.split()).split("`")
+    return "`".join(part if k % 2 else part.replace("|", "\\|") for k, part in enumerate(parts))
 
 
 def _cell(value: object) -> str:
