@@ -23,6 +23,7 @@ from mkdocs.structure.files import File, Files
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = ROOT / "reports" / "formats" / "schema.json"
 RULES = "reference/rules/index.md"
+WIDE = "---\nhide: [toc]\n---\n\n"  # of a page with a wide table
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
@@ -87,7 +88,7 @@ def operations() -> str:
     keys = list(rows[0])
     cells = [[f"`{row[keys[0]]}`", *(_cell(row[k]) for k in keys[1:])] for row in rows]
     return (
-        "# Operations\n\n"
+        WIDE + "# Operations\n\n"
         "One row for each operation, as `trilift ops` prints it: its name, and what it is called in Triton IR,\n"
         "libdevice and PyTorch. A missing meaning is an [`unsupported`](errors/unsupported.md) error, never a silent\n"
         "skip. [Add an operation](../how-to/add-an-operation.md) explains how to fill a row.\n\n"
@@ -102,7 +103,7 @@ def laws() -> str:
 
     rows = [(f"`{r.name}`", f"`{r.left}`", r.arrow, f"`{r.right}`", _code(r.condition)) for r in LAWS]
     return (
-        "# Laws\n\n"
+        WIDE + "# Laws\n\n"
         "The laws that [equality saturation](../explanation/glossary.md#equality-saturation) applies to a formula,\n"
         "from `lift/simplify/laws.py`. `=` rewrites both ways, `->` only from left to right. A law with a condition\n"
         "is applied only where the condition was derived. `trilift explain NAME` prints one row.\n\n"
