@@ -176,7 +176,7 @@ def proved(name: str, path: Path = SUMMARY) -> list[str]:
     the summary has no such run."""
     found = read(path).get(name)
     if found is None:
-        raise click.ClickException(f"{path.name} says nothing of {name}: trilift report {name} measures it")
+        raise click.ClickException(f"{path.name} has no run of {name}: trilift report {name} measures it")
     return [f"{file}::{case}" for file, of in found["cases"].items() for case, word in of.items() if word == "PROVED"]
 
 

@@ -185,8 +185,6 @@ STILL_CIRCLES: dict[str, set[str]] = {
     "verify": set(),
     "superopt": set(),
     "reports": {
-        "experiments.corpus experiments.expectations experiments.sweep_table",
-        "experiments.gpu_times experiments.pages",
         "records.audit_record records.proof_record records.record records.unfinished",
         "runner.cache runner.failures",
     },

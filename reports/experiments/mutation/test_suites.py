@@ -26,12 +26,13 @@ from xml.etree import ElementTree
 
 import click
 
+from trilift.lift.runtime.budget import GUARD_SECONDS
 from trilift.lift.runtime.isolate import Event, run_all
 
 from ...base.fingerprint import ROOT
 from ...base.progress import Progress
 from ...base.targets import Target, resolve
-from ...commands.write import PRELOAD, PROOF, Asked, text_of, versions
+from ...commands.write import PRELOAD, Asked, text_of, versions
 from ...records.options import Options
 from .. import summary
 from ..experiment import Experiment, Result, Row, by_name, tabled
@@ -167,7 +168,7 @@ def _case(case: Case, file: str, folder: str, how: How) -> Ran:
 
 
 def _write(file: str, name: str, path: str, how: How, event: Event) -> None:
-    text = text_of(Target(file, (name,)), path, Asked(how.seed, how.examples, PROOF, ""), lambda stage: None)
+    text = text_of(Target(file, (name,)), path, Asked(how.seed, how.examples, GUARD_SECONDS, ""), lambda stage: None)
     Path(path).write_text(text, encoding="utf-8")
 
 
