@@ -562,7 +562,7 @@ def _remainder(p: Poly) -> tuple[Term, int, int, int] | None:
         i, m = q.args[0], q.args[1].attr
         if v % m or not isinstance(d, int):
             continue
-            c = -v // m
+        c = -v // m
         if p is P.scaled(structural(i) - P.scaled(atom(q), m), c) + number(d):
             return i, m, c, d
     return None
