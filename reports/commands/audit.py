@@ -17,13 +17,14 @@ from ..base.targets import Target
 from ..filters.choice import Step
 from ..formats import FORMATS
 from ..records import proof_record, replay_files
-from ..records.options import Options, Record
+from ..records.entries import Row
+from ..records.options import Options
 from ..runner import dispatch
 from . import prove
 from .lift import document
 
 Hear = Callable[[str, str, Any], None]
-Scan = Callable[[list[Record], Hear], list[Record]]  # the kernels of the targets, after their cases have run
+Scan = Callable[[list[Row], Hear], list[Row]]  # the kernels of the targets, after their cases have run
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +45,10 @@ def audit(
     scan: Scan = lambda records, hear: [],
 ) -> int:
     """Runs the targets, takes their records through the steps, writes them; returns the exit code."""
-    found: list[Record] = []
+    found: list[Row] = []
     with Progress(quiet) as progress:
         for record in dispatch.records(targets, options, progress.hear):
-            found.append(record)
+            found.append({**record})
         kernels = scan(found, progress.hear)
         progress.say(prove.summary(found))
     count, found = len(found), [*found, *kernels]
@@ -62,13 +63,13 @@ def audit(
     return exit_code([*found, *kernels])
 
 
-def exit_code(records: Iterable[Record]) -> int:
+def exit_code(records: Iterable[Row]) -> int:
     """As of `trilift prove`; and 4 where a rule could not decide."""
     codes = {code(r) for r in records}
     return next((c for c in (2, 1, 4) if c in codes), 0 if codes else 3)
 
 
-def code(record: Record) -> int:
+def code(record: Row) -> int:
     """The exit code of one case, or of a kernel without one, of which notes are not failures. A REFUTED case passes
     where all its findings are accepted."""
     if "read" in record:
@@ -78,7 +79,7 @@ def code(record: Record) -> int:
     return 4 if found == 0 and record.get("undecided") else found
 
 
-def _blamed(record: Record) -> bool:
+def _blamed(record: Row) -> bool:
     """Whether the verdict says no more than the findings."""
     return record["verdict"] == "REFUTED" or proof_record.DOUBTED in record["reason"]
 

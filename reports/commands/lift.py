@@ -11,10 +11,9 @@ import click
 from ..base.progress import Progress
 from ..base.targets import Target
 from ..records import draw
+from ..records.entries import Record, Row
 from ..records.options import Options
 from ..runner import dispatch
-
-Record = dict[str, Any]
 
 
 def lift(targets: Sequence[Target], to: str, options: Options, quiet: bool) -> int:
@@ -33,20 +32,20 @@ def lift(targets: Sequence[Target], to: str, options: Options, quiet: bool) -> i
     return exit_code(found)
 
 
-def document(records: Sequence[Record]) -> Record:
+def document(records: Sequence[Record | Row]) -> dict[str, Any]:
     """The JSON object of schema 1."""
     from ..base.version import VERSION
 
     return {"schema": 1, "version": VERSION, "cases": list(records)}
 
 
-def exit_code(records: Iterable[Record]) -> int:
+def exit_code(records: Iterable[Record | Row]) -> int:
     """2 if a case or trilift is broken, then 1 for findings, 4 for unknown, 3 for nothing at all, else 0."""
     codes = {code(r) for r in records}
     return next((c for c in (2, 1, 4) if c in codes), 0 if codes else 3)
 
 
-def code(record: Record) -> int:
+def code(record: Record | Row) -> int:
     """The exit code of one case."""
     kinds = {e["kind"] for e in record["errors"]}
     if kinds & {"case", "internal"}:
@@ -56,7 +55,7 @@ def code(record: Record) -> int:
     return 4 if kinds else 0
 
 
-def summary(records: Sequence[Record]) -> str:
+def summary(records: Sequence[Record | Row]) -> str:
     """One line: how many, and the seconds of each stage over all cases."""
     ok = sum(r["lift"] == "ok" for r in records)
     stages = {s: sum(r["seconds"].get(s, 0.0) for r in records) for s in ("capture", "lift", "check", "simplify")}

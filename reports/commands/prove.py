@@ -15,7 +15,8 @@ from trilift.lift.runtime.isolate import Outcome, run_all
 from ..base.progress import Progress
 from ..base.targets import Named, Target
 from ..records import unfinished, verdict_text
-from ..records.options import Options, Proving, Record
+from ..records.entries import Record, Row
+from ..records.options import Options, Proving
 from ..runner import dispatch
 from ..runner.local import GRACE_SECONDS
 from .lift import document
@@ -94,13 +95,13 @@ def _compare(first: Named, second: Named, options: Options, event: Callable[[Any
     return proof_record.merged(base, found, (), str(second), options)
 
 
-def exit_code(records: Iterable[Record]) -> int:
+def exit_code(records: Iterable[Record | Row]) -> int:
     """2 if a case or trilift is broken, then 1 for REFUTED or findings, 4 for UNKNOWN, 3 for nothing at all, else 0."""
     codes = {code(r) for r in records}
     return next((c for c in (2, 1, 4) if c in codes), 0 if codes else 3)
 
 
-def code(record: Record) -> int:
+def code(record: Record | Row) -> int:
     """The exit code of one case. TESTED is 0: its bound is printed."""
     if {e["kind"] for e in record["errors"]} & {"case", "internal"}:
         return 2
@@ -109,7 +110,7 @@ def code(record: Record) -> int:
     return 0 if record["verdict"] in ("PROVED", "TESTED") else 4
 
 
-def summary(records: Sequence[Record]) -> str:
+def summary(records: Sequence[Record | Row]) -> str:
     """One line: how many of each verdict, and the seconds of lifting and of proving."""
     words = ("PROVED", "TESTED", "REFUTED", "UNKNOWN")
     counts = ", ".join(f"{n} {w}" for w in words if (n := sum(r["verdict"] == w for r in records)))

@@ -18,14 +18,15 @@ from trilift.lift.runtime.isolate import Event, Outcome, run_all
 
 from ..base.fingerprint import loaded
 from ..base.targets import Target, sources
-from ..records.options import Options, Record
+from ..records.entries import Row
+from ..records.options import Options
 from ..runner import cache
 from ..runner.local import GRACE_SECONDS
 from . import source
 from .source import Kernel
 
 Hear = Callable[[str, str, Any], None]
-Scan = Callable[[Sequence[Record], Hear], list[Record]]
+Scan = Callable[[Sequence[Row], Hear], list[Row]]
 KERNEL_SECONDS = 30.0  # of one kernel
 REASON = "no case launches it"
 NARROW = ("fp16", "bf16", "fp8")
@@ -36,7 +37,7 @@ def scan(targets: Sequence[str], options: Options) -> Scan:
     """A function that finds the rows of the targets' kernels, once their cases have run. A target that names one case
     has none."""
 
-    def rows_of(records: Sequence[Record], on_event: Hear) -> list[Record]:
+    def rows_of(records: Sequence[Row], on_event: Hear) -> list[Row]:
         found, errors = kernels([t for t in targets if "::" not in t and not t.endswith(".ttir")])
         told = {r["file"] for r in records}
         for e in errors:
@@ -47,7 +48,7 @@ def scan(targets: Sequence[str], options: Options) -> Scan:
     return rows_of
 
 
-def kernels(targets: Sequence[str]) -> tuple[list[Kernel], list[Record]]:
+def kernels(targets: Sequence[str]) -> tuple[list[Kernel], list[Row]]:
     """The kernels of the targets that are folders, packages or Python files; an error for each file that is no
     Python."""
     files = dict.fromkeys(f for t in targets for f in sources(t))
@@ -58,10 +59,10 @@ def kernels(targets: Sequence[str]) -> tuple[list[Kernel], list[Record]]:
 
 def rows(
     found: Sequence[Kernel],
-    records: Sequence[Record],
+    records: Sequence[Row],
     options: Options,
     on_event: Callable[[str, str, Any], None] = lambda *_: None,
-) -> list[Record]:
+) -> list[Row]:
     """A row for each kernel: the cases that launched it, or what is certain without one."""
     cases = {k: _cases(k, records) for k in found}
     rest = [k for k in found if not cases[k]]
@@ -72,12 +73,12 @@ def rows(
     ]
 
 
-def _cases(kernel: Kernel, records: Sequence[Record]) -> list[str]:
+def _cases(kernel: Kernel, records: Sequence[Row]) -> list[str]:
     """The cases that launched it."""
     return [f"{r['file']}::{r['name']}" for r in records if any(kernel.has(k["file"], k["line"]) for k in r["kernels"])]
 
 
-def _row(kernel: Kernel, why: str = "") -> Record:
+def _row(kernel: Kernel, why: str = "") -> Row:
     """The record of a kernel, without findings. `read`: "ok", or why it could not be read."""
     return {
         "name": kernel.name,
@@ -94,13 +95,13 @@ def _row(kernel: Kernel, why: str = "") -> Record:
     }
 
 
-def _error(kind: str, what: str, file: str, line: int) -> Record:
+def _error(kind: str, what: str, file: str, line: int) -> Row:
     return {"kind": kind, "what": what, "file": file, "line": line, "column": 0, "why": "", "help": ""}
 
 
 def scanned(
     found: Sequence[Kernel], options: Options, on_event: Callable[[str, str, Any], None] = lambda *_: None
-) -> list[Record]:
+) -> list[Row]:
     """The rows of kernels that are read with a guessed signature; from the cache where it has them."""
     by_file = {f: tuple(ks) for f, ks in groupby(found, key=lambda k: k.file)}
 
@@ -109,7 +110,7 @@ def scanned(
         options: Options,
         on_event: Callable[[str, str, Any], None],
         on_loaded: Callable[[str, Sequence[str]], None],
-    ) -> Iterator[Record]:
+    ) -> Iterator[Row]:
         wanted = {t.file: [k for k in by_file[t.file] if not t.cases or _key(k) in t.cases] for t in targets}
         return (_named(r) for r in _run(wanted, options, on_event, on_loaded))
 
@@ -125,12 +126,12 @@ def _key(kernel: Kernel) -> str:
     return f"{kernel.name}:{kernel.line}"
 
 
-def _named(row: Record) -> Record:
+def _named(row: Row) -> Row:
     """Under the name by which the cache knows it."""
     return {**row, "name": f"{row['name']}:{row['line']}"}
 
 
-def _unnamed(row: Record) -> Record:
+def _unnamed(row: Row) -> Row:
     return {**row, "name": row["name"].partition(":")[0]}
 
 
@@ -142,9 +143,9 @@ def _run(
     options: Options,
     on_event: Callable[[str, str, Any], None],
     on_loaded: Callable[[str, Sequence[str]], None],
-) -> Iterator[Record]:
+) -> Iterator[Row]:
     """The rows of the files, in their order. Files of one package share the process that imported it."""
-    got: dict[str, dict[Kernel, Record]] = {f: {} for f in wanted}
+    got: dict[str, dict[Kernel, Row]] = {f: {} for f in wanted}
     groups = [list(fs) for _, fs in groupby(wanted, key=_root)]
     tasks = [([(f, tuple(wanted[f])) for f in fs], max(1, options.jobs // len(groups))) for fs in groups]
 
@@ -185,7 +186,7 @@ def _why(outcome: Outcome) -> str:
     return FAILURES.get(outcome.failure, f"the process that read it ended with {outcome.failure}")
 
 
-def _failed(kernel: Kernel, why: str, outcome: Outcome) -> Record:
+def _failed(kernel: Kernel, why: str, outcome: Outcome) -> Row:
     """The row of a kernel whose process did not come back: such a row is not kept."""
     row = _row(kernel, why)
     kind = "timeout" if outcome.failure == "timeout" else "crash"
@@ -270,7 +271,7 @@ def _object(module: Any, kernel: Kernel) -> Any:
 # ---- one kernel ------------------------------------------------------------------------------------------------------
 
 
-def _examine(kernel: Kernel, object_: Any, event: Event) -> Record:
+def _examine(kernel: Kernel, object_: Any, event: Event) -> Row:
     """In a child: the row of one kernel."""
     from trilift.lift.errors import TriliftError
     from trilift.lift.ttir import lower, reader
@@ -302,7 +303,7 @@ def assumption(signature: Mapping[str, Any], constexprs: Mapping[Any, Any]) -> s
     return ", ".join(said)
 
 
-def _finding(f: Any, assumes: str) -> Record:
+def _finding(f: Any, assumes: str) -> Row:
     """The finding as plain data: a note, with what it assumes."""
     place = f.place
     where = {"file": place.file, "line": place.line, "column": place.column} if place else {"file": "", "line": 0}

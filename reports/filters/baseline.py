@@ -13,33 +13,32 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import click
 
 from ..base import sources
 from ..base.fingerprint import of_text
+from ..records.entries import Row
 
-Record = dict[str, Any]
 SCHEMA = 1
 ROOTS = (".git", "pyproject.toml", "setup.py")
 NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+(?:\.\d+)?(?:e[-+]?\d+)?|inf|nan)\b", re.IGNORECASE)
 HELP = "write it again with --write-baseline"
 
 
-def prints(records: Sequence[Record]) -> list[list[str]]:
+def prints(records: Sequence[Row]) -> list[list[str]]:
     """The fingerprints of the findings of each record."""
     seen: Counter[tuple[str, ...]] = Counter()
     return [[_print(f, seen) for f in r["findings"]] for r in records]
 
 
-def _print(finding: Record, seen: Counter[tuple[str, ...]]) -> str:
+def _print(finding: Row, seen: Counter[tuple[str, ...]]) -> str:
     alike = likeness(finding)
     seen[alike] += 1
     return of_text(*alike, str(seen[alike]))
 
 
-def applied(records: Sequence[Record], known: Collection[str], path: str, new_only: bool = False) -> list[Record]:
+def applied(records: Sequence[Row], known: Collection[str], path: str, new_only: bool = False) -> list[Row]:
     """The records with what is known moved from "findings" to "suppressed"; with `new_only` it is left out."""
     reason = {"kind": "external", "justification": f"known: {path}"}
     out = []
@@ -51,7 +50,7 @@ def applied(records: Sequence[Record], known: Collection[str], path: str, new_on
     return out
 
 
-def likeness(finding: Record) -> tuple[str, ...]:
+def likeness(finding: Row) -> tuple[str, ...]:
     """The identity of a finding across runs."""
     file, line = finding["file"], sources.line(finding["file"], finding["line"] or 0) if finding["file"] else ""
     source = " ".join(line.partition("#")[0].split())
@@ -84,7 +83,7 @@ def read(path: str) -> frozenset[str]:
     return frozenset(named)
 
 
-def write(path: str, records: Sequence[Record]) -> int:
+def write(path: str, records: Sequence[Row]) -> int:
     """Writes what is found now, and returns how many. Raises click.UsageError where nothing can be written."""
     rows = sorted(_rows(records), key=lambda f: (f["file"], f["line"], f["rule"], f["fingerprint"]))
     try:
@@ -94,7 +93,7 @@ def write(path: str, records: Sequence[Record]) -> int:
     return len(rows)
 
 
-def _rows(records: Sequence[Record]) -> Iterator[Record]:
+def _rows(records: Sequence[Row]) -> Iterator[Row]:
     for r, names in zip(records, prints(records), strict=True):
         for f, name in zip(r["findings"], names, strict=True):
             file = portable(f["file"]) if f["file"] else ""

@@ -11,10 +11,10 @@ import click
 from ..base import configuration, explanations
 from ..base.configuration import Configuration
 from ..base.targets import Target
-from ..records.options import Record
+from ..records.entries import Row
 from . import baseline, ignores
 
-Step = Callable[[list[Record]], list[Record]]  # what is done to records before they are written
+Step = Callable[[list[Row]], list[Row]]  # what is done to records before they are written
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def steps(choice: Choice) -> list[Step]:
     return out
 
 
-def _of_file(record: Record, by_file: Configuration) -> Record:
+def _of_file(record: Row, by_file: Configuration) -> Row:
     """Without what the configuration does not ask of the file that the finding is in, or the case."""
     if not by_file.per_file_ignores:
         return record
@@ -71,13 +71,13 @@ def _of_file(record: Record, by_file: Configuration) -> Record:
     return {**record, "findings": kept}
 
 
-def _comments(found: list[Record], choice: Choice) -> list[Record]:
+def _comments(found: list[Row], choice: Choice) -> list[Row]:
     """Applies ignore comments; a comment for a rule that was not selected does not count as unused."""
     active = {n for n in _names() if (not choice.select or n in choice.select) and n not in choice.ignore}
     return ignores.applied(found, _names(), choice.whole, active)
 
 
-def comments(found: Sequence[Record]) -> list[Record]:
+def comments(found: Sequence[Row]) -> list[Row]:
     """The records of some cases without what comments accept."""
     return ignores.applied(found, _names())
 
@@ -86,13 +86,13 @@ def _names() -> list[str]:
     return [n for n in explanations.FINDINGS if n != ignores.RULE]
 
 
-def _write(found: list[Record], path: str) -> list[Record]:
+def _write(found: list[Row], path: str) -> list[Row]:
     count = baseline.write(path, found)
     click.echo(f"{path}: {count} finding{'s' * (count != 1)}", err=True)
     return found
 
 
-def _known(found: list[Record], path: str, new_only: bool) -> list[Record]:
+def _known(found: list[Row], path: str, new_only: bool) -> list[Row]:
     return baseline.applied(found, baseline.read(path), path, new_only)
 
 
@@ -104,7 +104,7 @@ def configured(targets: Sequence[str]) -> Configuration:
 def by_rule(select: Collection[str], ignore: Collection[str]) -> Step:
     """Keeps the findings of the selected rules, of all if none is named, but for those ignored."""
 
-    def keep(records: list[Record]) -> list[Record]:
+    def keep(records: list[Row]) -> list[Row]:
         return [{**r, "findings": [f for f in r["findings"] if wanted(f["rule"])]} for r in records]
 
     def wanted(rule: str) -> bool:

@@ -15,9 +15,9 @@ import tokenize
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
 
-Record = dict[str, Any]
+from ..records.entries import Row
+
 RULE = "ignore-comment"  # of findings about the comments themselves
 COMMENT = re.compile(r"#\s*trilift:\s*ignore\b\s*(?:\[(?P<rules>[^\]]*)\])?(?P<reason>.*)$")
 BLANK = (tokenize.NL, tokenize.COMMENT, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING)
@@ -71,11 +71,11 @@ def _comments(file: str, text: str) -> Iterator[Ignore]:
 
 
 def applied(
-    records: Sequence[Record],
+    records: Sequence[Row],
     rules: Collection[str],
     whole: Collection[str] = (),
     active: Collection[str] | None = None,
-) -> list[Record]:
+) -> list[Row]:
     """The records with what is ignored moved from "findings" to "suppressed", each with its reason; and with a finding
     for each comment that does not work. `rules`: all that there are; `active`: those that were checked; `whole`: the
     files all of whose cases were asked for, in which a comment that accepts nothing is reported."""
@@ -89,7 +89,7 @@ def applied(
     return _with_notes(out, notes)
 
 
-def _split(record: Record, used: set[Ignore]) -> Record:
+def _split(record: Row, used: set[Ignore]) -> Row:
     """The record with "findings" and "suppressed" apart."""
     kept, accepted = [], list(record.get("suppressed", ()))
     for f in record["findings"]:
@@ -102,7 +102,7 @@ def _split(record: Record, used: set[Ignore]) -> Record:
     return {**record, "findings": kept, "suppressed": accepted}
 
 
-def _at(finding: Record) -> Iterator[Ignore]:
+def _at(finding: Row) -> Iterator[Ignore]:
     """The comments that speak of a finding's line and rule."""
     if finding["file"] and finding["rule"] != RULE:
         for c in comments(os.path.realpath(finding["file"])):
@@ -112,7 +112,7 @@ def _at(finding: Record) -> Iterator[Ignore]:
 
 def _notes(
     c: Ignore, used: bool, rules: Collection[str], active: Collection[str] | None, finished: bool
-) -> Iterator[Record]:
+) -> Iterator[Row]:
     """The mistake in a comment."""
     unknown = [r for r in c.rules if r not in rules]
     if not c.rules:
@@ -130,13 +130,13 @@ def _notes(
         yield note(c, f"this comment ignores {' or '.join(c.rules)}, which finds nothing here", "remove the comment")
 
 
-def note(c: Ignore, message: str, help: str) -> Record:
+def note(c: Ignore, message: str, help: str) -> Row:
     """A finding about a comment."""
     where = {"file": c.file, "line": c.line, "column": c.column, "level": "warning"}
     return {"rule": RULE, "message": message, **where, "counterexample": {}, "hint": help, "replay": None, "steps": []}
 
 
-def _with_notes(records: Sequence[Record], notes: Iterable[Record]) -> list[Record]:
+def _with_notes(records: Sequence[Row], notes: Iterable[Row]) -> list[Row]:
     """Each note in the first record of its file, else of all; placed in the file as the record names it."""
     out = [{**r, "findings": list(r["findings"])} for r in records]
     by_file = {os.path.realpath(r["file"]): r for r in reversed(out)}

@@ -153,7 +153,7 @@ def _claim(p: Record, c: Record) -> Record:
         "other": proof_record.other(p["against"]),
         "sign": {"PROVED": "=", "TESTED": "=", "REFUTED": "≠"}.get(p["verdict"], "=?"),
         "at": _at(p["place"], c),
-        "difference": proof_record.difference(dict(p)) if example else "",
+        "difference": proof_record.difference(example, p["against"]) if example else "",
     }
 
 

@@ -9,8 +9,9 @@ from trilift.lift import Case, Lifted
 from trilift.lift.errors import CaseError, TriliftError
 
 from ..base import explanations as rules
-from . import proof_record
-from .options import Options, Proving, Record
+from . import entries, proof_record
+from .entries import FindingStep, Record
+from .options import Options, Proving
 
 if TYPE_CHECKING:
     from trilift.verify.audit.examination import Audited
@@ -77,11 +78,11 @@ def doubted(record: Record) -> Record:
     if not rules or record["verdict"] not in ("PROVED", "TESTED"):
         return record
     reason = f"the kernel has the finding {', '.join(rules)}"
-    claims = [{**p, "verdict": "UNKNOWN", "reason": reason} for p in record["proofs"]]
+    claims: list[entries.Proof] = [{**p, "verdict": "UNKNOWN", "reason": reason} for p in record["proofs"]]
     return {**record, "verdict": "UNKNOWN", "bound": None, "reason": reason, "proofs": claims}
 
 
-def finding(f: Finding) -> Record:
+def finding(f: Finding) -> entries.Finding:
     """A finding as plain data; its replay script is written by whoever prints it."""
     place = f.place
     return {
@@ -99,7 +100,7 @@ def finding(f: Finding) -> Record:
     }
 
 
-def steps(found: Sequence[Step]) -> list[Record]:
+def steps(found: Sequence[Step]) -> list[FindingStep]:
     """The steps of a finding as plain data."""
-    nowhere = {"file": "", "line": 0, "column": 0}
+    nowhere: entries.Location = {"file": "", "line": 0, "column": 0}
     return [{**(proof_record.where(s.place) or nowhere), "text": s.text} for s in found]

@@ -7,12 +7,13 @@ from collections.abc import Callable, Mapping
 from trilift.lift import Case, Unsupported
 from trilift.lift.terms.spec import Formula
 
+from . import entries
+
 FORMS = ("text", "latex", "torch")
-Forms = dict[str, str]
 COMMENT = {"text": "# ", "latex": "% ", "torch": "# "}
 
 
-def printed(formula: Formula, case: Case) -> Forms:
+def printed(formula: Formula, case: Case) -> entries.Formula:
     """One formula in each form; where a form cannot say it, a comment that says so."""
     from trilift.lift.printers import all
 
@@ -31,12 +32,12 @@ def _or_comment(form: str, write: Callable[[], str]) -> str:
         return f"{COMMENT[form]}{e}"
 
 
-def joined(outputs: Mapping[str, Forms], count: int) -> Forms:
+def joined(outputs: Mapping[str, entries.Formula], count: int) -> entries.Formula:
     """All outputs of a case in each form: the only one as it is, those of several as one equation each."""
     if count == 1:
         return next(iter(outputs.values()))
     texts = [_equation(name, forms["text"]) for name, forms in outputs.items()]
-    latex, torch = ([forms[f] for forms in outputs.values()] for f in ("latex", "torch"))
+    latex, torch = ([f["latex"] for f in outputs.values()], [f["torch"] for f in outputs.values()])
     return {"text": "\n".join(texts), "latex": "\n".join(latex), "torch": "\n\n\n".join(torch)}
 
 

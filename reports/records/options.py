@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
-
-Record = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

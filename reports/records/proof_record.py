@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from trilift.lift import Case, Lifted
 from trilift.lift.errors import CaseError, Place, TriliftError
 
-from . import conditions
-from .options import Options, Proving, Record
+from . import conditions, entries
+from .entries import Finding, KernelLocation, Location, Record, Verdict
+from .error_record import error_of
+from .options import Options, Proving
 
 if TYPE_CHECKING:
     from trilift.verify.model.verdict import Clause, Counterexample, Proof
@@ -60,8 +62,6 @@ def cannot(case: Case, lifted: Lifted | None, against: str) -> TriliftError | No
 
 def wrong(base: Record, e: CaseError) -> Record:
     """The record of a case, a reference or a formula that makes no sense."""
-    from .record import error_of
-
     reason = f"case: {e.what}"
     return {**base, "verdict": "UNKNOWN", "reason": reason, "errors": [*base["errors"], error_of(e)]}
 
@@ -71,7 +71,7 @@ def told(e: TriliftError) -> str:
     return e.what + (f": {e.why}" if e.why else "")
 
 
-def undecided(against: str, reason: str, place: Place | None = None) -> Record:
+def undecided(against: str, reason: str, place: Place | None = None) -> Verdict:
     """The fields of a case without a proof."""
     return {"verdict": "UNKNOWN", "against": kind(against), "reason": reason, "place": where(place), "proofs": []}
 
@@ -86,12 +86,16 @@ def merged(base: Record, found: Sequence[Proof], outputs: Sequence[str], against
     proofs = [plain(p, base, options) for p in found]
     told = [p["output"] for p in proofs]
     missing = [n for n in outputs if n not in told]
-    worst = min(proofs, key=lambda p: WORST.index(p["verdict"]), default=None)
+    first = min(proofs, key=lambda p: WORST.index(p["verdict"]), default=None)
+    worst: entries.Proof | Verdict | None = first
     if worst is None or (missing and WORST.index(worst["verdict"]) > WORST.index("UNKNOWN")):
         worst = undecided(against, f"nothing was tried for {', '.join(missing) or 'any output'}")
-    out = {
+    out: Record = {
         **base,
-        **{f: worst[f] for f in ("verdict", "against", "reason", "place")},
+        "verdict": worst["verdict"],
+        "against": worst["against"],
+        "reason": worst["reason"],
+        "place": worst["place"],
         "bound": bound(proofs) if worst["verdict"] == "TESTED" else None,
         "contract": list(dict.fromkeys(c["text"] for p in proofs for c in p["contract"])),
         "seconds": {**base["seconds"], "prove": round(sum(p["seconds"] for p in proofs), 4)},
@@ -111,31 +115,31 @@ def contradicted(record: Record, differs: bool) -> Record:
     reason = f"{DOUBTED} {', '.join(rules)}"
     word = "REFUTED" if differs else "UNKNOWN"
     kept = word == "UNKNOWN" and record["verdict"] == "UNKNOWN"
-    doubted = [
+    doubted: list[entries.Proof] = [
         p if p["verdict"] in WORST[:2] else {**p, "verdict": "UNKNOWN", "reason": reason} for p in record["proofs"]
     ]
     return {**record, "verdict": word, "bound": None, "reason": record["reason"] if kept else reason, "proofs": doubted}
 
 
-def bound(proofs: Iterable[Record]) -> float:
+def bound(proofs: Iterable[entries.Proof]) -> float:
     """The probability that any of the outputs was wrongly accepted is at most the sum of theirs."""
     return float(sum(p["bound"] or 0.0 for p in proofs))
 
 
-def new_findings(base: Record, proofs: Sequence[Record]) -> list[Record]:
+def new_findings(base: Record, proofs: Sequence[entries.Proof]) -> list[Finding]:
     """A finding for each counterexample against a reference that lifting has not reported already."""
     known = {f["rule"] for f in base["findings"]}
-    kernels = base.get("kernels") or [{"file": "", "line": 0}]  # where no statement is known to be wrong: the last one
-    found = [_finding(p, kernels[-1]) for p in proofs if p["counterexample"] and p["against"] == REFERENCE]
+    nowhere: KernelLocation = {"name": "", "file": "", "line": 0}
+    last = (base.get("kernels") or [nowhere])[-1]  # where no statement is known to be wrong
+    told = ((p, p["counterexample"]) for p in proofs if p["against"] == REFERENCE)
+    found = [_finding(p, c, p["place"] or last) for p, c in told if c]
     return list({f["message"]: f for f in found if f["rule"] not in known}.values())
 
 
-def _finding(p: Record, kernel: Record) -> Record:
-    c = p["counterexample"]
-    place = p["place"] or kernel
+def _finding(p: entries.Proof, c: entries.Counterexample, place: Location | KernelLocation) -> Finding:
     return {
         "rule": "wrong-result" if c["output"] else "out-of-bounds",
-        "message": difference(p),
+        "message": difference(c, p["against"]),
         "file": place["file"],
         "line": place["line"],
         "counterexample": {**c["dims"], "element": c["element"], "got": c["got"], "expected": c["expected"]},
@@ -143,12 +147,11 @@ def _finding(p: Record, kernel: Record) -> Record:
     }
 
 
-def difference(p: Record) -> str:
+def difference(c: entries.Counterexample, against: str) -> str:
     """ "out[3, 4] is 1.2, the reference gives 3.4", or what else went wrong."""
-    c = p["counterexample"]
     if c["why"]:
         return str(c["why"])
-    return f"{c['element']} is {_short(c['got'])}, {other(p['against'])} gives {_short(c['expected'])}"
+    return f"{c['element']} is {_short(c['got'])}, {other(against)} gives {_short(c['expected'])}"
 
 
 def other(against: str) -> str:
@@ -163,7 +166,7 @@ def _short(x: float | str) -> str:
 # ---- one proof -------------------------------------------------------------------------------------------------------
 
 
-def plain(proof: Proof, base: Record, options: Options) -> Record:
+def plain(proof: Proof, base: Record, options: Options) -> entries.Proof:
     """One proof as plain data; its conditions and its replay script are written where the options ask for them."""
     proving = options.proving or Proving()
     stem = f"{Path(base['file']).stem}-{base['name']}-{proof.claim.output}".strip("-").replace("/", "_")
@@ -193,34 +196,42 @@ def reason(proof: Proof) -> str:
         return proof.reason
     c = counterexample(proof.counterexample, None)
     at = ", ".join(f"{k} = {v}" for k, v in c["dims"].items())
-    return difference({"counterexample": c, "against": proof.claim.against}) + (f" at {at}" if at else "")
+    return difference(c, proof.claim.against) + (f" at {at}" if at else "")
 
 
-def where(place: Place | None) -> Record | None:
+def where(place: Place | None) -> Location | None:
     """A place as plain data."""
     return {"file": place.file, "line": place.line, "column": place.column} if place else None
 
 
-def scope(case: Case) -> Record:
+class Scope(TypedDict):
+    """The subject of a proof."""
+
+    dims: list[str]
+    where: str
+
+
+def scope(case: Case) -> Scope:
     """The subject of a proof of a case: its dims, and the case's own conditions on them."""
     return {"dims": list(case.names), "where": "" if case.written == "True" else case.written}
 
 
-def contract(clauses: Sequence[Clause], where: str) -> list[Record]:
+def contract(clauses: Sequence[Clause], where: str) -> list[entries.Clause]:
     """The preconditions, those that the case states first, each once."""
-    stated = [{"kind": "case", "text": where, "why": "", "place": None}] if where else []
-    by_text: dict[str, Record] = {}
+    own: entries.Clause = {"kind": "case", "text": where, "why": "", "place": None}
+    stated = [own] if where else []
+    by_text: dict[str, entries.Clause] = {}
     for c in [*stated, *map(clause, clauses)]:
         by_text.setdefault(c["text"], c)
     return list(by_text.values())
 
 
-def clause(c: Clause) -> Record:
+def clause(c: Clause) -> entries.Clause:
     """One line of the contract, with what needs it."""
     return {"kind": c.kind, "text": c.text, "why": c.why, "place": where(c.place)}
 
 
-def counterexample(c: Counterexample, replay: str | None) -> Record:
+def counterexample(c: Counterexample, replay: str | None) -> entries.Counterexample:
     """The input on which the kernel is wrong, in the user's names."""
     return {
         "dims": {k: jsonable(v) for k, v in c.dims.items()},

@@ -5,29 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, TypedDict
 
 from trilift.lift import Case, Lifted, lift
 from trilift.lift.capture.trace import Trace
-from trilift.lift.errors import CaseError, NotLifted, OutOfBounds, Place, TriliftError, Unsupported
+from trilift.lift.errors import NotLifted, OutOfBounds, Place, TriliftError, Unsupported
 from trilift.lift.replay.check import Mismatch
 from trilift.lift.replay.output import Output
 from trilift.lift.runtime import budget
-from trilift.lift.runtime.budget import BUDGETS, OutOfSteps, OutOfTime, limited
+from trilift.lift.runtime.budget import BUDGETS, OutOfSteps, limited
 
 from . import audit_record, proof_record, steps
-from .forms import FORMS, Forms, joined, printed
-from .options import Options, Record
+from .entries import Error, Finding, Formula, KernelLocation, Record
+from .entries import Output as OutputEntry
+from .error_record import KINDS, error_of
+from .forms import joined, printed
+from .options import Options
 from .unfinished import empty
-
-KINDS: dict[type, str] = {
-    Unsupported: "unsupported",
-    CaseError: "case",
-    NotLifted: "not-lifted",
-    OutOfSteps: "not-lifted",
-    OutOfTime: "timeout",
-    OutOfBounds: "out-of-bounds",
-}
 
 
 def record(case: Case, options: Options, event: Callable[[Any], None], file: str = "") -> Record:
@@ -49,7 +43,7 @@ def _examined(case: Case, options: Options, event: Callable[[Any], None], file: 
 
 def _lifted(case: Case, options: Options, event: Callable[[Any], None], file: str) -> tuple[Record, Lifted | None]:
     """The result of lifting, as a record and as it is."""
-    base = {**empty(file, case.name, "", ""), **proof_record.scope(case)}
+    base: Record = {**empty(file, case.name, "", ""), **proof_record.scope(case)}
 
     def launched(trace: Trace) -> None:
         base.update(kernels=kernels(trace))
@@ -77,7 +71,7 @@ def _lifted(case: Case, options: Options, event: Callable[[Any], None], file: st
     unrelated = [lifted.relations] if isinstance(lifted.relations, Unsupported) else []
     errors = told([*failed, *unrelated])
     forms = {o.name: printed(o.formula, case) for o in lifted.outputs if o.formula is not None}
-    found = {
+    found: Record = {
         **base,
         **verdict(lifted),
         "formula": joined(forms, len(lifted.outputs)) if forms else None,
@@ -94,7 +88,7 @@ def _lifted(case: Case, options: Options, event: Callable[[Any], None], file: st
     return found, lifted
 
 
-def kernels(trace: Trace) -> list[Record]:
+def kernels(trace: Trace) -> list[KernelLocation]:
     """Where the kernels stand that are launched, each once."""
     at = dict.fromkeys((launch.kernel, launch.file, launch.line) for launch in trace.launches)
     return [{"name": name, "file": file, "line": line} for name, file, line in at]
@@ -111,7 +105,23 @@ def blocks(lifted: Lifted) -> dict[str, int]:
     return out
 
 
-def told(errors: Sequence[TriliftError]) -> Record:
+class Told(TypedDict):
+    """What errors say of a case."""
+
+    lift: str
+    findings: list[Finding]
+    errors: list[Error]
+
+
+class Compared(TypedDict):
+    """What single shapes say of a case."""
+
+    verdict: str
+    against: str
+    reason: str
+
+
+def told(errors: Sequence[TriliftError]) -> Told:
     """Each error once: a finding if the kernel is wrong, an error if we or the case are."""
     distinct = list({str(e): e for e in errors}.values())
     return {
@@ -129,7 +139,7 @@ def summary(errors: Sequence[TriliftError]) -> str:
     return f"{KINDS[type(e)]}: {e.what}" + (f" at {e.place}" if e.place else "")
 
 
-def verdict(lifted: Lifted) -> Record:
+def verdict(lifted: Lifted) -> Compared:
     """Lifting proves nothing: UNKNOWN, unless the kernel was seen to differ from its reference."""
     if wrong_results(lifted):
         return {"verdict": "REFUTED", "against": "reference", "reason": "the kernel differs from the reference"}
@@ -138,32 +148,27 @@ def verdict(lifted: Lifted) -> Record:
     return {"verdict": "UNKNOWN", "against": "reference" if lifted.case.reference else "formula", "reason": reason}
 
 
-def output(o: Output, forms: Forms | None, explain: bool) -> Record:
+def output(o: Output, forms: Formula | None, explain: bool) -> OutputEntry:
     """One output: its printed forms or why it has none; the laws used if asked for, since finding them takes time."""
     laws = [law.name for law in o.simplified.laws] if explain and o.simplified else []
     return {
         "name": o.name,
-        **(forms or dict.fromkeys(FORMS)),
+        "text": forms and forms["text"],
+        "latex": forms and forms["latex"],
+        "torch": forms and forms["torch"],
         "laws": laws,
         "lift": summary([o.error] if o.error else []),
     }
 
 
-def error_of(e: TriliftError) -> Record:
-    """An error as plain data, as `draw.error` takes it."""
-    place = e.place or Place("", 0)
-    where = {"file": place.file, "line": place.line, "column": place.column}
-    return {"kind": KINDS[type(e)], "what": e.what, **where, "why": e.why, "help": e.help}
-
-
-def out_of_bounds(e: OutOfBounds) -> Record:
+def out_of_bounds(e: OutOfBounds) -> Finding:
     """A finding: an access outside every tensor, seen while the kernel was executed at a small shape."""
     place = e.place or Place("", 0)
     message = f"{e.what}: {e.why}" if e.why else e.what
     return _finding("out-of-bounds", message, place, {})
 
 
-def wrong_result(lifted: Lifted, m: Mismatch) -> Record:
+def wrong_result(lifted: Lifted, m: Mismatch) -> Finding:
     """A finding: the element where the kernel and its reference differ most."""
     launch = lifted.traces[-1].launches[-1]
     element = f"{m.output}[{', '.join(map(str, m.index))}]"
@@ -172,14 +177,14 @@ def wrong_result(lifted: Lifted, m: Mismatch) -> Record:
     return _finding("wrong-result", message, Place(launch.file, launch.line), example)
 
 
-def wrong_results(lifted: Lifted) -> list[Record]:
+def wrong_results(lifted: Lifted) -> list[Finding]:
     """Outputs that are defined and yet not what the reference says."""
     unread = (Unsupported, OutOfBounds)
     vague = {o.name for o in lifted.outputs if labels(o) or isinstance(o.error, unread)}
     return [wrong_result(lifted, m) for m in lifted.mismatches if m.output not in vague]
 
 
-def undefined(lifted: Lifted) -> list[Record]:
+def undefined(lifted: Lifted) -> list[Finding]:
     """A finding per undefined value that reaches an output: a masked load without `other`, memory never written."""
     return [undefined_value(lifted, o, label) for o in lifted.outputs for label in labels(o)]
 
@@ -189,7 +194,7 @@ def labels(o: Output) -> list[str]:
     return sorted({str(t.attr) for t in o.formula.term.walk() if t.op == "undef"}) if o.formula else []
 
 
-def undefined_value(lifted: Lifted, o: Output, label: str) -> Record:
+def undefined_value(lifted: Lifted, o: Output, label: str) -> Finding:
     """The finding for one source of undefined values."""
     written = " at " in label
     file, line = (
@@ -205,9 +210,9 @@ def _place(label: str) -> tuple[str, int]:
     return file, int(line)
 
 
-def _finding(rule: str, message: str, place: Place, example: Record) -> Record:
-    where = {"file": place.file, "line": place.line}
-    return {"rule": rule, "message": message, **where, "counterexample": example, "replay": None}
+def _finding(rule: str, message: str, place: Place, example: dict[str, Any]) -> Finding:
+    return {"rule": rule, "message": message, "file": place.file, "line": place.line, "counterexample": example,
+            "replay": None}  # fmt: skip
 
 
 def _plain(x: float) -> float | str:

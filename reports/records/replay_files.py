@@ -5,25 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 import click
 
 from ..base import sources
 from . import findings
+from .entries import Row
 
-Record = dict[str, Any]
 FOLDER = ".trilift/replay"
 ODD = re.compile(r"[^\w.]+")
 
 
-def written(records: Iterable[Record], folder: str) -> list[Record]:
+def written(records: Iterable[Row], folder: str) -> list[Row]:
     """The records with the path of its script in each finding that has one. `folder`: "" for the usual one."""
     taken: set[str] = set()
     return [{**r, "findings": [_written(f, r, folder, taken) for f in findings.of(r)]} for r in records]
 
 
-def _written(f: Record, record: Record, folder: str, taken: set[str]) -> Record:
+def _written(f: Row, record: Row, folder: str, taken: set[str]) -> Row:
     if not f["script"]:
         return f
     path = Path(folder or FOLDER) / _name(f, record, taken)
@@ -38,7 +37,7 @@ def _written(f: Record, record: Record, folder: str, taken: set[str]) -> Record:
     return {**f, "replay": str(path)}
 
 
-def _name(f: Record, record: Record, taken: set[str]) -> str:
+def _name(f: Row, record: Row, taken: set[str]) -> str:
     """File, case and rule, and a number if that is taken."""
     file = PurePosixPath(sources.relative(record["file"])).with_suffix("")
     stem = ODD.sub("-", f"{file}-{record['name']}-{f['rule']}").strip("-.")

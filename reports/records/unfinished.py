@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from trilift.lift.runtime.isolate import Outcome
 
-from .options import Record
+from .entries import Error, Record
+from .error_record import error_of
 
 
 def unproved(lifted: Record, failure: Record) -> Record:
@@ -35,8 +36,6 @@ def broken(file: str, name: str, e: Exception) -> Record:
     """The record of a file or case that raised: its own fault (a CaseError), or the user's script."""
     from trilift.lift.errors import TriliftError
 
-    from ..records.record import error_of
-
     if isinstance(e, TriliftError):
         return {**empty(file, name, "case", e.what), "errors": [error_of(e)]}
     return empty(file, name, "case", f"loading the file raised {type(e).__name__}", why=str(e))
@@ -44,7 +43,7 @@ def broken(file: str, name: str, e: Exception) -> Record:
 
 def empty(file: str, name: str, kind: str, what: str, why: str = "", help: str = "") -> Record:
     """A record without a formula."""
-    error = {"kind": kind, "what": what, "file": file, "line": 0, "column": 0, "why": why, "help": help}
+    error: Error = {"kind": kind, "what": what, "file": file, "line": 0, "column": 0, "why": why, "help": help}
     return {
         "name": name,
         "file": file,

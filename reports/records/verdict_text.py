@@ -120,7 +120,7 @@ def _needed(c: Record) -> str:
 
 def _refuted(p: Record, dims_of: Sequence[str]) -> Iterator[str]:
     c = p["counterexample"]
-    yield f"  {proof_record.difference(dict(p))}"
+    yield "  " + proof_record.difference(c, p["against"])
     dims = ", ".join(f"{k} = {v}" for k, v in c["dims"].items())
     config = f", autotune configuration {c['config']}" if c["config"] else ""
     yield f"    at {dims or 'every shape'}, seed {c['seed']}{config}"

@@ -21,7 +21,9 @@ from trilift.lift.runtime.budget import BUDGETS, GUARDED
 
 from ..base import fingerprint
 from ..base.targets import Target
-from ..records.options import Options, Record
+from ..records.entries import Row
+from ..records.options import Options
+from . import failures
 from .store import NAME, WAIT, Store, folder, warn
 
 SETTLED = {"unsupported", "not-lifted"}  # errors that the same input gives again
@@ -35,7 +37,7 @@ class Entry:
     file: str
     loaded: dict[str, str | None] = field(default_factory=dict)
     names: list[str] | None = None
-    records: dict[str, Record] = field(default_factory=dict)
+    records: dict[str, Row] = field(default_factory=dict)
 
 
 class Cache:
@@ -84,13 +86,11 @@ def records(
     targets: Sequence[Target],
     options: Options,
     on_event: Callable[[str, str, Any], None],
-    run: Callable[..., Iterator[Record]],
+    run: Callable[..., Iterator[Any]],
     what: str = "cases",
-) -> Iterator[Record]:
+) -> Iterator[Row]:
     """As `run(targets, options, on_event, on_loaded)`, with what was kept, in the same order; keeps what is
     new. `what`: the kind of records."""
-    from . import failures
-
     store = Cache(options.cache)
     try:
         for r in _records(store, targets, options, on_event, run, what):
@@ -106,9 +106,9 @@ def _records(
     targets: Sequence[Target],
     options: Options,
     on_event: Callable[[str, str, Any], None],
-    run: Callable[..., Iterator[Record]],
+    run: Callable[..., Iterator[Any]],
     what: str,
-) -> Iterator[Record]:
+) -> Iterator[Row]:
     known = {t.file: _Known(store, t, options, what) for t in targets}
     todo = [k.todo for k in known.values() if k.todo is not None]
 
@@ -124,7 +124,7 @@ def _records(
         mine = known[target.file]
         for r in mine.kept:
             on_event(target.file, r["name"], r["verdict"])
-        found: list[Record] = []
+        found: list[Row] = []
         if group is not None and group[0] == target.file:
             for r in group[1]:
                 found.append(r)
@@ -172,7 +172,7 @@ class _Known:
         """Files that it loaded."""
         self.paths |= set(paths)
 
-    def keep(self, found: Sequence[Record]) -> None:
+    def keep(self, found: Sequence[Row]) -> None:
         """Keeps what is new and decided, if no file changed while it was made."""
         settled = {r["name"]: r for r in found if is_settled(r, self.options)}
         if not self.key or not settled or any(_changed(p, self.started) for p in (self.target.file, *self.paths)):
@@ -181,7 +181,7 @@ class _Known:
         old = {n: {k: v for k, v in r.items() if k != "cached"} for n, r in self.entry.records.items()}
         self.store.put(self.key, Entry(self.target.file, loaded, self.entry.names, old | settled))
 
-    def ordered(self, found: Sequence[Record]) -> list[Record]:
+    def ordered(self, found: Sequence[Row]) -> list[Row]:
         """The kept and the new results, in the order of the requested cases."""
         order = self._asked() or []
         place = {n: i for i, n in enumerate(order)}
@@ -204,7 +204,7 @@ def beside(file: str) -> tuple[str, ...]:
     return (os.path.abspath(Path(file).with_suffix(".json")),) if file.endswith(".ttir") else ()
 
 
-def is_settled(r: Record, options: Options) -> bool:
+def is_settled(r: Row, options: Options) -> bool:
     """Whether the same input gives this record again: not if something ran out of time, crashed or is broken."""
     if not r["name"] or not {e["kind"] for e in r["errors"]} <= SETTLED:
         return False
@@ -213,7 +213,7 @@ def is_settled(r: Record, options: Options) -> bool:
     return not (options.proving and r["verdict"] in ("UNKNOWN", "TESTED") and _late(r))
 
 
-def _late(r: Record) -> bool:
+def _late(r: Row) -> bool:
     """Whether the outer time limit is why it is not proved."""
     reasons = [r["reason"], *(p["reason"] for p in r["proofs"])]
     return any(GUARDED in text for text in reasons) or any(p.get("cause") == "timeout" for p in r["proofs"])

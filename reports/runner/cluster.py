@@ -14,7 +14,8 @@ from trilift.lift.runtime.isolate import Event, Outcome
 
 from ..base.targets import Target
 from ..records import unfinished
-from ..records.options import Options, Record
+from ..records.entries import Record
+from ..records.options import Options
 from . import listing, local, workers
 from .workers import Files, Killed, Lost, Remote
 

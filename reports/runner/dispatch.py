@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 from ..base.targets import Target
-from ..records.options import Options, Record
+from ..records.entries import Record
+from ..records.options import Options
 from . import cache, local
 
 
@@ -16,7 +17,10 @@ def records(
 ) -> Iterator[Record]:
     """The record of every case, in the order of targets and files; from the cache if there is one and it has it.
     `on_event(file, case, what)` hears of stages."""
-    found = cache.records(targets, options, on_event, run) if cache.usable(options) else run(targets, options, on_event)
+    if cache.usable(options):
+        found = cast(Iterator[Record], cache.records(targets, options, on_event, run))
+    else:
+        found = run(targets, options, on_event)
     return map(_shown, found) if options.debug else found
 
 

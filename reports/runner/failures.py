@@ -7,24 +7,24 @@ import json
 import math
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import cache
+from ..records import entries
+from . import store
 
 if TYPE_CHECKING:
     from trilift.verify.model.verdict import Counterexample
 
-Record = dict[str, Any]
 NAME = "failures-1.sqlite"
 TABLE = """CREATE TABLE IF NOT EXISTS failures (file TEXT NOT NULL, name TEXT NOT NULL, body TEXT NOT NULL,
   UNIQUE (file, name, body))"""
 KEPT_FAILURES = 8  # of one case, the newest
 
 
-def keep(records: Iterable[Record], folder: str | Path) -> None:
+def keep(records: Iterable[entries.Row | entries.Record], folder: str | Path) -> None:
     """Keeps the counterexamples of the proofs in records. No error: what cannot be written is told in a warning."""
     rows = [(os.path.realpath(r["file"]), r["name"], json.dumps(c, sort_keys=True)) for r in records for c in _of(r)]
     if not rows:
@@ -33,7 +33,7 @@ def keep(records: Iterable[Record], folder: str | Path) -> None:
         with closing(_open(folder)) as connection:
             connection.executemany("INSERT OR IGNORE INTO failures VALUES (?, ?, ?)", rows)
     except (OSError, sqlite3.Error) as e:
-        cache.warn(f"counterexamples are not kept: {Path(folder) / NAME}: {e}")
+        store.warn(f"counterexamples are not kept: {Path(folder) / NAME}: {e}")
 
 
 def known(file: str, name: str, folder: str | Path) -> list[Counterexample]:
@@ -47,13 +47,13 @@ def known(file: str, name: str, folder: str | Path) -> list[Counterexample]:
             query = "SELECT body FROM failures WHERE file = ? AND name = ? ORDER BY rowid DESC LIMIT ?"
             rows = connection.execute(query, (os.path.realpath(file), name, KEPT_FAILURES)).fetchall()
     except (OSError, sqlite3.Error) as e:
-        cache.warn(f"earlier counterexamples are not used: {Path(folder) / NAME}: {e}")
+        store.warn(f"earlier counterexamples are not used: {Path(folder) / NAME}: {e}")
         return []
     read = (json.loads(body) for (body,) in rows)
     return [Counterexample(**{**c, "index": tuple(c["index"])}) for c in read]
 
 
-def _of(r: Record) -> Iterator[Record]:
+def _of(r: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """The counterexamples in a record, as data of the class."""
     for p in r.get("proofs", ()):
         if c := p.get("counterexample"):
@@ -63,6 +63,6 @@ def _of(r: Record) -> Iterator[Record]:
 
 def _open(folder: str | Path) -> sqlite3.Connection:
     Path(folder).mkdir(parents=True, exist_ok=True)
-    connection = sqlite3.connect(Path(folder) / NAME, timeout=cache.WAIT, isolation_level=None)
+    connection = sqlite3.connect(Path(folder) / NAME, timeout=store.WAIT, isolation_level=None)
     connection.execute(TABLE)
     return connection

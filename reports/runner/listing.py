@@ -8,7 +8,8 @@ from trilift.lift.runtime.isolate import Event, run_all
 
 from ..base.targets import Target
 from ..records import unfinished
-from ..records.options import Options, Record
+from ..records.entries import Record
+from ..records.options import Options
 from . import cache
 from .local import GRACE_SECONDS
 

@@ -12,7 +12,8 @@ from typing import Any
 from trilift.lift.runtime.isolate import Event, Outcome, run_all
 
 from ..base.targets import Target
-from ..records.options import Options, Record
+from ..records.entries import Record
+from ..records.options import Options
 from ..records.unfinished import broken, failed, unproved
 
 # What reading a reference and proving need, imported once where cases are proved; `lift.pytorch.preload` does the rest.

@@ -1,0 +1,168 @@
+"""The entries of the JSON document as types, as schema.json describes them.
+
+They are plain data (dicts, lists, texts and numbers), so that they cross between processes and `json.dumps` writes them
+as they are."""
+
+from __future__ import annotations
+
+from typing import Any, NotRequired, TypedDict
+
+Number = float | str  # infinities and NaN are text
+Row = dict[str, Any]  # a Record, or a kernel that no case launches: what filters and the cache take
+
+
+class Location(TypedDict):
+    """A place in a file; line 0 and column 0 where they are not known."""
+
+    file: str
+    line: int
+    column: int
+
+
+class KernelLocation(TypedDict):
+    """A kernel that a case launches."""
+
+    name: str
+    file: str
+    line: int
+
+
+class Error(Location):
+    """What could not be read, or what is wrong with a case or with trilift; `draw.error` draws it."""
+
+    kind: str
+    what: str
+    why: str
+    help: str
+
+
+class Formula(TypedDict):
+    """The printed forms of a formula."""
+
+    text: str
+    latex: str
+    torch: str
+
+
+class Output(TypedDict):
+    """One output of a case: its forms, or why it has none."""
+
+    name: str
+    text: str | None
+    latex: str | None
+    torch: str | None
+    laws: list[str]
+    lift: str
+
+
+class Step(TypedDict):
+    """A titled text of --explain."""
+
+    title: str
+    text: str
+
+
+class Clause(TypedDict):
+    """One line of a contract."""
+
+    kind: str
+    text: str
+    why: str
+    place: Location | None
+
+
+class Counterexample(TypedDict):
+    """The input on which a kernel is wrong, in the user's names."""
+
+    dims: dict[str, Any]
+    seed: int
+    config: int
+    output: str
+    index: list[int]
+    element: str
+    why: str
+    got: Number
+    expected: Number
+    replay: str | None
+
+
+class Proof(TypedDict):
+    """What was found out about one output."""
+
+    output: str
+    against: str
+    verdict: str
+    bound: float | None
+    samples: int
+    reason: str
+    cause: str
+    place: Location | None
+    contract: list[Clause]
+    counterexample: Counterexample | None
+    conditions: dict[str, Any]
+    smt: str | None
+    seconds: float
+    details: dict[str, Any]
+
+
+class FindingStep(Location):
+    """One step of how a finding comes about."""
+
+    text: str
+
+
+class Finding(TypedDict):
+    """What is wrong with a kernel. Those of an audit have all fields."""
+
+    rule: str
+    message: str
+    file: str
+    line: int
+    counterexample: dict[str, Any]
+    replay: str | None
+    column: NotRequired[int]
+    level: NotRequired[str]
+    hint: NotRequired[str]
+    script: NotRequired[str]
+    steps: NotRequired[list[FindingStep]]
+    suppression: NotRequired[dict[str, str]]
+
+
+class Verdict(TypedDict):
+    """What is claimed of a case of which nothing was proved."""
+
+    verdict: str
+    against: str
+    reason: str
+    place: Location | None
+    proofs: list[Proof]
+
+
+class Record(TypedDict):
+    """One case: an entry of "cases"."""
+
+    name: str
+    file: str
+    formula: Formula | None
+    lift: str
+    verdict: str
+    against: str
+    bound: float | None
+    reason: str
+    contract: list[str]
+    findings: list[Finding]
+    seconds: dict[str, float]
+    launches: int
+    outputs: list[Output]
+    errors: list[Error]
+    explain: list[Step]
+    dims: list[str]
+    where: str
+    place: Location | None
+    proofs: list[Proof]
+    blocks: dict[str, int]
+    kernels: list[KernelLocation]
+    undecided: list[str]
+    suppressed: list[Finding]
+    cached: NotRequired[bool]
+    steps: NotRequired[list[str]]  # what each stage spent of its budget, with --debug
