@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -34,8 +35,12 @@ PUBLIC = {"trilift", "trilift.lift", "trilift.lift.errors"}  # what cases may im
 pytestmark = pytest.mark.smoke
 
 
+@cache
 def files(package: str) -> list[Path]:
     return [p for p in sorted((ROOT / package).rglob("*.py")) if "results" not in p.parts]
+
+
+tree = cache(ast.parse)  # by the text of a file, which several tests read
 
 
 def module(path: Path) -> str:
@@ -48,7 +53,7 @@ MODULES = {module(p) for package in (*LAYERS, "corpus") for p in files(package)}
 
 def imported(source: str, where: str, is_package: bool = False) -> Iterator[str]:
     """Our modules that the file imports, without `trilift.`, wherever the import stands but under TYPE_CHECKING."""
-    for node in _running(ast.parse(source)):
+    for node in _running(tree(source)):
         if isinstance(node, ast.Import):
             yield from (_ours(a.name) for a in node.names if a.name.startswith("trilift."))
         elif isinstance(node, ast.ImportFrom):
@@ -62,8 +67,8 @@ def imported(source: str, where: str, is_package: bool = False) -> Iterator[str]
                 yield f"{base}.{a.name}".strip(".") if f"{base}.{a.name}".strip(".") in MODULES else base
 
 
-def _running(tree: ast.AST) -> Iterator[ast.AST]:
-    for child in ast.iter_child_nodes(tree):
+def _running(node: ast.AST) -> Iterator[ast.AST]:
+    for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
             continue
         yield child
@@ -121,7 +126,7 @@ def test_only_reports_imports_the_corpus() -> None:
 def test_nobody_imports_the_tests() -> None:
     for package in LAYERS:
         for p in files(package):
-            names = {n.module for n in ast.walk(ast.parse(p.read_text())) if isinstance(n, ast.ImportFrom)}
+            names = {n.module for n in ast.walk(tree(p.read_text())) if isinstance(n, ast.ImportFrom)}
             assert not [n for n in names if n and n.split(".")[0] == "tests"], p
 
 
@@ -130,7 +135,7 @@ def test_only_one_file_imports_z3() -> None:
         p
         for package in LAYERS
         for p in files(package)
-        for n in ast.walk(ast.parse(p.read_text()))
+        for n in ast.walk(tree(p.read_text()))
         if isinstance(n, ast.Import) and any(a.name.split(".")[0] == "z3" for a in n.names)
     ]
     assert found == [ROOT / "verify" / "integers" / "solver.py"]
@@ -206,7 +211,7 @@ def private_imports(source: str) -> list[str]:
     """The private names that a file takes from another module of ours."""
     return [
         a.name
-        for node in ast.walk(ast.parse(source))
+        for node in ast.walk(tree(source))
         if isinstance(node, ast.ImportFrom) and (node.level or (node.module or "").startswith("trilift"))
         for a in node.names
         if a.name.startswith("_") and not a.name.startswith("__")
