@@ -59,6 +59,76 @@ ROWS.add(
     )
 )
 
+
+# ---- operators whose meaning depends on types or options ------------------------------------------------------------
+@ROWS("add", "torch.add")
+def _add(self: Operand, other: Operand, alpha: Number = 1) -> SymbolicTensor:
+    xs = [operand(self), operand(other)]
+    return logic("or")(*xs) if kind(xs) == T.BOOL else elementwise(lambda a, b: a + alpha * b, *xs)
+
+
+@ROWS("mul", "torch.mul")
+def _mul(self: Operand, other: Operand) -> SymbolicTensor:
+    xs = [operand(self), operand(other)]
+    return logic("and")(*xs) if kind(xs) == T.BOOL else elementwise(T.mul, *xs)
+
+
+@ROWS("div divide", "torch.div")
+def divide(self: Operand, other: Operand, rounding_mode: str | None = None) -> SymbolicTensor:
+    if rounding_mode is None:
+        return real(T.div)(self, other)
+    if kind([operand(self), operand(other)]) == T.REAL:
+        return real(lambda a, b: op(rounding_mode)(a / b))(self, other)
+    return elementwise(op("floordiv" if rounding_mode == "floor" else "truncdiv"), self, other)
+
+
+@ROWS("remainder", "torch.remainder")
+def _remainder(self: Operand, other: Operand) -> SymbolicTensor:
+    if kind([operand(self), operand(other)]) == T.REAL:
+        return real(lambda a, b: a - b * floor(a / b))(self, other)
+    return elementwise(op("mod"), self, other)
+
+
+@ROWS("fmod", "torch.fmod")
+def _fmod(self: Operand, other: Operand) -> SymbolicTensor:
+    if kind([operand(self), operand(other)]) == T.REAL:
+        return real(lambda a, b: a - b * trunc(a / b))(self, other)
+    return elementwise(op("truncmod"), self, other)
+
+
+@ROWS("where", "torch.where")
+def _where(condition: SymbolicTensor, self: Operand, other: Operand) -> SymbolicTensor:
+    a, b = operand(self), operand(other)
+    type = kind([a, b])
+    return pointwise(lambda c, x, y: choose(truth(c), x, y), condition, cast(a, type), cast(b, type), type=type)
+
+
+@ROWS("masked_fill", "torch.Tensor.masked_fill")
+def _masked_fill(self: SymbolicTensor, mask: SymbolicTensor, value: Operand) -> SymbolicTensor:
+    return cast(_where(mask, value, self), self.type)
+
+
+@ROWS("logit", "torch.logit")
+def _logit(self: SymbolicTensor, eps: Number | None = None) -> SymbolicTensor:
+    return real(lambda x: log(x / (1 - x)))(self if eps is None else clamp(self, eps, 1 - eps))
+
+
+@ROWS("clamp clip", "torch.clamp")
+def clamp(self: SymbolicTensor, min: Operand | None = None, max: Operand | None = None) -> SymbolicTensor:
+    out = self if min is None else elementwise(maximum, self, min)
+    return out if max is None else elementwise(minimum, out, max)
+
+
+@ROWS("nan_to_num", "torch.nan_to_num")
+def _nan_to_num(self: SymbolicTensor, nan: Any = None, posinf: Any = None, neginf: Any = None) -> SymbolicTensor:
+    """Real numbers are the semantics: only the infinities, where a replacement is given, are replaced."""
+    out = elementwise(lambda x: where(ne(x, x), nan or 0, x), self)
+    for value, by in ((math.inf, posinf), (-math.inf, neginf)):
+        if by is not None:
+            out = elementwise(lambda x, value=value, by=by: where(eq(x, value), by, x), out)
+    return out
+
+
 # ---- operators whose meaning is one expression ----------------------------------------------------------------------
 ROWS.add(
     # real functions
@@ -139,72 +209,3 @@ ROWS.add(
     Row("bitwise_right_shift __rshift__", "self, other", same(op("shr")), "torch.bitwise_right_shift"),
     Row("bitwise_not", "self", lambda x: logic("not")(x) if x.type == T.BOOL else elementwise(lambda a: -1 - a, x), "torch.bitwise_not"),
 )  # fmt: skip
-
-
-# ---- operators whose meaning depends on types or options ------------------------------------------------------------
-@ROWS("add", "torch.add")
-def _add(self: Operand, other: Operand, alpha: Number = 1) -> SymbolicTensor:
-    xs = [operand(self), operand(other)]
-    return logic("or")(*xs) if kind(xs) == T.BOOL else elementwise(lambda a, b: a + alpha * b, *xs)
-
-
-@ROWS("mul", "torch.mul")
-def _mul(self: Operand, other: Operand) -> SymbolicTensor:
-    xs = [operand(self), operand(other)]
-    return logic("and")(*xs) if kind(xs) == T.BOOL else elementwise(T.mul, *xs)
-
-
-@ROWS("div divide", "torch.div")
-def divide(self: Operand, other: Operand, rounding_mode: str | None = None) -> SymbolicTensor:
-    if rounding_mode is None:
-        return real(T.div)(self, other)
-    if kind([operand(self), operand(other)]) == T.REAL:
-        return real(lambda a, b: op(rounding_mode)(a / b))(self, other)
-    return elementwise(op("floordiv" if rounding_mode == "floor" else "truncdiv"), self, other)
-
-
-@ROWS("remainder", "torch.remainder")
-def _remainder(self: Operand, other: Operand) -> SymbolicTensor:
-    if kind([operand(self), operand(other)]) == T.REAL:
-        return real(lambda a, b: a - b * floor(a / b))(self, other)
-    return elementwise(op("mod"), self, other)
-
-
-@ROWS("fmod", "torch.fmod")
-def _fmod(self: Operand, other: Operand) -> SymbolicTensor:
-    if kind([operand(self), operand(other)]) == T.REAL:
-        return real(lambda a, b: a - b * trunc(a / b))(self, other)
-    return elementwise(op("truncmod"), self, other)
-
-
-@ROWS("where", "torch.where")
-def _where(condition: SymbolicTensor, self: Operand, other: Operand) -> SymbolicTensor:
-    a, b = operand(self), operand(other)
-    type = kind([a, b])
-    return pointwise(lambda c, x, y: choose(truth(c), x, y), condition, cast(a, type), cast(b, type), type=type)
-
-
-@ROWS("masked_fill", "torch.Tensor.masked_fill")
-def _masked_fill(self: SymbolicTensor, mask: SymbolicTensor, value: Operand) -> SymbolicTensor:
-    return cast(_where(mask, value, self), self.type)
-
-
-@ROWS("logit", "torch.logit")
-def _logit(self: SymbolicTensor, eps: Number | None = None) -> SymbolicTensor:
-    return real(lambda x: log(x / (1 - x)))(self if eps is None else clamp(self, eps, 1 - eps))
-
-
-@ROWS("clamp clip", "torch.clamp")
-def clamp(self: SymbolicTensor, min: Operand | None = None, max: Operand | None = None) -> SymbolicTensor:
-    out = self if min is None else elementwise(maximum, self, min)
-    return out if max is None else elementwise(minimum, out, max)
-
-
-@ROWS("nan_to_num", "torch.nan_to_num")
-def _nan_to_num(self: SymbolicTensor, nan: Any = None, posinf: Any = None, neginf: Any = None) -> SymbolicTensor:
-    """Real numbers are the semantics: only the infinities, where a replacement is given, are replaced."""
-    out = elementwise(lambda x: where(ne(x, x), nan or 0, x), self)
-    for value, by in ((math.inf, posinf), (-math.inf, neginf)):
-        if by is not None:
-            out = elementwise(lambda x, value=value, by=by: where(eq(x, value), by, x), out)
-    return out
