@@ -1,4 +1,4 @@
-"""What a host function does: its kernel launches and torch operations, seen while it runs on CPU tensors.
+"""Recording of host functions: their kernel launches and torch operations, while they run on CPU tensors.
 
 In: a case, and numbers for its dims. Out: a `Trace`, the events in order, on views of buffers.
 """

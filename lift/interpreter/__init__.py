@@ -1,6 +1,6 @@
 """The interpreter of Triton IR: one walk over a kernel, in any domain of values.
 
-In: a module, operands, a grid, a memory. Out: the memory as the launch leaves it. What an operation does is a row of
+In: a module, operands, a grid, a memory. Out: the memory as the launch leaves it. An operation is a row of
 `HANDLERS`, or of `lift.terms.ops`.
 """
 

@@ -1,7 +1,7 @@
 """PyTorch functions and operators, read as formulas that hold at every shape.
 
 In: a function on tensors with symbolic sizes. Out: a `Reading`, its formulas and the conditions under which they hold.
-What an operator means is a row of `lift.pytorch.aten`.
+The meaning of an operator is a row of `lift.pytorch.aten`.
 """
 
 from __future__ import annotations

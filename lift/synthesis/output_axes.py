@@ -14,7 +14,7 @@ def output_axes(
     dims: Sequence[Dims], shapes: Sequence[tuple[int, ...]], inputs: Iterable[str] = ()
 ) -> tuple[Axis, ...]:
     """Axes of an output that has these shapes under these dims; their names are none of the inputs'. Raises NotLifted
-    for a size that is no expression of the dims."""
+    for a size that no expression of the dims gives."""
     quantities, names = Quantities(tuple(dims)), {*dims[0], *inputs}
     axes: list[Axis] = []
     for sizes in zip(*shapes, strict=True):

@@ -1,7 +1,7 @@
 """Terms, the one language of the project, and the table of elementwise operations.
 
 In: names, numbers and other terms. Out: a `Term`, hash-consed; a `Formula` is one with axes, a `Spec` an array of them.
-What an operation means is a row of `OPS`; what it means to another stage, a row of a `Domain`.
+The meaning of an operation is a row of `OPS`; its meaning to another stage, a row of a `Domain`.
 """
 
 from __future__ import annotations

@@ -45,8 +45,8 @@ UNIT = {"add": 0, "mul": 1, "max": -math.inf, "min": math.inf, "and": True, "or"
 
 
 class Operation(Protocol):
-    """What construction asks of an operation: the type of its result, "same" for the widest of the arguments, and its
-    value on numbers, None where it has none."""
+    """The part of an operation that construction needs: the type of its result, "same" for the widest of the
+    arguments, and its value on numbers, None where it has none."""
 
     @property
     def type(self) -> str: ...

@@ -1,4 +1,4 @@
-"""What all of reports stands on: the configuration, targets, fingerprints, progress, the version.
+"""The foundation of reports: the configuration, targets, fingerprints, progress, the version.
 
 Nothing of lift, verify or superopt is imported here at start-up.
 """

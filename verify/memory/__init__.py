@@ -1,4 +1,4 @@
-"""What launches do to memory: who writes an element, what a buffer holds, and what must hold for that to be safe.
+"""Memory under launches: who writes an element, what a buffer holds, and the conditions of safe access.
 
 In: the accesses of a program. Out: the contents of buffers, and the conditions of every access.
 """

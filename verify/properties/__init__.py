@@ -1,4 +1,4 @@
-"""What tests of a kernel rest on: laws, sizes, tolerances, calls that are refused.
+"""The basis of written tests: laws, sizes, tolerances, calls that are refused.
 
 In: the formulas of a case, and its proof. Out: a suite, which `reports.testgen` writes as tests.
 """

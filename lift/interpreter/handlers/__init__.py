@@ -1,5 +1,5 @@
-"""What executes the operations of Triton IR, by kind of operation.
+"""Handlers, which execute the operations of Triton IR, by kind of operation.
 
 In: an operation and its operands, in the domain of the run. Out: its results. A handler is registered by `handles`,
-with the names of its operations; what is simply a row of `lift.terms.ops` needs none.
+with the names of its operations; a row of `lift.terms.ops` needs none.
 """

@@ -28,9 +28,9 @@ REQUIRED: Final = object()  # stands for the default of a parameter without one
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What operators mean. `names` and `parameters` are texts, "mm bmm" and "self, dim=None"; `source` is the PyTorch
-    function whose documentation states the formula; with `cast_first` a given dtype is that of `self`, not of the
-    result."""
+    """The meaning of operators. `names` and `parameters` are texts, "mm bmm" and "self, dim=None"; `source` is the
+    PyTorch function whose documentation states the formula; with `cast_first` a given dtype is that of `self`, not of
+    the result."""
 
     names: str
     parameters: str

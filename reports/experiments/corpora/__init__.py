@@ -1,0 +1,1 @@
+"""Experiments on corpora of cases: what is lifted, proved and found, as their tables show it."""

@@ -1,0 +1,1 @@
+"""Experiments on the superoptimizer: the programs of the papers, searches, emitted kernels, their times."""

@@ -1,0 +1,1 @@
+"""Experiments that compare the audit with other tools on the same kernels."""
