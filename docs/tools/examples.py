@@ -91,33 +91,41 @@ def _timeless(text: str) -> str:
 def printed(example: Example) -> str:
     """What the command prints now; on stderr too where it ends with exit code 2. Equal commands run once."""
     page = ROOT / example.page
-    made = dict(_outputs(e.command) for e in examples(page))
+    made = {name: e.command for e in examples(page) if (name := _output(e.command))}
     named = {a.partition("::")[0] for a in shlex.split(example.command)}
     present = files(page)
-    before = tuple(made[n] for n in sorted(named & made.keys()) if n and made[n] != example.command)
+    before = tuple((n, made[n]) for n in sorted(named & made.keys()) if made[n] != example.command)
     inside = named & (present.keys() | made.keys())
     return _run(example.command, tuple(sorted(present.items())) if inside else (), before)
 
 
-def _outputs(command: str) -> tuple[str, str]:
-    """(the file that a command writes, the command); "" for one that writes none."""
+def _output(command: str) -> str:
+    """The file that a command writes, "" for one that writes none."""
     words = shlex.split(command)
-    return (words[words.index("-o") + 1] if "-o" in words else "", command)
+    return words[words.index("-o") + 1] if "-o" in words else ""
 
 
 @cache
-def _run(command: str, present: tuple[tuple[str, str], ...], before: tuple[str, ...]) -> str:
-    with tempfile.TemporaryDirectory() as folder:
-        for name, text in present:
-            (Path(folder) / name).parent.mkdir(parents=True, exist_ok=True)
-            (Path(folder) / name).write_text(text)
-        for earlier in before:
+def _run(command: str, present: tuple[tuple[str, str], ...], before: tuple[tuple[str, str], ...]) -> str:
+    folder = Path(_folder(present).name) if present else ROOT
+    for name, earlier in before:
+        if not (folder / name).exists():
             _called(earlier, folder)
-        done = _called(command, folder if present else str(ROOT))
+    done = _called(command, folder)
     return done.stdout + (done.stderr if done.returncode == 2 else "")
 
 
-def _called(command: str, folder: str) -> subprocess.CompletedProcess[str]:
+@cache
+def _folder(present: tuple[tuple[str, str], ...]) -> tempfile.TemporaryDirectory[str]:
+    """A folder with these files, for all commands that are run on them."""
+    folder = tempfile.TemporaryDirectory(prefix="trilift-examples-")
+    for name, text in present:
+        (Path(folder.name) / name).parent.mkdir(parents=True, exist_ok=True)
+        (Path(folder.name) / name).write_text(text)
+    return folder
+
+
+def _called(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
     program, *arguments = shlex.split(command)
     module = [sys.executable, *(() if program == "python" else ("-m", program))]
     environment = os.environ | {"COLUMNS": "100", "TRILIFT_CACHE_DIR": CACHE.name}
