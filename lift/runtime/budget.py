@@ -26,7 +26,7 @@ from ..errors import TriliftError
 
 COSTS: dict[str, float] = {  # steps for one of each
     "normal form": 400.0,  # of one term, not found among those known
-    "product of monomials": 4.0,
+    "product of monomials": 20.0,
     "linear question": 150.0,  # about integers, put to elimination
     "row": 4.0,  # combined with another one by elimination
     "z3 resource": 0.2,  # of z3's own count, rlimit
@@ -35,11 +35,11 @@ COSTS: dict[str, float] = {  # steps for one of each
     "rounded element": 0.03,  # rounded to its type
     "field element": 0.4,  # in a finite field
     "weights element": 0.4,  # as a bound of an error
-    "symbolic element": 1.0,  # as a term
+    "symbolic element": 20.0,  # as a term
     "capture": 5000.0,  # of the launches of a host function at one shape
     "comparison": 2500.0,  # of a run with what it should give
     "cut": 100.0,  # of the elements of an output
-    "element of a cut": 2.0,
+    "element of a cut": 8.0,
     "candidate": 100.0,  # formula that synthesis tries
     "node": 2.0,  # of an e-graph, per iteration
     "trial": 1000.0,  # of a law on numbers
@@ -119,9 +119,9 @@ class Meter:
         self, name: str, limit: float = math.inf, outer: Meter | None = None, guard: Guard | None = None
     ) -> None:
         self.name, self.limit, self.outer = name, limit, outer
-        self.guard = guard or (outer.guard if outer is not None else None)
+        self.guard: Guard | None = guard or (outer.guard if outer is not None else None)
         self.began, self.before = _WORK.steps, dict(_WORK.of)
-        self.end = min(self.began + limit, outer.end if outer is not None else math.inf)
+        self.end: float = min(self.began + limit, outer.end if outer is not None else math.inf)
 
     @property
     def spent(self) -> int:
@@ -279,11 +279,11 @@ class AuditBudget:
     """Of an audit: its watched runs, its rules in all, of the samples of single rules, and of a question about a lane,
     in z3's own count."""
 
-    watched_steps: int = 8_000_000
-    rules_steps: int = 24_000_000
-    nan_steps: int = 3_000_000
-    overflow_steps: int = 3_000_000
-    precision_steps: int = 6_000_000
+    watched_steps: int = 6_000_000
+    rules_steps: int = 18_000_000
+    nan_steps: int = 2_500_000
+    overflow_steps: int = 2_500_000
+    precision_steps: int = 5_000_000
     question_resources: int = 2_500_000
 
 
