@@ -25,9 +25,10 @@ from test_linear import (
     within,
 )
 
+from trilift.lift.runtime.budget import Guard, OutOfTime
 from trilift.lift.terms import term as T
 from trilift.verify.integers.smt import recheck, smt_text, write_smt
-from trilift.verify.integers.solver import Solver
+from trilift.verify.integers.solver import UNDECIDED, Solver
 
 X = T.scalar("x")
 
@@ -176,3 +177,13 @@ def test_a_wrong_text_is_not_confirmed(tmp_path):
     pytest.importorskip("cvc5")
     (tmp_path / "wrong.smt2").write_text(smt_text(TILED, lt(STEP * 64 + LANE, N)))
     assert [row.status for row in recheck(tmp_path)] == ["sat"]
+
+
+def test_resources_and_not_the_clock_end_a_question() -> None:
+    """A sum of three cubes: hard for every solver."""
+    x, y, z = (T.size(n) for n in "xyz")
+    hard = [T.make("eq", x * x * x + y * y * y + z * z * z, 42), T.make("lt", 100, x)]
+    few = Solver(resources=20_000)
+    assert not few.implies(hard, lt(y, 0), "no cubes") and few.records[0].why == UNDECIDED
+    with pytest.raises(OutOfTime, match="the outer time limit of 0 s ended the proof"):
+        Solver(guard=Guard(0.0)).implies(hard, lt(y, 0))

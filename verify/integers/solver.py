@@ -30,7 +30,8 @@ Facts = frozenset[Term]
 BOXES = (4, 16, 256, 1 << 12, 1 << 20, None)  # symbols of a model are looked for in -b..b first
 FALSE = T.const(False)
 UNDECIDED = "z3 does not decide it with the resources of one question"
-LONGEST = 1 << 30  # milliseconds that z3 takes as a limit
+LONGEST_MILLISECONDS = 1 << 30  # that z3 takes as a limit
+INTERRUPTED = ("timeout", "canceled")  # what z3 says where a limit ended it, of resources too
 TRIES = 6  # of a non-linear question, each with other seeds and another order of assertions
 
 
@@ -229,11 +230,12 @@ def _asked(solver: Any, resources: int, guard: Guard | None = None) -> tuple[Any
     first."""
     solver.set("rlimit", max(1, resources))
     if guard is not None:
-        solver.set("timeout", min(LONGEST, max(1, int(guard.left * 1000))))
+        solver.set("timeout", min(LONGEST_MILLISECONDS, max(1, int(guard.left * 1000))))
     answer = solver.check()
     used = _used(solver)
     budget.count("z3 resource", used)
-    if answer == z3.unknown and guard is not None and not guard.left:
+    interrupted = answer == z3.unknown and solver.reason_unknown() in INTERRUPTED and used < resources
+    if interrupted and guard is not None:
         raise OutOfTime(guard.seconds, guard.what)
     return answer, used
 
