@@ -39,7 +39,7 @@ COSTS: dict[str, float] = {  # steps for one of each
     "capture": 5000.0,  # of the launches of a host function at one shape
     "comparison": 2500.0,  # of a run with what it should give
     "cut": 100.0,  # of the elements of an output
-    "element of a cut": 8.0,
+    "element of a cut": 25.0,
     "candidate": 100.0,  # formula that synthesis tries
     "node": 2.0,  # of an e-graph, per iteration
     "trial": 1000.0,  # of a law on numbers
