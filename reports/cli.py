@@ -134,7 +134,7 @@ def lift(targets: tuple[str, ...], to: str, explain: bool, allow_unknown: bool, 
     help="reference, formula (the lifted one) or the text of a formula.  [default: the reference if there is one, else "
     "the formula]",
 )
-@options(FORM, PROOF_STEPS, SMT_DIR, REPLAY, SEED, PROOF_TIMEOUT, MANY, CLUSTER, caching, ALLOW, QUIET)
+@options(FORM, PROOF_STEPS, SMT_DIR, REPLAY, SEED, PROOF_TIMEOUT, MANY, CLUSTER, caching, ALLOW, QUIET, DEBUG)
 def prove(
     targets: tuple[str, ...], against: str | None, form: str, smt_dir: str | None, replay: str | None, timeout: float,
     cache_dir: str | None, no_cache: bool, allow_unknown: bool, quiet: bool, **options: Any,

@@ -290,3 +290,12 @@ def test_a_second_run_imports_nothing_of_the_user(tmp_path: Path) -> None:
     write(tmp_path / "own_kernels.py", HELPER.replace("2 *", "3 *"))  # imported by the host function only when it runs
     third = prove()
     assert (third["verdict"], third.get("cached")) == ("REFUTED", None)
+
+
+def test_the_steps_of_each_stage_are_told_and_not_kept(files: Paths, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    made = {**record("f.py", "one"), "steps": ["proof: 10 steps in 1 of 1,000"]}
+    monkeypatch.setattr(dispatch, "run", lambda targets, options, on_event: iter([made]))
+    options = Options(proving=Proving(), cache=str(files["a"].parent / "cache"), debug=True)
+    assert list(dispatch.records([Target(str(files["a"]))], options)) == [made]
+    assert capsys.readouterr().err == "one: steps spent\n  proof: 10 steps in 1 of 1,000\n"
+    assert not cache.usable(options)
