@@ -252,3 +252,25 @@ def test_a_kernel_that_cannot_be_tested_says_why() -> None:
     c = corpus("choice", "argmax")
     found = check(c, read_case(c).formulas, timeout=3, dims={"M": 3, "N": 5})
     assert not found.tested and all(o.reason or o.bound > identity_test.MEANINGFUL for o in found.outcomes)
+
+
+@pytest.mark.parametrize("second", ["sub", "mul", "max"])
+def test_denominators_that_differ_are_told_apart(second: str) -> None:
+    """1 / (a + b) + 1 / (a - b) has the denominator (a + b) (a - b): the degrees add up."""
+    from trilift.verify.fields.error_bound import Weights
+
+    d = Weights(Modes())
+    a, b = d.draw((1,)), d.draw((1,))
+    x, y = (d.apply("recip", d.apply(op, a, b)) for op in ("add", second))
+    assert d.apply("add", x, x)["m"] == x["m"] == 1
+    assert d.apply("add", x, y)["m"] == x["m"] + y["m"]
+
+
+@pytest.mark.parametrize(("op", "part"), [("log2", "m"), ("log10", "m"), ("exp10", "e")])
+def test_irrational_factors_have_a_degree(op: str, part: str) -> None:
+    """log2(a) = log(a) / log(2), where log(2) is a random element."""
+    from trilift.verify.fields.error_bound import Weights
+
+    d = Weights(Modes())
+    a = d.draw((1,))
+    assert d.apply(op, a)[part] > d.apply("exp" if op == "exp10" else "log", a)[part]

@@ -262,6 +262,10 @@ def _neg(d: Weights, a: np.ndarray) -> np.ndarray:
     return out
 
 
+def _sub(d: Weights, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return _add(d, a, _neg(d, b))
+
+
 def _recip(d: Weights, a: np.ndarray) -> np.ndarray:
     with np.errstate(all="ignore"):
         v = 1 / a["v"]
@@ -335,7 +339,7 @@ def _total(d: Weights, rows: np.ndarray) -> np.ndarray:
 
 def _via_exp(d: Weights, a: np.ndarray) -> np.ndarray:
     e, one = _exp(d, _add(d, a, a)), d.reals(1.0)
-    return _mul(d, _add(d, e, one), _recip(d, _add(d, e, one)))
+    return _mul(d, _sub(d, e, one), _recip(d, _add(d, e, one)))
 
 
 def _pow(d: Weights, a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -354,12 +358,14 @@ def _pow(d: Weights, a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 ERROR_BOUND.fill({
-    "add": _add, "mul": _mul, "sub": _add, "neg": lambda d, a: _neg(d, a), "recip": _recip,
+    "add": _add, "mul": _mul, "sub": _sub, "neg": lambda d, a: _neg(d, a), "recip": _recip,
     "div": lambda d, a, b: _mul(d, a, _recip(d, b)),
     "exp": _exp, "exp2": lambda d, a: _exp(d, _mul(d, a, d.reals(math.log(2)))),
-    "expm1": lambda d, a: _add(d, _exp(d, a), d.reals(1.0)), "exp10": lambda d, a: _exp(d, _mul(d, a, d.reals(2.3))),
+    "expm1": lambda d, a: _sub(d, _exp(d, a), d.reals(1.0)),
+    "exp10": lambda d, a: _exp(d, _mul(d, a, d.reals(math.log(10)))),
     "log": _log, "log1p": lambda d, a: _log(d, _add(d, a, d.reals(1.0))),
-    "log2": lambda d, a: _mul(d, _log(d, a), d.reals(0.7)), "log10": lambda d, a: _mul(d, _log(d, a), d.reals(0.7)),
+    "log2": lambda d, a: _mul(d, _log(d, a), _recip(d, d.reals(math.log(2)))),
+    "log10": lambda d, a: _mul(d, _log(d, a), _recip(d, d.reals(math.log(10)))),
     "rsqrt": lambda d, a: _recip(d, d.opaque(a)), "pow": _pow, "tanh": _via_exp,
     "max": lambda d, *xs: _greatest(d, np.stack(np.broadcast_arrays(*xs), -1)),
     "min": lambda d, *xs: _neg(d, _greatest(d, np.stack([_neg(d, x) for x in np.broadcast_arrays(*xs)], -1))),
