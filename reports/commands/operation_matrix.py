@@ -61,10 +61,11 @@ class Cell:
 
 
 def domains() -> dict[str, Domain]:
-    """All domains, in the order of the architecture."""
-    for module in (*MODULES, *REGISTERING):
+    """All domains, in the order of `MODULES`."""
+    for module in REGISTERING:
         importlib.import_module(f"trilift.{module}")
-    return dict(DOMAINS)
+    found = [v for m in MODULES for v in vars(importlib.import_module(f"trilift.{m}")).values()]
+    return {d.name: d for d in found if isinstance(d, Domain) and DOMAINS.get(d.name) is d}
 
 
 def cell(op: str, domain: Domain) -> Cell:
