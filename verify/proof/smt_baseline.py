@@ -17,6 +17,7 @@ from trilift.lift.language.unfolding import expand
 from trilift.lift.terms import term as T
 from trilift.lift.terms.constants import recover
 from trilift.lift.terms.fit import value
+from trilift.lift.terms.meanings import Domain, meaning
 from trilift.lift.terms.term import FOLDS, Axis, Term
 
 LAWS = {
@@ -29,17 +30,8 @@ LAWS = {
     ":pattern ((sqrt x)))))",
 }
 LOG = "(assert (forall ((x Real)) (! (= (log (exp x)) x) :pattern ((exp x)))))"
-INFIX = {"add": "+", "mul": "*", "lt": "<", "le": "<=", "eq": "=", "ne": "distinct", "and": "and", "or": "or"}
-INTEGER = {"floordiv": "div", "mod": "mod"}
-BY_SYMBOL = {
-    "floordiv": "(ite (> b 0) (div a b) (div (- a) (- b)))",
-    "mod": "(ite (> b 0) (mod a b) (- (mod (- a) (- b))))",
-}
-ORDER = {"max": ">=", "min": "<="}
 SORTS = {T.REAL: "Real", T.INT: "Int", T.BOOL: "Bool"}
-FUNCTIONS = frozenset(
-    {"exp", "exp2", "log", "log2", "sqrt", "sin", "cos", "tan", "tanh", "erf", "rsqrt", "floor", "ceil", "pow"}
-)
+BASELINE = Domain("SMT baseline", missing="error", error="{op}", says="its text in a question that z3 alone is asked")
 
 
 def instance(t: Term, axes: Mapping[Axis, int], dims: Mapping[str, int | float]) -> Term:
@@ -150,27 +142,8 @@ class _Writer:
             return self._element(t)
         kind = T.INT if t.type != T.REAL and all(a.type != T.REAL for a in t.args) else T.REAL
         args = [self.name(a, kind) for a in t.args]
-        if t.op in INFIX:
-            return f"({INFIX[t.op]} {' '.join(args)})"
-        if t.op in INTEGER and t.args[1].is_const and t.args[1].attr > 0:
-            return f"({INTEGER[t.op]} {' '.join(args)})"
-        if t.op in INTEGER and kind == T.INT:
-            return f"(let ((a {args[0]}) (b {args[1]})) {BY_SYMBOL[t.op]})"
-        if t.op in ORDER:
-            return _fold(args, lambda a, b: f"(ite ({ORDER[t.op]} {a} {b}) {a} {b})")
-        if t.op in FUNCTIONS:
-            self.functions[t.op] = len(args)
-            return f"({t.op} {' '.join(args)})"
-        match t.op:
-            case "recip":
-                return f"(/ 1.0 {args[0]})"
-            case "not":
-                return f"(not {args[0]})"
-            case "where":
-                return f"(ite {' '.join([self.names[t.args[0].id], *(self.name(a, t.type) for a in t.args[1:])])})"
-            case "abs":
-                return f"(ite (>= {args[0]} {_zero(kind)}) {args[0]} (- {args[0]}))"
-        raise Unsupported(t.op)
+        form: Form = BASELINE[t.op]
+        return form(self, t, args, kind)
 
 
 def _opaque(t: Term) -> bool:
@@ -192,6 +165,58 @@ def _fold(args: Iterable[str], combine: Callable[[str, str], str]) -> str:
     for b in rest:
         first = f"(let ((m {first})) {combine('m', b)})"
     return first
+
+
+# ---- the meanings ----------------------------------------------------------------------------------------------------
+
+Form = Callable[[_Writer, Term, list[str], str], str]  # of arguments that are of one kind, integers or reals
+
+
+def _applied(head: str) -> Form:
+    return lambda w, t, args, kind: f"({head} {' '.join(args)})"
+
+
+def _divided(head: str, by_symbol: str) -> Form:
+    """By a positive number, or by an integer of any sign."""
+
+    def form(w: _Writer, t: Term, args: list[str], kind: str) -> str:
+        if t.args[1].is_const and t.args[1].attr > 0:
+            return f"({head} {' '.join(args)})"
+        if kind != T.INT:
+            raise Unsupported(t.op)
+        return f"(let ((a {args[0]}) (b {args[1]})) {by_symbol})"
+
+    return form
+
+
+def _extremum(sign: str) -> Form:
+    return lambda w, t, args, kind: _fold(args, lambda a, b: f"(ite ({sign} {a} {b}) {a} {b})")
+
+
+FUNCTIONS = ("exp", "exp2", "log", "log2", "sqrt", "sin", "cos", "tan", "tanh", "erf", "rsqrt", "floor", "ceil", "pow")
+
+
+@meaning(BASELINE, *FUNCTIONS)
+def _function(w: _Writer, t: Term, args: list[str], kind: str) -> str:
+    """A function that is declared, with LAWS or without."""
+    w.functions[t.op] = len(args)
+    return f"({t.op} {' '.join(args)})"
+
+
+@meaning(BASELINE, "where")
+def _choice(w: _Writer, t: Term, args: list[str], kind: str) -> str:
+    return f"(ite {' '.join([w.names[t.args[0].id], *(w.name(a, t.type) for a in t.args[1:])])})"
+
+
+BASELINE.fill({
+    "add": _applied("+"), "mul": _applied("*"), "lt": _applied("<"), "le": _applied("<="), "eq": _applied("="),
+    "ne": _applied("distinct"), "and": _applied("and"), "or": _applied("or"), "not": _applied("not"),
+    "recip": _applied("/ 1.0"), "max": _extremum(">="), "min": _extremum("<="),
+    "floordiv": _divided("div", "(ite (> b 0) (div a b) (div (- a) (- b)))"),
+    "mod": _divided("mod", "(ite (> b 0) (mod a b) (- (mod (- a) (- b))))"),
+    "abs": lambda w, t, args, kind: f"(ite (>= {args[0]} {_zero(kind)}) {args[0]} (- {args[0]}))",
+})  # fmt: skip
+BASELINE.derive(FOLDS, "written out, or a number of its own")
 
 
 def _number(t: Term) -> str:
