@@ -29,6 +29,7 @@ MODULES = (
     "verify.normal_form.enclosure",
     "verify.execution.combiners",
     "verify.wording.program_text",
+    "verify.proof.smt_baseline",
     "verify.runs.definedness",
     "verify.fields.op_rows",
     "verify.fields.error_bound",

@@ -23,6 +23,7 @@ from trilift.lift.terms.ops import OPS
 from trilift.lift.terms.ranges import Ranges
 from trilift.lift.terms.term import FOLDS, Axis, Term
 from trilift.reports.commands import operation_matrix as matrix
+from trilift.verify.proof.smt_baseline import FUNCTIONS
 
 INTEGERS = {"floordiv", "mod", "truncdiv", "truncmod", "next_power_of_2", "bitand", "bitor", "bitxor", "shl", "shr",
             "random", "random_bits", "wrap8", "wrap16", "wrap32"}  # fmt: skip
@@ -350,6 +351,21 @@ def smt_lib(op: str) -> None:
         assert not contradiction(smt_text(*question(s, 1)), 10.0)
 
 
+def smt_baseline(op: str) -> None:
+    from trilift.verify.integers.solver import contradiction
+    from trilift.verify.proof.smt_baseline import implication
+
+    for s in samples(op, whole=op in DIVISIONS, leaf=T.scalar):
+        if float(f"{s.value:.6g}") != s.value and op != "recip":
+            continue  # it writes six digits
+        facts, _ = question(s, 0)
+        for off in (0, 1):
+            goal = T.make("eq", s.term, s.value + off) if s.term.type != T.BOOL else question(s, off)[1]
+            if op == "recip":
+                goal = T.make("eq", T.mul(s.value + off, s.inputs["x0"]), T.mul(s.inputs["x0"], s.term))
+            assert contradiction(implication(facts, goal), 10.0) == (not off)
+
+
 def order_value(op: str) -> None:
     from trilift.verify.execution.combiners import ORDER_VALUE
 
@@ -544,6 +560,7 @@ CHECKS: dict[str, Callable[[str], None]] = {
     "construction": construction, "range": in_range, "infix text": infix, "Python source": python,
     "PyTorch source": torch_source, "PyTorch numbers": torch_numbers, "integer core": in_core,
     "integer value": in_core, "linear form": linear_form, "reduction": reduction, "z3": in_z3, "SMT-LIB": smt_lib,
+    "SMT baseline": smt_baseline,
     "normal form": normal_form, "interval": in_interval, "order value": order_value, "program text": program_text,
     "definedness": defined, "field": field_value, "field symmetry": field_symmetry, "field error": field_error,
     "degree": way("degree", scales), "parity": way("parity", reflects), "linearity": way("linearity", adds),
@@ -551,6 +568,7 @@ CHECKS: dict[str, Callable[[str], None]] = {
 }  # fmt: skip
 UNCHECKED: dict[tuple[str, str], str] = {
     ("LaTeX", "*"): "is set by TeX, not executed; tests/lift/test_printers.py compares texts",
+    **{("SMT baseline", f): "is a function with laws or without, no number" for f in FUNCTIONS},
     **{("normal form", f): "binds variables that only guards restrict; tests/verify/test_folds.py" for f in FOLDS},
 }
 CELLS = [(c.domain, op) for op in matrix.operations() for c in matrix.cells(op) if c.state == "row"]

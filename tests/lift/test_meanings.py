@@ -124,6 +124,7 @@ MISSING = {
     "order value": "opaque", "program text": "call", "definedness": "error", "field": "opaque",
     "field symmetry": "opaque", "field error": "opaque", "degree": "opaque", "parity": "opaque",
     "linearity": "opaque", "slope": "opaque", "magnitude": "error", "exactness": "unbounded", "Triton source": "error",
+    "SMT baseline": "error",
 }  # fmt: skip
 
 
