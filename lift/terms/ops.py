@@ -1,4 +1,4 @@
-"""The operation table: one row per elementwise operation, with all its meanings.
+"""The operation table: one row per elementwise operation, with its meaning on numbers and on terms.
 
     name     what terms call it
     type     result type: real, int, bool, or "same" (the widest type of the arguments)
@@ -10,7 +10,8 @@
     aten     PyTorch operators (overload packet names) that mean exactly this, elementwise with broadcasting
 
 A missing row is the error Unsupported, never a silent skip. A new operation is one row here; tests/lift/test_ops.py runs
-every row through every domain on the same random input.
+every row on numbers, on terms and on constants. What other stages know of an operation is in their domains
+(`lift.terms.meanings`); `trilift ops --domains` says what is missing.
 """
 
 from __future__ import annotations
