@@ -30,7 +30,7 @@ from trilift.lift.language.unfolding import instantiate, unfold
 from trilift.lift.runtime.session import memo
 from trilift.lift.terms import term as T
 from trilift.lift.terms.bits import FORMATS
-from trilift.lift.terms.meanings import Domain
+from trilift.lift.terms.meanings import Domain, meaning
 from trilift.lift.terms.term import Axis, Term
 
 FORMS = 2  # as many roundings as the formula has: the kernel may compute it in another form
@@ -234,33 +234,10 @@ class Magnitudes:
 
     def nonnegative(self, t: Term) -> bool:
         """Whether a term is seen to be no negative number: sizes, squares, exponentials and what is made of them."""
-        match t.op:
-            case "const":
-                return t.type == T.BOOL or bool(t.attr >= 0)
-            case "size" | "axis" | "exp" | "exp2" | "sqrt" | "abs" | "cosh" | "random":
-                return True
-            case "sigmoid" | "softmax" | "softplus" | "relu" | "var" | "norm":
-                return True
-            case "read" | "scalar":
-                return self._positive_input(str(t.attr))
-            case "add" if t.type == T.INT and not t.free and MINUS_ONE in t.args:
-                rest = [a for a in t.args if a is not MINUS_ONE]  # N - 1: sizes are at least 1
-                return all(map(self.nonnegative, rest)) and not T.reads(t)
-            case "mul":
-                odd = [a for a, k in Counter(t.args).items() if k % 2]
-                return all(map(self.nonnegative, odd))
-            case "pow":
-                even = t.args[1].op == "const" and t.args[1].attr % 2 == 0
-                return even or self.nonnegative(t.args[0])
-            case "max":
-                return any(map(self.nonnegative, t.args))
-            case "where":
-                return all(map(self.nonnegative, t.args[1:]))
-            case "add" | "min" | "recip" | "sum" | "prod" | "amax" | "amin" | "mean" | "floordiv" | "mod" | "shr":
-                return all(map(self.nonnegative, t.args))
-        return False
+        rule: Callable[[Magnitudes, Term], bool] | None = NONNEGATIVE.get(t.op)
+        return rule is not None and rule(self, t)
 
-    def _positive_input(self, name: str) -> bool:
+    def positive_input(self, name: str) -> bool:
         spec = self.case.tensors.get(name) or self.case.scalars.get(name)
         low = None if spec is None else spec.low
         return spec is not None and (
@@ -320,6 +297,37 @@ class Magnitudes:
             case "and" | "or" | "not":
                 return T.make("or", *(self.doubt(a) for a in c.args), False)
         raise Unsupported(f"the rounding error of {c.op} of a rounded number")
+
+
+# ---- signs -----------------------------------------------------------------------------------------------------------
+
+NONNEGATIVE = Domain("sign", missing="unbounded", says="whether it is seen to be no negative number",
+                     types=(T.REAL, T.INT, "same"))  # fmt: skip
+
+
+@meaning(NONNEGATIVE, "add", "min", "recip", "sum", "prod", "amax", "amin", "mean", "floordiv", "mod", "shr")
+def _of_all(m: Magnitudes, t: Term) -> bool:
+    """N - 1 too: sizes are at least 1."""
+    if t.op == "add" and t.type == T.INT and not t.free and MINUS_ONE in t.args:
+        return all(m.nonnegative(a) for a in t.args if a is not MINUS_ONE) and not T.reads(t)
+    return all(map(m.nonnegative, t.args))
+
+
+@meaning(NONNEGATIVE, "pow")
+def _even_or_base(m: Magnitudes, t: Term) -> bool:
+    even = t.args[1].op == "const" and t.args[1].attr % 2 == 0
+    return even or m.nonnegative(t.args[0])
+
+
+NONNEGATIVE.fill({
+    **dict.fromkeys(("size", "axis", "exp", "exp2", "sqrt", "abs", "cosh", "random"), lambda m, t: True),
+    **dict.fromkeys(("sigmoid", "softmax", "softplus", "relu", "var", "norm"), lambda m, t: True),
+    **dict.fromkeys(("read", "scalar"), lambda m, t: m.positive_input(str(t.attr))),
+    "const": lambda m, t: t.type == T.BOOL or bool(t.attr >= 0),
+    "mul": lambda m, t: all(m.nonnegative(a) for a, k in Counter(t.args).items() if k % 2),
+    "max": lambda m, t: any(map(m.nonnegative, t.args)),
+    "where": lambda m, t: all(map(m.nonnegative, t.args[1:])),
+})  # fmt: skip
 
 
 # ---- rows with a rule of their own -----------------------------------------------------------------------------------

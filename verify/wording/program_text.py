@@ -62,8 +62,8 @@ def text(t: Term) -> str:
     parts = [text(a) for a in t.args]
     if t.op in COMMUTATIVE:
         parts.sort()
-    if t.op in SIGN:
-        return f"({SIGN[t.op].join(parts)})"
+    if (sign := SIGN.rows.get(t.op)) is not None:
+        return f"({sign.join(parts)})"
     if t.op == "pointer":
         return f"{t.attr} + {parts[0]}"
     head = t.attr.name if t.op == "carry" else t.op
