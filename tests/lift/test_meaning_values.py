@@ -550,6 +550,19 @@ def narrow(op: str, xs: list[Any]) -> float:
         return float(np.float32(np.asarray(FLOAT64.apply(op, *xs)).item()))
 
 
+def sign(op: str) -> None:
+    """Of arguments that are not negative; what is seen of them is so."""
+    from trilift.verify.properties.magnitudes import Magnitudes
+
+    seen = Magnitudes(
+        SimpleNamespace(tensors={n: Spec("f64", (), T.const(0)) for n in ("x0", "x1", "x2")}, scalars={}), 1
+    )
+    found = [s for s in samples(op, count=40) if all(np.all(x >= 0) for x in s.inputs.values())]
+    assert found and all(s.value >= 0 for s in found) and seen.nonnegative(found[0].term)
+    unknown = Magnitudes(SimpleNamespace(tensors={}, scalars={}), 1)
+    assert all(s.value >= 0 for s in samples(op, count=40) if unknown.nonnegative(s.term))
+
+
 def exactness(op: str) -> None:
     """Of eighths float32 gives what float64 gives."""
     for s in samples(op):
@@ -564,7 +577,8 @@ CHECKS: dict[str, Callable[[str], None]] = {
     "normal form": normal_form, "interval": in_interval, "order value": order_value, "program text": program_text,
     "definedness": defined, "field": field_value, "field symmetry": field_symmetry, "field error": field_error,
     "degree": way("degree", scales), "parity": way("parity", reflects), "linearity": way("linearity", adds),
-    "slope": slope, "magnitude": magnitude, "exactness": exactness, "Triton source": triton_source,
+    "slope": slope, "magnitude": magnitude, "exactness": exactness, "sign": sign,
+    "Triton source": triton_source,
 }  # fmt: skip
 UNCHECKED: dict[tuple[str, str], str] = {
     ("LaTeX", "*"): "is set by TeX, not executed; tests/lift/test_printers.py compares texts",

@@ -123,7 +123,8 @@ MISSING = {
     "PyTorch source": "error", "PyTorch numbers": "error", "normal form": "opaque", "interval": "unbounded",
     "order value": "opaque", "program text": "call", "definedness": "error", "field": "opaque",
     "field symmetry": "opaque", "field error": "opaque", "degree": "opaque", "parity": "opaque",
-    "linearity": "opaque", "slope": "opaque", "magnitude": "error", "exactness": "unbounded", "Triton source": "error",
+    "linearity": "opaque", "slope": "opaque", "magnitude": "error", "exactness": "unbounded",
+    "sign": "unbounded", "Triton source": "error",
     "SMT baseline": "error",
 }  # fmt: skip
 
