@@ -451,7 +451,7 @@ def field_error(op: str) -> None:
     d = Weights(Modes())
     numbers = [*(list(s.inputs.values()) for s in samples(op)), [0.0] * len(kinds(op, False))]
     for xs in (xs for xs in numbers if math.isfinite(numpy(op, *xs))):
-        got = d.apply(op, *(d.reals(np.asarray(x, np.float64)) for x in xs))
+        got = d.apply(op, *(d.reals(np.asarray([x], np.float64)) for x in xs))[0]
         assert np.isnan(got["v"]) or close(got["v"], numpy(op, *xs))
         assert all(got[k] >= 0 for k in "nmabhgects")
 
