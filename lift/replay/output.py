@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..capture.trace import Trace
 from ..errors import NotLifted, TriliftError, Unsupported
+from ..runtime.strategy import Closers
 from ..terms.spec import Formula, Spec
 
 if TYPE_CHECKING:
@@ -19,13 +20,14 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class Output:
     """`spec` is at the first shape, `raw` the formula as found, `simplified` the shortest one with the laws used
-    on the way. `error` says why a stage gave nothing."""
+    on the way. `error` says why a stage gave nothing. `strategies`: the rows of the synthesis that found `raw`."""
 
     name: str
     spec: Spec | None = None
     raw: Formula | None = None
     simplified: Simplified | None = None
     error: TriliftError | None = None
+    strategies: tuple[str, ...] = ()
 
     @property
     def formula(self) -> Formula | None:
@@ -61,7 +63,6 @@ def related(traces: Sequence[Trace]) -> tuple[Relation, ...] | Unsupported:
 def synthesised(traces: Sequence[Trace], options: Mapping[str, bool], others: Sequence[Trace] = ()) -> Outputs:
     """The formula of each output, and of each input that changes, from its specs at the shapes of the traces. Of the
     other traces only the outputs' shapes are used."""
-    from ..synthesis.top_down import synthesise
     from .execute import spec
 
     if sum(math.prod(t.shape) for t in traces[-1].outputs.values()) > LARGE:
@@ -76,10 +77,18 @@ def synthesised(traces: Sequence[Trace], options: Mapping[str, bool], others: Se
         specs = by_name.get(name, [])
         if len(specs) == len(traces):
             seen = [(t.dims, ref.shape) for t in others if (ref := {**t.inputs, **t.outputs}.get(name))]
-            return Output(name, specs[0]).then(lambda o: replace(o, raw=synthesise(*specs, seen=seen, **options)))
+            return Output(name, specs[0]).then(lambda o: _decomposed(o, specs, seen, options))
         return Output(name, error=errors[0] if errors else NotLifted(f"{name} is written only at some shapes"))
 
     return tuple(map(one, dict.fromkeys([*traces[0].outputs, *by_name])))
+
+
+def _decomposed(o: Output, specs: Sequence[Spec], seen: Any, options: Mapping[str, bool]) -> Output:
+    from ..synthesis.top_down import synthesise
+
+    closers = Closers()
+    raw = synthesise(*specs, seen=seen, closers=closers, **options)
+    return replace(o, raw=raw, strategies=tuple(closers.names))
 
 
 def undecided(outputs: Outputs) -> bool:

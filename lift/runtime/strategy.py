@@ -33,6 +33,11 @@ class Strategy:
     source: str
     example: str
 
+    def __str__(self) -> str:
+        what = " ".join((self.attempt.__doc__ or "").split())
+        lines = [f"closes goals of {self.goal}" + (f": {what}" if what else "")]
+        return "\n".join([*lines, f"source: {self.source}", f"example: {self.example}"])
+
 
 @dataclass
 class Closers:

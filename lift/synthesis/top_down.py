@@ -16,15 +16,17 @@ Elements that do not matter (behind a guard) have id -1. The result is compared 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import partial, wraps
+from typing import Any
 
 import numpy as np
 
 from ..errors import NotLifted
 from ..language.evaluate import evaluate
 from ..runtime import budget
+from ..runtime.strategy import Closers, Strategy
 from ..terms import term as T
 from ..terms.domain import SYMBOLIC, Ids, as_ids
 from ..terms.expansion import Expansion
@@ -38,47 +40,82 @@ from .numbering import Choice, choices
 from .output_axes import new_axis, output_axes
 from .quantities import Dims, Quantities
 
+Dims = dict[str, int | float]
+Form = tuple[Sequence[Spec], Expansion | None] | None  # specs, with what made them; None: not another form
 FOLD_OF = {v: k for k, v in FOLDS.items()} | {"and": "amin", "or": "amax"}
 ORDERED = {"argmax_of": "argmax", "argmin_of": "argmin"}
 
 
 def synthesise(
-    *specs: Spec, top_down: bool = True, prune: bool = True, seen: Sequence[tuple[Dims, tuple[int, ...]]] = ()
+    *specs: Spec,
+    top_down: bool = True,
+    prune: bool = True,
+    seen: Sequence[tuple[Dims, tuple[int, ...]]] = (),
+    closers: Closers | None = None,
 ) -> Formula:
     """The formula that the specs of one output, at different shapes, are instances of.
 
     First on the terms as the kernel computes them, then on their expanded normal form (lift.terms.expansion), in
     which rescaled sums and recurrences become regular. Raises NotLifted where neither gives a formula; `why` says
-    which part resisted. `seen`: dims and the output's shape of further runs, which have no spec.
+    which part resisted. `seen`: dims and the output's shape of further runs, which have no spec. `closers`: is given
+    the names of the rows that found it.
     """
     if not top_down:
         return enumerate_formula(specs, prune)
     trouble: list[NotLifted] = []
-    for attempt, normal in attempts(specs):
+    forms, closers = Forms(specs), closers or Closers()
+    for row in FORMS:
+        form = row.attempt(forms)
+        if form is None:
+            continue
+        attempt, normal = form
+        cuts = Closers()
         try:
-            return _checked(_decompose(attempt, seen, prune, normal), specs)
+            found = _checked(_decompose(attempt, seen, prune, normal, cuts), specs)
         except NotLifted as e:
             trouble.append(e)
+        else:
+            closers.names += [row.name, *cuts.names]
+            return found
     raise trouble[0]
 
 
-def attempts(specs: Sequence[Spec]) -> Iterator[tuple[Sequence[Spec], Expansion | None]]:
-    """The specs in the forms that are tried: a part of the elements, if they are many, then all; as computed, then in
-    normal form (given with what made it)."""
-    few = [thinned(s) for s in specs]
-    normal = Expansion()
-    yield few, None
-    yield from _expanded(few, normal)
-    if any(a is not b for a, b in zip(few, specs, strict=True)):
-        yield specs, None
-        yield from _expanded(specs, normal)
+@dataclass
+class Forms:
+    """The specs in the forms that are tried."""
 
+    specs: Sequence[Spec]
+    normal: Expansion = field(default_factory=Expansion)
 
-def _expanded(specs: Sequence[Spec], normal: Expansion) -> Iterator[tuple[Sequence[Spec], Expansion]]:
-    try:
-        yield [expanded(s, normal) for s in specs], normal
-    except NotLifted:  # too large
-        return
+    def __post_init__(self) -> None:
+        self.few = [thinned(s) for s in self.specs]
+
+    @property
+    def more(self) -> bool:
+        """Whether few elements are not all."""
+        return any(a is not b for a, b in zip(self.few, self.specs, strict=True))
+
+    def few_computed(self) -> Form:
+        """A part of the elements, as the kernel computes them."""
+        return self.few, None
+
+    def few_expanded(self) -> Form:
+        """A part of the elements, in expanded normal form."""
+        return self.expanded(self.few)
+
+    def all_computed(self) -> Form:
+        """All elements, as the kernel computes them."""
+        return (self.specs, None) if self.more else None
+
+    def all_expanded(self) -> Form:
+        """All elements, in expanded normal form."""
+        return self.expanded(self.specs) if self.more else None
+
+    def expanded(self, specs: Sequence[Spec]) -> Form:
+        try:
+            return [expanded(s, self.normal) for s in specs], self.normal
+        except NotLifted:  # too large
+            return None
 
 
 THINNED_ELEMENTS = 160  # of an output, which usually say it all
@@ -116,10 +153,11 @@ def _decompose(
     seen: Sequence[tuple[Dims, tuple[int, ...]]],
     prune: bool,
     normal: Expansion | None = None,
+    closers: Closers | None = None,
 ) -> Formula:
     first = specs[0]
     shapes = {name: tuple(s.inputs[name] for s in specs) for name in first.inputs}
-    work = _Synthesis(tuple(s.dims for s in specs), shapes, prune, normal)
+    work = _Synthesis(tuple(s.dims for s in specs), shapes, prune, normal, closers or Closers())
     runs = [*((s.dims, s.ids.shape) for s in specs), *seen]
     axes = output_axes([d for d, _ in runs], [s for _, s in runs], first.inputs)
     term = work.solve(axes, tuple(s.ids for s in specs))
@@ -131,11 +169,30 @@ class Unlike(NotLifted):
 
 
 @dataclass
+class Problem:
+    """Elements over axes, at every shape, and what is known of their terms."""
+
+    axes: tuple[Axis, ...]
+    ids: Arrays
+    terms: list[Term]
+
+    def __post_init__(self) -> None:
+        self.heads = {t.op for t in self.terms}
+        self.kinds = {skeleton(t) for t in self.terms}
+        single = len(self.heads) == 1 and self.terms[0].op not in COMMUTATIVE
+        self.only = self.terms[0].op if single else ""  # the head of all, where the order of arguments counts
+        self.nested = self.only == "where" and max(depth(t) for t in self.terms) > 1
+        alike = len({(t.attr, t.type, len(t.args)) for t in self.terms}) == 1
+        self.uniform = single and self.only not in ORDERED and self.only != "pick" and not self.nested and alike
+
+
+@dataclass
 class _Synthesis:
     dims: tuple[Dims, ...]
     inputs: dict[str, tuple[tuple[int, ...], ...]]
     prune: bool = True
     normal: Expansion | None = None
+    closers: Closers = field(default_factory=Closers)
     memo: dict[tuple[tuple[Axis, ...], bytes], Term] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -170,37 +227,30 @@ class _Synthesis:
         terms = [TERMS[i] for i in sorted(distinct)]
         if all(t.op == "const" for t in terms):
             return self.numbers(axes, ids, terms)
-        heads = {t.op for t in terms}
-        attempts: list[Callable[[], Term]] = []
-        kinds = {skeleton(t) for t in terms}
-        if len(kinds) > 1:
-            attempts.append(lambda: self.extrapolated(axes, ids))
-        for op in ("add", "max", "min", "and", "or", "mul"):
-            if op in heads and (len(heads) == 1 or op != "mul" or heads <= {"mul", "read", "const"}):
-                attempts.append(partial(self.nary, op, axes, ids))
-        if len(heads) == 1 and (op := next(iter(heads))) not in COMMUTATIVE:
-            same = len({(t.attr, t.type, len(t.args)) for t in terms}) == 1
-            if op in ORDERED or op == "pick":
-                attempts.append(lambda: self.ordered(op, axes, ids))
-            elif op == "where" and max(depth(t) for t in terms) > 1:
-                attempts.append(lambda: self.cascade(axes, ids))
-                attempts.append(lambda: self.pointwise(terms[0], axes, ids))
-            elif same:
-                return self.pointwise(terms[0], axes, ids)
-        attempts.append(lambda: self.split(axes, ids, terms))
-        return self.first(attempts, mixed=len(kinds) == 2)
+        p = Problem(axes, ids, terms)
+        if not p.uniform:
+            return self.first(CUTS, p, mixed=len(p.kinds) == 2)
+        found = self.pointwise(terms[0], axes, ids)  # no frame more than it needs: terms may be deep
+        self.closers.names.append(POINTWISE.name)
+        return found
 
-    def first(self, attempts: Sequence[Callable[[], Term]], mixed: bool) -> Term:
-        """The first attempt that succeeds. Where elements are of two kinds and guards were needed for their parts, the
-        last attempt (one guard for the whole) is taken instead if it is shorter."""
+    def first(self, rows: Sequence[Strategy], goal: Any, mixed: bool) -> Term:
+        """What the first row gives that succeeds; a row gives None where the goal is not for it. Where elements are of
+        two kinds (`mixed`) and guards were needed for their parts, the last one (one guard for the whole) is taken
+        instead if it is shorter."""
         trouble: NotLifted | None = None
         best: Term | None = None
-        for attempt in attempts:
+        for row in rows:
+            mark = len(self.closers.names)
             try:
-                t = attempt()
+                t: Term | None = row.attempt(self, goal)
             except NotLifted as e:
+                del self.closers.names[mark:]
                 trouble = e if trouble is None or isinstance(trouble, Unlike) else trouble
                 continue
+            if t is None:
+                continue
+            self.closers.names.append(row.name)
             if not mixed or not any(s.op == "where" for s in t.walk()):
                 return best if best is not None and _length(best) <= _length(t) else t
             best = t if best is None or _length(t) < _length(best) else best
@@ -331,12 +381,7 @@ class _Synthesis:
     ) -> Term:
         """As many addends everywhere, whatever the sizes: a fold if its indices are affine (the taps of a convolution),
         else addend by addend (the neighbours in a stencil)."""
-        attempts = (
-            lambda: self.simply(lambda: self.fold(op, axes, ids, members)),
-            lambda: T.make(op, *self.each(taps, axes, ids, members)),
-            lambda: self.fold(op, axes, ids, members),
-        )
-        return self.first(attempts, mixed=False)
+        return self.first(WINDOWS, (op, taps, axes, ids, members), mixed=False)
 
     def simply(self, attempt: Callable[[], Term]) -> Term:
         """The attempt with affine indices only."""
@@ -466,3 +511,97 @@ def _as_many(counts: Sequence[np.ndarray], care: Sequence[np.ndarray]) -> int:
 
 def _length(t: Term) -> int:
     return sum(1 for _ in t.walk())
+
+
+# ---- the cuts, in the order in which they are tried ------------------------------------------------------------------
+
+S = _Synthesis
+
+
+def _extrapolated(work: S, p: Problem) -> Term | None:
+    """The term of the commonest kind of element, if it says the others too."""
+    return work.extrapolated(p.axes, p.ids) if len(p.kinds) > 1 else None
+
+
+def _nary(op: str) -> Callable[[S, Problem], Term | None]:
+    """Arguments by kind: several of one kind are a fold over a new axis."""
+
+    @wraps(_nary)
+    def attempt(work: S, p: Problem) -> Term | None:
+        fits = len(p.heads) == 1 or op != "mul" or p.heads <= {"mul", "read", "const"}
+        return work.nary(op, p.axes, p.ids) if op in p.heads and fits else None
+
+    return attempt
+
+
+def _ordered(work: S, p: Problem) -> Term | None:
+    """Arguments by position: the index of an extreme, the element at an index."""
+    return work.ordered(p.only, p.axes, p.ids) if p.only in ORDERED or p.only == "pick" else None
+
+
+def _cascade(work: S, p: Problem) -> Term | None:
+    """Of nested choices the last one whose condition holds."""
+    return work.cascade(p.axes, p.ids) if p.nested else None
+
+
+def _pointwise(work: S, p: Problem) -> Term | None:
+    """f(a, b) everywhere: f of what the arguments are."""
+    return work.pointwise(p.terms[0], p.axes, p.ids) if p.nested else None
+
+
+def _split(work: S, p: Problem) -> Term | None:
+    """Elements of different kinds: where(guard, first kind, the others)."""
+    return work.split(p.axes, p.ids, p.terms)
+
+
+Window = tuple[str, int, tuple[Axis, ...], Arrays, list[dict[int, list[Term]]]]  # what `window` is called with
+
+
+def _affine_fold(work: S, w: Window) -> Term:
+    """A fold with affine indices."""
+    op, _, axes, ids, members = w
+    return work.simply(lambda: work.fold(op, axes, ids, members))
+
+
+def _one_by_one(work: S, w: Window) -> Term:
+    """Addend by addend."""
+    op, taps, axes, ids, members = w
+    return T.make(op, *work.each(taps, axes, ids, members))
+
+
+def _any_fold(work: S, w: Window) -> Term:
+    """A fold with any indices."""
+    op, _, axes, ids, members = w
+    return work.fold(op, axes, ids, members)
+
+
+def _row(name: str, attempt: Callable[..., Term | Form], source: str, example: str) -> Strategy:
+    return Strategy(name, "synthesis", attempt, source, example)
+
+
+POINTWISE = _row("same-operation", _pointwise, "Feser, Chaudhuri, Dillig 2015", "an elementwise kernel")
+CUTS = (
+    _row("commonest-kind", _extrapolated, "ours", "a causal sum: sums of one element are none of a sum"),
+    _row("addends", _nary("add"), "anti-unification: Plotkin 1970", "matmul"),
+    _row("maxima", _nary("max"), "anti-unification", "amax over a row"),
+    _row("minima", _nary("min"), "anti-unification", "amin over a row"),
+    _row("conjunctions", _nary("and"), "anti-unification", "all over a row"),
+    _row("disjunctions", _nary("or"), "anti-unification", "any over a row"),
+    _row("factors", _nary("mul"), "anti-unification", "prod over a row"),
+    _row("by-position", _ordered, "ours", "argmax over a row"),
+    _row("cascade", _cascade, "ours", "stores at indices that are data"),
+    POINTWISE,
+    _row("guards", _split, "decision trees: Alur, Radhakrishna, Udupa 2017", "triu, a causal mask"),
+)
+FORMS = (
+    _row("few-elements", Forms.few_computed, "ours", "softmax of a small row"),
+    _row("few-expanded", Forms.few_expanded, "ours", "the online softmax, whose sums are rescaled"),
+    _row("all-elements", Forms.all_computed, "ours", "a matrix with a diagonal that few elements show"),
+    _row("all-expanded", Forms.all_expanded, "ours", "a recurrence over a large output"),
+)
+WINDOWS = (
+    _row("affine-fold", _affine_fold, "ours", "the taps of a convolution"),
+    _row("one-by-one", _one_by_one, "ours", "the neighbours in a stencil"),
+    _row("any-fold", _any_fold, "ours", "a window whose indices are not affine"),
+)
+SYNTHESIS = (*FORMS, *CUTS, *WINDOWS)

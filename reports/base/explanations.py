@@ -1,13 +1,19 @@
-"""`trilift explain`: what the words in our output mean. Findings, errors, verdicts, and the laws of the simplifier."""
+"""`trilift explain`: what the words in our output mean. Findings, errors, verdicts, the laws of the simplifier, the
+identities of the prover's normal form, and the strategies that close the goals of a proof."""
 
 from __future__ import annotations
 
 import ast
 import difflib
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from trilift.lift.runtime.strategy import Strategy
 
 FOLDER = Path(__file__).resolve().parents[2] / "verify" / "audit" / "rules"
 
@@ -46,7 +52,9 @@ PAGES = {"findings": FINDINGS, "errors": ERRORS, "verdicts": VERDICTS}
 def explain(name: str | None) -> str:
     """The page of one word, or the list of all. Exits 2 for a word that is none."""
     if name is None:
-        return "\n\n".join(_list(title, page) for title, page in PAGES.items()) + f"\n\nlaws\n  {', '.join(laws())}"
+        lists = {"laws": laws(), "identities": identities(), "strategies": strategies()}
+        named = [f"{title}\n  {', '.join(names)}" for title, names in lists.items()]
+        return "\n\n".join([*(_list(title, page) for title, page in PAGES.items()), *named])
     if name in FINDINGS and (text := described(name).page).startswith("#"):
         return text.removeprefix("# ").rstrip()
     for page in PAGES.values():
@@ -54,7 +62,10 @@ def explain(name: str | None) -> str:
             return f"{name}\n  {page[name]}"
     if name in laws():
         return law(name)
-    known = [w for page in PAGES.values() for w in page] + list(laws())
+    for table in (identities(), strategies()):
+        if name in table:
+            return f"{name}\n" + textwrap.indent(str(table[name]), "  ")
+    known = [w for page in PAGES.values() for w in page] + [*laws(), *identities(), *strategies()]
     near = difflib.get_close_matches(name, known, 3)
     import click
 
@@ -126,3 +137,21 @@ def law(name: str) -> str:
     """name: left = right, if condition."""
     row = laws().get(name)
     return name if row is None else f"{name}\n  {row}"
+
+
+def identities() -> dict[str, object]:
+    """The identities of the normal form by name."""
+    from trilift.verify.normal_form.identities import IDENTITIES
+
+    return {row.name: row for row in IDENTITIES}
+
+
+def strategies() -> dict[str, Strategy]:
+    """The strategies by name, all kinds of goals in turn."""
+    from trilift.lift.synthesis.top_down import SYNTHESIS
+    from trilift.verify.loops.agreement import AGREEMENT
+    from trilift.verify.loops.invariant import STRATEGIES
+    from trilift.verify.normal_form.zero import EQUALITY
+    from trilift.verify.refutation.contract import CONTRACTS
+
+    return {row.name: row for rows in (EQUALITY, AGREEMENT, STRATEGIES, CONTRACTS, SYNTHESIS) for row in rows}

@@ -89,7 +89,7 @@ def _closers(found: Iterable[Condition | Invariant]) -> str:
 
 def strategies(proof: Proof) -> dict[str, dict[str, int]]:
     """For each kind of goal and each strategy, how many goals of the proof it closed or had a part in."""
-    goals = {"equality": proof.conditions, "invariant": proof.invariants}
+    goals: dict[str, Sequence[Condition | Invariant]] = {"equality": proof.conditions, "invariant": proof.invariants}
     counts = {goal: Counter(name for x in found for name in x.strategies) for goal, found in goals.items()}
     if family := proof.details.get("contract"):
         counts["contract"] = Counter([family])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any, TypedDict
@@ -157,6 +158,7 @@ def output(o: Output, forms: Formula | None, explain: bool) -> OutputEntry:
         "latex": forms and forms["latex"],
         "torch": forms and forms["torch"],
         "laws": laws,
+        "strategies": dict(Counter(o.strategies)),
         "lift": summary([o.error] if o.error else []),
     }
 

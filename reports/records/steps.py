@@ -35,7 +35,8 @@ def _output(lifted: Lifted, o: Output) -> Iterator[tuple[str, str]]:
     if o.spec is not None:
         yield f"{o.name}: spec, {o.spec.ids.size} elements of which", "\n".join(_elements(o))
     if o.raw is not None:
-        yield f"{o.name}: decomposed", text(o.raw)
+        by = f"\nby {', '.join(dict.fromkeys(o.strategies))}" if o.strategies else ""
+        yield f"{o.name}: decomposed", text(o.raw) + by
     if o.simplified is not None:
         yield f"{o.name}: laws used", "\n".join(f"{law.name}: {law}" for law in o.simplified.laws)
         yield f"{o.name}: simplified", text(o.simplified.formula)

@@ -72,7 +72,7 @@ def outcome(monkeypatch: pytest.MonkeyPatch, sets: Sequence[Sequence[T.Term]], n
     """What is inferred where a proof needs just these clauses; the sets are given."""
     configuration = type("Setting", (), {"facts": frozenset(facts)})()
     claim = Claim("out", "formula")
-    monkeypatch.setattr(contract, "candidates", lambda *_: iter([list(s) for s in sets]))
+    monkeypatch.setattr(contract, "candidates", lambda *_: iter([(contract.CONTRACTS[0], [*s]) for s in sets]))
     monkeypatch.setattr(contract, "beyond", lambda case, goal, found, seed: found)
 
     def under(clauses: Sequence[Clause], deadline: float) -> dict[str, Proof]:

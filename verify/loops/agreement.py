@@ -7,6 +7,7 @@ called with (algebra, the two sides, context, depth).
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 
 from trilift.lift.runtime.strategy import Strategy, decide
 from trilift.lift.terms import term as T
@@ -45,6 +46,7 @@ def _same(a: Algebra, p: Poly, q: Poly, ctx: Context, depth: int) -> bool:
 
 
 def _as_they_are(a: Algebra, sides: Sides, ctx: Context, depth: int) -> bool | None:
+    """The difference of the normal forms is 0."""
     return equal(a, *sides, ctx) or None
 
 
@@ -60,6 +62,7 @@ def _one_name(a: Algebra, sides: Sides, ctx: Context, depth: int) -> bool | Side
 def _in_form(form: Form) -> Callable[..., bool | None]:
     """With both sides in another form, where that is another one."""
 
+    @wraps(form)
     def attempt(a: Algebra, sides: Sides, ctx: Context, depth: int) -> bool | None:
         left, right = (form(a, t.term, ctx) for t in sides)
         return None if (left, right) == tuple(p.term for p in sides) else agree(a, left, right, ctx, depth)
@@ -72,10 +75,10 @@ def _row(name: str, attempt: Callable[..., bool | Sides | None], source: str, ex
 
 
 AGREEMENT = (
-    _row("normal forms", _as_they_are, "ours", "softmax with its maximum, and without"),
-    _row("equal sizes", _one_name, "substitution of equals", "M <= N and N <= M: a sum over M, and one over N"),
-    _row("few values", _in_form(unrolled), "loop unrolling", "exp of a sum over k < 4, and a product of 4"),
-    _row("multiply out", _in_form(multiplied_out), "distributive law", "a sum of products of sums, within exp"),
+    _row("normal-forms", _as_they_are, "ours", "softmax with its maximum, and without"),
+    _row("equal-sizes", _one_name, "substitution of equals", "M <= N and N <= M: a sum over M, and one over N"),
+    _row("few-values", _in_form(unrolled), "loop unrolling", "exp of a sum over k < 4, and a product of 4"),
+    _row("multiply-out", _in_form(multiplied_out), "distributive law", "a sum of products of sums, within exp"),
 )
 
 

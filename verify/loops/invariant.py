@@ -695,21 +695,22 @@ def _row(name: str, attempt: Callable[..., Term | Leaves | None], source: str, e
 D = Derivation
 KNOWN = (
     _row("unchanged", D._unchanged, "loop-invariant code", "a pointer that a loop only reads from"),
-    _row("last value", D._last, "forward substitution", "the mask of the last tile"),
+    _row("last-value", D._last, "forward substitution", "the mask of the last tile"),
 )
 USUAL = (
-    _row("running maximum", D._maximum, "fold over a semilattice", "m of the online softmax"),
-    _row("running minimum", D._minimum, "min x = -max -x", "amin over tiles"),
-    _row("index of an extreme", D._index, "ours", "argmax over tiles"),
+    _row("running-maximum", D._maximum, "fold over a semilattice", "m of the online softmax"),
+    _row("running-minimum", D._minimum, "min x = -max -x", "amin over tiles"),
+    _row("index-of-an-extreme", D._index, "ours", "argmax over tiles"),
     _row("sum", D._added, "summation of a recurrence", "acc of a tiled matmul; a pointer that advances"),
-    _row("rescaled sum", D._with_factor, "integrating factor: Milakov, Gimelshein 2018", "l of the online softmax"),
-    _row("decayed sum", D._decayed, "linear recurrence of first order", "the state of a linear attention"),
+    _row("rescaled-sum", D._with_factor, "integrating factor: Milakov, Gimelshein 2018", "l of the online softmax"),
+    _row("decayed-sum", D._decayed, "linear recurrence of first order", "the state of a linear attention"),
 )
-AFTER_FIRST = (_row("sum after the first", D._after_first, "loop peeling", "a sum that its first tile starts"),)
-DEVIATIONS = (_row("sum of deviations", D._deviations, "Welford 1962; Chan, Golub, LeVeque 1983", "M2 of layer_norm"),)
+AFTER_FIRST = (_row("sum-after-the-first", D._after_first, "loop peeling", "a sum that its first tile starts"),)
+DEVIATIONS = (_row("sum-of-deviations", D._deviations, "Welford 1962; Chan, Golub, LeVeque 1983", "M2 of layer_norm"),)
 INVARIANTS: tuple[Rows, ...] = tuple((*KNOWN, *rows) for rows in (USUAL, AFTER_FIRST, DEVIATIONS))
-ONCE = _row("one iteration", D._once, "ours", "a loop over tiles where the row fits into one")
+ONCE = _row("one-iteration", D._once, "ours", "a loop over tiles where the row fits into one")
 FEW_TURNS = _row("unrolled", D._unrolled, "bounded loop unrolling", "a loop of 4 steps without a closed form")
+STRATEGIES = (*KNOWN, *USUAL, *AFTER_FIRST, *DEVIATIONS, ONCE, FEW_TURNS)
 
 
 def mentions(p: Poly, x: Term) -> bool:

@@ -15,11 +15,13 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, combinations, islice
+from typing import Any
 
 from trilift.lift.capture.trace import Trace
 from trilift.lift.cases.declaration import Case
 from trilift.lift.errors import CaseError, TriliftError
 from trilift.lift.runtime.budget import BUDGETS, UNLIMITED, Meter, stage
+from trilift.lift.runtime.strategy import Strategy
 from trilift.lift.terms import term as T
 from trilift.lift.terms.fit import value
 from trilift.lift.terms.term import Term
@@ -51,6 +53,7 @@ class Inferred:
     proofs: Proofs
     refuses: bool = False
     counterexample: Counterexample | None = None
+    strategy: str = ""  # the row that gave the clauses
 
     def told(self, proofs: Proofs) -> dict[str, Proof]:
         """The proofs of the case: those under the clauses where the host function refuses the rest; else what was found
@@ -61,12 +64,17 @@ class Inferred:
         out = dict(proofs)
         for n, found in self.proofs.items():
             p = proofs[n]
-            out[n] = replace(p, contract=found.contract, reason=f"{p.reason}; proved for {text}")
+            reason = f"{p.reason}; proved for {text}"
+            out[n] = replace(p, contract=found.contract, reason=reason, details=self._details(p))
         return out
 
     def _refused(self, p: Proof) -> Proof:
         mine = {c.text for c in self.clauses}
-        return replace(p, contract=tuple(replace(c, why=REFUSED) if c.text in mine else c for c in p.contract))
+        contract = tuple(replace(c, why=REFUSED) if c.text in mine else c for c in p.contract)
+        return replace(p, contract=contract, details=self._details(p))
+
+    def _details(self, p: Proof) -> dict[str, Any]:
+        return {**p.details, "contract": self.strategy}
 
 
 def infer(
@@ -86,7 +94,7 @@ def infer(
         with stage("proof under clauses", BUDGETS.proof.clauses_steps, meter) as each:
             return _all_proved(under(clauses, each))
 
-    for clauses in islice(_plausible(case, configurations, known), TRIES):
+    for row, clauses in islice(_plausible(case, configurations, known), TRIES):
         if meter.exhausted:
             return None
         proofs = prove(clauses)
@@ -96,7 +104,7 @@ def infer(
             fewer = [x for x in clauses if x is not c]
             if fewer and not meter.exhausted and (found := prove(fewer)) is not None:
                 clauses, proofs = fewer, found
-        found_ = Inferred(tuple(clauses), proofs)
+        found_ = Inferred(tuple(clauses), proofs, strategy=row.name)
         return found_ if known is not None else beyond(case, goal, found_, seed)
     return None
 
@@ -112,14 +120,14 @@ def _all_proved(proofs: Proofs) -> Proofs | None:
 
 def _plausible(
     case: Case, configurations: Sequence[Configuration], known: Counterexample | None
-) -> Iterator[list[Clause]]:
+) -> Iterator[tuple[Strategy, list[Clause]]]:
     """Sets of clauses that some input meets, and that exclude the counterexample."""
     numbers = None if known is None else _numbers(case, known.dims, known.seed)
-    for terms in candidates(case, configurations):
+    for row, terms in candidates(case, configurations):
         if any(satisfiable(s.facts, terms) for s in configurations) and (
             numbers is None or not all(_meets(t, numbers) for t in terms)
         ):
-            yield [clause(t) for t in terms]
+            yield row, [clause(t) for t in terms]
 
 
 def satisfiable(facts: Iterable[Term], terms: Iterable[Term]) -> bool:
@@ -137,21 +145,67 @@ def clause(t: Term) -> Clause:
 # ---- candidates ------------------------------------------------------------------------------------------------------
 
 
-def candidates(case: Case, configurations: Sequence[Configuration]) -> Iterator[list[Term]]:
-    """Sets of clauses, the likely ones first; each set is new."""
+@dataclass(frozen=True)
+class Launches:
+    """What clauses are made of: the programs of a case in all its configurations, its tensors, its dims."""
+
+    programs: Sequence[Program]
+    configurations: Sequence[Configuration]
+    dims: Sequence[Term]
+
+    def even(self) -> list[Term]:
+        return _distinct(_even(self.programs))
+
+    def fits(self) -> list[Term]:
+        return _distinct(_fits(self.programs))
+
+    def unit(self) -> list[Term]:
+        return _distinct(_unit(self.configurations))
+
+    def dense(self) -> list[Term]:
+        return _distinct(_dense(self.configurations))
+
+    def usual(self) -> list[Term]:
+        return [*self.even(), *self.fits(), *self.unit()]
+
+    def several(self) -> list[Term]:
+        return [T.make("le", 2, n) for n in self.dims]
+
+    def fixed(self) -> Iterator[list[Term]]:
+        lanes = sorted({s.attr for p in self.programs for s in _lanes(p) if s.is_const})
+        return ([T.make("eq", n, b)] for b in lanes for n in self.dims)
+
+    def square(self) -> Iterator[list[Term]]:
+        return ([T.make("eq", a, b)] for a, b in combinations(self.dims, 2))
+
+
+def _row(name: str, attempt: Callable[[Launches], Iterable[list[Term]]], source: str, example: str) -> Strategy:
+    return Strategy(name, "contract", attempt, source, example)
+
+
+L = Launches
+CONTRACTS = (  # each gives sets of clauses, the likely ones first
+    _row("whole-tiles", lambda x: [L.even(x)], "cdiv(e, b) in grids and loops: e % b == 0", "a matmul without masks"),
+    _row("one-tile", lambda x: [L.fits(x)], "lanes below a size n: n <= b", "a softmax of one block without a check"),
+    _row("unit-stride", lambda x: [L.unit(x)], "layout", "a kernel that is given no stride of its columns"),
+    _row("contiguous", lambda x: [L.dense(x)], "layout", "a kernel that is given no strides"),
+    _row("whole-one-and-unit", lambda x: [L.usual(x)], "the three together", "a matmul of one block without masks"),
+    _row("two-or-more", lambda x: [L.several(x)], "sizes of 1 and 0", "a variance that divides by n - 1"),
+    _row("fixed-size", L.fixed, "the extent of a tile", "a head of 64 elements"),
+    _row("square", L.square, "one size for two", "a matrix that is read by columns for rows"),
+)
+
+
+def candidates(case: Case, configurations: Sequence[Configuration]) -> Iterator[tuple[Strategy, list[Term]]]:
+    """Sets of clauses, each new, with the row that gives it."""
     programs = [p for s in configurations for p in _programs(s)]
-    even, fits = _distinct(_even(programs)), _distinct(_fits(programs))
-    unit, dense = _distinct(_unit(configurations)), _distinct(_dense(configurations))
-    dims = [T.size(n) for n in case.names]
-    lanes = sorted({s.attr for p in programs for s in _lanes(p) if s.is_const})
-    single = [[T.make("eq", n, b)] for b in lanes for n in dims] + [[T.make("eq", a, b)] for a, b in
-                                                                  combinations(dims, 2)]  # fmt: skip
+    launches = Launches(programs, configurations, [T.size(n) for n in case.names])
     seen: set[frozenset[Term]] = set()
-    families = [even, fits, unit, dense, [*even, *fits, *unit], [T.make("le", 2, n) for n in dims], *single]
-    for terms in families:
-        if terms and frozenset(terms) not in seen:
-            seen.add(frozenset(terms))
-            yield terms
+    for row in CONTRACTS:
+        for terms in row.attempt(launches):
+            if terms and frozenset(terms) not in seen:
+                seen.add(frozenset(terms))
+                yield row, terms
 
 
 def _distinct(terms: Iterable[Term]) -> list[Term]:

@@ -1,0 +1,73 @@
+"""How many goals each strategy closes over a corpus, and in how many cases: counted from the records of its proofs.
+
+A strategy that closes no goal of any corpus is a candidate to be deleted; one that is needed by one case alone says so
+in its row (`example`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from ..base.explanations import strategies
+from ..base.progress import Progress
+from ..base.targets import resolve
+from ..records.options import Options
+from ..runner import dispatch
+from .corpus import CORPUS, Record, Result
+
+COLUMNS = ("goal", "strategy", "goals closed", "cases", "first case")
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """`goals` that the strategy closed or had a part in, and in which `cases`."""
+
+    goal: str
+    strategy: str
+    goals: int
+    cases: tuple[str, ...] = ()
+
+    @property
+    def row(self) -> tuple[str, ...]:
+        return (self.goal, self.strategy, str(self.goals), str(len(self.cases)), next(iter(self.cases), ""))
+
+
+def measure(name: str, options: Options, quiet: bool) -> Result:
+    """The counts of a corpus, proved now."""
+    with Progress(quiet) as progress:
+        records = list(dispatch.records(resolve([str(CORPUS / name)]), options, progress.hear))
+    return result(name, records)
+
+
+def result(name: str, records: Iterable[Record]) -> Result:
+    """The table of records, and which strategies close nothing there."""
+    found = counts(records)
+    idle = ", ".join(c.strategy for c in found if not c.goals) or "none"
+    table = ("goals closed by each strategy", [COLUMNS, *(c.row for c in found)])
+    data = [{"goal": c.goal, "strategy": c.strategy, "goals": c.goals, "cases": [*c.cases]} for c in found]
+    return Result(f"strategies over {name}", (table,), data, 0, (f"Strategies that close nothing here: {idle}.",))
+
+
+def counts(records: Iterable[Record]) -> list[Count]:
+    """A row for each strategy, those that close nothing included."""
+    goals, cases = Counter[str](), dict[str, list[str]]()
+    for record in records:
+        mine = closed(record)
+        goals += mine
+        for strategy in mine:
+            cases.setdefault(strategy, []).append(record["name"])
+    return [Count(row.goal, name, goals[name], tuple(cases.get(name, ()))) for name, row in strategies().items()]
+
+
+def closed(record: Record) -> Counter[str]:
+    """How many goals of one case each strategy closed."""
+    return sum((Counter(names) for names in _counted(record)), Counter[str]())
+
+
+def _counted(record: Record) -> Iterator[dict[str, int]]:
+    for output in record["outputs"]:
+        yield output.get("strategies", {})
+    for proof in record["proofs"]:
+        yield from proof.get("strategies", {}).values()
