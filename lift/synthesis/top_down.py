@@ -40,7 +40,6 @@ from .numbering import Choice, choices
 from .output_axes import new_axis, output_axes
 from .quantities import Dims, Quantities
 
-Dims = dict[str, int | float]
 Form = tuple[Sequence[Spec], Expansion | None] | None  # specs, with what made them; None: not another form
 FOLD_OF = {v: k for k, v in FOLDS.items()} | {"and": "amin", "or": "amax"}
 ORDERED = {"argmax_of": "argmax", "argmin_of": "argmin"}

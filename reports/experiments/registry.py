@@ -32,6 +32,7 @@ ENTRIES = (
     Entry("mirage", "superoptimizer.mirage", corpus=True),
     Entry("trinity", "superoptimizer.trinity", corpus=True, usual=False),
     Entry("sweep", "corpora.sweep_table", corpus=True),
+    Entry("strategies", "corpora.strategy_counts"),
     Entry("bench", "bench"),
     Entry("mutants", "mutation.mutants"),
     Entry("mutation-score", "mutation.mutation_score"),

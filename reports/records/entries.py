@@ -53,6 +53,7 @@ class Output(TypedDict):
     torch: str | None
     laws: list[str]
     lift: str
+    strategies: NotRequired[dict[str, int]]  # how often each closed a goal
 
 
 class Step(TypedDict):
@@ -102,6 +103,7 @@ class Proof(TypedDict):
     conditions: dict[str, Any]
     smt: str | None
     seconds: float
+    strategies: dict[str, dict[str, int]]  # goal -> how often each strategy closed it
     details: dict[str, Any]
 
 

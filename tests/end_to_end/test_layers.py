@@ -184,22 +184,10 @@ def edges(package: str) -> dict[str, set[str]]:
     return found
 
 
-# circles between files, which are to go: none may be added, and one that is gone is taken off the list
-STILL_CIRCLES: dict[str, set[str]] = {
-    "lift": set(),
-    "verify": set(),
-    "superopt": set(),
-    "reports": {
-        "records.audit_record records.proof_record records.record records.unfinished",
-        "runner.cache runner.failures",
-    },
-}  # fmt: skip
-
-
 @pytest.mark.parametrize("package", LAYERS)
 def test_no_import_circle_between_files(package: str) -> None:
     found = {" ".join(sorted(m.removeprefix(f"{package}.") for m in circle)) for circle in circles(edges(package))}
-    assert found == STILL_CIRCLES[package]
+    assert found == set()
 
 
 def test_a_circle_would_be_seen() -> None:
@@ -218,19 +206,10 @@ def private_imports(source: str) -> list[str]:
     ]
 
 
-# private names that are imported by another module, which are to go
-STILL_PRIVATE: dict[str, set[str]] = {
-    "lift": set(),
-    "verify": set(),
-    "superopt": set(),
-    "reports": set(),
-}
-
-
 @pytest.mark.parametrize("package", LAYERS)
 def test_nobody_imports_a_private_name(package: str) -> None:
     found = {f"{module(p)} {name}" for p in files(package) for name in private_imports(p.read_text())}
-    assert found == STILL_PRIVATE[package]
+    assert found == set()
 
 
 def test_a_private_import_would_be_seen() -> None:

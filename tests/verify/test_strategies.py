@@ -12,7 +12,7 @@ import pytest
 from trilift import verify
 from trilift.lift.runtime.strategy import Closers, Strategy, decide, first
 from trilift.reports.base import explanations
-from trilift.reports.experiments import strategy_counts
+from trilift.reports.experiments.corpora import strategy_counts
 from trilift.reports.records import conditions
 
 sys.path[:0] = [str(Path(__file__).parents[1] / folder) for folder in ("helpers", "kernels")]
@@ -113,5 +113,5 @@ def test_a_corpus_is_counted_by_strategy() -> None:
     assert (found["sum"].goals, found["sum"].cases) == (2, ("one",))
     assert (found["addends"].goals, found["addends"].cases) == (3, ("two",))
     table = strategy_counts.result("a test", records)
-    assert ("invariant", "sum", "2", "1", "one") in table.tables[0][1]
+    assert ("invariant", "sum", "2", "1", "one") in table.tables[0].rows
     assert "decayed-sum" in table.notes[0] and "addends" not in table.notes[0]

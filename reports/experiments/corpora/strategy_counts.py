@@ -7,17 +7,24 @@ in its row (`example`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from ..base.explanations import strategies
-from ..base.progress import Progress
-from ..base.targets import resolve
-from ..records.options import Options
-from ..runner import dispatch
-from .corpus import CORPUS, Record, Result
+from ...base.explanations import strategies
+from ...base.progress import Progress
+from ...base.targets import resolve
+from ...records.options import Options
+from ...runner import dispatch
+from .. import summary
+from ..experiment import Experiment, Result, Row, by_name, tabled
+from ..folders import CORPUS
 
-COLUMNS = ("goal", "strategy", "goals closed", "cases", "first case")
+Record = Mapping[str, Any]
+HEADING = "goals closed by each strategy"
+COLUMNS = {HEADING: ("goal", "strategy", "goals closed", "cases", "first case")}
+NAME = "strategies"
+COUNTED = "operators"  # the corpus that is counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,24 +37,28 @@ class Count:
     cases: tuple[str, ...] = ()
 
     @property
-    def row(self) -> tuple[str, ...]:
+    def row(self) -> Row:
         return (self.goal, self.strategy, str(self.goals), str(len(self.cases)), next(iter(self.cases), ""))
 
 
 def measure(name: str, options: Options, quiet: bool) -> Result:
-    """The counts of a corpus, proved now."""
+    """The counts over the operators, proved now."""
     with Progress(quiet) as progress:
-        records = list(dispatch.records(resolve([str(CORPUS / name)]), options, progress.hear))
-    return result(name, records)
+        records = list(dispatch.records(resolve([str(CORPUS / COUNTED)]), options, progress.hear))
+    return result(COUNTED, records)
+
+
+EXPERIMENTS = by_name(Experiment(NAME, measure, COLUMNS, summary=summary.whole))
 
 
 def result(name: str, records: Iterable[Record]) -> Result:
     """The table of records, and which strategies close nothing there."""
     found = counts(records)
     idle = ", ".join(c.strategy for c in found if not c.goals) or "none"
-    table = ("goals closed by each strategy", [COLUMNS, *(c.row for c in found)])
     data = [{"goal": c.goal, "strategy": c.strategy, "goals": c.goals, "cases": [*c.cases]} for c in found]
-    return Result(f"strategies over {name}", (table,), data, 0, (f"Strategies that close nothing here: {idle}.",))
+    shown = tabled(COLUMNS, {HEADING: [c.row for c in found]})
+    note = f"Strategies that close nothing here: {idle}."
+    return Result(f"strategies over {name}", shown, {"strategies": data}, 0, (note,))
 
 
 def counts(records: Iterable[Record]) -> list[Count]:
