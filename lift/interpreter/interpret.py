@@ -40,6 +40,7 @@ TERMINATORS = frozenset(
 )
 LOOP_LIMIT = 1 << 20
 FEW_ELEMENTS = 64  # of a result, which take no longer than one
+SUMMED_ELEMENTS = 8  # of a product of matrices, which take as long as one of another result
 
 
 class Run:
@@ -152,7 +153,7 @@ class Run:
         budget.spend("operation")
         number = getattr(out, "size", 1)
         if op.name == "tt.dot":
-            number *= self.env[op.operands[0]].shape[-1]
+            number *= -(-self.env[op.operands[0]].shape[-1] // SUMMED_ELEMENTS)
         if number > FEW_ELEMENTS and self.domain.name != "symbolic":  # which counts the distinct ones
             budget.spend(f"{self.domain.name} element", number)
 

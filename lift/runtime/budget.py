@@ -32,12 +32,13 @@ COSTS: dict[str, float] = {  # steps for one of each
     "z3 resource": 0.2,  # of z3's own count, rlimit
     "operation": 15.0,  # of Triton IR, executed for one program
     "float64 element": 0.01,  # of its result, as a number
-    "rounded element": 0.03,  # rounded to its type
+    "rounded element": 0.1,  # rounded to its type
     "field element": 0.4,  # in a finite field
     "weights element": 0.4,  # as a bound of an error
     "symbolic element": 20.0,  # as a term
     "capture": 5000.0,  # of the launches of a host function at one shape
     "comparison": 2500.0,  # of a run with what it should give
+    "sampled element": 0.5,  # of the largest input of a sample that a rule looks at
     "cut": 100.0,  # of the elements of an output
     "element of a cut": 25.0,
     "candidate": 100.0,  # formula that synthesis tries
@@ -219,7 +220,7 @@ def _words(limit: float) -> str:
 class LiftBudget:
     """Of lifting one case where a proof follows, and of what one search for a formula bottom-up tries."""
 
-    steps: int = 60_000_000
+    steps: int = 45_000_000
     candidates: int = 20_000
 
 

@@ -159,6 +159,7 @@ class Numerics:
         if (trace := self._trace(dims, seed)) is None:
             return None
         budget.count("comparison")
+        budget.count("sampled element", elements(case, dims))
         found = Sample(case, dims, seed, kind, arguments(case, dims, kind, seed), trace)
         return found if self.evidence.excluded(found) is None else None  # type: ignore[arg-type]
 

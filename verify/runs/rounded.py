@@ -49,6 +49,7 @@ class Rounded(Float64):
     instead of its own narrow type; `constants`: what stands for constants of the kernel. `watch(run, op, operands,
     unrounded, result)` sees every float result and gives what is taken for it."""
 
+    name = "rounded"
     rounds: bool = True
     wide: frozenset[Op] = frozenset()
     constants: Mapping[Op, float] = field(default_factory=dict)
