@@ -580,7 +580,7 @@ def _row(name: str, attempt: Callable[..., Term | Form], source: str, example: s
 
 POINTWISE = _row("same-operation", _pointwise, "Feser, Chaudhuri, Dillig 2015", "an elementwise kernel")
 CUTS = (
-    _row("commonest-kind", _extrapolated, "ours", "a causal sum: sums of one element are none of a sum"),
+    _row("commonest-kind", _extrapolated, "ours", "corpus/operators: attention_causal"),
     _row("addends", _nary("add"), "anti-unification: Plotkin 1970", "matmul"),
     _row("maxima", _nary("max"), "anti-unification", "amax over a row"),
     _row("minima", _nary("min"), "anti-unification", "amin over a row"),
@@ -599,7 +599,7 @@ FORMS = (
     _row("all-expanded", Forms.all_expanded, "ours", "a recurrence over a large output"),
 )
 WINDOWS = (
-    _row("affine-fold", _affine_fold, "ours", "the taps of a convolution"),
+    _row("affine-fold", _affine_fold, "ours", "corpus/operators: max_pool"),
     _row("one-by-one", _one_by_one, "ours", "the neighbours in a stencil"),
     _row("any-fold", _any_fold, "ours", "a window whose indices are not affine"),
 )

@@ -111,10 +111,10 @@ EQUALITY = (
     _row("clear-denominators", _rewritten(_cleared), "a / b = c / b if a = c", "layer_norm: 1 / (s / N) = N / s"),
     UNIFIED,
     _row("pointwise", _shown(E.pointwise), "sum f - sum g = sum (f - g)", "a tiled sum and the sum over all"),
-    _row("argmax", _shown(same_index), "ours", "argmax[j < N] x[j] and the index that a loop kept"),
-    _row("parts-of-a-sum", _again(E.related), "sum over U + V of disjoint U, V", "a sum over blocks and a remainder"),
+    _row("argmax", _shown(same_index), "ours", "corpus/operators: argmax"),
+    _row("parts-of-a-sum", _again(E.related), "sum over U + V of disjoint U, V", "corpus/operators: attention_causal"),
     _row("pin-symbols", _again(E.pinned), "substitution of equals", "N where the facts say N = 1"),
     _row("rows-as-one", _again(_flattened), "fold[i, j] f(c i + j) = fold[k] f(k)", "a maximum over a matrix"),
     _row("gather-sums", _shown(E.gathered), "linearity of sums", "sum x + sum y - sum (x + y)"),
-    _row("signs", _shown(E.by_signs), "case analysis on [q > 0]", "relu(x) and max(x, 0) as indicators"),
+    _row("signs", _shown(E.by_signs), "case analysis on [q > 0]", "corpus/operators: argmax"),
 )

@@ -191,7 +191,7 @@ CONTRACTS = (  # each gives sets of clauses, the likely ones first
     _row("contiguous", lambda x: [L.dense(x)], "layout", "a kernel that is given no strides"),
     _row("whole-one-and-unit", lambda x: [L.usual(x)], "the three together", "a matmul of one block without masks"),
     _row("two-or-more", lambda x: [L.several(x)], "sizes of 1 and 0", "a variance that divides by n - 1"),
-    _row("fixed-size", L.fixed, "the extent of a tile", "a head of 64 elements"),
+    _row("fixed-size", L.fixed, "the extent of a tile", "corpus/operators: quantise_rows"),
     _row("square", L.square, "one size for two", "a matrix that is read by columns for rows"),
 )
 

@@ -1,7 +1,7 @@
 """How many goals each strategy closes over a corpus, and in how many cases: counted from the records of its proofs.
 
 A strategy that closes no goal of any corpus is a candidate to be deleted; one that is needed by one case alone says so
-in its row (`example`).
+in its row (`example`). `refute-by-numbers` never closes a goal: it ends one that cannot be closed.
 """
 
 from __future__ import annotations
