@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 import difflib
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -52,7 +52,7 @@ PAGES = {"findings": FINDINGS, "errors": ERRORS, "verdicts": VERDICTS}
 def explain(name: str | None) -> str:
     """The page of one word, or the list of all. Exits 2 for a word that is none."""
     if name is None:
-        lists = {"laws": laws(), "identities": identities(), "strategies": strategies()}
+        lists: dict[str, Iterable[str]] = {"laws": laws(), "identities": identities(), "strategies": strategies()}
         named = [f"{title}\n  {', '.join(names)}" for title, names in lists.items()]
         return "\n\n".join([*(_list(title, page) for title, page in PAGES.items()), *named])
     if name in FINDINGS and (text := described(name).page).startswith("#"):
