@@ -161,7 +161,7 @@ def _has_reference(path: Path) -> bool:
 
 
 if __name__ == "__main__":
-    from test_operators_reference import Configs
+    from interpreted import Configs
 
     Configs.install()
     print(json.dumps([r for f in sys.argv[1:] for r in outcomes(Path(f))]))

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 sys.path[:0] = [str(Path(__file__).parents[1] / folder) for folder in ("helpers", "kernels")]
+from interpreted import Configs  # noqa: E402
 from operators import FILES, ROOT, SHAPES, cases, dims_of, names, tensors  # noqa: E402
 
 GROUPS = 4  # child processes, because the interpreter is chosen before triton is imported
@@ -50,23 +51,6 @@ def outcome(c: Any, dims: dict[str, int | float]) -> dict[str, Any]:
         return {"deviation": max(deviation(a, b) for a, b in zip(got, expected, strict=True))}
     except Exception as e:
         return {"error": f"{type(e).__name__}: {e}"[:400]}
-
-
-class Configs:
-    """Takes the place of Autotuner.run: the chosen configuration, without timing; counts how many there are."""
-
-    chosen, count = 0, 1
-
-    @classmethod
-    def install(cls) -> None:
-        from triton.runtime.autotuner import Autotuner
-
-        def run(tuner: Any, *args: Any, **kwargs: Any) -> Any:
-            cls.count = len(tuner.configs)
-            tuner.nargs = dict(zip(tuner.arg_names, args, strict=False))
-            return tuner.fn.run(*args, **kwargs, **tuner.configs[cls.chosen].kwargs)
-
-        Autotuner.run = run
 
 
 def clones(args: dict[str, Any]) -> dict[str, Any]:

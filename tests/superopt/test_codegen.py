@@ -111,7 +111,7 @@ def test_a_file_that_cannot_be_loaded_is_rejected() -> None:
 
 def test_the_file_runs_without_trilift(tmp_path: Path) -> None:
     file = tmp_path / "emitted.py"
-    file.write_text("import sys\nsys.modules['lift'] = None\n" + emitted(mugraphs.lora) + "\nassert case is None\n")
+    file.write_text("import sys\nsys.modules['trilift'] = None\n" + emitted(mugraphs.lora) + "\nassert case is None\n")
     subprocess.run([sys.executable, str(file)], check=True, cwd=tmp_path, timeout=60)
 
 

@@ -379,7 +379,7 @@ def test_kernels_in_the_interpreter(tmp_path: Path) -> None:
 
 
 if __name__ == "__main__":
-    from test_operators_reference import Configs
+    from interpreted import Configs
 
     Configs.install()
     every = json.loads(Path(sys.argv[1]).read_text())
