@@ -257,7 +257,7 @@ class RunBudget:
     launch, of a launch within a test suite; of a mutant beside its original; of terms at one shape."""
 
     search_steps: int = 4_000_000
-    watched_steps: int = 4_000_000
+    watched_steps: int = 2_000_000
     trial_steps: int = 2_000_000
     rounded_steps: int = 2_000_000
     program_steps: int = 2_000_000
@@ -280,11 +280,11 @@ class AuditBudget:
     """Of an audit: its watched runs, its rules in all, of the samples of single rules, and of a question about a lane,
     in z3's own count."""
 
-    watched_steps: int = 6_000_000
-    rules_steps: int = 18_000_000
-    nan_steps: int = 2_500_000
-    overflow_steps: int = 2_500_000
-    precision_steps: int = 5_000_000
+    watched_steps: int = 4_000_000
+    rules_steps: int = 10_000_000
+    nan_steps: int = 1_500_000
+    overflow_steps: int = 1_500_000
+    precision_steps: int = 2_500_000
     question_resources: int = 2_500_000
 
 
