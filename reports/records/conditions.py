@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .entries import Step
+
 if TYPE_CHECKING:
     from trilift.lift.terms.term import Term
     from trilift.verify.model.verdict import Condition, Invariant, Proof
@@ -54,9 +56,11 @@ def _head(text: str) -> str:
     return text.split(":")[0].split(" at ")[0]
 
 
-def explain(proofs: Sequence[Proof]) -> list[dict[str, str]]:
+def explain(proofs: Sequence[Proof]) -> list[Step]:
     """Titled texts for each proof: its invariants, its conditions by what decided them, its contract."""
-    steps = [{"title": f"{p.claim.output}: {title}", "text": text} for p in proofs for title, text in _steps(p)]
+    steps: list[Step] = [
+        {"title": f"{p.claim.output}: {title}", "text": text} for p in proofs for title, text in _steps(p)
+    ]
     return [s for s in steps if s["text"]]
 
 

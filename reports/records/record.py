@@ -47,7 +47,7 @@ def _lifted(case: Case, options: Options, event: Callable[[Any], None], file: st
     base: Record = {**empty(file, case.name, "", ""), **proof_record.scope(case)}
 
     def launched(trace: Trace) -> None:
-        base.update(kernels=kernels(trace))
+        base["kernels"] = kernels(trace)
         event(len(trace.launches))
 
     try:

@@ -14,12 +14,14 @@ from trilift.lift.replay.output import Output
 from trilift.lift.terms.spec import Formula
 from trilift.lift.terms.term import TERMS, Term
 
+from .entries import Step
+
 WIDTH = 150  # characters of one spec element
 
 
-def explain(lifted: Lifted) -> list[dict[str, str]]:
+def explain(lifted: Lifted) -> list[Step]:
     """Launches, relations, and for each output its spec, its formula as found, the laws used and the checks."""
-    steps = [{"title": title, "text": text} for title, text in _steps(lifted)]
+    steps: list[Step] = [{"title": title, "text": text} for title, text in _steps(lifted)]
     return [s for s in steps if s["text"]]
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from trilift.lift.runtime.isolate import Event, run_all
 
 from ..base.targets import Target
@@ -28,7 +26,7 @@ def names(target: Target, options: Options) -> list[str] | Record:
     return found
 
 
-def _names(target: Target, options: Options, event: Event) -> list[str] | dict[str, Any]:
+def _names(target: Target, options: Options, event: Event) -> list[str] | Record:
     """In the child."""
     from trilift.lift.capture.case_files import load
 

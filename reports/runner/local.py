@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 from trilift.lift.runtime.isolate import Event, Outcome, run_all
 
@@ -99,7 +99,7 @@ def _file(target: Target, options: Options, jobs: int, event: Event) -> list[str
         if isinstance(what, int):
             launches[index] = what
         elif isinstance(what, dict):
-            lifted[index] = what
+            lifted[index] = cast(Record, what)
         elif isinstance(what, list):
             event(("loaded", names[index], what))
         else:
