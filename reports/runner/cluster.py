@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from trilift.lift.runtime.isolate import Event, Outcome
 
@@ -39,7 +39,7 @@ def run(
                     raise Lost(f"a worker has another {other}: workers need the same files at the same paths")
                 on_loaded(target.file, list(loaded))
                 for r in records:
-                    on_event(target.file, r["name"], r[told])
+                    on_event(target.file, r["name"], r[told])  # type: ignore[literal-required]
                     yield _renamed(r, target)
 
 
@@ -63,7 +63,7 @@ def _cases(
     names = _value(target, "", future)
     if isinstance(names, dict):
         broken: Future[Made] = Future()
-        broken.set_result(([names], {}))
+        broken.set_result(([cast(Record, names)], {}))
         return [("", broken)]
     names = [n for n in names if not target.only or n in target.only]
     on_event(target.file, "", names)
@@ -74,7 +74,7 @@ def _cases(
 
 def _made(target: Target, name: str, future: Future[Made]) -> Made:
     found = _value(target, name, future)
-    return ([found], {}) if isinstance(found, dict) else found
+    return ([cast(Record, found)], {}) if isinstance(found, dict) else found
 
 
 def _value(target: Target, name: str, future: Future[Any]) -> Any:
