@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from typing import Any, TypedDict
 
 from trilift.lift import Case, Lifted, lift
@@ -50,8 +49,9 @@ def _lifted(case: Case, options: Options, event: Callable[[Any], None], file: st
         base["kernels"] = kernels(trace)
         event(len(trace.launches))
 
+    limit = BUDGETS.lift.steps if options.proving is not None else math.inf
     try:
-        with limited("lifting", BUDGETS.lift.steps) if options.proving is not None else nullcontext():
+        with limited("lifting", limit) as meter:
             lifted = lift(
                 case,
                 options.seed,
@@ -60,6 +60,7 @@ def _lifted(case: Case, options: Options, event: Callable[[Any], None], file: st
                 top_down=options.top_down,
                 prune=options.prune,
             )
+            meter.check("formula")  # an output may have kept the error to itself
     except OutOfSteps:
         late = NotLifted("no formula was found in the steps that lifting has before a proof", case.place)
         return {**base, **told([late]), "reason": summary([late])}, None

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import inspect
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -175,8 +176,11 @@ class Emulation:
 
 
 def _same(a: CodeType, b: CodeType) -> bool:
-    """Also of a function whose file was loaded twice."""
-    return a is b or (a.co_firstlineno, a.co_name, a.co_filename) == (b.co_firstlineno, b.co_name, b.co_filename)
+    """Also of a function whose file was loaded twice, perhaps through a link."""
+    if a is b:
+        return True
+    same_place = (a.co_firstlineno, a.co_name) == (b.co_firstlineno, b.co_name)
+    return same_place and os.path.realpath(a.co_filename) == os.path.realpath(b.co_filename)
 
 
 @contextmanager
