@@ -59,7 +59,7 @@ def cat(t: Term) -> Cat | None:
     rest = expand(T.sub(n.size, split))
     first, second = Axis(f"{n.name}0", split), Axis(f"{n.name}1", rest)
     a, b = T.substitute(a, {n: T.axis(first)}), T.substitute(b, {n: T.axis(second) + split})
-    if a.free - {first} != b.free - {second} or rest.op == "const" and rest.attr <= 0:
+    if a.free - {first} != b.free - {second} or (rest.op == "const" and rest.attr <= 0):
         return None
     return Cat(n, first, _settled(a), second, _settled(b))
 

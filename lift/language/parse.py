@@ -285,7 +285,7 @@ class _Tensors:
                 return self._call(e, f, args)
         raise bad(self.text, e, "not part of the language")
 
-    def _part(self, e: ast.expr) -> Array | slice | None | int:
+    def _part(self, e: ast.expr) -> Array | slice | int | None:
         match e:
             case ast.Constant(value=None):
                 return None

@@ -148,7 +148,7 @@ def permute(x: Array, order: Sequence[int]) -> Array:
     return Array(x.term, tuple(x.dims[p] for p in order))
 
 
-def index(x: Array, parts: Sequence[Array | slice | None | int]) -> Array:
+def index(x: Array, parts: Sequence[Array | slice | int | None]) -> Array:
     """x[:, None, :K, H:, 0, ids]: slices, new dimensions, numbers, and index arrays (one of them, or all
     dimensions)."""
     parts = [*parts, *[slice(None)] * (len(x.dims) - sum(p is not None for p in parts))]

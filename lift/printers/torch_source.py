@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 
 from ..errors import Unsupported
 from ..language.definitions import DEFINITIONS
@@ -76,7 +77,7 @@ def _natural_order(t: Term, axes: Sequence[Axis]) -> list[Axis]:
     after: dict[Axis, set[Axis]] = {a: set() for a in (*axes, *_axes_of(t))}
     reads = [[i.attr for i in r.args if i.op == "axis"] for r in t.walk() if r.op == "read"]
     for sequence in [list(axes), *sorted(reads, key=lambda r: -len(r))]:
-        for a, b in zip(sequence, sequence[1:], strict=False):
+        for a, b in pairwise(sequence):
             if not _reaches(after, b, a):
                 after[a].add(b)
     out: list[Axis] = []

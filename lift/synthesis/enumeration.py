@@ -117,7 +117,7 @@ def integers(
         known = list(range(len(bank.terms)))
         for i in known:
             for j in known:
-                if bank.sizes[i] + bank.sizes[j] + 1 != size or bank.terms[i].is_const and bank.terms[j].is_const:
+                if bank.sizes[i] + bank.sizes[j] + 1 != size or (bank.terms[i].is_const and bank.terms[j].is_const):
                     continue
                 a, b = bank.values[i], bank.values[j]
                 for op, applies in BINARY:

@@ -205,7 +205,7 @@ def _beside(folder: Path, path: str) -> str:
     """A path that is relative to the configuration, as one that is relative to where we are; a module stays."""
     head, colons, rest = path.partition("::")
     at = folder / head
-    if head.isidentifier() and not at.exists() or (":" in head and not at.exists()):
+    if (head.isidentifier() and not at.exists()) or (":" in head and not at.exists()):
         return path
     try:
         shown = at.relative_to(Path.cwd())

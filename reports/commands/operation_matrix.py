@@ -71,7 +71,7 @@ def domains() -> dict[str, Domain]:
 
 def cell(op: str, domain: Domain) -> Cell:
     """What one domain knows of an operation or a fold."""
-    if op in domain.rows or domain.column and getattr(OPS.get(op), domain.column, None) is not None:
+    if op in domain.rows or (domain.column and getattr(OPS.get(op), domain.column, None) is not None):
         return Cell(op, domain.name, "row")
     if op in domain.refused:
         return Cell(op, domain.name, "refused", domain.refused[op])

@@ -185,7 +185,7 @@ def _constants(name: str, param: Any, used: Usage, heuristic: bool) -> list[Any]
     dtypes = [tl.float32, tl.bfloat16, tl.float16, tl.int32, tl.int64, tl.float8e4nv]
     if param.has_default:
         out.append(param.default)
-    if name in used.dtypes and not name.isupper() or DTYPE.search(name):
+    if (name in used.dtypes and not name.isupper()) or DTYPE.search(name):
         out += dtypes
     if any(isinstance(v, str) for v in literals):
         out += literals

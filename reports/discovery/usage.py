@@ -239,17 +239,7 @@ def _integers(fn: Any, tree: ast.AST, out: Usage) -> None:
         if isinstance(node, ast.BinOp) and isinstance(node.op, _INTEGER_ONLY):
             _mark(node, out)
         elif isinstance(node, ast.Call):
-            name = _called(node)
-            if name in ("range", "arange", "histogram"):
-                for a in node.args:
-                    _mark(a, out)
-            if name in LOADS | STORES and node.args:
-                _mark_offsets(node.args[0], out)
-            if (helper := _resolve(fn, node.func)) is not None:
-                inner = usage(helper)
-                for parameter, value in zip(helper.arg_names, node.args, strict=False):
-                    if parameter in inner.integers:
-                        _mark(value, out)
+            _integers_of_call(fn, node, out)
     assigns = [n for n in ast.walk(tree) if isinstance(n, (ast.Assign, ast.AugAssign)) and n.value is not None]
     before = -1
     while before != len(out.integers):
@@ -260,6 +250,20 @@ def _integers(fn: Any, tree: ast.AST, out: Usage) -> None:
                 _mark_offsets(node.value, out, isinstance(node, ast.AugAssign))
             elif any(n in out.integers for t in targets for n in names(t)):
                 _mark(node.value, out)
+
+
+def _integers_of_call(fn: Any, node: ast.Call, out: Usage) -> None:
+    name = _called(node)
+    if name in ("range", "arange", "histogram"):
+        for a in node.args:
+            _mark(a, out)
+    if name in LOADS | STORES and node.args:
+        _mark_offsets(node.args[0], out)
+    if (helper := _resolve(fn, node.func)) is not None:
+        inner = usage(helper)
+        for parameter, value in zip(helper.arg_names, node.args, strict=False):
+            if parameter in inner.integers:
+                _mark(value, out)
 
 
 def _mark_offsets(node: ast.expr, out: Usage, whole: bool = False) -> None:

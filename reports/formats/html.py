@@ -14,7 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from itertools import groupby
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -253,7 +253,7 @@ def _rows(file: str, first: int, last: int, notes: Mapping[int, Sequence[Record]
     coloured = colours("\n".join(sources.lines(file)))
     shown = [n for n in range(first, last + 1) if last - first <= WHOLE or _near(n, first, notes)]
     starts = sorted({*(i for i, n in enumerate(shown) if n in notes), 0, len(shown)})
-    spans = {a: b - a for a, b in zip(starts, starts[1:], strict=False)}
+    spans = {a: b - a for a, b in pairwise(starts)}
     for i, n in enumerate(shown):
         gap = i > 0 and shown[i - 1] != n - 1
         code = coloured[n - 1] if n <= len(coloured) else Markup("")

@@ -58,7 +58,7 @@ def _text(file: str) -> str:
 def imports() -> list[str]:
     """The import statements of all files; those that a text does not use are taken out of it afterwards."""
     nodes = [n for file in (HELPERS, INTERPRETER, DEVICE) for n in ast.parse(_text(file)).body]
-    found = [n for n in nodes if isinstance(n, ast.Import) or isinstance(n, ast.ImportFrom) and not n.level]
+    found = [n for n in nodes if isinstance(n, ast.Import) or (isinstance(n, ast.ImportFrom) and not n.level)]
     return list(dict.fromkeys(ast.unparse(n) for n in found if getattr(n, "module", "") != "__future__"))
 
 

@@ -28,7 +28,7 @@ def graph_mutants(g: MuGraph) -> Iterator[tuple[Mutant, MuGraph]]:
     """The graph with one operator, one reduction or the mode of one reduced axis changed."""
     for i, k in enumerate(g.kernels):
         for j, o in enumerate(k.operators):
-            for what, new in _changed(g, k, o):
+            for what, new in _changed(k, o):
                 operators = (*k.operators[:j], *new, *k.operators[j + 1 :])
                 yield Mutant(what, f"{o.out} of {k.name}"), _with(g, i, replace(k, operators=operators))
         for a, mode in k.modes.items():
@@ -41,7 +41,16 @@ def _with(g: MuGraph, i: int, k: Kernel) -> MuGraph:
     return replace(g, kernels=(*g.kernels[:i], k, *g.kernels[i + 1 :]))
 
 
-def _changed(g: MuGraph, k: Kernel, o: Operator) -> Iterator[tuple[str, tuple[Operator, ...]]]:
+Changed = Iterator[tuple[str, tuple[Operator, ...]]]  # what was done, and the operators in place of the one
+
+
+def _changed(k: Kernel, o: Operator) -> Changed:
+    yield from _folds_changed(k, o)
+    yield from _function_changed(o)
+    yield from _access_changed(k, o)
+
+
+def _folds_changed(k: Kernel, o: Operator) -> Changed:
     twice = replace(o, op="add", args=(o.args[0], o.args[0]))
     if o.op == "accumulate":
         yield "accumulator dropped", (twice,)
@@ -52,6 +61,9 @@ def _changed(g: MuGraph, k: Kernel, o: Operator) -> Iterator[tuple[str, tuple[Op
         for a in k.modes:
             if a not in o.over:
                 yield f"{o.op} over another axis", (replace(o, over=(a,)),)
+
+
+def _function_changed(o: Operator) -> Changed:
     if o.op == "div":
         yield "operands swapped", (replace(o, args=o.args[::-1]),)
         yield "division dropped", (replace(o, op="mul"),)
@@ -62,6 +74,9 @@ def _changed(g: MuGraph, k: Kernel, o: Operator) -> Iterator[tuple[str, tuple[Op
         yield "function dropped", (replace(o, op="add", args=(o.args[0], o.args[0])),)
     if o.op in ("add", "mul"):
         yield "another function", (replace(o, op="mul" if o.op == "add" else "add"),)
+
+
+def _access_changed(k: Kernel, o: Operator) -> Changed:
     if o.op == "load":
         for other in k.loads:
             if other.args != o.args:

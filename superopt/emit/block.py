@@ -425,8 +425,8 @@ class Block(Tiles):
             raise Unsupported(f"{o.op} is not an operator of a block")
         zero = frozenset(d for d in dims if self._keeps_zero(o, args, d))
         finite = all(v.finite for v in args) and o.op in ("add", "mul", "sqr")
-        finite = finite or o.op.startswith("scale") and args[0].finite
-        finite = finite or o.op == "div" and args[0].finite and args[1].ones >= {*dims}
+        finite = finite or (o.op.startswith("scale") and args[0].finite)
+        finite = finite or (o.op == "div" and args[0].finite and args[1].ones >= {*dims})
         self._assigned(o, text, zero, finite, origin, args[0].low if o.op in ("sub",) else frozenset())
 
     def _template(self, o: Operator, texts: list[str]) -> str:
@@ -440,7 +440,7 @@ class Block(Tiles):
         if o.op == "exp":
             return d in args[0].low
         if o.op == "mul":
-            return any(z and args[1 - k].finite or all(zeros) for k, z in enumerate(zeros))
+            return any((z and args[1 - k].finite) or all(zeros) for k, z in enumerate(zeros))
         if o.op == "div":
             return zeros[0] and d in args[1].ones
         if o.op in ("add", "sqrt", "sqr") or o.op.startswith("scale"):

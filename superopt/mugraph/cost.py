@@ -142,7 +142,7 @@ class Model:
             yield power(parts[axis]), 1, 1
         else:
             for t in TILES:
-                if t == 1 and mode in ("loop", "split") or t > max(16, power(n)):
+                if (t == 1 and mode in ("loop", "split")) or t > max(16, power(n)):
                     continue
                 if mode == "loop":
                     yield t, 1, -(-n // t)

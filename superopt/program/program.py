@@ -209,7 +209,7 @@ class Reader:
             over, body = self._renamed(t)
             self._axis(over)
             return _sum(over.name, self.value(body))
-        if t.op in T.FOLDS or t.op in T.NAMED and DEFINITIONS[t.op].on_axis:
+        if t.op in T.FOLDS or (t.op in T.NAMED and DEFINITIONS[t.op].on_axis):
             raise Unsupported(f"the search does not support {t.op} over an axis")
         if t.op in ("add", "mul", "recip"):
             return self._add(t) if t.op == "add" else self._product(t)

@@ -148,4 +148,4 @@ def keeps_zero(template: Term) -> bool:
     at_zero = T.rewrite(template, lambda s: T.const(0) if s.op == "scalar" and s.attr == "a0" else None)
     while at_zero.op in DEFINITIONS and not DEFINITIONS[at_zero.op].on_axis:
         at_zero = unfold(at_zero)
-    return at_zero is T.const(0) or at_zero.is_const and at_zero.attr == 0
+    return at_zero is T.const(0) or (at_zero.is_const and at_zero.attr == 0)

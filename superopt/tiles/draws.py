@@ -267,7 +267,7 @@ class Drawer:
     def folded(self, axes: frozenset[str], value: Node) -> Node:
         """The value with sums, rarely maxima, over what axes it has more."""
         for a in SIZES:
-            if a in value.axes and a not in axes or a not in axes and self.rng.random() < 0.15:
+            if (a in value.axes and a not in axes) or (a not in axes and self.rng.random() < 0.15):
                 value = node("max" if self.rng.random() < 0.2 else "sum", value, attr=a)
         return value
 

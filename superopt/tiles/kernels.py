@@ -168,7 +168,7 @@ class _Kernel:
             if not isinstance(s, Store):
                 raise Unsupported("a loop in the loop of a block")
             rest = step(s, loop.axis)
-            if s.tensor in after or rest is not None and s.tensor in stored:
+            if s.tensor in after or (rest is not None and s.tensor in stored):
                 raise Unsupported(f"{s.tensor} is stored twice in the loop that sums it")
             stored.add(s.tensor)
             if rest is None:

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "docs" / "tools"))
-import links  # noqa: E402
-from examples import ROOT, Example, examples, files, pages, printed, same  # noqa: E402
-from layers import PICTURE as LAYERS  # noqa: E402
-from layers import drawn  # noqa: E402
+import links
+from examples import ROOT, Example, examples, files, pages, printed, same
+from layers import PICTURE as LAYERS
+from layers import drawn
 
 README = ROOT / "README.md"
 EXAMPLES = [e for page in pages() for e in examples(page)]

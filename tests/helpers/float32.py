@@ -190,7 +190,7 @@ def run(source: str, values: Mapping[str, Any], numbers: Mapping[str, Any]) -> n
 
     space: dict[str, Any] = {}
     exec(source, space)
-    f = next(v for v in space.values() if inspect.isfunction(v) and v.__module__ is None or _ours(v, source))
+    f = next(v for v in space.values() if (inspect.isfunction(v) and v.__module__ is None) or _ours(v, source))
     wanted = inspect.signature(f).parameters
     args = {n: torch.from_numpy(np.ascontiguousarray(x)) for n, x in values.items() if n in wanted}
     return np.asarray(f(**args, **{n: v for n, v in numbers.items() if n in wanted}).numpy(), np.float64)

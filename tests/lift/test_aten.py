@@ -1,4 +1,4 @@
-# ruff: noqa: E501, SIM905 - tables, one sample a line
+# ruff: noqa: E501 - tables, one sample a line
 """Every operator of PyTorch that we read: its formula, found at symbolic sizes, gives PyTorch's own numbers at two shapes;
 and its meaning at concrete shapes gives them operator by operator."""
 

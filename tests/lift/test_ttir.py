@@ -122,7 +122,7 @@ def test_functions_regions_and_enumerations():
     assert not module.functions[call.attrs["callee"]].public
     (arg_max, total) = named(module, "tt.reduce")
     assert [len(arg_max.results), len(total.results)] == [2, 1] and arg_max.attrs["axis"] == 0
-    assert [v.name for v in arg_max.results][0].endswith("#0")
+    assert arg_max.results[0].name.endswith("#0")
     (atomic,) = named(module, "tt.atomic_rmw")
     assert (atomic.attrs["atomic_rmw_op"], atomic.attrs["sem"], atomic.attrs["scope"]) == ("add", "relaxed", "gpu")
     (loop,) = named(module, "scf.while")

@@ -81,7 +81,7 @@ def test_no_choice_is_cheaper() -> None:
         p = problems(seed)
         found = p.cost(solve(p))
         assert found == pytest.approx(cheapest(p), abs=1e-2), seed
-        alone = {k: min(os, key=lambda o: p.costs.get((k, o), 0.0)) for k, os in p.options.items()}  # noqa: B023
+        alone = {k: min(os, key=lambda o: p.costs.get((k, o), 0.0)) for k, os in p.options.items()}
         assert p.cost(alone) >= found - 1e-2
         paid += p.cost(alone) > found + 1e-2
     assert paid >= 10  # one tile after the other is not enough

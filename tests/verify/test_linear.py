@@ -135,7 +135,7 @@ def evaluate(t: Term, env: dict[Term, int]):
             memo[s.id] = s.attr if s.op == "const" else env[s]
         elif s.op == "where":
             memo[s.id] = None if args[0] is None else args[1] if args[0] else args[2]
-        elif None in args or s.op in ("floordiv", "mod", "truncdiv", "truncmod") and args[1] == 0:
+        elif None in args or (s.op in ("floordiv", "mod", "truncdiv", "truncmod") and args[1] == 0):
             memo[s.id] = None
         else:
             memo[s.id] = OPS[s.op].on_numbers(*args)

@@ -10,8 +10,8 @@ may be terms.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import product
+from dataclasses import dataclass, field, replace
+from itertools import pairwise, product
 from typing import Any
 
 from trilift.lift.errors import Unsupported
@@ -208,37 +208,53 @@ def _middle(f: Family, chosen: Combo) -> Combo | None:
 
 def _ranges(f: Family, p: Parameter, middle: Combo, exhaustive: bool) -> Iterator[Range]:
     """Runs of values of p with the same operations, the other parameters in the middle."""
-    kinds: dict[Any, int | None] = {}
-    kernels: list[Module] = []  # one of each kind
-
-    def kind(v: Any) -> int | None:
-        if v not in kinds:
-            module = f.module({**middle, p.name: v})
-            same = (k for k, m in enumerate(kernels) if module is not None and alike(m, module))
-            kinds[v] = None if module is None else next(same, len(kernels))
-            if module is not None and kinds[v] == len(kernels):
-                kernels.append(module)
-        return kinds[v]
-
+    kind = _Kinds(f, p, middle)
     if p.real:
         if all(kind(v) == kind(p.values[0]) is not None for v in _spread(p)):
             yield Range(min(_spread(p)), None, tuple(_spread(p)))
-        return
-    if p.tuned:
-        for v in p.values:
-            kind(v)
-        for run in _runs(kind, sorted(kinds)):
-            if kind(run[0]) is not None:
-                yield Range(run[0], run[-1], tuple(run))
-        return
+    elif p.tuned:
+        yield from _tuned_ranges(p, kind)
+    else:
+        yield from _searched_ranges(p, kind, exhaustive)
+
+
+@dataclass
+class _Kinds:
+    """The kind of operations that the kernel has at a value of the parameter: a number, None where it does not
+    compile."""
+
+    family: Family
+    parameter: Parameter
+    middle: Combo
+    seen: dict[Any, int | None] = field(default_factory=dict)
+    kernels: list[Module] = field(default_factory=list)  # one of each kind
+
+    def __call__(self, v: Any) -> int | None:
+        if v not in self.seen:
+            module = self.family.module({**self.middle, self.parameter.name: v})
+            same = (k for k, m in enumerate(self.kernels) if module is not None and alike(m, module))
+            self.seen[v] = None if module is None else next(same, len(self.kernels))
+            if module is not None and self.seen[v] == len(self.kernels):
+                self.kernels.append(module)
+        return self.seen[v]
+
+
+def _tuned_ranges(p: Parameter, kind: _Kinds) -> Iterator[Range]:
+    for v in p.values:
+        kind(v)
+    for run in _runs(kind, sorted(kind.seen)):
+        if kind(run[0]) is not None:
+            yield Range(run[0], run[-1], tuple(run))
+
+
+def _searched_ranges(p: Parameter, kind: _Kinds, exhaustive: bool) -> Iterator[Range]:
     domain = [2**k for k in range(21)]
     for v in domain if p.power and (exhaustive or p.decides) else _tried(p):
         kind(v)
-    known = sorted(kinds)
-    for a, b in zip(known, known[1:], strict=False):
+    for a, b in pairwise(sorted(kind.seen)):
         if kind(a) != kind(b):
             _bisect(kind, a, b, p.power, p.step)
-    known = sorted(kinds)
+    known = sorted(kind.seen)
     for run in _runs(kind, known):
         if kind(run[0]) is not None:
             yield from _range(p, run, open_end=run[-1] == known[-1], kind=kind)

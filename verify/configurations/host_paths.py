@@ -7,7 +7,7 @@ p ::= n | n * m | the product of all dims
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations
+from itertools import combinations, pairwise
 
 from trilift.lift.terms import term as T
 from trilift.lift.terms.fit import Number, value
@@ -65,7 +65,7 @@ def _atoms(shapes: Sequence[Mapping[str, Number]], names: Sequence[str]) -> Iter
 
 def _between(seen: Sequence[int]) -> Iterator[int]:
     """A round number k with a <= k < b for every two neighbours a, b: a multiple of the highest power of two."""
-    for a, b in zip(seen, seen[1:], strict=False):
+    for a, b in pairwise(seen):
         power = 1 << ((b - a).bit_length())
         while (k := (b - 1) // power * power) < a:
             power //= 2

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from trilift.lift.capture.trace import Trace
@@ -188,7 +189,7 @@ def _beside(part: Term, name: str, case: Case, dims: Mapping[str, Number]) -> It
 def places(at: Callable[[int], Any], sizes: Sequence[int]) -> list[tuple[int, int]]:
     """Neighbouring integers at which a function is not the same: one pair between two of these sizes at most."""
     found = []
-    for low, high in zip(sizes, sizes[1:], strict=False):
+    for low, high in pairwise(sizes):
         before = at(low)
         if before != at(high):
             while high - low > 1:

@@ -116,7 +116,7 @@ def _excluded(item: Item, box: Box) -> bool:
     if isinstance(item, Clause):
         return all(any(_excluded(i, box) for i in a) for a in item.alternatives)
     low, high = _interval(item.polynomial, box)
-    return high < 0 or item.equal and low > 0
+    return high < 0 or (item.equal and low > 0)
 
 
 def _certain(item: Item, box: Box) -> bool:
@@ -445,4 +445,4 @@ def _stays(m: int, gone: frozenset[Term] | None, derived: bool) -> bool:
     if gone is None:
         return False
     terms = [TERMS[i] for i in factors(m)]
-    return not any(leaves(t) & gone or derived and t.args and leaves(t) != {t} for t in terms)
+    return not any(leaves(t) & gone or (derived and t.args and leaves(t) != {t}) for t in terms)

@@ -184,8 +184,8 @@ def _power(t: Term, names: dict[Term, str], memo: dict[int, str]) -> str:
 
 def _nonlinear(t: Term) -> bool:
     return any(
-        s.op == "mul" and sum(a.op != "const" for a in s.args) > 1
-        or s.op in ("floordiv", "mod") and s.args[1].op != "const"
+        (s.op == "mul" and sum(a.op != "const" for a in s.args) > 1)
+        or (s.op in ("floordiv", "mod") and s.args[1].op != "const")
         for s in t.walk() if interpreted(s)
     )  # fmt: skip
 

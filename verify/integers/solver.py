@@ -146,7 +146,7 @@ def _translate(t: Term) -> Any:
 
 
 def _own_number(t: Term) -> bool:
-    return t.op == "next_power_of_2" or t.op in ("floordiv", "mod") and t.args[1].op != "const"
+    return t.op == "next_power_of_2" or (t.op in ("floordiv", "mod") and t.args[1].op != "const")
 
 
 Z3 = Domain("z3", missing="opaque", says="an expression of z3", types=(T.INT, BOOL, "same"))
@@ -252,10 +252,8 @@ def _used(solver: Any) -> int:
 def _nonlinear(t: Term) -> bool:
     for s in t.walk():
         if interpreted(s) and (
-            s.op == "mul"
-            and sum(a.op != "const" for a in s.args) > 1
-            or s.op in ("floordiv", "mod")
-            and s.args[1].op != "const"
+            (s.op == "mul" and sum(a.op != "const" for a in s.args) > 1)
+            or (s.op in ("floordiv", "mod") and s.args[1].op != "const")
         ):
             return True
     return False

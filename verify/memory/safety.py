@@ -36,7 +36,7 @@ def in_bounds(site: Site, facts: Facts, solver: Solver, views: Iterable[View] = 
     tried = dict.fromkeys(v for v in (site.view, *views) if v.buffer is site.buffer)
     ok = any(split(site.offset, v, ask, equal) and contained(v, ask) for v in tried)
     by = "index" if ok else "offset"
-    ok = ok or holds(T.make("le", 0, site.offset), ask) and holds(T.make("lt", site.offset, site.buffer.length), ask)
+    ok = ok or (holds(T.make("le", 0, site.offset), ask) and holds(T.make("lt", site.offset, site.buffer.length), ask))
     condition = Condition(what, known, goal, ok, by, time.monotonic() - start, site.place)
     return condition if ok else with_fields(condition, why=_why_outside(site, known, equal, ask, solver))
 
@@ -220,11 +220,8 @@ def _below(key: tuple[Term, int], other: tuple[Term, int], ask: Ask) -> bool:
     if other[1] > key[1]:
         return False
     gap = minus(expand(other[0]), expand(key[0]))
-    return (
-        all(c >= 0 for c in gap.values())
-        and all(ask(T.make("le", 0, t)) for t in atoms(gap))
-        or ask(T.make("le", key[0], other[0]))
-    )
+    apart = all(c >= 0 for c in gap.values()) and all(ask(T.make("le", 0, t)) for t in atoms(gap))
+    return apart or ask(T.make("le", key[0], other[0]))
 
 
 def all_in_bounds(sites: Sequence[Site], facts: Facts, solver: Solver, views: Iterable[View] = ()) -> list[Condition]:

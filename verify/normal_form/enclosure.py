@@ -58,7 +58,7 @@ class Enclosure:
         """Whether a size is at least 1: a positive number, a dim, their sums and products."""
         if size.op in ("add", "mul"):
             return all(map(self.inhabited, size.args))
-        return size.op == "size" and size.attr not in self.scalars or size.is_const and size.attr >= 1
+        return (size.op == "size" and size.attr not in self.scalars) or (size.is_const and size.attr >= 1)
 
     def product(self, t: Term) -> Interval:
         """x * x >= 0; a share of a sum is at most 1."""

@@ -73,7 +73,7 @@ def pinned(a: Algebra, p: Poly, ctx: Context, depth: int) -> Poly:
     facts say is equal to them in place of symbols."""
     t = p.term
     symbols = [
-        s for s in t.walk() if s.type == T.INT and (s.op == "read" or s.op in ("size", "axis") and s.free <= t.free)
+        s for s in t.walk() if s.type == T.INT and (s.op == "read" or (s.op in ("size", "axis") and s.free <= t.free))
     ]
     asked = [s for s in symbols if depth == 0 or s.op == "read"]
     only = {s: T.const(k) for s in asked for k in (0, 1)

@@ -148,7 +148,7 @@ class _Writer:
 
 def _opaque(t: Term) -> bool:
     """The terms that become numbers of their own."""
-    return t.op in ("scalar", "size", "axis") or isinstance(t.attr, Axis) or t.op == "read" and _constant(t.args)
+    return t.op in ("scalar", "size", "axis") or isinstance(t.attr, Axis) or (t.op == "read" and _constant(t.args))
 
 
 def _constant(ts: Iterable[Term]) -> bool:

@@ -268,7 +268,7 @@ def _parity(kind: str, parity: int) -> Callable[[Subject], Found]:
         for xs in _together(s.reals(_unlimited)):
             if s.has(("odd", "even", "additive"), xs):
                 continue
-            if homogeneity.found("parity", s.formula.term, xs) == parity or len(xs) == 1 and _reflected(s, kind, xs):
+            if homogeneity.found("parity", s.formula.term, xs) == parity or (len(xs) == 1 and _reflected(s, kind, xs)):
                 yield s.property(kind, xs)
 
     return found

@@ -215,7 +215,7 @@ def _single(program: tuple[int, int, int], noted: _Noted, exact: bool = False) -
                 noted.access = op
                 if isinstance(self.memory, _Addresses):
                     self.memory.now = op
-            if op.name == "scf.for" and (ends := self.ends(op)) is not None:
+            if op.name == "scf.for" and (ends := _ends(self, op)) is not None:
                 return ends
             if op.name not in WIDE or op.results[0].type.element != "i32":
                 return super().result(op)
@@ -225,24 +225,29 @@ def _single(program: tuple[int, int, int], noted: _Noted, exact: bool = False) -
                 return true
             out = super().result(op)
             if (lost := np.asarray(true != out)).any():
-                k = np.flatnonzero(lost.ravel())[0]  # masks hide the last lanes, if any
-                at = [int(np.broadcast_to(x, true.shape).ravel()[k]) for x in (*xs, true, out)]
-                noted.wraps.append(Wrap(op, tuple(at[:-2]), at[-2], at[-1]))
+                noted.wraps.append(_first_wrap(op, xs, true, out, lost))
             return out
 
-        def ends(self, op: Op) -> list[Any] | None:
-            """A long loop that carries nothing but reals: its first iterations and its last ones, whose addresses are
-            those of all of them in between; None for any other loop."""
-            low, high, step = (self.number(v, "loop bound", op.place) for v in op.operands[:3])
-            turns = range(low, high, step) if step else range(0)
-            if len(turns) <= 2 * ENDS or not all(v.type.is_float for v in op.operands[3:]):
-                return None
-            counter, carried = machine(op.operands[0].type).type, [self.env[v] for v in op.operands[3:]]
-            for i in (*turns[:ENDS], *turns[-ENDS:]):
-                carried = self.region(op.regions[0], [counter(i), *carried])
-            return carried
-
     return Single
+
+
+def _first_wrap(op: Op, xs: Sequence[Any], true: Any, out: Any, lost: Any) -> Wrap:
+    k = np.flatnonzero(lost.ravel())[0]  # masks hide the last lanes, if any
+    at = [int(np.broadcast_to(x, true.shape).ravel()[k]) for x in (*xs, true, out)]
+    return Wrap(op, tuple(at[:-2]), at[-2], at[-1])
+
+
+def _ends(run: Run, op: Op) -> list[Any] | None:
+    """A long loop that carries nothing but reals: its first iterations and its last ones, whose addresses are those of
+    all of them in between; None for any other loop."""
+    low, high, step = (run.number(v, "loop bound", op.place) for v in op.operands[:3])
+    turns = range(low, high, step) if step else range(0)
+    if len(turns) <= 2 * ENDS or not all(v.type.is_float for v in op.operands[3:]):
+        return None
+    counter, carried = machine(op.operands[0].type).type, [run.env[v] for v in op.operands[3:]]
+    for i in (*turns[:ENDS], *turns[-ENDS:]):
+        carried = run.region(op.regions[0], [counter(i), *carried])
+    return carried
 
 
 def escape(case: Case, dims: Dims, config: int = 0) -> Escape | None:

@@ -20,7 +20,7 @@ import numpy as np
 from trilift.lift.capture.trace import Trace
 from trilift.lift.errors import Place, TriliftError
 from trilift.lift.interpreter import interpret  # noqa: F401  (interpret fills the tables)
-from trilift.lift.interpreter.handlers import reduce  # noqa: F401  (interpret fills the tables)
+from trilift.lift.interpreter.handlers import reduce
 from trilift.lift.interpreter.machine import cell
 from trilift.lift.interpreter.memory import Memory
 from trilift.lift.interpreter.registry import HANDLERS, ROW_OF_TTIR, elementwise

@@ -184,7 +184,7 @@ def _implies(strong: Clause, weak: Clause, ones: frozenset[Term]) -> bool:
         if larger is None:
             return False
         left[larger] -= c
-    return all(d == 0 or d > 0 and all(t in ones for t in k) for k, d in left.items())
+    return all(d == 0 or (d > 0 and all(t in ones for t in k)) for k, d in left.items())
 
 
 def _divides(product: Sequence[Term], of: Sequence[Term], ones: frozenset[Term]) -> bool:

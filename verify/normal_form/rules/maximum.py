@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
@@ -106,11 +106,7 @@ def extremum(a: Algebra, folds: list[Fold], ctx: Context) -> Poly:
             return PLUS_INF
         inner = maximum_in(f.body)
         if inner is not None:
-            i, c = inner
-            rest = f.body - P.scaled(atom(T.TERMS[i]), c)
-            taken = (f.variables, f.body.term.free, *(x.free for x in f.guards))
-            for g in elements(a, T.TERMS[i], ctx, *taken):
-                todo.append(Fold((*f.variables, *g.variables), f.guards | g.guards, rest + P.scaled(g.body, c)))
+            todo += _opened(a, f, *inner, ctx)
             continue
         f = _normal_element(a, f, ctx)
         if f.variables and not f.body.term.free & set(f.variables) and _inhabited(a, f, ctx):
@@ -118,13 +114,7 @@ def extremum(a: Algebra, folds: list[Fold], ctx: Context) -> Poly:
         if f.variables and not f.guards:
             raise Undecided("a maximum without guards")
         out[close("amax", f) if f.variables else f.body.term] = f
-    numbers = {t: f.body.constant for t, f in out.items() if f.body.constant is not None}
-    largest = max((t for t in numbers if not out[t].variables), key=lambda t: (numbers[t], t.id), default=None)
-    for t, number in numbers.items():  # of several numbers the largest, whether the others are there or not
-        if largest is not None and t is not largest and number <= numbers[largest]:
-            del out[t]
-    if largest is not None and any(_reaches(a, f, numbers[largest], ctx) for t, f in out.items() if t is not largest):
-        del out[largest]
+    _drop_reached(a, out, ctx)
     if not out:
         return MINUS_INF
     if len(out) == 1:
@@ -133,6 +123,25 @@ def extremum(a: Algebra, folds: list[Fold], ctx: Context) -> Poly:
     if common is not ZERO:  # max(f + c, g + c) = max(f, g) + c
         return extremum(a, [replace(f, body=f.body - common) for f in out.values()], ctx) + common
     return _scaled_set(list(out.values()))
+
+
+def _opened(a: Algebra, f: Fold, inner: int, c: P.Number, ctx: Context) -> Iterator[Fold]:
+    """max(rest + c max(g)) = max(rest + c g): the elements of an inner maximum in place of it."""
+    rest = f.body - P.scaled(atom(T.TERMS[inner]), c)
+    taken = (f.variables, f.body.term.free, *(x.free for x in f.guards))
+    for g in elements(a, T.TERMS[inner], ctx, *taken):
+        yield Fold((*f.variables, *g.variables), f.guards | g.guards, rest + P.scaled(g.body, c))
+
+
+def _drop_reached(a: Algebra, out: dict[Term, Fold], ctx: Context) -> None:
+    """Take out the numbers that other elements reach."""
+    numbers = {t: f.body.constant for t, f in out.items() if f.body.constant is not None}
+    largest = max((t for t in numbers if not out[t].variables), key=lambda t: (numbers[t], t.id), default=None)
+    for t, number in numbers.items():  # of several numbers the largest, whether the others are there or not
+        if largest is not None and t is not largest and number <= numbers[largest]:
+            del out[t]
+    if largest is not None and any(_reaches(a, f, numbers[largest], ctx) for t, f in out.items() if t is not largest):
+        del out[largest]
 
 
 def _common(folds: Iterable[Fold]) -> Poly:
@@ -178,14 +187,8 @@ def _inverse(k: P.Number) -> P.Number:
 def _normal_element(a: Algebra, f: Fold, ctx: Context) -> Fold:
     if not f.variables:
         return f
-    if (pin := pinned(a, f, ctx)) is not None:
-        new = replaced(a, f, pin[0], pin[1].term, ctx, tuple(x for x in f.variables if x != pin[0]))
-        if new is not None and new.variables:
-            return _normal_element(a, new, ctx)
-        if new is not None:
-            for guard in sorted(new.guards, key=lambda g: g.id):
-                require(a, guard, ctx)
-            return Fold((), frozenset(), new.body if all(truth(a, g, ctx) for g in new.guards) else MINUS_INF)
+    if (new := _pin_element(a, f, ctx)) is not None:
+        return new
     for v in f.variables:
         moved = shifted(a, f, v, ctx)
         if moved is not f:
@@ -196,16 +199,33 @@ def _normal_element(a: Algebra, f: Fold, ctx: Context) -> Fold:
     dropped = trimmed(a, f, ctx)
     if dropped.guards != f.guards:
         return _normal_element(a, dropped, ctx)
-    for v in dropped.variables:
-        if v not in dropped.body.term.free and len(dropped.variables) > 1:
-            low, high, other = bounds(dropped, v)
+    fewer = _without_idle_variable(a, dropped, ctx)
+    return dropped if fewer is None else _normal_element(a, fewer, ctx)
+
+
+def _pin_element(a: Algebra, f: Fold, ctx: Context) -> Fold | None:
+    """The element with a variable at its only value, in normal form; None where no variable is pinned."""
+    if (pin := pinned(a, f, ctx)) is None:
+        return None
+    new = replaced(a, f, pin[0], pin[1].term, ctx, tuple(x for x in f.variables if x != pin[0]))
+    if new is None or new.variables:
+        return None if new is None else _normal_element(a, new, ctx)
+    for guard in sorted(new.guards, key=lambda g: g.id):
+        require(a, guard, ctx)
+    return Fold((), frozenset(), new.body if all(truth(a, g, ctx) for g in new.guards) else MINUS_INF)
+
+
+def _without_idle_variable(a: Algebra, f: Fold, ctx: Context) -> Fold | None:
+    """amax[i, j] f(j) = amax[j] f(j) where the other guards imply that i has a value."""
+    for v in f.variables:
+        if v not in f.body.term.free and len(f.variables) > 1:
+            low, high, other = bounds(f, v)
             if not other and low and high:
-                guards = dropped.guards - {g for g, _ in (*low, *high)}
+                guards = f.guards - {g for g, _ in (*low, *high)}
                 inside = a.given(ctx, *guards)
                 if all(a.implied(inside, integer_literal("le", hi - lo)) for _, lo in low for _, hi in high):
-                    rest = tuple(x for x in dropped.variables if x != v)
-                    return _normal_element(a, Fold(rest, guards, dropped.body), ctx)
-    return dropped
+                    return Fold(tuple(x for x in f.variables if x != v), guards, f.body)
+    return None
 
 
 def _single(a: Algebra, f: Fold, ctx: Context) -> Poly:

@@ -55,12 +55,7 @@ def _product_of(a: Algebra, f: Fold, ctx: Context) -> Poly:
         g = open_fold(a, inner, ctx, f.variables, f.body.term.free, *(x.free for x in f.guards))
         return _product_of(a, Fold((*f.variables, *g.variables), f.guards | g.guards, g.body), ctx)
     if (pin := pinned(a, f, ctx)) is not None:
-        new = replaced(a, f, pin[0], pin[1].term, ctx, tuple(x for x in f.variables if x != pin[0]))
-        if new is None:
-            return ONE
-        if new.variables:
-            return product_over(a, new, ctx)
-        return new.body if all(require(a, g, ctx) for g in sorted(new.guards, key=lambda g: g.id)) else ONE
+        return _pin(a, f, *pin, ctx)
     for v in f.variables:
         if (g := shifted(a, f, v, ctx)) is not f:
             return product_over(a, g, ctx)
@@ -70,9 +65,21 @@ def _product_of(a: Algebra, f: Fold, ctx: Context) -> Poly:
     if f.guards != before.guards:
         return _product_of(a, f, ctx)
     last = _last(f)
-    if last is None:
-        return atom(close("prod", f))
-    v, top_guard, hi = last
+    return atom(close("prod", f)) if last is None else _without_last(a, f, *last, ctx)
+
+
+def _pin(a: Algebra, f: Fold, v: Axis, value: Poly, ctx: Context) -> Poly:
+    """The product with v at its only value."""
+    new = replaced(a, f, v, value.term, ctx, tuple(x for x in f.variables if x != v))
+    if new is None:
+        return ONE
+    if new.variables:
+        return product_over(a, new, ctx)
+    return new.body if all(require(a, g, ctx) for g in sorted(new.guards, key=lambda g: g.id)) else ONE
+
+
+def _without_last(a: Algebra, f: Fold, v: Axis, top_guard: Term, hi: Poly, ctx: Context) -> Poly:
+    """prod[v <= hi] f = f(hi) prod[v <= hi - 1] f, without f(hi) where its guards do not hold."""
     less = Fold(f.variables, f.guards - {top_guard} | {integer_literal("le", hi - ONE - atom(T.axis(v)))}, f.body)
     guards = [
         condition(a, T.substitute(x, {v: hi.term}), ctx) for x in sorted(f.guards - {top_guard}, key=lambda x: x.id)

@@ -125,12 +125,9 @@ def _settled(a: Algebra, f: Fold, ctx: Context) -> Poly:
         return _settle(a, f, ctx)
     if (body := _relieved(a, f, ctx)) is not None:
         return sum_over(a, Fold(f.variables, f.guards, body), ctx)
-    for v in f.variables:
-        if v not in f.body.term.free:
-            counted = _counted(a, f, v, ctx)
-            if counted is not None:
-                return counted
-    return atom(close("sum", f))
+    idle = (v for v in f.variables if v not in f.body.term.free)
+    counted = next((c for v in idle if (c := _counted(a, f, v, ctx)) is not None), None)
+    return atom(close("sum", f)) if counted is None else counted
 
 
 def _relieved(a: Algebra, f: Fold, ctx: Context) -> Poly | None:
@@ -211,6 +208,6 @@ def _(a: Algebra, t: Term, ctx: Context) -> Poly:
     if (rows := by_rows(a, t, ctx)) is not None:
         return a.normal(rows, ctx)
     parts = addends(t.args[0])
-    if len(parts) > 1 and not any(s.op in MAXIMA or s.is_const and s.attr in INFINITE for s in t.walk()):
+    if len(parts) > 1 and not any(s.op in MAXIMA or (s.is_const and s.attr in INFINITE) for s in t.walk()):
         return a.add(a.normal(T.fold("sum", t.attr, x), ctx) for x in parts)
     return P.total((1, sum_over(a, f, ctx)) for f in pieces(a, t, ctx))
