@@ -234,7 +234,7 @@ def original(file: str, name: str, seed: int, timeout: float, event: Event) -> A
     return {"verdict": said, "settled": settled}
 
 
-def check(
+def check(  # noqa: PLR0913 - a request has these keys
     file: str, name: str, against: str, graph: str, parameters: Sequence[str], sizes: Mapping[str, int], seed: int,
     timeout: float, event: Event,
 ) -> Answer:  # fmt: skip

@@ -49,7 +49,7 @@ def prove(case: Case, **options: Any) -> tuple[Proof, ...]:
     return examine(case, **options).proofs
 
 
-def examine(
+def examine(  # noqa: PLR0913 - the options of the public face
     case: Case,
     *,
     seed: int = 0,

@@ -30,9 +30,9 @@ def new_axis(size: Term) -> Axis:
     return Axis(f"_{next(_fresh)}", size)
 
 
-def tensor(name: str, sizes: Sequence[Term], type: str = T.REAL) -> Array:
+def tensor(name: str, sizes: Sequence[Term], of_type: str = T.REAL) -> Array:
     axes = tuple(new_axis(s) for s in sizes)
-    return Array(T.read(name, map(T.axis, axes), type), axes)
+    return Array(T.read(name, map(T.axis, axes), of_type), axes)
 
 
 def arange(size: Term) -> Array:

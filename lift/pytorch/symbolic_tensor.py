@@ -45,25 +45,25 @@ class SymbolicTensor:
         return d % n
 
 
-def tensor(shape: Sequence[TermLike], at: Callable[[Index], TermLike], type: str = T.REAL) -> SymbolicTensor:
+def tensor(shape: Sequence[TermLike], at: Callable[[Index], TermLike], of_type: str = T.REAL) -> SymbolicTensor:
     """A symbolic tensor; elements are formed once per index."""
 
     @cache
     def element(index: Index) -> Term:
         return T.const(at(index))
 
-    return SymbolicTensor(tuple(map(I.normal, shape)), element, type)
+    return SymbolicTensor(tuple(map(I.normal, shape)), element, of_type)
 
 
-def named(name: str, shape: Sequence[TermLike], type: str = T.REAL) -> SymbolicTensor:
+def named(name: str, shape: Sequence[TermLike], of_type: str = T.REAL) -> SymbolicTensor:
     """An input tensor: element i is read(name, i)."""
-    return tensor(shape, lambda i: T.read(name, i, type), type)
+    return tensor(shape, lambda i: T.read(name, i, of_type), of_type)
 
 
-def full(shape: Sequence[TermLike], value: TermLike, type: str | None = None) -> SymbolicTensor:
+def full(shape: Sequence[TermLike], value: TermLike, of_type: str | None = None) -> SymbolicTensor:
     """The same value everywhere."""
     v = T.const(value)
-    return tensor(shape, lambda i: v, type or v.type)
+    return tensor(shape, lambda i: v, of_type or v.type)
 
 
 def kind(xs: Sequence[SymbolicTensor]) -> str:
@@ -101,15 +101,15 @@ def truth(t: Term) -> Term:
     return t if t.type == T.BOOL else T.make("ne", t, 0)
 
 
-def cast(x: SymbolicTensor, type: str) -> SymbolicTensor:
+def cast(x: SymbolicTensor, of_type: str) -> SymbolicTensor:
     """Real numbers are the semantics: only bool, int and real differ."""
-    if x.type == type:
+    if x.type == of_type:
         return x
-    if type == T.BOOL:
-        return tensor(x.shape, lambda i: truth(x.at(i)), type)
-    if type == T.INT and x.type == T.REAL:
-        return tensor(x.shape, lambda i: to_int(x.at(i)), type)
-    return tensor(x.shape, lambda i: number(x.at(i)), type)
+    if of_type == T.BOOL:
+        return tensor(x.shape, lambda i: truth(x.at(i)), of_type)
+    if of_type == T.INT and x.type == T.REAL:
+        return tensor(x.shape, lambda i: to_int(x.at(i)), of_type)
+    return tensor(x.shape, lambda i: number(x.at(i)), of_type)
 
 
 def to_int(t: Term) -> Term:
@@ -141,10 +141,10 @@ def expand(x: SymbolicTensor, shape: Sequence[Term]) -> SymbolicTensor:
     return tensor(shape, lambda i: x.at(aligned(x, i)), x.type)
 
 
-def pointwise(f: Callable[..., TermLike], *xs: SymbolicTensor, type: str | None = None) -> SymbolicTensor:
+def pointwise(f: Callable[..., TermLike], *xs: SymbolicTensor, of_type: str | None = None) -> SymbolicTensor:
     """f of the elements, with broadcasting."""
     shape = broadcast_shapes(*(x.shape for x in xs))
-    return tensor(shape, lambda i: f(*(x.at(aligned(x, i)) for x in xs)), type or kind(xs))
+    return tensor(shape, lambda i: f(*(x.at(aligned(x, i)) for x in xs)), of_type or kind(xs))
 
 
 # ---- reductions -----------------------------------------------------------------------------------------------------
@@ -186,8 +186,8 @@ def reduce(op: str, x: SymbolicTensor, dims: Sequence[int] | None = None, keepdi
         return out
 
     shape = [ONE if k in axes else n for k, n in enumerate(x.shape) if keepdim or k not in axes]
-    type = T.INT if op.startswith("arg") or x.type == T.BOOL else x.type
-    return tensor(shape, at, type)
+    of_type = T.INT if op.startswith("arg") or x.type == T.BOOL else x.type
+    return tensor(shape, at, of_type)
 
 
 # ---- views ----------------------------------------------------------------------------------------------------------

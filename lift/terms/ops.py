@@ -103,13 +103,13 @@ def _erfinv(x: float) -> float:
     return statistics.NormalDist().inv_cdf((x + 1) / 2) / math.sqrt(2) if abs(x) < 1 else math.copysign(math.inf, x)
 
 
-def _from_bits(format: str, a: T.Term) -> T.Term:
+def _from_bits(form: str, a: T.Term) -> T.Term:
     """Bits back to a real: the inverse of bits, and each branch of a choice by itself."""
-    if a.op == f"bits_{format}":
+    if a.op == f"bits_{form}":
         return a.args[0]
     if a.op == "where":
-        return T.where(a.args[0], _from_bits(format, a.args[1]), _from_bits(format, a.args[2]))
-    return T.make(f"from_bits_{format}", a)
+        return T.where(a.args[0], _from_bits(form, a.args[1]), _from_bits(form, a.args[2]))
+    return T.make(f"from_bits_{form}", a)
 
 
 def _bitxor(a: T.Term, b: T.Term) -> T.Term:
@@ -202,10 +202,10 @@ def _minimum(a: Any, b: Any) -> Any:
     return np.fmin(a, b)
 
 
-def _row(name: str, arity: int, type: str, numpy: Callable[..., Any], text: str | None = None, latex: str | None = None,
+def _row(name: str, arity: int, of_type: str, numpy: Callable[..., Any], text: str | None = None, latex: str | None = None,
          torch: str | None = None, **more: Any) -> Op:  # fmt: skip
     places = ", ".join(f"{{{i}}}" for i in range(max(arity, 1)))
-    return Op(name, arity, type, numpy, text or f"{name}({places})", latex, torch, **more)
+    return Op(name, arity, of_type, numpy, text or f"{name}({places})", latex, torch, **more)
 
 
 R, I, B, SAME = T.REAL, T.INT, T.BOOL, "same"  # noqa: E741

@@ -153,14 +153,14 @@ def _key(v: Any) -> Any:
     return (type(v).__name__, v)
 
 
-def node(op: str, args: tuple[Term, ...] = (), attr: Any = None, type: str = REAL) -> Term:
+def node(op: str, args: tuple[Term, ...] = (), attr: Any = None, of_type: str = REAL) -> Term:
     """The hash-consed node, as it stands: no normalisation. Use `make` unless the node is known to be normal."""
-    key = (op, type, None if attr is None else _key(attr), *[a.id for a in args])
+    key = (op, of_type, None if attr is None else _key(attr), *[a.id for a in args])
     t = _TABLE.get(key)
     if t is None:
         _check_alive(args, attr)
         t = object.__new__(Term)
-        t.op, t.args, t.attr, t.type, t.id = op, args, attr, type, next(_ids)
+        t.op, t.args, t.attr, t.type, t.id = op, args, attr, of_type, next(_ids)
         free = NOTHING.union(*frees) if (frees := [a.free for a in args if a.free]) else NOTHING
         if op == "axis":
             free = frozenset((attr,))
@@ -214,8 +214,8 @@ def size(name: str) -> Term:
     return node("size", (), name, INT)
 
 
-def scalar(name: str, type: str = REAL) -> Term:
-    return node("scalar", (), name, type)
+def scalar(name: str, of_type: str = REAL) -> Term:
+    return node("scalar", (), name, of_type)
 
 
 def axis(a: Axis) -> Term:
@@ -223,14 +223,14 @@ def axis(a: Axis) -> Term:
     return node("axis", (), a, INT)
 
 
-def read(tensor: str, index: Iterable[TermLike], type: str = REAL) -> Term:
+def read(tensor: str, index: Iterable[TermLike], of_type: str = REAL) -> Term:
     """x[index...]: one element of an input tensor; an index may itself be a read (a gather)."""
-    return node("read", tuple(const(i) for i in index), tensor, type)
+    return node("read", tuple(const(i) for i in index), tensor, of_type)
 
 
-def undef(label: str, type: str = REAL) -> Term:
+def undef(label: str, of_type: str = REAL) -> Term:
     """A value nobody defined: a masked lane without `other`, an uninitialised element. `label` says which."""
-    return node("undef", (), label, type)
+    return node("undef", (), label, of_type)
 
 
 def fold(op: str, over: Axis, body: TermLike) -> Term:

@@ -37,9 +37,9 @@ def run() -> int:
     return 0 if all(good) else 2
 
 
-def _say(good: bool | None, what: str, help: str = "") -> bool:
+def _say(good: bool | None, what: str, advice: str = "") -> bool:
     mark = {True: "ok  ", False: "FAIL", None: "-   "}[good]
-    click.echo(f"{mark} {what}" + (f"  ({help})" if help and good is not True else ""))
+    click.echo(f"{mark} {what}" + (f"  ({advice})" if advice and good is not True else ""))
     return bool(good)
 
 
@@ -51,8 +51,8 @@ def _installed(package: str, required: bool) -> bool:
     try:
         return _say(True, f"{package} {metadata.version(package)}")
     except metadata.PackageNotFoundError:
-        help = f"pip install {package}" if required else "optional: make packages"
-        return _say(False if required else None, f"{package} is not installed", help)
+        advice = f"pip install {package}" if required else "optional: make packages"
+        return _say(False if required else None, f"{package} is not installed", advice)
 
 
 def _triton() -> bool:

@@ -119,8 +119,8 @@ def _notes(
         yield note(c, "this comment names no rule", "write # trilift: ignore[rule] reason")
     for r in unknown:
         near = difflib.get_close_matches(r, rules, 1)
-        help = f"did you mean {near[0]}?" if near else f"there are {', '.join(rules)}"
-        yield note(c, f"this comment ignores {r}, which is not a rule", help)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(rules)}"
+        yield note(c, f"this comment ignores {r}, which is not a rule", hint)
     if not c.reason:
         yield note(
             c, "this comment gives no reason, so it accepts nothing", "explain after the bracket why the code is right"
@@ -130,10 +130,10 @@ def _notes(
         yield note(c, f"this comment ignores {' or '.join(c.rules)}, which finds nothing here", "remove the comment")
 
 
-def note(c: Ignore, message: str, help: str) -> Row:
+def note(c: Ignore, message: str, hint: str) -> Row:
     """A finding about a comment."""
     where = {"file": c.file, "line": c.line, "column": c.column, "level": "warning"}
-    return {"rule": RULE, "message": message, **where, "counterexample": {}, "hint": help, "replay": None, "steps": []}
+    return {"rule": RULE, "message": message, **where, "counterexample": {}, "hint": hint, "replay": None, "steps": []}
 
 
 def _with_notes(records: Sequence[Row], notes: Iterable[Row]) -> list[Row]:

@@ -15,13 +15,13 @@ COMMENT = {"text": "# ", "latex": "% ", "torch": "# "}
 
 def printed(formula: Formula, case: Case) -> entries.Formula:
     """One formula in each form; where a form cannot say it, a comment that says so."""
-    from trilift.lift.printers import all
+    from trilift.lift.printers import all as printers
 
     shapes = {name: case.dims(name) for name in case.tensors}
     return {
-        "text": _or_comment("text", lambda: all.text(formula, shapes)),
-        "latex": _or_comment("latex", lambda: all.latex(formula)),
-        "torch": _or_comment("torch", lambda: all.torch(formula, shapes)),
+        "text": _or_comment("text", lambda: printers.text(formula, shapes)),
+        "latex": _or_comment("latex", lambda: printers.latex(formula)),
+        "torch": _or_comment("torch", lambda: printers.torch(formula, shapes)),
     }
 
 

@@ -322,9 +322,9 @@ def _around(x: Any) -> Any:
     """The bytes of its storage that are not its elements'."""
     import torch
 
-    bytes = torch.empty(0, dtype=x.dtype).set_(x.untyped_storage()).clone()
-    bytes.as_strided(x.shape, x.stride(), x.storage_offset()).zero_()
-    return bytes.view(torch.uint8)
+    copied = torch.empty(0, dtype=x.dtype).set_(x.untyped_storage()).clone()
+    copied.as_strided(x.shape, x.stride(), x.storage_offset()).zero_()
+    return copied.view(torch.uint8)
 
 
 @contextmanager

@@ -36,7 +36,14 @@ def kernels(folder: Path) -> None:
 
 def finding(rule: str, line: int, **fields: Any) -> dict[str, Any]:
     base = {"rule": rule, "message": f"what {rule} says", "file": "kernels.py", "line": line, "column": 0}
-    more = {"level": "error", "counterexample": {}, "hint": "", "replay": None, "script": "", "steps": []}
+    more: dict[str, Any] = {
+        "level": "error",
+        "counterexample": {},
+        "hint": "",
+        "replay": None,
+        "script": "",
+        "steps": [],
+    }
     return {**base, **more, **fields}
 
 
@@ -152,7 +159,7 @@ NARROW = finding("precision-loss", 8, level="note", message="a sum in float16", 
 
 def document() -> dict[str, Any]:
     """Cases of all kinds."""
-    lost = {"proofs": [], "formula": None, "outputs": [], "against": "formula"}
+    lost: dict[str, Any] = {"proofs": [], "formula": None, "outputs": [], "against": "formula"}
     cases = [
         case("sound", "PROVED"),
         case(

@@ -17,8 +17,8 @@ m, n, k, d, b = Axis("m", M), Axis("n", N), Axis("k", K), Axis("d", D), Axis("b"
 ORDER = (b, m, k, n, d)
 
 
-def read(x: str, *axes: Axis | Term, type: str = T.REAL) -> Term:
-    return T.read(x, [T.axis(a) if isinstance(a, Axis) else a for a in axes], type)
+def read(x: str, *axes: Axis | Term, of_type: str = T.REAL) -> Term:
+    return T.read(x, [T.axis(a) if isinstance(a, Axis) else a for a in axes], of_type)
 
 
 def total(over: Axis, body: Term) -> Term:
@@ -77,8 +77,8 @@ KERNELS: dict[str, tuple[Term, str]] = {
     "attention, symbolic scale": (attention(scores / f("sqrt", D)), "softmax(q @ k.T / sqrt(D), -1) @ v"),
     "causal attention": (attention(seen), "softmax(where(arange(N) <= arange(M)[:, None], q @ k.T / 8, -inf), -1) @ v"),
     "softmax backward": (shifted / total(n, shifted) * (read("dy", m, n) - total(n, shifted / total(n, shifted) * read("dy", m, n))), "(dy - sum(dy * softmax(x, -1), -1)) * softmax(x, -1)"),
-    "cross entropy": (top + f("log", total(n, shifted)) - T.read("x", [T.axis(m), read("y", m, type=T.INT)]), "cross_entropy(x, -1, y)"),
-    "negative log likelihood": (-(T.read("x", [T.axis(m), read("y", m, type=T.INT)]) - top - f("log", total(n, shifted))), "cross_entropy(x, -1, y)"),
+    "cross entropy": (top + f("log", total(n, shifted)) - T.read("x", [T.axis(m), read("y", m, of_type=T.INT)]), "cross_entropy(x, -1, y)"),
+    "negative log likelihood": (-(T.read("x", [T.axis(m), read("y", m, of_type=T.INT)]) - top - f("log", total(n, shifted))), "cross_entropy(x, -1, y)"),
     "mean": (mean, "mean(x, -1)"),
     "variance": (total(n, x * x) / N - mean * mean, "var(x, -1)"),
     "column sum": (total(m, x), "sum(x, -2)"),
@@ -87,9 +87,9 @@ KERNELS: dict[str, tuple[Term, str]] = {
     "cumulative sum": (total(Axis("j", N), T.where(f("le", T.axis(Axis("j", N)), T.axis(n)), read("x", m, Axis("j", N)), 0)), "cumsum(x, -1)"),
     "concatenation": (T.where(f("lt", T.axis(Axis("i", N + K)), N), read("x", m, Axis("i", N + K)), T.read("y", [T.axis(m), T.axis(Axis("i", N + K)) - N])), "cat(x[:, :N], y[:, :K], -1)"),
     "halves": (read("x", m, Axis("h", T.size("H"))) * T.read("x", [T.axis(m), T.axis(Axis("h", T.size("H"))) + T.size("H")]), "x[:, :H] * x[:, H:2 * H]"),
-    "embedding": (T.read("w", [read("ids", m, type=T.INT), T.axis(n)]), "w[ids]"),
-    "embedding backward": (total(m, T.where(f("eq", read("ids", m, type=T.INT), T.axis(k)), read("dy", m, n), 0)), "one_hot(ids, K).T @ dy"),
-    "cross entropy backward": (T.where(f("eq", read("y", m, type=T.INT), T.axis(n)), shifted / total(n, shifted) - 1, shifted / total(n, shifted)), "softmax(x, -1) - one_hot(y, N)"),
+    "embedding": (T.read("w", [read("ids", m, of_type=T.INT), T.axis(n)]), "w[ids]"),
+    "embedding backward": (total(m, T.where(f("eq", read("ids", m, of_type=T.INT), T.axis(k)), read("dy", m, n), 0)), "one_hot(ids, K).T @ dy"),
+    "cross entropy backward": (T.where(f("eq", read("y", m, of_type=T.INT), T.axis(n)), shifted / total(n, shifted) - 1, shifted / total(n, shifted)), "softmax(x, -1) - one_hot(y, N)"),
     "top-1 weight": (f("exp", top - top) / total(n, shifted), "amax(softmax(x, -1), -1)"),
     "flip": (T.read("x", [T.axis(m), N - 1 - T.axis(n)]), "x[:, N - arange(N) - 1]"),
 }  # fmt: skip

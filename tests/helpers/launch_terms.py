@@ -66,7 +66,7 @@ def loop(name: str, trips: Term) -> Loop:
     return Loop(OP, Axis(name, trips), trips, T.const(0), T.const(1), (), T.const(True))
 
 
-def site(
+def site(  # noqa: PLR0913 - the parts of an access, most of them left out
     view: View, offset: Term, guard: Term, axes: Sequence[Axis] = (), grid: Sequence[T.TermLike] = (1, 1, 1),
     loops: Sequence[Loop] = (), kind: str = "store", order: int = 0, value: Term | None = None,
 ) -> Site:  # fmt: skip

@@ -374,10 +374,10 @@ def test_operator_gives_the_numbers_of_pytorch(k: int) -> None:
         np.testing.assert_allclose(np.asarray(g, np.float64), as_array(want).astype(np.float64), rtol=1e-6, atol=1e-7)
 
 
-def symbolic(name: str, shape: tuple[int, ...], type: str = T.REAL) -> Ids:
+def symbolic(name: str, shape: tuple[int, ...], of_type: str = T.REAL) -> Ids:
     out = np.empty(shape, np.int32)
     for i in np.ndindex(*shape):
-        out[i] = T.read(name, i, type).id
+        out[i] = T.read(name, i, of_type).id
     return Ids(out)
 
 

@@ -409,7 +409,7 @@ def test_only_what_was_not_proved_has_a_cause() -> None:
 
 @pytest.mark.smoke
 def test_terms_of_proofs_are_printed() -> None:
-    element = partial(T.node, type=T.REAL)
+    element = partial(T.node, of_type=T.REAL)
     read = element("read", (T.add(n, 1),), "x@3")
     assert conditions.shown(read) == "x[n + 1]"
     assert conditions.shown(T.node("pointer", (T.mul(2, n),), "x", "ptr")) == "x + 2 * n"

@@ -38,8 +38,8 @@ class Buffers:
         element."""
         if self.position(refs, name, None) is not None:
             raise Unsupported(f"input {name} shares memory with another one")
-        type = type_of_name(refs[0].dtype)
-        make = lambda o: T.read(name, (o,), type)  # noqa: E731
+        of_type = type_of_name(refs[0].dtype)
+        make = lambda o: T.read(name, (o,), of_type)  # noqa: E731
         if not strided or not refs[0].shape:
             return self.view(refs, name, None, (name, f"input:{name}", make))
         shape = tuple(self.relations.case.dims(name))
@@ -137,8 +137,8 @@ def reference(x: Any, trace: Trace) -> TensorRef | None:
 
 def contents(view: View) -> SymbolicTensor:
     """The tensor's contents now, as reads of its buffer."""
-    type = type_of_name(view.dtype)
-    return tensor(view.shape, lambda i: T.read(view.buffer.name, (view.element(i),), type), type)
+    of_type = type_of_name(view.dtype)
+    return tensor(view.shape, lambda i: T.read(view.buffer.name, (view.element(i),), of_type), of_type)
 
 
 def nothing(name: str, dtype: str) -> Initial:

@@ -129,7 +129,7 @@ def constant(refs: Sequence[TensorRef], buffers: Buffers, what: str, place: Plac
     if any(r.buffer.origin != "host" for r in refs):
         return None
     held = [storage.storage_values(r) for r in refs]
-    type, first = type_of_name(refs[0].dtype), held[0]
+    first = held[0]
     if all(h.size and (h == h[0]).all() and h[0] == first[0] for h in held):
         return buffers.fresh(), "host", _always(T.const(first[0].item()))
     if any(h.shape != first.shape or not np.array_equal(h, first) for h in held):
@@ -137,7 +137,6 @@ def constant(refs: Sequence[TensorRef], buffers: Buffers, what: str, place: Plac
     if first.size > LARGEST_CONSTANT:
         raise Unsupported(f"{what} is a tensor of {first.size} known numbers", place)
     numbers = [T.const(v.item()) for v in first]
-    del type
     return buffers.fresh(), "host", lambda o: T.make("pick", o, *numbers)
 
 

@@ -158,16 +158,16 @@ class _Config:
                 raise
             return None
 
-    def more(self, count: int, earlier: Sequence[Trace], round: int = 0) -> list[Trace]:
+    def more(self, count: int, earlier: Sequence[Trace], turn: int = 0) -> list[Trace]:
         """Traces at shapes unlike the earlier ones."""
-        found = varied(self.case, count, self.seed + 1000 * round, [t.dims for t in earlier])
+        found = varied(self.case, count, self.seed + 1000 * turn, [t.dims for t in earlier])
         return [t for d in found if (t := self.capture(d)) is not None]
 
     def configurations(self) -> list[Configuration]:
         """Terms that a held-back trace refutes are sought again with that trace. Where the host function does not do
         the same at every shape, the configurations of each way, under the condition that leads there."""
-        for round in range(1, TRACE_ROUNDS + 1):
-            held = self.more(max(HELD_BACK, len(self.configs)), self.traces, round)
+        for turn in range(1, TRACE_ROUNDS + 1):
+            held = self.more(max(HELD_BACK, len(self.configs)), self.traces, turn)
             try:
                 if len({events_of(t) for t in (*self.traces, *held)}) > 1:
                     return self.parts(held)

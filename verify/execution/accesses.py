@@ -112,9 +112,9 @@ def to_cell(run: Execution, base: str, x: Term, t: Type) -> Term:
 def load(run: Execution, op: Op, *xs: Tile) -> Tile:
     """where(mask, read, other); poison in masked lanes without `other`."""
     pointer, mask, other = (*segments(op, xs), None, None)[:3]
-    type, t = op.results[0].type, scalar(op.results[0].type)
+    of_type, t = op.results[0].type, scalar(op.results[0].type)
     label = f"masked load at {op.place}" if op.place else f"masked load {run.order}"
-    default = other or constant(type, T.undef(label, term_type(t)))
+    default = other or constant(of_type, T.undef(label, term_type(t)))
     site, unknown = run.order, run.opaque(op, term_type(t))
 
     def element(lanes: Lanes) -> Term:
@@ -123,7 +123,7 @@ def load(run: Execution, op: Op, *xs: Tile) -> Tile:
             return unknown(lanes)
         return found if mask is None else T.where(mask.at(lanes), found, default.at(lanes))
 
-    out = Tile(type, element)
+    out = Tile(of_type, element)
     _record(run, op, "load", pointer, mask, out, t, site)
     return out
 

@@ -242,10 +242,10 @@ class Execution:
         """The operation has no meaning here."""
         self.unsupported.setdefault(op)
 
-    def opaque(self, op: Op, type: str) -> Callable[[tile.Lanes], Term]:
+    def opaque(self, op: Op, of_type: str) -> Callable[[tile.Lanes], Term]:
         """Elements that nothing is known of, equal to none other: of this operation, program, iteration and lane."""
         counters, serial = [T.axis(o.counter) for o in self.loops], next(SERIAL)
-        return lambda lanes: T.node("opaque", (*PIDS, *counters, *lanes), (op.name, serial), type)
+        return lambda lanes: T.node("opaque", (*PIDS, *counters, *lanes), (op.name, serial), of_type)
 
     def fold_axis(self, size: Extent) -> Axis:
         self.folds += 1

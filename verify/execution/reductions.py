@@ -103,21 +103,21 @@ def _short(n: Extent) -> bool:
     return isinstance(n, int) and n <= LONGEST
 
 
-def _only(type: Type, axis: int, x: Tile) -> Tile:
+def _only(of_type: Type, axis: int, x: Tile) -> Tile:
     """Of an axis of size 1."""
-    return moved(type, x, lambda i: with_lane(i, axis, ZERO))
+    return moved(of_type, x, lambda i: with_lane(i, axis, ZERO))
 
 
-def _folded_tile(run: Execution, type: Type, fold: str, over: Axis, axis: int, x: Tile) -> Tile:
+def _folded_tile(run: Execution, of_type: Type, fold: str, over: Axis, axis: int, x: Tile) -> Tile:
     n = x.shape[axis]
     if fold in BITS and isinstance(n, int):
-        return Tile(type, lambda i: _chain(fold, [x.at(with_lane(i, axis, T.const(k))) for k in range(n)]))
+        return Tile(of_type, lambda i: _chain(fold, [x.at(with_lane(i, axis, T.const(k))) for k in range(n)]))
     if x.whole is not None and fold in _UNITS:
         whole = _ordered(run, fold, x.whole)
         axes = [run.fold_axis(n) for n in whole.shape]
-        return Tile(type, lambda i: _of_all(fold, axes, whole, i, ()))
+        return Tile(of_type, lambda i: _of_all(fold, axes, whole, i, ()))
     y = _ordered(run, fold, x)
-    return Tile(type, lambda i: folded(fold, over, i, lambda k: y.at(with_lane(i, axis, k))))
+    return Tile(of_type, lambda i: folded(fold, over, i, lambda k: y.at(with_lane(i, axis, k))))
 
 
 def _of_all(fold: str, axes: Sequence[Axis], x: Tile, lanes: Lanes, first: Lanes) -> Term:

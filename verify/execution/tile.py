@@ -31,8 +31,8 @@ class Tile:
 
     __slots__ = ("type", "element", "sources", "memo", "whole")
 
-    def __init__(self, type: Type, element: Callable[[Lanes], Term], sources: Sequence[Tile] = ()) -> None:
-        self.type, self.element, self.sources = type, element, sources
+    def __init__(self, of_type: Type, element: Callable[[Lanes], Term], sources: Sequence[Tile] = ()) -> None:
+        self.type, self.element, self.sources = of_type, element, sources
         self.memo: dict[Lanes, Term] = {}
         self.whole: Tile | None = None
 
@@ -68,14 +68,14 @@ def scalar(t: Type) -> Type:
     return Type(t.element, (), t.pointee, t.element if t.shape else t.text)
 
 
-def constant(type: Type, term: Term) -> Tile:
+def constant(of_type: Type, term: Term) -> Tile:
     """The same term in every lane."""
-    return Tile(type, lambda lanes: term)
+    return Tile(of_type, lambda lanes: term)
 
 
-def pointwise(type: Type, f: Callable[..., Term], *tiles: Tile) -> Tile:
+def pointwise(of_type: Type, f: Callable[..., Term], *tiles: Tile) -> Tile:
     """f of the elements; scalars go with every lane."""
-    return Tile(type, lambda lanes: f(*[x.at(lanes if x.shape else ()) for x in tiles]), tiles)
+    return Tile(of_type, lambda lanes: f(*[x.at(lanes if x.shape else ()) for x in tiles]), tiles)
 
 
 def generic(shape: Sequence[Extent]) -> tuple[Axis, ...]:
@@ -90,11 +90,11 @@ def terms(axes: Sequence[Axis]) -> Lanes:
 # ---- choices and pointers --------------------------------------------------------------------------------------------
 
 
-def select(c: Term, a: Term, b: Term, type: Type) -> Term:
+def select(c: Term, a: Term, b: Term, of_type: Type) -> Term:
     """where(c, a, b) of elements of a type; pointers with one base stay pointers."""
     if a is b:
         return a
-    kind = term_type(type)
+    kind = term_type(of_type)
     if kind == POINTER:
         return _select_pointer(c, a, b)
     if kind == T.BOOL:
@@ -154,9 +154,9 @@ def base(x: Tile) -> Term | None:
 # ---- lanes to lanes --------------------------------------------------------------------------------------------------
 
 
-def moved(type: Type, x: Tile, lanes_of: Callable[[Lanes], Sequence[Term]]) -> Tile:
+def moved(of_type: Type, x: Tile, lanes_of: Callable[[Lanes], Sequence[Term]]) -> Tile:
     """The elements of x elsewhere: lane i shows x at lanes_of(i)."""
-    return Tile(type, lambda lanes: x.at(lanes_of(lanes)))
+    return Tile(of_type, lambda lanes: x.at(lanes_of(lanes)))
 
 
 def with_lane(lanes: Lanes, axis: int, lane: Term) -> Lanes:
@@ -168,24 +168,24 @@ def replaced(lanes: Lanes, axis: int, lane: Term) -> Lanes:
     return (*lanes[:axis], lane, *lanes[axis + 1 :])
 
 
-def expand_dims(type: Type, x: Tile, axis: int) -> Tile:
-    return moved(type, x, lambda lanes: (*lanes[:axis], *lanes[axis + 1 :]))
+def expand_dims(of_type: Type, x: Tile, axis: int) -> Tile:
+    return moved(of_type, x, lambda lanes: (*lanes[:axis], *lanes[axis + 1 :]))
 
 
-def trans(type: Type, x: Tile, order: Sequence[int]) -> Tile:
+def trans(of_type: Type, x: Tile, order: Sequence[int]) -> Tile:
     """Dimension d of the result is dimension order[d] of x."""
-    return moved(type, x, lambda lanes: [lanes[list(order).index(d)] for d in range(len(order))])
+    return moved(of_type, x, lambda lanes: [lanes[list(order).index(d)] for d in range(len(order))])
 
 
-def join(type: Type, a: Tile, b: Tile) -> Tile:
+def join(of_type: Type, a: Tile, b: Tile) -> Tile:
     first = lambda lanes: T.make("eq", lanes[-1], 0)  # noqa: E731
-    return Tile(type, lambda lanes: select(first(lanes), a.at(lanes[:-1]), b.at(lanes[:-1]), type))
+    return Tile(of_type, lambda lanes: select(first(lanes), a.at(lanes[:-1]), b.at(lanes[:-1]), of_type))
 
 
-def split(type: Type, x: Tile, k: int) -> Tile:
-    return moved(type, x, lambda lanes: (*lanes, T.const(k)))
+def split(of_type: Type, x: Tile, k: int) -> Tile:
+    return moved(of_type, x, lambda lanes: (*lanes, T.const(k)))
 
 
-def reshape(type: Type, x: Tile, ranges: Ranges) -> Tile:
+def reshape(of_type: Type, x: Tile, ranges: Ranges) -> Tile:
     """Row-major."""
-    return moved(type, x, lambda lanes: reindexed(lanes, type.shape, x.shape, ranges))
+    return moved(of_type, x, lambda lanes: reindexed(lanes, of_type.shape, x.shape, ranges))

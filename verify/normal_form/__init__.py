@@ -8,6 +8,6 @@ what it needs of a family that stands to its right it asks the engine (`Algebra.
 """
 
 from . import piecewise, signs, zero
-from .rules import indicator, maximum, product, sum
+from .rules import indicator, maximum, product, sum  # noqa: A004 - the family of sums
 
 __all__ = ["indicator", "maximum", "piecewise", "product", "signs", "sum", "zero"]

@@ -29,15 +29,15 @@ def numeric(f: Callable[..., TermLike]) -> Callable[..., Term]:
 
 
 # ---- from functions of elements to functions of tensors -------------------------------------------------------------
-def elementwise(f: Callable[..., TermLike], *xs: Operand, type: str | None = None) -> SymbolicTensor:
+def elementwise(f: Callable[..., TermLike], *xs: Operand, of_type: str | None = None) -> SymbolicTensor:
     """f of the elements as numbers, with broadcasting. The result is at least an integer."""
     tensors = [operand(x) for x in xs]
-    return pointwise(numeric(f), *tensors, type=type or (T.INT if kind(tensors) == T.BOOL else kind(tensors)))
+    return pointwise(numeric(f), *tensors, of_type=of_type or (T.INT if kind(tensors) == T.BOOL else kind(tensors)))
 
 
 def real(f: Callable[..., TermLike]) -> Callable[..., SymbolicTensor]:
     """f on tensors; the result is real."""
-    return lambda *xs: elementwise(f, *xs, type=T.REAL)
+    return lambda *xs: elementwise(f, *xs, of_type=T.REAL)
 
 
 def same(f: Callable[..., TermLike]) -> Callable[..., SymbolicTensor]:
@@ -47,12 +47,12 @@ def same(f: Callable[..., TermLike]) -> Callable[..., SymbolicTensor]:
 
 def predicate(f: Callable[..., TermLike]) -> Callable[..., SymbolicTensor]:
     """f on tensors; the result is a truth value."""
-    return lambda *xs: elementwise(f, *xs, type=T.BOOL)
+    return lambda *xs: elementwise(f, *xs, of_type=T.BOOL)
 
 
 def logic(name: str) -> Callable[..., SymbolicTensor]:
     """An operation on truth values; a number is true when it is not 0."""
-    return lambda *xs: pointwise(lambda *ts: op(name)(*map(truth, ts)), *map(operand, xs), type=T.BOOL)
+    return lambda *xs: pointwise(lambda *ts: op(name)(*map(truth, ts)), *map(operand, xs), of_type=T.BOOL)
 
 
 def bitwise(on_bool: str, on_int: str) -> Callable[[Operand, Operand], SymbolicTensor]:
@@ -60,7 +60,7 @@ def bitwise(on_bool: str, on_int: str) -> Callable[[Operand, Operand], SymbolicT
 
     def meaning(a: Operand, b: Operand) -> SymbolicTensor:
         xs = [operand(a), operand(b)]
-        return logic(on_bool)(*xs) if kind(xs) == T.BOOL else elementwise(op(on_int), *xs, type=T.INT)
+        return logic(on_bool)(*xs) if kind(xs) == T.BOOL else elementwise(op(on_int), *xs, of_type=T.INT)
 
     return meaning
 
@@ -76,7 +76,7 @@ def equality(name: str) -> Callable[[Operand, Operand], SymbolicTensor]:
                 return t if (c.attr == 1) == (name == "eq") else T.make("not", t)
         return op(name)(number(a), number(b))
 
-    return lambda a, b: pointwise(compare, operand(a), operand(b), type=T.BOOL)
+    return lambda a, b: pointwise(compare, operand(a), operand(b), of_type=T.BOOL)
 
 
 # ---- functions of elements ------------------------------------------------------------------------------------------

@@ -99,8 +99,10 @@ def _fmod(self: Operand, other: Operand) -> SymbolicTensor:
 @ROWS("where", "torch.where")
 def _where(condition: SymbolicTensor, self: Operand, other: Operand) -> SymbolicTensor:
     a, b = operand(self), operand(other)
-    type = kind([a, b])
-    return pointwise(lambda c, x, y: choose(truth(c), x, y), condition, cast(a, type), cast(b, type), type=type)
+    of_type = kind([a, b])
+    return pointwise(
+        lambda c, x, y: choose(truth(c), x, y), condition, cast(a, of_type), cast(b, of_type), of_type=of_type
+    )
 
 
 @ROWS("masked_fill", "torch.Tensor.masked_fill")

@@ -222,13 +222,13 @@ def _log_softmax_backward(
 
 
 def contraction(
-    size: Term, shape: Sequence[Term], body: Callable[[tuple[Term, ...], Term], Term], type: str
+    size: Term, shape: Sequence[Term], body: Callable[[tuple[Term, ...], Term], Term], of_type: str
 ) -> SymbolicTensor:
     """sum over k < size of body(index, k)."""
     axis = bound(size)
     k = T.axis(axis) if size is not T.const(1) else T.const(0)
     fold = (lambda t: t) if size is T.const(1) else (lambda t: T.fold("sum", axis, t))
-    return tensor(shape, lambda i: fold(body(i, k)), type)
+    return tensor(shape, lambda i: fold(body(i, k)), of_type)
 
 
 def matmul(a: SymbolicTensor, b: SymbolicTensor) -> SymbolicTensor:

@@ -285,8 +285,8 @@ def _cat(tensors: Sequence[SymbolicTensor], dim: int = 0) -> SymbolicTensor:
     return tensor((*parts[0].shape[:d], starts[-1], *parts[0].shape[d + 1 :]), at, kind(parts))
 
 
-def number_of(t: Term, type: str) -> Term:
-    return t if type == T.BOOL else number(t)
+def number_of(t: Term, of_type: str) -> Term:
+    return t if of_type == T.BOOL else number(t)
 
 
 @ROWS("stack")
@@ -404,8 +404,8 @@ def _empty(size: Size, dtype: Any) -> SymbolicTensor:
 
 
 def _empty_like(like: SymbolicTensor, size: Size, dtype: Any) -> SymbolicTensor:
-    type = like.type if dtype is None else type_of(dtype)
-    return full(size, T.undef("empty", type), type)
+    of_type = like.type if dtype is None else type_of(dtype)
+    return full(size, T.undef("empty", of_type), of_type)
 
 
 ROWS.add(
@@ -434,8 +434,8 @@ def _arange(end: TermLike, start: TermLike = 0, step: TermLike = 1, dtype: Any =
     if step is not ONE:
         up = step.is_const and step.attr > 0
         length = I.floordiv(length + (step - 1 if up else step + 1), step)
-    type = T.INT if dtype is None else type_of(dtype)
-    return tensor([length], lambda i: I.normal(start + i[0] * step), type)
+    of_type = T.INT if dtype is None else type_of(dtype)
+    return tensor([length], lambda i: I.normal(start + i[0] * step), of_type)
 
 
 @ROWS("linspace")
