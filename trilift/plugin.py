@@ -99,6 +99,7 @@ def _broken(record: Record) -> bool:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    """Offer --trilift and the settings that start with trilift_."""
     group = parser.getgroup("trilift", "proofs of Triton kernels")
     group.addoption(
         "--trilift", action="append", default=[], metavar="GLOB", help="Files whose cases are tests, each proved."
@@ -110,6 +111,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    """Keep the files that the options name. Raises pytest.UsageError for a setting that is none of its words."""
     asked = frozenset(_found(config.getoption("--trilift"), config.invocation_params.dir, "--trilift"))
     named = frozenset(_found(config.getini("trilift_files"), config.rootpath))
     config.stash[FILES] = asked | named
@@ -168,6 +170,7 @@ class CaseFile(pytest.File):
     """The cases of one file, read in another process, unless the cache knows their names."""
 
     def collect(self) -> Iterator[CaseItem]:
+        """One item for each case of the file."""
         for name in self._names():
             yield CaseItem.from_parent(self, name=name)
 
@@ -199,6 +202,7 @@ class CaseItem(pytest.Item):
     parent: CaseFile
 
     def runtest(self) -> None:
+        """Prove and audit the case. Raises Failed with the report that the command line prints."""
         from trilift.reports.runner import dispatch
 
         (record,) = accepted(list(dispatch.records([self.parent.target(self.name)], self.parent.options())))
@@ -217,9 +221,11 @@ class CaseItem(pytest.Item):
             pytest.xfail(f"UNKNOWN: {record['reason']}")
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """The report of a case that fails, without a traceback; pytest's own text for any other exception."""
         return str(excinfo.value) if isinstance(excinfo.value, Failed) else super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
+        """File and name: a case has no line here."""
         return self.path, None, self.name
 
 
