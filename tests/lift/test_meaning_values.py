@@ -334,12 +334,13 @@ def question(s: Sample, off: int) -> tuple[list[Term], Term]:
 
 
 def in_z3(op: str) -> None:
+    from trilift.lift.runtime.budget import BUDGETS
     from trilift.verify.integers.conditions import question as literals
     from trilift.verify.integers.solver import decided_by_z3
 
     for s in integers(op):
-        assert decided_by_z3(literals(*question(s, 0)), 10.0) is True
-        assert decided_by_z3(literals(*question(s, 1)), 10.0) is False
+        assert decided_by_z3(literals(*question(s, 0)), BUDGETS.solver.resources) is True
+        assert decided_by_z3(literals(*question(s, 1)), BUDGETS.solver.resources) is False
 
 
 def smt_lib(op: str) -> None:
@@ -347,8 +348,8 @@ def smt_lib(op: str) -> None:
     from trilift.verify.integers.solver import contradiction
 
     for s in integers(op):
-        assert contradiction(smt_text(*question(s, 0)), 10.0)
-        assert not contradiction(smt_text(*question(s, 1)), 10.0)
+        assert contradiction(smt_text(*question(s, 0)), BUDGETS.solver.resources)
+        assert not contradiction(smt_text(*question(s, 1)), BUDGETS.solver.resources)
 
 
 def smt_baseline(op: str) -> None:

@@ -107,6 +107,7 @@ def sinpi(monkeypatch: pytest.MonkeyPatch) -> Op:
     """sin(pi x): one row, and no stage has heard of it."""
     row = Op("sinpi", 1, T.REAL, lambda x: np.sin(np.pi * np.asarray(x)), "sinpi({0})")
     monkeypatch.setitem(OPS, row.name, row)
+    monkeypatch.setitem(T.OPERATIONS, row.name, row)
     return row
 
 
@@ -163,7 +164,7 @@ ERRORS = {
     "magnitude": (lambda t: Magnitudes(SimpleNamespace(tensors={}, scalars={}), 2.0**-24).bound(t),
                   "the rounding error of sinpi of a rounded number"),
     "Triton source": (lambda t: expression(t, lambda s: Piece("x") if s is X else None, real=True),
-                      "sinpi has no text in a kernel of the search"),
+                      "the search cannot write sinpi in a kernel"),
 }  # fmt: skip
 
 

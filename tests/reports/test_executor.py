@@ -151,7 +151,7 @@ def test_what_differs_there_is_refused(there: Workers, tmp_path: Path, monkeypat
     file.write_text("x = 1")
     future = there.submit(square, 1, 0.0, seconds=60, file=str(file))
     assert value(future) == 1
-    monkeypatch.setattr(workers.versions, "of_file", lambda path: "another")
+    monkeypatch.setattr(workers.fingerprint, "of_file", lambda path: "another")
     with pytest.raises(Lost, match="has no such"):
         there.submit(square, 1, 0.0, seconds=60, file=str(file)).result(60)
 

@@ -33,7 +33,7 @@ COMPARED = {"softmax": "softmax2", "scan": "cumsum", "statistics": "group_norm",
 INTERPRETED = """
 import os, pickle, sys
 os.environ["TRITON_INTERPRET"] = "1"
-sys.path[:0] = [{root!r}, {tests!r}]
+sys.path[:0] = [{root!r}, *{tests!r}]
 from test_mutation_score import COMPARED, outputs, case_of
 pickle.dump([outputs(case_of(f, n)) for f, n in COMPARED.items()], open(sys.argv[1], "wb"))
 """
@@ -112,7 +112,9 @@ def broken(file: str, name: str, seed: int, path: str) -> None:
 
 def test_launches_give_what_the_interpreter_gives(tmp_path: Path) -> None:
     script, answer = tmp_path / "interpreted.py", tmp_path / "answer"
-    script.write_text(INTERPRETED.format(root=str(ROOT), tests=str(Path(__file__).parent)))
+    script.write_text(
+        INTERPRETED.format(root=str(ROOT), tests=[str(Path(__file__).parent), str(ROOT / "tests" / "helpers")])
+    )
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     subprocess.run([sys.executable, str(script), str(answer)], check=True, env=env, capture_output=True, timeout=120)
     interpreted = pickle.loads(answer.read_bytes())

@@ -7,6 +7,7 @@ import random
 
 import pytest
 
+from trilift.lift.runtime.budget import BUDGETS
 from trilift.lift.terms import term as T
 from trilift.lift.terms.ops import OPS
 from trilift.lift.terms.term import Axis, Term
@@ -71,7 +72,7 @@ def test_decides_what_is_usual(k):
     facts, right, wrong = PAIRS[k]
     assert implied(facts, right)
     assert not implied(facts, wrong)
-    assert decided_by_z3(question(facts, wrong), 2.0) is False
+    assert decided_by_z3(question(facts, wrong), BUDGETS.solver.resources) is False
 
 
 def test_products_of_three():
@@ -172,7 +173,7 @@ def test_contradictions_are_confirmed_by_z3():
     for seed in range(1000, 1500):
         literals = [core(t) for t in random_question(seed)]
         if linear.contradictory(literals):
-            answer = decided_by_z3(literals, 1.0)
+            answer = decided_by_z3(literals, BUDGETS.solver.resources)
             assert answer is not False, (seed, literals)
             confirmed += answer is True
     assert confirmed > 80
@@ -236,5 +237,5 @@ def test_bounds_without_lanes():
     assert T.const(0) in lower and T.add(N, 62) in upper
     assert all(not {PID, LANE} & set(u.walk()) for u in (*lower, *upper))
     for u in upper:
-        assert decided_by_z3(question(facts, le(PID * 64 + LANE, u)), 2.0) is True
-    assert decided_by_z3(question(facts, le(PID * 64 + LANE, N + 61)), 2.0) is False
+        assert decided_by_z3(question(facts, le(PID * 64 + LANE, u)), BUDGETS.solver.resources) is True
+    assert decided_by_z3(question(facts, le(PID * 64 + LANE, N + 61)), BUDGETS.solver.resources) is False

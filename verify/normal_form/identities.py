@@ -25,7 +25,7 @@ from .algebra import ALL, Algebra
 from .rules import argmax, indicator, maximum, product, unrolling
 from .rules import sum as sums
 
-N, M = T.size("N"), T.size("M")
+N, M = T.pinned(T.size("N")), T.pinned(T.size("M"))
 INTEGERS, REALS, NUMBERS = ("N", "M", "p"), ("a", "b", "c"), ("k", "s", "t")
 TENSORS = ("x", "y", "z")
 
