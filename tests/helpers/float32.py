@@ -88,7 +88,8 @@ def single(order: str) -> Any:
                 return down(super().fold(op, x, axis))
             x = np.flip(x, axis) if order == "backward" else x
             with np.errstate(all="ignore"):
-                return {"sum": np.cumsum, "prod": np.cumprod}[op](x, axis, dtype=np.float32).take(-1, axis)
+                scan: Any = {"sum": np.cumsum, "prod": np.cumprod}[op]
+                return scan(x, axis, dtype=np.float32).take(-1, axis)
 
     return Single()
 
@@ -130,7 +131,7 @@ def another(t: Any, *tables: Mapping[str, str]) -> Any:
     from trilift.lift.language.unfolding import unfold
     from trilift.lift.terms import term as T
 
-    every: dict[str, str] = functools.reduce(lambda a, b: {**a, **b}, tables)
+    every = {name: form for table in tables for name, form in table.items()}
 
     def one(s: Any) -> Any:
         if s.op in every:

@@ -36,7 +36,8 @@ def drawn(seed: str, given: Sequence[str]) -> Iterator[Drawn]:
         integers = {n: rng.randint(-3, 5) for n in INTEGERS}
         reals = {n: rng.choice(GRID) for n in REALS}
         numbers = {n: rng.choice(GRID) for n in NUMBERS}
-        at = Instance({**integers, **reals}, rng.randrange(1 << 30))
+        values: dict[str, Any] = {**integers, **reals}
+        at = Instance(values, rng.randrange(1 << 30))
         if all(at.holds(term(g, numbers)) for g in given):
             yield at, numbers
 

@@ -154,7 +154,7 @@ def attention(split: bool = True) -> MuGraph:
         load("partial", ["m", parts, "e"]), load("totals", ["m", parts]), op("acc", "sum", "partial", "me", "n"),
         op("total", "sum", "totals", "m", "n"), op("y", "div", "acc total", "me"), op("out", "store", "y", "me"),
     )  # fmt: skip
-    one = Kernel("attention_kernel", {**modes, "n": "split"}, tiles, common + first)  # type: ignore[dict-item,arg-type]
+    one = Kernel("attention_kernel", {**modes, "n": "split"}, tiles, common + first)  # type: ignore[dict-item]
     two = Kernel("combine_kernel", {"m": "grid", "n": "whole", "e": "whole"}, {"m": 1, "n": 4, "e": 64}, second)
     tensors = {"partial": tensor("partial", ["m", parts, "e"], "f32"), "totals": tensor("totals", ["m", parts], "f32")}
     return MuGraph(of, (one, two), tensors | {"out": tensor("out", "me")}, {"n": 4})

@@ -15,8 +15,10 @@ from trilift.verify.execution.tile import generic
 from trilift.verify.model.program import PIDS, Access, Carry, Loop, Program
 
 ATOMICS = {"add": np.add, "max": np.fmax, "min": np.fmin, "bitor": np.bitwise_or, "bitand": np.bitwise_and}
-FOLDS = {"sum": np.sum, "prod": np.prod, "amax": np.fmax.reduce, "amin": np.fmin.reduce, "argmax": np.argmax,
-         "argmin": np.argmin}  # fmt: skip
+FOLDS: dict[str, Any] = {
+    "sum": np.sum, "prod": np.prod, "amax": np.fmax.reduce, "amin": np.fmin.reduce, "argmax": np.argmax,
+    "argmin": np.argmin,
+}  # fmt: skip
 
 
 class Evaluation:
@@ -61,6 +63,7 @@ class Evaluation:
         return None
 
     def access(self, a: Access, moment: tuple[int, ...], writes: list[Any]) -> None:
+        assert a.value is not None, f"{a.kind} at {a.place} writes nothing"
         shape = self.shape([x.size for x in a.lanes])
         self.bind(a.lanes)
         depth = len(shape)
@@ -88,6 +91,7 @@ class Evaluation:
     def trip_count(self, loop: Loop) -> int:
         if loop.trips.op != "trips":
             return int(self.value(loop.trips, 0))
+        assert loop.condition is not None
         key = (loop, *(self.axes[o.counter][1] for o in loop.outer))
         if key not in self.trips:
             n, kept = 0, self.axes.get(loop.counter)
@@ -180,7 +184,7 @@ class Evaluation:
         if kept:
             self.axes[over] = kept
         body = np.broadcast_to(body, np.broadcast_shapes(body.shape, (n,) + (1,) * depth))
-        return FOLDS[t.op](body, axis=0)
+        return np.asarray(FOLDS[t.op](body, axis=0))
 
     def carried(self, t: Term, xs: list[np.ndarray]) -> np.ndarray:
         c: Carry = t.attr

@@ -5,14 +5,16 @@ from pathlib import Path
 
 from trilift.lift import lift
 from trilift.lift.capture.case_files import load
+from trilift.lift.cases.declaration import Case
 from trilift.verify import examine
-from trilift.verify.properties.sizes import sizes
+from trilift.verify.model.verdict import Proof
+from trilift.verify.properties.sizes import Sizes, sizes
 
 KERNELS = str(Path(__file__).parents[1] / "kernels" / "kernels_sizes.py")
 
 
 @cache
-def sized(name, file=KERNELS):
+def sized(name: str, file: str = KERNELS) -> tuple[Case, tuple[Proof, ...], Sizes]:
     """The case, its proofs, its sizes."""
     [case] = load(file, [name])
     e = examine(case, lifted=lift(case, 0))
