@@ -8,7 +8,8 @@ from trilift.lift.capture.case_files import load
 from trilift.lift.cases.declaration import Case
 from trilift.verify import examine
 from trilift.verify.model.verdict import Proof
-from trilift.verify.properties.sizes import Sizes, sizes
+from trilift.verify.properties.records import Sizes
+from trilift.verify.properties.sizes import sizes
 
 KERNELS = str(Path(__file__).parents[1] / "kernels" / "kernels_sizes.py")
 
