@@ -178,9 +178,9 @@ def test_choices_by_data() -> None:
 # ---- kernels ---------------------------------------------------------------------------------------------------------
 
 
-def against(stem: str, name: str, fn: Any = None, timeout: float = 20.0, **more: Any) -> identity_test.FieldResult:
+def against(stem: str, name: str, fn: Any = None, **more: Any) -> identity_test.FieldResult:
     c = corpus(stem, name)
-    return check(c, read_case(c, fn).formulas, timeout=timeout, **more)
+    return check(c, read_case(c, fn).formulas, **more)
 
 
 SIZES: dict[str, dict[str, Any]] = {  # several programs, tiles and masked lanes
@@ -213,7 +213,7 @@ def test_shapes_are_chosen() -> None:
 def test_causal_attention() -> None:
     c = corpus("attention", "attention_causal")
     formulas = read_case(c).formulas
-    assert check(c, formulas, target=1e-3, timeout=40.0, dims={"B": 1, "H": 1, "N": 67, "D": 4}).tested
+    assert check(c, formulas, target=1e-3, dims={"B": 1, "H": 1, "N": 67, "D": 4}).tested
     whole = corpus("attention", "attention").reference.fn
     unmasked = read_case(c, lambda q, k, v: whole(q, k, v)).formulas
     assert check(c, unmasked, dims={"B": 1, "H": 1, "N": 67, "D": 4}).differs
@@ -250,7 +250,7 @@ def test_two_kernels() -> None:
 
 def test_a_kernel_that_cannot_be_tested_says_why() -> None:
     c = corpus("choice", "argmax")
-    found = check(c, read_case(c).formulas, timeout=3, dims={"M": 3, "N": 5})
+    found = check(c, read_case(c).formulas, dims={"M": 3, "N": 5})
     assert not found.tested and all(o.reason or o.bound > identity_test.MEANINGFUL for o in found.outcomes)
 
 
