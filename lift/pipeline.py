@@ -62,8 +62,9 @@ class Clock:
 
 @contextmanager
 def collected_later() -> Iterator[None]:
-    """Terms live as long as their session and form no cycles: the garbage collector would walk them all, again and
-    again, for nothing. What a session drops is freed without it."""
+    """Context manager: the garbage collector is off inside the block. Terms live as long as their session and form no
+    cycles, so a collector would only walk them again and again; reference counts free the terms that a session
+    drops."""
     gc.disable()
     try:
         yield

@@ -27,7 +27,7 @@ class Main(click.Group):
         return list(self.commands)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """The command; a failure of ours is a line and exit code 2, with --debug its traceback too."""
+        """Runs the command. If trilift itself fails, prints one line, or a traceback with --debug, and exits with 2."""
         try:
             return super().invoke(ctx)
         except (click.ClickException, click.Abort, click.exceptions.Exit, OSError):
@@ -58,7 +58,9 @@ PROOF_TIMEOUT = click.option(
     "--timeout", default=120.0, show_default=True, type=SECONDS, help="Time limit of a proof, in seconds."
 )
 MANY = click.option("-j", "--jobs", default=JOBS, show_default="the cores", type=click.IntRange(1), help="Processes.")
-ALLOW = click.option("--allow-unknown", is_flag=True, help="Exit with 0 instead of 4.")
+ALLOW = click.option(
+    "--allow-unknown", is_flag=True, help="Exit with 0 instead of 4 if something is unknown or unsupported."
+)
 QUIET = click.option("-q", "--quiet", is_flag=True, help="No progress on stderr.")
 LIFT_ONLY = click.option("--lift-only", is_flag=True, help="Do not prove.")
 FORM = click.option(
@@ -139,7 +141,10 @@ def prove(
     targets: tuple[str, ...], against: str | None, form: str, smt_dir: str | None, replay: str | None, timeout: float,
     cache_dir: str | None, no_cache: bool, allow_unknown: bool, quiet: bool, **options: Any,
 ) -> None:  # fmt: skip
-    """Prove for every shape that each kernel computes its reference, or its formula; print verdict and contract."""
+    """Prove for every shape that each kernel equals its reference.
+
+    Without a reference, the formula lifted from the kernel takes its place. Prints the verdict and its contract.
+    """
     from .base import targets as of
     from .commands import prove as proving
     from .records.options import Proving
@@ -160,7 +165,10 @@ def equal(
     first: str, second: str, form: str, smt_dir: str | None, replay: str | None, timeout: float,
     allow_unknown: bool, quiet: bool, **options: Any,
 ) -> None:  # fmt: skip
-    """Prove that two kernels compute the same, or a kernel and a PyTorch function (module:function)."""
+    """Prove for every shape that two kernels compute the same.
+
+    One of the two may be a PyTorch function, given as module:function.
+    """
     from .base import targets as of
     from .commands import prove as proving
     from .records.options import Proving
@@ -194,10 +202,11 @@ def audit(
     baseline: str | None, write_baseline: str | None, new_only: bool, cases_only: bool, replay: str | None,
     timeout: float, cache_dir: str | None, no_cache: bool, allow_unknown: bool, quiet: bool, **options: Any,
 ) -> None:  # fmt: skip
-    """Say all that is known: formula, verdict, contract, findings with counterexamples; in many formats.
+    """Report formulas, verdicts, contracts and findings of kernels.
 
-    TARGET may be an installed package too. Kernels that no case launches are listed, and checked for what is certain
-    without a launch. Options that are not given come from [tool.trilift] in the nearest pyproject.toml.
+    Findings come with counterexamples. TARGET may be an installed package too. Kernels that no case launches are
+    listed, and checked for defects that show without a launch. Options that are not given come from [tool.trilift] in
+    the nearest pyproject.toml.
     """
     from .base import explanations
     from .base import targets as of
@@ -237,7 +246,7 @@ def audit(
 )
 @options(SEED, PROOF_TIMEOUT, CACHE_DIR, QUIET)
 def write(targets: tuple[str, ...], output: str, cache_dir: str | None, **options: Any) -> None:
-    """Write property-based tests of each kernel: pytest and hypothesis, with or without a GPU.
+    """Write property-based tests that run with or without a GPU.
 
     The file imports the kernel's own file, PyTorch, Triton, pytest and hypothesis, but not trilift.
     """
@@ -251,9 +260,9 @@ def write(targets: tuple[str, ...], output: str, cache_dir: str | None, **option
 @click.argument("targets", nargs=-1, required=True, metavar="TARGET...")
 @click.option("-o", "--output", required=True, metavar="FILE", help="File for the kernel; a folder for several cases.")
 @click.option("--at", multiple=True, metavar="M=16,K=4096", help="Sizes at which plans are ranked.  [default: 1024]")
-@click.option("--budget", default=60.0, show_default=True, type=SECONDS, help="Seconds of the search.")
-@click.option("--kernels", default=5, show_default=True, type=click.IntRange(1), help="Limit per plan.")
-@click.option("--operators", default=11, show_default=True, type=click.IntRange(1), help="Limit per kernel.")
+@click.option("--budget", default=60.0, show_default=True, type=SECONDS, help="Seconds for the search.")
+@click.option("--kernels", default=5, show_default=True, type=click.IntRange(1), help="Most kernels in a plan.")
+@click.option("--operators", default=11, show_default=True, type=click.IntRange(1), help="Most operators in a kernel.")
 @click.option("--engine", default="mugraph", show_default=True, type=click.Choice(["mugraph", "tiles"]),
               help="µGraphs, best first, or tile programs by equality saturation.")  # fmt: skip
 @click.option("--format", "form", default="text", type=click.Choice(["text", "json"]), show_default=True,
@@ -263,10 +272,10 @@ def optimize(
     targets: tuple[str, ...], output: str, at: tuple[str, ...], cache_dir: str | None, no_cache: bool, quiet: bool,
     **options: Any,
 ) -> None:  # fmt: skip
-    """Write a faster kernel for each case, proved the same as emitted.
+    """Write a faster kernel for each case, proved equal to it.
 
-    The case may launch kernels or be plain PyTorch. Sizes only rank; the file is for all sizes of its contract. Ctrl-C
-    writes the best so far; the same command continues from there.
+    The case may launch kernels or be plain PyTorch. Sizes only rank plans: the file is proved as written, for all sizes
+    of its contract. Ctrl-C writes the best plan so far; the same command continues from there.
     """
     from .base import targets as of
     from .commands import optimize as optimizing
@@ -285,7 +294,7 @@ def optimize(
     show_default=True,
     help="Output form.",
 )
-@click.option("--check", is_flag=True, help="Print how it differs from its golden text; exit 1 where it does.")
+@click.option("--check", is_flag=True, help="Print the differences from the golden text; exit 1 if any.")
 @LIFT_ONLY
 @running
 @CLUSTER
@@ -294,7 +303,10 @@ def corpus(
     name: str, form: str, check: bool, lift_only: bool, cache_dir: str | None, no_cache: bool, allow_unknown: bool,
     quiet: bool, **options: Any,
 ) -> None:  # fmt: skip
-    """Print the table of a corpus: operators, packages, strangers, broken, sound, legacy, mirage, trinity or sweep."""
+    """Print the table of a corpus.
+
+    NAME is operators, packages, strangers, broken, sound, legacy, mirage, trinity or sweep.
+    """
     from .experiments import pages
     from .records.options import Options, Proving
 
@@ -311,9 +323,9 @@ def corpus(
 @LIFT_ONLY
 @running
 def report(names: tuple[str, ...], lift_only: bool, allow_unknown: bool, quiet: bool, **options: Any) -> None:
-    """Write the pages and summary.json in reports/results from runs made now: of all tables, or of those named.
+    """Run experiments and write their pages to reports/results.
 
-    Data goes to build/results.
+    Without NAME, runs the usual ones. Updates summary.json beside the pages; raw data goes to build/results.
     """
     from .experiments import pages
     from .records.options import Options, Proving
@@ -326,7 +338,10 @@ def report(names: tuple[str, ...], lift_only: bool, allow_unknown: bool, quiet: 
 @main.command()
 @click.argument("name", required=False, metavar="[RULE]")
 def explain(name: str | None) -> None:
-    """Explain a finding, an error, a verdict or a law; without RULE, list them."""
+    """Explain a finding, an error, a verdict or a law.
+
+    Without RULE, lists them.
+    """
     from .base import explanations
 
     click.echo(explanations.explain(name))
@@ -334,12 +349,15 @@ def explain(name: str | None) -> None:
 
 @main.command()
 @click.argument("name", required=False, metavar="[OP]")
-@click.option("--domains", is_flag=True, help="Which analysis knows which operation, instead.")
+@click.option("--domains", is_flag=True, help="Print which analysis knows which operation instead.")
 @click.option(
     "--format", "form", default="table", type=click.Choice(["table", "json"]), show_default=True, help="Output form."
 )
 def ops(name: str | None, domains: bool, form: str) -> None:
-    """Print the table of operations: their meanings, and their names in Triton IR, libdevice and PyTorch."""
+    """Print the table of operations.
+
+    A row shows the meaning of an operation, and its names in Triton IR, libdevice and PyTorch.
+    """
     from .commands import ops as optable
 
     click.echo(optable.show(name, form, domains))
@@ -347,7 +365,10 @@ def ops(name: str | None, domains: bool, form: str) -> None:
 
 @main.command()
 def doctor() -> None:
-    """Check this installation: versions, a kernel captured, lowered and lifted, and the packages of the corpus."""
+    """Check this installation.
+
+    Prints versions and the packages of the corpus, and captures, lowers and lifts a kernel.
+    """
     from .commands import doctor as checks
 
     raise SystemExit(checks.run())

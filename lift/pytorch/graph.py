@@ -30,7 +30,8 @@ def outputs_of(
 
 
 def composed(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[SymbolicTensor, ...]:
-    """What an operator returns for symbolic tensors of constant shape, by PyTorch's decomposition of it."""
+    """The outputs of an operator for symbolic tensors of constant shape, computed by PyTorch's own decomposition of it.
+    Raises Unsupported if PyTorch cannot trace the call."""
     from torch.utils._pytree import tree_flatten, tree_unflatten
 
     leaves, form = tree_flatten((tuple(args), dict(kwargs)))

@@ -3,7 +3,8 @@
     read(fn, {"x": ("f32", (M, N))}) -> [Formula out = exp(x[m,n]) / sum[n](exp(x[m,n]))]
 
 The function runs once on fake tensors whose sizes are symbolic (`make_fx`), autograd included; the graph's operators
-are rows of `lift.pytorch.aten`. What a branch on sizes or PyTorch's own checks assumed is a condition of the reading.
+are rows of `lift.pytorch.aten`. If a branch on sizes or a check of PyTorch assumes something of them, the assumption is
+a condition of the reading.
 """
 
 from __future__ import annotations
@@ -102,7 +103,8 @@ def _nested(name: str, param: Any, flat: Mapping[str, Any]) -> Any:
 
 
 def _intervals(specs: Mapping[str, Spec], indices: Iterable[str]) -> dict[str, Interval]:
-    """What dtypes and the case say of integer tensors."""
+    """The interval of the elements of every integer tensor, by name: that of its dtype, and from 0 on for the names in
+    `indices`."""
     known = {name: dtype_interval(dtype) for name, (dtype, _) in specs.items() if type_of_name(dtype) == T.INT}
     return known | {name: (max(known[name][0], 0), known[name][1]) for name in indices if name in known}
 

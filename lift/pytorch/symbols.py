@@ -103,7 +103,8 @@ class Symbols:
         return f(*map(self._of, e.args))
 
     def conditions(self) -> tuple[Term, ...]:
-        """What tracing assumed of the sizes and is not certain: the guards, as boolean terms."""
+        """The conditions that tracing assumed of sizes and scalars and that may fail, as boolean terms. Raises
+        Unsupported if PyTorch replaced a size or scalar by a number."""
         terms = {self._of(g.expr): g for g in self.env.guards if not _of_layout(g)}
         for t, guard in terms.items():
             if t.op == "eq" and any(a.is_const for a in t.args) and any(a.op in ("size", "scalar") for a in t.args):

@@ -48,7 +48,8 @@ COSTS: dict[str, float] = {  # steps for one of each
 
 
 class _Work:
-    """What this process has done so far: steps, and how many of each kind."""
+    """The work that this process has done so far: `steps` in all, and in `of` the number of units of each kind in
+    COSTS."""
 
     def __init__(self) -> None:
         self.steps = 0.0
@@ -113,8 +114,8 @@ class Guard:
 
 
 class Meter:
-    """What one stage has spent of its `limit` steps since now. A stage within another one ends with it, and has the
-    guard of that one."""
+    """Counts the steps that one stage spends from now on, at most `limit`. If a stage runs inside another one
+    (`outer`), it ends with that one, and shares its guard unless it has its own."""
 
     def __init__(
         self, name: str, limit: float = math.inf, outer: Meter | None = None, guard: Guard | None = None

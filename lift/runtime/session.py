@@ -102,7 +102,7 @@ def pin(owned: dict[Any, Any], key: Hashable) -> None:
 
 
 def after_drop(function: Callable[[], object]) -> None:
-    """Call the function whenever tables have been restored, for state that is no table."""
+    """Registers a function that is called whenever tables have been restored, for state outside of the tables."""
     _after.append(function)
 
 

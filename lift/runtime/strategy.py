@@ -41,12 +41,14 @@ class Strategy:
 
 @dataclass
 class Closers:
-    """The names of the rows that closed goals, in order. What a failed attempt closed on its way is forgotten."""
+    """The names of the rows that closed goals, in order. If an attempt fails, the rows that closed goals inside it are
+    removed."""
 
     names: list[str] = field(default_factory=list)
 
     def attempt(self, row: Strategy, *goal: Any) -> Any:
-        """What the row says of the goal: None or False where it does not close it."""
+        """Tries the row on the goal and returns its answer: None or False means that the row does not close the
+        goal."""
         mark, found = len(self.names), None
         try:
             found = row.attempt(*goal)
@@ -68,7 +70,8 @@ class Closers:
 
 
 def first(closed: Closers, rows: Iterable[Strategy], *goal: Any) -> Any:
-    """What the first row gives that closes the goal, None if none does. A row gives None where it does not."""
+    """The answer of the first row that closes the goal, or None if no row does. A row that does not close the goal
+    returns None."""
     for row in rows:
         found = closed.attempt(row, *goal)
         if found is not None:

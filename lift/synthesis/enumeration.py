@@ -1,7 +1,7 @@
 """Bottom-up synthesis: expressions over axes and sizes, by increasing size, kept only if their values are new.
 
 Types prune (integers, booleans, reals are enumerated apart), values prune (two expressions with the same values at
-every sample are one: the smaller is kept). What is searched for is given by its values at the points of several shapes
+every sample are one: the smaller is kept). The goal of a search is a vector of values at the points of several shapes
 at once.
 """
 
@@ -290,7 +290,8 @@ def _comparisons(bank: Bank) -> list[tuple[Term, np.ndarray]]:
 
 
 def _oddness(t: Term) -> int:
-    """What people write less often in a condition: i < N - 1 before i < M // N."""
+    """The rank of an expression as a side of a condition: 0 for a sum, 1 for a product, 2 for a quotient, 3 for a
+    remainder, 4 for the rest. Programmers write i < N - 1 more often than i < M // N."""
     return ("add", "mul", "floordiv", "mod").index(t.op) if t.op in ("add", "mul", "floordiv", "mod") else 4
 
 

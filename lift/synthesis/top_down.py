@@ -234,9 +234,10 @@ class _Synthesis:
         return found
 
     def first(self, rows: Sequence[Strategy], goal: Any, mixed: bool) -> Term:
-        """What the first row gives that succeeds; a row gives None where the goal is not for it. Where elements are of
-        two kinds (`mixed`) and guards were needed for their parts, the last one (one guard for the whole) is taken
-        instead if it is shorter."""
+        """The formula of the first row that succeeds; a row returns None if it does not handle the goal. If elements
+        are of two kinds (`mixed`) and the formula contains a guard, later rows are tried too, until one succeeds
+        without a guard, and the shortest formula is returned: a guard for the whole may be shorter than guards for the
+        parts. Raises NotLifted if no row succeeds."""
         trouble: NotLifted | None = None
         best: Term | None = None
         for row in rows:

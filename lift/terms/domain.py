@@ -117,7 +117,7 @@ class Float64:
         return x
 
     def poison(self, label: str) -> float:
-        """What an undefined real is here; `label` says where it comes from."""
+        """The value that stands for an undefined real in this domain; `label` names its origin."""
         return math.nan
 
     def integer_poison(self, label: str, dtype: np.dtype[Any]) -> int:

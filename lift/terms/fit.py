@@ -1,8 +1,8 @@
 """Numbers as terms: which expression over dims and scalars has these values at these shapes?
 
 Bottom-up enumeration by size with value pruning: two expressions with the same values in every environment are one,
-and the first, hence the simplest, is kept. What the table does not hold is met in the middle: value = known * known,
-known + known.
+and the first, hence the simplest, is kept. If the table does not hold a value, two of its entries are combined: value =
+known * known, known + known.
 
     i ::= dim | c | i * i | i + i | i - i | i // i | cdiv(i, i) | min(i, i) | max(i, i) | next_power_of_2(i)
     r ::= scalar | i | r ** -0.5 | r ** 0.5 | 1 / r | 1 - r | 1 / (1 - r) | log(r) | r * r | c * r

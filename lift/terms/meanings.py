@@ -1,4 +1,4 @@
-"""What operations mean, beyond their row in `lift.terms.ops`: one registry for every stage.
+"""The meanings of operations beyond their row in `lift.terms.ops`: one registry for every stage.
 
 A stage that needs another meaning of operations (values of a finite field, intervals, SMT-LIB, Triton source ...)
 declares a domain and registers a meaning for each operation that it knows:
@@ -10,8 +10,8 @@ declares a domain and registers a meaning for each operation that it knows:
 
     INTERVAL.fill({"sin": _within(-1, 1), "cos": _within(-1, 1)})
 
-What a missing meaning does is said once, where the domain is declared. `trilift ops --domains` prints all operations
-and domains. A loop that asks often takes `DOMAIN.rows`, a plain dict.
+A domain declares once how it treats an operation without a meaning (`missing`). `trilift ops --domains` prints all
+operations and domains. A loop that asks often takes `DOMAIN.rows`, a plain dict.
 """
 
 from __future__ import annotations

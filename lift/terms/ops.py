@@ -10,8 +10,8 @@
     aten     PyTorch operators (overload packet names) that mean exactly this, elementwise with broadcasting
 
 A missing row is the error Unsupported, never a silent skip. A new operation is one row here; tests/lift/test_ops.py runs
-every row on numbers, on terms and on constants. What other stages know of an operation is in their domains
-(`lift.terms.meanings`); `trilift ops --domains` says what is missing.
+every row on numbers, on terms and on constants. Other stages register their meanings of an operation in domains
+(`lift.terms.meanings`); `trilift ops --domains` shows which are missing.
 """
 
 from __future__ import annotations

@@ -64,7 +64,8 @@ class Ranges:
         return max(known[0], found[0]), min(known[1], found[1])
 
     def facts(self, *conditions: T.Term) -> Facts:
-        """What conditions that hold say about single terms: comparisons with one unknown."""
+        """The intervals that the conditions, which are assumed to hold, give to single integer terms, by the term's id.
+        Only comparisons with one unknown term count."""
         out: dict[int, Interval] = {}
         for c in conditions:
             for part in c.args if c.op == "and" else (c,):

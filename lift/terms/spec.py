@@ -24,7 +24,8 @@ class Spec:
 
 @dataclass(frozen=True, slots=True)
 class Formula:
-    """What an output is, for every shape: `term`'s free axes are `axes`, in the order of the output's dimensions."""
+    """The value of one output for every shape: the free axes of `term` are `axes`, in the order of the output's
+    dimensions."""
 
     name: str
     axes: tuple[Axis, ...]

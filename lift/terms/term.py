@@ -295,7 +295,8 @@ def _result_type(op: str, ts: tuple[Term, ...]) -> str:
 
 
 def rebuild(t: Term, args: tuple[Term, ...]) -> Term:
-    """The term with other arguments, normalised again; a node that is no row of the table stays as it stands."""
+    """The term with other arguments, normalised again; if no table has a row for its operation, the node is built as it
+    stands."""
     if args == t.args:
         return t
     if t.op in OPERATIONS or t.op in FOLDS or t.op in NAMED:

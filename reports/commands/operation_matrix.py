@@ -52,8 +52,8 @@ WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What a domain knows of an operation. `state`: "row", "derived", "refused", or what a missing meaning is there;
-    `why`: how it is derived, why it is refused."""
+    """One entry of the matrix of operations and domains. `state`: "row", "derived", "refused", or how the domain treats
+    a missing meaning (a key of WORDS); `why`: the step that derives the meaning, or the reason of the refusal."""
 
     operation: str
     domain: str
@@ -70,7 +70,7 @@ def domains() -> dict[str, Domain]:
 
 
 def cell(op: str, domain: Domain) -> Cell:
-    """What one domain knows of an operation or a fold."""
+    """The entry of an operation or a fold in one domain."""
     if op in domain.rows or (domain.column and getattr(OPS.get(op), domain.column, None) is not None):
         return Cell(op, domain.name, "row")
     if op in domain.refused:
@@ -85,7 +85,7 @@ def cell(op: str, domain: Domain) -> Cell:
 
 
 def cells(op: str) -> list[Cell]:
-    """What every domain knows of an operation."""
+    """The entries of an operation in all domains, in the order of `domains`."""
     return [cell(op, d) for d in domains().values()]
 
 

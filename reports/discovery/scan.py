@@ -49,8 +49,8 @@ def scan(targets: Sequence[str], options: Options) -> Scan:
 
 
 def kernels(targets: Sequence[str]) -> tuple[list[Kernel], list[Row]]:
-    """The kernels of the targets that are folders, packages or Python files; an error for each file that is no
-    Python."""
+    """The kernels of the targets that are folders, packages or Python files, and an error for each file that Python
+    cannot parse."""
     files = dict.fromkeys(f for t in targets for f in sources(t))
     errors = [_error("case", f"not Python: {why}", f, line) for f in files if (said := source.trouble(f))
               for why, line in (said,)]  # fmt: skip

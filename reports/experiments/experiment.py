@@ -25,10 +25,9 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What was measured: tables, data for JSON, exit code, and what a reader of the tables has to know.
+    """The result of a measurement: tables, data for JSON, exit code, and notes for a reader of the tables.
 
-    `files`: paths and texts of what a report writes beside its page; `made`: of what it writes beside its raw data.
-    """
+    `files`: paths and texts of the files that a report writes beside its page; `made`: of those beside its raw data."""
 
     title: str
     tables: tuple[Table, ...]
@@ -54,7 +53,7 @@ class Experiment:
     summary: Summarise = verdicts
 
     def run(self, options: Options, quiet: bool) -> Result:
-        """What is measured now, with the notes."""
+        """Measures now; the result has the notes of the experiment before its own."""
         return self.noted(self.measure(self.name, options, quiet))
 
     def noted(self, result: Result) -> Result:

@@ -1,11 +1,14 @@
-"""What a corpus says, as text that must not change when the code is reorganised: formula, verdict, contract, findings.
+"""The results of a corpus as text that must not change when the code is reorganised.
+
+A paragraph holds the formula, verdict, contract and findings of one case:
 
     corpus/operators/softmax.py::softmax
       formula   softmax(x, -1)
       verdict   PROVED against the reference
       contract  M * N < 2**31
 
-No seconds, no folders of this machine. Cases stand in the order of their files. To see how two runs differ:
+The text contains no seconds and no folders of this machine. Cases stand in the order of their files. To see how two
+runs differ:
 
     python -m trilift.reports.experiments.golden OLD.json NEW.json      data of `trilift corpus NAME --format json`
 """
@@ -37,7 +40,7 @@ def text(data: Data) -> str:
 
 
 def paragraphs(data: Data) -> dict[str, str]:
-    """What is said of each case, by its name."""
+    """The paragraph of each case, by the case's name."""
     return {name(r): "\n".join([name(r), *lines(r)]) for r in data["cases"]}
 
 
@@ -48,7 +51,7 @@ def name(r: Data) -> str:
 
 
 def lines(r: Data) -> Iterator[str]:
-    """What is said of a case, one line for each thing; of a lifted or proved case, else of a search."""
+    """The lines of a case below its name, each a word and a text: of a lifted or proved case, or else of a search."""
     said = _case(r) if "lift" in r else _search(r)
     for word, what in said:
         first, *more = portable(what).splitlines() or [""]

@@ -55,7 +55,7 @@ def as_json(result: Result) -> str:
 
 
 def as_golden(result: Result) -> str:
-    """What must not change from run to run: see golden.py."""
+    """The golden text of a result: the part that has to be the same in every run, see golden.py."""
     return golden.text({"title": result.title, **result.data}).rstrip("\n")
 
 
@@ -65,7 +65,8 @@ RENDERERS: dict[str, Callable[[Result], str]] = {
 
 
 def versions() -> dict[str, str]:
-    """What was used: date, machine, the versions that matter, and the commit where there is one."""
+    """The environment of a run: date, machine, versions of Python and of the packages that matter, and the commit if
+    there is one."""
     out = {"date": date.today().isoformat(), "python": platform.python_version(), "machine": platform.machine()}
     for package in (*VERSIONED, *PACKAGES):
         try:

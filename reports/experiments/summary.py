@@ -36,7 +36,8 @@ def verdicts(data: Data) -> dict[str, Any]:
 
 
 def suites(data: Data) -> dict[str, Any]:
-    """What became of the tests of every case, by file, how many there are of each outcome, and of tests in all."""
+    """The outcome of the tests of every case, by file; how many cases have each outcome; and how many tests passed,
+    failed as expected or were skipped."""
     tests = {k: sum(r[k] for r in data["cases"]) for k in ("passed", "xfailed", "skipped")}
     return {**_cases(data["cases"], "case", "outcome"), "tests": tests}
 
@@ -122,7 +123,8 @@ def _counted_by(rows: Iterable[Data], key: str, word: str) -> dict[str, dict[str
 
 
 def entry(data: Data, summarise: Summarise, commit: str = "") -> dict[str, Any]:
-    """What summary.json says of an experiment: its title, versions and numbers. `commit`: of data that names none."""
+    """The entry of an experiment in summary.json: its title, versions and numbers. `commit`: for data without a commit
+    of its own."""
     versions = {**({"commit": commit} if commit else {}), **data["versions"]}
     return {"title": data["title"], "versions": versions, **rounded(summarise(data))}
 

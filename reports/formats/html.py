@@ -39,7 +39,7 @@ AROUND, WHOLE = 8, 120  # lines shown around a note, where the function has more
 HEADS = {
     "PROVED": ("Contract", "Basis of the proof"),
     "REFUTED": ("Where it holds", "Shown"),
-    "": ("Preconditions so far: no contract", "Shown so far"),
+    "": ("Preconditions found so far, no contract", "Shown so far"),
 }
 LONG = 120  # characters of a formula in a table
 

@@ -1,8 +1,8 @@
 """`--format sarif`: SARIF 2.1.0 (OASIS), as code scanning services read it.
 
-A finding is a result; how it comes about is its code flow; a baseline or comment that accepts it is a suppression. What
-was not decided, and what could not be read, is a notification: it is neither a finding nor a pass. Verdicts are in the
-run's properties.
+A finding is a result, and its steps are the result's code flow; a baseline or comment that accepts it is a suppression.
+Undecided rules and unreadable kernels are notifications, neither findings nor passes. The run's properties hold the
+verdicts.
 """
 
 from __future__ import annotations

@@ -28,7 +28,8 @@ class KernelLocation(TypedDict):
 
 
 class Error(Location):
-    """What could not be read, or what is wrong with a case or with trilift; `draw.error` draws it."""
+    """An error: a construct that trilift cannot read, a wrong case, or a failure of trilift itself; `draw.error` draws
+    it."""
 
     kind: str
     what: str
@@ -88,7 +89,7 @@ class Counterexample(TypedDict):
 
 
 class Proof(TypedDict):
-    """What was found out about one output."""
+    """The verdict on one output, with its evidence."""
 
     output: str
     against: str
@@ -114,7 +115,7 @@ class FindingStep(Location):
 
 
 class Finding(TypedDict):
-    """What is wrong with a kernel. Those of an audit have all fields."""
+    """A finding: a defect of a kernel. The findings of an audit have all fields."""
 
     rule: str
     message: str
@@ -131,7 +132,7 @@ class Finding(TypedDict):
 
 
 class Verdict(TypedDict):
-    """What is claimed of a case of which nothing was proved."""
+    """The verdict on a case without a proof of any output."""
 
     verdict: str
     against: str

@@ -108,7 +108,7 @@ def blocks(lifted: Lifted) -> dict[str, int]:
 
 
 class Told(TypedDict):
-    """What errors say of a case."""
+    """The entries of a record that come from errors."""
 
     lift: str
     findings: list[Finding]
@@ -116,7 +116,7 @@ class Told(TypedDict):
 
 
 class Compared(TypedDict):
-    """What single shapes say of a case."""
+    """The verdict on a case from runs at single shapes."""
 
     verdict: str
     against: str

@@ -1,9 +1,10 @@
-"""Records that were made before: by content, in the store; a run over unchanged files imports nothing of theirs.
+"""Kept records of earlier runs, looked up by the content of files: a run over unchanged files does not import them.
 
     file + options + environment -> the files it loaded, with their hashes; its cases in order; their records
 
-An entry counts only while every file that it names has the content it had. Only what was decided is kept: never a
-timeout, a crash, an error of a case or of ours. What a budget of steps ended is decided: it is part of the key.
+An entry counts only while every file that it names has the content it had. Only decided records are kept: never a
+timeout, a crash, an error of a case or of ours. A record that a budget of steps ended is decided, because the budget is
+part of the key.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
     cold    sets of inputs in turn, together more than twice the L2 cache
 
 The calls of one sample are captured as one CUDA graph, so that launches cost what they cost there and no call waits for
-Python. A function that cannot be captured is called as it is, and the timing says so. A timing of wrong outputs is no
-timing: they are compared with a float64 computation before the loop and after it."""
+Python. A function that cannot be captured is called as it is, and the timing says so. The outputs are compared with a
+float64 computation before the loop and after it: a function with wrong outputs gets no times."""
 
 from __future__ import annotations
 

@@ -30,8 +30,8 @@ TAKEN = {"div", "let", "forall", "exists", "assert", "true", "false", "abs", "pa
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What an operation is called: a function of SMT-LIB, or one of integers a and b that a text defines by `body`.
-    `binary`: it takes two arguments at a time."""
+    """The name of an operation in SMT-LIB. `body`: "" for a function that SMT-LIB defines, else its definition over
+    integers a and b, which the text states first. `binary`: the function takes two arguments at a time."""
 
     name: str
     body: str = ""

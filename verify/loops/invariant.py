@@ -403,7 +403,7 @@ class Derivation:
         return [leaf for x in answers for leaf in self._by_cases(step, self.a.given(ctx, x), rows, (*path, x))]
 
     def _form(self, rows: Rows, cases: Cases, ctx: Context) -> Term:
-        """What the first row gives that knows the step."""
+        """The closed form from the first row that knows the step. Raises Undecided if no row does."""
         found: Term | None = first(self.used, rows, self, cases, self._value(self.init), ctx)
         if found is None:
             raise Undecided("no invariant template matches this update", why="; ".join(repr(p) for _, p in cases)[:400])

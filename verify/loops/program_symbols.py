@@ -57,7 +57,8 @@ class Names:
         return replace(t, self.definitions) if self.definitions else t
 
     def nameable(self, t: Term) -> bool:
-        """Division by what is no number, of terms over program ids and sizes; extrema with such a name in them."""
+        """Whether a term gets a name: a division of integers over program ids and sizes by a term that is not a
+        constant, or an extremum that contains such a name."""
         if t.type != T.INT or t.free or not self.is_local(t):
             return False
         if t.op in EXTREMA:  # of the others every argument is a case
@@ -86,7 +87,7 @@ class Names:
         return self.named[t]
 
     def candidates(self, q: Term, t: Term) -> Iterable[Term]:
-        """What may be true of q = t."""
+        """The bounds of q = t that are worth a proof, as boolean terms."""
         yield T.make("le", 0, q)
         if t.op in ("mod", "truncmod"):
             yield T.make("lt", q, t.args[1])

@@ -72,7 +72,8 @@ def _where(a: Algebra, p: Poly, q: Term, ctx: Context, positive: int, zero: int)
 
 
 def _start(f: Fold, found: Poly, q: Poly) -> Poly | None:
-    """What the index adds to the variable of the maximum."""
+    """The offset between the tracked index `found` and the variable of the maximum f, whose elements have the form q.
+    None if q does not have this form."""
     for i in found.atoms:
         if T.TERMS[i].op == "argmax":
             return found - P.scaled(atom(T.TERMS[i]), found.terms.get((((i, 1),), 0), 1))

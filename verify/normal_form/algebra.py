@@ -62,7 +62,7 @@ class Split(Exception):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Context:
-    """What is known: facts, hash-consed so that a context is its own key."""
+    """The facts that hold in a case of a proof. Contexts are hash-consed, so a context is its own key."""
 
     facts: Facts
     id: int
@@ -210,7 +210,8 @@ class Algebra:
         self.pending[-1][(kind, t, ctx.id)] = ctx
 
     def product(self, p: Poly, q: Poly, ctx: Context) -> Poly:
-        """p * q. Factors that cancel, or roots that combine, become side conditions. 0 * inf is no number."""
+        """p * q. Factors that cancel, or roots that combine, become side conditions. Raises Undecided for 0 * inf, and
+        if there are more than MONOMIALS monomials."""
         if p is ONE:
             return q
         if q is ONE:
@@ -571,7 +572,8 @@ def finite(a: Algebra, t: Term, ctx: Context) -> Poly:
 
 
 def opaque(a: Algebra, t: Term, ctx: Context) -> Poly:
-    """A function of which nothing is known but its arguments; NAMED ones are unfolded."""
+    """An atom for an operation without a law of its own: it equals only the same operation of equal arguments. NAMED
+    operations are unfolded instead."""
     if t.op in T.NAMED:
         return a.normal(unfold(t), ctx)
     args = tuple(argument(a, s, ctx) for s in t.args)

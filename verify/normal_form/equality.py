@@ -1,4 +1,4 @@
-"""What shows that a polynomial is zero under facts. `zero` says what is tried in which order.
+"""Reasons why a polynomial is zero under facts. `zero` holds the order in which a proof tries them.
 
 clear       P = Q / b is 0 if Q is, for b != 0
 unify       atoms that are provably the same become one: reads at equal indices, folds of equal bodies over
@@ -89,7 +89,8 @@ def pinned(a: Algebra, p: Poly, ctx: Context, depth: int) -> Poly:
 
 
 def _equal_to(s: Term, ctx: Context) -> Term | None:
-    """What a fact says that a symbol is: an element, or a term over symbols that were made before it."""
+    """The term that equals symbol s by one of the facts, over tensor elements and symbols that were made before s. None
+    if no fact gives one."""
     for f in sorted(ctx.facts, key=lambda f: f.id):
         if f.op == "eq" and is_integer(f) and s in f.walk():
             found = linear_in(structural(f.args[0]) - structural(f.args[1]), s)

@@ -32,7 +32,7 @@ TENSORS = ("x", "y", "z")
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What must hold, and what goes wrong without it."""
+    """A condition of an identity: `text` has to hold, `why` says how the identity fails without it."""
 
     text: str
     why: str

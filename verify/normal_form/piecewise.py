@@ -192,7 +192,8 @@ def real_literal(a: Algebra, op: str, d: Poly, ctx: Context) -> Term:
 
 
 def truth(a: Algebra, c: Term, ctx: Context) -> bool | None:
-    """What the facts say of a condition in normal form."""
+    """Whether the facts imply the condition c, in normal form (True), or its negation (False); None if they decide
+    neither."""
     if c.is_const:
         return bool(c.attr)
     if c.op in ("and", "or"):

@@ -132,7 +132,8 @@ def _bounded(f: Fold, guards: set[Term]) -> bool:
 
 
 def at_lowest(a: Algebra, f: Fold, ctx: Context) -> list[Term] | None:
-    """What is left of the guards where every variable has its lower bound."""
+    """The guards that remain when every variable takes its lower bound, without those that are true. None if a variable
+    has no lower bound."""
     guards = list(f.guards)
     for v in f.variables:
         low, _, _ = bounds(Fold(f.variables, frozenset(guards), f.body), v)
@@ -243,7 +244,8 @@ def _monomials(m: Monomial, n: Monomial) -> Poly:
 
 
 def _joint(f: Fold, v: Axis, low: list[Poly], high: list[tuple[Term, Poly]]) -> Poly | None:
-    """What a guard adds to v, 0 <= v < c, in other variables: v + c t is an index of its own."""
+    """The part c t that a guard adds to v, with t over other variables of the fold and 0 <= v < c, so that v + c t is
+    an index of its own. None if no guard does."""
     others = set(f.variables) - {v}
     if ZERO not in low or not any(hi.constant is not None for _, hi in high):
         return None

@@ -76,7 +76,7 @@ def _again(rewriting: Rewriting) -> Callable[..., bool | None]:
 
 
 def _shown(reason: Reason) -> Callable[..., bool | None]:
-    """A row that closes the goal or says nothing."""
+    """A row that returns True if the reason closes the goal, else None; it never returns False."""
 
     @wraps(reason)
     def attempt(a: Algebra, p: Poly, ctx: Context, depth: int) -> bool | None:

@@ -353,7 +353,8 @@ class Proving:
             raise Undecided(f"could not express the {site.text} as an index of {output}", site.place)
         right = T.substitute(target, dict(zip(formula.axes, index, strict=True)))
         assert site.access.value is not None
-        return self.equal(f"{output} at the {site.text}", site.access.value, right, facts, site.place)
+        claim = f"the {site.text} writes the formula of {output}"
+        return self.equal(f"{output} at the {site.text}", claim, site.access.value, right, facts, site.place)
 
     def content_equals(self, output: str, view: View, formula: Formula, target: Term) -> Condition:
         """The final contents of the buffer = formula, at every index."""
@@ -365,9 +366,13 @@ class Proving:
             f for a in formula.axes for f in (T.make("le", 0, T.axis(a)), T.make("lt", T.axis(a), a.size))
         )
         left = self.memory.at(view.buffer, view.element(index))
-        return self.equal(f"{output} at the end", left, target, facts, None)
+        claim = f"the final contents of {output} equal its formula"
+        return self.equal(f"{output} at the end", claim, left, target, facts, None)
 
-    def equal(self, what: str, left: Term, right: Term, facts: Iterable[Term], place: Place | None) -> Condition:
+    def equal(
+        self, what: str, claim: str, left: Term, right: Term, facts: Iterable[Term], place: Place | None
+    ) -> Condition:
+        """The condition `what`: left = right under the facts. Raises Undecided, with the `claim`, without a proof."""
         start = time.perf_counter()
         ctx = self.algebra.context(facts)
         try:
@@ -378,7 +383,7 @@ class Proving:
             raise
         if not holds:
             why = difference(self.algebra, left, right, ctx, self.configuration.inputs)
-            raise Undecided(f"could not prove that {what} equals the formula", place, why)
+            raise Undecided(f"could not prove that {claim}", place, why)
         goal = T.node("eq", (left, right), None, T.BOOL)
         seconds = time.perf_counter() - start
         return Condition(what, ctx.facts, goal, True, "normal form", seconds, place, strategies=tuple(by))

@@ -1,12 +1,12 @@
-"""The weakest simple precondition under which a proof goes through that does not go through at every shape.
+"""The weakest simple precondition under which a proof succeeds, for a proof that fails without one.
 
     {P and C} kernel {output = formula}        C of a few clauses, each of which is needed
 
     c ::= e % b == 0 | n <= b | n == b | n >= 2 | n == m | stride(x, d) == 1 | stride(x, d) == that of a contiguous x
 
-e and b are those of the launches: cdiv(e, b) in grids and loops, lanes b below a size n in masks. What the host
-function lets through beyond C is run: a wrong result there refutes the claim, and only where the host function refuses
-the rest is the claim proved under C.
+e and b come from the launches: cdiv(e, b) in grids and loops, lanes b below a size n in masks. trilift then runs inputs
+that do not meet C. If the host function accepts one and the result is wrong, the claim is refuted; only if it refuses
+them is the claim proved under C.
 """
 
 from __future__ import annotations
@@ -131,7 +131,8 @@ def _plausible(
 
 
 def satisfiable(facts: Iterable[Term], terms: Iterable[Term]) -> bool:
-    """Whether numbers are found that meet all of them: what holds of nothing is no contract."""
+    """Whether the solver finds numbers that meet all of them. A contract that no numbers meet would claim nothing about
+    the kernel."""
     return Solver().model([*facts, *terms]) is not None
 
 
@@ -147,7 +148,7 @@ def clause(t: Term) -> Clause:
 
 @dataclass(frozen=True)
 class Launches:
-    """What clauses are made of: the programs of a case in all its configurations, its tensors, its dims."""
+    """The material of clauses: the programs of a case in all its configurations, its tensors, its dims."""
 
     programs: Sequence[Program]
     configurations: Sequence[Configuration]
@@ -284,7 +285,9 @@ def _of_sizes(t: Term) -> bool:
 
 
 def beyond(case: Case, goal: Targets, found: Inferred, seed: int = 0) -> Inferred | None:
-    """What happens outside of the clauses; None where the kernel is seen to fail inside of them."""
+    """Runs the case beyond the clauses and returns `found` with the result: a counterexample if such a run is wrong,
+    else `refuses`, whether the host function refused at least REFUSALS of these inputs and accepted none. None if a run
+    that meets the clauses fails."""
     from . import search
 
     question = search.Question(case, goal)

@@ -203,7 +203,8 @@ def last_match(shape: Sequence[Term], test: Callable[[Index], Term]) -> Term:
 def written(
     old: Term, shape: tuple[Term, ...], test: Callable[[Index], Term], value: Callable[[Index], Term], constant: bool
 ) -> Term:
-    """What an element holds after writes value(j) for all j of shape with test(j)."""
+    """The value of one element after the writes value(j) for all j of shape with test(j): value of the last such j in
+    row-major order, `old` if there is none. `constant`: value does not depend on j."""
     if constant:
         hit = T.make("lt", 0, matches(shape, test, lambda j: 1))
         return T.where(hit, value(tuple(ZERO for _ in shape)), old)

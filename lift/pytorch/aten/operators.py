@@ -24,8 +24,9 @@ NO_MEANING = {"layout", "device", "pin_memory", "memory_format", "non_blocking",
 
 
 def apply(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], pieces: int | None = None) -> Any:
-    """What the OpOverload `func` returns: a SymbolicTensor or several. Tensors are SymbolicTensor; `pieces` says
-    how many are returned where sizes do not. Raises Unsupported for an operator without a row."""
+    """Applies the OpOverload `func` and returns its result, one SymbolicTensor or several. Tensors among the arguments
+    are SymbolicTensors; `pieces` gives the number of results if the sizes do not determine it. Raises Unsupported for
+    an operator without a row."""
     name = packet(func)
     base = name[:-1] if name.endswith("_") and not name.endswith("__") else name
     row = TABLE.get(name) or TABLE.get(base)

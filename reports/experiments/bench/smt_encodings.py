@@ -40,7 +40,8 @@ def _file(file: str, names: tuple[str, ...], event: Callable[[Any], None]) -> li
 
 
 def _value(outcome: Outcome) -> Any:
-    """What a child returned. One that failed is our bug, not an operator that Z3 does not decide."""
+    """The value that a child returned. Raises RuntimeError if the child failed: that is our bug, not an operator that
+    Z3 does not decide."""
     if outcome.failure is not None:
         raise RuntimeError(f"{outcome.failure}: {outcome.log}")
     return outcome.value

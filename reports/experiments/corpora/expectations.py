@@ -68,7 +68,7 @@ class Judged:
 
     @property
     def caught(self) -> tuple[Site, ...]:
-        """What was expected and is found, by the right rule at the right line."""
+        """The expected findings that the audit reports, with the same rule at the same line."""
         return tuple(s for s in self.expected if s in self.found)
 
     @property
@@ -77,12 +77,12 @@ class Judged:
 
     @property
     def extra(self) -> tuple[Site, ...]:
-        """What is found and was not expected."""
+        """The findings that the audit reports and the file does not expect."""
         return tuple(s for s in self.found if s not in self.expected)
 
 
 def expectations(text: str) -> tuple[Site, ...]:
-    """What the first lines of a file say; none for a file that starts with anything else."""
+    """The findings that the first lines of a file announce, in order; () if the first line announces none."""
     out: list[Site] = []
     for line in text.splitlines():
         match = EXPECT.fullmatch(line.rstrip())
@@ -145,7 +145,7 @@ def tables(name: str, files: Sequence[Judged]) -> tuple[Table, ...]:
 
 
 def broken(files: Sequence[Judged]) -> tuple[Table, ...]:
-    """What was caught, in all and by rule, then by file."""
+    """The tables of corpus/broken: the files and the caught ones in all and by rule, then every file."""
     return tabled(COLUMNS, {"corpus/broken": totals(files), "corpus/broken, by file": map(_broken_row, files)})
 
 

@@ -178,7 +178,7 @@ def in_turn(mutants: list[tuple[Mutant, str]], count: int, seed: int) -> list[tu
 
 
 def _graph(g: Any, named: Any, seed: int) -> tuple[str, str]:
-    """What rejects a µGraph, and what it says."""
+    """(the stage that rejects a µGraph, its message): "invalid", "field test", or a stage of `judge_execution`."""
     from trilift.lift.errors import TriliftError
     from trilift.superopt.emit.codegen import source
     from trilift.superopt.search.stabilise import stabilised
@@ -211,7 +211,8 @@ def judge_execution(text: str, seed: int) -> tuple[str, str]:
 
 
 def judge_file(text: str, seed: int, event: Event = lambda said: None) -> tuple[str, str]:
-    """What rejects a changed file, and what it says."""
+    """(the stage that rejects a changed file, its message): "execution", "prover", or "wrong" if only the last
+    execution tells it from the original; ("equivalent", "proved") if every stage accepts it."""
     if said := _steps(text, ("replayed", "rounded"), seed, EXECUTION_STEPS):
         return "execution", said
     if said := _steps(text, ("proved",), seed, EXECUTION_STEPS):

@@ -69,8 +69,8 @@ class Tested:
 
 @dataclass(frozen=True, slots=True)
 class Original:
-    """The tests of a case on the kernel as it is. `outcome`: "green", or what is wrong. `failing`: tests that fail and
-    are left out on mutants; `passed`: how many remain, without which mutants say nothing."""
+    """The tests of a case on the kernel as it is. `outcome`: "green", or why the tests cannot be used. `failing`: tests
+    that fail and are left out on mutants; `passed`: how many remain, and mutants are judged only if some do."""
 
     file: str
     case: str
@@ -89,8 +89,9 @@ class Original:
 
 @dataclass
 class Watch:
-    """A plugin that hears of failures. `failed`: test and first line, `ids`: what pytest calls the tests; `errors`:
-    outside of tests. What the machine reads is told to the tests that watch it."""
+    """A pytest plugin that collects failures. `failed`: test and first line of its failure; `ids`: pytest's names of
+    these tests; `errors`: failures outside of tests. Before each test it connects the reads of the emulated machine to
+    the checks of that test's file."""
 
     emulation: Emulation | None = None
     passed: int = 0
@@ -222,7 +223,8 @@ def on_original(case: Case, tests: str, emulation: Emulation) -> Original:
 def on_mutant(
     tried: Tried, launch: int, mutant: Mutant, tests: Sequence[str], emulation: Emulation, ways: Usual, patience: float
 ) -> Tested:
-    """What executions say, and if they tell it apart, what tests say; these run in a child."""
+    """Judges a mutant by executions, then by the tests of its case if executions tell it from the original. The tests
+    run in a child process."""
     ran = verdict_by_execution(tried.first, launch, mutant)
     evidence = ran.why if isinstance(ran, Killed) else ran.reason if isinstance(ran, Crashed) else ""
     if isinstance(ran, Killed):
@@ -272,7 +274,8 @@ def _outcome(code: int, watch: Watch, emulation: Emulation) -> str:
 
 
 def _said(outcome: Outcome) -> dict[str, Any]:
-    """What the child returned, or how it ended."""
+    """The fields of Tested that the child returned; if it failed, `written` is "timeout" or "error" and `by` holds the
+    failure and the last line of its log."""
     if outcome.failure is None:
         return dict(outcome.value)
     last = (outcome.log.strip().splitlines() or [""])[-1]

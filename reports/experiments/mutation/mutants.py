@@ -51,7 +51,7 @@ EVERY = 50  # mutants between two lines of progress
 
 
 def prover(case: Any, launch: int, mutant: Mutation) -> Sequence[Proof]:
-    """What verify.prove says of the case with this launch's module changed, against the case's own claims."""
+    """The proofs of the case's own claims with the module of this launch replaced by the mutant."""
     from trilift import verify
 
     found: Sequence[Proof] = verify.prove(case, replace={launch: mutant}, timeout=PROOF)
@@ -242,7 +242,7 @@ def measure(name: str, options: Options, quiet: bool) -> Result:
 
 
 def changed_cases() -> list[str]:
-    """What mutants are made of: the operators and one package."""
+    """The targets whose kernels are mutated: the operators and one package."""
     return [str(CORPUS / t) for t in ("operators", "packages/liger.py")]
 
 

@@ -125,8 +125,8 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What is known in a folder of the mutants of each case, where they were asked for with the same numbers and the
-    tests are still the same."""
+    """The results that earlier runs kept in a folder. `read` yields those that had the same `key` (seed and counts) and
+    whose test files have not changed since."""
 
     folder: Path
     key: list[int]

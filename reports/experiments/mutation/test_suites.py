@@ -97,7 +97,7 @@ class How:
 
     @property
     def key(self) -> list[Any]:
-        """What a row depends on beside its case."""
+        """The settings that a row depends on beside its case: seed, examples, versions."""
         return [self.seed, self.examples, versions()]
 
 
@@ -228,7 +228,8 @@ def _said(test: ElementTree.Element) -> str:
 
 
 def verdict(text: str, case: str) -> str:
-    """What the docstring of a file says of all outputs of a case: the weakest."""
+    """The weakest verdict that the docstring of a file states for an output of the case, "not proved" if it states
+    none."""
     found = re.findall(rf"^{re.escape(case)}, (PROVED|TESTED|UNKNOWN|REFUTED|not proved): ", text, re.MULTILINE)
     order = ("REFUTED", "not proved", "UNKNOWN", "TESTED", "PROVED")
     return min(found, key=order.index, default="not proved")
@@ -264,8 +265,8 @@ NOTES = (
 
 
 def result(rows: Sequence[Ran], title: str) -> Result:
-    """What is not green first, then by file and by case; exit code 1 if a file is red, late or was not written, 3
-    without cases."""
+    """The tables: first the cases that are not green, then by file and by case; exit code 1 if a file is red, late or
+    was not written, 3 without cases."""
     bad = [r for r in rows if r.outcome in ("red", "late", "not written")]
     late = sorted((r for r in rows if r.processor > QUICK), key=lambda r: -r.processor)
     files = list(dict.fromkeys(r.file for r in rows))

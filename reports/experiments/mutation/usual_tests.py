@@ -97,7 +97,7 @@ def check(case: Case, dims: Dims, seed: int, tolerances: Sequence[float | None])
 
 
 def results(case: Case, dims: Dims, seed: int) -> Values:
-    """What one call returns, then the tensors that it was given; memory that nobody wrote is NaN."""
+    """The tensors that one call returns, then those that it was given; memory that nobody wrote is NaN."""
     return _called(case, case.fn, dims, seed)
 
 

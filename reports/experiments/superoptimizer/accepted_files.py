@@ -1,6 +1,6 @@
-"""Cases optimised for a table, each in a process of its own: what was emitted and accepted, with the file.
+"""Optimises cases for a table, each in a process of its own, and keeps the accepted file of each.
 
-What is emitted is proved against its own reference, and against the case: its reference, or its function."""
+An emitted file is proved equal to its own reference, and to the reference of the case, or else to its function."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ Event = Callable[[Any], None]
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """What became of a case. `verdict`: of the file by itself, `same`: against the case, "" where nothing was accepted;
-    `original`: of the case's own kernels, "" without; times in seconds, those of the model and the roofline too."""
+    """The outcome of one case. `verdict`: of the file against its own reference; `same`: of the file against the case,
+    "" if no file was accepted; `original`: of the case's own kernels, "" if it has none; all times in seconds, those of
+    the model and the roofline too."""
 
     name: str
     file: str

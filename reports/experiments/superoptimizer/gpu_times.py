@@ -3,11 +3,11 @@
     make gpu                        times the files in reports/results/kernels, within ten minutes
     trilift report gpu-times        the page of these timings
 
-The files are those of `trilift report mirage legacy`; summary.json says at which sizes. What that command wrote since
-then, in build/results, counts before it.
+The files are those of `trilift report mirage legacy`; summary.json lists their sizes. If a later run of that
+command left a file in build/results, that file is timed instead.
 
-Every row is written as soon as it is there. Inputs are normal numbers times 0.3, so that what is not stabilised does
-not overflow; the float64 computation on the same inputs says what is right."""
+Every row is written as soon as it is measured. Inputs are normal numbers times 0.3, so that kernels without a maximum
+under their exponentials do not overflow. The expected outputs are those of a float64 computation on the same inputs."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ class Job:
 
 
 def jobs(path: Path = SUMMARY) -> Iterator[Job]:
-    """What the tables of the superoptimizer say was emitted, at all the sizes that they have for it. Raises
-    click.ClickException where a file is missing."""
+    """The jobs for the files that the superoptimizer's tables list as emitted, at all sizes that the tables have for
+    each. Raises click.ClickException if a file is missing."""
     from trilift.lift.capture.case_files import load
 
     for rows in (summary.emitted(name, path) for name in SOURCES):
@@ -92,7 +92,7 @@ def _module(path: Path) -> ModuleType:
 
 
 def rivals(job: Job) -> dict[str, Function]:
-    """What is timed, by name: the emitted file first."""
+    """The functions to time for a job, by name: the emitted file first."""
     import torch
 
     plain = job.case.reference.fn or job.case.fn
@@ -143,7 +143,8 @@ def about(where: str) -> dict[str, Any]:
 
 
 def clocks() -> dict[str, str]:
-    """What nvidia-smi says of the clocks, temperature and power now; nothing where it is not there."""
+    """The clocks, temperature, power and driver version that nvidia-smi prints now, by field; {} if it is not
+    installed."""
     import shutil
     import subprocess
 

@@ -1,8 +1,8 @@
-"""The table of legacy code: what it launches, and the kernel that takes its place.
+"""The table of legacy code: the launches of each case, and the kernel that takes their place.
 
-The original's verdict, and that of the emitted file, are against the same reference; the emitted file is proved against
-the original's launches too. What both take at least is counted in one way: the time of each launch, and the tensors
-that it is given once through memory."""
+Two verdicts share a reference: that of the original, and that of the emitted file, which is proved against the
+original's launches too. The floor of both is computed alike: the time of each launch, and each of its tensors once
+through memory."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ NOTES = (
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """What a case launches: kernels by name, how many operations of PyTorch, seconds that these take at least."""
+    """The launches of a case: kernels by name, the number of PyTorch operations, and the least time that they take, in
+    seconds."""
 
     kernels: tuple[str, ...] = ()
     torch: int = 0

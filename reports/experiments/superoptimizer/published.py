@@ -1,6 +1,6 @@
-"""What Mirage published: figures of the paper and of its logs, and the µGraphs that it saved, judged.
+"""Figures that Mirage published in its paper and logs, and verdicts on the µGraphs that it saved.
 
-The files are no part of this project: they are looked for beside it."""
+The saved files do not belong to this project; they are looked for beside it."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ HEAD = ("file", "program", "µGraphs", "right", "wrong", "unsupported", "equal i
 
 
 def program(name: str) -> Reference:
-    """What the µGraphs of a file should compute, at the sizes of the file."""
+    """The reference that the µGraphs of a file should compute, at the sizes of the file."""
     from trilift.superopt.mirage.judge import reference
 
     text, inputs, dims = _TEXTS[name]

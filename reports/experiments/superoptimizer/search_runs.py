@@ -51,9 +51,9 @@ def searched(program: str, seconds: float, seed: int, event: Event) -> dict[str,
 
 
 def saturated(program: str, seconds: float, seed: int, event: Event) -> dict[str, Any]:
-    """What the engine of tile programs makes of a program (JSON of a µGraph): how large its e-graphs are and how long
-    they took, the best µGraph, and by the number of kernels the seconds and the text of the best nests, whose tiles
-    have nominal sizes."""
+    """Runs the engine of tile programs on a program (JSON of a µGraph) and returns JSON data: the size of its e-graphs
+    and the seconds they took, the best µGraph, and for each number of kernels the seconds and the text of the best
+    nests, whose tiles have nominal sizes."""
     p = from_json(program).program
     start = time.process_time()
     found = tiles.search(p, tiles.Limits(seconds), seed=seed, hear=lambda f: event(f.said))

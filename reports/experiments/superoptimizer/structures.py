@@ -1,8 +1,8 @@
-"""What the best µGraphs of Mirage's programs look like (OSDI 2025, section 8.2), asked of a graph's kernels, modes and
-operators.
+"""Structures of the best µGraphs of Mirage's programs (OSDI 2025, section 8.2), as predicates over a graph's kernels,
+modes and operators.
 
-A reduced axis is in parts where blocks take a part of it each (`grid` or `split`): what they store has an entry for
-each part, and another kernel sums these."""
+A reduced axis is in parts if each block takes a part of it (`grid` or `split`): the blocks store one entry for each
+part, and another kernel sums these."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trilift.superopt.mugraph.graph import GRIDS, Kernel, MuGraph, Operator
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """What it is in words, and whether a graph has it."""
+    """A structure in words (`text`), and the test whether a graph has it (`holds`)."""
 
     text: str
     holds: Callable[[MuGraph], bool]

@@ -33,14 +33,15 @@ FORM_ROW = ("rule", "form", "refuted after", "by", "why it does not hold")
 ALL = ("programs", "made", "compared in a field", "left out", "different")
 COLUMNS = {"rules": RULE, "forms that do not hold": FORM_ROW, "all rules together": ALL}
 NOTE = (
-    "`from`: A.1 and A.2 are Trinity's rules, with our conditions. `drawn`: programs in which the terms that the rule "
-    "rewrites are planted, holes filled at random; `programs`: those that it applies to; `made`: other programs that "
-    "the e-graph holds then; `compared`: those of which numbers were compared in every tensor that is stored; `wrong`: "
-    "those that differ. Sizes do not divide by tiles, variables hold anything at first, some elements are -inf. "
-    "`refuted after`: programs that the form applies to, where it is less a condition those that the rule does not "
-    "apply to; `by`: a tensor that differs, or a value with an axis that its tensor lacks. `left out`: a division by 0 "
-    "of the field, or a tensor of which the field tells nothing; these were compared in float64 only. Among numbers "
-    "nothing is told where a run meets 0 inf, inf / inf or an exp that is no float64: the laws are those of the reals."
+    "`from`: A.1 and A.2 are Trinity's rules, with our conditions. `drawn`: random programs that contain the left side "
+    "of the rule, with random terms in its holes; `programs`: those that the rule applies to; `made`: the other "
+    "programs that the e-graph holds afterwards; `compared`: those in which every stored tensor had numbers to "
+    "compare; `wrong`: those that differ. Tiles do not divide the sizes, variables start with any value, and some "
+    "elements are -inf. `refuted after`: the programs that the form was tried on; if the form is a rule less one "
+    "condition, only programs that the rule does not apply to; `by`: a tensor that differs, or a value with an axis "
+    "that its tensor lacks. `left out`: programs that divide by 0 of the field, or that the field cannot compute; "
+    "these are compared in float64 only. In float64 a run that meets 0 inf, inf / inf or an exp that is too large is "
+    "skipped: the laws are those of the reals."
 )
 
 

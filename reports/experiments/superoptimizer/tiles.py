@@ -58,19 +58,18 @@ COLUMNS = {
     BOTH: ENGINES,
 }
 NOTES = (
-    "Times of kernels are those of the model in superopt/mugraph/cost.py and no measurements; at nominal tiles they "
-    "are upper bounds of what the model says of the best tiles. `emitted us`: of the best µGraph with a maximum under "
-    "each exponential, · where no nest that was extracted is a µGraph, of four kernels at most; a file may have five. "
-    "What was emitted is the first of four that is accepted: it compiles for sm_90, its numbers hold up, and it is "
-    "proved.",
-    "`programs`: the tile programs in the e-graphs that have no loop within a loop over its axis, counted exactly. "
-    "`saturated`: no limit was reached; `no`: the e-graphs hold a part of what the rules make. The paper counts 2e17 "
-    "programs, 434 e-classes and 2,058 e-nodes for the vanilla block. Axes that the whole program may be looped over "
-    "are in no e-graph: blocks have them without.",
-    "`saturation s`, `extraction s`: by the clock on the wall; `CPU s`: of both, whatever else the machine does.",
-    "`through memory`: what a block of the one kernel stores tile by tile and loads again itself. In key_former and "
-    "ro_co what an entry of the cache is worth needs its exponentials, and their sums over the whole cache, when the "
-    "tiles are gone. Such a kernel is extracted, and not emitted.",
+    "Times of kernels come from the model in superopt/mugraph/cost.py; none is measured. At nominal tiles they are "
+    "upper bounds of the model's times at the best tiles. `emitted us`: the time of the best µGraph with a maximum "
+    "under each exponential, · if no extracted nest is a µGraph of at most four kernels; a file may have five. Of four "
+    "candidates the first accepted one is emitted: it compiles for sm_90, its numbers hold up, and it is proved.",
+    "`programs`: the number of tile programs in the e-graphs without a loop inside a loop over the same axis, counted "
+    "exactly. `saturated`: no limit was reached; `no`: the e-graphs hold a part of what the rules make. The paper "
+    "counts 2e17 programs, 434 e-classes and 2,058 e-nodes for the vanilla block. No e-graph has an axis that the "
+    "whole program may be looped over: the bodies of blocks are without these loops.",
+    "`saturation s`, `extraction s`: wall-clock time; `CPU s`: processor time of both.",
+    "`through memory`: the tensors that a block of the one kernel stores tile by tile and loads again itself. In "
+    "key_former and ro_co the worth of an entry of the cache depends on its exponentials and on their sums over the "
+    "whole cache, and the tiles are gone by then. Such a kernel is extracted, and not emitted.",
 )
 Searched = tuple[str, str, dict[str, Any]]  # program, for which sizes, what `saturated` says or {"failed"}
 

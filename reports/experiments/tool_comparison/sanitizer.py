@@ -44,8 +44,8 @@ Dims = Mapping[str, int | float]
 
 @dataclass(frozen=True, slots=True)
 class Sanitized:
-    """What became of one file. `line`: of the report, 0 where it names none; `ran`: shapes that it got through or
-    reported at, of `shapes`; `why`: what it raised first; `seconds`: of the runs, without what is imported before."""
+    """The outcome of one file. `line`: of the report, 0 if it names none; `ran`: the number of shapes that it completed
+    or reported at, out of `shapes`; `why`: the first error that it raised; `seconds`: of the runs, without imports."""
 
     outcome: str
     line: int = 0
@@ -108,7 +108,7 @@ def allowed(case: Any, seed: int) -> Iterator[Dims]:
 
 
 def trace(case: Any, dims: Dims, seed: int) -> Any:
-    """What the host function launches, None where it refuses these dims or launches too many programs."""
+    """The trace of the host function at these dims; None if it refuses them or launches more than PROGRAMS programs."""
     from trilift.lift.capture.run import capture
     from trilift.lift.errors import TriliftError
 
@@ -146,9 +146,9 @@ def _text(said: str | bytes | None) -> str:
 
 
 def told(said: str, log: Sequence[Mapping[str, Any]], count: int, late: float, end: str) -> Sanitized:
-    """What its output and the script's log say. `late`: the seconds after which it was ended, 0 where it ended by
-    itself; `end`: the last line of its errors. A report counts whatever else happened; silence where at least one shape
-    was got through."""
+    """The outcome from the sanitizer's output and the script's log. `late`: the seconds after which it was stopped, 0
+    if it ended by itself; `end`: the last line of its stderr. A report counts whatever else happened; the file is
+    silent if it has no report and at least one shape completed."""
     said = COLOUR.sub("", said)
     versions = next((x["versions"] for x in log if "versions" in x), None)
     tried = [x for x in log if "state" in x]

@@ -64,7 +64,8 @@ EXPERIMENTS = by_name(Experiment("sanitizer-comparison", measure, {**COLUMNS, **
 
 
 def sanitized(paths: Mapping[str, Sequence[str]], options: Options, quiet: bool) -> tuple[tuple[str, ...], Heard]:
-    """What the sanitizer says of every file, and how it was run; or why it was not."""
+    """(notes on how the sanitizer was run, its outcome for every file by corpus); if it is not installed, (a note that
+    says so, {})."""
     with Progress(quiet) as progress:
         try:
             heard = {
@@ -80,7 +81,7 @@ def sanitized(paths: Mapping[str, Sequence[str]], options: Options, quiet: bool)
 
 
 def plain(files: Mapping[str, Sequence[Judged]], heard: Heard) -> list[dict[str, Any]]:
-    """What the sanitizer said, as data."""
+    """The sanitizer's outcomes as data for JSON, one entry for each file."""
     return [
         {"file": f.path, "corpus": c, **{k: v for k, v in asdict(s).items() if k != "versions"}}
         for c, of in heard.items()
@@ -99,7 +100,8 @@ Pairs = Sequence[tuple[Judged, Sanitized]]
 
 
 def by_rule(pairs: Pairs) -> list[Row]:
-    """Of the files that expect each rule: how many each tool caught, and of how many the sanitizer says nothing."""
+    """One row for each expected rule: the files that expect it, how many of them each tool caught, and how many the
+    sanitizer passed in silence or could not run."""
     rules = list(dict.fromkeys(f.rule for f, _ in pairs))
     rules.sort(key=lambda r: r != "out-of-bounds")  # what both look for
     return [*(_caught(r, [p for p in pairs if p[0].rule == r]) for r in rules), _caught("all", pairs)]
@@ -122,7 +124,7 @@ def at_the_line(f: Judged, s: Sanitized) -> bool:
 
 
 def _outcomes(pairs: Pairs) -> tuple[int, int, int]:
-    """Reports, silences, and files of which nothing is known."""
+    """(files with a report, silent files, files that the sanitizer could not run)."""
     outcomes = [s.outcome for _, s in pairs]
     return outcomes.count(REPORT), outcomes.count(SILENT), sum(o in UNREAD for o in outcomes)
 

@@ -1,4 +1,4 @@
-"""What `triton-sanitizer` runs: the host function of one corpus file at given shapes.
+"""The script that `triton-sanitizer` executes: it runs the host function of one corpus file at given shapes.
 
     triton-sanitizer reports/experiments/tool_comparison/sanitizer_script.py FILE SHAPES LOG SEED
 

@@ -33,7 +33,8 @@ _KNOWN: dict[int, Threshold | None] = table("indicator.thresholds", {})
 
 
 def threshold(t: Term) -> Threshold | None:
-    """What an indicator says; None for one of a condition."""
+    """The comparison with a number that the indicator t stands for. None if t is an indicator of a condition, or its
+    argument is constant."""
     if t.id not in _KNOWN:
         _KNOWN[t.id] = _threshold(t) if t.op in KINDS else None
     return _KNOWN[t.id]

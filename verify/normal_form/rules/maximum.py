@@ -145,7 +145,8 @@ def _drop_reached(a: Algebra, out: dict[Term, Fold], ctx: Context) -> None:
 
 
 def _common(folds: Iterable[Fold]) -> Poly:
-    """What is added in every element, without their variables."""
+    """The sum of the monomials that all bodies share and that mention no variable of the folds: max(f + c, g + c) =
+    max(f, g) + c."""
     first, *others = folds
     bound = {v for f in (first, *others) for v in f.variables}
     return P.poly(

@@ -204,7 +204,8 @@ def by_rows(a: Algebra, t: Term, ctx: Context) -> Term | None:
 
 @rule("sum")
 def _(a: Algebra, t: Term, ctx: Context) -> Poly:
-    """Addend by addend, where none can be infinite: a condition that one of them leaves open is no case of another."""
+    """Sums addend by addend if no addend can be infinite: a condition that is open for one addend then does not split
+    the others."""
     if (rows := by_rows(a, t, ctx)) is not None:
         return a.normal(rows, ctx)
     parts = addends(t.args[0])
