@@ -29,7 +29,7 @@ def drawn() -> str:
         height = rows * ROW + 16
         parts += _band(package, folders, top, height, width)
         top += height + 26
-    parts += [_arrow(top - 26 - 8, width)]
+    parts += [_arrow(top - 26 - 8)]
     font = "font-family='system-ui, sans-serif' font-size='14'"
     head = f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {width} {top}' width='{width}' height='{top}' {font}>"
     arrow = "<defs><marker id='a' markerWidth='8' markerHeight='8' refX='4' refY='4' orient='auto'>"
@@ -51,7 +51,7 @@ def _band(package: str, folders: tuple[str, ...], top: int, height: int, width: 
     return out
 
 
-def _arrow(bottom: int, width: int) -> str:
+def _arrow(bottom: int) -> str:
     """Downwards at the left edge: the way that imports go."""
     return (
         f"<line x1='18' y1='16' x2='18' y2='{bottom}' stroke='#777' stroke-width='2' marker-end='url(#a)'/>"

@@ -153,12 +153,12 @@ MONOIDS = [
     Monoid("welford", 3, _welford_pair, _welford),
 ]  # fmt: skip
 LOGIC = [
-    Monoid("any", 1, lambda a, b: [a | b], lambda domain, xs, axis: _nary(domain, "or", xs[0], axis)),
-    Monoid("all", 1, lambda a, b: [a & b], lambda domain, xs, axis: _nary(domain, "and", xs[0], axis)),
+    Monoid("any", 1, lambda a, b: [a | b], lambda domain, xs, axis: _nary("or", xs[0], axis)),
+    Monoid("all", 1, lambda a, b: [a & b], lambda domain, xs, axis: _nary("and", xs[0], axis)),
 ]
 
 
-def _nary(domain: Any, row: str, x: Any, axis: int) -> list[Any]:
+def _nary(row: str, x: Any, axis: int) -> list[Any]:
     if not isinstance(x, Ids):
         return [(np.any if row == "or" else np.all)(x, axis=axis)]
     rows = np.moveaxis(x.ids, axis, -1)

@@ -101,7 +101,7 @@ def fit(values: Sequence[Number], environments: Sequence[Environment], known: Se
 
 @memo_up_to(256)
 def _table(
-    names: tuple[str, ...], rows: tuple[Values, ...], integers: tuple[str, ...], known: tuple[Term, ...]
+    names: tuple[str, ...], rows: tuple[Values, ...], _integers: tuple[str, ...], known: tuple[Term, ...]
 ) -> _Table:
     return _Table({n: tuple(r[k] for r in rows) for k, n in enumerate(names)}, known)
 

@@ -135,7 +135,7 @@ def _each(
     """All cases, several at a time, told in their order. After Ctrl-C what is accepted by then is written."""
     progress.hear("", "", [c.name for c in cases if c.name])
     with ThreadPoolExecutor(max(1, min(asked.jobs, len(cases)))) as pool:
-        running = [(c, pool.submit(_optimised, c, output, asked, progress, ask)) for c in cases]
+        running = [(c, pool.submit(_optimised, c, asked, progress, ask)) for c in cases]
         try:
             while running:
                 _tell(*running[0], output, asked, told, progress)
@@ -196,7 +196,7 @@ def _check_sizes(given: Mapping[str, int], cases: Sequence[Named]) -> None:
         raise click.UsageError(f"--at: no case has a size {unknown[0]}; there are {', '.join(sorted(known))}")
 
 
-def _optimised(case: Named, output: str, asked: Asked, progress: Progress, ask: Ask) -> Optimised:
+def _optimised(case: Named, asked: Asked, progress: Progress, ask: Ask) -> Optimised:
     """One case. Raises as `superopt.optimize.optimised`, CaseError for a file that cannot be read."""
     from trilift.lift.errors import CaseError
     from trilift.superopt.accept.timing import present

@@ -149,7 +149,7 @@ def _run(
     groups = [list(fs) for _, fs in groupby(wanted, key=_root)]
     tasks = [([(f, tuple(wanted[f])) for f in fs], max(1, options.jobs // len(groups))) for fs in groups]
 
-    def hear(index: int, message: tuple[str, str, Any]) -> None:
+    def hear(_: int, message: tuple[str, str, Any]) -> None:
         kind, file, value = message
         if kind == "loaded":
             on_loaded(file, value)
@@ -203,7 +203,7 @@ def _group(files: Sequence[tuple[str, tuple[Kernel, ...]]], jobs: int, event: Ev
     _import(os.path.join(_root(files[0][0]), "__init__.py"))
     tasks = [(f, ks, before) for f, ks in files]
 
-    def hear(index: int, message: tuple[str, str, Any]) -> None:
+    def hear(_: int, message: tuple[str, str, Any]) -> None:
         event(message)
 
     for index, outcome in run_all(_file, tasks, jobs, KERNEL_SECONDS + GRACE_SECONDS / 2, "fork", hear, renew=True):

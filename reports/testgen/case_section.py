@@ -159,7 +159,7 @@ def source(p: Part) -> Iterator[str]:
         yield c.formula.source
         if c.tolerance is not None:
             yield c.tolerance.source
-            yield _tolerance(c, p)
+            yield _tolerance(c)
     yield arguments.arguments(p.suite, p.names.arguments, p.infinite)
     if p.compared:
         yield _expected(p)
@@ -173,7 +173,7 @@ def source(p: Part) -> Iterator[str]:
     yield from refused_calls.tests(p)
 
 
-def _tolerance(c: Compared, p: Part) -> str:
+def _tolerance(c: Compared) -> str:
     """The bound of the error, with its derivation."""
     t, magnitude = c.output.tolerance, c.tolerance
     assert t is not None and magnitude is not None

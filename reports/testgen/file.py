@@ -119,7 +119,7 @@ def _plain(p: Printed) -> Printed:
     return replace(p.plain, pretended=p.pretended, lacking=p.lacking) if p.plain is not None else p
 
 
-def _pretending(p: Printed, told: Mapping[str, str]) -> Printed:
+def _pretending(p: Printed, _told: Mapping[str, str]) -> Printed:
     return replace(p, pretended=True)
 
 

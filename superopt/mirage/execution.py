@@ -179,13 +179,13 @@ class _Block:
             if o.op == "input":
                 self.keep(o, self.load(o, k))
             elif o.op in ACCUMULATORS:
-                out = self.step(o, k)
+                out = self.step(o)
                 at = o.outputs[0].guid
                 self.sums[at] = out if k == 0 else self.owner.domain.apply("add", self.sums[at], out)
             elif o.op != "output" and o.outputs[0].guid not in self.late:
                 self.keep(o, self.owner.applied(o, self.arguments(o), 3))
 
-    def step(self, o: BlockOperator, k: int) -> Any:
+    def step(self, o: BlockOperator) -> Any:
         x, given = self.arguments(o)[0], o.inputs[0].shape[-1]
         made = o.outputs[0].shape[-1]
         groups = given // made

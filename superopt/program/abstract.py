@@ -114,7 +114,7 @@ def tables(program: Program, bits: dict[str, tuple[str, ...]], laws: str = LAWS)
         if not _changed(graph):
             break
     roots = [names[v] for _, _, v, _ in program.outputs]
-    return _exported(found, graph, roots)
+    return _exported(found, roots)
 
 
 def _changed(graph: object) -> bool:
@@ -172,7 +172,7 @@ def _facts(program: Program, bits: dict[str, tuple[str, ...]]) -> list[str]:
     return out
 
 
-def _exported(found: dict[str, dict[str, dict[str, object]]], graph: object, roots: Sequence[str]) -> Tables:
+def _exported(found: dict[str, dict[str, dict[str, object]]], roots: Sequence[str]) -> Tables:
     """The tables of what is below the roots."""
     nodes = found["nodes"]
     members: dict[Class, list[tuple[str, list[str]]]] = defaultdict(list)

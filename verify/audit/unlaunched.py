@@ -90,7 +90,7 @@ def undefined_stores(program: Program) -> Iterator[Finding]:
             numbers = _witness(program, store, part, solver)
             if numbers is not None:
                 told.add(label)
-                yield _undefined_store(program, store, label, numbers)
+                yield _undefined_store(store, label, numbers)
 
 
 def _undefined(value: Term) -> Iterator[_Part]:
@@ -163,7 +163,7 @@ def _decidable(t: Term, known: set[Term]) -> bool:
     )
 
 
-def _undefined_store(program: Program, store: Access, label: str, numbers: Mapping[str, int]) -> Finding:
+def _undefined_store(store: Access, label: str, numbers: Mapping[str, int]) -> Finding:
     file, line, column = (label.rsplit(" at ", 1)[1].rsplit(":", 2) + ["0", "0"])[:3]
     place = Place(file, int(line), int(column))
     return Finding(

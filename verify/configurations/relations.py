@@ -74,12 +74,12 @@ class Relations:
         rows = [row for row in rows if row[0] is not None]
         first = rows[0][0]
         constant = all(type(v) is type(first) and v == first for v, _, _ in rows)
-        found = T.const(first) if constant else self.varying(rows, what, place)
+        found = T.const(first) if constant else self.varying(rows, what)
         if found is not None:
             self.found.append(Relation(what, found, place, constant))
         return found
 
-    def varying(self, rows: Sequence[tuple[Number, Environment, bool]], what: str, place: Place | None) -> Term | None:
+    def varying(self, rows: Sequence[tuple[Number, Environment, bool]], what: str) -> Term | None:
         """A name of the case, else a term over dims, scalars and block sizes, else one with strides too."""
         seen = [(v, e) for v, e, held in rows if not held]
         if len(seen) < LEAST:

@@ -162,7 +162,7 @@ def family(column: Sequence[Launch], relations: Relations) -> Family:
                 relations.term(values, what, first.host)
                 relations.known.append(T.const(values[0]))
             elif _is_tuned(column, values):
-                parameters.append(_option(name, values, first, relations))
+                parameters.append(_option(name, values, relations))
             else:
                 parameters.append(_parameter(name, values, what, column, relations))
         elif all(isinstance(v, int | float) and not isinstance(v, bool) for v in values):
@@ -208,7 +208,7 @@ def _is_tuned(column: Sequence[Launch], values: Sequence[Any]) -> bool:
     return all(repr(seen.setdefault(c.config[0], v)) == repr(v) for c, v in zip(column, values, strict=True))
 
 
-def _option(name: str, values: Sequence[int], first: Launch, relations: Relations) -> Parameter:
+def _option(name: str, values: Sequence[int], relations: Relations) -> Parameter:
     distinct = tuple(dict.fromkeys(values))
     return Parameter(name, relations.option(name, values), None, distinct, False, tuned=True)
 

@@ -549,7 +549,7 @@ class Derivation:
                 continue
             here = self.a.given(ctx, *literals)
             for factor in self._factors(a, here):
-                found = self._rescaled(init, parts or [], factor, ctx)
+                found = self._rescaled(parts or [], factor, ctx)
                 if found is not None:
                     return found
         return None
@@ -603,9 +603,7 @@ class Derivation:
             return False
         return equal(self.a, e, u - after, ctx)
 
-    def _rescaled(
-        self, init: Term, parts: list[tuple[tuple[Term, ...], Poly, Poly]], factor: Poly, ctx: Context
-    ) -> Term | None:
+    def _rescaled(self, parts: list[tuple[tuple[Term, ...], Poly, Poly]], factor: Poly, ctx: Context) -> Term | None:
         """(sum[t < n] b(t) E(t+1)) / E(n), with the start as a first addend where it does not fit the sum."""
         step = {self.carry.loop.counter: self.n + 1}
         added = []

@@ -39,7 +39,7 @@ class Memory:
     def forget(self, buffer: Buffer, why: Undecided) -> None:
         """Nothing is known of the buffer from now on."""
 
-        def content(o: Term) -> Term:
+        def content(_: Term) -> Term:
             raise Undecided(why.what, why.place, why.why)
 
         self.contents[buffer] = content

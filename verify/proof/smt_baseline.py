@@ -106,7 +106,7 @@ class _Writer:
     def name(self, t: Term, sort: str) -> str:
         """The name of a term, as a real number where one is wanted."""
         if t.op == "undef":
-            return self._anything(t, sort)
+            return self._anything(sort)
         if t.id not in self.names:
             for a in () if _opaque(t) else t.args:
                 self.name(a, a.type)
@@ -124,7 +124,7 @@ class _Writer:
             self.lines.append(f"(define-fun {name} () {SORTS[t.type]} {self._body(t)})")
         return name
 
-    def _anything(self, t: Term, sort: str) -> str:
+    def _anything(self, sort: str) -> str:
         """A value that nobody defined: another one wherever it occurs."""
         self.undefined += 1
         self.lines.append(f"(declare-const u{self.undefined} {SORTS[sort]})")

@@ -91,7 +91,7 @@ def _bits(run: Run, op: Op, a: Any, b: Any) -> Any:
     if t.element != "i1":
         return settle(run.domain.apply(bits, a, b), t)
     if logic == "xor":
-        return settle(exclusive_or(run, a, b), t)
+        return settle(exclusive_or(a, b), t)
     if not (isinstance(a, Ids) or isinstance(b, Ids)):
         return run.domain.apply(logic, a, b)
     return settle(on_distinct(lambda x, y: _connect(logic, x, y), a, b), t)

@@ -97,7 +97,7 @@ def fetch_and(run: Run, write: Write, pointer: Any, value: Any, mask: Any) -> An
         at, new, m = (take(x, lanes) for x in (pointer, value, mask))
         old = run.memory.load(at, t, op.place)
         out[lanes] = as_ids(old) if symbolic else old
-        run.memory.store(at, write.guarded(run, m, old, new), t, op.place)
+        run.memory.store(at, write.guarded(m, old, new), t, op.place)
     return settle(Ids(out.reshape(t.shape)), t) if symbolic else out.reshape(t.shape)
 
 

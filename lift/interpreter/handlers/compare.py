@@ -73,7 +73,7 @@ def choose(c: T.Term, yes: T.Term, no: T.Term) -> T.Term:
 def _compare_booleans(run: Run, predicate: str, a: Any, b: Any) -> Any:
     """eq and ne; the order of i1 has true = -1 when signed, 1 when unsigned."""
     if predicate in ("eq", "ne"):
-        out = exclusive_or(run, a, b)
+        out = exclusive_or(a, b)
         return out if predicate == "ne" else run.domain.apply("not", out)
     if predicate[0] == "s":
         a, b = b, a
@@ -82,7 +82,7 @@ def _compare_booleans(run: Run, predicate: str, a: Any, b: Any) -> Any:
     return run.domain.apply("and" if strict else "or", negated, b)  # a < b is ~a & b; a <= b is ~a | b
 
 
-def exclusive_or(run: Run, a: Any, b: Any) -> Any:
+def exclusive_or(a: Any, b: Any) -> Any:
     """a != b of booleans; with a known one it is the other or its negation."""
     if not (isinstance(a, Ids) or isinstance(b, Ids)):
         return np.not_equal(a, b)

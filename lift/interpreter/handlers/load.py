@@ -50,13 +50,13 @@ def _load(run: Run, op: Op, *xs: Any) -> Any:
     t = op.results[0].type
     other = undefined(run.domain, t.shape, t, f"masked load at {op.place}") if other is None else other
     pointer = settle(pointer, POINTER)
-    mask = settle(guard(run, mask, t.shape), BOOL) if run.path is None else _path_mask(run, mask, t.shape)
+    mask = settle(guard(run, mask, t.shape), BOOL) if run.path is None else _path_mask(mask, t.shape)
     if isinstance(pointer, Ids) or isinstance(mask, Ids):
         return settle(_load_terms(run, op, pointer, mask, other), t)
     return _load_known(run, op, pointer, mask, other)
 
 
-def _path_mask(run: Run, mask: Any, shape: tuple[int, ...]) -> Any:
+def _path_mask(mask: Any, shape: tuple[int, ...]) -> Any:
     """A load on a path needs no guard of its own: what it gives is used on that path only."""
     lanes = np.ones(shape, np.bool_) if mask is None else shaped(mask, lambda a: np.broadcast_to(a, shape))
     return settle(lanes, BOOL)

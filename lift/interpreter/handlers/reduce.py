@@ -55,7 +55,7 @@ def _scan(run: Run, op: Op, *xs: Any) -> list[Any]:
     flip = lambda x: shaped(x, lambda a: np.flip(a, axis)) if reverse else x  # noqa: E731
     xs = tuple(map(flip, xs))
     if m is not None and m.row is not None:
-        out = [_accumulate(run, m.row, xs[0], axis)]
+        out = [_accumulate(m.row, xs[0], axis)]
     else:
         out = _prefixes(run, op.regions[0], xs, axis)
     return [_typed(flip(x), v.type) for x, v in zip(out, op.results, strict=True)]
@@ -67,7 +67,7 @@ _ACCUMULATE = {
 }  # fmt: skip
 
 
-def _accumulate(run: Run, row: str, x: Any, axis: int) -> Any:
+def _accumulate(row: str, x: Any, axis: int) -> Any:
     if not isinstance(x, Ids):
         return _ACCUMULATE[row].accumulate(x, axis=axis, dtype=x.dtype)
     rows = np.moveaxis(x.ids, axis, -1)

@@ -51,7 +51,7 @@ class Write:
             return self.term(old, new)
         return T.TERMS[int(as_ids(self.combine(_single(old), _single(new)))[0])]
 
-    def guarded(self, run: Run, mask: Any, old: Any, new: Any) -> Any:
+    def guarded(self, mask: Any, old: Any, new: Any) -> Any:
         """where(mask, value(old, new), old), lane by lane where the mask depends on data."""
         if not isinstance(mask, Ids):
             return self.value(old, new)
@@ -95,7 +95,7 @@ def update(run: Run, write: Write, pointer: Any, value: Any, mask: Any) -> None:
     for turn in rounds(pointer):
         at, new, m = (take(x, turn) for x in (pointer, value, mask))
         old = run.memory.load(at, t, write.op.place)
-        run.memory.store(at, write.guarded(run, m, old, new), t, write.op.place)
+        run.memory.store(at, write.guarded(m, old, new), t, write.op.place)
 
 
 def rounds(addresses: np.ndarray) -> list[Any]:

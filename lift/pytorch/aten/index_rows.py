@@ -144,7 +144,7 @@ def from_end(k: Term, size: Term) -> Term:
     return T.where(T.make("lt", k, 0), k + size, k) if unknown else k
 
 
-def _advanced(x_rank: int, indices: Sequence[SymbolicTensor | None]) -> tuple[list[int], tuple[Term, ...], int]:
+def _advanced(indices: Sequence[SymbolicTensor | None]) -> tuple[list[int], tuple[Term, ...], int]:
     """Indexed dimensions, the broadcast shape of the index tensors, and where that shape goes in the result."""
     dims = [d for d, i in enumerate(indices) if i is not None]
     shape = broadcast_shapes(*(i.shape for i in indices if i is not None))
@@ -166,7 +166,7 @@ def _index(self: SymbolicTensor, indices: Sequence[SymbolicTensor | None]) -> Sy
     """x[i, :, j]: index tensors broadcast together, their dimensions in front unless they are adjacent."""
     if any(i is not None and i.type == T.BOOL for i in indices):
         raise Unsupported("aten.index with a mask", why="the result's size depends on data")
-    dims, shape, place = _advanced(self.rank, indices)
+    dims, shape, place = _advanced(indices)
     if not dims:
         return self
     rest = [d for d in range(self.rank) if d not in dims]
@@ -218,7 +218,7 @@ def _index_put(
 ) -> SymbolicTensor:
     if any(i is not None and i.type == T.BOOL for i in indices):
         return _mask_put(self, indices, values, accumulate)
-    dims, shape, place = _advanced(self.rank, indices)
+    dims, shape, place = _advanced(indices)
     rest = [d for d in range(self.rank) if d not in dims]
 
     def at(i: Index) -> Term:

@@ -221,9 +221,7 @@ def _share(grad: SymbolicTensor, x: SymbolicTensor, reduction: int) -> SymbolicT
     return real(lambda g: g / I.numel(x.shape))(grad) if reduction == MEAN else grad
 
 
-def _nll_weights(
-    self: SymbolicTensor, target: SymbolicTensor, weight: SymbolicTensor | None, ignore_index: int
-) -> SymbolicTensor:
+def _nll_weights(target: SymbolicTensor, weight: SymbolicTensor | None, ignore_index: int) -> SymbolicTensor:
     """The weight of each row: 0 where the target is ignored."""
 
     def at(i: Index) -> Term:
@@ -243,7 +241,7 @@ def _nll_loss(
 ) -> tuple[SymbolicTensor, ...]:
     """-weight[t] * x[n, t], and the total weight."""
     c = _class_dim(self)
-    w = _nll_weights(self, target, weight, ignore_index)
+    w = _nll_weights(target, weight, ignore_index)
 
     def row(i: Index) -> Term:
         t = target.at(i)
@@ -268,7 +266,7 @@ def _nll_loss_backward(
     total_weight: SymbolicTensor,
 ) -> SymbolicTensor:
     c = _class_dim(self)
-    w = _nll_weights(self, target, weight, ignore_index)
+    w = _nll_weights(target, weight, ignore_index)
 
     def at(i: Index) -> Term:
         n = i[:c] + i[c + 1 :]

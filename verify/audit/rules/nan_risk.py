@@ -51,7 +51,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     kinds = KINDS if evidence.case.reference else KINDS[:1]
     seen = set()
     for dims in _shapes(runs):
-        for kind in _apart(runs, dims, kinds):
+        for kind in _apart(runs, kinds):
             for found in _born(runs, dims, kind):
                 if found.event.op.place not in seen:
                     seen.add(found.event.op.place)
@@ -69,7 +69,7 @@ def _shapes(runs: Numerics) -> Iterator[Dims]:
         yield from islice(boundary_shapes(case, small[0], blocks_of(sample.trace)), EDGES)
 
 
-def _apart(runs: Numerics, dims: Dims, kinds: tuple[Inputs, ...]) -> list[Inputs]:
+def _apart(runs: Numerics, kinds: tuple[Inputs, ...]) -> list[Inputs]:
     """The kinds that are different inputs for this case."""
     tensors = runs.evidence.case.tensors.values()
     real = any(s.is_float for s in tensors)
@@ -94,7 +94,7 @@ def _born(runs: Numerics, dims: Dims, kind: Inputs) -> Iterator[Born]:
         if not np.isnan(sample.rounded[output][index]):
             continue
         event = blamed(sample, births, False, (output, index), lambda v: bool(np.isfinite(v)))
-        if event is not None and (sample.case.reference or _is_empty(sample, event)):
+        if event is not None and (sample.case.reference or _is_empty(event)):
             theirs = sample.typed_reference
             yield Born(sample, output, index, float(theirs[output][index]) if theirs else float("nan"), event)
 
@@ -118,7 +118,7 @@ def _should_be_numbers(runs: Numerics, sample: Sample, output: str, got: np.ndar
     return wrong
 
 
-def _is_empty(sample: Sample, event: Event) -> bool:
+def _is_empty(event: Event) -> bool:
     """Whether it is the softmax of nothing: inf - inf, or 0 / 0 with a sum of exponentials below."""
     if any(np.isinf(x) for x in event.operands):
         return True

@@ -24,14 +24,14 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     failed: dict[str, list[tuple[Observation, Failure]]] = {}
     for run in evidence.runs:
         got = evidence.outcome(run.dims, run.seed, run.config)
-        if isinstance(got, Failure) and got.output and not _otherwise_told(evidence, run, got):
+        if isinstance(got, Failure) and got.output and not _otherwise_told(evidence, run):
             failed.setdefault(got.output, []).append((run, got))
     for seen in failed.values():
         best = smallest([r for r, _ in seen])
         yield _finding(best, next(f for r, f in seen if r is best))
 
 
-def _otherwise_told(evidence: Evidence, run: Observation, f: Failure) -> bool:
+def _otherwise_told(evidence: Evidence, run: Observation) -> bool:
     """Whether another rule says what is wrong: undefined, unwritten, racing, or outside of the contract."""
     from ..races import backwards
     from . import broken_contract, undefined_value
