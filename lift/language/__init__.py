@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..runtime.lazy import face
+from trilift.lazy import face
+
 from . import unfolding as unfolding  # known names can be unfolded wherever there are any
 
 if TYPE_CHECKING:

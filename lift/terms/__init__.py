@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..runtime.lazy import face
+from trilift.lazy import face
+
 from . import ops as ops  # terms are made by the rows of the table, wherever there are any
 
 if TYPE_CHECKING:

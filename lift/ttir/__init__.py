@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..runtime.lazy import face
+from trilift.lazy import face
 
 if TYPE_CHECKING:
     from .ir import Block as Block

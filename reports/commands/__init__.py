@@ -2,3 +2,23 @@
 
 In: targets and options. Out: what is printed, and the exit code.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from trilift.lazy import face
+
+if TYPE_CHECKING:
+    from .lift import document as document
+    from .write import Asked as Asked
+    from .write import text_of as text_of
+    from .write import versions as versions
+
+__all__, __getattr__ = face(
+    __name__,
+    {
+        "lift": "document",
+        "write": "Asked text_of versions",
+    },
+)

@@ -32,9 +32,12 @@ def test_a_package_says_what_it_is(package: str) -> None:
     assert ast.get_docstring(source(package))
 
 
-def test_every_folder_of_lift_has_a_face() -> None:
-    folders = [p for p in PACKAGES if p.startswith("lift.")]
-    assert set(folders) - set(FACES) == {"lift.interpreter.handlers"}  # registers what it has, and exports nothing
+def test_every_folder_has_a_face() -> None:
+    """But those that register what they have, and are asked for it by the name of a row."""
+    folders = {p for p in PACKAGES if "." in p and not p.startswith("reports.experiments")}
+    assert folders - set(FACES) == {
+        "lift.interpreter.handlers", "reports.formats", "verify.audit.rules", "verify.normal_form.rules",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("package", FACES)
@@ -68,7 +71,8 @@ def test_another_name_is_an_error() -> None:
 
 
 def test_a_face_imports_nothing_heavy() -> None:
-    lines = "".join(f"import trilift.{p}\n" for p in FACES)
+    light = [p for p in FACES if p != "verify.normal_form"]  # which imports its families, so that no rule is missing
+    lines = "".join(f"import trilift.{p}\n" for p in light)
     code = f"import sys\n{lines}print([m for m in {HEAVY} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

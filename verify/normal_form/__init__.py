@@ -7,7 +7,39 @@ what it needs of a family that stands to its right it asks the engine (`Algebra.
 `.nonempty`, `.zero`), to which that family gave an answer. Here every family is imported, so that no rule is missing.
 """
 
-from . import piecewise, signs, zero
-from .rules import indicator, maximum, product, sum  # noqa: A004 - the family of sums
+from __future__ import annotations
 
-__all__ = ["indicator", "maximum", "piecewise", "product", "signs", "sum", "zero"]
+from typing import TYPE_CHECKING
+
+from trilift.lazy import face
+
+from . import piecewise as piecewise
+from . import signs as signs
+from . import zero as zero
+from .rules import indicator as indicator
+from .rules import maximum as maximum
+from .rules import product as product
+from .rules import sum as sum  # noqa: A004 - the family of sums
+
+if TYPE_CHECKING:
+    from .algebra import ALL as ALL
+    from .algebra import Algebra as Algebra
+    from .algebra import Context as Context
+    from .algebra import Split as Split
+    from .algebra import Undecided as Undecided
+    from .enclosure import Enclosure as Enclosure
+    from .equality import equal as equal
+    from .literals import opposite as opposite
+    from .poly import Poly as Poly
+    from .poly import structural as structural
+
+__all__, __getattr__ = face(
+    __name__,
+    {
+        "algebra": "ALL Algebra Context Split Undecided",
+        "enclosure": "Enclosure",
+        "equality": "equal",
+        "literals": "opposite",
+        "poly": "Poly structural",
+    },
+)
