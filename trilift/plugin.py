@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,8 @@ import pytest
 
 if TYPE_CHECKING:
     from trilift.lift import Case
-    from trilift.reports.records.options import Options, Record
+    from trilift.reports.records.entries import Row
+    from trilift.reports.records.options import Options
 
 UNKNOWN = ("xfail", "fail", "pass")
 LEVELS = ("error", "warning", "note")
@@ -40,7 +41,7 @@ def assert_proved(
     timeout: float = 120.0,
     tested: bool = False,
     level: str = "error",
-) -> Record:
+) -> Row:
     """The record of a case that is PROVED, without findings of a level ("error", "warning", "note") or worse; `tested`
     lets TESTED do. `against`: "reference", "formula" or the text of a formula, by default the reference if there is
     one. Raises AssertionError with the verdict, what is missing or wrong, and the findings."""
@@ -66,32 +67,32 @@ def options(timeout: float, seed: int = 0, against: str | None = None, cache: st
     return prove.options(timeout, Proving(against, timeout), seed=seed, cache=cache, audit=True)
 
 
-def accepted(records: list[Record]) -> list[Record]:
+def accepted(records: Iterable[Mapping[str, object]]) -> list[Row]:
     """The records without the findings that comments in the source accept."""
     from trilift.reports.filters import choice as accepted
 
-    return accepted.comments(records)
+    return accepted.comments([dict(r) for r in records])
 
 
-def shown(record: Record) -> str:
+def shown(record: Row) -> str:
     """The verdict and the findings, as the command line prints them."""
     from trilift.reports.formats.text import case
 
     return case(record).rstrip()
 
 
-def grave(record: Record, level: str) -> bool:
+def grave(record: Row, level: str) -> bool:
     """Whether there are findings of the level or worse."""
     return any(LEVELS.index(f["level"]) <= LEVELS.index(level) for f in _findings(record))
 
 
-def _findings(record: Record) -> list[Record]:
+def _findings(record: Row) -> list[Row]:
     from trilift.reports.records import findings
 
     return findings.of(record)
 
 
-def _broken(record: Record) -> bool:
+def _broken(record: Row) -> bool:
     return bool({e["kind"] for e in record["errors"]} & {"case", "internal"})
 
 
@@ -205,7 +206,7 @@ class CaseItem(pytest.Item):
         """Prove and audit the case. Raises Failed with the report that the command line prints."""
         from trilift.reports.runner import dispatch
 
-        (record,) = accepted(list(dispatch.records([self.parent.target(self.name)], self.parent.options())))
+        (record,) = accepted(dispatch.records([self.parent.target(self.name)], self.parent.options()))
         if record["verdict"] == "REFUTED" or _broken(record) or grave(record, self.config.getini("trilift_level")):
             raise Failed(shown(record))
         for f in _findings(record):
@@ -213,7 +214,7 @@ class CaseItem(pytest.Item):
         if record["verdict"] == "UNKNOWN":
             self._unknown(record)
 
-    def _unknown(self, record: Record) -> None:
+    def _unknown(self, record: Row) -> None:
         how = self.config.getini("trilift_unknown")
         if how == "fail":
             raise Failed(shown(record))

@@ -82,7 +82,8 @@ def _lifts() -> bool:
         file.write_text(KERNEL)
         found = list(dispatch.records([Target(str(file))], Options()))
     good = bool(found) and found[0]["lift"] == "ok"
-    text = found[0]["formula"]["text"] if good else found[0]["lift"] if found else "no case found"
+    formula = found[0]["formula"] if good else None
+    text = formula["text"] if formula else found[0]["lift"] if found else "no case found"
     return _say(
         good,
         f"a kernel captured, lowered and lifted: {text}",

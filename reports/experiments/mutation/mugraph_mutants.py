@@ -30,7 +30,7 @@ BATCH = 8
 GRAPHS = 2  # of each program, the best ones
 FILES = 6  # changed files of each program
 EXECUTION_STEPS = 3_000_000  # of each replay of a mutant
-AGAIN = 15.0  # of one that was proved
+AGAIN_STEPS = 15_000_000  # of one that was proved
 PROOF = 30.0
 FOLDER = re.compile(r"\S*/trilift-\w+/")  # of a file that is judged
 EVERY = 50  # mutants between two lines of progress
@@ -206,7 +206,7 @@ def _untested(tested: Any) -> tuple[str, str]:
 
 def judge_execution(text: str, seed: int) -> tuple[str, str]:
     """Of a file whose µGraph passed the field test: is it what it should be, in float64?"""
-    said = _steps(text, ("replayed",), seed + 1, AGAIN)
+    said = _steps(text, ("replayed",), seed + 1, AGAIN_STEPS)
     return ("wrong", said) if said else ("equivalent", "passed the field test")
 
 
@@ -217,7 +217,7 @@ def judge_file(text: str, seed: int, event: Event = lambda said: None) -> tuple[
         return "execution", said
     if said := _steps(text, ("proved",), seed, EXECUTION_STEPS):
         return "prover", said
-    said = _steps(text, ("replayed",), seed + 1, AGAIN)
+    said = _steps(text, ("replayed",), seed + 1, AGAIN_STEPS)
     return ("wrong", said) if said else ("equivalent", "proved")
 
 

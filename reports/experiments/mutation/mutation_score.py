@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from trilift.lift.runtime.budget import GUARD_SECONDS
 from trilift.lift.runtime.isolate import Event, run_all
 
 from ...base.progress import Progress
@@ -56,9 +57,9 @@ PRELOAD = (
 
 def written(file: str, name: str, seed: int, path: str) -> None:
     """Writes the tests that `trilift write` writes for a case."""
-    from ...commands.write import PROOF, Asked, text_of
+    from ...commands.write import Asked, text_of
 
-    text = text_of(Target(file, (name,)), path, Asked(seed, EXAMPLES, PROOF, ""), lambda stage: None)
+    text = text_of(Target(file, (name,)), path, Asked(seed, EXAMPLES, GUARD_SECONDS, ""), lambda stage: None)
     Path(path).write_text(text, encoding="utf-8")
 
 
@@ -238,7 +239,7 @@ def result(rows: Sequence[Examined], title: str) -> Result:
     mutants, originals = [r for r in rows if isinstance(r, Tested)], [r for r in rows if isinstance(r, Original)]
     counting = [r for r in mutants if r.counts]
     first = Counter(r.by.partition(":")[0].partition("[")[0] for r in counting if r.written in DEAD)
-    shown = {
+    shown: dict[str, Sequence[Row]] = {
         "not green on the kernel as it is": [(_case_of(r), r.outcome) for r in originals if not r.green],
         "not killed": [_told(r) for r in counting if r.written not in DEAD],
         "by kind": _totals(mutants, lambda r: r.kind),

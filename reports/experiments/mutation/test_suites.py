@@ -270,7 +270,7 @@ def result(rows: Sequence[Ran], title: str) -> Result:
     bad = [r for r in rows if r.outcome in ("red", "late", "not written")]
     late = sorted((r for r in rows if r.processor > QUICK), key=lambda r: -r.processor)
     files = list(dict.fromkeys(r.file for r in rows))
-    shown = {
+    shown: dict[str, Sequence[Row]] = {
         "not green": [(r.name, r.outcome, r.why) for r in bad],
         "without a GPU no test runs": [(r.name, r.why) for r in rows if r.outcome == "skipped"],
         LATE: [(r.name, f"{r.processor:.1f}") for r in late],
