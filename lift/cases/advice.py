@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from ..errors import TriliftError
-from ..terms import term as T
+from ..terms import construct as T
 from ..terms.term import Term
 from .declaration import Case
 from .shapes import choose

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..errors import CaseError
 from ..language.case_spec import Spec
-from ..terms import term as T
+from ..terms import construct as T
 from ..terms.fit import value
 from ..terms.term import Term
 from .declaration import Case

@@ -18,7 +18,7 @@ import numpy as np
 
 from ..capture.trace import TensorRef
 from ..errors import Place, Unsupported
-from ..terms import term as T
+from ..terms import construct as T
 from ..terms.ranges import Facts, Ranges, affine, from_affine, sum_interval
 from .memory import Cells, Memory
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..capture.trace import Buffer, TensorRef
 from ..errors import OutOfBounds, Place, Unsupported
-from ..terms import term as T
+from ..terms import construct as T
 from ..terms.bits import cell_size
 from ..terms.domain import Float64, Ids, Symbolic, as_ids, on_distinct, shaped
 from ..ttir.ir import Type

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..terms import term as T
+from ..terms import construct as T
 from ..terms.domain import FLOAT64, Ids, as_ids, shaped
 from ..ttir.ir import Op, Region, Type
 from .machine import machine, take

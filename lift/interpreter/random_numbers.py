@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..runtime.session import table
-from ..terms import term as T
+from ..terms import construct as T
 from ..terms.domain import Ids, Symbolic, on_distinct
 from ..terms.philox_words import philox, uniform
 from ..ttir.ir import Block, Function, Module, Op, Region, Value

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import Unsupported
+from ..terms.construct import make
 from ..terms.domain import Ids, on_distinct
 from ..terms.ops import ROWS
 from ..terms.ranges import Ranges
-from ..terms.term import Term, make
+from ..terms.term import Term
 from ..ttir.ir import Op
 from .machine import converted, settle
 

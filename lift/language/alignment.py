@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..terms import term as T
+from ..terms import construct as T
 from ..terms.term import FOLDS, NAMED, Axis, Term
 
 

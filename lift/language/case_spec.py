@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import CaseError, Place
-from ..terms import term as T
+from ..terms import construct as T
 from ..terms.term import Term
 
 DTYPES = {

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import Unsupported
+from ..terms.construct import make
 from ..terms.domain import FLOAT64, SYMBOLIC, Float64, Ids, Symbolic, as_ids, on_distinct, shaped
-from ..terms.term import FOLDS, NAMED, TERMS, Axis, Term, make, read
+from ..terms.term import FOLDS, NAMED, TERMS, Axis, Term, read
 from .unfolding import unfold
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..terms import term as T
+from ..terms import construct as T
 from ..terms.expansion import expand
 from ..terms.term import Axis, Term
 

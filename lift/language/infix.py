@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ..runtime.session import memo_up_to
-from ..terms import term as T
+from ..terms import construct as T
 from ..terms.constants import recover
 from ..terms.meanings import Domain
 from ..terms.ops import OPS

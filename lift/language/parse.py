@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ..errors import CaseError
 from ..runtime.session import memo
-from ..terms import term as T
+from ..terms import construct as T
 from ..terms.ops import OPS
 from ..terms.spec import Formula
 from ..terms.term import FOLDS, Axis, Term

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import count
 
 from ..errors import CaseError
-from ..terms import term as T
+from ..terms import construct as T
 from ..terms.expansion import expand
 from ..terms.term import Axis, Term
 from .definitions import DEFINITIONS
@@ -41,7 +41,7 @@ def arange(size: Term) -> Array:
 
 
 def rename(t: Term, axes: dict[Axis, Axis]) -> Term:
-    """Other names for free axes; softmax keeps its name, which lift.terms.term.substitute would unfold."""
+    """Other names for free axes; softmax keeps its name, which lift.terms.construct.substitute would unfold."""
     if not axes.keys() & t.free:
         return t
     if t.op == "axis":

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..runtime.session import memo
-from ..terms import term as T
+from ..terms import construct as T
 from ..terms.term import FOLDS, Axis, Term
 from .definitions import DEFINITIONS
 from .parse import pattern

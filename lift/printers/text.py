@@ -17,7 +17,7 @@ from ..language.definitions import DEFINITIONS
 from ..language.idioms import Cat, cat, certain_reads, chosen, one_hot, scan
 from ..language.infix import ADD, ATOM, MATMUL, NEG, Piece, arithmetic, operation
 from ..language.unfolding import meaningful
-from ..terms import term as T
+from ..terms import construct as T
 from ..terms.expansion import expand
 from ..terms.spec import Formula
 from ..terms.term import FOLDS, NAMED, Axis, Term, reads

@@ -16,7 +16,7 @@ from ..language.definitions import DEFINITIONS
 from ..language.idioms import Cat, cat, certain_reads, scan
 from ..language.infix import ADD, ATOM, COMPARE, MUL, NEG, POW, PRECEDENCE, Child, Piece, arithmetic, operation
 from ..language.unfolding import unfold
-from ..terms import term as T
+from ..terms import construct as T
 from ..terms.constants import recover
 from ..terms.meanings import Domain
 from ..terms.ops import OPS

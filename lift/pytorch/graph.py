@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import Any
 
 from ..errors import Place, Unsupported
+from ..terms import construct as T
 from ..terms import index as I
-from ..terms import term as T
 from ..terms.term import Term
 from .alias import Cell, View, view
 from .aten import operators

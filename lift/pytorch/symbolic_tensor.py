@@ -16,8 +16,8 @@ from functools import cache
 from itertools import count
 
 from ..errors import Unsupported
+from ..terms import construct as T
 from ..terms import index as I
-from ..terms import term as T
 from ..terms.term import Axis, Term, TermLike
 
 Index = tuple[Term, ...]

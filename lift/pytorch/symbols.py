@@ -8,8 +8,8 @@ from typing import Any
 
 from ..cases.declaration import DTYPES
 from ..errors import Unsupported
+from ..terms import construct as T
 from ..terms import index as I
-from ..terms import term as T
 from ..terms.term import Term
 
 PRIMES = (7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67)

@@ -26,7 +26,7 @@ from ..language.parse import pattern
 from ..language.unfolding import unfold
 from ..runtime import budget
 from ..runtime.session import table
-from ..terms import term as T
+from ..terms import construct as T
 from ..terms.ops import OPS
 from ..terms.term import COMMUTATIVE, FOLDS, NAMED, Axis, Term
 from .laws import FACTS, LAWS, Law

@@ -6,7 +6,7 @@ says `c without i`. The other conditions are signs (`a > 0`, `a >= 0`, `a != 0`)
 that only a mask keeps inside. A conditional law is applied only where the condition was derived (signs: by the rows
 of FACTS), never on trust; sizes count as positive.
 
-Associativity, commutativity and units are not rows: they are the normal form of lift.terms.term. The rows `body ->
+Associativity, commutativity and units are not rows: they are the normal form of lift.terms.construct. The rows `body ->
 name(...)` of the known names come from lift.language.definitions."""
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from functools import cached_property
 from ..errors import Unsupported
 from ..language.alignment import align
 from ..language.sample import differ
-from ..terms import term as T
+from ..terms import construct as T
 from ..terms.constants import recover
 from ..terms.spec import Formula
 from ..terms.term import Term

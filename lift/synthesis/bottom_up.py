@@ -16,7 +16,7 @@ from ..errors import NotLifted
 from ..language.evaluate import evaluate
 from ..runtime import budget
 from ..runtime.budget import BUDGETS
-from ..terms import term as T
+from ..terms import construct as T
 from ..terms.domain import SYMBOLIC, Ids, as_ids
 from ..terms.fit import fit
 from ..terms.ops import OPS

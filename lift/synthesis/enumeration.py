@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..terms import term as T
+from ..terms import construct as T
 from ..terms.term import Axis, Term
 
 Dims = dict[str, int | float]

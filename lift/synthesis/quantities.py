@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import NotLifted
 from ..language.evaluate import evaluate
-from ..terms import term as T
+from ..terms import construct as T
 from ..terms.fit import fit
 from ..terms.term import Axis, Term
 from .enumeration import find_integer, find_predicate, find_quasi_affine, points

@@ -27,7 +27,7 @@ from ..errors import NotLifted
 from ..language.evaluate import evaluate
 from ..runtime import budget
 from ..runtime.strategy import Closers, Strategy
-from ..terms import term as T
+from ..terms import construct as T
 from ..terms.domain import SYMBOLIC, Ids, as_ids
 from ..terms.expansion import Expansion
 from ..terms.skeleton import SYMMETRIC, by_kind, order, skeleton

@@ -13,6 +13,7 @@ from trilift.lazy import face
 from . import ops as ops  # terms are made by the rows of the table, wherever there are any
 
 if TYPE_CHECKING:
+    from .construct import make as make
     from .meanings import Domain as Domain
     from .ops import OPS as OPS
     from .ops import Op as Op
@@ -21,15 +22,15 @@ if TYPE_CHECKING:
     from .spec import Spec as Spec
     from .term import Axis as Axis
     from .term import Term as Term
-    from .term import make as make
 
 __all__, __getattr__ = face(
     __name__,
     {
+        "construct": "make",
         "meanings": "Domain",
         "ops": "OPS Op",
         "ranges": "Ranges",
         "spec": "Formula Spec",
-        "term": "Axis Term make",
+        "term": "Axis Term",
     },
 )

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..runtime import budget
-from . import term as T
+from . import construct as T
 from .ops import OPS, ORDERED, UNINTERPRETED
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from ..errors import NotLifted
 from ..runtime import budget
 from ..runtime.session import table
-from . import term as T
+from . import construct as T
 from .term import TERMS, Term
 
 Factors = tuple[tuple[int, int], ...]  # (atom id, power), sorted

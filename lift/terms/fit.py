@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from ..runtime.session import memo_up_to
-from . import term as T
+from . import construct as T
 from .term import Term
 
 Number = int | float

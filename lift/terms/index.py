@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from itertools import product
 
 from ..runtime.session import memo
-from . import term as T
+from . import construct as T
 from .ranges import Interval, Ranges
 from .term import Term, TermLike
 

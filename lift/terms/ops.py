@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from . import term as T
+from . import construct as T
 from .bits import FORMATS, cell_size, from_bits, to_bits
 from .philox_words import random, random_bits
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
-from . import term as T
+from . import construct as T
 from .meanings import Domain
 
 Interval = tuple[float, float]  # Python ints, or -inf and inf

@@ -14,7 +14,7 @@ from trilift.lift.terms.ops import OPS, Op
 from trilift.lift.terms.term import FOLDS
 
 MODULES = (
-    "lift.terms.term",
+    "lift.terms.construct",
     "lift.terms.ranges",
     "lift.language.infix",
     "lift.language.python_source",

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from trilift.lift.cases.declaration import DTYPES, Case
 from trilift.lift.errors import Unsupported
 from trilift.lift.printers.torch_source import torch_source
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.spec import Formula
 
 WIDTH = 88

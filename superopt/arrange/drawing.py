@@ -18,7 +18,7 @@ from html import escape
 
 from trilift.lift.errors import Unsupported
 from trilift.lift.printers.text import element_text
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.term import Term
 
 from ..mugraph.graph import Dim, Kernel, MuGraph, Operator, ThreadGraph, loops

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from ruff import find_ruff_bin
 
 from trilift.lift.language.python_source import python_source
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.term import Term
 
 from ..mugraph.graph import Kernel, MuGraph, Tensor

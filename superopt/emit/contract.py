@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 from trilift.lift.errors import Unsupported
 from trilift.lift.language.python_source import python_source
+from trilift.lift.terms import construct as T
 from trilift.lift.terms import index as I
-from trilift.lift.terms import term as T
 from trilift.lift.terms.term import Term
 
 from ..program.program import Input, Program

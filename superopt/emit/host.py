@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from trilift.lift.errors import Unsupported
 from trilift.lift.language.python_source import python_source
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.term import Term
 
 from ..mugraph.graph import MuGraph

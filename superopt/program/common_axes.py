@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count, islice, product
 
+from trilift.lift.terms import construct as T
 from trilift.lift.terms import index as I
-from trilift.lift.terms import term as T
 from trilift.lift.terms.term import Axis, Term
 
 from .splitting import in_order

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 
 from trilift.lift.language.infix import ATOM, Piece
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.term import Term
 
 from .template import expression

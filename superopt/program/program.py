@@ -26,7 +26,7 @@ from itertools import count
 from trilift.lift.errors import Unsupported
 from trilift.lift.language.definitions import DEFINITIONS
 from trilift.lift.language.unfolding import unfold
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.spec import Formula
 from trilift.lift.terms.term import Term
 

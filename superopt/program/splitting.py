@@ -18,8 +18,8 @@ from trilift.lift.language.definitions import DEFINITIONS
 from trilift.lift.language.unfolding import unfold
 from trilift.lift.runtime.session import memo
 from trilift.lift.simplify.saturation import tidy
+from trilift.lift.terms import construct as T
 from trilift.lift.terms import index as I
-from trilift.lift.terms import term as T
 from trilift.lift.terms.spec import Formula
 from trilift.lift.terms.term import Axis, Term
 

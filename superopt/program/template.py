@@ -9,7 +9,7 @@ from functools import reduce
 from trilift.lift.language.definitions import DEFINITIONS
 from trilift.lift.language.infix import ADD, AND, ATOM, COMPARE, FACTOR, MUL, NEG, OR, Piece, negative
 from trilift.lift.language.unfolding import unfold
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.meanings import Domain
 from trilift.lift.terms.term import FOLDS, Term
 

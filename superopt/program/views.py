@@ -19,8 +19,8 @@ from trilift.lift.errors import Unsupported
 from trilift.lift.language.python_source import python_source
 from trilift.lift.pytorch.read import read_case
 from trilift.lift.simplify.saturation import simplify
+from trilift.lift.terms import construct as T
 from trilift.lift.terms import index as I
-from trilift.lift.terms import term as T
 from trilift.lift.terms.spec import Formula
 from trilift.lift.terms.term import Axis, Term
 

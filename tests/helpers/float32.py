@@ -129,7 +129,7 @@ def another(t: Any, *tables: Mapping[str, str]) -> Any:
     """The term with names and functions in another form."""
     from trilift.lift.language.definitions import DEFINITIONS
     from trilift.lift.language.unfolding import unfold
-    from trilift.lift.terms import term as T
+    from trilift.lift.terms import construct as T
 
     every = {name: form for table in tables for name, form in table.items()}
 
@@ -144,7 +144,7 @@ def another(t: Any, *tables: Mapping[str, str]) -> Any:
 
 def late(t: Any) -> Any:
     """Divisions after sums: sum(k, p[k] / z) = sum(k, p[k]) / z."""
-    from trilift.lift.terms import term as T
+    from trilift.lift.terms import construct as T
 
     def one(s: Any) -> Any:
         if s.op != "sum" or s.args[0].op != "mul":

@@ -8,7 +8,7 @@ import math
 from hypothesis import strategies as st
 
 from trilift.lift.language.definitions import named
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.spec import Formula
 from trilift.lift.terms.term import Axis, Term
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trilift.lift.language.definitions import named
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.superopt.mugraph.graph import Dim, Kernel, MuGraph, Operator, Tensor
 from trilift.superopt.program.abstract import function
 from trilift.superopt.program.program import Input, Node, Program, node, source

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from mugraphs import IN, load, op, program, tensor
 
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.superopt.mugraph.graph import Dim, Kernel, MuGraph, Operator
 from trilift.superopt.program.abstract import function
 from trilift.superopt.program.program import Input, Node, Program, node, source

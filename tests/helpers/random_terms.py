@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.term import Axis, Term
 from trilift.verify.normal_form.algebra import ALL
 

@@ -20,7 +20,7 @@ from trilift.lift.language.evaluate import evaluate
 from trilift.lift.pytorch import concrete, read
 from trilift.lift.pytorch.aten import operators
 from trilift.lift.pytorch.symbols import dtype_name
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.domain import FLOAT64, Ids
 
 SHAPES = [{"B": 2, "M": 3, "N": 5, "K": 4, "D": 6}, {"B": 3, "M": 4, "N": 7, "K": 2, "D": 5}]

@@ -10,7 +10,7 @@ import torch
 from trilift.lift.cases.declaration import case, make_case
 from trilift.lift.cases.shapes import choose
 from trilift.lift.errors import CaseError
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.fit import value
 
 DIMS = {"M": 3, "N": 5, "V": 7, "H": 4, "p": 0.25, "k": 2}

@@ -11,7 +11,7 @@ from trilift.lift.cases.declaration import case
 from trilift.lift.errors import OutOfBounds, Unsupported
 from trilift.lift.interpreter.interpret import missing
 from trilift.lift.replay.execute import replay, spec
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.domain import FLOAT64
 from trilift.lift.terms.term import TERMS, Term
 

@@ -15,7 +15,7 @@ from trilift.lift.language.parse import pattern
 from trilift.lift.language.unfolding import expand, instantiate, unfold
 from trilift.lift.simplify.egraph import operations, program, reachable, rows
 from trilift.lift.simplify.laws import FACTS, LAWS, Law
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.constants import recover
 from trilift.lift.terms.term import Axis, Term
 

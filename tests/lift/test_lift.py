@@ -13,7 +13,7 @@ from trilift.lift.capture.case_files import load
 from trilift.lift.errors import OutOfBounds
 from trilift.lift.language.evaluate import NegativeSize, evaluate
 from trilift.lift.printers.text import text
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 
 CASES = {c.name: c for c in load(str(Path(__file__).parents[1] / "kernels" / "kernels_lift.py"))}
 

@@ -16,7 +16,7 @@ from trilift.lift.language.case_spec import Spec
 from trilift.lift.language.evaluate import evaluate
 from trilift.lift.language.infix import Piece, operation
 from trilift.lift.language.python_source import python_source
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.domain import FLOAT64
 from trilift.lift.terms.meanings import DOMAINS
 from trilift.lift.terms.ops import OPS

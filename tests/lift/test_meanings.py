@@ -19,7 +19,7 @@ from trilift.lift.language.python_source import python_source
 from trilift.lift.printers.latex import latex
 from trilift.lift.printers.text import text
 from trilift.lift.printers.torch_source import torch_source
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.meanings import DOMAINS, Domain, meaning
 from trilift.lift.terms.ops import OPS, Op
 from trilift.lift.terms.spec import Formula

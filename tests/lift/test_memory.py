@@ -13,7 +13,7 @@ from trilift.lift.cases.declaration import case
 from trilift.lift.errors import Unsupported
 from trilift.lift.interpreter.memory import Memory
 from trilift.lift.replay.execute import spec
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.domain import SYMBOLIC
 from trilift.lift.terms.term import TERMS
 

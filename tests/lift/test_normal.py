@@ -8,10 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trilift.lift.errors import NotLifted
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
+from trilift.lift.terms.construct import make, recip
 from trilift.lift.terms.domain import FLOAT64
 from trilift.lift.terms.expansion import Expansion, expand
-from trilift.lift.terms.term import Term, make, read, recip
+from trilift.lift.terms.term import Term, read
 
 x = [read("x", [i]) for i in range(4)]
 exp = lambda t: make("exp", t)  # noqa: E731

@@ -5,7 +5,7 @@ import pytest
 
 from trilift.lift.interpreter.registry import ROW_OF_EXTERN, ROW_OF_TTIR
 from trilift.lift.language.evaluate import evaluate
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.domain import FLOAT64, SYMBOLIC, Ids
 from trilift.lift.terms.ops import OPS, ROWS, UNINTERPRETED
 

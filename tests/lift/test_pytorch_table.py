@@ -12,7 +12,7 @@ from trilift.lift.errors import Unsupported
 from trilift.lift.pytorch.aten.operator_row import REQUIRED, Row, Rows, parameters_of, table
 from trilift.lift.pytorch.aten.operators import PARTS, TABLE
 from trilift.lift.pytorch.symbolic_tensor import named
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 
 pytestmark = pytest.mark.smoke
 

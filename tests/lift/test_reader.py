@@ -11,8 +11,8 @@ import torch.nn.functional as F
 
 from trilift.lift.errors import CaseError, Unsupported
 from trilift.lift.pytorch import read
+from trilift.lift.terms import construct as T
 from trilift.lift.terms import index
-from trilift.lift.terms import term as T
 from trilift.lift.terms.term import Axis, Term
 
 B, D, H, K, L, M, N = (T.size(n) for n in "BDHKLMN")

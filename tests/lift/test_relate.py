@@ -12,7 +12,7 @@ from trilift.lift.capture.run import capture
 from trilift.lift.cases.declaration import Reader, make_case
 from trilift.lift.cases.shapes import choose
 from trilift.lift.errors import Unsupported
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.fit import fit, value
 
 ENVIRONMENTS = [

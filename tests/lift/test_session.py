@@ -20,7 +20,7 @@ from trilift.lift.language.parse import pattern
 from trilift.lift.language.unfolding import unfold
 from trilift.lift.runtime import session
 from trilift.lift.runtime.session import EndedSession, Session, lengths
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.skeleton import skeleton
 from trilift.lift.terms.term import Axis, Term
 from trilift.verify.integers import linear_forms
@@ -187,7 +187,7 @@ def test_outside_of_sessions_all_but_what_is_pinned_is_dropped() -> None:
     """In a process of its own: tests have cases that know terms."""
     script = """
 from trilift.lift.runtime import session
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.verify.normal_form import algebra, poly
 from trilift.verify.execution.tile import ZERO
 pinned = {t.name: len(t.pinned) for t in session._tables if t.pinned}

@@ -17,7 +17,7 @@ from trilift.lift.language.alignment import align
 from trilift.lift.printers.all import text
 from trilift.lift.simplify.egraph import Limits, saturate
 from trilift.lift.simplify.saturation import constants, simplify
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.term import Axis
 
 
@@ -126,7 +126,7 @@ def test_same_input_same_output():
     """In a fresh process, with terms made in another order."""
     code = """
 import sys; sys.path[:0] = ["tests/helpers"]
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 for name in "zyxwv": T.read(name, [T.size(name.upper())])
 from formulas import KERNELS, formula
 from trilift.lift.printers.all import text

@@ -9,10 +9,11 @@ from trilift.lift.errors import NotLifted
 from trilift.lift.language.evaluate import evaluate
 from trilift.lift.runtime.budget import Budgets, LiftBudget
 from trilift.lift.synthesis.top_down import synthesise
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
+from trilift.lift.terms.construct import div, make, where
 from trilift.lift.terms.domain import SYMBOLIC, Ids, as_ids
 from trilift.lift.terms.spec import Spec
-from trilift.lift.terms.term import Axis, Term, axis, div, fold, make, read, size, where
+from trilift.lift.terms.term import Axis, Term, axis, fold, read, size
 
 M, N, K = size("M"), size("N"), size("K")
 m, n, k = Axis("m", M), Axis("n", N), Axis("k", K)

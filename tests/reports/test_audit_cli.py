@@ -19,7 +19,7 @@ from click.testing import CliRunner
 
 from trilift.lift.errors import CaseError, Place, Unsupported
 from trilift.lift.runtime import isolate
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.reports import cli
 from trilift.reports.base import explanations, sources
 from trilift.reports.commands import audit, prove

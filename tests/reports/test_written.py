@@ -18,7 +18,7 @@ from operators import ROOT
 
 from trilift.lift.capture.case_files import load
 from trilift.lift.cases.declaration import Case
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.spec import Formula
 from trilift.lift.terms.term import Axis
 from trilift.reports.base.targets import Target

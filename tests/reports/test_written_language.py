@@ -17,7 +17,7 @@ import torch
 from trilift.lift.capture.case_files import load
 from trilift.lift.cases.declaration import Case
 from trilift.lift.errors import CaseError
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.spec import Formula
 from trilift.lift.terms.term import Axis
 from trilift.reports.testgen.case_section import Names, check_names

@@ -20,7 +20,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from trilift.lift.capture.case_files import by_file, load
 from trilift.lift.errors import Unsupported
 from trilift.lift.language.definitions import named
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.superopt.accept.acceptance import Acceptance, accept, compile_all
 from trilift.superopt.emit import codegen
 from trilift.superopt.mugraph.graph import MuGraph

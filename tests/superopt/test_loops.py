@@ -148,7 +148,7 @@ def test_a_wrong_graph_is_found_in_the_field(what: str, change: Callable[[MuGrap
 
 def views(swapped: bool) -> MuGraph:
     """The sum of the old rows of a cache times the sum of the new ones; swapped, with one of them squared instead."""
-    from trilift.lift.terms import term as T
+    from trilift.lift.terms import construct as T
 
     p, i, h = T.size("P"), T.size("I"), T.size("H")
     shape, whole = (h, T.add(p, i)), Part(T.const(0), ("h",))

@@ -18,7 +18,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from trilift.lift.capture.case_files import by_file, load
 from trilift.lift.cases.declaration import Case, make_case
 from trilift.lift.errors import Unsupported
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.superopt.accept import timing
 from trilift.superopt.accept.acceptance import Acceptance, accept
 from trilift.superopt.emit import codegen

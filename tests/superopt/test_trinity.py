@@ -22,7 +22,7 @@ from trilift.lift.errors import CaseError, Unsupported
 from trilift.lift.language.parse import formula
 from trilift.lift.pytorch.read import read_case
 from trilift.lift.simplify.saturation import simplify
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.spec import Formula
 from trilift.reports.experiments.superoptimizer import trinity
 from trilift.superopt.mugraph.cost import Model
@@ -437,7 +437,7 @@ def test_a_view_in_pytorch() -> None:
 
 
 SAID = """
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.capture.case_files import load
 from trilift.superopt.tiles.tile_program import lowered
 from trilift.superopt.tiles.text import text

@@ -19,7 +19,7 @@ from trilift.lift.printers.text import element_text
 from trilift.lift.pytorch.read import Reading
 from trilift.lift.replay.check import arguments, arrays
 from trilift.lift.replay.reference import deviation, steady, values
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.spec import Formula
 from trilift.verify.runs import readings
 from trilift.verify.runs.goals import Targets, domain, matched, targets

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.term import Axis, Term
 from trilift.verify.integers.solver import Solver
 from trilift.verify.loops.invariant import agree

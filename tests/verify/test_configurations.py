@@ -18,7 +18,7 @@ from trilift.lift.cases.declaration import make_case
 from trilift.lift.cases.shapes import varied
 from trilift.lift.errors import Unsupported
 from trilift.lift.language.evaluate import evaluate
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.fit import value
 from trilift.verify import prove
 from trilift.verify.configurations import launches

@@ -10,7 +10,7 @@ import kernels_contract as kernels
 import pytest
 from operators import ROOT, cases
 
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.term import Axis
 from trilift.verify import prove
 from trilift.verify.model.configuration import Buffer, View

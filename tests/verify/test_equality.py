@@ -10,7 +10,7 @@ import pytest
 from random_terms import SIZES, Draw, Numbers, mutated
 
 from trilift.lift.runtime.budget import Meter, OutOfSteps
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.term import Axis, Term
 from trilift.verify.integers.solver import Solver
 from trilift.verify.loops.invariant import agree

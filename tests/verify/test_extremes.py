@@ -11,7 +11,7 @@ import pytest
 from trilift import lift, verify
 from trilift.lift.cases.declaration import Case
 from trilift.lift.language.evaluate import evaluate
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.verify.proof.prover import NEEDS
 
 sys.path[:0] = [str(Path(__file__).parents[1] / folder) for folder in ("helpers", "kernels")]

@@ -12,7 +12,7 @@ from operators import FILES, cases
 
 from trilift.lift.capture.run import capture
 from trilift.lift.pytorch.read import read_case
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.spec import Formula
 from trilift.lift.terms.term import Axis
 from trilift.verify.fields import identity_test

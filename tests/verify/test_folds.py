@@ -11,7 +11,7 @@ from random_terms import Draw, Numbers
 
 import trilift.verify.loops.invariant  # noqa: F401 - registers every rule
 from trilift.lift.runtime.budget import Meter
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.term import Axis, Term
 from trilift.verify.integers.solver import Solver
 from trilift.verify.normal_form.algebra import Algebra, Split, Undecided

@@ -8,7 +8,7 @@ import random
 import pytest
 
 from trilift.lift.runtime.budget import BUDGETS
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.ops import OPS
 from trilift.lift.terms.term import Axis, Term
 from trilift.verify.integers import linear

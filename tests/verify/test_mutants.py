@@ -17,7 +17,7 @@ from trilift.lift.capture.run import capture
 from trilift.lift.cases import shapes
 from trilift.lift.errors import Unsupported
 from trilift.lift.runtime.budget import OutOfSteps, limited, spend
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.ttir.ir import Block, Module, Op, Region, Value
 from trilift.reports.base.targets import Target
 from trilift.reports.experiments.mutation.mutants import examined, result, sweep

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.verify.integers.conditions import question, value
 from trilift.verify.integers.model_cache import Numbers, Pool
 from trilift.verify.integers.model_search import nearby

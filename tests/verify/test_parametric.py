@@ -20,7 +20,7 @@ from trilift.lift.errors import Unsupported
 from trilift.lift.interpreter.memory import Memory
 from trilift.lift.replay import execute as events
 from trilift.lift.replay import torch_ops
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.domain import FLOAT64
 from trilift.lift.terms.fit import value
 from trilift.lift.terms.ranges import Ranges

@@ -6,7 +6,7 @@ import pytest
 
 from trilift.lift.errors import Unsupported
 from trilift.lift.language.parse import formula
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.term import Axis
 from trilift.verify.integers import solver
 from trilift.verify.proof import smt_baseline

@@ -19,7 +19,7 @@ from trilift.lift.language.parse import formula
 from trilift.lift.pytorch.symbolic_tensor import type_of_name
 from trilift.lift.replay.check import arguments, arrays
 from trilift.lift.replay.reference import values
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.spec import Formula
 from trilift.lift.terms.term import Axis, Term
 from trilift.verify.properties import laws as module

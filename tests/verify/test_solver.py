@@ -26,7 +26,7 @@ from test_linear import (
 )
 
 from trilift.lift.runtime.budget import Guard, OutOfTime
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.verify.integers.smt import recheck, smt_text, write_smt
 from trilift.verify.integers.solver import UNDECIDED, Solver
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from launch_terms import PID, PID1, SIZES, H, M, N, both, cdiv, contiguous, div, lanes, le, loop, lt, mod, site, strided
 
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.verify.integers.logical_index import decode
 from trilift.verify.integers.solver import Solver
 from trilift.verify.memory.sites import Site

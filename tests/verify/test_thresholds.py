@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trilift.lift.cases.declaration import Case
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.term import Term
 from trilift.verify import prove
 from trilift.verify.integers.solver import Solver

@@ -121,7 +121,7 @@ def test_a_step_is_allowed_where_rounding_carries_over_it() -> None:
 def test_an_index_that_rounding_may_change_is_not_compared() -> None:
     """x[floor(0.1 i)]: at i = 10, 20, ... it may be the element before."""
     from trilift.lift.language.evaluate import evaluate
-    from trilift.lift.terms import term as T
+    from trilift.lift.terms import construct as T
     from trilift.lift.terms.spec import Formula
     from trilift.verify.properties.tolerance import tolerance
 
@@ -140,7 +140,7 @@ def rounded_numbers(numbers: Any, narrow: bool) -> Any:
     """The same numbers in float32 or float64; the elements of tensors are float32 numbers in both."""
     from random_terms import Numbers
 
-    from trilift.lift.terms import term as T
+    from trilift.lift.terms import construct as T
 
     class Rounded(Numbers):
         def _of(self, t: Any, env: Any, depth: int) -> Any:
@@ -154,7 +154,7 @@ def rounded_numbers(numbers: Any, narrow: bool) -> Any:
 def error_and_tolerance(t: Any, numbers: Any) -> tuple[float, float] | None:
     """Of a random term, None where nothing can be said: no value, an error as large as the value."""
     from trilift.lift.errors import Unsupported
-    from trilift.lift.terms import term as T
+    from trilift.lift.terms import construct as T
     from trilift.verify.properties.magnitudes import COUNT, Magnitudes, times
 
     analysis = Magnitudes(case_of("reduce::sum"), 2.0**-24)
@@ -219,7 +219,7 @@ def test_a_wrong_rule_is_seen(rule: str, monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_every_operation_has_a_row_or_says_so() -> None:
     from trilift.lift.errors import Unsupported
-    from trilift.lift.terms import term as T
+    from trilift.lift.terms import construct as T
     from trilift.lift.terms.ops import OPS
     from trilift.verify.properties.magnitudes import Magnitudes
 

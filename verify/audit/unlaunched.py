@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from trilift.lift.errors import Place, TriliftError
 from trilift.lift.runtime.budget import BUDGETS
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.term import FOLDS, Axis, Term
 from trilift.lift.ttir.ir import Module, Op, Type, Value
 

@@ -13,7 +13,7 @@ from itertools import combinations, islice, product
 
 from trilift.lift.cases.declaration import Case
 from trilift.lift.cases.shapes import around, elements
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.fit import Number, value
 from trilift.lift.terms.term import INT, Term
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from trilift.lift.pytorch.symbolic_tensor import deep
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.fit import value
 from trilift.lift.terms.term import Term
 from trilift.lift.ttir.ir import Block, Function, Module, Op, Region, Type, Value

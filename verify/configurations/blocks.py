@@ -15,7 +15,7 @@ from itertools import pairwise, product
 from typing import Any
 
 from trilift.lift.errors import Unsupported
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.fit import value
 from trilift.lift.terms.term import Term
 from trilift.lift.ttir.ir import Module

@@ -10,7 +10,7 @@ from trilift.lift.capture.recorder import NAMES
 from trilift.lift.capture.trace import TensorRef, TorchOp, Trace
 from trilift.lift.errors import Place, Unsupported
 from trilift.lift.pytorch.symbolic_tensor import SymbolicTensor, tensor, type_of_name
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.term import Term
 
 from ..model.configuration import Buffer, View

@@ -16,7 +16,7 @@ from trilift.lift.errors import Place, TriliftError, Unsupported
 from trilift.lift.pytorch.aten import operators
 from trilift.lift.pytorch.symbolic_tensor import SymbolicTensor, cast, deep, type_of_name
 from trilift.lift.replay import storage, torch_ops
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.term import Axis, Term
 
 from ..model.configuration import HostOp, View

@@ -17,7 +17,7 @@ from trilift.lift.capture.trace import Launch, TensorRef, TorchOp, Trace
 from trilift.lift.cases.declaration import Case
 from trilift.lift.cases.shapes import around, choose, elements, varied
 from trilift.lift.errors import CaseError, TriliftError, Unsupported
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.fit import Number, value
 from trilift.lift.terms.term import Term
 from trilift.lift.ttir.ir import Module

@@ -11,7 +11,7 @@ from typing import Any
 from trilift.lift.capture.launches import Bound
 from trilift.lift.capture.trace import Launch
 from trilift.lift.errors import Place, Unsupported
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.fit import value
 from trilift.lift.terms.term import Term
 from trilift.lift.ttir.ir import Module

@@ -12,7 +12,7 @@ from trilift.lift.interpreter.handlers.load import segments
 from trilift.lift.interpreter.machine import cell
 from trilift.lift.interpreter.memory import truth
 from trilift.lift.interpreter.registry import signed_term, unsigned_term
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.bits import cell_size
 from trilift.lift.terms.ops import OPS
 from trilift.lift.terms.ranges import Interval, dtype_interval

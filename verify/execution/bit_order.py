@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from trilift.lift.interpreter.machine import cell
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.ranges import Ranges
 from trilift.lift.terms.term import Term
 from trilift.lift.ttir.ir import Op, Type

@@ -21,7 +21,7 @@ from trilift.lift.interpreter.interpret import Run
 from trilift.lift.interpreter.machine import settle
 from trilift.lift.interpreter.memory import Memory
 from trilift.lift.interpreter.registry import BOOLEAN, RING, row_of, signed_term
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.domain import SYMBOLIC, Ids, as_ids
 from trilift.lift.terms.ops import OPS
 from trilift.lift.terms.ranges import Ranges

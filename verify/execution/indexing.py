@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.ranges import Ranges, affine, from_affine, sum_interval
 from trilift.lift.terms.term import Term
 

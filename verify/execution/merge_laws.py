@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import permutations
 
 from trilift.lift.errors import TriliftError
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.term import Term
 
 from ..integers.bounded_solver import BoundedSolver

@@ -14,7 +14,7 @@ import numpy as np
 from trilift.lift.interpreter.handlers.arithmetic import wrapped
 from trilift.lift.interpreter.handlers.shape import AXES, NO_EFFECT
 from trilift.lift.interpreter.machine import machine
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.domain import as_ids
 from trilift.lift.terms.term import Term
 from trilift.lift.ttir.ir import Op

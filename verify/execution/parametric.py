@@ -22,7 +22,7 @@ from typing import Any
 from trilift.lift.errors import TriliftError, Unsupported
 from trilift.lift.interpreter import random_numbers
 from trilift.lift.interpreter.interpret import TERMINATORS
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.term import Axis, Term
 from trilift.lift.ttir.ir import Block, Function, Module, Op, Region, Type, Value
 

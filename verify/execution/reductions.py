@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from trilift.lift.interpreter.registry import signed_term
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.ops import OPS
 from trilift.lift.terms.term import Axis, Term
 from trilift.lift.ttir.ir import Op, Type

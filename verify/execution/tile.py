@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from trilift.lift.interpreter.handlers.compare import choose_by
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.ranges import Ranges
 from trilift.lift.terms.term import Axis, Term
 from trilift.lift.ttir.ir import Type

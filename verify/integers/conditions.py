@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce
 
 from trilift.lift.runtime.session import memo_up_to, table
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.meanings import Domain
 from trilift.lift.terms.term import BOOL, INT, Term
 

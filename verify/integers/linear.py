@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 from math import gcd, inf
 
 from trilift.lift.runtime import budget
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.term import TERMS, Term
 
 from .conditions import core, defined, leaves

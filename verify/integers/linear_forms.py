@@ -14,7 +14,7 @@ from itertools import count
 from math import gcd
 
 from trilift.lift.runtime.session import memo, table
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.meanings import Domain, meaning
 from trilift.lift.terms.term import BOOL, TERMS, Term
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from trilift.lift.runtime.session import memo_up_to
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.term import Term
 
 from ..model.configuration import View

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from trilift.lift.runtime.session import table
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.meanings import Domain
 from trilift.lift.terms.ops import OPS
 from trilift.lift.terms.term import Term

@@ -15,7 +15,7 @@ from trilift.lift.errors import Place
 from trilift.lift.runtime import budget
 from trilift.lift.runtime.budget import BUDGETS, Guard, OutOfTime
 from trilift.lift.runtime.session import table
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.meanings import Domain
 from trilift.lift.terms.term import BOOL, Term
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import wraps
 
 from trilift.lift.runtime.strategy import Strategy, decide
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.term import Term
 
 from ..normal_form.algebra import Algebra, Context, Split, Undecided

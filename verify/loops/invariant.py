@@ -24,7 +24,7 @@ from functools import partial as partial_
 
 from trilift.lift.errors import Place
 from trilift.lift.runtime.strategy import Closers, Strategy, first
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.term import Axis, Term
 
 from ..integers.quotient import canonical

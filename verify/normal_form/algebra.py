@@ -25,7 +25,7 @@ from trilift.lift.runtime.budget import UNLIMITED, Meter
 from trilift.lift.runtime.budget import count as counted
 from trilift.lift.runtime.session import memo, table
 from trilift.lift.runtime.strategy import Closers
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.meanings import Domain, meaning
 from trilift.lift.terms.term import Axis, Term
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from trilift.lift.cases.declaration import Spec
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.meanings import Domain, meaning
 from trilift.lift.terms.term import Term
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trilift.lift.language.parse import Scalars, tree
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.term import Axis, Term
 
 from . import algebra, equality, literals, piecewise, variables

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from math import gcd
 
 from trilift.lift.language.infix import spelling
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.term import Term
 
 from . import poly as P

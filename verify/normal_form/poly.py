@@ -17,7 +17,7 @@ from itertools import count
 from typing import Any
 
 from trilift.lift.runtime.session import after_drop, pin, table
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.term import Term
 
 Number = Any  # int, Fraction or float: mypy has no type for what their sum is

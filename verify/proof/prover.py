@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from trilift.lift.errors import Place, TriliftError, Unsupported
 from trilift.lift.runtime.budget import Meter
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.spec import Formula
 from trilift.lift.terms.term import Term
 

@@ -14,7 +14,7 @@ from fractions import Fraction
 
 from trilift.lift.errors import Unsupported
 from trilift.lift.language.unfolding import expand
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.constants import recover
 from trilift.lift.terms.fit import value
 from trilift.lift.terms.meanings import Domain, meaning

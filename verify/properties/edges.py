@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from trilift.lift.capture.trace import Trace
 from trilift.lift.cases.declaration import Case
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.term import Term
 
 from ..integers.quotient import canonical, expand, to_term

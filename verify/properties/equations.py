@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from trilift.lift.cases.declaration import Case
 from trilift.lift.errors import TriliftError
 from trilift.lift.runtime.budget import BUDGETS, Meter
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.spec import Formula
 from trilift.lift.terms.term import Term
 

@@ -20,7 +20,7 @@ from trilift.lift.errors import TriliftError
 from trilift.lift.language.evaluate import evaluate
 from trilift.lift.runtime import budget
 from trilift.lift.runtime.budget import BUDGETS, stage
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.spec import Formula
 from trilift.lift.terms.term import Axis, Term
 

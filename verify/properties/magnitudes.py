@@ -28,7 +28,7 @@ from trilift.lift.language.definitions import DEFINITIONS
 from trilift.lift.language.parse import pattern
 from trilift.lift.language.unfolding import instantiate, unfold
 from trilift.lift.runtime.session import memo
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.bits import FORMATS
 from trilift.lift.terms.meanings import Domain, meaning
 from trilift.lift.terms.term import Axis, Term

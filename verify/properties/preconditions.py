@@ -8,7 +8,7 @@ from itertools import product
 
 from trilift.lift.cases.declaration import Case
 from trilift.lift.language.python_source import python_source
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.fit import value
 from trilift.lift.terms.term import Term
 

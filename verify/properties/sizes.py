@@ -16,7 +16,7 @@ import numpy as np
 from trilift.lift.capture.trace import Trace
 from trilift.lift.cases.declaration import Case
 from trilift.lift.errors import TriliftError, Unsupported
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.fit import value
 from trilift.lift.terms.term import Term
 

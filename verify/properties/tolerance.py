@@ -10,7 +10,7 @@ from trilift.lift.cases.declaration import Case
 from trilift.lift.interpreter.machine import cell
 from trilift.lift.printers.text import size_text
 from trilift.lift.simplify.saturation import simplify
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.spec import Formula
 from trilift.lift.terms.term import Axis, Term
 from trilift.lift.ttir.ir import Module, Op, Value

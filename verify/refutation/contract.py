@@ -22,7 +22,7 @@ from trilift.lift.cases.declaration import Case
 from trilift.lift.errors import CaseError, TriliftError
 from trilift.lift.runtime.budget import BUDGETS, UNLIMITED, Meter, stage
 from trilift.lift.runtime.strategy import Strategy
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.fit import value
 from trilift.lift.terms.term import Term
 

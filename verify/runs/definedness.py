@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from trilift.lift.language.unfolding import expand
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.bits import FORMATS
 from trilift.lift.terms.meanings import Domain
 from trilift.lift.terms.ops import OPS

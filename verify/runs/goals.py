@@ -14,7 +14,7 @@ from trilift.lift.cases.declaration import Case, Spec
 from trilift.lift.errors import CaseError, TriliftError, Unsupported
 from trilift.lift.pytorch.read import Reading
 from trilift.lift.pytorch.symbolic_tensor import type_of_name
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.spec import Formula
 from trilift.lift.terms.term import FOLDS, NAMED, Axis, Term
 

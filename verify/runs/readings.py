@@ -17,7 +17,7 @@ from trilift.lift.cases.declaration import Case
 from trilift.lift.errors import CaseError, Unsupported
 from trilift.lift.pytorch.read import Reading
 from trilift.lift.replay.reference import ACCURATE, Function, deviation, steady, values
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.domain import FLOAT64, Float64
 from trilift.lift.terms.spec import Formula
 from trilift.lift.terms.term import Term

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from trilift.lift.printers.text import element_text
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.term import INT, Axis, Term
 
 from ..integers.quotient import divide, expand, to_term

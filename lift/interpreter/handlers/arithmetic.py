@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import Unsupported
-from ...terms import term as T
+from ...terms import construct as T
 from ...terms.domain import Ids, on_distinct
 from ...ttir.ir import Op, Type
 from ..machine import machine, settle, undefined

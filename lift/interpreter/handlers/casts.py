@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...terms import term as T
+from ...terms import construct as T
 from ...terms.domain import Ids, on_distinct
 from ...ttir.ir import Op
 from ..machine import bitcast, cell, machine, settle

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...runtime.session import table
-from ...terms import term as T
+from ...terms import construct as T
 from ...terms.domain import Ids, on_distinct
 from ...terms.ranges import ALL
 from ...ttir.ir import Op

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...terms import term as T
+from ...terms import construct as T
 from ...terms.domain import Ids, as_ids, distinct_rows
 from ...ttir.ir import Op
 from ..machine import settle

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import Unsupported
-from ...terms import term as T
+from ...terms import construct as T
 from ...terms.bits import cell_size
 from ...terms.domain import Ids, as_ids, on_distinct, shaped
 from ...ttir.ir import Op, Type

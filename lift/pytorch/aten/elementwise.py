@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from ...terms import term as T
+from ...terms import construct as T
 from ...terms.ops import OPS
 from ...terms.term import Term, TermLike
 from ..symbolic_tensor import SymbolicTensor, full, kind, number, pointwise, truth

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...errors import Unsupported
+from ...terms import construct as T
 from ...terms import index as I
-from ...terms import term as T
 from ...terms.term import Term, TermLike
 from ..symbolic_tensor import ONE, Index, SymbolicTensor, along, cast, full, reshape, tensor
 from .elementwise import elementwise, exp, log, maximum, real, sigmoid, sqrt, where

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ...terms import term as T
+from ...terms import construct as T
 from ...terms.ops import OPS
 from ..symbolic_tensor import SymbolicTensor, cast, choose, full, kind, pointwise, truth
 from .elementwise import (

@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any
 
 from ...errors import Unsupported
+from ...terms import construct as T
 from ...terms import index as I
-from ...terms import term as T
 from ...terms.term import Term
 from ..symbolic_tensor import (
     SymbolicTensor,

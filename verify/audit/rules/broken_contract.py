@@ -20,7 +20,7 @@ from trilift.lift.errors import TriliftError
 from trilift.lift.interpreter.interpret import Run
 from trilift.lift.language.case_spec import Spec
 from trilift.lift.replay.reference import values
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 
 from ...refutation.search import Failure, Passed, Question, attempt, executed, moved_apart
 from ...runs.adversary import arguments

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from itertools import permutations
 
 from trilift.lift.runtime.session import table
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.term import Axis, Term
 
 from ..algebra import ALL, Algebra, Context, Facts, Split, Undecided

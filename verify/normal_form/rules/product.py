@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.term import Axis, Term
 
 from .. import poly as P
