@@ -46,10 +46,10 @@ class _Nothing:
 
     synchronize = wait_stream = wait_event = wait = record = _ignore
 
-    def record_event(self, *args: Any) -> _Nothing:
+    def record_event(self, *args: object) -> _Nothing:
         return _Nothing()
 
-    def elapsed_time(self, other: Any) -> float:
+    def elapsed_time(self, other: object) -> float:
         return 1.0
 
     def query(self) -> bool:
@@ -259,6 +259,6 @@ def _eager() -> Any:
     return torch.compiler.set_stance("force_eager") if "torch._dynamo" in sys.modules else nullcontext()
 
 
-def _uncompiled(function: Any = None, **options: Any) -> Any:
+def _uncompiled(function: Any = None, **options: object) -> Any:
     """torch.compile, which leaves functions as they are."""
     return function if function is not None else lambda f: f

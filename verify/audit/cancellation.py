@@ -70,7 +70,7 @@ class Additions:
     mended: Op | None = None
     instead: Iterator[np.ndarray] = field(default_factory=lambda: iter(()))
 
-    def __call__(self, run: Any, op: Op, xs: tuple[Any, ...], unrounded: Any, out: Any) -> Any:
+    def __call__(self, run: object, op: Op, xs: tuple[Any, ...], unrounded: object, out: Any) -> Any:
         if op.name not in ADDITIONS:
             return out
         if self.mended is None and len(self.seen) < ENTRIES:

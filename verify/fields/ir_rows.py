@@ -35,7 +35,7 @@ def _cmpf(run: Any, op: Any, a: Any, b: Any) -> Any:
     return run.domain.apply(predicate[1:], a, b)
 
 
-def _select(run: Any, op: Any, c: Any, a: Any, b: Any) -> Any:
+def _select(run: Any, op: object, c: Any, a: Any, b: Any) -> Any:
     return run.domain.where(c, a, b)
 
 

@@ -47,7 +47,7 @@ def _equal(x: torch.Tensor, s: Spec, low: Any, high: Any, rng: np.random.Generat
         x.fill_(max(int(high) - 1, int(low or 0)))
 
 
-def _large(x: torch.Tensor, s: Spec, low: Any, high: Any, rng: np.random.Generator) -> None:
+def _large(x: torch.Tensor, s: Spec, low: Any, high: object, rng: np.random.Generator) -> None:
     """Large numbers of either sign, where there are no limits; of an index tensor the first one allowed."""
     if s.is_float and low is None and not s.positive:
         x.mul_(LARGE)
@@ -55,7 +55,7 @@ def _large(x: torch.Tensor, s: Spec, low: Any, high: Any, rng: np.random.Generat
         x.fill_(int(low))
 
 
-def _sparse(x: torch.Tensor, s: Spec, low: Any, high: Any, rng: np.random.Generator) -> None:
+def _sparse(x: torch.Tensor, s: Spec, low: Any, high: object, rng: np.random.Generator) -> None:
     """One number in each row that is not 0, where 0 is allowed."""
     if s.is_float and x.dim() and not s.positive and (low is None or low <= 0):
         keep = rng.integers(0, x.shape[-1], tuple(x.shape[:-1]))
@@ -63,7 +63,7 @@ def _sparse(x: torch.Tensor, s: Spec, low: Any, high: Any, rng: np.random.Genera
         x.copy_(x * _tensor(mask))
 
 
-def _negative(x: torch.Tensor, s: Spec, low: Any, high: Any, rng: np.random.Generator) -> None:
+def _negative(x: torch.Tensor, s: Spec, low: Any, high: object, rng: np.random.Generator) -> None:
     """All elements below 0: a lane that counts as 0 wins a maximum."""
     if s.is_float and low is None and not s.positive:
         x.copy_(-x.abs() - 0.5)

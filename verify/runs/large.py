@@ -180,7 +180,7 @@ class _Addresses(Memory):
         self.note(flat)
         return out.reshape(np.shape(addresses))
 
-    def store(self, addresses: np.ndarray, values: Any, t: Type, place: Place | None = None) -> None:
+    def store(self, addresses: np.ndarray, values: object, t: Type, place: Place | None = None) -> None:
         flat = np.ravel(addresses)
         if flat.size:
             self.groups(flat, place)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @handles("arith.extf", "arith.truncf", "tt.fp_to_fp", "tt.ptr_to_int", "tt.int_to_ptr")
-def _same_number(run: Run, op: Op, x: Any, *_: Any) -> Any:
+def _same_number(run: Run, op: Op, x: Any, *_: object) -> Any:
     """Floats are reals: a cast between float types is the identity. Pointers are their addresses."""
     return x
 

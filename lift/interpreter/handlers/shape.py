@@ -138,11 +138,11 @@ NO_EFFECT = (
 
 
 @handles(*NO_EFFECT, "tt.grid_dependency_wait", "tt.grid_dependency_launch_dependents", "gpu.grid_dependency_wait")
-def _nothing(run: Run, op: Op, *_: Any) -> None:
+def _nothing(run: Run, op: Op, *_: object) -> None:
     """Order between the threads of a program, messages and hints: no values."""
 
 
 @handles("ttng.wait_barrier", "nvvm.griddepcontrol.wait", "nvvm.griddepcontrol.launch.dependents")
-def _order(run: Run, op: Op, *_: Any) -> None:
+def _order(run: Run, op: Op, *_: object) -> None:
     if op.results:
         raise Unsupported(op.name, op.place)

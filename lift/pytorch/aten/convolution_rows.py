@@ -101,8 +101,8 @@ def _transposed_convolution(
 
 @ROWS("convolution_backward")
 def _convolution_backward(
-    grad_output: SymbolicTensor, input: SymbolicTensor, weight: SymbolicTensor, bias_sizes: Any, stride: Any,
-    padding: Any, dilation: Any, transposed: bool, output_padding: Any, groups: int, output_mask: Any,
+    grad_output: SymbolicTensor, input: SymbolicTensor, weight: SymbolicTensor, bias_sizes: object, stride: Any,
+    padding: Any, dilation: Any, transposed: bool, output_padding: object, groups: int, output_mask: object,
 ) -> tuple[SymbolicTensor, ...]:  # fmt: skip
     if transposed:
         raise Unsupported("aten.convolution_backward", why="transposed")

@@ -84,7 +84,7 @@ def _rms_norm_backward(
     normalized_shape: Size,
     rstd: SymbolicTensor,
     weight: SymbolicTensor | None,
-    output_mask: Any,
+    output_mask: object,
 ) -> tuple[SymbolicTensor | None, ...]:
     inner = [-1 - k for k in range(len(normalized_shape))]
     outer = list(range(input.rank - len(normalized_shape)))
@@ -106,7 +106,7 @@ def _per_channel(w: SymbolicTensor, group: int, rank: int) -> SymbolicTensor:
 
 @ROWS("native_group_norm")
 def _group_norm(
-    input: SymbolicTensor, weight: Any, bias: Any, N: Any, C: Any, HxW: Any, group: int, eps: TermLike
+    input: SymbolicTensor, weight: Any, bias: Any, N: object, C: object, HxW: object, group: int, eps: TermLike
 ) -> tuple[SymbolicTensor, ...]:
     x = _grouped(input, group)
     mean, rstd = _statistics(x, range(2, x.rank), eps)
@@ -119,7 +119,7 @@ def _group_norm(
 @ROWS("native_group_norm_backward")
 def _group_norm_backward(
     grad_out: SymbolicTensor, input: SymbolicTensor, mean: SymbolicTensor, rstd: SymbolicTensor, weight: Any,
-    N: Any, C: Any, HxW: Any, group: int, output_mask: Any,
+    N: object, C: object, HxW: object, group: int, output_mask: object,
 ) -> tuple[SymbolicTensor, ...]:  # fmt: skip
     x, g = _grouped(input, group), _grouped(grad_out, group)
     spread = (input.shape[0], T.const(group), *[ONE] * (x.rank - 2))
@@ -133,7 +133,7 @@ def _group_norm_backward(
 
 
 def _batch_norm(
-    input: SymbolicTensor, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool, momentum: Any,
+    input: SymbolicTensor, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool, momentum: object,
     eps: TermLike,
 ) -> tuple[SymbolicTensor, ...]:  # fmt: skip
     column = lambda t: None if t is None else reshape(t, (t.shape[0], *[1] * (input.rank - 2)))  # noqa: E731
@@ -167,7 +167,7 @@ ROWS.add(
 def _embedding(
     weight: SymbolicTensor,
     indices: SymbolicTensor,
-    padding_idx: Any = -1,
+    padding_idx: object = -1,
     scale_grad_by_freq: bool = False,
     sparse: bool = False,
 ) -> SymbolicTensor:

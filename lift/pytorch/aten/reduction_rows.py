@@ -208,7 +208,7 @@ def _log_softmax(self: SymbolicTensor, dim: int) -> SymbolicTensor:
 
 @ROWS("_softmax_backward_data")
 def _softmax_backward(
-    grad_output: SymbolicTensor, output: SymbolicTensor, dim: int, input_dtype: Any = None
+    grad_output: SymbolicTensor, output: SymbolicTensor, dim: int, input_dtype: object = None
 ) -> SymbolicTensor:
     total = summed(real(T.mul)(grad_output, output), dim, True)
     return real(lambda g, y, s: (g - s) * y)(grad_output, output, total)
@@ -216,7 +216,7 @@ def _softmax_backward(
 
 @ROWS("_log_softmax_backward_data")
 def _log_softmax_backward(
-    grad_output: SymbolicTensor, output: SymbolicTensor, dim: int, input_dtype: Any = None
+    grad_output: SymbolicTensor, output: SymbolicTensor, dim: int, input_dtype: object = None
 ) -> SymbolicTensor:
     return real(lambda g, y, s: g - exp(y) * s)(grad_output, output, summed(grad_output, dim, True))
 

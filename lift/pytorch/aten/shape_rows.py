@@ -346,7 +346,7 @@ def _repeat(self: SymbolicTensor, repeats: Size) -> SymbolicTensor:
 
 @ROWS("repeat_interleave")
 def _repeat_interleave(
-    self: SymbolicTensor, repeats: Any, dim: int | None = None, output_size: Any = None
+    self: SymbolicTensor, repeats: Any, dim: int | None = None, output_size: object = None
 ) -> SymbolicTensor:
     if isinstance(repeats, SymbolicTensor):
         raise Unsupported("aten.repeat_interleave", why="the repeats are a tensor")
@@ -439,7 +439,7 @@ def _arange(end: TermLike, start: TermLike = 0, step: TermLike = 1, dtype: Any =
 
 
 @ROWS("linspace")
-def _linspace(start: TermLike, end: TermLike, steps: TermLike, dtype: Any = None) -> SymbolicTensor:
+def _linspace(start: TermLike, end: TermLike, steps: TermLike, dtype: object = None) -> SymbolicTensor:
     step = (T.const(end) - T.const(start)) / (T.const(steps) - 1)
     return tensor([steps], lambda i: start + i[0] * step, T.REAL)
 

@@ -58,7 +58,7 @@ def prover(case: Any, launch: int, mutant: Mutation) -> Sequence[Proof]:
     return found
 
 
-def no_prover(case: Any, launch: int, mutant: Mutation) -> Sequence[Proof]:
+def no_prover(case: object, launch: int, mutant: Mutation) -> Sequence[Proof]:
     """UNKNOWN of everything: executions alone."""
     return [unknown(Claim("out", "formula"), "not asked")]
 
