@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ..runtime.session import memo_up_to
@@ -15,7 +15,7 @@ from ..terms import construct as T
 from ..terms.constants import recover
 from ..terms.meanings import Domain
 from ..terms.ops import OPS
-from ..terms.term import COMMUTATIVE, FOLDS, Term
+from ..terms.term import COMMUTATIVE, FOLDS, Axis, Term
 
 ATOM, POW, NEG, MUL, MATMUL, ADD, AND, OR, COMPARE = 9, 8, 7, 6, 5.9, 5, 4, 3, 2  # @ may begin a product, not end one
 FACTOR = MUL + 0.5  # behind a factor: a * (b // c) is not a * b // c
@@ -25,6 +25,7 @@ INFIX.fill({"pow": POW, "floordiv": MUL, "mod": MUL, "shl": ADD - 0.5, "shr": AD
 INFIX.derive(("add", "mul", "recip"), "sums, products and quotients: arithmetic")
 INFIX.derive(FOLDS, "a form of its own: the printer")
 PRECEDENCE: dict[str, float] = INFIX.rows
+SYMMETRIC = {*COMMUTATIVE, "eq", "ne"}  # of which the order of arguments means nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ def number(v: float | int) -> str:
 
 def order(t: Term) -> tuple[object, ...]:
     """Where an operand stands: more axes first, then by axes and the tensors it reads, then the shorter, numbers at
-    the end."""
+    the end. It depends on the structure alone, never on which term was made first."""
     names = sorted(T.reads(t))
     return (
         t.op == "const",
@@ -61,25 +62,46 @@ def order(t: Term) -> tuple[object, ...]:
         names[:1],
         len(spelling(t)),
         spelling(t),
+        spelling(t, sizes=True),
     )
 
 
+def operands(t: Term) -> list[Term]:
+    """The arguments as they are printed: where any order means the same, in the one of `order`."""
+    return sorted(t.args, key=order) if t.op in SYMMETRIC else list(t.args)
+
+
+def in_order(t: Term, among: Callable[[Term], Sequence[Term]] = operands) -> Iterator[Term]:
+    """Every distinct subterm once, arguments first and these in the order in which they are printed."""
+    seen: set[Term] = set()
+    stack: list[tuple[Term, bool]] = [(t, False)]
+    while stack:
+        s, done = stack.pop()
+        if done:
+            yield s
+        elif s not in seen:
+            seen.add(s)
+            stack.append((s, True))
+            stack.extend((a, False) for a in reversed(among(s)) if a not in seen)
+
+
 @memo_up_to(100_000)
-def spelling(t: Term) -> str:
-    """The term as a text that depends neither on the order in which terms were made nor on how a quotient is nested."""
+def spelling(t: Term, sizes: bool = False) -> str:
+    """The term as a text that depends neither on the order in which terms were made nor on how a quotient is nested;
+    with the `sizes` of its axes, no two terms have the same."""
     if t.op in ("mul", "recip"):
-        return f"mul({', '.join(sorted(_factors(t)))})"
-    args = [spelling(a) for a in t.args]
-    symmetric = t.op in COMMUTATIVE or t.op in ("eq", "ne")
-    return f"{t.op}[{t.attr!r}]({', '.join(sorted(args) if symmetric else args)})"
+        return f"mul({', '.join(sorted(_factors(t, sizes)))})"
+    args = [spelling(a, sizes) for a in t.args]
+    size = f" < {spelling(t.attr.size, sizes)}" if sizes and isinstance(t.attr, Axis) else ""
+    return f"{t.op}[{t.attr!r}{size}]({', '.join(sorted(args) if t.op in SYMMETRIC else args)})"
 
 
-def _factors(t: Term, below: bool = False) -> list[str]:
+def _factors(t: Term, sizes: bool, below: bool = False) -> list[str]:
     if t.op == "mul":
-        return [f for a in t.args for f in _factors(a, below)]
+        return [f for a in t.args for f in _factors(a, sizes, below)]
     if t.op == "recip":
-        return _factors(t.args[0], not below)
-    return [f"/{spelling(t)}" if below else spelling(t)]
+        return _factors(t.args[0], sizes, not below)
+    return [f"/{spelling(t, sizes)}" if below else spelling(t, sizes)]
 
 
 def arithmetic(t: Term, child: Child, number: Number = number) -> Piece | None:
@@ -197,8 +219,7 @@ def _powers(factors: Sequence[Term], child: Child) -> tuple[list[Piece], int]:
 
 def operation(t: Term, child: Child) -> Piece:
     """A row of lift.terms.ops by its text, or a known name without an axis."""
-    symmetric = t.op in COMMUTATIVE or t.op in ("eq", "ne")
-    pieces = [child(a) for a in (sorted(t.args, key=order) if symmetric else t.args)]
+    pieces = [child(a) for a in operands(t)]
     rank = max((p.rank for p in pieces), default=0)
     if t.op not in PRECEDENCE:
         return Piece(f"{t.op}({', '.join(p.text for p in pieces)})", ATOM, rank)

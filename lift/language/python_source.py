@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ..terms.meanings import Domain
 from ..terms.term import Term
-from .infix import COMPARE, Piece, arithmetic, operation
+from .infix import COMPARE, Piece, arithmetic, operands, operation, order
 
 NOT, AND, OR = COMPARE - 0.25, COMPARE - 0.5, COMPARE - 0.75  # Python's `and` binds more loosely than comparisons
 TURNED = {"lt": ">", "le": ">="}
@@ -37,7 +37,7 @@ def _comparison(t: Term) -> Piece:
 
 def _call(template: str) -> Callable[[Term], Piece]:
     def piece(t: Term) -> Piece:
-        texts = [_piece(a).at(COMPARE + 1) for a in t.args]
+        texts = [_piece(a).at(COMPARE + 1) for a in operands(t)]
         return Piece(template.format(*texts, all=", ".join(texts)))
 
     return piece
@@ -45,7 +45,7 @@ def _call(template: str) -> Callable[[Term], Piece]:
 
 def _settled(t: Term) -> list[Term]:
     """The operands in an order that does not depend on which terms were made first."""
-    return sorted(t.args, key=lambda a: (len(repr(a)), repr(a)))
+    return sorted(t.args, key=lambda a: (len(repr(a)), order(a)))
 
 
 def _number(v: float | int) -> str:

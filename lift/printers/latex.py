@@ -5,7 +5,21 @@ from __future__ import annotations
 import re
 
 from ..language.definitions import DEFINITIONS
-from ..language.infix import ADD, ATOM, COMPARE, MUL, NEG, POW, PRECEDENCE, Piece, negative, number_parts, order, split
+from ..language.infix import (
+    ADD,
+    ATOM,
+    COMPARE,
+    MUL,
+    NEG,
+    POW,
+    PRECEDENCE,
+    Piece,
+    negative,
+    number_parts,
+    operands,
+    order,
+    split,
+)
 from ..language.infix import number as infix_number
 from ..language.unfolding import meaningful
 from ..terms.meanings import Domain
@@ -160,7 +174,7 @@ def _over(t: Term) -> Piece:
 def _operation(t: Term) -> Piece:
     row = DEFINITIONS.get(t.op) or OPS[t.op]
     level = PRECEDENCE.get(t.op)
-    args = [_piece(a) for a in t.args]
+    args = [_piece(a) for a in operands(t)]
     texts = [_at(a, (level or COMPARE) + 0.5) if level else a.text for a in args]
     slots = ", ".join(f"{{{k}}}" for k in range(len(args)))
     template = row.latex or rf"\operatorname{{{{{t.op}}}}}({slots})".replace("_", r"\_")

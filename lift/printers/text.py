@@ -15,7 +15,7 @@ from itertools import combinations
 
 from ..language.definitions import DEFINITIONS
 from ..language.idioms import Cat, cat, certain_reads, chosen, one_hot, scan
-from ..language.infix import ADD, ATOM, MATMUL, NEG, Piece, arithmetic, operation
+from ..language.infix import ADD, ATOM, MATMUL, NEG, Piece, arithmetic, operands, operation
 from ..language.unfolding import meaningful
 from ..terms import construct as T
 from ..terms.expansion import expand
@@ -195,7 +195,7 @@ class _Tensors:
     def _products(self, t: Term, frame: Frame) -> Iterator[Piece]:
         """sum(k, a * b) as a @ b: a has the last row axis and k, b has k and the last axis."""
         k, body = t.attr, t.args[0]
-        factors = list(body.args) if body.op == "mul" else chosen(body) if self._inside(body) else []
+        factors = operands(body) if body.op == "mul" else chosen(body) if self._inside(body) else []
         outer: Frame = tuple(None if a == k else a for a in frame)
         if len(outer) >= 2:
             yield from self._matmul(

@@ -14,7 +14,21 @@ from itertools import pairwise
 from ..errors import Unsupported
 from ..language.definitions import DEFINITIONS
 from ..language.idioms import Cat, cat, certain_reads, scan
-from ..language.infix import ADD, ATOM, COMPARE, MUL, NEG, POW, PRECEDENCE, Child, Piece, arithmetic, operation
+from ..language.infix import (
+    ADD,
+    ATOM,
+    COMPARE,
+    MUL,
+    NEG,
+    POW,
+    PRECEDENCE,
+    Child,
+    Piece,
+    arithmetic,
+    in_order,
+    operands,
+    operation,
+)
 from ..language.unfolding import unfold
 from ..terms import construct as T
 from ..terms.constants import recover
@@ -65,7 +79,7 @@ def _everything(terms: Sequence[Term]) -> set[Term]:
 
 def _axes_of(t: Term) -> list[Axis]:
     out: dict[Axis, None] = {}
-    for s in t.walk():
+    for s in in_order(t):
         if isinstance(s.attr, Axis):
             out.setdefault(s.attr)
     return list(out)
@@ -75,7 +89,7 @@ def _natural_order(t: Term, axes: Sequence[Axis]) -> list[Axis]:
     """All axes, in an order that the output and the reads follow as far as they agree: x[m, k] * w[k, n] gives m, k,
     n."""
     after: dict[Axis, set[Axis]] = {a: set() for a in (*axes, *_axes_of(t))}
-    reads = [[i.attr for i in r.args if i.op == "axis"] for r in t.walk() if r.op == "read"]
+    reads = [[i.attr for i in r.args if i.op == "axis"] for r in in_order(t) if r.op == "read"]
     for sequence in [list(axes), *sorted(reads, key=lambda r: -len(r))]:
         for a, b in pairwise(sequence):
             if not _reaches(after, b, a):
@@ -231,7 +245,7 @@ class _Source:
     def _python(self, t: Term, child: Child) -> Piece:
         """An operation on sizes and scalars alone is one on Python numbers."""
         if t.op in NUMBERS and (self.named_constants or t.op not in MATH):
-            return Piece(_folded(NUMBERS[t.op], [child(a).text for a in t.args]))
+            return Piece(_folded(NUMBERS[t.op], [child(a).text for a in operands(t)]))
         if t.op in PRECEDENCE:
             return operation(t, child)
         return Piece(f"{self._row(t, child).at(ATOM)}.item()")
@@ -244,8 +258,12 @@ class _Source:
         if t.op in ("eq", "ne") and t.args[0] is t.args[1]:  # said as a person would
             number = f"torch.isnan({_bare(self._argument(t, 0, child))})"
             return Piece(f"(~{number})" if t.op == "eq" else number)
-        out = _folded(row.torch, [self._argument(t, k, child) for k in range(len(t.args))])
+        out = _folded(row.torch, [self._argument(t, k, child) for k in self._places(t)])
         return Piece(out, PRECEDENCE["pow"] if t.op == "pow" else ATOM if out.startswith(("torch", "(")) else NEG)
+
+    def _places(self, t: Term) -> list[int]:
+        """The places of the arguments, in the order in which they are printed."""
+        return [t.args.index(a) for a in operands(t)]
 
     def _argument(self, t: Term, k: int, child: Child) -> str:
         a, piece = t.args[k], child(t.args[k])
@@ -324,7 +342,7 @@ class _Source:
         while body.op == "sum" and self.uses[body.id] < 2 and body.attr not in bound:
             bound.append(body.attr)
             body = body.args[0]
-        factors = [a for a in body.args if a.free] if body.op == "mul" else []
+        factors = [a for a in operands(body) if a.free] if body.op == "mul" else []
         scalars = [a for a in body.args if not a.free] if body.op == "mul" else []
         every = frozenset().union(*(a.free for a in factors)) if factors else frozenset()
         if len(factors) < 2 or any(a.type != T.REAL or a.free == every for a in factors) or not set(bound) <= every:

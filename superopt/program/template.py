@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import reduce
 
 from trilift.lift.language.definitions import DEFINITIONS
-from trilift.lift.language.infix import ADD, AND, ATOM, COMPARE, FACTOR, MUL, NEG, OR, Piece, negative
+from trilift.lift.language.infix import ADD, AND, ATOM, COMPARE, FACTOR, MUL, NEG, OR, Piece, negative, operands
 from trilift.lift.language.unfolding import unfold
 from trilift.lift.terms import construct as T
 from trilift.lift.terms.meanings import Domain
@@ -110,13 +110,13 @@ def expression(t: Term, leaf: Leaf, real: bool) -> Piece:
             return _sum(t, real)
         if t.op in ("mul", "recip"):
             return _product(t, real)
-        args = [piece(a, real and a.type != T.BOOL) for a in t.args]
+        args = [piece(a, real and a.type != T.BOOL) for a in operands(t)]
         form: Form = TRITON[t.op]
         return form(t, args)
 
     def _sum(t: Term, real: bool) -> Piece:
         out = ""
-        for a in sorted(t.args, key=lambda a: (a.is_const, _number(leaf(a)), negative(a) is not None)):
+        for a in sorted(operands(t), key=lambda a: (a.is_const, _number(leaf(a)), negative(a) is not None)):
             minus = negative(a)
             sign = " - " if minus is not None else " + "
             text = piece(a if minus is None else minus, real).at(ADD + (minus is not None))
@@ -124,7 +124,7 @@ def expression(t: Term, leaf: Leaf, real: bool) -> Piece:
         return Piece(out, ADD)
 
     def _product(t: Term, real: bool) -> Piece:
-        factors = t.args if t.op == "mul" else (t,)
+        factors = sorted(operands(t), key=lambda a: not a.is_const) if t.op == "mul" else [t]
         above = [piece(a, real) for a in factors if a.op != "recip"]
         below = [piece(a.args[0], real).at(ATOM) for a in factors if a.op == "recip"]
         first = " * ".join(a.at(FACTOR if k else MUL) for k, a in enumerate(above))

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
+from itertools import permutations
 
 import numpy as np
 import pytest
 import torch
-from formulas import KERNELS, K, M, N, closed, formula, terms
+from formulas import KERNELS, K, M, N, closed, f, formula, read, terms, total
 from hypothesis import given, settings
 
 from trilift.lift.language import sample
 from trilift.lift.language.evaluate import evaluate
 from trilift.lift.language.parse import formula as parse
+from trilift.lift.language.python_source import python_source
 from trilift.lift.printers.all import index_form, latex, text
 from trilift.lift.printers.all import torch as torch_source
+from trilift.lift.runtime.session import Session
 from trilift.lift.terms import term as T
 from trilift.lift.terms.spec import Formula
+from trilift.lift.terms.term import Axis
 
 SHAPES = {"x": (M, N), "y": (M, N), "z": (N, M), "w": (N,), "s": (M,), "u": (K,), "h": (M, K), "g": (K, N)}
 QUICK = settings(max_examples=150, deadline=None, derandomize=True)
@@ -95,3 +100,52 @@ def test_random_formulas_read_back(t):
 def test_random_formulas_have_latex(t):
     out = latex(closed(t))
     assert out.count("{") == out.count("}") and out.count(r"\left") == out.count(r"\right")
+
+
+# ---- the order of operands -------------------------------------------------------------------------------------------
+
+
+def axes_of_sizes() -> tuple[Axis, Axis, Axis]:
+    return Axis("i", T.size("PI")), Axis("j", T.size("PJ")), Axis("l", T.size("PL"))
+
+
+def parts(name: str, first: Sequence[int]) -> Formula:
+    """The formula of this name, whose parts are made in the order `first`."""
+    i, j, l = axes_of_sizes()  # noqa: E741
+    one = lambda x, *over: read(x, *over)  # noqa: E731
+    over = Axis("l", T.size("PJ"))  # another axis of the same name
+    wide = [lambda: one("pa", i, j), lambda: one("pb", i, j), lambda: one("pc", j)]
+    made = {
+        "contraction": [lambda: one("pa", i, l), lambda: one("pb", l, j), lambda: one("pc", l)],
+        "maximum": [*wide, lambda: T.const(3.5)],
+        "condition": wide,
+        "sizes": [lambda: T.size("PL") + 9, lambda: T.size("PI") * 2, lambda: T.size("PJ") + 5],
+        "extents": [lambda: total(l, f("exp", T.axis(l))), lambda: total(over, f("exp", T.axis(over))), wide[0]],
+    }[name]
+    ts = {k: made[k]() for k in first}
+    a, b, *_ = ts = [ts[k] for k in sorted(ts)]
+    term = {
+        "contraction": lambda: total(l, T.mul(*ts)),
+        "maximum": lambda: f("max", *ts),
+        "condition": lambda: T.where(f("and", f("lt", a, b), f("ne", b, ts[2]), f("lt", ts[2], 7.5)), a, 0),
+        "sizes": lambda: read("pa", i, j) * f("min", *ts),
+        "extents": lambda: T.mul(*ts),
+    }[name]()
+    return Formula("out", (i, j), term, "f32")
+
+
+def printed(name: str, first: Sequence[int]) -> list[str]:
+    """The formula by every printer."""
+    with Session():
+        made = parts(name, first)
+        numbers = [python_source(s) for s in made.term.walk() if s.op == "min"]
+        return [*(show(made) for show in (text, index_form, torch_source, latex)), *numbers]
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize(
+    ("name", "count"), [(n, 3) for n in ("contraction", "condition", "sizes", "extents")] + [("maximum", 4)]
+)
+def test_age_of_operands_does_not_show(name, count):
+    known = printed(name, range(count))
+    assert all(printed(name, first) == known for first in permutations(range(count)))

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from trilift.lift.language.infix import SYMMETRIC, in_order, order
 from trilift.lift.printers.text import element_text
 from trilift.lift.terms import construct as T
 from trilift.lift.terms.term import INT, Axis, Term
@@ -98,10 +99,21 @@ def named(t: Term) -> Term:
     """Axes that the prover has named get letters that nothing else has, in the order in which they occur."""
     taken = {str(s.attr) for s in t.walk() if s.op in ("size", "scalar", "read")}
     axes = list(dict.fromkeys(s.attr for s in t.walk() if isinstance(s.attr, Axis)))
-    taken |= {a.name for a in axes if not MADE.match(a.name)}
+    made = [a for a in axes if MADE.match(a.name)]
+    taken |= {a.name for a in axes if a not in made}
     free = (x for x in (*LETTERS, *(f"i{k}" for k in range(1000))) if x not in taken)
-    images = {a: Axis(next(free), a.size) for a in axes if MADE.match(a.name)}
+    images = {a: Axis(next(free), a.size) for a in _by_place(t, made)}
     return _renamed(t, images, {}) if images else t
+
+
+def _by_place(t: Term, made: list[Axis]) -> list[Axis]:
+    """The axes as they occur in the printed term. Ages of terms and numbers in names that were made do not count."""
+    if len(made) < 2:
+        return made
+    images, memo = {a: Axis("", a.size) for a in made}, dict[int, Term]()
+    place = lambda s: order(_renamed(s, images, memo))  # noqa: E731
+    walked = in_order(t, lambda s: sorted(s.args, key=place) if s.op in SYMMETRIC else s.args)
+    return list(dict.fromkeys(s.attr for s in walked if s.attr in made))
 
 
 def _renamed(t: Term, images: Mapping[Axis, Axis], memo: dict[int, Term]) -> Term:
@@ -177,7 +189,7 @@ def _implies(strong: Clause, weak: Clause, ones: frozenset[Term]) -> bool:
     if not (m.is_const and n.is_const and m.attr <= n.attr):
         return False
     left = dict(expand(a))
-    for product, c in sorted(expand(b).items(), key=lambda row: (-len(row[0]), tuple(t.id for t in row[0]))):
+    for product, c in sorted(expand(b).items(), key=lambda row: (-len(row[0]), sorted(map(order, row[0])))):
         if c < 0:
             return False
         larger = next((k for k, d in left.items() if d >= c and _divides(product, k, ones)), None)
