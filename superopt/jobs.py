@@ -210,7 +210,7 @@ def _saturated(p: Program, limits: Limits, device: Hardware, seed: int, event: E
 
 
 def _guarded(seconds: float) -> str:
-    return f"{GUARDED} of {seconds:g} s ended the search"
+    return f"{GUARDED} after {seconds:g} s, during the search"
 
 
 def _searched(reached: Reached, values: int, seconds: float, excluded: float | None, note: str = "") -> Answer:

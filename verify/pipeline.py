@@ -5,7 +5,8 @@ case -> configurations: its launches with symbols for all numbers, one for each 
      -> loops: invariants in closed form, by induction
      -> every access in bounds; every output element stored; every stored value the formula's
      -> PROVED with its contract; else an input that fails: REFUTED, or a precondition that is missing: PROVED where the
-        host function refuses the rest; else a field test: TESTED, or UNKNOWN
+        host function refuses the rest; else a field test: TESTED, or UNKNOWN. What time ran out for is UNKNOWN and not
+        TESTED: the same proof may go through in more time
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from dataclasses import replace as changed
 from typing import TYPE_CHECKING, Any
 
 from trilift.lift.errors import TriliftError
-from trilift.lift.runtime.budget import BUDGETS, CAUSES, GUARD_SECONDS, Guard, Meter, stage
+from trilift.lift.runtime.budget import BUDGETS, CAUSES, GUARD_SECONDS, Guard, Meter, OutOfTime, stage
 
 if TYPE_CHECKING:
     from trilift.lift import Lifted
@@ -70,16 +71,18 @@ def examine(  # noqa: PLR0913 - the options of the public face
     of the processor; what a stage may do is bounded by its budget. Raises CaseError where the case
     or what it is compared with makes no sense, Unsupported where a formula to compare with cannot be read."""
     from .integers.solver import Answers
-    from .model.verdict import Claim, failed
+    from .model.verdict import Claim, failed, interrupted
     from .runs.goals import targets
 
     start = time.perf_counter()
     progress("formulas")
     goal = targets(case, lifted, other=other, against=against, seed=seed)
     claims = {name: Claim(name, goal.against) for name in (*goal.formulas, *goal.errors)}
-    with stage("proof", BUDGETS.proof.steps, guard=Guard(timeout)) as meter:
+    guard = Guard(timeout)
+    with stage("proof", BUDGETS.proof.steps, guard=guard) as meter:
         attempt = _Attempt(case, goal, claims, seed, meter, progress, invariants, replace or {}, Answers())
         attempt, proofs = _tried(attempt)
+    proofs = {name: interrupted(p, guard) for name, p in proofs.items()}
     proofs |= {name: failed(claims[name], e) for name, e in goal.errors.items()}
     if fallback and _open(proofs):
         progress("counterexamples")
@@ -241,19 +244,21 @@ class _Attempt:
     def decided(self, proofs: dict[str, Proof]) -> dict[str, Proof]:
         """The claims that are not proved: refuted by an input that fails, proved under a contract that the host
         function keeps, tested in finite fields, or left unknown."""
-        from .model.verdict import tested
+        from .model.verdict import interrupted, tested
         from .refutation.search import search
 
         if self.replace:
             return proofs
         found = search(self.case, self.goal, seed=self.seed, steps=BUDGETS.search.steps)
         names = [n for n, p in proofs.items() if p.verdict.value == "UNKNOWN"]
-        inferred = self.inferred(names, proofs, found)
+        guard = Guard(self.meter.guard.seconds if self.meter.guard else GUARD_SECONDS, "search for a contract")
+        inferred = self.inferred(names, proofs, found, guard)
         if inferred is not None:
             found = found or inferred.counterexample
             proofs = inferred.told(proofs)
         if found is not None:
             return self.wrong(proofs, found)
+        proofs = {n: p if inferred is not None else interrupted(p, guard) for n, p in proofs.items()}
         self.progress("finite fields")
         for outcome in self.field_test(proofs):
             p = proofs[outcome.output]
@@ -279,7 +284,9 @@ class _Attempt:
             n: changed(refuted(self.claims[n], of[n]), contract=p.contract) if n in of else p for n, p in proofs.items()
         }
 
-    def inferred(self, names: Sequence[str], proofs: Mapping[str, Proof], known: Counterexample | None) -> Any:
+    def inferred(
+        self, names: Sequence[str], proofs: Mapping[str, Proof], known: Counterexample | None, guard: Guard
+    ) -> Any:
         """A contract under which these outputs are proved, where a precondition may be all that is missing."""
         from .refutation.contract import infer, promising
 
@@ -293,17 +300,16 @@ class _Attempt:
             attempt = changed(self, more=clauses, meter=meter, progress=lambda stage: None)
             return {n: attempt.shown(n) for n in names}
 
-        guard = self.meter.guard and Guard(self.meter.guard.seconds, "search for a contract")
         with stage("contract", BUDGETS.proof.contract_steps, guard=guard) as meter:
             return infer(self.case, self.goal, self.configurations, under, self.seed, known, meter)
 
     def field_test(self, proofs: Mapping[str, Proof]) -> Sequence[Any]:
-        """The outcomes of a field test of what is unknown; none where it cannot be run."""
+        """The outcomes of a field test of what is unknown, but for want of time; none where it cannot be run."""
         from .fields.identity_test import check
 
-        formulas = [
-            self.goal.formulas[n] for n, p in proofs.items() if p.verdict.value == "UNKNOWN" and n in self.goal.formulas
-        ]
+        late = CAUSES[OutOfTime]
+        unknown = [n for n, p in proofs.items() if p.verdict.value == "UNKNOWN" and p.cause != late]
+        formulas = [self.goal.formulas[n] for n in unknown if n in self.goal.formulas]
         try:
             steps = BUDGETS.fields.proof_steps
             return check(self.case, formulas, seed=self.seed, steps=steps).outcomes if formulas else ()

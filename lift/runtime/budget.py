@@ -76,14 +76,14 @@ class OutOfSteps(TriliftError):
         self.stage, self.steps, self.at = stage, steps, at
 
 
-GUARDED = "the outer time limit"  # in what is said where it struck
+GUARDED = "time ran out"  # in what is said where the outer time limit struck
 
 
 class OutOfTime(TriliftError):
     """The outer time limit struck."""
 
     def __init__(self, seconds: float, what: str = "proof") -> None:
-        super().__init__(f"{GUARDED} of {seconds:g} s ended the {what}")
+        super().__init__(f"{GUARDED} after {seconds:g} s, during the {what}")
         self.seconds = seconds
 
 
@@ -96,10 +96,11 @@ GUARD_SECONDS = 120.0  # of the processor, for a proof, where nobody says otherw
 
 
 class Guard:
-    """The outer time limit, in seconds of the processor from now on: the only clock that may end a proof."""
+    """The outer time limit, in seconds of the processor from now on: the only clock that may end a proof. `struck`:
+    whether it has ended anything, be it noticed where it was caught or not."""
 
     def __init__(self, seconds: float, what: str = "proof") -> None:
-        self.seconds, self.what = seconds, what
+        self.seconds, self.what, self.struck = seconds, what, False
         self.end = time.process_time() + seconds
 
     @property
@@ -110,7 +111,12 @@ class Guard:
     def check(self) -> None:
         """Raises OutOfTime once it has struck."""
         if time.process_time() > self.end:
-            raise OutOfTime(self.seconds, self.what)
+            raise self.strike()
+
+    def strike(self) -> OutOfTime:
+        """The error to raise; from now on it has struck."""
+        self.struck = True
+        return OutOfTime(self.seconds, self.what)
 
 
 class Meter:

@@ -6,14 +6,18 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import kernels_prove
 import pytest
 
-from trilift.verify import prove
+from trilift.lift.runtime.budget import Guard
+from trilift.verify import pipeline, prove
 from trilift.verify.integers import solver
+from trilift.verify.model.verdict import Claim, interrupted, unknown
+from trilift.verify.refutation import contract
 
 KERNELS = Path(kernels_prove.__file__)
 
@@ -81,3 +85,47 @@ def test_without_invariants_loops_stay_open() -> None:
     assert proof.place is not None and proof.place.file.endswith("kernels_prove.py")
     (proof,) = prove(case, other=plain, fallback=False)
     assert proof.verdict.value == "PROVED"
+
+
+# ---- time ------------------------------------------------------------------------------------------------------------
+
+SHORT = 1e-6  # seconds of the processor
+
+
+def test_want_of_time_is_unknown_and_never_tested() -> None:
+    (proof,) = prove(kernels_prove.online, other=kernels_prove.plain, timeout=SHORT)
+    assert (proof.verdict.value, proof.cause) == ("UNKNOWN", "timeout")
+    assert proof.reason == "time ran out after 1e-06 s, during the proof"
+
+
+def test_an_input_that_fails_refutes_also_where_time_ran_out() -> None:
+    (proof,) = prove(kernels_prove.off, timeout=SHORT)
+    assert proof.verdict.value == "REFUTED"
+
+
+def test_want_of_steps_may_be_tested(monkeypatch: pytest.MonkeyPatch) -> None:
+    few = replace(pipeline.BUDGETS, proof=replace(pipeline.BUDGETS.proof, steps=10))
+    monkeypatch.setattr(pipeline, "BUDGETS", few)
+    (proof,) = prove(kernels_prove.online, other=kernels_prove.plain)
+    assert (proof.verdict.value, proof.cause) == ("TESTED", "out-of-steps")
+
+
+def test_time_that_ran_out_unseen_is_told() -> None:
+    """Where the error was caught, a condition is open: that is not what the verdict rests on."""
+    open_ = unknown(Claim("out", "formula"), "load in bounds: not shown", cause="Undecided: load in bounds")
+    guard = Guard(30.0)
+    assert interrupted(open_, guard) is open_
+    guard.strike()
+    late = interrupted(open_, guard)
+    assert late.cause == "timeout" and interrupted(late, guard) is late
+    assert late.reason == "time ran out after 30 s, during the proof; open then: load in bounds: not shown"
+
+
+def test_time_that_ran_out_in_the_search_for_a_contract_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def late(*args: Any) -> None:
+        args[-1].guard.strike()
+
+    monkeypatch.setattr(contract, "infer", late)
+    (proof,) = prove(kernels_prove.online, other=kernels_prove.plain, invariants=False)
+    assert (proof.verdict.value, proof.cause) == ("UNKNOWN", "timeout")
+    assert proof.reason.startswith("time ran out after 120 s, during the search for a contract; open then: ")

@@ -13,7 +13,7 @@ import z3
 
 from trilift.lift.errors import Place
 from trilift.lift.runtime import budget
-from trilift.lift.runtime.budget import BUDGETS, Guard, OutOfTime
+from trilift.lift.runtime.budget import BUDGETS, Guard
 from trilift.lift.runtime.session import table
 from trilift.lift.terms import construct as T
 from trilift.lift.terms.meanings import Domain
@@ -236,7 +236,7 @@ def _asked(solver: Any, resources: int, guard: Guard | None = None) -> tuple[Any
     budget.count("z3 resource", used)
     interrupted = answer == z3.unknown and solver.reason_unknown() in INTERRUPTED and used < resources
     if interrupted and guard is not None:
-        raise OutOfTime(guard.seconds, guard.what)
+        raise guard.strike()
     return answer, used
 
 

@@ -14,7 +14,7 @@ from enum import Enum
 from typing import Any
 
 from trilift.lift.errors import Place, TriliftError
-from trilift.lift.runtime.budget import CAUSES
+from trilift.lift.runtime.budget import CAUSES, Guard, OutOfTime
 from trilift.lift.terms.term import Term
 
 
@@ -152,3 +152,12 @@ def failed(claim: Claim, error: TriliftError) -> Proof:
     reason = error.what + (f": {error.why}" if error.why else "")
     cause = CAUSES.get(type(error)) or f"{type(error).__name__}: {error.what}"
     return unknown(claim, reason, error.place, cause)
+
+
+def interrupted(proof: Proof, guard: Guard) -> Proof:
+    """The proof where the outer time limit has struck: what is open then was not decided, whatever else is said of it.
+    Never "not provable"."""
+    if not guard.struck or proof.verdict is not Verdict.UNKNOWN or proof.cause == CAUSES[OutOfTime]:
+        return proof
+    late = failed(proof.claim, guard.strike())
+    return replace(proof, reason=f"{late.reason}; open then: {proof.reason}", cause=late.cause)
