@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import kernels_values as K
@@ -13,7 +15,9 @@ import pytest
 import torch
 
 from trilift.lift import Case
+from trilift.lift.errors import Place
 from trilift.verify.audit.evidence import Evidence
+from trilift.verify.audit.faults import Fault, faults
 from trilift.verify.audit.finding import Finding
 from trilift.verify.audit.numerics import Inputs, numerics
 from trilift.verify.audit.rules import nan_risk, overflow_risk, page, precision_loss
@@ -149,3 +153,20 @@ def test_narrow_sums_can_be_widened() -> None:
     assert dots and wide is not None
     error = [float(np.abs(v["c" if "c" in v else "out"] - sample.exact["out"]).max()) for v in (sample.rounded, wide)]
     assert error[0] > 4 * error[1]
+
+
+def test_a_fault_is_told_once_and_at_its_smallest_shape() -> None:
+    place, kind = Place("kernels.py", 7), Inputs("inputs")
+    asked: list[int] = []
+
+    def find(runs: Any, dims: Any, kind: Inputs) -> Iterator[Fault]:
+        asked.append(dims["N"])
+        if dims["N"] > 2:
+            event = SimpleNamespace(op=SimpleNamespace(place=place), program=(0, 0, 0))
+            sample = SimpleNamespace(dims=dims, kind=kind)
+            yield Fault(sample, "out", (dims["N"],), 1.0, float("nan"), event)  # type: ignore[arg-type]
+
+    runs: Any = SimpleNamespace(evidence=SimpleNamespace(case=SimpleNamespace(names=("N",))))
+    (found,) = faults(runs, [{"N": 1}, {"N": 8}, {"N": 9}], (kind,), find)
+    assert asked == [1, 8, 1, 2, 3, 9] and (found.element, found.known) == ("out[3]", False)
+    assert found.example == {"N": 3, "program": (0, 0, 0), "element": "out[3]", "inputs": "inputs", "got": 1.0}

@@ -13,7 +13,7 @@ from trilift.lift.ttir.ir import Op, Value
 from ..runs.rounded import Rounded
 from ..runs.rounding import FORMATS, NARROW
 from ..runs.trials import Dims, blocks_of, fits
-from .numerics import Inputs, Numerics, Sample, smaller
+from .numerics import Inputs, Numerics, Sample, smallest
 
 STEPS = 320  # of a sum, in blocks
 BLOCK = 1024  # of the largest block that is filled so often
@@ -81,16 +81,12 @@ def _at(runs: Numerics, dims: Dims, kind: Inputs) -> Accumulated | None:
 
 def _small(runs: Numerics, found: Accumulated) -> Accumulated:
     """The same at smaller dims."""
-    best = found
 
-    def shows(dims: Dims) -> bool:
-        nonlocal best
-        again = _at(runs, dims, found.sample.kind)
-        best = again if again is not None and again.op.place == found.op.place else best
-        return best is again
+    def again(dims: Dims) -> Accumulated | None:
+        other = _at(runs, dims, found.sample.kind)
+        return other if other is not None and other.op.place == found.op.place else None
 
-    smaller(runs.evidence.case, found.sample.dims, shows, (1, 2, 3, 4, 64, 512))
-    return best
+    return smallest(runs.evidence.case, found, again, (1, 2, 3, 4, 64, 512))
 
 
 def _worst(sample: Sample, sums: Sequence[Op]) -> tuple[str, tuple[int, ...], float, float] | None:

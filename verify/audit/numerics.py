@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -225,11 +225,25 @@ def _fill(x: Any, s: Spec, dims: Dims, kind: Inputs, rng: np.random.Generator) -
         x.copy_(torch.from_numpy(np.array(drawn)))
 
 
-def smaller(case: Case, dims: Dims, shows: Callable[[Dims], bool], sizes: Sequence[int] = (1, 2, 3, 4)) -> Dims:
-    """Dims at which it still shows: one after the other as small as it can be among `sizes`."""
+class Sampled(Protocol):
+    """What was found on a sample."""
+
+    @property
+    def sample(self) -> Sample: ...
+
+
+Found = TypeVar("Found", bound=Sampled)
+
+
+def smallest(
+    case: Case, found: Found, again: Callable[[Dims], Found | None], sizes: Sequence[int] = (1, 2, 3, 4)
+) -> Found:
+    """What `again` finds at the smallest dims where it finds it: one dim after the other as small as it can be among
+    `sizes`."""
     for name in case.names:
+        dims = found.sample.dims
         for n in (n for n in sizes if n < dims[name]):
-            if shows({**dims, name: n}):
-                dims = {**dims, name: n}
+            if (other := again({**dims, name: n})) is not None:
+                found = other
                 break
-    return dims
+    return found

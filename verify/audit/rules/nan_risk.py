@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -15,8 +14,9 @@ from trilift.lift.ttir.ir import Op
 from ...runs.rounded import Rounded
 from ...runs.trials import Dims, blocks_of, boundary_shapes
 from ..fault_origin import Event, births, blamed, described
+from ..faults import Fault, faults
 from ..finding import Finding, Rule, Step
-from ..numerics import Inputs, Numerics, Sample, numerics, smaller
+from ..numerics import Inputs, Numerics, Sample, numerics
 
 if TYPE_CHECKING:
     from ..evidence import Evidence
@@ -34,28 +34,11 @@ KINDS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Born:
-    """An element that is NaN because of an event, where `expected` is its value, NaN if none is known."""
-
-    sample: Sample
-    output: str
-    index: tuple[int, ...]
-    expected: float
-    event: Event
-
-
 def check(evidence: Evidence) -> Iterator[Finding]:
     """Findings at the first shape and kind of inputs that shows each of them, at its smallest shape."""
     runs = numerics(evidence, BUDGETS.audit.nan_steps)
     kinds = KINDS if evidence.case.reference else KINDS[:1]
-    seen = set()
-    for dims in _shapes(runs):
-        for kind in _apart(runs, kinds):
-            for found in _born(runs, dims, kind):
-                if found.event.op.place not in seen:
-                    seen.add(found.event.op.place)
-                    yield _finding(_small(runs, found, kind))
+    yield from map(_finding, faults(runs, _shapes(runs), _apart(runs, kinds), _born))
 
 
 def _shapes(runs: Numerics) -> Iterator[Dims]:
@@ -77,7 +60,7 @@ def _apart(runs: Numerics, kinds: tuple[Inputs, ...]) -> list[Inputs]:
     return [k for k in kinds if k is RANDOM or (real and k.draw is not None) or (whole and k.draw is None)]
 
 
-def _born(runs: Numerics, dims: Dims, kind: Inputs) -> Iterator[Born]:
+def _born(runs: Numerics, dims: Dims, kind: Inputs) -> Iterator[Fault]:
     """One element for each output that is NaN and should not be."""
     sample = runs.sample(dims, kind, runs.evidence.seed)
     if sample is None:
@@ -96,7 +79,8 @@ def _born(runs: Numerics, dims: Dims, kind: Inputs) -> Iterator[Born]:
         event = blamed(sample, births, False, (output, index), lambda v: bool(np.isfinite(v)))
         if event is not None and (sample.case.reference or _is_empty(event)):
             theirs = sample.typed_reference
-            yield Born(sample, output, index, float(theirs[output][index]) if theirs else float("nan"), event)
+            right = float(theirs[output][index]) if theirs else float("nan")
+            yield Fault(sample, output, index, float("nan"), right, event)
 
 
 def _should_be_numbers(runs: Numerics, sample: Sample, output: str, got: np.ndarray) -> np.ndarray:
@@ -143,20 +127,6 @@ def _needs(op: Op, names: tuple[str, ...]) -> bool:
     return False
 
 
-def _small(runs: Numerics, found: Born, kind: Inputs) -> Born:
-    """The same at smaller dims."""
-    best = found
-
-    def shows(dims: Dims) -> bool:
-        nonlocal best
-        again = next((b for b in _born(runs, dims, kind) if b.event.op.place == found.event.op.place), None)
-        best = again or best
-        return again is not None
-
-    smaller(runs.evidence.case, found.sample.dims, shows)
-    return best
-
-
 HINTS = {
     "arith.subf": "replace a maximum of -inf by a number: tl.where(m == -inf, 0, m)",
     "arith.divf": "guard the denominator: tl.where(d == 0, 1, d), or add a small number",
@@ -164,21 +134,17 @@ HINTS = {
 }
 
 
-def _finding(found: Born) -> Finding:
-    event, sample, place = found.event, found.sample, found.event.op.place
-    element = f"{found.output}{list(found.index)}"
-    what = described(event)
-    known = not np.isnan(found.expected)
-    right = f"where the reference gives {found.expected:.6g}" if known else "for all inputs of this kind"
-    example = {**sample.dims, "program": event.program, "element": element, "inputs": sample.kind.words}
+def _finding(found: Fault) -> Finding:
+    sample, place, what = found.sample, found.event.op.place, described(found.event)
+    right = f"where the reference gives {found.expected:.6g}" if found.known else "for all inputs of this kind"
     return Finding(
         RULE.name,
-        f"{what}: {element} is NaN {right}, on {sample.kind.words}",
+        f"{what}: {found.element} is NaN {right}, on {sample.kind.words}",
         place,
-        {**example, "got": float("nan"), **({"expected": found.expected} if known else {})},
-        HINTS.get(event.op.name, "do not compute 0 / 0, inf - inf or 0 * inf, or choose a value for them"),
-        sample.replay(found.output, found.index, float("nan"), found.expected if known else 0.0, 1e30),
-        (Step(place, what), Step(None, f"{element} is NaN")),
+        found.example,
+        HINTS.get(found.event.op.name, "do not compute 0 / 0, inf - inf or 0 * inf, or choose a value for them"),
+        sample.replay(found.output, found.index, found.got, found.expected if found.known else 0.0, 1e30),
+        (Step(place, what), Step(None, f"{found.element} is NaN")),
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,9 +12,10 @@ from trilift.lift.runtime.budget import BUDGETS
 from ...runs.rounded import Rounded
 from ...runs.rounding import FORMATS, NARROW
 from ...runs.trials import Dims
-from ..fault_origin import Event, blamed, described, kind, matters, overflows
+from ..fault_origin import blamed, described, kind, matters, overflows
+from ..faults import Fault, faults
 from ..finding import Finding, Rule, Step
-from ..numerics import Inputs, Numerics, Sample, numerics, smaller
+from ..numerics import Inputs, Numerics, Sample, numerics
 
 if TYPE_CHECKING:
     from ..evidence import Evidence
@@ -40,28 +40,10 @@ KINDS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Overflow:
-    """An element that is not finite because of an event, where `expected` is its value."""
-
-    sample: Sample
-    output: str
-    index: tuple[int, ...]
-    got: float
-    expected: float
-    event: Event
-
-
 def check(evidence: Evidence) -> Iterator[Finding]:
     """Findings at the first shape and kind of inputs that shows each of them, at its smallest shape."""
     runs = numerics(evidence, BUDGETS.audit.overflow_steps)
-    seen = set()
-    for dims in _shapes(runs):
-        for inputs in KINDS:
-            for found in _overflows(runs, dims, inputs):
-                if found.event.op.place not in seen:
-                    seen.add(found.event.op.place)
-                    yield _finding(_small(runs, found))
+    yield from map(_finding, faults(runs, _shapes(runs), KINDS, _overflows))
 
 
 def _shapes(runs: Numerics) -> Iterator[Dims]:
@@ -78,7 +60,7 @@ def _sums_narrowly(op: Any) -> bool:
     return summing and any(v.type.element.lower() in NARROW for v in op.results)
 
 
-def _overflows(runs: Numerics, dims: Dims, inputs: Inputs) -> Iterator[Overflow]:
+def _overflows(runs: Numerics, dims: Dims, inputs: Inputs) -> Iterator[Fault]:
     """One element for each output that is not finite though it should be."""
     sample = runs.sample(dims, inputs, runs.evidence.seed)
     if sample is None:
@@ -98,7 +80,7 @@ def _overflows(runs: Numerics, dims: Dims, inputs: Inputs) -> Iterator[Overflow]
         right = lambda v, value=value, floor=floor: abs(v - value) <= GROSS * abs(value) + floor  # noqa: E731
         event = blamed(sample, overflows, True, (output, index), right)
         if event is not None and matters(sample, (output, index), right):
-            yield Overflow(sample, output, index, float(got[index]), float(value), event)
+            yield Fault(sample, output, index, float(got[index]), float(value), event)
 
 
 def _is_ordinary(sample: Sample, output: str, exact: np.ndarray) -> bool:
@@ -131,22 +113,6 @@ def _size(exact: np.ndarray) -> float:
     return float(np.max(np.abs(exact[np.isfinite(exact)]), initial=0.0))
 
 
-def _small(runs: Numerics, found: Overflow) -> Overflow:
-    """The same at smaller dims."""
-    best = found
-
-    def shows(dims: Dims) -> bool:
-        nonlocal best
-        again = next(
-            (o for o in _overflows(runs, dims, found.sample.kind) if o.event.op.place == found.event.op.place), None
-        )
-        best = again or best
-        return again is not None
-
-    smaller(runs.evidence.case, found.sample.dims, shows)
-    return best
-
-
 HINTS = {
     "math.exp": "subtract the maximum before exp, or use a form whose argument is at most 0",
     "math.exp2": "subtract the maximum before exp2, or use a form whose argument is at most 0",
@@ -159,23 +125,17 @@ HINTS = {
 }
 
 
-def _finding(found: Overflow) -> Finding:
-    event, sample, place = found.event, found.sample, found.event.op.place
-    element = f"{found.output}{list(found.index)}"
-    what = described(event)
-    example = {
-        **sample.dims, "program": event.program, "element": element, "inputs": sample.kind.words,
-        "got": found.got, "expected": found.expected,
-    }  # fmt: skip
+def _finding(found: Fault) -> Finding:
+    sample, place, what = found.sample, found.event.op.place, described(found.event)
     tolerance = GROSS / 2 * min(1.0, abs(found.expected) or 1.0)
     return Finding(
         RULE.name,
-        f"{what}: {element} becomes {found.got:.6g} instead of {found.expected:.6g}, on {sample.kind.words}",
+        f"{what}: {found.element} becomes {found.got:.6g} instead of {found.expected:.6g}, on {sample.kind.words}",
         place,
-        example,
-        HINTS.get(kind(event.op), "use a form whose steps stay in range"),
+        found.example,
+        HINTS.get(kind(found.event.op), "use a form whose steps stay in range"),
         sample.replay(found.output, found.index, found.got, found.expected, tolerance),
-        (Step(place, what), Step(None, f"{element} is {found.got:.6g}, its value is {found.expected:.6g}")),
+        (Step(place, what), Step(None, f"{found.element} is {found.got:.6g}, its value is {found.expected:.6g}")),
     )
 
 
