@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import importlib
 import json
-import multiprocessing
-import os
 import sys
 import types
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
+from command import Done, commands
 
 from trilift.lift.errors import CaseError, Place, Unsupported
-from trilift.lift.runtime import isolate
 from trilift.lift.terms import construct as T
-from trilift.reports import cli
 from trilift.reports.base import explanations, sources
-from trilift.reports.commands import audit, prove
+from trilift.reports.commands import audit
 from trilift.reports.records import audit_record, replay_files, unfinished
-from trilift.reports.runner import local
 from trilift.verify.audit.finding import Finding, Step
 from trilift.verify.model import verdict as V
 
@@ -83,31 +76,10 @@ def _raise(e: Exception) -> Any:
     raise e
 
 
-@dataclass(frozen=True)
-class Done:
-    """What a command did."""
-
-    exit_code: int
-    output: str
-    stdout: str
-
-
-def serve(there: Connection, folder: Path) -> None:
-    """Commands in a process of their own, their cases in forks of it, which see the stand-in."""
-
-    def forked(function: Any, tasks: Any, jobs: int, timeout: float, context: str, *rest: Any, **more: Any) -> Any:
-        return isolate.run_all(function, tasks, jobs, timeout, "fork", *rest, **more)
-
-    for module in isolate.PRELOAD:
-        importlib.import_module(module)
+def prepare() -> None:
+    """The stand-in, in the process that serves."""
     sys.modules["trilift.verify.audit.examination"] = types.ModuleType("trilift.verify.audit.examination")
     sys.modules["trilift.verify.audit.examination"].audit = stand_in  # type: ignore[attr-defined]
-    local.run_all = forked
-    prove.LIFTING, prove.GRACE_SECONDS = 15.0, 0.0
-    os.chdir(folder)
-    while (args := there.recv()) is not None:
-        done = CliRunner().invoke(cli.main, args, catch_exceptions=False)
-        there.send(Done(done.exit_code, done.output, done.stdout))
 
 
 @pytest.fixture(scope="module")
@@ -122,23 +94,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def trilift(folder: Path) -> Iterator[Callable[..., Done]]:
-    """The command, run by `serve` in the folder."""
-    make = multiprocessing.get_context("spawn")
-    here, there = make.Pipe()
-    os.environ["GITHUB_STEP_SUMMARY"] = str(folder / "summary.md")
-    process = make.Process(target=serve, args=(there, folder))
-    process.start()
-    del os.environ["GITHUB_STEP_SUMMARY"]
-    there.close()
-
-    def run(*args: str) -> Done:
-        here.send(("audit", "-q", *args))
-        done: Done = here.recv()
-        return done
-
-    yield run
-    here.send(None)
-    process.join(10)
+    """The command, run in the folder."""
+    with commands(
+        folder, prepare, "audit", "-q", environment={"GITHUB_STEP_SUMMARY": str(folder / "summary.md")}
+    ) as run:
+        yield run
 
 
 @pytest.fixture(scope="module")

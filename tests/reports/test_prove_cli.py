@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-import importlib
 import json
-import multiprocessing
 import os
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
+from command import Done, commands
 
 from trilift.lift.errors import CaseError, Place, Unsupported
-from trilift.lift.runtime import isolate
 from trilift.lift.terms import construct as T
 from trilift.lift.terms.term import Axis
-from trilift.reports import cli
 from trilift.reports.base import targets
 from trilift.reports.commands import prove
 from trilift.reports.records import conditions, proof_record, unfinished, verdict_text
 from trilift.reports.records.options import Options
-from trilift.reports.runner import local
 from trilift.verify.model import verdict as V
 
 SOURCE = """
@@ -119,56 +112,20 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@dataclass(frozen=True)
-class Done:
-    """What a command did."""
-
-    exit_code: int
-    output: str
-    stdout: str
-    stderr: str
-
-
-def serve(there: Connection, folder: Path) -> None:
-    """Commands in a process of their own, their cases in forks of it, which see the stand-ins. The process has no
-    threads: what other tests have started would be missing in a fork."""
+def prepare() -> None:
+    """The stand-ins, in the process that serves."""
     from trilift import verify
 
-    def forked(function: Any, tasks: Any, jobs: int, timeout: float, context: str, *rest: Any, **more: Any) -> Any:
-        return isolate.run_all(function, tasks, jobs, timeout, "fork", *rest, **more)
-
-    for module in isolate.PRELOAD:  # as the fork server has them
-        importlib.import_module(module)
     verify.prove = stand_in  # type: ignore[assignment]
     verify.equal = lambda a, b, **how: stand_in(a, against="b", **how)
-    local.run_all = prove.run_all = forked
-    prove.LIFTING, prove.GRACE_SECONDS = 15.0, 0.0
-    os.chdir(folder)
-    while (args := there.recv()) is not None:
-        done = CliRunner().invoke(cli.main, args, catch_exceptions=False)
-        there.send(Done(done.exit_code, done.output, done.stdout, done.stderr))
 
 
 @pytest.fixture(scope="module")
 def trilift(folder: Path) -> Iterator[Callable[..., Done]]:
-    """The command, run by `serve` in the folder, which is this process's too."""
-    make = multiprocessing.get_context("spawn")
-    here, there = make.Pipe()
-    process = make.Process(target=serve, args=(there, folder))
-    process.start()
-    there.close()
-    monkeypatch = pytest.MonkeyPatch()
-    monkeypatch.chdir(folder)
-
-    def run(*args: str) -> Done:
-        here.send(args)
-        done: Done = here.recv()
-        return done
-
-    yield run
-    monkeypatch.undo()
-    here.send(None)
-    process.join(10)
+    """The command, run in the folder, which is this process's too."""
+    with pytest.MonkeyPatch.context() as monkeypatch, commands(folder, prepare) as run:
+        monkeypatch.chdir(folder)
+        yield run
 
 
 @pytest.fixture(scope="module")
