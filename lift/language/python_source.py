@@ -60,6 +60,6 @@ PYTHON.fill({
     "and": _logic(AND), "or": _logic(OR), "not": lambda t: Piece(f"not {_piece(t.args[0]).at(NOT)}", NOT),
     "max": _call("max({all})"), "min": _call("min({all})"), "abs": _call("abs({0})"),
     "where": _call("({1} if {0} else {2})"), "sqrt": _call("({0}) ** 0.5"),
-    "next_power_of_2": _call("(1 << max({0} - 1, 0).bit_length())"),
+    "next_power_of_2": _call("(1 << ({0} - 1).bit_length() if {0} > 0 else 0)"),
     "truncdiv": _call("({0} // {1} if ({0} < 0) == ({1} < 0) else -(-({0}) // {1}))"),
 })  # fmt: skip

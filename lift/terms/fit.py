@@ -21,6 +21,7 @@ import numpy as np
 
 from ..runtime.session import memo_up_to
 from . import construct as T
+from .ops import power_of_2
 from .term import Term
 
 Number = int | float
@@ -38,10 +39,6 @@ NAMED = (
 
 def _cdiv(a: int, b: int) -> int:
     return -(-a // b)
-
-
-def _power_of_2(a: int) -> int:
-    return 1 << max(a - 1, 0).bit_length()
 
 
 # name, value, term, commutative
@@ -170,7 +167,7 @@ class _Table:
 
     def _powers(self, sources: Sequence[Values]) -> int:
         for a in sources:
-            self.how.setdefault(tuple(_power_of_2(int(x)) for x in a), ("next_power_of_2", a, a))
+            self.how.setdefault(tuple(power_of_2(int(x)) for x in a), ("next_power_of_2", a, a))
         return len(self.how)
 
     def _combine(self, left: Sequence[Values], right: Sequence[Values], operations: Any = BINARY) -> int:

@@ -170,11 +170,16 @@ def _mod(a: Any, b: Any) -> Any:
     return np.mod(a, b)
 
 
+def power_of_2(n: int) -> int:
+    """triton.next_power_of_2, for numbers of any size."""
+    return 1 << (n - 1).bit_length() if n > 0 else 0
+
+
 def _next_power_of_2(x: Any) -> Any:
-    """The smallest power of two that is not below x (1 for x <= 1)."""
+    """triton.next_power_of_2: the smallest power of two that is not below x, and 0 for x <= 0."""
     if isinstance(x, int):
-        return 1 << max(x - 1, 0).bit_length()
-    a = np.maximum(np.asarray(x), 1) - 1
+        return power_of_2(x)
+    a = np.maximum(np.asarray(x), 0) - 1
     for s in (1, 2, 4, 8, 16, 32):
         a = a | (a >> s)
     return a + 1
@@ -285,7 +290,7 @@ ROWS = [
     _row("mod", 2, I, _mod, "{0} % {1}", r"{0} \bmod {1}", "({0} % {1})", aten=()),
     _row("truncdiv", 2, I, _trunc_divide, "truncdiv({0}, {1})", r"\operatorname{{truncdiv}}({0}, {1})", "torch.div({0}, {1}, rounding_mode='trunc')", ttir=("arith.divsi",)),
     _row("truncmod", 2, I, _trunc_remainder, "truncmod({0}, {1})", r"\operatorname{{truncmod}}({0}, {1})", "torch.fmod({0}, {1})", ttir=("arith.remsi",)),
-    _row("next_power_of_2", 1, I, _next_power_of_2, "next_power_of_2({0})", _fn("next\\_power\\_of\\_2"), "(1 << ({0} - 1).bit_length())"),
+    _row("next_power_of_2", 1, I, _next_power_of_2, "next_power_of_2({0})", _fn("next\\_power\\_of\\_2"), "(1 << (({0}) - 1).bit_length() if ({0}) > 0 else 0)"),
     _row("bitand", 2, I, np.bitwise_and, "bitand({0}, {1})", r"{0} \mathbin{{\&}} {1}", "({0} & {1})", aten=()),
     _row("bitor", 2, I, np.bitwise_or, "bitor({0}, {1})", r"{0} \mathbin{{|}} {1}", "({0} | {1})", aten=()),
     _row("bitxor", 2, I, np.bitwise_xor, "bitxor({0}, {1})", r"{0} \oplus {1}", "({0} ^ {1})", term=_bitxor, aten=()),

@@ -239,8 +239,6 @@ def torch_source(op: str) -> None:
 
     for s in samples(op):
         plain = op == "next_power_of_2"
-        if plain and s.inputs["x0"] < 1:
-            continue  # it is printed of sizes
         names = {n: x if plain else torch.tensor(x) for n, x in s.inputs.items()}
         if op in FOLDS:
             text = TORCH[op].format("x0", dim=0)
@@ -314,7 +312,7 @@ def linear_form(op: str) -> None:
         t = core(s.term)
         known = [*L.definition(t.id), *(d for i in L.definition(t.id) for a in L.atoms_of(i) for d in L.definition(a))]
         assert known and all(holds(d, s, 0) for d in known)
-        assert not all(holds(d, s, int(s.value) if op == "next_power_of_2" else 1) for d in known)
+        assert not all(holds(d, s, max(int(s.value), 1) if op == "next_power_of_2" else 1) for d in known)
 
 
 def reduction(op: str) -> None:
@@ -605,3 +603,23 @@ def test_every_cell_is_checked_or_says_why_not() -> None:
         excused = {(name, op), (name, "*")} & UNCHECKED.keys()
         assert (name in CHECKS) != bool(excused) or (name, op) in excused, (name, op)
     assert all(UNCHECKED.values()) and {n for n, _ in UNCHECKED} | CHECKS.keys() == DOMAINS.keys()
+
+
+@pytest.mark.parametrize("n", [-70, -5, -1, 0, 1, 2, 3, 17, 64])
+def test_a_power_of_two_is_tritons(n: int) -> None:
+    """Of numbers that are not positive too, where triton.next_power_of_2 gives 0."""
+    import triton
+
+    from trilift.lift.language.python_source import python_source
+    from trilift.verify.integers.conditions import INTEGER, core
+    from trilift.verify.integers.solver import Solver, decided_by_z3
+
+    N, right = T.size("N"), triton.next_power_of_2(n)
+    power = T.make("next_power_of_2", N)
+    row = OPS["next_power_of_2"]
+    assert (row.on_numbers(n), row.numpy(np.array([n]))[0], INTEGER["next_power_of_2"](n)) == (right,) * 3
+    assert eval(python_source(power), {"N": n}) == eval(str(row.torch).format("N"), {"N": n}) == right
+    here, equal = T.make("eq", N, n), T.make("eq", power, right)
+    assert Solver().implies({here}, equal)
+    assert decided_by_z3([core(here), core(T.make("not", equal))], 10_000) is True
+    assert decided_by_z3([core(here), core(equal)], 10_000) is False

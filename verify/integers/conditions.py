@@ -15,6 +15,7 @@ from functools import reduce
 from trilift.lift.runtime.session import memo_up_to, table
 from trilift.lift.terms import construct as T
 from trilift.lift.terms.meanings import Domain
+from trilift.lift.terms.ops import power_of_2
 from trilift.lift.terms.term import BOOL, INT, Term
 
 ARITHMETIC = frozenset({"add", "mul", "floordiv", "mod", "min", "max", "where", "next_power_of_2"})
@@ -324,7 +325,7 @@ INTEGER.fill({
     "max": lambda *xs: max(xs),
     "floordiv": lambda a, b: a // b if b else None,
     "mod": lambda a, b: a % b if b else None,
-    "next_power_of_2": lambda n: 1 << max(n - 1, 0).bit_length(),
+    "next_power_of_2": power_of_2,
     "eq": lambda a, b: a == b,
     "lt": lambda a, b: a < b,
     "le": lambda a, b: a <= b,

@@ -233,11 +233,12 @@ def _choice(t: Term) -> tuple[Item, ...]:
 
 @meaning(LINEAR, "next_power_of_2")
 def _power(t: Term) -> tuple[Item, ...]:
-    """n <= p, and p = 1 or p <= 2n - 2 (p < 2n, both even)."""
+    """n <= p, and p = 0 of n <= 0, p = n = 1, or p <= 2n - 2 (p < 2n, both even)."""
     n, p = polynomial(t.args[0]), atom(t)
-    small = at_least(n.scaled(-1), -1), equals(p, Polynomial(1, {}))
+    none = at_least(n.scaled(-1)), equals(p, Polynomial(0, {}))
+    one = equals(n, Polynomial(1, {})), equals(p, Polynomial(1, {}))
     large = at_least(n, 2), at_least(n.scaled(2) - p, 2), at_least(p, 2)
-    return at_least(p, 1), at_least(p - n), Clause((small, large))
+    return at_least(p), at_least(p - n), Clause((none, one, large))
 
 
 @meaning(LINEAR, "floordiv", "mod")

@@ -176,10 +176,10 @@ def _power_name(t: Term, names: dict[Term, str], memo: dict[int, str]) -> str:
 
 
 def _power(t: Term, names: dict[Term, str], memo: dict[int, str]) -> str:
-    """n <= p < 2n, p is 1 or even, and what a power of two that is large enough is divisible by."""
+    """n <= p < 2n, or p = 0 of n <= 0; p is 1 or even; and what a power of two that is large enough is divisible by."""
     n, p = _text(t.args[0], names, memo), _power_name(t, names, memo)
     divisible = " ".join(f"(or (< {p} {1 << k}) (= (mod {p} {1 << k}) 0))" for k in range(1, 7))
-    return f"(and (>= {p} 1) (>= {p} {n}) (ite (<= {n} 1) (= {p} 1) (< {p} (* 2 {n}))) {divisible})"
+    return f"(and (>= {p} 0) (>= {p} {n}) (ite (<= {n} 0) (= {p} 0) (< {p} (* 2 {n}))) {divisible})"
 
 
 def _nonlinear(t: Term) -> bool:

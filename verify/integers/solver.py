@@ -183,7 +183,8 @@ def _axioms(t: Term) -> tuple[Any, ...]:
 def _definition(t: Term) -> Any:
     if t.op == "next_power_of_2":
         n, p = _expression(t.args[0]), _expression(t)
-        parts = [p >= 1, p >= n, z3.If(n <= 1, p == 1, z3.And(p <= 2 * n - 2, p % 2 == 0))]
+        large = z3.And(p <= 2 * n - 2, p % 2 == 0)
+        parts = [p >= 0, p >= n, z3.If(n <= 0, p == 0, z3.If(n == 1, p == 1, large))]
         return z3.And(*parts, *(z3.Or(p < 1 << k, p % (1 << k) == 0) for k in range(2, 7)))
     a, b = map(_expression, t.args)
     q, r = (_expression(T.node(op, t.args, None, T.INT)) for op in ("floordiv", "mod"))
