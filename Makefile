@@ -85,7 +85,7 @@ test-suites: $(VENV)/.dev ## write the tests of each operator and run them, one 
 tiles: $(VENV)/.core ## emit kernels of Trinity's programs into build/results/kernels, 40 minutes
 	$(BIN)/trilift report tiles --jobs $(JOBS)
 
-gpu: $(VENV)/.core ## time the emitted kernels on a GPU, within ten minutes; make the page
+gpu: $(VENV)/.core ## time what `trilift report mirage legacy` emitted on a GPU, within ten minutes; make the page
 	$(BIN)/trilift report gpu-times
 
 results: $(VENV)/.packages ## run all experiments: pages, summary.json, data in build/results

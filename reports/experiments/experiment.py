@@ -27,14 +27,14 @@ class Table:
 class Result:
     """The result of a measurement: tables, data for JSON, exit code, and notes for a reader of the tables.
 
-    `files`: paths and texts of the files that a report writes beside its page; `made`: of those beside its raw data."""
+    `made`: paths and texts of what a report writes beside its raw data.
+    """
 
     title: str
     tables: tuple[Table, ...]
     data: Mapping[str, Any]
     code: int
     notes: tuple[str, ...] = ()
-    files: Texts = ()
     made: Texts = ()
 
 

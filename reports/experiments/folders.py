@@ -7,6 +7,5 @@ from ..base.fingerprint import ROOT
 CORPUS = ROOT / "corpus"
 RESULTS = ROOT / "reports" / "results"  # pages and summary.json: part of the repository
 SUMMARY = RESULTS / "summary.json"
-KERNELS = RESULTS / "kernels"  # emitted for Mirage's programs and legacy code: part of the repository
-RAW = ROOT / "build" / "results"  # all data, and what is too long to keep: `make results` writes it, git ignores it
+RAW = ROOT / "build" / "results"  # all data, and emitted kernels: `make results` writes them, git ignores them
 GOLDENS = ROOT / "tests" / "goldens" / "corpora"

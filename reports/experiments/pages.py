@@ -48,7 +48,7 @@ def regenerate(names: Sequence[str], options: Options, quiet: bool, folder: Path
         result = experiment.run(options, quiet)
         data = portable(as_json(result)) + "\n"
         _write(raw, ((f"{name}.json", data), *result.made))
-        _write(folder, ((page(name), as_markdown(result)), *result.files))
+        _write(folder, ((page(name), as_markdown(result)),))
         summary.update(folder / "summary.json", name, summary.entry(json.loads(data), experiment.summary))
         click.echo(f"{folder / page(name)}")
         code = max(code, result.code)

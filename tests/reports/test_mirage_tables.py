@@ -28,7 +28,7 @@ from trilift.superopt.mugraph.graph import MuGraph
 from trilift.superopt.mugraph.json import from_json
 
 CORPUS = Path(__file__).parents[2] / "corpus"
-KERNELS = Path(__file__).parents[2] / "reports" / "results" / "kernels"
+EMITTED = Path(__file__).parents[1] / "goldens" / "emitted"
 FILES = {c.name: str(f) for f in sorted((CORPUS / "mirage").glob("[a-z]*.py")) for c in load(str(f))}
 QUICK = ("lora", "gated_mlp", "rms_norm_linear_script", "rms_norm_linear_paper", "n_trans_paper", "attention")
 SILENT: Callable[[Any], None] = lambda said: None  # noqa: E731
@@ -127,17 +127,12 @@ def test_without_saved_graphs_there_is_no_row(tmp_path: Path) -> None:
 # ---- emitted files ---------------------------------------------------------------------------------------------------
 
 
-def test_files_of_the_report_are_proved() -> None:
-    """What their comments say, again, of one of them."""
-    written = sorted(KERNELS.glob("*.py"))
-    assert {p.stem for p in written} >= {"lora", "attention", "gated_mlp"}
-    for p in written:
-        text = p.read_text()
-        ast.parse(text)
-        assert text.startswith("# Written by trilift optimize corpus/") and "# trilift " in text, p
-        assert "PROVED against its reference below, PROVED against the " in text, p
+def test_golden_files_are_proved() -> None:
+    """One of them; all are Python."""
+    written = {p.name.removesuffix(".py.txt"): p.read_text() for p in EMITTED.iterdir()}
+    assert {*written} == {*FILES} and all(map(ast.parse, written.values()))
     file, name = FILES["lora"], "lora"
-    text = (KERNELS / "lora.py").read_text()
+    text = written[name]
     assert proved_same(text, load(file, [name])[0], "function", 0, 60) == "PROVED"
     wrong = text.replace("v0 + v2", "v0 - v2") if "v0 + v2" in text else text.replace("tl.dot(x", "-tl.dot(x", 1)
     assert wrong != text and proved_same(wrong, load(file, [name])[0], "function", 0, 60) == "REFUTED"
@@ -216,15 +211,15 @@ def test_cases_of_packages_launch_several_kernels() -> None:
 # ---- pages -----------------------------------------------------------------------------------------------------------
 
 
-def test_files_are_written_beside_their_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_are_written_beside_the_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = f"# {ROOT}/corpus\n"
     cases = [{"file": f"{ROOT}/corpus/a.py", "name": "a", "verdict": "PROVED"}]
-    made = Result("a title", (), {"cases": cases}, 0, (), (("kernels/a.py", text),), (("tiles/a.txt", text),))
+    made = Result("a title", (), {"cases": cases}, 0, (), (("kernels/a.py", text),))
     monkeypatch.setattr(registry, "find", lambda name: Experiment(name, lambda *_: made, {}, ("A note.",)))
     assert pages.regenerate(("a-b",), Options(), True, tmp_path, tmp_path / "raw") == 0
     assert "A note." in (tmp_path / "a_b.md").read_text() and (tmp_path / "raw" / "a-b.json").exists()
-    for file in (tmp_path / "kernels" / "a.py", tmp_path / "raw" / "tiles" / "a.txt"):
-        assert file.read_text() == "# corpus\n"
+    assert (tmp_path / "raw" / "kernels" / "a.py").read_text() == "# corpus\n"
+    assert {p.name for p in tmp_path.iterdir()} == {"a_b.md", "summary.json", "raw"}
     assert summary.proved("a-b", tmp_path / "summary.json") == ["corpus/a.py::a"]
 
 

@@ -1,10 +1,9 @@
 """Emitted kernels on a GPU, beside the kernels they are from, PyTorch as it is, torch.compile and attention of PyTorch:
 
-    make gpu                        times the files in reports/results/kernels, within ten minutes
+    make gpu                        times the files in build/results/kernels, within ten minutes
     trilift report gpu-times        the page of these timings
 
-The files are those of `trilift report mirage legacy`; summary.json lists their sizes. If a later run of that
-command left a file in build/results, that file is timed instead.
+The command `trilift report mirage legacy` writes the files; summary.json lists their sizes.
 
 Every row is written as soon as it is measured. Inputs are normal numbers times 0.3, so that kernels without a maximum
 under their exponentials do not overflow. The expected outputs are those of a float64 computation on the same inputs."""
@@ -28,7 +27,7 @@ from ...base.fingerprint import ROOT
 from ...records.options import Options
 from .. import summary
 from ..experiment import Experiment, Result, Row, by_name, tabled
-from ..folders import KERNELS, RAW, SUMMARY
+from ..folders import RAW, SUMMARY
 
 if TYPE_CHECKING:
     from trilift.lift.cases.declaration import Case
@@ -72,11 +71,10 @@ def jobs(path: Path = SUMMARY) -> Iterator[Job]:
 
 
 def _emitted(r: Mapping[str, Any]) -> Path:
-    """The file of a row: the newest that there is."""
-    name = Path(r["emitted"]).name
-    found = next((p for p in (RAW / "kernels" / name, KERNELS / name) if p.is_file()), None)
-    if found is None:
-        raise click.ClickException(f"{name} is not there: trilift report mirage legacy writes it")
+    """The file of a row."""
+    found = RAW / "kernels" / Path(r["emitted"]).name
+    if not found.is_file():
+        raise click.ClickException(f"{found.name} is not there: trilift report mirage legacy writes it")
     return found
 
 

@@ -69,7 +69,7 @@ def measure(name: str, options: Options, quiet: bool) -> Result:
         rows = list(_rows(options, progress.say))
     files = tuple((f"kernels/legacy_{r.after.name}.py", kernel(r.after, options.seed)) for r in rows if r.after.source)
     tables = tabled(COLUMNS, {"legacy kernels": map(_row, rows)})
-    return Result(f"corpus {name}", tables, _data(rows), 4 if len(files) < len(rows) else 0, files=files)
+    return Result(f"corpus {name}", tables, _data(rows), 4 if len(files) < len(rows) else 0, made=files)
 
 
 EXPERIMENTS = by_name(Experiment("legacy", measure, COLUMNS, NOTES, summary))
@@ -184,7 +184,7 @@ def _case(r: Row) -> dict[str, Any]:
     optimize = {
         "engine": "mugraph", "states": a.states, "values": a.values, "candidates": a.candidates, "kernels": a.kernels,
         "seconds": a.search, "model_us": a.model * MICRO, "roofline_us": a.roofline * MICRO,
-        "emitted": f"reports/results/kernels/legacy_{a.name}.py" if a.accepted else None,
+        "emitted": f"build/results/kernels/legacy_{a.name}.py" if a.accepted else None,
         "verdict": a.verdict or "UNKNOWN", "bound": a.bound, "same": a.same, "against_original": r.original,
         "steps": list(a.steps), "contract": list(a.contract), "notes": list(a.notes),
     }  # fmt: skip

@@ -84,7 +84,7 @@ def measure(name: str, options: Options, quiet: bool) -> Result:
         found = _measured(every, options, progress.say)
     failed = any(not r.get("plans") for _, r in found.searches) or not all(a.accepted for a in found.files)
     files = tuple((f"kernels/{a.name}.py", kernel(a, options.seed)) for a in found.files if a.accepted)
-    return Result(f"corpus {name}", _tables(found), _data(found), 4 if failed else 0, files=files)
+    return Result(f"corpus {name}", _tables(found), _data(found), 4 if failed else 0, made=files)
 
 
 EXPERIMENTS = by_name(Experiment("mirage", measure, COLUMNS, NOTES, summary))
@@ -194,7 +194,7 @@ def _file_row(a: Accepted) -> Row:
         return (a.name, "-", "-", "-", "-", f"{a.seconds:.1f}", "; ".join(a.notes))
     own = a.verdict if a.bound is None else f"{a.verdict}, at most {a.bound:.0e}"
     model = f"{a.model * MICRO:.2f}"
-    return (a.name, str(a.kernels), model, own, a.same, f"{a.seconds:.1f}", f"reports/results/kernels/{a.name}.py")
+    return (a.name, str(a.kernels), model, own, a.same, f"{a.seconds:.1f}", f"build/results/kernels/{a.name}.py")
 
 
 # ---- data ------------------------------------------------------------------------------------------------------------
@@ -226,7 +226,7 @@ def _case(p: Program, r: dict[str, Any], a: Accepted | None) -> dict[str, Any]:
             "field_equal": r["equal"], "field_bound": r["bound"],
         }  # fmt: skip
     if a is not None:
-        path = f"reports/results/kernels/{a.name}.py" if a.accepted else None
+        path = f"build/results/kernels/{a.name}.py" if a.accepted else None
         optimize |= {"emitted": path, "verdict": a.verdict or "UNKNOWN", "bound": a.bound, "same": a.same,
                      "steps": list(a.steps), "contract": list(a.contract), "notes": list(a.notes)}  # fmt: skip
     return {"name": p.name, "file": p.file, "batch": p.batch, "sizes": p.sizes, "optimize": optimize}
