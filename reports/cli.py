@@ -320,9 +320,19 @@ def corpus(
 
 @main.command()
 @click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option(
+    "--corpus",
+    "corpora",
+    multiple=True,
+    metavar="NAME",
+    type=click.Choice(["operators", "packages", "broken", "sound", "all"]),
+    help="Of strategies: the corpus to count (operators, packages, broken, sound, all); repeatable.",
+)
 @LIFT_ONLY
 @running
-def report(names: tuple[str, ...], lift_only: bool, allow_unknown: bool, quiet: bool, **options: Any) -> None:
+def report(
+    names: tuple[str, ...], corpora: tuple[str, ...], lift_only: bool, allow_unknown: bool, quiet: bool, **options: Any
+) -> None:
     """Run experiments and write their pages to reports/results.
 
     Without NAME, runs the usual ones. Updates summary.json beside the pages; raw data goes to build/results.
@@ -331,7 +341,7 @@ def report(names: tuple[str, ...], lift_only: bool, allow_unknown: bool, quiet: 
     from .records.options import Options, Proving
 
     how = None if lift_only else Proving()
-    code = pages.regenerate(names, Options(**options, proving=how), quiet)
+    code = pages.regenerate(names, Options(**options, proving=how), quiet, corpora=corpora)
     raise SystemExit(0 if code == 4 and allow_unknown else code)
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+
+import click
 
 from ..records.options import Options
 from .summary import Summarise, verdicts
@@ -44,13 +46,23 @@ Measure = Callable[[str, Options, bool], Result]  # (name, options, quiet)
 @dataclass(frozen=True, slots=True)
 class Experiment:
     """One measurement. `columns`: of every table that it may have; `notes`: for a reader of its tables; `summary`: what
-    summary.json keeps of its data."""
+    summary.json keeps of its data; `over`: how to measure other corpora than the usual ones, None where there are
+    none."""
 
     name: str
     measure: Measure
     columns: Columns
     notes: tuple[str, ...] = ()
     summary: Summarise = verdicts
+    over: Callable[[Sequence[str]], Measure] | None = None
+
+    def of(self, corpora: Sequence[str]) -> Experiment:
+        """The experiment over these corpora, none: the usual ones. Raises click.UsageError where it has no choice."""
+        if not corpora:
+            return self
+        if self.over is None:
+            raise click.UsageError(f"--corpus: the report {self.name} has no choice of corpora")
+        return replace(self, measure=self.over(corpora))
 
     def run(self, options: Options, quiet: bool) -> Result:
         """Measures now; the result has the notes of the experiment before its own."""

@@ -40,11 +40,16 @@ def differs(name: str, result: Result, folder: Path = GOLDENS) -> int:
     return int(bool(found))
 
 
-def regenerate(names: Sequence[str], options: Options, quiet: bool, folder: Path = RESULTS, raw: Path = RAW) -> int:
-    """Measures each, writes its page, its data and its entry of summary.json; the largest exit code of them."""
+def regenerate(
+    names: Sequence[str], options: Options, quiet: bool, folder: Path = RESULTS, raw: Path = RAW,
+    corpora: Sequence[str] = (),
+) -> int:  # fmt: skip
+    """Measures each, over these corpora if there are any, writes its page, its data and its entry of summary.json; the
+    largest exit code of them. Raises click.UsageError for one that has no choice of corpora, before anything is
+    measured."""
     code = 0
-    for name in names or registry.USUAL:
-        experiment = registry.find(name)
+    for experiment in [registry.find(n).of(corpora) for n in names or registry.USUAL]:
+        name = experiment.name
         result = experiment.run(options, quiet)
         data = portable(as_json(result)) + "\n"
         _write(raw, ((f"{name}.json", data), *result.made))

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click import UsageError
 
 from trilift import verify
 from trilift.lift.runtime.strategy import Closers, Strategy, decide, first
 from trilift.reports.base import explanations
+from trilift.reports.base.targets import Target
+from trilift.reports.experiments import registry
 from trilift.reports.experiments.corpora import strategy_counts
 from trilift.reports.records import conditions
+from trilift.reports.records.options import Options
 
 sys.path[:0] = [str(Path(__file__).parents[1] / folder) for folder in ("helpers", "kernels")]
 import kernels_invariant as kernels  # noqa: E402
@@ -115,3 +120,25 @@ def test_a_corpus_is_counted_by_strategy() -> None:
     table = strategy_counts.result("a test", records)
     assert ("invariant", "sum", "2", "1", "one") in table.tables[0].rows
     assert "decayed-sum" in table.notes[0] and "addends" not in table.notes[0]
+
+
+def test_corpora_are_counted_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[list[str]] = []
+
+    def records(targets: list[Target], *_: Any) -> Iterator[dict[str, Any]]:
+        asked.append(sorted({Path(t.file).parent.name for t in targets}))
+        for folder in asked[-1]:
+            yield {"name": folder, "outputs": [{"strategies": {"addends": 3}}], "proofs": []}
+
+    monkeypatch.setattr(strategy_counts.dispatch, "records", records)
+    usual = registry.find("strategies")
+    usual.run(Options(), True)
+    both = usual.of(["broken", "operators", "broken"]).run(Options(), True)
+    everything = usual.of(["sound", "all"]).run(Options(), True)
+    assert asked == [["operators"], ["broken", "operators"], ["broken", "operators", "packages", "sound"]]
+    (row,) = (r for r in both.data["strategies"] if r["strategy"] == "addends")
+    assert (row["goals"], sorted(row["cases"])) == (6, ["broken", "operators"])
+    assert both.title == "strategies over broken, operators"
+    assert everything.title == "strategies over operators, packages, broken, sound"
+    with pytest.raises(UsageError, match="mirage has no choice of corpora"):
+        registry.find("mirage").of(["all"])

@@ -1,4 +1,4 @@
-"""How many goals each strategy closes over a corpus, and in how many cases: counted from the records of its proofs.
+"""How many goals each strategy closes over corpora, and in how many cases: counted from the records of their proofs.
 
 A strategy that closes no goal of any corpus is a candidate to be deleted; one that is needed by one case alone says so
 in its row (`example`). `refute-by-numbers` never closes a goal: it ends one that cannot be closed.
@@ -7,7 +7,7 @@ in its row (`example`). `refute-by-numbers` never closes a goal: it ends one tha
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,14 +17,15 @@ from ...base.targets import resolve
 from ...records.options import Options
 from ...runner import dispatch
 from .. import summary
-from ..experiment import Experiment, Result, Row, by_name, tabled
+from ..experiment import Experiment, Measure, Result, Row, by_name, tabled
 from ..folders import CORPUS
 
 Record = Mapping[str, Any]
 HEADING = "goals closed by each strategy"
 COLUMNS = {HEADING: ("goal", "strategy", "goals closed", "cases", "first case")}
 NAME = "strategies"
-COUNTED = "operators"  # the corpus that is counted
+COUNTED = ("operators",)  # the corpora that are counted, if no others are named
+ALL = ("operators", "packages", "broken", "sound")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +42,21 @@ class Count:
         return (self.goal, self.strategy, str(self.goals), str(len(self.cases)), next(iter(self.cases), ""))
 
 
-def measure(name: str, options: Options, quiet: bool) -> Result:
-    """The counts over the operators, proved now."""
-    with Progress(quiet) as progress:
-        records = list(dispatch.records(resolve([str(CORPUS / COUNTED)]), options, progress.hear))
-    return result(COUNTED, records)
+def over(corpora: Sequence[str]) -> Measure:
+    """How to count these corpora together, each once; "all" is all of them."""
+    chosen = ALL if "all" in corpora else tuple(dict.fromkeys(corpora))
+
+    def measure(name: str, options: Options, quiet: bool) -> Result:
+        """The counts, of proofs that are made now."""
+        with Progress(quiet) as progress:
+            targets = resolve(str(CORPUS / c) for c in chosen)
+            records = list(dispatch.records(targets, options, progress.hear))
+        return result(", ".join(chosen), records)
+
+    return measure
 
 
-EXPERIMENTS = by_name(Experiment(NAME, measure, COLUMNS, summary=summary.whole))
+EXPERIMENTS = by_name(Experiment(NAME, over(COUNTED), COLUMNS, summary=summary.whole, over=over))
 
 
 def result(name: str, records: Iterable[Record]) -> Result:
