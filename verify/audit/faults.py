@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -37,9 +36,9 @@ class Fault:
         return f"{self.output}{list(self.index)}"
 
     @property
-    def example(self) -> dict[str, Any]:
+    def example(self) -> dict[str, object]:
         """The numbers of a finding: where, on which inputs, what it is and should be."""
-        where = {**self.sample.dims, "program": self.event.program, "element": self.element}
+        where: dict[str, object] = {**self.sample.dims, "program": self.event.program, "element": self.element}
         values = {"got": self.got, **({"expected": self.expected} if self.known else {})}
         return {**where, "inputs": self.sample.kind.words, **values}
 
