@@ -19,7 +19,7 @@ from trilift.lift.language.python_source import python_source
 from trilift.lift.printers.all import index_form, latex, text
 from trilift.lift.printers.all import torch as torch_source
 from trilift.lift.runtime.session import Session
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.spec import Formula
 from trilift.lift.terms.term import Axis
 
