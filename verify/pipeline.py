@@ -45,6 +45,21 @@ class Examined:
     provings: tuple[Proving, ...]
 
 
+@dataclass(frozen=True)
+class Options:
+    """The options of `examine`, by the same names."""
+
+    seed: int
+    timeout: float
+    against: str | None
+    other: Any
+    progress: Callable[[str], None]
+    lifted: Lifted | None
+    invariants: bool
+    replace: Mapping[int, Mutation] | None
+    fallback: bool
+
+
 def prove(case: Case, **options: Any) -> tuple[Proof, ...]:
     """The proofs that `examine` finds, with its options."""
     return examine(case, **options).proofs
@@ -68,24 +83,50 @@ def examine(  # noqa: PLR0913 - the options of the public face
     `against`: "reference", "formula" or a formula as text; `other`: another case or a PyTorch function. `replace`:
     changes of the modules of launches, by number. `fallback`: where there is no proof, look for a counterexample, then
     for a contract, then test in finite fields. `timeout`: the outer time limit of the proof, in seconds
-    of the processor; what a stage may do is bounded by its budget. Raises CaseError where the case
-    or what it is compared with makes no sense, Unsupported where a formula to compare with cannot be read."""
+    of the processor; what a stage may do is bounded by its budget. Against PyTorch an integer scalar is looked at with
+    each sign by itself (`lift.cases.signs`); what is not proved of 0 and of negative numbers is a clause. Raises
+    CaseError where the case or what it is compared with makes no sense, Unsupported where a formula to compare with
+    cannot be read."""
+    from trilift.lift.cases.signs import signed
+
+    from .scalar_signs import joined
+
+    options = Options(seed, timeout, against, other, progress, lifted, invariants, replace, fallback)
+    by_sign = signed(case) if _of_pytorch(case, against, other) else ()
+    if len(by_sign) < 2:
+        return _examined(case, options)
+    first = _examined(by_sign[0].case, options)
+    rest = [(s, _examined(s.case, changed(options, lifted=None)).proofs) for s in by_sign[1:]]
+    return changed(first, proofs=joined(case, by_sign[0], first.proofs, rest))
+
+
+def _of_pytorch(case: Case, against: str | None, other: Any) -> bool:
+    """Whether the case is compared with a PyTorch function, which may get any number."""
+    from trilift.lift.cases.declaration import Case as Declared
+
+    if against not in (None, "reference") or isinstance(other, Declared):
+        return False
+    return other is not None or bool(case.reference)
+
+
+def _examined(case: Case, o: Options) -> Examined:
+    """The proofs of a case whose integer scalars are positive."""
     from .integers.solver import Answers
     from .model.verdict import Claim, failed, interrupted
     from .runs.goals import targets
 
     start = time.perf_counter()
-    progress("formulas")
-    goal = targets(case, lifted, other=other, against=against, seed=seed)
+    o.progress("formulas")
+    goal = targets(case, o.lifted, other=o.other, against=o.against, seed=o.seed)
     claims = {name: Claim(name, goal.against) for name in (*goal.formulas, *goal.errors)}
-    guard = Guard(timeout)
+    guard = Guard(o.timeout)
     with stage("proof", BUDGETS.proof.steps, guard=guard) as meter:
-        attempt = _Attempt(case, goal, claims, seed, meter, progress, invariants, replace or {}, Answers())
+        attempt = _Attempt(case, goal, claims, o.seed, meter, o.progress, o.invariants, o.replace or {}, Answers())
         attempt, proofs = _tried(attempt)
     proofs = {name: interrupted(p, guard) for name, p in proofs.items()}
     proofs |= {name: failed(claims[name], e) for name, e in goal.errors.items()}
-    if fallback and _open(proofs):
-        progress("counterexamples")
+    if o.fallback and _open(proofs):
+        o.progress("counterexamples")
         proofs = attempt.decided(proofs)
     seconds = time.perf_counter() - start
     return Examined(tuple(p.taking(seconds / len(proofs)) for p in proofs.values()), goal, tuple(attempt.provings))

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from .shapes import choose as choose
     from .shapes import elements as elements
     from .shapes import varied as varied
+    from .signs import Signed as Signed
+    from .signs import signed as signed
 
 __all__, __getattr__ = face(
     __name__,
@@ -27,5 +29,6 @@ __all__, __getattr__ = face(
         "advice": "working_where",
         "declaration": "Case Spec case make_case",
         "shapes": "around beyond choose elements varied",
+        "signs": "Signed signed",
     },
 )

@@ -14,7 +14,7 @@ from typing import Any
 from . import draw, proof_record
 
 Record = Mapping[str, Any]
-SEEN = "config"
+SEEN, SIZE = "config", "size"  # kinds of clauses: what was seen of the host function, that sizes are at least 1
 COLUMN, WIDTH = 60, 100  # characters of a clause that others are aligned to, and of one that is shown
 HELP = {
     "open": "trilift prove --explain lists the conditions shown and not shown",
@@ -82,13 +82,17 @@ def _proof(p: Record, record: Record) -> Iterator[str]:
     if p["verdict"] == "UNKNOWN":
         yield draw.indented(_unknown(p, HELP["late" if p.get("cause") == "timeout" else "open"]), "  ")
     if p["verdict"] == "PROVED":
-        yield from _contract(p, f"for all {', '.join(record['dims']) or 'inputs'}")
+        yield from _contract(p, "for all", record["dims"])
 
 
-def _contract(p: Record, head: str) -> Iterator[str]:
+def _contract(p: Record, head: str, dims_of: Sequence[str]) -> Iterator[str]:
     """The conditions that inputs have to meet, then what was seen of the host function, and not proved."""
-    clauses = [c for c in p["contract"] if c["kind"] != SEEN]
-    yield f"  {head}{' with' if clauses else ''}"
+    least = {c["text"] for c in p["contract"] if c["kind"] == SIZE}
+    every = bool(dims_of) and least >= {f"1 <= {n}" for n in dims_of}
+    said = {f"1 <= {n}" for n in dims_of} if every else set()
+    clauses = [c for c in p["contract"] if c["kind"] != SEEN and not (c["kind"] == SIZE and c["text"] in said)]
+    sizes = ", ".join(dims_of) + (" >= 1" if every else "")
+    yield f"  {head} {sizes or 'inputs'}{' with' if clauses else ''}"
     width = max((len(c["text"]) for c in clauses if c["why"] and len(c["text"]) <= COLUMN), default=0)
     for c in clauses:
         yield f"    {_short(c['text']).ljust(width)}{_needed(c)}".rstrip()
@@ -126,10 +130,11 @@ def _refuted(p: Record, dims_of: Sequence[str]) -> Iterator[str]:
     yield f"    at {dims or 'every shape'}, seed {c['seed']}{config}"
     if c["replay"]:
         yield f"    replay: python {c['replay']}"
-    if any(clause["kind"] not in ("case", SEEN) for clause in p["contract"]):
+    if any(clause["kind"] not in ("case", SEEN, SIZE) for clause in p["contract"]):
         yield from _contract(
             {**p, "contract": [x for x in p["contract"] if x["kind"] != SEEN]},
-            f"it holds for all {', '.join(dims_of) or 'inputs'}",
+            "it holds for all",
+            dims_of,
         )
 
 

@@ -16,6 +16,7 @@ from trilift.lift.capture.run import capture
 from trilift.lift.capture.trace import Launch, TensorRef, TorchOp, Trace
 from trilift.lift.cases.declaration import Case
 from trilift.lift.cases.shapes import around, choose, elements, varied
+from trilift.lift.cases.signs import may_be_less_than_one
 from trilift.lift.errors import CaseError, TriliftError, Unsupported
 from trilift.lift.terms import construct as T
 from trilift.lift.terms.fit import Number, value
@@ -446,6 +447,7 @@ class _Reading:
     # ---- what it rests on
 
     def clauses(self) -> Iterator[Clause]:
+        yield from assumed(self.case)
         seen = "; ".join(at(t) for t in self.traces if t.dims)
         found, held = len(self.relations.traces), len(self.relations.held)
         if seen:
@@ -524,24 +526,51 @@ def _flat(value: Any) -> Iterator[Any]:
 
 def facts(case: Case) -> Iterator[Term]:
     """Sizes are at least 1, `where` holds, scalars meet their limits; strides of strided inputs are positive."""
-    for n in case.names:
-        yield T.make("le", 1, T.size(n))
-    for name in case.tensors:
-        yield from (T.make("le", 1, e) for e in case.dims(name) if not e.is_const and e.op != "size")
-    yield from case.where.args if case.where.op == "and" else (case.where,) if not case.where.is_const else ()
+    yield from _least(case)
+    yield from _where(case)
     for n, s in case.scalars.items():
         if s.dtype == "bool":
             continue
         symbol = T.scalar(n) if s.is_float else T.size(n)
-        low = s.low if s.low is not None or s.is_float else T.const(1)
-        if low is not None:
-            yield T.make("le", low, symbol)
+        if s.low is not None:
+            yield T.make("le", s.low, symbol)
         if s.high is not None:
             yield T.make("lt", symbol, s.high)
         if s.positive:
             yield T.make("lt", 0, symbol)
     for n, spec in strided(case).items():
         yield from (T.make("le", 1, T.size(f"stride({n},{d})")) for d in range(len(spec.shape or ())))
+
+
+def _least(case: Case) -> Iterator[Term]:
+    """What is assumed of dims and integer scalars: they are at least 1."""
+    for n in case.names:
+        yield T.make("le", 1, T.size(n))
+    for name in case.tensors:
+        yield from (T.make("le", 1, e) for e in case.dims(name) if not e.is_const and e.op != "size")
+    yield from (T.make("le", 1, T.size(n)) for n, s in case.scalars.items() if may_be_less_than_one(s))
+
+
+def _where(case: Case) -> tuple[Term, ...]:
+    return case.where.args if case.where.op == "and" else () if case.where.is_const else (case.where,)
+
+
+def assumed(case: Case) -> Iterator[Clause]:
+    """The clauses for what is assumed of sizes and scalars and not said by the case."""
+    said = frozenset(_where(case))
+    for t in dict.fromkeys(_least(case)):
+        if not t.is_const and not any(_at_least_one(c, t.args[1]) for c in said):
+            yield Clause("size", t, words(t))
+
+
+def _at_least_one(condition: Term, n: Term) -> bool:
+    """Whether a condition of the case is a lower limit c <= n, c < n or c == n with c >= 1."""
+    if condition.op not in ("le", "lt", "eq"):
+        return False
+    for low, high in (condition.args, condition.args[::-1] if condition.op == "eq" else condition.args):
+        if high is n and low.is_const and low.attr + (condition.op == "lt") >= 1:
+            return True
+    return False
 
 
 def bounds(case: Case) -> dict[str, tuple[Term, Term]]:

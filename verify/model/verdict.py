@@ -61,8 +61,8 @@ class Invariant:
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """One precondition of the contract. `kind`: "shape" (N <= BLOCK), "layout" (unit stride, no overlap), "nowrap",
-    "value" (of index tensors, of divisors), "assume" (what tl.assume says), "float" (a finite number stands for -inf),
+    """One precondition of the contract. `kind`: "size" (1 <= N), "shape" (N <= BLOCK), "layout" (unit stride, no
+    overlap), "nowrap", "value" (of index tensors, of divisors), "assume" (what tl.assume says), "float" (a finite number stands for -inf),
     "config" (a block size)."""
 
     kind: str

@@ -62,8 +62,8 @@ def _either(case: Case, alternatives: Sequence[frozenset[Term]]) -> list[Term]:
 
 def about_sizes(case: Case, clause: Clause, proving: Proving | None) -> Term | None:
     """The clause as a condition on sizes and scalars; None where it is about something else, or about numbers that are
-    too large to be tried."""
-    if clause.term is None or clause.kind in ("nowrap", "float"):
+    too large to be tried, or that sizes are at least 1: written tests try the size 0 where the call allows it."""
+    if clause.term is None or clause.kind in ("nowrap", "float", "size"):
         return None
     known = {*case.names, *case.scalars}
     meant = definitions(proving.configuration.facts, known) if proving is not None else {}

@@ -1,0 +1,78 @@
+"""The proofs of a case from those by the signs of its integer scalars."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from trilift.lift.cases.declaration import Case
+from trilift.lift.cases.signs import Signed
+from trilift.lift.terms import term as T
+
+from .model.verdict import Clause, Counterexample, Proof, Verdict
+from .refutation.replay_script import replay_script
+from .wording.user_terms import words
+
+UNSAID = ("config", "size")  # of the other signs: what was seen, and that sizes are at least 1
+
+
+def joined(
+    case: Case, first: Signed, proofs: Sequence[Proof], rest: Sequence[tuple[Signed, Sequence[Proof]]]
+) -> tuple[Proof, ...]:
+    """A proof of each output: REFUTED where it is wrong at some sign; else that of the first sign, usually of positive
+    numbers, for the others too where it is proved there, and under the clause that excludes them where it is not."""
+    others = [(s, {p.claim.output: p for p in found}) for s, found in rest]
+    return tuple(_joined(case, first, p, [(s, found.get(p.claim.output)) for s, found in others]) for p in proofs)
+
+
+def _joined(case: Case, first: Signed, proof: Proof, others: Sequence[tuple[Signed, Proof | None]]) -> Proof:
+    for signs, found in ((first, proof), *others):
+        if found is not None and found.verdict is Verdict.REFUTED:
+            return _in_original(case, signs, found)
+    if proof.verdict is not Verdict.PROVED:
+        return proof
+    shown = [(s, p) for s, p in others if p is not None and p.verdict is Verdict.PROVED]
+    kept = [c for c in proof.contract if not _of_scalar(c, first)]
+    more = [_clause(c, s) for s, p in shown for c in p.contract if c.kind not in UNSAID]
+    limits = [_excluded(s, p) for s, p in others if p is None or p.verdict is not Verdict.PROVED]
+    contract = {c.text: c for c in (*limits, *kept, *more)}
+    return replace(
+        proof,
+        conditions=(*proof.conditions, *(c for _, p in shown for c in p.conditions)),
+        contract=tuple(contract.values()),
+        seconds=proof.seconds + sum(p.seconds for _, p in others if p is not None),
+    )
+
+
+def _in_original(case: Case, signs: Signed, proof: Proof) -> Proof:
+    """A refutation, whose numbers are those that the case gets."""
+    if not signs.images or proof.counterexample is None:
+        return proof
+    found: Counterexample = replace(proof.counterexample, dims=signs.numbers(proof.counterexample.dims))
+    return replace(proof, counterexample=replace(found, replay=replay_script(case, found, proof.claim.against)))
+
+
+def _of_scalar(c: Clause, first: Signed) -> bool:
+    """Whether the clause says that a scalar of the case is at least 1: that is said of the signs that are open."""
+    return c.kind == "size" and c.term is not None and str(c.term.args[1].attr) in first.case.scalars
+
+
+def _clause(c: Clause, signs: Signed) -> Clause:
+    """A clause about the negative of a scalar, about the scalar."""
+    if c.term is None:
+        return replace(c, text=f"{c.text} where {signs.label}")
+    t = signs.original(c.term)
+    return c if t is c.term else replace(c, term=t, text=words(t))
+
+
+def _excluded(signs: Signed, proof: Proof | None) -> Clause:
+    """What excludes the sign: s != 0, 0 <= s."""
+    parts = [T.make("eq" if t.is_const else "lt", T.size(n), 0) for n, t in signs.images.items()]
+    t = T.make("not", T.make("and", T.const(True), *parts))
+    why = "the proof, which does not hold elsewhere" if proof is None else f"the proof: where {signs.label}, it is open"
+    return Clause("shape", t, " or ".join(map(_otherwise, signs.images.items())), why)
+
+
+def _otherwise(image: tuple[str, T.Term]) -> str:
+    name, t = image
+    return f"{name} != 0" if t.is_const else f"0 <= {name}"
