@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Examined", "equal", "examine", "prove"]
 
+SHAPES_OF_CLASS = 3  # that are run, of a class of shapes in which there is no proof
+
 Mutation = Callable[["Module"], "Module"]
 
 
@@ -162,6 +164,11 @@ def _open(proofs: Mapping[str, Proof]) -> bool:
     return not all(p.verdict.value == "PROVED" for p in proofs.values())
 
 
+def _told(p: Proof, more: str) -> Proof:
+    """The proof with one more reason why it is none."""
+    return changed(p, reason=f"{p.reason}; {more}")
+
+
 @dataclass
 class _Attempt:
     """The proofs of one case in all its configurations."""
@@ -180,6 +187,7 @@ class _Attempt:
 
     def __post_init__(self) -> None:
         self.error: TriliftError | None = None
+        self.open: dict[str, Configuration] = {}  # output -> the configuration in which it is not proved
         self.provings: list[Proving] = []
         try:
             self.run()
@@ -267,6 +275,7 @@ class _Attempt:
             )
         found: list[Shown] = []
         for proving in self.provings:
+            self.open[output] = proving.configuration
             try:
                 found.append(proving.claim(output, self.goal.formulas[output]))
             except TriliftError as stop:
@@ -290,7 +299,8 @@ class _Attempt:
 
         if self.replace:
             return proofs
-        found = search(self.case, self.goal, seed=self.seed, steps=BUDGETS.search.steps)
+        hints = self.unproved_shapes(proofs)
+        found = search(self.case, self.goal, hints, seed=self.seed, steps=BUDGETS.search.steps)
         names = [n for n, p in proofs.items() if p.verdict.value == "UNKNOWN"]
         guard = Guard(self.meter.guard.seconds if self.meter.guard else GUARD_SECONDS, "search for a contract")
         inferred = self.inferred(names, proofs, found, guard)
@@ -300,8 +310,10 @@ class _Attempt:
         if found is not None:
             return self.wrong(proofs, found)
         proofs = {n: p if inferred is not None else interrupted(p, guard) for n, p in proofs.items()}
+        if disorder := self.disorder(proofs, hints):
+            return {n: _told(p, disorder) if p.verdict.value == "UNKNOWN" else p for n, p in proofs.items()}
         self.progress("finite fields")
-        for outcome in self.field_test(proofs):
+        for outcome in self.field_test(proofs, hints):
             p = proofs[outcome.output]
             if p.verdict.value == "UNKNOWN" and outcome.tested:
                 found_ = tested(p.claim, outcome.samples, outcome.bound, p.reason)
@@ -344,8 +356,27 @@ class _Attempt:
         with stage("contract", BUDGETS.proof.contract_steps, guard=guard) as meter:
             return infer(self.case, self.goal, self.configurations, under, self.seed, known, meter)
 
-    def field_test(self, proofs: Mapping[str, Proof]) -> Sequence[Any]:
-        """The outcomes of a field test of what is unknown, but for want of time; none where it cannot be run."""
+    def unproved_shapes(self, proofs: Mapping[str, Proof]) -> list[dict[str, int | float]]:
+        """Shapes of the classes in which the proof of some output failed: where a wrong kernel is wrong."""
+        from .configurations.shape_classes import shapes
+
+        failed = [self.open[n] for n, p in proofs.items() if p.verdict.value == "UNKNOWN" and n in self.open]
+        found = (d for c in dict.fromkeys(failed) for d in shapes(self.case, c, SHAPES_OF_CLASS, self.seed))
+        return list({tuple(d.items()): d for d in found}.values())
+
+    def disorder(self, proofs: Mapping[str, Proof], shapes: Sequence[Mapping[str, int | float]]) -> str:
+        """What depends on an order of programs or lanes that nothing promises: then a test in one order is none."""
+        from trilift.lift.cases.shapes import choose
+
+        from .runs.races import unpromised
+
+        if not _open(proofs):
+            return ""
+        return unpromised(self.case, [*choose(self.case, 2, self.seed), *shapes], self.seed)
+
+    def field_test(self, proofs: Mapping[str, Proof], shapes: Sequence[Mapping[str, int | float]]) -> Sequence[Any]:
+        """The outcomes of a field test of what is unknown, but for want of time; none where it cannot be run. `shapes`:
+        further ones."""
         from .fields.identity_test import check
 
         late = CAUSES[OutOfTime]
@@ -353,6 +384,7 @@ class _Attempt:
         formulas = [self.goal.formulas[n] for n in unknown if n in self.goal.formulas]
         try:
             steps = BUDGETS.fields.proof_steps
-            return check(self.case, formulas, seed=self.seed, steps=steps).outcomes if formulas else ()
+            found = check(self.case, formulas, seed=self.seed, steps=steps, more=shapes) if formulas else None
+            return found.outcomes if found is not None else ()
         except (TriliftError, RecursionError):
             return ()

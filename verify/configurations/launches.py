@@ -560,7 +560,7 @@ def assumed(case: Case) -> Iterator[Clause]:
     said = frozenset(_where(case))
     for t in dict.fromkeys(_least(case)):
         if not t.is_const and not any(_at_least_one(c, t.args[1]) for c in said):
-            yield Clause("size", t, words(t))
+            yield Clause("size", t, f"1 <= {words(t.args[1])}")
 
 
 def _at_least_one(condition: Term, n: Term) -> bool:

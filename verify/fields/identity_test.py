@@ -34,6 +34,7 @@ from .rational_constants import NoRoot
 
 ATTEMPTS = 8  # redraws of one sample
 MEANINGFUL = 1e-3
+CONFIGS = 8  # autotune configurations that are tried, at most
 DRAWS = 8  # samples at least where integers are drawn
 UNFINISHED = "differs under one reading of the field, and there were no steps left for the others"
 HOPELESS = 0.995  # chance of a sample to miss a difference that many samples do not repair
@@ -125,14 +126,19 @@ def check(
     steps: int = BUDGETS.fields.steps,
     config: int = 0,
     dims: Mapping[str, int | float] | None = None,
+    more: Sequence[Mapping[str, int | float]] = (),
 ) -> FieldResult:
     """The case's kernels against formulas of its outputs, at `dims`, or at a small shape and at one that crosses
-    blocks. The bounds are for these sizes and scalars."""
+    blocks, and at `more` shapes; without `dims` the autotune configurations at the small shape too. The bounds are for
+    these sizes and scalars."""
     from trilift.lift.capture.run import capture
     from trilift.lift.cases.shapes import choose
 
-    shapes = [dims] if dims else choose(case, 3, seed)[::2]
+    shapes = [dims] if dims else [*choose(case, 3, seed)[::2], *more]
     traces = [capture(case, d, config=config, seed=seed) for d in shapes]
+    if dims is None:
+        others = (k for k in range(min(traces[0].configs, CONFIGS)) if k != config)
+        traces += [capture(case, shapes[0], config=k, seed=seed) for k in others]
     setups = [_against(case, t, formula_side(formulas, t.dims)) for t in traces]
     return _run_all(setups, [f.name for f in formulas], seed, target, steps)
 

@@ -62,8 +62,8 @@ class Invariant:
 @dataclass(frozen=True, slots=True)
 class Clause:
     """One precondition of the contract. `kind`: "size" (1 <= N), "shape" (N <= BLOCK), "layout" (unit stride, no
-    overlap), "nowrap", "value" (of index tensors, of divisors), "assume" (what tl.assume says), "float" (a finite number stands for -inf),
-    "config" (a block size)."""
+    overlap), "nowrap", "value" (of index tensors, of divisors), "assume" (what tl.assume says), "float" (a finite
+    number stands for -inf), "config" (a block size)."""
 
     kind: str
     term: Term | None

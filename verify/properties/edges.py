@@ -15,6 +15,7 @@ from trilift.lift.cases.declaration import Case
 from trilift.lift.terms import construct as T
 from trilift.lift.terms.term import Term
 
+from ..configurations.shape_classes import definitions, over, with_symbols
 from ..integers.quotient import canonical, expand, to_term
 from ..model.program import Program
 from ..proof.prover import Proving
@@ -55,7 +56,7 @@ def edges(case: Case, provings: Sequence[Proving], traces: Sequence[Trace]) -> l
     names = block_names(traces)
     known = {*case.names, *case.scalars}
     if any(p.launched for p in provings):
-        found = [e for p in provings for e in _of_configuration(p, traces, names, known) if _over(e.extent, known)]
+        found = [e for p in provings for e in _of_configuration(p, traces, names, known) if over(e.extent, known)]
     else:
         fixed = [b for b in names if all(b in block_names(t for t in traces if t.dims == d.dims) for d in traces)]
         powers = sorted({b for t in traces for b in blocks_of(t) if b & (b - 1) == 0})
@@ -77,7 +78,7 @@ def jumps(case: Case, provings: Sequence[Proving], conditions: Iterable[Term]) -
     counts = [t for p in provings for x in p.launched for t in (*x.program.grid, *(n.trips for n in x.program.loops))]
     limits = [T.make("le", *s.args) for t in counts for s in t.walk() if s.op in ("min", "max") and len(s.args) == 2]
     parts = [s for c in conditions for s in c.walk() if s.op in COMPARISONS and s.args[0].type == T.INT]
-    return list(dict.fromkeys([*out, *(Jump(s, _words(s)) for s in (*limits, *parts) if _over(s, known))]))
+    return list(dict.fromkeys([*out, *(Jump(s, _words(s)) for s in (*limits, *parts) if over(s, known))]))
 
 
 def groups(case: Case, provings: Sequence[Proving]) -> list[Group]:
@@ -85,7 +86,7 @@ def groups(case: Case, provings: Sequence[Proving]) -> list[Group]:
     known = {*case.names, *case.scalars}
     meant = [(p, definitions(p.configuration.facts, known)) for p in provings]
     found = [_resolved(g, of) for p, of in meant for launched in p.launched for g in _grouped(launched.program)]
-    return list(dict.fromkeys(g for g in found if _over(g.programs, known) and _over(g.size, known)))
+    return list(dict.fromkeys(g for g in found if over(g.programs, known) and over(g.size, known)))
 
 
 def _grouped(program: Program) -> Iterator[Group]:
@@ -98,19 +99,7 @@ def _grouped(program: Program) -> Iterator[Group]:
 
 def _resolved(g: Group, meant: Mapping[str, Term]) -> Group:
     """Replaces the symbols that are not dims."""
-    put = lambda t: T.rewrite(t, lambda s: meant.get(str(s.attr)) if s.op == "size" else None)  # noqa: E731
-    return Group(put(g.programs), put(g.size))
-
-
-def definitions(facts: Iterable[Term], known: Iterable[str]) -> dict[str, Term]:
-    """The values of symbols that are not dims, where a fact gives them."""
-    known = set(known)
-    out: dict[str, Term] = {}
-    for f in sorted((f for f in facts if f.op == "eq"), key=repr):
-        for a, b in (f.args, f.args[::-1]):
-            if a.op == "size" and a.attr not in known and _over(b, known):
-                out.setdefault(str(a.attr), b)
-    return out
+    return Group(with_symbols(g.programs, meant), with_symbols(g.size, meant))
 
 
 def block_names(traces: Iterable[Trace]) -> dict[int, str]:
@@ -173,14 +162,6 @@ def _compared(program: Program) -> Iterator[tuple[Term, Term]]:
         extent = T.add(to_term(fixed), int(t.op == "le"))
         if not extent.is_const:
             yield from ((extent, axis.size) for axis in lanes)
-
-
-def _over(t: Term, known: Iterable[str]) -> bool:
-    """Whether it is an expression over these names."""
-    known = set(known)
-    return not any(s.op in ("axis", "read", "carry", "undef") for s in t.walk()) and all(
-        s.attr in known for s in t.walk() if s.op in ("size", "scalar")
-    )
 
 
 def _words(t: Term) -> str:

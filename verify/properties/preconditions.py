@@ -12,9 +12,9 @@ from trilift.lift.terms import construct as T
 from trilift.lift.terms.fit import value
 from trilift.lift.terms.term import Term
 
+from ..configurations.shape_classes import definitions, with_symbols
 from ..model.verdict import Clause, Proof, Verdict
 from ..proof.prover import Proving
-from .edges import definitions
 
 SMALL = (1, 2, 3)
 
@@ -67,7 +67,7 @@ def about_sizes(case: Case, clause: Clause, proving: Proving | None) -> Term | N
         return None
     known = {*case.names, *case.scalars}
     meant = definitions(proving.configuration.facts, known) if proving is not None else {}
-    t = T.rewrite(clause.term, lambda s: meant.get(str(s.attr)) if s.op == "size" else None)
+    t = with_symbols(clause.term, meant)
     leaves = [s for s in t.walk() if s.op in ("size", "scalar", "read", "axis", "carry")]
     return t if all(s.op in ("size", "scalar") and s.attr in known for s in leaves) and not t.is_const else None
 

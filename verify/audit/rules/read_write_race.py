@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from trilift.lift.ttir.ir import Block, Module, Op, Value
 
 from ...runs.observe import Observation, Watched
+from ...runs.races import BARRIERS, Clash, at_once, backwards, clashes
 from ..finding import Finding, Rule, Step
-from ..races import BARRIERS, Clash, at_once, backwards, clashes
 from ..report_helpers import example, number, replay, smallest
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from trilift.lift.ttir.ir import Module, Op
 from ...model.slices import ancestors, parents
 from ...runs.large import MEMORY, Refused, Undecided, bases, launches, reaching
 from ...runs.observe import Observation, Watched
+from ...runs.races import Clash, backwards, clashes, unordered
 from ..finding import Finding, Rule, Step
-from ..races import Clash, backwards, clashes, unordered
 from ..report_helpers import example, number, replay, smallest
 
 if TYPE_CHECKING:

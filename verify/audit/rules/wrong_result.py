@@ -33,7 +33,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
 
 def _otherwise_told(evidence: Evidence, run: Observation) -> bool:
     """Whether another rule says what is wrong: undefined, unwritten, racing, or outside of the contract."""
-    from ..races import backwards
+    from ...runs.races import backwards
     from . import broken_contract, undefined_value
 
     if run.outputs is None or any(run.unwritten(n).any() for n in run.trace.outputs):

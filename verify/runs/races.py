@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
+from trilift.lift.cases.declaration import Case
 from trilift.lift.ttir.ir import Op
 
-from ..runs.observe import Backwards, Observation, Stale, Touch, Watched, differing
+from .observe import Backwards, Observation, Stale, Touch, Watched, differing, observe
+from .trials import Dims
 
 BARRIERS = frozenset(("gpu.barrier", "ttg.barrier", "ttg.local_barrier", "tt.debug_barrier", "ttg.debug_barrier"))
 
@@ -141,3 +143,38 @@ def unordered(page: Watched) -> Iterator[Clash]:
                     i = unlike[0]
                     values = float(first.values[a[i]]), float(second.values[b[i]])
                     yield Clash("write", int(both[i]), first, second, *values)
+
+
+def within(page: Watched) -> Iterator[Clash]:
+    """The first element of each store that two of its lanes store, with unlike values."""
+    told: set[Op] = set()
+    for t in page.touches:
+        if t.kind != "store" or t.values is None or t.op in told:
+            continue
+        order = np.argsort(t.addresses, kind="stable")
+        at, values = t.addresses[order], np.asarray(t.values, np.float64).ravel()[order]
+        for k in np.flatnonzero(at[1:] == at[:-1]):
+            if not _same(float(values[k]), float(values[k + 1])):
+                told.add(t.op)
+                yield Clash("write", int(at[k]), t, t, float(values[k]), float(values[k + 1]))
+                break
+
+
+def unpromised(case: Case, shapes: Iterable[Dims], seed: int = 0) -> str:
+    """What depends on an order of programs or lanes that nothing promises, in runs at these shapes: "" where nothing
+    does. A run in one order tells nothing of such a kernel."""
+    for dims in shapes:
+        run = observe(case, dims, seed)
+        for page in run.launches if run is not None else ():
+            for find in (clashes, within, unordered):
+                if (c := next(find(page), None)) is not None:
+                    return f"{run.name(c.address)} depends on an order that nothing promises: {_between(c)}"
+    return ""
+
+
+def _between(c: Clash) -> str:
+    lines = [t.op.place.line for t in (c.first, c.second) if t.op.place is not None]
+    where = " and ".join(f"line {n}" for n in dict.fromkeys(lines)) or "a store"
+    who = "two lanes" if c.first.program == c.second.program else f"programs {c.first.program} and {c.second.program}"
+    what = "store unlike values in one element" if c.kind == "write" else "load and change one element"
+    return f"{who} {what} at {where}"

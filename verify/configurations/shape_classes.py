@@ -1,0 +1,55 @@
+"""Shapes of a class: dims that meet the facts of a configuration, so that what is not proved there is run there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from trilift.lift.cases.declaration import Case
+from trilift.lift.cases.shapes import choose
+from trilift.lift.errors import CaseError
+from trilift.lift.terms import term as T
+from trilift.lift.terms.term import Term
+
+from ..model.configuration import Configuration
+
+Dims = dict[str, int | float]
+
+
+def shapes(case: Case, configuration: Configuration, count: int, seed: int = 0) -> list[Dims]:
+    """Up to `count` unlike assignments that the case allows and that meet what the facts of the configuration say of
+    dims and scalars; fewer where none is found."""
+    known = {*case.names, *case.scalars}
+    meant = definitions(configuration.facts, known)
+    every = [with_symbols(f, meant) for f in sorted(configuration.facts, key=repr)]
+    mine = replace(case, where=T.make("and", True, case.where, *(f for f in every if over(f, known))))
+    for n in range(count, 0, -1):
+        try:
+            return choose(mine, n, seed)
+        except CaseError:
+            continue
+    return []
+
+
+def definitions(facts: Iterable[Term], known: Iterable[str]) -> dict[str, Term]:
+    """The values of symbols that are not dims, where a fact gives them."""
+    known = set(known)
+    out: dict[str, Term] = {}
+    for f in sorted((f for f in facts if f.op == "eq"), key=repr):
+        for a, b in (f.args, f.args[::-1]):
+            if a.op == "size" and a.attr not in known and over(b, known):
+                out.setdefault(str(a.attr), b)
+    return out
+
+
+def with_symbols(t: Term, meant: Mapping[str, Term]) -> Term:
+    """The term with its symbols that are not dims replaced by what they mean."""
+    return T.rewrite(t, lambda s: meant.get(str(s.attr)) if s.op == "size" else None)
+
+
+def over(t: Term, known: Iterable[str]) -> bool:
+    """Whether it is an expression over these names."""
+    known = set(known)
+    return not any(s.op in ("axis", "read", "carry", "undef") for s in t.walk()) and all(
+        s.attr in known for s in t.walk() if s.op in ("size", "scalar")
+    )
