@@ -316,7 +316,8 @@ class _Attempt:
         for outcome in self.field_test(proofs, hints):
             p = proofs[outcome.output]
             if p.verdict.value == "UNKNOWN" and outcome.tested:
-                found_ = tested(p.claim, outcome.samples, outcome.bound, p.reason)
+                assumed = f"; the bound takes {outcome.reason}" if outcome.reason else ""
+                found_ = tested(p.claim, outcome.samples, outcome.bound, p.reason + assumed)
                 cause = p.cause if p.cause in CAUSES.values() else ""
                 proofs[outcome.output] = changed(found_, place=p.place, cause=cause)
         return proofs

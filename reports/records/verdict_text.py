@@ -69,7 +69,7 @@ def errors_of(record: Record) -> Iterator[Record]:
 
 
 def _bound(bound: float | None) -> str:
-    return f", wrong with probability at most {bound:.1e}," if bound is not None else ""
+    return f", wrong at the sizes tried with probability at most {bound:.1e}," if bound is not None else ""
 
 
 def _proof(p: Record, record: Record) -> Iterator[str]:

@@ -269,7 +269,7 @@ def _at_shape(
 
 def _assumptions(setup: Setup, modes: Modes) -> str:
     """The limits of the bound, besides other sizes and scalars."""
-    parts = ["no two compared values are equal"] * modes.order + ["integer inputs as drawn"] * setup.exact
+    parts = ["no two compared values to be equal"] * modes.order + ["integer inputs as they were drawn"] * setup.exact
     return ", ".join(parts)
 
 
