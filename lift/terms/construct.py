@@ -162,10 +162,11 @@ def _mul(_: str, *ts: Term) -> Term | None:
     factor: Any = 1
     rest: list[Term] = []
     for t in _nary("mul", ts):
-        if t.op == "const":
-            factor = factor * t.attr
-        else:
+        product = _product(factor, t.attr) if t.op == "const" else None
+        if product is None:
             rest.append(t)
+        else:
+            factor = product
     if factor == 0 and not any(t.op == "undef" for t in rest):
         return const(0)
     if not rest:
@@ -176,6 +177,20 @@ def _mul(_: str, *ts: Term) -> Term | None:
         return rest[0]
     args = tuple(sorted(rest, key=lambda t: t.id))
     return node("mul", args, None, _result_type("mul", args))
+
+
+def _product(a: Any, b: Any) -> Any:
+    """The product of two numbers; None where a float is too large or too small for it."""
+    try:
+        out = a * b
+    except OverflowError:  # an integer that is no float
+        return None
+    lost = isinstance(out, float) and ((out == 0 and a != 0 and b != 0) or (math.isinf(out) and not _infinite(a, b)))
+    return None if lost else out
+
+
+def _infinite(*numbers: Any) -> bool:
+    return any(isinstance(v, float) and math.isinf(v) for v in numbers)
 
 
 @meaning(CONSTRUCTION, "max", "min", "and", "or")

@@ -17,6 +17,7 @@ every row on numbers, on terms and on constants. Other stages register their mea
 from __future__ import annotations
 
 import math
+import operator
 import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -60,17 +61,65 @@ class Op:
         if self.name in UNINTERPRETED:
             return None
         if self.name in EXACT and all(type(a) is int for a in args):
-            return EXACT[self.name](args)
+            return EXACT[self.name](*args)
         try:
             with np.errstate(all="ignore"):
                 v = _chain(self.numpy, args) if self.arity < 0 and self.name not in ORDERED else self.numpy(*args)
         except (ZeroDivisionError, OverflowError, ValueError, TypeError):
             return None
         v = v.item() if isinstance(v, np.generic) else v
-        return None if isinstance(v, float) and math.isnan(v) else v
+        if not isinstance(v, float) or math.isfinite(v):
+            return v
+        return v if math.isinf(v) and any(isinstance(a, float) and math.isinf(a) for a in args) else None
 
 
-EXACT: dict[str, Callable[[tuple[int, ...]], int]] = {"add": sum, "mul": math.prod}  # integers do not wrap
+LONGEST = 4096  # bits of an integer that is formed: 2 ** 64 is, 2 ** 10 ** 9 stays a term
+
+
+def _sum(*xs: int) -> int:
+    return sum(xs)
+
+
+def _product(*xs: int) -> int:
+    return math.prod(xs)
+
+
+def _whole_power(x: int, n: int) -> int | None:
+    return x**n if n >= 0 and n * max(x.bit_length(), 1) <= LONGEST else None
+
+
+def _shifted_left(x: int, n: int) -> int | None:
+    return x << n if n >= 0 and x.bit_length() + n <= LONGEST else None
+
+
+def _shifted_right(x: int, n: int) -> int | None:
+    return x >> n if n >= 0 else None
+
+
+def _quotient_to_zero(a: int, b: int) -> int | None:
+    return None if b == 0 else (abs(a) // abs(b)) * (1 if (a < 0) == (b < 0) else -1)
+
+
+def _remainder_to_zero(a: int, b: int) -> int | None:
+    q = _quotient_to_zero(a, b)
+    return None if q is None else a - q * b
+
+
+# Integers as they are, without width: numpy's would wrap at 64 bits. None: no such number.
+EXACT: dict[str, Callable[..., int | None]] = {
+    "add": _sum, "mul": _product, "pow": _whole_power, "abs": abs, "shl": _shifted_left, "shr": _shifted_right,
+    "truncdiv": _quotient_to_zero, "truncmod": _remainder_to_zero, "bitand": operator.and_, "bitor": operator.or_,
+    "bitxor": operator.xor, "wrap8": lambda a: _wrapped(a, 8), "wrap16": lambda a: _wrapped(a, 16),
+    "wrap32": lambda a: _wrapped(a, 32),
+}  # fmt: skip
+
+
+def _wrapped(a: int, bits: int) -> int:
+    """The number of two's complement that has the same last bits."""
+    half = 1 << bits - 1
+    return (a + half) % (1 << bits) - half
+
+
 UNINTERPRETED = {"random", "random_bits"}  # stay terms when their arguments are numbers
 ORDERED = {"argmax_of", "argmin_of", "pick", "random", "random_bits"}  # n-ary, but not a chain of binary operations
 
