@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Examined", "equal", "examine", "prove"]
 
+BRANCHES = 4  # of a PyTorch function on sizes that are followed, one after the other
 SHAPES_OF_CLASS = 3  # that are run, of a class of shapes in which there is no proof
 
 Mutation = Callable[["Module"], "Module"]
@@ -86,20 +87,39 @@ def examine(  # noqa: PLR0913 - the options of the public face
     changes of the modules of launches, by number. `fallback`: where there is no proof, look for a counterexample, then
     for a contract, then test in finite fields. `timeout`: the outer time limit of the proof, in seconds
     of the processor; what a stage may do is bounded by its budget. Against PyTorch an integer scalar is looked at with
-    each sign by itself (`lift.cases.signs`); what is not proved of 0 and of negative numbers is a clause. Raises
+    each sign by itself (`lift.cases.parts`); what is not proved of 0 and of negative numbers is a clause. Raises
     CaseError where the case or what it is compared with makes no sense, Unsupported where a formula to compare with
     cannot be read."""
-    from trilift.lift.cases.signs import signed
+    from trilift.lift.cases.parts import signed
 
-    from .scalar_signs import joined
+    from .case_parts import joined
 
     options = Options(seed, timeout, against, other, progress, lifted, invariants, replace, fallback)
-    by_sign = signed(case) if _of_pytorch(case, against, other) else ()
-    if len(by_sign) < 2:
+    if not _of_pytorch(case, against, other):
         return _examined(case, options)
-    first = _examined(by_sign[0].case, options)
-    rest = [(s, _examined(s.case, changed(options, lifted=None)).proofs) for s in by_sign[1:]]
-    return changed(first, proofs=joined(case, by_sign[0], first.proofs, rest))
+    by_sign = signed(case)
+    first = _with_branches(by_sign[0].case, options)
+    rest = [(s, _with_branches(s.case, changed(options, lifted=None)).proofs) for s in by_sign[1:]]
+    return changed(first, proofs=joined(case, by_sign[0], first.proofs, rest)) if rest else first
+
+
+def _with_branches(case: Case, options: Options, left: int = BRANCHES) -> Examined:
+    """The proofs where the reading of the PyTorch function holds, then where its branches on sizes go another way."""
+    from trilift.lift.cases.parts import otherwise
+    from trilift.lift.terms import term as T
+
+    from .case_parts import everywhere
+
+    first = _examined(case, options)
+    conditions = first.goal.conditions
+    if not conditions or not left or not any(p.verdict.value == "PROVED" for p in first.proofs):
+        return first
+    other = otherwise(case, T.make("and", True, *conditions))
+    try:
+        rest = _with_branches(other.case, changed(options, lifted=None), left - 1)
+    except TriliftError:  # no sizes, or what cannot be read there: the conditions stay clauses
+        return first
+    return changed(first, proofs=everywhere(case, conditions, other, first.proofs, rest.proofs))
 
 
 def _of_pytorch(case: Case, against: str | None, other: Any) -> bool:
@@ -248,15 +268,20 @@ class _Attempt:
 
     def restricted(self, configuration: Configuration) -> Configuration:
         """The configuration at the sizes where the target formulas hold."""
+        from trilift.lift.terms import term as T
+
+        from .integers.solver import Solver
         from .model.verdict import Clause
         from .wording.user_terms import words
 
+        known = (T.make("and", True, self.case.where),)
         clauses = [
             Clause("shape", c, words(c), f"the {self.goal.against}, which holds only there")
             for c in self.goal.conditions
+            if not Solver().implies(known, c)
         ]
         clauses += self.more
-        facts = frozenset(c.term for c in clauses if c.term is not None)
+        facts = frozenset((*self.goal.conditions, *(c.term for c in clauses if c.term is not None)))
         return changed(configuration, facts=configuration.facts | facts, clauses=(*configuration.clauses, *clauses))
 
     def shown(self, output: str) -> Proof:

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from .declaration import Spec as Spec
     from .declaration import case as case
     from .declaration import make_case as make_case
+    from .parts import Part as Part
+    from .parts import signed as signed
     from .shapes import around as around
     from .shapes import beyond as beyond
     from .shapes import choose as choose
     from .shapes import elements as elements
     from .shapes import varied as varied
-    from .signs import Signed as Signed
-    from .signs import signed as signed
 
 __all__, __getattr__ = face(
     __name__,
@@ -29,6 +29,6 @@ __all__, __getattr__ = face(
         "advice": "working_where",
         "declaration": "Case Spec case make_case",
         "shapes": "around beyond choose elements varied",
-        "signs": "Signed signed",
+        "parts": "Part signed",
     },
 )

@@ -109,7 +109,7 @@ class Symbols:
         for t, guard in terms.items():
             if t.op == "eq" and any(a.is_const for a in t.args) and any(a.op in ("size", "scalar") for a in t.args):
                 raise Unsupported("a size or scalar that PyTorch replaced by a number", why=f"{t}, at {guard.sloc}")
-        return tuple(t for t in terms if not t.is_const and not _benign(t))
+        return tuple(t for t, guard in terms.items() if not t.is_const and (_of_user(guard) or not _benign(t)))
 
 
 LAYOUT = re.compile(r"in (conv|\w*(contiguous|stride|channels_last|memory_format)\w*)\)")
@@ -118,6 +118,14 @@ LAYOUT = re.compile(r"in (conv|\w*(contiguous|stride|channels_last|memory_format
 def _of_layout(guard: Any) -> bool:
     """PyTorch asked in order to choose how a result lies in memory, not what it is."""
     return LAYOUT.search(str(guard.sloc)) is not None
+
+
+def _of_user(guard: Any) -> bool:
+    """Whether the function itself asked, not PyTorch on its behalf."""
+    from .textbook import is_user
+
+    frame = getattr(guard.sloc, "framework_loc", None)
+    return frame is not None and is_user(str(getattr(frame, "filename", frame)))
 
 
 def _benign(t: Term) -> bool:

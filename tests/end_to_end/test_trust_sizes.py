@@ -4,15 +4,17 @@ wrong kernel is not TESTED."""
 from pathlib import Path
 
 import pytest
+
 from trilift.lift.capture.case_files import load
 from trilift.lift.cases.declaration import case
-from trilift.lift.cases.signs import signed
+from trilift.lift.cases.parts import signed
 from trilift.lift.terms import term as T
 from trilift.verify.pipeline import prove
 
 KERNELS = Path(__file__).parents[1] / "kernels"
 SCALARS = {c.name: c for c in load(str(KERNELS / "kernels_scalars.py"))}
 UNTRIED = {c.name: c for c in load(str(KERNELS / "kernels_untried.py"))}
+BRANCHES = {c.name: c for c in load(str(KERNELS / "kernels_branches.py"))}
 RIGHT = sorted(n for n in SCALARS if n.startswith("right_"))
 WRONG = sorted(n for n in SCALARS if n.startswith("wrong_") and n != "wrong_remainder")
 
@@ -67,8 +69,10 @@ def by_sign(spec):
 @pytest.mark.parametrize(
     ("spec", "labels"),
     [
-        ("i32", ["", "s = 0", "s < 0"]), ("i64", ["", "s = 0", "s < 0"]), ("u8", ["", "s = 0"]), ("i32 < 9", ["", "s = 0"]),
-        ("i32 in (-4, 1)", ["s = 0", "s < 0"]), ("i32 in (-4, 0)", ["s < 0"]), ("i32 in (2, 9)", [""]), ("i32 > 0", [""]),
+        ("i32", ["", "s = 0", "s < 0"]), ("i64", ["", "s = 0", "s < 0"]), ("u8", ["", "s = 0"]),
+        ("i32 < 9", ["", "s = 0"]),
+        ("i32 in (-4, 1)", ["s = 0", "s < 0"]), ("i32 in (-4, 0)", ["s < 0"]),
+        ("i32 in (2, 9)", [""]), ("i32 > 0", [""]),
         ("f32", [""]), ("bool", [""]), ("i32 in (-N, N)", ["", "s = 0", "s < 0"]),
     ],
 )  # fmt: skip
@@ -83,3 +87,16 @@ def test_a_call_gets_the_number_of_its_sign():
     assert negative.case.holds({"N": 1, "s": 7}) and not negative.case.holds({"N": 1, "s": 8})
     assert positive.case.holds({"N": 1, "s": 6}) and not positive.case.holds({"N": 1, "s": 7})
     assert negative.original(T.make("lt", T.size("s"), 5)) is T.make("lt", T.mul(-1, T.size("s")), 5)
+
+
+@pytest.mark.parametrize("name", sorted(n for n in BRANCHES if n.startswith("right_")))
+def test_every_way_of_a_reference_is_proved(name):
+    (p,) = prove(BRANCHES[name])
+    assert p.verdict.value == "PROVED", p.reason
+    assert [c.text for c in p.contract if c.kind == "shape"] == []
+
+
+@pytest.mark.parametrize("name", sorted(n for n in BRANCHES if n.startswith("wrong_")))
+def test_another_way_of_a_reference_is_no_silent_clause(name):
+    (p,) = prove(BRANCHES[name])
+    assert p.verdict.value == "REFUTED"

@@ -15,8 +15,8 @@ from typing import Any
 from trilift.lift.capture.run import capture
 from trilift.lift.capture.trace import Launch, TensorRef, TorchOp, Trace
 from trilift.lift.cases.declaration import Case
+from trilift.lift.cases.parts import may_be_less_than_one
 from trilift.lift.cases.shapes import around, choose, elements, varied
-from trilift.lift.cases.signs import may_be_less_than_one
 from trilift.lift.errors import CaseError, TriliftError, Unsupported
 from trilift.lift.terms import construct as T
 from trilift.lift.terms.fit import Number, value

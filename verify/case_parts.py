@@ -1,4 +1,4 @@
-"""The proofs of a case from those by the signs of its integer scalars."""
+"""The proofs of a case from those of its parts: signs of integer scalars, the branches of a reference on sizes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from trilift.lift.cases.declaration import Case
-from trilift.lift.cases.signs import Signed
+from trilift.lift.cases.parts import Part
 from trilift.lift.terms import term as T
 
 from .model.verdict import Clause, Counterexample, Proof, Verdict
@@ -17,7 +17,7 @@ UNSAID = ("config", "size")  # of the other signs: what was seen, and that sizes
 
 
 def joined(
-    case: Case, first: Signed, proofs: Sequence[Proof], rest: Sequence[tuple[Signed, Sequence[Proof]]]
+    case: Case, first: Part, proofs: Sequence[Proof], rest: Sequence[tuple[Part, Sequence[Proof]]]
 ) -> tuple[Proof, ...]:
     """A proof of each output: REFUTED where it is wrong at some sign; else that of the first sign, usually of positive
     numbers, for the others too where it is proved there, and under the clause that excludes them where it is not."""
@@ -25,7 +25,7 @@ def joined(
     return tuple(_joined(case, first, p, [(s, found.get(p.claim.output)) for s, found in others]) for p in proofs)
 
 
-def _joined(case: Case, first: Signed, proof: Proof, others: Sequence[tuple[Signed, Proof | None]]) -> Proof:
+def _joined(case: Case, first: Part, proof: Proof, others: Sequence[tuple[Part, Proof | None]]) -> Proof:
     for signs, found in ((first, proof), *others):
         if found is not None and found.verdict is Verdict.REFUTED:
             return _in_original(case, signs, found)
@@ -44,7 +44,7 @@ def _joined(case: Case, first: Signed, proof: Proof, others: Sequence[tuple[Sign
     )
 
 
-def _in_original(case: Case, signs: Signed, proof: Proof) -> Proof:
+def _in_original(case: Case, signs: Part, proof: Proof) -> Proof:
     """A refutation, whose numbers are those that the case gets."""
     if not signs.images or proof.counterexample is None:
         return proof
@@ -52,12 +52,12 @@ def _in_original(case: Case, signs: Signed, proof: Proof) -> Proof:
     return replace(proof, counterexample=replace(found, replay=replay_script(case, found, proof.claim.against)))
 
 
-def _of_scalar(c: Clause, first: Signed) -> bool:
+def _of_scalar(c: Clause, first: Part) -> bool:
     """Whether the clause says that a scalar of the case is at least 1: that is said of the signs that are open."""
     return c.kind == "size" and c.term is not None and str(c.term.args[1].attr) in first.case.scalars
 
 
-def _clause(c: Clause, signs: Signed) -> Clause:
+def _clause(c: Clause, signs: Part) -> Clause:
     """A clause about the negative of a scalar, about the scalar."""
     if c.term is None:
         return replace(c, text=f"{c.text} where {signs.label}")
@@ -65,9 +65,9 @@ def _clause(c: Clause, signs: Signed) -> Clause:
     return c if t is c.term else replace(c, term=t, text=words(t))
 
 
-def _excluded(signs: Signed, proof: Proof | None) -> Clause:
+def _excluded(signs: Part, proof: Proof | None) -> Clause:
     """What excludes the sign: s != 0, 0 <= s."""
-    parts = [T.make("eq" if t.is_const else "lt", T.size(n), 0) for n, t in signs.images.items()]
+    parts = [T.make("eq", T.size(n), t) if t.is_const else T.make("lt", T.size(n), 0) for n, t in signs.images.items()]
     t = T.make("not", T.make("and", T.const(True), *parts))
     why = "the proof, which does not hold elsewhere" if proof is None else f"the proof: where {signs.label}, it is open"
     return Clause("shape", t, " or ".join(map(_otherwise, signs.images.items())), why)
@@ -75,4 +75,31 @@ def _excluded(signs: Signed, proof: Proof | None) -> Clause:
 
 def _otherwise(image: tuple[str, T.Term]) -> str:
     name, t = image
-    return f"{name} != 0" if t.is_const else f"0 <= {name}"
+    return f"{name} != {t.attr}" if t.is_const else f"0 <= {name}"
+
+
+def everywhere(
+    case: Case, conditions: Sequence[T.Term], other: Part, proofs: Sequence[Proof], rest: Sequence[Proof]
+) -> tuple[Proof, ...]:
+    """The proofs where `conditions` hold, and those of the `other` part, as one: REFUTED where it is wrong there,
+    without the conditions where it is proved there too, else as they are."""
+    elsewhere = {p.claim.output: p for p in rest}
+    return tuple(_everywhere(case, conditions, other, p, elsewhere.get(p.claim.output)) for p in proofs)
+
+
+def _everywhere(case: Case, conditions: Sequence[T.Term], other: Part, proof: Proof, rest: Proof | None) -> Proof:
+    if proof.verdict is Verdict.REFUTED or rest is None:
+        return proof
+    if rest.verdict is Verdict.REFUTED:
+        return _in_original(case, other, rest)
+    if proof.verdict is not Verdict.PROVED or rest.verdict is not Verdict.PROVED:
+        return proof
+    kept = [c for c in proof.contract if c.term not in conditions]
+    more = [_clause(c, other) for c in rest.contract if c.kind not in UNSAID]
+    contract = {c.text: c for c in (*kept, *more)}
+    return replace(
+        proof,
+        conditions=(*proof.conditions, *rest.conditions),
+        contract=tuple(contract.values()),
+        seconds=proof.seconds + rest.seconds,
+    )

@@ -1,6 +1,8 @@
-"""Integer scalars of every sign: a case as several, in each of which an integer scalar is positive or a number.
+"""Parts of a case: integer scalars of every sign, and sizes at which a function does something else.
 
-    s="i32"  ->  s with 1 <= s;  s = 0;  -s for s, with 1 <= s
+    s="i32"            ->  s with 1 <= s;  s = 0;  -s for s, with 1 <= s
+    N where 1 < N      ->  1 < N;  N = 1
+    N where N < 5001   ->  N < 5001;  5001 <= N
 
 Everywhere else a symbol of type int is a size, and sizes are at least 1: here is the one place that makes it so.
 """
@@ -22,20 +24,21 @@ MOST = 9  # cases of one: three signs of two scalars
 
 
 @dataclass(frozen=True, slots=True)
-class Signed:
-    """`case` is the original where each scalar of `images` is the term beside it, over the names of `case`."""
+class Part:
+    """`case` is the original where `where` holds and names are the terms of `images`: a number, or -name."""
 
     case: Case
     images: Mapping[str, Term]
+    where: Term = T.const(True)
 
     @property
     def label(self) -> str:
         """s = 0, t < 0; empty where all scalars are positive."""
-        return ", ".join(f"{n} = 0" if t.is_const else f"{n} < 0" for n, t in self.images.items())
+        return ", ".join(f"{n} = {t.attr}" if t.is_const else f"{n} < 0" for n, t in self.images.items())
 
     def numbers(self, dims: Mapping[str, int | float]) -> dict[str, int | float]:
         """Dims and scalars of `case` as those of the original."""
-        return {**dims, **{n: 0 if t.is_const else -dims[n] for n, t in self.images.items()}}
+        return {**dims, **{n: t.attr if t.is_const else -dims[n] for n, t in self.images.items()}}
 
     def original(self, t: Term) -> Term:
         """A condition on the names of `case` as one on those of the original."""
@@ -49,14 +52,33 @@ def may_be_less_than_one(s: Any) -> bool:
     return s.low is None or not s.low.is_const or bool(s.low.attr < 1)
 
 
-def signed(case: Case) -> tuple[Signed, ...]:
+def signed(case: Case) -> tuple[Part, ...]:
     """The case by the signs of its integer scalars, that with positive ones first; the case alone where all of them are
     positive, and where there would be more than `MOST`."""
     free = [n for n, s in case.params.items() if may_be_less_than_one(s)]
     every = list(product(*(tuple(_images(n, case.params[n])) for n in free)))
     if not free or len(every) > MOST:
-        return (Signed(case, {}),)
+        return (Part(case, {}),)
     return tuple(_signed(case, dict(zip(free, images, strict=True))) for images in every)
+
+
+def otherwise(case: Case, condition: Term) -> Part:
+    """The part of a case where a condition over its dims and scalars is false. Where only N = 1 is left of a dim, it is
+    the number."""
+    left = T.make("not", condition)
+    if (found := _single(condition)) is not None and found[0] in case.names:
+        n, number = found
+        return replace(_signed(case, {n: T.const(number)}), where=left)
+    return Part(replace(case, where=T.make("and", True, case.where, left)), {}, left)
+
+
+def _single(condition: Term) -> tuple[str, int] | None:
+    """The name and the number that are excluded: 1 < n or 2 <= n, which a size may miss by 1 only, and n != 3."""
+    if condition.op in ("lt", "le", "ne"):
+        for a, b in (condition.args, condition.args[::-1] if condition.op == "ne" else condition.args):
+            if a.is_const and b.op == "size" and (condition.op == "ne" or a.attr == 1 + (condition.op == "le")):
+                return str(b.attr), 1 if condition.op != "ne" else int(a.attr)
+    return None
 
 
 def _images(name: str, s: Spec) -> Iterator[Term]:
@@ -72,11 +94,11 @@ def _images(name: str, s: Spec) -> Iterator[Term]:
         yield T.mul(-1, T.size(name))
 
 
-def _signed(case: Case, images: Mapping[str, Term]) -> Signed:
+def _signed(case: Case, images: Mapping[str, Term]) -> Part:
     changed = {n: t for n, t in images.items() if t is not T.size(n)}
     params = {n: _param(n, s, images.get(n), changed) for n, s in case.params.items()}
     fn, reference = case.fn, case.reference.fn
-    limits = [_replaced(c, changed) for n in images for c in _limits(n, case.params[n])]
+    limits = [_replaced(c, changed) for n in images if n in case.params for c in _limits(n, case.params[n])]
     found = replace(
         case,
         fn=_called(fn, changed),
@@ -84,7 +106,7 @@ def _signed(case: Case, images: Mapping[str, Term]) -> Signed:
         params=params,
         where=T.make("and", True, _replaced(case.where, changed), *limits),
     )
-    return Signed(found, changed)
+    return Part(found, changed)
 
 
 def _limits(name: str, s: Spec) -> Iterator[Term]:
@@ -129,4 +151,4 @@ def _called(fn: Callable[..., Any], images: Mapping[str, Term]) -> Callable[...,
     return call
 
 
-__all__ = ["Signed", "may_be_less_than_one", "signed"]
+__all__ = ["Part", "may_be_less_than_one", "otherwise", "signed"]
