@@ -92,7 +92,7 @@ def examine(  # noqa: PLR0913 - the options of the public face
     cannot be read."""
     from trilift.lift.cases.parts import signed
 
-    from .case_parts import joined
+    from .refutation.case_parts import joined
 
     options = Options(seed, timeout, against, other, progress, lifted, invariants, replace, fallback)
     if not _of_pytorch(case, against, other):
@@ -108,7 +108,7 @@ def _with_branches(case: Case, options: Options, left: int = BRANCHES) -> Examin
     from trilift.lift.cases.parts import otherwise
     from trilift.lift.terms import term as T
 
-    from .case_parts import everywhere
+    from .refutation.case_parts import everywhere
 
     first = _examined(case, options)
     conditions = first.goal.conditions
@@ -391,7 +391,8 @@ class _Attempt:
         return list({tuple(d.items()): d for d in found}.values())
 
     def disorder(self, proofs: Mapping[str, Proof], shapes: Sequence[Mapping[str, int | float]]) -> str:
-        """What depends on an order of programs or lanes that nothing promises: then a test in one order is none."""
+        """A text about a result that depends on an order of programs or lanes: a test in one order is worth nothing then;
+        "" where no such result is seen."""
         from trilift.lift.cases.shapes import choose
 
         from .runs.races import unpromised

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from .declaration import Spec as Spec
     from .declaration import case as case
     from .declaration import make_case as make_case
-    from .parts import Part as Part
-    from .parts import signed as signed
     from .shapes import around as around
     from .shapes import beyond as beyond
     from .shapes import choose as choose
@@ -29,6 +27,5 @@ __all__, __getattr__ = face(
         "advice": "working_where",
         "declaration": "Case Spec case make_case",
         "shapes": "around beyond choose elements varied",
-        "parts": "Part signed",
     },
 )

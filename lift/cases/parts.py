@@ -13,13 +13,14 @@ import functools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any
+from typing import Any, TypeVar
 
 from ..language.case_spec import Spec
 from ..terms import term as T
 from ..terms.term import Term
 from .declaration import Case, Reference
 
+R = TypeVar("R")
 MOST = 9  # cases of one: three signs of two scalars
 
 
@@ -45,7 +46,7 @@ class Part:
         return _replaced(t, {n: T.mul(-1, T.size(n)) for n, image in self.images.items() if not image.is_const})
 
 
-def may_be_less_than_one(s: Any) -> bool:
+def may_be_less_than_one(s: object) -> bool:
     """Whether a spec is that of an integer scalar whose limits do not say that it is at least 1."""
     if not isinstance(s, Spec) or s.shape is not None or s.is_float or s.dtype == "bool" or s.positive:
         return False
@@ -82,7 +83,7 @@ def _single(condition: Term) -> tuple[str, int] | None:
 
 
 def _images(name: str, s: Spec) -> Iterator[Term]:
-    """What stands for the scalar: itself, 0, its negative; without those that its limits rule out."""
+    """The terms that stand for the scalar: itself, 0, its negative; without those that its limits rule out."""
     low = None if s.low is None or not s.low.is_const else s.low.attr
     low = 0 if s.low is None and s.dtype[0] == "u" else low
     high = None if s.high is None or not s.high.is_const else s.high.attr
@@ -139,13 +140,13 @@ def _replaced(t: Term, images: Mapping[str, Term]) -> Term:
     return T.rewrite(t, lambda s: images.get(str(s.attr)) if s.op == "size" else None) if images else t
 
 
-def _called(fn: Callable[..., Any], images: Mapping[str, Term]) -> Callable[..., Any]:
+def _called(fn: Callable[..., R], images: Mapping[str, Term]) -> Callable[..., R]:
     """The function, which gets 0 or the negative for these arguments."""
     if not images:
         return fn
 
     @functools.wraps(fn)
-    def call(**given: Any) -> Any:
+    def call(**given: Any) -> R:
         return fn(**{n: -v if n in images and not images[n].is_const else v for n, v in given.items()})
 
     return call

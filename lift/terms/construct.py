@@ -179,7 +179,7 @@ def _mul(_: str, *ts: Term) -> Term | None:
     return node("mul", args, None, _result_type("mul", args))
 
 
-def _product(a: Any, b: Any) -> Any:
+def _product(a: int | float, b: int | float) -> int | float | None:
     """The product of two numbers; None where a float is too large or too small for it."""
     try:
         out = a * b
@@ -189,7 +189,7 @@ def _product(a: Any, b: Any) -> Any:
     return None if lost else out
 
 
-def _infinite(*numbers: Any) -> bool:
+def _infinite(*numbers: int | float) -> bool:
     return any(isinstance(v, float) and math.isinf(v) for v in numbers)
 
 

@@ -543,7 +543,7 @@ def facts(case: Case) -> Iterator[Term]:
 
 
 def _least(case: Case) -> Iterator[Term]:
-    """What is assumed of dims and integer scalars: they are at least 1."""
+    """The assumptions that dims and integer scalars are at least 1."""
     for n in case.names:
         yield T.make("le", 1, T.size(n))
     for name in case.tensors:

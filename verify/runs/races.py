@@ -161,8 +161,8 @@ def within(page: Watched) -> Iterator[Clash]:
 
 
 def unpromised(case: Case, shapes: Iterable[Dims], seed: int = 0) -> str:
-    """What depends on an order of programs or lanes that nothing promises, in runs at these shapes: "" where nothing
-    does. A run in one order tells nothing of such a kernel."""
+    """Names a tensor whose contents depend on an order of programs or lanes that nothing promises, in runs at these
+    shapes; "" where there is none. One run in one order says little about such a kernel."""
     for dims in shapes:
         run = observe(case, dims, seed)
         for page in run.launches if run is not None else ():

@@ -9,9 +9,9 @@ from trilift.lift.cases.declaration import Case
 from trilift.lift.cases.parts import Part
 from trilift.lift.terms import term as T
 
-from .model.verdict import Clause, Counterexample, Proof, Verdict
-from .refutation.replay_script import replay_script
-from .wording.user_terms import words
+from ..model.verdict import Clause, Counterexample, Proof, Verdict
+from ..wording.user_terms import words
+from .replay_script import replay_script
 
 UNSAID = ("config", "size")  # of the other signs: what was seen, and that sizes are at least 1
 
@@ -66,7 +66,7 @@ def _clause(c: Clause, signs: Part) -> Clause:
 
 
 def _excluded(signs: Part, proof: Proof | None) -> Clause:
-    """What excludes the sign: s != 0, 0 <= s."""
+    """The clause that excludes the sign: s != 0, 0 <= s."""
     parts = [T.make("eq", T.size(n), t) if t.is_const else T.make("lt", T.size(n), 0) for n, t in signs.images.items()]
     t = T.make("not", T.make("and", T.const(True), *parts))
     why = "the proof, which does not hold elsewhere" if proof is None else f"the proof: where {signs.label}, it is open"
