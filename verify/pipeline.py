@@ -5,8 +5,8 @@ case -> configurations: its launches with symbols for all numbers, one for each 
      -> loops: invariants in closed form, by induction
      -> every access in bounds; every output element stored; every stored value the formula's
      -> PROVED with its contract; else an input that fails: REFUTED, or a precondition that is missing: PROVED where the
-        host function refuses the rest; else a field test: TESTED, or UNKNOWN. What time ran out for is UNKNOWN and not
-        TESTED: the same proof may go through in more time
+        host function refuses the rest; else a field test: TESTED, or UNKNOWN. A claim for which time ran out is UNKNOWN
+        and not TESTED: the same proof may go through in more time
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from trilift.lift.cases.declaration import Case
     from trilift.lift.ttir.ir import Module
 
+    from .fields.identity_test import Outcome
     from .integers.solver import Answers
     from .model.configuration import Configuration
     from .model.verdict import Claim, Clause, Counterexample, Proof
@@ -55,7 +56,7 @@ class Options:
     seed: int
     timeout: float
     against: str | None
-    other: Any
+    other: Case | Callable[..., object] | None
     progress: Callable[[str], None]
     lifted: Lifted | None
     invariants: bool
@@ -106,7 +107,7 @@ def examine(  # noqa: PLR0913 - the options of the public face
 def _with_branches(case: Case, options: Options, left: int = BRANCHES) -> Examined:
     """The proofs where the reading of the PyTorch function holds, then where its branches on sizes go another way."""
     from trilift.lift.cases.parts import otherwise
-    from trilift.lift.terms import term as T
+    from trilift.lift.terms import construct as T
 
     from .refutation.case_parts import everywhere
 
@@ -268,7 +269,7 @@ class _Attempt:
 
     def restricted(self, configuration: Configuration) -> Configuration:
         """The configuration at the sizes where the target formulas hold."""
-        from trilift.lift.terms import term as T
+        from trilift.lift.terms import construct as T
 
         from .integers.solver import Solver
         from .model.verdict import Clause
@@ -391,7 +392,7 @@ class _Attempt:
         return list({tuple(d.items()): d for d in found}.values())
 
     def disorder(self, proofs: Mapping[str, Proof], shapes: Sequence[Mapping[str, int | float]]) -> str:
-        """A text about a result that depends on an order of programs or lanes: a test in one order is worth nothing then;
+        """A text about a result that depends on an order of programs or lanes: then a test in one order is worthless;
         "" where no such result is seen."""
         from trilift.lift.cases.shapes import choose
 
@@ -401,7 +402,7 @@ class _Attempt:
             return ""
         return unpromised(self.case, [*choose(self.case, 2, self.seed), *shapes], self.seed)
 
-    def field_test(self, proofs: Mapping[str, Proof], shapes: Sequence[Mapping[str, int | float]]) -> Sequence[Any]:
+    def field_test(self, proofs: Mapping[str, Proof], shapes: Sequence[Mapping[str, int | float]]) -> Sequence[Outcome]:
         """The outcomes of a field test of what is unknown, but for want of time; none where it cannot be run. `shapes`:
         further ones."""
         from .fields.identity_test import check

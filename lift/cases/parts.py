@@ -16,7 +16,7 @@ from itertools import product
 from typing import Any, TypeVar
 
 from ..language.case_spec import Spec
-from ..terms import term as T
+from ..terms import construct as T
 from ..terms.term import Term
 from .declaration import Case, Reference
 
@@ -118,7 +118,7 @@ def _limits(name: str, s: Spec) -> Iterator[Term]:
         yield T.make("lt", T.size(name), s.high)
 
 
-def _param(name: str, s: Any, image: Term | None, changed: Mapping[str, Term]) -> Any:
+def _param(name: str, s: object, image: Term | None, changed: Mapping[str, Term]) -> object:
     if isinstance(s, list | tuple):
         return type(s)(_param(name, e, None, changed) for e in s)
     if not isinstance(s, Spec):

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..cases.declaration import DTYPES
 from ..errors import Unsupported
 from ..terms import construct as T
 from ..terms import index as I
 from ..terms.term import Term
+
+if TYPE_CHECKING:
+    from torch.fx.experimental.symbolic_shapes import ShapeGuard
 
 PRIMES = (7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67)
 
@@ -115,12 +118,12 @@ class Symbols:
 LAYOUT = re.compile(r"in (conv|\w*(contiguous|stride|channels_last|memory_format)\w*)\)")
 
 
-def _of_layout(guard: Any) -> bool:
+def _of_layout(guard: ShapeGuard) -> bool:
     """PyTorch asked in order to choose how a result lies in memory, not what it is."""
     return LAYOUT.search(str(guard.sloc)) is not None
 
 
-def _of_user(guard: Any) -> bool:
+def _of_user(guard: ShapeGuard) -> bool:
     """Whether the function itself asked, not PyTorch on its behalf."""
     from .textbook import is_user
 

@@ -8,7 +8,7 @@ import pytest
 from trilift.lift.capture.case_files import load
 from trilift.lift.cases.declaration import case
 from trilift.lift.cases.parts import signed
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.verify.pipeline import prove
 
 KERNELS = Path(__file__).parents[1] / "kernels"

@@ -226,7 +226,7 @@ def _fill(x: Any, s: Spec, dims: Dims, kind: Inputs, rng: np.random.Generator) -
 
 
 class Sampled(Protocol):
-    """What was found on a sample."""
+    """A fault that a sample shows."""
 
     @property
     def sample(self) -> Sample: ...
@@ -238,8 +238,8 @@ Found = TypeVar("Found", bound=Sampled)
 def smallest(
     case: Case, found: Found, again: Callable[[Dims], Found | None], sizes: Sequence[int] = (1, 2, 3, 4)
 ) -> Found:
-    """What `again` finds at the smallest dims where it finds it: one dim after the other as small as it can be among
-    `sizes`."""
+    """The fault that `again` finds at the smallest dims that show it: one dim after the other is made as small as it
+    can be among `sizes`."""
     for name in case.names:
         dims = found.sample.dims
         for n in (n for n in sizes if n < dims[name]):

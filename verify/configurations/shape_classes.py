@@ -8,7 +8,7 @@ from dataclasses import replace
 from trilift.lift.cases.declaration import Case
 from trilift.lift.cases.shapes import choose
 from trilift.lift.errors import CaseError
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.term import Term
 
 from ..model.configuration import Configuration

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from trilift.lift.cases.declaration import Case
 from trilift.lift.cases.parts import Part
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 
 from ..model.verdict import Clause, Counterexample, Proof, Verdict
 from ..wording.user_terms import words
