@@ -27,6 +27,7 @@ import numpy as np
 
 from . import construct as T
 from .bits import FORMATS, cell_size, from_bits, to_bits
+from .definedness import is_finite
 from .philox_words import random, random_bits
 
 
@@ -313,9 +314,9 @@ ROWS = [
     _row("copysign", 2, R, np.copysign, "copysign({0}, {1})", r"\operatorname{{copysign}}({0}, {1})", "torch.copysign({0}, {1})", ttir=("math.copysign",), extern=("copysign",), aten=("copysign",)),
     _row("fmod", 2, R, np.fmod, "fmod({0}, {1})", r"\operatorname{{fmod}}({0}, {1})", "torch.fmod({0}, {1})", ttir=("arith.remf",), extern=("fmod",), aten=("fmod",)),
     _row("round_away", 1, R, lambda x: np.trunc(x + np.copysign(0.5, x)), term=lambda a: T.mul(T.make("sign", a), T.make("floor", T.make("abs", a) + 0.5)), ttir=("math.round",), extern=("round",)),
-    _row("isnan", 1, B, np.isnan, term=lambda a: T.const(False), extern=("isnan",)),  # reals are never NaN
-    _row("isinf", 1, B, np.isinf, term=lambda a: T.make("eq", T.make("abs", a), math.inf), extern=("isinf",)),
-    _row("isfinite", 1, B, np.isfinite, term=lambda a: T.make("ne", T.make("abs", a), math.inf), extern=("finite", "isfinited")),
+    _row("isnan", 1, B, np.isnan, term=lambda a: T.const(False) if is_finite(a) else T.make("ne", a, a), extern=("isnan",)),  # NaN differs from itself
+    _row("isinf", 1, B, np.isinf, term=lambda a: T.const(False) if is_finite(a) else T.make("eq", T.make("abs", a), math.inf), extern=("isinf",)),
+    _row("isfinite", 1, B, np.isfinite, term=lambda a: T.const(True) if is_finite(a) else T.make("lt", T.make("abs", a), math.inf), extern=("finite", "isfinited")),
     _row("signbit", 1, B, np.signbit, term=lambda a: T.make("lt", a, 0), extern=("signbit",)),
     # order
     _row("max", -1, SAME, _maximum, "max({0}, {1})", r"\max({0}, {1})", "torch.maximum({0}, {1})", ttir=("arith.maxnumf", "arith.maximumf", "arith.maxsi"), extern=("fmax",), aten=("maximum",)),

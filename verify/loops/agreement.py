@@ -11,6 +11,7 @@ from functools import wraps
 
 from trilift.lift.runtime.strategy import Strategy, decide
 from trilift.lift.terms import construct as T
+from trilift.lift.terms.definedness import is_number
 from trilift.lift.terms.term import Term
 
 from ..normal_form.algebra import Algebra, Context, Split, Undecided
@@ -20,12 +21,13 @@ from ..normal_form.poly import Poly, structural
 from ..normal_form.rules.unrolling import multiplied_out, unrolled
 
 Sides = tuple[Poly, Poly]
+TELLING = {"max", "min", "amax", "amin", "argmax", "argmin", "eq", "ne", "lt", "le", "sign"}
 Form = Callable[[Algebra, Term, Context], Term]
 
 
 def agree(a: Algebra, left: Term, right: Term, ctx: Context, depth: int = 0) -> bool:
     """Whether two terms are equal under the facts, by cases where needed."""
-    if left is right and not any(s.op == "undef" for s in left.walk()):
+    if left is right and not any(s.op == "undef" or _tells_nan(s) for s in left.walk()):
         a.closed.names.append("identical")
         return True
     if a.impossible(ctx):
@@ -38,6 +40,12 @@ def agree(a: Algebra, left: Term, right: Term, ctx: Context, depth: int = 0) -> 
             raise Undecided("too many cases", why=repr(split.literal)) from None
         literal = split.literal
     return all(agree(a, left, right, a.given(ctx, x), depth + 1) for x in (literal, opposite(literal)))
+
+
+def _tells_nan(t: Term) -> bool:
+    """Whether an operation may give something else for NaN in one program than in another: the term has one maximum for
+    those that pass NaN by and those that return it."""
+    return t.op in TELLING and not all(map(is_number, t.args))
 
 
 def _same(a: Algebra, p: Poly, q: Poly, ctx: Context, depth: int) -> bool:

@@ -80,7 +80,7 @@ def _variable(k: int) -> Axis:
 @dataclass
 class Algebra:
     """Normal forms of one proof. Owed is (kind, term, context) of what was used without proof: "nonzero", "nonneg",
-    "finite"; `collecting` gathers it."""
+    "positive", "finite", of a condition "holds"; `collecting` gathers it."""
 
     solver: Solver
     # of each tensor the monomials that step from row to row, not within a row
@@ -90,6 +90,7 @@ class Algebra:
     )  # of the normal form being computed, innermost last
     contexts: dict[Facts, Context] = field(default_factory=dict)
     memo: dict[tuple[int, int], tuple[Poly | Split | Undecided, SideConditions]] = field(default_factory=dict)
+    numbers: dict[tuple[int, int], SideConditions] = field(default_factory=dict)  # what terms owe to be no NaN
     decided: dict[tuple[int, int], bool | None] = field(default_factory=dict)
     dead: dict[int, bool] = field(default_factory=dict)
     products: dict[tuple[int, int], Poly] = field(default_factory=dict)
@@ -324,6 +325,14 @@ class Algebra:
         """A boolean term in normal form."""
         found: Term = ANSWERS["condition"](self, t, ctx)
         return found
+
+    def number(self, t: Term, ctx: Context) -> None:
+        """Side conditions under which a term that is compared is no NaN. Raises Split, Undecided."""
+        ANSWERS["number"](self, t, ctx)
+
+    def number_of_each(self, t: Term, ctx: Context) -> None:
+        """The same of the body of a fold, for all values of its variable."""
+        ANSWERS["number of each"](self, t, ctx)
 
     def nonempty(self, t: Term, ctx: Context) -> bool:
         """Whether a maximum is over something. Raises Split on a condition that would tell."""

@@ -138,6 +138,9 @@ def _bounds(t: Term) -> Term | None:
 
 
 def comparison(a: Algebra, t: Term, ctx: Context) -> Term:
+    """A comparison of numbers in normal form: that the sides are some is owed."""
+    for s in t.args:
+        a.number(s, ctx)
     x, y = (a.normal(s, ctx) for s in t.args)
     if is_infinite(x) or is_infinite(y):
         _certainly_finite(a, x, ctx)
@@ -481,6 +484,8 @@ def _product(p: Poly, q: Poly) -> Poly:
 def _(a: Algebra, t: Term, ctx: Context) -> Poly:
     if t.type != T.REAL and not any(x.op in ("amax", "amin") for s in t.args for x in s.walk()):
         return _integer_extremum(a, t, ctx)
+    for s in t.args:
+        a.number(s, ctx)
     ps = [a.normal(s, ctx) for s in t.args]
     if t.op == "max":
         return a.lattice(ps, ctx)
@@ -516,6 +521,7 @@ def absolute(a: Algebra, t: Term, ctx: Context) -> Poly:
 @rule("sign")
 def _(a: Algebra, t: Term, ctx: Context) -> Poly:
     """sign(x) = [x > 0] - [x < 0], of reals."""
+    a.number(t.args[0], ctx)
     x = a.normal(t.args[0], ctx)
     if is_infinite(x):
         return ONE if x is PLUS_INF else -ONE

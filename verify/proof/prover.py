@@ -33,13 +33,19 @@ from ..model.configuration import Buffer, Configuration, HostOp, SymbolicLaunch,
 from ..model.program import PIDS, Access
 from ..model.verdict import Clause, Condition, Invariant
 from ..normal_form.algebra import Algebra, Context, Split, Undecided
-from ..normal_form.poly import structural
-from ..normal_form.signs import nonnegative, positive, sign
+from ..normal_form.numbers import met
 from ..wording.user_terms import shortened, words
 from .launch import Launched
 
 Progress = Callable[[str], None]
-NEEDS = {"nonzero": "a division", "nonneg": "a square root"}
+NEEDS = {"nonzero": "a division", "nonneg": "a square root", "positive": "a logarithm or the root of a divisor",
+         "holds": "an operation that is not defined elsewhere"}  # fmt: skip
+MEANT = {"nonzero": "a divisor is not 0", "nonneg": "the argument of a root is not negative",
+         "positive": "the argument of a logarithm is positive", "holds": "an operation is defined"}  # fmt: skip
+GOALS: dict[str, Callable[[Term], Term]] = {
+    "nonzero": lambda t: T.make("ne", t, 0), "nonneg": lambda t: T.make("le", 0, t),
+    "positive": lambda t: T.make("lt", 0, t), "holds": lambda c: c,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -392,20 +398,12 @@ class Proving:
         """Proves an assumption that was used before; of divisors and roots it becomes part of the contract
         otherwise."""
         start = time.perf_counter()
-        p = structural(t)
-        if kind == "nonzero":
-            ok = sign(self.algebra, p, ctx) is not None or self.algebra.implied(ctx, T.make("ne", t, 0))
-        elif kind == "nonneg":
-            ok = nonnegative(self.algebra, p, ctx) or positive(self.algebra, p, ctx)
-        else:
+        if kind == "finite":
             raise Undecided("a maximum may be over no elements", why=shortened(words(t, self.configuration.inputs)))
-        goal = T.make(
-            {"nonzero": "ne", "nonneg": "le"}[kind], *((t, T.const(0)) if kind == "nonzero" else (T.const(0), t))
-        )
-        if not ok:
+        goal = GOALS[kind](t)
+        if not met(self.algebra, kind, t, ctx):
             return Clause("value", goal, words(goal, self.configuration.inputs), NEEDS[kind])
-        what = "a divisor is not 0" if kind == "nonzero" else "the argument of a root is not negative"
-        return Condition(what, ctx.facts, goal, True, "normal form", time.perf_counter() - start)
+        return Condition(MEANT[kind], ctx.facts, goal, True, "normal form", time.perf_counter() - start)
 
 
 def as_number(t: Term) -> Term:

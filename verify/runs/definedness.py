@@ -1,4 +1,5 @@
-"""Where a formula over the reals is defined: a boolean term for every operation that is not total.
+"""Where a formula over the reals is defined: a boolean term for every operation that is not total, by the table in
+`lift.terms.definedness`.
 
 A condition holds for all values 0 <= a < size of its free axes; bound axes of the formula are free in it. Conditions
 of a branch of `where` apply only where the branch is taken: `not c or d`.
@@ -10,53 +11,16 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from trilift.lift.language.unfolding import expand
 from trilift.lift.terms import construct as T
-from trilift.lift.terms.bits import FORMATS
-from trilift.lift.terms.meanings import Domain
+from trilift.lift.terms.definedness import DEFINED, OF_NON_EMPTY, total
 from trilift.lift.terms.ops import OPS
 from trilift.lift.terms.spec import Formula
 from trilift.lift.terms.term import FOLDS, Axis, Term
 
+__all__ = ["DEFINED", "domain", "free_axes", "total", "unfolded"]
+
 Shapes = Mapping[str, Sequence[Term]]
 
-_lt, _le, _ne = (lambda a, b, op=op: T.make(op, a, b) for op in ("lt", "le", "ne"))
-_within_one = lambda a: T.make("and", _le(-1, a), _le(a, 1))  # noqa: E731
-_inside_one = lambda a: T.make("and", _lt(-1, a), _lt(a, 1))  # noqa: E731
-
-
-def _power(a: Term, b: Term) -> Term:
-    """a ** n for an integer n >= 0 is total; for n < 0 it needs a != 0; other exponents a positive base."""
-    if b.is_const and isinstance(b.attr, int):
-        return T.const(True) if b.attr >= 0 else _ne(a, 0)
-    return _le(0, a) if b.is_const and b.attr > 0 else _lt(0, a)
-
-
-def total(*args: Term) -> Term:
-    """Defined for all arguments."""
-    return T.const(True)
-
-
-DEFINED = Domain("definedness", missing="error", says="for which arguments it is defined")
-DEFINED.fill({
-    "recip": lambda a: _lt(0, a.args[0]) if a.op == "sqrt" else _ne(a, 0),
-    "sqrt": lambda a: _le(0, a),
-    **dict.fromkeys(("log", "log2", "log10"), lambda a: _lt(0, a)),
-    **dict.fromkeys(("asin", "acos"), _within_one),
-    **dict.fromkeys(("atanh", "erfinv"), _inside_one),
-    "acosh": lambda a: _le(1, a),
-    "tan": lambda a: _ne(T.make("cos", a), 0),
-    "lgamma": lambda a: T.make("or", _lt(0, a), _ne(a, T.make("floor", a))),
-    "pow": _power,
-    **dict.fromkeys(("floordiv", "mod", "truncdiv", "truncmod", "fmod"), lambda a, b: _ne(b, 0)),
-    **dict.fromkeys(
-        ("add", "mul", "abs", "sign", "exp", "exp2", "sin", "cos", "atan", "atan2", "sinh", "cosh", "tanh", "erf",
-         "floor", "ceil", "trunc", "round", "asinh", "cbrt", "copysign", "to_int",
-         "max", "min", "eq", "ne", "lt", "le", "argmax_of", "argmin_of", "pick", "and", "or", "not",
-         "next_power_of_2", "bitand", "bitor", "bitxor", "shl", "shr", "random_bits", "random",
-         "wrap8", "wrap16", "wrap32", *(f"{way}_{f}" for f in FORMATS for way in ("bits", "from_bits"))), total),
-})  # fmt: skip
-DEFINED.derive(("where",), "what its branches need, where they are taken")
-OF_NON_EMPTY = {"amax", "amin", "argmax", "argmin"}
-DEFINED.derive(FOLDS, "what its body needs for all of the axis; OF_NON_EMPTY an axis that is not empty")
+_lt, _le = (lambda a, b, op=op: T.make(op, a, b) for op in ("lt", "le"))
 
 
 def unfolded(t: Term) -> Term:

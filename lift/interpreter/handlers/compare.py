@@ -1,6 +1,7 @@
 """Comparisons and choices: arith.cmpi, arith.cmpf, arith.select.
 
-Reals are never NaN, and a term without a reciprocal or logarithm is never infinite; integers stay within their ranges.
+A comparison of a number with itself or with an infinity is decided where the number is finite whatever is read, by
+`lift.terms.definedness`: x / y may be NaN. Integers stay within their ranges.
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...runtime.session import table
 from ...terms import construct as T
+from ...terms.definedness import is_finite
 from ...terms.domain import Ids, on_distinct
 from ...terms.ranges import ALL
 from ...ttir.ir import Op
@@ -102,7 +103,8 @@ _FLOAT_ROWS = {"eq": "eq", "ne": "ne", "gt": "gt", "ge": "ge", "lt": "lt", "le":
 
 @handles("arith.cmpf")
 def _cmpf(run: Run, op: Op, a: Any, b: Any) -> Any:
-    """Ordered predicates are false on NaN and unordered ones true; reals are never NaN."""
+    """Ordered predicates are false on NaN and unordered ones true. Terms tell them apart only in "ord" and "uno": the
+    order of what may be no number is for a proof to refuse."""
     predicate, t = op.attrs["predicate"], op.results[0].type
     if predicate in ("true", "false"):
         return np.full(t.shape, predicate == "true")
@@ -117,13 +119,15 @@ def _cmpf(run: Run, op: Op, a: Any, b: Any) -> Any:
 
 def _compare_reals(predicate: str, a: T.Term, b: T.Term) -> T.Term:
     if predicate in ("ord", "uno"):
-        return T.const(predicate == "ord")
+        itself = [T.make("eq", x, x) for x in dict.fromkeys((a, b)) if not is_finite(x)]
+        ordered = T.make("and", T.const(True), *itself)
+        return ordered if predicate == "ord" else T.make("not", ordered)
     row = predicate[1:]
     if row in ("gt", "ge"):
         row, a, b = {"gt": "lt", "ge": "le"}[row], b, a
     if (known := _against_infinity(row, a, b)) is not None:
         return T.const(known)
-    if a is b and a.op != "undef" and not a.is_const:
+    if a is b and is_finite(a) and not a.is_const:
         return T.const(row in ("eq", "le"))
     for x, y, f in ((a, b, lambda c: T.make(row, c, b)), (b, a, lambda c: T.make(row, a, c))):
         if x.op == "where" and y.op == "const" and all(c.op == "const" for c in x.args[1:]):
@@ -131,29 +135,10 @@ def _compare_reals(predicate: str, a: T.Term, b: T.Term) -> T.Term:
     return T.make(row, a, b)
 
 
-_FINITE = {
-    "where", "add", "mul", "exp", "exp2", "abs", "tanh", "erf", "sin", "cos", "sqrt", "max", "min",
-    "floor", "ceil", "trunc", "round",
-}  # fmt: skip
-
-
-_finite: dict[int, bool] = table("compare.finite", {})
-
-
-def finite(t: T.Term) -> bool:
-    """Whether a term is a real number whenever its inputs are: no infinity, no reciprocal, no logarithm in it."""
-    if t.id not in _finite:
-        for s in t.walk():
-            values = s.args[1:] if s.op == "where" else s.args
-            whole = s.op in _FINITE and all(_finite[a.id] for a in values)
-            _finite[s.id] = abs(s.attr) != np.inf if s.is_const else s.op == "read" or whole
-    return _finite[t.id]
-
-
 def _against_infinity(row: str, a: T.Term, b: T.Term) -> bool | None:
     """A comparison of a finite term with an infinity."""
     for x, y in ((a, b), (b, a)):
-        if y.is_const and abs(y.attr) == np.inf and finite(x):
+        if y.is_const and abs(y.attr) == np.inf and is_finite(x):
             return row == "ne" if row in ("eq", "ne") else (y.attr > 0) == (y is b)
     return None
 

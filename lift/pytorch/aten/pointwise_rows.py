@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from ...terms import construct as T
+from ...terms.definedness import is_finite
 from ...terms.ops import OPS
 from ..symbolic_tensor import SymbolicTensor, cast, choose, full, kind, pointwise, truth
 from .elementwise import (
@@ -45,6 +46,7 @@ from .operator_row import Row, Rows
 
 ROWS = Rows(__name__)
 NN = "torch.nn.functional."
+LARGEST = 3.4028234663852886e38  # of single precision
 
 # ---- operators that a row of lift.terms.ops names -------------------------------------------------------------------
 BELOW = {"copysign", "eq", "erfc", "fmod", "hypot", "logical_and", "logical_not", "logical_or", "mul", "ne", "round"}
@@ -123,12 +125,16 @@ def clamp(self: SymbolicTensor, min: Operand | None = None, max: Operand | None 
 
 @ROWS("nan_to_num", "torch.nan_to_num")
 def _nan_to_num(self: SymbolicTensor, nan: Any = None, posinf: Any = None, neginf: Any = None) -> SymbolicTensor:
-    """Real numbers are the semantics: only the infinities, where a replacement is given, are replaced."""
-    out = elementwise(lambda x: where(ne(x, x), nan or 0, x), self)
-    for value, by in ((math.inf, posinf), (-math.inf, neginf)):
-        if by is not None:
-            out = elementwise(lambda x, value=value, by=by: where(eq(x, value), by, x), out)
-    return out
+    """Infinities become the ends of single precision where no replacement is given."""
+    top, bottom = LARGEST if posinf is None else posinf, -LARGEST if neginf is None else neginf
+
+    def meaning(x: T.Term) -> T.Term:
+        if is_finite(x):
+            return x
+        infinite = where(eq(x, math.inf), top, where(eq(x, -math.inf), bottom, x))
+        return where(op("isnan")(x), nan or 0, infinite)
+
+    return elementwise(meaning, self)
 
 
 # ---- operators whose meaning is one expression ----------------------------------------------------------------------
@@ -193,9 +199,9 @@ ROWS.add(
     # predicates and logic
     Row("eq", "self, other", equality("eq"), "torch.eq"),
     Row("ne", "self, other", equality("ne"), "torch.ne"),
-    Row("isnan", "self", predicate(lambda x: ne(x, x)), "torch.isnan"),
-    Row("isinf", "self", predicate(lambda x: eq(absolute(x), math.inf)), "torch.isinf"),
-    Row("isfinite", "self", predicate(lambda x: lt(absolute(x), math.inf)), "torch.isfinite"),
+    Row("isnan", "self", predicate(op("isnan")), "torch.isnan"),
+    Row("isinf", "self", predicate(op("isinf")), "torch.isinf"),
+    Row("isfinite", "self", predicate(op("isfinite")), "torch.isfinite"),
     Row("isposinf", "self", predicate(lambda x: eq(x, math.inf)), "torch.isposinf"),
     Row("isneginf", "self", predicate(lambda x: eq(x, -math.inf)), "torch.isneginf"),
     Row("signbit", "self", predicate(lambda x: lt(x, 0)), "torch.signbit"),

@@ -33,6 +33,7 @@ from .fold import Fold, close, open_fold, pieces
 
 @rule("amax")
 def _(a: Algebra, t: Term, ctx: Context) -> Poly:
+    a.number_of_each(t, ctx)
     return extremum(a, [f for f in pieces(a, t, ctx) if f.body is not MINUS_INF], ctx)
 
 
@@ -293,6 +294,7 @@ def _inhabited(a: Algebra, f: Fold, ctx: Context) -> bool:
 @rule("argmax")
 def _(a: Algebra, t: Term, ctx: Context) -> Poly:
     """The first index of the maximum. It moves with the variable: argmax[v] f(v + d) = argmax[w] f(w) - d."""
+    a.number_of_each(t, ctx)
     parts = [f for f in pieces(a, t, ctx) if f.body is not MINUS_INF]
     if len(parts) > 1:
         raise Undecided("argmax of a choice")

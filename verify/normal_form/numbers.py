@@ -1,0 +1,198 @@
+"""That an operand is a number, where an operation tells numbers from NaN.
+
+A comparison with NaN is false (!= is true), a maximum passes NaN by in one program and returns it in another. Polynomials
+are of numbers, so whoever compares owes that the operands are some: the condition of every operation in them that is not
+total (`lift.terms.definedness`), where `where` and the guards of folds have it executed.
+
+    x / y > 0           owes y /= 0
+    max(sqrt(x), 0)     owes 0 <= x
+    amax[j] log(x[j])   owes 0 < x[j] for every j
+
+Arithmetic owes nothing: x / y and x / y are NaN together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from trilift.lift.language.unfolding import unfold
+from trilift.lift.terms import term as T
+from trilift.lift.terms.definedness import DEFINED, is_number, total
+from trilift.lift.terms.term import Axis, Term
+
+from . import poly as P
+from .algebra import ALL, INDICATORS, Algebra, Context, Split, Undecided, answer, is_infinite
+from .algebra import finite as finite_operand
+from .equality import with_values
+from .literals import integer_literal, is_integer, opposite
+from .piecewise import truth, undecided
+from .poly import ZERO, Poly, atom, structural
+from .signs import nonnegative, positive, sign
+
+CASES = 12  # conditions on one variable of a fold that are told apart
+INDICATED = 2  # indicators in a divisor whose values are tried
+
+
+@answer("number")
+def number(a: Algebra, t: Term, ctx: Context) -> None:
+    """Side conditions under which a term is no NaN. Raises Split, Undecided as its normal form does."""
+    if is_number(t):
+        return
+    key = (t.id, ctx.id)
+    if key not in a.numbers:
+        with a.collecting() as found:
+            _number(a, t, ctx)
+        a.numbers[key] = found
+    a.pending[-1].update(a.numbers[key])
+
+
+@answer("number of each")
+def number_of_each(a: Algebra, t: Term, ctx: Context) -> None:
+    """Side conditions under which the body of a fold is no NaN for any value of its variable."""
+    if is_number(t.args[0]):
+        return
+    v = a.variable(ctx, t.free, t.args[0].free)
+    body, guards = T.substitute(t.args[0], {t.attr: T.axis(v)}), []
+    if t.attr.size is not ALL:
+        i, n = atom(T.axis(v)), a.normal(t.attr.size, ctx)
+        guards = [integer_literal("le", i), integer_literal("lt", n - i)]
+    _number_by_cases(a, body, v, a.given(ctx, *guards))
+
+
+def _number_by_cases(a: Algebra, t: Term, v: Axis, ctx: Context, depth: int = 0) -> None:
+    """The same under each answer to a question about the variable v; others are raised."""
+    if a.impossible(ctx):
+        return
+    try:
+        return number(a, t, ctx)
+    except Split as split:
+        if v not in split.literal.free:
+            raise
+        if depth >= CASES:
+            raise Undecided("too many cases", why=repr(split.literal)) from None
+        literal = split.literal
+    for x in (literal, opposite(literal)):
+        _number_by_cases(a, t, v, a.given(ctx, x), depth + 1)
+
+
+def _number(a: Algebra, t: Term, ctx: Context) -> None:
+    if t.op in T.NAMED:
+        number(a, unfold(t), ctx)
+    elif t.op == "where":
+        _chosen(a, t, ctx)
+    elif t.op in T.FOLDS:
+        number_of_each(a, t, ctx)
+    elif t.op == "undef":
+        a.normal(t, ctx)
+    elif t.op in DEFINED.rows:
+        _operation(a, t, ctx)
+    elif t.type == T.REAL and t.op not in INDICATORS:
+        raise Undecided(f"{t.op} is not known to be a number where it is compared")
+
+
+def _chosen(a: Algebra, t: Term, ctx: Context) -> None:
+    """Of a choice the branches that may be taken."""
+    c = a.condition(t.args[0], ctx)
+    known = truth(a, c, ctx)
+    if known is not None:
+        return number(a, t.args[1 if known else 2], ctx)
+    if (literal := next((x for x in undecided(a, c, ctx) if is_integer(x)), None)) is not None:
+        raise Split(literal)
+    for branch, taken in zip(t.args[1:], (c, T.make("not", c)), strict=True):
+        if not a.impossible(here := a.given(ctx, taken)):
+            number(a, branch, here)
+    return None
+
+
+def _operation(a: Algebra, t: Term, ctx: Context) -> None:
+    """The operands are numbers, and the operation is defined of them."""
+    root = t.op == "recip" and t.args[0].op == "sqrt"
+    operands = t.args[0].args if root else t.args
+    for s in operands:
+        if s.type == T.REAL:
+            number(a, s, ctx)
+    if DEFINED[t.op] is total:
+        return
+    kind = "positive" if root else KINDS.get(t.op)
+    if kind is None:
+        c = a.condition(DEFINED[t.op](*t.args), ctx)
+        if truth(a, c, ctx) is not True:
+            a.assume("holds", c, ctx)
+        return
+    p = finite_operand(a, operands[0], ctx)
+    if p is ZERO and kind != "nonneg":
+        raise Undecided("division by 0" if kind == "nonzero" else "the logarithm of 0")
+    if not is_infinite(p):
+        a.assume(kind, p.term, ctx)
+
+
+KINDS = {"recip": "nonzero", "sqrt": "nonneg", **dict.fromkeys(("log", "log2", "log10"), "positive")}
+
+
+# ---- what is owed ----------------------------------------------------------------------------------------------------
+
+
+def met(a: Algebra, kind: str, t: Term, ctx: Context) -> bool:
+    """Whether a side condition "nonzero", "nonneg", "positive" of a term, or a condition that "holds", is implied."""
+    if kind == "holds":
+        return truth(a, t, ctx) is True
+    return a.impossible(ctx) or TESTS[kind](a, structural(t), ctx)
+
+
+def _nonzero(a: Algebra, p: Poly, ctx: Context) -> bool:
+    """By its sign, by a fact, factor by factor, or for each value of an indicator in it."""
+    if sign(a, p, ctx) is not None or a.implied(ctx, T.make("ne", p.term, 0)):
+        return True
+    if len(p.terms) == 1:
+        (((factors, _), _),) = p.terms.items()
+        atoms = [atom(T.TERMS[b]) for b, _ in factors]
+        return atoms != [p] and all(_nonzero(a, q, ctx) for q in atoms)
+    return _positive(a, p, ctx) or _positive(a, -p, ctx) or _by_indicator(a, p, ctx, _nonzero)
+
+
+def _positive(a: Algebra, p: Poly, ctx: Context) -> bool:
+    """By its sign; or p = k q + r with a fact 0 < q, k > 0 and r >= 0; or for each value of an indicator in it."""
+    if positive(a, p, ctx):
+        return True
+    for f in ctx.facts:
+        q = _above_zero(f)
+        for m, c in q.terms.items() if q is not None else ():
+            k = P.quotient(p.terms[m], c) if m[0] and m in p.terms else 0
+            if k > 0 and q is not None and nonnegative(a, p - P.scaled(q, k), ctx):
+                return True
+    return _by_indicator(a, p, ctx, _positive)
+
+
+def _above_zero(f: Term) -> Poly | None:
+    """q of a fact 0 < q or q < 0, of reals."""
+    if f.op != "lt" or is_integer(f) or T.const(0) not in f.args:
+        return None
+    return structural(f.args[1]) if f.args[0] is T.const(0) else -structural(f.args[0])
+
+
+def _nonnegative(a: Algebra, p: Poly, ctx: Context) -> bool:
+    if nonnegative(a, p, ctx) or T.make("le", 0, p.term) in ctx.facts or T.make("not", T.make("lt", p.term, 0)) in ctx.facts:
+        return True
+    return _positive(a, p, ctx) or _by_indicator(a, p, ctx, _nonnegative)
+
+
+def _by_indicator(a: Algebra, p: Poly, ctx: Context, test: Test) -> bool:
+    """Whether p passes for both values of an indicator: where(c == 0, 1, c) is [c == 0] + c."""
+    found = sorted((T.TERMS[i] for i in p.atoms if T.TERMS[i].op in ("positive?", "zero?")), key=lambda t: t.id)
+    if not 0 < len(found) <= INDICATED:
+        return False
+    t = found[0]
+    literal = T.make("lt", 0, t.args[0]) if t.op == "positive?" else T.make("eq", t.args[0], 0)
+    for value, fact in ((1, literal), (0, T.make("not", literal))):
+        here = a.given(ctx, fact)
+        try:
+            q = with_values(a, p, {t: T.const(value)}, here)
+        except (Split, Undecided):
+            return False
+        if not a.impossible(here) and not test(a, q, here):
+            return False
+    return True
+
+
+Test = Callable[[Algebra, Poly, Context], bool]
+TESTS: dict[str, Test] = {"nonzero": _nonzero, "nonneg": _nonnegative, "positive": _positive}
