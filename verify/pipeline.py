@@ -146,7 +146,7 @@ def _examined(case: Case, o: Options) -> Examined:
     with stage("proof", BUDGETS.proof.steps, guard=guard) as meter:
         attempt = _Attempt(case, goal, claims, o.seed, meter, o.progress, o.invariants, o.replace or {}, Answers())
         attempt, proofs = _tried(attempt)
-    proofs = {name: interrupted(p, guard) for name, p in proofs.items()}
+    proofs = attempt.beside_zeros({name: interrupted(p, guard) for name, p in proofs.items()})
     proofs |= {name: failed(claims[name], e) for name, e in goal.errors.items()}
     if o.fallback and _open(proofs):
         o.progress("counterexamples")
@@ -316,6 +316,22 @@ class _Attempt:
             tuple(dict.fromkeys(i for s in found for i in s.invariants)),
             tuple({c.text: c for s in found for c in s.contract}.values()),
         )
+
+    def beside_zeros(self, proofs: dict[str, Proof]) -> dict[str, Proof]:
+        """The proofs, of which none stays that a run on zeros contradicts. Where the contract speaks of values, it may
+        keep the run out."""
+        from .model.verdict import failed
+        from .refutation.zeros import contradiction
+
+        if self.replace:
+            return proofs
+        out = dict(proofs)
+        for name, p in proofs.items():
+            if p.verdict.value != "PROVED" or any(c.kind == "value" for c in p.contract):
+                continue
+            if told := contradiction(self.case, self.goal, name, self.seed):
+                out[name] = failed(p.claim, TriliftError("a run contradicts the proof", self.case.place, told))
+        return out
 
     def decided(self, proofs: dict[str, Proof]) -> dict[str, Proof]:
         """The claims that are not proved: refuted by an input that fails, proved under a contract that the host

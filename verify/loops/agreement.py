@@ -17,6 +17,7 @@ from trilift.lift.terms.term import Term
 from ..normal_form.algebra import Algebra, Context, Split, Undecided
 from ..normal_form.equality import equal
 from ..normal_form.literals import integer_literal, is_integer, opposite
+from ..normal_form.numbers import alike
 from ..normal_form.poly import Poly, structural
 from ..normal_form.rules.unrolling import multiplied_out, unrolled
 
@@ -34,7 +35,10 @@ def agree(a: Algebra, left: Term, right: Term, ctx: Context, depth: int = 0) -> 
         a.closed.names.append("impossible")
         return True
     try:
-        return _same(a, a.normal(left, ctx), a.normal(right, ctx), ctx, depth)
+        if not _same(a, a.normal(left, ctx), a.normal(right, ctx), ctx, depth):
+            return False
+        alike(a, left, right, ctx)
+        return True
     except Split as split:
         if depth >= 10:
             raise Undecided("too many cases", why=repr(split.literal)) from None

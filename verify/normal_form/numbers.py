@@ -8,7 +8,8 @@ total (`lift.terms.definedness`), where `where` and the guards of folds have it 
     max(sqrt(x), 0)     owes 0 <= x
     amax[j] log(x[j])   owes 0 < x[j] for every j
 
-Arithmetic owes nothing: x / y and x / y are NaN together.
+Arithmetic owes nothing by itself: x / y and x / y are NaN together. Two terms that are equal owe what only one of them
+needs (`alike`).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from trilift.lift.terms.definedness import DEFINED, is_number, total
 from trilift.lift.terms.term import Axis, Term
 
 from . import poly as P
-from .algebra import ALL, INDICATORS, Algebra, Context, Split, Undecided, answer, is_infinite
+from .algebra import ALL, INDICATORS, Algebra, Context, SideConditions, Split, Undecided, answer, is_infinite
 from .algebra import finite as finite_operand
 from .equality import with_values
 from .literals import integer_literal, is_integer, opposite
@@ -129,6 +130,41 @@ def _operation(a: Algebra, t: Term, ctx: Context) -> None:
 KINDS = {"recip": "nonzero", "sqrt": "nonneg", **dict.fromkeys(("log", "log2", "log10"), "positive")}
 
 
+def alike(a: Algebra, left: Term, right: Term, ctx: Context) -> None:
+    """Owes of two terms with one normal form what one of them needs to be a number and the other does not: x / y - x / y
+    is 0 where y is not 0."""
+    if is_number(left) and is_number(right):
+        return
+    needs = [_needs(a, t, ctx) for t in (left, right)]
+    for mine, others in (needs, needs[::-1]):
+        for (kind, t, _), here in mine.items():
+            if not _among(a, kind, t, others, here) and not met(a, kind, t, here):
+                a.assume(kind, t, here)
+
+
+def _needs(a: Algebra, t: Term, ctx: Context) -> SideConditions:
+    """What a term owes to be a number, where its operations say so."""
+    with a.collecting() as found:
+        try:
+            number(a, t, ctx)
+        except Undecided:
+            return {}  # of operations that nothing is known of both sides have the same
+    return {key: here for key, here in found.items() if key[0] in TESTS or key[0] == "holds"}
+
+
+def _among(a: Algebra, kind: str, t: Term, others: SideConditions, ctx: Context) -> bool:
+    """Whether the other side owes it too, wherever this one does: under no more conditions on data."""
+    same = [s for (k, s, _), there in others.items() if k == kind and _on_data(there) <= _on_data(ctx)]
+    if t in same or kind == "holds":
+        return t in same
+    return any(a.zero(structural(t) - structural(s), ctx) for s in same)
+
+
+def _on_data(ctx: Context) -> frozenset[Term]:
+    """The facts that are not about integers."""
+    return frozenset(f for f in ctx.facts if not is_integer(f))
+
+
 # ---- what is owed ----------------------------------------------------------------------------------------------------
 
 
@@ -146,7 +182,8 @@ def _nonzero(a: Algebra, p: Poly, ctx: Context) -> bool:
     if len(p.terms) == 1:
         (((factors, _), _),) = p.terms.items()
         atoms = [atom(T.TERMS[b]) for b, _ in factors]
-        return atoms != [p] and all(_nonzero(a, q, ctx) for q in atoms)
+        if atoms != [p]:
+            return all(_nonzero(a, q, ctx) for q in atoms)
     return _positive(a, p, ctx) or _positive(a, -p, ctx) or _by_indicator(a, p, ctx, _nonzero)
 
 

@@ -175,6 +175,11 @@ def attempt(
     return _compared(question, trace, args, inputs, got, {n: _sure(e, seed) for n, e in expected.items()}, kind(seed))
 
 
+def launched(case: Case, dims: Dims, seed: int = 0) -> Trace | None:
+    """The launches at these dims under the first configuration, None where there are none or too many."""
+    return _trace(case, dims, 0, seed)
+
+
 def _trace(case: Case, dims: Dims, config: int, seed: int = 0) -> Trace | None:
     """The launches at these dims, None where there are none or too many."""
     from trilift.lift.capture.run import capture
