@@ -44,14 +44,15 @@ from .term import (
 )
 
 __all__ = [
-    "BOOL", "COMMUTATIVE", "CONSTRUCTION", "FOLDS", "INT", "LAZY", "NAMED", "NOTHING", "OPERATIONS", "OPERATORS",
-    "REAL", "TERMS", "UNFOLD", "UNIT", "Axis", "Operation", "Term", "TermLike",
+    "BOOL", "COMMUTATIVE", "CONSTRUCTION", "FOLDS", "INT", "LAZY", "NAMED", "NOTHING", "NUMBERS", "OPERATIONS",
+    "OPERATORS",    "REAL", "TERMS", "UNFOLD", "UNIT", "Axis", "Operation", "Term", "TermLike",
     "add", "axis", "const", "div", "fold", "fresh_axis", "make", "mul", "node", "pinned", "read", "reads", "rebuild",
     "recip", "rewrite", "scalar", "size", "sub", "substitute", "undef", "where",
 ]  # fmt: skip
 
 _MADE: dict[tuple[str, tuple[Term, ...]], Term] = table("terms.made", {})  # what `make` was asked before
 MADE_ENTRIES, FEW_ARGUMENTS = 400_000, 8  # entries, and arguments of one
+NUMBERS: list[Callable[[Term], bool]] = []  # lift.terms.definedness fills it: whether a term is never NaN
 
 CONSTRUCTION = Domain("construction", missing="opaque", says="the term that a node is made as")
 _RULES: dict[str, Callable[..., Term | None]] = CONSTRUCTION.rows  # None: the node as it is
@@ -205,7 +206,7 @@ def _lattice(op: str, *ts: Term) -> Term | None:
         dominant = {"max": math.inf, "min": -math.inf, "and": False, "or": True}[op]
         if c == dominant and not any(t.op == "undef" for t in out):
             return const(c)
-        if op == "max" and c <= 0 and any(t.op == "abs" for t in out):
+        if op == "max" and c <= 0 and any(t.op == "abs" and NUMBERS[0](t) for t in out):
             c = UNIT[op]  # max(0, |a|) = |a|
         if c != UNIT[op] or not out:
             out.append(const(c))

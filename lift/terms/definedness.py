@@ -97,3 +97,6 @@ def _is_total(t: Term) -> bool:
         return True
     needs = DEFINED.rows.get(t.op)
     return needs is total or (needs is not None and needs(*t.args) is T.const(True))
+
+
+T.NUMBERS.append(is_number)

@@ -18,7 +18,7 @@ from trilift.lift.cases.declaration import Case
 
 
 @triton.jit
-def elements(X, Y, Out, n, FORM: tl.constexpr, B: tl.constexpr):
+def elements(X, Y, Out, n, FORM: tl.constexpr, B: tl.constexpr):  # noqa: C901
     i = tl.program_id(0) * B + tl.arange(0, B)
     x = tl.load(X + i, mask=i < n, other=1.0)
     y = tl.load(Y + i, mask=i < n, other=1.0)
@@ -57,8 +57,6 @@ def elements(X, Y, Out, n, FORM: tl.constexpr, B: tl.constexpr):
         v = tl.maximum(tl.sqrt(x), 0.0)
     elif FORM == "guarded relu":
         v = tl.maximum(tl.where(y == 0.0, 0.0, x / tl.where(y == 0.0, 1.0, y)), 0.0)
-    elif FORM == "guarded by order":
-        v = tl.where(y > 0.25, tl.minimum(x / y, 1.0), 0.0)
     elif FORM == "sigmoid":
         v = tl.maximum(1.0 / (1.0 + tl.exp(-x)), 0.5)
     elif FORM == "norm":
@@ -70,6 +68,15 @@ def elements(X, Y, Out, n, FORM: tl.constexpr, B: tl.constexpr):
     else:
         v = tl.where(y == 0.0, 0.0, x / y)
     tl.store(Out + i, v, mask=i < n)
+
+
+@triton.jit
+def in_two_stores(X, Y, Out, n, B: tl.constexpr):
+    i = tl.program_id(0) * B + tl.arange(0, B)
+    x = tl.load(X + i, mask=i < n, other=1.0)
+    z = x / tl.load(Y + i, mask=i < n, other=1.0)
+    tl.store(Out + i, x, mask=(i < n) & (z > 0))
+    tl.store(Out + i, -x, mask=(i < n) & (z <= 0))
 
 
 @triton.jit
@@ -126,6 +133,16 @@ def of_rows(form: str, reference: Callable[..., torch.Tensor]) -> Case:
     return found
 
 
+@case(x="f32[N]", y="f32[N]")
+def two_stores(x, y):
+    out = torch.empty_like(x)
+    in_two_stores[(triton.cdiv(x.numel(), 64),)](x, y, out, x.numel(), B=64)
+    return out
+
+
+two_stores.reference(lambda x, y: torch.where(x / y > 0, x, -x))
+
+
 def guarded_mean(x, m):
     c = m.sum(-1)
     return torch.where(c > 0, torch.relu((x * m).sum(-1) / c), 0.0)
@@ -149,6 +166,7 @@ WRONG = {
     "isposinf": of_elements("quotient", lambda x, y: torch.where(torch.isposinf(x / y), 0.0, x / y)),
     "relu": of_elements("relu", lambda x, y: torch.relu(x / y)),
     "relu of a root": of_elements("relu of a root", lambda x, y: torch.relu(torch.sqrt(x))),
+    "two stores": two_stores,
     "largest quotient": of_rows("largest quotient", lambda x, m: (x / m).amax(-1)),
     "largest logarithm": of_rows("largest logarithm", lambda x, m: torch.log(m.float() - 0.5).amax(-1)),
     "masked mean": of_rows("masked mean", lambda x, m: torch.relu((x * m).sum(-1) / m.sum(-1))),
@@ -157,9 +175,6 @@ WRONG = {
 RIGHT = {
     "guarded relu": of_elements(
         "guarded relu", lambda x, y: torch.relu(torch.where(y == 0, 0.0, x / torch.where(y == 0, 1.0, y)))
-    ),
-    "guarded by order": of_elements(
-        "guarded by order", lambda x, y: torch.where(y > 0.25, torch.clamp(x / y, max=1), 0.0)
     ),
     "guarded quotient": of_elements("guarded quotient", lambda x, y: torch.where(y == 0, 0.0, x / y)),
     "sigmoid": of_elements("sigmoid", lambda x, y: torch.clamp(torch.sigmoid(x), min=0.5)),

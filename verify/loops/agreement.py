@@ -28,7 +28,7 @@ Form = Callable[[Algebra, Term, Context], Term]
 
 def agree(a: Algebra, left: Term, right: Term, ctx: Context, depth: int = 0) -> bool:
     """Whether two terms are equal under the facts, by cases where needed."""
-    if left is right and not any(s.op == "undef" or _tells_nan(s) for s in left.walk()):
+    if left is right and not any(s.op == "undef" or tells_nan(s) for s in left.walk()):
         a.closed.names.append("identical")
         return True
     if a.impossible(ctx):
@@ -46,7 +46,7 @@ def agree(a: Algebra, left: Term, right: Term, ctx: Context, depth: int = 0) -> 
     return all(agree(a, left, right, a.given(ctx, x), depth + 1) for x in (literal, opposite(literal)))
 
 
-def _tells_nan(t: Term) -> bool:
+def tells_nan(t: Term) -> bool:
     """Whether an operation may give something else for NaN in one program than in another: the term has one maximum for
     those that pass NaN by and those that return it."""
     return t.op in TELLING and not all(map(is_number, t.args))

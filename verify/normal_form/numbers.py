@@ -1,8 +1,8 @@
 """That an operand is a number, where an operation tells numbers from NaN.
 
-A comparison with NaN is false (!= is true), a maximum passes NaN by in one program and returns it in another. Polynomials
-are of numbers, so whoever compares owes that the operands are some: the condition of every operation in them that is not
-total (`lift.terms.definedness`), where `where` and the guards of folds have it executed.
+A comparison with NaN is false (!= is true), a maximum passes NaN by in one program and returns it in another.
+Polynomials are of numbers, so whoever compares owes that the operands are some: the condition of every operation in
+them that is not total (`lift.terms.definedness`), where `where` and the guards of folds have it executed.
 
     x / y > 0           owes y /= 0
     max(sqrt(x), 0)     owes 0 <= x
@@ -65,15 +65,14 @@ def _number_by_cases(a: Algebra, t: Term, v: Axis, ctx: Context, depth: int = 0)
     if a.impossible(ctx):
         return
     try:
-        return number(a, t, ctx)
+        number(a, t, ctx)
     except Split as split:
         if v not in split.literal.free:
             raise
         if depth >= CASES:
             raise Undecided("too many cases", why=repr(split.literal)) from None
-        literal = split.literal
-    for x in (literal, opposite(literal)):
-        _number_by_cases(a, t, v, a.given(ctx, x), depth + 1)
+        for x in (split.literal, opposite(split.literal)):
+            _number_by_cases(a, t, v, a.given(ctx, x), depth + 1)
 
 
 def _number(a: Algebra, t: Term, ctx: Context) -> None:
@@ -85,6 +84,8 @@ def _number(a: Algebra, t: Term, ctx: Context) -> None:
         number_of_each(a, t, ctx)
     elif t.op == "undef":
         a.normal(t, ctx)
+    elif t.op.startswith("from_bits"):
+        raise Undecided("bits that are read as a number may be none where it is compared")
     elif t.op in DEFINED.rows:
         _operation(a, t, ctx)
     elif t.type == T.REAL and t.op not in INDICATORS:
@@ -131,8 +132,8 @@ KINDS = {"recip": "nonzero", "sqrt": "nonneg", **dict.fromkeys(("log", "log2", "
 
 
 def alike(a: Algebra, left: Term, right: Term, ctx: Context) -> None:
-    """Owes of two terms with one normal form what one of them needs to be a number and the other does not: x / y - x / y
-    is 0 where y is not 0."""
+    """Owes of two terms with one normal form what one of them needs to be a number and the other does not:
+    x / y - x / y is 0 where y is not 0."""
     if is_number(left) and is_number(right):
         return
     needs = [_needs(a, t, ctx) for t in (left, right)]
@@ -208,7 +209,7 @@ def _above_zero(f: Term) -> Poly | None:
 
 
 def _nonnegative(a: Algebra, p: Poly, ctx: Context) -> bool:
-    if nonnegative(a, p, ctx) or T.make("le", 0, p.term) in ctx.facts or T.make("not", T.make("lt", p.term, 0)) in ctx.facts:
+    if nonnegative(a, p, ctx) or T.make("not", T.make("lt", p.term, 0)) in ctx.facts:
         return True
     return _positive(a, p, ctx) or _by_indicator(a, p, ctx, _nonnegative)
 

@@ -22,12 +22,13 @@ from ..integers.bounded_solver import BoundedSolver
 from ..integers.logical_index import decode
 from ..integers.quotient import equalities
 from ..integers.solver import Answers, Solver
+from ..loops.agreement import tells_nan
 from ..loops.invariant import Loops, agree
 from ..loops.program_symbols import Names
 from ..memory.contents import Content, Memory, place
 from ..memory.effects import accumulated, forwarded, left
 from ..memory.safety import assumed, in_bounds, nowrap, well_defined
-from ..memory.sites import Site
+from ..memory.sites import Site, context
 from ..memory.stores import Found, Missing, Written, covered, injective, read_after_write, written
 from ..model.configuration import Buffer, Configuration, HostOp, SymbolicLaunch, View
 from ..model.program import PIDS, Access
@@ -222,11 +223,19 @@ class Proving:
             guard, t = (found.plain(found.loops.resolved(t)) for t in (a.guard, a.term))
             integers.append(replace(a, loops=around, guard=guard, term=t))
         program = replace(found.program, arithmetic=tuple(integers))
+        self.decided_by_numbers(found)
         self.conditions += well_defined(program, facts, self.solver)
         conditions, clauses = assumed(program, facts, self.solver)
         self.conditions += conditions
         self.contract += clauses
         self.contract += nowrap(program, facts, self.solver)
+
+    def decided_by_numbers(self, found: Launched) -> None:
+        """Guards of stores compare numbers: of `if x / y > 0` and `if x / y <= 0` neither is executed where y is 0."""
+        for s in found.sites:
+            if s.writes and any(map(tells_nan, s.guard.walk())):
+                around = context(s.grid, s.access.loops, s.access.lanes, T.const(True))
+                self.agree(s.guard, s.guard, found.loops.facts | around)
 
     def after(self, found: Launched) -> None:
         """The contents of what the launch wrote: claims about outputs look at the sites themselves."""

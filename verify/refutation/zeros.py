@@ -1,7 +1,7 @@
 """A proof beside runs on zeros: x / y at y = 0, sqrt(x - 1) at 0, a row of a mask without any.
 
-Proofs are about real numbers. Where the contract does not keep a divisor from being 0, the kernel and the reference must
-be NaN and infinite together. A run that says otherwise takes the proof back; it is no counterexample with a seed.
+Proofs are about real numbers. Where the contract does not keep a divisor from being 0, the kernel and the reference
+must be NaN and infinite together. A run that says otherwise takes the proof back; it is no counterexample with a seed.
 """
 
 from __future__ import annotations
@@ -54,10 +54,11 @@ def _told(case: Case, goal: Targets, output: str, dims: Dims, seed: int) -> str:
         return ""
     args = zeroed(case, dims, seed)
     inputs = arrays(case, args)
-    got, expected = executed(trace, inputs), _expected(case, goal, output, args, inputs, dims)
-    if isinstance(got, Failure | Skipped) or output not in got or expected is None or got[output].shape != expected.shape:
+    run, expected = executed(trace, inputs), _expected(case, goal, output, args, inputs, dims)
+    got = None if isinstance(run, Failure | Skipped) else run.get(output)
+    if got is None or expected is None or got.shape != expected.shape:
         return ""
-    return _different(output, np.asarray(got[output], np.float64), expected, dims)
+    return _different(output, np.asarray(got, np.float64), expected, dims)
 
 
 def _different(output: str, got: np.ndarray, expected: np.ndarray, dims: Dims) -> str:

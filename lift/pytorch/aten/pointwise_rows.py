@@ -29,7 +29,6 @@ from .elementwise import (
     maximum,
     minimum,
     mish_slope,
-    ne,
     op,
     operand,
     power,
