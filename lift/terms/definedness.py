@@ -9,6 +9,7 @@ comparison, a maximum and a minimum stop being those of numbers.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from ..runtime.session import table
 from . import term as T
@@ -100,3 +101,97 @@ def _is_total(t: Term) -> bool:
 
 
 T.NUMBERS.append(is_number)
+
+# ---- where a term is NaN, and where it is not finite -----------------------------------------------------------------
+
+STRICT = {"abs", "exp", "exp2", "tanh", "floor", "ceil", "trunc", "round"}  # NaN of NaN only
+OUTSIDE: dict[str, Callable[[Term], Term]] = dict.fromkeys(("asin", "acos"), lambda u: T.make("not", _within_one(u)))
+
+
+def decided(t: Term) -> Term | None:
+    """What z != z, z == z, |z| < inf, |z| == inf and |z| != inf say of the arguments of z; None for other comparisons,
+    and where it is not known."""
+    a, b = t.args
+    if a is b and t.op in ("eq", "ne"):
+        found = nan_where(a)
+        return found if found is None or t.op == "ne" else T.make("not", found)
+    z = next((x.args[0] for x, y in ((a, b), (b, a)) if x.op == "abs" and y.is_const and y.attr == math.inf), None)
+    beyond, nan = (None, None) if z is None else (not_finite_where(z), nan_where(z))
+    if z is None or beyond is None or (t.op == "lt" and a.op != "abs") or t.op == "le":
+        return None
+    if t.op == "lt":
+        return T.make("not", beyond)
+    infinite = None if nan is None else T.make("and", beyond, T.make("not", nan))
+    return infinite if infinite is None or t.op == "eq" else T.make("not", infinite)
+
+
+def nan_where(t: Term) -> Term | None:
+    """Where a real term is NaN; None where the table does not say. Of finite u: 1 / u never, u / v where both are 0,
+    sqrt(u) and log(u) for u < 0."""
+    if is_number(t):
+        return T.const(False)
+    if t.op == "where":
+        return _by_branch(t, nan_where)
+    if t.op == "mul":
+        return _nan_of_product(t)
+    if t.op == "recip" or t.op in STRICT:
+        return nan_where(t.args[0])
+    if t.op == "add":
+        doubtful = [s for s in t.args if not is_finite(s)]
+        return nan_where(doubtful[0]) if len(doubtful) == 1 else None
+    if not t.args or not is_finite(t.args[0]):
+        return None
+    if t.op in OUTSIDE:
+        return OUTSIDE[t.op](t.args[0])
+    return _lt(t.args[0], 0) if t.op in ("sqrt", "log", "log2", "log10") else None
+
+
+def not_finite_where(t: Term) -> Term | None:
+    """Where a real term is NaN or infinite; None where the table does not say."""
+    if is_finite(t):
+        return T.const(False)
+    if t.op == "where":
+        return _by_branch(t, not_finite_where)
+    if t.op in ("mul", "add", "abs"):  # 0 * inf and inf - inf are NaN
+        parts = [not_finite_where(s) for s in t.args]
+        return None if None in parts else T.make("or", T.const(False), *filter(None, parts))
+    if not t.args:
+        return None
+    u = t.args[0]
+    root = t.op == "recip" and u.op == "sqrt"
+    if not is_finite(u.args[0] if root else u):
+        return None
+    if root:
+        return _le(u.args[0], 0)
+    tests = {
+        "recip": _zero,
+        "sqrt": lambda u: _lt(u, 0),
+        **dict.fromkeys(("log", "log2", "log10"), lambda u: _le(u, 0)),
+    }
+    return tests[t.op](u) if t.op in tests else OUTSIDE[t.op](u) if t.op in OUTSIDE else None
+
+
+def _zero(u: Term) -> Term:
+    return T.make("eq", u, 0)
+
+
+def _by_branch(t: Term, where: Callable[[Term], Term | None]) -> Term | None:
+    c, x, y = t.args
+    yes, no = where(x), where(y)
+    if yes is None or no is None:
+        return None
+    return T.make("or", T.make("and", c, yes), T.make("and", T.make("not", c), no))
+
+
+def _nan_of_product(t: Term) -> Term | None:
+    """u / v is NaN where u = v = 0; u / sqrt(v) also where v < 0."""
+    numbers = [s for s in t.args if is_finite(s)]
+    divisors = [s.args[0] for s in t.args if not is_finite(s)]
+    if any(s.op != "recip" for s in t.args if not is_finite(s)):
+        return None
+    inner = [d.args[0] if d.op == "sqrt" else d for d in divisors]
+    if not all(map(is_finite, inner)):
+        return None
+    zero = T.make("and", _zero(T.mul(1, *numbers)), T.make("or", T.const(False), *map(_zero, inner)))
+    negative = [_lt(d.args[0], 0) for d in divisors if d.op == "sqrt"]
+    return T.make("or", zero, *negative)

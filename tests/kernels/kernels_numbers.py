@@ -158,7 +158,9 @@ WRONG = {
     "difference": of_elements("difference", lambda x, y: torch.zeros_like(x)),
     "entropy": of_elements("entropy", lambda x, y: torch.xlogy(x, x)),
     "negated order": of_elements("negated order", lambda x, y: torch.where(x / y >= 1, x, y)),
-    "other isnan": of_elements("other isnan", lambda x, y: torch.where(torch.isnan(x / y), 0.0, x / y)),
+    "other isnan": of_elements("other isnan", lambda x, y: torch.where(torch.isnan(1 / y), 0.0, x / y)),
+    "guard of the numerator": of_elements("quotient guarded", lambda x, y: torch.where(y == 0, 0.0, x) / y),
+    "isfinite of another": of_elements("isfinite", lambda x, y: torch.where(torch.isnan(x / y), 0.0, x / y)),
     "clamp": of_elements("clamp", lambda x, y: torch.clamp(x / y, -1, 1)),
     "isinf": of_elements("isinf", lambda x, y: 1 / x),
     "isfinite": of_elements("isfinite", lambda x, y: x / y),
@@ -176,6 +178,10 @@ RIGHT = {
     "guarded relu": of_elements(
         "guarded relu", lambda x, y: torch.relu(torch.where(y == 0, 0.0, x / torch.where(y == 0, 1.0, y)))
     ),
+    "isnan of the inverse": of_elements("other isnan", lambda x, y: torch.where(torch.isnan(x / y), 0.0, x / y)),
+    "isnan": of_elements("other isnan", lambda x, y: torch.where((x == 0) & (y == 0), 0.0, x / y)),
+    "isfinite": of_elements("isfinite", lambda x, y: torch.where(y == 0, 0.0, x / y)),
+    "isnan of a root": of_elements("isnan of a root", lambda x, y: torch.where(x < 0, -1.0, torch.sqrt(x))),
     "guarded quotient": of_elements("guarded quotient", lambda x, y: torch.where(y == 0, 0.0, x / y)),
     "sigmoid": of_elements("sigmoid", lambda x, y: torch.clamp(torch.sigmoid(x), min=0.5)),
     "norm": of_elements("norm", lambda x, y: torch.relu(x / torch.sqrt(x * x + y * y + 1))),

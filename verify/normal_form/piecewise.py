@@ -12,6 +12,7 @@ from math import gcd
 
 from trilift.lift.language.infix import spelling
 from trilift.lift.terms import construct as T
+from trilift.lift.terms.definedness import decided
 from trilift.lift.terms.term import Term
 
 from . import poly as P
@@ -138,7 +139,10 @@ def _bounds(t: Term) -> Term | None:
 
 
 def comparison(a: Algebra, t: Term, ctx: Context) -> Term:
-    """A comparison of numbers in normal form: that the sides are some is owed."""
+    """A comparison of numbers in normal form: that the sides are some is owed. What asks for NaN or infinity is decided
+    by the arguments."""
+    if (known := decided(t)) is not None:
+        return condition(a, known, ctx)
     for s in t.args:
         a.number(s, ctx)
     x, y = (a.normal(s, ctx) for s in t.args)
