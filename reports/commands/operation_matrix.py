@@ -30,7 +30,7 @@ MODULES = (
     "verify.execution.combiners",
     "verify.wording.program_text",
     "verify.proof.smt_baseline",
-    "verify.runs.definedness",
+    "lift.terms.definedness",
     "verify.fields.op_rows",
     "verify.fields.error_bound",
     "verify.properties.homogeneity",
