@@ -184,14 +184,15 @@ def _by_branch(t: Term, where: Callable[[Term], Term | None]) -> Term | None:
 
 
 def _nan_of_product(t: Term) -> Term | None:
-    """u / v is NaN where u = v = 0; u / sqrt(v) also where v < 0."""
+    """u / v is NaN where u = v = 0, u / sqrt(v) also where v < 0; u * s where s is, and at 0 times infinity."""
     numbers = [s for s in t.args if is_finite(s)]
-    divisors = [s.args[0] for s in t.args if not is_finite(s)]
-    if any(s.op != "recip" for s in t.args if not is_finite(s)):
+    others = [s for s in t.args if not is_finite(s)]
+    zero = _zero(T.mul(1, *numbers))
+    if len(others) == 1:
+        nan, beyond = nan_where(others[0]), not_finite_where(others[0])
+        return None if nan is None or beyond is None else T.make("or", nan, T.make("and", zero, beyond))
+    inner = [s.args[0].args[0] if s.args[0].op == "sqrt" else s.args[0] for s in others if s.op == "recip"]
+    if len(inner) < len(others) or not all(map(is_finite, inner)):
         return None
-    inner = [d.args[0] if d.op == "sqrt" else d for d in divisors]
-    if not all(map(is_finite, inner)):
-        return None
-    zero = T.make("and", _zero(T.mul(1, *numbers)), T.make("or", T.const(False), *map(_zero, inner)))
-    negative = [_lt(d.args[0], 0) for d in divisors if d.op == "sqrt"]
-    return T.make("or", zero, *negative)
+    negative = [_lt(s.args[0].args[0], 0) for s in others if s.args[0].op == "sqrt"]
+    return T.make("or", T.make("and", zero, T.make("or", T.const(False), *map(_zero, inner))), *negative)

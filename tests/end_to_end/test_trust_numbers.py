@@ -13,6 +13,8 @@ import pytest
 
 from trilift.verify import prove
 from trilift.verify.model.verdict import Clause
+from trilift.verify.refutation.zeros import contradiction
+from trilift.verify.runs.goals import targets
 
 sys.path[:0] = [str(Path(__file__).parents[1] / "kernels")]
 import kernels_numbers as K  # noqa: E402
@@ -33,3 +35,14 @@ def test_a_wrong_kernel_is_not_proved_where_it_is_wrong(name: str) -> None:
 @pytest.mark.parametrize("name", K.RIGHT)
 def test_a_right_kernel_is_proved_for_all_values(name: str) -> None:
     assert clauses(name, K.RIGHT) == ("PROVED", [])
+
+
+@pytest.mark.parametrize("name", ["difference", "nan_to_num", "relu", "guard of the numerator", "masked mean"])
+def test_a_run_on_zeros_contradicts(name: str) -> None:
+    found = contradiction(K.WRONG[name], targets(K.WRONG[name]), "out")
+    assert "where inputs are 0" in found
+
+
+@pytest.mark.parametrize("name", ["guarded quotient", "quotient", "guarded mean", "softplus"])
+def test_a_run_on_zeros_agrees(name: str) -> None:
+    assert contradiction(K.RIGHT[name], targets(K.RIGHT[name]), "out") == ""

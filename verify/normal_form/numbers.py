@@ -53,7 +53,8 @@ def number_of_each(a: Algebra, t: Term, ctx: Context) -> None:
     if is_number(t.args[0]):
         return
     v = a.variable(ctx, t.free, t.args[0].free)
-    body, guards = T.substitute(t.args[0], {t.attr: T.axis(v)}), []
+    body = T.substitute(t.args[0], {t.attr: T.axis(v)})
+    guards: list[Term] = []
     if t.attr.size is not ALL:
         i, n = atom(T.axis(v)), a.normal(t.attr.size, ctx)
         guards = [integer_literal("le", i), integer_literal("lt", n - i)]

@@ -1,0 +1,93 @@
+"""Where a term is NaN, and where it is not finite: what the table says is what numpy computes."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from trilift.lift.terms import term as T
+from trilift.lift.terms.definedness import decided, is_finite, is_number, nan_where, not_finite_where
+from trilift.lift.terms.domain import FLOAT64
+from trilift.lift.terms.ops import OPS
+from trilift.lift.terms.term import Term
+
+X, Y = T.scalar("x"), T.scalar("y")
+PLACES = (-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 3.0)
+
+
+def f(op: str, *args: T.TermLike) -> Term:
+    return OPS[op].on_terms(*args)
+
+
+DOUBTFUL = {
+    "quotient": X / Y, "inverse": 1 / X, "root": f("sqrt", X), "inverse root": f("rsqrt", X), "share": Y / f("sqrt", X),
+    "logarithm": f("log", X), "binary logarithm": f("log2", X + Y), "exponential": f("exp", X / Y), "sum": X / Y + 1,
+    "absolute": f("abs", X / Y), "arc sine": f("asin", X), "arc cosine": f("acos", X - Y), "product": Y * Y / (X * Y),
+    "choice": T.where(f("lt", X, 0), X / Y, f("sqrt", Y)), "two divisors": T.mul(X - 1, T.recip(X), T.recip(Y)),
+    "logarithm and number": f("log", X) + Y, "negated": -f("sqrt", X * Y),
+}  # fmt: skip
+NUMBERS = (X * Y + 1, f("exp", X) + f("tanh", Y), 1 / T.const(3.0), f("max", X, Y), f("sqrt", T.const(2)), X / 2)
+
+
+def value(t: Term, env: dict[Term, float]) -> np.ndarray:
+    if t.op in ("const", "scalar"):
+        return np.asarray(t.attr if t.is_const else env[t])
+    return np.asarray(FLOAT64.apply(t.op, *(value(a, env) for a in t.args)))
+
+
+def places() -> list[dict[Term, float]]:
+    return [dict(zip((X, Y), at, strict=True)) for at in itertools.product(PLACES, repeat=2)]
+
+
+@pytest.mark.parametrize("name", DOUBTFUL)
+def test_nan_is_where_the_table_says(name: str) -> None:
+    t = DOUBTFUL[name]
+    found = nan_where(t)
+    assert found is not None and is_number(t) is False
+    for env in places():
+        assert bool(value(found, env)) == bool(np.isnan(value(t, env))), env
+
+
+@pytest.mark.parametrize("name", sorted(DOUBTFUL.keys() - {"exponential"}))
+def test_no_finite_number_is_where_the_table_says(name: str) -> None:
+    found = not_finite_where(DOUBTFUL[name])
+    assert found is not None and not is_finite(DOUBTFUL[name])
+    for env in places():
+        assert bool(value(found, env)) == (not np.isfinite(value(DOUBTFUL[name], env))), env
+
+
+@pytest.mark.parametrize("name", sorted(DOUBTFUL.keys() - {"exponential"}))
+def test_comparisons_that_ask_for_nan_are_decided(name: str) -> None:
+    z = DOUBTFUL[name]
+    size = f("abs", z)
+    asked = {
+        f("ne", z, z): np.isnan, f("eq", z, z): lambda v: v == v, f("lt", size, math.inf): np.isfinite,
+        f("eq", size, math.inf): np.isinf, f("ne", size, math.inf): lambda v: ~np.isinf(v),
+    }  # fmt: skip
+    for question, answer in asked.items():
+        found = decided(question)
+        assert found is not None
+        for env in places():
+            assert bool(value(found, env)) == bool(answer(value(z, env))), (question, env)
+
+
+def test_what_is_not_known_is_not_decided() -> None:
+    assert nan_where(f("sin", X / Y)) is None and nan_where(X / Y + Y / X) is None
+    assert not_finite_where(f("exp", X / Y)) is None
+    assert decided(f("lt", X / Y, math.inf)) is None and decided(f("lt", X, Y)) is None
+
+
+@pytest.mark.parametrize("t", NUMBERS, ids=repr)
+def test_a_number_is_known_to_be_one(t: Term) -> None:
+    assert is_number(t) and is_finite(t)
+    assert f("isnan", t) is T.const(False) and f("isfinite", t) is T.const(True)
+
+
+def test_a_maximum_over_nothing_is_a_number_that_is_not_finite() -> None:
+    over = T.Axis("i", T.size("N"))
+    t = T.fold("amax", over, T.read("x", [T.axis(over)]))
+    assert is_number(t) and not is_finite(t)
+    assert not is_number(T.undef("nothing")) and not is_number(1 / T.size("N"))
