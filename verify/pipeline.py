@@ -335,9 +335,10 @@ class _Attempt:
 
     def decided(self, proofs: dict[str, Proof]) -> dict[str, Proof]:
         """The claims that are not proved: refuted by an input that fails, proved under a contract that the host
-        function keeps, tested in finite fields, or left unknown."""
+        function keeps, tested in finite fields unless a run on zeros says otherwise, or left unknown."""
         from .model.verdict import interrupted, tested
         from .refutation.search import search
+        from .refutation.zeros import contradiction
 
         if self.replace:
             return proofs
@@ -358,6 +359,9 @@ class _Attempt:
         for outcome in self.field_test(proofs, hints):
             p = proofs[outcome.output]
             if p.verdict.value == "UNKNOWN" and outcome.tested:
+                if told := contradiction(self.case, self.goal, outcome.output, self.seed):  # no field has 0 / 0
+                    proofs[outcome.output] = _told(p, told)
+                    continue
                 assumed = f"; the bound takes {outcome.reason}" if outcome.reason else ""
                 found_ = tested(p.claim, outcome.samples, outcome.bound, p.reason + assumed)
                 cause = p.cause if p.cause in CAUSES.values() else ""
