@@ -33,7 +33,7 @@ from ..memory.stores import Found, Missing, Written, covered, injective, read_af
 from ..model.configuration import Buffer, Configuration, HostOp, SymbolicLaunch, View
 from ..model.program import PIDS, Access
 from ..model.verdict import Clause, Condition, Invariant
-from ..normal_form.algebra import Algebra, Context, Split, Undecided
+from ..normal_form.algebra import Algebra, Context, SideConditions, Split, Undecided
 from ..normal_form.numbers import met
 from ..wording.user_terms import shortened, words
 from .launch import Launched
@@ -43,6 +43,7 @@ NEEDS = {"nonzero": "a division", "nonneg": "a square root", "positive": "a loga
          "holds": "an operation that is not defined elsewhere"}  # fmt: skip
 MEANT = {"nonzero": "a divisor is not 0", "nonneg": "the argument of a root is not negative",
          "positive": "the argument of a logarithm is positive", "holds": "an operation is defined"}  # fmt: skip
+STRENGTH = ("finite", "positive", "nonneg", "nonzero", "holds")
 GOALS: dict[str, Callable[[Term], Term]] = {
     "nonzero": lambda t: T.make("ne", t, 0), "nonneg": lambda t: T.make("le", 0, t),
     "positive": lambda t: T.make("lt", 0, t), "holds": lambda c: c,
@@ -303,7 +304,7 @@ class Proving:
         with self.algebra.collecting() as side_conditions:
             conditions = self.equalities(output, view, formula, target)
         every_condition = {**self.algebra.pending[0], **side_conditions}
-        kept = [self.discharged(k, t, ctx) for (k, t, _), ctx in every_condition.items()]
+        kept = self.settled(every_condition)
         clauses = tuple(c for c in kept if isinstance(c, Clause))
         met = [c for c in kept if isinstance(c, Condition)]
         invariants = [i for x in self.launched for i in x.loops.invariants]
@@ -402,6 +403,16 @@ class Proving:
         goal = T.node("eq", (left, right), None, T.BOOL)
         seconds = time.perf_counter() - start
         return Condition(what, ctx.facts, goal, True, "normal form", seconds, place, strategies=tuple(by))
+
+    def settled(self, owed: SideConditions) -> list[Condition | Clause]:
+        """Each assumption proved or a clause, those first that imply others: what clauses say is known of the rest."""
+        found: dict[tuple[str, Term, int], Condition | Clause] = {}
+        told: list[Term] = []
+        for key in sorted(owed, key=lambda key: STRENGTH.index(key[0])):
+            found[key] = c = self.discharged(key[0], key[1], self.algebra.given(owed[key], *told))
+            if isinstance(c, Clause) and c.term is not None:
+                told.append(c.term)
+        return [found[key] for key in owed]
 
     def discharged(self, kind: str, t: Term, ctx: Context) -> Condition | Clause:
         """Proves an assumption that was used before; of divisors and roots it becomes part of the contract
