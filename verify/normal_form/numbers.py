@@ -125,7 +125,7 @@ def _operation(a: Algebra, t: Term, ctx: Context) -> None:
     p = finite_operand(a, operands[0], ctx)
     if p is ZERO and kind != "nonneg":
         raise Undecided("division by 0" if kind == "nonzero" else "the logarithm of 0")
-    if not is_infinite(p):
+    if not is_infinite(p) and not met(a, kind, p.term, ctx):
         a.assume(kind, p.term, ctx)
 
 
@@ -140,7 +140,7 @@ def alike(a: Algebra, left: Term, right: Term, ctx: Context) -> None:
     needs = [_needs(a, t, ctx) for t in (left, right)]
     for mine, others in (needs, needs[::-1]):
         for (kind, t, _), here in mine.items():
-            if not _among(a, kind, t, others, here) and not met(a, kind, t, here):
+            if not _among(a, kind, t, others, here):
                 a.assume(kind, t, here)
 
 
