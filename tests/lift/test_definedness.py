@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.definedness import decided, is_finite, is_number, nan_where, not_finite_where
 from trilift.lift.terms.domain import FLOAT64
 from trilift.lift.terms.ops import OPS

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from trilift.lift.language.unfolding import unfold
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.definedness import DEFINED, is_number, total
 from trilift.lift.terms.term import Axis, Term
 
