@@ -19,7 +19,8 @@ from trilift.lift.terms.domain import as_ids
 from trilift.lift.terms.term import Term
 from trilift.lift.ttir.ir import Op
 
-from ..model.program import PIDS, POINTER, term_type
+from ..model.barriers import BARRIERS, joins_global_memory
+from ..model.program import PIDS, POINTER, Barrier, term_type
 from . import accesses, reductions, tile
 from .indexing import reindexed, within
 from .tile import Tile, base, constant, pointwise, select
@@ -169,6 +170,13 @@ def _nothing(run: Execution, op: Op, *_: Tile) -> list[Tile]:
     return []
 
 
+def _barrier(run: Execution, op: Op) -> list[Tile]:
+    """No values, but an order between lanes."""
+    if joins_global_memory(op):
+        run.barriers.append(Barrier(op, run.loops, run.path, run.order))
+    return []
+
+
 def _dot(run: Execution, op: Op, *xs: Tile) -> reductions.Results:
     return reductions.dot(run, op, *xs[:3]) if len(xs) == 3 else None
 
@@ -180,6 +188,7 @@ def _store(run: Execution, op: Op, *xs: Tile) -> list[Tile]:
 
 HANDLERS: dict[str, Callable[..., Tile | list[Tile] | None]] = {
     **dict.fromkeys(chain(NO_EFFECT, ("tt.grid_dependency_wait", "tt.grid_dependency_launch_dependents")), _nothing),
+    **dict.fromkeys(BARRIERS, _barrier),
     "arith.constant": _constant,
     "ub.poison": _poison,
     "tt.get_program_id": _program,

@@ -26,7 +26,7 @@ from trilift.lift.terms import construct as T
 from trilift.lift.terms.term import Axis, Term
 from trilift.lift.ttir.ir import Block, Function, Module, Op, Region, Type, Value
 
-from ..model.program import PIDS, POINTER, Access, Arithmetic, Carry, Loop, Program, pointer, term_type
+from ..model.program import PIDS, POINTER, Access, Arithmetic, Barrier, Carry, Loop, Program, pointer, term_type
 from . import tile
 from .bit_order import joined
 from .elements import Elements, TooLarge, certain, conditions, is_elementwise
@@ -77,6 +77,7 @@ class Execution:
         self.loops: tuple[Loop, ...] = ()
         self.order = self.folds = 0
         self.accesses: list[Access] = []
+        self.barriers: list[Barrier] = []
         self.all_loops: list[Loop] = []
         self.arithmetic: dict[tuple[Any, ...], Arithmetic] = {}
         self.asserts: list[tuple[Term, Op]] = []
@@ -96,6 +97,7 @@ class Execution:
             tuple(self.arithmetic.values()),
             tuple(self.asserts),
             tuple(op for op in self.unsupported if op not in understood),
+            tuple(self.barriers),
         )
 
     # ---- functions and blocks
@@ -257,15 +259,19 @@ class Execution:
     def generic_lanes(self, shape: Sequence[Extent]) -> tile.Lanes:
         return terms(generic(shape))
 
+    @property
+    def lists(self) -> tuple[list[Any], ...]:
+        """The records that grow."""
+        return self.accesses, self.all_loops, self.asserts, self.barriers
+
     def mark(self) -> tuple[Any, ...]:
-        lists = (self.accesses, self.all_loops, self.asserts)
-        return *(len(x) for x in lists), dict(self.arithmetic), dict(self.unsupported), self.order, self.folds
+        return *(len(x) for x in self.lists), dict(self.arithmetic), dict(self.unsupported), self.order, self.folds
 
     def rewind(self, mark: tuple[Any, ...]) -> None:
         """Forget what was recorded since."""
-        for x, n in zip((self.accesses, self.all_loops, self.asserts), mark, strict=False):
-            del x[n:]  # type: ignore[attr-defined]
-        self.arithmetic, self.unsupported, self.order, self.folds = mark[3:]
+        for x, n in zip(self.lists, mark, strict=False):
+            del x[n:]
+        self.arithmetic, self.unsupported, self.order, self.folds = mark[len(self.lists) :]
 
 
 def _name(v: Value) -> str:

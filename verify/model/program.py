@@ -88,6 +88,17 @@ class Access:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class Barrier:
+    """One tl.debug_barrier(): if `guard`, in every iteration of `loops`, after the accesses with a smaller order than
+    `order` and before all others."""
+
+    op: Op
+    loops: tuple[Loop, ...]
+    guard: Term
+    order: int
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class Arithmetic:
     """An integer operation whose result must fit `bits` (two's complement), under the guard, for all lanes and
     iterations; `term` is the exact result. `kind`: "wrap", or "divisor" for a term that must not be 0; "positive": > 0
@@ -115,6 +126,7 @@ class Program:
     arithmetic: tuple[Arithmetic, ...]
     asserts: tuple[tuple[Term, Op], ...] = ()  # tl.device_assert, compiled away unless debugging: condition and place
     unsupported: tuple[Op, ...] = ()
+    barriers: tuple[Barrier, ...] = ()
 
 
 PIDS = tuple(T.pinned(T.size(f"pid{k}")) for k in range(3))

@@ -27,11 +27,12 @@ from ..loops.invariant import Loops, agree
 from ..loops.program_symbols import Names
 from ..memory.contents import Content, Memory, place
 from ..memory.effects import accumulated, forwarded, left
+from ..memory.lane_order import Order, pairs, users
 from ..memory.safety import assumed, in_bounds, nowrap, well_defined
 from ..memory.sites import Site, context
 from ..memory.stores import Found, Missing, Written, covered, injective, read_after_write, written
 from ..model.configuration import Buffer, Configuration, HostOp, SymbolicLaunch, View
-from ..model.program import PIDS, Access
+from ..model.program import PIDS, Access, Barrier
 from ..model.verdict import Clause, Condition, Invariant
 from ..normal_form.algebra import Algebra, Context, SideConditions, Split, Undecided
 from ..normal_form.numbers import met
@@ -230,6 +231,26 @@ class Proving:
         self.conditions += conditions
         self.contract += clauses
         self.contract += nowrap(program, facts, self.solver)
+        self.in_order(found)
+
+    def in_order(self, found: Launched) -> None:
+        """What lanes of one program exchange through memory."""
+        touched = {s.buffer for s in found.sites if s.writes}
+        sites = [s for s in found.sites if s.buffer in touched]
+        if not any(True for _ in pairs(sites)):
+            return
+        barriers = [self.barrier(x, found) for x in found.program.barriers]
+        raw = {a.order: a for a in found.program.accesses}
+        views = [v for b in touched for v in self.views_of(b, sites)]
+        module = users(found.program.module.walk())
+        order = Order(barriers, raw, found.loops.facts, self.solver, module, views)
+        for x in order.checked(sites):
+            (self.conditions if isinstance(x, Condition) else self.contract).append(x)
+
+    def barrier(self, x: Barrier, found: Launched) -> Barrier:
+        """The barrier without loop variables and loads."""
+        around = tuple(found.around(loop) for loop in x.loops)
+        return replace(x, loops=around, guard=found.plain(found.loops.resolved(x.guard)))
 
     def decided_by_numbers(self, found: Launched) -> None:
         """Guards of stores compare numbers: of `if x / y > 0` and `if x / y <= 0` neither is executed where y is 0."""

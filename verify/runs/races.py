@@ -10,10 +10,8 @@ import numpy as np
 from trilift.lift.cases.declaration import Case
 from trilift.lift.ttir.ir import Op
 
-from .observe import Backwards, Observation, Stale, Touch, Watched, differing, observe
-from .trials import Dims
-
-BARRIERS = frozenset(("gpu.barrier", "ttg.barrier", "ttg.local_barrier", "tt.debug_barrier", "ttg.debug_barrier"))
+from ..model.barriers import joins_global_memory
+from ..runs.observe import Backwards, Observation, Stale, Touch, Watched, differing
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,7 +118,7 @@ def unordered(page: Watched) -> Iterator[Clash]:
     """Elements that one program stores twice with tiles of unlike shapes, so by unlike threads, other values, and no
     barrier between."""
     module = page.launch.module()
-    if any(op.name in BARRIERS for op in module.walk()):
+    if any(joins_global_memory(op) for op in module.walk()):
         return
     told: set[tuple[Op, Op]] = set()
     by_program: dict[object, list[Touch]] = {}

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING
 
 from trilift.lift.ttir.ir import Block, Module, Op, Value
 
+from ...model.barriers import joins_global_memory
 from ...runs.observe import Observation, Watched
 from ...runs.races import BARRIERS, Clash, at_once, backwards, clashes
 from ..finding import Finding, Rule, Step
+from ..races import Clash, at_once, backwards, clashes
 from ..report_helpers import example, number, replay, smallest
 
 if TYPE_CHECKING:
@@ -93,7 +95,7 @@ def unguarded(module: Module) -> Iterator[tuple[Op, Op]]:
     for block in _blocks(module):
         stores: list[Op] = []
         for op in block.ops:
-            if op.name in BARRIERS:
+            if joins_global_memory(op):
                 stores = []
             elif op.name == "tt.store" and op.operands[0].type.shape:
                 stores.append(op)
