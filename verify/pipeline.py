@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import replace as changed
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from trilift.lift.errors import TriliftError
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from .model.configuration import Configuration
     from .model.verdict import Claim, Clause, Counterexample, Proof
     from .proof.prover import Proving, Shown
+    from .runs.caller_memory import CallerMemory
     from .runs.goals import Targets
 
 __all__ = ["Examined", "equal", "examine", "prove"]
@@ -146,6 +148,7 @@ def _examined(case: Case, o: Options) -> Examined:
     with stage("proof", BUDGETS.proof.steps, guard=guard) as meter:
         attempt = _Attempt(case, goal, claims, o.seed, meter, o.progress, o.invariants, o.replace or {}, Answers())
         attempt, proofs = _tried(attempt)
+    goal, claims = attempt.goal, attempt.claims
     proofs = attempt.beside_zeros({name: interrupted(p, guard) for name, p in proofs.items()})
     proofs |= {name: failed(claims[name], e) for name, e in goal.errors.items()}
     if o.fallback and _open(proofs):
@@ -206,6 +209,13 @@ class _Attempt:
     more: Sequence[Clause] = ()  # preconditions beside those of the case
     configurations: Sequence[Configuration] = ()  # of the case, where they are known already
 
+    @cached_property
+    def callers(self) -> CallerMemory:
+        """What is known of the memory of the caller."""
+        from .runs.caller_memory import CallerMemory
+
+        return CallerMemory(self.case, self.goal.fn, self.seed)
+
     def __post_init__(self) -> None:
         self.error: TriliftError | None = None
         self.open: dict[str, Configuration] = {}  # output -> the configuration in which it is not proved
@@ -235,6 +245,21 @@ class _Attempt:
                 continue  # no shape at which the formulas hold is in this class
             proving.run()
             self.provings.append(proving)
+        self.watch_inputs()
+
+    def watch_inputs(self) -> None:
+        """The claims that inputs which something may write keep their contents, where the reference says no more."""
+        from .model.verdict import Claim
+        from .runs.goals import with_inputs
+
+        if self.goal.fn is None or self.goal.against == "text":
+            return
+        written = {b for proving in self.provings for b in proving.written}
+        names = [n for p in self.provings for n, v in p.configuration.inputs.items() if v.buffer in written]
+        self.goal = with_inputs(self.goal, self.case, dict.fromkeys(names))
+        self.claims = {
+            n: self.claims.get(n) or Claim(n, self.goal.against) for n in (*self.goal.formulas, *self.claims)
+        }
 
     def every(self) -> dict[str, Proof]:
         """The proof of each output that has a formula."""
@@ -292,9 +317,11 @@ class _Attempt:
         return readable(self._shown(output), self.configurations)
 
     def _shown(self, output: str) -> Proof:
-        from .model.verdict import failed, proved
+        from .model.verdict import failed, proved, unknown
 
         claim = self.claims[output]
+        if why := self.callers.wrong(output):
+            return unknown(claim, why)
         if self.error is not None or not self.provings:
             return failed(
                 claim, self.error or TriliftError("there is no configuration to prove it in", self.case.place)
@@ -310,11 +337,12 @@ class _Attempt:
                 return changed(proof, reason=label + proof.reason)
             except RecursionError:
                 return failed(claim, TriliftError("the terms are nested too deeply", self.case.place))
+        clauses = [c for s in found for c in s.contract]
         return proved(
             claim,
             tuple(c for s in found for c in s.conditions),
             tuple(dict.fromkeys(i for s in found for i in s.invariants)),
-            tuple({c.text: c for s in found for c in s.contract}.values()),
+            tuple({c.text: c for c in (*clauses, *self.callers.clauses(output))}.values()),
         )
 
     def beside_zeros(self, proofs: dict[str, Proof]) -> dict[str, Proof]:
@@ -355,6 +383,8 @@ class _Attempt:
         proofs = {n: p if inferred is not None else interrupted(p, guard) for n, p in proofs.items()}
         if disorder := self.disorder(proofs, hints):
             return {n: _told(p, disorder) if p.verdict.value == "UNKNOWN" else p for n, p in proofs.items()}
+        if self.racy:
+            return proofs  # no order of lanes means anything
         self.progress("finite fields")
         for outcome in self.field_test(proofs, hints):
             p = proofs[outcome.output]
@@ -367,6 +397,13 @@ class _Attempt:
                 cause = p.cause if p.cause in CAUSES.values() else ""
                 proofs[outcome.output] = changed(found_, place=p.place, cause=cause)
         return proofs
+
+    @property
+    def racy(self) -> bool:
+        """Whether lanes of one program may meet in an order that nothing decides."""
+        from .memory.lane_order import KIND
+
+        return any(c.kind == KIND and not c.holds for p in self.provings for c in p.conditions)
 
     def wrong(self, proofs: dict[str, Proof], found: Counterexample) -> dict[str, Proof]:
         """REFUTED for the output of the counterexample, or for all where it is of none; then for others that are wrong
@@ -426,10 +463,11 @@ class _Attempt:
         """The outcomes of a field test of what is unknown, but for want of time; none where it cannot be run. `shapes`:
         further ones."""
         from .fields.identity_test import check
+        from .runs.caller_memory import is_untouched
 
         late = CAUSES[OutOfTime]
         unknown = [n for n, p in proofs.items() if p.verdict.value == "UNKNOWN" and p.cause != late]
-        formulas = [self.goal.formulas[n] for n in unknown if n in self.goal.formulas]
+        formulas = [f for n in unknown if (f := self.goal.formulas.get(n)) is not None and not is_untouched(f)]
         try:
             steps = BUDGETS.fields.proof_steps
             found = check(self.case, formulas, seed=self.seed, steps=steps, more=shapes) if formulas else None

@@ -39,20 +39,21 @@ KIND = "order of lanes"
 
 @dataclass(frozen=True, eq=False)
 class Order:
-    """What orders the accesses of one launch. `barriers`: without loop variables; `raw`: each access as it was executed,
-    by its order; `users`: operations that use a result."""
+    """What orders the accesses of one launch. `barriers`: without loop variables; `raw`: each access as it was
+    executed, by its order; `users`: operations that use a result; `bases`: the tensors of pointer arguments."""
 
     barriers: Sequence[Barrier]
     raw: Mapping[int, Access]
     facts: Facts
     solver: Solver
     users: Mapping[object, Sequence[Op]]
+    bases: Mapping[str, View]
     views: Sequence[View] = ()
     depends: dict[tuple[int, int], bool] = field(default_factory=dict)
 
     def checked(self, sites: Sequence[Site]) -> Iterator[Condition | Clause]:
-        """For each two sites that may touch one element in one program: a condition that they are in order, and a clause
-        where that rests on the threads of lanes."""
+        """For each two sites that may touch one element in one program: a condition where they are not in order, and a
+        clause where that rests on the threads of lanes."""
         for earlier, later in pairs(sites):
             found = self.of(earlier, later)
             if found is not None:
@@ -114,7 +115,10 @@ class Order:
                 values[n] = next((w for w in (ways[mine], ways[theirs]) if w is not None), T.const(0))
             inside = [replace(barrier.guard, values)]
             for loop in barrier.loops:
-                inside += [replace(loop.guard, values), between(values[T.axis(loop.counter)], replace(loop.trips, values))]
+                inside += [
+                    replace(loop.guard, values),
+                    between(values[T.axis(loop.counter)], replace(loop.trips, values)),
+                ]
             after = _before(a, case.values, barrier, values)
             yield T.make("and", T.const(True), after, _follows(barrier, values, b), *inside)
 
@@ -143,7 +147,7 @@ class Order:
                 if user.name in STORES and not any(v.type.shape for v in user.operands):
                     continue
                 scalar = user.results and not user.regions and not any(r.type.shape for r in user.results)
-                if not scalar or user.name not in LOCAL and not user.name.startswith(("arith.", "math.")):
+                if not scalar or (user.name not in LOCAL and not user.name.startswith(("arith.", "math."))):
                     return False
                 if user not in seen:
                     seen.add(user)
@@ -156,7 +160,7 @@ class Order:
         if key not in self.depends:
             self.depends[key] = (
                 a.access.kind == "load" and (bool(a.access.lanes) or self.stays(a.access.op)) and (
-                    reads_there(self.raw[key[0]], self.raw[key[1]]) or reduced(a.access.op, b.access.op)
+                    reads_there(self.raw[key[0]], self.raw[key[1]], self.bases) or reduced(a.access.op, b.access.op)
                 )
             )  # fmt: skip
         return self.depends[key]
@@ -233,13 +237,15 @@ def _lexicographic(m: Term, n: Term, rest: Term) -> Term:
 # ---- values ----------------------------------------------------------------------------------------------------------
 
 
-def reads_there(load: Access, store: Access) -> bool:
+def reads_there(load: Access, store: Access, bases: Mapping[str, View]) -> bool:
     """Whether the value stored to an element is made of what the load found in that element."""
     if store.value is None or store.pointer.op != "pointer" or load.kind != "load":
         return False
-    name, target = f"{store.pointer.attr}@{load.site}", canonical(store.pointer.args[0])
+    target, view = canonical(store.pointer.args[0]), bases.get(str(store.pointer.attr).removeprefix("%"))
+    same = [n for n, v in bases.items() if view is not None and (v.buffer, v.offset) == (view.buffer, view.offset)]
+    names = {f"{mark}{n}@{load.site}" for n in same for mark in ("", "%")}
     return any(
-        t.op == "read" and t.attr == name and any(canonical(o) is target for o in _readings(t.args[0], store))
+        t.op == "read" and t.attr in names and any(canonical(o) is target for o in _readings(t.args[0], store))
         for t in store.value.walk()
     )
 
@@ -275,12 +281,12 @@ def users(ops: Iterable[Op]) -> dict[object, list[Op]]:
 def lines(a: Site, b: Site) -> str:
     """The places of both."""
     found = sorted({s.place.line for s in (a, b) if s.place})
-    return " and ".join(f"line {n}" for n in found)
+    return " and ".join(f"line {n}" for n in found) if len(found) != 1 else f"them (line {found[0]})"
 
 
 def missing(a: Site, b: Site) -> str:
     """What a program without an order between two accesses lacks."""
-    where = "between two iterations" if a.place == b.place else f"between {lines(a, b)}"
+    where = "between two iterations" if a.access.op is b.access.op else f"between {lines(a, b)}"
     return f"another lane may touch the element at the same time; put tl.debug_barrier() {where}"
 
 
@@ -288,7 +294,9 @@ def one_thread(a: Site, b: Site) -> Clause:
     """The clause that a lane of both has one thread."""
     verbs = sorted({(s.place.line if s.place else 0, _verb(s)) for s in (a, b)})
     how = " and ".join(f"{verb} (line {line})" if line else verb for line, verb in verbs)
-    return Clause("lanes", None, f"one thread {how} each element of {a.buffer.name}", "lanes without tl.debug_barrier()")
+    return Clause(
+        "lanes", None, f"one thread {how} each element of {a.buffer.name}", "lanes without tl.debug_barrier()"
+    )
 
 
 def _verb(s: Site) -> str:

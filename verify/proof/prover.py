@@ -89,6 +89,12 @@ class Proving:
         """Whether no shape meets the preconditions of the configuration."""
         return self.algebra.impossible(self.algebra.context(self.configuration.facts))
 
+    @property
+    def written(self) -> set[Buffer]:
+        """The buffers that some event may write."""
+        host = {v.buffer for e in self.configuration.events if isinstance(e, HostOp) for v in e.outputs}
+        return host | {b for x in self.launched for b in x.written_to}
+
     # ---- events
 
     def run(self) -> None:
@@ -243,7 +249,7 @@ class Proving:
         raw = {a.order: a for a in found.program.accesses}
         views = [v for b in touched for v in self.views_of(b, sites)]
         module = users(found.program.module.walk())
-        order = Order(barriers, raw, found.loops.facts, self.solver, module, views)
+        order = Order(barriers, raw, found.loops.facts, self.solver, module, found.views, views)
         for x in order.checked(sites):
             (self.conditions if isinstance(x, Condition) else self.contract).append(x)
 

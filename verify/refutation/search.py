@@ -20,6 +20,7 @@ from trilift.lift.cases.declaration import Case
 from trilift.lift.errors import CaseError, OutOfBounds, TriliftError, Unsupported
 from trilift.lift.interpreter.interpret import Run
 from trilift.lift.replay.check import REFERENCE, ROUNDED
+from trilift.lift.replay.execute import results
 from trilift.lift.replay.reference import deviation, steady, values, without_subnormals
 from trilift.lift.runtime import budget
 from trilift.lift.runtime.budget import BUDGETS, Meter, limited, stage
@@ -29,6 +30,7 @@ from trilift.lift.ttir.ir import Module
 
 from ..model.verdict import Counterexample
 from ..runs.adversary import KINDS, arguments, arrays, kind
+from ..runs.caller_memory import is_untouched
 from ..runs.goals import Targets, targets
 from ..runs.isolated_buffers import apart, holds_pointers
 from ..runs.readings import evaluated, holds
@@ -262,11 +264,12 @@ def _compared(
 ) -> Failure | Passed | Skipped:
     """The worst element of the first output that differs, among those that do not hang on the last digits."""
     allowed = ROUNDED if question.goal.fn is None and question.goal.also_prove is None else REFERENCE
+    found = {**{x: got[n] for n, (_, x) in results(trace).items() if x is not None and n in got}, **got}
     compared = 0
     for name, formula in question.goal.formulas.items():
         if name in question.but:
             continue
-        a, b = got.get(name, inputs.get(name)), expected.get(name, inputs.get(name))
+        a, b = found.get(name, inputs.get(name)), expected.get(name, inputs.get(name))
         if a is None or b is None:
             continue
         if a.shape != b.shape:
@@ -280,8 +283,17 @@ def _compared(
         error = np.where(_stable(question, trace, args, inputs, name, formula, b), error, 0.0)
         if error.max() > allowed:
             index = tuple(int(i) for i in np.unravel_index(int(np.argmax(error)), error.shape))
-            return Failure(name, index, float(a[index]), float(b[index]))
+            why = left_alone(trace, name, index, a, b) if is_untouched(formula) else ""
+            return Failure(name, index, float(a[index]), float(b[index]), why)
     return Passed(compared, trace) if compared else Skipped("no element of the target is a number")
+
+
+def left_alone(trace: Trace, name: str, index: tuple[int, ...], got: np.ndarray, before: np.ndarray) -> str:
+    """What is wrong with an input that changes, in words."""
+    where = f"{name}[{', '.join(map(str, index))}]" if index else name
+    change = f"{where} was {before[index]:.6g} and is {got[index]:.6g}: the reference leaves {name} alone"
+    same = [n for n, (_, x) in results(trace).items() if x == name != n]
+    return f"{same[0]} is {name} itself, the reference returns a new tensor: {change}" if same else change
 
 
 def _stable(

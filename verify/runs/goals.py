@@ -4,7 +4,7 @@ from: the reference, the lifted formula, a text, or another kernel."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from trilift.lift.terms import construct as T
 from trilift.lift.terms.spec import Formula
 from trilift.lift.terms.term import FOLDS, NAMED, Axis, Term
 
+from .caller_memory import returned_inputs, untouched
 from .definedness import domain, unfolded
 from .readings import checked, holds
 
@@ -72,9 +73,17 @@ def targets(
         raise CaseError(f"case {case.name} has no reference", case.place)
     else:
         found = _of_function(case, case.reference.fn, REFERENCE, traces, seed)
+    if found.fn is not None and text is None:
+        found = with_inputs(found, case, [x for t in traces for x in returned_inputs(t)])
     for name, formula in found.formulas.items():
         fits(case, name, formula, traces, found)
     return found
+
+
+def with_inputs(found: Targets, case: Case, names: Iterable[str]) -> Targets:
+    """The goal with the claim that these inputs keep their contents, where nothing else is said of them."""
+    more = {n: untouched(case, n) for n in names if n not in found.formulas and n not in found.errors}
+    return replace(found, formulas={**found.formulas, **more}) if more else found
 
 
 def traced(case: Case, seed: int = 0) -> tuple[Trace, ...]:

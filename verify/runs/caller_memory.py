@@ -1,0 +1,206 @@
+"""The memory of the caller: inputs that are changed, outputs that share memory, launches that autotuning repeats.
+
+What a host function leaves in its inputs is part of its result. If the reference leaves an input alone, so must it:
+
+    x[i, ...] = x[i, ...]     the claim about an input x that the function may write and the reference does not
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from trilift.lift.capture.trace import Launch, TensorRef, Trace
+from trilift.lift.cases.declaration import Case
+from trilift.lift.errors import TriliftError
+from trilift.lift.language.axis_names import letters
+from trilift.lift.pytorch.symbolic_tensor import type_of_name
+from trilift.lift.replay.execute import results
+from trilift.lift.replay.torch_ops import written_arguments
+from trilift.lift.terms import term as T
+from trilift.lift.terms.spec import Formula
+from trilift.lift.terms.term import Axis
+from trilift.lift.ttir.ir import Module, Op, Value
+from trilift.lift.ttir.written_pointers import WRITERS
+
+from ..model.slices import parents
+from ..model.verdict import Clause
+
+ATOMICS = frozenset(("tt.atomic_rmw", "tt.atomic_cas", "tt.descriptor_reduce"))
+READERS = frozenset(("tt.load", "tt.descriptor_load", "tt.descriptor_gather")) | ATOMICS
+
+
+def untouched(case: Case, name: str) -> Formula:
+    """The formula of an input that keeps its contents."""
+    shape = case.dims(name)
+    axes = tuple(Axis(n, s) for n, s in zip(letters(shape), shape, strict=True))
+    index = tuple(T.const(0) if a.size is T.const(1) else T.axis(a) for a in axes)
+    dtype = case.tensors[name].dtype
+    return Formula(name, axes, T.read(name, index, type_of_name(dtype)), dtype, name)
+
+
+def is_untouched(f: Formula) -> bool:
+    """Whether a formula says that an input keeps its contents."""
+    index = tuple(T.const(0) if a.size is T.const(1) else T.axis(a) for a in f.axes)
+    return f.in_place == f.name == f.term.attr and f.term.op == "read" and f.term.args == index
+
+
+def returned_inputs(trace: Trace) -> dict[str, str]:
+    """input -> output, for outputs that are an input itself which something may have written."""
+    same = {x: name for name, (_, x) in results(trace).items() if x is not None and x != name}
+    changed = set(_written(trace)) if same else set()
+    return {x: name for x, name in same.items() if trace.inputs[x].buffer.address in changed}
+
+
+def _written(trace: Trace) -> Iterator[int]:
+    """The addresses of buffers that an event may write."""
+    for e in trace.events:
+        refs = _touched(e, WRITERS) if isinstance(e, Launch) else [ref for _, ref in written_arguments(e)]
+        yield from (ref.buffer.address for ref in refs)
+
+
+def _touched(e: Launch, operations: Collection[str]) -> list[TensorRef]:
+    """The tensors that operations of a launch may go to; all of them where that is not known."""
+    module = e.module()
+    found = sources(module, [op.operands[0] for op in module.walk() if op.name in operations])
+    return [
+        x
+        for v, x in zip(module.entry.args, e.operands, strict=True)
+        if isinstance(x, TensorRef) and (found is None or v in found)
+    ]
+
+
+def sources(module: Module, pointers: Iterable[Value]) -> set[Value] | None:
+    """The arguments of the kernel that pointers may come from, through loops and branches; None where that is not
+    known."""
+    above, out = parents(module), set[Value]()
+    todo, seen = list(pointers), set[Value]()
+    while todo:
+        v = todo.pop()
+        if v in seen:
+            continue
+        seen.add(v)
+        if v in module.entry.args:
+            out.add(v)
+            continue
+        op = v.owner if isinstance(v.owner, Op) else above.get(v.owner) if v.owner is not None else None
+        before = [] if op is None else _pointers_into(op)
+        if not before:
+            return None
+        todo += before
+    return out
+
+
+def _pointers_into(op: Op) -> list[Value]:
+    """The pointers among the operands of an operation and of the ends of its regions."""
+    ends = [last for r in op.regions for b in r.blocks for last in b.ops[-1:]]
+    return [v for x in (op, *ends) for v in x.operands if v.type.element == "ptr"]
+
+
+def repeated(trace: Trace) -> str:
+    """The kernel that autotuning runs several times on memory which it changes and reads, and a tensor of that memory,
+    in words; "" where there is none."""
+    for e in trace.launches:
+        if e.config[1] < 2 or "*" in e.restored:
+            continue
+        restored = {x.buffer.address for n, x in e.args.items() if n in e.restored and isinstance(x, TensorRef)}
+        changed = {x.buffer.address for x in _touched(e, WRITERS)} & {x.buffer.address for x in _touched(e, READERS)}
+        changed |= {x.buffer.address for x in _touched(e, ATOMICS)}
+        names = [n for n, x in e.args.items() if isinstance(x, TensorRef) and x.buffer.address in changed - restored]
+        if names:
+            why = f"autotuning runs {e.kernel} several times on `{names[0]}`, which it reads and changes"
+            return f'broken-contract: {why}; pass restore_value=["{names[0]}"], or reset_to_zero for a sum'
+    return ""
+
+
+# ---- shared memory ---------------------------------------------------------------------------------------------------
+
+
+def kept(case: Case, trace: Trace, seed: int) -> dict[str, str]:
+    """output -> why it is no result of its own: its memory was there before a second call was made."""
+    from trilift.lift.capture.run import capture
+
+    again = capture(case, trace.dims, seed=seed)
+    why = "the host function returns a buffer that it keeps: the next call overwrites it"
+    return {n: why for n, ref in again.outputs.items() if ref.buffer.origin == "host" and ref.buffer.nbytes}
+
+
+def shared(case: Case, trace: Trace, fn: Callable[..., Any]) -> dict[str, list[str]]:
+    """output -> what shares its memory (an input, an output before it), unless it does so for the PyTorch function."""
+    mine = {n: ref.buffer.address for n, ref in {**trace.inputs, **trace.outputs}.items() if ref.buffer.nbytes}
+    outputs = list(trace.outputs)
+    pairs = [(n, o) for k, n in enumerate(outputs) for o in (*trace.inputs, *outputs[:k])]
+    found = [(n, o) for n, o in pairs if n in mine and o in mine and mine[n] == mine[o]]
+    theirs = _storages(case, trace, fn, outputs) if found else {}
+    out: dict[str, list[str]] = {}
+    for n, o in found:
+        if theirs.get(n) is None or theirs.get(n) != theirs.get(o):
+            out.setdefault(n, []).append(o)
+    return out
+
+
+def _storages(case: Case, trace: Trace, fn: Callable[..., Any], outputs: Sequence[str]) -> Mapping[str, int]:
+    """The storages of inputs and outputs at one run of the PyTorch function; none where it raises."""
+    import torch
+
+    from trilift.lift.capture.run import named_outputs
+
+    args = case.sample(trace.dims, np.random.default_rng(0))
+    try:
+        with torch.random.fork_rng(devices=[]):
+            tensors = list(named_outputs(fn(**args)).values())
+    except Exception:  # whatever the function raises, it says nothing of its memory
+        return {}
+    if len(tensors) != len(outputs):
+        return {}
+    named = {**case.named(args), **dict(zip(outputs, tensors, strict=True))}
+    return {n: x.untyped_storage().data_ptr() for n, x in named.items()}
+
+
+@dataclass(frozen=True)
+class CallerMemory:
+    """What a proof about contents does not see, at one small run of a case. `fn`: the PyTorch function that it is
+    compared with, if any."""
+
+    case: Case
+    fn: Callable[..., Any] | None
+    seed: int
+
+    @cached_property
+    def trace(self) -> Trace | None:
+        """A small run; None where the host function cannot be run."""
+        from trilift.lift.capture.run import capture
+        from trilift.lift.cases.shapes import choose
+
+        try:
+            return capture(self.case, choose(self.case, 1, self.seed)[0], seed=self.seed)
+        except TriliftError:
+            return None
+
+    @cached_property
+    def again(self) -> str:
+        """The launch that autotuning repeats, in words."""
+        return repeated(self.trace) if self.trace is not None else ""
+
+    @cached_property
+    def kept(self) -> dict[str, str]:
+        return kept(self.case, self.trace, self.seed) if self.trace is not None else {}
+
+    @cached_property
+    def shared(self) -> dict[str, list[str]]:
+        return shared(self.case, self.trace, self.fn) if self.trace is not None and self.fn is not None else {}
+
+    def wrong(self, output: str) -> str:
+        """Why an output is not what its contents say; "" where nothing is known to be wrong."""
+        return self.again or self.kept.get(output, "")
+
+    def clauses(self, output: str) -> list[Clause]:
+        """What shares the memory of an output."""
+        why = "the result, which the reference returns as a new tensor"
+        return [
+            Clause("memory", None, f"{output} shares its memory with {x}", why) for x in self.shared.get(output, [])
+        ]
