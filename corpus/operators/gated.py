@@ -114,4 +114,5 @@ def swiglu_backward(dout, a, b):
 @swiglu_backward.reference
 def _(dout, a, b):
     s = torch.sigmoid(a)
-    return dout * b * s * (1 + a * (1 - s)), dout * a * s
+    da, db = dout * b * s * (1 + a * (1 - s)), dout * a * s
+    return a.copy_(da), b.copy_(db)

@@ -47,10 +47,10 @@ def adamw(p, g, m, v, lr, beta1=0.9, beta2=0.999, eps=1e-8, decay=0.01, step=3):
 
 @adamw.reference
 def _(p, g, m, v, lr):
-    m = 0.9 * m + (1 - 0.9) * g
-    v = 0.999 * v + (1 - 0.999) * g * g
+    m.copy_(0.9 * m + (1 - 0.9) * g)
+    v.copy_(0.999 * v + (1 - 0.999) * g * g)
     step = (m / (1 - 0.9**3)) / (torch.sqrt(v / (1 - 0.999**3)) + 1e-8)
-    return p * (1 - lr * 0.01) - lr * step, m, v
+    return p.copy_(p * (1 - lr * 0.01) - lr * step), m, v
 
 
 @case(average="f32[M,N]", x="f32[M,N]", decay="f32")
@@ -61,4 +61,4 @@ def ema(average, x, decay):
 
 @ema.reference
 def _(average, x, decay):
-    return (average - x) * decay + x
+    return average.copy_((average - x) * decay + x)

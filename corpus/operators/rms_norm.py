@@ -83,8 +83,8 @@ def add_rms_norm(x, residual, w, eps):
 
 @add_rms_norm.reference
 def _(x, residual, w, eps):
-    h = x + residual
-    return h * torch.rsqrt(h.pow(2).mean(dim=-1, keepdim=True) + eps) * (1 + w), h
+    h = residual.add_(x)
+    return x.copy_(h * torch.rsqrt(h.pow(2).mean(dim=-1, keepdim=True) + eps) * (1 + w)), h
 
 
 @case(dy="f32[M,N]", x="f32[M,N]", w="f32[N]", rstd="f32[M]")

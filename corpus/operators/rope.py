@@ -84,4 +84,4 @@ def rope_pairs(x, cos, sin):
 @rope_pairs.reference
 def _(x, cos, sin):
     even, odd = x[:, 0::2], x[:, 1::2]
-    return torch.stack([even * cos - odd * sin, odd * cos + even * sin], dim=-1).reshape(x.shape)
+    return x.copy_(torch.stack([even * cos - odd * sin, odd * cos + even * sin], dim=-1).reshape(x.shape))

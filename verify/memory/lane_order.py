@@ -40,7 +40,8 @@ KIND = "order of lanes"
 @dataclass(frozen=True, eq=False)
 class Order:
     """What orders the accesses of one launch. `barriers`: without loop variables; `raw`: each access as it was
-    executed, by its order; `users`: operations that use a result; `bases`: the tensors of pointer arguments."""
+    executed, by its order; `users`: operations that use a result; `bases`: the tensors of pointer arguments;
+    `positions`: of the operations, in the order of the text."""
 
     barriers: Sequence[Barrier]
     raw: Mapping[int, Access]
@@ -48,6 +49,7 @@ class Order:
     solver: Solver
     users: Mapping[object, Sequence[Op]]
     bases: Mapping[str, View]
+    positions: Mapping[Op, int]
     views: Sequence[View] = ()
     depends: dict[tuple[int, int], bool] = field(default_factory=dict)
 
@@ -77,6 +79,8 @@ class Order:
             goal = T.make("or", T.const(False), *apart, *self.own_lane(a, b, case))
             if not self.solver.implies(known, goal, what, b.place):
                 del self.solver.records[before:]
+                if (meeting := self.reduction(a, b)) is not None:
+                    return through(meeting, a, b)
                 return Condition(what, known, goal, False, "linear", time.monotonic() - start, b.place,
                                  missing(a, b), kind=KIND)  # fmt: skip
         if a.access.op is b.access.op or not a.access.lanes:
@@ -164,6 +168,15 @@ class Order:
                 )
             )  # fmt: skip
         return self.depends[key]
+
+    def reduction(self, a: Site, b: Site) -> Op | None:
+        """A reduction of a tile to one number behind a load, on which a store depends: its threads exchange what they
+        have, and so are all past the load."""
+        if a.access.kind != "load" or not b.writes or a.access.op not in self.positions:
+            return None
+        full = [op for op in ancestors(b.access.op.operands) if is_full(op)]
+        later = [op for op in full if self.positions.get(op, -1) > self.positions[a.access.op]]
+        return min(later, key=lambda op: self.positions[op], default=None)
 
 
 STORES = frozenset(("tt.store",))
@@ -262,8 +275,13 @@ def _readings(offset: Term, store: Access) -> Iterator[Term]:
 
 def reduced(load: Op, store: Op) -> bool:
     """Whether the store depends on a reduction to one number of all that was loaded."""
-    full = [op for op in ancestors(store.operands) if op.name == "tt.reduce" and not op.results[0].type.shape]
+    full = [op for op in ancestors(store.operands) if is_full(op)]
     return any(load in ancestors(op.operands) for op in full)
+
+
+def is_full(op: Op) -> bool:
+    """Whether it makes one number of a tile."""
+    return op.name == "tt.reduce" and not op.results[0].type.shape
 
 
 def users(ops: Iterable[Op]) -> dict[object, list[Op]]:
@@ -297,6 +315,13 @@ def one_thread(a: Site, b: Site) -> Clause:
     return Clause(
         "lanes", None, f"one thread {how} each element of {a.buffer.name}", "lanes without tl.debug_barrier()"
     )
+
+
+def through(op: Op, a: Site, b: Site) -> Clause:
+    """The clause that the threads of a program meet in a reduction."""
+    where = f" at line {op.place.line}" if op.place else ""
+    text = f"all threads are past the {a.text} when the reduction{where} ends, before the {b.text}"
+    return Clause("lanes", None, text, "lanes without tl.debug_barrier()")
 
 
 def _verb(s: Site) -> str:

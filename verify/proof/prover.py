@@ -248,8 +248,11 @@ class Proving:
         barriers = [self.barrier(x, found) for x in found.program.barriers]
         raw = {a.order: a for a in found.program.accesses}
         views = [v for b in touched for v in self.views_of(b, sites)]
-        module = users(found.program.module.walk())
-        order = Order(barriers, raw, found.loops.facts, self.solver, module, found.views, views)
+        module = found.program.module
+        positions = {op: k for k, op in enumerate(module.walk())} if len(module.functions) == 1 else {}
+        order = Order(
+            barriers, raw, found.loops.facts, self.solver, users(module.walk()), found.views, positions, views
+        )
         for x in order.checked(sites):
             (self.conditions if isinstance(x, Condition) else self.contract).append(x)
 

@@ -7,7 +7,7 @@ What a host function leaves in its inputs is part of its result. If the referenc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -24,14 +24,15 @@ from trilift.lift.replay.torch_ops import written_arguments
 from trilift.lift.terms import term as T
 from trilift.lift.terms.spec import Formula
 from trilift.lift.terms.term import Axis
-from trilift.lift.ttir.ir import Module, Op, Value
+from trilift.lift.ttir.ir import Block, Module, Op, Value
 from trilift.lift.ttir.written_pointers import WRITERS
 
 from ..model.slices import parents
 from ..model.verdict import Clause
 
 ATOMICS = frozenset(("tt.atomic_rmw", "tt.atomic_cas", "tt.descriptor_reduce"))
-READERS = frozenset(("tt.load", "tt.descriptor_load", "tt.descriptor_gather")) | ATOMICS
+READERS = frozenset(("tt.load", "tt.descriptor_load", "tt.descriptor_gather"))
+IDEMPOTENT = frozenset(("max", "min", "umax", "umin", "and", "or", "exch"))
 
 
 def untouched(case: Case, name: str) -> Formula:
@@ -59,14 +60,14 @@ def returned_inputs(trace: Trace) -> dict[str, str]:
 def _written(trace: Trace) -> Iterator[int]:
     """The addresses of buffers that an event may write."""
     for e in trace.events:
-        refs = _touched(e, WRITERS) if isinstance(e, Launch) else [ref for _, ref in written_arguments(e)]
+        refs = _touched(e, _writes) if isinstance(e, Launch) else [ref for _, ref in written_arguments(e)]
         yield from (ref.buffer.address for ref in refs)
 
 
-def _touched(e: Launch, operations: Collection[str]) -> list[TensorRef]:
+def _touched(e: Launch, operations: Callable[[Op], bool]) -> list[TensorRef]:
     """The tensors that operations of a launch may go to; all of them where that is not known."""
     module = e.module()
-    found = sources(module, [op.operands[0] for op in module.walk() if op.name in operations])
+    found = sources(module, [op.operands[0] for op in module.walk() if operations(op)])
     return [
         x
         for v, x in zip(module.entry.args, e.operands, strict=True)
@@ -84,21 +85,61 @@ def sources(module: Module, pointers: Iterable[Value]) -> set[Value] | None:
         if v in seen:
             continue
         seen.add(v)
-        if v in module.entry.args:
+        if any(v is x for x in module.entry.args):
             out.add(v)
             continue
-        op = v.owner if isinstance(v.owner, Op) else above.get(v.owner) if v.owner is not None else None
-        before = [] if op is None else _pointers_into(op)
+        before = _of_result(v) if isinstance(v.owner, Op) else _of_argument(v, above, module)
         if not before:
             return None
         todo += before
     return out
 
 
-def _pointers_into(op: Op) -> list[Value]:
-    """The pointers among the operands of an operation and of the ends of its regions."""
-    ends = [last for r in op.regions for b in r.blocks for last in b.ops[-1:]]
-    return [v for x in (op, *ends) for v in x.operands if v.type.element == "ptr"]
+def _of_result(v: Value) -> list[Value]:
+    """The pointers that a result may be."""
+    op = v.owner
+    assert isinstance(op, Op)
+    if op.name in ("tt.load", "tt.int_to_ptr"):
+        return []
+    if not op.regions:
+        return [x for x in op.operands if x.type.element == "ptr"]
+    k = _number(v, op.results)
+    return ([op.operands[3 + k]] if op.name == "scf.for" else []) + [x.operands[k] for x in _ends(op)]
+
+
+def _of_argument(v: Value, above: Mapping[Block, Op], module: Module) -> list[Value]:
+    """The pointers that an argument of a block may be: of the iteration before, or of a branch."""
+    if not isinstance(v.owner, Block):
+        return []
+    k, op = _number(v, v.owner.args), above.get(v.owner)
+    if op is None:
+        jumps = (x for last in module.walk() for x in last.successors)
+        return [values[k] for label, values in jumps if label == v.owner.label]
+    if op.name == "scf.for":
+        return [op.operands[2 + k], *(x.operands[k - 1] for x in _ends(op))]
+    return [x for last in (op, *_ends(op)) for x in last.operands if x.type.element == "ptr"]
+
+
+def _number(v: Value, values: Sequence[Value]) -> int:
+    return next(k for k, x in enumerate(values) if x is v)
+
+
+def _ends(op: Op) -> list[Op]:
+    """The last operations of the blocks of an operation."""
+    return [last for r in op.regions for b in r.blocks for last in b.ops[-1:]]
+
+
+def _writes(op: Op) -> bool:
+    return op.name in WRITERS
+
+
+def _reads(op: Op) -> bool:
+    return op.name in READERS
+
+
+def _accumulates(op: Op) -> bool:
+    """Whether the operation twice is not the operation once."""
+    return op.name in ATOMICS and op.attrs.get("atomic_rmw_op") not in IDEMPOTENT
 
 
 def repeated(trace: Trace) -> str:
@@ -108,8 +149,8 @@ def repeated(trace: Trace) -> str:
         if e.config[1] < 2 or "*" in e.restored:
             continue
         restored = {x.buffer.address for n, x in e.args.items() if n in e.restored and isinstance(x, TensorRef)}
-        changed = {x.buffer.address for x in _touched(e, WRITERS)} & {x.buffer.address for x in _touched(e, READERS)}
-        changed |= {x.buffer.address for x in _touched(e, ATOMICS)}
+        changed = {x.buffer.address for x in _touched(e, _writes)} & {x.buffer.address for x in _touched(e, _reads)}
+        changed |= {x.buffer.address for x in _touched(e, _accumulates)}
         names = [n for n, x in e.args.items() if isinstance(x, TensorRef) and x.buffer.address in changed - restored]
         if names:
             why = f"autotuning runs {e.kernel} several times on `{names[0]}`, which it reads and changes"
