@@ -19,6 +19,7 @@ from typing import Any
 from ..errors import Place, Unsupported
 from ..runtime.session import table
 from . import reader
+from .descriptors import asserted
 from .ir import Module
 
 SENTINEL = reader.SENTINEL
@@ -59,7 +60,7 @@ def text(fn: Any, signature: Mapping[str, Any], constexprs: Mapping[Any, Any], o
         source = ASTSource(fn, dict(signature), dict(constexprs), {})
         parsed = backend.parse_options(dict(options))
         makers = backend.get_codegen_implementation(parsed), backend.get_module_map()
-        with redirect_stdout(sys.stderr):  # tl.static_print
+        with redirect_stdout(sys.stderr), asserted():  # tl.static_print
             module = source.make_ir(target, parsed, *makers, context)
         module.context = context
         return _generic(_passes(module))

@@ -21,6 +21,7 @@ FINDINGS = {
     "out-of-bounds": "A load or store outside its tensor.",
     "write-race": "Two programs write one element, and the order decides which value stays.",
     "read-write-race": "A program reads what another one writes in the same launch.",
+    "missing-barrier": "Lanes of one program exchange elements of memory without a barrier.",
     "unwritten-output": "An element of an output that no program writes.",
     "undefined-value": "A masked lane without `other`, or uninitialised memory, reaches an output.",
     "int32-overflow": "An index or size computed in 32 bits wraps at some allowed shape.",

@@ -20,7 +20,15 @@ if TYPE_CHECKING:
 
 # Findings inside of the contract; broken-contract and int32-overflow are beyond it, the others are about rounding.
 CONTRADICTING = frozenset(
-    ("out-of-bounds", "write-race", "read-write-race", "unwritten-output", "undefined-value", "wrong-result")
+    (
+        "out-of-bounds",
+        "write-race",
+        "read-write-race",
+        "missing-barrier",
+        "unwritten-output",
+        "undefined-value",
+        "wrong-result",
+    )
 )
 
 

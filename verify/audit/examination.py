@@ -31,7 +31,15 @@ if TYPE_CHECKING:
 
 LAST = "wrong-result"
 MEMORY_RULES = frozenset(
-    ("out-of-bounds", "write-race", "read-write-race", "unwritten-output", "undefined-value", "broken-contract")
+    (
+        "out-of-bounds",
+        "write-race",
+        "read-write-race",
+        "missing-barrier",
+        "unwritten-output",
+        "undefined-value",
+        "broken-contract",
+    )
 )
 VALUES = frozenset(("overflow-risk", "nan-risk", "precision-loss"))
 EXPLAINED = VALUES | {LAST}

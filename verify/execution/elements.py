@@ -161,7 +161,7 @@ def _narrows(op: Op) -> bool:
 
 def certain(ranges: Ranges, kind: str, term: Term, bits: int) -> bool:
     """Whether the intervals alone show that the condition holds."""
-    if kind == "assume":
+    if kind in ("assume", "descriptor"):
         return term is T.const(True)
     low, high = ranges.of(term)
     limits: dict[str, Callable[[], bool]] = {

@@ -17,6 +17,7 @@ from trilift.lift.interpreter.machine import machine
 from trilift.lift.terms import construct as T
 from trilift.lift.terms.domain import as_ids
 from trilift.lift.terms.term import Term
+from trilift.lift.ttir.descriptors import MARK
 from trilift.lift.ttir.ir import Op
 
 from ..model.barriers import BARRIERS, joins_global_memory
@@ -155,6 +156,9 @@ def _pointer_cast(run: Execution, op: Op, x: Tile) -> Tile | None:
 
 def _assert(run: Execution, op: Op, condition: Tile, *_: Tile) -> list[Tile]:
     """path => condition, in every lane. tl.device_assert is compiled away unless debugging: nothing rests on it."""
+    if str(op.attrs.get("message", "")).startswith(MARK):
+        run.oblige("descriptor", op, condition, 1)
+        return []
     c = condition.at(run.generic_lanes(condition.shape))
     run.asserts.append((T.make("or", T.make("not", run.path), c), op))
     return []

@@ -227,7 +227,7 @@ class Execution:
         """Record an integer condition unless intervals alone show it."""
         axes = generic(x.shape)
         term = x.at(terms(axes))
-        if (term.op == "undef" and kind != "assume") or certain(self.ranges, kind, term, bits):
+        if (term.op == "undef" and kind not in ("assume", "descriptor")) or certain(self.ranges, kind, term, bits):
             return
         key = (kind, term, self.path, bits)
         self.arithmetic.setdefault(key, Arithmetic(kind, op, axes, self.loops, self.path, term, bits))

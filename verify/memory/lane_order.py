@@ -317,6 +317,12 @@ def one_thread(a: Site, b: Site) -> Clause:
     )
 
 
+def sides(c: Condition) -> tuple[str, str]:
+    """The two accesses of a condition of this kind, in words."""
+    first, _, second = c.what.partition(" comes before the ")
+    return first.removeprefix("the "), second.removesuffix(" in every lane")
+
+
 def through(op: Op, a: Site, b: Site) -> Clause:
     """The clause that the threads of a program meet in a reduction."""
     where = f" at line {op.place.line}" if op.place else ""

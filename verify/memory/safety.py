@@ -96,11 +96,17 @@ def fits(t: Term, bits: int) -> Term:
     return T.make("and", T.make("le", -half, t), T.make("lt", t, half))
 
 
+ASSUMED = {
+    "assume": ("tl.assume", "a tl.assume of the kernel"),
+    "descriptor": ("tensor descriptor", "a tensor descriptor, whose base and strides are multiples of 16 bytes"),
+}
+
+
 def well_defined(program: Program, facts: Facts, solver: Solver) -> list[Condition]:
     """One condition for each integer operation that has a meaning for some operands only; wrapping is `nowrap`'s."""
     out = []
     for a in program.arithmetic:
-        if a.kind in ("wrap", "assume"):
+        if a.kind in ("wrap", *ASSUMED):
             continue
         start, (what, goal) = time.monotonic(), GOALS[a.kind]
         known, wanted = facts | arithmetic_facts(a, program.grid), goal(a.term, a.bits)
@@ -115,15 +121,14 @@ def assumed(program: Program, facts: Facts, solver: Solver) -> tuple[list[Condit
     that a clause names; a condition that is not shown where neither is so, or where no size meets the clauses."""
     conditions, clauses = [], dict[Term, Clause]()
     for a in program.arithmetic:
-        if a.kind != "assume":
+        if a.kind not in ASSUMED:
             continue
-        start, what = time.monotonic(), f"the kernel's tl.assume{f' at line {a.op.place.line}' if a.op.place else ''}"
+        name, why_needed = ASSUMED[a.kind]
+        start, what = time.monotonic(), f"the kernel's {name}{f' at line {a.op.place.line}' if a.op.place else ''}"
         known = facts | arithmetic_facts(a, program.grid)
         open_ = [g for g in conjuncts([a.term]) if not holds(g, asking(known, solver, what))]
         needed = [_over_sizes(g, a, program, facts, solver) for g in open_]
-        new = {
-            c: Clause("assume", c, words(c), "a tl.assume of the kernel", a.op.place) for c in needed if c is not None
-        }
+        new = {c: Clause(a.kind, c, words(c), why_needed, a.op.place) for c in needed if c is not None}
         ok = None not in needed and not (new and solver.contradictory(facts | clauses.keys() | new.keys()))
         clauses |= new if ok else {}
         seconds, goal = time.monotonic() - start, T.make("or", a.term, *map(opposed, new))

@@ -12,8 +12,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from trilift.lift.errors import Place, TriliftError, Unsupported
+from trilift.lift.interpreter.machine import cell_of_dtype
 from trilift.lift.runtime.budget import Meter
 from trilift.lift.terms import construct as T
+from trilift.lift.terms.bits import cell_size
 from trilift.lift.terms.spec import Formula
 from trilift.lift.terms.term import Term
 
@@ -229,6 +231,7 @@ class Proving:
         for a in found.program.arithmetic:
             around = tuple(found.around(loop) for loop in a.loops)
             guard, t = (found.plain(found.loops.resolved(t)) for t in (a.guard, a.term))
+            t = self.from_aligned(t, found) if a.kind == "descriptor" else t
             integers.append(replace(a, loops=around, guard=guard, term=t))
         program = replace(found.program, arithmetic=tuple(integers))
         self.decided_by_numbers(found)
@@ -267,6 +270,22 @@ class Proving:
             if s.writes and any(map(tells_nan, s.guard.walk())):
                 around = context(s.grid, s.access.loops, s.access.lanes, T.const(True))
                 self.agree(s.guard, s.guard, found.loops.facts | around)
+
+    def from_aligned(self, t: Term, found: Launched) -> Term:
+        """The condition of a descriptor, addresses counted from the start of each buffer: of inputs the contract says
+        that it is aligned, what PyTorch allocates is."""
+        inputs = {v.buffer: n for n, v in self.configuration.inputs.items()}
+
+        def one(s: Term) -> Term | None:
+            view = found.views.get(str(s.attr).removeprefix("%")) if s.op == "address" else None
+            if view is None:
+                return None
+            if view.buffer in inputs:
+                text = f"the memory of {inputs[view.buffer]} starts at a multiple of 16 bytes"
+                self.contract.append(Clause("descriptor", None, text, "a tensor descriptor"))
+            return T.mul(cell_size(cell_of_dtype(view.dtype)), T.add(view.offset, s.args[0]))
+
+        return T.rewrite(t, one)
 
     def after(self, found: Launched) -> None:
         """The contents of what the launch wrote: claims about outputs look at the sites themselves."""

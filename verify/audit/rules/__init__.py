@@ -32,6 +32,7 @@ ORDER = (
     "out-of-bounds",
     "write-race",
     "read-write-race",
+    "missing-barrier",
     "unwritten-output",
     "undefined-value",
     "int32-overflow",
