@@ -19,9 +19,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.term import Term
 from trilift.lift.ttir.ir import Op
 
@@ -51,7 +51,6 @@ class Order:
     bases: Mapping[str, View]
     positions: Mapping[Op, int]
     views: Sequence[View] = ()
-    depends: dict[tuple[int, int], bool] = field(default_factory=dict)
 
     def checked(self, sites: Sequence[Site]) -> Iterator[Condition | Clause]:
         """For each two sites that may touch one element in one program: a condition where they are not in order, and a
@@ -64,28 +63,29 @@ class Order:
     def of(self, a: Site, b: Site) -> Condition | Clause | None:
         """That a comes before b wherever both touch one element and a is executed first; None where no question
         remains, a clause where a lane needs one thread for both."""
-        if self.by_value(a, b):
+        if self.waits(a, b):
             return None
-        start, before = time.monotonic(), len(self.solver.records)
-        for case in orders(a, b):
-            known, apart = self.question(a, b, case)
-            if not self.solver.implies(known, T.make("or", T.const(False), *apart)):
-                break
-        else:
+        made = self.made_of(a, b)
+        cases = [case for case in orders(a, b) if not (made and not case.facts)]
+        if all(self.apart(a, b, case) for case in cases):
             return None
-        what = f"the {a.text} comes before the {b.text} in every lane"
-        for case in orders(a, b):
-            known, apart = self.question(a, b, case)
-            goal = T.make("or", T.const(False), *apart, *self.own_lane(a, b, case))
+        what, start = f"the {a.text} comes before the {b.text} in every lane", time.monotonic()
+        for case in cases:
+            known, barriers = self.question(a, b, case)
+            goal = T.make("or", T.const(False), *barriers, *self.own_lane(a, b, case))
+            before = len(self.solver.records)
             if not self.solver.implies(known, goal, what, b.place):
                 del self.solver.records[before:]
                 if (meeting := self.reduction(a, b)) is not None:
                     return through(meeting, a, b)
-                return Condition(what, known, goal, False, "linear", time.monotonic() - start, b.place,
-                                 missing(a, b), kind=KIND)  # fmt: skip
-        if a.access.op is b.access.op or not a.access.lanes:
-            return None
-        return one_thread(a, b)
+                seconds, why = time.monotonic() - start, missing(a, b)
+                return Condition(what, known, goal, False, "linear", seconds, b.place, why, kind=KIND)
+        return None if made or a.access.op is b.access.op or not a.access.lanes else one_thread(a, b)
+
+    def apart(self, a: Site, b: Site, case: Case) -> bool:
+        """Whether they never touch one element in this order, or a barrier is between."""
+        known, barriers = self.question(a, b, case)
+        return self.solver.implies(known, T.make("or", T.const(False), *barriers))
 
     # ---- one question
 
@@ -158,16 +158,17 @@ class Order:
                     todo.append(user)
         return True
 
-    def by_value(self, a: Site, b: Site) -> bool:
-        """Whether a store depends on what the load found there: on the same element, or on all through a reduction."""
-        key = a.access.order, b.access.order
-        if key not in self.depends:
-            self.depends[key] = (
-                a.access.kind == "load" and (bool(a.access.lanes) or self.stays(a.access.op)) and (
-                    reads_there(self.raw[key[0]], self.raw[key[1]], self.bases) or reduced(a.access.op, b.access.op)
-                )
-            )  # fmt: skip
-        return self.depends[key]
+    def waits(self, a: Site, b: Site) -> bool:
+        """Whether a store depends on a reduction of all that a load found."""
+        return self.every_copy(a) and reduced(a.access.op, b.access.op)
+
+    def made_of(self, a: Site, b: Site) -> bool:
+        """Whether a store of an element depends on what the load found there in the same iteration."""
+        return self.every_copy(a) and reads_there(self.raw[a.access.order], self.raw[b.access.order], self.bases)
+
+    def every_copy(self, a: Site) -> bool:
+        """Whether a load is of a tile, or of a number that only the thread uses that stores: all threads load it."""
+        return a.access.kind == "load" and (bool(a.access.lanes) or self.stays(a.access.op))
 
     def reduction(self, a: Site, b: Site) -> Op | None:
         """A reduction of a tile to one number behind a load, on which a store depends: its threads exchange what they
@@ -185,7 +186,7 @@ LOCAL = frozenset(("tt.addptr", "tt.bitcast", "tt.fp_to_fp", "tt.int_to_ptr", "t
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """One way of coming first: the unknowns of the earlier site, and the facts about them."""
+    """One way of coming first: the unknowns of the earlier site, and the facts about them; none in one iteration."""
 
     values: Mapping[Term, Term]
     facts: tuple[Term, ...]

@@ -11,7 +11,8 @@ from trilift.lift.cases.declaration import Case
 from trilift.lift.ttir.ir import Op
 
 from ..model.barriers import joins_global_memory
-from ..runs.observe import Backwards, Observation, Stale, Touch, Watched, differing
+from .observe import Backwards, Observation, Stale, Touch, Watched, differing, observe
+from .trials import Dims
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 
 from ...memory.lane_order import KIND, sides
 from ...model.verdict import Condition

@@ -13,9 +13,8 @@ from trilift.lift.ttir.ir import Block, Module, Op, Value
 
 from ...model.barriers import joins_global_memory
 from ...runs.observe import Observation, Watched
-from ...runs.races import BARRIERS, Clash, at_once, backwards, clashes
+from ...runs.races import Clash, at_once, backwards, clashes
 from ..finding import Finding, Rule, Step
-from ..races import Clash, at_once, backwards, clashes
 from ..report_helpers import example, number, replay, smallest
 
 if TYPE_CHECKING:
