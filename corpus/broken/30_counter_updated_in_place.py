@@ -32,4 +32,4 @@ def next_mean(mean, x, count):
 
 @next_mean.reference
 def _(mean, x, count):
-    return mean + (x - mean) / (count + 1), count + 1
+    return mean.copy_(mean + (x - mean) / (count + 1)), count.add_(1)

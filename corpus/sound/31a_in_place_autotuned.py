@@ -33,4 +33,4 @@ def rows_scaled(x, scale):
 
 @rows_scaled.reference
 def _(x, scale):
-    return x * scale[:, None]
+    return x.mul_(scale[:, None])

@@ -263,7 +263,7 @@ def pairs_broken(x, cos, sin):
 @pairs.reference
 def _(x, cos, sin):
     even, odd, c, s = x[..., ::2], x[..., 1::2], cos[:, None], sin[:, None]
-    return torch.stack([even * c - odd * s, odd * c + even * s], -1).flatten(-2)
+    return x.copy_(torch.stack([even * c - odd * s, odd * c + even * s], -1).flatten(-2))
 
 
 OTHERS = [(gate, gate_broken), (slopes, slopes_broken), (short, short_broken), (pairs, pairs_broken)]
