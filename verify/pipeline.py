@@ -308,7 +308,8 @@ class _Attempt:
         ]
         clauses += self.more
         facts = frozenset((*self.goal.conditions, *(c.term for c in clauses if c.term is not None)))
-        return changed(configuration, facts=configuration.facts | facts, clauses=(*configuration.clauses, *clauses))
+        every = (*configuration.clauses, *clauses)
+        return changed(configuration, facts=configuration.facts | facts, clauses=every, owed=self.goal.owed)
 
     def shown(self, output: str) -> Proof:
         """PROVED where every configuration shows it."""

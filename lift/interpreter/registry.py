@@ -18,7 +18,8 @@ from ..terms.construct import make
 from ..terms.domain import Ids, on_distinct
 from ..terms.ops import ROWS
 from ..terms.ranges import Ranges
-from ..terms.term import Term
+from ..terms.ring import wrapped
+from ..terms.term import Term, make
 from ..ttir.ir import Op
 from .machine import converted, settle
 
@@ -76,7 +77,7 @@ def signed_term(ranges: Ranges, t: Term, bits: int) -> Term:
         return t
     if bits == 32 and (ranges.exact or math.inf in (-low, high)):
         return t
-    return make(f"wrap{bits}", t)
+    return wrapped(t, -(1 << bits - 1), 1 << bits - 1)
 
 
 def unsigned(run: Run, x: Any, bits: int) -> Any:
@@ -93,7 +94,7 @@ def unsigned_term(ranges: Ranges, t: Term, bits: int) -> Term:
     if low >= 0 and (high < 1 << bits or wide):
         return t
     if not wide:
-        return make("mod", t, 1 << bits)
+        return wrapped(t, 0, 1 << bits)
     return make("where", make("lt", t, 0), t + (1 << bits), t)
 
 

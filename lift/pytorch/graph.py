@@ -14,6 +14,7 @@ from ..terms import index as I
 from ..terms.term import Term
 from .alias import Cell, View, view
 from .aten import operators
+from .machine_integers import Integers
 from .symbolic_tensor import SymbolicTensor, cast, full, tensor, type_of_name
 from .symbols import Symbols, dtype_name
 from .tracing import REFUSALS, traced
@@ -22,11 +23,16 @@ Output = tuple[SymbolicTensor | None, str]  # with its dtype
 
 
 def outputs_of(
-    graph: Any, tensors: Mapping[str, SymbolicTensor], names: Sequence[str], symbols: Symbols
+    graph: Any,
+    tensors: Mapping[str, SymbolicTensor],
+    names: Sequence[str],
+    symbols: Symbols,
+    integers: Integers | None = None,
 ) -> tuple[list[Output], dict[str, SymbolicTensor]]:
     """The outputs, and the new contents of each input that is written. `names` are those of the graph's placeholders;
-    `tensors` has those that are tensors, the others are numbers."""
-    return _Interpretation(tensors, names, symbols).run(graph)
+    `tensors` has those that are tensors, the others are numbers. `integers`: what is known of them; as elements are
+    formed it takes down what they rest on. Without it integers are exact."""
+    return _Interpretation(tensors, names, symbols, integers).run(graph)
 
 
 def composed(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[SymbolicTensor, ...]:
@@ -55,8 +61,14 @@ def composed(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple
 class _Interpretation:
     """The graph walked on symbolic tensors. An operator without a row is an error only where its result is needed."""
 
-    def __init__(self, tensors: Mapping[str, SymbolicTensor], order: Sequence[str], symbols: Symbols) -> None:
-        self.order, self.symbols = order, symbols
+    def __init__(
+        self,
+        tensors: Mapping[str, SymbolicTensor],
+        order: Sequence[str],
+        symbols: Symbols,
+        integers: Integers | None = None,
+    ) -> None:
+        self.order, self.symbols, self.integers = order, symbols, integers
         self.env: dict[Any, Any] = {}  # tensors are cells or views of cells, the rest is values
         self.original = tensors
         self.inputs = {name: Cell(x) for name, x in tensors.items()}
@@ -119,11 +131,22 @@ class _Interpretation:
     def _apply(self, node: Any, fake: Any, args: Any) -> Any:
         """The operator's row, with PyTorch's own shapes; an operator without one gives tensors that raise."""
         values, kwargs = self._value(args), {k: self._value(v) for k, v in node.kwargs.items()}
+        if self.integers is not None:
+            name = operators.packet(node.target)
+            values = self.integers.operands(name, values, [*map(_dtype, node.args)], lambda: place_of(node))
         try:
             out = operators.apply(node.target, values, kwargs, len(fake) if isinstance(fake, list | tuple) else None)
         except Unsupported as e:
             return _later(e, node, fake, self.symbols)
-        return _placed(out, node, fake, self.symbols)
+        return self._machine(_placed(out, node, fake, self.symbols), node, fake)
+
+    def _machine(self, out: Any, node: Any, fake: Any) -> Any:
+        """The result with integers in the width of PyTorch's dtype."""
+        if isinstance(out, tuple | list):
+            return tuple(self._machine(o, node, f) for o, f in zip(out, fake, strict=False))
+        if self.integers is None or not isinstance(out, SymbolicTensor) or fake is None:
+            return out
+        return self.integers.machine(out, dtype_name(fake.dtype), lambda: place_of(node))
 
     def _view(self, node: Any, fake: Any) -> Any:
         """Views of the first argument, which follow its contents."""
@@ -150,6 +173,12 @@ class _Interpretation:
             self.symbols.define(fake, value)
             return value
         return self.symbols.term(fake)
+
+
+def _dtype(a: Any) -> str | None:
+    """The dtype of an argument that is a tensor."""
+    dtype = getattr(getattr(a, "meta", {}).get("val"), "dtype", None)
+    return None if dtype is None else dtype_name(dtype)
 
 
 def _written_argument(node: Any) -> Any:

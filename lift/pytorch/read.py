@@ -17,10 +17,12 @@ from ..errors import CaseError
 from ..language.axis_names import letters, renamed
 from ..terms import index as I
 from ..terms import term as T
+from ..terms.machine_ranges import dtype_limits
 from ..terms.ranges import Interval, dtype_interval
 from ..terms.spec import Formula
 from ..terms.term import Axis, Term
 from .graph import outputs_of
+from .machine_integers import Fits, Integers
 from .symbolic_tensor import SymbolicTensor, deep, named, type_of_name
 from .symbols import Symbols
 from .tracing import REFUSALS, place_of_error, traced
@@ -34,10 +36,12 @@ Spec = tuple[str, Sequence[Term | int]]  # dtype, dims
 @dataclass(frozen=True, slots=True)
 class Reading:
     """`formulas` hold for all sizes that meet `conditions`: what the function's branches and PyTorch's checks assumed.
-    A branch of the function on a size being 0 or 1 is not seen: sizes are at least 2 while it is traced."""
+    A branch of the function on a size being 0 or 1 is not seen: sizes are at least 2 while it is traced. `owed`: exact
+    results of integer operators that must fit their dtype, for PyTorch's integers are machine integers."""
 
     formulas: tuple[Formula, ...]
     conditions: tuple[Term, ...]
+    owed: tuple[Fits, ...] = ()
 
 
 def read(
@@ -57,12 +61,14 @@ def reading(
     scalars: Mapping[str, Any] | None = None,
     hints: Mapping[str, int | float] | None = None,
     indices: Iterable[str] = (),
+    bounds: Mapping[str, Interval] | None = None,
 ) -> Reading:
     """Read `fn`, whose keyword arguments are named as in `specs` (tensors) and `scalars`.
 
     specs: name -> (dtype, dims), dims as terms over sizes. scalars: name -> a Python value, which is a constant, or a
     term `T.scalar(name)`, which stays symbolic. hints: numbers to trace at, where distinct primes do not suit.
     indices: integer tensors whose elements are at least 0 (others may count from the end where PyTorch allows it).
+    bounds: intervals of integer tensors and scalars that are narrower than those of their dtypes.
     Outputs are named out, or out0, out1 ..., or by their dict keys. Raises Unsupported for an operator without a row,
     with the line of `fn` that needed it, and CaseError when `fn` itself raises.
     """
@@ -76,7 +82,7 @@ def reading(
             refusal = e
             continue
         with I.assuming(_intervals(specs, indices)), deep():
-            return _interpreted(graph, specs, list(inputs), keys, symbols)
+            return _interpreted(graph, specs, list(inputs), keys, symbols, _integers(specs, bounds or {}))
     message = (str(refusal).splitlines() or [type(refusal).__name__])[0]
     raise CaseError("the function cannot be traced", place_of_error(refusal), message) from refusal
 
@@ -92,7 +98,28 @@ def read_case(
     scalars = {name: T.size(name) if s.dtype[0] in "iu" else T.scalar(name) for name, s in case.scalars.items()}
     indices = [name for name, s in case.tensors.items() if s.low is not None and I.nonnegative(s.low)]
     call = lambda **flat: fn(**{name: _nested(name, p, flat) for name, p in case.params.items()})  # noqa: E731
-    return reading(call, specs, scalars, hints, indices)
+    return reading(call, specs, scalars, hints, indices, declared(case))
+
+
+def declared(case: Case) -> dict[str, Interval]:
+    """The intervals of the integer inputs and scalars of a case: of their dtypes, within the limits that are numbers
+    (and below an unknown number there is one that is not negative)."""
+    out: dict[str, Interval] = {}
+    for name, s in {**case.tensors, **case.scalars}.items():
+        if type_of_name(s.dtype) != T.INT:
+            continue
+        low, high = dtype_limits(s.dtype)
+        if s.low is not None:
+            low = max(low, int(s.low.attr) if s.low.is_const else 0 if I.nonnegative(s.low) else low)
+        if s.high is not None and s.high.is_const:
+            high = min(high, int(s.high.attr) - 1)
+        out[name] = (low, high)
+    return out
+
+
+def _integers(specs: Mapping[str, Spec], bounds: Mapping[str, Interval]) -> Integers:
+    inputs = {n: dtype_limits(d) for n, (d, _) in specs.items() if type_of_name(d) == T.INT}
+    return Integers(inputs | {n: b for n, b in bounds.items() if n in inputs}, bounds)
 
 
 def _nested(name: str, param: Any, flat: Mapping[str, Any]) -> Any:
@@ -109,12 +136,19 @@ def _intervals(specs: Mapping[str, Spec], indices: Iterable[str]) -> dict[str, I
     return known | {name: (max(known[name][0], 0), known[name][1]) for name in indices if name in known}
 
 
-def _interpreted(graph: Any, specs: Mapping[str, Spec], names: list[str], keys: list[str], symbols: Symbols) -> Reading:
+def _interpreted(
+    graph: Any,
+    specs: Mapping[str, Spec],
+    names: list[str],
+    keys: list[str],
+    symbols: Symbols,
+    integers: Integers,
+) -> Reading:
     tensors = {name: named(name, dims, type_of_name(dtype)) for name, (dtype, dims) in specs.items()}
-    outputs, written = outputs_of(graph, tensors, names, symbols)
+    outputs, written = outputs_of(graph, tensors, names, symbols, integers)
     formulas = [_formula(name, x, dtype) for name, (x, dtype) in zip(keys, outputs, strict=True) if x is not None]
     formulas += [_formula(name, x, specs[name][0], name) for name, x in written.items()]
-    return Reading(tuple(formulas), symbols.conditions())
+    return Reading(tuple(formulas), symbols.conditions(), tuple(integers.owed.values()))
 
 
 def _formula(name: str, x: SymbolicTensor, dtype: str, in_place: str | None = None) -> Formula:

@@ -10,13 +10,16 @@ import numpy as np
 from ..capture.trace import TensorRef, TorchOp
 from ..errors import TriliftError, Unsupported
 from ..interpreter.memory import Memory
-from ..terms.domain import Ids
+from ..interpreter.registry import signed_term, unsigned_term
+from ..terms import term as T
+from ..terms.domain import Ids, on_distinct
 from ..terms.ranges import Ranges
 from .storage import as_numpy, ensure
 
 if TYPE_CHECKING:
     import torch
 
+NARROW_BYTES = 2  # integers of so many bytes or fewer wrap
 ALLOCATIONS = ("empty", "new_empty")  # prefixes: empty_like, empty_strided, new_empty_strided ...
 
 
@@ -78,7 +81,16 @@ def _on_terms(
         error.place = error.place or event.host
         raise
     for ref, values in zip(event.outputs, out, strict=True):
-        memory.define(ref, values if isinstance(values, Ids) else np.asarray(values))
+        memory.define(ref, _narrow(values, ref, ranges) if isinstance(values, Ids) else np.asarray(values))
+
+
+def _narrow(values: Ids, ref: TensorRef, ranges: Ranges) -> Ids:
+    """Integers as the numbers of a narrow dtype; wide ones are proved to fit elsewhere."""
+    if ref.dtype[0] not in "iu" or ref.itemsize > NARROW_BYTES:
+        return values
+    number = signed_term if ref.dtype[0] == "i" else unsigned_term
+    out: Ids = on_distinct(lambda t: t if t.type == T.REAL else number(ranges, t, 8 * ref.itemsize), values)
+    return out
 
 
 # ---- on numbers ------------------------------------------------------------------------------------------------------

@@ -14,9 +14,13 @@ from trilift.lift.capture.recorder import UNINITIALISED
 from trilift.lift.capture.trace import Launch, TensorRef, TorchOp, Trace
 from trilift.lift.errors import Place, TriliftError, Unsupported
 from trilift.lift.pytorch.aten import operators
-from trilift.lift.pytorch.symbolic_tensor import SymbolicTensor, cast, deep, type_of_name
+from trilift.lift.pytorch.machine_integers import Integers
+from trilift.lift.pytorch.read import declared
+from trilift.lift.pytorch.symbolic_tensor import SymbolicTensor, cast, deep, tensor, type_of_name
 from trilift.lift.replay import storage, torch_ops
 from trilift.lift.terms import construct as T
+from trilift.lift.terms.machine_ranges import dtype_limits
+from trilift.lift.terms.ranges import Interval
 from trilift.lift.terms.term import Axis, Term
 
 from ..model.configuration import HostOp, View
@@ -43,7 +47,8 @@ def event(column: Sequence[TorchOp], buffers: Buffers) -> HostOp | None:
         return None
     if any(not any(w[0].address == o.address for o in first.outputs) for w in written):
         raise Unsupported(f"aten.{name}", first.host, "it writes an argument that it does not return")
-    values = meaning(column, buffers, name)
+    integers = Integers(_intervals(column, buffers))
+    values = formed(meaning(column, buffers, name, integers))
     if not written and not any(known) and all(v is not None for v in map(_fill, values)):
         for r, v in zip(refs, map(_fill, values), strict=True):
             buffers.view(r, name, first.host, (buffers.fresh(), f"aten.{name}", _always(v)))
@@ -52,7 +57,7 @@ def event(column: Sequence[TorchOp], buffers: Buffers) -> HostOp | None:
     elements = tuple(_element(v) for v in values)
     if len(elements) != len(views):
         raise Unsupported(f"aten.{name}", first.host, "the number of tensors that it returns changes")
-    return HostOp(f"aten.{name}", views, elements, first.host)
+    return HostOp(f"aten.{name}", views, elements, first.host, tuple(integers.owed.values()))
 
 
 def _result(refs: Sequence[TensorRef], buffers: Buffers, name: str, place: Place | None) -> View:
@@ -82,8 +87,40 @@ def _fill(x: SymbolicTensor) -> Term | None:
     return v if not v.free and not T.reads(v) else None
 
 
-def meaning(column: Sequence[TorchOp], buffers: Buffers, name: str) -> tuple[SymbolicTensor, ...]:
-    """The values of the outputs as symbolic tensors, in the dtypes that torch gave them."""
+def formed(values: tuple[SymbolicTensor, ...]) -> tuple[SymbolicTensor, ...]:
+    """The same tensors, each with one element formed for all indices, so that what its integers rest on is known. Where
+    that cannot be formed no element can."""
+    return tuple(map(_formed, values))
+
+
+def _formed(x: SymbolicTensor) -> SymbolicTensor:
+    try:
+        with deep():
+            x.at(tuple(T.axis(Axis(f"@{k}", n)) for k, n in enumerate(x.shape)))
+    except TriliftError as error:
+        stop = error
+
+        def at(index: tuple[Term, ...]) -> Term:
+            raise stop
+
+        return tensor(x.shape, at, x.type)
+    return x
+
+
+def _intervals(column: Sequence[TorchOp], buffers: Buffers) -> dict[str, Interval]:
+    """The numbers in the buffers that the operation reads: those of the case for inputs, else of the dtype."""
+    known = declared(buffers.relations.case)
+    names = [b.name for b in buffers.every]
+    dtypes = {b.name: b.dtype for b in buffers.every if type_of_name(b.dtype) == T.INT}
+    every = {n: dtype_limits(d) for n, d in dtypes.items()}
+    return every | {n: known[n] for n in names if n in known and n in every}
+
+
+def meaning(
+    column: Sequence[TorchOp], buffers: Buffers, name: str, integers: Integers
+) -> tuple[SymbolicTensor, ...]:
+    """The values of the outputs as symbolic tensors, in the dtypes that torch gave them: `integers` takes down what
+    they rest on."""
     import torch
 
     first = column[0]
@@ -92,6 +129,9 @@ def meaning(column: Sequence[TorchOp], buffers: Buffers, name: str) -> tuple[Sym
     args = [
         _joined([t.args[k] for t in column], buffers, f"{name}, argument {k}", first) for k in range(len(first.args))
     ]
+    place = lambda: first.host  # noqa: E731
+    dtypes = [x.dtype if isinstance(x, TensorRef) else None for x in first.args]
+    args = integers.operands(name, args, dtypes, place)
     kwargs = {
         k: _joined([t.kwargs[k] for t in column], buffers, f"{name}, {k}", first)
         for k in first.kwargs
@@ -104,7 +144,10 @@ def meaning(column: Sequence[TorchOp], buffers: Buffers, name: str) -> tuple[Sym
         error.place = error.place or first.host
         raise
     results = out if isinstance(out, tuple | list) else (out,)
-    return tuple(cast(x, type_of_name(ref.dtype)) for x, ref in zip(results, first.outputs, strict=True))
+    return tuple(
+        integers.machine(cast(x, type_of_name(ref.dtype)), ref.dtype, place)
+        for x, ref in zip(results, first.outputs, strict=True)
+    )
 
 
 def _joined(values: Sequence[Any], buffers: Buffers, what: str, op: TorchOp) -> Any:

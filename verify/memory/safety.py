@@ -81,6 +81,7 @@ def numbers(model: Mapping[str, int]) -> str:
 # ---- integer arithmetic ----------------------------------------------------------------------------------------------
 
 
+ARITHMETIC = "integer arithmetic"  # what needs a clause about wrapping
 GOALS: dict[str, tuple[str, Callable[[Term, int], Term]]] = {
     "divisor": ("a divisor is not 0", lambda t, bits: T.make("ne", t, 0)),
     "positive": ("the step of a loop is positive", lambda t, bits: T.make("lt", 0, t)),
@@ -164,13 +165,16 @@ def nowrap(program: Program, facts: Facts, solver: Solver) -> list[Clause]:
             continue
         for bound in _wrapping(a, program, facts, solver):
             if bound is None:
-                open_.append(Clause("nowrap", None, f"{words(fits(a.term, a.bits))}", "integer arithmetic", a.op.place))
+                open_.append(Clause("nowrap", None, f"{words(fits(a.term, a.bits))}", ARITHMETIC, a.op.place))
             else:
-                limit = T.const(1 << a.bits - 1)
-                clause = Clause("nowrap", T.make("lt", bound, limit), f"{words(bound)} < 2^{a.bits - 1}",
-                                "integer arithmetic", a.op.place)  # fmt: skip
-                found.setdefault((bound, a.bits), clause)
-    return [*_largest(found, facts, solver), *open_]
+                found.setdefault((bound, a.bits), below(bound, a.bits, a.op.place))
+    return [*largest(found, facts, solver), *open_]
+
+
+def below(bound: Term, bits: int, place: Place | None) -> Clause:
+    """The clause that a term over the sizes is less than 2^(bits - 1)."""
+    limit = T.const(1 << bits - 1)
+    return Clause("nowrap", T.make("lt", bound, limit), f"{words(bound)} < 2^{bits - 1}", ARITHMETIC, place)
 
 
 def _wrapping(a: Arithmetic, program: Program, facts: Facts, solver: Solver) -> list[Term | None]:
@@ -191,7 +195,7 @@ def _wrapping(a: Arithmetic, program: Program, facts: Facts, solver: Solver) -> 
         if bound is None:
             out.append(None)
         elif not asking(facts, solver)(T.make("lt", bound, limit)):
-            out.append(_without_negative(bound, ask))
+            out.append(without_negative(bound, ask))
     return [None] if None in out else out
 
 
@@ -203,14 +207,14 @@ def _local(a: Arithmetic, program: Program) -> Callable[[Term], bool]:
     return lambda t: any(s in names or s.op in ("axis", "read", "carry", "opaque", "undef") for s in t.walk())
 
 
-def _without_negative(bound: Term, ask: Ask) -> Term:
+def without_negative(bound: Term, ask: Ask) -> Term:
     """A simpler bound: summands that are never positive left out."""
     p = expand(bound)
     kept = {m: c for m, c in p.items() if c > 0 or not all(ask(T.make("le", 0, t)) for t in m)}
     return to_term(kept)
 
 
-def _largest(found: Mapping[tuple[Term, int], Clause], facts: Facts, solver: Solver) -> list[Clause]:
+def largest(found: Mapping[tuple[Term, int], Clause], facts: Facts, solver: Solver) -> list[Clause]:
     """Clauses that no other implies: bound b of n bits follows from c of m <= n bits if b <= c."""
     ask = asking(facts, solver)
     kept: list[tuple[Term, int]] = []

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from trilift.lift.errors import Place
+from trilift.lift.pytorch.machine_integers import Fits
 from trilift.lift.terms import construct as T
 from trilift.lift.terms.term import Term
 from trilift.lift.ttir.ir import Module
@@ -60,12 +61,14 @@ class SymbolicLaunch:
 @dataclass(frozen=True, eq=False, slots=True)
 class HostOp:
     """A torch operation between launches: `values[k](index)` is what outputs[k] holds at a logical index afterwards, as
-    a term over read(buffer name, o), the contents of buffers before it."""
+    a term over read(buffer name, o), the contents of buffers before it. `owed`: integers that must fit their dtype, over
+    the same contents."""
 
     name: str
     outputs: tuple[View, ...]
     values: tuple[Element, ...]
     place: Place | None
+    owed: tuple[Fits, ...] = ()
 
 
 Event = SymbolicLaunch | HostOp
@@ -75,7 +78,8 @@ Event = SymbolicLaunch | HostOp
 class Configuration:
     """`facts` hold at every shape the case allows: sizes at least 1, `where`, what is known of scalars and of block
     sizes. `bounds`: index tensor -> (low, high), its elements v meet low <= v < high. `clauses`: what the relations
-    between shapes and launch arguments rest on, for the contract."""
+    between shapes and launch arguments rest on, for the contract. `owed`: integers of the function that the kernel is
+    compared with, over the elements of inputs, that must fit their dtype."""
 
     facts: frozenset[Term]
     buffers: tuple[Buffer, ...]
@@ -86,3 +90,4 @@ class Configuration:
     clauses: tuple[Clause, ...] = ()
     label: str = ""  # which autotune configuration, which class of block sizes
     together: bool = False  # several configurations, with symbols for their numbers
+    owed: tuple[Fits, ...] = ()

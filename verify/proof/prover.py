@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from trilift.lift.errors import Place, TriliftError, Unsupported
 from trilift.lift.interpreter.machine import cell_of_dtype
+from trilift.lift.pytorch.machine_integers import Fits
 from trilift.lift.runtime.budget import Meter
 from trilift.lift.terms import construct as T
 from trilift.lift.terms.bits import cell_size
@@ -30,6 +31,7 @@ from ..loops.program_symbols import Names
 from ..memory.contents import Content, Memory, place
 from ..memory.effects import accumulated, forwarded, left
 from ..memory.lane_order import Order, pairs, users
+from ..memory.machine_integers import fitting
 from ..memory.safety import assumed, in_bounds, nowrap, well_defined
 from ..memory.sites import Site, context
 from ..memory.stores import Found, Missing, Written, covered, injective, read_after_write, written
@@ -103,12 +105,20 @@ class Proving:
         """All events in order. Raises what makes the whole configuration undecided."""
         if self.vacuous:
             raise Undecided("no shape meets the preconditions")
+        self.owe(self.configuration.owed, lambda t: flattened(t, self.configuration.inputs))
         for k, event in enumerate(self.configuration.events):
             if isinstance(event, HostOp):
+                self.owe(event.owed, lambda t: self.memory.substituted(t, self.buffers))
                 self.memory.host(event, self.buffers)
             else:
                 self.progress(f"launch {k + 1} of {len(self.configuration.events)}: {event.kernel}")
                 self.launch(event)
+
+    def owe(self, owed: Iterable[Fits], element: Callable[[Term], Term]) -> None:
+        """Integers of PyTorch must fit their dtype: clauses where that is not certain. `element`: a term over elements
+        of inputs and of what memory holds now."""
+        found = [replace(o, term=element(o.term)) for o in owed]
+        self.contract += fitting(found, self.configuration.facts, self.solver, self.configuration.inputs)
 
     def launch(self, event: SymbolicLaunch) -> None:
         """One launch: its accesses, their safety, and what memory holds afterwards."""

@@ -12,6 +12,7 @@ from trilift.lift import Lifted
 from trilift.lift.capture.trace import TensorRef, Trace
 from trilift.lift.cases.declaration import Case, Spec
 from trilift.lift.errors import CaseError, TriliftError, Unsupported
+from trilift.lift.pytorch.machine_integers import Fits
 from trilift.lift.pytorch.read import Reading
 from trilift.lift.pytorch.symbolic_tensor import type_of_name
 from trilift.lift.terms import construct as T
@@ -32,7 +33,8 @@ class Targets:
     """`formulas`: by the name of an output or written input; they hold where `conditions` do. `against`: "reference",
     "formula", "text", or the other case's or function's name. `fn`: the PyTorch function they were read from, if any.
     `also_prove`: the kernel that must be shown to compute these formulas too, before the two are equal. `errors`:
-    outputs without a formula."""
+    outputs without a formula. `owed`: integers of the function that must fit their dtype, for else its results are not
+    those of the formulas."""
 
     against: str
     formulas: Mapping[str, Formula]
@@ -40,6 +42,7 @@ class Targets:
     fn: Callable[..., Any] | None = None
     also_prove: Case | None = None
     errors: Mapping[str, TriliftError] = field(default_factory=dict)
+    owed: tuple[Fits, ...] = ()
 
     def domain(self, output: str, case: Case) -> list[Term]:
         """Where the formula of an output is defined over the reals."""
@@ -125,7 +128,8 @@ def fits(case: Case, name: str, formula: Formula, traces: Sequence[Trace], found
 
 
 def _of_function(case: Case, fn: Callable[..., Any], name: str, traces: Sequence[Trace], seed: int) -> Targets:
-    return Targets(name, *_by_output(case, checked(case, fn, seed), name, traces[0]), fn)
+    reading = checked(case, fn, seed)
+    return Targets(name, *_by_output(case, reading, name, traces[0]), fn, owed=reading.owed)
 
 
 def _by_output(case: Case, reading: Reading, name: str, trace: Trace) -> tuple[dict[str, Formula], tuple[Term, ...]]:

@@ -8,6 +8,8 @@ from typing import Any
 from ...errors import Unsupported
 from ...terms import construct as T
 from ...terms import index as I
+from ...terms import ring as residues
+from ...terms.machine_ranges import limits
 from ...terms.term import Term, TermLike
 from ..symbolic_tensor import (
     ONE,
@@ -34,6 +36,7 @@ ROWS = Rows(__name__)
 Size = Sequence[TermLike]
 ZERO = T.const(0)
 FAR = 2**62  # larger than any size: "to the end"
+NARROW_DTYPES = {"int8": "i8", "int16": "i16", "uint8": "u8", "uint16": "u16"}
 
 
 def conj(*conditions: TermLike) -> Term:
@@ -54,23 +57,17 @@ def _to_copy(self: SymbolicTensor, dtype: Any = None) -> SymbolicTensor:
 
 
 def _wrapping(low: int, high: int) -> Callable[[Term], Term]:
-    """An integer as a narrow one: modulo 2^bits, unless it surely fits. Wide integers are taken not to wrap."""
+    """An integer as a narrow one: modulo 2^bits, unless it surely fits. Of wide ones `lift.pytorch.machine_integers`
+    says that they must fit."""
 
     def wrap(t: Term) -> Term:
         least, greatest = I.interval(t)
-        if low <= least and greatest <= high:
-            return t
-        return I.mod(t - low, high - low + 1) + low
+        return t if low <= least and greatest < high else residues.wrapped(t, low, high)
 
     return wrap
 
 
-NARROW = {
-    "torch.int8": _wrapping(-(2**7), 2**7 - 1),
-    "torch.int16": _wrapping(-(2**15), 2**15 - 1),
-    "torch.uint8": _wrapping(0, 2**8 - 1),
-    "torch.uint16": _wrapping(0, 2**16 - 1),
-}
+NARROW = {f"torch.{n}": _wrapping(*limits(d)) for n, d in NARROW_DTYPES.items()}
 
 
 def type_of(dtype: Any) -> str:

@@ -1,0 +1,150 @@
+"""Integers of PyTorch's tensors as machines have them: what a result is in the width of its dtype.
+
+    8, 16 bits    the number wraps: int8(x + y), (x + y) % 256
+    32, 64 bits   the number is exact and must fit: an obligation, which becomes a clause of the contract
+
+A real that becomes an integer must fit in every width: what the conversion gives for others differs between devices.
+https://docs.pytorch.org/docs/stable/tensor_attributes.html has the promotion of types; the dtype of a result is
+PyTorch's own here. The shifts are those of ATen (BinaryShiftOpsKernels.cpp): an amount outside of the width gives 0, or
+the sign.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..errors import Place
+from ..terms import term as T
+from ..terms.machine_ranges import MachineRanges, limits
+from ..terms.ranges import Interval
+from ..terms.ring import wrapped
+from ..terms.term import Term
+from .symbolic_tensor import SymbolicTensor, tensor, type_of_name
+
+NARROW_BITS = 16  # integers of so many bits or fewer wrap, wider ones must fit
+
+LEFT, RIGHT = {"bitwise_left_shift", "__lshift__"}, {"bitwise_right_shift", "__rshift__"}
+# Operators that convert a number to the type of the tensor beside it, and whose result depends on more than its residue.
+CONVERTED = {
+    "eq", "ne", "lt", "le", "gt", "ge", "div", "divide", "floor_divide", "remainder", "fmod",
+    "bitwise_and", "__and__", "bitwise_or", "__or__", "bitwise_xor", "__xor__",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Fits:
+    """low <= term < high wherever the axes of the term are in their range: else the reading is not what PyTorch
+    computes. `term` is an exact result over elements of tensors."""
+
+    term: Term
+    low: int
+    high: int
+    place: Place | None = None
+
+
+@dataclass
+class Integers:
+    """What is known of the integers of one function. `owed`: what the elements that were formed so far rest on."""
+
+    inputs: Mapping[str, Interval] = field(default_factory=dict)
+    scalars: Mapping[str, Interval] = field(default_factory=dict)
+    owed: dict[tuple[Term, int, int], Fits] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.ranges = MachineRanges(self.inputs, self.scalars)
+
+    def within(self, t: Term, low: int, high: int) -> bool:
+        """Whether low <= t < high is certain."""
+        least, greatest = self.ranges.of(t)
+        return low <= least and greatest < high
+
+    def owe(self, t: Term, low: int, high: int, place: Callable[[], Place | None]) -> None:
+        """Records low <= t < high unless it is certain."""
+        if not self.within(t, low, high) and (t, low, high) not in self.owed:
+            self.owed[t, low, high] = Fits(t, low, high, place())
+
+    def number(self, t: Term, dtype: str, place: Callable[[], Place | None]) -> Term:
+        """An exact result as a number of an integer dtype."""
+        low, high = limits(dtype)
+        if self.within(t, low, high):
+            return t
+        if t.type != T.REAL and (high - low).bit_length() - 1 <= NARROW_BITS:
+            return wrapped(t, low, high)
+        self.owe(t, low, high, place)
+        return t
+
+    def machine(self, x: SymbolicTensor, dtype: str, place: Callable[[], Place | None]) -> SymbolicTensor:
+        """A tensor of exact results in a dtype; reals and truth values stay."""
+        if x.type != T.INT or type_of_name(dtype) != T.INT:
+            return x
+        return tensor(x.shape, lambda i: self.number(x.at(i), dtype, place), T.INT)
+
+    # ---- operands
+
+    def operands(
+        self, name: str, given: Sequence[Any], dtypes: Sequence[str | None], place: Callable[[], Place | None]
+    ) -> list[Any]:
+        """The arguments of an operator as it takes them. `dtypes`: of those that are tensors."""
+        base, args = name.removesuffix("_") if not name.endswith("__") else name, list(given)
+        dtype = common(dtypes)
+        if dtype is None or len(args) < 2:
+            return args
+        if base in LEFT | RIGHT:
+            return [*self._shifted(base in LEFT, args[0], args[1], dtype, place), *args[2:]]
+        if base in CONVERTED:
+            args[:2] = [self._scalar(a, dtype, place) for a in args[:2]]
+        return args
+
+    def _scalar(self, a: Any, dtype: str, place: Callable[[], Place | None]) -> Any:
+        """A number as the operator converts it."""
+        if isinstance(a, bool) or not isinstance(a, int | Term) or T.const(a).type != T.INT:
+            return a
+        t, (low, high) = T.const(a), limits(dtype)
+        return wrapped(t, low, high) if t.is_const else self.number(t, dtype, place)
+
+    def _shifted(
+        self, left: bool, x: Any, k: Any, dtype: str, place: Callable[[], Place | None]
+    ) -> tuple[Any, Any]:
+        """x << k and x >> k for 0 <= k < bits, which is owed where k is no number."""
+        low, high = limits(dtype)
+        bits = (high - low).bit_length() - 1
+        x = self._scalar(x, dtype, place)
+        if isinstance(k, SymbolicTensor):
+            amount = k.at
+
+            def at(i: tuple[Term, ...]) -> Term:
+                self.owe(amount(i), 0, bits, place)
+                return amount(i)
+
+            return x, tensor(k.shape, at, k.type)
+        if not T.const(k).is_const:
+            self.owe(T.const(k), 0, bits, place)
+            return x, k
+        if 0 <= int(T.const(k).attr) < bits:
+            return x, k
+        return (_zero(x), 0) if left else (x, bits - 1)
+
+
+def _zero(x: Any) -> Any:
+    return tensor(x.shape, lambda i: T.const(0), T.INT) if isinstance(x, SymbolicTensor) else 0
+
+
+def common(dtypes: Sequence[str | None]) -> str | None:
+    """The integer dtype to which operands of these dtypes are promoted; None where one is real or all are bool."""
+    import torch
+
+    from .symbols import dtype_name, torch_dtype
+
+    found = [torch_dtype(d) for d in dtypes if d is not None]
+    if not found:
+        return None
+    try:
+        out = found[0]
+        for d in found[1:]:
+            out = torch.promote_types(out, d)
+    except RuntimeError:
+        return None
+    name = dtype_name(out)
+    return name if name[0] in "iu" and name[1:].isdigit() else None
