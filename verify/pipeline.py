@@ -154,6 +154,7 @@ def _examined(case: Case, o: Options) -> Examined:
     if o.fallback and _open(proofs):
         o.progress("counterexamples")
         proofs = attempt.decided(proofs)
+    proofs = {n: attempt.another_dtype(n, p) for n, p in proofs.items()}
     seconds = time.perf_counter() - start
     return Examined(tuple(p.taking(seconds / len(proofs)) for p in proofs.values()), goal, tuple(attempt.provings))
 
@@ -405,6 +406,19 @@ class _Attempt:
         from .memory.lane_order import KIND
 
         return any(c.kind == KIND and not c.holds for p in self.provings for c in p.conditions)
+
+    def another_dtype(self, output: str, proof: Proof) -> Proof:
+        """REFUTED where an output is a tensor of another integer type than that of the function."""
+        from trilift.lift.cases.shapes import choose
+
+        from .model.verdict import Counterexample, refuted
+
+        why = self.goal.dtypes.get(output)
+        if why is None or proof.verdict.value == "REFUTED":
+            return proof
+        dims = choose(self.case, 1, self.seed)[0]
+        nan = float("nan")
+        return refuted(proof.claim, Counterexample(dims, self.seed, 0, output, (), nan, nan, why=why))
 
     def wrong(self, proofs: dict[str, Proof], found: Counterexample) -> dict[str, Proof]:
         """REFUTED for the output of the counterexample, or for all where it is of none; then for others that are wrong

@@ -204,6 +204,23 @@ def _draw(s: Spec, shape: tuple[int, ...], dims: Mapping[str, int | float], rng:
     return np.asarray(rng.uniform(0.25, 2.0, shape) if s.positive else rng.standard_normal(shape))
 
 
+def at_edges(x: torch.Tensor, s: Spec, rng: np.random.Generator, most: int = 63) -> None:
+    """Puts numbers at the edges of its dtype, and random ones, in place of about half of the elements of an integer
+    tensor without limits; of wide ones numbers of `most` bits beside the sign."""
+    import torch
+
+    if s.is_float or s.dtype == "bool" or s.low is not None or s.high is not None or not x.numel():
+        return
+    info = torch.iinfo(x.dtype)
+    low, high = max(info.min, -(1 << most)), min(info.max, (1 << most) - 1)
+    edges = [e for e in (low, low + 1, -1, 0, 1, high - 1, high) if e >= (1 if s.positive else low)]
+    shape = tuple(x.shape)
+    drawn = np.where(rng.integers(0, 2, shape), rng.choice(np.array(edges, object), shape),
+                     rng.integers(max(low, 1) if s.positive else low, high, shape, endpoint=True))  # fmt: skip
+    kept = rng.integers(0, 2, shape).astype(bool)
+    x.copy_(torch.where(torch.from_numpy(kept), x, torch.tensor(drawn.tolist(), dtype=x.dtype).reshape(x.shape)))
+
+
 def _spread(x: torch.Tensor, rng: np.random.Generator) -> torch.Tensor:
     """The same elements in a larger buffer: every stride differs from what contiguity would make it."""
     pads, steps = rng.integers(1, 6, x.dim()), [1] * (x.dim() - 1) + [int(rng.integers(2, 6))]

@@ -19,7 +19,7 @@ from ..terms.domain import Ids, on_distinct
 from ..terms.ops import ROWS
 from ..terms.ranges import Ranges
 from ..terms.ring import wrapped
-from ..terms.term import Term, make
+from ..terms.term import Term
 from ..ttir.ir import Op
 from .machine import converted, settle
 

@@ -62,7 +62,10 @@ class Op:
         if self.name in UNINTERPRETED:
             return None
         if self.name in EXACT and all(type(a) is int for a in args):
-            return EXACT[self.name](*args)
+            try:
+                return EXACT[self.name](*args)
+            except ZeroDivisionError:
+                return None
         try:
             with np.errstate(all="ignore"):
                 v = _chain(self.numpy, args) if self.arity < 0 and self.name not in ORDERED else self.numpy(*args)
@@ -108,7 +111,9 @@ def _remainder_to_zero(a: int, b: int) -> int | None:
 
 # Integers as they are, without width: numpy's would wrap at 64 bits. None: no such number.
 EXACT: dict[str, Callable[..., int | None]] = {
-    "add": _sum, "mul": _product, "pow": _whole_power, "abs": abs, "shl": _shifted_left, "shr": _shifted_right,
+    "add": _sum, "mul": _product, "sub": operator.sub, "neg": operator.neg, "pow": _whole_power, "abs": abs,
+    "sign": lambda a: (a > 0) - (a < 0), "max": max, "min": min, "floordiv": operator.floordiv, "mod": operator.mod,
+    "shl": _shifted_left, "shr": _shifted_right,
     "truncdiv": _quotient_to_zero, "truncmod": _remainder_to_zero, "bitand": operator.and_, "bitor": operator.or_,
     "bitxor": operator.xor, "wrap8": lambda a: _wrapped(a, 8), "wrap16": lambda a: _wrapped(a, 16),
     "wrap32": lambda a: _wrapped(a, 32),

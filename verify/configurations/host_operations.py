@@ -47,7 +47,7 @@ def event(column: Sequence[TorchOp], buffers: Buffers) -> HostOp | None:
         return None
     if any(not any(w[0].address == o.address for o in first.outputs) for w in written):
         raise Unsupported(f"aten.{name}", first.host, "it writes an argument that it does not return")
-    integers = Integers(_intervals(column, buffers))
+    integers = Integers(_intervals(buffers))
     values = formed(meaning(column, buffers, name, integers))
     if not written and not any(known) and all(v is not None for v in map(_fill, values)):
         for r, v in zip(refs, map(_fill, values), strict=True):
@@ -100,14 +100,14 @@ def _formed(x: SymbolicTensor) -> SymbolicTensor:
     except TriliftError as error:
         stop = error
 
-        def at(index: tuple[Term, ...]) -> Term:
+        def at(_: tuple[Term, ...]) -> Term:
             raise stop
 
         return tensor(x.shape, at, x.type)
     return x
 
 
-def _intervals(column: Sequence[TorchOp], buffers: Buffers) -> dict[str, Interval]:
+def _intervals(buffers: Buffers) -> dict[str, Interval]:
     """The numbers in the buffers that the operation reads: those of the case for inputs, else of the dtype."""
     known = declared(buffers.relations.case)
     names = [b.name for b in buffers.every]

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from trilift.lift.capture.trace import Trace
-from trilift.lift.cases.declaration import Case
+from trilift.lift.cases.declaration import Case, at_edges
 from trilift.lift.errors import TriliftError
 from trilift.lift.interpreter.memory import Memory
 from trilift.lift.language.evaluate import evaluate
@@ -36,6 +36,7 @@ ATTEMPTS = 8  # redraws of one sample
 MEANINGFUL = 1e-3
 CONFIGS = 8  # autotune configurations that are tried, at most
 DRAWS = 8  # samples at least where integers are drawn
+WIDE_BITS = 15  # of integers of 32 and 64 bits that are drawn: products of two fit
 UNFINISHED = "differs under one reading of the field, and there were no steps left for the others"
 HOPELESS = 0.995  # chance of a sample to miss a difference that many samples do not repair
 MODES = (Modes(), Modes(order=True), Modes(logs=True), Modes(order=True, logs=True))
@@ -165,6 +166,10 @@ def _against(case: Case, trace: Trace, right: Side) -> Setup:
         if not exact:
             return {}
         named = case.named(case.sample(trace.dims, rng))
+        edges = np.random.default_rng(rng.bit_generator.seed_seq.spawn(1)[0])  # type: ignore[attr-defined]
+        if edges.integers(0, 2):
+            for n in exact:
+                at_edges(named[n], case.tensors[n], edges, WIDE_BITS)
         return {n: named[n].numpy() for n in exact}
 
     return Setup(trace.dims, bool(exact), shapes, integers, kernel(trace), right)

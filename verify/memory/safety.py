@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace as with_fields
 
+from trilift.lift.errors import Place
 from trilift.lift.printers.text import element_text
 from trilift.lift.terms import construct as T
 from trilift.lift.terms.term import Term

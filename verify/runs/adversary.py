@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trilift.lift.cases.declaration import Case, Spec
+from trilift.lift.cases.declaration import Case, Spec, at_edges
 from trilift.lift.terms.fit import value
 
 from .trials import Dims
@@ -56,7 +56,8 @@ def _large(x: torch.Tensor, s: Spec, low: Any, high: object, rng: np.random.Gene
 
 
 def _sparse(x: torch.Tensor, s: Spec, low: Any, high: object, rng: np.random.Generator) -> None:
-    """One number in each row that is not 0, where 0 is allowed."""
+    """One number in each row that is not 0, where 0 is allowed; integers at the edges of their type."""
+    at_edges(x, s, rng)
     if s.is_float and x.dim() and not s.positive and (low is None or low <= 0):
         keep = rng.integers(0, x.shape[-1], tuple(x.shape[:-1]))
         mask = np.arange(x.shape[-1]) == np.asarray(keep)[..., None]
@@ -64,7 +65,8 @@ def _sparse(x: torch.Tensor, s: Spec, low: Any, high: object, rng: np.random.Gen
 
 
 def _negative(x: torch.Tensor, s: Spec, low: Any, high: object, rng: np.random.Generator) -> None:
-    """All elements below 0: a lane that counts as 0 wins a maximum."""
+    """All elements below 0: a lane that counts as 0 wins a maximum; integers at the edges of their type."""
+    at_edges(x, s, rng)
     if s.is_float and low is None and not s.positive:
         x.copy_(-x.abs() - 0.5)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from trilift.lift import Lifted
 from trilift.lift.capture.trace import TensorRef, Trace
-from trilift.lift.cases.declaration import Case, Spec
+from trilift.lift.cases.declaration import DTYPES, Case, Spec
 from trilift.lift.errors import CaseError, TriliftError, Unsupported
 from trilift.lift.pytorch.machine_integers import Fits
 from trilift.lift.pytorch.read import Reading
@@ -34,7 +34,7 @@ class Targets:
     "formula", "text", or the other case's or function's name. `fn`: the PyTorch function they were read from, if any.
     `also_prove`: the kernel that must be shown to compute these formulas too, before the two are equal. `errors`:
     outputs without a formula. `owed`: integers of the function that must fit their dtype, for else its results are not
-    those of the formulas."""
+    those of the formulas. `dtypes`: outputs whose dtype is not the function's, with both in words."""
 
     against: str
     formulas: Mapping[str, Formula]
@@ -43,6 +43,7 @@ class Targets:
     also_prove: Case | None = None
     errors: Mapping[str, TriliftError] = field(default_factory=dict)
     owed: tuple[Fits, ...] = ()
+    dtypes: Mapping[str, str] = field(default_factory=dict)
 
     def domain(self, output: str, case: Case) -> list[Term]:
         """Where the formula of an output is defined over the reals."""
@@ -80,7 +81,21 @@ def targets(
         found = with_inputs(found, case, [x for t in traces for x in returned_inputs(t)])
     for name, formula in found.formulas.items():
         fits(case, name, formula, traces, found)
-    return found
+    return replace(found, dtypes=_dtypes(found, traces[0])) if found.fn is not None else found
+
+
+def _dtypes(found: Targets, trace: Trace) -> dict[str, str]:
+    """Integer and boolean outputs whose dtype is another than the function's. Formulas are over the reals, so that
+    floats are not told apart."""
+    out = {}
+    for name, formula in found.formulas.items():
+        ref = trace.outputs.get(name)
+        if ref is None or formula.in_place or T.REAL in map(type_of_name, (ref.dtype, formula.dtype)):
+            continue
+        if ref.dtype != formula.dtype:
+            ours, theirs = DTYPES.get(ref.dtype, ref.dtype), DTYPES.get(formula.dtype, formula.dtype)
+            out[name] = f"{name} is {ours}, the {found.against}'s {theirs}"
+    return out
 
 
 def with_inputs(found: Targets, case: Case, names: Iterable[str]) -> Targets:

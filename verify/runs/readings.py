@@ -6,7 +6,7 @@ run in float64 with every few dims at 1; where its formula does not hold there, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from trilift.lift.cases.declaration import Case
-from trilift.lift.errors import CaseError, Unsupported
+from trilift.lift.errors import CaseError, TriliftError, Unsupported
+from trilift.lift.pytorch.machine_integers import Fits
 from trilift.lift.pytorch.read import Reading
 from trilift.lift.replay.reference import ACCURATE, Function, deviation, steady, values
 from trilift.lift.terms import construct as T
@@ -24,6 +25,7 @@ from trilift.lift.terms.term import Term
 
 from .trials import Dims, fits
 
+WIDE_BITS = 31  # of integers of 64 bits that are drawn: numpy has no more, and products of two fit
 ONES = 3  # dims at 1 together at most, except all
 
 
@@ -62,11 +64,49 @@ def _subsets(names: Sequence[str]) -> Iterator[frozenset[str]]:
 
 def difference(case: Case, fn: Function, reading: Reading, dims: Dims, seed: int) -> str | None:
     """Where the formulas are not what the function returns at these dims; None where they are, or need not be."""
-    from trilift.lift.replay.check import arguments, arrays
+    from trilift.lift.replay.check import arguments
 
     if not all(holds(c, dims) for c in reading.conditions):
         return None
     args = arguments(case, dims, seed)
+    for given in (args, _extreme(case, reading, dims, seed)):
+        if given is not None and (wrong := _deviation(case, fn, reading, dims, seed, given)) is not None:
+            return wrong
+    return None
+
+
+def _extreme(case: Case, reading: Reading, dims: Dims, seed: int) -> dict[str, Any] | None:
+    """Arguments with integers at the edges of their types; None where there are no such integers, or the integers of the
+    function do not fit their dtypes there."""
+    from trilift.lift.cases.declaration import at_edges
+    from trilift.lift.replay.check import arguments, arrays
+
+    given, rng = arguments(case, dims, seed), np.random.default_rng([seed, 3])
+    free = [n for n, s in case.tensors.items() if s.dtype[0] in "iu" and s.low is None and s.high is None]
+    for name, x in case.named(given).items():
+        if name in free:
+            at_edges(x, case.tensors[name], rng, WIDE_BITS)
+    return given if free and met(reading.owed, arrays(case, given), dims) else None
+
+
+def met(owed: Iterable[Fits], inputs: Mapping[str, np.ndarray], dims: Dims) -> bool:
+    """Whether these integers fit their dtypes on the inputs, as far as they can be evaluated."""
+    from trilift.lift.language.evaluate import evaluate
+
+    try:
+        with np.errstate(all="ignore"):
+            found = [(o, np.asarray(evaluate(o.term, tuple(o.term.free), inputs, dims))) for o in owed]
+    except TriliftError:
+        return False
+    return all(bool(((o.low <= x) & (x < o.high)).all()) for o, x in found)
+
+
+def _deviation(
+    case: Case, fn: Function, reading: Reading, dims: Dims, seed: int, args: dict[str, Any]
+) -> str | None:
+    """Where the formulas are not what the function returns on these arguments."""
+    from trilift.lift.replay.check import arrays
+
     try:
         expected = values(case, fn, args)
     except CaseError as error:

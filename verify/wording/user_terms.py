@@ -22,7 +22,7 @@ from ..model.verdict import Clause, Condition, Proof
 REASON_CHARACTERS = 400  # characters of a term in a reason
 KINDS = ("size", "shape", "layout", "value", "assume", "float", "nowrap", "config")  # the order of a contract
 LETTERS = ("i", "j", "k", "l", "p", "q", "r", "s", "t", "u", "v")
-MADE = re.compile(r"[%~]|.*\.\d+$|a\d+_\d+$|index\d+$")  # axes that no user has named
+MADE = re.compile(r"[%~@#]|.*\.\d+$|a\d+_\d+$|index\d+$")  # axes that no user has named
 
 
 def words(t: Term, views: Mapping[str, View] | None = None) -> str:
