@@ -26,7 +26,7 @@ from .symbolic_tensor import SymbolicTensor, tensor, type_of_name
 NARROW_BITS = 16  # integers of so many bits or fewer wrap, wider ones must fit
 
 LEFT, RIGHT = {"bitwise_left_shift", "__lshift__"}, {"bitwise_right_shift", "__rshift__"}
-# Operators that convert a number to the type of the tensor beside it, and whose result depends on more than its residue.
+# Operators that convert a number to the type of the tensor beside it, and depend on more than its residue.
 CONVERTED = {
     "eq", "ne", "lt", "le", "gt", "ge", "div", "divide", "floor_divide", "remainder", "fmod",
     "bitwise_and", "__and__", "bitwise_or", "__or__", "bitwise_xor", "__xor__",
@@ -104,9 +104,7 @@ class Integers:
         t, (low, high) = T.const(a), limits(dtype)
         return wrapped(t, low, high) if t.is_const else self.number(t, dtype, place)
 
-    def _shifted(
-        self, left: bool, x: Any, k: Any, dtype: str, place: Callable[[], Place | None]
-    ) -> tuple[Any, Any]:
+    def _shifted(self, left: bool, x: Any, k: Any, dtype: str, place: Callable[[], Place | None]) -> tuple[Any, Any]:
         """x << k and x >> k for 0 <= k < bits, which is owed where k is no number."""
         low, high = limits(dtype)
         bits = (high - low).bit_length() - 1

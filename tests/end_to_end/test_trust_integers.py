@@ -1,6 +1,6 @@
 """Verdicts about integers: what a kernel, its host function and its reference compute in other widths is not the same.
 
-What the kernels and references give at the inputs of the docstrings was run: see `test_the_inputs_tell`.
+What kernels and references give at the inputs of the docstrings was run in Triton's interpreter and in PyTorch.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ WRONG = (
     "host_takes_the_size_of_int8",
 )  # fmt: skip
 UNDER = {
-    "negation_of_int32": "-2147483648 <= -x[i] < 2147483648",
+    "negation_of_int32": "-2147483648 <= -x[n] < 2147483648",
     "positions_squared": "< 2^31",
     "host_totals_in_int32": "-2147483648 <= ",
     "host_bytes_in_int32": "8190 * B < 2^31",

@@ -9,7 +9,7 @@ from trilift import case
 
 
 @triton.jit
-def integer_kernel(x_ptr, y_ptr, out_ptr, N, OP: tl.constexpr, BLOCK: tl.constexpr):
+def integer_kernel(x_ptr, y_ptr, out_ptr, N, OP: tl.constexpr, BLOCK: tl.constexpr):  # noqa: C901 - one op of many
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     m = i < N
     x, y = tl.load(x_ptr + i, mask=m, other=1), tl.load(y_ptr + i, mask=m, other=1)
@@ -71,9 +71,9 @@ def integer_kernel(x_ptr, y_ptr, out_ptr, N, OP: tl.constexpr, BLOCK: tl.constex
     tl.store(out_ptr + i, z, mask=m)
 
 
-def run(x, y, op, dtype):
+def run(x, y, op, dtype, block=64):
     out = torch.empty(x.shape, dtype=dtype)
-    integer_kernel[(triton.cdiv(x.numel(), 64),)](x, y, out, x.numel(), OP=op, BLOCK=64)
+    integer_kernel[(triton.cdiv(x.numel(), block),)](x, y, out, x.numel(), OP=op, BLOCK=block)
     return out
 
 
@@ -95,7 +95,7 @@ def run_rows(x, y, scan):
     return out
 
 
-# ---- wrong, without a clause -------------------------------------------------------------------------------------------
+# ---- wrong, without a clause ---------------------------------------------------------------------------------------
 
 
 @case(x="i16[N]")
@@ -198,7 +198,7 @@ def host_takes_the_size_of_int8(x):
 
 host_takes_the_size_of_int8.reference(lambda x: x.to(torch.int32).abs())
 
-# ---- wrong outside of a clause ------------------------------------------------------------------------------------------
+# ---- wrong outside of a clause -------------------------------------------------------------------------------------
 
 
 @case(x="i32[N]")
@@ -249,7 +249,7 @@ def host_makes_uint8(x):
 
 host_makes_uint8.reference(lambda x: x.to(torch.int32))
 
-# ---- another dtype ------------------------------------------------------------------------------------------------------
+# ---- another dtype -------------------------------------------------------------------------------------------------
 
 
 @case(x="i8[N]", y="i8[N]")
@@ -259,7 +259,7 @@ def int32_for_int8(x, y):
 
 int32_for_int8.reference(lambda x, y: x ^ y)
 
-# ---- right --------------------------------------------------------------------------------------------------------------
+# ---- right ---------------------------------------------------------------------------------------------------------
 
 
 @case(x="i8[N]", y="i8[N]")

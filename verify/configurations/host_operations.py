@@ -116,9 +116,7 @@ def _intervals(buffers: Buffers) -> dict[str, Interval]:
     return every | {n: known[n] for n in names if n in known and n in every}
 
 
-def meaning(
-    column: Sequence[TorchOp], buffers: Buffers, name: str, integers: Integers
-) -> tuple[SymbolicTensor, ...]:
+def meaning(column: Sequence[TorchOp], buffers: Buffers, name: str, integers: Integers) -> tuple[SymbolicTensor, ...]:
     """The values of the outputs as symbolic tensors, in the dtypes that torch gave them: `integers` takes down what
     they rest on."""
     import torch

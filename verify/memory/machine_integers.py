@@ -22,8 +22,10 @@ from ..integers.quotient import Ask, between, equalities, expand, plus, reduce, 
 from ..integers.solver import Facts
 from ..model.configuration import View
 from ..model.verdict import Clause
+from ..normal_form.enclosure import Enclosure
 from ..wording.user_terms import words
 from .safety import ARITHMETIC, below, largest, without_negative
+from .sites import conjuncts
 
 SENSIBLE_SIZE = 64  # a bound that fails where all sizes are this is not offered as a clause over the sizes
 LOCAL = ("axis", "read", "carry", "opaque", "undef", "trips")
@@ -36,14 +38,14 @@ def fitting(
 ) -> list[Clause]:
     """The clauses under which every owed number fits; those that follow from others are left out."""
     found: dict[tuple[Term, int], Clause] = {}
-    over_data: dict[str, Clause] = {}
-    for o in owed:
+    over_data: dict[Term, Clause] = {}
+    for o in sorted(owed, key=lambda o: o.high - o.low):  # what fits 32 bits fits 64
         for bound, bits in _bounds(o, facts, solver):
             if bound is not None:
                 found.setdefault((bound, bits), below(bound, bits, o.place))
-            else:
+            elif o.term not in over_data:
                 text = f"{o.low} <= {words(o.term, views)} < {o.high}"
-                over_data.setdefault(text, Clause("nowrap", None, text, ARITHMETIC, o.place))
+                over_data[o.term] = Clause("nowrap", None, text, ARITHMETIC, o.place)
     return [*largest(found, facts, solver), *over_data.values()]
 
 
@@ -54,6 +56,8 @@ def _bounds(o: Fits, facts: Facts, solver: BoundedSolver) -> list[tuple[Term | N
     bounds = _Bounds(facts, solver)
     for x, top, bits in ((o.term, o.high, high), (T.mul(-1, o.term), 1 - o.low, low)):
         if bounds.ask(o.term)(T.make("lt", x, top)):
+            continue
+        if o.term.type == T.REAL and Enclosure({}, {}).of(x)[1] < top:  # trunc(min(x, 127))
             continue
         bound = bounds.of(x) if o.term.type == T.INT else None
         if bound is not None and bounds.ask(T.const(0))(T.make("lt", bound, top)):
@@ -80,7 +84,7 @@ class _Bounds:
 
     def known(self, t: Term) -> Facts:
         """The facts, the ranges of the axes of a term, and the bounds of the elements that it reads."""
-        inside = frozenset(between(T.axis(a), a.size) for a in t.free)
+        inside = conjuncts(between(T.axis(a), a.size) for a in t.free)
         return frozenset(self.solver.with_bounds(self.facts | inside, t))
 
     def ask(self, t: Term) -> Ask:

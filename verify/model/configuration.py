@@ -61,8 +61,8 @@ class SymbolicLaunch:
 @dataclass(frozen=True, eq=False, slots=True)
 class HostOp:
     """A torch operation between launches: `values[k](index)` is what outputs[k] holds at a logical index afterwards, as
-    a term over read(buffer name, o), the contents of buffers before it. `owed`: integers that must fit their dtype, over
-    the same contents."""
+    a term over read(buffer name, o), the contents of buffers before it. `owed`: integers that must fit their dtype,
+    over the same contents."""
 
     name: str
     outputs: tuple[View, ...]

@@ -76,7 +76,7 @@ def difference(case: Case, fn: Function, reading: Reading, dims: Dims, seed: int
 
 
 def _extreme(case: Case, reading: Reading, dims: Dims, seed: int) -> dict[str, Any] | None:
-    """Arguments with integers at the edges of their types; None where there are no such integers, or the integers of the
+    """Arguments with integers at the edges of their types; None where there are no such integers, or those of the
     function do not fit their dtypes there."""
     from trilift.lift.cases.declaration import at_edges
     from trilift.lift.replay.check import arguments, arrays
@@ -101,9 +101,7 @@ def met(owed: Iterable[Fits], inputs: Mapping[str, np.ndarray], dims: Dims) -> b
     return all(bool(((o.low <= x) & (x < o.high)).all()) for o, x in found)
 
 
-def _deviation(
-    case: Case, fn: Function, reading: Reading, dims: Dims, seed: int, args: dict[str, Any]
-) -> str | None:
+def _deviation(case: Case, fn: Function, reading: Reading, dims: Dims, seed: int, args: dict[str, Any]) -> str | None:
     """Where the formulas are not what the function returns on these arguments."""
     from trilift.lift.replay.check import arrays
 
