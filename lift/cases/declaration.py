@@ -204,7 +204,7 @@ def _draw(s: Spec, shape: tuple[int, ...], dims: Mapping[str, int | float], rng:
     return np.asarray(rng.uniform(0.25, 2.0, shape) if s.positive else rng.standard_normal(shape))
 
 
-def at_edges(x: torch.Tensor, s: Spec, rng: np.random.Generator, most: int = 63) -> None:
+def extreme(x: torch.Tensor, s: Spec, rng: np.random.Generator, most: int = 63) -> None:
     """Puts numbers at the edges of its dtype, and random ones, in place of about half of the elements of an integer
     tensor without limits; of wide ones numbers of `most` bits beside the sign."""
     import torch

@@ -1,6 +1,7 @@
 """Numbers modulo 2^bits. What sums, products and choices do with them depends on residues only:
 
-wrap(wrap(a) + b) = wrap(a + b)      wrap(wrap(a) * b) = wrap(a * b)      wrap(where(c, wrap(a), b)) = wrap(where(c, a, b))
+wrap(wrap(a) + b) = wrap(a + b)                            wrap(wrap(a) * b) = wrap(a * b)
+wrap(where(c, wrap(a), b)) = wrap(where(c, a, b))
 """
 
 from __future__ import annotations

@@ -196,7 +196,8 @@ def reason(proof: Proof) -> str:
         return proof.reason
     c = counterexample(proof.counterexample, None)
     at = ", ".join(f"{k} = {v}" for k, v in c["dims"].items())
-    return difference(c, proof.claim.against) + (f" at {at}" if at else "")
+    edges = ", where integers are at the edges of their types" if proof.counterexample.edges else ""
+    return difference(c, proof.claim.against) + (f" at {at}" if at else "") + edges
 
 
 def where(place: Place | None) -> Location | None:

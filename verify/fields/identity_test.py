@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from trilift.lift.capture.trace import Trace
-from trilift.lift.cases.declaration import Case, at_edges
+from trilift.lift.cases.declaration import Case, extreme
 from trilift.lift.errors import TriliftError
 from trilift.lift.interpreter.memory import Memory
 from trilift.lift.language.evaluate import evaluate
@@ -169,7 +169,7 @@ def _against(case: Case, trace: Trace, right: Side) -> Setup:
         edges = np.random.default_rng(rng.bit_generator.seed_seq.spawn(1)[0])  # type: ignore[attr-defined]
         if edges.integers(0, 2):
             for n in exact:
-                at_edges(named[n], case.tensors[n], edges, WIDE_BITS)
+                extreme(named[n], case.tensors[n], edges, WIDE_BITS)
         return {n: named[n].numpy() for n in exact}
 
     return Setup(trace.dims, bool(exact), shapes, integers, kernel(trace), right)

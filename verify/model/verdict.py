@@ -74,7 +74,8 @@ class Clause:
 
 @dataclass(frozen=True, slots=True)
 class Counterexample:
-    """An input on which the kernel itself, run in float64, gives something else: the worst element."""
+    """An input on which the kernel itself, run in float64, gives something else: the worst element. `edges`: integer
+    inputs are at the edges of their types."""
 
     dims: Mapping[str, int | float]
     seed: int
@@ -85,6 +86,7 @@ class Counterexample:
     expected: float
     replay: str = ""  # a script
     why: str = ""  # what went wrong where there is no element: an access out of bounds
+    edges: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,11 +29,11 @@ from trilift.lift.terms.spec import Formula
 from trilift.lift.ttir.ir import Module
 
 from ..model.verdict import Counterexample
-from ..runs.adversary import KINDS, arguments, arrays, kind
 from ..runs.caller_memory import is_untouched
+from ..runs.adversary import KINDS, arguments, arrays, at_edges, kind
 from ..runs.goals import Targets, targets
 from ..runs.isolated_buffers import apart, holds_pointers
-from ..runs.readings import evaluated, holds
+from ..runs.readings import evaluated, holds, met
 from ..runs.trials import Dims, blocks_of, boundary_shapes, fits, mixed_shapes
 from .replay_script import replay_script
 
@@ -115,7 +115,8 @@ def search(
 
 
 def _counterexample(question: Question, dims: Dims, seed: int, config: int, f: Failure) -> Counterexample:
-    found = Counterexample(dict(dims), seed, config, f.output, f.index, f.got, f.expected, why=f.why)
+    edges = at_edges(question.case, seed)
+    found = Counterexample(dict(dims), seed, config, f.output, f.index, f.got, f.expected, why=f.why, edges=edges)
     if question.module_of is not None:
         return found
     return replace(found, replay=replay_script(question.case, found, question.goal.against))
@@ -166,6 +167,8 @@ def attempt(
     trace = _substituted(trace, question.module_of)
     args = arguments(case, dims, seed)
     inputs = arrays(case, args)
+    if not met(question.goal.owed, inputs, dims):
+        return Skipped("the contract excludes integers that do not fit their dtypes")
     try:
         expected = _expected(question, args, inputs, dims)
     except (CaseError, Unsupported) as error:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trilift.lift.cases.declaration import Case, Spec, at_edges
+from trilift.lift.cases.declaration import Case, Spec, extreme
 from trilift.lift.terms.fit import value
 
 from .trials import Dims
@@ -39,6 +39,12 @@ def kind(seed: int) -> str:
     return "random" if change is None else change.__name__.strip("_")
 
 
+def at_edges(case: Case, seed: int) -> bool:
+    """Whether a seed puts integer inputs at the edges of their types."""
+    free = any(s.dtype[0] in "iu" and s.low is None and s.high is None for s in case.tensors.values())
+    return free and KINDS[seed % len(KINDS)] in (_negative, _sparse)
+
+
 def _equal(x: torch.Tensor, s: Spec, low: Any, high: Any, rng: np.random.Generator) -> None:
     """All elements of a tensor the same; of an index tensor the last one allowed."""
     if s.is_float:
@@ -57,7 +63,7 @@ def _large(x: torch.Tensor, s: Spec, low: Any, high: object, rng: np.random.Gene
 
 def _sparse(x: torch.Tensor, s: Spec, low: Any, high: object, rng: np.random.Generator) -> None:
     """One number in each row that is not 0, where 0 is allowed; integers at the edges of their type."""
-    at_edges(x, s, rng)
+    extreme(x, s, rng)
     if s.is_float and x.dim() and not s.positive and (low is None or low <= 0):
         keep = rng.integers(0, x.shape[-1], tuple(x.shape[:-1]))
         mask = np.arange(x.shape[-1]) == np.asarray(keep)[..., None]
@@ -66,7 +72,7 @@ def _sparse(x: torch.Tensor, s: Spec, low: Any, high: object, rng: np.random.Gen
 
 def _negative(x: torch.Tensor, s: Spec, low: Any, high: object, rng: np.random.Generator) -> None:
     """All elements below 0: a lane that counts as 0 wins a maximum; integers at the edges of their type."""
-    at_edges(x, s, rng)
+    extreme(x, s, rng)
     if s.is_float and low is None and not s.positive:
         x.copy_(-x.abs() - 0.5)
 

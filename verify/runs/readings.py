@@ -69,23 +69,29 @@ def difference(case: Case, fn: Function, reading: Reading, dims: Dims, seed: int
     if not all(holds(c, dims) for c in reading.conditions):
         return None
     args = arguments(case, dims, seed)
-    for given in (args, _extreme(case, reading, dims, seed)):
-        if given is not None and (wrong := _deviation(case, fn, reading, dims, seed, given)) is not None:
-            return wrong
-    return None
+    try:
+        wrong = _deviation(case, fn, reading, dims, seed, args)
+    except CaseError as error:
+        return f"it raises: {error.why}"
+    if wrong is not None or (given := _extreme(case, reading, dims, seed)) is None:
+        return wrong
+    try:
+        return _deviation(case, fn, reading, dims, seed, given)
+    except TriliftError:
+        return None  # numbers that the function refuses, such as indices that are too large
 
 
 def _extreme(case: Case, reading: Reading, dims: Dims, seed: int) -> dict[str, Any] | None:
     """Arguments with integers at the edges of their types; None where there are no such integers, or those of the
     function do not fit their dtypes there."""
-    from trilift.lift.cases.declaration import at_edges
+    from trilift.lift.cases.declaration import extreme
     from trilift.lift.replay.check import arguments, arrays
 
     given, rng = arguments(case, dims, seed), np.random.default_rng([seed, 3])
     free = [n for n, s in case.tensors.items() if s.dtype[0] in "iu" and s.low is None and s.high is None]
     for name, x in case.named(given).items():
         if name in free:
-            at_edges(x, case.tensors[name], rng, WIDE_BITS)
+            extreme(x, case.tensors[name], rng, WIDE_BITS)
     return given if free and met(reading.owed, arrays(case, given), dims) else None
 
 
@@ -105,11 +111,7 @@ def _deviation(case: Case, fn: Function, reading: Reading, dims: Dims, seed: int
     """Where the formulas are not what the function returns on these arguments."""
     from trilift.lift.replay.check import arrays
 
-    try:
-        expected = values(case, fn, args)
-    except CaseError as error:
-        return f"it raises: {error.why}"
-    inputs = arrays(case, args)
+    expected, inputs = values(case, fn, args), arrays(case, args)
     for f, name in zip(reading.formulas, named(reading.formulas, expected), strict=True):
         got = evaluated(f, inputs, dims)
         if (index := worst(got, expected[name], ACCURATE)) is None:
