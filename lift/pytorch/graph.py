@@ -133,7 +133,8 @@ class _Interpretation:
         values, kwargs = self._value(args), {k: self._value(v) for k, v in node.kwargs.items()}
         if self.integers is not None:
             name = operators.packet(node.target)
-            values = self.integers.operands(name, values, [*map(_dtype, node.args)], lambda: place_of(node))
+            dtypes, place = [*map(_dtype, node.args)], lambda: place_of(node)
+            values = self.integers.operands(name, values, dtypes, place, kwargs)
         try:
             out = operators.apply(node.target, values, kwargs, len(fake) if isinstance(fake, list | tuple) else None)
         except Unsupported as e:

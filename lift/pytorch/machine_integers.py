@@ -21,16 +21,17 @@ from ..terms.machine_ranges import MachineRanges, limits
 from ..terms.ranges import Interval
 from ..terms.ring import wrapped
 from ..terms.term import Term
-from .symbolic_tensor import SymbolicTensor, tensor, type_of_name
+from .symbolic_tensor import SymbolicTensor, cast, tensor, type_of_name
 
 NARROW_BITS = 16  # integers of so many bits or fewer wrap, wider ones must fit
 
 LEFT, RIGHT = {"bitwise_left_shift", "__lshift__"}, {"bitwise_right_shift", "__rshift__"}
 # Operators that convert a number to the type of the tensor beside it, and depend on more than its residue.
 CONVERTED = {
-    "eq", "ne", "lt", "le", "gt", "ge", "div", "divide", "floor_divide", "remainder", "fmod",
+    "eq", "ne", "lt", "le", "gt", "ge", "floor_divide", "remainder", "fmod",
     "bitwise_and", "__and__", "bitwise_or", "__or__", "bitwise_xor", "__xor__",
 }  # fmt: skip
+CHOOSING = {"where", "maximum", "minimum", "fmax", "fmin", "clamp", "clip", "clamp_min", "clamp_max"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,18 +85,36 @@ class Integers:
     # ---- operands
 
     def operands(
-        self, name: str, given: Sequence[Any], dtypes: Sequence[str | None], place: Callable[[], Place | None]
+        self,
+        name: str,
+        given: Sequence[Any],
+        dtypes: Sequence[str | None],
+        place: Callable[[], Place | None],
+        options: Mapping[str, Any],
     ) -> list[Any]:
-        """The arguments of an operator as it takes them. `dtypes`: of those that are tensors."""
+        """The arguments of an operator as it takes them. `dtypes`: of those that are tensors; `options`: arguments by
+        name."""
         base, args = name.removesuffix("_") if not name.endswith("__") else name, list(given)
-        dtype = common(dtypes)
+        if args and options.get("dtype") is not None:
+            args[0] = self._converted(args[0], options["dtype"], place)
+        dtype = common([d for a, d in zip(args, dtypes, strict=False) if not _is_number(a)] or dtypes)
         if dtype is None or len(args) < 2:
             return args
         if base in LEFT | RIGHT:
             return [*self._shifted(base in LEFT, args[0], args[1], dtype, place), *args[2:]]
-        if base in CONVERTED:
+        if base in CONVERTED or (base in ("div", "divide") and options.get("rounding_mode")):
             args[:2] = [self._scalar(a, dtype, place) for a in args[:2]]
+        if base in CONVERTED | CHOOSING:
+            args = [self.machine(a, dtype, place) if _is_number(a) else a for a in args]
         return args
+
+    def _converted(self, x: Any, result: Any, place: Callable[[], Place | None]) -> Any:
+        """A real tensor that is made integer before the operation, sum(x, dtype=int32): each element must fit."""
+        from .symbols import dtype_name
+
+        if not isinstance(x, SymbolicTensor) or x.type != T.REAL or type_of_name(dtype_name(result)) != T.INT:
+            return x
+        return self.machine(cast(x, T.INT), dtype_name(result), place)
 
     def _scalar(self, a: Any, dtype: str, place: Callable[[], Place | None]) -> Any:
         """A number as the operator converts it."""
@@ -122,7 +141,12 @@ class Integers:
             return x, k
         if 0 <= int(T.const(k).attr) < bits:
             return x, k
-        return (_zero(x), 0) if left else (x, bits - 1)
+        return (_zero(x), 0) if left or not low else (x, bits - 1)
+
+
+def _is_number(a: Any) -> bool:
+    """A tensor of rank 0: beside others it is converted to their dtype, as a number is."""
+    return isinstance(a, SymbolicTensor) and not a.rank
 
 
 def _zero(x: Any) -> Any:

@@ -61,6 +61,8 @@ class Op:
         """The operation on Python numbers (exact integers), or None where it has no finite value to fold to."""
         if self.name in UNINTERPRETED:
             return None
+        if self.name == "where" and all(type(a) is int for a in args[1:]):
+            return args[1] if args[0] else args[2]
         if self.name in EXACT and all(type(a) is int for a in args):
             try:
                 return EXACT[self.name](*args)
@@ -204,7 +206,8 @@ def _trunc_divide(a: Any, b: Any) -> Any:
     """C division of integers: towards zero. Division by zero gives 0 (the lane must be masked)."""
     a, b = np.asarray(a), np.asarray(b)
     safe = np.where(b == 0, 1, b)
-    q = np.floor_divide(np.abs(a), np.abs(safe)) * np.sign(a) * np.sign(safe)
+    q = np.floor_divide(a, safe)
+    q = q + ((q * safe != a) & ((a < 0) != (safe < 0)))  # not by abs, which has no positive number for the least one
     return np.where(b == 0, 0, q).astype(np.result_type(a, b), copy=False)
 
 

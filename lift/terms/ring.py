@@ -6,7 +6,7 @@ wrap(where(c, wrap(a), b)) = wrap(where(c, a, b))
 
 from __future__ import annotations
 
-from . import term as T
+from . import construct as T
 from .term import Term
 
 WRAPS = {"wrap8": 8, "wrap16": 16, "wrap32": 32}

@@ -20,7 +20,7 @@ from trilift.lift.cases.declaration import DTYPES, make_case, torch_dtype
 from trilift.lift.language.evaluate import evaluate
 from trilift.lift.pytorch.read import Reading, reading
 from trilift.lift.replay.check import run_kernel
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.machine_ranges import MachineRanges, limits
 
 N = T.size("N")
@@ -46,11 +46,12 @@ SHIFTING: dict[str, Callable[..., Any]] = {"shl": lambda x, y: x << y, "shr": la
 UNARY: dict[str, Callable[..., Any]] = {
     "neg": lambda x: -x, "abs": lambda x: x.abs(), "not": lambda x: ~x, "sign": lambda x: x.sign(),
     "square": lambda x: x.square(),
+    "div 300": lambda x: torch.div(x, 300, rounding_mode="floor"),
     "cube": lambda x: x**3, "plus 300": lambda x: x + 300, "300 minus": lambda x: 300 - x,
     "below 300": lambda x: x < 300,
     "is 261": lambda x: x == 261, "mod 300": lambda x: x % 300, "shl 9": lambda x: x << 9, "shr 9": lambda x: x >> 9,
     "shl 40": lambda x: x << 40, "shr 70": lambda x: x >> 70, "clamp": lambda x: (x + 100).clamp(3, 50),
-    "cumsum": lambda x: x.cumsum(0, dtype=x.dtype), "total": lambda x: x.sum() + x,
+    "cumsum": lambda x: x.cumsum(0, dtype=x.dtype), "total": lambda x: x.sum(dtype=x.dtype) + x,
 }  # fmt: skip
 
 

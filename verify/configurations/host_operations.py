@@ -15,7 +15,6 @@ from trilift.lift.capture.trace import Launch, TensorRef, TorchOp, Trace
 from trilift.lift.errors import Place, TriliftError, Unsupported
 from trilift.lift.pytorch.aten import operators
 from trilift.lift.pytorch.machine_integers import Integers
-from trilift.lift.pytorch.read import declared
 from trilift.lift.pytorch.symbolic_tensor import SymbolicTensor, cast, deep, tensor, type_of_name
 from trilift.lift.replay import storage, torch_ops
 from trilift.lift.terms import construct as T
@@ -49,7 +48,8 @@ def event(column: Sequence[TorchOp], buffers: Buffers) -> HostOp | None:
         raise Unsupported(f"aten.{name}", first.host, "it writes an argument that it does not return")
     integers = Integers(_intervals(buffers))
     values = formed(meaning(column, buffers, name, integers))
-    if not written and not any(known) and all(v is not None for v in map(_fill, values)):
+    fixed = not integers.owed and not written and not any(known)
+    if fixed and all(v is not None for v in map(_fill, values)):
         for r, v in zip(refs, map(_fill, values), strict=True):
             buffers.view(r, name, first.host, (buffers.fresh(), f"aten.{name}", _always(v)))
         return None
@@ -108,12 +108,8 @@ def _formed(x: SymbolicTensor) -> SymbolicTensor:
 
 
 def _intervals(buffers: Buffers) -> dict[str, Interval]:
-    """The numbers in the buffers that the operation reads: those of the case for inputs, else of the dtype."""
-    known = declared(buffers.relations.case)
-    names = [b.name for b in buffers.every]
-    dtypes = {b.name: b.dtype for b in buffers.every if type_of_name(b.dtype) == T.INT}
-    every = {n: dtype_limits(d) for n, d in dtypes.items()}
-    return every | {n: known[n] for n in names if n in known and n in every}
+    """The numbers in the buffers: those of the dtype, for whatever was written last."""
+    return {b.name: dtype_limits(b.dtype) for b in buffers.every if type_of_name(b.dtype) == T.INT}
 
 
 def meaning(column: Sequence[TorchOp], buffers: Buffers, name: str, integers: Integers) -> tuple[SymbolicTensor, ...]:
@@ -129,7 +125,7 @@ def meaning(column: Sequence[TorchOp], buffers: Buffers, name: str, integers: In
     ]
     place = lambda: first.host  # noqa: E731
     dtypes = [x.dtype if isinstance(x, TensorRef) else None for x in first.args]
-    args = integers.operands(name, args, dtypes, place)
+    args = integers.operands(name, args, dtypes, place, first.kwargs)
     kwargs = {
         k: _joined([t.kwargs[k] for t in column], buffers, f"{name}, {k}", first)
         for k in first.kwargs

@@ -29,8 +29,8 @@ from trilift.lift.terms.spec import Formula
 from trilift.lift.ttir.ir import Module
 
 from ..model.verdict import Counterexample
-from ..runs.caller_memory import is_untouched
 from ..runs.adversary import KINDS, arguments, arrays, at_edges, kind
+from ..runs.caller_memory import is_untouched
 from ..runs.goals import Targets, targets
 from ..runs.isolated_buffers import apart, holds_pointers
 from ..runs.readings import evaluated, holds, met
