@@ -117,7 +117,14 @@ class Proving:
     def owe(self, owed: Iterable[Fits], element: Callable[[Term], Term]) -> None:
         """Integers of PyTorch must fit their dtype: clauses where that is not certain. `element`: a term over elements
         of inputs and of what memory holds now."""
-        found = [replace(o, term=element(o.term)) for o in owed]
+
+        def known(t: Term) -> Term:
+            try:
+                return element(t)
+            except Undecided:
+                return t  # the clause speaks of what memory holds there
+
+        found = [replace(o, term=known(o.term)) for o in owed]
         self.contract += fitting(found, self.configuration.facts, self.solver, self.configuration.inputs)
 
     def launch(self, event: SymbolicLaunch) -> None:
