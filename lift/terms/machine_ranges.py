@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 
 from . import term as T
 from .bits import FORMATS, cell_size
-from .ranges import ALL, RANGE, Facts, Interval, Ranges, _nary
+from .ranges import ALL, RANGE, Facts, Interval, Ranges, nary
 from .term import Term
 
 SIZE: Interval = (0, 2**63 - 1)  # of PyTorch's sizes
@@ -124,8 +124,8 @@ MORE: dict[str, Callable[..., Interval]] = {
     "abs": lambda a: (0 if a[0] <= 0 <= a[1] else min(abs(a[0]), abs(a[1])), _largest(a)),
     "sign": lambda a: (-1 if a[0] < 0 else 0, 1 if a[1] > 0 else 0),
     "bitand": _bitand,
-    "bitor": _nary(_bits),
-    "bitxor": _nary(_bits),
+    "bitor": nary(_bits),
+    "bitxor": nary(_bits),
     "floordiv": _quotient,
     "truncdiv": _quotient,
     "mod": _mod,

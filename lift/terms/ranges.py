@@ -129,7 +129,7 @@ def _product(a: Interval, b: Interval) -> Interval:
     return min(corners), max(corners)
 
 
-def _nary(f: Callable[[Interval, Interval], Interval]) -> Callable[..., Interval]:
+def nary(f: Callable[[Interval, Interval], Interval]) -> Callable[..., Interval]:
     def rule(*xs: Interval) -> Interval:
         out = xs[0]
         for x in xs[1:]:
@@ -182,10 +182,10 @@ def _truncdiv(a: Interval, b: Interval) -> Interval:
 
 
 RANGE.fill({
-    "add": _nary(lambda a, b: (a[0] + b[0], a[1] + b[1])),
-    "mul": _nary(_product),
-    "max": _nary(lambda a, b: (max(a[0], b[0]), max(a[1], b[1]))),
-    "min": _nary(lambda a, b: (min(a[0], b[0]), min(a[1], b[1]))),
+    "add": nary(lambda a, b: (a[0] + b[0], a[1] + b[1])),
+    "mul": nary(_product),
+    "max": nary(lambda a, b: (max(a[0], b[0]), max(a[1], b[1]))),
+    "min": nary(lambda a, b: (min(a[0], b[0]), min(a[1], b[1]))),
     "where": _join,
     "pick": _join,
     "floordiv": _floordiv,
@@ -193,8 +193,8 @@ RANGE.fill({
     "truncdiv": _truncdiv,
     "truncmod": lambda a, b: _mod(a, b) if a[0] >= 0 else ALL,
     "bitand": _bitand,
-    "bitor": _nary(_bits_of_both),
-    "bitxor": _nary(_bits_of_both),
+    "bitor": nary(_bits_of_both),
+    "bitxor": nary(_bits_of_both),
     "shl": _shl,
     "shr": _shr,
     "wrap8": lambda a: (-128, 127),
