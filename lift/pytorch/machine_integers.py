@@ -31,6 +31,7 @@ CONVERTED = {
     "eq", "ne", "lt", "le", "gt", "ge", "floor_divide", "remainder", "fmod",
     "bitwise_and", "__and__", "bitwise_or", "__or__", "bitwise_xor", "__xor__",
 }  # fmt: skip
+CASTS = {"_to_copy", "to"}  # what they give is converted as any result is
 CHOOSING = {"where", "maximum", "minimum", "fmax", "fmin", "clamp", "clip", "clamp_min", "clamp_max"}
 
 
@@ -95,7 +96,7 @@ class Integers:
         """The arguments of an operator as it takes them. `dtypes`: of those that are tensors; `options`: arguments by
         name."""
         base, args = name.removesuffix("_") if not name.endswith("__") else name, list(given)
-        if args and options.get("dtype") is not None:
+        if args and options.get("dtype") is not None and base not in CASTS:
             args[0] = self._converted(args[0], options["dtype"], place)
         dtype = common([d for a, d in zip(args, dtypes, strict=False) if not _is_number(a)] or dtypes)
         if dtype is None or len(args) < 2:
