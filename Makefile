@@ -10,7 +10,7 @@ PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test smoke lint types corpus packages sweep results mutants \
-  test-all durations mugraph-mutants mutation-score test-suites sanitizer-comparison tiles gpu written bench goldens goldens-check \
+  test-all durations fuzz mugraph-mutants mutation-score test-suites sanitizer-comparison tiles gpu written bench goldens goldens-check \
   docs docs-outputs picture clean
 
 help: ## list the targets
@@ -72,6 +72,11 @@ sweep: $(VENV)/.packages ## read every kernel of those packages and print what i
 
 mutants: $(VENV)/.packages ## change kernels: no change may be proved that an execution tells
 	$(BIN)/python -m trilift.reports.experiments.mutation.mutants corpus/operators corpus/packages --jobs $(JOBS)
+
+N ?= 100
+SEED ?= 0
+fuzz: $(VENV)/.core ## try N random programs and mutants of them with SEED: no verdict may be contradicted
+	$(BIN)/python -m trilift.reports.experiments.fuzz --count $(N) --seed $(SEED) --jobs $(JOBS)
 
 mugraph-mutants: $(VENV)/.core ## change µGraphs and emitted files: none may be accepted that differs
 	$(BIN)/python -m trilift.reports.experiments.mutation.mugraph_mutants --jobs $(JOBS)

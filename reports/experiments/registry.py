@@ -35,6 +35,7 @@ ENTRIES = (
     Entry("strategies", "corpora.strategy_counts"),
     Entry("bench", "bench"),
     Entry("mutants", "mutation.mutants"),
+    Entry("fuzz", "fuzz.page"),
     Entry("mutation-score", "mutation.mutation_score"),
     Entry("test-suites", "mutation.test_suites"),
     Entry("test-suites-packages", "mutation.test_suites"),

@@ -4,9 +4,3 @@ prover may be one that an execution in Triton's interpreter contradicts (`make f
 grammar -> draw: a typed program as data -> mutate: wrong twins -> kernel, reference: a case file
         -> prover: its verdict; interpreter, judge: what an execution says -> shrink, page
 """
-
-from __future__ import annotations
-
-from .page import EXPERIMENTS
-
-__all__ = ["EXPERIMENTS"]

@@ -1,7 +1,7 @@
 """The typed programs of the fuzzer as data. A kernel and its PyTorch reference are two renderings of the same data.
 
     program ::= input* scalar* stage*                      each stage is one launch, whose output later stages read
-    stage   ::= map | tile | row | scan | dot | gather | atomic, with an expression and a schedule
+    stage   ::= map | tile | row | scan | dot | atomic | exchange, with an expression and a schedule
     e       ::= load | index | constant | size | scalar | reduced | op(e, ...)
 
 Every expression has a dtype, and an operation of two dtypes promotes as Triton does; the reference says that promotion
@@ -137,7 +137,7 @@ class Schedule:
 
     block, width   the tile: a constant, or a power of two (`power`) that covers a row
     grid           "cdiv", "lambda", "persistent" (a loop over tiles), "flat" (one axis for two)
-    form           of rows: "block", "scalar" or "vector" accumulators of a loop
+    form           of rows: "block", "scalar" or "vector" accumulators of a loop, "online" for a rescaled sum
     other          what masked loads give: "" for nothing
     """
 
@@ -160,7 +160,7 @@ class Schedule:
     cap: int = 0  # the most programs
     widest: int = 0  # the widest tile
     swapped: bool = False  # the axes of the output
-    carry: bool = True  # of scans
+    carry: bool = True  # of scans; the rescaling of online sums; the barrier of an exchange
     relaxed: bool = False  # a store where an atomic addition is due
 
 

@@ -1,7 +1,8 @@
 """Runs case files in Triton's own interpreter and compares them with their references: a script of its own, which
 imports nothing of ours, and answers one line of JSON with another.
 
-    {"source", "name", "inputs": [[name, dtype, dims, below]], "scalars": [name], "runs": [{"numbers", "style", "seed"}]}
+    {"source", "name", "inputs": [[name, dtype, dims, below]], "scalars": [name],
+     "runs": [{"numbers", "style", "seed"}]}
     -> {"runs": [["same"|"differs"|"error"|"skipped", detail]], "error": ...}
 
 Every request runs in a forked child, as a wrong kernel may do anything. Accesses must lie in a tensor, masked lanes
@@ -26,121 +27,11 @@ import numpy as np
 import torch
 import triton
 import triton.language as tl
-import triton.runtime.interpreter as interpreter
+from memory import MEMORY, Wrong, install
 
 LIMIT = 10.0  # seconds of the processor for one request
-POISON = 0x5B
-TRACKED = 40_000  # elements of a launch whose programs are told apart
 INTEGERS = {"i8": torch.int8, "i16": torch.int16, "i32": torch.int32, "i64": torch.int64, "u8": torch.uint8}
 REALS = (0.0, 1.0, -1.0, 0.5, 2.0, 3.0, -2.5, 100.0, -100.0, 0.25, -0.0)
-EMPTY, ZEROS = torch.empty, torch.zeros
-
-
-class Wrong(Exception):
-    """What a kernel must not do."""
-
-
-# ---- memory ----------------------------------------------------------------------------------------------------------
-
-
-class Memory:
-    """The tensors that a kernel may touch, and which program wrote what."""
-
-    def __init__(self) -> None:
-        self.kept: list[torch.Tensor] = []
-        self.program: Any = None
-        self.written: dict[int, tuple[Any, Any]] = {}
-        self.read: dict[int, Any] = {}
-
-    def add(self, x: torch.Tensor) -> torch.Tensor:
-        self.kept.append(x)
-        return x
-
-    def launch(self) -> None:
-        self.written, self.read = {}, {}
-
-    def check(self, addresses: np.ndarray, size: int, what: str) -> None:
-        found = sorted((t.data_ptr(), t.data_ptr() + t.numel() * t.element_size()) for t in self.kept if t.numel())
-        starts, ends = (np.array([f[k] for f in found] or [0], np.uint64) for k in (0, 1))
-        at = np.searchsorted(starts, addresses, "right").astype(np.int64) - 1
-        if (at < 0).any() or (addresses + np.uint64(size) > ends[np.maximum(at, 0)]).any():
-            raise Wrong(f"{what} out of bounds")
-
-    def stored(self, addresses: np.ndarray, values: np.ndarray) -> None:
-        me = interpreter.interpreter_builder.grid_idx
-        for a, v in zip(addresses.tolist(), values.tolist(), strict=True):
-            if (a in self.written and self.written[a][0] != me and self.written[a][1] != v) or self.read.get(a, me) != me:
-                raise Wrong("programs meet at a store")
-            if len(self.written) < TRACKED:
-                self.written[a] = (me, v)
-
-    def loaded(self, addresses: np.ndarray) -> None:
-        me = interpreter.interpreter_builder.grid_idx
-        for a in addresses.tolist():
-            if a in self.written and self.written[a][0] != me:
-                raise Wrong("programs meet at a load")
-            if len(self.read) < TRACKED:
-                self.read[a] = me
-
-
-MEMORY = Memory()
-
-
-class Guarded:
-    """Triton's interpreter of accesses, with checks."""
-
-    def __init__(self, inner: Any) -> None:
-        self.inner = inner
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.inner, name)
-
-    def load(self, pointers: np.ndarray, mask: np.ndarray, other: np.ndarray, dtype: Any) -> np.ndarray:
-        seen = np.asarray(pointers)[np.asarray(mask)].ravel()
-        MEMORY.check(seen, np.dtype(dtype).itemsize, "load")
-        MEMORY.loaded(seen)
-        return self.inner.load(pointers, mask, other, dtype)
-
-    def store(self, pointers: np.ndarray, values: np.ndarray, mask: np.ndarray) -> Any:
-        chosen = np.asarray(mask)
-        seen = np.asarray(pointers)[chosen].ravel()
-        MEMORY.check(seen, values.dtype.itemsize, "store")
-        MEMORY.stored(seen, np.broadcast_to(values, chosen.shape)[chosen].ravel())
-        return self.inner.store(pointers, values, mask)
-
-    def atomic_rmw(self, op: Any, pointers: np.ndarray, values: np.ndarray, mask: np.ndarray, sem: Any) -> Any:
-        MEMORY.check(np.asarray(pointers)[np.asarray(mask)].ravel(), values.dtype.itemsize, "atomic")
-        return self.inner.atomic_rmw(op, pointers, values, mask, sem)
-
-
-def install() -> None:
-    """Puts the checks into Triton's interpreter, and poison into what was never written."""
-    interpreter._interpreter = Guarded(interpreter._interpreter)
-    load, call = interpreter.InterpreterBuilder.create_masked_load, interpreter.GridExecutor.__call__
-
-    def poisoned(self: Any, ptrs: Any, mask: Any, other: Any, *policy: Any) -> Any:
-        if other is None and not np.all(mask.data):
-            dtype = interpreter._get_np_dtype(ptrs.get_element_ty())
-            raw = np.full((*ptrs.data.shape, np.dtype(dtype).itemsize), POISON, np.uint8)
-            data = np.ones(ptrs.data.shape, bool) if dtype == np.bool_ else raw.view(dtype)[..., 0]
-            other = interpreter.TensorHandle(data, ptrs.get_element_ty())
-        return load(self, ptrs, mask, other, *policy)
-
-    def launched(self: Any, *args: Any, **kwargs: Any) -> Any:
-        MEMORY.launch()
-        return call(self, *args, **kwargs)
-
-    interpreter.InterpreterBuilder.create_masked_load = poisoned
-    interpreter.GridExecutor.__call__ = launched
-    torch.empty = lambda *a, **k: MEMORY.add(poison(EMPTY(*a, **k)))
-    torch.zeros = lambda *a, **k: MEMORY.add(ZEROS(*a, **k))
-
-
-def poison(x: torch.Tensor) -> torch.Tensor:
-    """The same memory, with bytes that nobody would write."""
-    if x.dtype != torch.bool and x.numel():
-        x.view(torch.uint8).fill_(POISON)
-    return x
 
 
 # ---- inputs ----------------------------------------------------------------------------------------------------------

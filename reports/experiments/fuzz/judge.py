@@ -51,7 +51,9 @@ def judged(
     from trilift.reports.runner.local import PROVER
 
     programs = [program(seed, n) for n in numbers]
-    yield from judge([(p, mutants(p, seed + n, changed)) for p, n in zip(programs, numbers, strict=True)], jobs, say, PROVER)
+    yield from judge(
+        [(p, mutants(p, seed + n, changed)) for p, n in zip(programs, numbers, strict=True)], jobs, say, PROVER
+    )
 
 
 def judge(
@@ -63,21 +65,25 @@ def judge(
     """Every program and mutant: proved in processes of their own, executed in Triton's interpreter."""
     server = Server()
     server.start()
-    heard: list[tuple[int, int, Told]] = []
+    rows: list[Judged] = []
+    counted: list[int] = []
     plans = [planned(p, 7 * k + len(p.stages)) for k, (p, _) in enumerate(given)]
-    tasks = [
-        ([source(p), *(source(p, m.program) for m in ms)], [r.numbers for r in plans[k]]) for k, (p, ms) in enumerate(given)
-    ]
+    tasks = [([source(p), *(source(p, m.program) for m in ms)], [r.numbers for r in plan])
+             for (p, ms), plan in zip(given, plans, strict=True)]  # fmt: skip
+
+    def hear(index: int, event: tuple[int, Told]) -> None:
+        k, told = event
+        p, ms = given[index]
+        counted.append(index)
+        rows.append(verdict(server, p, ms[k - 1] if k else None, told, plans[index]))
+
     try:
-        runs = run_all(prover.examine, tasks, jobs, PATIENCE, "forkserver", lambda i, e: heard.append((i, *e)), True, preload)
-        for index, outcome in runs:
-            p, ms = given[index]
+        for index, outcome in run_all(prover.examine, tasks, jobs, PATIENCE, "forkserver", hear, True, preload):
             if outcome.failure is not None:
                 said = (outcome.log.strip().splitlines() or [""])[-1]
-                say(f"{p.name}: {outcome.failure} after {sum(h[0] == index for h in heard)} verdicts: {said}")
-            for _, k, told in [h for h in heard if h[0] == index]:
-                yield verdict(server, p, ms[k - 1] if k else None, told, plans[index])
-            heard[:] = [h for h in heard if h[0] != index]
+                say(f"{given[index][0].name}: {outcome.failure} after {counted.count(index)} verdicts: {said}")
+            yield from rows
+            rows.clear()
     finally:
         server.stop()
 
@@ -125,8 +131,8 @@ def _outcome(m: Mutant | None, told: Told, execution: str, place: str) -> str:
 def plain(j: Judged) -> dict[str, Any]:
     """As data, for JSON."""
     return {
-        "program": j.program.name, "kind": j.kind, "mutant": j.mutant.text if j.mutant else "", "verdict": j.told.verdict,
-        "reason": j.told.reason[:200], "clauses": list(j.told.clauses), "execution": j.execution, "outcome": j.outcome,
-        "detail": j.detail, "run": j.run.plain() if j.run else None, "seconds": round(j.told.seconds, 3),
-        "features": list(j.features),
+        "program": j.program.name, "kind": j.kind, "mutant": j.mutant.text if j.mutant else "",
+        "verdict": j.told.verdict, "reason": j.told.reason[:200], "clauses": list(j.told.clauses),
+        "execution": j.execution, "outcome": j.outcome, "detail": j.detail,
+        "run": j.run.plain() if j.run else None, "seconds": round(j.told.seconds, 3), "features": list(j.features),
     }  # fmt: skip

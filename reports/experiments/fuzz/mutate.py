@@ -6,7 +6,8 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from .grammar import BITS, FLOATS, INTEGERS, OPS, Expr, Program, Reduction, Schedule, Stage, limits
+from .grammar import BITS, FLOATS, INTEGERS, OPS, WEAK, Expr, Program, Reduction, Schedule, Stage, limits
+from .kernel import kernel
 
 SWAPS = {
     "add": "sub", "sub": "add", "min": "max", "max": "min", "fmin": "fmax", "fmax": "fmin", "pmin": "fmin",
@@ -17,6 +18,7 @@ SWAPS = {
 UNDONE = ("neg", "abs", "not", "floor")  # operations that are left out
 TURNED = ("sub", "div", "quo", "rem", "shl", "shr", "lt", "le", "gt", "ge")
 GUARDS = {"max": 1, "fmin": 2.0, "pmin": 100.0, "pmax": -100.0}
+WRAPPING = ("add", "sub", "mul", "neg", "abs", "shl")
 WIDER = {"i8": "i16", "i16": "i32", "i32": "i64", "u8": "i16"}
 NARROWER = {"i64": "i32", "i32": "i16", "i16": "i8", "u8": "i8", "f32": "f16"}
 
@@ -47,7 +49,7 @@ def every(p: Program) -> Iterator[Mutant]:
     """All mutants."""
     for k, s in enumerate(p.stages):
         for kind, text, changed in (*_schedules(s), *_reductions(s), *_expressions(s)):
-            if changed != s:
+            if changed != s and kernel(changed, k) != kernel(s, k):
                 yield Mutant(kind, f"launch {k}: {text}", p.put(k, changed))
 
 
@@ -72,11 +74,11 @@ def _faults(s: Stage) -> Iterator[tuple[str, dict[str, object]]]:
     if not (s.kind in ("row", "scan") and sched.grid == "persistent"):
         yield "grid", {"cells": -1}
     yield from (("capped grid", {"cap": k}) for k in (1, 7, 4000))
-    loops = sched.grid == "persistent" or s.kind == "dot" or s.kind in ("row", "scan") and sched.form != "block"
+    loops = sched.grid == "persistent" or s.kind == "dot" or (s.kind in ("row", "scan") and sched.form != "block")
     if loops:
         yield from (("loop", {"stop": k}) for k in (-1, -sched.block))
         yield "loop", {"step": 1}
-    if s.kind == "dot" or s.kind in ("row", "scan") and sched.form != "block":
+    if s.kind == "dot" or (s.kind in ("row", "scan") and sched.form != "block"):
         yield from (("loop", {"start": k}) for k in (1, sched.block))
     if s.kind in ("row", "scan", "dot", "atomic"):
         yield "lanes not selected", {"selected": False}
@@ -90,7 +92,7 @@ def _faults(s: Stage) -> Iterator[tuple[str, dict[str, object]]]:
         yield "axes", {"swapped": True}
     if s.kind == "tile" and sched.grid == "flat":
         yield "grid", {"step": 1}
-    if s.kind == "scan" and sched.form != "block":
+    if (s.kind == "scan" and sched.form != "block") or sched.form == "online" or s.kind == "exchange":
         yield "carry", {"carry": False}
     if s.kind == "atomic":
         yield "not atomic", {"relaxed": True}
@@ -136,47 +138,85 @@ def _expressions(s: Stage) -> Iterator[tuple[str, str, Stage]]:
             continue
         for path in top.paths():
             for kind, text, new in _changed(top.at(path)):
-                if new.dtype == top.at(path).dtype or path and top.at(path[:-1]).op == "cast":
+                if new.dtype == top.at(path).dtype or (path and top.at(path[:-1]).op == "cast"):
                     yield kind, text, s.with_expr(k, top.put(path, new))
 
 
 def _changed(e: Expr) -> Iterator[tuple[str, str, Expr]]:
     """(kind, text, expression) of the changes at its top."""
-    if e.op in SWAPS:
-        other = SWAPS[e.op]
-        wrong = other == "shr" and e.op == "quo" or other == "and" and e.op == "rem"
-        if not wrong or e.args[1].op == "const":
-            yield "operation", f"{e.op} is {other}", replace(e, op=other)
-    if e.op in UNDONE:
-        yield "operation", f"{e.op} left out", e.args[0]
-    if e.op in TURNED and e.args[1].op not in ("const", "size", "scalar") and e.args[0].dtype == e.args[1].dtype:
-        yield "operands", f"{e.op} turned", replace(e, args=e.args[::-1])
-    if e.op in GUARDS and e.args[1].op == "const" and e.args[1].value == GUARDS[e.op]:
-        yield "dropped guard", f"{e.op} left out", e.args[0]
-    if e.op == "where":
-        yield from (("branch", f"always {k}", e.args[k]) for k in (1, 2) if e.args[k].op != "const")
-        if e.args[2].op not in ("const", "size", "scalar"):
-            yield "branch", "branches turned", replace(e, args=(e.args[0], e.args[2], e.args[1]))
-    if e.op in ("add", "sub", "mul", "neg", "abs", "shl", "shr") and e.dtype in (*WIDER, *NARROWER):
-        yield from _other_width(e)
-    if e.op == "const":
-        yield from _constants(e)
-    if e.op == "cast" and e.dtype in INTEGERS and e.args[0].dtype in INTEGERS:
-        for between in ("i8", "i16", "u8", "f32"):
-            if between not in (e.dtype, e.args[0].dtype):
-                yield "cast", f"through {between}", replace(e, args=(Expr("cast", between, e.args),))
+    for change in (_other_operation, _left_out, _other_branch, _other_width, _constants, _other_cast, _moved_cast):
+        yield from change(e)
     if e.op in ("quo", "shr") and e.dtype[0] == "i":
         yield "rounding", "down", _floored(e)
 
 
+def _other_operation(e: Expr) -> Iterator[tuple[str, str, Expr]]:
+    if other := SWAPS.get(e.op):
+        wrong = (other == "shr" and e.op == "quo") or (other == "and" and e.op == "rem")
+        if not wrong or e.args[1].op == "const":
+            yield "operation", f"{e.op} is {other}", replace(e, op=other)
+    if e.op in TURNED and e.args[1].op not in WEAK and e.args[0].dtype == e.args[1].dtype:
+        yield "operands", f"{e.op} turned", replace(e, args=e.args[::-1])
+
+
+def _left_out(e: Expr) -> Iterator[tuple[str, str, Expr]]:
+    if e.op in UNDONE:
+        yield "operation", f"{e.op} left out", e.args[0]
+    if e.op in GUARDS and e.args[1].op == "const" and e.args[1].value == GUARDS[e.op]:
+        yield "dropped guard", f"{e.op} left out", e.args[0]
+
+
+def _other_branch(e: Expr) -> Iterator[tuple[str, str, Expr]]:
+    if e.op == "where":
+        yield from (("branch", f"always {k}", e.args[k]) for k in (1, 2) if e.args[k].op != "const")
+        if e.args[2].op not in WEAK:
+            yield "branch", "branches turned", replace(e, args=(e.args[0], e.args[2], e.args[1]))
+
+
+def _other_cast(e: Expr) -> Iterator[tuple[str, str, Expr]]:
+    if e.op == "cast" and e.dtype in INTEGERS and e.args[0].dtype in INTEGERS:
+        for between in ("i8", "i16", "u8"):
+            if between not in (e.dtype, e.args[0].dtype):
+                yield "cast", f"through {between}", replace(e, args=(Expr("cast", between, e.args),))
+
+
+def _moved_cast(e: Expr) -> Iterator[tuple[str, str, Expr]]:
+    """A wider operation than that of the reference: before a cast to a wider dtype, or before a comparison."""
+    inner = e.args[0] if e.args else e
+    if inner.op not in WRAPPING or inner.dtype not in WIDER:
+        return
+    if e.op == "cast" and e.dtype != "bool" and BITS[e.dtype] > BITS[inner.dtype]:
+        wide = "i64" if e.dtype in FLOATS else e.dtype
+        yield "moved cast", f"{inner.op} in {wide}", _cast(_in_width(inner, wide), e.dtype)
+    if e.op in ("lt", "le", "gt", "ge", "eq", "ne", "quo", "rem", "min", "max", "shr"):
+        right = e.args[1] if e.args[1].op in WEAK else _cast(e.args[1], "i64")
+        changed = replace(e, args=(_in_width(inner, "i64"), replace(right, dtype="i64")))
+        yield (
+            "moved cast",
+            f"{e.op} in i64",
+            changed if e.dtype == "bool" else _cast(replace(changed, dtype="i64"), e.dtype),
+        )
+
+
+def _cast(e: Expr, dtype: str) -> Expr:
+    return e if e.dtype == dtype else Expr("cast", dtype, (e,))
+
+
+def _in_width(e: Expr, dtype: str) -> Expr:
+    """The operation with its operands in another dtype; numbers stay as they are."""
+    args = tuple(replace(a, dtype=dtype) if a.op in WEAK else _cast(a, dtype) for a in e.args)
+    return replace(e, dtype=dtype, args=args)
+
+
 def _other_width(e: Expr) -> Iterator[tuple[str, str, Expr]]:
-    """The same in another width, and cast back; and a comparison of it sees the difference."""
+    """The same in another width, and cast back."""
+    if e.op not in (*WRAPPING, "shr") or e.dtype not in (*WIDER, *NARROWER):
+        return
     for table in (WIDER, NARROWER):
-        if (wide := table.get(e.dtype)) and not (e.op in ("shl", "shr") and BITS[wide] < BITS[e.dtype]):
-            args = tuple(replace(a, dtype=wide) if a.op == "const" else a if a.op in ("size", "scalar") else
-                         Expr("cast", wide, (a,)) for a in e.args)  # fmt: skip
-            if all(a.op != "const" or _fits(a.value, wide) for a in args):
-                yield "width", f"{e.op} in {wide}", Expr("cast", e.dtype, (replace(e, dtype=wide, args=args),))
+        if (other := table.get(e.dtype)) and not (e.op in ("shl", "shr") and BITS[other] < BITS[e.dtype]):
+            new = _in_width(e, other)
+            if all(a.op != "const" or _fits(a.value, other) for a in new.args):
+                yield "width", f"{e.op} in {other}", _cast(new, e.dtype)
 
 
 def _fits(v: object, dtype: str) -> bool:
@@ -184,6 +224,8 @@ def _fits(v: object, dtype: str) -> bool:
 
 
 def _constants(e: Expr) -> Iterator[tuple[str, str, Expr]]:
+    if e.op != "const":
+        return
     for new in (e.value + 1, e.value - 1, -e.value):  # type: ignore[operator]
         if new != e.value and _fits(new, e.dtype) and e.value not in (float("inf"), float("-inf")):
             yield "constant", f"{e.value} is {new}", replace(e, value=new)

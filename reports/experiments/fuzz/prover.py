@@ -27,13 +27,20 @@ class Told:
     given: Mapping[str, Any] | None = None
 
 
+UNPROVED = 1  # mutants of a program that is not proved, as few of them are
+
+
 def examine(sources: Sequence[str], numbers: Sequence[Mapping[str, int | float]], event: Callable[[Any], None]) -> None:
-    """Tells `event` (index, Told) of every case file."""
+    """Tells `event` (index, Told) of every case file: the program itself, then its mutants."""
     with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
+        most = len(sources)
         for k, source in enumerate(sources):
-            path = Path(folder) / f"program_{k}.py"
-            path.write_text(source)
-            event((k, told(str(path), numbers)))
+            if k < most:
+                path = Path(folder) / f"program_{k}.py"
+                path.write_text(source)
+                found = told(str(path), numbers)
+                event((k, found))
+                most = 1 + UNPROVED if k == 0 and found.verdict != "PROVED" else most
 
 
 def told(path: str, numbers: Sequence[Mapping[str, int | float]]) -> Told:
@@ -80,6 +87,6 @@ def _within(clauses: Sequence[Any], numbers: Mapping[str, int | float]) -> str:
 
 def _given(case: Any, c: Any) -> dict[str, Any]:
     """The counterexample: its numbers, and what it says."""
-    numbers = {k: v for k, v in c.dims.items()}
+    numbers = dict(c.dims)
     return {"numbers": numbers, "seed": c.seed, "why": c.why or f"{c.output}{list(c.index)}: {c.got}, not {c.expected}",
             "replay": c.replay}  # fmt: skip

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 from .grammar import BOTH_TENSORS, LONG, OPS, WEAK, Expr, Program, Reduction, Stage, promoted
-from .kernel import kernel, number
+from .kernel import kernel
+from .writer import number
 
 HEAD = "import torch\nimport triton\nimport triton.language as tl\n\nfrom trilift import case\n"
 CAST = "{0}.to(torch.{1})"
@@ -102,7 +102,11 @@ def _atomic(s: Stage) -> list[str]:
     return [f"{s.output} = {zeros}.index_add(0, {s.index}.to(torch.int64), {written(s.expr, (s.inner,))})"]
 
 
-STAGES = {"row": _row, "scan": _scan, "dot": _dot, "atomic": _atomic}
+def _exchange(s: Stage) -> list[str]:
+    return [f"{s.output} = {written(s.expr, s.dims)}.flip(-1)"]
+
+
+STAGES = {"exchange": _exchange, "row": _row, "scan": _scan, "dot": _dot, "atomic": _atomic}
 
 
 # ---- expressions -----------------------------------------------------------------------------------------------------
@@ -141,8 +145,3 @@ def _operands(e: Expr, frame: tuple[str, ...]) -> list[str]:
             text = f"torch.full_like({written(firm[0], frame)}, {text})"
         said.append(text if a.op in WEAK or a.dtype == common else CAST.format(text, LONG[common]))
     return [written(e.args[0], frame), *said] if e.op == "where" else said
-
-
-def renamed(p: Program, name: str) -> Program:
-    """The program under another name."""
-    return replace(p, name=name)

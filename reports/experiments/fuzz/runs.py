@@ -1,4 +1,4 @@
-"""What is executed: sizes at the edges of tiles, scalars at theirs, values at those of their dtypes; and the server that
+"""What is executed: sizes at the edges of tiles, scalars and values at those of their dtypes; and the server that
 executes it."""
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def planned(p: Program, seed: int, count: int = 12) -> list[Run]:
 def long_run(p: Program, cap: int, seed: int) -> Run:
     """A run with more programs than a cap lets through."""
     block = max(s.schedule.block for s in p.stages)
-    numbers: dict[str, int | float] = {d: 2 for d in p.sizes} | {p.sizes[0]: cap + 1}
+    numbers: dict[str, int | float] = dict.fromkeys(p.sizes, 2) | {p.sizes[0]: cap + 1}
     if "N" in p.sizes and all(s.kind in ("map", "atomic") for s in p.stages):
         numbers["N"] = cap * block + 5
     return Run(numbers | {n: 2 for n, _ in p.scalars}, "random", seed)

@@ -1,0 +1,5 @@
+"""`make fuzz`: python -m trilift.reports.experiments.fuzz --count N --seed S."""
+
+from .page import main
+
+main()

@@ -1,0 +1,132 @@
+"""What watches the accesses of kernels in Triton's interpreter: part of `interpreter.py`, which sets its environment."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+import triton.runtime.interpreter as interpreter
+
+POISON = 0x5B
+TRACKED = 40_000  # elements of a launch whose programs are told apart
+EMPTY, ZEROS = torch.empty, torch.zeros
+
+
+class Wrong(Exception):
+    """What a kernel must not do."""
+
+
+class Memory:
+    """The tensors that a kernel may touch, and which program wrote what."""
+
+    def __init__(self) -> None:
+        self.kept: list[torch.Tensor] = []
+        self.program: Any = None
+        self.written: dict[int, tuple[Any, Any]] = {}
+        self.read: dict[int, Any] = {}
+        self.lanes: dict[int, tuple[Any, int, int]] = {}  # of what was stored since the last barrier
+
+    def add(self, x: torch.Tensor) -> torch.Tensor:
+        self.kept.append(x)
+        return x
+
+    def launch(self) -> None:
+        self.written, self.read, self.lanes = {}, {}, {}
+
+    def barrier(self, *_: Any) -> None:
+        """Lanes of a program may read what others stored before."""
+        self.lanes = {}
+
+    def check(self, addresses: np.ndarray, size: int, what: str) -> None:
+        found = sorted((t.data_ptr(), t.data_ptr() + t.numel() * t.element_size()) for t in self.kept if t.numel())
+        starts, ends = (np.array([f[k] for f in found] or [0], np.uint64) for k in (0, 1))
+        at = np.searchsorted(starts, addresses, "right").astype(np.int64) - 1
+        if (at < 0).any() or (addresses + np.uint64(size) > ends[np.maximum(at, 0)]).any():
+            raise Wrong(f"{what} out of bounds")
+
+    def stored(self, addresses: np.ndarray, values: np.ndarray, lanes: np.ndarray) -> None:
+        me = interpreter.interpreter_builder.grid_idx
+        if len(self.lanes) < TRACKED:
+            self.lanes |= {
+                a: (me, k, len(lanes)) for a, k in zip(addresses.tolist(), lanes.nonzero()[0].tolist(), strict=True)
+            }
+        for a, v in zip(addresses.tolist(), values.tolist(), strict=True):
+            if (a in self.written and self.written[a][0] != me and self.written[a][1] != v) or self.read.get(
+                a, me
+            ) != me:
+                raise Wrong("programs meet at a store")
+            if len(self.written) < TRACKED:
+                self.written[a] = (me, v)
+
+    def loaded(self, addresses: np.ndarray, lanes: np.ndarray) -> None:
+        me = interpreter.interpreter_builder.grid_idx
+        for a, k in zip(addresses.tolist(), lanes.nonzero()[0].tolist(), strict=True):
+            if self.lanes.get(a, (None, k, 0))[0] == me and self.lanes[a][1:] != (k, len(lanes)):
+                raise Wrong("lanes meet without a barrier")
+        for a in addresses.tolist():
+            if a in self.written and self.written[a][0] != me:
+                raise Wrong("programs meet at a load")
+            if len(self.read) < TRACKED:
+                self.read[a] = me
+
+
+MEMORY = Memory()
+
+
+class Guarded:
+    """Triton's interpreter of accesses, with checks."""
+
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    def load(self, pointers: np.ndarray, mask: np.ndarray, other: np.ndarray, dtype: Any) -> np.ndarray:
+        seen = np.asarray(pointers)[np.asarray(mask)].ravel()
+        MEMORY.check(seen, np.dtype(dtype).itemsize, "load")
+        MEMORY.loaded(seen, np.asarray(mask).ravel())
+        return self.inner.load(pointers, mask, other, dtype)
+
+    def store(self, pointers: np.ndarray, values: np.ndarray, mask: np.ndarray) -> Any:
+        chosen = np.asarray(mask)
+        seen = np.asarray(pointers)[chosen].ravel()
+        MEMORY.check(seen, values.dtype.itemsize, "store")
+        MEMORY.stored(seen, np.broadcast_to(values, chosen.shape)[chosen].ravel(), chosen.ravel())
+        return self.inner.store(pointers, values, mask)
+
+    def atomic_rmw(self, op: Any, pointers: np.ndarray, values: np.ndarray, mask: np.ndarray, sem: Any) -> Any:
+        MEMORY.check(np.asarray(pointers)[np.asarray(mask)].ravel(), values.dtype.itemsize, "atomic")
+        return self.inner.atomic_rmw(op, pointers, values, mask, sem)
+
+
+def install() -> None:
+    """Puts the checks into Triton's interpreter, and poison into what was never written."""
+    interpreter._interpreter = Guarded(interpreter._interpreter)
+    load, call = interpreter.InterpreterBuilder.create_masked_load, interpreter.GridExecutor.__call__
+
+    def poisoned(self: Any, ptrs: Any, mask: Any, other: Any, *policy: Any) -> Any:
+        if other is None and not np.all(mask.data):
+            dtype = interpreter._get_np_dtype(ptrs.get_element_ty())
+            raw = np.full((*ptrs.data.shape, np.dtype(dtype).itemsize), POISON, np.uint8)
+            data = np.ones(ptrs.data.shape, bool) if dtype == np.bool_ else raw.view(dtype)[..., 0]
+            other = interpreter.TensorHandle(data, ptrs.get_element_ty())
+        return load(self, ptrs, mask, other, *policy)
+
+    def launched(self: Any, *args: Any, **kwargs: Any) -> Any:
+        MEMORY.launch()
+        return call(self, *args, **kwargs)
+
+    interpreter.InterpreterBuilder.create_masked_load = poisoned
+    interpreter.GridExecutor.__call__ = launched
+    interpreter.InterpreterBuilder.create_barrier = MEMORY.barrier
+    torch.empty = lambda *a, **k: MEMORY.add(poison(EMPTY(*a, **k)))
+    torch.zeros = lambda *a, **k: MEMORY.add(ZEROS(*a, **k))
+
+
+def poison(x: torch.Tensor) -> torch.Tensor:
+    """The same memory, with bytes that nobody would write."""
+    if x.dtype != torch.bool and x.numel():
+        x.view(torch.uint8).fill_(POISON)
+    return x

@@ -1,0 +1,33 @@
+"""Files in which the fuzzer found a wrong verdict. Their first lines say what must hold now:
+
+# not PROVED: the class of the defect           every case of the file is wrong
+# PROVED: what was refuted by mistake           every case of the file is right
+# open                                          the defect is not mended yet
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from trilift import verify
+from trilift.lift.capture.case_files import load
+from trilift.verify.model.verdict import Verdict
+
+FILES = sorted(p for p in Path(__file__).parent.glob("*.py") if p.name != Path(__file__).name)
+
+
+def cases(path: Path) -> list[object]:
+    """The cases of a file, marked where it says that the defect is open."""
+    lines = path.read_text().splitlines()
+    known = pytest.mark.xfail(strict=True, reason=lines[0].lstrip("# "))
+    return [pytest.param(path, id=path.stem, marks=known if lines[1].startswith("# open") else ())]
+
+
+@pytest.mark.parametrize("path", [c for p in FILES for c in cases(p)])
+def test_the_verdict_is_right(path: Path) -> None:
+    wrong = path.read_text().startswith("# not PROVED")
+    for case in load(str(path)):
+        for proof in verify.prove(case):
+            assert (proof.verdict is Verdict.PROVED) != wrong, (case.name, proof.verdict, proof.reason)

@@ -1,0 +1,175 @@
+"""The fuzzer: its programs, their two renderings, its mutants, its judge, and a sample of its verdicts."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from trilift.reports.experiments.fuzz import judge, runs, shrink
+from trilift.reports.experiments.fuzz.draw import program
+from trilift.reports.experiments.fuzz.grammar import (
+    DTYPES,
+    OPS,
+    Expr,
+    Input,
+    Program,
+    Schedule,
+    Stage,
+    features,
+    promoted,
+)
+from trilift.reports.experiments.fuzz.mutate import every, mutants
+from trilift.reports.experiments.fuzz.page import COLUMNS, result
+from trilift.reports.experiments.fuzz.prover import Told
+from trilift.reports.experiments.fuzz.reference import source
+
+X = Expr("load", "i8", (), ("x", ("N",)))
+ADDED = Expr("add", "i8", (X, Expr("const", "i8", (), 1)))
+SMALL = Program("small", (Input("x", "i8", ("N",)),), (), (Stage("map", "t0", ("N",), ADDED, schedule=Schedule(16)),))
+PROVED = Told("PROVED")
+
+
+def changed(**fields: object) -> Program:
+    """SMALL with a fault of its schedule."""
+    (s,) = SMALL.stages
+    return SMALL.put(0, replace(s, schedule=replace(s.schedule, **fields)))  # type: ignore[arg-type]
+
+
+@pytest.mark.smoke
+def test_a_seed_names_a_program() -> None:
+    assert [source(program(3, k)) for k in range(20)] == [source(program(3, k)) for k in range(20)]
+    assert len({source(program(3, k)) for k in range(20)}) == 20
+
+
+@pytest.mark.smoke
+def test_every_rendering_is_python() -> None:
+    for k in range(150):
+        p = program(1, k)
+        for text in (source(p), source(p, precise=True), *(source(p, m.program) for m in mutants(p, k, 4))):
+            ast.parse(text)
+
+
+@pytest.mark.smoke
+def test_programs_cover_the_grammar() -> None:
+    found = Counter(f for k in range(600) for f in features(program(0, k)))
+    assert not [op for op in OPS if not found[f"op {op}"]]
+    assert not [d for d in DTYPES if not found[f"input {d}"]]
+    kinds = ("map", "tile", "row", "scan", "dot", "atomic")
+    assert all(found[f"stage {k}"] >= 15 for k in kinds), {k: found[f"stage {k}"] for k in kinds}
+
+
+@pytest.mark.smoke
+def test_a_mutant_is_another_kernel_with_the_same_reference() -> None:
+    for k in range(60):
+        p = program(2, k)
+        for m in every(p):
+            text = source(p, m.program)
+            assert text != source(p), (m.kind, m.text)
+            assert text[text.index(".reference") :] == source(p)[source(p).index(".reference") :]
+
+
+@pytest.mark.smoke
+def test_dtypes_are_promoted_as_in_triton() -> None:
+    table = {
+        ("i8", "i32"): "i32",
+        ("u8", "i8"): "u8",
+        ("u8", "i16"): "i16",
+        ("f16", "i64"): "f16",
+        ("f16", "f32"): "f32",
+    }
+    assert all(promoted(a, b) == promoted(b, a) == c for (a, b), c in table.items())
+
+
+def test_triton_agrees_with_the_references_and_tells_mutants() -> None:
+    server = runs.Server()
+    told: Counter[str] = Counter()
+    try:
+        for k in range(8):
+            p = program(4, k)
+            plan = [r.plain() for r in runs.planned(p, k, 6)]
+            answer = server.ask(source(p, precise=True), p, plan)
+            assert not answer["error"] and {r[0] for r in answer["runs"]} <= {"same", "skipped"}, (k, answer)
+            for m in mutants(p, k, 3):
+                answer = server.ask(source(p, m.program, precise=True), p, plan)
+                told.update(r[0] for r in answer["runs"][-1:])
+    finally:
+        server.stop()
+    assert told["differs"] >= 8, told
+
+
+@pytest.mark.parametrize(
+    ("wrong", "outcome", "what"),
+    [
+        ({}, "right", ""),
+        ({"bound": 1}, "wrong PROVED", "out of bounds"),
+        ({"store_mask": False}, "wrong PROVED", "out of bounds"),
+        ({"bound": -1}, "wrong PROVED", "output 0"),
+        ({"cells": -1}, "wrong PROVED", "output 0"),
+    ],
+    ids=str,
+)
+def test_a_wrong_proof_is_told(wrong: dict[str, object], outcome: str, what: str) -> None:
+    server = runs.Server()
+    try:
+        found = judge.verdict(server, SMALL, _mutant(changed(**wrong)), PROVED, runs.planned(SMALL, 1))
+    finally:
+        server.stop()
+    assert found.outcome == outcome and what in found.detail
+
+
+def _mutant(p: Program) -> judge.Mutant:
+    return judge.Mutant("test", "", p)
+
+
+def test_what_differs_outside_of_the_contract_is_right() -> None:
+    plan = runs.planned(SMALL, 1)
+    told = replace(PROVED, within=("out",) * len(plan))
+    server = runs.Server()
+    try:
+        found = judge.verdict(server, SMALL, _mutant(changed(bound=-1)), told, plan)
+        data = judge.verdict(
+            server, SMALL, _mutant(changed(bound=-1)), replace(told, within=("data",) * len(plan)), plan
+        )
+    finally:
+        server.stop()
+    assert (found.outcome, found.execution) == ("right", "outside")
+    assert data.outcome == "wrong within a data clause"
+
+
+@pytest.mark.smoke
+def test_a_wrong_program_is_shrunk() -> None:
+    found = 0
+    for k in range(40):
+        p = program(5, k)
+        if any(s.kind == "dot" for s in p.stages) or not any("op mul" in features(p) for _ in (0,)):
+            continue
+        small, _ = shrink.shrunk(p, p, lambda a, b: "op mul" in features(a), tries=300)
+        assert "op mul" in features(small) and len(source(small)) <= len(source(p))
+        found += len(source(small)) < len(source(p))
+        ast.parse(source(small))
+    assert found > 3
+
+
+@pytest.mark.smoke
+def test_the_page_has_a_row_for_each_kind_and_feature() -> None:
+    row = judge.Judged(SMALL, None, PROVED, "same", "right", features=features(SMALL))
+    bad = replace(row, mutant=_mutant(changed(bound=1)), outcome="wrong PROVED", execution="differs", detail="x")
+    made = result([row, bad], "fuzz")
+    tables = {t.heading: t.rows for t in made.tables}
+    assert made.code == 1 and tables.keys() == COLUMNS.keys()
+    assert [r[0] for r in tables["by kind"]] == ["original", "test", "all"] and len(tables["wrong verdicts"]) == 1
+    row = next(r for r in tables["by feature"] if r[0] == "op add")
+    assert row[:4] == ("op add", "1", "1", "2")
+
+
+def test_no_verdict_of_a_sample_is_wrong() -> None:
+    """Twenty programs with a mutant each. Those that a known limit makes wrong are in tests/regressions."""
+    rows = list(judge.judged(11, range(20), 1, jobs=2))
+    assert len(rows) >= 30
+    assert not [
+        (r.program.name, r.outcome, r.detail) for r in rows if r.outcome in ("wrong PROVED", "wrong REFUTED", "crash")
+    ]
+    assert sum(r.told.verdict == "PROVED" for r in rows) >= 5
