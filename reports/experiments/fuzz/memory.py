@@ -1,4 +1,4 @@
-"""What watches the accesses of kernels in Triton's interpreter: part of `interpreter.py`, which sets its environment."""
+"""What watches the accesses of kernels in Triton's interpreter: part of `interpreter.py`, which is a script."""
 
 from __future__ import annotations
 
