@@ -167,7 +167,7 @@ def test_the_page_has_a_row_for_each_kind_and_feature() -> None:
 
 def test_no_verdict_of_a_sample_is_wrong() -> None:
     """Twenty programs with a mutant each. Those that a known limit makes wrong are in tests/regressions."""
-    rows = list(judge.judged(11, range(20), 1, jobs=2))
+    rows = list(judge.judged(11, range(20), 1, judge.How(jobs=2, quick=True)))
     assert len(rows) >= 30
     assert not [
         (r.program.name, r.outcome, r.detail) for r in rows if r.outcome in ("wrong PROVED", "wrong REFUTED", "crash")

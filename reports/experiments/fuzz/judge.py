@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trilift.lift.runtime.isolate import run_all
+from trilift.reports.runner.local import PROVER
 
 from . import prover
 from .draw import program
@@ -44,23 +45,24 @@ class Judged:
         return source(self.program, self.mutant.program if self.mutant else None)
 
 
+@dataclass(frozen=True, slots=True)
+class How:
+    """Processes, and whether nothing but proofs is looked for (`quick`: what is not proved is UNKNOWN)."""
+
+    jobs: int = 1
+    quick: bool = False
+
+
 def judged(
-    seed: int, numbers: Sequence[int], changed: int, jobs: int = 1, say: Callable[[str], None] = lambda text: None
+    seed: int, numbers: Sequence[int], changed: int, how: How, say: Callable[[str], None] = lambda text: None
 ) -> Iterator[Judged]:
     """The programs of these numbers with `changed` mutants each."""
-    from trilift.reports.runner.local import PROVER
-
     programs = [program(seed, n) for n in numbers]
-    yield from judge(
-        [(p, mutants(p, seed + n, changed)) for p, n in zip(programs, numbers, strict=True)], jobs, say, PROVER
-    )
+    yield from judge([(p, mutants(p, seed + n, changed)) for p, n in zip(programs, numbers, strict=True)], how, say)
 
 
 def judge(
-    given: Sequence[tuple[Program, Sequence[Mutant]]],
-    jobs: int = 1,
-    say: Callable[[str], None] = lambda text: None,
-    preload: Sequence[str] = (),
+    given: Sequence[tuple[Program, Sequence[Mutant]]], how: How, say: Callable[[str], None] = lambda text: None
 ) -> Iterator[Judged]:
     """Every program and mutant: proved in processes of their own, executed in Triton's interpreter."""
     server = Server()
@@ -68,7 +70,7 @@ def judge(
     rows: list[Judged] = []
     counted: list[int] = []
     plans = [planned(p, 7 * k + len(p.stages)) for k, (p, _) in enumerate(given)]
-    tasks = [([source(p), *(source(p, m.program) for m in ms)], [r.numbers for r in plan])
+    tasks = [([source(p), *(source(p, m.program) for m in ms)], [r.numbers for r in plan], how.quick)
              for (p, ms), plan in zip(given, plans, strict=True)]  # fmt: skip
 
     def hear(index: int, event: tuple[int, Told]) -> None:
@@ -78,7 +80,7 @@ def judge(
         rows.append(verdict(server, p, ms[k - 1] if k else None, told, plans[index]))
 
     try:
-        for index, outcome in run_all(prover.examine, tasks, jobs, PATIENCE, "forkserver", hear, True, preload):
+        for index, outcome in run_all(prover.examine, tasks, how.jobs, PATIENCE, "forkserver", hear, True, PROVER):
             if outcome.failure is not None:
                 said = (outcome.log.strip().splitlines() or [""])[-1]
                 say(f"{given[index][0].name}: {outcome.failure} after {counted.count(index)} verdicts: {said}")

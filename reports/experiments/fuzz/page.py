@@ -12,7 +12,7 @@ from ...records.options import Options
 from .. import summary
 from ..experiment import Experiment, Result, Row, by_name, tabled
 from ..renderer import FORM, OUTPUT, deliver
-from .judge import WRONG, Judged, judged, plain
+from .judge import WRONG, How, Judged, judged, plain
 
 PROGRAMS, MUTANTS = 200, 3
 VERDICTS = ("PROVED", "TESTED", "REFUTED", "UNKNOWN", "UNREADABLE", "CRASH")
@@ -36,13 +36,12 @@ def measure(name: str, options: Options, quiet: bool) -> Result:
     return measured(PROGRAMS, MUTANTS, options, quiet)
 
 
-def measured(programs: int, mutants: int, options: Options, quiet: bool, first: int = 0) -> Result:
-    """The result of `programs` programs from number `first` on, with as many mutants each."""
+def measured(programs: int, mutants: int, options: Options, quiet: bool, first: int = 0, quick: bool = False) -> Result:
+    """The result of `programs` programs from number `first` on, with `mutants` mutants each."""
     rows: list[Judged] = []
+    numbers = range(first, first + programs)
     with Progress(quiet) as progress:
-        for row in told(
-            judged(options.seed, range(first, first + programs), mutants, options.jobs, progress.say), progress.say
-        ):
+        for row in told(judged(options.seed, numbers, mutants, How(options.jobs, quick), progress.say), progress.say):
             rows.append(row)
     return result(rows, f"fuzz: {sum(r.mutant is None for r in rows)} programs and "
                   f"{sum(r.mutant is not None for r in rows)} mutants, seed {options.seed}")  # fmt: skip
@@ -107,11 +106,11 @@ EXPERIMENTS = by_name(Experiment("fuzz", measure, COLUMNS, NOTES, summary.mutant
 @click.option("--mutants", default=MUTANTS, help="mutants of each program")
 @click.option("--seed", default=0)
 @click.option("--jobs", default=1, help="programs at a time")
+@click.option("--quick", is_flag=True, help="look for proofs alone: no counterexamples, no field tests")
 @FORM
 @OUTPUT
-@click.option("--quiet", is_flag=True)
 def main(
-    count: int, first: int, mutants: int, seed: int, jobs: int, form: str, output: str | None, quiet: bool
+    count: int, first: int, mutants: int, seed: int, jobs: int, quick: bool, form: str, output: str | None
 ) -> None:
     """Random programs and mutants of them: no verdict may be contradicted by an execution."""
-    deliver(measured(count, mutants, Options(seed=seed, jobs=jobs), quiet, first), form, output)
+    deliver(measured(count, mutants, Options(seed=seed, jobs=jobs), False, first, quick), form, output)

@@ -30,7 +30,9 @@ class Told:
 UNPROVED = 1  # mutants of a program that is not proved, as few of them are
 
 
-def examine(sources: Sequence[str], numbers: Sequence[Mapping[str, int | float]], event: Callable[[Any], None]) -> None:
+def examine(
+    sources: Sequence[str], numbers: Sequence[Mapping[str, int | float]], quick: bool, event: Callable[[Any], None]
+) -> None:
     """Tells `event` (index, Told) of every case file: the program itself, then its mutants."""
     with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
         most = len(sources)
@@ -38,13 +40,13 @@ def examine(sources: Sequence[str], numbers: Sequence[Mapping[str, int | float]]
             if k < most:
                 path = Path(folder) / f"program_{k}.py"
                 path.write_text(source)
-                found = told(str(path), numbers)
+                found = told(str(path), numbers, quick)
                 event((k, found))
                 most = 1 + UNPROVED if k == 0 and found.verdict != "PROVED" else most
 
 
-def told(path: str, numbers: Sequence[Mapping[str, int | float]]) -> Told:
-    """The verdict of the one case of a file."""
+def told(path: str, numbers: Sequence[Mapping[str, int | float]], quick: bool = False) -> Told:
+    """The verdict of the one case of a file; `quick`: what is not proved is UNKNOWN."""
     from trilift import verify
     from trilift.lift.capture.case_files import load
     from trilift.lift.errors import TriliftError
@@ -52,7 +54,7 @@ def told(path: str, numbers: Sequence[Mapping[str, int | float]]) -> Told:
     start = time.process_time()
     try:
         (case,) = load(path)
-        proofs = verify.prove(case, timeout=SECONDS)
+        proofs = verify.prove(case, timeout=SECONDS, fallback=not quick)
     except TriliftError as e:
         return Told("UNREADABLE", str(e.what), seconds=time.process_time() - start)
     except Exception as e:
@@ -60,12 +62,12 @@ def told(path: str, numbers: Sequence[Mapping[str, int | float]]) -> Told:
     order = ("REFUTED", "UNKNOWN", "TESTED", "PROVED")
     worst = min(proofs, key=lambda p: order.index(p.verdict.value))
     clauses = {c.text: c for p in proofs for c in p.contract}
-    firm = [c for c in clauses.values() if c.term is not None]
+    firm = [c for c in clauses.values() if c.term is not None or c.kind != "config"]
     return Told(
         worst.verdict.value,
         worst.reason,
         tuple(c.text for c in firm),
-        tuple(c.text for c in clauses.values() if c.term is None),
+        tuple(c.text for c in clauses.values() if c not in firm),
         tuple(_within(firm, n) for n in numbers),
         time.process_time() - start,
         _given(case, worst.counterexample) if worst.counterexample else None,
@@ -79,7 +81,7 @@ def _within(clauses: Sequence[Any], numbers: Mapping[str, int | float]) -> str:
     found = []
     for c in clauses:
         try:
-            found.append(value(c.term, numbers))
+            found.append(None if c.term is None else value(c.term, numbers))
         except (ArithmeticError, TypeError, ValueError):
             found.append(None)
     return "out" if False in found else "data" if None in found else "in"
