@@ -62,8 +62,8 @@ _FINITE: dict[int, bool] = table("definedness.finite", {})
 
 
 def is_number(t: Term) -> bool:
-    """Whether a real term is no NaN whatever is read: it may be infinite as a maximum over nothing is. Conditions and
-    integers are numbers; of an element that nobody defined nothing is known."""
+    """Whether a real term is never NaN, whatever is read: it may be infinite as a maximum over nothing is. Conditions
+    and integers are numbers; of an element that nobody defined nothing is known."""
     return _every(t, _NUMBERS, False)
 
 
@@ -109,8 +109,8 @@ OUTSIDE: dict[str, Callable[[Term], Term]] = dict.fromkeys(("asin", "acos"), lam
 
 
 def decided(t: Term) -> Term | None:
-    """What z != z, z == z, |z| < inf, |z| == inf and |z| != inf say of the arguments of z; None for other comparisons,
-    and where it is not known."""
+    """The condition on the arguments of z under which z != z, z == z, |z| < inf, |z| == inf or |z| != inf holds; None
+    for other comparisons, and where the table does not say."""
     a, b = t.args
     if a is b and t.op in ("eq", "ne"):
         found = nan_where(a)

@@ -327,7 +327,7 @@ class Algebra:
         return found
 
     def number(self, t: Term, ctx: Context) -> None:
-        """Side conditions under which a term that is compared is no NaN. Raises Split, Undecided."""
+        """Side conditions under which a term that is compared is not NaN. Raises Split, Undecided."""
         ANSWERS["number"](self, t, ctx)
 
     def number_of_each(self, t: Term, ctx: Context) -> None:

@@ -36,7 +36,7 @@ INDICATED = 2  # indicators in a divisor whose values are tried
 
 @answer("number")
 def number(a: Algebra, t: Term, ctx: Context) -> None:
-    """Side conditions under which a term is no NaN. Raises Split, Undecided as its normal form does."""
+    """Side conditions under which a term is not NaN. Raises Split, Undecided as its normal form does."""
     if is_number(t):
         return
     key = (t.id, ctx.id)
@@ -49,7 +49,7 @@ def number(a: Algebra, t: Term, ctx: Context) -> None:
 
 @answer("number of each")
 def number_of_each(a: Algebra, t: Term, ctx: Context) -> None:
-    """Side conditions under which the body of a fold is no NaN for any value of its variable."""
+    """Side conditions under which the body of a fold is not NaN for any value of its variable."""
     if is_number(t.args[0]):
         return
     v = a.variable(ctx, t.free, t.args[0].free)
@@ -145,7 +145,7 @@ def alike(a: Algebra, left: Term, right: Term, ctx: Context) -> None:
 
 
 def _needs(a: Algebra, t: Term, ctx: Context) -> SideConditions:
-    """What a term owes to be a number, where its operations say so."""
+    """The side conditions under which a term is a number, where its operations say so."""
     with a.collecting() as found:
         try:
             number(a, t, ctx)

@@ -139,8 +139,8 @@ def _bounds(t: Term) -> Term | None:
 
 
 def comparison(a: Algebra, t: Term, ctx: Context) -> Term:
-    """A comparison of numbers in normal form: that the sides are some is owed. What asks for NaN or infinity is decided
-    by the arguments."""
+    """A comparison of numbers in normal form: that the sides are some is owed. A question about NaN or infinity is
+    decided by the arguments."""
     if (known := decided(t)) is not None:
         return condition(a, known, ctx)
     for s in t.args:

@@ -1,7 +1,8 @@
 """A proof beside runs on zeros: x / y at y = 0, sqrt(x - 1) at 0, a row of a mask without any.
 
 Proofs are about real numbers. Where the contract does not keep a divisor from being 0, the kernel and the reference
-must be NaN and infinite together. A run that says otherwise takes the proof back; it is no counterexample with a seed.
+must be NaN and infinite together. A run that says otherwise takes the proof back. It is not a counterexample, for it
+has no seed.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ PARTIAL = {name for name, row in DEFINED.rows.items() if row is not total} | {"d
 
 
 def contradiction(case: Case, goal: Targets, output: str, seed: int = 0) -> str:
-    """What a run on zeros shows against a proof of this output; "" where it shows nothing."""
+    """The element that a run on zeros shows against a proof of this output; "" where it shows none."""
     try:
         with stage("runs on zeros", BUDGETS.search.steps):
             return next((text for dims in _shapes(case, seed) if (text := _told(case, goal, output, dims, seed))), "")
