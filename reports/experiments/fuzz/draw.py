@@ -158,7 +158,8 @@ class _Draw(Draw):
         loads = tuple(Expr("load", dtype, (), (i.name, i.dims)) for i in (a, b))
         self.here, self.reduced = dims, [("d", total)]
         r = Reduction("d", "sum", Expr("mul", total, loads))
-        return Stage("dot", output, dims, self.containing(self.dtype(), 1), (r,), self.schedule(), "K")
+        schedule = replace(self.schedule(), other=self.r.choice(("", "0")))  # 1 * 1 is added otherwise
+        return Stage("dot", output, dims, self.containing(self.dtype(), 1), (r,), schedule, "K")
 
     def atomic(self, output: str, dims: Dims) -> Stage:
         dtype = self.r.choice(("i32", "i32", "i64", "f32"))

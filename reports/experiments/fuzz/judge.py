@@ -105,7 +105,7 @@ def _executed(
     """(execution, detail, the run that differs, whether that is within the contract)."""
     within = told.within or ("in",) * len(plan)
     cap = max((s.schedule.cap for s in (m.program if m else p).stages), default=0)
-    more = [long_run(p, cap, 1)] if cap > 100 and told.verdict == "PROVED" else []
+    more = [long_run(m.program if m else p, cap, 1)] if cap > 100 and told.verdict == "PROVED" else []
     asked = [(r, w) for r, w in (*zip(plan, within, strict=True), *((r, "in") for r in more))]
     asked.sort(key=lambda x: ("in", "data", "out").index(x[1]))
     text = source(p, m.program if m else None, precise=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .grammar import Program
+from .grammar import Program, Stage
 
 STYLES = ("edge", "random", "small", "zero", "edge", "top")
 SCALARS = {"i": (0, -1, 1, 2, -3, 7, 2**31 - 1, -(2**31), 100), "f": (0.0, -1.0, 1.0, 0.5, 2.5, -0.1234567)}
@@ -51,12 +51,28 @@ def planned(p: Program, seed: int, count: int = 12) -> list[Run]:
 
 
 def long_run(p: Program, cap: int, seed: int) -> Run:
-    """A run with more programs than a cap lets through."""
-    block = max(s.schedule.block for s in p.stages)
-    numbers: dict[str, int | float] = dict.fromkeys(p.sizes, 2) | {p.sizes[0]: cap + 1}
-    if "N" in p.sizes and all(s.kind in ("map", "atomic") for s in p.stages):
-        numbers["N"] = cap * block + 5
-    return Run(numbers | {n: 2 for n, _ in p.scalars}, "random", seed)
+    """A run with more programs than the cap of one of its launches lets through."""
+    numbers: dict[str, int | float] = dict.fromkeys(p.sizes, 2) | {n: 2 for n, _ in p.scalars}
+    for s in p.stages:
+        if s.schedule.cap == cap:
+            size, wide = tiled(s)
+            numbers[size] = cap * wide + 5
+    return Run(numbers, "random", seed)
+
+
+def tiled(s: Stage) -> tuple[str, int]:
+    """The size that the first axis of the grid divides, and how many elements of it a program takes."""
+    match s.kind:
+        case "row" | "scan" | "exchange":
+            return s.dims[0], 1
+        case "dot":
+            return s.dims[0], 16
+        case "tile" if s.schedule.grid != "flat":
+            return s.dims[0], 8
+        case "atomic":
+            return s.inner, s.schedule.block if s.index else 8
+        case _:
+            return s.dims[-1], s.schedule.block
 
 
 class Server:
