@@ -1,0 +1,317 @@
+"""A reading as a trace: launches and torch operations whose numbers carry the terms that they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from ...capture.bounded import Range
+from ...capture.launches import Bound, Compiled, _Interception
+from ...capture.recorder import NAMES, UNINITIALISED, Recorder, _read, _written, host_place, tensors_of
+from ...capture.trace import Buffer, Descriptor, TensorRef, TorchOp
+from ...errors import Unsupported
+from ...terms import index as I
+from ...terms import term as T
+from ...terms.term import Term
+from . import numbers as N
+from .record import Record
+
+APART = 1 << 60  # bytes between buffers
+LARGEST = (1 << 31) - 1
+
+
+class Read(int):
+    """An integer of a trace, and the term that it is. Sums and quotients with numbers keep it."""
+
+    term: Term
+
+    def __new__(cls, v: int, t: Term) -> Read:
+        out = super().__new__(cls, v)
+        out.term = t
+        return out
+
+    def __sub__(self, other: int) -> Any:
+        return read(int(self) - int(other), I.normal(T.sub(self.term, term_of(other))))
+
+    def __add__(self, other: int) -> Any:
+        return read(int(self) + int(other), I.normal(T.add(self.term, term_of(other))))
+
+    __radd__ = __add__
+
+    def __mul__(self, other: int) -> Any:
+        return read(int(self) * int(other), I.normal(T.mul(self.term, term_of(other))))
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: int) -> Any:
+        return read(int(self) // int(other), I.floordiv(self.term, term_of(other)))
+
+    def __mod__(self, other: int) -> Any:
+        return read(int(self) % int(other), I.mod(self.term, term_of(other)))
+
+    def __divmod__(self, other: int) -> tuple[Any, Any]:
+        return self // other, self % other
+
+
+class ReadReal(float):
+    """A real of a trace, and the term that it is."""
+
+    term: Term
+
+    def __new__(cls, v: float, t: Term) -> ReadReal:
+        out = super().__new__(cls, v)
+        out.term = t
+        return out
+
+
+def read(v: Any, t: Term) -> Any:
+    """A number of a trace: a plain one where it is a constant."""
+    if t.is_const:
+        return t.attr
+    return ReadReal(v, t) if isinstance(v, float) else Read(v, t)
+
+
+def term_of(v: Any) -> Term:
+    """The term of a number of a trace."""
+    return v.term if isinstance(v, Read | ReadReal) else T.const(v)
+
+
+def plain(v: Any) -> Any:
+    """Without its term."""
+    return int(v) if type(v) is Read else float(v) if type(v) is ReadReal else v
+
+
+class Events(Recorder):
+    """The recorder of a reading: tensors without contents, whose addresses and strides are terms."""
+
+    def __init__(self, record: Record) -> None:
+        super().__init__(record.dims)
+        self.record = record
+
+    def noted(self, x: Any) -> Any:
+        """A number of ours or PyTorch's as a number of the trace."""
+        if type(x) in (torch.SymInt, torch.SymFloat, torch.SymBool):
+            x = self.record.number(x)
+        if type(x) is N.Truth:
+            return bool(x)
+        return read(x.value, x.term) if N.isinstance_of(x) else x
+
+    def ref(self, t: torch.Tensor, origin: str = "host") -> TensorRef:
+        if t.layout is not torch.strided or t.dtype not in NAMES:
+            raise Unsupported(f"tensor of layout {t.layout}, dtype {t.dtype}", host_place())
+        from torch._subclasses.fake_tensor import FakeTensor
+        from torch.utils._python_dispatch import _disable_current_modes
+
+        if not isinstance(t, FakeTensor):
+            return super().ref(t, origin)
+        with _disable_current_modes():
+            storage = t.untyped_storage()
+            key = storage._cdata
+            nbytes = self.noted(storage.nbytes())
+            constant = t.constant if t.constant is not None else t
+            if key not in self.buffers:
+                self.buffers[key] = Buffer((len(self.buffers) + 1) * APART, nbytes, origin, constant)
+                self.keep = [*getattr(self, "keep", []), t]
+            buffer = self.buffers[key]
+            start = self.noted(t.storage_offset()) * t.element_size() + buffer.address
+            shape = tuple(map(self.noted, t.shape))
+            strides = tuple(map(self.noted, t.stride()))
+        return TensorRef(start, shape, strides, NAMES[t.dtype], buffer)
+
+    def refs(self, x: Any, origin: str = "host") -> Any:
+        if hasattr(x, "block_shape") and hasattr(x, "base"):
+            shape, strides, block = (tuple(map(self.noted, part)) for part in (x.shape, x.strides, x.block_shape))
+            return Descriptor(self.ref(x.base), shape, strides, block, x.padding, getattr(x, "round_f32_to_tf32", None))
+        if isinstance(x, torch.SymInt | torch.SymFloat | torch.SymBool):
+            return self.noted(x)
+        return super().refs(x, origin)
+
+    def key(self, t: torch.Tensor) -> int:
+        return int(t.untyped_storage()._cdata)
+
+    def is_traced(self, *xs: Any) -> bool:
+        return any(self.key(t) in self.traced for x in xs for t in tensors_of(x))
+
+    def trace(self, *xs: Any, known: Range | None = None) -> None:
+        self.traced |= {self.key(t) for x in xs for t in tensors_of(x)}
+
+    def known(self, x: Any) -> Range | int | None:
+        return None
+
+    def input(self, name: str, t: torch.Tensor, bound: int | None = None) -> TensorRef:
+        ref = self.ref(t, f"input:{name}")
+        self.trace(t)
+        return ref
+
+    def launch(self, bound: Bound) -> None:
+        super().launch(bound)
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = dict(kwargs or {})
+        if str(kwargs.get("device", "")).startswith("cuda"):
+            kwargs["device"] = torch.device("cpu")
+        if func.namespace not in ("aten", "prims", "prim"):
+            return self.inner(func, args, kwargs)
+        name = func.overloadpacket.__name__
+        if self.is_traced(*_read(name, args)):
+            raise Unsupported(f"host code reads tensor data (aten.{name})", host_place())
+        given = tuple(self.refs(a) for a in args), {k: self.refs(v) for k, v in kwargs.items()}
+        result = func(*args, **kwargs)
+        tensors = tuple(tensors_of(result))
+        written = [args[k] for k in _written(func) if k < len(args)]
+        if name not in UNINITIALISED and self.is_traced(args, kwargs):
+            self.trace(result, *written)
+        outputs = tuple(self.ref(t, f"aten.{name}") for t in tensors)
+        if tensors or name not in QUESTIONS:
+            self.events.append(TorchOp(func, *given, outputs, (), host_place()))
+        return result
+
+
+QUESTIONS = {"sym_size", "sym_stride", "sym_numel", "sym_storage_offset", "is_contiguous", "sym_is_contiguous"}
+
+
+class Seen(TorchFunctionMode):  # type: ignore[misc]
+    """Tensors whose sizes are numbers of ours, on both ways."""
+
+    def __init__(self, record: Record) -> None:
+        super().__init__()
+        self.record = record
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = getattr(func, "__name__", "")
+        if name == "data_ptr" and hasattr(args[0], "fake_mode"):
+            self.record.ask("the address of a tensor")
+            return 1 << 20
+        out = func(*self.theirs(args), **self.theirs(dict(kwargs or {})))
+        return self.ours(out)
+
+    def theirs(self, x: Any) -> Any:
+        """PyTorch's numbers for ours."""
+        kind = type(x)
+        if kind in (N.Int, N.Real):
+            return self.record.symbol(x.term, x.value)
+        if kind is N.Truth:
+            return bool(x)
+        if kind is dict:
+            return {k: self.theirs(v) for k, v in x.items()}
+        if kind is slice:
+            return slice(*(self.theirs(e) for e in (x.start, x.stop, x.step)))
+        if isinstance(x, (tuple, list)) and any(_holds_ours(e) for e in x):
+            parts = [self.theirs(e) for e in x]
+            return type(x)(*parts) if hasattr(x, "_fields") else parts if kind is list else tuple(parts)
+        return x
+
+    def ours(self, x: Any) -> Any:
+        kind = type(x)
+        if kind in (torch.SymInt, torch.SymFloat, torch.SymBool):
+            return self.record.number(x)
+        if kind is torch.Size:
+            return Size(map(self.ours, x))
+        if kind in (tuple, list) and any(type(e) in (torch.SymInt, torch.Size) for e in x):
+            return kind(map(self.ours, x))
+        return x
+
+
+def _holds_ours(x: Any) -> bool:
+    return N.isinstance_of(x) or isinstance(x, (tuple, list, slice))
+
+
+class Size(tuple[Any, ...]):
+    """A shape whose numbers are ours."""
+
+    def numel(self) -> Any:
+        out = 1
+        for n in self:
+            out = out * n
+        return out
+
+    def __getitem__(self, k: Any) -> Any:
+        found = super().__getitem__(k)
+        return Size(found) if isinstance(k, slice) else found
+
+    def __add__(self, other: Any) -> Any:
+        return Size((*self, *other))
+
+    @property
+    def __class__(self) -> Any:
+        return torch.Size
+
+
+class Launching(_Interception):
+    """Launches of a reading: what Triton would bind, with terms for the numbers."""
+
+    def __init__(self, record: Any, config: int, run: Record) -> None:
+        super().__init__(record, config)
+        self.run = run
+
+    def bind(
+        self, kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any], config: tuple[int, int],
+        may_reject: bool = False, restored: frozenset[str] = frozenset(),
+    ) -> Compiled:  # fmt: skip
+        from ...ttir.lower import unspecialise
+
+        kwargs = dict(kwargs)
+        grid, warmup = kwargs.pop("grid", None), kwargs.pop("warmup", False)
+        for hook in kernel.pre_run_hooks:
+            hook(*args, **kwargs)
+        given = {**dict(zip(kernel.arg_names, args, strict=False)), **{k: v for k, v in kwargs.items()}}
+        given = {p.name: _settled(given.get(p.name, p.default), p.is_constexpr) for p in kernel.params}
+        options = {k: v for k, v in kwargs.items() if k not in given}
+        stand_ins = {n: _stand_in(v) for n, v in given.items()}
+        *_, backend, binder = self.binders.get(id(kernel)) or self.binder(kernel)
+        bound, specialization, parsed = binder(**stand_ins, **options, debug=False)
+        _, signature, constexprs, _ = kernel._pack_args(backend, {**options, "debug": False}, bound, specialization, parsed)
+        signature, constexprs = unspecialise(kernel, signature, constexprs, bound)
+        if not warmup:
+            numbers = grid(dict(given)) if callable(grid) else grid
+            launched = given, self.grid(numbers), signature, constexprs, {**options, "debug": False}, config, restored
+            self.record(Bound(kernel, *launched))
+        constants = {p.name: given[p.name] for p in kernel.params if p.is_constexpr}
+        return Compiled(kernel, {**constants, **options}, config)
+
+    def grid(self, numbers: Any) -> Any:
+        parts = tuple(numbers) if isinstance(numbers, (tuple, list)) else (numbers,)
+        whole = [N_int(p) for p in parts]
+        return (*(read(n.value, n.term) if N.isinstance_of(n) else n for n in whole), *(1,) * (3 - len(parts)))
+
+
+def N_int(x: Any) -> Any:
+    from .shims import _Int
+
+    return _Int(x) if not isinstance(x, torch.SymInt) or N.isinstance_of(x) else x
+
+
+def _settled(x: Any, constexpr: bool) -> Any:
+    """A truth is decided before a kernel gets it."""
+    return bool(x) if type(x) is N.Truth else x
+
+
+def _stand_in(x: Any) -> Any:
+    """Something of the same type for Triton's binder, which wants numbers and addresses."""
+    if N.isinstance_of(x):
+        return x.value if abs(x.value) <= LARGEST or type(x) is N.Real else LARGEST
+    if isinstance(x, torch.Tensor):
+        return torch.empty(0, dtype=x.dtype, device="meta")
+    if hasattr(x, "block_shape") and hasattr(x, "base"):
+        block = [_stand_in(b) for b in x.block_shape]
+        return type(x)(torch.empty(block, dtype=x.base.dtype, device="meta"), block, _dense(block), block, x.padding)
+    if isinstance(x, (tuple, list)):
+        parts = [_stand_in(e) for e in x]
+        return type(x)(*parts) if hasattr(x, "_fields") else type(x)(parts)
+    return x
+
+
+def _dense(block: list[int]) -> list[int]:
+    out, step = [], 1
+    for n in reversed(block):
+        out.append(step)
+        step *= n
+    return out[::-1]
+
+
+def numbered(dims: Mapping[str, Any]) -> dict[str, Any]:
+    """Dims without terms."""
+    return {n: plain(v) for n, v in dims.items()}

@@ -1,0 +1,454 @@
+"""Numbers that remember how they came to be: an integer, a real and a truth, each a number and the term that it is.
+
+The host function computes with them as with Python's. What Python decides on them (`if`, `while`, `and`, `or`) is a
+decision of the run; what takes the number out (hash, float(), an index) is lost, and said.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from ...terms import index as I
+from ...terms import term as T
+from ...terms.term import Term
+
+if TYPE_CHECKING:
+    from .record import Record
+
+Plain = int | float | bool
+
+
+def integer(record: Record, t: Term, v: int) -> Any:
+    """The integer v, which is t; a Python integer if t is one."""
+    return int(t.attr) if t.is_const else Int(record, t, v)
+
+
+def real(record: Record, t: Term, v: float, quotient: tuple[Term, Term] | None = None) -> Any:
+    """The real v, which is t; a Python float if t is a number."""
+    return float(t.attr) if t.is_const else Real(record, t, v, quotient)
+
+
+def truth(record: Record, t: Term, v: bool) -> Any:
+    """The truth v, which is t."""
+    return bool(t.attr) if t.is_const else Truth(record, t, v)
+
+
+class Int(torch.SymInt):  # type: ignore[misc]
+    """An integer. PyTorch sees a SymInt, `isinstance` an int, and C code asks `__index__`, which is recorded."""
+
+    def __init__(self, record: Record, term: Term, value: int) -> None:
+        self.record, self.term, self.value = record, term, int(value)
+
+    @property
+    def node(self) -> Any:  # type: ignore[override]
+        return self.record.symbol(self.term, self.value).node
+
+    @property
+    def __class__(self) -> Any:
+        return int
+
+    def __index__(self) -> int:
+        return int(self.record.lose(self.term, self.value))
+
+    __int__ = __index__
+
+    def __float__(self) -> float:
+        return float(self.record.lose(self.term, self.value))
+
+    def __hash__(self) -> int:
+        return hash(self.record.lose(self.term, self.value))
+
+    def __bool__(self) -> bool:
+        return bool(self != 0)
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+    def __format__(self, spec: str) -> str:
+        self.record.lose(self.term, self.value)
+        return format(self.value, spec)
+
+    def __neg__(self) -> Any:
+        return integer(self.record, I.normal(T.mul(-1, self.term)), -self.value)
+
+    def __pos__(self) -> Any:
+        return self
+
+    def __abs__(self) -> Any:
+        return self if self >= 0 else -self
+
+    def __invert__(self) -> Any:
+        return -self - 1
+
+    def __trunc__(self) -> Any:
+        return self
+
+    __floor__ = __ceil__ = __trunc__
+
+    def __round__(self, ndigits: int | None = None) -> Any:
+        if ndigits is not None and ndigits < 0:
+            return round(self.record.lose(self.term, self.value), ndigits)
+        return self
+
+    def bit_length(self) -> Any:
+        """ceil(log2(n + 1)) of n >= 0."""
+        if self < 0:
+            return (-self).bit_length()
+        return integer(self.record, bits(I.normal(T.add(self.term, 1))), self.value.bit_length())
+
+    def is_integer(self) -> bool:
+        return True
+
+    def conjugate(self) -> Any:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self
+
+    def __copy__(self) -> Any:
+        return self
+
+    @property
+    def real(self) -> Any:
+        return self
+
+    @property
+    def numerator(self) -> Any:
+        return self
+
+    @property
+    def denominator(self) -> int:
+        return 1
+
+
+class Real(torch.SymFloat):  # type: ignore[misc]
+    """A real. `quotient`: the integers of which it is the quotient, whose floor and ceiling are integers of ours."""
+
+    def __init__(self, record: Record, term: Term, value: float, quotient: tuple[Term, Term] | None = None) -> None:
+        self.record, self.term, self.value, self.quotient = record, term, float(value), quotient
+
+    @property
+    def node(self) -> Any:  # type: ignore[override]
+        return self.record.symbol(self.term, self.value).node
+
+    @property
+    def __class__(self) -> Any:
+        return float
+
+    def __float__(self) -> float:
+        return float(self.record.lose(self.term, self.value))
+
+    def __hash__(self) -> int:
+        return hash(self.record.lose(self.term, self.value))
+
+    def __bool__(self) -> bool:
+        return bool(self != 0)
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+    def __format__(self, spec: str) -> str:
+        self.record.lose(self.term, self.value)
+        return format(self.value, spec)
+
+    def __neg__(self) -> Any:
+        return real(self.record, T.mul(-1, self.term), -self.value)
+
+    def __pos__(self) -> Any:
+        return self
+
+    def __abs__(self) -> Any:
+        return real(self.record, T.make("abs", self.term), abs(self.value))
+
+    def __floor__(self) -> Any:
+        if self.quotient is None:
+            return integer(self.record, whole("floor", self.term), math.floor(self.value))
+        a, b = self.quotient
+        return integer(self.record, I.floordiv(a, b), math.floor(self.value))
+
+    def __ceil__(self) -> Any:
+        if self.quotient is None:
+            of = self.term.args[0] if self.term.op == "log2" else None
+            t = bits(of) if of is not None and of.type == T.INT else whole("ceil", self.term)
+            return integer(self.record, t, math.ceil(self.value))
+        a, b = self.quotient
+        return integer(self.record, I.floordiv(I.normal(T.add(a, b, -1)), b), math.ceil(self.value))
+
+    def __trunc__(self) -> Any:
+        return math.floor(self) if self >= 0 else math.ceil(self)
+
+    def __int__(self) -> int:
+        return int(self.record.lose(self.term, self.value))
+
+    def __round__(self, ndigits: int | None = None) -> Any:
+        return round(self.record.lose(self.term, self.value), ndigits)
+
+    def is_integer(self) -> bool:
+        return bool(self.record.lose(self.term, self.value).is_integer())
+
+    def hex(self) -> str:
+        return str(float(self).hex())
+
+    def conjugate(self) -> Any:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self
+
+    def __copy__(self) -> Any:
+        return self
+
+
+class Truth(torch.SymBool):  # type: ignore[misc]
+    """A truth that Python has not asked for yet."""
+
+    def __init__(self, record: Record, term: Term, value: bool) -> None:
+        self.record, self.term, self.value = record, term, bool(value)
+
+    @property
+    def node(self) -> Any:  # type: ignore[override]
+        raise TypeError("a truth on the way to PyTorch is decided first")
+
+    @property
+    def __class__(self) -> Any:
+        return bool
+
+    def __bool__(self) -> bool:
+        return self.record.decide(self.term, self.value)
+
+    def __index__(self) -> int:
+        return int(bool(self))
+
+    __int__ = __index__
+
+    def __float__(self) -> float:
+        return float(bool(self))
+
+    def __hash__(self) -> int:
+        return hash(bool(self))
+
+    def __repr__(self) -> str:
+        return repr(bool(self))
+
+    __str__ = __repr__
+
+    def __format__(self, spec: str) -> str:
+        return format(bool(self), spec)
+
+    def __invert__(self) -> Any:
+        return ~int(bool(self))
+
+    def __neg__(self) -> Any:
+        return -int(bool(self))
+
+    def __pos__(self) -> Any:
+        return int(bool(self))
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self
+
+
+Known = (Int, Real, Truth)
+
+# ---- arithmetic ------------------------------------------------------------------------------------------------------
+
+
+def bits(n: Term) -> Term:
+    """ceil(log2(n)) of a positive integer: the exponent of the next power of two."""
+    return whole("ceil", T.make("log2", n))
+
+
+def whole(op: str, t: Term) -> Term:
+    return T.make("to_int", T.make(op, t))
+
+
+def _exponent_of(t: Term) -> Term | None:
+    """n of ceil(log2(n))."""
+    if t.op == "to_int" and t.args[0].op == "ceil" and t.args[0].args[0].op == "log2":
+        return t.args[0].args[0].args[0]
+    return None
+
+
+def _floordiv(a: Term, b: Term) -> Term:
+    return I.floordiv(a, b)
+
+
+def _power(a: Term, b: Term) -> Term | None:
+    if b.is_const and b.type == T.INT and 0 <= b.attr <= 8:
+        return I.normal(T.mul(1, *[a] * int(b.attr)))
+    if a.is_const and a.attr == 2 and (n := _exponent_of(b)) is not None:
+        return T.make("next_power_of_2", n)
+    return None
+
+
+def _bitand(a: Term, b: Term) -> Term | None:
+    for x, mask in ((a, b), (b, a)):
+        if mask.is_const and mask.attr >= 0 and (mask.attr & (mask.attr + 1)) == 0:
+            return I.mod(x, int(mask.attr) + 1)
+    return T.make("bitand", a, b)
+
+
+def _shl(a: Term, b: Term) -> Term | None:
+    if b.is_const and 0 <= b.attr < 64:
+        return I.normal(T.mul(a, 1 << int(b.attr)))
+    n = _exponent_of(b)
+    return None if n is None else I.normal(T.mul(a, T.make("next_power_of_2", n)))
+
+
+def _shr(a: Term, b: Term) -> Term | None:
+    return I.floordiv(a, 1 << int(b.attr)) if b.is_const and 0 <= b.attr < 64 else None
+
+
+INTEGERS: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Term, Term], Term | None]]] = {
+    "add": (operator.add, lambda a, b: I.normal(T.add(a, b))),
+    "sub": (operator.sub, lambda a, b: I.normal(T.sub(a, b))),
+    "mul": (operator.mul, lambda a, b: I.normal(T.mul(a, b))),
+    "floordiv": (operator.floordiv, _floordiv),
+    "mod": (operator.mod, I.mod),
+    "pow": (operator.pow, _power),
+    "lshift": (operator.lshift, _shl),
+    "rshift": (operator.rshift, _shr),
+    "and": (operator.and_, _bitand),
+    "or": (operator.or_, lambda a, b: T.make("bitor", a, b)),
+    "xor": (operator.xor, lambda a, b: T.make("bitxor", a, b)),
+}
+REALS: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Term, Term], Term | None]]] = {
+    "add": (operator.add, T.add),
+    "sub": (operator.sub, T.sub),
+    "mul": (operator.mul, T.mul),
+    "truediv": (operator.truediv, T.div),
+    "pow": (operator.pow, lambda a, b: _real_power(a, b)),
+}
+COMPARISONS: dict[str, tuple[Callable[[Any, Any], bool], Callable[[Term, Term], Term]]] = {
+    "lt": (operator.lt, lambda a, b: T.make("lt", a, b)),
+    "le": (operator.le, lambda a, b: T.make("le", a, b)),
+    "gt": (operator.gt, lambda a, b: T.make("lt", b, a)),
+    "ge": (operator.ge, lambda a, b: T.make("le", b, a)),
+    "eq": (operator.eq, lambda a, b: T.make("eq", a, b)),
+    "ne": (operator.ne, lambda a, b: T.make("not", T.make("eq", a, b))),
+}
+PYTHON = {n: f for table in (INTEGERS, REALS) for n, (f, _) in table.items()} | {n: f for n, (f, _) in COMPARISONS.items()}
+DIVIDING = {"floordiv", "mod", "truediv"}
+
+
+def _real_power(a: Term, b: Term) -> Term | None:
+    from ..aten.elementwise import power
+
+    if a.is_const and a.attr == 2:
+        return T.make("exp2", b)
+    return power(a, b) if b.is_const else None
+
+
+def binary(name: str, x: Any, y: Any) -> Any:
+    """x <name> y, one of them a number of ours."""
+    record = (x if isinstance_of(x) else y).record
+    a, b = operand(record, x), operand(record, y)
+    if a is None or b is None:
+        return NotImplemented
+    (s, v), (t, w) = a, b
+    if name in DIVIDING:
+        _nonzero(record, t, w)
+    integers = s.type == T.INT and t.type == T.INT
+    if name == "truediv" and integers:
+        return real(record, T.div(s, t), v / w, (s, t) if _positive(record, t, w) else None)
+    f, make = (INTEGERS if integers and name in INTEGERS else REALS).get(name, (PYTHON[name], _unknown))
+    out = f(v, w)
+    if isinstance(out, complex):
+        return f(record.lose(s, v), record.lose(t, w))
+    if name == "pow" and integers and isinstance(out, float):  # a negative exponent
+        make = _real_power
+    if name == "pow" and not t.is_const:
+        record.decide(T.make("le", 0, t), bool(w >= 0))
+    term = make(s, t)
+    if term is None:
+        return f(record.lose(s, v), record.lose(t, w))
+    return integer(record, term, out) if isinstance(out, int) else real(record, term, out)
+
+
+def _unknown(a: Term, b: Term) -> None:
+    return None
+
+
+def _nonzero(record: Record, t: Term, w: Plain) -> None:
+    if not t.is_const:
+        record.decide(T.make("eq", t, 0), bool(w == 0))
+
+
+def _positive(record: Record, t: Term, w: Plain) -> bool:
+    return w > 0 if t.is_const else record.decide(T.make("lt", 0, t), bool(w > 0))
+
+
+def compare(name: str, x: Any, y: Any) -> Any:
+    """x <name> y as a truth."""
+    record = (x if isinstance_of(x) else y).record
+    a, b = operand(record, x), operand(record, y)
+    if a is None or b is None:
+        return NotImplemented
+    (s, v), (t, w) = a, b
+    f, make = COMPARISONS[name]
+    if any(isinstance(n, float) and not math.isfinite(n) for n in (v, w)):
+        return f(v, w)  # sizes and scalars are finite
+    return truth(record, make(s, t), f(v, w))
+
+
+def isinstance_of(x: Any) -> bool:
+    """Whether it is a number of ours: `isinstance` would take what they pretend to be."""
+    return type(x) in Known
+
+
+def operand(record: Record, x: Any) -> tuple[Term, Plain] | None:
+    """The term and the number of something that a number of ours meets; None if it is no number."""
+    kind = type(x)
+    if kind is Truth:
+        return T.const(int(bool(x))), int(x.value)
+    if kind in (Int, Real):
+        return x.term, x.value
+    if kind in (torch.SymInt, torch.SymFloat):
+        return operand(record, record.number(x))
+    if kind is torch.SymBool:
+        return operand(record, int(bool(x)))
+    if isinstance(x, np.generic):
+        x = x.item()
+    if isinstance(x, bool):
+        x = int(x)
+    return (T.const(x), x) if type(x) in (int, float) else None
+
+
+def _install() -> None:
+    for name in (*INTEGERS, "truediv"):
+        for kind in (Int, Real):
+            setattr(kind, f"__{name}__", lambda x, y, n=name: binary(n, x, y))
+            setattr(kind, f"__r{name}__", lambda x, y, n=name: binary(n, y, x))
+        setattr(Truth, f"__{name}__", lambda x, y, n=name: _truths(n, x, y))
+        setattr(Truth, f"__r{name}__", lambda x, y, n=name: _truths(n, y, x))
+    for kind in (Int, Real):
+        kind.__divmod__ = lambda x, y: (x // y, x % y)  # type: ignore[attr-defined]
+        kind.__rdivmod__ = lambda x, y: (y // x, y % x)  # type: ignore[attr-defined]
+        for name in COMPARISONS:
+            setattr(kind, f"__{name}__", lambda x, y, n=name: compare(n, x, y))
+    for name in COMPARISONS:
+        setattr(Truth, f"__{name}__", lambda x, y, n=name: _truths(n, x, y))
+
+
+def _truths(name: str, x: Any, y: Any) -> Any:
+    """Truths are Python's from here on; `and` and `or` of two stay terms."""
+    if type(x) is type(y) is Truth and name in ("and", "or"):
+        f = operator.and_ if name == "and" else operator.or_
+        return truth(x.record, T.make(name, x.term, y.term), f(x.value, y.value))
+    plain = [bool(e) if type(e) is Truth else e for e in (x, y)]
+    return PYTHON[name](*plain)
+
+
+_install()

@@ -1,0 +1,180 @@
+"""The record of one reading of a host function: its symbols, the decisions that Python made, what was lost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from ...capture.recorder import host_place
+from ...errors import Place, Unsupported
+from ...terms import term as T
+from ...terms.term import Term
+from ..symbols import Symbols, _of_layout
+from . import numbers as N
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """`condition` holds on this path: the host function asked at `place`. `by`: "host" for a test of Python's, "torch"
+    for one of PyTorch's own, "value" where the number was taken out and any other number may lead elsewhere."""
+
+    condition: Term
+    place: Place | None
+    by: str = "host"
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something that the host function did, and where."""
+
+    what: str
+    place: Place | None
+
+
+@dataclass(eq=False)
+class Record:
+    """`dims`: the numbers that this run has for dims and scalars."""
+
+    dims: Mapping[str, int | float]
+    decisions: list[Decision] = field(default_factory=list)
+    lost: list[Note] = field(default_factory=list)
+    asked: list[Note] = field(default_factory=list)
+    opaque: dict[int, Any] = field(default_factory=dict)  # id of a term -> PyTorch's symbol for it
+    made: dict[int, Any] = field(default_factory=dict)
+    of: dict[Any, Any] = field(default_factory=dict)  # PyTorch's expression -> our number
+    seen: set[Term] = field(default_factory=set)
+    guards: int = 0  # of PyTorch's that were read
+
+    def __post_init__(self) -> None:
+        from torch._subclasses.fake_tensor import FakeTensorMode
+        from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+        self.symbols = Symbols(dict(self.dims))
+        self.symbols.env = ShapeEnv(specialize_zero_one=False, duck_shape=False)
+        self.symbols.mode = FakeTensorMode(shape_env=self.symbols.env, allow_non_fake_inputs=True)
+
+    @property
+    def mode(self) -> Any:
+        return self.symbols.mode
+
+    # ---- ours to theirs
+
+    def symbol(self, t: Term, v: Any) -> Any:
+        """PyTorch's number for a term."""
+        if t.id not in self.made:
+            self.made[t.id] = self._symbol(t, v)
+        return self.made[t.id]
+
+    def _symbol(self, t: Term, v: Any) -> Any:
+        if t.op in ("add", "mul", "floordiv", "mod") and t.type == T.INT:
+            from ...terms.fit import value
+            from ..symbols import _python
+
+            parts = [a.attr if a.is_const else self.symbol(a, value(a, self.dims)) for a in t.args]
+            if all(a.is_const or value(a, self.dims) is not None for a in t.args):
+                return _python(t.op)(*parts)
+        return self._fresh(t, v)
+
+    def _fresh(self, t: Term, v: Any) -> Any:
+        from torch._dynamo.source import ConstantSource
+        from torch.fx.experimental.symbolic_shapes import DimDynamic
+
+        env, source = self.symbols.env, ConstantSource(f"n{t.id}")
+        if isinstance(v, float):
+            symbol = env.create_unspecified_symbol(v, source, DimDynamic.DYNAMIC)
+            made = env.create_symfloatnode(symbol, hint=v, source=source)
+        else:
+            positive = None if v < 0 or t.op != "size" else True
+            symbol = env.create_symbol(int(v), source, DimDynamic.DYNAMIC, positive=positive)
+            made = env.create_symintnode(symbol, hint=int(v), source=source)
+        self.symbols.terms[symbol] = t
+        return made
+
+    def size(self, t: Term) -> Any:
+        """The number of ours for a term over dims and scalars."""
+        from ...terms.fit import value
+
+        v = value(t, self.dims)
+        if t.is_const:
+            return t.attr
+        if t.type == T.BOOL:
+            return N.truth(self, t, bool(v))
+        return N.real(self, t, float(v)) if t.type == T.REAL else N.integer(self, t, int(v))
+
+    def theirs(self, t: Term) -> Any:
+        """PyTorch's number for a term over dims and scalars."""
+        from ...terms.fit import value
+
+        return t.attr if t.is_const else self.symbol(t, value(t, self.dims))
+
+    # ---- theirs to ours
+
+    def number(self, x: Any) -> Any:
+        """Our number for a SymInt, SymFloat or SymBool of PyTorch's."""
+        if type(x) is torch.SymBool:
+            return bool(x)
+        expr = x.node.expr
+        if expr not in self.of:
+            self.of[expr] = self._number(x, expr)
+        return self.of[expr]
+
+    def _number(self, x: Any, expr: Any) -> Any:
+        hint = x.node.hint
+        t = self.term(expr)
+        if hint is None:
+            raise Unsupported("a size that depends on the values of a tensor", host_place())
+        if type(x) is torch.SymFloat:
+            return N.real(self, t, float(hint))
+        return N.integer(self, t, int(hint))
+
+    def term(self, expr: Any) -> Term:
+        """Raises Unsupported where PyTorch's expression has no term."""
+        return self.symbols._of(expr)
+
+    # ---- what happened
+
+    def decide(self, t: Term, v: bool) -> bool:
+        """Python asks whether t holds, which is v."""
+        self.catch_up()
+        self._note(t, v, host_place(), "host")
+        return v
+
+    def lose(self, t: Term, v: Any) -> Any:
+        """The number of a term, taken out."""
+        self.catch_up()
+        if self._note(T.make("eq", t, v), True, host_place(), "value"):
+            self.lost.append(Note(str(t), host_place()))
+        return v
+
+    def _note(self, t: Term, v: bool, place: Place | None, by: str) -> bool:
+        condition = t if v else T.make("not", t)
+        if condition.is_const or condition in self.seen:
+            return False
+        self.seen.add(condition)
+        self.decisions.append(Decision(condition, place, by))
+        return True
+
+    def catch_up(self) -> None:
+        """PyTorch's guards since the last time."""
+        guards = self.symbols.env.guards
+        for g in guards[self.guards :]:
+            self.guards += 1
+            try:
+                t = self.term(g.expr)
+            except Unsupported as error:
+                self.lost.append(Note(f"{error.what}", host_place()))
+                continue
+            self._note(t, True, host_place(), "layout" if _of_layout(g) else "torch")
+        self.guards = len(guards)
+
+    def ask(self, what: str) -> None:
+        """The host function looks at something outside of its arguments."""
+        note = Note(what, host_place())
+        if note not in self.asked:
+            self.asked.append(note)
+
+
+

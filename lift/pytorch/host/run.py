@@ -1,0 +1,163 @@
+"""One reading of a host function."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from ...capture import launches as L
+from ...capture.fake_cuda import pretend, replaced
+from ...capture.run import named_outputs
+from ...capture.trace import Trace
+from ...cases.declaration import Case, torch_dtype
+from ...errors import TriliftError
+from ...language.case_spec import Spec
+from ...runtime import budget
+from ...terms import term as T
+from ..tracing import place_of_error
+from .events import Events, Launching, Seen
+from .record import Decision, Note, Record
+from .shims import shimmed
+
+
+@dataclass(frozen=True, slots=True)
+class HostRun:
+    """`trace`: None where the host function raised, or could not be followed. `decisions`: what holds on this path, in
+    order. `raised`: what the host function raised. `refused`: what could not be followed, and where."""
+
+    dims: dict[str, int | float]
+    trace: Trace | None
+    decisions: tuple[Decision, ...]
+    asked: tuple[Note, ...]
+    lost: tuple[Note, ...]
+    raised: BaseException | None = None
+    refused: Note | None = None
+
+
+def read_host(case: Case, dims: Mapping[str, int | float], config: int = 0) -> HostRun:
+    """The host function run once, at these dims, on tensors without contents."""
+    budget.count("capture")
+    dims = {**_strides(case, dims), **dims}
+    record = Record(dict(dims))
+    events = Events(record)
+    trace, raised, refused = None, None, None
+    try:
+        with _reading(case, record, events, config):
+            arguments = {n: _argument(n, s, record) for n, s in case.params.items()}
+            inputs = {n: events.input(n, t) for n, t in case.named(arguments).items()}
+            with events.recording():
+                result = case.fn(**arguments)
+                record.catch_up()
+            outputs = {n: events.ref(t) for n, t in named_outputs(result).items()}
+            trace = Trace(dict(dims), inputs, tuple(events.events), outputs, events.configs)
+    except TriliftError as error:
+        refused = Note(error.what, error.place or place_of_error(error))
+    except (Exception, SystemExit) as error:
+        if _follows(error):
+            refused = Note(f"{type(error).__name__}: {_first(error)}", place_of_error(error))
+        else:
+            raised = error
+    return HostRun(
+        dict(dims), trace, tuple(record.decisions), tuple(record.asked), tuple(record.lost), raised, refused
+    )
+
+
+def _strides(case: Case, dims: Mapping[str, int | float]) -> dict[str, int]:
+    """Numbers for the strides of strided inputs, further apart than their elements need."""
+    out: dict[str, int] = {}
+    for name, s in case.tensors.items():
+        step = 3
+        for d, n in reversed(list(enumerate(case.shape(name, dims)))) if s.strided else ():
+            out[f"stride({name},{d})"] = step
+            step *= n + 2
+    return out
+
+
+def _first(error: BaseException) -> str:
+    return next((line for line in str(error).splitlines() if line.strip()), "")
+
+
+def _follows(error: BaseException) -> bool:
+    """Whether it is PyTorch that does not follow, and not the host function that raises."""
+    from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
+    from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+
+    return isinstance(
+        error,
+        (DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode, NotImplementedError),
+    )
+
+
+@contextmanager
+def _reading(case: Case, record: Record, events: Events, config: int) -> Iterator[None]:
+    from triton.runtime.autotuner import Autotuner, Heuristics
+    from triton.runtime.jit import JITFunction, KernelInterface
+
+    walk = Launching(events.launch, config, record)
+    run = lambda self, *args, **kwargs: walk.launch(self, args, kwargs)  # noqa: E731
+    item = lambda self, grid: lambda *args, **kwargs: walk.launch(self, args, {**kwargs, "grid": grid})  # noqa: E731
+    with ExitStack() as stack:
+        stack.enter_context(torch.random.fork_rng(devices=[]))
+        stack.enter_context(pretend())
+        stack.enter_context(L._bare())
+        for kind in (JITFunction, Autotuner, Heuristics):
+            stack.enter_context(replaced(kind, {"run": run}))
+        stack.enter_context(replaced(KernelInterface, {"__getitem__": item}))
+        for where, values in _questions(record):
+            stack.enter_context(replaced(where, values))
+        stack.enter_context(replaced(torch.autograd, {"_engine_run_backward": _backward(record)}))
+        L._active.append(walk)
+        stack.callback(L._active.pop)
+        stack.enter_context(shimmed(case.fn))
+        stack.enter_context(record.mode)
+        stack.enter_context(Seen(record))
+        yield
+
+
+def _backward(record: Record) -> Any:
+    engine = torch.autograd._engine_run_backward
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        with Seen(record):
+            return engine(*args, **kwargs)
+
+    return run
+
+
+def _questions(record: Record) -> list[tuple[Any, dict[str, Any]]]:
+    """What answers about the outside, noted."""
+    cuda = {
+        "get_device_capability": "the compute capability",
+        "get_device_properties": "the properties of the device",
+        "get_device_name": "the name of the device",
+    }
+    return [(torch.cuda, {n: _noted(getattr(torch.cuda, n), what, record) for n, what in cuda.items()})]
+
+
+def _noted(answer: Any, what: str, record: Record) -> Any:
+    def ask(*args: Any, **kwargs: Any) -> Any:
+        record.ask(what)
+        return answer(*args, **kwargs)
+
+    return ask
+
+
+def _argument(name: str, s: Any, record: Record) -> Any:
+    if isinstance(s, list | tuple):
+        return type(s)(_argument(f"{name}{k}", e, record) for k, e in enumerate(s))
+    if not isinstance(s, Spec):
+        return s
+    if s.shape is None:
+        kind = T.BOOL if s.dtype == "bool" else T.REAL if s.is_float else T.INT
+        return record.size(T.size(name) if kind == T.INT else T.scalar(name, kind))
+    sizes = [record.theirs(e) for e in s.shape]
+    if not s.strided or not sizes:
+        return torch.empty(sizes, dtype=torch_dtype(s.dtype))
+    strides = [record.theirs(T.size(f"stride({name},{d})")) for d in range(len(sizes))]
+    return torch.empty_strided(sizes, strides, dtype=torch_dtype(s.dtype))
+
+

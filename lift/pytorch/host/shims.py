@@ -1,0 +1,254 @@
+"""Python's functions on numbers of ours, for as long as a host function is read.
+
+`min(n, 8)` is a term, not a branch; `range(n)` asks `k < n` again and again; `isinstance(n, int)` is true.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import math
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import torch
+
+from ...capture.fake_cuda import replaced
+from ...capture.recorder import is_host
+from ...terms import term as T
+from ...terms.term import Term
+from . import numbers as N
+
+STDLIB = os.path.dirname(os.__file__) + os.sep
+
+
+def _ours(*xs: Any) -> Any:
+    """The first number of ours among them."""
+    return next((x for x in xs if N.isinstance_of(x)), None)
+
+
+def _extreme(op: str, plain: Callable[..., Any]) -> Callable[..., Any]:
+    def extreme(*args: Any, **options: Any) -> Any:
+        values = list(args[0]) if len(args) == 1 else list(args)
+        if options or _ours(*values) is None:
+            return plain(values, **options) if len(args) == 1 else plain(*args, **options)
+        return functools.reduce(functools.partial(_pair, op, plain), values)
+
+    return extreme
+
+
+def _pair(op: str, plain: Callable[..., Any], x: Any, y: Any) -> Any:
+    """Python gives the first of equal ones: of an integer and a real it is the type that differs, no more."""
+    if (one := _ours(x, y)) is None:
+        return plain(x, y)
+    a, b = N.operand(one.record, x), N.operand(one.record, y)
+    if a is None or b is None or any(isinstance(v, float) and not math.isfinite(v) for _, v in (a, b)):
+        return plain(x, y)
+    (s, v), (t, w) = a, b
+    if s.type != t.type:
+        return plain(x, y)  # asks
+    term = T.make(op, s, t)
+    make = N.integer if s.type == T.INT else N.real
+    return make(one.record, term, plain(v, w))  # type: ignore[operator]
+
+
+class _Kind(type):
+    """The type of a stand-in for int or float: instances are those of the type it stands for."""
+
+    base: type
+
+    def __instancecheck__(cls, x: Any) -> bool:
+        return isinstance(x, cls.base)
+
+    def __subclasscheck__(cls, x: Any) -> bool:
+        return issubclass(x, cls.base)
+
+    def __eq__(cls, other: Any) -> bool:
+        return other is cls or other is cls.base
+
+    def __hash__(cls) -> int:
+        return hash(cls.base)
+
+
+class _Int(int, metaclass=_Kind):
+    base = int
+
+    def __new__(cls, x: Any = 0, *args: Any, **options: Any) -> Any:
+        if type(x) is N.Real:
+            return math.trunc(x)
+        return x if type(x) is N.Int else int(x, *args, **options)
+
+
+class _Float(float, metaclass=_Kind):
+    base = float
+
+    def __new__(cls, x: Any = 0.0) -> Any:
+        if type(x) is N.Int:
+            return N.real(x.record, T.mul(1.0, x.term), float(x.value), (x.term, T.const(1)))
+        return x if type(x) is N.Real else float(x)
+
+
+def _range(*args: Any) -> Any:
+    return range(*args) if _ours(*args) is None else _Range(*args)
+
+
+class _Range:
+    """A range whose ends are numbers of ours."""
+
+    def __init__(self, *args: Any) -> None:
+        start, stop, step = (0, args[0], 1) if len(args) == 1 else (*args, 1)[:3]
+        self.start, self.stop, self.step = start, stop, step
+        if step == 0:
+            raise ValueError("range() arg 3 must not be zero")
+
+    def __iter__(self) -> Iterator[Any]:
+        k, up = self.start, bool(self.step > 0)
+        while bool(k < self.stop) if up else bool(k > self.stop):
+            yield k
+            k = k + self.step
+
+    def __contains__(self, x: Any) -> bool:
+        return any(bool(x == k) for k in self)
+
+    def __reversed__(self) -> Iterator[Any]:
+        return iter(list(self)[::-1])
+
+    def __len__(self) -> int:
+        return len(list(self))
+
+    def __getitem__(self, k: Any) -> Any:
+        return list(self)[k]
+
+
+def _len(x: Any) -> Any:
+    if isinstance(x, torch.Tensor):
+        return x.shape[0]
+    return len(x)
+
+
+def _type(*args: Any) -> Any:
+    if len(args) == 1 and (kind := type(args[0])) in N.Known:
+        return {N.Int: int, N.Real: float, N.Truth: bool}[kind]
+    return type(*args)
+
+
+def _bool(x: Any = False) -> bool:
+    return builtins.bool(x)
+
+
+# ---- math ------------------------------------------------------------------------------------------------------------
+
+
+def _real_function(name: str) -> Callable[..., Any]:
+    plain = getattr(math, name)
+    op = {"fabs": "abs"}.get(name, name)
+
+    def function(x: Any, *rest: Any) -> Any:
+        if rest or _ours(x) is None:
+            return _log(x, *rest) if name == "log" and rest else plain(x, *rest)
+        return N.real(x.record, _term(op, x.term), plain(x.value))
+
+    return function
+
+
+def _term(op: str, t: Term) -> Term:
+    from ...terms.ops import OPS
+
+    return OPS[op].on_terms(t)
+
+
+def _log(x: Any, base: Any) -> Any:
+    if type(base) in (int, float) and base == 2 and _ours(x) is not None:
+        return MATH["log2"](x)
+    return MATH["log"](x) / MATH["log"](base)
+
+
+def _isqrt(n: Any) -> Any:
+    if _ours(n) is None:
+        return math.isqrt(n)
+    return N.integer(n.record, N.whole("floor", _term("sqrt", n.term)), math.isqrt(n.value))
+
+
+def _pow(x: Any, y: Any) -> Any:
+    return math.pow(x, y) if _ours(x, y) is None else _Float(x) ** y
+
+
+MATH: dict[str, Callable[..., Any]] = {
+    n: _real_function(n) for n in ("sqrt", "log", "log2", "log10", "log1p", "exp", "exp2", "sin", "cos", "tanh", "fabs")
+    if hasattr(math, n)
+} | {"isqrt": _isqrt, "pow": _pow}  # fmt: skip
+
+# ---- Triton ----------------------------------------------------------------------------------------------------------
+
+
+def _next_power_of_2(n: Any) -> Any:
+    """Triton's bit tricks: the power of two at or above n of n >= 1, else what they give."""
+    if _ours(n) is None or not n >= 1:
+        n = int(n)
+        return 1 << (n - 1).bit_length() if n > 0 else 0
+    return N.integer(n.record, T.make("next_power_of_2", n.term), 1 << (n.value - 1).bit_length())
+
+
+# ---- where they go ---------------------------------------------------------------------------------------------------
+
+GLOBALS: dict[str, Any] = {
+    "min": _extreme("min", min), "max": _extreme("max", max), "int": _Int, "float": _Float, "range": _range,
+    "len": _len, "type": _type,
+}  # fmt: skip
+
+
+def _uncached(f: Any) -> Any:
+    """A function with a cache, without it for numbers of ours."""
+
+    @functools.wraps(f)
+    def call(*args: Any, **options: Any) -> Any:
+        plain = _ours(*args, *options.values()) is None and not any(_holds(x) for x in (*args, *options.values()))
+        return (f if plain else f.__wrapped__)(*args, **options)
+
+    return call
+
+
+def _holds(x: Any) -> bool:
+    return isinstance(x, (tuple, list)) and any(N.isinstance_of(e) for e in x)
+
+
+def host_modules(fn: Any) -> list[Any]:
+    """The modules whose code may be the host's: those that use Triton, and those of the case's own package."""
+    import triton
+
+    mine = (getattr(fn, "__module__", "") or "").partition(".")[0]
+    out = []
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None) or ""
+        if not file or name.startswith(("trilift", "triton", "torch", "numpy", "sympy")) or not is_host(file):
+            continue
+        space = getattr(module, "__dict__", {})
+        used = any(space.get(n) is triton for n in ("triton", "_triton")) or "tl" in space
+        if used or name.partition(".")[0] == mine:
+            out.append(module)
+    return out
+
+
+@contextmanager
+def shimmed(fn: Any) -> Iterator[None]:
+    """Host code inside computes with numbers of ours."""
+    import triton
+
+    originals = {id(getattr(math, n)): f for n, f in MATH.items()}
+    with ExitStack() as stack:
+        stack.enter_context(replaced(math, MATH))
+        stack.enter_context(replaced(triton.next_power_of_2, {"fn": _next_power_of_2}))
+        for module in host_modules(fn):
+            space = vars(module)
+            new = {n: f for n, f in GLOBALS.items() if n not in space}
+            for n, x in list(space.items()):
+                if id(x) in originals:
+                    new[n] = originals[id(x)]
+                elif isinstance(x, functools._lru_cache_wrapper):
+                    new[n] = _uncached(x)
+            stack.enter_context(replaced(module, new))
+        yield
+
