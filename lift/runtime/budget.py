@@ -313,6 +313,14 @@ class OptimiseBudget:
 
 
 @dataclass(frozen=True, slots=True)
+class HostBudget:
+    """Of reading one host function: paths, and sides of tests that are looked for."""
+
+    paths: int = 32
+    sides: int = 200
+
+
+@dataclass(frozen=True, slots=True)
 class Budgets:
     """All of them."""
 
@@ -325,6 +333,7 @@ class Budgets:
     audit: AuditBudget = field(default_factory=AuditBudget)
     tests: TestBudget = field(default_factory=TestBudget)
     optimise: OptimiseBudget = field(default_factory=OptimiseBudget)
+    host: HostBudget = field(default_factory=HostBudget)
 
     def __str__(self) -> str:
         """One line for each stage, for `--debug` and for keys of caches."""

@@ -16,6 +16,8 @@ from trilift.lift.errors import Place, TriliftError, Unsupported
 from trilift.lift.pytorch.aten import operators
 from trilift.lift.pytorch.machine_integers import Integers
 from trilift.lift.pytorch.symbolic_tensor import SymbolicTensor, cast, deep, tensor, type_of_name
+from trilift.lift.pytorch.host.events import term_of
+from trilift.lift.pytorch.symbolic_tensor import SymbolicTensor, cast, deep, type_of_name
 from trilift.lift.replay import storage, torch_ops
 from trilift.lift.terms import construct as T
 from trilift.lift.terms.machine_ranges import dtype_limits
@@ -154,7 +156,7 @@ def _joined(values: Sequence[Any], buffers: Buffers, what: str, op: TorchOp) -> 
             raise Unsupported(f"the length of {what} depends on the shape", op.host)
         return [_joined(part, buffers, what, op) for part in zip(*values, strict=True)]
     numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
-    if numbers and any(v != first for v in values):
+    if numbers and any(v != first or term_of(v) is not term_of(first) for v in values):
         return buffers.relations.term(values, what, op.host)
     if any(v != first for v in values):
         raise Unsupported(f"{what} depends on the shape", op.host)
@@ -165,7 +167,7 @@ def constant(refs: Sequence[TensorRef], buffers: Buffers, what: str, place: Plac
     """The numbers of a tensor that the host program holds, the same at every shape; None for any other tensor."""
     if any(r.buffer.origin != "host" for r in refs):
         return None
-    held = [storage.storage_values(r) for r in refs]
+    held = [storage.storage_values(r) for r in buffers.relations.of_runs(refs)]
     first = held[0]
     if all(h.size and (h == h[0]).all() and h[0] == first[0] for h in held):
         return buffers.fresh(), "host", _always(T.const(first[0].item()))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cached_property
 from itertools import islice
 from typing import Any
 
@@ -19,10 +20,12 @@ from trilift.lift.cases.parts import may_be_less_than_one
 from trilift.lift.cases.shapes import around, choose, elements, varied
 from trilift.lift.errors import CaseError, TriliftError, Unsupported
 from trilift.lift.terms import construct as T
+from trilift.lift.errors import CaseError, Place, TriliftError, Unsupported
 from trilift.lift.terms.fit import Number, value
 from trilift.lift.terms.term import Term
 from trilift.lift.ttir.ir import Module
 
+from ..integers.solver import Solver
 from ..model.configuration import Configuration, Event, SymbolicLaunch, View
 from ..model.verdict import Clause
 from ..wording.user_terms import words
@@ -30,6 +33,7 @@ from . import blocks, host_operations
 from .ambiguity import apart
 from .buffers import Buffers, reference
 from .host_paths import separating
+from .host_reading import Comparison, Path, Paths, explore, telling
 from .relations import Refuted, Relations, at, jumps, strided
 from .specialisations import Family
 from .specialisations import family as family_of
@@ -142,6 +146,14 @@ class _Config:
         self.traces = given + self.more(single if len(self.configs) == 1 else self.count(FOUND_ON), given)
         if not self.traces:
             raise self.errors[0]
+        self.excluded: list[Clause] = []
+        self.unread: list[str] = []
+
+    @cached_property
+    def paths(self) -> Paths:
+        """The paths of the host function, for each configuration."""
+        ordered = sorted((t.dims for t in self.traces), key=lambda d: elements(self.case, d))
+        return explore(self.case, [ordered[len(ordered) // 2], ordered[-1]], facts(self.case), self.configs)
 
     def count(self, shapes: int) -> int:
         """How many traces, so that each configuration has some."""
@@ -170,6 +182,7 @@ class _Config:
         for turn in range(1, TRACE_ROUNDS + 1):
             held = self.more(max(HELD_BACK, len(self.configs)), self.traces, turn)
             try:
+                self.elsewhere()
                 if len({events_of(t) for t in (*self.traces, *held)}) > 1:
                     return self.parts(held)
                 return self.read(held)
@@ -181,14 +194,75 @@ class _Config:
         )
 
     def read(self, held: Sequence[Trace]) -> list[Configuration]:
-        found = _Reading(self.case, self.traces, held)
-        base, families = found.base(self.configs)
+        found, base, families = self.base(held)
         self.beside = self.at(found.jumps())
         again = found.confirm(self.beside)
-        if telling := self.at(again.apart()):
-            self.beside += telling
+        if more := self.at(again.apart()):
+            self.beside += more
             found.confirm(self.beside)
+        self.agreed(found)
+        given = tuple(self.clauses(found))
+        base = replace(
+            base,
+            facts=base.facts.union(c.term for c in given if c.term is not None),
+            clauses=(*given, *base.clauses),
+        )
         return list(blocks.configurations(base, families, self.exhaustive))
+
+    # ---- what the host function computes
+
+    def base(self, held: Sequence[Trace]) -> tuple[_Reading, Configuration, list[Family]]:
+        """What the traces say and the paths agree with; without the paths where they cannot be put beside traces."""
+        mine = [p for p in self.paths.read if p.trace and events_of(p.trace) == events_of(self.traces[0])]
+        try:
+            found = _Reading(self.case, self.traces, held, mine)
+            return found, *found.base(self.configs)
+        except Unsupported as error:
+            if not mine:
+                raise
+            found = _Reading(self.case, self.traces, held)
+            base = found.base(self.configs)
+            self.unread.append(error.what)
+            return found, *base
+
+    def elsewhere(self) -> None:
+        """Traces on the paths whose events no trace has, where they have small sizes. The others are excluded."""
+        for p in self.paths.read:
+            known = {events_of(t) for t in self.traces}
+            if p.trace is not None and events_of(p.trace) not in known:
+                self.traces += self.at([named(self.case, p.run.dims)])
+
+    def agreed(self, found: _Reading) -> None:
+        """Traces on the paths that do not agree with the terms. Raises Refuted where there are new ones."""
+        wrong = [found.relations.reads[k] for k in found.relations.disagreed]
+        if fresh := self.at(named(self.case, p.run.dims) for p in wrong):
+            self.beside += fresh
+            raise Refuted(next(iter(found.relations.disagreed.values())))
+
+    def clauses(self, found: _Reading) -> Iterator[Clause]:
+        """What excludes the paths on which the host function does something else, and those that were not reached."""
+        paths = self.paths
+        right = [p for k, p in enumerate(found.relations.reads) if k not in found.relations.disagreed]
+        for p in paths.read:
+            if right and p not in right and not self.unread:
+                condition = telling([*right, p], [True] * len(right) + [False])
+                place = next((d.place for d in p.decisions if T.make("not", d.condition) is condition), None)
+                if condition is not None and not condition.is_const:
+                    yield _elsewhere(condition, place or self.case.place)
+        for o in paths.open:
+            yield _elsewhere(o.condition, o.place, o.why)
+        yield from self.notes(len(right))
+
+    def notes(self, read: int) -> Iterator[Clause]:
+        paths = self.paths
+        for n in paths.refused:
+            yield Clause("config", None, f"the host function could not be followed: {n.what}", "", n.place)
+        for what in self.unread:
+            yield Clause("config", None, f"the host function could not be followed: {what}")
+        for n in paths.asked:
+            yield Clause("config", None, f"the host function asks for {n.what}", "", n.place)
+        if read and not paths.refused and not self.unread:
+            yield Clause("config", None, f"the host function was read: {read} path{'s' * (read > 1)}")
 
     def at(self, shapes: Iterable[Mapping[str, int | float]]) -> list[Trace]:
         """Traces at shapes that were not seen."""
@@ -280,6 +354,16 @@ class _Config:
         ]
 
 
+def _elsewhere(condition: Term, place: Place | None, why: str = "") -> Clause:
+    reason = why or "the host function behaves differently elsewhere"
+    return Clause("shape", condition, words(condition), reason, place)
+
+
+def named(case: Case, dims: Mapping[str, Number]) -> dict[str, Number]:
+    """The numbers of dims and scalars alone."""
+    return {n: dims[n] for n in (*case.names, *case.scalars)}
+
+
 def _within(s: Configuration, case: tuple[Term, ...], clause: Clause) -> Configuration:
     """The configuration where the facts of the case hold too."""
     label = _labelled(s.label, *map(words, case[:1]))
@@ -316,9 +400,12 @@ def _labelled(*labels: str) -> str:
 class _Reading:
     """Traces with the same events read together. Raises Refuted where a held-back one refutes a term."""
 
-    def __init__(self, case: Case, traces: Sequence[Trace], held: Sequence[Trace]) -> None:
+    def __init__(
+        self, case: Case, traces: Sequence[Trace], held: Sequence[Trace], paths: Sequence[Path] = ()
+    ) -> None:
         self.case = case
-        self.relations = Relations(case, traces, held)
+        comparison = Comparison(case, frozenset(facts(case)), Solver()) if paths else None
+        self.relations = Relations(case, traces, held, paths, comparison)
         self.traces = self.relations.all
         self.buffers = Buffers(self.relations)
         self.columns: list[tuple[Any, ...]] = list(zip(*(t.events for t in self.traces), strict=True))
@@ -414,7 +501,7 @@ class _Reading:
             return self
         if any(events_of(t) != events_of(self.traces[0]) for t in traces):
             raise Refuted("the sequence of operations of the host function")
-        again = _Reading(self.case, self.relations.traces, [*self.relations.held, *traces])
+        again = _Reading(self.case, self.relations.traces, [*self.relations.held, *traces], self.relations.reads)
         again.read()
         for name in self.traces[0].outputs:
             again.output(name)
@@ -448,7 +535,7 @@ class _Reading:
 
     def clauses(self) -> Iterator[Clause]:
         yield from assumed(self.case)
-        seen = "; ".join(at(t) for t in self.traces if t.dims)
+        seen = "; ".join(at(t) for t in self.relations.run if t.dims)
         found, held = len(self.relations.traces), len(self.relations.held)
         if seen:
             yield Clause("config", None, f"launch arguments are functions of the dims, found at {found} shapes and "

@@ -6,7 +6,7 @@ them shapes at and beside the places where it jumps: cdiv(N, 1024) is asked at N
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -15,9 +15,13 @@ from trilift.lift.capture.trace import Trace
 from trilift.lift.cases.declaration import Case
 from trilift.lift.errors import Place, Unsupported
 from trilift.lift.language.case_spec import Spec
+from trilift.lift.pytorch.host.events import term_of
 from trilift.lift.terms import term as T
 from trilift.lift.terms.fit import Number, fit, value
 from trilift.lift.terms.term import Term
+
+from ..integers.quotient import replace as substituted
+from .host_reading import Comparison, Path, telling
 
 Environment = Mapping[str, Number]
 REAL_RELATIVE_ERROR = 2e-7  # of reals: an argument may have gone through an f32
@@ -41,12 +45,17 @@ class Relation:
 
 @dataclass(eq=False, slots=True)
 class Relations:
-    """`traces`: those that terms are found on; `held` are held back. Values are given for all of them, in this order.
-    Raises Refuted where a term does not hold on the held ones."""
+    """`traces`: those that terms are found on; `held` are held back; `reads` are paths of the host function, whose
+    numbers carry the terms that they are. Values are given for all of them, in this order. Raises Refuted where a term
+    does not hold on the held ones. `disagreed`: the paths on which a term is not what the host function computes."""
 
     case: Case
     traces: Sequence[Trace]
     held: Sequence[Trace]
+    reads: Sequence[Path] = ()
+    comparison: Comparison | None = None
+    disagreed: dict[int, str] = field(default_factory=dict)
+    bound: list[dict[Term, Term]] = field(default_factory=list)  # of each path, what block sizes are there
     known: list[Term] = field(default_factory=list)  # block sizes: other numbers may be simple functions of them
     blocks: dict[Any, Term] = field(default_factory=dict)  # relation, or name and values -> the block size's symbol
     found: list[Relation] = field(default_factory=list)
@@ -56,10 +65,20 @@ class Relations:
 
     def __post_init__(self) -> None:
         self.environments = [environment(self.case, t) for t in self.all]
+        self.bound = [{} for _ in self.reads]
 
     @property
     def all(self) -> list[Trace]:
+        return [*self.run, *(p.trace for p in self.reads if p.trace is not None)]
+
+    @property
+    def run(self) -> list[Trace]:
+        """Those that were run."""
         return [*self.traces, *self.held]
+
+    def of_runs(self, values: Sequence[Any]) -> Sequence[Any]:
+        """The values of the traces that were run."""
+        return values[: len(self.run)]
 
     def term(self, values: Sequence[Number], what: str, place: Place | None = None) -> Term:
         """The term that has these values. Raises Unsupported if none has."""
@@ -70,14 +89,73 @@ class Relations:
 
     def maybe(self, values: Sequence[Number], what: str, place: Place | None = None) -> Term | None:
         """The term that has these values; None if nothing fits. None among the values: any number would do there."""
-        rows = [(v, e, k >= len(self.traces)) for k, (v, e) in enumerate(zip(values, self.environments, strict=True))]
-        rows = [row for row in rows if row[0] is not None]
+        runs = self.of_runs(list(zip(values, self.environments, strict=True)))
+        rows = [(v, e, k >= len(self.traces)) for k, (v, e) in enumerate(runs) if v is not None]
+        if not rows:
+            return T.const(0)
         first = rows[0][0]
         constant = all(type(v) is type(first) and v == first for v, _, _ in rows)
-        found = T.const(first) if constant else self.varying(rows, what)
-        if found is not None:
-            self.found.append(Relation(what, found, place, constant))
+        try:
+            found, refuted = T.const(first) if constant else self.varying(rows, what), None
+        except Refuted as error:
+            found, refuted = None, error
+        settled = self.settled(found, values, what)
+        if settled is None and refuted is not None:
+            raise refuted
+        if settled is not None:
+            self.found.append(Relation(what, settled, place, settled.is_const))
+        return settled
+
+    # ---- what the host function computes
+
+    def settled(self, found: Term | None, values: Sequence[Number], what: str) -> Term | None:
+        """The term itself where each path computes it, else one that they do compute and that was seen as well. Where
+        there is none, the paths that do not agree are noted."""
+        reads = [(k, v) for k, v in enumerate(values[len(self.run) :]) if v is not None]
+        if not reads or self.comparison is None:
+            return found
+        wrong: list[int] = []
+        for t in (*([found] if found is not None else ()), *self.candidates(reads)):
+            if t is not found and not self.seen(t, values):
+                continue
+            mine = [k for k, v in reads if not self.same(t, v, k)]
+            if not mine:
+                return t
+            if found is None or t is found:
+                found, wrong = t, mine
+        for k in wrong:
+            self.disagreed.setdefault(k, what)
         return found
+
+    def computed(self, t: Term | None, values: Sequence[Number]) -> Term | None:
+        """The term if each path computes it."""
+        reads = enumerate(values[len(self.run) :])
+        return t if t is not None and all(self.same(t, v, k) for k, v in reads) else None
+
+    def same(self, t: Term, v: Number, k: int) -> bool:
+        """Whether the term is the number v of path k."""
+        assert self.comparison is not None
+        here = substituted(t, self.bound[k]) if self.bound[k] else t
+        return self.comparison.same(here, term_of(v), self.reads[k])
+
+    def seen(self, t: Term, values: Sequence[Number]) -> bool:
+        """Whether it has the values of the runs."""
+        rows = self.of_runs(list(zip(values, self.environments, strict=True)))
+        return all(v is None or agrees(t, e, v) for v, e in rows)
+
+    def candidates(self, reads: Sequence[tuple[int, Number]]) -> Iterable[Term]:
+        """What the paths compute: a term of one of them; one of two, and the condition that leads to each."""
+        terms = list(dict.fromkeys(term_of(v) for _, v in reads))
+        yield from terms
+        for a in terms:
+            inside = [term_of(v) is a for _, v in reads]
+            others = [t for t in terms if t is not a]
+            if len(others) == 1 and a.type == others[0].type:
+                condition = telling([self.reads[k] for k, _ in reads], inside)
+                if condition is not None and a.type == T.BOOL and a.is_const:
+                    yield condition if a.attr else T.make("not", condition)
+                elif condition is not None:
+                    yield T.where(condition, a, others[0])
 
     def varying(self, rows: Sequence[tuple[Number, Environment, bool]], what: str) -> Term | None:
         """A name of the case, else a term over dims, scalars and block sizes, else one with strides too."""
@@ -123,6 +201,8 @@ class Relations:
             for e, v in zip(self.environments, values, strict=True):
                 e[fresh] = v
             self.blocks[key] = T.size(fresh)
+            for known, v in zip(self.bound, values[len(self.run) :], strict=True):
+                known[T.size(fresh)] = term_of(v)
         return self.blocks[key]
 
 

@@ -158,24 +158,23 @@ def family(column: Sequence[Launch], relations: Relations) -> Family:
         values = [argument(launch, name) for launch in column]
         what = f"{name} of {first.kernel}"
         if all(isinstance(v, int) and not isinstance(v, bool) for v in values):
-            if all(v == values[0] for v in values):
-                relations.term(values, what, first.host)
-                relations.known.append(T.const(values[0]))
-            elif _is_tuned(column, values):
+            if all(v == values[0] for v in values) and relations.term(values, what, first.host).is_const:
+                relations.known.append(T.const(int(values[0])))
+            elif any(v != values[0] for v in values) and _is_tuned(column, values):
                 parameters.append(_option(name, values, relations))
             else:
                 parameters.append(_parameter(name, values, what, column, relations))
         elif all(isinstance(v, int | float) and not isinstance(v, bool) for v in values):
-            if any(v != values[0] for v in values):
+            if any(v != values[0] for v in values) or not relations.term(values, what, first.host).is_const:
                 term = relations.term(values, what, first.host)
-                parameters.append(Parameter(name, term, None, tuple(dict.fromkeys(values)), False, real=True))
+                parameters.append(Parameter(name, term, None, tuple(dict.fromkeys(relations.of_runs(values))), False, real=True))
         elif any(repr(v) != repr(values[0]) for v in values) and _is_tuned(column, values):
             distinct = {repr(v): v for v in values}
             choices.append(Choice(name, tuple(distinct.values()), None))
         elif any(repr(v) != repr(values[0]) for v in values):
             choices.append(_choice(name, values, what, first, relations))
     free, following = _apart(parameters)
-    return Family(column, tuple(free), tuple(choices), tuple(following))
+    return Family(column[: len(relations.run)], tuple(free), tuple(choices), tuple(following))
 
 
 def _apart(parameters: Sequence[Parameter]) -> tuple[list[Parameter], list[Parameter]]:
@@ -221,7 +220,8 @@ def _padded(values: Sequence[int], column: Sequence[Launch], relations: Relation
             continue
         if all(v == 1 << (n - 1).bit_length() for v, n in zip(values, numbers, strict=True)):
             n = relations.maybe(numbers, "the extent of a block size", column[0].host)
-            return None if n is None or n.is_const else T.make("next_power_of_2", n)
+            padded = None if n is None or n.is_const else T.make("next_power_of_2", n)
+            return relations.computed(padded, values)
     return None
 
 
@@ -231,8 +231,8 @@ def _parameter(
     """A polynomial in dims stands for itself; anything else gets a symbol."""
     first = column[0]
     term = _padded(values, column, relations) or relations.maybe(values, what, first.host)
-    distinct = tuple(dict.fromkeys(values))
-    power = all(v > 0 and v & (v - 1) == 0 for v in values)
+    distinct = tuple(dict.fromkeys(relations.of_runs(values)))
+    power = all(v > 0 and int(v) & (int(v) - 1) == 0 for v in values)
     bound = _bound(first)
     tested = bound is None or decides(bound.kernel, name.partition("[")[0])
     near = sorted({c + d for c in compared(bound.kernel) for d in (-1, 0, 1)}) if bound and tested else []

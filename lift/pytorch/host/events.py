@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import _disable_current_modes
 
 from ...capture.bounded import Range
 from ...capture.launches import Bound, Compiled, _Interception
@@ -103,7 +104,6 @@ class Events(Recorder):
         if t.layout is not torch.strided or t.dtype not in NAMES:
             raise Unsupported(f"tensor of layout {t.layout}, dtype {t.dtype}", host_place())
         from torch._subclasses.fake_tensor import FakeTensor
-        from torch.utils._python_dispatch import _disable_current_modes
 
         if not isinstance(t, FakeTensor):
             return super().ref(t, origin)
@@ -161,16 +161,23 @@ class Events(Recorder):
         given = tuple(self.refs(a) for a in args), {k: self.refs(v) for k, v in kwargs.items()}
         result = func(*args, **kwargs)
         tensors = tuple(tensors_of(result))
+        if name == "lift_fresh":  # the tensor that the host made, as it is
+            self.buffers[self.key(result)] = given[0][0].buffer
         written = [args[k] for k in _written(func) if k < len(args)]
         if name not in UNINITIALISED and self.is_traced(args, kwargs):
             self.trace(result, *written)
         outputs = tuple(self.ref(t, f"aten.{name}") for t in tensors)
-        if tensors or name not in QUESTIONS:
+        if not (name == "detach" and _makes(self.record.inside)):  # which a fake tensor adds
             self.events.append(TorchOp(func, *given, outputs, (), host_place()))
         return result
 
 
-QUESTIONS = {"sym_size", "sym_stride", "sym_numel", "sym_storage_offset", "is_contiguous", "sym_is_contiguous"}
+FACTORIES = {"empty", "zeros", "ones", "full", "arange", "tensor", "empty_strided", "rand", "randn", "eye", "linspace"}
+
+
+def _makes(function: str) -> bool:
+    """Whether a function of PyTorch's makes a tensor."""
+    return function in FACTORIES or function.startswith("new_") or function.endswith("_like")
 
 
 class Seen(TorchFunctionMode):  # type: ignore[misc]
@@ -185,8 +192,11 @@ class Seen(TorchFunctionMode):  # type: ignore[misc]
         if name == "data_ptr" and hasattr(args[0], "fake_mode"):
             self.record.ask("the address of a tensor")
             return 1 << 20
-        out = func(*self.theirs(args), **self.theirs(dict(kwargs or {})))
-        return self.ours(out)
+        before, self.record.inside = self.record.inside, name
+        try:
+            return self.ours(func(*self.theirs(args), **self.theirs(dict(kwargs or {}))))
+        finally:
+            self.record.inside = before
 
     def theirs(self, x: Any) -> Any:
         """PyTorch's numbers for ours."""
@@ -260,14 +270,16 @@ class Launching(_Interception):
         given = {**dict(zip(kernel.arg_names, args, strict=False)), **{k: v for k, v in kwargs.items()}}
         given = {p.name: _settled(given.get(p.name, p.default), p.is_constexpr) for p in kernel.params}
         options = {k: v for k, v in kwargs.items() if k not in given}
-        stand_ins = {n: _stand_in(v) for n, v in given.items()}
-        *_, backend, binder = self.binders.get(id(kernel)) or self.binder(kernel)
-        bound, specialization, parsed = binder(**stand_ins, **options, debug=False)
-        _, signature, constexprs, _ = kernel._pack_args(backend, {**options, "debug": False}, bound, specialization, parsed)
-        signature, constexprs = unspecialise(kernel, signature, constexprs, bound)
+        all_options = {**options, "debug": False}
+        with _disable_current_modes(), torch._C.DisableTorchFunction():
+            stand_ins = {n: _stand_in(v) for n, v in given.items()}
+            *_, backend, binder = self.binders.get(id(kernel)) or self.binder(kernel)
+            bound, specialization, parsed = binder(**stand_ins, **all_options)
+            _, signature, constexprs, _ = kernel._pack_args(backend, all_options, bound, specialization, parsed)
+            signature, constexprs = unspecialise(kernel, signature, constexprs, bound)
         if not warmup:
             numbers = grid(dict(given)) if callable(grid) else grid
-            launched = given, self.grid(numbers), signature, constexprs, {**options, "debug": False}, config, restored
+            launched = given, self.grid(numbers), signature, constexprs, all_options, config, restored
             self.record(Bound(kernel, *launched))
         constants = {p.name: given[p.name] for p in kernel.params if p.is_constexpr}
         return Compiled(kernel, {**constants, **options}, config)

@@ -47,6 +47,7 @@ class Record:
     of: dict[Any, Any] = field(default_factory=dict)  # PyTorch's expression -> our number
     seen: set[Term] = field(default_factory=set)
     guards: int = 0  # of PyTorch's that were read
+    inside: str = ""  # the function of PyTorch's that runs
 
     def __post_init__(self) -> None:
         from torch._subclasses.fake_tensor import FakeTensorMode

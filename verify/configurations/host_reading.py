@@ -1,0 +1,315 @@
+"""The host function read: every path that its tests on sizes and scalars open, as far as the case allows them.
+
+run at some dims -> decisions c1, c2, ... -> for each k: dims that meet c1 .. c(k-1) and not ck -> run there -> ...
+
+What could not be reached is open: the contract excludes it. (Concolic execution: Godefroid, Klarlund, Sen, "DART", 2005.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations, islice, product
+from typing import Any
+
+from trilift.lift.capture.trace import Trace
+from trilift.lift.cases.declaration import Case
+from trilift.lift.cases.shapes import elements
+from trilift.lift.errors import Place
+from trilift.lift.pytorch.host.record import Decision, Note
+from trilift.lift.pytorch.host.run import HostRun, read_host
+from trilift.lift.runtime.budget import BUDGETS
+from trilift.lift.terms import index as I
+from trilift.lift.terms import term as T
+from trilift.lift.terms.fit import Number, value
+from trilift.lift.terms.term import Term
+
+from ..integers.solver import Solver
+
+Dims = Mapping[str, Number]
+CANDIDATES = 4000  # assignments that are tried for one side of a test
+POWERS = tuple(sorted({2**p + d for p in range(33) for d in (-1, 0, 1) if 2**p + d > 0}))
+SCALARS = (0.0, 1.0, -1.0, 2.0, 0.5, -0.5, 3.7, -1e4, 1e4, 1e-7, 0.123456789)
+FAR = (4194241, 16777217, 99999999, 1 << 31, (1 << 31) + 1, 1 << 33)
+RELATIVE_ERROR = 2e-7
+
+
+@dataclass(frozen=True, eq=False)
+class Path:
+    """One way through the host function: what holds on it, and the run that took it."""
+
+    run: HostRun
+
+    @cached_property
+    def conditions(self) -> tuple[Term, ...]:
+        """What the host function asked, and PyTorch within it. What PyTorch asked in order to lay out memory, or
+        whether a size is 0 or 1, changes no element."""
+        return tuple(d.condition for d in self.decisions)
+
+    @cached_property
+    def decisions(self) -> tuple[Decision, ...]:
+        return tuple(d for d in self.run.decisions if d.by in ("host", "value") or not _degenerate(d))
+
+    @property
+    def trace(self) -> Trace | None:
+        return self.run.trace
+
+    def holds(self, dims: Dims) -> bool:
+        """Whether these dims take this path."""
+        return all(value(c, dims) is True for c in self.conditions)
+
+
+def _degenerate(d: Decision) -> bool:
+    return d.by == "layout" or _of_one(d.condition)
+
+
+def _of_one(t: Term) -> bool:
+    """Whether a size is 0 or 1, or not."""
+    t = t.args[0] if t.op == "not" else t
+    return t.op in ("eq", "ne", "lt", "le") and any(a.is_const and a.attr in (0, 1, 2) for a in t.args)
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """A side of a test that was not explored: `condition` holds on the side that was."""
+
+    condition: Term
+    place: Place | None
+    why: str
+
+
+@dataclass(frozen=True)
+class Paths:
+    """All that was found. `refused`: what could not be followed. Where nothing is open and nothing refused, the paths
+    are all there are."""
+
+    case: Case
+    every: tuple[Path, ...] = ()
+    open: tuple[Open, ...] = ()
+    refused: tuple[Note, ...] = ()
+
+    @property
+    def read(self) -> tuple[Path, ...]:
+        """Those that return."""
+        return tuple(p for p in self.every if p.trace is not None)
+
+    @property
+    def asked(self) -> tuple[Note, ...]:
+        return tuple(dict.fromkeys(n for p in self.every for n in p.run.asked))
+
+    def of(self, dims: Dims) -> Path | None:
+        """The path that these dims take."""
+        return next((p for p in self.every if p.holds(dims)), None)
+
+
+def explore(case: Case, starts: Sequence[Dims], facts: Iterable[Term], configs: Sequence[int] = (0,)) -> Paths:
+    """The paths of the host function from these dims on, in each configuration, and what is open."""
+    if not hasattr(case.fn, "__code__"):  # no host function: a launch of Triton IR
+        return Paths(case)
+    given = frozenset(facts)
+    found = [_Exploration(case, given, k).run(starts) for k in configs]
+    every = tuple(p for f in found for p in f.every)
+    left = {o.condition: o for f in found for o in f.open}
+    refused = dict.fromkeys(n for f in found for n in f.refused)
+    return Paths(case, every, tuple(left.values()), tuple(refused))
+
+
+class _Exploration:
+    def __init__(self, case: Case, facts: frozenset[Term], config: int) -> None:
+        self.case, self.facts, self.config = case, facts, config
+        self.solver = Solver()
+        self.paths: list[Path] = []
+        self.open: dict[Term, Open] = {}
+        self.refused: dict[Note, None] = {}
+        self.tried: set[frozenset[Term]] = set()
+
+    def run(self, starts: Sequence[Dims]) -> Paths:
+        queue = [dict(d) for d in starts]
+        while queue:
+            dims = queue.pop(0)
+            if any(p.holds({**p.run.dims, **dims}) for p in self.paths):
+                continue
+            path = Path(read_host(self.case, dims, self.config))
+            if path.run.refused is not None:
+                self.refused[path.run.refused] = None
+            self.paths.append(path)
+            for found in self.others(path):
+                queue.append(found)
+        return Paths(self.case, tuple(self.paths), tuple(self.open.values()), tuple(self.refused))
+
+    def others(self, path: Path) -> Iterator[dict[str, Number]]:
+        """Dims on the other side of each decision."""
+        before: list[Term] = []
+        for d in path.decisions:
+            other = T.make("not", d.condition)
+            wanted = (*before, other)
+            before.append(d.condition)
+            if d.by == "value":
+                self.refused[Note(f"the number {_shown(d.condition)} is taken out of the sizes", d.place)] = None
+                continue
+            key = frozenset(wanted)
+            if key in self.tried:
+                continue
+            self.tried.add(key)
+            if len(self.tried) > BUDGETS.host.sides or len(self.paths) > BUDGETS.host.paths:
+                self.leave(d, "too many paths")
+                continue
+            if any(_meets(wanted, p.run.dims) for p in self.paths):
+                continue
+            found = self.dims(wanted, path.run.dims)
+            if found is not None:
+                yield found
+            elif not self.impossible(wanted):
+                model = self.model(wanted, path.run.dims)
+                if model is None:
+                    self.leave(d, "no sizes were found there")
+                else:
+                    yield model
+
+    def leave(self, d: Decision, why: str) -> None:
+        self.open.setdefault(d.condition, Open(d.condition, d.place, why))
+
+    def impossible(self, wanted: Sequence[Term]) -> bool:
+        return self.solver.contradictory(self.facts.union(wanted))
+
+    def model(self, wanted: Sequence[Term], base: Dims) -> dict[str, Number] | None:
+        found = self.solver.model(self.facts.union(wanted))
+        if found is None:
+            return None
+        dims = {**base, **{n: v for n, v in found.items() if n in base and not isinstance(base[n], float)}}
+        return dims if _meets(wanted, dims) and self.allows(dims) else None
+
+    def allows(self, dims: Dims) -> bool:
+        return self.case.holds(dims) and all(value(f, dims) is not False for f in self.facts)
+
+    def dims(self, wanted: Sequence[Term], base: Dims) -> dict[str, Number] | None:
+        """Dims that meet the conditions, small ones first: the names of the last one moved, one or two at a time."""
+        meets = (d for d in _moved(wanted, base) if _meets(wanted, d) and self.allows(d))
+        return min(islice(meets, 12), key=lambda d: elements(self.case, d), default=None)
+
+
+def _shown(t: Term) -> str:
+    return str(t.args[0])
+
+
+def _meets(wanted: Sequence[Term], dims: Dims) -> bool:
+    return all(value(c, dims) is True for c in reversed(wanted))
+
+
+def names(t: Term) -> list[str]:
+    """The dims and scalars of a term."""
+    return list(dict.fromkeys(s.attr for s in t.walk() if s.op in ("size", "scalar")))
+
+
+def _moved(wanted: Sequence[Term], base: Dims) -> Iterator[dict[str, Number]]:
+    """The base with other numbers for one name of the last condition, then for two, then for names of all."""
+    numbers = _constants(wanted)
+    mine = [n for n in names(wanted[-1]) if n in base]
+    others = [n for n in dict.fromkeys(n for c in wanted for n in names(c)) if n in base and n not in mine]
+    values = {n: list(_values(base[n], numbers)) for n in (*mine, *others)}
+    for n in mine:
+        yield from ({**base, n: v} for v in values[n])
+    pairs = [*combinations(mine, 2), *product(mine, others)]
+    moved = ({**base, a: v, b: w} for a, b in pairs for v, w in product(values[a][:60], values[b][:60]))
+    yield from islice(moved, CANDIDATES)
+
+
+def _constants(terms: Iterable[Term]) -> list[Number]:
+    found = {s.attr for t in terms for s in t.walk() if s.is_const and type(s.attr) in (int, float)}
+    return sorted(found, key=abs)
+
+
+def _values(now: Number, constants: Sequence[Number]) -> Iterator[Number]:
+    """Numbers of the same type at and beside constants, their products, powers of two."""
+    if isinstance(now, bool):
+        yield not now
+        return
+    if isinstance(now, float):
+        near = [float(c) + d for c in constants for d in (0.0, 0.5, -0.5, 1.0, -1.0)]
+        scaled = [float(c) * f for c in constants for f in (-1.0, 2.0, 0.5, 1.001, 0.999)]
+        yield from dict.fromkeys((*SCALARS, *near, *scaled))
+        return
+    whole = [int(c) for c in constants if abs(c) < 1 << 40 and c == int(c)]
+    products = [a * b for a, b in product(whole, repeat=2) if abs(a * b) < 1 << 40]
+    near = [c + d for c in dict.fromkeys((*whole, *products, *(-c for c in whole))) for d in (0, 1, -1)]
+    small = [*range(1, 20), now + 1, now - 1, 2 * now, 0, -1, -2]
+    yield from dict.fromkeys((*near, *small, *POWERS))
+
+
+# ---- terms -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Comparison:
+    """Whether two numbers are the same wherever some conditions hold: by their form, at many dims, by a solver."""
+
+    case: Case
+    facts: frozenset[Term]
+    solver: Solver
+
+    def same(self, a: Term, b: Term, path: Path) -> bool:
+        if a is b or (a.type == b.type == T.INT and I.normal(T.sub(a, b)) is T.const(0)):
+            return True
+        if a.is_const and b.is_const:
+            return bool(_close(a.attr, b.attr))
+        if self.differ(a, b, path) is not None:
+            return False
+        return True
+
+    def differ(self, a: Term, b: Term, path: Path) -> dict[str, Number] | None:
+        """Dims on the path at which they are not the same."""
+        for d in self.samples(a, b, path):
+            x, y = value(a, d), value(b, d)
+            if x is not None and y is not None and not _close(x, y):
+                return d
+        if a.type == b.type == T.INT or a.type == b.type == T.BOOL:
+            return self.apart(a, b, path)
+        return None
+
+    def apart(self, a: Term, b: Term, path: Path) -> dict[str, Number] | None:
+        """By the solver."""
+        base = path.run.dims
+        conditions = (*path.conditions, T.make("not", T.make("eq", a, b)))
+        found = self.solver.model(self.facts.union(conditions)) if not self.solver.contradictory(
+            self.facts.union(conditions)) else None  # fmt: skip
+        if found is None:
+            return None
+        d = {**base, **{n: v for n, v in found.items() if n in base and not isinstance(base[n], float)}}
+        x, y = value(a, d), value(b, d)
+        return d if path.holds(d) and x is not None and y is not None and not _close(x, y) else None
+
+    def samples(self, a: Term, b: Term, path: Path) -> Iterator[dict[str, Number]]:
+        base = path.run.dims
+        mine = [n for n in dict.fromkeys((*names(a), *names(b))) if n in base]
+        numbers = _constants((a, b, *path.conditions))
+        values = {n: list(_values(base[n], numbers)) + list(FAR) * (not isinstance(base[n], float)) for n in mine}
+        single = ({**base, n: v} for n in mine for v in values[n])
+        pairs = (
+            {**base, n: v, m: w} for n, m in combinations(mine, 2) for v, w in product(values[n][::7], values[m][::7])
+        )
+        allowed = (d for d in (base, *single, *islice(pairs, 400)) if self.case.holds(d) and path.holds(d))
+        return islice(allowed, 600)
+
+
+def _close(x: Any, y: Any) -> bool:
+    if isinstance(x, bool) or isinstance(y, bool) or (isinstance(x, int) and isinstance(y, int)):
+        return bool(x == y)
+    return bool(x == y or abs(x - y) <= RELATIVE_ERROR * max(abs(x), abs(y)))
+
+
+def telling(paths: Sequence[Path], inside: Sequence[bool]) -> Term | None:
+    """A condition that the paths inside imply and the others contradict, one of their decisions if that will do."""
+    mine = [p for p, x in zip(paths, inside, strict=True) if x]
+    rest = [p for p, x in zip(paths, inside, strict=True) if not x]
+    if not mine or not rest:
+        return T.const(bool(mine))
+    for p in (*mine, *rest):
+        for c in p.conditions:
+            for t in (c, T.make("not", c)):
+                no = T.make("not", t)
+                if all(t in q.conditions for q in mine) and all(no in q.conditions for q in rest):
+                    return t
+    few = mine if len(mine) <= len(rest) else rest
+    whole = T.make("or", False, *(T.make("and", True, *q.conditions) for q in few))
+    return whole if few is mine else T.make("not", whole)
