@@ -248,17 +248,10 @@ class Comparison:
     facts: frozenset[Term]
     solver: Solver
 
-    def same(self, a: Term, b: Term, path: Path) -> bool:
-        if a is b or (a.type == b.type == T.INT and I.normal(T.sub(a, b)) is T.const(0)):
-            return True
-        if a.is_const and b.is_const:
-            return bool(_close(a.attr, b.attr))
-        if self.differ(a, b, path) is not None:
-            return False
-        return True
-
     def differ(self, a: Term, b: Term, path: Path) -> dict[str, Number] | None:
-        """Dims on the path at which they are not the same."""
+        """Dims on the path at which they are not the same; None where there are none, or none were found."""
+        if a is b or (a.type == b.type == T.INT and I.normal(T.sub(a, b)) is T.const(0)):
+            return None
         for d in self.samples(a, b, path):
             x, y = value(a, d), value(b, d)
             if x is not None and y is not None and not _close(x, y):

@@ -234,21 +234,26 @@ class _Config:
 
     def agreed(self, found: _Reading) -> None:
         """Traces on the paths that do not agree with the terms. Raises Refuted where there are new ones."""
-        wrong = [found.relations.reads[k] for k in found.relations.disagreed]
-        if fresh := self.at(named(self.case, p.run.dims) for p in wrong):
+        differences = [d for ds in found.relations.disagreed.values() for d in ds]
+        if fresh := self.at(named(self.case, d.dims) for d in differences):
             self.beside += fresh
-            raise Refuted(next(iter(found.relations.disagreed.values())))
+            raise Refuted(differences[0].what)
 
     def clauses(self, found: _Reading) -> Iterator[Clause]:
         """What excludes the paths on which the host function does something else, and those that were not reached."""
         paths = self.paths
-        right = [p for k, p in enumerate(found.relations.reads) if k not in found.relations.disagreed]
-        for p in paths.read:
-            if right and p not in right and not self.unread:
-                condition = telling([*right, p], [True] * len(right) + [False])
+        reads, disagreed = found.relations.reads, found.relations.disagreed
+        right = [p for k, p in enumerate(reads) if k not in disagreed]
+        for p in paths.read if not self.unread else ():
+            if p in right:
+                continue
+            condition = telling([*right, p], [True] * len(right) + [False]) if right else None
+            if condition is not None:
                 place = next((d.place for d in p.decisions if T.make("not", d.condition) is condition), None)
-                if condition is not None and not condition.is_const:
-                    yield _elsewhere(condition, place or self.case.place)
+                yield _elsewhere(condition, place)
+            else:
+                for d in disagreed[reads.index(p)] if p in reads else ():
+                    yield _elsewhere(_equal(d.found, d.read), None, f"{d.what}, which is {words(d.read)}")
         for o in paths.open:
             yield _elsewhere(o.condition, o.place, o.why)
         yield from self.notes(len(right))
@@ -357,6 +362,14 @@ class _Config:
 def _elsewhere(condition: Term, place: Place | None, why: str = "") -> Clause:
     reason = why or "the host function behaves differently elsewhere"
     return Clause("shape", condition, words(condition), reason, place)
+
+
+def _equal(a: Term, b: Term) -> Term:
+    """a = b, where b is the least of a and others: a is at most those; where it is |a|: a is at least 0."""
+    if b.op in ("min", "max") and a in b.args:
+        others = [x for x in b.args if x is not a]
+        return T.make("and", True, *(T.make("le", *((a, x) if b.op == "min" else (x, a))) for x in others))
+    return T.make("le", 0, a) if b.op == "abs" and b.args[0] is a else T.make("eq", a, b)
 
 
 def named(case: Case, dims: Mapping[str, Number]) -> dict[str, Number]:

@@ -43,6 +43,17 @@ class Relation:
     constant: bool  # had one value only
 
 
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """`what` is `found` at the shapes that were run, and `read` on a path of the host function: another number at
+    `dims`."""
+
+    what: str
+    found: Term
+    read: Term
+    dims: Mapping[str, Number]
+
+
 @dataclass(eq=False, slots=True)
 class Relations:
     """`traces`: those that terms are found on; `held` are held back; `reads` are paths of the host function, whose
@@ -54,7 +65,7 @@ class Relations:
     held: Sequence[Trace]
     reads: Sequence[Path] = ()
     comparison: Comparison | None = None
-    disagreed: dict[int, str] = field(default_factory=dict)
+    disagreed: dict[int, list[Difference]] = field(default_factory=dict)
     bound: list[dict[Term, Term]] = field(default_factory=list)  # of each path, what block sizes are there
     known: list[Term] = field(default_factory=list)  # block sizes: other numbers may be simple functions of them
     blocks: dict[Any, Term] = field(default_factory=dict)  # relation, or name and values -> the block size's symbol
@@ -114,29 +125,27 @@ class Relations:
         reads = [(k, v) for k, v in enumerate(values[len(self.run) :]) if v is not None]
         if not reads or self.comparison is None:
             return found
-        wrong: list[int] = []
-        for t in (*([found] if found is not None else ()), *self.candidates(reads)):
-            if t is not found and not self.seen(t, values):
-                continue
-            mine = [k for k, v in reads if not self.same(t, v, k)]
-            if not mine:
-                return t
-            if found is None or t is found:
-                found, wrong = t, mine
-        for k in wrong:
-            self.disagreed.setdefault(k, what)
+        if found is None:
+            return next((t for t in self.candidates(reads) if self.seen(t, values) and self.agree(t, reads)), None)
+        for k, v in reads:
+            if (dims := self.differ(found, v, k)) is not None:
+                self.disagreed.setdefault(k, []).append(Difference(what, found, term_of(v), dims))
         return found
+
+    def agree(self, t: Term, reads: Sequence[tuple[int, Number]]) -> bool:
+        """Whether each path computes the term."""
+        return all(self.differ(t, v, k) is None for k, v in reads)
+
+    def differ(self, t: Term, v: Number, k: int) -> Mapping[str, Number] | None:
+        """Dims at which the term is not the number v of path k."""
+        assert self.comparison is not None
+        here = substituted(t, self.bound[k]) if self.bound[k] else t
+        return self.comparison.differ(here, term_of(v), self.reads[k])
 
     def computed(self, t: Term | None, values: Sequence[Number]) -> Term | None:
         """The term if each path computes it."""
         reads = enumerate(values[len(self.run) :])
-        return t if t is not None and all(self.same(t, v, k) for k, v in reads) else None
-
-    def same(self, t: Term, v: Number, k: int) -> bool:
-        """Whether the term is the number v of path k."""
-        assert self.comparison is not None
-        here = substituted(t, self.bound[k]) if self.bound[k] else t
-        return self.comparison.same(here, term_of(v), self.reads[k])
+        return t if t is not None and self.agree(t, list(reads)) else None
 
     def seen(self, t: Term, values: Sequence[Number]) -> bool:
         """Whether it has the values of the runs."""
