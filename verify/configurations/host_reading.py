@@ -61,7 +61,10 @@ class Path:
 
 
 def _degenerate(d: Decision) -> bool:
-    return d.by == "layout" or _of_one(d.condition)
+    """Whether PyTorch asked of a size whether it is 0 or 1, or how a tensor lies in memory, and it is as for large
+    sizes."""
+    large = {n: 1_000_003 + 1000 * k for k, n in enumerate(names(d.condition))}
+    return (d.by == "layout" or _of_one(d.condition)) and value(d.condition, large) is True
 
 
 def _of_one(t: Term) -> bool:
@@ -88,6 +91,7 @@ class Paths:
     every: tuple[Path, ...] = ()
     open: tuple[Open, ...] = ()
     refused: tuple[Note, ...] = ()
+    lost: tuple[Note, ...] = ()  # numbers that the host function took out
 
     @property
     def read(self) -> tuple[Path, ...]:
@@ -112,7 +116,8 @@ def explore(case: Case, starts: Sequence[Dims], facts: Iterable[Term], configs: 
     every = tuple(p for f in found for p in f.every)
     left = {o.condition: o for f in found for o in f.open}
     refused = dict.fromkeys(n for f in found for n in f.refused)
-    return Paths(case, every, tuple(left.values()), tuple(refused))
+    lost = dict.fromkeys(n for f in found for n in f.lost)
+    return Paths(case, every, tuple(left.values()), tuple(refused), tuple(lost))
 
 
 class _Exploration:
@@ -122,6 +127,7 @@ class _Exploration:
         self.paths: list[Path] = []
         self.open: dict[Term, Open] = {}
         self.refused: dict[Note, None] = {}
+        self.lost: dict[Note, None] = {}
         self.tried: set[frozenset[Term]] = set()
 
     def run(self, starts: Sequence[Dims]) -> Paths:
@@ -133,10 +139,12 @@ class _Exploration:
             path = Path(read_host(self.case, dims, self.config))
             if path.run.refused is not None:
                 self.refused[path.run.refused] = None
+            if path.run.raised is not None and not self.paths:  # where a trace did not
+                self.refused[Note(f"{type(path.run.raised).__name__}: {path.run.raised}", None)] = None
             self.paths.append(path)
             for found in self.others(path):
                 queue.append(found)
-        return Paths(self.case, tuple(self.paths), tuple(self.open.values()), tuple(self.refused))
+        return Paths(self.case, tuple(self.paths), tuple(self.open.values()), tuple(self.refused), tuple(self.lost))
 
     def others(self, path: Path) -> Iterator[dict[str, Number]]:
         """Dims on the other side of each decision."""
@@ -146,7 +154,7 @@ class _Exploration:
             wanted = (*before, other)
             before.append(d.condition)
             if d.by == "value":
-                self.refused[Note(f"the number {_shown(d.condition)} is taken out of the sizes", d.place)] = None
+                self.lost[Note(_shown(d.condition), d.place)] = None
                 continue
             key = frozenset(wanted)
             if key in self.tried:
@@ -186,7 +194,8 @@ class _Exploration:
     def dims(self, wanted: Sequence[Term], base: Dims) -> dict[str, Number] | None:
         """Dims that meet the conditions, small ones first: the names of the last one moved, one or two at a time."""
         meets = (d for d in _moved(wanted, base) if _meets(wanted, d) and self.allows(d))
-        return min(islice(meets, 12), key=lambda d: elements(self.case, d), default=None)
+        few = lambda d: sum(d[n] < 2 for n in self.case.names)  # noqa: E731
+        return min(islice(meets, 12), key=lambda d: (few(d), elements(self.case, d)), default=None)
 
 
 def _shown(t: Term) -> str:
@@ -270,7 +279,7 @@ class Comparison:
             return None
         d = {**base, **{n: v for n, v in found.items() if n in base and not isinstance(base[n], float)}}
         x, y = value(a, d), value(b, d)
-        return d if path.holds(d) and x is not None and y is not None and not _close(x, y) else None
+        return d if path.holds(d) and self.allows(d) and x is not None and y is not None and not _close(x, y) else None
 
     def samples(self, a: Term, b: Term, path: Path) -> Iterator[dict[str, Number]]:
         base = path.run.dims
@@ -281,8 +290,11 @@ class Comparison:
         pairs = (
             {**base, n: v, m: w} for n, m in combinations(mine, 2) for v, w in product(values[n][::7], values[m][::7])
         )
-        allowed = (d for d in (base, *single, *islice(pairs, 400)) if self.case.holds(d) and path.holds(d))
-        return islice(allowed, 600)
+        every = (base, *single, *islice(pairs, 400))
+        return islice((d for d in every if self.allows(d) and path.holds(d)), 600)
+
+    def allows(self, dims: Dims) -> bool:
+        return self.case.holds(dims) and all(value(f, dims) is not False for f in self.facts)
 
 
 def _close(x: Any, y: Any) -> bool:
@@ -304,5 +316,15 @@ def telling(paths: Sequence[Path], inside: Sequence[bool]) -> Term | None:
                 if all(t in q.conditions for q in mine) and all(no in q.conditions for q in rest):
                     return t
     few = mine if len(mine) <= len(rest) else rest
-    whole = T.make("or", False, *(T.make("and", True, *q.conditions) for q in few))
+    whole = T.make("or", False, *(T.make("and", True, *_needed(q.conditions)) for q in few))
     return whole if few is mine else T.make("not", whole)
+
+
+def _needed(conditions: Sequence[Term]) -> list[Term]:
+    """Without those that follow from the others."""
+    solver, left = Solver(), list(conditions)
+    for c in conditions:
+        rest = [t for t in left if t is not c]
+        if solver.implies(rest, c):
+            left = rest
+    return left

@@ -13,6 +13,7 @@ from functools import cached_property
 from itertools import islice
 from typing import Any
 
+from trilift.lift.capture.fake_cuda import CAPABILITY
 from trilift.lift.capture.run import capture
 from trilift.lift.capture.trace import Launch, TensorRef, TorchOp, Trace
 from trilift.lift.cases.declaration import Case
@@ -44,6 +45,10 @@ BESIDE = 12  # traces beside the jumps of terms, at most
 INPUT_ELEMENTS = 100_000  # of the largest input there
 SINGLE_CONFIGURATIONS = 4  # configurations that are taken one by one
 EACH = 3  # traces of one configuration of several
+ASKED = {
+    "the compute capability": f"at compute capability {CAPABILITY[0]}.{CAPABILITY[1]}",
+    "the address of a tensor": "tensors are aligned to 16 bytes",
+}  # what the host function looks at outside of its arguments, as it is while it is read
 LAST = 2  # the largest of the shapes that lifting uses
 MANY = 30  # traces, where the host function does not do the same at every shape
 CONFIGS = 24  # autotune configurations at most
@@ -152,8 +157,9 @@ class _Config:
     @cached_property
     def paths(self) -> Paths:
         """The paths of the host function, for each configuration."""
-        ordered = sorted((t.dims for t in self.traces), key=lambda d: elements(self.case, d))
-        return explore(self.case, [ordered[len(ordered) // 2], ordered[-1]], facts(self.case), self.configs)
+        least = lambda d: min((d[n] for n in self.case.names), default=0)  # noqa: E731
+        start = max((t.dims for t in self.traces), key=lambda d: (least(d), elements(self.case, d)))
+        return explore(self.case, [start], facts(self.case), self.configs)
 
     def count(self, shapes: int) -> int:
         """How many traces, so that each configuration has some."""
@@ -194,6 +200,9 @@ class _Config:
         )
 
     def read(self, held: Sequence[Trace]) -> list[Configuration]:
+        for n in self.paths.lost:
+            why = "a function that is not followed takes it as a plain number; traces alone show nothing beyond them"
+            raise Unsupported(f"the host function computes with {n.what} where it cannot be followed", n.place, why)
         found, base, families = self.base(held)
         self.beside = self.at(found.jumps())
         again = found.confirm(self.beside)
@@ -202,10 +211,11 @@ class _Config:
             found.confirm(self.beside)
         self.agreed(found)
         given = tuple(self.clauses(found))
+        followed = bool(found.relations.reads) and not self.paths.refused
         base = replace(
             base,
             facts=base.facts.union(c.term for c in given if c.term is not None),
-            clauses=(*given, *base.clauses),
+            clauses=(*given, *found.clauses(followed)),
         )
         return list(blocks.configurations(base, families, self.exhaustive))
 
@@ -256,7 +266,7 @@ class _Config:
                     yield _elsewhere(_equal(d.found, d.read), None, f"{d.what}, which is {words(d.read)}")
         for o in paths.open:
             yield _elsewhere(o.condition, o.place, o.why)
-        yield from self.notes(len(right))
+        yield from self.notes(len(reads))
 
     def notes(self, read: int) -> Iterator[Clause]:
         paths = self.paths
@@ -265,7 +275,7 @@ class _Config:
         for what in self.unread:
             yield Clause("config", None, f"the host function could not be followed: {what}")
         for n in paths.asked:
-            yield Clause("config", None, f"the host function asks for {n.what}", "", n.place)
+            yield Clause("config", None, ASKED.get(n.what, f"the host function asks for {n.what}"), "", n.place)
         if read and not paths.refused and not self.unread:
             yield Clause("config", None, f"the host function was read: {read} path{'s' * (read > 1)}")
 
@@ -434,7 +444,6 @@ class _Reading:
             inputs=self.buffers.inputs,
             outputs=outputs,
             bounds=bounds(self.case),
-            clauses=tuple(self.clauses()),
             label=f"config {configs[0]}" if self.traces[0].configs > 1 and len(configs) == 1 else "",
         )
         return base, [f for _, f in read if f is not None]
@@ -546,11 +555,11 @@ class _Reading:
 
     # ---- what it rests on
 
-    def clauses(self) -> Iterator[Clause]:
+    def clauses(self, followed: bool = False) -> Iterator[Clause]:
         yield from assumed(self.case)
         seen = "; ".join(at(t) for t in self.relations.run if t.dims)
         found, held = len(self.relations.traces), len(self.relations.held)
-        if seen:
+        if seen and not followed:
             yield Clause("config", None, f"launch arguments are functions of the dims, found at {found} shapes and "
                          f"confirmed at {held}: {seen}", "the host function is run, not read")  # fmt: skip
         for r in self.relations.found:

@@ -159,7 +159,7 @@ class Relations:
         for a in terms:
             inside = [term_of(v) is a for _, v in reads]
             others = [t for t in terms if t is not a]
-            if len(others) == 1 and a.type == others[0].type:
+            if len(others) == 1 and (a.type == T.BOOL) == (others[0].type == T.BOOL):
                 condition = telling([self.reads[k] for k, _ in reads], inside)
                 if condition is not None and a.type == T.BOOL and a.is_const:
                     yield condition if a.attr else T.make("not", condition)

@@ -71,7 +71,7 @@ class ReadReal(float):
 def read(v: Any, t: Term) -> Any:
     """A number of a trace: a plain one where it is a constant."""
     if t.is_const:
-        return t.attr
+        return float(t.attr) if isinstance(v, float) else t.attr
     return ReadReal(v, t) if isinstance(v, float) else Read(v, t)
 
 

@@ -74,7 +74,6 @@ class Int(torch.SymInt):  # type: ignore[misc]
         return str(self.value)
 
     def __format__(self, spec: str) -> str:
-        self.record.lose(self.term, self.value)
         return format(self.value, spec)
 
     def __neg__(self) -> Any:
@@ -160,7 +159,6 @@ class Real(torch.SymFloat):  # type: ignore[misc]
         return str(self.value)
 
     def __format__(self, spec: str) -> str:
-        self.record.lose(self.term, self.value)
         return format(self.value, spec)
 
     def __neg__(self) -> Any:
@@ -340,6 +338,7 @@ COMPARISONS: dict[str, tuple[Callable[[Any, Any], bool], Callable[[Term, Term], 
     "ne": (operator.ne, lambda a, b: T.make("not", T.make("eq", a, b))),
 }
 PYTHON = {n: f for table in (INTEGERS, REALS) for n, (f, _) in table.items()} | {n: f for n, (f, _) in COMPARISONS.items()}
+MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 DIVIDING = {"floordiv", "mod", "truediv"}
 
 
@@ -382,6 +381,8 @@ def _unknown(a: Term, b: Term) -> None:
 
 
 def _nonzero(record: Record, t: Term, w: Plain) -> None:
+    while t.op == "sqrt":
+        t = t.args[0]
     if not t.is_const:
         record.decide(T.make("eq", t, 0), bool(w == 0))
 
@@ -400,7 +401,19 @@ def compare(name: str, x: Any, y: Any) -> Any:
     f, make = COMPARISONS[name]
     if any(isinstance(n, float) and not math.isfinite(n) for n in (v, w)):
         return f(v, w)  # sizes and scalars are finite
-    return truth(record, make(s, t), f(v, w))
+    return truth(record, _of_exponents(name, s, t) or make(s, t), f(v, w))
+
+
+def _of_exponents(name: str, s: Term, t: Term) -> Term | None:
+    """ceil(log2(n)) <= k is n <= 2^k, for a number k; the other comparisons of it likewise."""
+    if s.is_const and name in MIRRORED:
+        return _of_exponents(MIRRORED[name], t, s)
+    n = _exponent_of(s)
+    if n is None or not t.is_const or not 1 <= t.attr <= 62 or name not in MIRRORED:
+        return None
+    k = int(t.attr) if name in ("le", "gt") else int(t.attr) - 1
+    below = T.make("le", n, 1 << k)
+    return below if name in ("le", "lt") else T.make("not", below)
 
 
 def isinstance_of(x: Any) -> bool:

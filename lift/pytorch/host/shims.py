@@ -48,11 +48,9 @@ def _pair(op: str, plain: Callable[..., Any], x: Any, y: Any) -> Any:
     if a is None or b is None or any(isinstance(v, float) and not math.isfinite(v) for _, v in (a, b)):
         return plain(x, y)
     (s, v), (t, w) = a, b
-    if s.type != t.type:
+    if isinstance(v, float) != isinstance(w, float):
         return plain(x, y)  # asks
-    term = T.make(op, s, t)
-    make = N.integer if s.type == T.INT else N.real
-    return make(one.record, term, plain(v, w))  # type: ignore[operator]
+    return (N.real if isinstance(v, float) else N.integer)(one.record, T.make(op, s, t), plain(v, w))
 
 
 class _Kind(type):
@@ -166,14 +164,17 @@ def _log(x: Any, base: Any) -> Any:
     return MATH["log"](x) / MATH["log"](base)
 
 
+ISQRT, POW = math.isqrt, math.pow
+
+
 def _isqrt(n: Any) -> Any:
     if _ours(n) is None:
-        return math.isqrt(n)
-    return N.integer(n.record, N.whole("floor", _term("sqrt", n.term)), math.isqrt(n.value))
+        return ISQRT(n)
+    return N.integer(n.record, N.whole("floor", _term("sqrt", n.term)), ISQRT(n.value))
 
 
 def _pow(x: Any, y: Any) -> Any:
-    return math.pow(x, y) if _ours(x, y) is None else _Float(x) ** y
+    return POW(x, y) if _ours(x, y) is None else _Float(x) ** y
 
 
 MATH: dict[str, Callable[..., Any]] = {

@@ -1,0 +1,216 @@
+"""Host functions that do something else where no small shape shows it, and right ones beside them."""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import torch
+import triton
+import triton.language as tl
+
+from trilift import case
+
+
+@triton.jit
+def scaled_kernel(x_ptr, out_ptr, N, s, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, s * tl.load(x_ptr + i, mask=i < N), mask=i < N)
+
+
+@triton.jit
+def rows_kernel(x_ptr, out_ptr, N, BLOCK: tl.constexpr):
+    r = tl.program_id(0)
+    i = tl.arange(0, BLOCK)
+    tl.store(out_ptr + r * N + i, 2 * tl.load(x_ptr + r * N + i, mask=i < N), mask=i < N)
+
+
+@triton.heuristics({"EVEN": lambda a: a["N"] % 1000 == 0})
+@triton.jit
+def even_kernel(x_ptr, out_ptr, N, EVEN: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    if EVEN:
+        tl.store(out_ptr + i, 2 * tl.load(x_ptr + i))
+    else:
+        tl.store(out_ptr + i, 2 * tl.load(x_ptr + i, mask=i < N), mask=i < N)
+
+
+def scale(x, s, grid=None):
+    out = torch.empty_like(x)
+    n = x.numel()
+    scaled_kernel[(triton.cdiv(n, 64) if grid is None else grid,)](x, out, n, s, BLOCK=64)
+    return out
+
+
+def double(x):
+    return 2 * x
+
+
+def times(x, s):
+    return s * x
+
+
+# ---- wrong beyond the shapes that are tried --------------------------------------------------------------------------
+
+
+@case(x="f32[N]")
+def grid_cap(x):
+    return scale(x, 2.0, min(triton.cdiv(x.numel(), 64), 65535))
+
+
+@case(x="f32[M,N]")
+def block_cap(x):
+    out = torch.empty_like(x)
+    rows_kernel[(x.shape[0],)](x, out, x.shape[1], BLOCK=min(triton.next_power_of_2(x.shape[1]), 65536))
+    return out
+
+
+@case(x="f32[N]")
+def heuristic_of_a_thousand(x):
+    out = torch.empty_like(x)
+    even_kernel[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), BLOCK=64)
+    return out
+
+
+@case(x="f32[N]")
+def one_size(x):
+    return scale(x, 3.0 if x.shape[0] == 4099 else 2.0)
+
+
+@case(x="f32[N]")
+def large_sizes(x):
+    return scale(x, 3.0 if x.shape[0] > 1000000 else 2.0)
+
+
+@case(x="f32[N]")
+def no_launch_at_one_size(x):
+    if x.shape[0] == 4099:
+        return torch.empty_like(x)
+    return scale(x, 2.0)
+
+
+@case(x="f32[N]")
+def grid_of_bit_length(x):
+    n = x.numel()
+    return scale(x, 2.0, triton.cdiv(n, 64) if n.bit_length() < 30 else 1)
+
+
+@case(x="f32[N]")
+def grid_of_isqrt(x):
+    n = x.numel()
+    return scale(x, 2.0, triton.cdiv(n, 64) + (0 if math.isqrt(n) < 100000 else -1))
+
+
+@case(x="f32[N]")
+def table_of_sizes(x):
+    return scale(x, {4099: 3.0}.get(x.shape[0], 2.0))
+
+
+@functools.lru_cache
+def factor(n):
+    return 3.0 if n > 1234567 else 2.0
+
+
+@case(x="f32[N]")
+def cached_factor(x):
+    return scale(x, factor(x.shape[0]))
+
+
+@case(x="f32[N]")
+def doubled_up_to_a_limit(x):
+    n, grid = x.numel(), 1
+    while grid * 64 < n and grid < 1 << 16:
+        grid *= 2
+    return scale(x, 2.0, grid)
+
+
+@case(x="f32[N]")
+def narrow_size(x):
+    n = x.numel()
+    return scale(x, 2.0, triton.cdiv(n & 0xFFFFFF, 64))
+
+
+@case(x="f32[N]", s="f32")
+def clipped(x, s):
+    return scale(x, min(s, 1.0))
+
+
+@case(x="f32[N]", s="f32")
+def absolute(x, s):
+    return scale(x, abs(s))
+
+
+@case(x="f32[N]", s="f32")
+def default(x, s):
+    return scale(x, s or 1.0)
+
+
+@case(x="f32[N]", s="f32")
+def rounded(x, s):
+    return scale(x, round(s, 4))
+
+
+@case(x="f32[N]", s="f32")
+def root_of_square(x, s):
+    return scale(x, (s * s) ** 0.5)
+
+
+@case(x="f32[N]", s="f32")
+def negative_only(x, s):
+    return scale(x, s if s > -100.0 else 0.0)
+
+
+WRONG = {
+    "grid_cap": "(N + 63) // 64 <= 65535", "block_cap": "next_power_of_2(N) <= 65536", "heuristic_of_a_thousand": "",
+    "one_size": "", "large_sizes": "N <= 1000000", "no_launch_at_one_size": "N != 4099", "grid_of_bit_length": "",
+    "grid_of_isqrt": "", "table_of_sizes": "", "cached_factor": "N <= 1234567", "doubled_up_to_a_limit": "", "narrow_size": "",
+    "clipped": "", "absolute": "", "default": "s != 0", "rounded": "", "root_of_square": "", "negative_only": "",
+}  # fmt: skip  # the clause that excludes the wrong inputs, where there is one
+
+
+# ---- right -----------------------------------------------------------------------------------------------------------
+
+
+@case(x="f32[N]")
+def plain(x):
+    return scale(x, 2.0)
+
+
+@case(x="f32[N]")
+def ceiling(x):
+    return scale(x, 2.0, math.ceil(x.numel() / 64))
+
+
+@case(x="f32[N]", s="f32")
+def both_signs(x, s):
+    return scale(x, s if s > 0 else -abs(s))
+
+
+@case(x="f32[M,N]")
+def padded_rows(x):
+    M, N = x.size()
+    out = x.new_empty(M, N)
+    assert N <= 65536, "too long"
+    rows_kernel[lambda meta: (M,)](x, out, N, BLOCK=1 << (N - 1).bit_length())
+    return out
+
+
+@case(x="f32[N]")
+def warps_of_a_size(x):
+    out = torch.empty_like(x)
+    n = x.numel()
+    warps = 8 if n > 100000 else 4
+    scaled_kernel[(-(-n // 64),)](x, out, n, 2.0, BLOCK=64, num_warps=warps)
+    return out
+
+
+@case(x="f32[N]")
+def nothing_for_small(x):
+    n = max(x.shape[0], 1)
+    return scale(x, 2.0, (n + 63) >> 6)
+
+
+RIGHT = ("plain", "ceiling", "both_signs", "padded_rows", "warps_of_a_size", "nothing_for_small")
+
+for _case in (globals()[n] for n in (*WRONG, *RIGHT)):
+    _case.reference(times if "s" in _case.params else double)
