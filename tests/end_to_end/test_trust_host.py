@@ -50,4 +50,4 @@ def test_launch_arguments_are_terms_of_the_sizes():
     run = read_host(case, choose(case, 3)[2])
     (launch,) = run.trace.launches
     assert str(launch.args["BLOCK"].term) == "next_power_of_2(N)"
-    assert [str(d.condition) for d in run.decisions if d.by == "host"] == ["le(1, N)", "le(N, 65536)"][1:]
+    assert "le(N, 65536)" in [str(d.condition) for d in run.decisions if d.by == "host"]

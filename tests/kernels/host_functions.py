@@ -160,12 +160,26 @@ def negative_only(x, s):
     return scale(x, s if s > -100.0 else 0.0)
 
 
-WRONG = {
-    "grid_cap": "(N + 63) // 64 <= 65535", "block_cap": "next_power_of_2(N) <= 65536", "heuristic_of_a_thousand": "",
-    "one_size": "", "large_sizes": "N <= 1000000", "no_launch_at_one_size": "N != 4099", "grid_of_bit_length": "",
-    "grid_of_isqrt": "", "table_of_sizes": "", "cached_factor": "N <= 1234567", "doubled_up_to_a_limit": "", "narrow_size": "",
-    "clipped": "", "absolute": "", "default": "s != 0", "rounded": "", "root_of_square": "", "negative_only": "",
-}  # fmt: skip  # the clause that excludes the wrong inputs, where there is one
+WRONG = {  # the clause that excludes the wrong inputs, where there is one
+    "grid_cap": "(N + 63) // 64 <= 65535",
+    "block_cap": "next_power_of_2(N) <= 65536",
+    "heuristic_of_a_thousand": "",
+    "one_size": "",
+    "large_sizes": "N <= 1000000",
+    "no_launch_at_one_size": "N != 4099",
+    "grid_of_bit_length": "N <= 536870911",
+    "grid_of_isqrt": "to_int(floor(sqrt(N))) < 100000",
+    "table_of_sizes": "",
+    "cached_factor": "N <= 1234567",
+    "doubled_up_to_a_limit": "N <= 4194304",
+    "narrow_size": "(N + 63) // 64 == (N % 16777216 + 63) // 64",
+    "clipped": "",
+    "absolute": "",
+    "default": "s != 0",
+    "rounded": "",
+    "root_of_square": "",
+    "negative_only": "",
+}
 
 
 # ---- right -----------------------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 run at some dims -> decisions c1, c2, ... -> for each k: dims that meet c1 .. c(k-1) and not ck -> run there -> ...
 
-What could not be reached is open: the contract excludes it. (Concolic execution: Godefroid, Klarlund, Sen, "DART", 2005.)
+What could not be reached is open: the contract excludes it. Concolic execution: Godefroid, Klarlund, Sen, "DART", 2005.
 """
 
 from __future__ import annotations

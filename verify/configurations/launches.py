@@ -423,9 +423,7 @@ def _labelled(*labels: str) -> str:
 class _Reading:
     """Traces with the same events read together. Raises Refuted where a held-back one refutes a term."""
 
-    def __init__(
-        self, case: Case, traces: Sequence[Trace], held: Sequence[Trace], paths: Sequence[Path] = ()
-    ) -> None:
+    def __init__(self, case: Case, traces: Sequence[Trace], held: Sequence[Trace], paths: Sequence[Path] = ()) -> None:
         self.case = case
         comparison = Comparison(case, frozenset(facts(case)), Solver()) if paths else None
         self.relations = Relations(case, traces, held, paths, comparison)

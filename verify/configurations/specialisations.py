@@ -167,7 +167,9 @@ def family(column: Sequence[Launch], relations: Relations) -> Family:
         elif all(isinstance(v, int | float) and not isinstance(v, bool) for v in values):
             if any(v != values[0] for v in values) or not relations.term(values, what, first.host).is_const:
                 term = relations.term(values, what, first.host)
-                parameters.append(Parameter(name, term, None, tuple(dict.fromkeys(relations.of_runs(values))), False, real=True))
+                parameters.append(
+                    Parameter(name, term, None, tuple(dict.fromkeys(relations.of_runs(values))), False, real=True)
+                )
         elif any(repr(v) != repr(values[0]) for v in values) and _is_tuned(column, values):
             distinct = {repr(v): v for v in values}
             choices.append(Choice(name, tuple(distinct.values()), None))

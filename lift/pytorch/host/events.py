@@ -267,7 +267,7 @@ class Launching(_Interception):
         grid, warmup = kwargs.pop("grid", None), kwargs.pop("warmup", False)
         for hook in kernel.pre_run_hooks:
             hook(*args, **kwargs)
-        given = {**dict(zip(kernel.arg_names, args, strict=False)), **{k: v for k, v in kwargs.items()}}
+        given = {**dict(zip(kernel.arg_names, args, strict=False)), **kwargs}
         given = {p.name: _settled(given.get(p.name, p.default), p.is_constexpr) for p in kernel.params}
         options = {k: v for k, v in kwargs.items() if k not in given}
         all_options = {**options, "debug": False}

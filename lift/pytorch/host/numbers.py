@@ -337,7 +337,9 @@ COMPARISONS: dict[str, tuple[Callable[[Any, Any], bool], Callable[[Term, Term], 
     "eq": (operator.eq, lambda a, b: T.make("eq", a, b)),
     "ne": (operator.ne, lambda a, b: T.make("not", T.make("eq", a, b))),
 }
-PYTHON = {n: f for table in (INTEGERS, REALS) for n, (f, _) in table.items()} | {n: f for n, (f, _) in COMPARISONS.items()}
+PYTHON = {n: f for table in (INTEGERS, REALS) for n, (f, _) in table.items()} | {
+    n: f for n, (f, _) in COMPARISONS.items()
+}
 MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 DIVIDING = {"floordiv", "mod", "truediv"}
 

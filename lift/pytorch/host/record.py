@@ -176,6 +176,3 @@ class Record:
         note = Note(what, host_place())
         if note not in self.asked:
             self.asked.append(note)
-
-
-

@@ -61,9 +61,7 @@ def read_host(case: Case, dims: Mapping[str, int | float], config: int = 0) -> H
             refused = Note(f"{type(error).__name__}: {_first(error)}", place_of_error(error))
         else:
             raised = error
-    return HostRun(
-        dict(dims), trace, tuple(record.decisions), tuple(record.asked), tuple(record.lost), raised, refused
-    )
+    return HostRun(dict(dims), trace, tuple(record.decisions), tuple(record.asked), tuple(record.lost), raised, refused)
 
 
 def _strides(case: Case, dims: Mapping[str, int | float]) -> dict[str, int]:
@@ -159,5 +157,3 @@ def _argument(name: str, s: Any, record: Record) -> Any:
         return torch.empty(sizes, dtype=torch_dtype(s.dtype))
     strides = [record.theirs(T.size(f"stride({name},{d})")) for d in range(len(sizes))]
     return torch.empty_strided(sizes, strides, dtype=torch_dtype(s.dtype))
-
-

@@ -252,4 +252,3 @@ def shimmed(fn: Any) -> Iterator[None]:
                     new[n] = _uncached(x)
             stack.enter_context(replaced(module, new))
         yield
-
