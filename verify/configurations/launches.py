@@ -254,8 +254,8 @@ class _Config:
         paths = self.paths
         reads, disagreed = found.relations.reads, found.relations.disagreed
         right = [p for k, p in enumerate(reads) if k not in disagreed]
-        for p in paths.read if not self.unread else ():
-            if p in right:
+        for p in paths.every if not self.unread else ():
+            if p in right or p.run.refuses:
                 continue
             condition = telling([*right, p], [True] * len(right) + [False]) if right else None
             if condition is not None:

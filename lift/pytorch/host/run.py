@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ import torch
 
 from ...capture import launches as L
 from ...capture.fake_cuda import pretend, replaced
+from ...capture.recorder import is_host
 from ...capture.run import named_outputs
 from ...capture.trace import Trace
 from ...cases.declaration import Case, torch_dtype
@@ -22,6 +24,8 @@ from ..tracing import place_of_error
 from .events import Events, Launching, Seen
 from .record import Decision, Note, Record
 from .shims import shimmed
+
+OURS = (TypeError, AttributeError, LookupError, NameError, RecursionError)  # may come from numbers that are symbols
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,11 @@ class HostRun:
     lost: tuple[Note, ...]
     raised: BaseException | None = None
     refused: Note | None = None
+
+    @property
+    def refuses(self) -> bool:
+        """Whether the host function itself refuses these inputs."""
+        return self.raised is not None and _by_host(self.raised)
 
 
 def read_host(case: Case, dims: Mapping[str, int | float], config: int = 0) -> HostRun:
@@ -57,7 +66,7 @@ def read_host(case: Case, dims: Mapping[str, int | float], config: int = 0) -> H
     except TriliftError as error:
         refused = Note(error.what, error.place or place_of_error(error))
     except (Exception, SystemExit) as error:
-        if _follows(error):
+        if not _by_host(error) and _follows(error):
             refused = Note(f"{type(error).__name__}: {_first(error)}", place_of_error(error))
         else:
             raised = error
@@ -77,6 +86,12 @@ def _strides(case: Case, dims: Mapping[str, int | float]) -> dict[str, int]:
 
 def _first(error: BaseException) -> str:
     return next((line for line in str(error).splitlines() if line.strip()), "")
+
+
+def _by_host(error: BaseException) -> bool:
+    """Whether host code itself raised it, and not something that it called."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return bool(frames) and is_host(frames[-1].filename) and not isinstance(error, OURS)
 
 
 def _follows(error: BaseException) -> bool:
