@@ -59,10 +59,10 @@ class Compiled:
         return _active[-1].bind(kernel, (), {**given, "grid": grid}, config)
 
 
-_active: list[_Interception] = []  # host code may keep a compiled kernel from one run to the next
+_active: list[Interception] = []  # host code may keep a compiled kernel from one run to the next
 
 
-class _Interception:
+class Interception:
     def __init__(self, record: Callable[[Bound], None], config: int) -> None:
         self.record, self.config = record, config
         self.binders: dict[int, Any] = {}
@@ -199,7 +199,7 @@ def intercepted(record: Callable[[Bound], None], config: int = 0) -> Iterator[No
     from triton.runtime.autotuner import Autotuner, Heuristics
     from triton.runtime.jit import JITFunction, KernelInterface
 
-    interception = _Interception(record, config)
+    interception = Interception(record, config)
 
     def run(self: Any, *args: Any, **kwargs: Any) -> Any:
         return interception.launch(self, args, kwargs)
@@ -222,7 +222,7 @@ def executed(run: Callable[[Bound], None]) -> Iterator[None]:
     """Every launch inside that reaches a JITFunction goes to `run`; autotuners and heuristics do what they do."""
     from triton.runtime.jit import JITFunction
 
-    interception = _Interception(run, 0)
+    interception = Interception(run, 0)
 
     def launch(self: Any, *args: Any, **kwargs: Any) -> Any:
         return interception.bind(self, args, kwargs, (0, 1))

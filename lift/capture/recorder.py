@@ -204,7 +204,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         if func.namespace not in ("aten", "prims", "prim"):
             return self.inner(func, args, kwargs)
         name = func.overloadpacket.__name__
-        if self.is_traced(*_read(name, args)):
+        if self.is_traced(*read_arguments(name, args)):
             raise Unsupported(f"host code reads tensor data (aten.{name})", host_place(), help=DATA_HELP)
         from_data = name not in CONSTANT and self.is_traced(args, kwargs)
         known = (
@@ -218,7 +218,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         if name in UNINITIALISED:
             for t in tensors:
                 t.zero_()
-        written = [args[k] for k in _written(func) if k < len(args)]
+        written = [args[k] for k in written_positions(func) if k < len(args)]
         if written and from_data:
             self.trace(result, *written)
         elif from_data and (known is None or known[0] < known[1]):
@@ -245,14 +245,14 @@ def lowered(bound: Bound) -> Module:
 DATA_HELP = "the launches would depend on data; pass the number as a parameter of the case"
 
 
-def _read(name: str, args: Any) -> list[Any]:
+def read_arguments(name: str, args: Any) -> list[Any]:
     """The arguments whose contents the host sees. x[mask] has a shape that depends on the mask."""
     if name == "index":
         return [i for i in args[1] if i is not None and i.dtype in (torch.bool, torch.uint8)]
     return [args[k] for k in READS.get(name, ()) if k < len(args)]
 
 
-def _written(func: Any) -> list[int]:
+def written_positions(func: Any) -> list[int]:
     """Positions of the arguments that the operator writes."""
     return [k for k, a in enumerate(func._schema.arguments) if a.alias_info is not None and a.alias_info.is_write]
 

@@ -44,7 +44,7 @@ class Symbols:
                 return self._symbol(t, is_float=False)
             case "scalar":
                 return self._symbol(t, is_float=t.type == T.REAL)
-        return _python(t.op)(*(self.number(a) for a in t.args))
+        return on_symbols(t.op)(*(self.number(a) for a in t.args))
 
     def _symbol(self, t: Term, is_float: bool) -> Any:
         from torch._dynamo.source import ConstantSource
@@ -108,7 +108,7 @@ class Symbols:
     def conditions(self) -> tuple[Term, ...]:
         """The conditions that tracing assumed of sizes and scalars and that may fail, as boolean terms. Raises
         Unsupported if PyTorch replaced a size or scalar by a number."""
-        terms = {self._of(g.expr): g for g in self.env.guards if not _of_layout(g)}
+        terms = {self._of(g.expr): g for g in self.env.guards if not of_layout(g)}
         for t, guard in terms.items():
             if t.op == "eq" and any(a.is_const for a in t.args) and any(a.op in ("size", "scalar") for a in t.args):
                 raise Unsupported("a size or scalar that PyTorch replaced by a number", why=f"{t}, at {guard.sloc}")
@@ -118,7 +118,7 @@ class Symbols:
 LAYOUT = re.compile(r"in (conv|\w*(contiguous|stride|channels_last|memory_format)\w*)\)")
 
 
-def _of_layout(guard: ShapeGuard) -> bool:
+def of_layout(guard: ShapeGuard) -> bool:
     """PyTorch asked in order to choose how a result lies in memory, not what it is."""
     return LAYOUT.search(str(guard.sloc)) is not None
 
@@ -205,7 +205,7 @@ def _piecewise(pairs: tuple[Term, ...]) -> Term:
     raise Unsupported("a size that is defined by cases", why=str(pairs))
 
 
-def _python(op: str) -> Callable[..., Any]:
+def on_symbols(op: str) -> Callable[..., Any]:
     """Arithmetic of dims as Python does it on symbolic integers."""
     import functools
     import operator

@@ -10,7 +10,7 @@ import pytest
 from tests.kernels import host_functions
 from trilift.lift.cases.shapes import choose
 from trilift.lift.errors import TriliftError
-from trilift.lift.pytorch.host.run import read_host
+from trilift.lift.pytorch.host.host_run import read_host
 from trilift.verify import prove
 from trilift.verify.configurations.launches import configurations
 

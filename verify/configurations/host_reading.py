@@ -17,11 +17,11 @@ from trilift.lift.capture.trace import Trace
 from trilift.lift.cases.declaration import Case
 from trilift.lift.cases.shapes import elements
 from trilift.lift.errors import Place
+from trilift.lift.pytorch.host.host_run import HostRun, read_host
 from trilift.lift.pytorch.host.record import Decision, Note
-from trilift.lift.pytorch.host.run import HostRun, read_host
 from trilift.lift.runtime.budget import BUDGETS
+from trilift.lift.terms import construct as T
 from trilift.lift.terms import index as I
-from trilift.lift.terms import term as T
 from trilift.lift.terms.fit import Number, value
 from trilift.lift.terms.term import Term
 

@@ -19,9 +19,8 @@ from trilift.lift.capture.trace import Launch, TensorRef, TorchOp, Trace
 from trilift.lift.cases.declaration import Case
 from trilift.lift.cases.parts import may_be_less_than_one
 from trilift.lift.cases.shapes import around, choose, elements, varied
-from trilift.lift.errors import CaseError, TriliftError, Unsupported
-from trilift.lift.terms import construct as T
 from trilift.lift.errors import CaseError, Place, TriliftError, Unsupported
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.fit import Number, value
 from trilift.lift.terms.term import Term
 from trilift.lift.ttir.ir import Module

@@ -16,7 +16,7 @@ from trilift.lift.cases.declaration import Case
 from trilift.lift.errors import Place, Unsupported
 from trilift.lift.language.case_spec import Spec
 from trilift.lift.pytorch.host.events import term_of
-from trilift.lift.terms import term as T
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.fit import Number, fit, value
 from trilift.lift.terms.term import Term
 

@@ -10,12 +10,20 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import _disable_current_modes
 
 from ...capture.bounded import Range
-from ...capture.launches import Bound, Compiled, _Interception
-from ...capture.recorder import NAMES, UNINITIALISED, Recorder, _read, _written, host_place, tensors_of
+from ...capture.launches import Bound, Compiled, Interception
+from ...capture.recorder import (
+    NAMES,
+    UNINITIALISED,
+    Recorder,
+    host_place,
+    read_arguments,
+    tensors_of,
+    written_positions,
+)
 from ...capture.trace import Buffer, Descriptor, TensorRef, TorchOp
 from ...errors import Unsupported
+from ...terms import construct as T
 from ...terms import index as I
-from ...terms import term as T
 from ...terms.term import Term
 from . import numbers as N
 from .record import Record
@@ -156,14 +164,14 @@ class Events(Recorder):
         if func.namespace not in ("aten", "prims", "prim"):
             return self.inner(func, args, kwargs)
         name = func.overloadpacket.__name__
-        if self.is_traced(*_read(name, args)):
+        if self.is_traced(*read_arguments(name, args)):
             raise Unsupported(f"host code reads tensor data (aten.{name})", host_place())
         given = tuple(self.refs(a) for a in args), {k: self.refs(v) for k, v in kwargs.items()}
         result = func(*args, **kwargs)
         tensors = tuple(tensors_of(result))
         if name == "lift_fresh":  # the tensor that the host made, as it is
             self.buffers[self.key(result)] = given[0][0].buffer
-        written = [args[k] for k in _written(func) if k < len(args)]
+        written = [args[k] for k in written_positions(func) if k < len(args)]
         if name not in UNINITIALISED and self.is_traced(args, kwargs):
             self.trace(result, *written)
         outputs = tuple(self.ref(t, f"aten.{name}") for t in tensors)
@@ -250,7 +258,7 @@ class Size(tuple[Any, ...]):
         return torch.Size
 
 
-class Launching(_Interception):
+class Launching(Interception):
     """Launches of a reading: what Triton would bind, with terms for the numbers."""
 
     def __init__(self, record: Any, config: int, run: Record) -> None:
@@ -291,9 +299,9 @@ class Launching(_Interception):
 
 
 def N_int(x: Any) -> Any:
-    from .shims import _Int
+    from .shims import Whole
 
-    return _Int(x) if not isinstance(x, torch.SymInt) or N.isinstance_of(x) else x
+    return Whole(x) if not isinstance(x, torch.SymInt) or N.isinstance_of(x) else x
 
 
 def _settled(x: Any, constexpr: bool) -> Any:

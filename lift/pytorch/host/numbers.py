@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from ...terms import construct as T
 from ...terms import index as I
-from ...terms import term as T
 from ...terms.term import Term
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ import torch
 
 from ...capture.recorder import host_place
 from ...errors import Place, Unsupported
-from ...terms import term as T
+from ...terms import construct as T
 from ...terms.term import Term
-from ..symbols import Symbols, _of_layout
+from ..symbols import Symbols, of_layout
 from . import numbers as N
 
 
@@ -72,11 +72,11 @@ class Record:
     def _symbol(self, t: Term, v: Any) -> Any:
         if t.op in ("add", "mul", "floordiv", "mod") and t.type == T.INT:
             from ...terms.fit import value
-            from ..symbols import _python
+            from ..symbols import on_symbols
 
             parts = [a.attr if a.is_const else self.symbol(a, value(a, self.dims)) for a in t.args]
             if all(a.is_const or value(a, self.dims) is not None for a in t.args):
-                return _python(t.op)(*parts)
+                return on_symbols(t.op)(*parts)
         return self._fresh(t, v)
 
     def _fresh(self, t: Term, v: Any) -> Any:
@@ -168,7 +168,7 @@ class Record:
             except Unsupported as error:
                 self.lost.append(Note(f"{error.what}", host_place()))
                 continue
-            self._note(t, True, host_place(), "layout" if _of_layout(g) else "torch")
+            self._note(t, True, host_place(), "layout" if of_layout(g) else "torch")
         self.guards = len(guards)
 
     def ask(self, what: str) -> None:

@@ -18,7 +18,7 @@ import torch
 
 from ...capture.fake_cuda import replaced
 from ...capture.recorder import is_host
-from ...terms import term as T
+from ...terms import construct as T
 from ...terms.term import Term
 from . import numbers as N
 
@@ -71,7 +71,7 @@ class _Kind(type):
         return hash(cls.base)
 
 
-class _Int(int, metaclass=_Kind):
+class Whole(int, metaclass=_Kind):
     base = int
 
     def __new__(cls, x: Any = 0, *args: Any, **options: Any) -> Any:
@@ -196,7 +196,7 @@ def _next_power_of_2(n: Any) -> Any:
 # ---- where they go ---------------------------------------------------------------------------------------------------
 
 GLOBALS: dict[str, Any] = {
-    "min": _extreme("min", min), "max": _extreme("max", max), "int": _Int, "float": _Float, "range": _range,
+    "min": _extreme("min", min), "max": _extreme("max", max), "int": Whole, "float": _Float, "range": _range,
     "len": _len, "type": _type,
 }  # fmt: skip
 
