@@ -378,7 +378,7 @@ def binary(name: str, x: Any, y: Any) -> Any:
     return integer(record, term, out) if isinstance(out, int) else real(record, term, out)
 
 
-def _unknown(a: Term, b: Term) -> None:
+def _unknown(_: Term, __: Term) -> None:
     return None
 
 
