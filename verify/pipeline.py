@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["Examined", "equal", "examine", "prove"]
 
 BRANCHES = 4  # of a PyTorch function on sizes that are followed, one after the other
-SHAPES_OF_CLASS = 3  # that are run, of a class of shapes in which there is no proof
+SHAPES_OF_CLASS = 2  # that are run, of a class of shapes in which there is no proof
 
 Mutation = Callable[["Module"], "Module"]
 
@@ -102,8 +102,10 @@ def examine(  # noqa: PLR0913 - the options of the public face
         return _examined(case, options)
     by_sign = signed(case)
     first = _with_branches(by_sign[0].case, options)
+    if not by_sign[1:] or not any(p.verdict.value == "PROVED" for p in first.proofs):
+        return first
     rest = [(s, _with_branches(s.case, changed(options, lifted=None)).proofs) for s in by_sign[1:]]
-    return changed(first, proofs=joined(case, by_sign[0], first.proofs, rest)) if rest else first
+    return changed(first, proofs=joined(case, by_sign[0], first.proofs, rest))
 
 
 def _with_branches(case: Case, options: Options, left: int = BRANCHES) -> Examined:

@@ -114,7 +114,7 @@ def _remainder_to_zero(a: int, b: int) -> int | None:
 # Integers as they are, without width: numpy's would wrap at 64 bits. None: no such number.
 EXACT: dict[str, Callable[..., int | None]] = {
     "add": _sum, "mul": _product, "sub": operator.sub, "neg": operator.neg, "pow": _whole_power, "abs": abs,
-    "sign": lambda a: (a > 0) - (a < 0), "max": max, "min": min, "floordiv": operator.floordiv, "mod": operator.mod,
+    "sign": lambda a: (a > 0) - (a < 0), "max": lambda *xs: max(xs), "min": lambda *xs: min(xs), "floordiv": operator.floordiv, "mod": operator.mod,
     "shl": _shifted_left, "shr": _shifted_right,
     "truncdiv": _quotient_to_zero, "truncmod": _remainder_to_zero, "bitand": operator.and_, "bitor": operator.or_,
     "bitxor": operator.xor, "wrap8": lambda a: _wrapped(a, 8), "wrap16": lambda a: _wrapped(a, 16),

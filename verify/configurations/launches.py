@@ -21,6 +21,7 @@ from trilift.lift.cases.parts import may_be_less_than_one
 from trilift.lift.cases.shapes import around, choose, elements, varied
 from trilift.lift.errors import CaseError, Place, TriliftError, Unsupported
 from trilift.lift.terms import construct as T
+from trilift.lift.terms import index as I
 from trilift.lift.terms.fit import Number, value
 from trilift.lift.terms.term import Term
 from trilift.lift.ttir.ir import Module
@@ -665,8 +666,13 @@ def assumed(case: Case) -> Iterator[Clause]:
     """The clauses for what is assumed of sizes and scalars and not said by the case."""
     said = frozenset(_where(case))
     for t in dict.fromkeys(_least(case)):
-        if not t.is_const and not any(_at_least_one(c, t.args[1]) for c in said):
+        if not t.is_const and not any(_at_least_one(c, t.args[1]) for c in said) and not _of_sizes(t.args[1]):
             yield Clause("size", t, f"1 <= {words(t.args[1])}")
+
+
+def _of_sizes(e: Term) -> bool:
+    """Whether an expression is at least 1 because the sizes in it are: 2 * H, M * N."""
+    return e.op != "size" and I.nonnegative(T.sub(e, 1))
 
 
 def _at_least_one(condition: Term, n: Term) -> bool:
