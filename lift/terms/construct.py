@@ -133,7 +133,7 @@ def _add(_: str, *ts: Term) -> Term | None:
             total = total + t.attr
         else:
             rest.append(t)
-    if isinstance(total, float) and math.isinf(total) and not any(t.op == "undef" for t in rest):
+    if isinstance(total, float) and math.isinf(total) and all(NUMBERS[0](t) for t in rest):
         return const(total)  # x - inf = -inf for finite x
     if len(rest) > 1 and all(t.type == INT for t in rest):
         rest = _like(rest)
@@ -168,7 +168,7 @@ def _mul(_: str, *ts: Term) -> Term | None:
             rest.append(t)
         else:
             factor = product
-    if factor == 0 and not any(t.op == "undef" for t in rest):
+    if factor == 0 and all(NUMBERS[0](t) for t in rest):
         return const(0)
     if not rest:
         return const(factor)
