@@ -214,7 +214,7 @@ class _Attempt:
 
     @cached_property
     def callers(self) -> CallerMemory:
-        """What is known of the memory of the caller."""
+        """The checks of the caller's memory, made at one small run."""
         from .runs.caller_memory import CallerMemory
 
         return CallerMemory(self.case, self.goal.fn, self.seed)

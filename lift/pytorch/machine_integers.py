@@ -48,7 +48,7 @@ class Fits:
 
 @dataclass
 class Integers:
-    """What is known of the integers of one function. `owed`: what the elements that were formed so far rest on."""
+    """The known ranges of the integers of one function. `owed`: conditions that the elements formed so far rest on."""
 
     inputs: Mapping[str, Interval] = field(default_factory=dict)
     scalars: Mapping[str, Interval] = field(default_factory=dict)
@@ -125,7 +125,7 @@ class Integers:
         return wrapped(t, low, high) if t.is_const else self.number(t, dtype, place)
 
     def _shifted(self, left: bool, x: Any, k: Any, dtype: str, place: Callable[[], Place | None]) -> tuple[Any, Any]:
-        """x << k and x >> k for 0 <= k < bits, which is owed where k is no number."""
+        """x << k and x >> k for 0 <= k < bits, a condition that is owed where k is not a constant."""
         low, high = limits(dtype)
         bits = (high - low).bit_length() - 1
         x = self._scalar(x, dtype, place)

@@ -1,4 +1,4 @@
-"""Numbers modulo 2^bits. What sums, products and choices do with them depends on residues only:
+"""Numbers modulo 2^bits. Sums, products and choices of them depend on residues only:
 
 wrap(wrap(a) + b) = wrap(a + b)                            wrap(wrap(a) * b) = wrap(a * b)
 wrap(where(c, wrap(a), b)) = wrap(where(c, a, b))

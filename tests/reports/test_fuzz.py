@@ -9,7 +9,6 @@ from dataclasses import replace
 import pytest
 
 from trilift.reports.experiments.fuzz import judge, runs, shrink
-from trilift.reports.experiments.fuzz.draw import program
 from trilift.reports.experiments.fuzz.grammar import (
     DTYPES,
     OPS,
@@ -24,6 +23,7 @@ from trilift.reports.experiments.fuzz.grammar import (
 from trilift.reports.experiments.fuzz.mutate import every, mutants
 from trilift.reports.experiments.fuzz.page import COLUMNS, result
 from trilift.reports.experiments.fuzz.prover import Told
+from trilift.reports.experiments.fuzz.random_programs import program
 from trilift.reports.experiments.fuzz.reference import source
 
 X = Expr("load", "i8", (), ("x", ("N",)))

@@ -14,7 +14,7 @@ from trilift.lift.capture.recorder import UNINITIALISED
 from trilift.lift.capture.trace import Launch, TensorRef, TorchOp, Trace
 from trilift.lift.errors import Place, TriliftError, Unsupported
 from trilift.lift.pytorch.aten import operators
-from trilift.lift.pytorch.host.events import term_of
+from trilift.lift.pytorch.host import term_of
 from trilift.lift.pytorch.machine_integers import Integers
 from trilift.lift.pytorch.symbolic_tensor import SymbolicTensor, cast, deep, tensor, type_of_name
 from trilift.lift.replay import storage, torch_ops

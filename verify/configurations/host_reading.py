@@ -2,7 +2,7 @@
 
 run at some dims -> decisions c1, c2, ... -> for each k: dims that meet c1 .. c(k-1) and not ck -> run there -> ...
 
-What could not be reached is open: the contract excludes it. Concolic execution: Godefroid, Klarlund, Sen, "DART", 2005.
+The contract excludes a side that no run reaches. Concolic execution: Godefroid, Klarlund, Sen, "DART", 2005.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from trilift.lift.capture.trace import Trace
 from trilift.lift.cases.declaration import Case
 from trilift.lift.cases.shapes import elements
 from trilift.lift.errors import Place
-from trilift.lift.pytorch.host.host_run import HostRun, read_host
-from trilift.lift.pytorch.host.record import Decision, Note
+from trilift.lift.pytorch.host import Decision, HostRun, Note, read_host
 from trilift.lift.runtime.budget import BUDGETS
 from trilift.lift.terms import construct as T
 from trilift.lift.terms import index as I
@@ -43,8 +42,8 @@ class Path:
 
     @cached_property
     def conditions(self) -> tuple[Term, ...]:
-        """What the host function asked, and PyTorch within it. What PyTorch asked in order to lay out memory, or
-        whether a size is 0 or 1, changes no element."""
+        """The tests of the host function, and of PyTorch within it. The tests by which PyTorch lays out memory, or
+        asks whether a size is 0 or 1, are left out: they change no element."""
         return tuple(d.condition for d in self.decisions)
 
     @cached_property

@@ -222,7 +222,7 @@ class _Config:
     # ---- what the host function computes
 
     def base(self, held: Sequence[Trace]) -> tuple[_Reading, Configuration, list[Family]]:
-        """What the traces say and the paths agree with; without the paths where they cannot be put beside traces."""
+        """The reading of traces that the paths agree with; of the traces alone where no path has the same events."""
         mine = [p for p in self.paths.read if p.trace and events_of(p.trace) == events_of(self.traces[0])]
         try:
             found = _Reading(self.case, self.traces, held, mine)
@@ -250,7 +250,7 @@ class _Config:
             raise Refuted(differences[0].what)
 
     def clauses(self, found: _Reading) -> Iterator[Clause]:
-        """What excludes the paths on which the host function does something else, and those that were not reached."""
+        """Clauses that exclude paths on which the host function does something else, and paths that no run reached."""
         paths = self.paths
         reads, disagreed = found.relations.reads, found.relations.disagreed
         right = [p for k, p in enumerate(reads) if k not in disagreed]

@@ -15,7 +15,7 @@ from trilift.lift.capture.trace import Trace
 from trilift.lift.cases.declaration import Case
 from trilift.lift.errors import Place, Unsupported
 from trilift.lift.language.case_spec import Spec
-from trilift.lift.pytorch.host.events import term_of
+from trilift.lift.pytorch.host import term_of
 from trilift.lift.terms import construct as T
 from trilift.lift.terms.fit import Number, fit, value
 from trilift.lift.terms.term import Term
@@ -153,7 +153,7 @@ class Relations:
         return all(v is None or agrees(t, e, v) for v, e in rows)
 
     def candidates(self, reads: Sequence[tuple[int, Number]]) -> Iterable[Term]:
-        """What the paths compute: a term of one of them; one of two, and the condition that leads to each."""
+        """The terms that the paths may compute: one path's term; one of two, and the condition that leads to each."""
         terms = list(dict.fromkeys(term_of(v) for _, v in reads))
         yield from terms
         for a in terms:

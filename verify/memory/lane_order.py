@@ -39,8 +39,8 @@ KIND = "order of lanes"
 
 @dataclass(frozen=True, eq=False)
 class Order:
-    """What orders the accesses of one launch. `barriers`: without loop variables; `raw`: each access as it was
-    executed, by its order; `users`: operations that use a result; `bases`: the tensors of pointer arguments;
+    """Everything that puts the accesses of one launch in order. `barriers`: without loop variables; `raw`: each access
+    as it was executed, by its order; `users`: operations that use a result; `bases`: the tensors of pointer arguments;
     `positions`: of the operations, in the order of the text."""
 
     barriers: Sequence[Barrier]
@@ -304,7 +304,7 @@ def lines(a: Site, b: Site) -> str:
 
 
 def missing(a: Site, b: Site) -> str:
-    """What a program without an order between two accesses lacks."""
+    """The message for a program that does not order two accesses: the risk, and where a barrier goes."""
     where = "between two iterations" if a.access.op is b.access.op else f"between {lines(a, b)}"
     return f"another lane may touch the element at the same time; put tl.debug_barrier() {where}"
 

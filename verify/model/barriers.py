@@ -1,7 +1,7 @@
 """The operations at which the threads of a program wait for one another, and see what the others stored.
 
 tl.debug_barrier() is `gpu.barrier` up to Triton 3.6, `ttg.barrier all` from 3.7 on: bar.sync of PTX. A `ttg.barrier` of
-shared memory alone says nothing of global memory.
+shared memory alone does not order accesses to global memory.
 """
 
 from __future__ import annotations

@@ -260,7 +260,7 @@ class Proving:
         self.in_order(found)
 
     def in_order(self, found: Launched) -> None:
-        """What lanes of one program exchange through memory."""
+        """Ask for the conditions under which lanes of one program may exchange values through memory."""
         touched = {s.buffer for s in found.sites if s.writes}
         sites = [s for s in found.sites if s.buffer in touched]
         if not any(True for _ in pairs(sites)):

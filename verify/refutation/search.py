@@ -292,7 +292,7 @@ def _compared(
 
 
 def left_alone(trace: Trace, name: str, index: tuple[int, ...], got: np.ndarray, before: np.ndarray) -> str:
-    """What is wrong with an input that changes, in words."""
+    """The message for an input that the kernel changes and the reference does not."""
     where = f"{name}[{', '.join(map(str, index))}]" if index else name
     change = f"{where} was {before[index]:.6g} and is {got[index]:.6g}: the reference leaves {name} alone"
     same = [n for n, (_, x) in results(trace).items() if x == name != n]

@@ -1,6 +1,7 @@
 """The memory of the caller: inputs that are changed, outputs that share memory, launches that autotuning repeats.
 
-What a host function leaves in its inputs is part of its result. If the reference leaves an input alone, so must it:
+The contents that a host function leaves in its inputs are part of its result. If the reference leaves an input alone,
+so must it:
 
     x[i, ...] = x[i, ...]     the claim about an input x that the function may write and the reference does not
 """
@@ -162,7 +163,7 @@ def repeated(trace: Trace) -> str:
 
 
 def kept(case: Case, trace: Trace, seed: int) -> dict[str, str]:
-    """output -> why it is no result of its own: its memory was there before a second call was made."""
+    """output -> the reason why it is not a new tensor: a second call returned memory that the host function keeps."""
     from trilift.lift.capture.run import capture
 
     again = capture(case, trace.dims, seed=seed)
@@ -204,8 +205,8 @@ def _storages(case: Case, trace: Trace, fn: Callable[..., Any], outputs: Sequenc
 
 @dataclass(frozen=True)
 class CallerMemory:
-    """What a proof about contents does not see, at one small run of a case. `fn`: the PyTorch function that it is
-    compared with, if any."""
+    """The use of memory that a proof about contents does not see, at one small run of a case. `fn`: the PyTorch
+    function that the case is compared with, if any."""
 
     case: Case
     fn: Callable[..., Any] | None
@@ -240,7 +241,7 @@ class CallerMemory:
         return self.again or self.kept.get(output, "")
 
     def clauses(self, output: str) -> list[Clause]:
-        """What shares the memory of an output."""
+        """One clause for each tensor that shares the memory of an output."""
         why = "the result, which the reference returns as a new tensor"
         return [
             Clause("memory", None, f"{output} shares its memory with {x}", why) for x in self.shared.get(output, [])

@@ -85,8 +85,8 @@ def targets(
 
 
 def _dtypes(found: Targets, trace: Trace) -> dict[str, str]:
-    """Integer and boolean outputs whose dtype is another than the function's. Formulas are over the reals, so that
-    floats are not told apart."""
+    """Integer and boolean outputs whose dtype is another than the function's. Formulas are over the reals, so all
+    float dtypes count as one."""
     out = {}
     for name, formula in found.formulas.items():
         ref = trace.outputs.get(name)

@@ -142,7 +142,7 @@ def _backward(record: Record) -> Any:
 
 
 def _questions(record: Record) -> list[tuple[Any, dict[str, Any]]]:
-    """What answers about the outside, noted."""
+    """The functions whose answers come from outside, each of which notes that it was asked."""
     cuda = {
         "get_device_capability": "the compute capability",
         "get_device_properties": "the properties of the device",

@@ -1,7 +1,7 @@
 """Numbers that remember how they came to be: an integer, a real and a truth, each a number and the term that it is.
 
-The host function computes with them as with Python's. What Python decides on them (`if`, `while`, `and`, `or`) is a
-decision of the run; what takes the number out (hash, float(), an index) is lost, and said.
+The host function computes with them as with Python's. A test of Python on one (`if`, `while`, `and`, `or`) is a
+decision of the run; a use that takes the number out (hash, float(), an index) loses the term, and the record says so.
 """
 
 from __future__ import annotations
@@ -424,7 +424,7 @@ def isinstance_of(x: Any) -> bool:
 
 
 def operand(record: Record, x: Any) -> tuple[Term, Plain] | None:
-    """The term and the number of something that a number of ours meets; None if it is no number."""
+    """The term and the number of something that a number of ours meets; None if it is not a number."""
     kind = type(x)
     if kind is Truth:
         return T.const(int(bool(x))), int(x.value)

@@ -20,8 +20,9 @@ REALS = (0.0, 1.0, -1.0, 0.5, 2.0, 3.0, -2.5)
 
 @dataclass
 class Draw:
-    """What expressions may read. `here`: the dimensions of their lanes; `made`: what earlier stages wrote, as (tensor,
-    dims, dtype); `reduced`: the values of a row; `table`: what is read at places that an input holds."""
+    """The values that expressions may read. `here`: the dimensions of their lanes; `made`: the tensors that earlier
+    stages wrote, as (tensor, dims, dtype); `reduced`: the values of a row; `table`: the tensor that is read at places
+    that an input holds."""
 
     r: random.Random
     inputs: list[Input] = field(default_factory=list)

@@ -242,7 +242,7 @@ class Program:
 
 
 def features(program: Program) -> tuple[str, ...]:
-    """What a program uses, each once: dtypes, operations, kinds of stages, forms of schedules."""
+    """The features that a program uses, each once: dtypes, operations, kinds of stages, forms of schedules."""
     found: list[str] = [f"input {i.dtype}" for i in program.inputs] + [f"scalar {d}" for _, d in program.scalars]
     found += [f"{len(program.stages)} launches"] + ["host branch"] * (program.branch is not None)
     for s in program.stages:

@@ -10,10 +10,10 @@ from trilift.lift.runtime.isolate import run_all
 from trilift.reports.runner.local import PROVER
 
 from . import prover
-from .draw import program
 from .grammar import Program, features
 from .mutate import Mutant, mutants
 from .prover import Told
+from .random_programs import program
 from .reference import source
 from .runs import Run, Server, long_run, planned
 

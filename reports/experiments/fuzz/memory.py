@@ -1,4 +1,4 @@
-"""What watches the accesses of kernels in Triton's interpreter: part of `interpreter.py`, which is a script."""
+"""Guard of the accesses of kernels in Triton's interpreter: part of `interpreter_server.py`, which is a script."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EMPTY, ZEROS = torch.empty, torch.zeros
 
 
 class Wrong(Exception):
-    """What a kernel must not do."""
+    """The kernel did something that no kernel may do."""
 
 
 class Memory:

@@ -27,7 +27,7 @@ COLUMNS = {
 NOTES = (
     "Random Triton kernels with host functions and PyTorch references, two renderings of the same data, and mutants of "
     "the kernels. Every verdict is tried in Triton's own interpreter at sizes at and beside the tiles and at values at "
-    "the edges of their dtypes. Floats have 64 bits there, as rounding is no difference.",
+    "the edges of their dtypes. Floats have 64 bits there, because rounding does not count as a difference.",
     "Triton's interpreter makes loads whose values nothing uses, which its compiler leaves out: a row with a load out "
     "of bounds and `& 0` or `min(x, 0)` of an unsigned x around it is not wrong.",
 )

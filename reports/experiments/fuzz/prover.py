@@ -1,4 +1,4 @@
-"""What the prover says of a program and its mutants, in a process of its own."""
+"""The prover's verdicts on a program and its mutants, found in a separate process."""
 
 from __future__ import annotations
 

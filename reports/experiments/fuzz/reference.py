@@ -14,7 +14,7 @@ CAST = "{0}.to(torch.{1})"
 
 def source(right: Program, wrong: Program | None = None, precise: bool = False) -> str:
     """The case file: kernels and host function of `wrong`, by default those of `right`, whose reference it has.
-    `precise`: all floats have 64 bits, as rounding is no difference."""
+    `precise`: all floats have 64 bits, because rounding does not count as a difference."""
     text = "\n\n".join([HEAD, *_host(wrong or right), _reference(right)])
     return re.sub(r"\b(tl|torch)\.float(16|32)\b", r"\1.float64", text) if precise else text
 

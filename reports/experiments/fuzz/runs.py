@@ -1,5 +1,5 @@
-"""What is executed: sizes at the edges of tiles, scalars and values at those of their dtypes; and the server that
-executes it."""
+"""The runs of a program: sizes at the edges of tiles, scalars and values at those of their dtypes; and the server that
+executes them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .grammar import Program, Stage
 
 STYLES = ("edge", "random", "small", "zero", "edge", "top")
 SCALARS = {"i": (0, -1, 1, 2, -3, 7, 2**31 - 1, -(2**31), 100), "f": (0.0, -1.0, 1.0, 0.5, 2.5, -0.1234567)}
-SERVER = Path(__file__).with_name("interpreter.py")
+SERVER = Path(__file__).with_name("interpreter_server.py")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Server:
         self.ready = False
 
     def ask(self, source: str, p: Program, runs: Sequence[dict[str, Any]], first: bool = True) -> dict[str, Any]:
-        """What becomes of the runs; with `first`, up to the first that differs."""
+        """The answer of the server about the runs; with `first`, up to the first run that differs."""
         if self.process is None or self.process.poll() is not None:
             self.start()
         assert self.process is not None and self.process.stdin is not None and self.process.stdout is not None

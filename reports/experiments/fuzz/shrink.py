@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from .draw import pruned
 from .grammar import FLOATS, Expr, Program, Schedule, Stage
+from .random_programs import pruned
 
 Wrong = Callable[[Program, Program], bool]  # (right, wrong)
 PLAIN = Schedule()

@@ -1,4 +1,4 @@
-"""What kernels of all kinds are written with: expressions, lanes, masks, loads and stores, and the launch."""
+"""The parts that kernels of all kinds are written from: expressions, lanes, masks, loads and stores, and the launch."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def gathered(stage: Stage) -> tuple[str, ...]:
 
 
 def identity(r: Reduction) -> str:
-    """What does not change a reduction."""
+    """The neutral value of a reduction, as source text."""
     if r.op == "sum":
         return "0.0" if r.expr.dtype in FLOATS else "0"
     if r.expr.dtype in FLOATS:

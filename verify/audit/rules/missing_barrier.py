@@ -24,7 +24,7 @@ EXACT = frozenset(WHOLE.split())
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
-    """A finding for each two lines that were not shown to be in order, where lanes are known that meet."""
+    """A finding for each two lines whose order could not be proved and for which the solver finds lanes that meet."""
     for proving in evidence.provings:
         names = outputs(proving.configuration)
         for c in proving.conditions:

@@ -97,7 +97,7 @@ def compared(got: Any, expected: Any) -> str:
 
 
 def one(case: tuple[Any, Any], request: dict[str, Any], run: dict[str, Any]) -> tuple[str, str]:
-    """What became of one run."""
+    """The verdict on one run, and why."""
     args = arguments(request, run)
     copies = [{k: v.clone() if torch.is_tensor(v) else v for k, v in args.items()} for _ in range(2)]
     try:
