@@ -6,7 +6,7 @@ import operator
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import Place, Unsupported
 from ..terms import construct as T
@@ -19,11 +19,14 @@ from .symbolic_tensor import SymbolicTensor, cast, full, tensor, type_of_name
 from .symbols import Symbols, dtype_name
 from .tracing import REFUSALS, traced
 
+if TYPE_CHECKING:
+    from torch.fx import Graph, Node
+
 Output = tuple[SymbolicTensor | None, str]  # with its dtype
 
 
 def outputs_of(
-    graph: Any,
+    graph: Graph,
     tensors: Mapping[str, SymbolicTensor],
     names: Sequence[str],
     symbols: Symbols,
@@ -73,7 +76,7 @@ class _Interpretation:
         self.original = tensors
         self.inputs = {name: Cell(x) for name, x in tensors.items()}
 
-    def run(self, graph: Any) -> tuple[list[Output], dict[str, SymbolicTensor]]:
+    def run(self, graph: Graph) -> tuple[list[Output], dict[str, SymbolicTensor]]:
         """(tensor, dtype) of each output, and the new contents of each input that is written."""
         names = iter(self.order)
         for node in graph.graph.nodes:
@@ -88,12 +91,12 @@ class _Interpretation:
         written = {n: c.value for n, c in self.inputs.items() if c.value is not self.original[n]}
         return outputs, written
 
-    def _input(self, node: Any, name: str) -> Any:
+    def _input(self, node: Node, name: str) -> Any:
         if name not in self.inputs:
             return self.symbols.term(node.meta["val"]) if "val" in node.meta else None
         return self.inputs[name]
 
-    def _output(self, node: Any) -> Output:
+    def _output(self, node: Node) -> Output:
         value = self._value(node)
         if value is None:
             return None, ""
@@ -113,7 +116,7 @@ class _Interpretation:
             return [self._value(x) for x in a]
         return self.symbols.term(a) if isinstance(a, torch.SymInt | torch.SymFloat) else a
 
-    def _call(self, node: Any) -> Any:
+    def _call(self, node: Node) -> Any:
         import torch
 
         fake = node.meta.get("val")
@@ -128,7 +131,7 @@ class _Interpretation:
             return self._view(node, fake)
         return _cells(self._apply(node, fake, node.args))
 
-    def _apply(self, node: Any, fake: Any, args: Any) -> Any:
+    def _apply(self, node: Node, fake: Any, args: Any) -> Any:
         """The operator's row, with PyTorch's own shapes; an operator without one gives tensors that raise."""
         values, kwargs = self._value(args), {k: self._value(v) for k, v in node.kwargs.items()}
         if self.integers is not None:
@@ -141,7 +144,7 @@ class _Interpretation:
             return _later(e, node, fake, self.symbols)
         return self._machine(_placed(out, node, fake, self.symbols), node, fake)
 
-    def _machine(self, out: Any, node: Any, fake: Any) -> Any:
+    def _machine(self, out: Any, node: Node, fake: Any) -> Any:
         """The result with integers in the width of PyTorch's dtype."""
         if isinstance(out, tuple | list):
             return tuple(self._machine(o, node, f) for o, f in zip(out, fake, strict=False))
@@ -149,7 +152,7 @@ class _Interpretation:
             return out
         return self.integers.machine(out, dtype_name(fake.dtype), lambda: place_of(node))
 
-    def _view(self, node: Any, fake: Any) -> Any:
+    def _view(self, node: Node, fake: Any) -> Any:
         """Views of the first argument, which follow its contents."""
         base, rest = self.env[node.args[0]], node.args[1:]
         given = operators.bind(node.target, (None, *(self._value(a) for a in rest)), node.kwargs)
@@ -160,14 +163,14 @@ class _Interpretation:
         look = lambda k: lambda x: self._apply(node, fake, (x, *rest))[k]  # noqa: E731
         return tuple(view(base, name, look(k), given, k) for k in range(len(fake)))
 
-    def _write(self, node: Any, fake: Any, target: Any) -> Any:
+    def _write(self, node: Node, fake: Any, target: Any) -> Any:
         """An operator that writes its argument `target`, and returns it."""
         if not operators.packet(node.target).endswith("_") and node.target._overloadname != "out":
             raise Unsupported(f"aten.{operators.packet(node.target)}", place_of(node), "it writes an argument")
         self.env[target].write(self._apply(node, fake, node.args))
         return self.env[target]
 
-    def _number(self, node: Any, fake: Any) -> Any:
+    def _number(self, node: Node, fake: Any) -> Any:
         """A size, or x.item() as the element of x."""
         if getattr(node.target, "_schema", None) is not None and operators.packet(node.target) == "_local_scalar_dense":
             value = self._value(node.args[0]).at(())
@@ -176,13 +179,13 @@ class _Interpretation:
         return self.symbols.term(fake)
 
 
-def _dtype(a: Any) -> str | None:
+def _dtype(a: object) -> str | None:
     """The dtype of an argument that is a tensor."""
     dtype = getattr(getattr(a, "meta", {}).get("val"), "dtype", None)
     return None if dtype is None else dtype_name(dtype)
 
 
-def _written_argument(node: Any) -> Any:
+def _written_argument(node: Node) -> Any:
     """The node of the argument that the operator writes, or None."""
     arguments = node.target._schema.arguments
     given = operators.bind(node.target, node.args, node.kwargs)
@@ -205,7 +208,7 @@ def _cells(out: Any) -> Any:
     return Cell(out) if isinstance(out, SymbolicTensor) else out
 
 
-def _placed(out: Any, node: Any, fake: Any, symbols: Symbols) -> Any:
+def _placed(out: Any, node: Node, fake: Any, symbols: Symbols) -> Any:
     """The result with PyTorch's own type and shape, which tell what its checks assumed; errors get a place."""
     if isinstance(out, tuple | list):
         return tuple(_placed(o, node, f, symbols) for o, f in zip(out, fake, strict=False))
@@ -227,7 +230,7 @@ def _placed(out: Any, node: Any, fake: Any, symbols: Symbols) -> Any:
     return cast(replace(out, shape=shape, at=at), type_of_name(dtype_name(fake.dtype)))
 
 
-def _later(error: Unsupported, node: Any, fake: Any, symbols: Symbols) -> Any:
+def _later(error: Unsupported, node: Node, fake: Any, symbols: Symbols) -> Any:
     """A tensor whose elements cannot be formed."""
     located = Unsupported(error.what, error.place or place_of(node), error.why, error.help)
 
@@ -244,7 +247,7 @@ def _later(error: Unsupported, node: Any, fake: Any, symbols: Symbols) -> Any:
         raise located from error
 
 
-def place_of(node: Any) -> Place | None:
+def place_of(node: Node) -> Place | None:
     """The user's line that needed the operator."""
     from .textbook import is_user
 

@@ -11,9 +11,10 @@ the sign.
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypeGuard
 
 from ..errors import Place
 from ..terms import term as T
@@ -88,11 +89,11 @@ class Integers:
     def operands(
         self,
         name: str,
-        given: Sequence[Any],
+        given: Sequence[object],
         dtypes: Sequence[str | None],
         place: Callable[[], Place | None],
-        options: Mapping[str, Any],
-    ) -> list[Any]:
+        options: Mapping[str, object],
+    ) -> list[object]:
         """The arguments of an operator as it takes them. `dtypes`: of those that are tensors; `options`: arguments by
         name."""
         base, args = name.removesuffix("_") if not name.endswith("__") else name, list(given)
@@ -109,7 +110,7 @@ class Integers:
             args = [self.machine(a, dtype, place) if _is_number(a) else a for a in args]
         return args
 
-    def _converted(self, x: Any, result: Any, place: Callable[[], Place | None]) -> Any:
+    def _converted(self, x: object, result: object, place: Callable[[], Place | None]) -> object:
         """A real tensor that is made integer before the operation, sum(x, dtype=int32): each element must fit."""
         from .symbols import dtype_name
 
@@ -117,14 +118,16 @@ class Integers:
             return x
         return self.machine(cast(x, T.INT), dtype_name(result), place)
 
-    def _scalar(self, a: Any, dtype: str, place: Callable[[], Place | None]) -> Any:
+    def _scalar(self, a: object, dtype: str, place: Callable[[], Place | None]) -> object:
         """A number as the operator converts it."""
         if isinstance(a, bool) or not isinstance(a, int | Term) or T.const(a).type != T.INT:
             return a
         t, (low, high) = T.const(a), limits(dtype)
         return wrapped(t, low, high) if t.is_const else self.number(t, dtype, place)
 
-    def _shifted(self, left: bool, x: Any, k: Any, dtype: str, place: Callable[[], Place | None]) -> tuple[Any, Any]:
+    def _shifted(
+        self, left: bool, x: object, k: object, dtype: str, place: Callable[[], Place | None]
+    ) -> tuple[object, object]:
         """x << k and x >> k for 0 <= k < bits, a condition that is owed where k is not a constant."""
         low, high = limits(dtype)
         bits = (high - low).bit_length() - 1
@@ -137,20 +140,21 @@ class Integers:
                 return amount(i)
 
             return x, tensor(k.shape, at, k.type)
-        if not T.const(k).is_const:
-            self.owe(T.const(k), 0, bits, place)
+        amount_term = T.const(typing.cast(int | Term, k))
+        if not amount_term.is_const:
+            self.owe(amount_term, 0, bits, place)
             return x, k
-        if 0 <= int(T.const(k).attr) < bits:
+        if 0 <= int(amount_term.attr) < bits:
             return x, k
         return (_zero(x), 0) if left or not low else (x, bits - 1)
 
 
-def _is_number(a: Any) -> bool:
+def _is_number(a: object) -> TypeGuard[SymbolicTensor]:
     """A tensor of rank 0: beside others it is converted to their dtype, as a number is."""
     return isinstance(a, SymbolicTensor) and not a.rank
 
 
-def _zero(x: Any) -> Any:
+def _zero(x: object) -> SymbolicTensor | int:
     return tensor(x.shape, lambda i: T.const(0), T.INT) if isinstance(x, SymbolicTensor) else 0
 
 

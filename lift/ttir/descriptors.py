@@ -10,7 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from triton.language.core import constexpr, tensor
+    from triton.language.semantic import TritonSemantic
 
 MARK = "trilift: tensor descriptor: "
 ALIGNED = 16  # bytes
@@ -27,7 +31,14 @@ def asserted() -> Iterator[None]:
         yield
         return
 
-    def checked(self: Any, base: Any, shape: Any, strides: Any, *rest: Any, **more: Any) -> Any:
+    def checked(
+        self: TritonSemantic,
+        base: tensor,
+        shape: Sequence[tensor],
+        strides: Sequence[tensor | constexpr],
+        *rest: object,
+        **more: object,
+    ) -> object:
         out = made(self, base, shape, strides, *rest, **more)
         _assert(self, base, strides)
         return out
@@ -39,7 +50,7 @@ def asserted() -> Iterator[None]:
         owner.make_tensor_descriptor = made
 
 
-def _assert(semantic: Any, base: Any, strides: Sequence[Any]) -> None:
+def _assert(semantic: TritonSemantic, base: tensor, strides: Sequence[tensor | constexpr]) -> None:
     from triton import language as tl
 
     size = base.dtype.element_ty.primitive_bitwidth // 8

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, islice, product
-from typing import Any
 
 from trilift.lift.capture.trace import Trace
 from trilift.lift.cases.declaration import Case
@@ -296,7 +295,7 @@ class Comparison:
         return self.case.holds(dims) and all(value(f, dims) is not False for f in self.facts)
 
 
-def _close(x: Any, y: Any) -> bool:
+def _close(x: float, y: float) -> bool:
     if isinstance(x, bool) or isinstance(y, bool) or (isinstance(x, int) and isinstance(y, int)):
         return bool(x == y)
     return bool(x == y or abs(x - y) <= RELATIVE_ERROR * max(abs(x), abs(y)))

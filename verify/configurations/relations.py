@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from typing import TypeVar
 
 from trilift.lift.capture.trace import Trace
 from trilift.lift.cases.declaration import Case
@@ -23,6 +23,7 @@ from trilift.lift.terms.term import Term
 from ..integers.quotient import replace as substituted
 from .host_reading import Comparison, Path, telling
 
+V = TypeVar("V")
 Environment = Mapping[str, Number]
 REAL_RELATIVE_ERROR = 2e-7  # of reals: an argument may have gone through an f32
 LEAST = 4  # traces that a varying number is found on, at least
@@ -68,7 +69,7 @@ class Relations:
     disagreed: dict[int, list[Difference]] = field(default_factory=dict)
     bound: list[dict[Term, Term]] = field(default_factory=list)  # of each path, what block sizes are there
     known: list[Term] = field(default_factory=list)  # block sizes: other numbers may be simple functions of them
-    blocks: dict[Any, Term] = field(default_factory=dict)  # relation, or name and values -> the block size's symbol
+    blocks: dict[object, Term] = field(default_factory=dict)  # relation, or name and values -> the block size's symbol
     found: list[Relation] = field(default_factory=list)
     environments: list[dict[str, Number]] = field(default_factory=list)
     tuned: dict[str, int] = field(default_factory=dict)  # symbol of a tuned parameter -> the event that it is of
@@ -87,7 +88,7 @@ class Relations:
         """Those that were run."""
         return [*self.traces, *self.held]
 
-    def of_runs(self, values: Sequence[Any]) -> Sequence[Any]:
+    def of_runs(self, values: Sequence[V]) -> Sequence[V]:
         """The values of the traces that were run."""
         return values[: len(self.run)]
 
@@ -203,7 +204,7 @@ class Relations:
         self.tuned[symbol.attr] = self.event
         return symbol
 
-    def symbol(self, key: Any, name: str, values: Sequence[int]) -> Term:
+    def symbol(self, key: object, name: str, values: Sequence[int]) -> Term:
         if key not in self.blocks:
             taken = self.environments[0].keys() | self.case.tensors.keys()
             fresh = next(n for k in range(len(taken) + 2) if (n := f"{name}{k or ''}") not in taken)
@@ -275,7 +276,7 @@ def _beside(part: Term, name: str, case: Case, dims: Mapping[str, Number]) -> It
         yield from (d for v in found[k] if case.holds(d := {**dims, name: v}))
 
 
-def places(at: Callable[[int], Any], sizes: Sequence[int]) -> list[tuple[int, int]]:
+def places(at: Callable[[int], object], sizes: Sequence[int]) -> list[tuple[int, int]]:
     """Neighbouring integers at which a function is not the same: one pair between two of these sizes at most."""
     found = []
     for low, high in pairwise(sizes):
@@ -288,6 +289,6 @@ def places(at: Callable[[int], Any], sizes: Sequence[int]) -> list[tuple[int, in
     return found
 
 
-def constants(found: Sequence[Relation]) -> Iterator[tuple[str, Any]]:
+def constants(found: Sequence[Relation]) -> Iterator[tuple[str, object]]:
     """The values that never changed."""
     yield from ((r.what, r.term.attr) for r in found if r.constant)

@@ -352,7 +352,7 @@ def _extremum(t: Term, ask: Ask) -> Term:
         less = (lambda b, a=a: T.make("le", b, a)) if t.op == "min" else (lambda b, a=a: T.make("le", a, b))
         if any(ask(less(b)) for b in others):
             args.remove(a)
-    return T.make(t.op, *args)
+    return args[0] if len(args) == 1 else T.make(t.op, *args)
 
 
 def _choice(t: Term, ask: Ask) -> Term:

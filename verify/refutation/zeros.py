@@ -8,7 +8,7 @@ has no seed.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,6 +25,11 @@ from ..runs.goals import Targets
 from ..runs.readings import evaluated, holds
 from ..runs.trials import Dims, fits
 from .search import Failure, Skipped, executed, launched
+
+if TYPE_CHECKING:
+    import torch
+
+    from trilift.lift.capture.trace import Launch
 
 PARTIAL = {name for name, row in DEFINED.rows.items() if row is not total} | {"div", "rsqrt", "log1p", "precise_sqrt"}
 
@@ -72,7 +77,7 @@ def _different(output: str, got: np.ndarray, expected: np.ndarray, dims: Dims) -
     return f"{element} where inputs are 0, at {', '.join(f'{n} = {v}' for n, v in dims.items())}"
 
 
-def _divides(launch: Any) -> bool:
+def _divides(launch: Launch) -> bool:
     """Whether a kernel has an operation that is not defined everywhere."""
     names = {n for row in OPS.values() if row.name in PARTIAL for n in (*row.ttir, *row.extern)}
     for op in launch.module().walk():
@@ -83,7 +88,7 @@ def _divides(launch: Any) -> bool:
 
 
 def _expected(
-    case: Case, goal: Targets, output: str, args: Mapping[str, Any], inputs: Mapping[str, np.ndarray], dims: Dims
+    case: Case, goal: Targets, output: str, args: dict[str, Any], inputs: Mapping[str, np.ndarray], dims: Dims
 ) -> np.ndarray | None:
     if goal.fn is None:
         return evaluated(goal.formulas[output], inputs, dims)
@@ -109,7 +114,7 @@ def zeroed(case: Case, dims: Dims, seed: int) -> dict[str, Any]:
     return args
 
 
-def _like(keep: np.ndarray, x: Any) -> Any:
+def _like(keep: np.ndarray, x: torch.Tensor) -> torch.Tensor:
     import torch
 
     return torch.from_numpy(keep).to(x.dtype)

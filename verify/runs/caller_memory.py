@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -171,7 +170,7 @@ def kept(case: Case, trace: Trace, seed: int) -> dict[str, str]:
     return {n: why for n, ref in again.outputs.items() if ref.buffer.origin == "host" and ref.buffer.nbytes}
 
 
-def shared(case: Case, trace: Trace, fn: Callable[..., Any]) -> dict[str, list[str]]:
+def shared(case: Case, trace: Trace, fn: Callable[..., object]) -> dict[str, list[str]]:
     """output -> what shares its memory (an input, an output before it), unless it does so for the PyTorch function."""
     mine = {n: ref.buffer.address for n, ref in {**trace.inputs, **trace.outputs}.items() if ref.buffer.nbytes}
     outputs = list(trace.outputs)
@@ -185,7 +184,7 @@ def shared(case: Case, trace: Trace, fn: Callable[..., Any]) -> dict[str, list[s
     return out
 
 
-def _storages(case: Case, trace: Trace, fn: Callable[..., Any], outputs: Sequence[str]) -> Mapping[str, int]:
+def _storages(case: Case, trace: Trace, fn: Callable[..., object], outputs: Sequence[str]) -> Mapping[str, int]:
     """The storages of inputs and outputs at one run of the PyTorch function; none where it raises."""
     import torch
 
@@ -209,7 +208,7 @@ class CallerMemory:
     function that the case is compared with, if any."""
 
     case: Case
-    fn: Callable[..., Any] | None
+    fn: Callable[..., object] | None
     seed: int
 
     @cached_property

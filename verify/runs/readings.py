@@ -124,7 +124,7 @@ def _deviation(case: Case, fn: Function, reading: Reading, dims: Dims, seed: int
     return None
 
 
-def named(formulas: Sequence[Formula], expected: Mapping[str, Any]) -> list[str]:
+def named(formulas: Sequence[Formula], expected: Mapping[str, object]) -> list[str]:
     """The name in `expected` of each formula: written inputs by name, outputs by position."""
     written = {f.in_place for f in formulas if f.in_place}
     outputs = iter([n for n in expected if n not in written])

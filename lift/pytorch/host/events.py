@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, SupportsIndex, cast, overload
 
 import torch
 from torch.overrides import TorchFunctionMode
@@ -28,6 +28,10 @@ from ...terms.term import Term
 from . import numbers as N
 from .record import Record
 
+if TYPE_CHECKING:
+    from torch._ops import OpOverload
+    from triton.runtime.jit import JITFunction
+
 APART = 1 << 60  # bytes between buffers
 LARGEST = (1 << 31) - 1
 
@@ -42,26 +46,26 @@ class Read(int):
         out.term = t
         return out
 
-    def __sub__(self, other: int) -> Any:
+    def __sub__(self, other: int) -> int:
         return read(int(self) - int(other), I.normal(T.sub(self.term, term_of(other))))
 
-    def __add__(self, other: int) -> Any:
+    def __add__(self, other: int) -> int:
         return read(int(self) + int(other), I.normal(T.add(self.term, term_of(other))))
 
     __radd__ = __add__
 
-    def __mul__(self, other: int) -> Any:
+    def __mul__(self, other: int) -> int:
         return read(int(self) * int(other), I.normal(T.mul(self.term, term_of(other))))
 
     __rmul__ = __mul__
 
-    def __floordiv__(self, other: int) -> Any:
+    def __floordiv__(self, other: int) -> int:
         return read(int(self) // int(other), I.floordiv(self.term, term_of(other)))
 
-    def __mod__(self, other: int) -> Any:
+    def __mod__(self, other: int) -> int:
         return read(int(self) % int(other), I.mod(self.term, term_of(other)))
 
-    def __divmod__(self, other: int) -> tuple[Any, Any]:
+    def __divmod__(self, other: int) -> tuple[int, int]:
         return self // other, self % other
 
 
@@ -76,19 +80,27 @@ class ReadReal(float):
         return out
 
 
-def read(v: Any, t: Term) -> Any:
+@overload
+def read(v: int, t: Term) -> int: ...
+
+
+@overload
+def read(v: float, t: Term) -> float: ...
+
+
+def read(v: float, t: Term) -> float:
     """A number of a trace: a plain one where it is a constant."""
     if t.is_const:
-        return float(t.attr) if isinstance(v, float) else t.attr
+        return float(t.attr) if isinstance(v, float) else cast(int, t.attr)
     return ReadReal(v, t) if isinstance(v, float) else Read(v, t)
 
 
-def term_of(v: Any) -> Term:
+def term_of(v: float | Term) -> Term:
     """The term of a number of a trace."""
     return v.term if isinstance(v, Read | ReadReal) else T.const(v)
 
 
-def plain(v: Any) -> Any:
+def plain(v: float) -> float:
     """Without its term."""
     return int(v) if type(v) is Read else float(v) if type(v) is ReadReal else v
 
@@ -100,7 +112,11 @@ class Events(Recorder):
         super().__init__(record.dims)
         self.record = record
 
-    def noted(self, x: Any) -> Any:
+    def size(self, n: N.Integer) -> int:
+        """A size, a stride or an offset as an integer of the trace."""
+        return cast(int, self.noted(n))
+
+    def noted(self, x: N.Number) -> float:
         """A number of ours or PyTorch's as a number of the trace."""
         if type(x) in (torch.SymInt, torch.SymFloat, torch.SymBool):
             x = self.record.number(x)
@@ -118,20 +134,20 @@ class Events(Recorder):
         with _disable_current_modes():
             storage = t.untyped_storage()
             key = storage._cdata
-            nbytes = self.noted(storage.nbytes())
+            nbytes = self.size(storage.nbytes())
             constant = t.constant if t.constant is not None else t
             if key not in self.buffers:
                 self.buffers[key] = Buffer((len(self.buffers) + 1) * APART, nbytes, origin, constant)
                 self.keep = [*getattr(self, "keep", []), t]
             buffer = self.buffers[key]
-            start = self.noted(t.storage_offset()) * t.element_size() + buffer.address
-            shape = tuple(map(self.noted, t.shape))
-            strides = tuple(map(self.noted, t.stride()))
+            start = self.size(t.storage_offset()) * t.element_size() + buffer.address
+            shape = tuple(map(self.size, t.shape))
+            strides = tuple(map(self.size, t.stride()))
         return TensorRef(start, shape, strides, NAMES[t.dtype], buffer)
 
-    def refs(self, x: Any, origin: str = "host") -> Any:
+    def refs(self, x: object, origin: str = "host") -> Any:
         if hasattr(x, "block_shape") and hasattr(x, "base"):
-            shape, strides, block = (tuple(map(self.noted, part)) for part in (x.shape, x.strides, x.block_shape))
+            shape, strides, block = (tuple(map(self.size, part)) for part in (x.shape, x.strides, x.block_shape))
             return Descriptor(self.ref(x.base), shape, strides, block, x.padding, getattr(x, "round_f32_to_tf32", None))
         if isinstance(x, torch.SymInt | torch.SymFloat | torch.SymBool):
             return self.noted(x)
@@ -140,13 +156,13 @@ class Events(Recorder):
     def key(self, t: torch.Tensor) -> int:
         return int(t.untyped_storage()._cdata)
 
-    def is_traced(self, *xs: Any) -> bool:
+    def is_traced(self, *xs: object) -> bool:
         return any(self.key(t) in self.traced for x in xs for t in tensors_of(x))
 
-    def trace(self, *xs: Any, known: Range | None = None) -> None:
+    def trace(self, *xs: object, known: Range | None = None) -> None:
         self.traced |= {self.key(t) for x in xs for t in tensors_of(x)}
 
-    def known(self, x: Any) -> Range | int | None:
+    def known(self, x: object) -> Range | int | None:
         return None
 
     def input(self, name: str, t: torch.Tensor, bound: int | None = None) -> TensorRef:
@@ -157,7 +173,13 @@ class Events(Recorder):
     def launch(self, bound: Bound) -> None:
         super().launch(bound)
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(
+        self,
+        func: OpOverload,
+        types: object,
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, object] | None = None,
+    ) -> object:
         kwargs = dict(kwargs or {})
         if str(kwargs.get("device", "")).startswith("cuda"):
             kwargs["device"] = torch.device("cpu")
@@ -195,7 +217,13 @@ class Seen(TorchFunctionMode):  # type: ignore[misc]
         super().__init__()
         self.record = record
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(
+        self,
+        func: Callable[..., object],
+        types: object,
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, object] | None = None,
+    ) -> object:
         name = getattr(func, "__name__", "")
         if name == "data_ptr" and hasattr(args[0], "fake_mode"):
             self.record.ask("the address of a tensor")
@@ -222,7 +250,7 @@ class Seen(TorchFunctionMode):  # type: ignore[misc]
             return type(x)(*parts) if hasattr(x, "_fields") else parts if kind is list else tuple(parts)
         return x
 
-    def ours(self, x: Any) -> Any:
+    def ours(self, x: object) -> object:
         kind = type(x)
         if kind in (torch.SymInt, torch.SymFloat, torch.SymBool):
             return self.record.number(x)
@@ -233,40 +261,40 @@ class Seen(TorchFunctionMode):  # type: ignore[misc]
         return x
 
 
-def _holds_ours(x: Any) -> bool:
+def _holds_ours(x: object) -> bool:
     return N.isinstance_of(x) or isinstance(x, (tuple, list, slice))
 
 
-class Size(tuple[Any, ...]):
+class Size(tuple[N.Integer, ...]):
     """A shape whose numbers are ours."""
 
-    def numel(self) -> Any:
-        out = 1
+    def numel(self) -> N.Integer:
+        out: N.Integer = 1
         for n in self:
             out = out * n
         return out
 
-    def __getitem__(self, k: Any) -> Any:
+    def __getitem__(self, k: SupportsIndex | slice) -> N.Integer | Size:  # type: ignore[override]
         found = super().__getitem__(k)
         return Size(found) if isinstance(k, slice) else found
 
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: Iterable[N.Integer]) -> Size:  # type: ignore[override]
         return Size((*self, *other))
 
     @property
-    def __class__(self) -> Any:
+    def __class__(self) -> type[torch.Size]:
         return torch.Size
 
 
 class Launching(Interception):
     """Launches of a reading: what Triton would bind, with terms for the numbers."""
 
-    def __init__(self, record: Any, config: int, run: Record) -> None:
+    def __init__(self, record: Callable[[Bound], None], config: int, run: Record) -> None:
         super().__init__(record, config)
         self.run = run
 
     def bind(
-        self, kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any], config: tuple[int, int],
+        self, kernel: JITFunction, args: tuple[object, ...], kwargs: dict[str, Any], config: tuple[int, int],
         may_reject: bool = False, restored: frozenset[str] = frozenset(),
     ) -> Compiled:  # fmt: skip
         from ...ttir.lower import unspecialise
@@ -292,24 +320,24 @@ class Launching(Interception):
         constants = {p.name: given[p.name] for p in kernel.params if p.is_constexpr}
         return Compiled(kernel, {**constants, **options}, config)
 
-    def grid(self, numbers: Any) -> Any:
+    def grid(self, numbers: N.Integer | Sequence[N.Integer]) -> tuple[float, ...]:
         parts = tuple(numbers) if isinstance(numbers, (tuple, list)) else (numbers,)
         whole = [N_int(p) for p in parts]
         return (*(read(n.value, n.term) if N.isinstance_of(n) else n for n in whole), *(1,) * (3 - len(parts)))
 
 
-def N_int(x: Any) -> Any:
+def N_int(x: object) -> N.Integer:
     from .shims import Whole
 
     return Whole(x) if not isinstance(x, torch.SymInt) or N.isinstance_of(x) else x
 
 
-def _settled(x: Any, constexpr: bool) -> Any:
+def _settled(x: object, constexpr: bool) -> object:
     """A truth is decided before a kernel gets it."""
     return bool(x) if type(x) is N.Truth else x
 
 
-def _stand_in(x: Any) -> Any:
+def _stand_in(x: object) -> object:
     """Something of the same type for Triton's binder, which wants numbers and addresses."""
     if N.isinstance_of(x):
         return x.value if abs(x.value) <= LARGEST or type(x) is N.Real else LARGEST
@@ -332,6 +360,6 @@ def _dense(block: list[int]) -> list[int]:
     return out[::-1]
 
 
-def numbered(dims: Mapping[str, Any]) -> dict[str, Any]:
+def numbered(dims: Mapping[str, float]) -> dict[str, float]:
     """Dims without terms."""
     return {n: plain(v) for n, v in dims.items()}

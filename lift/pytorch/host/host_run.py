@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
@@ -131,17 +130,17 @@ def _reading(case: Case, record: Record, events: Events, config: int) -> Iterato
         yield
 
 
-def _backward(record: Record) -> Any:
+def _backward(record: Record) -> Callable[..., object]:
     engine = torch.autograd._engine_run_backward
 
-    def run(*args: Any, **kwargs: Any) -> Any:
+    def run(*args: object, **kwargs: object) -> object:
         with Seen(record):
             return engine(*args, **kwargs)
 
     return run
 
 
-def _questions(record: Record) -> list[tuple[Any, dict[str, Any]]]:
+def _questions(record: Record) -> list[tuple[object, dict[str, Callable[..., object]]]]:
     """The functions whose answers come from outside, each of which notes that it was asked."""
     cuda = {
         "get_device_capability": "the compute capability",
@@ -151,15 +150,15 @@ def _questions(record: Record) -> list[tuple[Any, dict[str, Any]]]:
     return [(torch.cuda, {n: _noted(getattr(torch.cuda, n), what, record) for n, what in cuda.items()})]
 
 
-def _noted(answer: Any, what: str, record: Record) -> Any:
-    def ask(*args: Any, **kwargs: Any) -> Any:
+def _noted(answer: Callable[..., object], what: str, record: Record) -> Callable[..., object]:
+    def ask(*args: object, **kwargs: object) -> object:
         record.ask(what)
         return answer(*args, **kwargs)
 
     return ask
 
 
-def _argument(name: str, s: Any, record: Record) -> Any:
+def _argument(name: str, s: object, record: Record) -> object:
     if isinstance(s, list | tuple):
         return type(s)(_argument(f"{name}{k}", e, record) for k, e in enumerate(s))
     if not isinstance(s, Spec):

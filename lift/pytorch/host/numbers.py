@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
 import torch
@@ -19,22 +19,26 @@ from ...terms import index as I
 from ...terms.term import Term
 
 if TYPE_CHECKING:
+    from torch.fx.experimental.sym_node import SymNode
+
     from .record import Record
 
 Plain = int | float | bool
+OnNumbers = Callable[[Plain, Plain], Plain | complex]
+OnTerms = Callable[[Term, Term], Term | None]  # None: no term says it
 
 
-def integer(record: Record, t: Term, v: int) -> Any:
+def integer(record: Record, t: Term, v: int) -> Integer:
     """The integer v, which is t; a Python integer if t is one."""
     return int(t.attr) if t.is_const else Int(record, t, v)
 
 
-def real(record: Record, t: Term, v: float, quotient: tuple[Term, Term] | None = None) -> Any:
+def real(record: Record, t: Term, v: float, quotient: tuple[Term, Term] | None = None) -> Real | float:
     """The real v, which is t; a Python float if t is a number."""
     return float(t.attr) if t.is_const else Real(record, t, v, quotient)
 
 
-def truth(record: Record, t: Term, v: bool) -> Any:
+def truth(record: Record, t: Term, v: bool) -> Truth | bool:
     """The truth v, which is t."""
     return bool(t.attr) if t.is_const else Truth(record, t, v)
 
@@ -46,11 +50,11 @@ class Int(torch.SymInt):  # type: ignore[misc]
         self.record, self.term, self.value = record, term, int(value)
 
     @property
-    def node(self) -> Any:  # type: ignore[override]
+    def node(self) -> SymNode:  # type: ignore[override]
         return self.record.symbol(self.term, self.value).node
 
     @property
-    def __class__(self) -> Any:
+    def __class__(self) -> type[int]:  # type: ignore[override]
         return int
 
     def __index__(self) -> int:
@@ -76,29 +80,29 @@ class Int(torch.SymInt):  # type: ignore[misc]
     def __format__(self, spec: str) -> str:
         return format(self.value, spec)
 
-    def __neg__(self) -> Any:
+    def __neg__(self) -> Integer:
         return integer(self.record, I.normal(T.mul(-1, self.term)), -self.value)
 
-    def __pos__(self) -> Any:
+    def __pos__(self) -> Int:
         return self
 
-    def __abs__(self) -> Any:
+    def __abs__(self) -> Integer:
         return self if self >= 0 else -self
 
-    def __invert__(self) -> Any:
+    def __invert__(self) -> Integer:
         return -self - 1
 
-    def __trunc__(self) -> Any:
+    def __trunc__(self) -> Int:
         return self
 
     __floor__ = __ceil__ = __trunc__
 
-    def __round__(self, ndigits: int | None = None) -> Any:
+    def __round__(self, ndigits: int | None = None) -> Integer:
         if ndigits is not None and ndigits < 0:
             return round(self.record.lose(self.term, self.value), ndigits)
         return self
 
-    def bit_length(self) -> Any:
+    def bit_length(self) -> Integer:
         """ceil(log2(n + 1)) of n >= 0."""
         if self < 0:
             return (-self).bit_length()
@@ -107,21 +111,21 @@ class Int(torch.SymInt):  # type: ignore[misc]
     def is_integer(self) -> bool:
         return True
 
-    def conjugate(self) -> Any:
+    def conjugate(self) -> Int:
         return self
 
-    def __deepcopy__(self, memo: Any) -> Any:
+    def __deepcopy__(self, memo: object) -> Int:
         return self
 
-    def __copy__(self) -> Any:
-        return self
-
-    @property
-    def real(self) -> Any:
+    def __copy__(self) -> Int:
         return self
 
     @property
-    def numerator(self) -> Any:
+    def real(self) -> Int:
+        return self
+
+    @property
+    def numerator(self) -> Int:
         return self
 
     @property
@@ -136,11 +140,11 @@ class Real(torch.SymFloat):  # type: ignore[misc]
         self.record, self.term, self.value, self.quotient = record, term, float(value), quotient
 
     @property
-    def node(self) -> Any:  # type: ignore[override]
+    def node(self) -> SymNode:  # type: ignore[override]
         return self.record.symbol(self.term, self.value).node
 
     @property
-    def __class__(self) -> Any:
+    def __class__(self) -> type[float]:  # type: ignore[override]
         return float
 
     def __float__(self) -> float:
@@ -161,22 +165,22 @@ class Real(torch.SymFloat):  # type: ignore[misc]
     def __format__(self, spec: str) -> str:
         return format(self.value, spec)
 
-    def __neg__(self) -> Any:
+    def __neg__(self) -> Real | float:
         return real(self.record, T.mul(-1, self.term), -self.value)
 
-    def __pos__(self) -> Any:
+    def __pos__(self) -> Real:
         return self
 
-    def __abs__(self) -> Any:
+    def __abs__(self) -> Real | float:
         return real(self.record, T.make("abs", self.term), abs(self.value))
 
-    def __floor__(self) -> Any:
+    def __floor__(self) -> Integer:
         if self.quotient is None:
             return integer(self.record, whole("floor", self.term), math.floor(self.value))
         a, b = self.quotient
         return integer(self.record, I.floordiv(a, b), math.floor(self.value))
 
-    def __ceil__(self) -> Any:
+    def __ceil__(self) -> Integer:
         if self.quotient is None:
             of = self.term.args[0] if self.term.op == "log2" else None
             t = bits(of) if of is not None and of.type == T.INT else whole("ceil", self.term)
@@ -184,13 +188,13 @@ class Real(torch.SymFloat):  # type: ignore[misc]
         a, b = self.quotient
         return integer(self.record, I.floordiv(I.normal(T.add(a, b, -1)), b), math.ceil(self.value))
 
-    def __trunc__(self) -> Any:
+    def __trunc__(self) -> Integer:
         return math.floor(self) if self >= 0 else math.ceil(self)
 
     def __int__(self) -> int:
         return int(self.record.lose(self.term, self.value))
 
-    def __round__(self, ndigits: int | None = None) -> Any:
+    def __round__(self, ndigits: int | None = None) -> Real | float:
         return round(self.record.lose(self.term, self.value), ndigits)
 
     def is_integer(self) -> bool:
@@ -199,13 +203,13 @@ class Real(torch.SymFloat):  # type: ignore[misc]
     def hex(self) -> str:
         return str(float(self).hex())
 
-    def conjugate(self) -> Any:
+    def conjugate(self) -> Real:
         return self
 
-    def __deepcopy__(self, memo: Any) -> Any:
+    def __deepcopy__(self, memo: object) -> Real:
         return self
 
-    def __copy__(self) -> Any:
+    def __copy__(self) -> Real:
         return self
 
 
@@ -216,11 +220,11 @@ class Truth(torch.SymBool):  # type: ignore[misc]
         self.record, self.term, self.value = record, term, bool(value)
 
     @property
-    def node(self) -> Any:  # type: ignore[override]
+    def node(self) -> SymNode:  # type: ignore[override]
         raise TypeError("a truth on the way to PyTorch is decided first")
 
     @property
-    def __class__(self) -> Any:
+    def __class__(self) -> type[bool]:  # type: ignore[override]
         return bool
 
     def __bool__(self) -> bool:
@@ -245,20 +249,23 @@ class Truth(torch.SymBool):  # type: ignore[misc]
     def __format__(self, spec: str) -> str:
         return format(bool(self), spec)
 
-    def __invert__(self) -> Any:
+    def __invert__(self) -> int:
         return ~int(bool(self))
 
-    def __neg__(self) -> Any:
+    def __neg__(self) -> int:
         return -int(bool(self))
 
-    def __pos__(self) -> Any:
+    def __pos__(self) -> int:
         return int(bool(self))
 
-    def __deepcopy__(self, memo: Any) -> Any:
+    def __deepcopy__(self, memo: object) -> Truth:
         return self
 
 
 Known = (Int, Real, Truth)
+Ours = Int | Real | Truth
+Integer = Int | int
+Number = Ours | int | float  # of ours, or of Python's
 
 # ---- arithmetic ------------------------------------------------------------------------------------------------------
 
@@ -309,7 +316,7 @@ def _shr(a: Term, b: Term) -> Term | None:
     return I.floordiv(a, 1 << int(b.attr)) if b.is_const and 0 <= b.attr < 64 else None
 
 
-INTEGERS: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Term, Term], Term | None]]] = {
+INTEGERS: dict[str, tuple[OnNumbers, OnTerms]] = {
     "add": (operator.add, lambda a, b: I.normal(T.add(a, b))),
     "sub": (operator.sub, lambda a, b: I.normal(T.sub(a, b))),
     "mul": (operator.mul, lambda a, b: I.normal(T.mul(a, b))),
@@ -322,14 +329,14 @@ INTEGERS: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Term, Term], Term
     "or": (operator.or_, lambda a, b: T.make("bitor", a, b)),
     "xor": (operator.xor, lambda a, b: T.make("bitxor", a, b)),
 }
-REALS: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Term, Term], Term | None]]] = {
+REALS: dict[str, tuple[OnNumbers, OnTerms]] = {
     "add": (operator.add, T.add),
     "sub": (operator.sub, T.sub),
     "mul": (operator.mul, T.mul),
     "truediv": (operator.truediv, T.div),
     "pow": (operator.pow, lambda a, b: _real_power(a, b)),
 }
-COMPARISONS: dict[str, tuple[Callable[[Any, Any], bool], Callable[[Term, Term], Term]]] = {
+COMPARISONS: dict[str, tuple[Callable[[Plain, Plain], bool], Callable[[Term, Term], Term]]] = {
     "lt": (operator.lt, lambda a, b: T.make("lt", a, b)),
     "le": (operator.le, lambda a, b: T.make("le", a, b)),
     "gt": (operator.gt, lambda a, b: T.make("lt", b, a)),
@@ -337,8 +344,9 @@ COMPARISONS: dict[str, tuple[Callable[[Any, Any], bool], Callable[[Term, Term], 
     "eq": (operator.eq, lambda a, b: T.make("eq", a, b)),
     "ne": (operator.ne, lambda a, b: T.make("not", T.make("eq", a, b))),
 }
-PYTHON = {n: f for table in (INTEGERS, REALS) for n, (f, _) in table.items()} | {
-    n: f for n, (f, _) in COMPARISONS.items()
+PYTHON: dict[str, Callable[..., Plain | complex]] = {
+    **{n: f for table in (INTEGERS, REALS) for n, (f, _) in table.items()},
+    **{n: f for n, (f, _) in COMPARISONS.items()},
 }
 MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 DIVIDING = {"floordiv", "mod", "truediv"}
@@ -352,9 +360,9 @@ def _real_power(a: Term, b: Term) -> Term | None:
     return power(a, b) if b.is_const else None
 
 
-def binary(name: str, x: Any, y: Any) -> Any:
+def binary(name: str, x: object, y: object) -> object:
     """x <name> y, one of them a number of ours."""
-    record = (x if isinstance_of(x) else y).record
+    record = next(n.record for n in (x, y) if isinstance_of(n))
     a, b = operand(record, x), operand(record, y)
     if a is None or b is None:
         return NotImplemented
@@ -393,9 +401,9 @@ def _positive(record: Record, t: Term, w: Plain) -> bool:
     return w > 0 if t.is_const else record.decide(T.make("lt", 0, t), bool(w > 0))
 
 
-def compare(name: str, x: Any, y: Any) -> Any:
+def compare(name: str, x: object, y: object) -> object:
     """x <name> y as a truth."""
-    record = (x if isinstance_of(x) else y).record
+    record = next(n.record for n in (x, y) if isinstance_of(n))
     a, b = operand(record, x), operand(record, y)
     if a is None or b is None:
         return NotImplemented
@@ -418,27 +426,26 @@ def _of_exponents(name: str, s: Term, t: Term) -> Term | None:
     return below if name in ("le", "lt") else T.make("not", below)
 
 
-def isinstance_of(x: Any) -> bool:
+def isinstance_of(x: object) -> TypeGuard[Ours]:
     """Whether it is a number of ours: `isinstance` would take what they pretend to be."""
     return type(x) in Known
 
 
-def operand(record: Record, x: Any) -> tuple[Term, Plain] | None:
+def operand(record: Record, x: object) -> tuple[Term, Plain] | None:
     """The term and the number of something that a number of ours meets; None if it is not a number."""
-    kind = type(x)
-    if kind is Truth:
+    if type(x) is Truth:
         return T.const(int(bool(x))), int(x.value)
-    if kind in (Int, Real):
+    if type(x) is Int or type(x) is Real:
         return x.term, x.value
-    if kind in (torch.SymInt, torch.SymFloat):
+    if type(x) in (torch.SymInt, torch.SymFloat):
         return operand(record, record.number(x))
-    if kind is torch.SymBool:
+    if type(x) is torch.SymBool:
         return operand(record, int(bool(x)))
     if isinstance(x, np.generic):
         x = x.item()
     if isinstance(x, bool):
         x = int(x)
-    return (T.const(x), x) if type(x) in (int, float) else None
+    return (T.const(x), x) if type(x) is int or type(x) is float else None
 
 
 def _install() -> None:
@@ -457,9 +464,9 @@ def _install() -> None:
         setattr(Truth, f"__{name}__", lambda x, y, n=name: _truths(n, x, y))
 
 
-def _truths(name: str, x: Any, y: Any) -> Any:
+def _truths(name: str, x: object, y: object) -> object:
     """Truths are Python's from here on; `and` and `or` of two stay terms."""
-    if type(x) is type(y) is Truth and name in ("and", "or"):
+    if type(x) is Truth and type(y) is Truth and name in ("and", "or"):
         f = operator.and_ if name == "and" else operator.or_
         return truth(x.record, T.make(name, x.term, y.term), f(x.value, y.value))
     plain = [bool(e) if type(e) is Truth else e for e in (x, y)]

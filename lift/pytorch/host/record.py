@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, TypeVar
 
 import torch
 
@@ -14,6 +14,13 @@ from ...terms import construct as T
 from ...terms.term import Term
 from ..symbols import Symbols, of_layout
 from . import numbers as N
+
+if TYPE_CHECKING:
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    Symbol = torch.SymInt | torch.SymFloat  # PyTorch's numbers
+
+P = TypeVar("P", bound=N.Plain)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +49,9 @@ class Record:
     decisions: list[Decision] = field(default_factory=list)
     lost: list[Note] = field(default_factory=list)
     asked: list[Note] = field(default_factory=list)
-    opaque: dict[int, Any] = field(default_factory=dict)  # id of a term -> PyTorch's symbol for it
-    made: dict[int, Any] = field(default_factory=dict)
-    of: dict[Any, Any] = field(default_factory=dict)  # PyTorch's expression -> our number
+    opaque: dict[int, Symbol] = field(default_factory=dict)  # id of a term -> PyTorch's symbol for it
+    made: dict[int, Symbol] = field(default_factory=dict)
+    of: dict[object, N.Number] = field(default_factory=dict)  # PyTorch's expression -> our number
     seen: set[Term] = field(default_factory=set)
     guards: int = 0  # of PyTorch's that were read
     inside: str = ""  # the function of PyTorch's that runs
@@ -58,18 +65,18 @@ class Record:
         self.symbols.mode = FakeTensorMode(shape_env=self.symbols.env, allow_non_fake_inputs=True)
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> FakeTensorMode:
         return self.symbols.mode
 
     # ---- ours to theirs
 
-    def symbol(self, t: Term, v: Any) -> Any:
+    def symbol(self, t: Term, v: N.Plain) -> Symbol:
         """PyTorch's number for a term."""
         if t.id not in self.made:
             self.made[t.id] = self._symbol(t, v)
         return self.made[t.id]
 
-    def _symbol(self, t: Term, v: Any) -> Any:
+    def _symbol(self, t: Term, v: N.Plain) -> Symbol:
         if t.op in ("add", "mul", "floordiv", "mod") and t.type == T.INT:
             from ...terms.fit import value
             from ..symbols import on_symbols
@@ -79,7 +86,7 @@ class Record:
                 return on_symbols(t.op)(*parts)
         return self._fresh(t, v)
 
-    def _fresh(self, t: Term, v: Any) -> Any:
+    def _fresh(self, t: Term, v: N.Plain) -> Symbol:
         from torch._dynamo.source import ConstantSource
         from torch.fx.experimental.symbolic_shapes import DimDynamic
 
@@ -94,7 +101,7 @@ class Record:
         self.symbols.terms[symbol] = t
         return made
 
-    def size(self, t: Term) -> Any:
+    def size(self, t: Term) -> N.Number:
         """The number of ours for a term over dims and scalars."""
         from ...terms.fit import value
 
@@ -105,7 +112,7 @@ class Record:
             return N.truth(self, t, bool(v))
         return N.real(self, t, float(v)) if t.type == T.REAL else N.integer(self, t, int(v))
 
-    def theirs(self, t: Term) -> Any:
+    def theirs(self, t: Term) -> Symbol | N.Plain:
         """PyTorch's number for a term over dims and scalars."""
         from ...terms.fit import value
 
@@ -113,7 +120,7 @@ class Record:
 
     # ---- theirs to ours
 
-    def number(self, x: Any) -> Any:
+    def number(self, x: Symbol | torch.SymBool) -> N.Number:
         """Our number for a SymInt, SymFloat or SymBool of PyTorch's."""
         if type(x) is torch.SymBool:
             return bool(x)
@@ -122,7 +129,7 @@ class Record:
             self.of[expr] = self._number(x, expr)
         return self.of[expr]
 
-    def _number(self, x: Any, expr: Any) -> Any:
+    def _number(self, x: Symbol, expr: object) -> N.Number:
         hint = x.node.hint
         t = self.term(expr)
         if hint is None:
@@ -131,7 +138,7 @@ class Record:
             return N.real(self, t, float(hint))
         return N.integer(self, t, int(hint))
 
-    def term(self, expr: Any) -> Term:
+    def term(self, expr: object) -> Term:
         """Raises Unsupported where PyTorch's expression has no term."""
         return self.symbols._of(expr)
 
@@ -143,7 +150,7 @@ class Record:
         self._note(t, v, host_place(), "host")
         return v
 
-    def lose(self, t: Term, v: Any) -> Any:
+    def lose(self, t: Term, v: P) -> P:
         """The number of a term, taken out."""
         self.catch_up()
         if self._note(T.make("eq", t, v), True, host_place(), "value"):

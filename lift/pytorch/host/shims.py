@@ -10,9 +10,10 @@ import functools
 import math
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sized
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from types import ModuleType
+from typing import Any, TypeVar, cast
 
 import torch
 
@@ -22,17 +23,18 @@ from ...terms import construct as T
 from ...terms.term import Term
 from . import numbers as N
 
+R = TypeVar("R")
 STDLIB = os.path.dirname(os.__file__) + os.sep
 
 
-def _ours(*xs: Any) -> Any:
+def _ours(*xs: object) -> N.Ours | None:
     """The first number of ours among them."""
     return next((x for x in xs if N.isinstance_of(x)), None)
 
 
-def _extreme(op: str, plain: Callable[..., Any]) -> Callable[..., Any]:
-    def extreme(*args: Any, **options: Any) -> Any:
-        values = list(args[0]) if len(args) == 1 else list(args)
+def _extreme(op: str, plain: Callable[..., N.Plain]) -> Callable[..., object]:
+    def extreme(*args: object, **options: object) -> object:
+        values = list(cast(Iterable[object], args[0])) if len(args) == 1 else list(args)
         if options or _ours(*values) is None:
             return plain(values, **options) if len(args) == 1 else plain(*args, **options)
         return functools.reduce(functools.partial(_pair, op, plain), values)
@@ -40,7 +42,7 @@ def _extreme(op: str, plain: Callable[..., Any]) -> Callable[..., Any]:
     return extreme
 
 
-def _pair(op: str, plain: Callable[..., Any], x: Any, y: Any) -> Any:
+def _pair(op: str, plain: Callable[..., N.Plain], x: object, y: object) -> object:
     """Python gives the first of equal ones: of an integer and a real it is the type that differs, no more."""
     if (one := _ours(x, y)) is None:
         return plain(x, y)
@@ -50,7 +52,8 @@ def _pair(op: str, plain: Callable[..., Any], x: Any, y: Any) -> Any:
     (s, v), (t, w) = a, b
     if isinstance(v, float) != isinstance(w, float):
         return plain(x, y)  # asks
-    return (N.real if isinstance(v, float) else N.integer)(one.record, T.make(op, s, t), plain(v, w))
+    number, t = plain(v, w), T.make(op, s, t)
+    return N.real(one.record, t, number) if isinstance(number, float) else N.integer(one.record, t, number)
 
 
 class _Kind(type):
@@ -58,13 +61,13 @@ class _Kind(type):
 
     base: type
 
-    def __instancecheck__(cls, x: Any) -> bool:
+    def __instancecheck__(cls, x: object) -> bool:
         return isinstance(x, cls.base)
 
-    def __subclasscheck__(cls, x: Any) -> bool:
+    def __subclasscheck__(cls, x: type) -> bool:
         return issubclass(x, cls.base)
 
-    def __eq__(cls, other: Any) -> bool:
+    def __eq__(cls, other: object) -> bool:
         return other is cls or other is cls.base
 
     def __hash__(cls) -> int:
@@ -89,63 +92,63 @@ class _Float(float, metaclass=_Kind):
         return x if type(x) is N.Real else float(x)
 
 
-def _range(*args: Any) -> Any:
+def _range(*args: N.Integer) -> range | _Range:
     return range(*args) if _ours(*args) is None else _Range(*args)
 
 
 class _Range:
     """A range whose ends are numbers of ours."""
 
-    def __init__(self, *args: Any) -> None:
+    def __init__(self, *args: N.Integer) -> None:
         start, stop, step = (0, args[0], 1) if len(args) == 1 else (*args, 1)[:3]
         self.start, self.stop, self.step = start, stop, step
         if step == 0:
             raise ValueError("range() arg 3 must not be zero")
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[N.Integer]:
         k, up = self.start, bool(self.step > 0)
         while bool(k < self.stop) if up else bool(k > self.stop):
             yield k
             k = k + self.step
 
-    def __contains__(self, x: Any) -> bool:
+    def __contains__(self, x: object) -> bool:
         return any(bool(x == k) for k in self)
 
-    def __reversed__(self) -> Iterator[Any]:
+    def __reversed__(self) -> Iterator[N.Integer]:
         return iter(list(self)[::-1])
 
     def __len__(self) -> int:
         return len(list(self))
 
-    def __getitem__(self, k: Any) -> Any:
+    def __getitem__(self, k: int | slice) -> N.Integer | list[N.Integer]:
         return list(self)[k]
 
 
-def _len(x: Any) -> Any:
+def _len(x: torch.Tensor | Sized) -> N.Integer:
     if isinstance(x, torch.Tensor):
         return x.shape[0]
     return len(x)
 
 
-def _type(*args: Any) -> Any:
+def _type(*args: Any) -> type:
     if len(args) == 1 and (kind := type(args[0])) in N.Known:
         return {N.Int: int, N.Real: float, N.Truth: bool}[kind]
     return type(*args)
 
 
-def _bool(x: Any = False) -> bool:
+def _bool(x: object = False) -> bool:
     return builtins.bool(x)
 
 
 # ---- math ------------------------------------------------------------------------------------------------------------
 
 
-def _real_function(name: str) -> Callable[..., Any]:
+def _real_function(name: str) -> Callable[..., N.Number]:
     plain = getattr(math, name)
     op = {"fabs": "abs"}.get(name, name)
 
-    def function(x: Any, *rest: Any) -> Any:
-        if rest or _ours(x) is None:
+    def function(x: N.Number, *rest: N.Number) -> N.Number:
+        if rest or not N.isinstance_of(x):
             return _log(x, *rest) if name == "log" and rest else plain(x, *rest)
         return N.real(x.record, _term(op, x.term), plain(x.value))
 
@@ -158,7 +161,7 @@ def _term(op: str, t: Term) -> Term:
     return OPS[op].on_terms(t)
 
 
-def _log(x: Any, base: Any) -> Any:
+def _log(x: N.Number, base: N.Number) -> N.Number:
     if type(base) in (int, float) and base == 2 and _ours(x) is not None:
         return MATH["log2"](x)
     return MATH["log"](x) / MATH["log"](base)
@@ -167,17 +170,17 @@ def _log(x: Any, base: Any) -> Any:
 ISQRT, POW = math.isqrt, math.pow
 
 
-def _isqrt(n: Any) -> Any:
-    if _ours(n) is None:
+def _isqrt(n: N.Integer) -> N.Integer:
+    if not N.isinstance_of(n):
         return ISQRT(n)
-    return N.integer(n.record, N.whole("floor", _term("sqrt", n.term)), ISQRT(n.value))
+    return N.integer(n.record, N.whole("floor", _term("sqrt", n.term)), ISQRT(cast(int, n.value)))
 
 
-def _pow(x: Any, y: Any) -> Any:
+def _pow(x: N.Number, y: N.Number) -> N.Number:
     return POW(x, y) if _ours(x, y) is None else _Float(x) ** y
 
 
-MATH: dict[str, Callable[..., Any]] = {
+MATH: dict[str, Callable[..., N.Number]] = {
     n: _real_function(n) for n in ("sqrt", "log", "log2", "log10", "log1p", "exp", "exp2", "sin", "cos", "tanh", "fabs")
     if hasattr(math, n)
 } | {"isqrt": _isqrt, "pow": _pow}  # fmt: skip
@@ -185,38 +188,38 @@ MATH: dict[str, Callable[..., Any]] = {
 # ---- Triton ----------------------------------------------------------------------------------------------------------
 
 
-def _next_power_of_2(n: Any) -> Any:
+def _next_power_of_2(n: N.Number) -> N.Integer:
     """Triton's bit tricks: the power of two at or above n of n >= 1, else what they give."""
-    if _ours(n) is None or not n >= 1:
+    if not N.isinstance_of(n) or not n >= 1:
         n = int(n)
         return 1 << (n - 1).bit_length() if n > 0 else 0
-    return N.integer(n.record, T.make("next_power_of_2", n.term), 1 << (n.value - 1).bit_length())
+    return N.integer(n.record, T.make("next_power_of_2", n.term), 1 << (cast(int, n.value) - 1).bit_length())
 
 
 # ---- where they go ---------------------------------------------------------------------------------------------------
 
-GLOBALS: dict[str, Any] = {
+GLOBALS: dict[str, object] = {
     "min": _extreme("min", min), "max": _extreme("max", max), "int": Whole, "float": _Float, "range": _range,
     "len": _len, "type": _type,
 }  # fmt: skip
 
 
-def _uncached(f: Any) -> Any:
+def _uncached(f: functools._lru_cache_wrapper[R]) -> Callable[..., R]:
     """A function with a cache, without it for numbers of ours."""
 
     @functools.wraps(f)
-    def call(*args: Any, **options: Any) -> Any:
+    def call(*args: Hashable, **options: Hashable) -> R:
         plain = _ours(*args, *options.values()) is None and not any(_holds(x) for x in (*args, *options.values()))
         return (f if plain else f.__wrapped__)(*args, **options)
 
     return call
 
 
-def _holds(x: Any) -> bool:
+def _holds(x: object) -> bool:
     return isinstance(x, (tuple, list)) and any(N.isinstance_of(e) for e in x)
 
 
-def host_modules(fn: Any) -> list[Any]:
+def host_modules(fn: object) -> list[ModuleType]:
     """The modules whose code may be the host's: those that use Triton, and those of the case's own package."""
     import triton
 
@@ -234,7 +237,7 @@ def host_modules(fn: Any) -> list[Any]:
 
 
 @contextmanager
-def shimmed(fn: Any) -> Iterator[None]:
+def shimmed(fn: object) -> Iterator[None]:
     """Host code inside computes with numbers of ours."""
     import triton
 

@@ -19,7 +19,8 @@ import sys
 import tempfile
 import types
 import warnings
-from typing import Any
+from collections.abc import Callable
+from typing import TypedDict, cast
 
 os.environ["TRITON_INTERPRET"] = "1"
 
@@ -27,8 +28,39 @@ import numpy as np
 import torch
 import triton
 import triton.language as tl
-from memory import MEMORY, Wrong, install
+from memory import MEMORY, Wrong, install  # type: ignore[import-not-found]  # beside this script
 
+
+class Planned(TypedDict, total=False):
+    """A run: numbers of sizes and scalars, how values are drawn; `values`: those of tensors that are given."""
+
+    numbers: dict[str, int | float]
+    style: str
+    seed: int
+    values: dict[str, list[object]]
+
+
+class Request(TypedDict):
+    """A case file and its runs."""
+
+    source: str
+    name: str
+    inputs: list[tuple[str, str, list[str], str]]
+    scalars: list[str]
+    runs: list[Planned]
+    first: bool
+
+
+class Answer(TypedDict):
+    """Of each run its verdict and why; `error`: why there are none."""
+
+    runs: list[tuple[str, str]]
+    error: str
+
+
+Arguments = dict[str, torch.Tensor | int | float]
+Results = torch.Tensor | tuple[torch.Tensor, ...] | list[torch.Tensor]
+Runnable = Callable[..., Results]  # a host function, a reference
 LIMIT = 40.0  # seconds of the processor for one request
 INTEGERS = {"i8": torch.int8, "i16": torch.int16, "i32": torch.int32, "i64": torch.int64, "u8": torch.uint8}
 REALS = (0.0, 1.0, -1.0, 0.5, 2.0, 3.0, -2.5, 100.0, -100.0, 0.25, -0.0)
@@ -56,13 +88,13 @@ def values(dtype: str, shape: tuple[int, ...], below: int | None, style: str, rn
     return torch.from_numpy(np.asarray(drawn)).to(INTEGERS[dtype])
 
 
-def arguments(request: dict[str, Any], run: dict[str, Any]) -> dict[str, Any]:
+def arguments(request: Request, run: Planned) -> Arguments:
     """The arguments of one run."""
     rng = np.random.default_rng(run["seed"])
     given = run.get("values", {})
     numbers = run["numbers"]
     size = lambda d: int(d) if d.isdigit() else int(numbers[d])  # noqa: E731
-    args: dict[str, Any] = {}
+    args: Arguments = {}
     for name, dtype, dims, below in request["inputs"]:
         shape = tuple(map(size, dims))
         if name in given:
@@ -76,7 +108,7 @@ def arguments(request: dict[str, Any], run: dict[str, Any]) -> dict[str, Any]:
 # ---- runs ------------------------------------------------------------------------------------------------------------
 
 
-def compared(got: Any, expected: Any) -> str:
+def compared(got: Results, expected: Results) -> str:
     """How two results differ, "" where they do not."""
     both = [tuple(x) if isinstance(x, (tuple, list)) else (x,) for x in (got, expected)]
     for k, (a, b) in enumerate(zip(*both, strict=True)):
@@ -96,7 +128,7 @@ def compared(got: Any, expected: Any) -> str:
     return ""
 
 
-def one(case: tuple[Any, Any], request: dict[str, Any], run: dict[str, Any]) -> tuple[str, str]:
+def one(case: tuple[Runnable, Runnable], request: Request, run: Planned) -> tuple[str, str]:
     """The verdict on one run, and why."""
     args = arguments(request, run)
     copies = [{k: v.clone() if torch.is_tensor(v) else v for k, v in args.items()} for _ in range(2)]
@@ -119,12 +151,12 @@ def one(case: tuple[Any, Any], request: dict[str, Any], run: dict[str, Any]) -> 
     return ("differs", told or f"{changed} changed") if told or changed else ("same", "")
 
 
-def loaded(source: str, name: str, folder: str) -> tuple[Any, Any]:
+def loaded(source: str, name: str, folder: str) -> tuple[Runnable, Runnable]:
     """Host function and reference of a case file."""
-    found: dict[str, Any] = {}
+    found: dict[str, Runnable] = {}
 
-    def case(**specs: Any) -> Any:
-        def decorate(fn: Any) -> Any:
+    def case(**specs: object) -> Callable[[Runnable], types.SimpleNamespace]:
+        def decorate(fn: Runnable) -> types.SimpleNamespace:
             found[fn.__name__] = fn
             return types.SimpleNamespace(reference=lambda f: found.setdefault(fn.__name__ + " reference", f))
 
@@ -141,13 +173,13 @@ def loaded(source: str, name: str, folder: str) -> tuple[Any, Any]:
     return found[name], found[name + " reference"]
 
 
-def answer(request: dict[str, Any], folder: str) -> dict[str, Any]:
+def answer(request: Request, folder: str) -> Answer:
     """All runs of a request."""
     try:
         case = loaded(request["source"], request["name"], folder)
     except Exception as e:
         return {"runs": [], "error": f"{type(e).__name__}: {e}"}
-    runs = []
+    runs: list[tuple[str, str]] = []
     for run in request["runs"]:
         runs.append(one(case, request, run))
         if request.get("first") and runs[-1][0] == "differs":
@@ -163,7 +195,7 @@ def isolated(line: str, folder: str) -> str:
         os.close(reading)
         signal.setitimer(signal.ITIMER_PROF, LIMIT)
         with os.fdopen(writing, "w") as f:
-            f.write(json.dumps(answer(json.loads(line), folder)))
+            f.write(json.dumps(answer(cast(Request, json.loads(line)), folder)))
         os._exit(0)
     os.close(writing)
     with os.fdopen(reading) as f:

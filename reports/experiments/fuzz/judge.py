@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from trilift.lift.runtime.isolate import run_all
 from trilift.reports.runner.local import PROVER
@@ -130,7 +129,7 @@ def _outcome(m: Mutant | None, told: Told, execution: str, place: str) -> str:
     return "right" if told.verdict in ("PROVED", "REFUTED", "TESTED") else "open"
 
 
-def plain(j: Judged) -> dict[str, Any]:
+def plain(j: Judged) -> dict[str, object]:
     """As data, for JSON."""
     return {
         "program": j.program.name, "kind": j.kind, "mutant": j.mutant.text if j.mutant else "",

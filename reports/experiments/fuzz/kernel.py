@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import cast
 
 from .grammar import FLOATS, LONG, Reduction, Stage
 from .writer import Writer, identity
@@ -204,7 +205,7 @@ def _dot(w: Writer) -> None:
     other = s.other or ("0.0" if a.dtype in FLOATS else "0")
     for e, axis, name in ((a, "[None, :]", "a"), (b, "[:, None]", "b")):
         w.leaf["index", k] = f"{kl}{axis}"
-        tensor, dims = e.value  # type: ignore[misc]
+        tensor, dims = cast(tuple[str, tuple[str, ...]], e.value)
         outer = m if name == "a" else n
         told = f"in_{outer.lower()} & ({kl}{axis} {s.less} {k})" if s.selected else f"in_{outer.lower()}"
         w.say(f"{name} = tl.load({tensor}_ptr + {w.place(dims)}, mask={told}, other={other})")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import cast
 
 import numpy as np
 import torch
 import triton.runtime.interpreter as interpreter
 
+Index = tuple[int, ...]  # of a program in its grid
 POISON = 0x5B
 TRACKED = 40_000  # elements of a launch whose programs are told apart
 EMPTY, ZEROS = torch.empty, torch.zeros
@@ -22,10 +24,10 @@ class Memory:
 
     def __init__(self) -> None:
         self.kept: list[torch.Tensor] = []
-        self.program: Any = None
-        self.written: dict[int, tuple[Any, Any]] = {}
-        self.read: dict[int, Any] = {}
-        self.lanes: dict[int, tuple[Any, int, int]] = {}  # of what was stored since the last barrier
+        self.program: Index | None = None
+        self.written: dict[int, tuple[Index, object]] = {}
+        self.read: dict[int, Index] = {}
+        self.lanes: dict[int, tuple[Index, int, int]] = {}  # of what was stored since the last barrier
 
     def add(self, x: torch.Tensor) -> torch.Tensor:
         self.kept.append(x)
@@ -34,7 +36,7 @@ class Memory:
     def launch(self) -> None:
         self.written, self.read, self.lanes = {}, {}, {}
 
-    def barrier(self, *_: Any) -> None:
+    def barrier(self, *_: object) -> None:
         """Lanes of a program may read what others stored before."""
         self.lanes = {}
 
@@ -77,26 +79,26 @@ MEMORY = Memory()
 class Guarded:
     """Triton's interpreter of accesses, with checks."""
 
-    def __init__(self, inner: Any) -> None:
+    def __init__(self, inner: interpreter.InterpreterBuilder) -> None:
         self.inner = inner
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.inner, name)
+    def __getattr__(self, name: str) -> Callable[..., object]:
+        return cast(Callable[..., object], getattr(self.inner, name))
 
-    def load(self, pointers: np.ndarray, mask: np.ndarray, other: np.ndarray, dtype: Any) -> np.ndarray:
+    def load(self, pointers: np.ndarray, mask: np.ndarray, other: np.ndarray, dtype: np.dtype) -> np.ndarray:
         seen = np.asarray(pointers)[np.asarray(mask)].ravel()
         MEMORY.check(seen, np.dtype(dtype).itemsize, "load")
         MEMORY.loaded(seen, np.asarray(mask).ravel())
-        return self.inner.load(pointers, mask, other, dtype)
+        return cast(np.ndarray, self.inner.load(pointers, mask, other, dtype))
 
-    def store(self, pointers: np.ndarray, values: np.ndarray, mask: np.ndarray) -> Any:
+    def store(self, pointers: np.ndarray, values: np.ndarray, mask: np.ndarray) -> object:
         chosen = np.asarray(mask)
         seen = np.asarray(pointers)[chosen].ravel()
         MEMORY.check(seen, values.dtype.itemsize, "store")
         MEMORY.stored(seen, np.broadcast_to(values, chosen.shape)[chosen].ravel(), chosen.ravel())
         return self.inner.store(pointers, values, mask)
 
-    def atomic_rmw(self, op: Any, pointers: np.ndarray, values: np.ndarray, mask: np.ndarray, sem: Any) -> Any:
+    def atomic_rmw(self, op: object, pointers: np.ndarray, values: np.ndarray, mask: np.ndarray, sem: object) -> object:
         MEMORY.check(np.asarray(pointers)[np.asarray(mask)].ravel(), values.dtype.itemsize, "atomic")
         return self.inner.atomic_rmw(op, pointers, values, mask, sem)
 
@@ -106,7 +108,13 @@ def install() -> None:
     interpreter._interpreter = Guarded(interpreter._interpreter)
     load, call = interpreter.InterpreterBuilder.create_masked_load, interpreter.GridExecutor.__call__
 
-    def poisoned(self: Any, ptrs: Any, mask: Any, other: Any, *policy: Any) -> Any:
+    def poisoned(
+        self: interpreter.InterpreterBuilder,
+        ptrs: interpreter.TensorHandle,
+        mask: interpreter.TensorHandle,
+        other: interpreter.TensorHandle | None,
+        *policy: object,
+    ) -> object:
         if other is None and not np.all(mask.data):
             dtype = interpreter._get_np_dtype(ptrs.get_element_ty())
             raw = np.full((*ptrs.data.shape, np.dtype(dtype).itemsize), POISON, np.uint8)
@@ -114,7 +122,7 @@ def install() -> None:
             other = interpreter.TensorHandle(data, ptrs.get_element_ty())
         return load(self, ptrs, mask, other, *policy)
 
-    def launched(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def launched(self: interpreter.GridExecutor, *args: object, **kwargs: object) -> object:
         MEMORY.launch()
         return call(self, *args, **kwargs)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from .grammar import BITS, FLOATS, INTEGERS, OPS, WEAK, Expr, Program, Reduction, Schedule, Stage, limits
@@ -38,7 +38,7 @@ def mutants(p: Program, seed: int, count: int) -> list[Mutant]:
     found = list(every(p))
     r.shuffle(found)
     seen: dict[str, int] = {}
-    ranked = []
+    ranked: list[tuple[int, int, Mutant]] = []
     for m in found:
         seen[m.kind] = seen.get(m.kind, 0) + 1
         ranked.append((seen[m.kind], len(ranked), m))
@@ -62,7 +62,7 @@ def _schedules(s: Stage) -> Iterator[tuple[str, str, Stage]]:
         yield kind, text, replace(s, schedule=replace(s.schedule, **changes))  # type: ignore[arg-type]
 
 
-def _faults(s: Stage) -> Iterator[tuple[str, dict[str, object]]]:
+def _faults(s: Stage) -> Iterator[tuple[str, Mapping[str, object]]]:
     """(kind, changed fields) that matter for such a stage."""
     sched: Schedule = s.schedule
     yield "mask", {"less": "<="}

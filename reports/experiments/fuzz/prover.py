@@ -7,7 +7,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from trilift.lift.cases.declaration import Case
+    from trilift.verify.model.verdict import Clause, Counterexample
 
 SECONDS = 20.0  # of the processor, for one proof: its steps end it before
 
@@ -24,14 +28,17 @@ class Told:
     notes: tuple[str, ...] = ()
     within: tuple[str, ...] = ()
     seconds: float = 0.0
-    given: Mapping[str, Any] | None = None
+    given: Mapping[str, object] | None = None
 
 
 UNPROVED = 1  # mutants of a program that is not proved, as few of them are
 
 
 def examine(
-    sources: Sequence[str], numbers: Sequence[Mapping[str, int | float]], quick: bool, event: Callable[[Any], None]
+    sources: Sequence[str],
+    numbers: Sequence[Mapping[str, int | float]],
+    quick: bool,
+    event: Callable[[tuple[int, Told]], None],
 ) -> None:
     """Tells `event` (index, Told) of every case file: the program itself, then its mutants."""
     with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
@@ -74,7 +81,7 @@ def told(path: str, numbers: Sequence[Mapping[str, int | float]], quick: bool = 
     )
 
 
-def _within(clauses: Sequence[Any], numbers: Mapping[str, int | float]) -> str:
+def _within(clauses: Sequence[Clause], numbers: Mapping[str, int | float]) -> str:
     """Whether an input meets the clauses: "data" where that depends on values of tensors."""
     from trilift.lift.terms.fit import value
 
@@ -87,7 +94,7 @@ def _within(clauses: Sequence[Any], numbers: Mapping[str, int | float]) -> str:
     return "out" if False in found else "data" if None in found else "in"
 
 
-def _given(case: Any, c: Any) -> dict[str, Any]:
+def _given(case: Case, c: Counterexample) -> dict[str, object]:
     """The counterexample: its numbers, and what it says."""
     numbers = dict(c.dims)
     return {"numbers": numbers, "seed": c.seed, "why": c.why or f"{c.output}{list(c.index)}: {c.got}, not {c.expected}",

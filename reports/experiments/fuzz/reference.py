@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import cast
 
 from .grammar import BOTH_TENSORS, LONG, OPS, WEAK, Expr, Program, Reduction, Stage, promoted
 from .kernel import kernel
@@ -38,7 +39,7 @@ def _returned(p: Program) -> str:
 
 def _sizes(p: Program) -> list[str]:
     """The lines that name the sizes: each is that of a dimension of an input."""
-    found = {}
+    found: dict[str, str] = {}
     for i in p.inputs:
         for k, d in enumerate(i.dims):
             if not d.isdigit():
@@ -122,7 +123,7 @@ def written(e: Expr, frame: tuple[str, ...]) -> str:
         lanes = f"torch.arange({e.value}, dtype=torch.int32)"
         return lanes if e.value == frame[-1] else f"{lanes}[:, None]"
     if e.op == "load":
-        tensor, dims = e.value  # type: ignore[misc]
+        tensor, dims = cast(tuple[str, tuple[str, ...]], e.value)
         if len(dims) == 2:
             return tensor if dims == frame else f"{tensor}.T"
         return tensor if dims == frame[-1:] else f"{tensor}[:, None]"

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypedDict, cast
 
 from .grammar import Program, Stage
 
@@ -27,7 +27,7 @@ class Run:
     style: str
     seed: int
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> dict[str, object]:
         return {"numbers": self.numbers, "style": self.style, "seed": self.seed}
 
 
@@ -44,7 +44,7 @@ def planned(p: Program, seed: int, count: int = 12) -> list[Run]:
             few = [d for d in p.sizes if d != r.choice(p.sizes)]
             numbers |= {d: r.choice((1, 2, 3, 7, 8, 9, 17)) for d in few[:1]}
         if len(p.sizes) == 1 and k == 7:
-            numbers = dict.fromkeys(p.sizes, 20 * b + 1)
+            numbers |= dict.fromkeys(p.sizes, 20 * b + 1)
         numbers |= {n: r.choice(SCALARS[d[0]]) for n, d in p.scalars}
         runs.append(Run(numbers, STYLES[k % len(STYLES)], seed + k))
     return runs
@@ -75,6 +75,13 @@ def tiled(s: Stage) -> tuple[str, int]:
             return s.dims[-1], s.schedule.block
 
 
+class Answer(TypedDict):
+    """Of each run its verdict and why; `error`: why there are none."""
+
+    runs: list[tuple[str, str]]
+    error: str
+
+
 class Server:
     """Triton's interpreter in a process of its own."""
 
@@ -87,7 +94,7 @@ class Server:
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd="/")
         self.ready = False
 
-    def ask(self, source: str, p: Program, runs: Sequence[dict[str, Any]], first: bool = True) -> dict[str, Any]:
+    def ask(self, source: str, p: Program, runs: Sequence[dict[str, object]], first: bool = True) -> Answer:
         """The answer of the server about the runs; with `first`, up to the first run that differs."""
         if self.process is None or self.process.poll() is not None:
             self.start()
@@ -99,7 +106,7 @@ class Server:
         request = {"source": source, "name": p.name, "inputs": inputs, "scalars": scalars, "runs": runs, "first": first}
         print(json.dumps(request), file=self.process.stdin, flush=True)
         line = self.process.stdout.readline()
-        return json.loads(line) if line else {"runs": [], "error": "the interpreter ended"}
+        return cast(Answer, json.loads(line)) if line else {"runs": [], "error": "the interpreter ended"}
 
     def stop(self) -> None:
         """Ends it."""

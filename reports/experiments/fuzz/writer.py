@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import cast
 
 from .grammar import FLOATS, LONG, OPS, Expr, Reduction, Stage, limits
 
@@ -157,7 +158,7 @@ class Writer:
         for e in (x for top in only for x in top.walk() if x.op == "load"):
             if (e.op, e.value) in self.leaf:
                 continue
-            tensor, dims = e.value  # type: ignore[misc]
+            tensor, dims = cast(tuple[str, Dims], e.value)
             mask = self.mask(dims) if s.load_mask else ""
             other = f", other={s.other}" if mask and s.other and e.dtype != "bool" else ""
             name = "_".join([tensor, *(d.lower() for d in dims)])
