@@ -145,7 +145,7 @@ def _examined(case: Case, o: Options) -> Examined:
     start = time.perf_counter()
     o.progress("formulas")
     goal = targets(case, o.lifted, other=o.other, against=o.against, seed=o.seed)
-    claims = {name: Claim(name, goal.against) for name in (*goal.formulas, *goal.errors)}
+    claims: Mapping[str, Claim] = {name: Claim(name, goal.against) for name in (*goal.formulas, *goal.errors)}
     guard = Guard(o.timeout)
     with stage("proof", BUDGETS.proof.steps, guard=guard) as meter:
         attempt = _Attempt(case, goal, claims, o.seed, meter, o.progress, o.invariants, o.replace or {}, Answers())

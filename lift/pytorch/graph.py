@@ -20,6 +20,7 @@ from .symbols import Symbols, dtype_name
 from .tracing import REFUSALS, traced
 
 if TYPE_CHECKING:
+    from torch._ops import OpOverload
     from torch.fx import Graph, Node
 
 Output = tuple[SymbolicTensor | None, str]  # with its dtype
@@ -163,7 +164,7 @@ class _Interpretation:
         look = lambda k: lambda x: self._apply(node, fake, (x, *rest))[k]  # noqa: E731
         return tuple(view(base, name, look(k), given, k) for k in range(len(fake)))
 
-    def _write(self, node: Node, fake: Any, target: Any) -> Any:
+    def _write(self, node: Node, fake: Any, target: Node) -> Any:
         """An operator that writes its argument `target`, and returns it."""
         if not operators.packet(node.target).endswith("_") and node.target._overloadname != "out":
             raise Unsupported(f"aten.{operators.packet(node.target)}", place_of(node), "it writes an argument")
@@ -185,7 +186,7 @@ def _dtype(a: object) -> str | None:
     return None if dtype is None else dtype_name(dtype)
 
 
-def _written_argument(node: Node) -> Any:
+def _written_argument(node: Node) -> Node | None:
     """The node of the argument that the operator writes, or None."""
     arguments = node.target._schema.arguments
     given = operators.bind(node.target, node.args, node.kwargs)
@@ -196,7 +197,7 @@ def _written_argument(node: Node) -> Any:
     return written[0] if written else None
 
 
-def _is_view(func: Any) -> bool:
+def _is_view(func: OpOverload) -> bool:
     """The result shares the elements of the first argument."""
     returns = func._schema.returns
     return bool(returns) and returns[0].alias_info is not None and not returns[0].alias_info.is_write

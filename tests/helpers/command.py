@@ -64,8 +64,8 @@ def _serve(there: Connection, folder: Path, stand_in: Callable[[], None]) -> Non
     for module in isolate.PRELOAD:  # as the fork server has them
         importlib.import_module(module)
     stand_in()
-    local.run_all = prove.run_all = _forked
-    prove.LIFTING, prove.GRACE_SECONDS = LIFTING_SECONDS, 0.0
+    vars(local)["run_all"] = vars(prove)["run_all"] = _forked
+    vars(prove).update(LIFTING=LIFTING_SECONDS, GRACE_SECONDS=0.0)
     os.chdir(folder)
     while (args := there.recv()) is not None:
         done = CliRunner().invoke(cli.main, args, catch_exceptions=False)

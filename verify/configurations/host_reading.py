@@ -283,7 +283,7 @@ class Comparison:
         base = path.run.dims
         mine = [n for n in dict.fromkeys((*names(a), *names(b))) if n in base]
         numbers = _constants((a, b, *path.conditions))
-        values = {n: list(_values(base[n], numbers)) + list(FAR) * (not isinstance(base[n], float)) for n in mine}
+        values = {n: [*_values(base[n], numbers), *(() if isinstance(base[n], float) else FAR)] for n in mine}
         single = ({**base, n: v} for n in mine for v in values[n])
         pairs = (
             {**base, n: v, m: w} for n, m in combinations(mine, 2) for v, w in product(values[n][::7], values[m][::7])

@@ -18,7 +18,7 @@ from trilift.lift.terms.term import FOLDS, Term
 from ..integers.bounded_solver import BoundedSolver
 from ..integers.bounds import upper
 from ..integers.logical_index import asking
-from ..integers.quotient import Ask, between, equalities, expand, plus, reduce, replace, scale, times, to_term
+from ..integers.quotient import Ask, Poly, between, equalities, expand, plus, reduce, replace, scale, times, to_term
 from ..integers.solver import Facts
 from ..model.configuration import View
 from ..model.verdict import Clause
@@ -100,7 +100,7 @@ class _Bounds:
 
     def plain(self, t: Term, depth: int, ask: Ask) -> Term | None:
         """A term that is at least t, with bounds of folds, choices and elements instead of them."""
-        out = {}
+        out: Poly = {}
         for monomial, c in expand(t).items():
             hard = [a for a in monomial if a.op in DATA]
             rest = [a for a in monomial if a.op not in DATA]

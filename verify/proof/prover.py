@@ -274,7 +274,10 @@ class Proving:
             barriers, raw, found.loops.facts, self.solver, users(module.walk()), found.views, positions, views
         )
         for x in order.checked(sites):
-            (self.conditions if isinstance(x, Condition) else self.contract).append(x)
+            if isinstance(x, Condition):
+                self.conditions.append(x)
+            else:
+                self.contract.append(x)
 
     def barrier(self, x: Barrier, found: Launched) -> Barrier:
         """The barrier without loop variables and loads."""

@@ -163,8 +163,9 @@ def unpromised(case: Case, shapes: Iterable[Dims], seed: int = 0) -> str:
     """Names a tensor whose contents depend on an order of programs or lanes that nothing promises, in runs at these
     shapes; "" where there is none. One run in one order says little about such a kernel."""
     for dims in shapes:
-        run = observe(case, dims, seed)
-        for page in run.launches if run is not None else ():
+        if (run := observe(case, dims, seed)) is None:
+            continue
+        for page in run.launches:
             for find in (clashes, within, unordered):
                 if (c := next(find(page), None)) is not None:
                     return f"{run.name(c.address)} depends on an order that nothing promises: {_between(c)}"

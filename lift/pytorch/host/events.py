@@ -282,7 +282,7 @@ class Size(tuple[N.Integer, ...]):
         return Size((*self, *other))
 
     @property
-    def __class__(self) -> type[torch.Size]:
+    def __class__(self) -> type[torch.Size]:  # type: ignore[misc, override]
         return torch.Size
 
 

@@ -50,11 +50,11 @@ class Int(torch.SymInt):  # type: ignore[misc]
         self.record, self.term, self.value = record, term, int(value)
 
     @property
-    def node(self) -> SymNode:  # type: ignore[override]
+    def node(self) -> SymNode:  # type: ignore[misc, override]
         return self.record.symbol(self.term, self.value).node
 
     @property
-    def __class__(self) -> type[int]:  # type: ignore[override]
+    def __class__(self) -> type[int]:  # type: ignore[misc, override]
         return int
 
     def __index__(self) -> int:
@@ -140,11 +140,11 @@ class Real(torch.SymFloat):  # type: ignore[misc]
         self.record, self.term, self.value, self.quotient = record, term, float(value), quotient
 
     @property
-    def node(self) -> SymNode:  # type: ignore[override]
+    def node(self) -> SymNode:  # type: ignore[misc, override]
         return self.record.symbol(self.term, self.value).node
 
     @property
-    def __class__(self) -> type[float]:  # type: ignore[override]
+    def __class__(self) -> type[float]:  # type: ignore[misc, override]
         return float
 
     def __float__(self) -> float:
@@ -220,11 +220,11 @@ class Truth(torch.SymBool):  # type: ignore[misc]
         self.record, self.term, self.value = record, term, bool(value)
 
     @property
-    def node(self) -> SymNode:  # type: ignore[override]
+    def node(self) -> SymNode:  # type: ignore[misc, override]
         raise TypeError("a truth on the way to PyTorch is decided first")
 
     @property
-    def __class__(self) -> type[bool]:  # type: ignore[override]
+    def __class__(self) -> type[bool]:  # type: ignore[misc, override]
         return bool
 
     def __bool__(self) -> bool:

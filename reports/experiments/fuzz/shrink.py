@@ -44,8 +44,10 @@ def candidates(right: Program, wrong: Program) -> Iterator[tuple[Program, Progra
             for path in top.paths():
                 for new in smaller(top.at(path)):
                     yield from _both(
-                        right, wrong, lambda p, k=k, n=number, path=path, new=new: _put(p, k, n, path, new)
-                    )  # type: ignore[misc]
+                        right,
+                        wrong,
+                        lambda p, k=k, n=number, path=path, new=new: _put(p, k, n, path, new),  # type: ignore[misc]
+                    )
 
 
 def _both(right: Program, wrong: Program, change: Callable[[Program], Program]) -> Iterator[tuple[Program, Program]]:
