@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from trilift.lift.capture.case_files import load
 from trilift.lift.terms import construct as T
 from trilift.verify.pipeline import prove

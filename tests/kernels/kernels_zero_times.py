@@ -3,6 +3,7 @@
 import torch
 import triton
 import triton.language as tl
+
 from trilift import case
 
 
