@@ -31,6 +31,7 @@ from .record import Record
 if TYPE_CHECKING:
     from torch._ops import OpOverload
     from triton.runtime.jit import JITFunction
+    from triton.tools.tensor_descriptor import TensorDescriptor
 
 APART = 1 << 60  # bytes between buffers
 LARGEST = (1 << 31) - 1
@@ -147,8 +148,9 @@ class Events(Recorder):
 
     def refs(self, x: object, origin: str = "host") -> Any:
         if hasattr(x, "block_shape") and hasattr(x, "base"):
-            shape, strides, block = (tuple(map(self.size, part)) for part in (x.shape, x.strides, x.block_shape))
-            return Descriptor(self.ref(x.base), shape, strides, block, x.padding, getattr(x, "round_f32_to_tf32", None))
+            d = cast("TensorDescriptor", x)
+            shape, strides, block = (tuple(map(self.size, part)) for part in (d.shape, d.strides, d.block_shape))
+            return Descriptor(self.ref(d.base), shape, strides, block, d.padding, getattr(d, "round_f32_to_tf32", None))
         if isinstance(x, torch.SymInt | torch.SymFloat | torch.SymBool):
             return self.noted(x)
         return super().refs(x, origin)
@@ -255,9 +257,10 @@ class Seen(TorchFunctionMode):  # type: ignore[misc]
         if kind in (torch.SymInt, torch.SymFloat, torch.SymBool):
             return self.record.number(x)
         if kind is torch.Size:
-            return Size(map(self.ours, x))
-        if kind in (tuple, list) and any(type(e) in (torch.SymInt, torch.Size) for e in x):
-            return kind(map(self.ours, x))
+            return Size(cast(Iterable[N.Integer], map(self.ours, cast(Iterable[object], x))))
+        if isinstance(x, (tuple, list)) and kind in (tuple, list):
+            parts = list(map(self.ours, x)) if any(type(e) in (torch.SymInt, torch.Size) for e in x) else x
+            return parts if kind is list or parts is x else tuple(parts)
         return x
 
 
@@ -276,13 +279,13 @@ class Size(tuple[N.Integer, ...]):
 
     def __getitem__(self, k: SupportsIndex | slice) -> N.Integer | Size:  # type: ignore[override]
         found = super().__getitem__(k)
-        return Size(found) if isinstance(k, slice) else found
+        return Size(cast(Iterable[N.Integer], found)) if isinstance(k, slice) else cast(N.Integer, found)
 
     def __add__(self, other: Iterable[N.Integer]) -> Size:  # type: ignore[override]
         return Size((*self, *other))
 
-    @property
-    def __class__(self) -> type[torch.Size]:  # type: ignore[misc, override]
+    @property  # type: ignore[misc]
+    def __class__(self) -> object:  # type: ignore[misc, override]
         return torch.Size
 
 
@@ -320,16 +323,17 @@ class Launching(Interception):
         constants = {p.name: given[p.name] for p in kernel.params if p.is_constexpr}
         return Compiled(kernel, {**constants, **options}, config)
 
-    def grid(self, numbers: N.Integer | Sequence[N.Integer]) -> tuple[float, ...]:
+    def grid(self, numbers: N.Integer | Sequence[N.Integer]) -> tuple[int, int, int]:
         parts = tuple(numbers) if isinstance(numbers, (tuple, list)) else (numbers,)
         whole = [N_int(p) for p in parts]
-        return (*(read(n.value, n.term) if N.isinstance_of(n) else n for n in whole), *(1,) * (3 - len(parts)))
+        plain = [read(n.value, n.term) if N.isinstance_of(n) else n for n in whole]
+        return cast(tuple[int, int, int], (*plain, *(1,) * (3 - len(parts))))
 
 
 def N_int(x: object) -> N.Integer:
     from .shims import Whole
 
-    return Whole(x) if not isinstance(x, torch.SymInt) or N.isinstance_of(x) else x
+    return cast(N.Integer, Whole(x) if not isinstance(x, torch.SymInt) or N.isinstance_of(x) else x)
 
 
 def _settled(x: object, constexpr: bool) -> object:
@@ -344,11 +348,12 @@ def _stand_in(x: object) -> object:
     if isinstance(x, torch.Tensor):
         return torch.empty(0, dtype=x.dtype, device="meta")
     if hasattr(x, "block_shape") and hasattr(x, "base"):
-        block = [_stand_in(b) for b in x.block_shape]
-        return type(x)(torch.empty(block, dtype=x.base.dtype, device="meta"), block, _dense(block), block, x.padding)
+        d = cast("TensorDescriptor", x)
+        block = [cast(int, _stand_in(b)) for b in d.block_shape]
+        return type(d)(torch.empty(block, dtype=d.base.dtype, device="meta"), block, _dense(block), block, d.padding)
     if isinstance(x, (tuple, list)):
-        parts = [_stand_in(e) for e in x]
-        return type(x)(*parts) if hasattr(x, "_fields") else type(x)(parts)
+        parts, made = [_stand_in(e) for e in x], cast(Callable[..., object], type(x))
+        return made(*parts) if hasattr(x, "_fields") else made(parts)
     return x
 
 

@@ -53,7 +53,7 @@ class Int(torch.SymInt):  # type: ignore[misc]
     def node(self) -> SymNode:  # type: ignore[misc, override]
         return self.record.symbol(self.term, self.value).node
 
-    @property
+    @property  # type: ignore[misc]
     def __class__(self) -> type[int]:  # type: ignore[misc, override]
         return int
 
@@ -143,7 +143,7 @@ class Real(torch.SymFloat):  # type: ignore[misc]
     def node(self) -> SymNode:  # type: ignore[misc, override]
         return self.record.symbol(self.term, self.value).node
 
-    @property
+    @property  # type: ignore[misc]
     def __class__(self) -> type[float]:  # type: ignore[misc, override]
         return float
 
@@ -223,7 +223,7 @@ class Truth(torch.SymBool):  # type: ignore[misc]
     def node(self) -> SymNode:  # type: ignore[misc, override]
         raise TypeError("a truth on the way to PyTorch is decided first")
 
-    @property
+    @property  # type: ignore[misc]
     def __class__(self) -> type[bool]:  # type: ignore[misc, override]
         return bool
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
 import torch
 
@@ -18,7 +18,7 @@ from . import numbers as N
 if TYPE_CHECKING:
     from torch._subclasses.fake_tensor import FakeTensorMode
 
-    Symbol = torch.SymInt | torch.SymFloat  # PyTorch's numbers
+    Symbol: TypeAlias = torch.SymInt | torch.SymFloat  # PyTorch's numbers
 
 P = TypeVar("P", bound=N.Plain)
 
@@ -107,7 +107,7 @@ class Record:
 
         v = value(t, self.dims)
         if t.is_const:
-            return t.attr
+            return cast(N.Number, t.attr)
         if t.type == T.BOOL:
             return N.truth(self, t, bool(v))
         return N.real(self, t, float(v)) if t.type == T.REAL else N.integer(self, t, int(v))

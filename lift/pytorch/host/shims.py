@@ -126,7 +126,7 @@ class _Range:
 
 def _len(x: torch.Tensor | Sized) -> N.Integer:
     if isinstance(x, torch.Tensor):
-        return x.shape[0]
+        return cast(N.Integer, x.shape[0])
     return len(x)
 
 

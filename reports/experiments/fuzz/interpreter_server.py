@@ -20,7 +20,7 @@ import tempfile
 import types
 import warnings
 from collections.abc import Callable
-from typing import TypedDict, cast
+from typing import TypeAlias, TypedDict, cast
 
 os.environ["TRITON_INTERPRET"] = "1"
 
@@ -58,8 +58,8 @@ class Answer(TypedDict):
     error: str
 
 
-Arguments = dict[str, torch.Tensor | int | float]
-Results = torch.Tensor | tuple[torch.Tensor, ...] | list[torch.Tensor]
+Arguments: TypeAlias = dict[str, torch.Tensor | int | float]
+Results: TypeAlias = torch.Tensor | tuple[torch.Tensor, ...] | list[torch.Tensor]
 Runnable = Callable[..., Results]  # a host function, a reference
 LIMIT = 40.0  # seconds of the processor for one request
 INTEGERS = {"i8": torch.int8, "i16": torch.int16, "i32": torch.int32, "i64": torch.int64, "u8": torch.uint8}
@@ -131,7 +131,7 @@ def compared(got: Results, expected: Results) -> str:
 def one(case: tuple[Runnable, Runnable], request: Request, run: Planned) -> tuple[str, str]:
     """The verdict on one run, and why."""
     args = arguments(request, run)
-    copies = [{k: v.clone() if torch.is_tensor(v) else v for k, v in args.items()} for _ in range(2)]
+    copies = [{k: v.clone() if isinstance(v, torch.Tensor) else v for k, v in args.items()} for _ in range(2)]
     try:
         expected = case[1](*copies[1].values())
     except (RuntimeError, IndexError, ValueError, ZeroDivisionError) as e:

@@ -64,7 +64,7 @@ def result(rows: Sequence[Judged], title: str) -> Result:
     wrong = [r for r in rows if r.outcome in WRONG]
     reasons = Counter((r.told.reason.splitlines() or [""])[0][:100] for r in rows
                       if r.mutant is None and r.told.verdict != "PROVED")  # fmt: skip
-    unrun = [(r.program.name, r.mutant.text if r.mutant else "", r.detail[:100]) for r in rows
+    unrun: list[Row] = [(r.program.name, r.mutant.text if r.mutant else "", r.detail[:100]) for r in rows
              if r.execution == "unrun" and r.detail and r.told.verdict not in ("UNKNOWN", "UNREADABLE")]  # fmt: skip
     shown: dict[str, list[Row]] = {
         "wrong verdicts": [_wrong(r) for r in wrong],

@@ -52,7 +52,7 @@ def planned(p: Program, seed: int, count: int = 12) -> list[Run]:
 
 def long_run(p: Program, cap: int, seed: int) -> Run:
     """A run with more programs than the cap of one of its launches lets through."""
-    numbers: dict[str, int | float] = dict.fromkeys(p.sizes, 2) | {n: 2 for n, _ in p.scalars}
+    numbers: dict[str, int | float] = dict.fromkeys([*p.sizes, *(n for n, _ in p.scalars)], 2)
     for s in p.stages:
         if s.schedule.cap == cap:
             size, wide = tiled(s)
