@@ -21,7 +21,7 @@ from ..terms.term import Term
 from .declaration import Case, Reference
 
 R = TypeVar("R")
-MOST = 9  # cases of one: three signs of two scalars
+PARTS_OF_A_CASE = 9  # three signs of two scalars
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +55,10 @@ def may_be_less_than_one(s: object) -> bool:
 
 def signed(case: Case) -> tuple[Part, ...]:
     """The case by the signs of its integer scalars, that with positive ones first; the case alone where all of them are
-    positive, and where there would be more than `MOST`."""
+    positive, and where there would be more than `PARTS_OF_A_CASE`."""
     free = [n for n, s in case.params.items() if may_be_less_than_one(s)]
     every = list(product(*(tuple(_images(n, case.params[n])) for n in free)))
-    if not free or len(every) > MOST:
+    if not free or len(every) > PARTS_OF_A_CASE:
         return (Part(case, {}),)
     return tuple(_signed(case, dict(zip(free, images, strict=True))) for images in every)
 

@@ -12,7 +12,7 @@ STAND_IN = """try:
     import trilift  # noqa: F401
 except ImportError:  # it only says what the functions take
 
-    def case(**specs: Any) -> Any:
+    def case(**_specs: Any) -> Any:
         return lambda fn: types.SimpleNamespace(fn=fn, reference=lambda reference: reference)
 
     sys.modules["trilift"] = types.ModuleType("trilift")

@@ -60,6 +60,7 @@ PROCESS_STATE = {
     "lift/capture/recorder.py:_active": STACK,
     "lift/interpreter/registry.py:HANDLERS": REGISTRY,
     "lift/runtime/budget.py:_LEDGER": "steps of each stage, for --debug: one entry for each stage",
+    "lift/pytorch/host/host_run.py:L._active": STACK,
     "lift/runtime/budget.py:_LIMITS": STACK,
     "lift/runtime/session.py:_after": REGISTRY,
     "lift/runtime/session.py:_memos": REGISTRY,

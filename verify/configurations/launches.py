@@ -50,6 +50,7 @@ ASKED = {
     "the address of a tensor": "tensors are aligned to 16 bytes",
 }  # what the host function looks at outside of its arguments, as it is while it is read
 LAST = 2  # the largest of the shapes that lifting uses
+SHOWN = 4  # sizes in a message
 MANY = 30  # traces, where the host function does not do the same at every shape
 CONFIGS = 24  # autotune configurations at most
 
@@ -210,8 +211,9 @@ class _Config:
             self.beside += more
             found.confirm(self.beside)
         self.agreed(found)
+        self.must_be_followed(found)
         given = tuple(self.clauses(found))
-        followed = bool(found.relations.reads) and not self.paths.refused
+        followed = bool(found.relations.reads)
         base = replace(
             base,
             facts=base.facts.union(c.term for c in given if c.term is not None),
@@ -220,6 +222,21 @@ class _Config:
         return list(blocks.configurations(base, families, self.exhaustive))
 
     # ---- what the host function computes
+
+    def must_be_followed(self, found: _Reading) -> None:
+        """Raises Unsupported where the host function was not read to its end: traces alone say nothing of other sizes.
+        A kernel without a host function is exempt."""
+        if not hasattr(self.case.fn, "__code__"):
+            return
+        tried = "; ".join(at(t) for t in found.relations.run[:SHOWN] if t.dims)
+        why = f"what it launches is known at the sizes that were tried only: {tried} ..."
+        for n in self.paths.refused:
+            raise Unsupported(f"the host function could not be followed: {n.what}", n.place, why)
+        for what in self.unread:
+            raise Unsupported(f"the host function could not be followed: {what}", self.case.place, why)
+        if not found.relations.reads:
+            what = "no way through it that was read has the launches and operations that were seen"
+            raise Unsupported(f"the host function could not be followed: {what}", self.case.place, why)
 
     def base(self, held: Sequence[Trace]) -> tuple[_Reading, Configuration, list[Family]]:
         """The reading of traces that the paths agree with; of the traces alone where no path has the same events."""
@@ -270,13 +287,9 @@ class _Config:
 
     def notes(self, read: int) -> Iterator[Clause]:
         paths = self.paths
-        for n in paths.refused:
-            yield Clause("config", None, f"the host function could not be followed: {n.what}", "", n.place)
-        for what in self.unread:
-            yield Clause("config", None, f"the host function could not be followed: {what}")
         for n in paths.asked:
             yield Clause("config", None, ASKED.get(n.what, f"the host function asks for {n.what}"), "", n.place)
-        if read and not paths.refused and not self.unread:
+        if read:
             yield Clause("config", None, f"the host function was read: {read} path{'s' * (read > 1)}")
 
     def at(self, shapes: Iterable[Mapping[str, int | float]]) -> list[Trace]:

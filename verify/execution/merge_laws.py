@@ -17,6 +17,7 @@ from itertools import permutations
 
 from trilift.lift.errors import TriliftError
 from trilift.lift.terms import construct as T
+from trilift.lift.terms.definedness import is_finite
 from trilift.lift.terms.term import Term
 
 from ..integers.bounded_solver import BoundedSolver
@@ -192,7 +193,11 @@ class _Case:
         if s.op not in (*DECIDED, "max", "min") or len(s.args) != 2 or s.args[0].type == T.BOOL:
             return None
         x, y = s.args
-        sign = None if any(z.is_const and math.isinf(z.attr) for z in s.args) else self.sign(T.sub(y, x))
+        endless = [z for z in s.args if z.is_const and math.isinf(z.attr)]
+        if len(endless) == 1 and is_finite(x if endless[0] is y else y):
+            sign: int | None = 1 if (endless[0] is y) == (endless[0].attr > 0) else -1
+        else:
+            sign = None if endless else self.sign(T.sub(y, x))
         if sign is None:
             return None
         if s.op in ("max", "min"):
