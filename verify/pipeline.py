@@ -100,12 +100,20 @@ def examine(  # noqa: PLR0913 - the options of the public face
     options = Options(seed, timeout, against, other, progress, lifted, invariants, replace, fallback)
     if not _of_pytorch(case, against, other):
         return _examined(case, options)
-    by_sign = signed(case)
+    by_sign = [s for s in signed(case) if _has_sizes(s.case)] or list(signed(case)[:1])
     first = _with_branches(by_sign[0].case, options)
     if not by_sign[1:] or not any(p.verdict.value == "PROVED" for p in first.proofs):
         return first
     rest = [(s, _with_branches(s.case, changed(options, lifted=None)).proofs) for s in by_sign[1:]]
     return changed(first, proofs=joined(case, by_sign[0], first.proofs, rest))
+
+
+def _has_sizes(case: Case) -> bool:
+    """Whether `where` may hold: a part of a case whose condition rules it out says nothing."""
+    from .configurations.launches import facts
+    from .integers.solver import Solver
+
+    return not Solver().contradictory(frozenset((case.where, *facts(case))))
 
 
 def _with_branches(case: Case, options: Options, left: int = BRANCHES) -> Examined:
