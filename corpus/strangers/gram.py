@@ -40,4 +40,4 @@ def gram(X, G, alpha, beta):
 
 @gram.reference
 def _(X, G, alpha, beta):
-    return alpha * (X.T @ X) + beta * G
+    return G.copy_(alpha * (X.T @ X) + beta * G)

@@ -84,6 +84,8 @@ def _holds(t: Term, known: dict[int, bool], finite: bool) -> bool:
         return not math.isnan(t.attr) and not (finite and math.isinf(t.attr))
     if t.op == "undef" or t.op in NAMED or t.op.startswith("from_bits"):
         return False
+    if t.op == "scalar" and not str(t.attr).isidentifier():
+        return not finite  # stands for an operand of a combiner, or a loop's variable: -inf may be meant
     if t.type != REAL or not t.args or t.op == "read":
         return True
     if t.op in OF_NON_EMPTY and finite and not (t.attr.size.is_const and t.attr.size.attr > 0):

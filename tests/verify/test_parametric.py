@@ -92,7 +92,8 @@ def differences(case: Case, dims: dict[str, Any], change: Change = lambda p: p) 
 def evaluated(launch: Launch, memory: Memory, change: Change) -> dict[int, np.ndarray]:
     """The contents of the buffers after a launch, by address, as the terms of its program say."""
     program = change(program_of(launch))
-    assert not program.unsupported, program.unsupported
+    open_ = [op for op in program.unsupported if op.name != "tt.ptr_to_int"]  # where a descriptor's base lies
+    assert not open_, open_
     symbols: dict[str, Any] = {c: x for c, x in launch.args.items() if c in launch.constexprs and type(x) is int}
     symbols |= {g.attr: n for g, n in zip(GRID, launch.grid, strict=True)}
     contents: dict[int, np.ndarray] = {}

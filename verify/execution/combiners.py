@@ -47,7 +47,7 @@ Combine = Callable[[list[Term], list[Term]], list[Term]]
 
 def meaning(types: Sequence[Type], combine: Combine, ranges: Ranges) -> Meaning | None:
     """The meaning of the combiner for operands of these element types; None if it has none here."""
-    pairs = [tuple(T.scalar(f"{side}{k}", term_type(t)) for side in "ab") for k, t in enumerate(types)]
+    pairs = [tuple(T.scalar(f"{side}{k}~", term_type(t)) for side in "ab") for k, t in enumerate(types)]
     got = combine([a for a, _ in pairs], [b for _, b in pairs])
     orders = _Orders(pairs, types, ranges)
     folds = [_fold(t, p, g, orders, k) for k, (t, p, g) in enumerate(zip(types, pairs, got, strict=True))]

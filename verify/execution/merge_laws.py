@@ -17,7 +17,6 @@ from itertools import permutations
 
 from trilift.lift.errors import TriliftError
 from trilift.lift.terms import construct as T
-from trilift.lift.terms.definedness import is_finite
 from trilift.lift.terms.term import Term
 
 from ..integers.bounded_solver import BoundedSolver
@@ -194,7 +193,7 @@ class _Case:
             return None
         x, y = s.args
         endless = [z for z in s.args if z.is_const and math.isinf(z.attr)]
-        if len(endless) == 1 and is_finite(x if endless[0] is y else y):
+        if len(endless) == 1 and _is_bounded(x if endless[0] is y else y):
             sign: int | None = 1 if (endless[0] is y) == (endless[0].attr > 0) else -1
         else:
             sign = None if endless else self.sign(T.sub(y, x))
@@ -221,6 +220,12 @@ class _Case:
         return t.op in TOTAL and all(map(self.defined, t.args))
 
 
+def _is_bounded(t: Term) -> bool:
+    """Whether a term over the variables, which are numbers where no value is given, is finite."""
+    return all(s.op in BOUNDED and not (s.is_const and math.isinf(s.attr)) for s in t.walk())
+
+
+BOUNDED = {"add", "mul", "max", "min", "const", "scalar"}
 DECIDED: dict[str, Callable[[int], bool]] = {
     "lt": lambda s: s > 0, "le": lambda s: s >= 0, "eq": lambda s: s == 0, "ne": lambda s: s != 0,
 }  # fmt: skip

@@ -122,8 +122,13 @@ def _of_configuration(
         for extent, block in (*_divided(found.program), *_compared(found.program)):
             if block.is_const:
                 yield from [Edge(extent, int(block.attr), names.get(int(block.attr), ""))] * (block.attr > 1)
-            elif block.op == "size" and str(block.attr) not in fixed:
+            elif block.op == "size" and _picked(fixed.get(str(block.attr))):
                 yield from (Edge(extent, v, str(block.attr)) for v in _chosen(str(block.attr), traces))
+
+
+def _picked(meaning: Term | None) -> bool:
+    """Whether a block size is one of a few numbers: nothing says how it follows from dims, or a test on them does."""
+    return meaning is None or meaning.op == "where"
 
 
 def _chosen(symbol: str, traces: Sequence[Trace]) -> list[int]:
