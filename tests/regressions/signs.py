@@ -1,5 +1,4 @@
-# not PROVED: a comparison is decided by the sign of what may be no number (0 / 0), without a clause
-# open
+# a value clause: a comparison is decided by the sign of what may be no number (0 / 0), without a clause
 
 import torch
 import triton

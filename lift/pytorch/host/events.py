@@ -187,6 +187,8 @@ class Events(Recorder):
             kwargs["device"] = torch.device("cpu")
         if func.namespace not in ("aten", "prims", "prim"):
             return self.inner(func, args, kwargs)
+        if func.namespace == "prim":  # prim.device: a question that tensors with contents answer themselves
+            return func(*args, **kwargs)
         name = func.overloadpacket.__name__
         if self.is_traced(*read_arguments(name, args)):
             raise Unsupported(f"host code reads tensor data (aten.{name})", host_place())
@@ -199,7 +201,7 @@ class Events(Recorder):
         if name not in UNINITIALISED and self.is_traced(args, kwargs):
             self.trace(result, *written)
         outputs = tuple(self.ref(t, f"aten.{name}") for t in tensors)
-        if not (name == "detach" and _makes(self.record.inside)):  # which a fake tensor adds
+        if not (name == "detach" and _makes(self.record.inside)) and not _is_all(name, args):  # a fake tensor adds them
             self.events.append(TorchOp(func, *given, outputs, (), host_place()))
         return result
 
@@ -368,3 +370,14 @@ def _dense(block: list[int]) -> list[int]:
 def numbered(dims: Mapping[str, float]) -> dict[str, float]:
     """Dims without terms."""
     return {n: plain(v) for n, v in dims.items()}
+
+
+def _is_all(name: str, args: tuple[object, ...]) -> bool:
+    """Whether it is x[:] of a dimension, which PyTorch leaves out for tensors with contents."""
+    if name != "slice":
+        return False
+    start, end, step = (args[k] if k < len(args) else None for k in (2, 3, 4))
+    return start in (None, 0) and end in (None, LAST) and step in (None, 1)
+
+
+LAST = 2**63 - 1  # the end of a slice without one
