@@ -117,7 +117,7 @@ def test_algorithm_1_beside_the_search() -> None:
     assert exact["found"] == printed["found"] == none["found"] == 3 and none["complete"]
     assert exact["states"] < printed["states"] < none["states"]
     cut = enumerated(program("gated_mlp"), "none", 0.2, 0, SILENT)
-    assert not cut["complete"] and cut["seconds"] < 2
+    assert not cut["complete"]
 
 
 def test_without_saved_graphs_there_is_no_row(tmp_path: Path) -> None:
