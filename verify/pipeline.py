@@ -109,7 +109,7 @@ def examine(  # noqa: PLR0913 - the options of the public face
 
 
 def _has_sizes(case: Case) -> bool:
-    """Whether `where` may hold: a part of a case whose condition rules it out says nothing."""
+    """Whether `where` may hold: a part of a case that it rules out is left out."""
     from .configurations.launches import facts
     from .integers.solver import Solver
 

@@ -224,8 +224,8 @@ class _Config:
     # ---- what the host function computes
 
     def must_be_followed(self, found: _Reading) -> None:
-        """Raises Unsupported where the host function was not read to its end: traces alone say nothing of other sizes.
-        A kernel without a host function is exempt."""
+        """Raises Unsupported where the host function was not read to its end: traces cover the sizes that were run. A
+        kernel without a host function is exempt."""
         if not hasattr(self.case.fn, "__code__"):
             return
         tried = "; ".join(at(t) for t in found.relations.run[:SHOWN] if t.dims)
