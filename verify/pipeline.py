@@ -103,7 +103,7 @@ def examine(  # noqa: PLR0913 - the options of the public face
     by_sign = [s for s in signed(case) if _has_sizes(s.case)] or list(signed(case)[:1])
     first = _with_branches(by_sign[0].case, options)
     if not by_sign[1:] or not any(p.verdict.value == "PROVED" for p in first.proofs):
-        return first
+        return changed(first, proofs=joined(case, by_sign[0], first.proofs, ())) if by_sign[0].images else first
     rest = [(s, _with_branches(s.case, changed(options, lifted=None)).proofs) for s in by_sign[1:]]
     return changed(first, proofs=joined(case, by_sign[0], first.proofs, rest))
 

@@ -32,7 +32,7 @@ def _joined(case: Case, first: Part, proof: Proof, others: Sequence[tuple[Part, 
     if proof.verdict is not Verdict.PROVED:
         return proof
     shown = [(s, p) for s, p in others if p is not None and p.verdict is Verdict.PROVED]
-    kept = [c for c in proof.contract if not _of_scalar(c, first)]
+    kept = [_clause(c, first) for c in proof.contract if not _of_scalar(c, first)]
     more = [_clause(c, s) for s, p in shown for c in p.contract if c.kind not in UNSAID]
     limits = [_excluded(s, p) for s, p in others if p is None or p.verdict is not Verdict.PROVED]
     contract = {c.text: c for c in (*limits, *kept, *more)}
@@ -59,6 +59,8 @@ def _of_scalar(c: Clause, first: Part) -> bool:
 
 def _clause(c: Clause, signs: Part) -> Clause:
     """A clause about the negative of a scalar, about the scalar."""
+    if not signs.images:
+        return c
     if c.term is None:
         return replace(c, text=f"{c.text} where {signs.label}")
     t = signs.original(c.term)
