@@ -52,7 +52,7 @@ durations: $(VENV)/.dev $(VENV)/.liger ## run all tests, record in tests/duratio
 	$(BIN)/python -m pytest -q -n $(JOBS) --record-durations $(PYTEST_ARGS)
 
 smoke: $(VENV)/.dev ## run the fast tests, under 30 seconds
-	$(BIN)/python -m pytest -q -m smoke $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -q -n $(JOBS) -m smoke $(PYTEST_ARGS)
 
 lint: $(VENV)/.dev ## run ruff: lint and format
 	$(BIN)/ruff check .

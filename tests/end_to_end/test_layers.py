@@ -68,11 +68,13 @@ def imported(source: str, where: str, is_package: bool = False) -> Iterator[str]
 
 
 def _running(node: ast.AST) -> Iterator[ast.AST]:
+    """The statements that run: an import is a statement, so expressions need no visit."""
     for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
+        if isinstance(child, ast.If) and isinstance(child.test, ast.Name) and child.test.id == "TYPE_CHECKING":
             continue
-        yield child
-        yield from _running(child)
+        if isinstance(child, ast.stmt | ast.excepthandler | ast.match_case):
+            yield child
+            yield from _running(child)
 
 
 def _ours(name: str) -> str:
