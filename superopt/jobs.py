@@ -28,6 +28,7 @@ from trilift.lift.cases.shapes import choose
 from trilift.lift.errors import NotLifted, TriliftError, Unsupported
 from trilift.lift.pytorch.read import read_case
 from trilift.lift.runtime.budget import CAUSES, GUARDED, OutOfTime
+from trilift.lift.runtime.strategy import Strategy
 from trilift.lift.simplify.saturation import simplify
 from trilift.lift.terms import index as I
 from trilift.lift.terms.spec import Formula
@@ -172,13 +173,17 @@ def program_of(data: str) -> Program:
 def search(program: str, limits: Mapping[str, Any], hardware: Mapping[str, Any], seed: int, event: Event) -> Answer:
     """{"plans": [{"graph", "seconds"}], ...}: those with a maximum under each exponential first, then by seconds. Where
     the program is too large to search there are no plans, and "note" says so."""
-    p, device = program_of(program), Hardware(**hardware)
-    if Limits(**limits).engine == "tiles":
-        return _saturated(p, Limits(**limits), device, seed, event)
+    asked = Limits(**limits)
+    found: Answer = strategy(asked.engine).attempt(program_of(program), asked, Hardware(**hardware), seed, event)
+    return found
+
+
+def _best_first(p: Program, limits: Limits, device: Hardware, seed: int, event: Event) -> Answer:
+    """Kernels chosen from the outputs down, best first under admissible bounds."""
     start = time.perf_counter()
     hear = lambda reached: event(asdict(reached))  # noqa: E731
     try:
-        found = best_first(p, Limits(**limits), device, seed, hear)
+        found = best_first(p, limits, device, seed, hear)
     except Unsupported as e:
         reached = Reached(0, 0, None, Model(p, device).roofline)
         return _searched(reached, 0, time.perf_counter() - start, None, f"not searched: {e}")
@@ -186,13 +191,13 @@ def search(program: str, limits: Mapping[str, Any], hardware: Mapping[str, Any],
     plans = [{"graph": to_json(g), "seconds": seconds} for g, seconds, _ in sorted(steady, key=lambda row: row[2])]
     best = min((x.seconds for x in found.plans), default=None)
     reached = Reached(found.states, found.candidates, best, found.model.roofline)
-    note = _guarded(limits["seconds"]) if found.late else ""
+    note = _guarded(limits.seconds) if found.late else ""
     out = _searched(reached, len(found.universe.bits), found.seconds, found.excluded, note)
     return {**out, "plans": plans, "settled": not found.late}
 
 
 def _saturated(p: Program, limits: Limits, device: Hardware, seed: int, event: Event) -> Answer:
-    """The same by the engine of tile programs: `values` are e-classes, `states` e-nodes."""
+    """Equality saturation of tile programs, and an extraction: `values` are e-classes, `states` e-nodes."""
     roofline = Model(p, device).roofline
 
     def reached(f: engine.Found) -> Reached:
@@ -219,10 +224,34 @@ def _searched(reached: Reached, values: int, seconds: float, excluded: float | N
 
 def unfused(program: str, hardware: Mapping[str, Any], event: Event) -> Answer:
     """{"graph", "seconds"}, as one of the plans."""
+    p, device = program_of(program), Hardware(**hardware)
+    found: Answer = strategy("unfused").attempt(p, Limits(), device, 0, event)
+    return {**found["plans"][0]}
+
+
+def _unfused(p: Program, limits: Limits, device: Hardware, seed: int, event: Event) -> Answer:
+    """A kernel for each operation of the program as it is written: the plan where no other was accepted."""
     from .search.unfused import unfused as written
 
-    graph, seconds = written(program_of(program), Hardware(**hardware))
-    return {"graph": to_json(graph), "seconds": seconds}
+    graph, seconds = written(p, device)
+    out = _searched(Reached(1, 1, seconds, Model(p, device).roofline), 0, 0.0, None)
+    return {**out, "plans": [{"graph": to_json(graph), "seconds": seconds}], "settled": True}
+
+
+def _row(name: str, attempt: Callable[..., Answer], source: str, example: str) -> Strategy:
+    return Strategy(name, "plan", attempt, source, example)
+
+
+PLANS = (
+    _row("mugraph", _best_first, "Mirage, sections 4 and 5", "corpus/mirage: gated_mlp"),
+    _row("tiles", _saturated, "Trinity, sections 4 and 5", "corpus/trinity: vanilla"),
+    _row("unfused", _unfused, "ours", "a program for which the search found no plan within its limits"),
+)
+
+
+def strategy(name: str) -> Strategy:
+    """The row of that name."""
+    return next(row for row in PLANS if row.name == name)
 
 
 # ---- verdicts --------------------------------------------------------------------------------------------------------

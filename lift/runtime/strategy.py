@@ -5,9 +5,10 @@
            "invariant"   the closed form of a loop variable     verify.loops.invariant
            "contract"    clauses under which a proof goes on    verify.refutation.contract
            "synthesis"   a formula with these elements          lift.synthesis.top_down
+           "plan"        kernels that compute a program         superopt.jobs
 
-Each kind of goal has one tuple of rows and one driver, `decide` or `first`. The order of the rows is the order of the
-attempts. A new heuristic is one row; `trilift explain NAME` prints it, and `trilift prove --explain` names the rows
+Each kind of goal has one tuple of rows and one driver, `decide` or `first`; of plans the user chooses the row, and the
+unfused program is the last. The order of the rows is the order of the attempts. A new heuristic is one row; `trilift explain NAME` prints it, and `trilift prove --explain` names the rows
 that closed the goals of a proof.
 """
 

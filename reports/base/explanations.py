@@ -150,9 +150,11 @@ def identities() -> dict[str, object]:
 def strategies() -> dict[str, Strategy]:
     """The strategies by name, all kinds of goals in turn."""
     from trilift.lift.synthesis.top_down import SYNTHESIS
+    from trilift.superopt.jobs import PLANS
     from trilift.verify.loops.agreement import AGREEMENT
     from trilift.verify.loops.invariant import STRATEGIES
     from trilift.verify.normal_form.zero import EQUALITY
     from trilift.verify.refutation.contract import CONTRACTS
 
-    return {row.name: row for rows in (EQUALITY, AGREEMENT, STRATEGIES, CONTRACTS, SYNTHESIS) for row in rows}
+    tables = (EQUALITY, AGREEMENT, STRATEGIES, CONTRACTS, SYNTHESIS, PLANS)
+    return {row.name: row for rows in tables for row in rows}

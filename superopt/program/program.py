@@ -25,6 +25,7 @@ from itertools import count
 
 from trilift.lift.errors import Unsupported
 from trilift.lift.language.definitions import DEFINITIONS
+from trilift.lift.language.infix import operands
 from trilift.lift.language.unfolding import unfold
 from trilift.lift.terms import construct as T
 from trilift.lift.terms.spec import Formula
@@ -277,16 +278,16 @@ class Reader:
             raise Unsupported(f"two axes have the name {a.name}")
 
     def _add(self, t: Term) -> Node:
-        numbers, rest = _split(t.args)
+        numbers, rest = _split(operands(t))
         placed = [self.value(a) for a in rest if not _has_reads(a)]
         out = self._placed(balanced("add", [self.value(a) for a in rest if _has_reads(a)]), placed)
         return self._mapped(T.add(T.scalar("a0"), *numbers), [out]) if numbers else out
 
     def _product(self, t: Term) -> Node:
         """c * (a * b ...) / (d * e ...)"""
-        numbers, rest = _split(t.args if t.op == "mul" else (t,))
+        numbers, rest = _split(operands(t) if t.op == "mul" else (t,))
         above = [a for a in rest if a.op != "recip"]
-        below = [b for a in rest if a.op == "recip" for b in (a.args[0].args if a.args[0].op == "mul" else a.args)]
+        below = [b for a in rest if a.op == "recip" for b in (operands(a.args[0]) if a.args[0].op == "mul" else a.args)]
         lower, divisors = _split(below)
         if not above and not divisors:
             raise Unsupported(f"{t} reads no tensor")
@@ -305,7 +306,7 @@ class Reader:
         """A function of elements: its arguments that read tensors become holes, below conditions too."""
         if t.op in ("pick", "axis", "undef") or t.type != T.REAL:
             raise Unsupported(f"the search does not support {t.op}")
-        holes = list(dict.fromkeys(h for a in t.args for h in self._holes(a)))
+        holes = list(dict.fromkeys(h for a in operands(t) for h in self._holes(a)))
         if not holes:
             raise Unsupported(f"{t} reads no tensor")
         named = {a: T.scalar(f"a{k}") for k, a in enumerate(holes)}
@@ -319,7 +320,7 @@ class Reader:
                 raise Unsupported("the search does not support a function of both elements and indices")
             return []
         if t.type == T.BOOL and t.op in CONDITIONS:
-            return [h for a in t.args for h in self._holes(a)]
+            return [h for a in operands(t) for h in self._holes(a)]
         if t.type != T.REAL:
             raise Unsupported(f"the search does not support {t.op} of {t.type} elements")
         return [t]

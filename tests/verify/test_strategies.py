@@ -87,7 +87,7 @@ def test_every_strategy_and_every_identity_is_explained() -> None:
     tables = (explanations.laws(), explanations.identities(), explanations.strategies())
     assert [n for n, k in Counter(name for table in tables for name in table).items() if k > 1] == []
     assert {s.goal for s in explanations.strategies().values()} == {
-        "equality", "agreement", "invariant", "contract", "synthesis",
+        "equality", "agreement", "invariant", "contract", "synthesis", "plan",
     }  # fmt: skip
     for name, strategy in explanations.strategies().items():
         page = explanations.explain(name)
@@ -114,12 +114,19 @@ def test_a_corpus_is_counted_by_strategy() -> None:
         {"name": "two", "outputs": [{"strategies": {"addends": 3}}], "proofs": []},
     ]
     found = {c.strategy: c for c in strategy_counts.counts(records)}
-    assert found.keys() == explanations.strategies().keys()
+    assert found.keys() == {n for n, row in explanations.strategies().items() if row.goal != "plan"}
     assert (found["sum"].goals, found["sum"].cases) == (2, ("one",))
     assert (found["addends"].goals, found["addends"].cases) == (3, ("two",))
     table = strategy_counts.result("a test", records)
     assert ("invariant", "sum", "2", "1", "one") in table.tables[0].rows
     assert "decayed-sum" in table.notes[0] and "addends" not in table.notes[0]
+
+
+def test_plans_are_counted_where_kernels_were_emitted() -> None:
+    records = [{"name": "gated", "optimize": {"engine": "tiles"}}, {"name": "plain", "optimize": {"engine": "mugraph"}}]
+    found = {c.strategy: c for c in strategy_counts.counts(records)}
+    assert (found["tiles"].goals, found["tiles"].cases) == (1, ("gated",))
+    assert (found["mugraph"].goals, found["unfused"].goals) == (1, 0)
 
 
 def test_corpora_are_counted_together(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,14 +70,15 @@ def result(name: str, records: Iterable[Record]) -> Result:
 
 
 def counts(records: Iterable[Record]) -> list[Count]:
-    """A row for each strategy, those that close nothing included."""
-    goals, cases = Counter[str](), dict[str, list[str]]()
+    """A row for each strategy, those that close nothing included; of plans only where a record emitted a kernel."""
+    goals, cases, emitted = Counter[str](), dict[str, list[str]](), False
     for record in records:
-        mine = closed(record)
+        mine, emitted = closed(record), emitted or "optimize" in record
         goals += mine
         for strategy in mine:
             cases.setdefault(strategy, []).append(record["name"])
-    return [Count(row.goal, name, goals[name], tuple(cases.get(name, ()))) for name, row in strategies().items()]
+    rows = {n: row.goal for n, row in strategies().items() if emitted or row.goal != "plan"}
+    return [Count(goal, name, goals[name], tuple(cases.get(name, ()))) for name, goal in rows.items()]
 
 
 def closed(record: Record) -> Counter[str]:
@@ -86,7 +87,9 @@ def closed(record: Record) -> Counter[str]:
 
 
 def _counted(record: Record) -> Iterator[dict[str, int]]:
-    for output in record["outputs"]:
+    if "optimize" in record:
+        yield {record["optimize"]["engine"]: 1}
+    for output in record.get("outputs", ()):
         yield output.get("strategies", {})
-    for proof in record["proofs"]:
+    for proof in record.get("proofs", ()):
         yield from proof.get("strategies", {}).values()
