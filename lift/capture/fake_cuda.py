@@ -19,6 +19,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from ..runtime.session import table
+from . import streams
 
 CAPABILITY = (9, 0)
 MULTIPROCESSORS = 4  # few, so that persistent kernels give each program several tiles at small shapes
@@ -30,10 +31,7 @@ _MISSING = object()
 
 
 class _Nothing:
-    """A context, a stream, an event: whatever is asked of it does nothing."""
-
-    cuda_stream = 0
-    device = CUDA
+    """A context of which nothing depends."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None: ...
 
@@ -41,19 +39,6 @@ class _Nothing:
         return self
 
     def __exit__(self, *exception: Any) -> None: ...
-
-    def _ignore(self, *args: Any, **kwargs: Any) -> None: ...
-
-    synchronize = wait_stream = wait_event = wait = record = _ignore
-
-    def record_event(self, *args: object) -> _Nothing:
-        return _Nothing()
-
-    def elapsed_time(self, other: object) -> float:
-        return 1.0
-
-    def query(self) -> bool:
-        return True
 
 
 # a name for each time that the number of multiprocessors was asked for
@@ -184,23 +169,27 @@ def _always(value: Any) -> Any:
 
 def _answers() -> list[tuple[Any, dict[str, Any]]]:
     """The replacements: (where, {name: replacement})."""
-    contexts = ("Stream", "ExternalStream", "Event", "stream", "device", "device_of", "_DeviceGuard")
-    nothing = dict.fromkeys(contexts, _Nothing)
+    nothing = dict.fromkeys(("device", "device_of", "_DeviceGuard"), _Nothing)
+    ordered = {
+        "Stream": streams.Stream, "ExternalStream": streams.Stream, "Event": streams.Event, "stream": streams.Chosen,
+        "current_stream": streams.current, "default_stream": streams.default, "set_stream": streams.choose,
+        "synchronize": streams.synchronize,
+    }  # fmt: skip
     constants = {
-        "is_available": True, "device_count": 1, "current_device": 0, "set_device": None, "synchronize": None,
+        "is_available": True, "device_count": 1, "current_device": 0, "set_device": None,
         "get_device_name": PROPERTIES.name, "get_device_properties": PROPERTIES, "get_device_capability": CAPABILITY,
-        "is_bf16_supported": True, "empty_cache": None, "current_stream": _Nothing(), "default_stream": _Nothing(),
+        "is_bf16_supported": True, "empty_cache": None,
         "is_current_stream_capturing": False, "mem_get_info": (80 << 30, 80 << 30), "get_arch_list": ["sm_90"],
         "memory_allocated": 0, "max_memory_allocated": 0, "_lazy_init": None, "is_initialized": True,
         "manual_seed": None,
         "manual_seed_all": None, "_exchange_device": 0, "_maybe_exchange_device": 0,
     }  # fmt: skip
-    accelerator = {"current_accelerator": CUDA, "is_available": True, "device_count": 1, "current_device_index": 0,
-                   "current_stream": _Nothing(), "synchronize": None}  # fmt: skip
+    accelerator = {"current_accelerator": CUDA, "is_available": True, "device_count": 1, "current_device_index": 0}
+    waiting = {n: ordered[n] for n in ("current_stream", "set_stream", "synchronize")}
     generators = {"default_generators": (torch.Generator(),), "get_rng_state": lambda *a, **k: torch.get_rng_state()}
     return [
-        (torch.cuda, {**nothing, **{n: _always(v) for n, v in constants.items()}, **generators}),
-        (torch.accelerator, {n: _always(v) for n, v in accelerator.items()}),
+        (torch.cuda, {**nothing, **ordered, **{n: _always(v) for n, v in constants.items()}, **generators}),
+        (torch.accelerator, {**{n: _always(v) for n, v in accelerator.items()}, **waiting}),
         (torch.version, {"cuda": "12.8"}),
         (torch, {"compile": _uncompiled}),
         (torch.autograd, {"_engine_run_backward": _backward(torch.autograd._engine_run_backward)}),

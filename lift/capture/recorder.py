@@ -23,6 +23,7 @@ from ..errors import Place, Unsupported
 from ..language.case_spec import DTYPES
 from ..ttir.ir import Module
 from ..ttir.lower import leaves, lower
+from . import streams
 from .bounded import Range, result_range
 from .launches import Bound
 from .trace import Buffer, Descriptor, Launch, TensorRef, TorchOp
@@ -171,6 +172,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         """A launch of a Triton function."""
         args = self.pass_to_kernel(bound.args)
         code = bound.kernel.fn.__code__
+        streams.now().happened(host_place())
         self.configs = max(self.configs, bound.config[1])
         self.events.append(Launch(
             kernel=bound.kernel.fn.__name__, file=code.co_filename, line=code.co_firstlineno, grid=bound.grid,
@@ -225,6 +227,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
             self.trace(result, known=known)
         outputs = tuple(self.ref(t, f"aten.{name}") for t in tensors)
         values = tuple(t.detach().clone() for t in tensors)
+        if name not in UNINITIALISED and not (func.is_view and not written):
+            streams.now().happened(host_place())
         self.events.append(TorchOp(func, *given, outputs, values, host_place()))
         return result
 

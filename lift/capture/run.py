@@ -26,6 +26,7 @@ from ..terms.fit import value
 from .fake_cuda import pretend
 from .launches import intercepted
 from .recorder import Recorder, is_host, tensors_of
+from .streams import running
 from .trace import Launch, Trace
 
 
@@ -43,9 +44,11 @@ def capture(
     bounds = _bounds(case, dims)
     recorder = Recorder(dims)
     inputs = {n: recorder.input(n, t, bounds.get(n)) for n, t in tensors.items()}
-    with torch.random.fork_rng(devices=[]), pretend(), intercepted(recorder.launch, config), recorder.recording():
+    launching = intercepted(recorder.launch, config)
+    with torch.random.fork_rng(devices=[]), running() as streams, pretend(), launching, recorder.recording():
         torch.manual_seed(seed)
         result = _run(case, dims, arguments)
+        streams.ended()
     if launches_required and not any(isinstance(e, Launch) for e in recorder.events):
         interpreted = os.environ.get("TRITON_INTERPRET", "0") not in ("0", "")
         advice = "unset TRITON_INTERPRET" if interpreted else "call the wrapper that launches it"

@@ -1,0 +1,146 @@
+"""Host functions that work on several CUDA streams. Those called `wrong_` leave an order open."""
+
+import torch
+import triton
+import triton.language as tl
+
+from trilift import case
+
+
+@triton.jit
+def scale_kernel(x, o, N, c, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(o + i, tl.load(x + i, mask=i < N, other=0.0) * c, mask=i < N)
+
+
+def scaled(x, o, c):
+    scale_kernel[(triton.cdiv(x.numel(), 128),)](x, o, x.numel(), c, BLOCK=128)
+    return o
+
+
+@case(x="f32[N]")
+def wrong_no_wait(x):
+    t, side = torch.empty_like(x), torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        scaled(x, t, 2.0)
+    return scaled(t, torch.empty_like(x), 3.0)
+
+
+@case(x="f32[N]")
+def wrong_start(x):
+    """The side stream does not wait for what the current one has begun."""
+    t, side = scaled(x, torch.empty_like(x), 2.0), torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        o = scaled(t, torch.empty_like(x), 3.0)
+    torch.cuda.current_stream().wait_stream(side)
+    return o
+
+
+@case(x="f32[N]")
+def wrong_end(x):
+    """The caller's stream does not wait."""
+    t, side = scaled(x, torch.empty_like(x), 2.0), torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        return scaled(t, torch.empty_like(x), 3.0)
+
+
+@case(x="f32[N]")
+def wrong_torch_operation(x):
+    t, side = torch.empty_like(x), torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        scaled(x, t, 2.0)
+    return t * 3.0
+
+
+@case(x="f32[N]")
+def wrong_event_too_early(x):
+    t, side, done = torch.empty_like(x), torch.cuda.Stream(), torch.cuda.Event()
+    with torch.cuda.stream(side):
+        done.record()
+        scaled(x, t, 2.0)
+    done.wait()
+    return scaled(t, torch.empty_like(x), 3.0)
+
+
+@case(x="f32[N]")
+def wrong_event_waited_elsewhere(x):
+    t, side, third, done = torch.empty_like(x), torch.cuda.Stream(), torch.cuda.Stream(), torch.cuda.Event()
+    with torch.cuda.stream(side):
+        scaled(x, t, 2.0)
+        done.record()
+    third.wait_event(done)
+    return scaled(t, torch.empty_like(x), 3.0)
+
+
+@case(x="f32[N]")
+def wrong_set_stream(x):
+    """The stream stays another one: the caller's has not waited for it."""
+    before, side = torch.cuda.current_stream(), torch.cuda.Stream()
+    torch.cuda.set_stream(side)
+    t = scaled(x, torch.empty_like(x), 6.0)
+    torch.cuda.set_stream(before)
+    return t
+
+
+@case(x="f32[N]")
+def wrong_two_sides(x):
+    a, b = torch.cuda.Stream(), torch.cuda.Stream()
+    t, o = torch.empty_like(x), torch.empty_like(x)
+    with torch.cuda.stream(a):
+        scaled(x, t, 2.0)
+    with torch.cuda.stream(b):
+        scaled(t, o, 3.0)
+    for s in (a, b):
+        torch.cuda.current_stream().wait_stream(s)
+    return o
+
+
+@case(x="f32[N]")
+def right_waits(x):
+    t, side = torch.empty_like(x), torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        scaled(x, t, 2.0)
+    torch.cuda.current_stream().wait_stream(side)
+    return scaled(t, torch.empty_like(x), 3.0)
+
+
+@case(x="f32[N]")
+def right_events(x):
+    t, side, done = torch.empty_like(x), torch.cuda.Stream(), torch.cuda.Event()
+    with torch.cuda.stream(side):
+        scaled(x, t, 2.0)
+        done.record()
+    torch.cuda.current_stream().wait_event(done)
+    return scaled(t, torch.empty_like(x), 3.0)
+
+
+@case(x="f32[N]")
+def right_synchronize(x):
+    t, side = torch.empty_like(x), torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        scaled(x, t, 2.0)
+    torch.cuda.synchronize()
+    return scaled(t, torch.empty_like(x), 3.0)
+
+
+@case(x="f32[N]")
+def right_stream_synchronize(x):
+    t, side = torch.empty_like(x), torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        scaled(x, t, 2.0)
+    side.synchronize()
+    return scaled(t, torch.empty_like(x), 3.0)
+
+
+@case(x="f32[N]")
+def right_current_stream(x):
+    """Whatever the current stream is, all is done on it."""
+    with torch.cuda.stream(torch.cuda.current_stream()):
+        t = scaled(x, torch.empty_like(x), 2.0)
+    return scaled(t, torch.empty_like(x), 3.0)
+
+
+for _case in [c for c in vars().copy().values() if getattr(c, "reference", None) is not None]:
+    _case.reference(lambda x: x * 6.0)
