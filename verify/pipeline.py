@@ -418,12 +418,16 @@ class _Attempt:
         return any(c.kind == KIND and not c.holds for p in self.provings for c in p.conditions)
 
     def another_dtype(self, output: str, proof: Proof) -> Proof:
-        """REFUTED where an output is a tensor of another integer type than that of the function."""
+        """REFUTED where an output is a tensor of another integer type than that of the function; of another float type
+        the contract says so."""
         from trilift.lift.cases.shapes import choose
 
-        from .model.verdict import Counterexample, refuted
+        from .model.verdict import Clause, Counterexample, refuted
 
-        why = self.goal.dtypes.get(output)
+        why, rounded = self.goal.dtypes.get(output), self.goal.floats.get(output)
+        if rounded is not None:
+            clause = Clause("float", None, f"{rounded}: real numbers are compared, not how they are stored")
+            return changed(proof, contract=(*proof.contract, clause))
         if why is None or proof.verdict.value == "REFUTED":
             return proof
         dims = choose(self.case, 1, self.seed)[0]

@@ -1,6 +1,6 @@
 """The order of work on CUDA streams: what is done on two of them has none, unless one waits for the other.
 
-    happened(e) on s     s knows all that was done on s before, and what s waited for      (vector clocks: Fidge, Mattern)
+    happened(e) on s     s knows all that was done on s before, and what s waited for (vector clocks: Fidge, Mattern)
     t.wait_stream(s)     t knows what s knows; e.record(s), t.wait_event(e) the same; synchronize: all streams do
 
 PyTorch makes its streams with cudaStreamNonBlocking, so that the default stream waits for nobody (CUDA C++ Programming
@@ -82,7 +82,7 @@ class Stream:
 
     cuda_stream = 0
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *_: Any, **__: Any) -> None:
         self.number = id(self)
         self._before: list[int] = []
         now().kept.append(self)
@@ -102,7 +102,7 @@ class Stream:
         now().current = self.number
         return self
 
-    def __exit__(self, *exception: object) -> None:
+    def __exit__(self, *_: object) -> None:
         now().current = self._before.pop()
 
     def __eq__(self, other: object) -> bool:
@@ -142,7 +142,7 @@ class Event:
 
     cuda_event = 0
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *_: Any, **__: Any) -> None:
         self.clock: Clock = {}
 
     def record(self, stream: Stream | None = None) -> None:
@@ -157,7 +157,7 @@ class Event:
     def query(self) -> bool:
         return True
 
-    def elapsed_time(self, other: object) -> float:
+    def elapsed_time(self, _: object) -> float:
         return 1.0
 
 
@@ -171,17 +171,17 @@ class Chosen:
         if self.stream is not None:
             self.stream.__enter__()
 
-    def __exit__(self, *exception: object) -> None:
+    def __exit__(self, *_: object) -> None:
         if self.stream is not None:
-            self.stream.__exit__(*exception)
+            self.stream.__exit__(*_)
 
 
-def current(device: object = None) -> Stream:
+def current(_: object = None) -> Stream:
     """torch.cuda.current_stream()."""
     return Default(now().current)
 
 
-def default(device: object = None) -> Stream:
+def default(_: object = None) -> Stream:
     """torch.cuda.default_stream()."""
     return Default()
 
@@ -192,7 +192,7 @@ def choose(stream: Stream | None) -> None:
         now().current = stream.number
 
 
-def synchronize(device: object = None) -> None:
+def synchronize(_: object = None) -> None:
     """torch.cuda.synchronize(): the host waits for all streams."""
     for clock in now().clocks.values():
         _merge(now().host, clock)

@@ -45,7 +45,9 @@ SUMMED_ELEMENTS = 8  # of a product of matrices, which take as long as one of an
 
 class Run:
     """One program of a launch. `env`: SSA values of the current function; `path`: the path condition, None when
-    true."""
+    true; `rebracketed`: whether combiners that are no known monoid take their elements in another order than usual."""
+
+    rebracketed = False
 
     def __init__(self, module: Module, domain: Domain, memory: Memory, ranges: Ranges | None = None) -> None:
         self.module, self.domain, self.memory = module, domain, memory

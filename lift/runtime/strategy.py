@@ -8,8 +8,8 @@
            "plan"        kernels that compute a program         superopt.jobs
 
 Each kind of goal has one tuple of rows and one driver, `decide` or `first`; of plans the user chooses the row, and the
-unfused program is the last. The order of the rows is the order of the attempts. A new heuristic is one row; `trilift explain NAME` prints it, and `trilift prove --explain` names the rows
-that closed the goals of a proof.
+unfused program is the last. The order of the rows is the order of the attempts. A new heuristic is one row; `trilift
+explain NAME` prints it, and `trilift prove --explain` names the rows that closed the goals of a proof.
 """
 
 from __future__ import annotations

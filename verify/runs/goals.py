@@ -34,7 +34,8 @@ class Targets:
     "formula", "text", or the other case's or function's name. `fn`: the PyTorch function they were read from, if any.
     `also_prove`: the kernel that must be shown to compute these formulas too, before the two are equal. `errors`:
     outputs without a formula. `owed`: integers of the function that must fit their dtype, for else its results are not
-    those of the formulas. `dtypes`: outputs whose dtype is not the function's, with both in words."""
+    those of the formulas. `dtypes`: outputs whose integer dtype is not the function's, with both in words; `floats`:
+    the same of float dtypes, which formulas over the reals do not tell apart."""
 
     against: str
     formulas: Mapping[str, Formula]
@@ -44,6 +45,7 @@ class Targets:
     errors: Mapping[str, TriliftError] = field(default_factory=dict)
     owed: tuple[Fits, ...] = ()
     dtypes: Mapping[str, str] = field(default_factory=dict)
+    floats: Mapping[str, str] = field(default_factory=dict)
 
     def domain(self, output: str, case: Case) -> list[Term]:
         """Where the formula of an output is defined over the reals."""
@@ -81,16 +83,17 @@ def targets(
         found = with_inputs(found, case, [x for t in traces for x in returned_inputs(t)])
     for name, formula in found.formulas.items():
         fits(case, name, formula, traces, found)
-    return replace(found, dtypes=_dtypes(found, traces[0])) if found.fn is not None else found
+    if found.fn is None:
+        return found
+    return replace(found, dtypes=_dtypes(found, traces[0], False), floats=_dtypes(found, traces[0], True))
 
 
-def _dtypes(found: Targets, trace: Trace) -> dict[str, str]:
-    """Integer and boolean outputs whose dtype is another than the function's. Formulas are over the reals, so all
-    float dtypes count as one."""
+def _dtypes(found: Targets, trace: Trace, real: bool) -> dict[str, str]:
+    """Outputs whose dtype is another than the function's: floats, or else integers and booleans."""
     out = {}
     for name, formula in found.formulas.items():
         ref = trace.outputs.get(name)
-        if ref is None or formula.in_place or T.REAL in map(type_of_name, (ref.dtype, formula.dtype)):
+        if ref is None or formula.in_place or (T.REAL in map(type_of_name, (ref.dtype, formula.dtype))) != real:
             continue
         if ref.dtype != formula.dtype:
             ours, theirs = DTYPES.get(ref.dtype, ref.dtype), DTYPES.get(formula.dtype, formula.dtype)

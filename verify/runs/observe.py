@@ -128,6 +128,12 @@ class Backwards(Run):
         return reversed(list(super().programs(grid)))
 
 
+class Rebracketed(Run):
+    """Combiners that are not known to be associative combine their elements in another order."""
+
+    rebracketed = True
+
+
 class Stale(Run):
     """Every program finds memory as it was when the launch began, and what it stored itself; afterwards the stores of
     all programs are made in order. For launches without atomics."""

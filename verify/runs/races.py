@@ -11,7 +11,7 @@ from trilift.lift.cases.declaration import Case
 from trilift.lift.ttir.ir import Op
 
 from ..model.barriers import joins_global_memory
-from .observe import Backwards, Observation, Stale, Touch, Watched, differing, observe
+from .observe import Backwards, Observation, Rebracketed, Stale, Touch, Watched, differing, observe
 from .trials import Dims
 
 
@@ -115,6 +115,13 @@ def at_once(run: Observation) -> dict[str, np.ndarray]:
     return differing(run.outputs, run.again(kind=Stale))
 
 
+def rebracketed(run: Observation) -> dict[str, np.ndarray]:
+    """The outputs that change when combiners of tl.reduce and tl.associative_scan take their elements in another order:
+    Triton promises none."""
+    combines = any(op.name in ("tt.reduce", "tt.scan") for page in run.launches for op in page.launch.module().walk())
+    return differing(run.outputs, run.again(kind=Rebracketed)) if combines else {}
+
+
 def unordered(page: Watched) -> Iterator[Clash]:
     """Elements that one program stores twice with tiles of unlike shapes, so by unlike threads, other values, and no
     barrier between."""
@@ -169,6 +176,8 @@ def unpromised(case: Case, shapes: Iterable[Dims], seed: int = 0) -> str:
             for find in (clashes, within, unordered):
                 if (c := next(find(page), None)) is not None:
                     return f"{run.name(c.address)} depends on an order that nothing promises: {_between(c)}"
+        if changed := next(iter(rebracketed(run)), ""):
+            return f"{changed} depends on an order that nothing promises: a combiner that is not associative"
     return ""
 
 

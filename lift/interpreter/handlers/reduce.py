@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 @handles("tt.reduce")
 def _reduce(run: Run, op: Op, *xs: Any) -> list[Any]:
     axis, m = op.attrs["axis"], monoid(run, op)
+    if m is None and run.rebracketed:
+        xs = tuple(shaped(x, lambda a: np.flip(a, axis)) for x in xs)
     out = tree(run, op.regions[0], list(xs), axis) if m is None else m.fold(run.domain, xs, axis)
     return [_typed(x, v.type) for x, v in zip(out, op.results, strict=True)]
 
@@ -57,7 +59,7 @@ def _scan(run: Run, op: Op, *xs: Any) -> list[Any]:
     if m is not None and m.row is not None:
         out = [_accumulate(m.row, xs[0], axis)]
     else:
-        out = _prefixes(run, op.regions[0], xs, axis)
+        out = (_doubled if run.rebracketed else _prefixes)(run, op.regions[0], xs, axis)
     return [_typed(flip(x), v.type) for x, v in zip(out, op.results, strict=True)]
 
 
@@ -91,6 +93,19 @@ def _prefixes(run: Run, region: Region, xs: Sequence[Any], axis: int) -> list[An
         carried = run.region(region, [*carried, *at(k)])
         steps.append(carried)
     return [_stack([s[i] for s in steps], axis) for i in range(len(xs))]
+
+
+def _doubled(run: Run, region: Region, xs: Sequence[Any], axis: int) -> list[Any]:
+    """The same if the region is associative: in step k every element takes the one 2^k before it (Hillis, Steele)."""
+    part = lambda x, s: shaped(x, lambda a: np.moveaxis(np.moveaxis(a, axis, 0)[s], 0, axis))  # noqa: E731
+    out, step, n = list(xs), 1, xs[0].shape[axis]
+    while step < n:
+        joined = run.region(
+            region, [*(part(x, slice(0, n - step)) for x in out), *(part(x, slice(step, n)) for x in out)]
+        )
+        out = [_concatenate(part(x, slice(0, step)), j, axis) for x, j in zip(out, joined, strict=True)]
+        step *= 2
+    return out
 
 
 def _stack(parts: list[Any], axis: int) -> Any:
