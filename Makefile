@@ -10,7 +10,7 @@ PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test smoke lint types corpus packages sweep results mutants \
-  test-all durations fuzz mugraph-mutants mutation-score test-suites sanitizer-comparison tiles gpu written bench goldens goldens-check \
+  test-all durations fuzz defects mugraph-mutants mutation-score test-suites sanitizer-comparison tiles gpu written bench goldens goldens-check \
   docs docs-outputs picture clean
 
 help: ## list the targets
@@ -77,6 +77,9 @@ N ?= 100
 SEED ?= 0
 fuzz: $(VENV)/.core ## try N random programs and mutants of them with SEED: no verdict may be contradicted
 	$(BIN)/python -m trilift.reports.experiments.fuzz --count $(N) --seed $(SEED) --jobs $(JOBS)
+
+defects: $(VENV)/.dev $(VENV)/.liger ## plant defects in the prover and see which of them the tests notice, in hours
+	$(BIN)/python -m trilift.reports.experiments.defects --seed $(SEED)
 
 mugraph-mutants: $(VENV)/.core ## change µGraphs and emitted files: none may be accepted that differs
 	$(BIN)/python -m trilift.reports.experiments.mutation.mugraph_mutants --jobs $(JOBS)

@@ -36,6 +36,7 @@ ENTRIES = (
     Entry("bench", "bench"),
     Entry("mutants", "mutation.mutants"),
     Entry("fuzz", "fuzz.page"),
+    Entry("defects", "defects.defect_page", usual=False),  # takes hours
     Entry("mutation-score", "mutation.mutation_score"),
     Entry("test-suites", "mutation.test_suites"),
     Entry("test-suites-packages", "mutation.test_suites"),
