@@ -126,19 +126,23 @@ def _greatest(t: Term) -> Poly | None:
 
 
 def _upper(p: Poly) -> Poly | None:
-    """An upper bound in which only sizes occur; None when there is none that we see."""
+    """An upper bound in which only sizes occur; None when there is none that we see. A monomial of sizes stays, unless
+    it is a positive multiple of what is never negative: then each atom may grow."""
     out: list[Poly] = []
     for m, c in p.items():
         atoms = [T.TERMS[i] for i in m]
-        bounded = all(not a.free and not T.reads(a) for a in atoms)
-        if c < 0 and not bounded:
-            if not all(map(_nonnegative_atom, atoms)):
-                return None
+        of_sizes, growing = all(not a.free and not T.reads(a) for a in atoms), all(map(_nonnegative_atom, atoms))
+        if of_sizes and (c < 0 or not growing):
+            out.append({m: c})
+            continue
+        if not growing:
+            return None
+        if c < 0:
             continue  # -c * something non-negative is at most 0
         top: Poly = {(): c}
         for a in atoms:
             g = _greatest(a)
-            if g is None or not (bounded or _nonnegative_atom(a)):
+            if g is None:
                 return None
             top = _times(top, g)
         out.append(top)

@@ -14,7 +14,8 @@ from trilift.lift.terms.term import Axis, Term
 from trilift.verify.integers import linear
 from trilift.verify.integers.conditions import core, negation, question, value
 from trilift.verify.integers.linear_forms import polynomial, to_term
-from trilift.verify.integers.solver import decided_by_z3
+from trilift.verify.integers.logical_index import asking
+from trilift.verify.integers.solver import Solver, decided_by_z3
 
 N, M, S, PID = map(T.size, ("N", "M", "S", "pid0"))
 LANE, STEP, J, ROW = (T.axis(Axis(name, N)) for name in ("lane", "n", "j", "i"))
@@ -239,3 +240,26 @@ def test_bounds_without_lanes():
     for u in upper:
         assert decided_by_z3(question(facts, le(PID * 64 + LANE, u)), BUDGETS.solver.resources) is True
     assert decided_by_z3(question(facts, le(PID * 64 + LANE, N + 61)), BUDGETS.solver.resources) is False
+
+
+# ---- what one fact says by itself ------------------------------------------------------------------------------------
+
+
+def test_a_fact_about_a_real_is_no_fact_about_integers():
+    """i < x gives i + 1 <= x where x is an integer: 2 < 2.5, and not 3 <= 2.5."""
+    real, ask = T.scalar("x"), lambda fact, goal: asking(frozenset({fact}), Solver())(goal)
+    assert ask(lt(LANE, N), le(T.add(LANE, 1), N)) and ask(lt(LANE, real), lt(LANE, real))
+    for fact, goal in [
+        (lt(LANE, real), le(T.add(LANE, 1), real)),
+        (lt(real, LANE), le(T.add(real, 1), LANE)),
+        (lt(LANE, T.mul(2, real)), lt(T.mul(2, LANE), T.mul(4, real))),
+        (T.make("and", lt(LANE, real), le(0, LANE)), le(T.add(LANE, 1), real)),
+    ]:
+        assert not ask(fact, goal), (fact, goal)
+
+
+def test_one_fact_entails_weaker_ones_only():
+    ask = asking(frozenset({le(T.add(LANE, 3), N), lt(STEP, M)}), Solver())
+    assert ask(le(T.add(LANE, 2), N)) and ask(lt(LANE, N)) and ask(le(T.add(STEP, 1), M))
+    for goal in (le(T.add(LANE, 4), N), lt(T.add(LANE, 3), N), lt(T.add(STEP, 1), M), le(LANE, M), le(N, LANE)):
+        assert not ask(goal), goal

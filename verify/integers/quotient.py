@@ -213,8 +213,8 @@ class Entailed:
             self.most[key] = max(c, self.most.get(key, c))
 
     def row(self, t: Term) -> tuple[frozenset[tuple[Monomial, int]], int] | None:
-        """(p, c) of p + c <= 0."""
-        if t.op not in ("lt", "le") or t.args[0].type != T.INT:
+        """(p, c) of p + c <= 0. Of integers only: i < x is not i + 1 <= x where x is a real."""
+        if t.op not in ("lt", "le") or any(a.type != T.INT for a in t.args):
             return None
         p = minus(expand(t.args[0]), expand(t.args[1]))
         c = p.pop((), 0) + (t.op == "lt")
