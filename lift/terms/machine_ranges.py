@@ -131,6 +131,6 @@ MORE: dict[str, Callable[..., Interval]] = {
     "mod": _mod,
     "truncmod": _truncmod,
     "shr": _shr,
-    "next_power_of_2": lambda a: (1, max(1, 2 * a[1] - 1)),
+    "next_power_of_2": lambda a: (0 if a[0] <= 0 else 1, max(1, 2 * a[1] - 1)),
     **{f"bits_{f}": _bit_pattern(8 * cell_size(f)) for f in FORMATS},
 }

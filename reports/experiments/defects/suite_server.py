@@ -46,13 +46,14 @@ class Recorded:
 
 @dataclass(frozen=True)
 class Tried:
-    """One defect: "noticed" with the test and what it raised, "crash", "time-out", "survived", or "not reached"."""
+    """One defect: "noticed" with the test and what it raised, "crash", "time-out", "survived", or "not reached". `tests`:
+    those that reach it; `ran`: those that were run, up to the one that failed."""
 
     key: str
     outcome: str
     test: str = ""
     error: str = ""
-    tests: int = 0  # that reach it
+    tests: int = 0
     ran: int = 0
     seconds: float = 0.0
 
