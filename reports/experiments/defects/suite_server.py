@@ -6,6 +6,7 @@ the tests that reach it, the quickest first, until one fails. Seconds are those 
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import resource
@@ -46,8 +47,8 @@ class Recorded:
 
 @dataclass(frozen=True)
 class Tried:
-    """One defect: "noticed" with the test and what it raised, "crash", "time-out", "survived", or "not reached". `tests`:
-    those that reach it; `ran`: those that were run, up to the one that failed."""
+    """One defect: "noticed" with the test and what it raised, "crash", "time-out", "survived", or "not reached".
+    `tests`: those that reach it; `ran`: those of them that the ceiling allows."""
 
     key: str
     outcome: str
@@ -90,6 +91,7 @@ class Server:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Records the files that are not recorded yet, then tries the defects that were not tried yet."""
+        gc.freeze()  # so that the collector of a fork copies no page
         recorded = self.record(session.items)
         if not self.asked["only_record"]:
             self.try_all(session.items, recorded)
