@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
+from ..runtime.session import table
 from .fake_cuda import replaced
 
 
@@ -65,7 +66,6 @@ _active: list[Interception] = []  # host code may keep a compiled kernel from on
 class Interception:
     def __init__(self, record: Callable[[Bound], None], config: int) -> None:
         self.record, self.config = record, config
-        self.binders: dict[int, Any] = {}
         self.tried = 1  # configurations that the tuner walked last would run
 
     def launch(self, node: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -127,7 +127,7 @@ class Interception:
         for hook in kernel.pre_run_hooks:
             hook(*args, **kwargs)
         kwargs["debug"] = False
-        *_, backend, binder = self.binders.get(id(kernel)) or self.binder(kernel)
+        *_, backend, binder = binder_of(kernel)
         args_by_name, specialization, options = binder(*args, **kwargs)
         _, signature, constexprs, _ = kernel._pack_args(backend, kwargs, args_by_name, specialization, options)
         signature, constexprs = unspecialise(kernel, signature, constexprs, args_by_name)
@@ -141,9 +141,18 @@ class Interception:
         constants = {p.name: args_by_name[p.name] for p in kernel.params if p.is_constexpr}
         return Compiled(kernel, {**constants, **options}, config)
 
-    def binder(self, kernel: Any) -> Any:
-        self.binders[id(kernel)] = kernel.create_binder()
-        return self.binders[id(kernel)]
+
+_BINDERS: dict[tuple[int, str], tuple[Any, Any]] = table("launches.binders", {})  # by id of the kernel, and device
+
+
+def binder_of(kernel: Any) -> Any:
+    """What binds the arguments of a kernel: Triton writes and compiles a function for it, once per process."""
+    from triton.runtime.driver import driver
+
+    key = id(kernel), str(driver.active.get_current_target())
+    if key not in _BINDERS:
+        _BINDERS[key] = kernel, kernel.create_binder()
+    return _BINDERS[key][1]
 
 
 def _restored(tuner: Any, tried: int) -> frozenset[str]:

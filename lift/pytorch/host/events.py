@@ -10,7 +10,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import _disable_current_modes
 
 from ...capture.bounded import Range
-from ...capture.launches import Bound, Compiled, Interception
+from ...capture.launches import Bound, Compiled, Interception, binder_of
 from ...capture.recorder import (
     NAMES,
     UNINITIALISED,
@@ -314,7 +314,7 @@ class Launching(Interception):
         all_options = {**options, "debug": False}
         with _disable_current_modes(), torch._C.DisableTorchFunction():
             stand_ins = {n: _stand_in(v) for n, v in given.items()}
-            *_, backend, binder = self.binders.get(id(kernel)) or self.binder(kernel)
+            *_, backend, binder = binder_of(kernel)
             bound, specialization, parsed = binder(**stand_ins, **all_options)
             _, signature, constexprs, _ = kernel._pack_args(backend, all_options, bound, specialization, parsed)
             signature, constexprs = unspecialise(kernel, signature, constexprs, bound)
