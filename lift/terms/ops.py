@@ -257,6 +257,21 @@ def _unsigned(f: Callable[..., Any]) -> Callable[..., Any]:
     return g
 
 
+def _on_integers(f: Callable[..., Any]) -> Callable[..., Any]:
+    """The operation on bits, also where an integer is a float64 that came from a real number; NaN where that is no
+    integer of 64 bits."""
+
+    def g(*args: Any) -> Any:
+        if not any(np.asarray(a).dtype.kind == "f" for a in args):
+            return f(*args)
+        xs = [np.asarray(a) for a in args]
+        good = [np.abs(x) < 2.0**63 if x.dtype.kind == "f" else True for x in xs]
+        whole = [np.where(ok, x, 0).astype(np.int64) if ok is not True else x for ok, x in zip(good, xs, strict=True)]
+        return np.where(np.logical_and.reduce(np.broadcast_arrays(*good)), f(*whole), np.nan)
+
+    return g
+
+
 def _maximum(a: Any, b: Any) -> Any:
     return np.fmax(a, b)
 
@@ -349,11 +364,11 @@ ROWS = [
     _row("truncdiv", 2, I, _trunc_divide, "truncdiv({0}, {1})", r"\operatorname{{truncdiv}}({0}, {1})", "torch.div({0}, {1}, rounding_mode='trunc')", ttir=("arith.divsi",)),
     _row("truncmod", 2, I, _trunc_remainder, "truncmod({0}, {1})", r"\operatorname{{truncmod}}({0}, {1})", "torch.fmod({0}, {1})", ttir=("arith.remsi",)),
     _row("next_power_of_2", 1, I, _next_power_of_2, "next_power_of_2({0})", _fn("next\\_power\\_of\\_2"), "(1 << (({0}) - 1).bit_length() if ({0}) > 0 else 0)"),
-    _row("bitand", 2, I, np.bitwise_and, "bitand({0}, {1})", r"{0} \mathbin{{\&}} {1}", "({0} & {1})", aten=()),
-    _row("bitor", 2, I, np.bitwise_or, "bitor({0}, {1})", r"{0} \mathbin{{|}} {1}", "({0} | {1})", aten=()),
-    _row("bitxor", 2, I, np.bitwise_xor, "bitxor({0}, {1})", r"{0} \oplus {1}", "({0} ^ {1})", term=_bitxor, aten=()),
-    _row("shl", 2, I, np.left_shift, "{0} << {1}", r"{0} \ll {1}", "({0} << {1})", term=lambda a, b: a if b is T.const(0) else T.make("shl", a, b), ttir=("arith.shli",)),
-    _row("shr", 2, I, np.right_shift, "{0} >> {1}", r"{0} \gg {1}", "({0} >> {1})", term=lambda a, b: a if b is T.const(0) else T.make("shr", a, b), ttir=("arith.shrsi",)),
+    _row("bitand", 2, I, _on_integers(np.bitwise_and), "bitand({0}, {1})", r"{0} \mathbin{{\&}} {1}", "({0} & {1})", aten=()),
+    _row("bitor", 2, I, _on_integers(np.bitwise_or), "bitor({0}, {1})", r"{0} \mathbin{{|}} {1}", "({0} | {1})", aten=()),
+    _row("bitxor", 2, I, _on_integers(np.bitwise_xor), "bitxor({0}, {1})", r"{0} \oplus {1}", "({0} ^ {1})", term=_bitxor, aten=()),
+    _row("shl", 2, I, _on_integers(np.left_shift), "{0} << {1}", r"{0} \ll {1}", "({0} << {1})", term=lambda a, b: a if b is T.const(0) else T.make("shl", a, b), ttir=("arith.shli",)),
+    _row("shr", 2, I, _on_integers(np.right_shift), "{0} >> {1}", r"{0} \gg {1}", "({0} >> {1})", term=lambda a, b: a if b is T.const(0) else T.make("shr", a, b), ttir=("arith.shrsi",)),
     _row("to_int", 1, I, lambda x: np.trunc(x).astype(np.int64), "int({0})", _fn("int"), "{0}.to(torch.int64)", term=lambda a: a if a.type == T.INT else T.make("trunc", a)),
     _row("random_bits", -1, I, random_bits, "random_bits({0}, {1})", r"\operatorname{{random\_bits}}({0}, {1})"),  # 32 bits of a seed and an offset
     _row("random", -1, R, random, "random({0}, {1})", r"\operatorname{{random}}({0}, {1})"),  # uniform in [0, 1)

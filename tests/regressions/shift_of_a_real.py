@@ -1,5 +1,4 @@
 # no crash: a shift of a real number that became an integer: TypeError of numpy
-# open
 
 import torch
 import triton
