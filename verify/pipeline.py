@@ -49,6 +49,8 @@ class Examined:
     proofs: tuple[Proof, ...]
     goal: Targets
     provings: tuple[Proving, ...]
+    case: Case
+    configurations: tuple[Configuration, ...]
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,7 @@ class Options:
     invariants: bool
     replace: Mapping[int, Mutation] | None
     fallback: bool
+    known: Examined | None
 
 
 def prove(case: Case, **options: Any) -> tuple[Proof, ...]:
@@ -83,21 +86,23 @@ def examine(  # noqa: PLR0913 - the options of the public face
     invariants: bool = True,
     replace: Mapping[int, Mutation] | None = None,
     fallback: bool = True,
+    known: Examined | None = None,
 ) -> Examined:
     """One proof for each output and written input: against the reference if the case has one, else the lifted formula.
 
     `against`: "reference", "formula" or a formula as text; `other`: another case or a PyTorch function. `replace`:
     changes of the modules of launches, by number. `fallback`: where there is no proof, look for a counterexample, then
-    for a contract, then test in finite fields. `timeout`: the outer time limit of the proof, in seconds
-    of the processor; what a stage may do is bounded by its budget. Against PyTorch an integer scalar is looked at with
-    each sign by itself (`lift.cases.parts`); what is not proved of 0 and of negative numbers is a clause. Raises
-    CaseError where the case or what it is compared with makes no sense, Unsupported where a formula to compare with
-    cannot be read."""
+    for a contract, then test in finite fields. `known`: an earlier examination of the same case with the same options
+    but `replace`, whose goal and configurations are taken again. `timeout`: the outer time limit of the proof, in
+    seconds of the processor; what a stage may do is bounded by its budget. Against PyTorch an integer scalar is looked
+    at with each sign by itself (`lift.cases.parts`); what is not proved of 0 and of negative numbers is a clause.
+    Raises CaseError where the case or what it is compared with makes no sense, Unsupported where a formula to compare
+    with cannot be read."""
     from trilift.lift.cases.parts import signed
 
     from .refutation.case_parts import joined
 
-    options = Options(seed, timeout, against, other, progress, lifted, invariants, replace, fallback)
+    options = Options(seed, timeout, against, other, progress, lifted, invariants, replace, fallback, known)
     if not _of_pytorch(case, against, other):
         return _examined(case, options)
     by_sign = [s for s in signed(case) if _has_sizes(s.case)] or list(signed(case)[:1])
@@ -152,11 +157,15 @@ def _examined(case: Case, o: Options) -> Examined:
 
     start = time.perf_counter()
     o.progress("formulas")
-    goal = targets(case, o.lifted, other=o.other, against=o.against, seed=o.seed)
+    known = o.known if o.known is not None and o.known.case is case else None
+    goal = known.goal if known else targets(case, o.lifted, other=o.other, against=o.against, seed=o.seed)
     claims: Mapping[str, Claim] = {name: Claim(name, goal.against) for name in (*goal.formulas, *goal.errors)}
     guard = Guard(o.timeout)
     with stage("proof", BUDGETS.proof.steps, guard=guard) as meter:
-        attempt = _Attempt(case, goal, claims, o.seed, meter, o.progress, o.invariants, o.replace or {}, Answers())
+        given = known.configurations if known else ()
+        attempt = _Attempt(
+            case, goal, claims, o.seed, meter, o.progress, o.invariants, o.replace or {}, Answers(), (), given
+        )
         attempt, proofs = _tried(attempt)
     goal, claims = attempt.goal, attempt.claims
     proofs = attempt.beside_zeros({name: interrupted(p, guard) for name, p in proofs.items()})
@@ -166,7 +175,8 @@ def _examined(case: Case, o: Options) -> Examined:
         proofs = attempt.decided(proofs)
     proofs = {n: attempt.another_dtype(n, p) for n, p in proofs.items()}
     seconds = time.perf_counter() - start
-    return Examined(tuple(p.taking(seconds / len(proofs)) for p in proofs.values()), goal, tuple(attempt.provings))
+    taken = tuple(p.taking(seconds / len(proofs)) for p in proofs.values())
+    return Examined(taken, goal, tuple(attempt.provings), case, tuple(attempt.configurations))
 
 
 def equal(a: Case, b: Any, **options: Any) -> tuple[Proof, ...]:
