@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import cast
 
 from trilift.lift.runtime.isolate import run_all
 from trilift.reports.runner.local import PROVER
@@ -11,13 +12,15 @@ from trilift.reports.runner.local import PROVER
 from . import prover
 from .grammar import Program, features
 from .mutate import Mutant, mutants
-from .prover import Told
+from .prover import Task, Told
 from .random_programs import program
-from .reference import source
-from .runs import Run, Server, long_run, planned
+from .reference import host, source
+from .runs import Answer, Run, Server, long_run, planned
 
-PATIENCE = 900.0  # seconds without a verdict after which the prover of a program is ended
+PATIENCE = 300.0  # seconds without a verdict after which the prover is ended
+TOGETHER = 20  # programs of one process
 WRONG = ("wrong PROVED", "wrong within a data clause", "wrong TESTED", "wrong REFUTED", "crash")
+UNTRIED = ("UNKNOWN", "UNREADABLE")  # say nothing that could be wrong
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,36 @@ class Judged:
         """The case file."""
         return source(self.program, self.mutant.program if self.mutant else None)
 
+    def record(self) -> Record:
+        """As plain data."""
+        t, at = self.told, self.run.plain() if self.run else {}
+        mutant = self.mutant.text if self.mutant else ""
+        return Record(self.program.name, self.kind, mutant, t.verdict, t.reason[:200], t.clauses, self.execution,
+                      self.outcome, self.detail[:300], at, round(t.seconds, 3), self.features, t.way)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A line of the results: a program or mutant, its verdict, and what executions say of it."""
+
+    program: str
+    kind: str
+    mutant: str
+    verdict: str
+    reason: str
+    clauses: Sequence[str]
+    execution: str
+    outcome: str
+    detail: str
+    run: Mapping[str, object]
+    seconds: float
+    features: Sequence[str]
+    way: str
+
+    def plain(self) -> dict[str, object]:
+        """For JSON."""
+        return asdict(self)
+
 
 @dataclass(frozen=True, slots=True)
 class How:
@@ -52,50 +85,75 @@ class How:
     quick: bool = False
 
 
-def judged(
-    seed: int, numbers: Sequence[int], changed: int, how: How, say: Callable[[str], None] = lambda text: None
-) -> Iterator[Judged]:
+Say = Callable[[str], None]
+
+
+def judged(seed: int, numbers: Sequence[int], changed: int, how: How, say: Say = lambda text: None) -> Iterator[Judged]:
     """The programs of these numbers with `changed` mutants each."""
     programs = [program(seed, n) for n in numbers]
     yield from judge([(p, mutants(p, seed + n, changed)) for p, n in zip(programs, numbers, strict=True)], how, say)
 
 
 def judge(
-    given: Sequence[tuple[Program, Sequence[Mutant]]], how: How, say: Callable[[str], None] = lambda text: None
+    given: Sequence[tuple[Program, Sequence[Mutant]]], how: How, say: Say = lambda text: None
 ) -> Iterator[Judged]:
-    """Every program and mutant: proved in processes of their own, executed in Triton's interpreter."""
+    """Every program and mutant: proved in warm processes of their own, executed in Triton's interpreter."""
     server = Server()
     server.start()
     rows: list[Judged] = []
-    counted: list[int] = []
     plans = [planned(p, 7 * k + len(p.stages)) for k, (p, _) in enumerate(given)]
-    tasks = [([source(p), *(source(p, m.program) for m in ms)], [r.numbers for r in plan], how.quick)
-             for (p, ms), plan in zip(given, plans, strict=True)]  # fmt: skip
+    tasks = [_task(p, ms, plan, how) for (p, ms), plan in zip(given, plans, strict=True)]
+    heard: list[int] = []
 
-    def hear(index: int, event: tuple[int, Told]) -> None:
-        k, told = event
+    def hear(chunk: int, event: tuple[int, int, Told]) -> None:
+        number, k, told = event
+        index = chunk * TOGETHER + number
         p, ms = given[index]
-        counted.append(index)
+        heard.append(index)
         rows.append(verdict(server, p, ms[k - 1] if k else None, told, plans[index]))
 
+    chunks = [(tasks[k : k + TOGETHER],) for k in range(0, len(tasks), TOGETHER)]
     try:
-        for index, outcome in run_all(prover.examine, tasks, how.jobs, PATIENCE, "forkserver", hear, True, PROVER):
+        for chunk, outcome in run_all(prover.examine, chunks, how.jobs, PATIENCE, "forkserver", hear, True, PROVER):
             if outcome.failure is not None:
+                last = max((i for i in heard if i // TOGETHER == chunk), default=chunk * TOGETHER)
                 said = (outcome.log.strip().splitlines() or [""])[-1]
-                say(f"{given[index][0].name}: {outcome.failure} after {counted.count(index)} verdicts: {said}")
+                say(f"{given[last][0].name} or the next: {outcome.failure}: {said}")
             yield from rows
             rows.clear()
     finally:
         server.stop()
 
 
+def _task(p: Program, ms: Sequence[Mutant], plan: Sequence[Run], how: How) -> Task:
+    same = tuple(host(m.program) == host(p) for m in ms)
+    sources = (source(p), *(source(p, m.program) for m in ms))
+    return Task(sources, (True, *same), tuple(r.numbers for r in plan), how.quick)
+
+
 def verdict(server: Server, p: Program, m: Mutant | None, told: Told, plan: Sequence[Run]) -> Judged:
     """One verdict, tried by execution."""
     found = features(m.program if m else p)
-    if told.verdict in ("UNKNOWN", "UNREADABLE") and m is not None:
+    if told.verdict == "CRASH":
+        return Judged(p, m, told, "unrun", "crash", told.reason, None, found)
+    if told.verdict in UNTRIED:
         return Judged(p, m, told, "unrun", "open", told.reason, None, found)
+    if told.verdict == "REFUTED":
+        return _replayed(server, p, m, told, found)
     execution, detail, run, place = _executed(server, p, m, told, plan)
-    return Judged(p, m, told, execution, _outcome(m, told, execution, place), detail, run, found)
+    return Judged(p, m, told, execution, _outcome(told, execution, place), detail, run, found)
+
+
+def _replayed(server: Server, p: Program, m: Mutant | None, told: Told, found: tuple[str, ...]) -> Judged:
+    """A counterexample, run again by Triton's interpreter."""
+    given = told.given or {}
+    answer = server.ask(source(p, m.program if m else None, precise=True), p, [given])
+    what, detail = (answer["runs"] or [("error", answer["error"])])[0]
+    execution = {"differs": "differs", "same": "same"}.get(what, "unrun")
+    outcome = {"differs": "right", "same": "wrong REFUTED"}.get(execution, "open")
+    why = f"{given.get('why')}" if execution == "same" else detail
+    numbers = cast("dict[str, int | float]", given.get("numbers", {}))
+    return Judged(p, m, told, execution, outcome, why, Run(numbers, "given", int(str(given.get("seed", 0)))), found)
 
 
 def _executed(
@@ -104,36 +162,23 @@ def _executed(
     """(execution, detail, the run that differs, whether that is within the contract)."""
     within = told.within or ("in",) * len(plan)
     cap = max((s.schedule.cap for s in (m.program if m else p).stages), default=0)
-    more = [long_run(m.program if m else p, cap, 1)] if cap > 100 and told.verdict == "PROVED" else []
+    more = [long_run(m.program if m else p, cap, 1)] if cap > 100 else []
     asked = [(r, w) for r, w in (*zip(plan, within, strict=True), *((r, "in") for r in more))]
     asked.sort(key=lambda x: ("in", "data", "out").index(x[1]))
-    text = source(p, m.program if m else None, precise=True)
-    answer = server.ask(text, p, [r.plain() for r, _ in asked])
+    answer = server.ask(source(p, m.program if m else None, precise=True), p, [r.plain() for r, _ in asked])
+    return _first(answer, asked)
+
+
+def _first(answer: Answer, asked: Sequence[tuple[Run, str]]) -> tuple[str, str, Run | None, str]:
     for (run, place), (what, detail) in zip(asked, answer["runs"], strict=False):
         if what == "differs":
             return "differs" if place != "out" else "outside", detail, run, place
         if what == "error":
             return "unrun", detail, run, place
-    if answer["error"]:
-        return "unrun", answer["error"], None, ""
-    return "same", "", None, ""
+    return ("unrun", answer["error"], None, "") if answer["error"] else ("same", "", None, "")
 
 
-def _outcome(m: Mutant | None, told: Told, execution: str, place: str) -> str:
-    if told.verdict == "CRASH":
-        return "crash"
-    if execution == "differs" and told.verdict in ("PROVED", "TESTED"):
+def _outcome(told: Told, execution: str, place: str) -> str:
+    if execution == "differs":
         return "wrong within a data clause" if place == "data" else f"wrong {told.verdict}"
-    if told.verdict == "REFUTED" and m is None and execution == "same":
-        return "wrong REFUTED"
-    return "right" if told.verdict in ("PROVED", "REFUTED", "TESTED") else "open"
-
-
-def plain(j: Judged) -> dict[str, object]:
-    """As data, for JSON."""
-    return {
-        "program": j.program.name, "kind": j.kind, "mutant": j.mutant.text if j.mutant else "",
-        "verdict": j.told.verdict, "reason": j.told.reason[:200], "clauses": list(j.told.clauses),
-        "execution": j.execution, "outcome": j.outcome, "detail": j.detail,
-        "run": j.run.plain() if j.run else None, "seconds": round(j.told.seconds, 3), "features": list(j.features),
-    }  # fmt: skip
+    return "right" if execution in ("same", "outside") else "open"

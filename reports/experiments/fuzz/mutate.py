@@ -73,7 +73,7 @@ def _faults(s: Stage) -> Iterator[tuple[str, Mapping[str, object]]]:
         yield from (("index", {"shift": k}) for k in (-1, 1))
     if not (s.kind in ("row", "scan") and sched.grid == "persistent"):
         yield "grid", {"cells": -1}
-    yield from (("capped grid", {"cap": k}) for k in (1, 7, 4000))
+    yield from (("capped grid", {"cap": k}) for k in (1, 7, 300))
     loops = sched.grid == "persistent" or s.kind == "dot" or (s.kind in ("row", "scan") and sched.form != "block")
     if loops:
         yield from (("loop", {"stop": k}) for k in (-1, -sched.block))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import cast
 
 import click
 
@@ -12,7 +15,7 @@ from ...records.options import Options
 from .. import summary
 from ..experiment import Experiment, Result, Row, by_name, tabled
 from ..renderer import FORM, OUTPUT, deliver
-from .judge import WRONG, How, Judged, judged, plain
+from .judge import UNTRIED, WRONG, How, Judged, Record, judged
 
 PROGRAMS, MUTANTS = 200, 3
 VERDICTS = ("PROVED", "TESTED", "REFUTED", "UNKNOWN", "UNREADABLE", "CRASH")
@@ -38,20 +41,33 @@ def measure(name: str, options: Options, quiet: bool) -> Result:
     return measured(PROGRAMS, MUTANTS, options, quiet)
 
 
-def measured(programs: int, mutants: int, options: Options, quiet: bool, first: int = 0, quick: bool = False) -> Result:
-    """The result of `programs` programs from number `first` on, with `mutants` mutants each."""
-    rows: list[Judged] = []
+def measured(
+    programs: int,
+    mutants: int,
+    options: Options,
+    quiet: bool,
+    first: int = 0,
+    quick: bool = False,
+    record: Callable[[Record], None] = lambda r: None,
+) -> Result:
+    """The result of `programs` programs from number `first` on, with `mutants` mutants each. `record` hears each."""
+    rows: list[Record] = []
     numbers = range(first, first + programs)
     with Progress(quiet) as progress:
         for row in told(judged(options.seed, numbers, mutants, How(options.jobs, quick), progress.say), progress.say):
             rows.append(row)
-    return result(rows, f"fuzz: {sum(r.mutant is None for r in rows)} programs and "
-                  f"{sum(r.mutant is not None for r in rows)} mutants, seed {options.seed}")  # fmt: skip
+            record(row)
+    return result(rows, f"fuzz: {_amount(rows)}, seed {options.seed}")
 
 
-def told(rows: Iterator[Judged], say: Callable[[str], None]) -> Iterator[Judged]:
+def _amount(rows: Sequence[Record]) -> str:
+    originals = sum(r.kind == "original" for r in rows)
+    return f"{originals:,} programs and {len(rows) - originals:,} mutants"
+
+
+def told(rows: Iterator[Judged], say: Callable[[str], None]) -> Iterator[Record]:
     """The rows; says what is wrong at once."""
-    for k, r in enumerate(rows, 1):
+    for k, r in enumerate((j.record() for j in rows), 1):
         if r.outcome in WRONG:
             say(f"{r.outcome}: {' | '.join(_wrong(r))}")
         if k % 50 == 0:
@@ -59,13 +75,13 @@ def told(rows: Iterator[Judged], say: Callable[[str], None]) -> Iterator[Judged]
         yield r
 
 
-def result(rows: Sequence[Judged], title: str) -> Result:
+def result(rows: Sequence[Record], title: str) -> Result:
     """Tables of the rows; exit code 1 if a verdict is wrong, 3 without rows."""
     wrong = [r for r in rows if r.outcome in WRONG]
-    reasons = Counter((r.told.reason.splitlines() or [""])[0][:100] for r in rows
-                      if r.mutant is None and r.told.verdict != "PROVED")  # fmt: skip
-    unrun: list[Row] = [(r.program.name, r.mutant.text if r.mutant else "", r.detail[:100]) for r in rows
-             if r.execution == "unrun" and r.detail and r.told.verdict not in ("UNKNOWN", "UNREADABLE")]  # fmt: skip
+    reasons = Counter((r.reason.splitlines() or [""])[0][:60] for r in rows
+                      if r.kind == "original" and r.verdict != "PROVED")  # fmt: skip
+    unrun: list[Row] = [(r.program, r.mutant, r.detail[:100]) for r in rows
+             if r.execution == "unrun" and r.detail and r.verdict not in (*UNTRIED, "CRASH")]  # fmt: skip
     shown: dict[str, list[Row]] = {
         "wrong verdicts": [_wrong(r) for r in wrong],
         "by kind": [*(_kind(k, rows) for k in dict.fromkeys(r.kind for r in rows)), _kind("all", rows)],
@@ -74,29 +90,34 @@ def result(rows: Sequence[Judged], title: str) -> Result:
         "not executed": unrun,
     }
     code = 3 if not rows else int(bool(wrong))
-    return Result(title, tabled(COLUMNS, shown), {"mutants": [plain(r) for r in rows]}, code)
+    return Result(title, tabled(COLUMNS, shown), {"mutants": [r.plain() for r in rows]}, code)
 
 
-def _wrong(r: Judged) -> Row:
-    at = ", ".join(f"{k} = {v}" for k, v in r.run.numbers.items()) + f"; {r.run.style} values" if r.run else ""
-    clauses = "; ".join(r.told.clauses)
-    return r.program.name, r.mutant.text if r.mutant else "", r.told.verdict, r.outcome, r.detail, at, clauses[:200]
+def _wrong(r: Record) -> Row:
+    numbers = cast(dict[str, object], r.run.get("numbers", {}))
+    at = ", ".join(f"{k} = {v}" for k, v in numbers.items()) + f"; {r.run['style']} values" if r.run else ""
+    return r.program, r.mutant, r.verdict, r.outcome, r.detail, at, "; ".join(r.clauses)[:200]
 
 
-def _counted(rows: Sequence[Judged]) -> Row:
-    verdicts, outcomes = Counter(r.told.verdict for r in rows), Counter(r.outcome for r in rows)
+def _counted(rows: Sequence[Record]) -> Row:
+    verdicts, outcomes = Counter(r.verdict for r in rows), Counter(r.outcome for r in rows)
     return (*(str(verdicts[v]) for v in VERDICTS), *(str(outcomes[o]) for o in WRONG))
 
 
-def _kind(kind: str, rows: Sequence[Judged]) -> Row:
+def _kind(kind: str, rows: Sequence[Record]) -> Row:
     of = [r for r in rows if kind in ("all", r.kind)]
     return kind, str(len(of)), *_counted(of), str(sum(r.execution in ("differs", "outside") for r in of))
 
 
-def _feature(feature: str, rows: Sequence[Judged]) -> Row:
+def _feature(feature: str, rows: Sequence[Record]) -> Row:
     of = [r for r in rows if feature in r.features]
-    originals = sum(r.mutant is None for r in of)
+    originals = sum(r.kind == "original" for r in of)
     return feature, str(originals), str(len(of) - originals), *_counted(of)
+
+
+def read(path: Path) -> list[Record]:
+    """The records of a file, one a line."""
+    return [Record(**json.loads(line)) for line in path.read_text().splitlines()]
 
 
 EXPERIMENTS = by_name(Experiment("fuzz", measure, COLUMNS, NOTES, summary.mutants))
@@ -109,10 +130,20 @@ EXPERIMENTS = by_name(Experiment("fuzz", measure, COLUMNS, NOTES, summary.mutant
 @click.option("--seed", default=0)
 @click.option("--jobs", default=1, help="programs at a time")
 @click.option("--quick", is_flag=True, help="look for proofs alone: no counterexamples, no field tests")
+@click.option(
+    "--records", type=click.Path(path_type=Path), help="append each verdict to this file, a line of JSON each"
+)
 @FORM
 @OUTPUT
-def main(
-    count: int, first: int, mutants: int, seed: int, jobs: int, quick: bool, form: str, output: str | None
-) -> None:
+def main(  # noqa: PLR0913 - an option each
+    count: int, first: int, mutants: int, seed: int, jobs: int, quick: bool, records: Path | None, form: str,
+    output: str | None,
+) -> None:  # fmt: skip
     """Random programs and mutants of them: no verdict may be contradicted by an execution."""
-    deliver(measured(count, mutants, Options(seed=seed, jobs=jobs), False, first, quick), form, output)
+
+    def record(r: Record) -> None:
+        if records is not None:
+            with records.open("a") as f:
+                f.write(json.dumps(r.plain()) + "\n")
+
+    deliver(measured(count, mutants, Options(seed=seed, jobs=jobs), False, first, quick, record), form, output)

@@ -1,26 +1,43 @@
-"""The prover's verdicts on a program and its mutants, found in a separate process."""
+"""The prover's verdicts on programs and their mutants, found in a process of their own that stays warm.
+
+program -> its verdict from its file, as `trilift prove` finds it; its goal and configurations are kept
+mutant  -> `quick`, and the same host function: the program's configurations with the mutant's kernels; what is
+           PROVED so is proved once more from the mutant's file alone, which decides
+        -> else: from its file alone
+"""
 
 from __future__ import annotations
 
+import importlib
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from trilift.lift.capture.trace import Trace
     from trilift.lift.cases.declaration import Case
-    from trilift.verify.model.verdict import Clause, Counterexample
+    from trilift.lift.ttir.ir import Module
+    from trilift.verify import Examined
+    from trilift.verify.model.verdict import Clause, Counterexample, Proof
 
 SECONDS = 20.0  # of the processor, for one proof: its steps end it before
+LIMITS = {  # steps, less than where a user waits: what is not decided within is UNKNOWN
+    "proof": {"steps": 3_000_000, "together_steps": 1_000_000, "contract_steps": 500_000, "clauses_steps": 250_000},
+    "search": {"steps": 400_000, "shrink_steps": 100_000, "beyond_steps": 200_000},
+    "fields": {"proof_steps": 400_000},
+    "solver": {"resources": 2_000_000},
+}
+TRACED = 2  # runs in which the kernels of a mutant are found
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
     """The verdict of a program: that of its worst output. `clauses`: those that a caller must meet; `notes`: those
     that say what was tried. `within`: of each run "in", "out" or "data", where a clause is over data. `given`: the
-    counterexample's numbers, with its values in lists where they could be drawn again."""
+    counterexample's numbers and tensors. `way`: "file", or "shared" where the program's configurations were used."""
 
     verdict: str
     reason: str = ""
@@ -29,39 +46,130 @@ class Told:
     within: tuple[str, ...] = ()
     seconds: float = 0.0
     given: Mapping[str, object] | None = None
+    way: str = "file"
 
 
-UNPROVED = 1  # mutants of a program that is not proved, as few of them are
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One program and its mutants: `sources` of the case files, the program's first; of each whether it has the host
+    function of the program; the numbers of the runs that come after; whether what is not proved is UNKNOWN (`quick`);
+    how many mutants of a program that is not proved are tried."""
+
+    sources: tuple[str, ...]
+    same_host: tuple[bool, ...]
+    numbers: tuple[Mapping[str, int | float], ...]
+    quick: bool
+    unproved: int = 1
 
 
-def examine(
-    sources: Sequence[str],
-    numbers: Sequence[Mapping[str, int | float]],
-    quick: bool,
-    event: Callable[[tuple[int, Told]], None],
-) -> None:
-    """Tells `event` (index, Told) of every case file: the program itself, then its mutants."""
+Event = Callable[[tuple[int, int, Told]], None]
+
+
+def examine(tasks: Sequence[Task], event: Event) -> None:
+    """Tells `event` (number of the task, index, Told) of every case file: each program, then its mutants."""
+    from trilift.lift.runtime.session import Session
+
+    limit()
     with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
-        most = len(sources)
-        for k, source in enumerate(sources):
-            if k < most:
-                path = Path(folder) / f"program_{k}.py"
-                path.write_text(source)
-                found = told(str(path), numbers, quick)
-                event((k, found))
-                most = 1 + UNPROVED if k == 0 and found.verdict != "PROVED" else most
+        for number, task in enumerate(tasks):
+            with Session():
+                for k, told_ in _told(task, Path(folder), number):
+                    event((number, k, told_))
+
+
+def limit() -> None:
+    """Gives this process the budgets of LIMITS."""
+    budgets = importlib.import_module("trilift.lift.runtime.budget").BUDGETS
+    for stage, steps in LIMITS.items():
+        for name, n in steps.items():
+            object.__setattr__(getattr(budgets, stage), name, n)
+
+
+def _told(task: Task, folder: Path, number: int) -> Iterator[tuple[int, Told]]:
+    paths = [folder / f"program_{number}_{k}.py" for k in range(len(task.sources))]
+    for path, source in zip(paths, task.sources, strict=True):
+        path.write_text(source)
+    first, known = _first(str(paths[0]), task)
+    yield 0, first
+    most = len(paths) if first.verdict == "PROVED" else 1 + task.unproved
+    for k in range(1, min(most, len(paths))):
+        path = str(paths[k])
+        shared = _shared(path, known, task) if known and task.quick and task.same_host[k] else None
+        again = shared is None or shared.verdict in ("PROVED", "CRASH")
+        yield k, told(path, task.numbers, task.quick) if again or shared is None else shared
+
+
+def _first(path: str, task: Task) -> tuple[Told, Examined | None]:
+    """The verdict of a program, and what was found out about it."""
+    from trilift.verify import examine as examined
+
+    found: list[Examined] = []
+
+    def prove(case: Case) -> Sequence[Proof]:
+        found.append(examined(case, timeout=SECONDS, fallback=not task.quick))
+        return found[0].proofs
+
+    told_ = _verdict(path, task.numbers, prove)
+    return told_, found[0] if found and len(found[0].configurations) and told_.verdict != "CRASH" else None
 
 
 def told(path: str, numbers: Sequence[Mapping[str, int | float]], quick: bool = False) -> Told:
     """The verdict of the one case of a file; `quick`: what is not proved is UNKNOWN."""
     from trilift import verify
+
+    return _verdict(path, numbers, lambda case: verify.prove(case, timeout=SECONDS, fallback=not quick))
+
+
+def _shared(path: str, known: Examined, task: Task) -> Told | None:
+    """The verdict of the program's configurations with the kernels of the mutant; None where they are not found."""
+    from trilift import verify
+    from trilift.lift.capture.case_files import load
+    from trilift.lift.errors import TriliftError
+
+    try:
+        (case,) = load(path)
+        changes = [_changes(a, b) for a, b in zip(_traces(known.case), _traces(case), strict=True)]
+    except (TriliftError, ValueError):  # other launches
+        return None
+    modules = {k: v for c in changes for k, v in c.items()}
+    events = [e for c in known.configurations for e in c.events]
+    if any(id(m) not in modules for e in events if (m := getattr(e, "module", None)) is not None):
+        return None
+    launches = max(sum(hasattr(e, "module") for e in c.events) for c in known.configurations)
+
+    def changed(m: Module) -> Module:
+        return modules[id(m)]
+
+    def prove(_: Case) -> Sequence[Proof]:
+        return verify.prove(known.case, timeout=SECONDS, fallback=False, known=known,
+                            replace=dict.fromkeys(range(launches), changed))  # fmt: skip
+
+    found = _verdict(path, (), prove)
+    return Told(found.verdict, found.reason, seconds=found.seconds, way="shared")
+
+
+def _traces(case: Case) -> list[Trace]:
+    """Runs at a few shapes."""
+    from trilift.lift.capture.run import capture
+    from trilift.lift.cases.shapes import choose
+
+    return [capture(case, dims) for dims in choose(case, TRACED)]
+
+
+def _changes(a: Trace, b: Trace) -> dict[int, Module]:
+    """The modules of the second run by the ids of those of the first."""
+    return {id(x.module()): y.module() for x, y in zip(a.launches, b.launches, strict=True)}
+
+
+def _verdict(path: str, numbers: Sequence[Mapping[str, int | float]], prove: Callable[[Case], Sequence[Proof]]) -> Told:
+    """What is proved of the one case of a file, as plain data."""
     from trilift.lift.capture.case_files import load
     from trilift.lift.errors import TriliftError
 
     start = time.process_time()
     try:
         (case,) = load(path)
-        proofs = verify.prove(case, timeout=SECONDS, fallback=not quick)
+        proofs = prove(case)
     except TriliftError as e:
         return Told("UNREADABLE", str(e.what), seconds=time.process_time() - start)
     except Exception as e:
@@ -95,7 +203,10 @@ def _within(clauses: Sequence[Clause], numbers: Mapping[str, int | float]) -> st
 
 
 def _given(case: Case, c: Counterexample) -> dict[str, object]:
-    """The counterexample: its numbers, and what it says."""
-    numbers = dict(c.dims)
-    return {"numbers": numbers, "seed": c.seed, "why": c.why or f"{c.output}{list(c.index)}: {c.got}, not {c.expected}",
-            "replay": c.replay}  # fmt: skip
+    """The counterexample as a run: its numbers, and its tensors as lists."""
+    from trilift.verify.runs.adversary import arguments, arrays
+
+    why = c.why or f"{c.output}{list(c.index)}: {c.got}, not {c.expected}"
+    found: dict[str, object] = {"numbers": dict(c.dims), "seed": c.seed, "style": "given", "why": why}
+    values = {n: x.ravel().tolist() for n, x in arrays(case, arguments(case, c.dims, c.seed)).items()}
+    return {**found, "values": values}

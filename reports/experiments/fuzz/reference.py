@@ -20,6 +20,11 @@ def source(right: Program, wrong: Program | None = None, precise: bool = False) 
     return re.sub(r"\b(tl|torch)\.float(16|32)\b", r"\1.float64", text) if precise else text
 
 
+def host(p: Program) -> str:
+    """The host function."""
+    return _host(p)[-1]
+
+
 def _host(p: Program) -> list[str]:
     block = "block" if p.branch else ""
     made = [kernel(s, k, (n for n, _ in p.scalars), block) for k, s in enumerate(p.stages)]

@@ -7,7 +7,7 @@ import json
 import random
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict, cast
@@ -15,6 +15,7 @@ from typing import TypedDict, cast
 from .grammar import Program, Stage
 
 STYLES = ("edge", "random", "small", "zero", "edge", "top")
+MANY_TILES = 4  # the run that has more than a few
 SCALARS = {"i": (0, -1, 1, 2, -3, 7, 2**31 - 1, -(2**31), 100), "f": (0.0, -1.0, 1.0, 0.5, 2.5, -0.1234567)}
 SERVER = Path(__file__).with_name("interpreter_server.py")
 
@@ -31,23 +32,32 @@ class Run:
         return {"numbers": self.numbers, "style": self.style, "seed": self.seed}
 
 
-def planned(p: Program, seed: int, count: int = 12) -> list[Run]:
-    """Runs of a program: every size is 1, at and beside a tile, beyond several; the first runs are small."""
+def planned(p: Program, seed: int, count: int = 8) -> list[Run]:
+    """Runs of a program: every size is 1, at and beside a tile, beyond several; the first run is small."""
     r = random.Random(seed)
-    blocks = sorted({s.schedule.block for s in p.stages} | ({p.branch[1], p.branch[2]} if p.branch else set()))
     runs = []
     for k in range(count):
-        b = r.choice(blocks)
-        pool = (1, b - 1, b, b + 1, 2 * b + 3, 3) if k else (5,)
-        numbers: dict[str, int | float] = {d: r.choice(pool) for d in p.sizes}
-        if len(numbers) > 1 and k:
-            few = [d for d in p.sizes if d != r.choice(p.sizes)]
-            numbers |= {d: r.choice((1, 2, 3, 7, 8, 9, 17)) for d in few[:1]}
-        if len(p.sizes) == 1 and k == 7:
-            numbers |= dict.fromkeys(p.sizes, 20 * b + 1)
+        numbers: dict[str, int | float] = {d: r.choice(pool(p, d)) if k else min(5, max(pool(p, d))) for d in p.sizes}
+        if len(p.sizes) == 1 and k == MANY_TILES:
+            numbers |= {d: 8 * max(s.schedule.block for s in p.stages) + 1 for d in p.sizes}
         numbers |= {n: r.choice(SCALARS[d[0]]) for n, d in p.scalars}
         runs.append(Run(numbers, STYLES[k % len(STYLES)], seed + k))
     return runs
+
+
+def pool(p: Program, dim: str) -> tuple[int, ...]:
+    """The sizes that one dimension may have: few where each takes a program of its own, which the interpreter runs one
+    after the other."""
+    rows = [s for s in p.stages if s.kind in ("row", "scan", "exchange") and s.dims[0] == dim]
+    if rows:
+        return (1, 2, 4, 7) if any(s.schedule.grid == "persistent" for s in rows) else (1, 2, 3)
+    if any(s.kind == "dot" for s in p.stages):
+        return (1, 15, 16, 17, 33)
+    if any(tiled(s) == (dim, 8) for s in p.stages):
+        return (1, 7, 8, 9, 17)
+    b = max([s.schedule.block for s in p.stages], key=lambda x: (-x, p.name))
+    more = {b, p.branch[1], p.branch[2]} if p.branch else {b}
+    return tuple(sorted({1, 3, *(x for c in more for x in (max(c - 1, 1), c, c + 1)), 2 * b + 3}))
 
 
 def long_run(p: Program, cap: int, seed: int) -> Run:
@@ -94,7 +104,7 @@ class Server:
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd="/")
         self.ready = False
 
-    def ask(self, source: str, p: Program, runs: Sequence[dict[str, object]], first: bool = True) -> Answer:
+    def ask(self, source: str, p: Program, runs: Sequence[Mapping[str, object]], first: bool = True) -> Answer:
         """The answer of the server about the runs; with `first`, up to the first run that differs."""
         if self.process is None or self.process.poll() is not None:
             self.start()
