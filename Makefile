@@ -76,7 +76,7 @@ mutants: $(VENV)/.packages ## change kernels: no change may be proved that an ex
 N ?= 100
 SEED ?= 0
 fuzz: $(VENV)/.core ## try N random programs and mutants of them with SEED: no verdict may be contradicted
-	$(BIN)/python -m trilift.reports.experiments.fuzz --count $(N) --seed $(SEED) --jobs $(JOBS)
+	$(BIN)/python -m trilift.reports.experiments.fuzz --count $(N) --seed $(SEED) --jobs $(JOBS) --regressions tests/regressions
 
 defects: $(VENV)/.dev $(VENV)/.liger ## plant defects in the prover and see which of them the tests notice, in hours
 	$(BIN)/python -m trilift.reports.experiments.defects --seed $(SEED)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field, replace
 
-from .grammar import BITS, FLOATS, INTEGERS, Expr, Input, limits
+from .grammar import BITS, FLOATS, HALVES, INTEGERS, Expr, Input, limits
 
 Dims = tuple[str, ...]
 ARITHMETIC = ("add", "sub", "mul")
@@ -15,7 +15,7 @@ REAL_OPS = (*ARITHMETIC, *ARITHMETIC, "div", "guarded", "fmin", "fmax", "pmin", 
             "neg", "abs", "where", "cast", "floor", "sin")  # fmt: skip
 HALF_OPS = ("cast", "cast", "where", "neg", "abs")
 COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
-REALS = (0.0, 1.0, -1.0, 0.5, 2.0, 3.0, -2.5)
+REALS = (0.0, 1.0, -1.0, 0.5, 2.0, 3.0, -2.5, 16777217.0)
 
 
 @dataclass
@@ -37,7 +37,7 @@ class Draw:
         return self.r.random() < p
 
     def dtype(self) -> str:
-        return self.r.choice((*INTEGERS, "i32", "f32", "f32", "f32", "f32", "f16"))
+        return self.r.choice((*INTEGERS, "i32", "f32", "f32", "f32", "f32", "f16", "bf16", "f64"))
 
     def full(self, dtype: str, depth: int) -> Expr:
         """An expression that reads an element for each lane."""
@@ -61,7 +61,7 @@ class Draw:
             return self.leaf(dtype)
         if dtype == "bool":
             return self.boolean(depth)
-        ops = INT_OPS if dtype in INTEGERS else HALF_OPS if dtype == "f16" else REAL_OPS
+        ops = INT_OPS if dtype in INTEGERS else HALF_OPS if dtype in HALVES else REAL_OPS
         return self.operation(self.r.choice(ops), dtype, depth - 1)
 
     def operation(self, op: str, dtype: str, depth: int) -> Expr:
@@ -133,7 +133,7 @@ class Draw:
 
     def narrowed(self, dtype: str, depth: int) -> Expr:
         """A cast from another dtype; a real number is clipped before it becomes an integer."""
-        source = self.r.choice([d for d in (*INTEGERS, "f32", "bool") if d != dtype])
+        source = self.r.choice([d for d in (*INTEGERS, "f32", "f64", "bool") if d != dtype])
         e = self.expr(source, depth)
         if source in FLOATS and dtype in INTEGERS:
             low = 0.0 if dtype[0] == "u" else -100.0
@@ -162,7 +162,7 @@ class Draw:
         if dtype in FLOATS:
             return self.constant(dtype, self.r.choice(REALS))
         low, high = limits(dtype)
-        v = self.r.choice((0, 1, 2, 3, 5, 7, -1, -3, 100, high, low, high - 1))
+        v = self.r.choice((0, 1, 2, 3, 5, 7, -1, -3, 100, 2**24 + 1, high, low, high - 1))
         return self.constant(dtype, min(max(v, low), high))
 
     def leaf(self, dtype: str) -> Expr:
@@ -203,8 +203,9 @@ class Draw:
             return Expr("load", kind, (), (name, dims))
         fitting = [i for i in self.inputs if i.dims == dims and not i.below and (not dtype or i.dtype == dtype)]
         if not fitting or (self.chance(0.15) and len(self.inputs) < 4):
-            kind = dtype or self.r.choice((*INTEGERS, "f32", "f32", "f16"))
-            fitting = [Input("xyzwuvpqgh"[len(self.inputs) % 10], kind, dims)]
+            kind = dtype or self.r.choice((*INTEGERS, "f32", "f32", "f32", "f16", "bf16", "f64"))
+            strided = len(dims) == 2 and self.chance(0.2)
+            fitting = [Input("xyzwuvpqgh"[len(self.inputs) % 10], kind, dims, strided=strided)]
             if fitting[0].name in {i.name for i in self.inputs}:
                 fitting = [replace(fitting[0], name=f"x{len(self.inputs)}")]
             self.inputs += fitting

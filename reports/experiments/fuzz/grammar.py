@@ -14,11 +14,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
 
 INTEGERS = ("i8", "i16", "i32", "i64", "u8")
-FLOATS = ("f16", "f32")
+FLOATS = ("f16", "bf16", "f32", "f64")
+HALVES = ("f16", "bf16")
 DTYPES = (*INTEGERS, *FLOATS, "bool")
-BITS = {"i8": 8, "i16": 16, "i32": 32, "i64": 64, "u8": 8, "f16": 16, "f32": 32, "bool": 1}
+BITS = {"i8": 8, "i16": 16, "i32": 32, "i64": 64, "u8": 8, "f16": 16, "bf16": 16, "f32": 32, "f64": 64, "bool": 1}
 LONG = {"i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8", "f16": "float16",
-        "f32": "float32", "bool": "bool"}  # fmt: skip
+        "bf16": "bfloat16", "f32": "float32", "f64": "float64", "bool": "bool"}  # fmt: skip
 WEAK = ("const", "size", "scalar")
 LEAVES = ("load", "index", "reduced", *WEAK)
 
@@ -123,7 +124,7 @@ class Expr:
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
-    """One value of each row: `op` (sum, max, min, argmax) of an expression, in its dtype."""
+    """One value of each row: `op` (sum, max, min, argmax, argmin) of an expression, in its dtype."""
 
     name: str
     op: str
@@ -135,7 +136,8 @@ class Schedule:
     """How a stage runs. The values of all fields after `other` are those of a right kernel unless a mutant changed
     them.
 
-    block, width   the tile: a constant, or a power of two (`power`) that covers a row
+    block, width   the tile: a constant, what an autotuner chooses (`tuned`), or a power of two (`power`) that covers a
+                   row
     grid           "cdiv", "lambda", "persistent" (a loop over tiles), "flat" (one axis for two)
     form           of rows: "block", "scalar" or "vector" accumulators of a loop, "online" for a rescaled sum
     other          what masked loads give: "" for nothing
@@ -161,6 +163,8 @@ class Schedule:
     widest: int = 0  # the widest tile
     swapped: bool = False  # the axes of the output
     carry: bool = True  # of scans; the rescaling of online sums; the barrier of an exchange
+    fixed: bool = False  # the grid of a tuned kernel does not ask which tile was chosen
+    dense: bool = False  # strides of inputs are taken for those of contiguous tensors
     relaxed: bool = False  # a store where an atomic addition is due
 
 
@@ -205,17 +209,22 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A tensor of the case; `below`: its values v are 0 <= v < below."""
+    """A tensor of the case; `below`: its values v are 0 <= v < below; `strided`: of any positive strides."""
 
     name: str
     dtype: str
     dims: tuple[str, ...]
     below: str = ""
+    strided: bool = False
 
     @property
     def spec(self) -> str:
         """As a case says it."""
-        return f"{self.dtype}[{','.join(self.dims)}]" + (f" < {self.below}" if self.below else "")
+        return (
+            f"{self.dtype}[{','.join(self.dims)}]"
+            + (f" < {self.below}" if self.below else "")
+            + " strided" * self.strided
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +252,10 @@ class Program:
 
 def features(program: Program) -> tuple[str, ...]:
     """The features that a program uses, each once: dtypes, operations, kinds of stages, forms of schedules."""
-    found: list[str] = [f"input {i.dtype}" for i in program.inputs] + [f"scalar {d}" for _, d in program.scalars]
+    found: list[str] = [f"input {i.dtype}" for i in program.inputs] + ["strided"] * any(
+        i.strided for i in program.inputs
+    )
+    found += [f"scalar {d}" for _, d in program.scalars]
     found += [f"{len(program.stages)} launches"] + ["host branch"] * (program.branch is not None)
     for s in program.stages:
         found += [f"stage {s.kind}", f"output {s.dtype}", f"grid {s.schedule.grid}", f"tile {s.schedule.width}"]

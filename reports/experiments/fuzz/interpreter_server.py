@@ -1,9 +1,9 @@
 """Runs case files in Triton's own interpreter and compares them with their references: a script of its own, which
 imports nothing of ours, and answers one line of JSON with another.
 
-    {"source", "name", "inputs": [[name, dtype, dims, below]], "scalars": [name],
+    {"source", "name", "inputs": [[name, dtype, dims, below, strided]], "scalars": [name],
      "runs": [{"numbers", "style", "seed"}]}
-    -> {"runs": [["same"|"differs"|"error"|"skipped", detail]], "error": ...}
+    -> {"runs": [["same"|"differs"|"error"|"skipped", detail, whether an integer of the kernel wrapped]], "error": ...}
 
 Every request runs in a forked child, as a wrong kernel may do anything. Accesses must lie in a tensor, masked lanes
 without a value and memory that was not written hold poison, and programs of one launch must not meet.
@@ -28,7 +28,9 @@ import numpy as np
 import torch
 import triton
 import triton.language as tl
-from memory import MEMORY, Wrong, install  # type: ignore[import-not-found]  # beside this script
+import wrapping  # type: ignore[import-not-found]  # beside this script
+from draws import tensors  # type: ignore[import-not-found]
+from memory import MEMORY, Wrong, install  # type: ignore[import-not-found]
 
 
 class Planned(TypedDict, total=False):
@@ -45,7 +47,7 @@ class Request(TypedDict):
 
     source: str
     name: str
-    inputs: list[tuple[str, str, list[str], str]]
+    inputs: list[tuple[str, str, list[str], str, bool]]
     scalars: list[str]
     runs: list[Planned]
     first: bool
@@ -54,7 +56,7 @@ class Request(TypedDict):
 class Answer(TypedDict):
     """Of each run its verdict and why; `error`: why there are none."""
 
-    runs: list[tuple[str, str]]
+    runs: list[tuple[str, str, bool]]
     error: str
 
 
@@ -62,47 +64,6 @@ Arguments: TypeAlias = dict[str, torch.Tensor | int | float]
 Results: TypeAlias = torch.Tensor | tuple[torch.Tensor, ...] | list[torch.Tensor]
 Runnable = Callable[..., Results]  # a host function, a reference
 LIMIT = 40.0  # seconds of the processor for one request
-INTEGERS = {"i8": torch.int8, "i16": torch.int16, "i32": torch.int32, "i64": torch.int64, "u8": torch.uint8}
-REALS = (0.0, 1.0, -1.0, 0.5, 2.0, 3.0, -2.5, 100.0, -100.0, 0.25, -0.0)
-
-
-# ---- inputs ----------------------------------------------------------------------------------------------------------
-
-
-def values(dtype: str, shape: tuple[int, ...], below: int | None, style: str, rng: np.random.Generator) -> torch.Tensor:
-    """An input: "zero", "small" numbers, "edge"s of the dtype, its "top", or "random"."""
-    if below is not None:
-        return torch.from_numpy(np.asarray(rng.integers(0, below, shape))).to(INTEGERS[dtype])
-    if dtype == "bool":
-        return torch.from_numpy(np.asarray(rng.integers(0, 2, shape))).to(torch.bool)
-    if dtype not in INTEGERS:
-        drawn = {"zero": np.zeros(shape), "edge": rng.choice(REALS, shape), "top": np.full(shape, 2.0),
-                 "small": rng.integers(-8, 9, shape) / 4, "random": rng.standard_normal(shape)}[style]  # fmt: skip
-        return torch.from_numpy(np.asarray(drawn, np.float64))
-    info = torch.iinfo(INTEGERS[dtype])
-    low, high = info.min, info.max
-    edges = np.array([low, low + 1, high, high - 1, 0, 1, 2, high // 2, high // 2 + 1, max(low, -1)], object)
-    drawn = {"zero": lambda: np.zeros(shape, np.int64), "edge": lambda: rng.choice(edges, shape).astype(np.int64),
-             "top": lambda: np.full(shape, high), "small": lambda: rng.integers(max(low, -3), 4, shape),
-             "random": lambda: rng.integers(low, high, shape, endpoint=True)}[style]()  # fmt: skip
-    return torch.from_numpy(np.asarray(drawn)).to(INTEGERS[dtype])
-
-
-def arguments(request: Request, run: Planned) -> Arguments:
-    """The arguments of one run."""
-    rng = np.random.default_rng(run["seed"])
-    given = run.get("values", {})
-    numbers = run["numbers"]
-    size = lambda d: int(d) if d.isdigit() else int(numbers[d])  # noqa: E731
-    args: Arguments = {}
-    for name, dtype, dims, below in request["inputs"]:
-        shape = tuple(map(size, dims))
-        if name in given:
-            kind = INTEGERS.get(dtype, torch.bool if dtype == "bool" else torch.float64)
-            args[name] = torch.tensor(given[name], dtype=kind).reshape(shape)
-        else:
-            args[name] = values(dtype, shape, size(below) if below else None, run["style"], rng)
-    return args | {s: numbers[s] for s in request["scalars"]}
 
 
 # ---- runs ------------------------------------------------------------------------------------------------------------
@@ -130,8 +91,8 @@ def compared(got: Results, expected: Results) -> str:
 
 def one(case: tuple[Runnable, Runnable], request: Request, run: Planned) -> tuple[str, str]:
     """The verdict on one run, and why."""
-    args = arguments(request, run)
-    copies = [{k: v.clone() if isinstance(v, torch.Tensor) else v for k, v in args.items()} for _ in range(2)]
+    args: Arguments = {**tensors(request["inputs"], run), **{s: run["numbers"][s] for s in request["scalars"]}}
+    copies = [{k: copied(v) for k, v in args.items()} for _ in range(2)]
     try:
         expected = case[1](*copies[1].values())
     except (RuntimeError, IndexError, ValueError, ZeroDivisionError) as e:
@@ -149,6 +110,28 @@ def one(case: tuple[Runnable, Runnable], request: Request, run: Planned) -> tupl
     told = compared(got, expected)
     changed = [k for k, v in args.items() if torch.is_tensor(v) and not torch.equal(v, copies[0][k])]
     return ("differs", told or f"{changed} changed") if told or changed else ("same", "")
+
+
+def copied(x: torch.Tensor | int | float) -> torch.Tensor | int | float:
+    """A copy with the same strides and a storage of its own."""
+    if not isinstance(x, torch.Tensor):
+        return x
+    storage = torch.as_strided(x, (x.untyped_storage().size() // x.element_size(),), (1,), 0).clone()
+    return torch.as_strided(storage, x.shape, x.stride(), x.storage_offset())
+
+
+class Tuned:
+    """An autotuner that takes one configuration after the other, a launch each."""
+
+    launches = 0
+
+    def __init__(self, fn: object, configs: list[triton.Config]) -> None:
+        self.fn, self.configs = fn, configs
+
+    def __getitem__(self, grid: object) -> Callable[..., object]:
+        Tuned.launches += 1
+        chosen = self.configs[Tuned.launches % len(self.configs)].kwargs
+        return lambda *args, **more: self.fn[grid](*args, **more, **chosen)  # type: ignore[index]
 
 
 def loaded(source: str, name: str, folder: str) -> tuple[Runnable, Runnable]:
@@ -179,9 +162,10 @@ def answer(request: Request, folder: str) -> Answer:
         case = loaded(request["source"], request["name"], folder)
     except Exception as e:
         return {"runs": [], "error": f"{type(e).__name__}: {e}"}
-    runs: list[tuple[str, str]] = []
+    runs: list[tuple[str, str, bool]] = []
     for run in request["runs"]:
-        runs.append(one(case, request, run))
+        wrapping.WRAPPED.clear()
+        runs.append((*one(case, request, run), bool(wrapping.WRAPPED)))
         if request.get("first") and runs[-1][0] == "differs":
             break
     return {"runs": runs, "error": ""}
@@ -209,7 +193,9 @@ def main() -> None:
     warnings.simplefilter("ignore")
     np.seterr(all="ignore")
     torch.set_num_threads(1)
+    triton.autotune = lambda configs, key: lambda fn: Tuned(fn, configs)
     install()
+    wrapping.install()
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     triton.runtime.jit.mangle_type(torch.zeros(1), False)  # imports what the first launch needs

@@ -15,18 +15,21 @@ from .mutate import Mutant, mutants
 from .prover import Task, Told
 from .random_programs import program
 from .reference import host, source
-from .runs import Answer, Run, Server, long_run, planned
+from .runs import Answer, Run, Server, declared, long_run, planned
 
 PATIENCE = 300.0  # seconds without a verdict after which the prover is ended
 TOGETHER = 20  # programs of one process
-WRONG = ("wrong PROVED", "wrong within a data clause", "wrong TESTED", "wrong REFUTED", "crash")
+FULL_EVERY = 5
+WRONG = ("wrong PROVED", "wrong TESTED", "wrong REFUTED", "crash")
+EXCLUDED = "excluded by data"  # or not: a clause over data may exclude the input
+PLACES = ("in", "integers", "data", "out")  # of a run: `Told.within`
 UNTRIED = ("UNKNOWN", "UNREADABLE")  # say nothing that could be wrong
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
     """One program or mutant: the verdict, what executions say ("same", "differs", "outside": differs only outside of
-    the contract, "unrun"), and the outcome: "right", "open", or one of WRONG."""
+    the contract, "unrun"), and the outcome: "right", "open", EXCLUDED, or one of WRONG."""
 
     program: Program
     mutant: Mutant | None
@@ -79,7 +82,8 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class How:
-    """Processes, and whether nothing but proofs is looked for (`quick`: what is not proved is UNKNOWN)."""
+    """Processes, and whether nothing but proofs is looked for (`quick`: what is not proved is UNKNOWN), but in each
+    FULL_EVERY-th program."""
 
     jobs: int = 1
     quick: bool = False
@@ -102,7 +106,8 @@ def judge(
     server.start()
     rows: list[Judged] = []
     plans = [planned(p, 7 * k + len(p.stages)) for k, (p, _) in enumerate(given)]
-    tasks = [_task(p, ms, plan, how) for (p, ms), plan in zip(given, plans, strict=True)]
+    quick = [how.quick and k % FULL_EVERY != FULL_EVERY - 1 for k in range(len(given))]
+    tasks = [_task(p, ms, plan, q) for (p, ms), plan, q in zip(given, plans, quick, strict=True)]
     heard: list[int] = []
 
     def hear(chunk: int, event: tuple[int, int, Told]) -> None:
@@ -125,10 +130,10 @@ def judge(
         server.stop()
 
 
-def _task(p: Program, ms: Sequence[Mutant], plan: Sequence[Run], how: How) -> Task:
+def _task(p: Program, ms: Sequence[Mutant], plan: Sequence[Run], quick: bool) -> Task:
     same = tuple(host(m.program) == host(p) for m in ms)
     sources = (source(p), *(source(p, m.program) for m in ms))
-    return Task(sources, (True, *same), tuple(r.numbers for r in plan), how.quick)
+    return Task(sources, (True, *same), declared(p), [r.plain() for r in plan], quick)
 
 
 def verdict(server: Server, p: Program, m: Mutant | None, told: Told, plan: Sequence[Run]) -> Judged:
@@ -148,7 +153,7 @@ def _replayed(server: Server, p: Program, m: Mutant | None, told: Told, found: t
     """A counterexample, run again by Triton's interpreter."""
     given = told.given or {}
     answer = server.ask(source(p, m.program if m else None, precise=True), p, [given])
-    what, detail = (answer["runs"] or [("error", answer["error"])])[0]
+    what, detail, _ = (answer["runs"] or [("error", answer["error"], False)])[0]
     execution = {"differs": "differs", "same": "same"}.get(what, "unrun")
     outcome = {"differs": "right", "same": "wrong REFUTED"}.get(execution, "open")
     why = f"{given.get('why')}" if execution == "same" else detail
@@ -164,15 +169,16 @@ def _executed(
     cap = max((s.schedule.cap for s in (m.program if m else p).stages), default=0)
     more = [long_run(m.program if m else p, cap, 1)] if cap > 100 else []
     asked = [(r, w) for r, w in (*zip(plan, within, strict=True), *((r, "in") for r in more))]
-    asked.sort(key=lambda x: ("in", "data", "out").index(x[1]))
+    asked.sort(key=lambda x: PLACES.index(x[1]))
     answer = server.ask(source(p, m.program if m else None, precise=True), p, [r.plain() for r, _ in asked])
     return _first(answer, asked)
 
 
 def _first(answer: Answer, asked: Sequence[tuple[Run, str]]) -> tuple[str, str, Run | None, str]:
-    for (run, place), (what, detail) in zip(asked, answer["runs"], strict=False):
+    for (run, place), (what, detail, wrapped) in zip(asked, answer["runs"], strict=False):
         if what == "differs":
-            return "differs" if place != "out" else "outside", detail, run, place
+            where = "in" if place == "integers" and not wrapped else place
+            return "differs" if where != "out" else "outside", detail, run, where
         if what == "error":
             return "unrun", detail, run, place
     return ("unrun", answer["error"], None, "") if answer["error"] else ("same", "", None, "")
@@ -180,5 +186,5 @@ def _first(answer: Answer, asked: Sequence[tuple[Run, str]]) -> tuple[str, str, 
 
 def _outcome(told: Told, execution: str, place: str) -> str:
     if execution == "differs":
-        return "wrong within a data clause" if place == "data" else f"wrong {told.verdict}"
+        return EXCLUDED if place in ("integers", "data") else f"wrong {told.verdict}"
     return "right" if execution in ("same", "outside") else "open"

@@ -18,9 +18,10 @@ class Kernel:
     call: str
 
 
-def kernel(stage: Stage, number: int, scalars: Iterable[str] = (), block: str = "") -> Kernel:
-    """The kernel k<number> of a stage. `block`: a variable of the host function that holds the tile."""
-    w = Writer(stage, f"k{number}", block)
+def kernel(stage: Stage, number: int, block: str = "", strided: Iterable[str] = ()) -> Kernel:
+    """The kernel k<number> of a stage. `block`: a variable of the host function that holds the tile; `strided`: the
+    inputs that may have any strides."""
+    w = Writer(stage, f"k{number}", block, strided=frozenset(strided))
     KINDS[stage.kind](w)
     return Kernel(w.source(), w.call())
 
@@ -33,6 +34,7 @@ def _map(w: Writer) -> None:
     (dim,) = w.stage.dims
     s = w.stage.schedule
     w.vector, w.meta["BLOCK"], w.heuristic = (dim,), w.width(dim), s.width == "heuristic" and dim == "N"
+    w.tuned = s.width == "tuned"
     tiles = f"triton.cdiv({dim}, {w.meta['BLOCK']})"
     w.grid = [f"min({tiles}, 4)" if s.grid == "persistent" else tiles if s.width != "power" else "1"]
     start = "tl.program_id(0) * BLOCK"
@@ -157,7 +159,7 @@ def _loop(w: Writer, inner: str) -> None:
 def _reduced(r: Reduction, value: str) -> str:
     """A tile to one number."""
     told = f"tl.{r.op}({value}, 0)"
-    return told if r.op == "argmax" else f"{told}.to(tl.{LONG[r.expr.dtype]})"
+    return told if r.op in ("argmax", "argmin") else f"{told}.to(tl.{LONG[r.expr.dtype]})"
 
 
 def _joined(r: Reduction, value: str) -> str:
@@ -194,7 +196,7 @@ def _dot(w: Writer) -> None:
     st, s = w.stage, w.stage.schedule
     (m, n), k, (r,) = st.dims, st.inner, st.reductions
     a, b = r.expr.args
-    w.meta = {"BLOCK_M": "16", "BLOCK": "16", "BLOCK_K": "16"}
+    w.meta = {"BLOCK_M": "16", "BLOCK": "16", "BLOCK_K": "32" if a.dtype == "i8" else "16"}
     w.vector, w.grid = (m, n, k), [f"triton.cdiv({m}, 16)", f"triton.cdiv({n}, 16)"]
     w.lanes(m, "tl.program_id(0) * BLOCK_M", "BLOCK_M", "[:, None]")
     w.lanes(n, "tl.program_id(1) * BLOCK", "BLOCK", "[None, :]")
@@ -208,7 +210,7 @@ def _dot(w: Writer) -> None:
         tensor, dims = cast(tuple[str, tuple[str, ...]], e.value)
         outer = m if name == "a" else n
         told = f"in_{outer.lower()} & ({kl}{axis} {s.less} {k})" if s.selected else f"in_{outer.lower()}"
-        w.say(f"{name} = tl.load({tensor}_ptr + {w.place(dims)}, mask={told}, other={other})")
+        w.say(f"{name} = tl.load({tensor}_ptr + {w.place(dims, tensor)}, mask={told}, other={other})")
     precise = ", input_precision='ieee'" if a.dtype == "f32" else ""
     w.say(f"{r.name} = tl.dot(a, b, {r.name}, out_dtype=tl.{LONG[r.expr.dtype]}{precise})")
     w.end()

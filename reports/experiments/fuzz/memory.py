@@ -41,7 +41,8 @@ class Memory:
         self.lanes = {}
 
     def check(self, addresses: np.ndarray, size: int, what: str) -> None:
-        found = sorted((t.data_ptr(), t.data_ptr() + t.numel() * t.element_size()) for t in self.kept if t.numel())
+        kept = [t.untyped_storage() for t in self.kept if t.numel()]
+        found = sorted((s.data_ptr(), s.data_ptr() + s.size()) for s in kept)
         starts, ends = (np.array([f[k] for f in found] or [0], np.uint64) for k in (0, 1))
         at = np.searchsorted(starts, addresses, "right").astype(np.int64) - 1
         if (at < 0).any() or (addresses + np.uint64(size) > ends[np.maximum(at, 0)]).any():

@@ -18,6 +18,7 @@ SWAPS = {
 UNDONE = ("neg", "abs", "not", "floor")  # operations that are left out
 TURNED = ("sub", "div", "quo", "rem", "shl", "shr", "lt", "le", "gt", "ge")
 GUARDS = {"max": 1, "fmin": 2.0, "pmin": 100.0, "pmax": -100.0}
+TURNED_REDUCTIONS = {"max": "min", "min": "max", "argmax": "argmin", "argmin": "argmax"}
 WRAPPING = ("add", "sub", "mul", "neg", "abs", "shl")
 WIDER = {"i8": "i16", "i16": "i32", "i32": "i64", "u8": "i16"}
 NARROWER = {"i64": "i32", "i32": "i16", "i16": "i8", "u8": "i8", "f32": "f16"}
@@ -49,7 +50,8 @@ def every(p: Program) -> Iterator[Mutant]:
     """All mutants."""
     for k, s in enumerate(p.stages):
         for kind, text, changed in (*_schedules(s), *_reductions(s), *_expressions(s)):
-            if changed != s and kernel(changed, k) != kernel(s, k):
+            strided = [i.name for i in p.inputs if i.strided]
+            if changed != s and kernel(changed, k, "", strided) != kernel(s, k, "", strided):
                 yield Mutant(kind, f"launch {k}: {text}", p.put(k, changed))
 
 
@@ -84,8 +86,14 @@ def _faults(s: Stage) -> Iterator[tuple[str, Mapping[str, object]]]:
         yield "lanes not selected", {"selected": False}
         yield "lanes not selected", {"selected": False, "other": "1"}
         yield "lanes not selected", {"selected": False, "other": "0"}
-    if any(x.op in ("max", "min", "argmax") for x in s.reductions):
+    if any(x.op in ("max", "min", "argmax", "argmin") for x in s.reductions):
         yield "identity", {"identity": "0"}
+    yield from _more_faults(s)
+
+
+def _more_faults(s: Stage) -> Iterator[tuple[str, Mapping[str, object]]]:
+    """The same of tiles, axes, carried values and layouts."""
+    sched: Schedule = s.schedule
     if sched.width == "power":
         yield from (("capped tile", {"widest": k}) for k in (16, 1024))
     if len(s.dims) == 2 and s.kind in ("tile", "row", "scan", "dot"):
@@ -94,6 +102,9 @@ def _faults(s: Stage) -> Iterator[tuple[str, Mapping[str, object]]]:
         yield "grid", {"step": 1}
     if (s.kind == "scan" and sched.form != "block") or sched.form == "online" or s.kind == "exchange":
         yield "carry", {"carry": False}
+    if sched.width == "tuned":
+        yield "tuned grid", {"fixed": True}
+    yield "layout", {"dense": True}
     if s.kind == "atomic":
         yield "not atomic", {"relaxed": True}
 
@@ -105,8 +116,8 @@ def _reductions(s: Stage) -> Iterator[tuple[str, str, Stage]]:
     if s.kind not in ("row", "scan"):
         return
     for k, r in enumerate(s.reductions):
-        if r.op in ("max", "min"):
-            yield "reduction", f"{r.op} turned", _with(s, k, replace(r, op={"max": "min", "min": "max"}[r.op]))
+        if r.op in TURNED_REDUCTIONS:
+            yield "reduction", f"{r.op} turned", _with(s, k, replace(r, op=TURNED_REDUCTIONS[r.op]))
         if r.op == "sum":
             for table in (NARROWER, WIDER):
                 if wide := table.get(r.expr.dtype):

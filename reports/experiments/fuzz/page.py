@@ -15,15 +15,18 @@ from ...records.options import Options
 from .. import summary
 from ..experiment import Experiment, Result, Row, by_name, tabled
 from ..renderer import FORM, OUTPUT, deliver
-from .judge import UNTRIED, WRONG, How, Judged, Record, judged
+from .grammar import Program
+from .judge import EXCLUDED, UNTRIED, WRONG, How, Judged, Record, judge, judged
+from .mutate import Mutant
+from .shrink import stored
 
 PROGRAMS, MUTANTS = 200, 3
 VERDICTS = ("PROVED", "TESTED", "REFUTED", "UNKNOWN", "UNREADABLE", "CRASH")
-OUTCOMES = ("right", "open", *WRONG)
+OUTCOMES = (EXCLUDED, *WRONG)
 COLUMNS = {
     "wrong verdicts": ("program", "mutant", "verdict", "outcome", "what an execution gives", "at", "clauses"),
-    "by kind": ("kind", "tried", *VERDICTS, *WRONG, "executions tell it"),
-    "by feature": ("feature", "programs", "mutants", *VERDICTS, *WRONG),
+    "by kind": ("kind", "tried", *VERDICTS, *OUTCOMES, "executions tell it"),
+    "by feature": ("feature", "programs", "mutants", *VERDICTS, *OUTCOMES),
     "originals that are not proved, by reason": ("programs", "reason"),
     "not executed": ("program", "mutant", "why"),
 }
@@ -48,15 +51,15 @@ def measured(
     quiet: bool,
     first: int = 0,
     quick: bool = False,
-    record: Callable[[Record], None] = lambda r: None,
+    hear: Callable[[Judged], None] = lambda j: None,
 ) -> Result:
-    """The result of `programs` programs from number `first` on, with `mutants` mutants each. `record` hears each."""
+    """The result of `programs` programs from number `first` on, with `mutants` mutants each. `hear` is told each."""
     rows: list[Record] = []
     numbers = range(first, first + programs)
     with Progress(quiet) as progress:
-        for row in told(judged(options.seed, numbers, mutants, How(options.jobs, quick), progress.say), progress.say):
-            rows.append(row)
-            record(row)
+        for j in told(judged(options.seed, numbers, mutants, How(options.jobs, quick), progress.say), progress.say):
+            rows.append(j.record())
+            hear(j)
     return result(rows, f"fuzz: {_amount(rows)}, seed {options.seed}")
 
 
@@ -65,14 +68,14 @@ def _amount(rows: Sequence[Record]) -> str:
     return f"{originals:,} programs and {len(rows) - originals:,} mutants"
 
 
-def told(rows: Iterator[Judged], say: Callable[[str], None]) -> Iterator[Record]:
+def told(rows: Iterator[Judged], say: Callable[[str], None]) -> Iterator[Judged]:
     """The rows; says what is wrong at once."""
-    for k, r in enumerate((j.record() for j in rows), 1):
-        if r.outcome in WRONG:
-            say(f"{r.outcome}: {' | '.join(_wrong(r))}")
+    for k, j in enumerate(rows, 1):
+        if j.outcome in WRONG:
+            say(f"{j.outcome}: {' | '.join(_wrong(j.record()))}")
         if k % 50 == 0:
             say(f"{k} verdicts")
-        yield r
+        yield j
 
 
 def result(rows: Sequence[Record], title: str) -> Result:
@@ -101,7 +104,7 @@ def _wrong(r: Record) -> Row:
 
 def _counted(rows: Sequence[Record]) -> Row:
     verdicts, outcomes = Counter(r.verdict for r in rows), Counter(r.outcome for r in rows)
-    return (*(str(verdicts[v]) for v in VERDICTS), *(str(outcomes[o]) for o in WRONG))
+    return (*(str(verdicts[v]) for v in VERDICTS), *(str(outcomes[o]) for o in OUTCOMES))
 
 
 def _kind(kind: str, rows: Sequence[Record]) -> Row:
@@ -129,21 +132,36 @@ EXPERIMENTS = by_name(Experiment("fuzz", measure, COLUMNS, NOTES, summary.mutant
 @click.option("--mutants", default=MUTANTS, help="mutants of each program")
 @click.option("--seed", default=0)
 @click.option("--jobs", default=1, help="programs at a time")
-@click.option("--quick", is_flag=True, help="look for proofs alone: no counterexamples, no field tests")
+@click.option("--quick", is_flag=True, help="look for proofs alone, but in each fifth program")
+@click.option(
+    "--regressions", type=click.Path(path_type=Path, file_okay=False), help="write each defect there, made small"
+)
 @click.option(
     "--records", type=click.Path(path_type=Path), help="append each verdict to this file, a line of JSON each"
 )
 @FORM
 @OUTPUT
 def main(  # noqa: PLR0913 - an option each
-    count: int, first: int, mutants: int, seed: int, jobs: int, quick: bool, records: Path | None, form: str,
-    output: str | None,
+    count: int, first: int, mutants: int, seed: int, jobs: int, quick: bool, regressions: Path | None,
+    records: Path | None, form: str, output: str | None,
 ) -> None:  # fmt: skip
     """Random programs and mutants of them: no verdict may be contradicted by an execution."""
 
-    def record(r: Record) -> None:
+    wrong: list[Judged] = []
+
+    def hear(j: Judged) -> None:
+        wrong.extend([j] if j.outcome in WRONG else [])
         if records is not None:
             with records.open("a") as f:
-                f.write(json.dumps(r.plain()) + "\n")
+                f.write(json.dumps(j.record().plain()) + "\n")
 
-    deliver(measured(count, mutants, Options(seed=seed, jobs=jobs), False, first, quick, record), form, output)
+    found = measured(count, mutants, Options(seed=seed, jobs=jobs), False, first, quick, hear)
+    for j in wrong if regressions else ():
+        click.echo(stored(j, cast(Path, regressions), _again), err=True)
+    deliver(found, form, output)
+
+
+def _again(p: Program, m: Mutant | None) -> str:
+    """The outcome of a program or mutant, judged by itself."""
+    rows = list(judge([(p, [m] if m else [])], How()))
+    return rows[-1].outcome if rows and (rows[-1].mutant is None) == (m is None) else ""

@@ -14,14 +14,19 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from trilift.lift.capture.trace import Trace
     from trilift.lift.cases.declaration import Case
+    from trilift.lift.terms.term import Term
     from trilift.lift.ttir.ir import Module
     from trilift.verify import Examined
-    from trilift.verify.model.verdict import Clause, Counterexample, Proof
+    from trilift.verify.model.verdict import Clause, Counterexample
+
+    from .draws import Declared
 
 SECONDS = 20.0  # of the processor, for one proof: its steps end it before
 LIMITS = {  # steps, less than where a user waits: what is not decided within is UNKNOWN
@@ -36,7 +41,8 @@ TRACED = 2  # runs in which the kernels of a mutant are found
 @dataclass(frozen=True, slots=True)
 class Told:
     """The verdict of a program: that of its worst output. `clauses`: those that a caller must meet; `notes`: those
-    that say what was tried. `within`: of each run "in", "out" or "data", where a clause is over data. `given`: the
+    that say what was tried. `within`: of each run "in", "out", "integers" where only clauses that the kernel's integers
+    fit may exclude it, or "data" where other clauses over data may. `given`: the
     counterexample's numbers and tensors. `way`: "file", or "shared" where the program's configurations were used."""
 
     verdict: str
@@ -52,16 +58,18 @@ class Told:
 @dataclass(frozen=True, slots=True)
 class Task:
     """One program and its mutants: `sources` of the case files, the program's first; of each whether it has the host
-    function of the program; the numbers of the runs that come after; whether what is not proved is UNKNOWN (`quick`);
-    how many mutants of a program that is not proved are tried."""
+    function of the program; `inputs` and `runs`: how values are drawn for the executions that come after; `quick`:
+    what is not proved is UNKNOWN; `unproved`: how many mutants of a program that is not proved are tried."""
 
     sources: tuple[str, ...]
     same_host: tuple[bool, ...]
-    numbers: tuple[Mapping[str, int | float], ...]
+    inputs: Sequence[Declared]
+    runs: Sequence[Planned]
     quick: bool
     unproved: int = 1
 
 
+Planned = Mapping[str, Any]  # numbers, style and seed of a run
 Event = Callable[[tuple[int, int, Told]], None]
 
 
@@ -96,7 +104,7 @@ def _told(task: Task, folder: Path, number: int) -> Iterator[tuple[int, Told]]:
         path = str(paths[k])
         shared = _shared(path, known, task) if known and task.quick and task.same_host[k] else None
         again = shared is None or shared.verdict in ("PROVED", "CRASH")
-        yield k, told(path, task.numbers, task.quick) if again or shared is None else shared
+        yield k, told(path, task) if again or shared is None else shared
 
 
 def _first(path: str, task: Task) -> tuple[Told, Examined | None]:
@@ -105,19 +113,19 @@ def _first(path: str, task: Task) -> tuple[Told, Examined | None]:
 
     found: list[Examined] = []
 
-    def prove(case: Case) -> Sequence[Proof]:
+    def prove(case: Case) -> Examined:
         found.append(examined(case, timeout=SECONDS, fallback=not task.quick))
-        return found[0].proofs
+        return found[0]
 
-    told_ = _verdict(path, task.numbers, prove)
+    told_ = _verdict(path, task, prove)
     return told_, found[0] if found and len(found[0].configurations) and told_.verdict != "CRASH" else None
 
 
-def told(path: str, numbers: Sequence[Mapping[str, int | float]], quick: bool = False) -> Told:
-    """The verdict of the one case of a file; `quick`: what is not proved is UNKNOWN."""
-    from trilift import verify
+def told(path: str, task: Task) -> Told:
+    """The verdict of the one case of a file."""
+    from trilift.verify import examine as examined
 
-    return _verdict(path, numbers, lambda case: verify.prove(case, timeout=SECONDS, fallback=not quick))
+    return _verdict(path, task, lambda case: examined(case, timeout=SECONDS, fallback=not task.quick))
 
 
 def _shared(path: str, known: Examined, task: Task) -> Told | None:
@@ -140,11 +148,11 @@ def _shared(path: str, known: Examined, task: Task) -> Told | None:
     def changed(m: Module) -> Module:
         return modules[id(m)]
 
-    def prove(_: Case) -> Sequence[Proof]:
-        return verify.prove(known.case, timeout=SECONDS, fallback=False, known=known,
+    def prove(_: Case) -> Examined:
+        return verify.examine(known.case, timeout=SECONDS, fallback=False, known=known,
                             replace=dict.fromkeys(range(launches), changed))  # fmt: skip
 
-    found = _verdict(path, (), prove)
+    found = _verdict(path, None, prove)
     return Told(found.verdict, found.reason, seconds=found.seconds, way="shared")
 
 
@@ -161,7 +169,7 @@ def _changes(a: Trace, b: Trace) -> dict[int, Module]:
     return {id(x.module()): y.module() for x, y in zip(a.launches, b.launches, strict=True)}
 
 
-def _verdict(path: str, numbers: Sequence[Mapping[str, int | float]], prove: Callable[[Case], Sequence[Proof]]) -> Told:
+def _verdict(path: str, task: Task | None, prove: Callable[[Case], Examined]) -> Told:
     """What is proved of the one case of a file, as plain data."""
     from trilift.lift.capture.case_files import load
     from trilift.lift.errors import TriliftError
@@ -169,11 +177,12 @@ def _verdict(path: str, numbers: Sequence[Mapping[str, int | float]], prove: Cal
     start = time.process_time()
     try:
         (case,) = load(path)
-        proofs = prove(case)
+        examined = prove(case)
     except TriliftError as e:
         return Told("UNREADABLE", str(e.what), seconds=time.process_time() - start)
     except Exception as e:
         return Told("CRASH", f"{type(e).__name__}: {e}", seconds=time.process_time() - start)
+    proofs = examined.proofs
     order = ("REFUTED", "UNKNOWN", "TESTED", "PROVED")
     worst = min(proofs, key=lambda p: order.index(p.verdict.value))
     clauses = {c.text: c for p in proofs for c in p.contract}
@@ -183,23 +192,72 @@ def _verdict(path: str, numbers: Sequence[Mapping[str, int | float]], prove: Cal
         worst.reason,
         tuple(c.text for c in firm),
         tuple(c.text for c in clauses.values() if c not in firm),
-        tuple(_within(firm, n) for n in numbers),
+        tuple(_within(firm, examined, task.inputs, r) for r in task.runs) if task else (),
         time.process_time() - start,
         _given(case, worst.counterexample) if worst.counterexample else None,
     )
 
 
-def _within(clauses: Sequence[Clause], numbers: Mapping[str, int | float]) -> str:
-    """Whether an input meets the clauses: "data" where that depends on values of tensors."""
+def _within(clauses: Sequence[Clause], examined: Examined, inputs: Sequence[Declared], run: Planned) -> str:
+    """Whether an input meets the clauses, as `Told.within` says."""
     from trilift.lift.terms.fit import value
 
-    found = []
+    from .draws import tensors
+
+    found = {}
     for c in clauses:
         try:
-            found.append(None if c.term is None else value(c.term, numbers))
+            found[c] = None if c.term is None else value(c.term, run["numbers"])
         except (ArithmeticError, TypeError, ValueError):
-            found.append(None)
-    return "out" if False in found else "data" if None in found else "in"
+            found[c] = None
+    if False in found.values():
+        return "out"
+    over_data = [c for c, v in found.items() if v is None]
+    if not over_data:
+        return "in"
+    arrays = {n: x.numpy() for n, x in tensors(inputs, run).items()}
+    held = [_everywhere(c.term, arrays, run["numbers"]) if c.term is not None else None for c in over_data]
+    if False in held or not _fits(examined, arrays, run):
+        return "out"
+    left = [c for c, h in zip(over_data, held, strict=True) if h is None]
+    return "in" if not left else "integers" if all(c.kind == "nowrap" for c in left) else "data"
+
+
+def _everywhere(term: Term, arrays: Mapping[str, np.ndarray], numbers: Mapping[str, int | float]) -> bool | None:
+    """Whether a clause holds at every element of the tensors that it reads, which are one or read alike; None where
+    that is not known."""
+    import numpy as np
+
+    from trilift.lift.errors import TriliftError
+    from trilift.lift.language.evaluate import evaluate
+    from trilift.lift.terms import construct as T
+    from trilift.lift.terms.term import Axis
+
+    reads = [t for t in term.walk() if t.op == "read"]
+    sizes = {arrays[t.attr].size for t in reads if t.attr in arrays}
+    if len({t.args for t in reads}) != 1 or len(sizes) != 1 or any(t.attr not in arrays for t in reads):
+        return None
+    element = Axis("element", T.const(sizes.pop()))
+    flat = T.rewrite(term, lambda t: T.read(t.attr, (T.axis(element),), t.type) if t.op == "read" else None)
+    try:
+        with np.errstate(all="ignore"):
+            return bool(np.all(evaluate(flat, (element,), {n: x.ravel() for n, x in arrays.items()}, numbers)))
+    except (TriliftError, ArithmeticError, TypeError, ValueError, KeyError):
+        return None
+
+
+def _fits(examined: Examined, arrays: Mapping[str, np.ndarray], run: Planned) -> bool:
+    """Whether the integers of the reference fit their dtypes on an input; True where that is not known."""
+    from trilift.lift.errors import TriliftError
+    from trilift.verify.runs.readings import met
+
+    owed = examined.goal.owed
+    if any(run["numbers"].get(n, 0) < 1 for n in examined.case.names):  # the goal is that of positive scalars
+        return True
+    try:
+        return not owed or met(owed, arrays, run["numbers"])
+    except (TriliftError, ArithmeticError, TypeError, ValueError, KeyError):
+        return True
 
 
 def _given(case: Case, c: Counterexample) -> dict[str, object]:

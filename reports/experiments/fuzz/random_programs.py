@@ -83,8 +83,9 @@ class _Draw(Draw):
 
     def map(self, output: str, dims: Dims) -> Stage:
         self.here = dims
-        width = ("const", "const", "const", "heuristic") if dims == ("N",) else ("const",)
+        width = ("const", "const", "const", "heuristic", "tuned") if dims == ("N",) else ("const",)
         schedule = self.schedule("cdiv", "cdiv", "lambda", "persistent", width=width)
+        schedule = replace(schedule, grid="lambda") if schedule.width == "tuned" else schedule
         return Stage("map", output, dims, self.full(self.dtype(), self.r.choice((1, 2, 2, 3))), schedule=schedule)
 
     def gather(self, output: str, dims: Dims) -> Stage:
@@ -113,12 +114,12 @@ class _Draw(Draw):
         reductions = tuple(self.reduction(f"s{k}_{output}", form) for k in range(self.r.choice((1, 1, 2))))
         wide = self.chance(0.5)
         self.here = dims if wide else dims[:1]
-        self.reduced = [(x.name, "i32" if x.op == "argmax" else x.expr.dtype) for x in reductions]
+        self.reduced = [(x.name, "i32" if x.op in ("argmax", "argmin") else x.expr.dtype) for x in reductions]
         e = self.full(self.dtype(), 2) if wide else self.containing(self.dtype(), 2)
         return Stage("row", output, self.here, e, reductions, schedule, dims[1])
 
     def reduction(self, name: str, form: str) -> Reduction:
-        op = self.r.choice(("sum", "sum", "sum", "max", "min", *(["argmax"] if form == "block" else [])))
+        op = self.r.choice(("sum", "sum", "sum", "max", "min", *(["argmax", "argmin"] if form == "block" else [])))
         dtype = self.r.choice(("i32", "i32", "i64", "f32", "f32", "f32"))
         return Reduction(name, op, self.full(dtype, 1))
 
@@ -152,7 +153,7 @@ class _Draw(Draw):
         return Stage("exchange", output, dims, self.full(self.dtype(), 1), schedule=schedule, inner=dims[1])
 
     def dot(self, output: str, dims: Dims) -> Stage:
-        dtype, total = self.r.choice((("f32", "f32"), ("f32", "f32"), ("f16", "f32"), ("i8", "i32")))
+        dtype, total = self.r.choice((("f32", "f32"), ("f32", "f32"), ("f16", "f32"), ("bf16", "f32"), ("i8", "i32")))
         a, b = Input("a", dtype, ("M", "K")), Input("b", dtype, ("K", "N"))
         self.inputs += [a, b]
         loads = tuple(Expr("load", dtype, (), (i.name, i.dims)) for i in (a, b))

@@ -17,7 +17,7 @@ def source(right: Program, wrong: Program | None = None, precise: bool = False) 
     """The case file: kernels and host function of `wrong`, by default those of `right`, whose reference it has.
     `precise`: all floats have 64 bits, because rounding does not count as a difference."""
     text = "\n\n".join([HEAD, *_host(wrong or right), _reference(right)])
-    return re.sub(r"\b(tl|torch)\.float(16|32)\b", r"\1.float64", text) if precise else text
+    return re.sub(r"\b(tl|torch)\.b?float(16|32)\b", r"\1.float64", text) if precise else text
 
 
 def host(p: Program) -> str:
@@ -27,7 +27,8 @@ def host(p: Program) -> str:
 
 def _host(p: Program) -> list[str]:
     block = "block" if p.branch else ""
-    made = [kernel(s, k, (n for n, _ in p.scalars), block) for k, s in enumerate(p.stages)]
+    strided = [i.name for i in p.inputs if i.strided]
+    made = [kernel(s, k, block, strided) for k, s in enumerate(p.stages)]
     args = ", ".join([*(i.name for i in p.inputs), *(n for n, _ in p.scalars)])
     specs = ", ".join([*(f'{i.name}="{i.spec}"' for i in p.inputs), *(f'{n}="{d}"' for n, d in p.scalars)])
     lines = [f"@case({specs})", f"def {p.name}({args}):", *_sizes(p)]
@@ -79,8 +80,8 @@ def _reduced(r: Reduction, frame: tuple[str, ...]) -> str:
     match r.op:
         case "sum":
             return f"{value}.sum(-1, keepdim=True, dtype=torch.{LONG[r.expr.dtype]})"
-        case "argmax":
-            return f"{value}.argmax(-1, keepdim=True).to(torch.int32)"
+        case "argmax" | "argmin":
+            return f"{value}.{r.op}(-1, keepdim=True).to(torch.int32)"
         case _:
             return f"{value}.a{r.op}(-1, keepdim=True)"
 

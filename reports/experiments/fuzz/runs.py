@@ -85,10 +85,15 @@ def tiled(s: Stage) -> tuple[str, int]:
             return s.dims[-1], s.schedule.block
 
 
-class Answer(TypedDict):
-    """Of each run its verdict and why; `error`: why there are none."""
+def declared(p: Program) -> list[tuple[str, str, tuple[str, ...], str, bool]]:
+    """The inputs of a program as `draws` takes them."""
+    return [(i.name, i.dtype, i.dims, i.below, i.strided) for i in p.inputs]
 
-    runs: list[tuple[str, str]]
+
+class Answer(TypedDict):
+    """Of each run its verdict, why, and whether an integer of the kernel wrapped; `error`: why there are none."""
+
+    runs: list[tuple[str, str, bool]]
     error: str
 
 
@@ -111,7 +116,7 @@ class Server:
         assert self.process is not None and self.process.stdin is not None and self.process.stdout is not None
         if not self.ready:
             self.ready = self.process.stdout.readline() == "ready\n"
-        inputs = [[i.name, i.dtype, i.dims, i.below] for i in p.inputs]
+        inputs = declared(p)
         scalars = [n for n, _ in p.scalars]
         request = {"source": source, "name": p.name, "inputs": inputs, "scalars": scalars, "runs": runs, "first": first}
         print(json.dumps(request), file=self.process.stdin, flush=True)

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 
 from .grammar import FLOATS, Expr, Program, Schedule, Stage
+from .judge import Judged
+from .mutate import Mutant
 from .random_programs import pruned
+from .reference import source
 
 Wrong = Callable[[Program, Program], bool]  # (right, wrong)
 PLAIN = Schedule()
@@ -98,3 +102,30 @@ def smaller(e: Expr) -> Iterator[Expr]:
     yield from dict.fromkeys(x for x in below if x not in e.args)
     if e.op in ("size", "scalar"):
         yield Expr("const", e.dtype, (), 2.0 if e.dtype in FLOATS else 2)
+
+
+# ---- regressions -----------------------------------------------------------------------------------------------------
+
+
+HEADS = {
+    "wrong PROVED": "# not PROVED: ",
+    "wrong TESTED": "# not PROVED: ",
+    "wrong REFUTED": "# PROVED: ",
+    "crash": "# no crash: ",
+}  # of the files in tests/regressions, which say what they mean
+
+
+def stored(j: Judged, folder: Path, again: Callable[[Program, Mutant | None], str], tries: int = 40) -> Path:
+    """Writes the smallest case of which `again` tells the same outcome to a file in the folder, as a test that fails
+    until the defect is mended."""
+
+    def fails(right: Program, wrong: Program) -> bool:
+        return again(right, replace(j.mutant, program=wrong) if j.mutant else None) == j.outcome
+
+    right, wrong = shrunk(j.program, j.mutant.program if j.mutant else j.program, fails, tries)
+    what = f"{j.mutant.kind}, {j.mutant.text}" if j.mutant else "a program"
+    detail = " ".join((j.detail or j.told.reason).split())[:90]
+    path = folder / f"{j.program.name}{'_' + j.mutant.kind.replace(' ', '_') if j.mutant else ''}.py"
+    head = f"{HEADS[j.outcome]}{what}; {detail}\n# open\n\n"
+    path.write_text(head + source(right, wrong if j.mutant else None))
+    return path

@@ -9,6 +9,7 @@ from typing import cast
 from .grammar import FLOATS, LONG, OPS, Expr, Reduction, Stage, limits
 
 Dims = tuple[str, ...]
+TUNED = (16, 64)  # tiles of an autotuner
 TILE = {1: ("BLOCK",), 2: ("BLOCK_M", "BLOCK")}
 
 
@@ -63,6 +64,8 @@ class Writer:
     zeroed: bool = False
     scratch: bool = False  # the kernel takes a buffer besides
     heuristic: bool = False
+    tuned: bool = False
+    strided: frozenset[str] = frozenset()  # inputs
     vector: Dims = ()  # the dimensions that have lanes
 
     # ---- text
@@ -83,6 +86,13 @@ class Writer:
         found = [*self.stage.dims, self.stage.inner, *named, *self.stage.names("size")]
         return tuple(dict.fromkeys(d for d in found if d and not d.isdigit()))
 
+    def strides(self) -> dict[str, str]:
+        """The strides that the kernel takes, and what the host function gives for them."""
+        mine = [t for t in self.tensors() if t in self.strided]
+        dense = self.stage.schedule.dense
+        return {f"{t}_s{k}": (f"{t}.shape[1]" if k == 0 else "1") if dense else f"{t}.stride({k})"
+                for t in mine for k in (0, 1)}  # fmt: skip
+
     def tensors(self) -> tuple[str, ...]:
         """The tensors that the kernel takes."""
         found = [*(t for t, _, _ in self.stage.loads()), *gathered(self.stage), self.stage.index]
@@ -91,8 +101,11 @@ class Writer:
     def source(self) -> str:
         pointers = [f"{t}_ptr" for t in (*self.tensors(), *["scratch"] * self.scratch, "out")]
         constants = [f"{n}: tl.constexpr" for n in (*self.meta, *(["EVEN"] if self.heuristic else []))]
-        args = ", ".join([*pointers, *self.sizes(), *self.stage.names("scalar"), *constants])
+        args = ", ".join([*pointers, *self.sizes(), *self.strides(), *self.stage.names("scalar"), *constants])
         head = ["@triton.jit", f"def {self.name}({args}):"]
+        if self.tuned:
+            configs = ", ".join(f'triton.Config({{"BLOCK": {b}}})' for b in TUNED)
+            head.insert(0, f'@triton.autotune(configs=[{configs}], key=["N"])')
         if self.heuristic:
             head.insert(0, '@triton.heuristics({"EVEN": lambda a: a["N"] % a["BLOCK"] == 0})')
         return "\n".join([*head, *self.lines]) + "\n"
@@ -102,12 +115,13 @@ class Writer:
         cells = [c + (f" + {sched.cells}" if sched.cells else "") for c in self.grid]
         cells[0] = f"min({cells[0]}, {sched.cap})" if sched.cap else cells[0]
         grid = f"({', '.join(cells)},)" if len(cells) == 1 else f"({', '.join(cells)})"
-        if sched.grid == "lambda":
+        if sched.grid == "lambda" and not sched.fixed:
             grid = "lambda meta: " + grid.replace(self.meta["BLOCK"], 'meta["BLOCK"]')
         made = "torch.zeros" if self.zeroed else "torch.empty"
         shape = ", ".join(s.dims) + ("," if len(s.dims) == 1 else "")
         scratch = ["scratch"] * self.scratch
-        numbers = [*self.sizes(), *s.names("scalar"), *(f"{k}={v}" for k, v in self.meta.items())]
+        meta = {k: v for k, v in self.meta.items() if not (self.tuned and k == "BLOCK")}
+        numbers = [*self.sizes(), *self.strides().values(), *s.names("scalar"), *(f"{k}={v}" for k, v in meta.items())]
         args = ", ".join([*self.tensors(), *scratch, s.output, *numbers])
         buffers = [f"{b} = {made}(({shape}), dtype=torch.{LONG[s.dtype]})" for b in (*scratch, s.output)]
         return "\n    ".join([*buffers, f"{self.name}[{grid}]({args})"])
@@ -142,10 +156,12 @@ class Writer:
         """The condition that lanes lie in the tensor; "" where there are no lanes."""
         return " & ".join(f"in_{d.lower()}" for d in dict.fromkeys(dims) if d in self.vector)
 
-    def place(self, dims: Dims) -> str:
-        """The offset of an element in a contiguous tensor."""
+    def place(self, dims: Dims, tensor: str = "") -> str:
+        """The offset of an element in a tensor, which is contiguous unless it is one of `strided`."""
         if not dims:
             return "0"
+        if tensor in self.strided:
+            return " + ".join(f"({self.leaf['index', d]}) * {tensor}_s{k}" for k, d in enumerate(dims))
         out = self.leaf["index", dims[0]]
         for d in dims[1:]:
             out = f"({out}) * {d} + {self.leaf['index', d]}"
@@ -162,7 +178,9 @@ class Writer:
             mask = self.mask(dims) if s.load_mask else ""
             other = f", other={s.other}" if mask and s.other and e.dtype != "bool" else ""
             name = "_".join([tensor, *(d.lower() for d in dims)])
-            self.say(f"{name} = tl.load({tensor}_ptr + {self.place(dims)}{f', mask={mask}' if mask else ''}{other})")
+            self.say(
+                f"{name} = tl.load({tensor}_ptr + {self.place(dims, tensor)}{f', mask={mask}' if mask else ''}{other})"
+            )
             self.leaf[e.op, e.value] = name
 
     def expr(self, e: Expr) -> str:
