@@ -405,8 +405,8 @@ class _Attempt:
         proofs = {n: p if inferred is not None else interrupted(p, guard) for n, p in proofs.items()}
         if disorder := self.disorder(proofs, hints):
             return {n: _told(p, disorder) if p.verdict.value == "UNKNOWN" else p for n, p in proofs.items()}
-        if self.racy:
-            return proofs  # no order of lanes means anything
+        if self.racy or self.rounded:
+            return proofs  # no order of lanes means anything; numbers of a field are not rounded
         self.progress("finite fields")
         for outcome in self.field_test(proofs, hints):
             p = proofs[outcome.output]
@@ -426,6 +426,11 @@ class _Attempt:
         from .memory.lane_order import KIND
 
         return any(c.kind == KIND and not c.holds for p in self.provings for c in p.conditions)
+
+    @property
+    def rounded(self) -> bool:
+        """Whether integers pass through floats, where they may lose digits, and become integers again."""
+        return any(p.exact for p in self.provings)
 
     def another_dtype(self, output: str, proof: Proof) -> Proof:
         """REFUTED where an output is a tensor of another integer type than that of the function; of another float type

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 from ..errors import Place, Unsupported
 from ..terms import construct as T
 from ..terms import index as I
+from ..terms.exactness import Marks
 from ..terms.term import Term
+from . import exact_numbers
 from .alias import Cell, View, view
 from .aten import operators
 from .machine_integers import Integers
@@ -76,10 +78,13 @@ class _Interpretation:
         self.env: dict[Any, Any] = {}  # tensors are cells or views of cells, the rest is values
         self.original = tensors
         self.inputs = {name: Cell(x) for name, x in tensors.items()}
+        self.exact: Marks = {}
 
     def run(self, graph: Graph) -> tuple[list[Output], dict[str, SymbolicTensor]]:
         """(tensor, dtype) of each output, and the new contents of each input that is written."""
         names = iter(self.order)
+        if self.integers is not None:
+            self.exact = exact_numbers.of_graph(graph)
         for node in graph.graph.nodes:
             if node.op == "placeholder":
                 self.env[node] = self._input(node, next(names))
@@ -139,8 +144,12 @@ class _Interpretation:
             name = operators.packet(node.target)
             dtypes, place = [*map(_dtype, node.args)], lambda: place_of(node)
             values = self.integers.operands(name, values, dtypes, place, kwargs)
+            values = exact_numbers.operands(values, node, self.exact, self.integers, place)
         try:
             out = operators.apply(node.target, values, kwargs, len(fake) if isinstance(fake, list | tuple) else None)
+            if self.integers is not None:
+                again = lambda xs: operators.apply(node.target, xs, kwargs)  # noqa: E731
+                out = exact_numbers.result(out, values, node, self.exact, self.integers, place, again)
         except Unsupported as e:
             return _later(e, node, fake, self.symbols)
         return self._machine(_placed(out, node, fake, self.symbols), node, fake)

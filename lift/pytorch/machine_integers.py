@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeGuard
 
-from ..errors import Place
+from ..errors import Place, Unsupported
 from ..terms import term as T
 from ..terms.machine_ranges import MachineRanges, limits
 from ..terms.ranges import Interval
@@ -33,6 +33,8 @@ CONVERTED = {
     "bitwise_and", "__and__", "bitwise_or", "__or__", "bitwise_xor", "__xor__",
 }  # fmt: skip
 CASTS = {"_to_copy", "to"}  # what they give is converted as any result is
+INEXACT = "an integer that is computed with rounded floats"
+ROUNDED = "its float is rounded before it becomes an integer, an index or a truth value, and rounding is not modelled"
 CHOOSING = {"where", "maximum", "minimum", "fmax", "fmin", "clamp", "clip", "clamp_min", "clamp_max"}
 
 
@@ -83,6 +85,27 @@ class Integers:
         if x.type != T.INT or type_of_name(dtype) != T.INT:
             return x
         return tensor(x.shape, lambda i: self.number(x.at(i), dtype, place), T.INT)
+
+    # ---- integers in floats
+
+    def exact(
+        self,
+        x: SymbolicTensor,
+        bits: int | None,
+        place: Callable[[], Place | None],
+        sizes: SymbolicTensor | None = None,
+    ) -> SymbolicTensor:
+        """A tensor of floats that hold integers which are read as integers again: its elements, or those of `sizes`,
+        owe that they are less than 2^bits; None: floats of so few digits are never known to be right."""
+        asked = sizes or x
+
+        def at(i: tuple[Term, ...]) -> Term:
+            if bits is None:
+                raise Unsupported(INEXACT, place(), ROUNDED)
+            self.owe(asked.at(i), -(1 << bits), 1 << bits, place)
+            return x.at(i)
+
+        return tensor(x.shape, at, x.type)
 
     # ---- operands
 

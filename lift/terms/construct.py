@@ -295,6 +295,12 @@ def _abs(_: str, a: Term) -> Term | None:
     return a if a.op == "abs" else None
 
 
+@meaning(CONSTRUCTION, "trunc", "floor", "ceil", "round")
+def _rounded(_: str, a: Term) -> Term | None:
+    """Integers are whole."""
+    return a if a.type == INT else None
+
+
 def add(*ts: TermLike) -> Term:
     return make("add", *ts)
 

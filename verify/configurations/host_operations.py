@@ -5,7 +5,8 @@ Views and allocations are not events: tensors are addresses.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,15 @@ import numpy as np
 from trilift.lift.capture.recorder import UNINITIALISED
 from trilift.lift.capture.trace import Launch, TensorRef, TorchOp, Trace
 from trilift.lift.errors import Place, TriliftError, Unsupported
+from trilift.lift.pytorch import exact_numbers
 from trilift.lift.pytorch.aten import operators
+from trilift.lift.pytorch.exact_numbers import Given
 from trilift.lift.pytorch.host import term_of
-from trilift.lift.pytorch.machine_integers import Integers
+from trilift.lift.pytorch.machine_integers import Fits, Integers
 from trilift.lift.pytorch.symbolic_tensor import SymbolicTensor, cast, deep, tensor, type_of_name
 from trilift.lift.replay import storage, torch_ops
 from trilift.lift.terms import construct as T
+from trilift.lift.terms.exactness import Marks
 from trilift.lift.terms.machine_ranges import dtype_limits
 from trilift.lift.terms.ranges import Interval
 from trilift.lift.terms.term import Axis, Term
@@ -58,7 +62,43 @@ def event(column: Sequence[TorchOp], buffers: Buffers) -> HostOp | None:
     elements = tuple(_element(v) for v in values)
     if len(elements) != len(views):
         raise Unsupported(f"aten.{name}", first.host, "the number of tensors that it returns changes")
-    return HostOp(f"aten.{name}", views, elements, first.host, tuple(integers.owed.values()))
+    given = tuple(_given(column, buffers, name))
+    return HostOp(f"aten.{name}", views, elements, first.host, tuple(integers.owed.values()), given,
+                  partial(_exactly, column, buffers, name))  # fmt: skip
+
+
+def _given(column: Sequence[TorchOp], buffers: Buffers, name: str) -> Iterator[Given]:
+    """The arguments of an operation, those inside of lists too."""
+    first = column[0]
+    types = [str(a.type) for a in first.func._schema.arguments]
+    for k in range(len(first.args)):
+        joined = _refs_and_numbers([t.args[k] for t in column])
+        for values in joined:
+            x = values[0]
+            if isinstance(x, TensorRef):
+                view = buffers.view(values, name, first.host, constant(values, buffers, name, first.host))
+                yield Given(view, x.dtype, k)
+            elif isinstance(x, int | float) and not isinstance(x, bool) and "number" in types[k]:
+                same = all(v == x for v in values)
+                yield Given(None, "i64" if isinstance(x, int) else "f64", k, float(x) if same else None)
+
+
+def _refs_and_numbers(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    """One argument of all traces, each element of a list by itself."""
+    if isinstance(values[0], list | tuple):
+        for part in zip(*values, strict=True):
+            yield from _refs_and_numbers(part)
+    else:
+        yield values
+
+
+def _exactly(column: Sequence[TorchOp], buffers: Buffers, name: str, marks: Marks, tag: Hashable) -> tuple[Fits, ...]:
+    """What an operation owes for floats that must be exact. Raises Unsupported for one that is not known to be."""
+    integers = Integers(_intervals(buffers))
+    for x in meaning(column, buffers, name, integers, marks, tag):
+        with deep():
+            x.at(tuple(T.axis(Axis(f"@{k}", n)) for k, n in enumerate(x.shape)))
+    return tuple(integers.owed.values())
 
 
 def _result(refs: Sequence[TensorRef], buffers: Buffers, name: str, place: Place | None) -> View:
@@ -113,9 +153,12 @@ def _intervals(buffers: Buffers) -> dict[str, Interval]:
     return {b.name: dtype_limits(b.dtype) for b in buffers.every if type_of_name(b.dtype) == T.INT}
 
 
-def meaning(column: Sequence[TorchOp], buffers: Buffers, name: str, integers: Integers) -> tuple[SymbolicTensor, ...]:
+def meaning(
+    column: Sequence[TorchOp], buffers: Buffers, name: str, integers: Integers, marks: Marks | None = None,
+    tag: Hashable = None,
+) -> tuple[SymbolicTensor, ...]:  # fmt: skip
     """The values of the outputs as symbolic tensors, in the dtypes that torch gave them: `integers` takes down what
-    they rest on."""
+    they rest on, and what `marks` says that the floats of `tag` owe."""
     import torch
 
     first = column[0]
@@ -127,6 +170,7 @@ def meaning(column: Sequence[TorchOp], buffers: Buffers, name: str, integers: In
     place = lambda: first.host  # noqa: E731
     dtypes = [x.dtype if isinstance(x, TensorRef) else None for x in first.args]
     args = integers.operands(name, args, dtypes, place, first.kwargs)
+    args = exact_numbers.operands(args, tag, marks or {}, integers, place)
     kwargs = {
         k: _joined([t.kwargs[k] for t in column], buffers, f"{name}, {k}", first)
         for k in first.kwargs
@@ -135,6 +179,8 @@ def meaning(column: Sequence[TorchOp], buffers: Buffers, name: str, integers: In
     try:
         with deep():
             out = operators.apply(first.func, args, kwargs, len(first.outputs))
+            again = lambda xs: operators.apply(first.func, xs, kwargs)  # noqa: E731
+            out = exact_numbers.result(out, args, tag, marks or {}, integers, place, again)
     except TriliftError as error:
         error.place = error.place or first.host
         raise

@@ -170,5 +170,7 @@ def certain(ranges: Ranges, kind: str, term: Term, bits: int) -> bool:
         "shift": lambda: low >= 0 and high < bits,
         "divisor": lambda: low > 0 or high < 0,
         "positive": lambda: low > 0,
+        "exact": lambda: -(1 << bits - 1) <= low and high <= 1 << bits - 1,
+        "inexact": lambda: False,
     }
     return limits[kind]()

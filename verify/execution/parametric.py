@@ -23,6 +23,7 @@ from trilift.lift.errors import TriliftError, Unsupported
 from trilift.lift.interpreter import random_numbers
 from trilift.lift.interpreter.interpret import TERMINATORS
 from trilift.lift.terms import construct as T
+from trilift.lift.terms.exactness import Marks
 from trilift.lift.terms.term import Axis, Term
 from trilift.lift.ttir.ir import Block, Function, Module, Op, Region, Type, Value
 
@@ -46,15 +47,19 @@ def execute(
     grid: tuple[Term, Term, Term],
     facts: Iterable[Term] = (),
     dtypes: Mapping[str, str] | None = None,
+    exact: Marks | None = None,
 ) -> Program:
     """The program of a launch. `operands`: in the order of module.entry.args, a term for a number; what stands at a
     pointer is not looked at (but None is not known to be memory): its memory has the argument's name. `facts` hold at
     every launch and let signs be known. `dtypes` names the dtype of the memory of pointer arguments ("u8", "bool"): an
     integer read is a number of the dtype, without one the signed number (of 8 and 16 bits: any congruent to it).
+    `exact`: float operations through which integers pass, and in how many bits they must fit
+    (`verify.execution.integers_in_floats`).
 
     Raises Unsupported, with the place, where the control flow cannot be followed or the terms grow beyond bounds."""
     sys.setrecursionlimit(max(sys.getrecursionlimit(), RECURSION))
-    return Execution(random_numbers.named(module), operands, grid, facts, dtypes or {}).program()
+    module = random_numbers.named(module)
+    return Execution(module, operands, grid, facts, dtypes or {}, exact or {}).program()
 
 
 class Execution:
@@ -67,8 +72,9 @@ class Execution:
         grid: tuple[Term, Term, Term],
         facts: Iterable[Term],
         dtypes: Mapping[str, str],
+        exact: Marks,
     ) -> None:
-        self.module, self.grid = module, grid
+        self.module, self.grid, self.exact = module, grid, exact
         self.dtypes = {n.removeprefix("%"): d for n, d in dtypes.items() if d == "bool" or d[0] in "iu"}
         self.ranges = Intervals(facts, grid, {})
         self.elements = Elements(module, self.ranges)
@@ -184,8 +190,10 @@ class Execution:
         if out is None and op.results:
             self.cannot(op)
             out = [Tile(v.type, self.opaque(op, term_type(v.type))) for v in op.results]
-        for value, x in zip(op.results, [out] if isinstance(out, Tile) else out or (), strict=True):
+        results = [out] if isinstance(out, Tile) else out or []
+        for value, x in zip(op.results, results, strict=True):
             self.env[value] = x
+        self.oblige_exact(op, results)
 
     def result(self, op: Op) -> Tile | list[Tile] | None:
         control = CONTROL.get(op.name)
@@ -240,6 +248,25 @@ class Execution:
             if x.type.is_int and x.type.bits >= 32:
                 self.oblige("wrap", op, x, x.type.bits)
 
+    def oblige_exact(self, op: Op, results: Sequence[Tile]) -> None:
+        """Floats that hold integers which are read as integers again; of sums the sums of absolute values, which no
+        partial sum exceeds."""
+        xs = [self.env[v] for v in op.operands]
+        for k, x in enumerate(xs):
+            if (op, k) in self.exact:
+                self.oblige_digits(op, x, self.exact[op, k])
+        if op not in self.exact:
+            return
+        if op.name in ("tt.reduce", "tt.scan", "tt.dot"):
+            again = HANDLERS[op.name](self, op, *(pointwise(x.type, absolute, x) if x.type.is_float else x for x in xs))
+            results = [again] if isinstance(again, Tile) else again or []
+        for x in results:
+            self.oblige_digits(op, x, self.exact[op] if results else None)
+
+    def oblige_digits(self, op: Op, x: Tile, bits: int | None) -> None:
+        if x.type.is_float:
+            self.oblige("exact" if bits is not None else "inexact", op, x, 1 + (bits or 0))
+
     def cannot(self, op: Op) -> None:
         """The operation has no meaning here."""
         self.unsupported.setdefault(op)
@@ -276,6 +303,10 @@ class Execution:
 
 def _name(v: Value) -> str:
     return v.name.removeprefix("%")
+
+
+def absolute(t: Term) -> Term:
+    return T.make("abs", t)
 
 
 def _operand(v: Value, x: Any) -> Tile:

@@ -12,6 +12,7 @@ from dataclasses import replace as with_fields
 
 from trilift.lift.errors import Place
 from trilift.lift.printers.text import element_text
+from trilift.lift.pytorch.machine_integers import INEXACT, ROUNDED
 from trilift.lift.terms import construct as T
 from trilift.lift.terms.term import Term
 
@@ -89,7 +90,10 @@ GOALS: dict[str, tuple[str, Callable[[Term, int], Term]]] = {
     "unsigned": ("an unsigned number is not negative", lambda t, bits: between(t, T.const(1 << bits))),
     "shift": ("a shift is less than the width", lambda t, bits: between(t, T.const(bits))),
     "wrap": ("integers do not wrap", lambda t, bits: fits(t, bits)),
+    "inexact": (INEXACT, lambda t, bits: T.const(False)),
 }
+IN_FLOATS = "an integer that passes through a float"
+SIZES = {"wrap": ARITHMETIC, "exact": IN_FLOATS}  # kinds that bound a number, and what needs them
 
 
 def fits(t: Term, bits: int) -> Term:
@@ -108,13 +112,13 @@ def well_defined(program: Program, facts: Facts, solver: Solver) -> list[Conditi
     """One condition for each integer operation that has a meaning for some operands only; wrapping is `nowrap`'s."""
     out = []
     for a in program.arithmetic:
-        if a.kind in ("wrap", *ASSUMED):
+        if a.kind in (*SIZES, *ASSUMED):
             continue
         start, (what, goal) = time.monotonic(), GOALS[a.kind]
         known, wanted = facts | arithmetic_facts(a, program.grid), goal(a.term, a.bits)
         ok = holds(wanted, asking(known, solver, what))
-        seconds = time.monotonic() - start
-        out.append(Condition(what, known, wanted, ok, "linear", seconds, a.op.place, "" if ok else words(wanted)))
+        seconds, why = time.monotonic() - start, ROUNDED if a.kind == "inexact" else words(wanted)
+        out.append(Condition(what, known, wanted, ok, "linear", seconds, a.op.place, "" if ok else why))
     return out
 
 
@@ -162,20 +166,20 @@ def nowrap(program: Program, facts: Facts, solver: Solver) -> list[Clause]:
     found: dict[tuple[Term, int], Clause] = {}
     open_: list[Clause] = []
     for a in program.arithmetic:
-        if a.kind != "wrap":
+        if a.kind not in SIZES:
             continue
         for bound in _wrapping(a, program, facts, solver):
             if bound is None:
-                open_.append(Clause("nowrap", None, f"{words(fits(a.term, a.bits))}", ARITHMETIC, a.op.place))
+                open_.append(Clause("nowrap", None, f"{words(fits(a.term, a.bits))}", SIZES[a.kind], a.op.place))
             else:
-                found.setdefault((bound, a.bits), below(bound, a.bits, a.op.place))
+                found.setdefault((bound, a.bits), below(bound, a.bits, a.op.place, SIZES[a.kind]))
     return [*largest(found, facts, solver), *open_]
 
 
-def below(bound: Term, bits: int, place: Place | None) -> Clause:
+def below(bound: Term, bits: int, place: Place | None, why: str = ARITHMETIC) -> Clause:
     """The clause that a term over the sizes is less than 2^(bits - 1)."""
     limit = T.const(1 << bits - 1)
-    return Clause("nowrap", T.make("lt", bound, limit), f"{words(bound)} < 2^{bits - 1}", ARITHMETIC, place)
+    return Clause("nowrap", T.make("lt", bound, limit), f"{words(bound)} < 2^{bits - 1}", why, place)
 
 
 def _wrapping(a: Arithmetic, program: Program, facts: Facts, solver: Solver) -> list[Term | None]:

@@ -6,12 +6,14 @@ logical index (i, j, ...) is: at offset + i * strides[0] + j * strides[1] + ...
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 
 from trilift.lift.errors import Place
+from trilift.lift.pytorch.exact_numbers import Given
 from trilift.lift.pytorch.machine_integers import Fits
 from trilift.lift.terms import construct as T
+from trilift.lift.terms.exactness import Marks
 from trilift.lift.terms.term import Term
 from trilift.lift.ttir.ir import Module
 
@@ -62,13 +64,16 @@ class SymbolicLaunch:
 class HostOp:
     """A torch operation between launches: `values[k](index)` is what outputs[k] holds at a logical index afterwards, as
     a term over read(buffer name, o), the contents of buffers before it. `owed`: integers that must fit their dtype,
-    over the same contents."""
+    over the same contents. `given`: its arguments, with views as the keys of tensors; `exactly(marks, tag)`: what its
+    floats owe where `tag` is marked."""
 
     name: str
     outputs: tuple[View, ...]
     values: tuple[Element, ...]
     place: Place | None
     owed: tuple[Fits, ...] = ()
+    given: tuple[Given, ...] = ()
+    exactly: Callable[[Marks, Hashable], tuple[Fits, ...]] = lambda marks, tag: ()
 
 
 Event = SymbolicLaunch | HostOp

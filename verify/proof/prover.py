@@ -17,6 +17,7 @@ from trilift.lift.pytorch.machine_integers import Fits
 from trilift.lift.runtime.budget import Meter
 from trilift.lift.terms import construct as T
 from trilift.lift.terms.bits import cell_size
+from trilift.lift.terms.exactness import Marks
 from trilift.lift.terms.spec import Formula
 from trilift.lift.terms.term import Term
 
@@ -41,6 +42,7 @@ from ..model.verdict import Clause, Condition, Invariant
 from ..normal_form.algebra import Algebra, Context, SideConditions, Split, Undecided
 from ..normal_form.numbers import met
 from ..wording.user_terms import shortened, words
+from .exact_numbers import exact_operations
 from .launch import Launched
 
 Progress = Callable[[str], None]
@@ -79,6 +81,7 @@ class Proving:
     conditions: list[Condition] = field(default_factory=list)
     contract: list[Clause] = field(default_factory=list)
     writers: dict[Buffer, list[tuple[Launched, Site]]] = field(default_factory=dict)
+    exact: Marks = field(default_factory=dict)  # operations on floats through which integers pass
 
     def __post_init__(self) -> None:
         inner = Solver(guard=self.meter.guard, answers=self.answers)
@@ -106,9 +109,11 @@ class Proving:
         if self.vacuous:
             raise Undecided("no shape meets the preconditions")
         self.owe(self.configuration.owed, lambda t: flattened(t, self.configuration.inputs))
+        self.exact = exact_operations(self.configuration)
         for k, event in enumerate(self.configuration.events):
             if isinstance(event, HostOp):
-                self.owe(event.owed, lambda t: self.memory.substituted(t, self.buffers))
+                owed = (*event.owed, *(event.exactly(self.exact, event) if self.exact else ()))
+                self.owe(dict.fromkeys(owed), lambda t: self.memory.substituted(t, self.buffers))
                 self.memory.host(event, self.buffers)
             else:
                 self.progress(f"launch {k + 1} of {len(self.configuration.events)}: {event.kernel}")
@@ -131,7 +136,7 @@ class Proving:
         """One launch: its accesses, their safety, and what memory holds afterwards."""
         dtypes = {a.name: x.dtype for a, x in zip(event.module.entry.args, event.operands, strict=True)
                   if isinstance(x, View)}  # fmt: skip
-        program = execute(event.module, event.operands, event.grid, self.configuration.facts, dtypes)
+        program = execute(event.module, event.operands, event.grid, self.configuration.facts, dtypes, self.exact)
         for op in program.unsupported:
             if not op.results:
                 raise Unsupported(op.name, op.place)

@@ -1,0 +1,64 @@
+"""The float operations of a configuration through which integers pass: of its kernels and its host operations
+together, since a float that one writes another may read as an integer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from trilift.lift.interpreter import random_numbers
+from trilift.lift.pytorch import exact_numbers
+from trilift.lift.pytorch.exact_numbers import Given
+from trilift.lift.terms import construct as T
+from trilift.lift.terms.exactness import DIGITS, Flow, Marks
+from trilift.lift.terms.term import Axis
+
+from ..execution.integers_in_floats import follow
+from ..model.configuration import Buffer, Configuration, HostOp, SymbolicLaunch, View
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from trilift.lift.ttir.ir import Value
+
+
+def exact_operations(configuration: Configuration) -> Marks:
+    """The operations that have to be exact, and in how many bits: those of kernels by `Op`, or (Op, operand); those of
+    host operations by `HostOp`, as `lift.pytorch.exact_numbers` marks them."""
+    flow = Flow()
+    for b in configuration.buffers:
+        if b.dtype in DIGITS:
+            _initially(flow, b)
+    for event in configuration.events:
+        if isinstance(event, HostOp):
+            _host(flow, event)
+        else:
+            follow(flow, random_numbers.named(event.module), _held(event))
+    return flow.marks()
+
+
+def _initially(flow: Flow, b: Buffer) -> None:
+    """What a buffer of floats holds at first."""
+    if b.origin.startswith("input:"):
+        return flow.step(b, "data")
+    first = b.initial(T.axis(Axis("@0", b.length)))
+    if first.is_const:
+        return flow.step(b, "same", number=float(first.attr))
+    return None if first.op == "undef" else flow.step(b, "opaque")
+
+
+def _held(event: SymbolicLaunch) -> Mapping[Value, Hashable]:
+    """The memory behind the pointers of a launch."""
+    entry = random_numbers.named(event.module).entry.args
+    return {v: x.buffer for v, x in zip(entry, event.operands, strict=True) if isinstance(x, View)}
+
+
+def _host(flow: Flow, event: HostOp) -> None:
+    given = [g if g.key is None else replace(g, key=_memory(g.key)) for g in event.given]
+    results: list[tuple[Hashable, str]] = [(v.buffer, v.dtype) for v in event.outputs]
+    exact_numbers.follow(flow, event.name.removeprefix("aten."), event, given, results)
+
+
+def _memory(key: object) -> Hashable:
+    return key.buffer if isinstance(key, View) else None
