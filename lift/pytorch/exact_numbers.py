@@ -98,7 +98,7 @@ def follow(
     keys = [_key(flow, tag, g, made) for g in given if _counts(base, g, made)]
     for key, dtype in results:
         if dtype in DIGITS:
-            _result(flow, base, key, tag, given, keys, dtype)
+            _result(flow, base, key, tag, keys, dtype)
         else:
             _read(flow, base, keys)
     if ROWS.get(base) == "whole":
@@ -145,9 +145,7 @@ def _read(flow: Flow, base: str, keys: Sequence[Hashable]) -> None:
         flow.sink(k)
 
 
-def _result(
-    flow: Flow, base: str, key: Hashable, tag: Hashable, given: Sequence[Given], keys: Sequence[Hashable], dtype: str
-) -> None:
+def _result(flow: Flow, base: str, key: Hashable, tag: Hashable, keys: Sequence[Hashable], dtype: str) -> None:
     """How a float result is made."""
     digits, rule = DIGITS[dtype], ROWS.get(base, "opaque")
     if base in ZEROS or base in ONES:
@@ -225,50 +223,55 @@ def of_graph(graph: Graph) -> Marks:
 
 
 def _node(flow: Flow, node: Node, roots: dict[Any, Any], graph: Graph) -> None:
+    """Adds one node. `roots`: the tensor whose memory a view has."""
     import operator
 
     fake = node.meta.get("val")
     if node.op == "get_attr":
-        fake = getattr(graph, str(node.target))
-        if (name := _dtype(fake)) in DIGITS:
-            _constants(flow, node, fake, str(name))
+        _constants(flow, node, getattr(graph, str(node.target)))
+    elif node.op == "placeholder":
+        if _dtype(fake) in DIGITS:
+            flow.step(node, "data")
+    elif node.op != "call_function":
         return
-    if node.op == "placeholder":
-        return flow.step(node, "data") if _dtype(fake) in DIGITS else None
-    if node.op != "call_function":
-        return
-    if node.target is operator.getitem:
+    elif node.target is operator.getitem:
         if node.args[0] in roots:
             roots[node] = roots[node.args[0]]
-        return flow.step(node, "same", [(node.args[0], node.args[1])])
-    if not hasattr(node.target, "_schema"):
-        return
-    name = str(node.target._schema.name).split("::")[1]
-    given, base = list(_arguments(node)), _root(node, roots)
-    if isinstance(fake, list | tuple):
-        results: list[tuple[Hashable, str]] = [((node, k), d) for k, f in enumerate(fake) if (d := _dtype(f))]
-    else:
-        results = [(node, d)] if (d := _dtype(fake)) else []
+        flow.step(node, "same", [(node.args[0], node.args[1])])
+    elif hasattr(node.target, "_schema"):
+        _call(flow, node, fake, roots)
+
+
+def _call(flow: Flow, node: Node, fake: Any, roots: dict[Any, Any]) -> None:
+    """Adds one call of an operator: a view is its base, and what is written into a view is in its base too."""
+    base = _root(node, roots)
+    every = enumerate(fake) if isinstance(fake, list | tuple) else [(None, fake)]
+    results: list[tuple[Hashable, str]] = [
+        (node if k is None else (node, k), d) for k, f in every if (d := _dtype(f)) is not None
+    ]
     if base is not None:
         roots[node] = base
         for key, d in results:
             if d in DIGITS:
                 flow.step(key, "same", [base])
         if not _writes(node):
-            return None
+            return
         results = [*results, *((base, d) for _, d in results)]
-    return follow(flow, name, node, given, results)
+    follow(flow, str(node.target._schema.name).split("::")[1], node, list(_arguments(node)), results)  # type: ignore[union-attr]
 
 
-def _constants(flow: Flow, node: Node, value: Any, dtype: str) -> None:
+def _constants(flow: Flow, node: Node, value: Any) -> None:
+    """Adds a tensor of known numbers."""
     import torch
 
+    if (dtype := _dtype(value)) not in DIGITS:
+        return
     with torch._C._DisableTorchDispatch():
         numbers = set(value.detach().double().flatten().tolist())
     if len(numbers) == 1:
         flow.step(node, "same", number=numbers.pop())
     else:
-        flow.step(node, "opaque", (), DIGITS[dtype], node)
+        flow.step(node, "opaque", (), DIGITS[str(dtype)], node)
 
 
 def _writes(node: Node) -> bool:

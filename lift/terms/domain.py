@@ -105,6 +105,20 @@ def distinct_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return rows[first], inverse
 
 
+BITWISE = {"bitand", "bitor", "bitxor", "shl", "shr", *(n for n in OPS if n.startswith(("wrap", "from_bits")))}
+
+
+def of_whole_numbers(f: Callable[..., Any], *xs: Any) -> Any:
+    """f of integers that a formula holds as floats (truncated reals, elements where some are undefined); NaN where one
+    is none."""
+    arrays = [np.asarray(x) for x in xs]
+    with np.errstate(all="ignore"):
+        lost = np.logical_or.reduce(np.broadcast_arrays(*(~np.isfinite(x) for x in arrays)))
+        whole = [np.where(np.isfinite(x), x, 0).astype(np.int64) if x.dtype.kind == "f" else x for x in arrays]
+        out = f(*whole)
+    return np.where(lost, np.nan, out) if lost.any() else out
+
+
 class Float64:
     """Reals as float64: the kernel without rounding of its narrow types."""
 
@@ -127,6 +141,8 @@ class Float64:
     def apply(self, op: str, *xs: Any) -> Any:
         """The row `op` on arrays, with broadcasting."""
         row = OPS[op]
+        if op in BITWISE and any(np.asarray(x).dtype.kind == "f" for x in xs):
+            return of_whole_numbers(row.numpy, *xs)
         with np.errstate(all="ignore"):
             if row.arity >= 0 or op in ORDERED:
                 return row.numpy(*xs)

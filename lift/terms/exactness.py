@@ -108,8 +108,8 @@ def _whole(*xs: Origin) -> Origin:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`origin`: of the result. `rounds`: whether the result is rounded, so that it must fit its digits; `known`: whether
-    it can be exact at all. `asks`: whether its operands must be exact if it is."""
+    """`origin`: of the result. `rounds`: whether the result is rounded, so that it must fit its digits; `known`:
+    whether it can be exact at all. `asks`: whether its operands must be exact if it is."""
 
     origin: Callable[..., Origin]
     rounds: bool = True
@@ -135,6 +135,9 @@ RULES: dict[str, Rule] = {
     "whole": Rule(_whole, rounds=False, asks=False),  # floor and its like: their operand is read as an integer
     "opaque": Rule(_opaque, known=False, asks=False),
 }  # fmt: skip
+
+
+ANY_OF = {"same", "max", "opaque", "whole"}  # rules that say something of the inputs that are known so far
 
 
 @dataclass(frozen=True, slots=True)

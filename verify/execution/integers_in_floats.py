@@ -22,11 +22,14 @@ MOVES = {
     "tt.cat", "ttg.convert_layout", "tt.fp_to_fp", "arith.extf", "tt.clampf",
 }  # fmt: skip
 ROWS: Mapping[str, str] = {
-    **dict.fromkeys(MOVES, "same"), "tt.fp_to_fp": "cast", "arith.truncf": "cast", "arith.addf": "add", "arith.subf": "sub",
-    "arith.mulf": "mul", "arith.negf": "neg", "math.absf": "abs", "arith.divf": "div", "tt.precise_divf": "div",
+    **dict.fromkeys(MOVES, "same"), "tt.fp_to_fp": "cast", "arith.truncf": "cast", "arith.addf": "add",
+    "arith.subf": "sub", "arith.mulf": "mul", "arith.negf": "neg", "math.absf": "abs", "arith.divf": "div",
+    "tt.precise_divf": "div",
     **dict.fromkeys(("arith.maxnumf", "arith.maximumf"), "max"), "arith.minnumf": "same", "arith.minimumf": "same",
     **dict.fromkeys(("math.floor", "math.ceil", "math.trunc", "math.roundeven", "math.round"), "whole"),
 }  # fmt: skip
+SOURCES = {"arith.sitofp": "convert", "arith.uitofp": "count", "trilift.random": "data", "ub.poison": "data"}
+ROWS = {**ROWS, **SOURCES, "math.fma": "dot"}
 WHOLE_FUNCTIONS = ("floor", "ceil", "trunc", "rint", "nearbyint", "round", "roundeven", "fmod", "remainder")
 SAME_POINTER = {
     "tt.addptr", "tt.splat", "tt.unsplat", "tt.broadcast", "tt.expand_dims", "tt.bitcast", "tt.reshape", "tt.trans",
@@ -114,26 +117,16 @@ class _Kernel:
         match op.name:
             case "arith.constant":
                 self.constant(op, r)
-            case "arith.sitofp":
-                step("convert")
-            case "arith.uitofp":
-                step("count")
+            case "tt.dot":
+                self.dot(op, r)
             case "tt.load" | "tt.atomic_rmw" | "tt.atomic_cas":
                 step("same", [*self.places.get(op.operands[0], ()), *(floats if op.name == "tt.load" else ())])
             case "arith.select":
                 step("same", op.operands[1:])
-            case "math.fma":
-                step("dot", op.operands)
-            case "tt.dot":
-                self.dot(op, r)
             case "tt.gather":
                 step("same", op.operands[:1])
-            case "trilift.random":
-                step("data")
-            case "tt.bitcast" | "arith.bitcast" if not floats:
-                step("bits")
-            case "ub.poison":
-                step("data")
+            case "tt.bitcast" | "arith.bitcast" if floats:
+                step("same", floats)
             case _ if op.name in ROWS:
                 step(ROWS[op.name], floats)
             case _:
@@ -183,7 +176,8 @@ def _last(block: Block) -> Sequence[Value]:
 def _ways(module: Module) -> Iterator[tuple[Value, Value]]:
     """(value, another that it may be), through loops, branches, reductions and calls."""
     for op in module.walk():
-        yield from _WAYS.get(op.name, _none)(module, op)
+        if op.name in _WAYS:
+            yield from _WAYS[op.name](module, op)
     for f in module.functions.values():
         labels = {b.label: b for b in f.body.blocks}
         for block in f.body.blocks:
@@ -194,11 +188,7 @@ def _ways(module: Module) -> Iterator[tuple[Value, Value]]:
 Ways = Iterator[tuple[Value, Value]]
 
 
-def _none(module: Module, op: Op) -> Ways:
-    yield from ()
-
-
-def _for(module: Module, op: Op) -> Ways:
+def _for(_: Module, op: Op) -> Ways:
     body = op.regions[0].blocks[0]
     for k, init in enumerate(op.operands[3:]):
         for source in (init, _last(body)[k]):
@@ -206,7 +196,7 @@ def _for(module: Module, op: Op) -> Ways:
             yield op.results[k], source
 
 
-def _while(module: Module, op: Op) -> Ways:
+def _while(_: Module, op: Op) -> Ways:
     before, after = (r.blocks[0] for r in op.regions)
     for k, init in enumerate(op.operands):
         yield before.args[k], init
@@ -216,7 +206,7 @@ def _while(module: Module, op: Op) -> Ways:
         yield op.results[k], passed
 
 
-def _if(module: Module, op: Op) -> Ways:
+def _if(_: Module, op: Op) -> Ways:
     for region in op.regions:
         for block in region.blocks:
             yield from zip(op.results, _last(block), strict=False)
@@ -230,7 +220,7 @@ def _call(module: Module, op: Op) -> Ways:
             yield from zip(op.results, inner.operands, strict=False)
 
 
-def _fold(module: Module, op: Op) -> Ways:
+def _fold(_: Module, op: Op) -> Ways:
     body, n = op.regions[0].blocks[0], len(op.operands)
     for k, (operand, out) in enumerate(zip(op.operands, _last(body), strict=False)):
         for source in (operand, out):

@@ -16,6 +16,7 @@ from trilift.lift.pytorch.machine_integers import INEXACT, ROUNDED
 from trilift.lift.terms import construct as T
 from trilift.lift.terms.term import Term
 
+from ..integers.bounded_solver import BoundedSolver
 from ..integers.bounds import upper
 from ..integers.logical_index import asking, quotients, rewritten, split
 from ..integers.quotient import Ask, atoms, between, canonical, equalities, expand, minus, reduce, replace, to_term
@@ -195,13 +196,24 @@ def _wrapping(a: Arithmetic, program: Program, facts: Facts, solver: Solver) -> 
         if ask(T.make("lt", x, top)):
             continue
         bound = upper(x, local, known, ask)
-        if bound is None and Enclosure({}, {}).of(x)[1] < top.attr:  # trunc(min(x, 127))
+        if bound is None and _enclosure(x, solver).of(x)[1] < top.attr:  # trunc(min(x, 127))
             continue
         if bound is None:
             out.append(None)
         elif not asking(facts, solver)(T.make("lt", bound, limit)):
             out.append(without_negative(bound, ask))
     return [None] if None in out else out
+
+
+def _enclosure(t: Term, solver: Solver) -> Enclosure:
+    """Intervals under what is known of the elements of integer inputs."""
+    known: dict[int, tuple[float, float]] = {}
+    bounds = solver.bounds if isinstance(solver, BoundedSolver) else {}
+    for s in t.walk():
+        low, high = bounds.get(str(s.attr), (None, None)) if s.op == "read" else (None, None)
+        if low is not None and high is not None and low.is_const and high.is_const:
+            known[s.id] = (float(low.attr), float(high.attr - 1))
+    return Enclosure({}, {}, known)
 
 
 def _local(a: Arithmetic, program: Program) -> Callable[[Term], bool]:

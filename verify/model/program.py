@@ -103,8 +103,8 @@ class Arithmetic:
     """An integer operation whose result must fit `bits` (two's complement), under the guard, for all lanes and
     iterations; `term` is the exact result. `kind`: "wrap", or "divisor" for a term that must not be 0; "positive": > 0
     (a loop's step), "unsigned": 0 <= term < 2^bits, "shift": 0 <= term < bits, "assume": the condition `term` of
-    tl.assume, without which the kernel means nothing; "descriptor": the same of tl.make_tensor_descriptor; "exact": `term`, an
-    integer in a float, is less than 2^(bits - 1), and "inexact": its rounding is not known."""
+    tl.assume, without which the kernel means nothing; "descriptor": the same of tl.make_tensor_descriptor; "exact":
+    `term`, an integer in a float, is less than 2^(bits - 1), and "inexact": its rounding is not known."""
 
     kind: str
     op: Op

@@ -20,6 +20,7 @@ from .rules import indicator as indicator
 from .rules import maximum as maximum
 from .rules import product as product
 from .rules import sum as sum  # noqa: A004 - the family of sums
+from .rules import whole_numbers as whole_numbers
 
 if TYPE_CHECKING:
     from .algebra import ALL as ALL

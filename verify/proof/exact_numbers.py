@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from trilift.lift.interpreter import random_numbers
 from trilift.lift.pytorch import exact_numbers
-from trilift.lift.pytorch.exact_numbers import Given
 from trilift.lift.terms import construct as T
 from trilift.lift.terms.exactness import DIGITS, Flow, Marks
 from trilift.lift.terms.term import Axis

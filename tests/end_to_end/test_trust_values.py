@@ -1,0 +1,54 @@
+"""Verdicts about values: integers that pass through floats, references that look at their dtype, divisors, layouts.
+
+What kernels and references give at the inputs of the docstrings was run in Triton's interpreter and in PyTorch.
+"""
+
+from __future__ import annotations
+
+import kernels_through_floats as through
+import pytest
+
+from trilift.verify import prove
+
+UNDER = {
+    "int16_through_half": "x[l0_64 + 64 * pid0], 0) < 2048)",
+    "int32_through_single": "x[l0_64 + 64 * pid0], 0) < 16777216)",
+    "int64_through_double": "x[l0_64 + 64 * pid0], 0) < 9007199254740992)",
+    "int16_through_bfloat": "x[l0_64 + 64 * pid0], 0) < 256)",
+    "int16_narrowed": "x[l0_64 + 64 * pid0], 0) < 2048)",
+    "compared_in_single": "y[l0_64 + 64 * pid0], 0) < 16777216)",
+    "product_in_single": "y[l0_64 + 64 * pid0], 0) < 16777216)",
+    "sum_in_single": " < 16777216)",
+    "half_between_launches": "x[l0_64 + 64 * pid0], 0) < 2048)",
+    "host_through_half": "-2048 <= x[i] < 2048",
+    "reference_through_single": "-16777216 <= x[n] < 16777216",
+    "reference_compares_in_single": "-16777216 <= y[n] < 16777216",
+    "count_in_single": " < 16777216)",
+    "position_through_single": "64 * ((N + 63) // 64) < 2^24",
+}
+UNPROVED = ("scaled_and_back", "third_by_a_quotient")
+RIGHT = (
+    "int8_through_half", "int16_through_single", "int32_through_double", "sign_in_single", "doubled_in_single",
+    "sum_of_two_in_single", "real_of_int32",
+)  # fmt: skip
+DIGITS = ("2048", "256", "16777216", "2^24", "9007199254740992")
+
+
+@pytest.mark.parametrize("name", UNDER)
+def test_integers_in_floats_owe_that_they_are_exact(name: str) -> None:
+    (proof,) = prove(getattr(through, name))
+    assert proof.verdict.value == "PROVED", proof.reason
+    assert any(UNDER[name] in c.text for c in proof.contract if c.kind == "nowrap"), proof.contract
+
+
+@pytest.mark.parametrize("name", UNPROVED)
+def test_integers_of_rounded_floats_are_not_proved(name: str) -> None:
+    (proof,) = prove(getattr(through, name))
+    assert proof.verdict.value == "UNKNOWN", proof.claim
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_integers_that_fit_the_digits_owe_nothing(name: str) -> None:
+    (proof,) = prove(getattr(through, name))
+    assert proof.verdict.value == "PROVED", proof.reason
+    assert not [c for c in proof.contract if any(d in c.text for d in DIGITS)], proof.contract

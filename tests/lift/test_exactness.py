@@ -1,0 +1,79 @@
+"""`lift.terms.exactness`: which operations must be exact, in how many bits."""
+
+from __future__ import annotations
+
+from trilift.lift.terms.exactness import Flow
+
+
+def test_a_conversion_that_becomes_an_integer_again_is_marked() -> None:
+    flow = Flow()
+    flow.step("x", "convert", (), 11, "half")
+    flow.sink("x")
+    assert flow.marks() == {"half": 11}
+
+
+def test_real_data_are_not_marked() -> None:
+    flow = Flow()
+    flow.step("x", "convert", (), 24, "single")
+    flow.step("scale", "data")
+    flow.step("y", "mul", ("x", "scale"), 24, "product")
+    flow.sink("y")
+    assert flow.marks() == {}
+
+
+def test_halves_take_a_digit() -> None:
+    flow = Flow()
+    flow.step("x", "convert", (), 24, "single")
+    flow.step("half", "same", number=0.5)
+    flow.step("y", "add", ("x", "half"), 24, "sum")
+    flow.sink("y")
+    assert flow.marks() == {"single": 24, "sum": 23}
+
+
+def test_a_quotient_by_three_is_never_exact() -> None:
+    flow = Flow()
+    flow.step("x", "convert", (), 24, "single")
+    flow.step("three", "same", number=3.0)
+    flow.step("y", "div", ("x", "three"), 24, "quotient")
+    flow.sink("y")
+    assert flow.marks() == {"quotient": None}
+
+
+def test_a_comparison_with_zero_needs_no_digits() -> None:
+    flow = Flow()
+    flow.step("x", "convert", (), 24, "single")
+    flow.step("zero", "same", number=0.0)
+    flow.sink("x", "zero")
+    assert flow.marks() == {}
+
+
+def test_a_difference_compared_with_zero_does() -> None:
+    flow = Flow()
+    flow.step("x", "convert", (), 24, "x")
+    flow.step("y", "convert", (), 24, "y")
+    flow.step("d", "sub", ("x", "y"), 24, "difference")
+    flow.step("zero", "same", number=0.0)
+    flow.sink("d", "zero")
+    assert flow.marks() == {"x": 24, "y": 24, "difference": 24}
+
+
+def test_a_sum_in_a_loop_ends_and_is_marked() -> None:
+    flow = Flow()
+    flow.step("zero", "same", number=0.0)
+    flow.step("x", "convert", (), 24, "single")
+    flow.step("total", "same", ("zero",))
+    flow.step("total", "same", ("next",))
+    flow.step("next", "add", ("total", "x"), 24, "sum")
+    flow.sink("total")
+    assert flow.marks() == {"single": 24, "sum": 24}
+
+
+def test_halving_in_a_loop_is_never_exact() -> None:
+    flow = Flow()
+    flow.step("x", "convert", (), 24, "single")
+    flow.step("half", "same", number=0.5)
+    flow.step("y", "same", ("x",))
+    flow.step("y", "same", ("z",))
+    flow.step("z", "mul", ("y", "half"), 24, "product")
+    flow.sink("y")
+    assert flow.marks()["product"] is None
