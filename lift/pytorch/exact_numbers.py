@@ -3,14 +3,15 @@
     x.float().sum().to(int32)       x.float() < 3       (i / 2).floor()        torch.argmax(count.half(), -1)
 
 `follow` adds one call to a `Flow` (`lift.terms.exactness`), the nodes of a graph or the operations of a host function.
-What has to be exact is marked: the result of a call (its tag), or an integer operand that is converted for it.
+Marks name the numbers that have to be exact: the result of a call (its tag), or an integer operand that is converted
+for it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..terms import construct as T
 from ..terms.exactness import DIGITS, Flow, Marks
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from ..errors import Place
     from .machine_integers import Integers
 
+Nested: TypeAlias = Any  # an argument or result: a number, a tensor of PyTorch or of ours, or a list of them
+Roots: TypeAlias = dict[Hashable, Hashable]  # view -> the tensor whose memory it has
 DEFAULT = "f32"  # what an integer tensor becomes beside a number that is real
 
 
@@ -176,8 +179,8 @@ def _result(flow: Flow, base: str, key: Hashable, tag: Hashable, keys: Sequence[
 
 
 def operands(
-    values: Sequence[Any], tag: Hashable, marks: Marks, integers: Integers, place: Callable[[], Place | None]
-) -> list[Any]:
+    values: Sequence[Nested], tag: Hashable, marks: Marks, integers: Integers, place: Callable[[], Place | None]
+) -> list[Nested]:
     """The arguments of a call, of which integers that are converted to floats owe that they are exact there."""
     out = list(values)
     for k, x in enumerate(out):
@@ -187,9 +190,9 @@ def operands(
 
 
 def result(
-    out: Any, values: Sequence[Any], tag: Hashable, marks: Marks, integers: Integers,
-    place: Callable[[], Place | None], again: Callable[[Sequence[Any]], Any],
-) -> Any:  # fmt: skip
+    out: Nested, values: Sequence[Nested], tag: Hashable, marks: Marks, integers: Integers,
+    place: Callable[[], Place | None], again: Callable[[Sequence[Nested]], Nested],
+) -> Nested:  # fmt: skip
     """The result of a call, which owes that it is exact; of sums the sum of absolute values owes it. `again`: the call
     with other arguments."""
     if (mark := Accumulated(tag)) in marks:
@@ -204,8 +207,8 @@ def _absolute(x: SymbolicTensor) -> SymbolicTensor:
     return tensor(x.shape, lambda i: T.make("abs", number(x.at(i))), x.type)
 
 
-def _each(x: Any, f: Callable[[SymbolicTensor], SymbolicTensor]) -> Any:
-    """f of a tensor that is no truth value, or of each of several."""
+def _each(x: Nested, f: Callable[[SymbolicTensor], SymbolicTensor]) -> Nested:
+    """f of a tensor of numbers, or of each of several."""
     if isinstance(x, list | tuple):
         return type(x)(_each(e, f) for e in x)
     return f(x) if isinstance(x, SymbolicTensor) and x.type != T.BOOL else x
@@ -215,14 +218,14 @@ def _each(x: Any, f: Callable[[SymbolicTensor], SymbolicTensor]) -> Any:
 
 
 def of_graph(graph: Graph) -> Marks:
-    """What has to be exact in a traced function: marks by node."""
-    flow, roots = Flow(), dict[Any, Any]()
+    """The marks of a traced function, by node."""
+    flow, roots = Flow(), Roots()
     for node in graph.graph.nodes:
         _node(flow, node, roots, graph)
     return flow.marks()
 
 
-def _node(flow: Flow, node: Node, roots: dict[Any, Any], graph: Graph) -> None:
+def _node(flow: Flow, node: Node, roots: Roots, graph: Graph) -> None:
     """Adds one node. `roots`: the tensor whose memory a view has."""
     import operator
 
@@ -242,7 +245,7 @@ def _node(flow: Flow, node: Node, roots: dict[Any, Any], graph: Graph) -> None:
         _call(flow, node, fake, roots)
 
 
-def _call(flow: Flow, node: Node, fake: Any, roots: dict[Any, Any]) -> None:
+def _call(flow: Flow, node: Node, fake: Nested, roots: Roots) -> None:
     """Adds one call of an operator: a view is its base, and what is written into a view is in its base too."""
     base = _root(node, roots)
     every = enumerate(fake) if isinstance(fake, list | tuple) else [(None, fake)]
@@ -260,7 +263,7 @@ def _call(flow: Flow, node: Node, fake: Any, roots: dict[Any, Any]) -> None:
     follow(flow, str(node.target._schema.name).split("::")[1], node, list(_arguments(node)), results)  # type: ignore[union-attr]
 
 
-def _constants(flow: Flow, node: Node, value: Any) -> None:
+def _constants(flow: Flow, node: Node, value: Nested) -> None:
     """Adds a tensor of known numbers."""
     import torch
 
@@ -278,7 +281,7 @@ def _writes(node: Node) -> bool:
     return any(a.alias_info is not None and a.alias_info.is_write for a in node.target._schema.arguments)  # type: ignore[union-attr]
 
 
-def _root(node: Node, roots: dict[Any, Any]) -> Any:
+def _root(node: Node, roots: Roots) -> Nested:
     """The tensor whose memory the result has; None for memory of its own."""
     returns = node.target._schema.returns  # type: ignore[union-attr]
     first = node.args[0] if node.args else None
@@ -313,7 +316,7 @@ def _is_number(node: Node, name: str, position: int) -> bool:
     return "number" in str(node.target._schema.arguments[position].type) or "Scalar" in name  # type: ignore[union-attr]
 
 
-def _dtype(x: Any) -> str | None:
+def _dtype(x: Nested) -> str | None:
     """The dtype of a tensor."""
     import torch
 

@@ -16,6 +16,7 @@ from ..terms.term import Term
 from . import exact_numbers
 from .alias import Cell, View, view
 from .aten import operators
+from .exact_numbers import Nested
 from .machine_integers import Integers
 from .symbolic_tensor import SymbolicTensor, cast, full, tensor, type_of_name
 from .symbols import Symbols, dtype_name
@@ -137,7 +138,7 @@ class _Interpretation:
             return self._view(node, fake)
         return _cells(self._apply(node, fake, node.args))
 
-    def _apply(self, node: Node, fake: Any, args: Any) -> Any:
+    def _apply(self, node: Node, fake: Nested, args: Nested) -> Nested:
         """The operator's row, with PyTorch's own shapes; an operator without one gives tensors that raise."""
         values, kwargs = self._value(args), {k: self._value(v) for k, v in node.kwargs.items()}
         if self.integers is not None:
@@ -154,7 +155,7 @@ class _Interpretation:
             return _later(e, node, fake, self.symbols)
         return self._machine(_placed(out, node, fake, self.symbols), node, fake)
 
-    def _machine(self, out: Any, node: Node, fake: Any) -> Any:
+    def _machine(self, out: Nested, node: Node, fake: Nested) -> Nested:
         """The result with integers in the width of PyTorch's dtype."""
         if isinstance(out, tuple | list):
             return tuple(self._machine(o, node, f) for o, f in zip(out, fake, strict=False))

@@ -156,7 +156,7 @@ Marks = dict[Hashable, int | None]  # tag -> n: the result must be less than 2^n
 
 @dataclass
 class Flow:
-    """Numbers and how they are made. What is made in several ways (a loop variable, memory) may be any of them."""
+    """Numbers and how they are made. One that is made in several ways (a loop variable, memory) may be any of them."""
 
     steps: dict[Hashable, list[Step]] = field(default_factory=dict)
     sinks: list[tuple[Hashable, Hashable | None]] = field(default_factory=list)
@@ -212,7 +212,7 @@ class Flow:
         return s.inputs if rule.asks else ()
 
     def origins(self) -> dict[Hashable, Origin]:
-        """What each number is made of: the least solution, found by rounds."""
+        """The origin of each number: the least solution, found by rounds."""
         found: dict[Hashable, Origin] = {}
         changed = True
         while changed:

@@ -83,7 +83,7 @@ def _given(column: Sequence[TorchOp], buffers: Buffers, name: str) -> Iterator[G
                 yield Given(None, "i64" if isinstance(x, int) else "f64", k, float(x) if same else None)
 
 
-def _refs_and_numbers(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
+def _refs_and_numbers(values: exact_numbers.Nested) -> Iterator[exact_numbers.Nested]:
     """One argument of all traces, each element of a list by itself."""
     if isinstance(values[0], list | tuple):
         for part in zip(*values, strict=True):
@@ -93,7 +93,7 @@ def _refs_and_numbers(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
 
 
 def _exactly(column: Sequence[TorchOp], buffers: Buffers, name: str, marks: Marks, tag: Hashable) -> tuple[Fits, ...]:
-    """What an operation owes for floats that must be exact. Raises Unsupported for one that is not known to be."""
+    """The numbers of an operation that must be exact and owe it. Raises Unsupported for one that is not known to be."""
     integers = Integers(_intervals(buffers))
     for x in meaning(column, buffers, name, integers, marks, tag):
         with deep():

@@ -99,7 +99,7 @@ class _Kernel:
                 self.flow.sink(v)
 
     def writes(self, op: Op) -> None:
-        """What memory holds after a store; what an atomic adds up in floats is of unknown digits."""
+        """A store is a way to make what memory holds; sums of atomics are of unknown digits."""
         values = [v for v in op.operands[1:] if v.type.is_float]
         if op.name not in ("tt.store", "tt.atomic_rmw", "tt.atomic_cas") or not values:
             return

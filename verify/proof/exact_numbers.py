@@ -38,7 +38,7 @@ def exact_operations(configuration: Configuration) -> Marks:
 
 
 def _initially(flow: Flow, b: Buffer) -> None:
-    """What a buffer of floats holds at first."""
+    """Adds the first contents of a buffer of floats."""
     if b.origin.startswith("input:"):
         return flow.step(b, "data")
     first = b.initial(T.axis(Axis("@0", b.length)))
