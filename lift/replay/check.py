@@ -15,6 +15,7 @@ from ..cases.declaration import Case
 from ..errors import CaseError, NotLifted, TriliftError
 from ..language.evaluate import NegativeSize, evaluate
 from ..terms.spec import Formula
+from .dtype_sight import tolerance
 from .output import Output, Outputs
 from .reference import each, nudged, returned, stays, steady
 
@@ -91,7 +92,8 @@ class Trial:
                 continue
             if telling is not None and e.shape == value.shape:
                 value, e = (np.where(telling[name], x, np.nan) for x in (value, e))
-            found.append(compare(name, "reference", value, e, trace, REFERENCE))
+            allowed = tolerance(self.case, self.case.reference.fn, REFERENCE)
+            found.append(compare(name, "reference", value, e, trace, allowed))
         return found
 
     def _telling(self, args: Mapping[str, Any], outputs: Sequence[str]) -> tuple[Arrays, Arrays]:

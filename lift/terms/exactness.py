@@ -179,7 +179,7 @@ class Flow:
         origins = self.origins()
         out: Marks = {}
         seen: set[Hashable] = set()
-        todo = [key for key, against in self.sinks if not self._by_sign(key, against, origins)]
+        todo = [key for key, against in self.sinks if not self._as_real(key, against, origins)]
         while todo:
             key = todo.pop()
             if key in seen or origins.get(key, Origin()).kind != INTEGERS:
@@ -189,12 +189,15 @@ class Flow:
                 todo += self._asked(s, origins, out)
         return out
 
-    def _by_sign(self, key: Hashable, against: Hashable | None, origins: dict[Hashable, Origin]) -> bool:
-        """Whether a comparison is with itself, or with 0, where rounding changes nothing."""
-        other = origins.get(against) if against is not None else None
+    def _as_real(self, key: Hashable, against: Hashable | None, origins: dict[Hashable, Origin]) -> bool:
+        """Whether a comparison is with itself, with 0 where rounding changes nothing, or of a number of unknown digits
+        with real data, which is as good as one of real numbers."""
+        other, own = origins.get(against) if against is not None else None, origins.get(key, Origin())
         if other is None:
             return False
-        return key == against or (other.is_zero and origins.get(key, Origin()).sign_kept)
+        if other.kind == DATA and own.scale is None:
+            return True
+        return key == against or (other.is_zero and own.sign_kept)
 
     def _asked(self, s: Step, origins: dict[Hashable, Origin], out: Marks) -> Sequence[Hashable]:
         """Marks one step; what must be exact as well."""

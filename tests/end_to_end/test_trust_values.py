@@ -5,9 +5,11 @@ What kernels and references give at the inputs of the docstrings was run in Trit
 
 from __future__ import annotations
 
+import kernels_dtype_sight as sight
 import kernels_through_floats as through
 import pytest
 
+from trilift.lift.errors import Unsupported
 from trilift.verify import prove
 
 UNDER = {
@@ -52,3 +54,20 @@ def test_integers_that_fit_the_digits_owe_nothing(name: str) -> None:
     (proof,) = prove(getattr(through, name))
     assert proof.verdict.value == "PROVED", proof.reason
     assert not [c for c in proof.contract if any(d in c.text for d in DIGITS)], proof.contract
+
+
+@pytest.mark.parametrize("name", ("element_size", "element_size4", "is_half", "finfo", "to_same", "result_type"))
+def test_references_that_look_at_their_dtype_are_run_in_it(name: str) -> None:
+    (proof,) = prove(getattr(sight, name))
+    assert proof.verdict.value == "PROVED", proof.reason
+
+
+@pytest.mark.parametrize("name", ("wrong_half", "wrong_finfo"))
+def test_what_a_reference_does_in_its_dtype_counts(name: str) -> None:
+    (proof,) = prove(getattr(sight, name))
+    assert proof.verdict.value == "REFUTED", proof.reason
+
+
+def test_bits_of_a_real_are_refused_in_plain_words() -> None:
+    with pytest.raises(Unsupported, match="view with dtype"):
+        prove(sight.bits_of)

@@ -77,3 +77,13 @@ def test_halving_in_a_loop_is_never_exact() -> None:
     flow.step("z", "mul", ("y", "half"), 24, "product")
     flow.sink("y")
     assert flow.marks()["product"] is None
+
+
+def test_unknown_digits_may_be_compared_with_real_data() -> None:
+    flow = Flow()
+    flow.step("x", "convert", (), 24, "single")
+    flow.step("unit", "same", number=0.1)
+    flow.step("y", "mul", ("x", "unit"), 24, "product")
+    flow.step("p", "data")
+    flow.sink("y", "p")
+    assert flow.marks() == {}

@@ -20,6 +20,7 @@ from trilift.lift.cases.declaration import Case
 from trilift.lift.errors import CaseError, OutOfBounds, TriliftError, Unsupported
 from trilift.lift.interpreter.interpret import Run
 from trilift.lift.replay.check import REFERENCE, ROUNDED
+from trilift.lift.replay.dtype_sight import as_seen, tolerance
 from trilift.lift.replay.execute import results
 from trilift.lift.replay.reference import deviation, steady, values, without_subnormals
 from trilift.lift.runtime import budget
@@ -165,7 +166,7 @@ def attempt(
     if trace is None:
         return Skipped("the host function refuses these dims")
     trace = _substituted(trace, question.module_of)
-    args = arguments(case, dims, seed)
+    args = as_seen(case, question.goal.fn, arguments(case, dims, seed))
     inputs = arrays(case, args)
     if not met(question.goal.owed, inputs, dims):
         return Skipped("the contract excludes integers that do not fit their dtypes")
@@ -267,6 +268,7 @@ def _compared(
 ) -> Failure | Passed | Skipped:
     """The worst element of the first output that differs, among those that do not hang on the last digits."""
     allowed = ROUNDED if question.goal.fn is None and question.goal.also_prove is None else REFERENCE
+    allowed = tolerance(question.case, question.goal.fn, allowed)
     found = {**{x: got[n] for n, (_, x) in results(trace).items() if x is not None and n in got}, **got}
     compared = 0
     for name, formula in question.goal.formulas.items():

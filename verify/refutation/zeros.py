@@ -14,6 +14,7 @@ import numpy as np
 
 from trilift.lift.cases.declaration import Case, Spec
 from trilift.lift.errors import CaseError, TriliftError
+from trilift.lift.replay.dtype_sight import as_seen
 from trilift.lift.replay.reference import values
 from trilift.lift.runtime.budget import BUDGETS, stage
 from trilift.lift.terms.definedness import DEFINED, is_number, total
@@ -58,7 +59,7 @@ def _told(case: Case, goal: Targets, output: str, dims: Dims, seed: int) -> str:
         return ""
     if is_number(goal.formulas[output].term) and not any(_divides(e) for e in trace.launches):
         return ""
-    args = zeroed(case, dims, seed)
+    args = as_seen(case, goal.fn, zeroed(case, dims, seed))
     inputs = arrays(case, args)
     run, expected = executed(trace, inputs), _expected(case, goal, output, args, inputs, dims)
     got = None if isinstance(run, Failure | Skipped) else run.get(output)

@@ -17,6 +17,7 @@ from trilift.lift.cases.declaration import Case
 from trilift.lift.errors import CaseError, TriliftError, Unsupported
 from trilift.lift.pytorch.machine_integers import Fits
 from trilift.lift.pytorch.read import Reading
+from trilift.lift.replay.dtype_sight import as_seen, tolerance
 from trilift.lift.replay.reference import ACCURATE, Function, deviation, steady, values
 from trilift.lift.terms import construct as T
 from trilift.lift.terms.domain import FLOAT64, Float64
@@ -112,10 +113,11 @@ def _deviation(case: Case, fn: Function, reading: Reading, dims: Dims, seed: int
     """Where the formulas are not what the function returns on these arguments."""
     from trilift.lift.replay.check import arrays
 
+    args, allowed = as_seen(case, fn, args), tolerance(case, fn, ACCURATE)
     expected, inputs = values(case, fn, args), arrays(case, args)
     for f, name in zip(reading.formulas, named(reading.formulas, expected), strict=True):
         got = evaluated(f, inputs, dims)
-        if (index := worst(got, expected[name], ACCURATE)) is None:
+        if (index := worst(got, expected[name], allowed)) is None:
             continue
         if index and steady(case, fn, args, expected, seed)[name][index]:
             element = f"{name}{list(index)} is {expected[name][index]:.9g}, its formula {got[index]:.9g}"

@@ -1,0 +1,142 @@
+"""PyTorch functions that look at the dtype of their arguments: x.element_size(), torch.finfo(x.dtype), x.view(int32).
+
+Functions are run in float64, as real numbers. One that does something else there is run in the dtypes of its case, and
+what it gives is compared with the tolerance of these.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from typing import Any, TypeAlias
+from weakref import WeakKeyDictionary
+
+from ..cases.declaration import Case, torch_dtype
+
+
+Function: TypeAlias = Callable[..., Any]
+Nested: TypeAlias = Any  # a number, a tensor, or a list of them
+# Relative to the largest element: a few roundings of the dtype, in sums too.
+TOLERANCE = {"f64": 0.0, "f32": 1e-4, "f16": 2e-2, "bf16": 1e-1}
+COARSE = 0.3  # of formats with fewer digits
+SAME_NUMBER = 1e-2  # relative difference of numbers that are computed from data, in float64 and in a narrow type
+ENDLESS = 1e30  # finfo.max of the wide types: as good as infinity
+MOVES = {
+    "_to_copy", "to", "clone", "detach", "alias", "lift_fresh", "lift_fresh_copy", "copy_", "contiguous", "empty",
+    "empty_like", "empty_strided", "new_empty",
+}  # fmt: skip
+_SEEN: WeakKeyDictionary[Function, dict[tuple[str, ...], bool]] = WeakKeyDictionary()
+
+Log: TypeAlias = list[tuple[str, tuple[float, ...], tuple[tuple[int, ...], ...]]]
+
+
+def sees_dtypes(case: Case, fn: Function) -> bool:
+    """Whether the function does something else in float64 than in the dtypes of the case: other operators, numbers or
+    shapes. False where it cannot be run in those."""
+    key = (case.name, *(s.dtype for s in case.tensors.values()))
+    known = _SEEN.setdefault(fn, {})
+    if key not in known:
+        known[key] = False  # for the runs that find it out
+        known[key] = _looks(case, fn)
+    return known[key]
+
+
+def _looks(case: Case, fn: Function) -> bool:
+    import numpy as np
+
+    from ..cases.shapes import choose
+    from .check import arguments
+    from .reference import unrounded
+
+    if all(s.dtype == "f64" or not s.is_float for s in case.tensors.values()):
+        return False
+    try:
+        dims = choose(case, 1)[0]
+        own = _log(fn, case.sample(dims, np.random.default_rng(0)), None)
+    except Exception:  # the function refuses its own dtypes, on this device or at this shape
+        return False
+    try:
+        wide = _log(fn, arguments(case, dims, 0), unrounded())
+    except Exception:  # it refuses float64
+        return True
+    return len(own) != len(wide) or not all(map(_alike, own, wide))
+
+
+def _log(fn: Function, args: Mapping[str, Nested], precision: AbstractContextManager[object] | None) -> Log:
+    """The operators that a call makes, but for casts, with their numbers and the shapes of their results."""
+    from contextlib import nullcontext
+
+    import torch
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    from .reference import each
+
+    out: Log = []
+
+    class Noting(TorchDispatchMode):  # type: ignore[misc]
+        def __torch_dispatch__(self, func: Nested, types: object, args: Nested = (), kwargs: Nested = None) -> Nested:
+            result = func(*args, **(kwargs or {}))
+            name = str(func._schema.name).split("::")[1]
+            if name not in MOVES:
+                shapes = tuple(tuple(x.shape) for x in _leaves(result) if isinstance(x, torch.Tensor))
+                out.append((name, tuple(_numbers(args)), shapes))
+            return result
+
+    given = {name: each(v, torch.clone) for name, v in args.items()}
+    with torch.random.fork_rng(devices=[]), precision or nullcontext(), Noting():
+        fn(**given)
+    return out
+
+
+def _leaves(x: Nested) -> Iterator[Nested]:
+    if isinstance(x, list | tuple):
+        for e in x:
+            yield from _leaves(e)
+    else:
+        yield x
+
+
+def _numbers(args: Nested) -> Iterator[float]:
+    return (float(x) for x in _leaves(args) if isinstance(x, bool | int | float))
+
+
+def _alike(a: tuple[object, ...], b: tuple[object, ...]) -> bool:
+    (name, numbers, shapes), (other, others, theirs) = a, b
+    if name != other or shapes != theirs or not isinstance(numbers, tuple) or not isinstance(others, tuple):
+        return False
+    return len(numbers) == len(others) and all(map(_near, numbers, others))
+
+
+def _near(a: float, b: float) -> bool:
+    if a == b or (math.isnan(a) and math.isnan(b)):
+        return True
+    return abs(a - b) <= SAME_NUMBER * abs(b) or (min(abs(a), abs(b)) > ENDLESS and (a < 0) == (b < 0))
+
+
+def as_declared(case: Case, args: Mapping[str, Nested]) -> dict[str, Nested]:
+    """The arguments with real tensors in the dtypes of the case."""
+
+    def cast(name: str, v: Nested) -> Nested:
+        if isinstance(v, list | tuple):
+            return type(v)(cast(f"{name}{k}", e) for k, e in enumerate(v))
+        return v.to(torch_dtype(case.tensors[name].dtype)) if name in case.tensors else v
+
+    return {name: cast(name, v) for name, v in args.items()}
+
+
+def as_seen(case: Case, fn: Function | None, args: Mapping[str, Nested]) -> dict[str, Nested]:
+    """The arguments in float64, with numbers that the dtypes of the case have if the function sees those."""
+    from .reference import each
+
+    if fn is None or not sees_dtypes(case, fn):
+        return dict(args)
+    wide = lambda x: x.double() if x.is_floating_point() else x  # noqa: E731
+    return {name: each(v, wide) for name, v in as_declared(case, args).items()}
+
+
+def tolerance(case: Case, fn: Function | None, least: float) -> float:
+    """`least`, or the tolerance of the narrowest dtype of the case if the function is run in it."""
+    if fn is None or not sees_dtypes(case, fn):
+        return least
+    return max([least, *(TOLERANCE.get(s.dtype, COARSE) for s in case.tensors.values() if s.is_float)])
