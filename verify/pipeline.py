@@ -109,8 +109,16 @@ def examine(  # noqa: PLR0913 - the options of the public face
     first = _with_branches(by_sign[0].case, options)
     if not by_sign[1:] or not any(p.verdict.value == "PROVED" for p in first.proofs):
         return changed(first, proofs=joined(case, by_sign[0], first.proofs, ())) if by_sign[0].images else first
-    rest = [(s, _with_branches(s.case, changed(options, lifted=None)).proofs) for s in by_sign[1:]]
+    rest = [(s, _of_part(s.case, changed(options, lifted=None))) for s in by_sign[1:]]
     return changed(first, proofs=joined(case, by_sign[0], first.proofs, rest))
+
+
+def _of_part(case: Case, options: Options) -> Sequence[Proof]:
+    """The proofs of a part of a case; none where the function that it is compared with refuses it: x // s at s = 0."""
+    try:
+        return _with_branches(case, options).proofs
+    except TriliftError:
+        return ()
 
 
 def _has_sizes(case: Case) -> bool:

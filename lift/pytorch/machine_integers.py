@@ -32,6 +32,7 @@ CONVERTED = {
     "eq", "ne", "lt", "le", "gt", "ge", "floor_divide", "remainder", "fmod",
     "bitwise_and", "__and__", "bitwise_or", "__or__", "bitwise_xor", "__xor__",
 }  # fmt: skip
+QUOTIENTS = {"floor_divide", "remainder", "fmod"}
 CASTS = {"_to_copy", "to"}  # what they give is converted as any result is
 INEXACT = "an integer that is computed with rounded floats"
 ROUNDED = "its float is rounded before it becomes an integer, an index or a truth value, and rounding is not modelled"
@@ -41,12 +42,17 @@ CHOOSING = {"where", "maximum", "minimum", "fmax", "fmin", "clamp", "clip", "cla
 @dataclass(frozen=True, slots=True)
 class Fits:
     """low <= term < high wherever the axes of the term are in their range: else the reading is not what PyTorch
-    computes. `term` is an exact result over elements of tensors."""
+    computes. `term` is an exact result over elements of tensors. Where low = high = 0 it is a divisor of integers, and
+    is not 0: PyTorch raises an error else, or gives any number."""
 
     term: Term
     low: int
     high: int
     place: Place | None = None
+
+    @property
+    def is_divisor(self) -> bool:
+        return self.low == self.high == 0
 
 
 @dataclass
@@ -129,6 +135,8 @@ class Integers:
             return [*self._shifted(base in LEFT, args[0], args[1], dtype, place), *args[2:]]
         if base in CONVERTED or (base in ("div", "divide") and options.get("rounding_mode")):
             args[:2] = [self._scalar(a, dtype, place) for a in args[:2]]
+        if base in QUOTIENTS or (base in ("div", "divide") and options.get("rounding_mode")):
+            args[1] = self._divisor(args[1], place)
         if base in CONVERTED | CHOOSING:
             args = [self.machine(a, dtype, place) if _is_number(a) else a for a in args]
         return args
@@ -147,6 +155,18 @@ class Integers:
             return a
         t, (low, high) = T.const(a), limits(dtype)
         return wrapped(t, low, high) if t.is_const else self.number(t, dtype, place)
+
+    def _divisor(self, y: object, place: Callable[[], Place | None]) -> object:
+        """The divisor of a quotient of integers, which owes that it is not 0."""
+        if isinstance(y, SymbolicTensor):
+            return tensor(y.shape, lambda i: self._not_zero(y.at(i), place), y.type)
+        return self._not_zero(T.const(y), place) if isinstance(y, int | Term) and not isinstance(y, bool) else y
+
+    def _not_zero(self, t: Term, place: Callable[[], Place | None]) -> Term:
+        low, high = self.ranges.of(t)
+        if not t.is_const and t.type == T.INT and low <= 0 <= high and not _is_guarded(t):
+            self.owed.setdefault((t, 0, 0), Fits(t, 0, 0, place()))
+        return t
 
     def _shifted(
         self, left: bool, x: object, k: object, dtype: str, place: Callable[[], Place | None]
@@ -170,6 +190,14 @@ class Integers:
         if 0 <= int(amount_term.attr) < bits:
             return x, k
         return (_zero(x), 0) if left or not low else (x, bits - 1)
+
+
+def _is_guarded(t: Term) -> bool:
+    """where(y == 0, c, y) for c that is not 0: never 0."""
+    if t.op != "where" or t.args[0].op != "eq":
+        return False
+    c, a, y = t.args
+    return a.is_const and a.attr != 0 and set(c.args) == {T.const(0), y}
 
 
 def _is_number(a: object) -> TypeGuard[SymbolicTensor]:

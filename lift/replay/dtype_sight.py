@@ -14,7 +14,6 @@ from weakref import WeakKeyDictionary
 
 from ..cases.declaration import Case, torch_dtype
 
-
 Function: TypeAlias = Callable[..., Any]
 Nested: TypeAlias = Any  # a number, a tensor, or a list of them
 # Relative to the largest element: a few roundings of the dtype, in sums too.
@@ -29,6 +28,37 @@ MOVES = {
 _SEEN: WeakKeyDictionary[Function, dict[tuple[str, ...], bool]] = WeakKeyDictionary()
 
 Log: TypeAlias = list[tuple[str, tuple[float, ...], tuple[tuple[int, ...], ...]]]
+
+
+def each(v: Nested, f: Nested) -> Nested:
+    """f on every tensor of an argument; lists and tuples of them are opened."""
+    import torch
+
+    if isinstance(v, (list, tuple)):
+        return type(v)(each(e, f) for e in v)
+    return f(v) if isinstance(v, torch.Tensor) else v
+
+
+def unrounded() -> Nested:
+    """A context in which PyTorch makes float64 of every float type it is asked for: real numbers, as near as may
+    be."""
+    import torch
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Unrounded(TorchDispatchMode):  # type: ignore[misc]
+        def __torch_dispatch__(self, func: Nested, types: Nested, args: Nested = (), kwargs: Nested = None) -> Nested:
+            wide = {
+                k: torch.float64 if isinstance(v, torch.dtype) and v.is_floating_point else v
+                for k, v in (kwargs or {}).items()
+            }
+            return func(*args, **wide)
+
+    return Unrounded()
+
+
+def widened(x: Nested) -> Nested:
+    """A real tensor in float64; others as they are."""
+    return x.double() if x.is_floating_point() else x
 
 
 def sees_dtypes(case: Case, fn: Function) -> bool:
@@ -46,18 +76,17 @@ def _looks(case: Case, fn: Function) -> bool:
     import numpy as np
 
     from ..cases.shapes import choose
-    from .check import arguments
-    from .reference import unrounded
 
     if all(s.dtype == "f64" or not s.is_float for s in case.tensors.values()):
         return False
     try:
         dims = choose(case, 1)[0]
-        own = _log(fn, case.sample(dims, np.random.default_rng(0)), None)
+        sample = case.sample(dims, np.random.default_rng(0))
+        own = _log(fn, sample, None)
     except Exception:  # the function refuses its own dtypes, on this device or at this shape
         return False
     try:
-        wide = _log(fn, arguments(case, dims, 0), unrounded())
+        wide = _log(fn, {name: each(v, widened) for name, v in sample.items()}, unrounded())
     except Exception:  # it refuses float64
         return True
     return len(own) != len(wide) or not all(map(_alike, own, wide))
@@ -69,8 +98,6 @@ def _log(fn: Function, args: Mapping[str, Nested], precision: AbstractContextMan
 
     import torch
     from torch.utils._python_dispatch import TorchDispatchMode
-
-    from .reference import each
 
     out: Log = []
 
@@ -127,12 +154,9 @@ def as_declared(case: Case, args: Mapping[str, Nested]) -> dict[str, Nested]:
 
 def as_seen(case: Case, fn: Function | None, args: Mapping[str, Nested]) -> dict[str, Nested]:
     """The arguments in float64, with numbers that the dtypes of the case have if the function sees those."""
-    from .reference import each
-
     if fn is None or not sees_dtypes(case, fn):
         return dict(args)
-    wide = lambda x: x.double() if x.is_floating_point() else x  # noqa: E731
-    return {name: each(v, wide) for name, v in as_declared(case, args).items()}
+    return {name: each(v, widened) for name, v in as_declared(case, args).items()}
 
 
 def tolerance(case: Case, fn: Function | None, least: float) -> float:

@@ -14,6 +14,8 @@ from ..cases.declaration import Case
 from ..errors import CaseError
 from ..terms.overflow import without_overflow
 from .dtype_sight import as_declared, sees_dtypes
+from .dtype_sight import each as each
+from .dtype_sight import unrounded as unrounded
 
 Function = Callable[..., Any]
 Values = dict[str, np.ndarray]
@@ -21,15 +23,6 @@ Values = dict[str, np.ndarray]
 ACCURATE = 1e-6  # relative to the largest element: both are float64, the function may have f32 constants
 NOISE = 1e-12  # absolute: what float64 leaves of a difference of equal numbers
 NUDGE = 1e-9  # relative change of inputs under which a well-conditioned element stays
-
-
-def each(v: Any, f: Any) -> Any:
-    """f on every tensor of an argument; lists and tuples of them are opened."""
-    import torch
-
-    if isinstance(v, (list, tuple)):
-        return type(v)(each(e, f) for e in v)
-    return f(v) if isinstance(v, torch.Tensor) else v
 
 
 def values(case: Case, fn: Function, args: Mapping[str, Any], real: bool = True) -> Values:
@@ -67,23 +60,6 @@ def _called(case: Case, fn: Function, given: Mapping[str, Any], precision: Any) 
 def _array(x: Any) -> np.ndarray:
     array: np.ndarray = x.detach().double().numpy().copy()
     return array
-
-
-def unrounded() -> Any:
-    """A context in which PyTorch makes float64 of every float type it is asked for: real numbers, as near as may
-    be."""
-    import torch
-    from torch.utils._python_dispatch import TorchDispatchMode
-
-    class Unrounded(TorchDispatchMode):  # type: ignore[misc]
-        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            wide = {
-                k: torch.float64 if isinstance(v, torch.dtype) and v.is_floating_point else v
-                for k, v in (kwargs or {}).items()
-            }
-            return func(*args, **wide)
-
-    return Unrounded()
 
 
 def steady(case: Case, fn: Function, args: Mapping[str, Any], expected: Values, seed: int) -> dict[str, np.ndarray]:

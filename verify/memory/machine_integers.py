@@ -30,6 +30,7 @@ from .sites import conjuncts
 SENSIBLE_SIZE = 64  # a bound that fails where all sizes are this is not offered as a clause over the sizes
 LOCAL = ("axis", "read", "carry", "opaque", "undef", "trips")
 DATA = (*FOLDS, "where", "read", "max", "min")
+DIVISION = "a quotient of integers"
 DEPTH = 6  # folds and choices in one another
 
 
@@ -40,6 +41,11 @@ def fitting(
     found: dict[tuple[Term, int], Clause] = {}
     over_data: dict[Term, Clause] = {}
     for o in sorted(owed, key=lambda o: o.high - o.low):  # what fits 32 bits fits 64
+        if o.is_divisor:
+            goal = T.make("ne", o.term, 0)
+            if not _Bounds(facts, solver).ask(o.term)(goal):
+                over_data[o.term] = Clause("value", goal, words(goal, views), DIVISION, o.place)
+            continue
         for bound, bits in _bounds(o, facts, solver):
             if bound is not None:
                 found.setdefault((bound, bits), below(bound, bits, o.place))

@@ -7,7 +7,7 @@ An access is asked about under its own path and mask and the ranges of program i
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace as with_fields
 
 from trilift.lift.errors import Place
@@ -109,8 +109,11 @@ ASSUMED = {
 }
 
 
-def well_defined(program: Program, facts: Facts, solver: Solver) -> list[Condition]:
-    """One condition for each integer operation that has a meaning for some operands only; wrapping is `nowrap`'s."""
+def well_defined(
+    program: Program, facts: Facts, solver: Solver, nonzero: Collection[str] = ()
+) -> list[Condition]:
+    """One condition for each integer operation that has a meaning for some operands only; wrapping is `nowrap`'s.
+    `nonzero`: inputs whose elements the contract keeps from being 0."""
     out = []
     for a in program.arithmetic:
         if a.kind in (*SIZES, *ASSUMED):
@@ -118,9 +121,21 @@ def well_defined(program: Program, facts: Facts, solver: Solver) -> list[Conditi
         start, (what, goal) = time.monotonic(), GOALS[a.kind]
         known, wanted = facts | arithmetic_facts(a, program.grid), goal(a.term, a.bits)
         ok = holds(wanted, asking(known, solver, what))
+        ok = ok or (a.kind == "divisor" and _never_zero(a.term, known, solver, nonzero))
         seconds, why = time.monotonic() - start, ROUNDED if a.kind == "inexact" else words(wanted)
         out.append(Condition(what, known, wanted, ok, "linear", seconds, a.op.place, "" if ok else why))
     return out
+
+
+def _never_zero(t: Term, known: Facts, solver: Solver, nonzero: Collection[str]) -> bool:
+    """Whether a divisor is an element of inputs that are not 0, or of each choice a number that is not."""
+    if t.op == "where":
+        c, x, y = t.args
+        branches = ((x, known | {c}), (y, known | {T.make("not", c)}))
+        return all(_never_zero(s, here, solver, nonzero) for s, here in branches)
+    if t.op == "read":
+        return t.attr in nonzero
+    return holds(T.make("ne", t, 0), asking(known, solver))
 
 
 def assumed(program: Program, facts: Facts, solver: Solver) -> tuple[list[Condition], list[Clause]]:

@@ -119,6 +119,24 @@ class Proving:
                 self.progress(f"launch {k + 1} of {len(self.configuration.events)}: {event.kernel}")
                 self.launch(event)
 
+    @property
+    def divisors(self) -> frozenset[Term]:
+        """The sizes and scalars that the function divides by."""
+        owed = (o.term for o in self.configuration.owed if o.is_divisor)
+        return frozenset(T.make("ne", t, 0) for t in owed if t.op == "size")
+
+    @property
+    def nonzero(self) -> set[str]:
+        """The inputs of which the function divides by every element."""
+        return {str(o.term.attr) for o in self.configuration.owed if o.is_divisor and self.is_whole(o.term)}
+
+    def is_whole(self, t: Term) -> bool:
+        """Whether a term is any element of an input: x[m, n] for all m, n of its shape."""
+        view = self.configuration.inputs.get(str(t.attr)) if t.op == "read" else None
+        if view is None or any(i.op != "axis" for i in t.args) or len(set(t.args)) < len(t.args):
+            return False
+        return all(i.attr.size is n for i, n in zip(t.args, view.shape, strict=True))
+
     def owe(self, owed: Iterable[Fits], element: Callable[[Term], Term]) -> None:
         """Integers of PyTorch must fit their dtype: clauses where that is not certain. `element`: a term over elements
         of inputs and of what memory holds now."""
@@ -257,7 +275,7 @@ class Proving:
             integers.append(replace(a, loops=around, guard=guard, term=t))
         program = replace(found.program, arithmetic=tuple(integers))
         self.decided_by_numbers(found)
-        self.conditions += well_defined(program, facts, self.solver)
+        self.conditions += well_defined(program, facts | self.divisors, self.solver, self.nonzero)
         conditions, clauses = assumed(program, facts, self.solver)
         self.conditions += conditions
         self.contract += clauses

@@ -34,7 +34,7 @@ from ..runs.adversary import KINDS, arguments, arrays, at_edges, kind
 from ..runs.caller_memory import is_untouched
 from ..runs.goals import Targets, targets
 from ..runs.isolated_buffers import apart, holds_pointers
-from ..runs.readings import evaluated, holds, met
+from ..runs.readings import evaluated, holds, met, without_zeros
 from ..runs.trials import Dims, blocks_of, boundary_shapes, fits, mixed_shapes
 from .replay_script import replay_script
 
@@ -166,7 +166,8 @@ def attempt(
     if trace is None:
         return Skipped("the host function refuses these dims")
     trace = _substituted(trace, question.module_of)
-    args = as_seen(case, question.goal.fn, arguments(case, dims, seed))
+    args = without_zeros(case, question.goal.owed, arguments(case, dims, seed))
+    args = as_seen(case, question.goal.fn, args)
     inputs = arrays(case, args)
     if not met(question.goal.owed, inputs, dims):
         return Skipped("the contract excludes integers that do not fit their dtypes")

@@ -70,7 +70,7 @@ def difference(case: Case, fn: Function, reading: Reading, dims: Dims, seed: int
 
     if not all(holds(c, dims) for c in reading.conditions):
         return None
-    args = arguments(case, dims, seed)
+    args = without_zeros(case, reading.owed, arguments(case, dims, seed))
     try:
         wrong = _deviation(case, fn, reading, dims, seed, args)
     except CaseError as error:
@@ -94,7 +94,17 @@ def _extreme(case: Case, reading: Reading, dims: Dims, seed: int) -> dict[str, A
     for name, x in case.named(given).items():
         if name in free:
             extreme(x, case.tensors[name], rng, WIDE_BITS)
+    given = without_zeros(case, reading.owed, given)
     return given if free and met(reading.owed, arrays(case, given), dims) else None
+
+
+def without_zeros(case: Case, owed: Iterable[Fits], args: dict[str, Any]) -> dict[str, Any]:
+    """The arguments, with 1 for 0 in the integers that the function divides by."""
+    divisors = {str(s.attr) for o in owed if o.is_divisor for s in o.term.walk() if s.op == "read"}
+    for name, x in case.named(args).items():
+        if name in divisors and not x.is_floating_point():
+            x.masked_fill_(x == 0, 1)
+    return args
 
 
 def met(owed: Iterable[Fits], inputs: Mapping[str, np.ndarray], dims: Dims) -> bool:
@@ -106,7 +116,7 @@ def met(owed: Iterable[Fits], inputs: Mapping[str, np.ndarray], dims: Dims) -> b
             found = [(o, np.asarray(evaluate(o.term, tuple(o.term.free), inputs, dims))) for o in owed]
     except TriliftError:
         return False
-    return all(bool(((o.low <= x) & (x < o.high)).all()) for o, x in found)
+    return all(bool(((x != 0) if o.is_divisor else (o.low <= x) & (x < o.high)).all()) for o, x in found)
 
 
 def _deviation(case: Case, fn: Function, reading: Reading, dims: Dims, seed: int, args: dict[str, Any]) -> str | None:
