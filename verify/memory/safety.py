@@ -109,9 +109,7 @@ ASSUMED = {
 }
 
 
-def well_defined(
-    program: Program, facts: Facts, solver: Solver, nonzero: Collection[str] = ()
-) -> list[Condition]:
+def well_defined(program: Program, facts: Facts, solver: Solver, nonzero: Collection[str] = ()) -> list[Condition]:
     """One condition for each integer operation that has a meaning for some operands only; wrapping is `nowrap`'s.
     `nonzero`: inputs whose elements the contract keeps from being 0."""
     out = []

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from pprint import pformat
 from typing import Any
 
 from trilift.lift.cases.declaration import DTYPES, Case
+from trilift.lift.pytorch.machine_integers import Fits
 
 from ..model.verdict import Counterexample
 from ..runs.adversary import arguments, kind
+from ..runs.readings import without_zeros
 
 LARGEST = 20_000  # numbers written into a script
 
@@ -29,14 +31,21 @@ class Stored:
     interpreted: bool = True
 
 
-def replay_script(case: Case, found: Counterexample, against: str = "reference", stored: Stored | None = None) -> str:
+def replay_script(
+    case: Case,
+    found: Counterexample,
+    against: str = "reference",
+    stored: Stored | None = None,
+    owed: Iterable[Fits] = (),
+) -> str:
     """A Python program that imports the case's file, calls its host function in Triton's interpreter, and prints the
     element; where the interpreter cannot show it (masked lanes are 0 there, bounds are not checked), the package runs
     the kernel. Exit code 1 if it fails again, 0 if not, 2 if it cannot be run. "" for a case without a file, and for
-    stored arguments that are too large."""
+    stored arguments that are too large. `owed`: of integers that the function divides by, which are not 0."""
     if case.place is None or not case.place.file.endswith(".py"):
         return ""
-    args = arguments(case, found.dims, found.seed) if stored is None else stored.args
+    drawn = stored.args if stored is not None else arguments(case, found.dims, found.seed)
+    args = without_zeros(case, owed, dict(drawn))
     total = sum(x.numel() for x in case.named(args).values() if not _is_constant(x))
     if stored is not None and total > LARGEST:
         return ""

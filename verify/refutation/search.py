@@ -120,7 +120,8 @@ def _counterexample(question: Question, dims: Dims, seed: int, config: int, f: F
     found = Counterexample(dict(dims), seed, config, f.output, f.index, f.got, f.expected, why=f.why, edges=edges)
     if question.module_of is not None:
         return found
-    return replace(found, replay=replay_script(question.case, found, question.goal.against))
+    goal = question.goal
+    return replace(found, replay=replay_script(question.case, found, goal.against, owed=goal.owed))
 
 
 # ---- which runs ------------------------------------------------------------------------------------------------------

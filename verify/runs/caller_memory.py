@@ -193,12 +193,14 @@ def _storages(case: Case, trace: Trace, fn: Callable[..., object], outputs: Sequ
     args = case.sample(trace.dims, np.random.default_rng(0))
     try:
         with torch.random.fork_rng(devices=[]):
-            tensors = list(named_outputs(fn(**args)).values())
+            theirs = named_outputs(fn(**args))
     except Exception:  # whatever the function raises, it says nothing of its memory
         return {}
-    if len(tensors) != len(outputs):
+    if len(theirs) != len(outputs):
         return {}
-    named = {**case.named(args), **dict(zip(outputs, tensors, strict=True))}
+    if set(theirs) != set(outputs):
+        theirs = dict(zip(outputs, theirs.values(), strict=True))
+    named = {**case.named(args), **theirs}
     return {n: x.untyped_storage().data_ptr() for n, x in named.items()}
 
 
