@@ -287,7 +287,7 @@ class _Table:
         """scalar function * other function: the ratio of the target to one row is another row."""
         for k in range(min(len(where), 8 * (len(self.columns) + 1))):
             hit = _first(np.abs(matrix - ratio[k]) <= FIT_RELATIVE_ERROR * np.abs(ratio[k]))
-            if hit is not None:
+            if hit is not None and np.isfinite(ratio[k]).all():
                 return T.mul(self._real_term(where[k]), self._real_term(where[hit]))
         return None
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 
 from . import construct as T
 from .meanings import Domain
+from .ops import power_of_2
 
 Interval = tuple[float, float]  # Python ints, or -inf and inf
 Facts = Mapping[int, Interval]  # by term id
@@ -181,7 +182,14 @@ def _truncdiv(a: Interval, b: Interval) -> Interval:
     return _floordiv(a, b) if a[0] >= 0 else ALL
 
 
+def _padded(a: Interval) -> Interval:
+    if a[0] < 1:
+        return ALL
+    return power_of_2(int(a[0])), power_of_2(int(a[1])) if a[1] < math.inf else math.inf
+
+
 RANGE.fill({
+    "next_power_of_2": _padded,
     "add": nary(lambda a, b: (a[0] + b[0], a[1] + b[1])),
     "mul": nary(_product),
     "max": nary(lambda a, b: (max(a[0], b[0]), max(a[1], b[1]))),

@@ -7,10 +7,13 @@ The contract excludes a side that no run reaches. Concolic execution: Godefroid,
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, islice, product
+
+import numpy as np
 
 from trilift.lift.capture.trace import Trace
 from trilift.lift.cases.declaration import Case
@@ -21,6 +24,7 @@ from trilift.lift.runtime.budget import BUDGETS
 from trilift.lift.terms import construct as T
 from trilift.lift.terms import index as I
 from trilift.lift.terms.fit import Number, value
+from trilift.lift.terms.ranges import Ranges
 from trilift.lift.terms.term import Term
 
 from ..integers.solver import Solver
@@ -249,35 +253,59 @@ def _values(now: Number, constants: Sequence[Number]) -> Iterator[Number]:
 
 @dataclass
 class Comparison:
-    """Whether two numbers are the same wherever some conditions hold: by their form, at many dims, by a solver."""
+    """Whether two numbers are the same wherever some conditions hold: by their form and by a solver. Where neither shows
+    it and no dims tell them apart, it is not decided."""
 
     case: Case
     facts: frozenset[Term]
     solver: Solver
 
+    def same(self, a: Term, b: Term, path: Path) -> bool:
+        """Whether they are shown to be the same on the path: reals by their form, as numbers that a kernel gets."""
+        if _identical(a, b):
+            return True
+        a, b = (self.resolved(t, path) for t in (a, b))
+        if _identical(a, b):
+            return True
+        whole = a.type == b.type and a.type in (T.INT, T.BOOL)
+        if whole and b.is_const and _ranges(path.conditions, a) == (b.attr, b.attr):
+            return True
+        return whole and self.solver.contradictory({*self.facts, *path.conditions, _unequal(a, b)})
+
     def differ(self, a: Term, b: Term, path: Path) -> dict[str, Number] | None:
-        """Dims on the path at which they are not the same; None where there are none, or none were found."""
-        if a is b or (a.type == b.type == T.INT and I.normal(T.sub(a, b)) is T.const(0)):
+        """Dims on the path at which they are not the same; None where none were found."""
+        if _identical(a, b):
             return None
         for d in self.samples(a, b, path):
-            x, y = value(a, d), value(b, d)
-            if x is not None and y is not None and not _close(x, y):
+            if _apart(value(a, d), value(b, d)):
                 return d
         if a.type == b.type == T.INT or a.type == b.type == T.BOOL:
             return self.apart(a, b, path)
         return None
 
+    def resolved(self, t: Term, path: Path) -> Term:
+        """With the branch that the path takes in place of a choice."""
+
+        def taken(s: Term) -> Term | None:
+            if s.op != "where":
+                return None
+            facts = self.facts.union(path.conditions)
+            if self.solver.implies(facts, s.args[0]):
+                return s.args[1]
+            return s.args[2] if self.solver.implies(facts, T.make("not", s.args[0])) else None
+
+        return T.rewrite(t, taken) if any(s.op == "where" for s in t.walk()) else t
+
     def apart(self, a: Term, b: Term, path: Path) -> dict[str, Number] | None:
         """By the solver."""
         base = path.run.dims
-        conditions = (*path.conditions, T.make("not", T.make("eq", a, b)))
+        conditions = (*path.conditions, _unequal(a, b))
         found = self.solver.model(self.facts.union(conditions)) if not self.solver.contradictory(
             self.facts.union(conditions)) else None  # fmt: skip
         if found is None:
             return None
         d = {**base, **{n: v for n, v in found.items() if n in base and not isinstance(base[n], float)}}
-        x, y = value(a, d), value(b, d)
-        return d if path.holds(d) and self.allows(d) and x is not None and y is not None and not _close(x, y) else None
+        return d if path.holds(d) and self.allows(d) and _apart(value(a, d), value(b, d)) else None
 
     def samples(self, a: Term, b: Term, path: Path) -> Iterator[dict[str, Number]]:
         base = path.run.dims
@@ -295,10 +323,48 @@ class Comparison:
         return self.case.holds(dims) and all(value(f, dims) is not False for f in self.facts)
 
 
-def _close(x: float, y: float) -> bool:
+def _identical(a: Term, b: Term) -> bool:
+    """Whether they are one term, equal as polynomials of integers, or numbers that are one in single precision."""
+    if a is b:
+        return True
+    if a.type == b.type == T.INT:
+        return I.normal(T.sub(a, b)) is T.const(0)
+    if a.is_const and b.is_const and T.BOOL not in (a.type, b.type):
+        return a.type == b.type and _single(a.attr) == _single(b.attr)
+    return False
+
+
+def _ranges(conditions: Iterable[Term], t: Term) -> tuple[float, float]:
+    """Numbers that the term cannot leave where the conditions hold."""
+    every = Ranges()
+    return every.of(t, every.facts(*map(_positively, conditions)))
+
+
+def _positively(t: Term) -> Term:
+    """b < a for not a <= b; other conditions as they are."""
+    if t.op == "not" and t.args[0].op in ("le", "lt"):
+        a, b = t.args[0].args
+        return T.make("lt" if t.args[0].op == "le" else "le", b, a)
+    return t
+
+
+def _single(v: float) -> float:
+    """What a kernel gets for a real of the host function."""
+    with np.errstate(all="ignore"):
+        return float(np.float32(v))
+
+
+def _unequal(a: Term, b: Term) -> Term:
+    return T.make("not", T.make("eq", a, b))
+
+
+def _apart(x: Number | None, y: Number | None) -> bool:
+    """Whether two numbers are no more one number that was computed in two ways."""
+    if x is None or y is None or not (math.isfinite(x) and math.isfinite(y)):
+        return False
     if isinstance(x, bool) or isinstance(y, bool) or (isinstance(x, int) and isinstance(y, int)):
-        return bool(x == y)
-    return bool(x == y or abs(x - y) <= RELATIVE_ERROR * max(abs(x), abs(y)))
+        return bool(x != y)
+    return bool(abs(x - y) > RELATIVE_ERROR * max(abs(x), abs(y)))
 
 
 def telling(paths: Sequence[Path], inside: Sequence[bool]) -> Term | None:

@@ -262,9 +262,9 @@ class _Config:
     def agreed(self, found: _Reading) -> None:
         """Traces on the paths that do not agree with the terms. Raises Refuted where there are new ones."""
         differences = [d for ds in found.relations.disagreed.values() for d in ds]
-        if fresh := self.at(named(self.case, d.dims) for d in differences):
+        if fresh := self.at(named(self.case, d.dims) for d in differences if d.dims is not None):
             self.beside += fresh
-            raise Refuted(differences[0].what)
+            raise Refuted(next(d.what for d in differences if d.dims is not None))
 
     def clauses(self, found: _Reading) -> Iterator[Clause]:
         """Clauses that exclude paths on which the host function does something else, and paths that no run reached."""

@@ -26,6 +26,7 @@ from .host_reading import Comparison, Path, telling
 V = TypeVar("V")
 Environment = Mapping[str, Number]
 REAL_RELATIVE_ERROR = 2e-7  # of reals: an argument may have gone through an f32
+MOST_BRANCHES = 4  # of one number of the host function
 LEAST = 4  # traces that a varying number is found on, at least
 JUMPS = {"floordiv", "mod", "next_power_of_2", "min", "max", "lt", "le", "eq", "ne"}
 
@@ -47,12 +48,12 @@ class Relation:
 @dataclass(frozen=True, slots=True)
 class Difference:
     """`what` is `found` at the shapes that were run, and `read` on a path of the host function: another number at
-    `dims`."""
+    `dims`. Without dims nothing shows that it is the same one."""
 
     what: str
     found: Term
     read: Term
-    dims: Mapping[str, Number]
+    dims: Mapping[str, Number] | None
 
 
 @dataclass(eq=False, slots=True)
@@ -121,27 +122,51 @@ class Relations:
     # ---- what the host function computes
 
     def settled(self, found: Term | None, values: Sequence[Number], what: str) -> Term | None:
-        """The term itself where each path computes it, else one that they do compute and that was seen as well. Where
-        there is none, the paths that do not agree are noted."""
+        """The term itself where each path is shown to compute it. Where that is open, what the paths compute, if it was
+        seen as well. Where a path computes something else, or nothing shows what, it is noted."""
         reads = [(k, v) for k, v in enumerate(values[len(self.run) :]) if v is not None]
         if not reads or self.comparison is None:
             return found
-        if found is None:
-            return next((t for t in self.candidates(reads) if self.seen(t, values) and self.agree(t, reads)), None)
-        for k, v in reads:
-            if (dims := self.differ(found, v, k)) is not None:
-                self.disagreed.setdefault(k, []).append(Difference(what, found, term_of(v), dims))
+        doubtful = [] if found is None else [(k, v) for k, v in reads if not self.same(found, v, k)]
+        if found is not None and not doubtful:
+            return found
+        apart = {} if found is None else {k: d for k, v in doubtful if (d := self.differ(found, v, k)) is not None}
+        for part in ([(k, v) for k, v in reads if k not in apart], reads):
+            if (known := self.computed_and_seen(part, values)) is not None:
+                self.disagree(what, known, [(k, v) for k, v in reads if (k, v) not in part], apart)
+                return known
+        if found is not None:
+            self.disagree(what, found, doubtful, apart)
         return found
 
+    def disagree(
+        self, what: str, t: Term, reads: Sequence[tuple[int, Number]], apart: Mapping[int, Mapping[str, Number]]
+    ) -> None:
+        """Notes the paths that are not shown to compute the term."""
+        for k, v in reads:
+            self.disagreed.setdefault(k, []).append(Difference(what, t, term_of(v), apart.get(k)))
+
+    def computed_and_seen(self, reads: Sequence[tuple[int, Number]], values: Sequence[Number]) -> Term | None:
+        """A term that each of these paths computes and that has the values of the runs."""
+        return next((t for t in self.candidates(reads) if self.seen(t, values) and self.agree(t, reads)), None)
+
     def agree(self, t: Term, reads: Sequence[tuple[int, Number]]) -> bool:
-        """Whether each path computes the term."""
-        return all(self.differ(t, v, k) is None for k, v in reads)
+        """Whether each path is shown to compute the term."""
+        return all(self.same(t, v, k) for k, v in reads)
+
+    def same(self, t: Term, v: Number, k: int) -> bool:
+        """Whether the term is shown to be the number v of path k."""
+        assert self.comparison is not None
+        return self.comparison.same(self.here(t, k), term_of(v), self.reads[k])
 
     def differ(self, t: Term, v: Number, k: int) -> Mapping[str, Number] | None:
         """Dims at which the term is not the number v of path k."""
         assert self.comparison is not None
-        here = substituted(t, self.bound[k]) if self.bound[k] else t
-        return self.comparison.differ(here, term_of(v), self.reads[k])
+        return self.comparison.differ(self.here(t, k), term_of(v), self.reads[k])
+
+    def here(self, t: Term, k: int) -> Term:
+        """The term with what block sizes are on path k."""
+        return substituted(t, self.bound[k]) if self.bound[k] else t
 
     def computed(self, t: Term | None, values: Sequence[Number]) -> Term | None:
         """The term if each path computes it."""
@@ -154,18 +179,29 @@ class Relations:
         return all(v is None or agrees(t, e, v) for v, e in rows)
 
     def candidates(self, reads: Sequence[tuple[int, Number]]) -> Iterable[Term]:
-        """The terms that the paths may compute: one path's term; one of two, and the condition that leads to each."""
+        """The terms that the paths may compute: one path's term; one of several, and the condition that leads to
+        each."""
         terms = list(dict.fromkeys(term_of(v) for _, v in reads))
         yield from terms
-        for a in terms:
-            inside = [term_of(v) is a for _, v in reads]
-            others = [t for t in terms if t is not a]
-            if len(others) == 1 and (a.type == T.BOOL) == (others[0].type == T.BOOL):
-                condition = telling([self.reads[k] for k, _ in reads], inside)
-                if condition is not None and a.type == T.BOOL and a.is_const:
-                    yield condition if a.attr else T.make("not", condition)
-                elif condition is not None:
-                    yield T.where(condition, a, others[0])
+        if not 1 < len(terms) <= MOST_BRANCHES or len({t.type for t in terms}) > 1:
+            return
+        of = [term_of(v) for _, v in reads]
+        for last in reversed(terms):
+            chosen: Term | None = last
+            for t in terms:
+                if t is not last and chosen is not None:
+                    chosen = self.chosen([k for k, _ in reads], [s is t for s in of], t, chosen)
+            if chosen is not None:
+                yield chosen
+
+    def chosen(self, paths: Sequence[int], inside: Sequence[bool], a: Term, b: Term) -> Term | None:
+        """One term on the paths inside, another one on the others."""
+        condition = telling([self.reads[k] for k in paths], inside)
+        if condition is None:
+            return None
+        if a.type == T.BOOL and a.is_const and b.is_const:
+            return condition if a.attr else T.make("not", condition)
+        return T.where(condition, a, b)
 
     def varying(self, rows: Sequence[tuple[Number, Environment, bool]], what: str) -> Term | None:
         """A name of the case, else a term over dims, scalars and block sizes, else one with strides too."""
