@@ -9,18 +9,19 @@ a condition of the reading.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CaseError
 from ..language.axis_names import letters, renamed
+from ..terms import construct as T
 from ..terms import index as I
-from ..terms import term as T
 from ..terms.machine_ranges import dtype_limits
 from ..terms.ranges import Interval, dtype_interval
 from ..terms.spec import Formula
 from ..terms.term import Axis, Term
+from .aten import operators
 from .graph import outputs_of
 from .machine_integers import Fits, Integers
 from .symbolic_tensor import SymbolicTensor, deep, named, type_of_name
@@ -148,7 +149,23 @@ def _interpreted(
     outputs, written = outputs_of(graph, tensors, names, symbols, integers)
     formulas = [_formula(name, x, dtype) for name, (x, dtype) in zip(keys, outputs, strict=True) if x is not None]
     formulas += [_formula(name, x, specs[name][0], name) for name, x in written.items()]
-    return Reading(tuple(formulas), symbols.conditions(), tuple(integers.owed.values()))
+    conditions = dict.fromkeys((*symbols.conditions(), *_squeezed(graph, symbols)))
+    return Reading(tuple(formulas), tuple(conditions), tuple(integers.owed.values()))
+
+
+def _squeezed(graph: Any, symbols: Symbols) -> Iterator[Term]:
+    """The conditions that what `squeeze` keeps is not 1: PyTorch may have asked earlier, where it makes no difference.
+    Of sizes that are inputs' it asks anew."""
+    for node in graph.graph.nodes:
+        aten = node.op == "call_function" and hasattr(node.target, "_schema")
+        if not aten or operators.packet(node.target) not in ("squeeze", "squeeze_copy"):
+            continue
+        shape = node.args[0].meta["val"].shape
+        dims = node.args[1] if len(node.args) > 1 else range(len(shape))
+        for d in [dims] if isinstance(dims, int) else dims:
+            n = symbols.term(shape[d]) if len(shape) else T.const(1)
+            if not n.is_const and n.op != "size":
+                yield T.make("not", T.make("eq", n, 1))
 
 
 def _formula(name: str, x: SymbolicTensor, dtype: str, in_place: str | None = None) -> Formula:

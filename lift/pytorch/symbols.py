@@ -112,7 +112,7 @@ class Symbols:
         for t, guard in terms.items():
             if t.op == "eq" and any(a.is_const for a in t.args) and any(a.op in ("size", "scalar") for a in t.args):
                 raise Unsupported("a size or scalar that PyTorch replaced by a number", why=f"{t}, at {guard.sloc}")
-        return tuple(t for t, guard in terms.items() if not t.is_const and (_of_user(guard) or not _benign(t)))
+        return tuple(t for t, guard in terms.items() if not t.is_const and (_of_user(guard) or not _benign(t, guard)))
 
 
 LAYOUT = re.compile(r"in (conv|\w*(contiguous|stride|channels_last|memory_format)\w*)\)")
@@ -131,9 +131,19 @@ def _of_user(guard: ShapeGuard) -> bool:
     return frame is not None and is_user(str(getattr(frame, "filename", frame)))
 
 
-def _benign(t: Term) -> bool:
-    """PyTorch asks of every size whether it is 0 or 1, to broadcast. Formulas hold there too."""
-    return t.op == "ne" and any(a.is_const and a.attr in (0, 1) for a in t.args)
+RESHAPE = re.compile(r"in _reshape_view_helper(_core_alg)?\)")
+
+
+def _benign(t: Term, guard: ShapeGuard) -> bool:
+    """PyTorch asks of every size whether it is 0 or 1, to broadcast: formulas hold there too. A remainder is no size:
+    where PyTorch asks whether one divides another, what it does next may hold there only, unless it looks for a shorter
+    way to the same view."""
+    if t.op != "ne" or not any(a.is_const and a.attr in (0, 1) for a in t.args):
+        return False
+    return not any(s.op in REMAINDERS for s in t.walk()) or RESHAPE.search(str(guard.sloc)) is not None
+
+
+REMAINDERS = ("mod", "truncmod", "bitand")
 
 
 def torch_dtype(name: str) -> Any:

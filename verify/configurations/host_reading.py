@@ -51,7 +51,16 @@ class Path:
 
     @cached_property
     def decisions(self) -> tuple[Decision, ...]:
-        return tuple(d for d in self.run.decisions if d.by in ("host", "value") or not _degenerate(d))
+        known = (d for d in self.run.decisions if d.by != "text")
+        return tuple(d for d in known if d.by in ("host", "value") or not _degenerate(d))
+
+    @cached_property
+    def lost(self) -> tuple[Note, ...]:
+        """Numbers that were taken out on the way to a result. Those in the text of an error lead to none."""
+        if self.run.raises:
+            return tuple(Note(_shown(d.condition), d.place) for d in self.run.decisions if d.by == "value")
+        taken = (d for d in self.run.decisions if d.by in ("value", "text"))
+        return (*(Note(_shown(d.condition), d.place) for d in taken), *self.run.messages)
 
     @property
     def trace(self) -> Trace | None:
@@ -143,6 +152,7 @@ class _Exploration:
                 self.refused[path.run.refused] = None
             if path.run.raised is not None and not self.paths:  # where a trace did not
                 self.refused[Note(f"{type(path.run.raised).__name__}: {path.run.raised}", None)] = None
+            self.lost.update(dict.fromkeys(path.lost))
             self.paths.append(path)
             for found in self.others(path):
                 queue.append(found)
@@ -156,7 +166,6 @@ class _Exploration:
             wanted = (*before, other)
             before.append(d.condition)
             if d.by == "value":
-                self.lost[Note(_shown(d.condition), d.place)] = None
                 continue
             key = frozenset(wanted)
             if key in self.tried:
@@ -330,7 +339,7 @@ def _identical(a: Term, b: Term) -> bool:
     if a.type == b.type == T.INT:
         return I.normal(T.sub(a, b)) is T.const(0)
     if a.is_const and b.is_const and T.BOOL not in (a.type, b.type):
-        return a.type == b.type and _single(a.attr) == _single(b.attr)
+        return _single(a.attr) == _single(b.attr)
     return False
 
 

@@ -183,7 +183,7 @@ class Relations:
         each."""
         terms = list(dict.fromkeys(term_of(v) for _, v in reads))
         yield from terms
-        if not 1 < len(terms) <= MOST_BRANCHES or len({t.type for t in terms}) > 1:
+        if not 1 < len(terms) <= MOST_BRANCHES or len({t.type == T.BOOL for t in terms}) > 1:
             return
         of = [term_of(v) for _, v in reads]
         for last in reversed(terms):

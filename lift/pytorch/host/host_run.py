@@ -30,19 +30,26 @@ OURS = (TypeError, AttributeError, LookupError, NameError, RecursionError)  # ma
 @dataclass(frozen=True, slots=True)
 class HostRun:
     """`trace`: None where the host function raised, or could not be followed. `decisions`: what holds on this path, in
-    order. `raised`: what the host function raised. `refused`: what could not be followed, and where."""
+    order. `messages`: numbers taken out for an error. `raised`: what the host function raised. `refused`: what could not
+    be followed, and where."""
 
     dims: dict[str, int | float]
     trace: Trace | None
     decisions: tuple[Decision, ...]
     asked: tuple[Note, ...]
     lost: tuple[Note, ...]
+    messages: tuple[Note, ...] = ()
     raised: BaseException | None = None
     refused: Note | None = None
 
     @property
     def refuses(self) -> bool:
-        """Whether the host function itself refuses these inputs."""
+        """Whether the host function itself refuses the inputs of this path, as far as no text decides it."""
+        return self.raises and not any(d.by == "text" for d in self.decisions)
+
+    @property
+    def raises(self) -> bool:
+        """Whether the host function itself raised."""
         return self.raised is not None and _by_host(self.raised)
 
 
@@ -69,7 +76,8 @@ def read_host(case: Case, dims: Mapping[str, int | float], config: int = 0) -> H
             refused = Note(f"{type(error).__name__}: {_first(error)}", place_of_error(error))
         else:
             raised = error
-    return HostRun(dict(dims), trace, tuple(record.decisions), tuple(record.asked), tuple(record.lost), raised, refused)
+    noted = (tuple(x) for x in (record.decisions, record.asked, record.lost, record.messages))
+    return HostRun(dict(dims), trace, *noted, raised, refused)
 
 
 def _strides(case: Case, dims: Mapping[str, int | float]) -> dict[str, int]:

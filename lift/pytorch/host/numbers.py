@@ -1,7 +1,7 @@
 """Numbers that remember how they came to be: an integer, a real and a truth, each a number and the term that it is.
 
 The host function computes with them as with Python's. A test of Python on one (`if`, `while`, `and`, `or`) is a
-decision of the run; a use that takes the number out (hash, float(), an index) loses the term, and the record says so.
+decision of the run; a use that takes the number out (hash, float(), an index, a text) loses the term, and the record says so.
 """
 
 from __future__ import annotations
@@ -72,13 +72,13 @@ class Int(torch.SymInt):  # type: ignore[misc]
         return bool(self != 0)
 
     def __repr__(self) -> str:
-        return repr(self.value)
+        return repr(self.record.spell(self.term, self.value))
 
     def __str__(self) -> str:
-        return str(self.value)
+        return str(self.record.spell(self.term, self.value))
 
     def __format__(self, spec: str) -> str:
-        return format(self.value, spec)
+        return format(self.record.spell(self.term, self.value), spec)
 
     def __neg__(self) -> Integer:
         return integer(self.record, I.normal(T.mul(-1, self.term)), -self.value)
@@ -157,13 +157,13 @@ class Real(torch.SymFloat):  # type: ignore[misc]
         return bool(self != 0)
 
     def __repr__(self) -> str:
-        return repr(self.value)
+        return repr(self.record.spell(self.term, self.value))
 
     def __str__(self) -> str:
-        return str(self.value)
+        return str(self.record.spell(self.term, self.value))
 
     def __format__(self, spec: str) -> str:
-        return format(self.value, spec)
+        return format(self.record.spell(self.term, self.value), spec)
 
     def __neg__(self) -> Real | float:
         return real(self.record, T.mul(-1, self.term), -self.value)

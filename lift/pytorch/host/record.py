@@ -14,6 +14,7 @@ from ...terms import construct as T
 from ...terms.term import Term
 from ..symbols import Symbols, of_layout
 from . import numbers as N
+from .texts import purpose
 
 if TYPE_CHECKING:
     from torch._subclasses.fake_tensor import FakeTensorMode
@@ -26,7 +27,8 @@ P = TypeVar("P", bound=N.Plain)
 @dataclass(frozen=True, slots=True)
 class Decision:
     """`condition` holds on this path: the host function asked at `place`. `by`: "host" for a test of Python's, "torch"
-    for one of PyTorch's own, "value" where the number was taken out and any other number may lead elsewhere."""
+    for one of PyTorch's own, "layout" where it lays out memory, "value" where the number was taken out and any other number
+    may lead elsewhere, "text" where it was taken out for a text."""
 
     condition: Term
     place: Place | None
@@ -48,6 +50,7 @@ class Record:
     dims: Mapping[str, int | float]
     decisions: list[Decision] = field(default_factory=list)
     lost: list[Note] = field(default_factory=list)
+    messages: list[Note] = field(default_factory=list)  # numbers in the message of an error
     asked: list[Note] = field(default_factory=list)
     opaque: dict[int, Symbol] = field(default_factory=dict)  # id of a term -> PyTorch's symbol for it
     made: dict[int, Symbol] = field(default_factory=dict)
@@ -150,11 +153,20 @@ class Record:
         self._note(t, v, host_place(), "host")
         return v
 
-    def lose(self, t: Term, v: P) -> P:
+    def lose(self, t: Term, v: P, by: str = "value") -> P:
         """The number of a term, taken out."""
         self.catch_up()
-        if self._note(T.make("eq", t, v), True, host_place(), "value"):
+        if self._note(T.make("eq", t, v), True, host_place(), by):
             self.lost.append(Note(str(t), host_place()))
+        return v
+
+    def spell(self, t: Term, v: P) -> P:
+        """The number of a term, taken out for a text."""
+        match purpose():
+            case "message":
+                self.messages.append(Note(str(t), host_place()))
+            case "value":
+                self.lose(t, v, "text")
         return v
 
     def _note(self, t: Term, v: bool, place: Place | None, by: str) -> bool:
