@@ -212,7 +212,7 @@ def constant(refs: Sequence[TensorRef], buffers: Buffers, what: str, place: Plac
     """The numbers of a tensor that the host program holds, the same at every shape; None for any other tensor."""
     if any(r.buffer.origin != "host" for r in refs):
         return None
-    held = [storage.storage_values(r) for r in buffers.relations.of_runs(refs)]
+    held = [_held(r, what, place) for r in refs]
     first = held[0]
     if all(h.size and (h == h[0]).all() and h[0] == first[0] for h in held):
         return buffers.fresh(), "host", _always(T.const(first[0].item()))
@@ -222,6 +222,15 @@ def constant(refs: Sequence[TensorRef], buffers: Buffers, what: str, place: Plac
         raise Unsupported(f"{what} is a tensor of {first.size} known numbers", place)
     numbers = [T.const(v.item()) for v in first]
     return buffers.fresh(), "host", lambda o: T.make("pick", o, *numbers)
+
+
+def _held(r: TensorRef, what: str, place: Place | None) -> np.ndarray:
+    """The numbers of a tensor that the host program holds. Raises Unsupported where a reading knows none."""
+    from torch._subclasses.fake_tensor import FakeTensor
+
+    if isinstance(r.buffer.tensor, FakeTensor):
+        raise Unsupported(f"{what} is a tensor of numbers that are not known", place)
+    return storage.storage_values(r)
 
 
 def live(trace: Trace) -> list[bool]:

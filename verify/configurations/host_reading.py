@@ -16,7 +16,7 @@ from itertools import combinations, islice, product
 import numpy as np
 
 from trilift.lift.capture.trace import Trace
-from trilift.lift.cases.declaration import Case
+from trilift.lift.cases.declaration import Case, torch_dtype
 from trilift.lift.cases.shapes import elements
 from trilift.lift.errors import Place
 from trilift.lift.pytorch.host import Decision, HostRun, Note, read_host
@@ -57,10 +57,7 @@ class Path:
     @cached_property
     def lost(self) -> tuple[Note, ...]:
         """Numbers that were taken out on the way to a result. Those in the text of an error lead to none."""
-        if self.run.raises:
-            return tuple(Note(_shown(d.condition), d.place) for d in self.run.decisions if d.by == "value")
-        taken = (d for d in self.run.decisions if d.by in ("value", "text"))
-        return (*(Note(_shown(d.condition), d.place) for d in taken), *self.run.messages)
+        return self.run.lost if self.run.raises else (*self.run.lost, *self.run.texts)
 
     @property
     def trace(self) -> Trace | None:
@@ -122,13 +119,20 @@ def explore(case: Case, starts: Sequence[Dims], facts: Iterable[Term], configs: 
     """The paths of the host function from these dims on, in each configuration, and what is open."""
     if not hasattr(case.fn, "__code__"):  # no host function: a launch of Triton IR
         return Paths(case)
-    given = frozenset(facts)
+    given = frozenset((*facts, *_aligned(case)))
     found = [_Exploration(case, given, k).run(starts) for k in configs]
     every = tuple(p for f in found for p in f.every)
     left = {o.condition: o for f in found for o in f.open}
     refused = dict.fromkeys(n for f in found for n in f.refused)
     lost = dict.fromkeys(n for f in found for n in f.lost)
     return Paths(case, every, tuple(left.values()), tuple(refused), tuple(lost))
+
+
+def _aligned(case: Case) -> Iterator[Term]:
+    """Tensors start at a multiple of the size of their elements."""
+    for n, s in case.tensors.items():
+        if (size := torch_dtype(s.dtype).itemsize) > 1:
+            yield T.make("eq", T.make("mod", T.size(f"address({n})"), size), 0)
 
 
 class _Exploration:
@@ -207,10 +211,6 @@ class _Exploration:
         meets = (d for d in _moved(wanted, base) if _meets(wanted, d) and self.allows(d))
         few = lambda d: sum(d[n] < 2 for n in self.case.names)  # noqa: E731
         return min(islice(meets, 12), key=lambda d: (few(d), elements(self.case, d)), default=None)
-
-
-def _shown(t: Term) -> str:
-    return str(t.args[0])
 
 
 def _meets(wanted: Sequence[Term], dims: Dims) -> bool:

@@ -13,7 +13,6 @@ from functools import cached_property
 from itertools import islice
 from typing import Any
 
-from trilift.lift.capture.fake_cuda import CAPABILITY
 from trilift.lift.capture.run import capture
 from trilift.lift.capture.trace import Launch, TensorRef, TorchOp, Trace
 from trilift.lift.cases.declaration import Case
@@ -45,10 +44,7 @@ BESIDE = 12  # traces beside the jumps of terms, at most
 INPUT_ELEMENTS = 100_000  # of the largest input there
 SINGLE_CONFIGURATIONS = 4  # configurations that are taken one by one
 EACH = 3  # traces of one configuration of several
-ASKED = {
-    "the compute capability": f"at compute capability {CAPABILITY[0]}.{CAPABILITY[1]}",
-    "the address of a tensor": "tensors are aligned to 16 bytes",
-}  # what the host function looks at outside of its arguments, as it is while it is read
+ASKED = {"the address of a tensor": "tensors are aligned to 16 bytes"}  # those that the host function makes
 LAST = 2  # the largest of the shapes that lifting uses
 SHOWN = 4  # sizes in a message
 MANY = 30  # traces, where the host function does not do the same at every shape
@@ -202,8 +198,8 @@ class _Config:
 
     def read(self, held: Sequence[Trace]) -> list[Configuration]:
         for n in self.paths.lost:
-            why = "a function that is not followed takes it as a plain number; traces alone show nothing beyond them"
-            raise Unsupported(f"the host function computes with {n.what} where it cannot be followed", n.place, why)
+            why = "it is a plain number there, and another one in another call; traces alone show nothing beyond them"
+            raise Unsupported(f"the host function computes with {n.what}", n.place, why)
         found, base, families = self.base(held)
         self.beside = self.at(found.jumps())
         again = found.confirm(self.beside)
@@ -288,7 +284,7 @@ class _Config:
     def notes(self, read: int) -> Iterator[Clause]:
         paths = self.paths
         for n in paths.asked:
-            yield Clause("config", None, ASKED.get(n.what, f"the host function asks for {n.what}"), "", n.place)
+            yield Clause("config", None, ASKED.get(n.what, n.what), "", n.place)
         if read:
             yield Clause("config", None, f"the host function was read: {read} path{'s' * (read > 1)}")
 

@@ -129,7 +129,12 @@ def _squeeze(self: SymbolicTensor, dim: int | Sequence[int] | None = None) -> Sy
     gone = {self.dim(d) for d in dims if self.rank and self.shape[self.dim(d)] is ONE}
     keep = [d for d in range(self.rank) if d not in gone]
     place = {d: k for k, d in enumerate(keep)}
-    at = lambda i: self.at(tuple(i[place[d]] if d in place else ZERO for d in range(self.rank)))  # noqa: E731
+
+    def at(index: tuple[Term, ...]) -> Term:
+        if len(index) != len(keep):
+            raise Unsupported("squeeze of a size that is 1 here, and not everywhere")
+        return self.at(tuple(index[place[d]] if d in place else ZERO for d in range(self.rank)))
+
     return tensor([self.shape[d] for d in keep], at, self.type)
 
 

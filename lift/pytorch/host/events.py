@@ -26,6 +26,7 @@ from ...terms import construct as T
 from ...terms import index as I
 from ...terms.term import Term
 from . import numbers as N
+from . import questions
 from .record import Record
 
 if TYPE_CHECKING:
@@ -214,6 +215,9 @@ def _makes(function: str) -> bool:
     return function in FACTORIES or function.startswith("new_") or function.endswith("_like")
 
 
+REQUIRES_GRAD = torch.Tensor.requires_grad  # the property
+
+
 class Seen(TorchFunctionMode):  # type: ignore[misc]
     """Tensors whose sizes are numbers of ours, on both ways."""
 
@@ -230,13 +234,26 @@ class Seen(TorchFunctionMode):  # type: ignore[misc]
     ) -> object:
         name = getattr(func, "__name__", "")
         if name == "data_ptr" and hasattr(args[0], "fake_mode"):
-            self.record.ask("the address of a tensor")
-            return 1 << 20
+            return self.address(args[0])
+        if name == "__get__" and getattr(func, "__self__", None) is REQUIRES_GRAD and questions.asks(self.record):
+            return questions.truth(self.record, f"{self.named(args[0])}.requires_grad", bool(func(*args)))
         before, self.record.inside = self.record.inside, name
         try:
             return self.ours(func(*self.theirs(args), **self.theirs(dict(kwargs or {}))))
         finally:
             self.record.inside = before
+
+    def named(self, t: torch.Tensor) -> str:
+        """The input whose memory the tensor has; `a tensor` for any other."""
+        return self.record.addresses.get(int(t.untyped_storage()._cdata), "a tensor")
+
+    def address(self, t: torch.Tensor) -> N.Integer:
+        """Where a tensor starts: of an input, or a view of one, a number of ours."""
+        if (name := self.named(t)) not in self.record.addresses.values():
+            self.record.ask("the address of a tensor")
+            return 1 << 20
+        start = N.integer(self.record, T.size(f"address({name})"), int(self.record.dims[f"address({name})"]))
+        return start + cast(N.Integer, self.ours(t.storage_offset())) * t.element_size()
 
     def theirs(self, x: Any) -> Any:
         """PyTorch's numbers for ours."""

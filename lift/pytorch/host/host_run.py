@@ -20,9 +20,11 @@ from ...language.case_spec import Spec
 from ...runtime import budget
 from ...terms import term as T
 from ..tracing import place_of_error
+from . import questions
 from .events import Events, Launching, Seen
 from .record import Decision, Note, Record
-from .shims import shimmed
+from .shims import host_files, shimmed
+from .state import changed, kept
 
 OURS = (TypeError, AttributeError, LookupError, NameError, RecursionError)  # may come from numbers that are symbols
 
@@ -30,7 +32,7 @@ OURS = (TypeError, AttributeError, LookupError, NameError, RecursionError)  # ma
 @dataclass(frozen=True, slots=True)
 class HostRun:
     """`trace`: None where the host function raised, or could not be followed. `decisions`: what holds on this path, in
-    order. `messages`: numbers taken out for an error. `raised`: what the host function raised. `refused`: what could not
+    order. `texts`: numbers that became text. `raised`: what the host function raised. `refused`: what could not
     be followed, and where."""
 
     dims: dict[str, int | float]
@@ -38,7 +40,7 @@ class HostRun:
     decisions: tuple[Decision, ...]
     asked: tuple[Note, ...]
     lost: tuple[Note, ...]
-    messages: tuple[Note, ...] = ()
+    texts: tuple[Note, ...] = ()
     raised: BaseException | None = None
     refused: Note | None = None
 
@@ -56,14 +58,18 @@ class HostRun:
 def read_host(case: Case, dims: Mapping[str, int | float], config: int = 0) -> HostRun:
     """The host function run once, at these dims, on tensors without contents."""
     budget.count("capture")
-    dims = {**_strides(case, dims), **dims}
-    record = Record(dict(dims))
+    record = Record({**_strides(case, dims), **_addresses(case), **dims})
+    dims = record.dims
+    record.files = host_files(case.fn)
     events = Events(record)
     trace, raised, refused = None, None, None
+    before = kept(case.fn)
     try:
         with _reading(case, record, events, config):
             arguments = {n: _argument(n, s, record) for n, s in case.params.items()}
-            inputs = {n: events.input(n, t) for n, t in case.named(arguments).items()}
+            tensors = case.named(arguments)
+            inputs = {n: events.input(n, t) for n, t in tensors.items()}
+            record.addresses = {events.key(t): n for n, t in tensors.items()}
             with events.recording():
                 result = case.fn(**arguments)
                 record.catch_up()
@@ -76,7 +82,9 @@ def read_host(case: Case, dims: Mapping[str, int | float], config: int = 0) -> H
             refused = Note(f"{type(error).__name__}: {_first(error)}", place_of_error(error))
         else:
             raised = error
-    noted = (tuple(x) for x in (record.decisions, record.asked, record.lost, record.messages))
+    for name in changed(before, kept(case.fn)):
+        record.lost.append(Note(f"`{name}`, which each call changes", case.place))
+    noted = (tuple(x) for x in (record.decisions, record.asked, record.lost, record.texts))
     return HostRun(dict(dims), trace, *noted, raised, refused)
 
 
@@ -89,6 +97,11 @@ def _strides(case: Case, dims: Mapping[str, int | float]) -> dict[str, int]:
             out[f"stride({name},{d})"] = step
             step *= n + 2
     return out
+
+
+def _addresses(case: Case) -> dict[str, int]:
+    """Numbers for the addresses of the inputs, as an allocator gives them."""
+    return {f"address({n})": (k + 1) << 20 for k, n in enumerate(case.tensors)}
 
 
 def _first(error: BaseException) -> str:
@@ -127,12 +140,11 @@ def _reading(case: Case, record: Record, events: Events, config: int) -> Iterato
         for kind in (JITFunction, Autotuner, Heuristics):
             stack.enter_context(replaced(kind, {"run": run}))
         stack.enter_context(replaced(KernelInterface, {"__getitem__": item}))
-        for where, values in _questions(record):
-            stack.enter_context(replaced(where, values))
+        known = questions.install(stack, record)
         stack.enter_context(replaced(torch.autograd, {"_engine_run_backward": _backward(record)}))
         L._active.append(walk)
         stack.callback(L._active.pop)
-        stack.enter_context(shimmed(case.fn))
+        stack.enter_context(shimmed(case.fn, known, questions.unknowns(record), questions.clock(record)))
         stack.enter_context(record.mode)
         stack.enter_context(Seen(record))
         yield
@@ -146,24 +158,6 @@ def _backward(record: Record) -> Callable[..., object]:
             return engine(*args, **kwargs)
 
     return run
-
-
-def _questions(record: Record) -> list[tuple[object, dict[str, Callable[..., object]]]]:
-    """The functions whose answers come from outside, each of which notes that it was asked."""
-    cuda = {
-        "get_device_capability": "the compute capability",
-        "get_device_properties": "the properties of the device",
-        "get_device_name": "the name of the device",
-    }
-    return [(torch.cuda, {n: _noted(getattr(torch.cuda, n), what, record) for n, what in cuda.items()})]
-
-
-def _noted(answer: Callable[..., object], what: str, record: Record) -> Callable[..., object]:
-    def ask(*args: object, **kwargs: object) -> object:
-        record.ask(what)
-        return answer(*args, **kwargs)
-
-    return ask
 
 
 def _argument(name: str, s: object, record: Record) -> object:

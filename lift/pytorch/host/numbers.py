@@ -1,7 +1,8 @@
 """Numbers that remember how they came to be: an integer, a real and a truth, each a number and the term that it is.
 
 The host function computes with them as with Python's. A test of Python on one (`if`, `while`, `and`, `or`) is a
-decision of the run; a use that takes the number out (hash, float(), an index, a text) loses the term, and the record says so.
+decision of the run; a use that takes the number out (hash, float(), an index, a text) loses the term, and the record
+says so.
 """
 
 from __future__ import annotations

@@ -47,14 +47,16 @@ class Note:
 class Record:
     """`dims`: the numbers that this run has for dims and scalars."""
 
-    dims: Mapping[str, int | float]
+    dims: dict[str, int | float]
     decisions: list[Decision] = field(default_factory=list)
     lost: list[Note] = field(default_factory=list)
-    messages: list[Note] = field(default_factory=list)  # numbers in the message of an error
+    texts: list[Note] = field(default_factory=list)  # numbers that became text
     asked: list[Note] = field(default_factory=list)
     opaque: dict[int, Symbol] = field(default_factory=dict)  # id of a term -> PyTorch's symbol for it
     made: dict[int, Symbol] = field(default_factory=dict)
     of: dict[object, N.Number] = field(default_factory=dict)  # PyTorch's expression -> our number
+    files: frozenset[str] = frozenset()  # of the host's own code
+    addresses: dict[int, str] = field(default_factory=dict)  # of an input's storage, the input's name
     seen: set[Term] = field(default_factory=set)
     guards: int = 0  # of PyTorch's that were read
     inside: str = ""  # the function of PyTorch's that runs
@@ -157,14 +159,14 @@ class Record:
         """The number of a term, taken out."""
         self.catch_up()
         if self._note(T.make("eq", t, v), True, host_place(), by):
-            self.lost.append(Note(str(t), host_place()))
+            (self.texts if by == "text" else self.lost).append(Note(f"{t} where it cannot be followed", host_place()))
         return v
 
     def spell(self, t: Term, v: P) -> P:
         """The number of a term, taken out for a text."""
         match purpose():
             case "message":
-                self.messages.append(Note(str(t), host_place()))
+                self.texts.append(Note(f"{t} where it cannot be followed", host_place()))
             case "value":
                 self.lose(t, v, "text")
         return v
@@ -185,7 +187,7 @@ class Record:
             try:
                 t = self.term(g.expr)
             except Unsupported as error:
-                self.lost.append(Note(f"{error.what}", host_place()))
+                self.lost.append(Note(f"{error.what}, which it asks of a size", host_place()))
                 continue
             self._note(t, True, host_place(), "layout" if of_layout(g) else "torch")
         self.guards = len(guards)
@@ -195,3 +197,13 @@ class Record:
         note = Note(what, host_place())
         if note not in self.asked:
             self.asked.append(note)
+
+    def outside(self, name: str, now: int) -> int | float:
+        """The number or truth of this name outside of its arguments: as it is now, unless this run is to be elsewhere."""
+        return self.dims.setdefault(name, now)
+
+    def chance(self, what: str) -> None:
+        """The host function asks for what no other call needs to get."""
+        note = Note(what, host_place())
+        if note not in self.lost:
+            self.lost.append(note)

@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 import builtins
+import datetime
 import functools
 import math
-import os
 import sys
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sized
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sized
 from contextlib import ExitStack, contextmanager
 from types import ModuleType
 from typing import Any, TypeVar, cast
@@ -24,7 +24,6 @@ from ...terms.term import Term
 from . import numbers as N
 
 R = TypeVar("R")
-STDLIB = os.path.dirname(os.__file__) + os.sep
 
 
 def _ours(*xs: object) -> N.Ours | None:
@@ -236,18 +235,28 @@ def host_modules(fn: object) -> list[ModuleType]:
     return out
 
 
+def host_files(fn: object) -> frozenset[str]:
+    """The files of the host's own code."""
+    mine = getattr(getattr(fn, "__code__", None), "co_filename", "")
+    return frozenset((mine, *(str(m.__file__) for m in host_modules(fn))))
+
+
 @contextmanager
-def shimmed(fn: object) -> Iterator[None]:
-    """Host code inside computes with numbers of ours."""
+def shimmed(
+    fn: object, answers: Mapping[int, object], functions: Mapping[str, object], clock: type[datetime.datetime]
+) -> Iterator[None]:
+    """Host code inside computes with numbers of ours. `answers`: what stands for which function, by its id; `functions`
+    of Python's by their names; `clock` for `datetime.datetime`."""
     import triton
 
-    originals = {id(getattr(math, n)): f for n, f in MATH.items()}
+    originals = {id(getattr(math, n)): f for n, f in MATH.items()} | dict(answers) | {id(datetime.datetime): clock}
     with ExitStack() as stack:
         stack.enter_context(replaced(math, MATH))
         stack.enter_context(replaced(triton.next_power_of_2, {"fn": _next_power_of_2}))
+        stack.enter_context(replaced(datetime, {"datetime": clock}))
         for module in host_modules(fn):
             space = vars(module)
-            new = {n: f for n, f in GLOBALS.items() if n not in space}
+            new = {n: f for n, f in {**GLOBALS, **functions}.items() if n not in space}
             for n, x in list(space.items()):
                 if id(x) in originals:
                     new[n] = originals[id(x)]

@@ -1,0 +1,303 @@
+"""What a host function asks of the world outside of its arguments, one row per question.
+
+a truth, a number      a symbol: both answers are tried, and where they lead to other launches the contract says which
+another answer         printed in the contract, as it was given
+chance, time, files    no answer is worth anything: what rests on it is not followed
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import os
+import pathlib
+import platform
+import random
+import secrets
+import socket
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from ...capture.fake_cuda import CAPABILITY, PROPERTIES, Driver, replaced
+from ...terms import construct as T
+from . import numbers as N
+
+if TYPE_CHECKING:
+    from .record import Record
+
+Answer = Callable[..., object]
+OURS = os.path.dirname(os.path.dirname(os.path.dirname(__file__))) + os.sep  # the folder lift/
+BETWEEN = ("<frozen", OURS, *(str(m.__file__) for m in (os, random, platform, pathlib, contextlib)))
+VERSION = "compute_capability"  # 90 for 9.0
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """`names` are attributes of `where`. `kind`: "truth" (a symbol), "said" (printed with its answer), "chance" (the answer
+    may be another one in each call)."""
+
+    where: Any
+    names: str
+    kind: str
+    prefix: str = ""
+
+
+# ---- the table -------------------------------------------------------------------------------------------------------
+
+QUESTIONS = (
+    Question(torch, "is_grad_enabled is_autocast_enabled are_deterministic_algorithms_enabled", "truth", "torch."),
+    Question(torch, "is_inference_mode_enabled", "truth", "torch."),
+    Question(torch.compiler, "is_compiling is_dynamo_compiling", "truth", "torch.compiler."),
+    Question(torch.jit, "is_scripting is_tracing", "truth", "torch.jit."),
+    Question(torch, "get_float32_matmul_precision get_default_dtype get_num_threads", "said", "torch."),
+    Question(torch.cuda, "get_device_name device_count mem_get_info memory_allocated get_arch_list", "said", "torch.cuda."),
+    Question(torch.cuda, "max_memory_allocated current_device", "said", "torch.cuda."),
+    Question(torch.distributed, "is_available is_initialized get_rank get_world_size", "said", "torch.distributed."),
+    Question(platform, "node machine system release processor python_version platform", "said", "platform."),
+    Question(socket, "gethostname", "said", "socket."),
+    Question(os, "cpu_count getcwd", "said", "os."),
+    Question(os, "getpid getppid urandom listdir stat", "chance", "os."),
+    Question(os.path, "exists isfile isdir getmtime getsize", "chance", "os.path."),
+    Question(pathlib.Path, "exists is_file is_dir read_text read_bytes open stat", "chance", "pathlib.Path."),
+    Question(subprocess, "run check_output Popen call check_call getoutput", "chance", "subprocess."),
+    Question(time, "time time_ns perf_counter perf_counter_ns monotonic monotonic_ns process_time", "chance", "time."),
+    Question(time, "localtime gmtime ctime strftime", "chance", "time."),
+    Question(random, "random randint randrange uniform choice choices sample shuffle gauss getrandbits", "chance", "random."),
+    Question(random.Random, "random randint randrange uniform choice choices sample shuffle getrandbits", "chance",
+             "random.Random."),
+    Question(secrets, "randbelow randbits choice token_bytes token_hex", "chance", "secrets."),
+    Question(uuid, "uuid1 uuid4", "chance", "uuid."),
+    Question(np.random, "rand randn random randint uniform normal choice permutation random_sample default_rng", "chance",
+             "numpy.random."),
+    Question(torch, "initial_seed seed", "chance", "torch."),
+    Question(torch.random, "initial_seed seed", "chance", "torch.random."),
+    Question(torch.cuda, "initial_seed seed", "chance", "torch.cuda."),
+)  # fmt: skip
+FLAGS = (
+    (type(torch.backends.cuda.matmul), "torch.backends.cuda.matmul"),
+    (type(torch.backends.cudnn), "torch.backends.cudnn"),
+)
+
+
+class _Clock(datetime.datetime):
+    """`datetime.datetime`, whose present is not known."""
+
+
+# ---- asked by the host function --------------------------------------------------------------------------------------
+
+
+def asks(record: Record) -> bool:
+    """Whether the host's own code asks, and not a library within it."""
+    frame = sys._getframe(2)
+    while frame is not None and frame.f_code.co_filename.startswith(BETWEEN):
+        if frame.f_code.co_filename in record.files:
+            return True
+        frame = frame.f_back  # type: ignore[assignment]
+    return frame is not None and frame.f_code.co_filename in record.files
+
+
+def answers(record: Record) -> list[tuple[Any, dict[str, Answer]]]:
+    """What to replace while a host function is read: of each place, functions that note that they were asked."""
+    out: list[tuple[Any, dict[str, Answer]]] = [
+        (q.where, {n: _answer(q, n, record) for n in q.names.split() if hasattr(q.where, n)}) for q in QUESTIONS
+    ]
+    out += [
+        (kind, {how: _flag(getattr(kind, how), name, record)})
+        for kind, name in FLAGS
+        for how in ("__getattribute__", "__getattr__")
+        if hasattr(kind, how)
+    ]
+    out.append((type(os.environ), {"__getitem__": _variable(record), "__contains__": _variable_set(record)}))
+    out.append((torch.cuda, {"get_device_capability": _capability(record), "get_device_properties": _device(record)}))
+    out.append((Driver, {"get_current_target": _target(record), "get_device_capability": _capability(record)}))
+    out.append((type(Driver.utils), {"get_device_properties": _numbers(record)}))
+    return out
+
+
+def by_identity(found: list[tuple[Any, dict[str, Answer]]]) -> dict[int, Answer]:
+    """The same answers for modules that import the functions by name."""
+    modules = (w for w in found if not isinstance(w[0], type))
+    return {id(vars(where)[n]): f for where, values in modules for n, f in values.items() if n in vars(where)}
+
+
+def install(stack: ExitStack, record: Record) -> dict[int, Answer]:
+    """Replaces them for as long as the stack is open; returns what takes the place of which function, by its id."""
+    found = answers(record)
+    known = by_identity(found)
+    for where, values in found:
+        stack.enter_context(replaced(where, values))
+    return known
+
+
+def _answer(q: Question, name: str, record: Record) -> Answer:
+    plain = getattr(q.where, name)
+    what = f"{q.prefix}{name}()"
+
+    def answer(*args: Any, **options: Any) -> object:
+        if not asks(record):
+            return plain(*args, **options)
+        if q.kind == "truth":
+            return truth(record, what, bool(plain(*args, **options)))
+        if q.kind == "chance":
+            record.chance(what)
+            return plain(*args, **options)
+        found = plain(*args, **options)
+        record.ask(f"{what} is {found}")
+        return found
+
+    return answer
+
+
+def truth(record: Record, what: str, now: bool) -> object:
+    """A truth of which both sides are tried."""
+    return N.truth(record, T.scalar(what, T.BOOL), bool(record.outside(what, now)))
+
+
+def version(record: Record) -> N.Integer:
+    """The compute capability as a number: 90 for 9.0."""
+    now = record.outside(VERSION, 10 * CAPABILITY[0] + CAPABILITY[1])
+    return N.integer(record, T.size(VERSION), int(now))
+
+
+def _capability(record: Record) -> Answer:
+    def answer(*args: Any, **options: Any) -> object:
+        if not asks(record):
+            return CAPABILITY
+        whole = version(record)
+        return whole // 10, whole % 10
+
+    return answer
+
+
+class _Device:
+    """The properties of the device, each of which is noted."""
+
+    def __init__(self, record: Record) -> None:
+        self.record = record
+
+    def __getattr__(self, name: str) -> object:
+        if name in ("major", "minor"):
+            whole = version(self.record)
+            return whole // 10 if name == "major" else whole % 10
+        found = getattr(PROPERTIES, name)
+        self.record.ask(f"{name} of the device is {found}")
+        return found
+
+
+def _device(record: Record) -> Answer:
+    return lambda *_, **__: _Device(record) if asks(record) else PROPERTIES
+
+
+def _target(record: Record) -> Answer:
+    plain = Driver.get_current_target
+
+    def answer(self: Driver) -> object:
+        found = plain(self)
+        return type(found)(found.backend, version(record), found.warp_size) if asks(record) else found
+
+    return answer
+
+
+class _Numbers(dict[str, int]):
+    """The properties of the device as Triton gives them, each of which is noted."""
+
+    record: Record
+
+    def __getitem__(self, name: str) -> int:
+        found = super().__getitem__(name)
+        self.record.ask(f"{name} of the device is {found}")
+        return found
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self[name] if name in self else default
+
+
+def _numbers(record: Record) -> Answer:
+    plain = type(Driver.utils).get_device_properties
+
+    def answer(self: Any, device: int) -> object:
+        found = plain(self, device)
+        if not asks(record):
+            return found
+        out = _Numbers(found)
+        out.record = record
+        return out
+
+    return answer
+
+
+def _flag(plain: Answer, name: str, record: Record) -> Answer:
+    def answer(self: object, n: str) -> object:
+        found = plain(self, n)
+        if isinstance(found, (bool, int, str)) and not n.startswith("_") and asks(record):
+            record.ask(f"{name}.{n} is {found}")
+        return found
+
+    return answer
+
+
+def _variable(record: Record) -> Answer:
+    plain = type(os.environ).__getitem__
+
+    def answer(self: Any, name: str) -> object:
+        if not asks(record):
+            return plain(self, name)
+        try:
+            found = plain(self, name)
+        except KeyError:
+            record.ask(f"the environment variable {name} is not set")
+            raise
+        record.ask(f"the environment variable {name} is {found!r}")
+        return found
+
+    return answer
+
+
+def _variable_set(record: Record) -> Answer:
+    plain = type(os.environ).__contains__
+
+    def answer(self: Any, name: object) -> bool:
+        found = bool(plain(self, name))
+        if asks(record):
+            record.ask(f"the environment variable {name} is {'' if found else 'not '}set")
+        return found
+
+    return answer
+
+
+def unknowns(record: Record) -> dict[str, object]:
+    """Python's own functions whose answers may differ in each call or process."""
+
+    def identity(x: object) -> int:
+        record.chance("id()")
+        return id(x)
+
+    def hashed(x: object) -> int:
+        if isinstance(x, (str, bytes)) and not N.isinstance_of(x):
+            record.chance("hash() of a text")
+        return hash(x)
+
+    def opened(*args: Any, **options: Any) -> object:
+        record.chance("a file")
+        return open(*args, **options)
+
+    return {"id": identity, "hash": hashed, "open": opened}
+
+
+def clock(record: Record) -> type[datetime.datetime]:
+    """`datetime.datetime` that notes when it is asked for the present."""
+
+    def now(*args: Any, **options: Any) -> datetime.datetime:
+        record.chance("the time")
+        return datetime.datetime.now(*args, **options)
+
+    return type("datetime", (_Clock,), {n: staticmethod(now) for n in ("now", "utcnow", "today")})

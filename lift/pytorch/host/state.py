@@ -1,0 +1,85 @@
+"""What a host function keeps between calls: numbers and texts in globals, closures, defaults and objects of its modules.
+
+A counter that a call moves on leads elsewhere in a later call: only the calls that were run are known. Caches and tensors
+are not looked at: what is kept of a first call is compared by runs.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from types import FunctionType, ModuleType
+from typing import Any
+
+from .numbers import isinstance_of
+from .shims import host_modules
+
+PLAIN = (bool, int, float, str, bytes, type(None))
+ELEMENTS = 64  # of a container, that are looked at
+
+
+def kept(fn: object) -> dict[str, object]:
+    """The numbers and texts that the host's own modules keep, by where they are: `COUNT`, `STATE['n']`, `Box.n`."""
+    found: dict[str, object] = {}
+    for module in host_modules(fn):
+        for name, x in list(vars(module).items()):
+            if not name.startswith("__"):
+                found.update((f"{module.__name__}:{path}", v) for path, v in _numbers(name, x, module))
+    return found
+
+
+def changed(before: Mapping[str, object], after: Mapping[str, object]) -> list[str]:
+    """The names whose numbers are others than before."""
+    moved = (n for n, v in after.items() if n in before and (type(before[n]) is not type(v) or before[n] != v))
+    return [n.partition(":")[2] for n in moved]
+
+
+def _numbers(path: str, x: object, module: ModuleType) -> Iterator[tuple[str, object]]:
+    if _is_plain(x) or isinstance(x, itertools.count):
+        yield path, repr(x) if isinstance(x, itertools.count) else x
+    elif isinstance(x, (dict, list)):
+        yield from _elements(path, x)
+    elif isinstance(x, FunctionType):
+        yield from _of_function(path, x)
+    elif isinstance(x, type) or getattr(type(x), "__module__", "") == module.__name__:
+        held = vars(x) if hasattr(x, "__dict__") else {}
+        for n, v in list(held.items()):
+            if not n.startswith("__"):
+                yield from _shallow(f"{path}.{n}", v)
+
+
+def _of_function(path: str, f: FunctionType) -> Iterator[tuple[str, object]]:
+    names = f.__code__.co_freevars
+    for n, cell in zip(names, f.__closure__ or (), strict=True):
+        yield from _shallow(f"{n} of {path}", _content(cell))
+    for k, v in enumerate(f.__defaults__ or ()):
+        yield from _shallow(f"default {k} of {path}", v)
+    for n, v in vars(f).items():
+        yield from _shallow(f"{path}.{n}", v)
+
+
+def _content(cell: Any) -> object:
+    try:
+        return cell.cell_contents
+    except ValueError:  # it is empty
+        return None
+
+
+def _shallow(path: str, x: object) -> Iterator[tuple[str, object]]:
+    if _is_plain(x):
+        yield path, x
+    elif isinstance(x, itertools.count):
+        yield path, repr(x)
+    elif isinstance(x, (dict, list)):
+        yield from _elements(path, x)
+
+
+def _elements(path: str, x: dict[Any, object] | list[object]) -> Iterator[tuple[str, object]]:
+    parts = list(x.items() if isinstance(x, dict) else enumerate(x))[:ELEMENTS]
+    yield from ((f"{path}[{k!r}]", v) for k, v in parts if _is_plain(k) and _is_plain(v))
+    if isinstance(x, list):
+        yield f"len({path})", len(x)
+
+
+def _is_plain(x: object) -> bool:
+    return type(x) in PLAIN and not isinstance_of(x)
