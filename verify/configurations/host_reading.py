@@ -262,8 +262,8 @@ def _values(now: Number, constants: Sequence[Number]) -> Iterator[Number]:
 
 @dataclass
 class Comparison:
-    """Whether two numbers are the same wherever some conditions hold: by their form and by a solver. Where neither shows
-    it and no dims tell them apart, it is not decided."""
+    """Whether two numbers are the same wherever some conditions hold: by their form and by a solver. Where neither
+    shows it and no dims tell them apart, it is not decided."""
 
     case: Case
     facts: frozenset[Term]

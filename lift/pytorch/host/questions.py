@@ -42,8 +42,8 @@ VERSION = "compute_capability"  # 90 for 9.0
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """`names` are attributes of `where`. `kind`: "truth" (a symbol), "said" (printed with its answer), "chance" (the answer
-    may be another one in each call)."""
+    """`names` are attributes of `where`. `kind`: "truth" (a symbol), "said" (printed with its answer), "chance" (the
+    answer may be another one in each call)."""
 
     where: Any
     names: str
@@ -59,8 +59,8 @@ QUESTIONS = (
     Question(torch.compiler, "is_compiling is_dynamo_compiling", "truth", "torch.compiler."),
     Question(torch.jit, "is_scripting is_tracing", "truth", "torch.jit."),
     Question(torch, "get_float32_matmul_precision get_default_dtype get_num_threads", "said", "torch."),
-    Question(torch.cuda, "get_device_name device_count mem_get_info memory_allocated get_arch_list", "said", "torch.cuda."),
-    Question(torch.cuda, "max_memory_allocated current_device", "said", "torch.cuda."),
+    Question(torch.cuda, "get_device_name device_count get_arch_list current_device", "said", "torch.cuda."),
+    Question(torch.cuda, "mem_get_info memory_allocated max_memory_allocated", "chance", "torch.cuda."),
     Question(torch.distributed, "is_available is_initialized get_rank get_world_size", "said", "torch.distributed."),
     Question(platform, "node machine system release processor python_version platform", "said", "platform."),
     Question(socket, "gethostname", "said", "socket."),
@@ -71,12 +71,12 @@ QUESTIONS = (
     Question(subprocess, "run check_output Popen call check_call getoutput", "chance", "subprocess."),
     Question(time, "time time_ns perf_counter perf_counter_ns monotonic monotonic_ns process_time", "chance", "time."),
     Question(time, "localtime gmtime ctime strftime", "chance", "time."),
-    Question(random, "random randint randrange uniform choice choices sample shuffle gauss getrandbits", "chance", "random."),
+    Question(random, "random randint randrange uniform choice choices sample shuffle getrandbits", "chance", "random."),
     Question(random.Random, "random randint randrange uniform choice choices sample shuffle getrandbits", "chance",
              "random.Random."),
     Question(secrets, "randbelow randbits choice token_bytes token_hex", "chance", "secrets."),
     Question(uuid, "uuid1 uuid4", "chance", "uuid."),
-    Question(np.random, "rand randn random randint uniform normal choice permutation random_sample default_rng", "chance",
+    Question(np.random, "rand randn random randint uniform normal choice permutation default_rng", "chance",
              "numpy.random."),
     Question(torch, "initial_seed seed", "chance", "torch."),
     Question(torch.random, "initial_seed seed", "chance", "torch.random."),
@@ -169,7 +169,7 @@ def version(record: Record) -> N.Integer:
 
 
 def _capability(record: Record) -> Answer:
-    def answer(*args: Any, **options: Any) -> object:
+    def answer(*_: Any, **__: Any) -> object:
         if not asks(record):
             return CAPABILITY
         whole = version(record)
@@ -218,7 +218,7 @@ class _Numbers(dict[str, int]):
         return found
 
     def get(self, name: str, default: Any = None) -> Any:
-        return self[name] if name in self else default
+        return self[name] if name in self else default  # noqa: SIM401  dict.get does not ask __getitem__
 
 
 def _numbers(record: Record) -> Answer:

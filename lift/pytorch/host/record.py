@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
@@ -27,8 +26,8 @@ P = TypeVar("P", bound=N.Plain)
 @dataclass(frozen=True, slots=True)
 class Decision:
     """`condition` holds on this path: the host function asked at `place`. `by`: "host" for a test of Python's, "torch"
-    for one of PyTorch's own, "layout" where it lays out memory, "value" where the number was taken out and any other number
-    may lead elsewhere, "text" where it was taken out for a text."""
+    for one of PyTorch's own, "layout" where it lays out memory, "value" where the number was taken out and any other
+    number may lead elsewhere, "text" where it was taken out for a text."""
 
     condition: Term
     place: Place | None
@@ -199,7 +198,7 @@ class Record:
             self.asked.append(note)
 
     def outside(self, name: str, now: int) -> int | float:
-        """The number or truth of this name outside of its arguments: as it is now, unless this run is to be elsewhere."""
+        """The number or truth of this name outside of its arguments: as it is now, unless this run is elsewhere."""
         return self.dims.setdefault(name, now)
 
     def chance(self, what: str) -> None:

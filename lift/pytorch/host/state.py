@@ -1,7 +1,7 @@
-"""What a host function keeps between calls: numbers and texts in globals, closures, defaults and objects of its modules.
+"""What a host function keeps between calls: numbers and texts in globals, closures, defaults, objects of its modules.
 
-A counter that a call moves on leads elsewhere in a later call: only the calls that were run are known. Caches and tensors
-are not looked at: what is kept of a first call is compared by runs.
+A counter that a call moves on leads elsewhere in a later call: only the calls that were run are known. Caches and
+tensors are not looked at: what is kept of a first call is compared by runs.
 """
 
 from __future__ import annotations
