@@ -44,15 +44,17 @@ from .term import (
 )
 
 __all__ = [
-    "BOOL", "COMMUTATIVE", "CONSTRUCTION", "FOLDS", "INT", "LAZY", "NAMED", "NOTHING", "NUMBERS", "OPERATIONS",
-    "OPERATORS",    "REAL", "TERMS", "UNFOLD", "UNIT", "Axis", "Operation", "Term", "TermLike",
+    "BOOL", "COMMUTATIVE", "CONSTRUCTION", "FINITE", "FOLDS", "INT", "LAZY", "NAMED", "NOTHING", "NUMBERS",
+    "OPERATIONS", "OPERATORS", "REAL", "TERMS", "UNFOLD", "UNIT", "Axis", "Operation", "Term", "TermLike",
     "add", "axis", "const", "div", "fold", "fresh_axis", "make", "mul", "node", "pinned", "read", "reads", "rebuild",
     "recip", "rewrite", "scalar", "size", "sub", "substitute", "undef", "where",
 ]  # fmt: skip
 
 _MADE: dict[tuple[str, tuple[Term, ...]], Term] = table("terms.made", {})  # what `make` was asked before
 MADE_ENTRIES, FEW_ARGUMENTS = 400_000, 8  # entries, and arguments of one
-NUMBERS: list[Callable[[Term], bool]] = []  # lift.terms.definedness fills it: whether a term is never NaN
+# lift.terms.definedness fills both: whether a term is never NaN, and whether it is always finite
+NUMBERS: list[Callable[[Term], bool]] = []
+FINITE: list[Callable[[Term], bool]] = []
 
 CONSTRUCTION = Domain("construction", missing="opaque", says="the term that a node is made as")
 _RULES: dict[str, Callable[..., Term | None]] = CONSTRUCTION.rows  # None: the node as it is
@@ -133,7 +135,7 @@ def _add(_: str, *ts: Term) -> Term | None:
             total = total + t.attr
         else:
             rest.append(t)
-    if isinstance(total, float) and math.isinf(total) and all(NUMBERS[0](t) for t in rest):
+    if isinstance(total, float) and math.isinf(total) and all(FINITE[0](t) for t in rest):
         return const(total)  # x - inf = -inf for finite x
     if len(rest) > 1 and all(t.type == INT for t in rest):
         rest = _like(rest)
@@ -159,7 +161,7 @@ def _like(ts: list[Term]) -> list[Term]:
 
 @meaning(CONSTRUCTION, "mul")
 def _mul(_: str, *ts: Term) -> Term | None:
-    """Flat, sorted, constants multiplied: 1 * a = a, and 0 * a = 0 when a is defined (masks first)."""
+    """Flat, sorted, constants multiplied: 1 * a = a, and 0 * a = 0 when a is finite (masks first)."""
     factor: Any = 1
     rest: list[Term] = []
     for t in _nary("mul", ts):
@@ -168,7 +170,7 @@ def _mul(_: str, *ts: Term) -> Term | None:
             rest.append(t)
         else:
             factor = product
-    if factor == 0 and all(NUMBERS[0](t) for t in rest):
+    if factor == 0 and all(FINITE[0](t) for t in rest):
         return const(0)
     if not rest:
         return const(factor)

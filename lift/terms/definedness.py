@@ -14,6 +14,7 @@ from collections.abc import Callable
 from ..runtime.session import table
 from . import construct as T
 from .bits import FORMATS
+from .extended import ANYTHING, EXTENDED, FINITE, NAN, NOT_A_NUMBER, NUMBER, ZERO, Classes, classes_of, folded, power
 from .meanings import Domain
 from .term import FOLDS, NAMED, REAL, Term
 
@@ -57,52 +58,64 @@ DEFINED.derive(("where",), "what its branches need, where they are taken")
 OF_NON_EMPTY = {"amax", "amin", "argmax", "argmin"}
 DEFINED.derive(FOLDS, "what its body needs for all of the axis; OF_NON_EMPTY an axis that is not empty")
 
-_NUMBERS: dict[int, bool] = table("definedness.numbers", {})
-_FINITE: dict[int, bool] = table("definedness.finite", {})
+POLES = {
+    "recip",
+    "log",
+    "log2",
+    "log10",
+}  # infinite at 0: whoever compares owes that it is not there
+_CLASSES: dict[int, Classes] = table("definedness.classes", {})
 
 
 def is_number(t: Term) -> bool:
     """Whether a real term is never NaN, whatever is read: it may be infinite as a maximum over nothing is. Conditions
     and integers are numbers; of an element that nobody defined nothing is known."""
-    return _every(t, _NUMBERS, False)
+    return not classes(t) & NAN
 
 
 def is_finite(t: Term) -> bool:
     """Whether a real term is a finite number whatever is read."""
-    return _every(t, _FINITE, True)
+    return classes(t) | FINITE == FINITE
 
 
-def _every(t: Term, known: dict[int, bool], finite: bool) -> bool:
-    if t.id not in known:
+def classes(t: Term) -> Classes:
+    """Which classes of extended numbers (`lift.terms.extended`) a term may be in, whatever is read."""
+    if t.id not in _CLASSES:
         for s in t.walk():
-            known[s.id] = _holds(s, known, finite)
-    return known[t.id]
+            _CLASSES[s.id] = _classes(s)
+    return _CLASSES[t.id]
 
 
-def _holds(t: Term, known: dict[int, bool], finite: bool) -> bool:
+def _classes(t: Term) -> Classes:
     if t.op == "const":
-        return not math.isnan(t.attr) and not (finite and math.isinf(t.attr))
+        return classes_of(t.attr)
+    if t.op == "scalar" and t.attr == NOT_A_NUMBER:
+        return NAN
     if t.op == "undef" or t.op in NAMED or t.op.startswith("from_bits"):
-        return False
+        return ANYTHING
     if t.op == "scalar" and not str(t.attr).isidentifier():
-        return not finite  # stands for an operand of a combiner, or a loop's variable: -inf may be meant
+        return NUMBER  # stands for an operand of a combiner, or a loop's variable: -inf may be meant
     if t.type != REAL or not t.args or t.op == "read":
-        return True
-    if t.op in OF_NON_EMPTY and finite and not (t.attr.size.is_const and t.attr.size.attr > 0):
-        return False
-    values = t.args[1:] if t.op in ("where", "pick") else t.args
-    return all(known[a.id] for a in values) and _is_total(t)
+        return FINITE
+    known = [_CLASSES[a.id] for a in t.args]
+    if t.op in FOLDS:
+        return folded(t.op, known[0], inhabited=t.attr.size.is_const and t.attr.size.attr > 0)
+    if t.op == "pow":
+        return power(known[0], t.args[1])
+    row = EXTENDED.get(t.op)
+    pole = NAN if t.op in POLES and known[0] & ZERO else 0
+    return row(*known) | pole if row is not None else _of_total(t, known)
 
 
-def _is_total(t: Term) -> bool:
-    """Whether the operation is defined at these arguments, as far as they are written down."""
-    if t.op == "where" or t.op in FOLDS:
-        return True
+def _of_total(t: Term, known: list[Classes]) -> Classes:
+    """Finite, of finite arguments at which the operation is defined as far as they are written down."""
     needs = DEFINED.rows.get(t.op)
-    return needs is total or (needs is not None and needs(*t.args) is T.const(True))
+    defined = needs is total or (needs is not None and needs(*t.args) is T.const(True))
+    return FINITE if defined and all(k | FINITE == FINITE for k in known) else ANYTHING
 
 
 T.NUMBERS.append(is_number)
+T.FINITE.append(is_finite)
 
 # ---- where a term is NaN, and where it is not finite -----------------------------------------------------------------
 
@@ -150,8 +163,8 @@ def nan_where(t: Term) -> Term | None:
 
 def not_finite_where(t: Term) -> Term | None:
     """Where a real term is NaN or infinite; None where the table does not say."""
-    if is_finite(t):
-        return T.const(False)
+    if is_finite(t) or t.is_const:
+        return T.const(not is_finite(t))
     if t.op == "where":
         return _by_branch(t, not_finite_where)
     if t.op in ("mul", "add", "abs"):  # 0 * inf and inf - inf are NaN

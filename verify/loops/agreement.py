@@ -14,7 +14,7 @@ from trilift.lift.terms import construct as T
 from trilift.lift.terms.definedness import is_number
 from trilift.lift.terms.term import Term
 
-from ..normal_form.algebra import Algebra, Context, Split, Undecided
+from ..normal_form.algebra import NAN, Algebra, Context, Split, Undecided
 from ..normal_form.equality import equal
 from ..normal_form.literals import integer_literal, is_integer, opposite
 from ..normal_form.numbers import alike
@@ -35,9 +35,11 @@ def agree(a: Algebra, left: Term, right: Term, ctx: Context, depth: int = 0) -> 
         a.closed.names.append("impossible")
         return True
     try:
-        if not _same(a, a.normal(left, ctx), a.normal(right, ctx), ctx, depth):
+        p, q = a.normal(left, ctx), a.normal(right, ctx)
+        if not _same(a, p, q, ctx, depth):
             return False
-        alike(a, left, right, ctx)
+        if p is not NAN:
+            alike(a, left, right, ctx)
         return True
     except Split as split:
         if depth >= 10:

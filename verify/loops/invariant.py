@@ -605,24 +605,53 @@ class Derivation:
 
     def _rescaled(self, parts: list[tuple[tuple[Term, ...], Poly, Poly]], factor: Poly, ctx: Context) -> Term | None:
         """(sum[t < n] b(t) E(t+1)) / E(n), with the start as a first addend where it does not fit the sum."""
-        step = {self.carry.loop.counter: self.n + 1}
-        added = []
-        for literals, _, b in parts:
-            here = self.a.given(ctx, *literals)
-            try:
-                after = self.a.normal(T.substitute(factor.term, step), here)
-                g = unified(self.a, self._scaled_by(b, after, here), here, 0)
-            except Split as split:
-                raise Undecided("a case within the integrating factor", why=repr(split.literal)) from None
-            added.append((literals, g.term))
+        added = [x for literals, _, b in parts for x in self._addends(literals, b, factor, ctx)]
+        if len(added) > 1:
+            added = self._one_addend(added, ctx)
         total = self._over("sum", added)
         form = T.mul(total, T.recip(factor.term)) if factor.terms else total
+        form = self._after_elements(form, factor, ctx)
         if self._starts(form, ctx):
             return form
         one = {self.carry.loop.counter: T.const(1)}
         start = T.mul(self._first(), T.substitute(factor.term, one))
         later = self._over("sum", added, start=1)
         return T.mul(T.add(start, later), T.recip(factor.term))
+
+    def _addends(self, literals: tuple[Term, ...], b: Poly, factor: Poly, ctx: Context) -> Leaves:
+        """b E(n + 1) by cases of the factor that depend on n; Split on others."""
+        counter = self.carry.loop.counter
+        here = self.a.given(ctx, *literals)
+        out = []
+        after = T.substitute(factor.term, {counter: self.n + 1})
+        for more, p in self.a.cases(after, here, lambda literal: counter in literal.free):
+            inside = self.a.given(here, *more)
+            out.append(((*literals, *more), unified(self.a, self._scaled_by(b, p, inside), inside, 0).term))
+        return out
+
+    def _one_addend(self, added: Leaves, ctx: Context) -> Leaves:
+        """The addend of one case that is that of all others: where a tile has no element, its sum is 0."""
+        for g in dict.fromkeys(t for _, t in added if t is not T.const(0)):
+            try:
+                if all(self._agree(g, h, self.a.given(ctx, *literals)) for literals, h in added if h is not g):
+                    return [((), g)]
+            except Undecided:
+                continue
+        return added
+
+    def _after_elements(self, form: Term, factor: Poly, ctx: Context) -> Term:
+        """0 as long as a maximum in the factor is over nothing, then the form: the state (-inf, 0, 0) of an online
+        softmax before the first element that counts."""
+        maxima = [T.TERMS[i] for i in sorted(factor.atoms) if T.TERMS[i].op in ("amax", "max")]
+        some = [T.make("lt", -math.inf, t) for t in maxima if not self._is_over_some(t, ctx)]
+        return T.where(T.make("and", T.const(True), *some), form, 0)
+
+    def _is_over_some(self, t: Term, ctx: Context) -> bool:
+        """Whether a maximum is certainly over something."""
+        try:
+            return self.a.nonempty(t, ctx)
+        except Split:
+            return False
 
     def _scaled_by(self, b: Poly, factor: Poly, ctx: Context) -> Poly:
         """b * factor, where b may have the factor as a denominator."""

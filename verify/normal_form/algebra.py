@@ -26,6 +26,8 @@ from trilift.lift.runtime.budget import count as counted
 from trilift.lift.runtime.session import memo, table
 from trilift.lift.runtime.strategy import Closers
 from trilift.lift.terms import construct as T
+from trilift.lift.terms.extended import EXTENDED, NOT_A_NUMBER, classes_of
+from trilift.lift.terms.extended import NAN as IS_NAN
 from trilift.lift.terms.meanings import Domain, meaning
 from trilift.lift.terms.term import Axis, Term
 
@@ -41,11 +43,16 @@ SideConditions = dict[tuple[str, Term, int], "Context"]  # kind, term, context i
 MONOMIALS = 3_000  # of one polynomial
 LARGEST_POWER = 8  # of what is written out for the exponential of a logarithm
 MINUS_INF, PLUS_INF = P.pinned(number(-math.inf)), P.pinned(number(math.inf))
+NAN = P.pinned(atom(T.pinned(T.scalar(NOT_A_NUMBER))))  # a value that is NaN for all inputs that meet the facts
 ALL = T.pinned(T.size("*"))  # the size of a bound variable that only its guards restrict
 
 
 class Undecided(TriliftError):
     """The proof cannot go on: `what` is missing."""
+
+
+class DivisionByZero(Undecided):
+    """1 / 0, which is infinite: nothing says of which sign."""
 
 
 class Undefined(Undecided):
@@ -290,22 +297,24 @@ class Algebra:
         return p
 
     def _infinite_product(self, p: Poly, q: Poly, ctx: Context) -> Poly:
+        """0 * inf and NaN * x are NaN; else the sign of the other factor tells."""
         if is_infinite(q):
             p, q = q, p
-        c = q.constant
-        if c is None and not is_infinite(q):
-            s = self.sign(q, ctx)
-            c = s if s else None
-        if c is None or c == 0:
+        if ZERO in (p, q) or NAN in (p, q):
+            return NAN
+        if is_infinite(q):
+            return PLUS_INF if p is q else MINUS_INF
+        s = self.sign(q, ctx)
+        if s is None:
             raise Undecided("infinity times a number of unknown sign")
-        return p if c > 0 else negated_infinity(p)
+        return p if s > 0 else negated_infinity(p)
 
     def add(self, ps: Iterable[Poly]) -> Poly:
-        """The sum; one infinity absorbs."""
+        """The sum: one infinity absorbs, both or NaN are NaN."""
         ps = list(ps)
         infinite = {p for p in ps if is_infinite(p)}
         if len(infinite) > 1:
-            raise Undecided("infinity minus infinity")
+            return NAN
         return infinite.pop() if infinite else P.total((1, p) for p in ps)
 
     def finite(self, p: Poly, ctx: Context) -> None:
@@ -355,7 +364,7 @@ class Algebra:
         """p^k for a negative or half k, or a positive integer: the common monomial moves out, the rest is an atom."""
         if p is ZERO:
             if k < 0:
-                raise Undecided("division by 0")
+                raise DivisionByZero("division by 0")
             return ZERO
         if is_infinite(p):
             return self._infinite_power(p, k)
@@ -378,11 +387,11 @@ class Algebra:
         return self.product(out, self.power(inside, k, ctx), ctx)  # another term may be the first of them now
 
     def _infinite_power(self, p: Poly, k: Power) -> Poly:
+        if p is NAN or (p is MINUS_INF and isinstance(k, Fraction)):
+            return NAN
         if k < 0:
             return ZERO
-        if p is PLUS_INF:
-            return p
-        raise Undecided("a power of minus infinity")
+        return p if p is PLUS_INF or k % 2 else PLUS_INF
 
     def _monomial_power(self, p: Poly, k: Power, ctx: Context) -> Poly:
         """(c * m)^k."""
@@ -434,11 +443,20 @@ def opened(facts: Iterable[Term]) -> Iterable[Term]:
 
 
 def is_infinite(p: Poly) -> bool:
-    return p is MINUS_INF or p is PLUS_INF
+    """Whether it is -inf, +inf or NaN: no polynomial, for which laws of real numbers do not hold."""
+    return p is MINUS_INF or p is PLUS_INF or p is NAN
+
+
+SPECIAL = frozenset().union(*(p.atoms for p in (MINUS_INF, PLUS_INF, NAN)))
+
+
+def has_infinity(p: Poly) -> bool:
+    """Whether -inf, +inf or NaN is somewhere in a polynomial: laws of real numbers do not hold of it."""
+    return not SPECIAL.isdisjoint(p.atoms)
 
 
 def negated_infinity(p: Poly) -> Poly:
-    return PLUS_INF if p is MINUS_INF else MINUS_INF
+    return NAN if p is NAN else PLUS_INF if p is MINUS_INF else MINUS_INF
 
 
 def linear_atom(q: Poly) -> int | None:
@@ -586,7 +604,27 @@ def opaque(a: Algebra, t: Term, ctx: Context) -> Poly:
     if t.op in T.NAMED:
         return a.normal(unfold(t), ctx)
     args = tuple(argument(a, s, ctx) for s in t.args)
+    beyond = [p for s in args if s.op in ("const", "scalar") and is_infinite(p := atom(s))]
+    if beyond and (t.type == T.REAL or NAN in beyond or t.op == "to_int"):
+        return _at_infinity(t, args, beyond)
     return atom(T.node(t.op, args, t.attr, t.type))
+
+
+def _at_infinity(t: Term, args: tuple[Term, ...], beyond: list[Poly]) -> Poly:
+    """The limit of a function of one argument; NaN of NaN."""
+    row = EXTENDED.get(t.op)
+    if len(args) == 1 and row is not None and t.type == T.REAL:
+        if beyond[0] is NAN or row(classes_of(args[0].attr)) == IS_NAN:
+            return NAN
+        limit = T.OPERATIONS[t.op].on_numbers(float(args[0].attr))
+        if limit is not None:
+            return number(limit)
+    raise Undecided(f"{t.op} of {words_of(beyond[0])}")
+
+
+def words_of(p: Poly) -> str:
+    """-inf, inf or NaN."""
+    return "NaN" if p is NAN else "-inf" if p is MINUS_INF else "inf"
 
 
 def argument(a: Algebra, s: Term, ctx: Context) -> Term:
@@ -625,9 +663,25 @@ def _(a: Algebra, t: Term, ctx: Context) -> Poly:
 @rule("mul")
 def _(a: Algebra, t: Term, ctx: Context) -> Poly:
     out = ONE
-    for p in sorted((finite(a, s, ctx) for s in t.args), key=lambda p: len(p.terms)):
+    for p in sorted(_factors(a, t, ctx), key=lambda p: len(p.terms)):
         out = a.product(out, p, ctx)
     return out
+
+
+def _factors(a: Algebra, t: Term, ctx: Context) -> list[Poly]:
+    """The factors of a product; of 0 / 0, whatever the sign of the divisor, NaN alone."""
+    out: list[Poly] = []
+    inverse: DivisionByZero | None = None
+    for s in t.args:
+        try:
+            out.append(finite(a, s, ctx))
+        except DivisionByZero as stop:
+            inverse = stop
+    if inverse is None:
+        return out
+    if ZERO in out or NAN in out:
+        return [NAN]
+    raise inverse
 
 
 @rule("recip")
@@ -644,10 +698,14 @@ def _(a: Algebra, t: Term, ctx: Context) -> Poly:
 def _(a: Algebra, t: Term, ctx: Context) -> Poly:
     base, k = (finite(a, s, ctx) for s in t.args)
     c = k.constant
+    if is_infinite(k) or (is_infinite(base) and not isinstance(c, int)):
+        raise Undecided("a power of infinity")
     if c is not None and float(c).is_integer() and abs(c) <= 8:
         return ONE if c == 0 else a.power(base, int(c), ctx)
     if c is not None and 2 * c in (-3, -1, 1, 3):
         return a.power(base, Fraction(c), ctx)
+    if is_infinite(base):
+        raise Undecided("a power of infinity")
     if base.constant is not None and base.constant > 0:
         return exponential(P.scaled(k, math.log(base.constant)))
     return atom(T.node("pow", (base.term, k.term), None, T.REAL))
@@ -657,8 +715,8 @@ def exponential(e: Poly) -> Poly:
     """exp, with exp(-inf) = 0."""
     if e is MINUS_INF:
         return ZERO
-    if e is PLUS_INF:
-        return PLUS_INF
+    if is_infinite(e):
+        return e
     return P.exponential(e)
 
 
@@ -693,6 +751,8 @@ def raised(a: Algebra, e: Poly, ctx: Context) -> Poly:
 def _(a: Algebra, t: Term, ctx: Context) -> Poly:
     """tanh(u) = 1 - 2 / (exp(2u) + 1)."""
     u = finite(a, t.args[0], ctx)
+    if is_infinite(u):
+        return u if u is NAN else ONE if u is PLUS_INF else -ONE
     return P.total(((1, ONE), (-2, a.power(exponential(P.scaled(u, 2)) + ONE, -1, ctx))))
 
 
@@ -701,7 +761,7 @@ def _(a: Algebra, t: Term, ctx: Context) -> Poly:
     """(exp(u) + exp(-u)) / 2 and (exp(u) - exp(-u)) / 2."""
     u = finite(a, t.args[0], ctx)
     if is_infinite(u):
-        raise Undecided(f"{t.op} of infinity")
+        return PLUS_INF if t.op == "cosh" and u is not NAN else u
     half = Fraction(1, 2)
     return P.total(((half, exponential(u)), (half if t.op == "cosh" else -half, exponential(-u))))
 
@@ -720,10 +780,8 @@ def _(a: Algebra, t: Term, ctx: Context) -> Poly:
     p = finite(a, t.args[0], ctx)
     if p is ZERO:
         return MINUS_INF
-    if p is PLUS_INF:
-        return p
     if is_infinite(p):
-        raise Undecided("the logarithm of minus infinity")
+        return p if p is PLUS_INF else NAN
     return P.scaled(logarithm(a, p, ctx), P.tidy(1 / base))
 
 

@@ -18,11 +18,25 @@ from collections.abc import Callable
 
 from trilift.lift.language.unfolding import unfold
 from trilift.lift.terms import construct as T
-from trilift.lift.terms.definedness import DEFINED, is_number, total
+from trilift.lift.terms.definedness import DEFINED, classes, is_finite, is_number, total
+from trilift.lift.terms.extended import EXTENDED, NUMBER
+from trilift.lift.terms.extended import NAN as IS_NAN
 from trilift.lift.terms.term import Axis, Term
 
 from . import poly as P
-from .algebra import ALL, INDICATORS, Algebra, Context, SideConditions, Split, Undecided, answer, is_infinite
+from .algebra import (
+    ALL,
+    INDICATORS,
+    MINUS_INF,
+    NAN,
+    Algebra,
+    Context,
+    SideConditions,
+    Split,
+    Undecided,
+    answer,
+    is_infinite,
+)
 from .algebra import finite as finite_operand
 from .equality import with_values
 from .literals import integer_literal, is_integer, opposite
@@ -115,6 +129,7 @@ def _operation(a: Algebra, t: Term, ctx: Context) -> None:
         if s.type == T.REAL:
             number(a, s, ctx)
     if DEFINED[t.op] is total:
+        _total(a, t, ctx)
         return
     kind = "positive" if root else KINDS.get(t.op)
     if kind is None:
@@ -123,10 +138,22 @@ def _operation(a: Algebra, t: Term, ctx: Context) -> None:
             a.assume("holds", c, ctx)
         return
     p = finite_operand(a, operands[0], ctx)
+    if p is NAN or (p is MINUS_INF and kind != "nonzero"):
+        raise Undecided("NaN where numbers are compared")
     if p is ZERO and kind != "nonneg":
         raise Undecided("division by 0" if kind == "nonzero" else "the logarithm of 0")
     if not is_infinite(p) and not met(a, kind, p.term, ctx):
         a.assume(kind, p.term, ctx)
+
+
+def _total(a: Algebra, t: Term, ctx: Context) -> None:
+    """An operation on numbers gives one, unless infinite ones may meet: inf - inf, 0 * inf, sin(inf)."""
+    row = EXTENDED.get(t.op)
+    finite = all(map(is_finite, t.args))
+    if finite or (row is not None and not row(*(classes(s) & NUMBER for s in t.args)) & IS_NAN):
+        return
+    if a.normal(t, ctx) is NAN:
+        raise Undecided("NaN where numbers are compared")
 
 
 KINDS = {"recip": "nonzero", "sqrt": "nonneg", **dict.fromkeys(("log", "log2", "log10"), "positive")}

@@ -19,6 +19,7 @@ from . import poly as P
 from .algebra import (
     INDICATORS,
     MINUS_INF,
+    NAN,
     PLUS_INF,
     Algebra,
     Context,
@@ -26,6 +27,7 @@ from .algebra import (
     Undecided,
     answer,
     argument,
+    has_infinity,
     is_infinite,
     negated_infinity,
     opaque,
@@ -104,6 +106,8 @@ def _joined(c: Term) -> Term:
 
 def literal_of(p: Poly) -> Term:
     """The truth of a 0 or 1."""
+    if is_infinite(p):
+        return T.const(True)
     c = p.constant
     return T.const(bool(c)) if c is not None else T.make("ne", p.term, 0)
 
@@ -143,9 +147,11 @@ def comparison(a: Algebra, t: Term, ctx: Context) -> Term:
     decided by the arguments."""
     if (known := decided(t)) is not None:
         return condition(a, known, ctx)
+    x, y = (a.normal(s, ctx) for s in t.args)
+    if NAN in (x, y):
+        return T.const(t.op == "ne")
     for s in t.args:
         a.number(s, ctx)
-    x, y = (a.normal(s, ctx) for s in t.args)
     if is_infinite(x) or is_infinite(y):
         _certainly_finite(a, x, ctx)
         _certainly_finite(a, y, ctx)
@@ -175,6 +181,8 @@ def _infinite(op: str, x: Poly, y: Poly) -> bool:
 def real_literal(a: Algebra, op: str, d: Poly, ctx: Context) -> Term:
     """x op y for d = y - x of reals: 0 < q or q < 0 or q == 0 and their negations, q without positive factors."""
     c = d.constant
+    if has_infinity(d):
+        raise Undecided("infinities are compared")
     if c is not None:
         return T.const({"lt": c > 0, "le": c >= 0, "eq": c == 0, "ne": c != 0}[op])
     factor, (factors, e), q = primitive(d)
@@ -512,7 +520,7 @@ def absolute(a: Algebra, t: Term, ctx: Context) -> Poly:
     """abs(x) = max(x, -x)."""
     x = a.normal(t.args[0], ctx)
     if is_infinite(x):
-        return PLUS_INF
+        return x if x is NAN else PLUS_INF
     if t.type != T.REAL:
         return x if require(a, integer_literal("le", x), ctx) else -x
     s = a.sign(x, ctx)

@@ -13,7 +13,7 @@ from trilift.lift.runtime.strategy import Strategy, decide
 
 from . import equality as E
 from . import numbers as numbers  # answers what the rules of comparisons ask
-from .algebra import Algebra, Context, answer
+from .algebra import Algebra, Context, answer, has_infinity
 from .literals import integer_literal
 from .numeric_refuter import refuted
 from .poly import ZERO, Poly
@@ -36,8 +36,8 @@ def _identical(a: Algebra, p: Poly, ctx: Context, depth: int) -> bool | None:
 
 
 def _impossible(a: Algebra, p: Poly, ctx: Context, depth: int) -> bool | None:
-    """A number other than 0 is 0 where nothing is; so is what nobody looks at any more."""
-    stop = depth > E.DEEP or p.constant is not None or a.impossible(ctx)
+    """A number other than 0 is 0 where nothing is; so is what nobody looks at any more, and what has infinities."""
+    stop = has_infinity(p) or depth > E.DEEP or p.constant is not None or a.impossible(ctx)
     return a.impossible(ctx) if stop else None
 
 

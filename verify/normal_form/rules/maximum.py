@@ -13,6 +13,7 @@ from .. import poly as P
 from ..algebra import (
     ALL,
     MINUS_INF,
+    NAN,
     PLUS_INF,
     Algebra,
     Context,
@@ -48,6 +49,8 @@ def _(a: Algebra, t: Term, ctx: Context) -> Poly:
 def lattice(a: Algebra, ps: list[Poly], ctx: Context) -> Poly:
     """max of polynomials: with folds one set of elements; without, indicators."""
     ps = [p for p in dict.fromkeys(ps) if p is not MINUS_INF]
+    if NAN in ps:
+        raise Undecided("a maximum of NaN")
     if not ps:
         return MINUS_INF
     if PLUS_INF in ps:
@@ -101,8 +104,10 @@ def extremum(a: Algebra, folds: list[Fold], ctx: Context) -> Poly:
         f = todo.pop()
         if f.body is MINUS_INF or a.impossible(a.given(ctx, *f.guards)):
             continue
+        if f.body is NAN:
+            raise Undecided("a maximum of NaN")
         if is_infinite(f.body):
-            if not _inhabited(a, f, ctx):
+            if not inhabited(a, f, ctx):
                 raise Undecided("infinity for some values of a variable, perhaps for none")
             return PLUS_INF
         inner = maximum_in(f.body)
@@ -110,7 +115,7 @@ def extremum(a: Algebra, folds: list[Fold], ctx: Context) -> Poly:
             todo += _opened(a, f, *inner, ctx)
             continue
         f = _normal_element(a, f, ctx)
-        if f.variables and not f.body.term.free & set(f.variables) and _inhabited(a, f, ctx):
+        if f.variables and not f.body.term.free & set(f.variables) and inhabited(a, f, ctx):
             f = Fold((), frozenset(), f.body)  # the maximum of a constant over something
         if f.variables and not f.guards:
             raise Undecided("a maximum without guards")
@@ -284,7 +289,8 @@ def _emptiness(a: Algebra, f: Fold, ctx: Context) -> bool | list[Term]:
     return [x for g in open_ for x in undecided(a, g, ctx) if is_integer(x)]
 
 
-def _inhabited(a: Algebra, f: Fold, ctx: Context) -> bool:
+def inhabited(a: Algebra, f: Fold, ctx: Context) -> bool:
+    """Whether something meets the guards of a fold. Split on a condition that would tell."""
     found = _emptiness(a, f, ctx)
     if found and found is not True:
         raise Split(min(found, key=lambda g: g.id))
@@ -298,7 +304,7 @@ def _(a: Algebra, t: Term, ctx: Context) -> Poly:
     parts = [f for f in pieces(a, t, ctx) if f.body is not MINUS_INF]
     if len(parts) > 1:
         raise Undecided("argmax of a choice")
-    if not parts or not _inhabited(a, parts[0], ctx):
+    if not parts or not inhabited(a, parts[0], ctx):
         if t.attr.size is ALL or (parts and not a.impossible(a.given(ctx, *parts[0].guards))):
             raise Undecided("argmax may be over no elements")
         return ZERO

@@ -8,7 +8,7 @@ from trilift.lift.terms import construct as T
 from trilift.lift.terms.term import Axis, Term
 
 from .. import poly as P
-from ..algebra import Algebra, Context, is_infinite, rule
+from ..algebra import Algebra, Context, Undecided, is_infinite, rule
 from ..literals import integer_literal
 from ..piecewise import condition, require
 from ..poly import ONE, ONE_KEY, POLYS, ZERO, Poly, atom, number
@@ -27,7 +27,9 @@ def _(a: Algebra, t: Term, ctx: Context) -> Poly:
 
 def product_over(a: Algebra, f: Fold, ctx: Context) -> Poly:
     """prod f g = prod f prod g, prod exp(e) = exp(sum e), prod c = exp(log(c) sum 1) for c > 0."""
-    if len(f.body.terms) != 1 or is_infinite(f.body):
+    if is_infinite(f.body):
+        raise Undecided("a product of infinities")
+    if len(f.body.terms) != 1:
         return _product_of(a, f, ctx)
     ((factors, e), c) = next(iter(f.body.terms.items()))
     out = ONE

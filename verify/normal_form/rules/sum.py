@@ -15,6 +15,7 @@ from ..piecewise import divided, require
 from ..poly import ONE, POLYS, ZERO, Poly, atom
 from ..variables import bounds, equated, merged, pinned, replaced, shifted, simple, trimmed
 from .fold import Fold, close, open_fold, pieces
+from .maximum import inhabited
 
 MANY = 12  # guards of a sum that is split no further
 MAXIMA = {"amax", "amin", "max", "min"}
@@ -25,8 +26,19 @@ Factors = tuple[tuple[int, P.Power], ...]  # atoms, each with its power
 def sum_over(a: Algebra, f: Fold, ctx: Context) -> Poly:
     """The sum of a polynomial, monomial by monomial."""
     if is_infinite(f.body):
-        raise Undecided("a sum of infinities")
+        return _of_infinite(a, f, ctx)
     return P.total((c, _sum_of(a, Fold(f.variables, f.guards, P.monomial(m)), ctx)) for m, c in f.body.terms.items())
+
+
+def _of_infinite(a: Algebra, f: Fold, ctx: Context) -> Poly:
+    """The sum of what is -inf, +inf or NaN wherever the guards hold: that, or 0 over nothing."""
+    if a.impossible(a.given(ctx, *f.guards)):
+        return ZERO
+    if not f.variables:
+        return f.body if _all_hold(a, f.guards, ctx) else ZERO
+    if inhabited(a, f, ctx):
+        return f.body
+    raise Undecided("a sum of infinities over perhaps nothing")
 
 
 def _sum_of(a: Algebra, f: Fold, ctx: Context) -> Poly:
@@ -211,4 +223,4 @@ def _(a: Algebra, t: Term, ctx: Context) -> Poly:
     parts = addends(t.args[0])
     if len(parts) > 1 and not any(s.op in MAXIMA or (s.is_const and s.attr in INFINITE) for s in t.walk()):
         return a.add(a.normal(T.fold("sum", t.attr, x), ctx) for x in parts)
-    return P.total((1, sum_over(a, f, ctx)) for f in pieces(a, t, ctx))
+    return a.add(sum_over(a, f, ctx) for f in pieces(a, t, ctx))

@@ -1,0 +1,197 @@
+"""Online softmax where a tile, or a whole row, has no element that counts: windows, lengths, masks.
+
+RIGHT   proved for all inputs, rows without an element included: zero where the kernel guards, NaN where PyTorch gives NaN
+WRONG   differ from their reference at a row or a tile without an element
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import triton
+import triton.language as tl
+
+from trilift import case
+from trilift.lift.cases.declaration import Case
+
+
+@triton.jit
+def window_kernel(Q, K, V, O, scale, N, W, D: tl.constexpr, FORM: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
+    """Row i attends to the columns i - W < j <= i. The first tile of a block may have no column for some rows."""
+    block = tl.program_id(0)
+    rows = block * BM + tl.arange(0, BM)
+    d = tl.arange(0, D)
+    q = tl.load(Q + rows[:, None] * D + d[None, :], mask=rows[:, None] < N, other=0.0) * scale
+    m = tl.full((BM,), -float("inf"), tl.float32)
+    l = tl.zeros((BM,), tl.float32)
+    acc = tl.zeros((BM, D), tl.float32)
+    first = tl.maximum(0, (block * BM - W + 1) // BN * BN)
+    last = tl.minimum(N, (block + 1) * BM)
+    for start in range(first, last, BN):
+        cols = start + tl.arange(0, BN)
+        k = tl.load(K + cols[None, :] * D + d[:, None], mask=cols[None, :] < N, other=0.0)
+        v = tl.load(V + cols[:, None] * D + d[None, :], mask=cols[:, None] < N, other=0.0)
+        s = tl.dot(q, k)
+        keep = (cols[None, :] <= rows[:, None]) & (cols[None, :] > rows[:, None] - W) & (cols[None, :] < N)
+        s = tl.where(keep, s, -float("inf"))
+        m_new = tl.maximum(m, tl.max(s, 1))
+        if FORM == "unguarded":
+            safe = m_new
+        else:
+            safe = tl.where(m_new == -float("inf"), 0.0, m_new)
+        p = tl.exp(s - safe[:, None])
+        if FORM == "rescaled by the new":
+            shrink = tl.exp(m_new - safe)
+        else:
+            shrink = tl.exp(m - safe)
+        l = l * shrink + tl.sum(p, 1)
+        acc = acc * shrink[:, None] + tl.dot(p, v)
+        m = m_new
+    if FORM == "guarded":
+        l = tl.where(l == 0.0, 1.0, l)
+    tl.store(O + rows[:, None] * D + d[None, :], acc / l[:, None], mask=rows[:, None] < N)
+
+
+@triton.jit
+def rows_kernel(X, L, O, N, FORM: tl.constexpr, B: tl.constexpr):
+    """The softmax of the first L[row] elements, in two passes over tiles."""
+    row = tl.program_id(0)
+    n = tl.load(L + row)
+    m = -float("inf")
+    l = 0.0
+    for start in range(0, N, B):
+        j = start + tl.arange(0, B)
+        x = tl.load(X + row * N + j, mask=(j < n) & (j < N), other=-float("inf"))
+        m_new = tl.maximum(m, tl.max(x, 0))
+        safe = tl.where(m_new == -float("inf"), 0.0, m_new)
+        l = l * tl.exp(m - safe) + tl.sum(tl.exp(x - safe), 0)
+        m = m_new
+    for start in range(0, N, B):
+        j = start + tl.arange(0, B)
+        x = tl.load(X + row * N + j, mask=(j < n) & (j < N), other=-float("inf"))
+        if FORM == "zero":
+            safe = tl.where(m == -float("inf"), 0.0, m)
+            p = tl.exp(x - safe) / tl.where(l == 0.0, 1.0, l)
+        else:
+            p = tl.exp(x - m) / l
+        tl.store(O + row * N + j, p, mask=j < N)
+
+
+@triton.jit
+def band_kernel(X, O, N, W, FORM: tl.constexpr, B: tl.constexpr):
+    """The logarithm of the sum of exponentials of the elements row - W < j <= row: the first tiles may have none."""
+    row = tl.program_id(0)
+    m = -float("inf")
+    l = 0.0
+    for start in range(0, N, B):
+        j = start + tl.arange(0, B)
+        x = tl.load(X + row * N + j, mask=(j <= row) & (j > row - W) & (j < N), other=-float("inf"))
+        m_new = tl.maximum(m, tl.max(x, 0))
+        safe = tl.where(m_new == -float("inf"), 0.0, m_new)
+        l = l * tl.exp(m - safe) + tl.sum(tl.exp(x - safe), 0)
+        m = m_new
+    tl.store(O + row, m + tl.log(l))
+
+
+@triton.jit
+def mask_kernel(X, K, O, N, FORM: tl.constexpr, B: tl.constexpr):
+    """The softmax of the elements whose mask is not 0, in one tile."""
+    row = tl.program_id(0)
+    j = tl.arange(0, B)
+    keep = tl.load(K + row * N + j, mask=j < N, other=0) != 0
+    x = tl.load(X + row * N + j, mask=j < N, other=0.0)
+    s = tl.where(keep, x, -float("inf"))
+    m = tl.max(s, 0)
+    if FORM == "zero":
+        m = tl.where(m == -float("inf"), 0.0, m)
+    e = tl.exp(s - m)
+    total = tl.sum(e, 0)
+    if FORM == "zero":
+        total = tl.where(total == 0.0, 1.0, total)
+    tl.store(O + row * N + j, e / total, mask=j < N)
+
+
+def of_window(form: str, bm: int = 32, bn: int = 32) -> Case:
+    def run(q, k, v, w):
+        out = torch.empty_like(q)
+        N, D = q.shape
+        grid = (triton.cdiv(N, bm),)
+        window_kernel[grid](q, k, v, out, 1 / math.sqrt(D), N, w, D=D, FORM=form, BM=bm, BN=bn)
+        return out
+
+    def reference(q, k, v, w):
+        N, D = q.shape
+        i, j = torch.arange(N)[:, None], torch.arange(N)[None, :]
+        s = (q @ k.T) / math.sqrt(D)
+        s = s.masked_fill(~((j <= i) & (j > i - w)), -float("inf"))
+        return torch.softmax(s, -1) @ v
+
+    found = case(q="f32[N,16]", k="f32[N,16]", v="f32[N,16]", w="i32", where="w >= 1 and w <= 1000000 and N <= 1000000")(run)
+    found.reference(reference)
+    return found
+
+
+def of_lengths(form: str) -> Case:
+    def run(x, lengths):
+        out = torch.empty_like(x)
+        M, N = x.shape
+        rows_kernel[(M,)](x, lengths, out, N, FORM=form, B=64)
+        return out
+
+    def reference(x, lengths):
+        keep = torch.arange(x.shape[1])[None, :] < lengths[:, None]
+        found = torch.softmax(x.masked_fill(~keep, -float("inf")), -1)
+        return torch.where(keep, found, 0.0) if form == "zero" else found
+
+    found = case(x="f32[M,N]", lengths="i32[M] < N + 1", where="M * N < 2**31")(run)
+    found.reference(reference)
+    return found
+
+
+def of_bands(form: str) -> Case:
+    def run(x, w):
+        N = x.shape[0]
+        out = torch.empty(N)
+        band_kernel[(N,)](x, out, N, w, FORM=form, B=64)
+        return out
+
+    def reference(x, w):
+        i, j = torch.arange(x.shape[0])[:, None], torch.arange(x.shape[0])[None, :]
+        return torch.logsumexp(x.masked_fill(~((j <= i) & (j > i - w)), -float("inf")), -1)
+
+    found = case(x="f32[N,N]", w="i32", where="w >= 1 and w <= 1000000 and N * N < 2**31")(run)
+    found.reference(reference)
+    return found
+
+
+def of_masks(form: str) -> Case:
+    def run(x, keep):
+        out = torch.empty_like(x)
+        M, N = x.shape
+        mask_kernel[(M,)](x, keep, out, N, FORM=form, B=64)
+        return out
+
+    def reference(x, keep):
+        found = torch.softmax(x.masked_fill(keep == 0, -float("inf")), -1)
+        return torch.where(keep != 0, found, 0.0) if form == "zero" else found
+
+    found = case(x="f32[M,N]", keep="i32[M,N] < 2", where="N <= 64 and M * N < 2**31")(run)
+    found.reference(reference)
+    return found
+
+
+RIGHT = {
+    "window": of_window("plain"),
+    "window guarded": of_window("guarded"),
+    "window of other blocks": of_window("plain", 64, 32),
+    "band": of_bands("plain"),
+    "lengths": of_lengths("zero"),
+    "lengths to NaN": of_lengths("nan"),
+    "mask": of_masks("zero"),
+    "mask to NaN": of_masks("nan"),
+}
+WRONG = {
+    "window unguarded": of_window("unguarded"),
+    "window rescaled": of_window("rescaled by the new"),
+}
