@@ -10,6 +10,7 @@ an argument may leave the numbers.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Iterator
 from functools import reduce
 
@@ -121,10 +122,13 @@ EXTENDED.fill({
     "abs": ABSOLUTE, "floor": DOWN, "ceil": UP, "trunc": TOWARDS_ZERO, "round": TOWARDS_ZERO,
     "cosh": _by_class({NEGATIVE: POSITIVE, ZERO: POSITIVE, POSITIVE: POSITIVE, MINUS: PLUS, PLUS: PLUS}),
     "where": lambda _, a, b: a | b,
-    "pick": lambda _, *xs: reduce(lambda a, b: a | b, xs),
+    "pick": lambda _, *xs: reduce(operator.or_, xs),
     **dict.fromkeys(("floordiv", "mod", "truncdiv", "truncmod", "fmod"), _divided),
     **dict.fromkeys(("atan2", "copysign", "random"), _everywhere_finite),
 })  # fmt: skip
+
+EXTENDED.derive(("sum", "prod", "amax", "amin"), "by `folded`, from the classes of the body")
+EXTENDED.derive(("pow",), "by `power`, for integer exponents and positive bases")
 
 
 def folded(op: str, body: Classes, inhabited: bool) -> Classes:

@@ -31,6 +31,7 @@ MODULES = (
     "verify.wording.program_text",
     "verify.proof.smt_baseline",
     "lift.terms.definedness",
+    "lift.terms.extended",
     "verify.fields.op_rows",
     "verify.fields.error_bound",
     "verify.properties.homogeneity",

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from trilift.lift.language.infix import Piece, operation
 from trilift.lift.language.python_source import python_source
 from trilift.lift.terms import construct as T
 from trilift.lift.terms.domain import FLOAT64
+from trilift.lift.terms.extended import EXTENDED, classes_of
 from trilift.lift.terms.meanings import DOMAINS
 from trilift.lift.terms.ops import OPS
 from trilift.lift.terms.ranges import Ranges
@@ -568,13 +570,27 @@ def exactness(op: str) -> None:
         assert narrow(op, list(s.inputs.values())) == np.float32(s.value)
 
 
+def extended(op: str) -> None:
+    """The class of the value at every place, infinities and NaN included, is one that the row says."""
+    arity = 2 if OPS[op].arity < 0 else OPS[op].arity
+    places = (-2.0, -0.4, 0.0, 0.4, 1.0, 3.0, -math.inf, math.inf, math.nan)
+    indices = (False, True) if op == "where" else (0, 1) if op == "pick" else (0, 1, 3) if op == "random" else places
+    options = [indices if k == 0 or op == "random" else places for k in range(max(arity, 3 if op == "pick" else 0))]
+    for xs in itertools.product(*options):
+        with np.errstate(all="ignore"):
+            got = classes_of(float(np.asarray(FLOAT64.apply(op, *map(np.asarray, xs))).item()))
+        told = EXTENDED[op](*map(classes_of, map(float, xs)))
+        assert got & told, (xs, got, told)
+
+
 CHECKS: dict[str, Callable[[str], None]] = {
     "construction": construction, "range": in_range, "infix text": infix, "Python source": python,
     "PyTorch source": torch_source, "PyTorch numbers": torch_numbers, "integer core": in_core,
     "integer value": in_core, "linear form": linear_form, "reduction": reduction, "z3": in_z3, "SMT-LIB": smt_lib,
     "SMT baseline": smt_baseline,
     "normal form": normal_form, "interval": in_interval, "order value": order_value, "program text": program_text,
-    "definedness": defined, "field": field_value, "field symmetry": field_symmetry, "field error": field_error,
+    "definedness": defined, "extended numbers": extended,
+    "field": field_value, "field symmetry": field_symmetry, "field error": field_error,
     "degree": way("degree", scales), "parity": way("parity", reflects), "linearity": way("linearity", adds),
     "slope": slope, "magnitude": magnitude, "exactness": exactness, "sign": sign,
     "Triton source": triton_source,

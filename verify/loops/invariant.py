@@ -31,7 +31,7 @@ from ..integers.quotient import canonical
 from ..model.program import PIDS, POINTER, Carry, Loop
 from ..model.verdict import Condition, Invariant
 from ..normal_form import poly as P
-from ..normal_form.algebra import ALL, Algebra, Context, SideConditions, Split, Undecided, is_infinite
+from ..normal_form.algebra import ALL, Algebra, Context, SideConditions, Split, Undecided, Undefined, is_infinite
 from ..normal_form.equality import equal, multiplied, unified
 from ..normal_form.literals import integer_literal, opposite
 from ..normal_form.piecewise import condition
@@ -291,6 +291,8 @@ class Derivation:
                 shorter = [(path, T.undef(f"the unproved part of {self.carry.name}", self.x.type) if error else form)
                            for (path, form), error in zip(leaves, shown, strict=True)]  # fmt: skip
                 partial = shorter, by
+                if all(error is None or form.op == "undef" for (_, form), error in zip(leaves, shown, strict=True)):
+                    break  # what is left rests on variables that have no form there
         if partial is not None:
             return self._taken(*partial)
         raise failure or Undecided("no invariant template matches this update")
@@ -399,8 +401,15 @@ class Derivation:
             if len(path) > 5:
                 raise Undecided("too many cases", why=repr(split.literal)) from None
             literal = split.literal
+        except Undefined as stop:
+            if not path:
+                raise
+            return [(path, T.undef(stop.what, self.x.type))]
         answers = (literal, T.make("not", literal))
-        return [leaf for x in answers for leaf in self._by_cases(step, self.a.given(ctx, x), rows, (*path, x))]
+        found = [leaf for x in answers for leaf in self._by_cases(step, self.a.given(ctx, x), rows, (*path, x))]
+        if not path and found and all(form.op == "undef" for _, form in found):
+            raise Undecided("no case of its update is defined", why=str(found[0][1].attr))
+        return found
 
     def _form(self, rows: Rows, cases: Cases, ctx: Context) -> Term:
         """The closed form from the first row that knows the step. Raises Undecided if no row does."""
