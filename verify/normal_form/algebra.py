@@ -100,6 +100,7 @@ class Algebra:
     numbers: dict[tuple[int, int], SideConditions] = field(default_factory=dict)  # what terms owe to be no NaN
     decided: dict[tuple[int, int], bool | None] = field(default_factory=dict)
     dead: dict[int, bool] = field(default_factory=dict)
+    told: dict[int, list[Any]] = field(default_factory=dict)  # sets that facts call empty or not, by context
     products: dict[tuple[int, int], Poly] = field(default_factory=dict)
     shifting: list[tuple[Facts, Poly]] = field(default_factory=list)  # sums whose variable is being shifted
     closed: Closers = field(default_factory=Closers)  # which strategies closed goals
@@ -125,7 +126,9 @@ class Algebra:
     def impossible(self, ctx: Context) -> bool:
         """Whether the facts contradict each other."""
         if ctx.id not in self.dead:
-            self.dead[ctx.id] = T.const(False) in ctx.facts or self.solver.contradictory(ctx.facts)
+            self.dead[ctx.id] = False  # what is asked of the sets asks this again
+            dead = T.const(False) in ctx.facts or self.solver.contradictory(ctx.facts)
+            self.dead[ctx.id] = dead or ANSWERS["contradiction of sets"](self, ctx)
         return self.dead[ctx.id]
 
     def implied(self, ctx: Context, goal: Term) -> bool:

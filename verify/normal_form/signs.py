@@ -13,6 +13,7 @@ from .literals import integer_literal
 from .piecewise import is_index
 from .poly import ONE_KEY, POLYS, Monomial, Number, Poly, Power, atom, poly, scaled, structural, tidy, total
 from .rules.fold import open_fold
+from .rules.inhabitance import known
 from .variables import at_lowest, bounds
 
 SIGNS = 2  # indicators in a polynomial whose values are tried
@@ -118,8 +119,10 @@ def _atom_nonnegative(a: Algebra, t: Term, ctx: Context) -> bool:
 
 
 def _inhabited(a: Algebra, t: Term, ctx: Context) -> bool:
-    """Whether some values meet the guards of a fold: its variables at their lower bounds do."""
+    """Whether some values meet the guards of a fold: facts say so, or its variables at their lower bounds do."""
     f = open_fold(a, t, ctx)
+    if known(a, f, ctx):
+        return True
     if any(not bounds(f, v)[0] for v in f.variables):
         return False
     left = at_lowest(a, f, ctx)

@@ -30,6 +30,7 @@ from ..poly import POLYS, ZERO, Poly, atom, structural
 from ..signs import nonnegative, positive
 from ..variables import at_lowest, bounds, flat, merged, pinned, replaced, shift, shifted, trimmed
 from .fold import Fold, close, open_fold, pieces
+from .inhabitance import certain, known, of_data, some, vacant
 
 
 @rule("amax")
@@ -102,7 +103,7 @@ def extremum(a: Algebra, folds: list[Fold], ctx: Context) -> Poly:
     todo = list(folds)
     while todo:
         f = todo.pop()
-        if f.body is MINUS_INF or a.impossible(a.given(ctx, *f.guards)):
+        if f.body is MINUS_INF or a.impossible(a.given(ctx, *f.guards)) or vacant(a, f, ctx):
             continue
         if f.body is NAN:
             raise Undecided("a maximum of NaN")
@@ -277,15 +278,16 @@ def nonempty(a: Algebra, t: Term, ctx: Context) -> bool:
 
 def _emptiness(a: Algebra, f: Fold, ctx: Context) -> bool | list[Term]:
     """True where something meets the guards; else the open conditions for the lowest values to meet them."""
+    f = certain(a, f, ctx)
     literals = at_lowest(a, f, ctx) if f.variables else []
-    if literals is None:
-        return False
-    answers = [truth(a, g, ctx) for g in literals]
-    if all(answers):
+    answers = [] if literals is None else [truth(a, g, ctx) for g in literals]
+    if literals is not None and all(answers):
         return True
-    if False in answers:
-        return False
-    open_ = [g for g, known in zip(literals, answers, strict=True) if known is None]
+    if of_data(f) and not (told := known(a, f, ctx)):
+        return [some(f)] if told is None and not a.impossible(a.given(ctx, *f.guards)) else False
+    if literals is None or False in answers or of_data(f):
+        return of_data(f)
+    open_ = [g for g, answer in zip(literals, answers, strict=True) if answer is None]
     return [x for g in open_ for x in undecided(a, g, ctx) if is_integer(x)]
 
 

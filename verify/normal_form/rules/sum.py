@@ -15,6 +15,7 @@ from ..piecewise import divided, require
 from ..poly import ONE, POLYS, ZERO, Poly, atom
 from ..variables import bounds, equated, merged, pinned, replaced, shifted, simple, trimmed
 from .fold import Fold, close, open_fold, pieces
+from .inhabitance import vacant
 from .maximum import inhabited
 
 MANY = 12  # guards of a sum that is split no further
@@ -32,7 +33,7 @@ def sum_over(a: Algebra, f: Fold, ctx: Context) -> Poly:
 
 def _of_infinite(a: Algebra, f: Fold, ctx: Context) -> Poly:
     """The sum of what is -inf, +inf or NaN wherever the guards hold: that, or 0 over nothing."""
-    if a.impossible(a.given(ctx, *f.guards)):
+    if a.impossible(a.given(ctx, *f.guards)) or vacant(a, f, ctx):
         return ZERO
     if not f.variables:
         return f.body if _all_hold(a, f.guards, ctx) else ZERO
@@ -112,7 +113,7 @@ def _settled(a: Algebra, f: Fold, ctx: Context) -> Poly:
     """Pinned, shifted, merged, counted, and at last an atom."""
     if not f.variables:
         return f.body if _all_hold(a, f.guards, ctx) else ZERO
-    if a.impossible(a.given(ctx, *f.guards)):
+    if a.impossible(a.given(ctx, *f.guards)) or vacant(a, f, ctx):
         return ZERO
     pin = pinned(a, f, ctx)
     if pin is not None:
