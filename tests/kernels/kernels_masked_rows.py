@@ -1,6 +1,6 @@
 """Online softmax where a tile, or a whole row, has no element that counts: windows, lengths, masks.
 
-RIGHT   proved for all inputs, rows without an element included: zero where the kernel guards, NaN where PyTorch gives NaN
+RIGHT   proved for all inputs, rows without an element included: zeros or NaN as the reference
 WRONG   differ from their reference at a row or a tile without an element
 """
 
@@ -42,15 +42,9 @@ def window_kernel(
         keep = (cols[None, :] <= rows[:, None]) & (cols[None, :] > rows[:, None] - W) & (cols[None, :] < N)
         s = tl.where(keep, s, -float("inf"))
         m_new = tl.maximum(m, tl.max(s, 1))
-        if FORM == "unguarded":
-            safe = m_new
-        else:
-            safe = tl.where(m_new == -float("inf"), 0.0, m_new)
+        safe = m_new if FORM == "unguarded" else tl.where(m_new == -float("inf"), 0.0, m_new)
         p = tl.exp(s - safe[:, None])
-        if FORM == "rescaled by the new":
-            shrink = tl.exp(m_new - safe)
-        else:
-            shrink = tl.exp(m - safe)
+        shrink = tl.exp(m_new - safe) if FORM == "rescaled by the new" else tl.exp(m - safe)
         total = total * shrink + tl.sum(p, 1)
         acc = acc * shrink[:, None] + tl.dot(p, v)
         m = m_new
@@ -60,56 +54,51 @@ def window_kernel(
 
 
 @triton.jit
-def rows_kernel(X, L, O, N, FORM: tl.constexpr, B: tl.constexpr):
-    """The softmax of the first L[row] elements, in two passes over tiles."""
+def rows_kernel(X, Lengths, Out, N, FORM: tl.constexpr, B: tl.constexpr):
+    """The softmax of the first Lengths[row] elements, in two passes over tiles."""
     row = tl.program_id(0)
-    n = tl.load(L + row)
+    n = tl.load(Lengths + row)
     m = -float("inf")
-    l = 0.0
+    total = 0.0
     for start in range(0, N, B):
         j = start + tl.arange(0, B)
         x = tl.load(X + row * N + j, mask=(j < n) & (j < N), other=-float("inf"))
         m_new = tl.maximum(m, tl.max(x, 0))
         safe = tl.where(m_new == -float("inf"), 0.0, m_new)
-        l = l * tl.exp(m - safe) + tl.sum(tl.exp(x - safe), 0)
+        total = total * tl.exp(m - safe) + tl.sum(tl.exp(x - safe), 0)
         m = m_new
     for start in range(0, N, B):
         j = start + tl.arange(0, B)
         x = tl.load(X + row * N + j, mask=(j < n) & (j < N), other=-float("inf"))
         if FORM == "zero" or FORM == "zero against NaN":
             safe = tl.where(m == -float("inf"), 0.0, m)
-            p = tl.exp(x - safe) / tl.where(l == 0.0, 1.0, l)
+            p = tl.exp(x - safe) / tl.where(total == 0.0, 1.0, total)
         else:
-            p = tl.exp(x - m) / l
-        tl.store(O + row * N + j, p, mask=j < N)
+            p = tl.exp(x - m) / total
+        tl.store(Out + row * N + j, p, mask=j < N)
 
 
 @triton.jit
-def band_kernel(X, O, N, W, FORM: tl.constexpr, B: tl.constexpr):
+def band_kernel(X, Out, N, W, FORM: tl.constexpr, B: tl.constexpr):
     """The logarithm of the sum of exponentials of the elements row - W < j <= row: the first tiles may have none."""
     row = tl.program_id(0)
     m = -float("inf")
-    l = 0.0
+    total = 0.0
     for start in range(0, N, B):
         j = start + tl.arange(0, B)
         x = tl.load(X + row * N + j, mask=(j <= row) & (j > row - W) & (j < N), other=-float("inf"))
         m_new = tl.maximum(m, tl.max(x, 0))
-        if FORM == "unguarded":
-            safe = m_new
-        else:
-            safe = tl.where(m_new == -float("inf"), 0.0, m_new)
-        if FORM == "rescaled by the new":
-            l = l * tl.exp(m_new - safe) + tl.sum(tl.exp(x - safe), 0)
-        else:
-            l = l * tl.exp(m - safe) + tl.sum(tl.exp(x - safe), 0)
+        safe = m_new if FORM == "unguarded" else tl.where(m_new == -float("inf"), 0.0, m_new)
+        shrink = tl.exp(m_new - safe) if FORM == "rescaled by the new" else tl.exp(m - safe)
+        total = total * shrink + tl.sum(tl.exp(x - safe), 0)
         m = m_new
     if FORM == "zero":
-        l = tl.where(l > 2.0, l, 1.0)
-    tl.store(O + row, m + tl.log(l))
+        total = tl.where(total > 2.0, total, 1.0)
+    tl.store(Out + row, m + tl.log(total))
 
 
 @triton.jit
-def mask_kernel(X, K, O, N, FORM: tl.constexpr, B: tl.constexpr):
+def mask_kernel(X, K, Out, N, FORM: tl.constexpr, B: tl.constexpr):
     """The softmax of the elements whose mask is not 0, in one tile."""
     row = tl.program_id(0)
     j = tl.arange(0, B)
@@ -131,7 +120,7 @@ def mask_kernel(X, K, O, N, FORM: tl.constexpr, B: tl.constexpr):
         e = tl.where(j >= 0, 1.0 / tl.exp(m), 0.0)
     else:
         e = share(s, m, FORM)
-    tl.store(O + row * N + j, e, mask=j < N)
+    tl.store(Out + row * N + j, e, mask=j < N)
 
 
 @triton.jit

@@ -101,6 +101,7 @@ class Algebra:
     decided: dict[tuple[int, int], bool | None] = field(default_factory=dict)
     dead: dict[int, bool] = field(default_factory=dict)
     told: dict[int, list[Any]] = field(default_factory=dict)  # sets that facts call empty or not, by context
+    asking: bool = False  # whether such sets contradict each other
     products: dict[tuple[int, int], Poly] = field(default_factory=dict)
     shifting: list[tuple[Facts, Poly]] = field(default_factory=list)  # sums whose variable is being shifted
     closed: Closers = field(default_factory=Closers)  # which strategies closed goals

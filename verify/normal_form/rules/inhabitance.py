@@ -15,7 +15,7 @@ from itertools import permutations
 from trilift.lift.terms import construct as T
 from trilift.lift.terms.term import Axis, Term
 
-from ..algebra import ALL, Algebra, Context, Facts, answer
+from ..algebra import ALL, Algebra, Context, Facts, Split, Undecided, answer
 from ..literals import integer_literal, is_integer, opposite
 from ..piecewise import condition, divided, truth
 from ..poly import ONE, ONE_KEY, ZERO, atom, structural
@@ -76,15 +76,22 @@ def contradiction(a: Algebra, ctx: Context) -> bool:
     """Whether a set is said to have no element and facts give one, or its parts are said to have none."""
     told = _told(a, ctx)
     empty = [g for positive, g in told if not positive]
-    if not empty:
+    if not empty or a.asking:
         return False
-    return any(vacant(a, g, ctx) for positive, g in told if positive) or any(_has_one(a, g, ctx) for g in empty)
+    a.asking = True  # what is asked here is about larger contexts, which would ask the same
+    try:
+        return any(vacant(a, g, ctx) for positive, g in told if positive) or any(_has_one(a, g, ctx) for g in empty)
+    finally:
+        a.asking = False
 
 
 def _has_one(a: Algebra, g: Fold, ctx: Context) -> bool:
     """Whether the guards hold at an element that facts speak of."""
     for value in _spoken_of(g, ctx):
-        guards = [condition(a, T.substitute(x, value), ctx) for x in g.guards]
+        try:
+            guards = [condition(a, T.substitute(x, value), ctx) for x in g.guards]
+        except (Split, Undecided):
+            continue
         if all(truth(a, x, ctx) for x in guards):
             return True
     return False
