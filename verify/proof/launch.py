@@ -8,6 +8,7 @@ from trilift.lift.terms.term import Term
 from trilift.lift.ttir.ir import Op
 
 from ..loops.invariant import Loops
+from ..memory.contents import Content
 from ..memory.sites import Site, locate
 from ..memory.stores import Found
 from ..model.configuration import Buffer, SymbolicLaunch, View
@@ -17,7 +18,8 @@ from ..model.program import Access, Loop, Program
 @dataclass
 class Launched:
     """One launch of a configuration, executed. `sites`: its accesses without loop variables. `seen`: what loads
-    of what the launch writes find. `forwarding`: stores whose values are being looked up."""
+    of what the launch writes find. `forwarding`: stores whose values are being looked up. `left`: the contents afterwards
+    of what it wrote."""
 
     launch: SymbolicLaunch
     program: Program
@@ -27,6 +29,7 @@ class Launched:
     seen: dict[tuple[int, Buffer], Found] = field(default_factory=dict)
     forwarding: set[Op] = field(default_factory=set)
     resolved_loops: dict[int, Loop] = field(default_factory=dict)
+    left: dict[Buffer, Content] = field(default_factory=dict)
 
     @property
     def views(self) -> dict[str, View]:

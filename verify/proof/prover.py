@@ -340,7 +340,7 @@ class Proving:
         for buffer, mine in by_buffer.items():
             self.writers.setdefault(buffer, []).extend((found, s) for s in mine)
             self.contract += [c for s in mine if (c := accumulated(s)) is not None]
-            self.memory.contents[buffer] = self.afterwards(buffer, mine, before)
+            self.memory.contents[buffer] = found.left[buffer] = self.afterwards(buffer, mine, before)
 
     def afterwards(self, buffer: Buffer, mine: Sequence[Site], before: Memory) -> Content:
         """The contents of a buffer after these writes, worked out when somebody asks."""

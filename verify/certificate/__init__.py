@@ -1,0 +1,1 @@
+"""A proof as data: what `lift.checker` replays."""
