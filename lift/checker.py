@@ -1926,7 +1926,8 @@ class Configured:
             self.attempt("facts", "no shape is in this configuration", self.a.impossible, self.ctx)
             return
         self.stated(facts)
-        if not self.a.satisfiable(self.ctx) and not self.example(self.ctx):
+        every = self.a.given(self.ctx, *self.widths)
+        if not self.a.satisfiable(every) and not self.example(every):
             self.report.failures.append(Failure(f"{self.label}the facts may contradict each other", ""))
         self.inputs = {n: self.view(v) for n, v in self.data["inputs"].items()}
         self.outputs = {n: self.view(v) for n, v in self.data["outputs"].items()}
@@ -1944,9 +1945,11 @@ class Configured:
     def contracts(self) -> None:
         """The conditions of the contract, as facts."""
         self.clauses: list[Formula] = []
+        self.widths: list[Formula] = []  # what only says that integers fit
         for clause in self.certificate["contract"]:
             if clause["term"] is not None and clause["configuration"] in (None, self.data["number"]):
-                self.clauses.append(self.a.condition(self.nodes[clause["term"]], {}, self.a.none))
+                found = self.widths if clause["kind"] == "nowrap" else self.clauses
+                found.append(self.a.condition(self.nodes[clause["term"]], {}, self.a.none))
 
     def stated(self, facts: Sequence[Formula]) -> None:
         """Facts about the sizes of the case follow from the contract; those about numbers of the launches are told."""
@@ -2226,6 +2229,7 @@ class Launch:
         if self.a.impossible(here):
             return True
         kind, bits = operation["kind"], operation["bits"]
+        here = self.a.given(here, *self.c.widths) if kind == "wrap" else here
         if kind in ("assume", "descriptor"):
             return self.a.known(self.nodes[operation["term"]], {}, here)
         p = self.a.finite(self.nodes[operation["term"]], {}, here)

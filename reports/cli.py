@@ -67,6 +67,9 @@ FORM = click.option(
     "--format", "form", default="text", type=click.Choice(["text", "json"]), show_default=True, help="Output form."
 )
 SMT_DIR = click.option("--smt-dir", metavar="DIR", help="Write each integer condition to this folder as SMT-LIB.")
+CERTIFICATE = click.option(
+    "--certificate", metavar="PATH", help="Write each proof as data: to FILE.json for one case, else to a folder."
+)
 REPLAY = click.option("--replay", metavar="DIR", help="Write a script for each counterexample to this folder.")
 AUDIT_REPLAY = click.option(
     "--replay", metavar="DIR", help="Folder for scripts that reproduce the findings.  [default: .trilift/replay]"
@@ -136,10 +139,13 @@ def lift(targets: tuple[str, ...], to: str, explain: bool, allow_unknown: bool, 
     help="reference, formula (the lifted one) or the text of a formula.  [default: the reference if there is one, else "
     "the formula]",
 )
-@options(FORM, PROOF_STEPS, SMT_DIR, REPLAY, SEED, PROOF_TIMEOUT, MANY, CLUSTER, caching, ALLOW, QUIET, DEBUG)
+@options(
+    FORM, PROOF_STEPS, SMT_DIR, REPLAY, CERTIFICATE, SEED, PROOF_TIMEOUT, MANY, CLUSTER, caching, ALLOW, QUIET, DEBUG
+)
 def prove(
-    targets: tuple[str, ...], against: str | None, form: str, smt_dir: str | None, replay: str | None, timeout: float,
-    cache_dir: str | None, no_cache: bool, allow_unknown: bool, quiet: bool, **options: Any,
+    targets: tuple[str, ...], against: str | None, form: str, smt_dir: str | None, replay: str | None,
+    certificate: str | None, timeout: float, cache_dir: str | None, no_cache: bool, allow_unknown: bool, quiet: bool,
+    **options: Any,
 ) -> None:  # fmt: skip
     """Prove for every shape that each kernel equals its reference.
 
@@ -151,10 +157,23 @@ def prove(
 
     chosen = of.resolve(targets)
     folders = proving.writable(smt_dir, "--smt-dir"), proving.writable(replay, "--replay")
-    how = Proving(proving.checked(against), timeout, *folders)
+    how = Proving(proving.checked(against), timeout, *folders, certificate=proving.certified(certificate))
     options["cache"] = kept(cache_dir, no_cache)
     code = proving.prove(chosen, form, proving.options(timeout, how, **options), quiet)
     raise SystemExit(0 if code == 4 and allow_unknown else code)
+
+
+@main.command()
+@click.argument("files", nargs=-1, required=True, metavar="CERTIFICATE...", type=click.Path(exists=True, dir_okay=False))
+@options(FORM)
+def check(files: tuple[str, ...], form: str) -> None:
+    """Replays proofs that `trilift prove --certificate` wrote.
+
+    A second opinion: it shares no code with the prover. Exit code 0 only if every certificate is checked.
+    """
+    from .commands import check as checking
+
+    raise SystemExit(checking.run(files, form))
 
 
 @main.command()

@@ -135,6 +135,14 @@ def checked(against: str | None) -> str | None:
     return against
 
 
+def certified(path: str | None) -> str:
+    """Where certificates go: a file, or a folder that is made. Raises click.UsageError."""
+    if not path or not path.endswith(".json"):
+        return writable(path, "--certificate")
+    writable(str(Path(path).parent), "--certificate")
+    return str(Path(path).resolve())
+
+
 def writable(folder: str | None, option: str) -> str:
     """The folder, made if it is not there. Raises click.UsageError where nothing can be written."""
     if not folder:

@@ -8,13 +8,15 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True)
 class Proving:
     """How to prove: against "reference", "formula" or a formula's text (None: the reference if there is one), seconds
-    per proof, folders for SMT-LIB and replay scripts, and whether loop invariants are guessed."""
+    per proof, folders for SMT-LIB and replay scripts, whether loop invariants are guessed, and where certificates
+    go: a folder, or a file for one case."""
 
     against: str | None = None
     timeout: float = 120.0
     smt_dir: str = ""
     replay: str = ""
     invariants: bool = True
+    certificate: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -17,6 +18,7 @@ from .options import Options, Proving
 
 if TYPE_CHECKING:
     from trilift.verify.model.verdict import Clause, Counterexample, Proof
+    from trilift.verify.pipeline import Examined
 
 WORST = ("REFUTED", "UNKNOWN", "TESTED", "PROVED")  # of several outputs the first of these is the case's verdict
 FORMULA, REFERENCE = "formula", "reference"
@@ -25,14 +27,14 @@ DOUBTED = "the kernel has the finding"  # the reason of a verdict that is worse 
 
 def proved(case: Case, lifted: Lifted | None, base: Record, options: Options, event: Callable[[Any], None]) -> Record:
     """The record with the proof of every output: against the reference if there is one, else the lifted formula."""
-    from trilift.verify import prove
+    from trilift.verify.pipeline import examine
 
     proving = options.proving or Proving()
     against = proving.against or (REFERENCE if case.reference else FORMULA)
     if (trouble := cannot(case, lifted, against)) is not None:
         return wrong(base, trouble) if isinstance(trouble, CaseError) else {**base, **undecided(against, str(trouble))}
     try:
-        found = prove(
+        examined = examine(
             case,
             seed=options.seed,
             timeout=proving.timeout,
@@ -45,8 +47,22 @@ def proved(case: Case, lifted: Lifted | None, base: Record, options: Options, ev
         return wrong(base, e)
     except TriliftError as e:
         return {**base, **undecided(against, told(e), e.place)}
+    if proving.certificate:
+        certify(case, examined, proving.certificate)
+    found = examined.proofs
     names = [o.name for o in lifted.outputs] if lifted is not None else []
     return merged(base, found, names, against, options)
+
+
+def certify(case: Case, examined: Examined, path: str) -> None:
+    """Writes the certificate of a case that is PROVED: to a file that ends in .json, else into the folder."""
+    from trilift.verify.certificate.export import certificate
+
+    if any(p.verdict.value != "PROVED" for p in examined.proofs):
+        return
+    file = Path(path) if path.endswith(".json") else Path(path) / f"{case.name}.json"
+    data = certificate(case.name, case.place.file if case.place else "", examined)
+    file.write_text(json.dumps(data), encoding="utf-8")
 
 
 def cannot(case: Case, lifted: Lifted | None, against: str) -> TriliftError | None:

@@ -65,7 +65,7 @@ class Cache:
 
 def usable(options: Options) -> bool:
     """Whether records may come from a cache: not where a run writes files beside them, or tells the steps it takes."""
-    writes = options.proving and (options.proving.smt_dir or options.proving.replay)
+    writes = options.proving and (options.proving.smt_dir or options.proving.replay or options.proving.certificate)
     return bool(options.cache) and not options.debug and not writes
 
 

@@ -47,7 +47,7 @@ def _there(options: Options) -> Options:
     """The options of a worker, whose folder is another one."""
     how = options.proving
     if how is not None:
-        folders = {n: os.path.abspath(f) for n in ("smt_dir", "replay") if (f := getattr(how, n))}
+        folders = {n: os.path.abspath(f) for n in ("smt_dir", "replay", "certificate") if (f := getattr(how, n))}
         how = replace(how, **folders)
     return replace(options, jobs=1, cluster="", cache="", proving=how)
 

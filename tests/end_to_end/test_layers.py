@@ -17,12 +17,12 @@ import pytest
 ROOT = Path(__file__).parents[2]
 LAYERS = {
     "lift": (
-        "errors", "runtime", "terms", "language", "simplify", "cases", "ttir", "capture", "interpreter", "pytorch",
+        "errors", "checker", "runtime", "terms", "language", "simplify", "cases", "ttir", "capture", "interpreter", "pytorch",
         "printers", "synthesis", "replay", "pipeline",
     ),
     "verify": (
         "model", "integers", "normal_form", "execution", "wording", "memory", "loops", "proof", "configurations",
-        "runs", "fields", "refutation", "pipeline", "mutation", "audit", "properties",
+        "runs", "fields", "refutation", "pipeline", "certificate", "mutation", "audit", "properties",
     ),
     "superopt": ("program", "mugraph", "mirage", "search", "tiles", "arrange", "emit", "accept", "jobs", "optimize"),
     "reports": (
