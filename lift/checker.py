@@ -21,6 +21,7 @@ with a budget in steps. What is not shown is said, and is never "checked".
 from __future__ import annotations
 
 import math
+from bisect import bisect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -180,6 +181,9 @@ ONE = poly({UNIT: Fraction(1)})
 INF, NINF = object(), object()  # values that are no polynomials
 
 
+_floats: list[float] = []  # constants met so far, in order: one that is near stands for both
+
+
 def number(c: int | float | Fraction) -> Poly:
     """A constant: a float that is near a simple fraction is that."""
     return poly({UNIT: _snapped(c)})
@@ -189,7 +193,14 @@ def _snapped(c: Number) -> Number:
     if not isinstance(c, float):
         return Fraction(c)
     near = Fraction(c).limit_denominator(64)
-    return near if near and abs(c - near) <= SINGLE * abs(near) else c
+    if near and abs(c - near) <= SINGLE * abs(near):
+        return near
+    at = bisect(_floats, c)
+    for x in _floats[max(at - 1, 0) : at + 1]:
+        if abs(c - x) <= SINGLE * abs(x):
+            return x
+    _floats.insert(at, c)
+    return c
 
 
 def of(a: Atom, k: int | Fraction = 1) -> Poly:
@@ -786,7 +797,24 @@ class Reasoner:
                 continue
             if any(self.least(add(mul(slope, e), rest), ctx, local, depth - 1) for e in ends):
                 return True
-        return False
+        return any(self.least(q, here, names, depth - 1) for q, here, names in self.by_digits(p, ctx, local))
+
+    def by_digits(
+        self, p: Poly, ctx: Context, local: frozenset[int]
+    ) -> Iterator[tuple[Poly, Context, frozenset[int]]]:
+        """p with d q + r for a local symbol a whose quotient q = (a + b) // d occurs in it: 0 <= r < d."""
+        for x in sorted(p.atoms()):
+            if ATOMS[x].kind != "app" or ATOMS[x].data[0] != "floordiv":
+                continue
+            whole, d = ATOMS[x].data[1]
+            for a in sorted(local & whole.atoms() & {y for m in p.terms for y, _ in m[0]}):
+                slope, rest = _linear(whole, a)
+                if slope is ONE and self.implied(ctx, lt(scaled(d, -1))):
+                    r = variable()
+                    here = self.given(ctx, within(of(r), d))
+                    image = minus(add(mul(d, of(ATOMS[x])), of(r)), rest)
+                    yield _instead(p, a, image), here, (local - {a}) | {r.id, x}
+                    return
 
     def ends(self, a: int, ctx: Context, lower: bool) -> list[Poly]:
         """Bounds of an integer by the facts."""
@@ -817,6 +845,16 @@ def _linear(p: Poly, a: int) -> tuple[Poly | None, Poly]:
     return poly(slope), poly(rest)
 
 
+def _instead(p: Poly, a: int, image: Poly) -> Poly:
+    """p with another polynomial for an atom, but within atoms."""
+    out = []
+    for (factors, e), c in p.terms.items():
+        others = poly({(tuple(x for x in factors if x[0] != a), e): c})
+        k = dict(factors).get(a, Fraction(0))
+        out.append(mul(others, *[image] * int(k)) if k > 0 and k.denominator == 1 else poly({(factors, e): c}))
+    return add(ZERO, *out)
+
+
 def _atoms_of(a: Atom) -> set[int]:
     """The atoms in an atom."""
     if a.kind in ("read", "app"):
@@ -843,14 +881,15 @@ class Algebra(Reasoner):
         self.memo: dict[tuple[Any, ...], tuple[Any, tuple[Need, ...]]] = {}
         self.registry: dict[tuple[Any, ...], list[Atom]] = {}
         self.same: dict[tuple[int, int, int], bool] = {}
-        self.world: World | None = None  # what loads and loop variables are
+        self.world: Any = None  # what loads and loop variables are
         self.depth = 0
+        self.fixed: dict[str, Poly] = {}  # sizes that can only be 1
 
     # ---- evaluation
 
     def value(self, t: Node, env: Env, ctx: Context) -> Any:
         """A number: a polynomial, INF or NINF. Raises Split, NotChecked."""
-        world = id(self.world)
+        world = 0 if self.world is None else self.world.number
         key = (t.id, world, ctx.id, *((k, env[k].id) for k in sorted(t.free) if k in env))
         if key not in self.memo:
             before, self.needs = self.needs, {}
@@ -875,7 +914,7 @@ class Algebra(Reasoner):
             case "const":
                 return self._constant(t.attr)
             case "size" | "scalar":
-                return env[t.attr, -1] if (t.attr, -1) in env else of(atom("sym", t.sort, t.attr))
+                return env[t.attr, -1] if (t.attr, -1) in env else self.fixed.get(t.attr, of(atom("sym", t.sort, t.attr)))
             case "axis":
                 return env[t.axis] if t.axis in env else of(atom("sym", "int", *t.axis))
             case "where":
@@ -922,7 +961,10 @@ class Algebra(Reasoner):
     def _opaque(self, t: Node, xs: Sequence[Poly], ctx: Context) -> Poly:
         """A function of which nothing is known but that equal arguments give equal values."""
         a = atom("app", t.sort, t.op if t.attr is None else f"{t.op}.{t.attr}", tuple(xs), variables=_union(xs))
-        return of(self.unified(a, ctx))
+        p = of(self.unified(a, ctx))
+        if t.sort == "real" and t.op not in TOTAL:
+            self.needs["defined", p] = None
+        return p
 
     def need(self, kind: str, p: Poly) -> None:
         """Note what an operation needs."""
@@ -1056,6 +1098,7 @@ class Algebra(Reasoner):
             guards = within(of(v), n)
         inner = {**env, t.axis: of(v)}
         families = list(self._cases(t.args[0], inner, ctx, v.id, guards))
+        self._discharge(v.id, families, ctx)
         match t.op:
             case "sum":
                 return add(ZERO, *(self.sum((v.id,), g, self._number(b), ctx) for g, b in families))
@@ -1064,10 +1107,17 @@ class Algebra(Reasoner):
             case "amin":
                 flipped = [((v.id,), g, scaled(self._number(b), -1)) for g, b in families if b is not INF]
                 return scaled(self.maximum(flipped, ctx), -1)
-        low = [((v.id,), g, self._number(b)) for g, b in families if b is not NINF and b is not INF]
+        never = {"argmax": NINF, "argmin": INF}.get(t.op)
+        low = [((v.id,), g, self._number(b)) for g, b in families if never is None or b is not never]
         sort = "int" if t.op.startswith("arg") else t.sort
         kind = "arg" if t.op.startswith("arg") else "prod"
         return of(self.unified(fold_atom(kind, t.op, low, sort), ctx))
+
+    def _discharge(self, v: int, families: Sequence[tuple[Formula, Any]], ctx: Context) -> None:
+        """Needs of the body that are met wherever one of its conditions holds are no longer needs."""
+        for kind, p in list(self.needs):
+            if v in p.vars and all(self.met(kind, p, self.given(ctx, g)) for g, _ in families):
+                del self.needs[kind, p]
 
     def _number(self, p: Any) -> Poly:
         if not isinstance(p, Poly):
@@ -1121,11 +1171,27 @@ class Algebra(Reasoner):
                 fresh = tuple(next(iter(q.vars)) for q in names.values())
                 product = mul(rest, put(b, names))
                 return self.sum((*bound, *fresh), conj(guards, put_formula(g, names)), product, ctx)
+        for v in bound:
+            if (e := self._sole(v, guards)) is not None:
+                rest = tuple(w for w in bound if w != v)
+                inner, held = put(body, {v: e}), put_formula(guards, {v: e})
+                answer = self.decided(ctx, held) if not rest else True
+                if answer is None:
+                    continue
+                return self.sum(rest, held, inner, ctx) if rest else inner if answer else ZERO
         family = self.shifted((bound, guards, body), ctx)
         vs, g, b = family
+        if b is ONE and len(vs) == 1 and (n := self._count(vs[0], g, ctx)) is not None:
+            return n
         if self.impossible(self.given(ctx, g)):
             return ZERO
         return of(self.unified(fold_atom("sum", "sum", [family], "real"), ctx))
+
+    def _sole(self, v: int, guards: Formula) -> Poly | None:
+        """The only value of a variable."""
+        here = self.context(guards[1:] if guards[0] == "and" else (guards,))
+        low, high = self.ends(v, here, lower=True), self.ends(v, here, lower=False)
+        return next((e for e in low if e in high and v not in e.vars), None)
 
     def _count(self, v: int, guards: Formula, ctx: Context) -> Poly | None:
         """The number of integers between two bounds that are in order."""
@@ -1159,7 +1225,7 @@ class Algebra(Reasoner):
             for w in bound:
                 if v == w:
                     continue
-                c = _ratio(body, v, w)
+                c = _ratio(body, guards, v, w)
                 if c is None or not self.implied(self.given(ctx, guards), within(of(ATOMS[w]), c)):
                     continue
                 j = variable()
@@ -1167,15 +1233,13 @@ class Algebra(Reasoner):
                 image = put(body, low)
                 if image.vars & {v, w}:
                     continue
-                here = self.context((le(scaled(of(j), 1)),)) if False else ctx
                 t = of(atom("app", "int", "floordiv", (of(j), c), variables=of(j).vars | c.vars))
-                values = {v: t, w: minus(of(j), mul(c, t))}
-                rest = put_formula(guards, values)
-                return (*(x for x in bound if x not in (v, w)), j.id), rest, self._renewed(image, here)
+                rest = put_formula(guards, {v: t, w: minus(of(j), mul(c, t))})
+                plain = [x for x in (rest[1:] if rest[0] == "and" else (rest,)) if not x[1].atoms() & t.atoms()]
+                simple = conj(le(scaled(of(j), -1)), *plain)
+                first = self.implied(self.given(ctx, rest), simple) and self.implied(self.given(ctx, simple), rest)
+                return (*(x for x in bound if x not in (v, w)), j.id), simple if first else rest, image
         return None
-
-    def _renewed(self, p: Poly, ctx: Context) -> Poly:
-        return p
 
     def maximum(self, families: Sequence[tuple[tuple[int, ...], Formula, Any]], ctx: Context) -> Poly:
         """The maximum of all elements. Raises NotChecked where there may be none."""
@@ -1184,6 +1248,9 @@ class Algebra(Reasoner):
             body = self._number(b)
             inner = _sole_maximum(body)
             if inner is None:
+                e = self._sole(vs[0], g) if len(vs) == 1 else None
+                if e is not None and self.implied(ctx, put_formula(g, {vs[0]: e})):
+                    vs, g, body = (), TRUE, put(body, {vs[0]: e})
                 parts.append(self.shifted((vs, g, body), ctx) if vs else (vs, g, body))
                 continue
             for ws, h, c in inner.data[1]:
@@ -1352,7 +1419,22 @@ class Algebra(Reasoner):
             if m not in gone and (pinned := self._single(m, c, cofactor, f)) is not None:
                 parts.append(pinned)
                 gone.add(m)
-        return gone if self._cancel(parts, ctx) else None
+        if self._cancel(parts, ctx):
+            return gone
+        if f[2] is ONE and len(f[0]) == 1 and cofactor in left:
+            for e in self._all_ends(f[0][0], [g for _, g in parts]):
+                pin = (left[cofactor], eq(minus(of(ATOMS[f[0][0]]), e)))
+                if self._cancel([*parts, pin], ctx):
+                    return gone | {cofactor}
+        return None
+
+    def _all_ends(self, v: int, guards: Sequence[Formula]) -> list[Poly]:
+        """Bounds of a variable in conditions."""
+        found = []
+        for g in guards:
+            here = self.context(g[1:] if g[0] == "and" else (g,))
+            found += [*self.ends(v, here, lower=False), *self.ends(v, here, lower=True)]
+        return list(dict.fromkeys(e for e in found if v not in e.vars))
 
     def _single(self, m: Mono, c: Number, cofactor: Mono, f: Family) -> tuple[Number, Formula] | None:
         """The monomial as one element of the sum: (c', v = e) where it is c' cofactor body(e)."""
@@ -1395,6 +1477,8 @@ class Algebra(Reasoner):
 
     def met(self, kind: str, p: Poly, ctx: Context) -> bool:
         """Whether p is "nonzero", "nonneg" or "positive" under the facts."""
+        if kind == "defined":
+            return False
         if kind == "nonneg":
             return self.sign(p, ctx) is not None
         if self.sign(p, ctx) == "positive":
@@ -1502,9 +1586,9 @@ def _of_monomial(m: Mono) -> frozenset[int]:
     return poly({m: Fraction(1)}).vars
 
 
-def _ratio(body: Poly, v: int, w: int) -> Poly | None:
-    """c where the body reads at s (c v + w) + r."""
-    for _, _, q in _indices(body):
+def _ratio(body: Poly, guards: Formula, v: int, w: int) -> Poly | None:
+    """c where the body reads at s (c v + w) + r; where it reads nothing, where the guards speak of that."""
+    for q in [q for _, _, q in _indices(body)] or list(polys(guards)):
         (s, _), (t, _) = _linear(q, v), _linear(q, w)
         if s is None or t is None or s is ZERO or t is ZERO or len(t.terms) != 1 or s.vars or t.vars:
             continue
@@ -1653,6 +1737,8 @@ def fits(p: Poly, bits: int) -> Formula:
 
 
 LN2 = math.log(2)
+TOTAL = {"sin", "cos", "erf", "floor", "ceil", "trunc", "round", "sign", "atan", "atan2", "sinh", "cosh", "asinh", "cbrt",
+         "copysign", "random"}  # functions that are defined of all real numbers
 RULES: dict[str, Callable[..., Poly]] = {
     "add": lambda a, ctx, *ps: add(*ps),
     "mul": lambda a, ctx, *ps: mul(*ps),
@@ -1731,6 +1817,7 @@ class World:
 
     def __init__(self, configuration: Configured, launch: Mapping[str, Any]) -> None:
         self.c, self.launch, self.a = configuration, launch, configuration.a
+        self.number = next(_serial)
         table = configuration.nodes
         self.pointers = {n: configuration.view(v) for n, v in launch["pointers"].items()}
         self.contents = dict(configuration.contents)
@@ -1919,6 +2006,7 @@ class Configured:
         self.buffers = {b["name"]: b for b in self.data["buffers"]}
         for name, (low, high) in self.data["bounds"].items():
             self.a.bounds[name] = (self.number(low), self.number(high))
+            self.report.assumed.append(f"{shown(self.nodes[low])} <= {name} < {shown(self.nodes[high])}")
         facts = [self.a.condition(self.nodes[n], {}, self.a.none) for n in self.data["facts"]]
         self.contracts()
         self.ctx = self.a.context((*facts, *self.clauses))
@@ -1926,6 +2014,7 @@ class Configured:
             self.attempt("facts", "no shape is in this configuration", self.a.impossible, self.ctx)
             return
         self.stated(facts)
+        self.ones()
         every = self.a.given(self.ctx, *self.widths)
         if not self.a.satisfiable(every) and not self.example(every):
             self.report.failures.append(Failure(f"{self.label}the facts may contradict each other", ""))
@@ -1953,16 +2042,27 @@ class Configured:
 
     def stated(self, facts: Sequence[Formula]) -> None:
         """Facts about the sizes of the case follow from the contract; those about numbers of the launches are told."""
-        own = {of(atom("sym", s, n)) for s, n in self.certificate["symbols"]}
-        names = {x for p in own for x in p.atoms()}
+        names = {x for v in self.views() for p in (v.offset, *v.shape, *v.strides) for x in p.atoms()}
+        names |= {atom("sym", t.sort, t.attr).id for t in self.nodes if t.op == "scalar"}
         contract = self.a.context(self.clauses)
         for n, f in zip(self.data["facts"], facts, strict=True):
             inside = {x for p in polys(f) for x in p.atoms()}
             every = inside | {y for x in inside for y in _atoms_of(ATOMS[x])}
             if all(ATOMS[x].kind != "sym" or x in names for x in every):
-                self.attempt("facts", "a fact is part of the contract", lambda ctx, f=f: self.a.implied(ctx, f), contract)
+                self.attempt("facts", f"{shown(self.nodes[n])} is part of the contract", lambda ctx, f=f: self.a.implied(ctx, f), contract)
             else:
                 self.report.assumed.append(f"{self.label}{shown(self.nodes[n])}")
+
+    def ones(self) -> None:
+        """Sizes that can only be 1 are 1 from here on."""
+        for x in sorted({x for v in self.views() for p in v.shape for x in p.atoms()}):
+            if ATOMS[x].kind == "sym" and self.a.implied(self.ctx, eq(minus(of(ATOMS[x]), ONE))):
+                self.a.fixed[ATOMS[x].data[0]] = ONE
+        self.a.memo.clear()
+
+    def views(self) -> list[View]:
+        """The tensors of the case."""
+        return [self.view(v) for v in (*self.data["inputs"].values(), *self.data["outputs"].values())]
 
     def example(self, ctx: Context) -> bool:
         """Whether the numbers of the certificate meet the facts."""
@@ -2121,6 +2221,8 @@ class Configured:
 class ReferenceWorld:
     """The world of a formula: the inputs of the case as they are before anything is launched."""
 
+    number = -1  # one for all: the inputs are always the same
+
     def __init__(self, configured: Configured) -> None:
         self.c = configured
 
@@ -2138,6 +2240,7 @@ class HostWorld:
 
     def __init__(self, configured: Configured, before: Mapping[str, Content]) -> None:
         self.c, self.before = configured, before
+        self.number = next(_serial)
 
     def load(self, t: Node, env: Env, ctx: Context) -> Any:
         """An element of a buffer."""
@@ -2442,9 +2545,18 @@ def check(certificate: Mapping[str, Any]) -> Report:
         raise Wrong(f"the certificate is not complete: {type(e).__name__} {e}") from e
 
 
+def _clause(c: Mapping[str, Any], table: Sequence[Node], labels: Mapping[int, str]) -> str:
+    """A clause as text: its term where it has one, so that the two cannot differ."""
+    where = "" if c["configuration"] is None else f" (where {labels[c['configuration']]})"
+    return (c["text"] if c["term"] is None else shown(table[c["term"]])) + where
+
+
 def _checked(certificate: Mapping[str, Any]) -> Report:
     claim = [f"{n} = {f['text']}" for n, f in certificate["formulas"].items()]
-    report = Report([*claim, *(c["text"] for c in certificate["contract"])], solvers()[0])
+    table = certificate["nodes"]
+    labels = {c["number"]: c["label"] for c in certificate["configurations"]}
+    clauses = [_clause(c, table, labels) for c in certificate["contract"]]
+    report = Report([*claim, *clauses], solvers()[0])
     for data in certificate["configurations"]:
         configured = Configured(certificate, data, report)
         try:

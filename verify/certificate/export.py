@@ -85,6 +85,8 @@ def _operation(t: Term, mode: str) -> str:
 def certificate(name: str, file: str, examined: Examined) -> Data:
     """The certificate of a case whose proofs are all PROVED."""
     terms = Terms()
+    for p in examined.provings:
+        p.solver.inner.guard = None  # the proof is over
     proofs = [p for p in examined.proofs if p.verdict.value == "PROVED"]
     formulas = {n: formula(f, terms) for n, f in examined.goal.formulas.items()}
     configurations = [configuration(k, p, terms) for k, p in enumerate(examined.provings)]
@@ -94,7 +96,6 @@ def certificate(name: str, file: str, examined: Examined) -> Data:
         "file": file,
         "against": examined.goal.against,
         "formulas": formulas,
-        "symbols": symbols(examined),
         "contract": contract(proofs, examined.provings, terms),
         "configurations": configurations,
         "terms": terms.rows,
@@ -113,16 +114,6 @@ def _text(f: Formula) -> str:
         return repr(f.term)
 
 
-def symbols(examined: Examined) -> list[list[str]]:
-    """The sizes, scalars and strides of the case: [sort, name]."""
-    found: dict[tuple[str, str], None] = {}
-    for p in examined.provings:
-        views = [*p.configuration.inputs.values(), *p.configuration.outputs.values()]
-        for t in (x for v in views for x in (v.offset, *v.shape, *v.strides)):
-            found.update({(s.type, s.attr): None for s in t.walk() if s.op in ("size", "scalar")})
-    return [list(x) for x in found]
-
-
 def contract(proofs: Sequence[Proof], provings: Sequence[Proving], terms: Terms) -> list[Data]:
     """The clauses of the contract."""
     clauses: dict[str, Clause] = {c.text: c for p in proofs for c in p.contract}
@@ -137,7 +128,28 @@ def contract(proofs: Sequence[Proof], provings: Sequence[Proving], terms: Terms)
         if c.term is None and c.kind == "nowrap" and (found := _arithmetic(c, provings)) is not None:
             row["arithmetic"] = found
         out.append(row)
+    told = {row["term"] for row in out}
+    facts = {f: [k for k, q in enumerate(provings) if f in q.configuration.facts] for p in provings for f in _facts(p)}
+    for f, where in facts.items():
+        if terms.put(f) not in told and _of_case(f, provings):
+            for k in [None] if len(where) == len(provings) else where:
+                out.append({"kind": "case", "text": words(f), "term": terms.put(f), "configuration": k})
     return out
+
+
+def _facts(p: Proving) -> list[Term]:
+    return sorted(p.configuration.facts, key=repr)
+
+
+def _of_case(f: Term, provings: Sequence[Proving]) -> bool:
+    """Whether a fact speaks of sizes, scalars and strides of the case only."""
+    own = {s for p in provings for t in _shapes(p) for s in t.walk()}
+    return all(s in own or s.op == "scalar" for s in f.walk() if s.op in ("size", "scalar", "axis", "read"))
+
+
+def _shapes(p: Proving) -> list[Term]:
+    views = [*p.configuration.inputs.values(), *p.configuration.outputs.values()]
+    return [x for v in views for x in (v.offset, *v.shape, *v.strides)]
 
 
 def layout(c: Clause, provings: Sequence[Proving]) -> Term | None:
