@@ -31,7 +31,7 @@ _MISSING = object()
 
 
 class _Nothing:
-    """A context of which nothing depends."""
+    """A context that changes nothing."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None: ...
 

@@ -142,14 +142,14 @@ class Interception:
         return Compiled(kernel, {**constants, **options}, config)
 
 
-_BINDERS: dict[tuple[int, str], tuple[Any, Any]] = table("launches.binders", {})  # by id of the kernel, and device
+_BINDERS: dict[tuple[int, str], tuple[Any, Any]] = table("launches.binders", {})  # by id of the kernel, and driver
 
 
 def binder_of(kernel: Any) -> Any:
-    """What binds the arguments of a kernel: Triton writes and compiles a function for it, once per process."""
+    """The function that binds the arguments of a kernel: Triton writes and compiles it, once per process and driver."""
     from triton.runtime.driver import driver
 
-    key = id(kernel), str(driver.active.get_current_target())
+    key = id(kernel), type(driver.active).__qualname__
     if key not in _BINDERS:
         _BINDERS[key] = kernel, kernel.create_binder()
     return _BINDERS[key][1]

@@ -45,7 +45,7 @@ SUMMED_ELEMENTS = 8  # of a product of matrices, which take as long as one of an
 
 class Run:
     """One program of a launch. `env`: SSA values of the current function; `path`: the path condition, None when
-    true; `rebracketed`: whether combiners that are no known monoid take their elements in another order than usual."""
+    true; `rebracketed`: whether unknown combiners take their elements in another order than usual."""
 
     rebracketed = False
 
