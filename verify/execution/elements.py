@@ -159,9 +159,12 @@ def _narrows(op: Op) -> bool:
     return op.operands[0].type.bits > op.results[0].type.bits
 
 
+TRUTHS = ("assume", "descriptor", "hint")  # kinds of obligations whose terms are conditions
+
+
 def certain(ranges: Ranges, kind: str, term: Term, bits: int) -> bool:
     """Whether the intervals alone show that the condition holds."""
-    if kind in ("assume", "descriptor"):
+    if kind in TRUTHS:
         return term is T.const(True)
     low, high = ranges.of(term)
     limits: dict[str, Callable[[], bool]] = {

@@ -30,7 +30,8 @@ from trilift.lift.ttir.ir import Block, Function, Module, Op, Region, Type, Valu
 from ..model.program import PIDS, POINTER, Access, Arithmetic, Barrier, Carry, Loop, Program, pointer, term_type
 from . import tile
 from .bit_order import joined
-from .elements import Elements, TooLarge, certain, conditions, is_elementwise
+from .elements import TRUTHS, Elements, TooLarge, certain, conditions, is_elementwise
+from .hints import condition, hinted
 from .indexing import Extent
 from .intervals import Intervals
 from .operations import HANDLERS, on_pointers
@@ -194,6 +195,8 @@ class Execution:
         for value, x in zip(op.results, results, strict=True):
             self.env[value] = x
         self.oblige_exact(op, results)
+        if hinted(op) and results:
+            self.oblige("hint", op, condition(op, results[0]), 1)
 
     def result(self, op: Op) -> Tile | list[Tile] | None:
         control = CONTROL.get(op.name)
@@ -235,7 +238,7 @@ class Execution:
         """Record an integer condition unless intervals alone show it."""
         axes = generic(x.shape)
         term = x.at(terms(axes))
-        if (term.op == "undef" and kind not in ("assume", "descriptor")) or certain(self.ranges, kind, term, bits):
+        if (term.op == "undef" and kind not in TRUTHS) or certain(self.ranges, kind, term, bits):
             return
         key = (kind, term, self.path, bits)
         self.arithmetic.setdefault(key, Arithmetic(kind, op, axes, self.loops, self.path, term, bits))

@@ -106,6 +106,7 @@ def fits(t: Term, bits: int) -> Term:
 ASSUMED = {
     "assume": ("tl.assume", "a tl.assume of the kernel"),
     "descriptor": ("tensor descriptor", "a tensor descriptor, whose base and strides are multiples of 16 bytes"),
+    "hint": ("hint to the compiler", "a hint to the compiler"),
 }
 
 
@@ -138,7 +139,8 @@ def _never_zero(t: Term, known: Facts, solver: Solver, nonzero: Collection[str])
 
 def assumed(program: Program, facts: Facts, solver: Solver) -> tuple[list[Condition], list[Clause]]:
     """tl.assume(c): a false c makes the whole kernel undefined. c holds at every place that reaches it, or at the sizes
-    that a clause names; a condition that is not shown where neither is so, or where no size meets the clauses."""
+    that a clause names; a condition that is not shown where neither is so, or where no size meets the clauses. A hint
+    to the compiler that is not shown is a clause of its own."""
     conditions, clauses = [], dict[Term, Clause]()
     for a in program.arithmetic:
         if a.kind not in ASSUMED:
@@ -149,9 +151,17 @@ def assumed(program: Program, facts: Facts, solver: Solver) -> tuple[list[Condit
         open_ = [g for g in conjuncts([a.term]) if not holds(g, asking(known, solver, what))]
         needed = [_over_sizes(g, a, program, facts, solver) for g in open_]
         new = {c: Clause(a.kind, c, words(c), why_needed, a.op.place) for c in needed if c is not None}
-        ok = None not in needed and not (new and solver.contradictory(facts | clauses.keys() | new.keys()))
+        if a.kind == "hint" and not {None, T.const(False)}.isdisjoint(
+            needed
+        ):  # the compiler believes it: whoever reads the verdict is told
+            told = what.removeprefix("the kernel's ")
+            new[a.term] = Clause(a.kind, None, f"the {told} is true", "the compiler, which believes it", a.op.place)
+            needed = []
+        stated = {c for c, clause in (clauses | new).items() if clause.term is not None}
+        ok = None not in needed and not (new and solver.contradictory(facts | stated))
         clauses |= new if ok else {}
-        seconds, goal = time.monotonic() - start, T.make("or", a.term, *map(opposed, new))
+        seconds = time.monotonic() - start
+        goal = T.make("or", a.term, *(opposed(c) for c, clause in new.items() if clause.term is not None))
         why = "" if ok else f"could not prove {words(T.make('and', T.const(True), *open_))}"
         conditions.append(Condition(what, known, goal, ok, "linear", seconds, a.op.place, why))
     return conditions, list(clauses.values())
