@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import redirect_stdout
 from functools import lru_cache
@@ -38,7 +39,7 @@ def lower(fn: Any, signature: Mapping[str, Any], constexprs: Mapping[Any, Any], 
     Raises Unsupported if Triton does not compile it, naming the place and the first line of Triton's message, and
     TimeoutError, which is not kept, where a time limit ends the compiler."""
     fn = jit_function(fn)
-    key = _key(fn, signature, constexprs, options)
+    key = content_key(fn, signature, constexprs, options)
     if key not in _lowered:
         try:
             _lowered[key] = reader.parse(text(fn, signature, constexprs, options))
@@ -75,6 +76,37 @@ def _late(error: BaseException | None) -> TimeoutError | None:
     while error is not None and not isinstance(error, TimeoutError):
         error = error.__cause__ or error.__context__
     return error
+
+
+def folded(text: str) -> Module:
+    """The module of a text that `text` gave, after MLIR's canonicalizer and common subexpressions. Raises RuntimeError
+    where MLIR rejects it."""
+    from triton._C.libtriton import ir, passes
+
+    context, _, _ = _context()
+    with tempfile.NamedTemporaryFile("w", suffix=".ttir", delete=False) as file:
+        file.write(_without_sentinel(text))
+    try:
+        module = ir.parse_mlir_module(file.name, context)
+    finally:
+        Path(file.name).unlink()
+    module.context = context
+    manager = ir.pass_manager(context)
+    for add in (passes.common.add_canonicalizer, passes.common.add_cse, passes.common.add_canonicalizer):
+        add(manager)
+    manager.run(module, "fold")
+    return reader.parse(_generic(module))
+
+
+def _without_sentinel(text: str) -> str:
+    """The text without the function that made MLIR print the generic form."""
+    kept, inside = [], False
+    for line in text.split("\n"):
+        inside = inside or ('"tt.func"' in line and SENTINEL in line)
+        if not inside:
+            kept.append(line)
+        inside = inside and not line.lstrip().startswith("})")
+    return "\n".join(kept)
 
 
 def lower_file(path: str | Path) -> Module:
@@ -201,7 +233,7 @@ def _descriptor(value: Any) -> Iterator[Any]:
     yield from (value.base, *value.shape, *value.strides, *flags, *value.shape, *value.strides)
 
 
-def _key(
+def content_key(
     fn: Any, signature: Mapping[str, Any], constexprs: Mapping[Any, Any], options: Mapping[str, Any]
 ) -> tuple[Any, ...]:
     constants = sorted(

@@ -29,7 +29,7 @@ from ..integers.solver import Solver
 from ..model.configuration import Configuration, Event, SymbolicLaunch, View
 from ..model.verdict import Clause
 from ..wording.user_terms import words
-from . import blocks, host_operations
+from . import blocks, constants_of_one, host_operations
 from .ambiguity import apart
 from .buffers import Buffers, reference
 from .host_paths import separating
@@ -208,7 +208,7 @@ class _Config:
             found.confirm(self.beside)
         self.agreed(found)
         self.must_be_followed(found)
-        given = tuple(self.clauses(found))
+        given = (*self.clauses(found), *constants_of_one.clauses(base, families))
         followed = bool(found.relations.reads)
         base = replace(
             base,

@@ -72,6 +72,11 @@ class Family:
     def base(self) -> Module:
         return self.first.module()
 
+    @property
+    def bound(self) -> Bound | None:
+        """The bound arguments of the first launch; None where it is of Triton IR."""
+        return _bound(self.first)
+
     def seen(self) -> list[Combo]:
         """The values in the traces."""
         names = [x.name for xs in (self.parameters, self.choices) for x in xs]

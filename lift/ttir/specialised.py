@@ -1,0 +1,143 @@
+"""Triton makes an integer argument that is 1 a constant of the kernel, with which Python computes before Triton does:
+
+    x + s        of an i8 tile: i32 if s is an argument, i8 if it is the constant 1
+    -s // 2      0 of an argument (C truncates), -1 of the constant (Python rounds down)
+
+The kernel is lowered with the constant, and as it is with 1 for the argument, both folded by MLIR; where the two are
+not the same operations on the same operands, the kernel is another one at 1. Arguments with an annotated type, and
+those of do_not_specialize, are never made constants.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ..errors import Unsupported
+from ..runtime.session import table
+from . import lower as L
+from .ir import Block, Function, Module, Op, Value
+
+EFFECTS = ("tt.store", "tt.atomic", "tt.load", "tt.return", "tt.call", "tt.print", "tt.assert", "llvm.", "cf.", "scf.",
+           "tt.experimental", "tt.descriptor", "gpu.", "ttg.")  # fmt: skip
+_ALIKE: dict[tuple[Any, ...], bool] = table("specialised.alike", {})
+
+
+def specialised(fn: Any, signature: Mapping[str, Any]) -> list[str]:
+    """The parameters that Triton makes constants where they are 1."""
+    params = {p.name: p for p in L.jit_function(fn).params}
+    free = (n for n, kind in signature.items() if kind in ("i32", "i64"))
+    return [n for n in free if not params[n].annotation_type and not params[n].do_not_specialize]
+
+
+def alike_at_one(
+    fn: Any, signature: Mapping[str, Any], constexprs: Mapping[Any, Any], options: Mapping[str, Any],
+    names: Sequence[str],
+) -> bool:  # fmt: skip
+    """Whether the kernel in which these integer parameters are the constant 1 is the general one at 1; False where
+    Triton does not compile it."""
+    order = list(signature)
+    key = (L.content_key(fn, signature, constexprs, options), tuple(names))
+    if key not in _ALIKE:
+        constant = {n: "constexpr" if n in names else kind for n, kind in signature.items()}
+        ones = {**constexprs, **{(order.index(n),): 1 for n in names}}
+        try:
+            special = L.folded(L.text(fn, constant, ones, options))
+            general = L.folded(_at_one(L.text(fn, signature, constexprs, options), names))
+            _ALIKE[key] = same(special, general)
+        except (Unsupported, RuntimeError, RecursionError):
+            _ALIKE[key] = False
+    return _ALIKE[key]
+
+
+def _at_one(text: str, names: Sequence[str]) -> str:
+    """The first function with constants in place of its arguments."""
+    head, _, rest = text.partition("\n")
+    while "^bb0(" not in head:
+        line, _, rest = rest.partition("\n")
+        head += "\n" + line
+    start = head.rindex("^bb0(")
+    entry, ones = head[start:], []
+    for n in names:
+        found = re.search(rf"%{re.escape(n)}: (i\d+)", entry)
+        if found is None:
+            raise Unsupported(f"the argument {n} in the text of the kernel")
+        entry = entry.replace(found[0], f"%{n}__given: {found[1]}", 1)
+        ones.append(f'    %{n} = "arith.constant"() <{{value = 1 : {found[1]}}}> : () -> {found[1]}')
+    return "\n".join([head[:start] + entry, *ones, rest])
+
+
+# ---- two modules -----------------------------------------------------------------------------------------------------
+
+
+def same(a: Module, b: Module) -> bool:
+    """Whether two kernels have the same effects in the same order, of the same values. The arguments of the second are
+    those of the first by name, and maybe more."""
+    pairs = zip(a.functions.values(), b.functions.values(), strict=False)
+    return len(a.functions) == len(b.functions) and all(_Pairs().functions(f, g) for f, g in pairs)
+
+
+class _Pairs:
+    """Values of one module with those of another."""
+
+    def __init__(self) -> None:
+        self.equal: dict[int, Value] = {}
+
+    def functions(self, f: Function, g: Function) -> bool:
+        others = {v.name: v for v in g.args}
+        if any(v.name not in others for v in f.args):
+            return False
+        self.equal.update((id(v), others[v.name]) for v in f.args)
+        return self.blocks(f.body.blocks, g.body.blocks, skip=True)
+
+    def blocks(self, xs: Sequence[Block], ys: Sequence[Block], skip: bool = False) -> bool:
+        if len(xs) != len(ys):
+            return False
+        for k, (x, y) in enumerate(zip(xs, ys, strict=True)):
+            if not (skip and k == 0):
+                if [v.type.text for v in x.args] != [v.type.text for v in y.args]:
+                    return False
+                self.equal.update(zip(map(id, x.args), y.args, strict=True))
+        return all(self.block(x, y) for x, y in zip(xs, ys, strict=True))
+
+    def block(self, x: Block, y: Block) -> bool:
+        mine, others = list(_effects(x)), list(_effects(y))
+        return len(mine) == len(others) and all(self.ops(p, q) for p, q in zip(mine, others, strict=True))
+
+    def ops(self, p: Op, q: Op) -> bool:
+        """The same operation on equal values; its results are equal from here on."""
+        if p is q:
+            return True
+        if _form(p) != _form(q) or len(p.operands) != len(q.operands) or len(p.regions) != len(q.regions):
+            return False
+        if not all(self.values(v, w) for v, w in zip(p.operands, q.operands, strict=True)):
+            return False
+        if [label for label, _ in p.successors] != [label for label, _ in q.successors]:
+            return False
+        jumps = zip((v for _, vs in p.successors for v in vs), (v for _, vs in q.successors for v in vs), strict=True)
+        if not all(self.values(v, w) for v, w in jumps):
+            return False
+        if not all(self.blocks(r.blocks, s.blocks) for r, s in zip(p.regions, q.regions, strict=True)):
+            return False
+        self.equal.update(zip(map(id, p.results), q.results, strict=True))
+        return True
+
+    def values(self, v: Value, w: Value) -> bool:
+        if id(v) in self.equal:
+            return self.equal[id(v)] is w
+        if not isinstance(v.owner, Op) or not isinstance(w.owner, Op) or _is_effect(v.owner):
+            return False
+        return self.ops(v.owner, w.owner) and self.equal.get(id(v)) is w
+
+
+def _effects(block: Block) -> Iterator[Op]:
+    return (op for op in block.ops if _is_effect(op))
+
+
+def _is_effect(op: Op) -> bool:
+    return bool(op.regions or op.successors) or op.name.startswith(EFFECTS) or op.name.endswith("return")
+
+
+def _form(op: Op) -> tuple[str, str, list[str]]:
+    return op.name, repr(sorted((k, str(v)) for k, v in op.attrs.items())), [v.type.text for v in op.results]
