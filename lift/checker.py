@@ -506,7 +506,9 @@ def text(p: Poly) -> str:
     """A polynomial for messages."""
     parts = []
     for (factors, e), c in p.terms.items():
-        powers = [name(ATOMS[a]) + (f"^{k}" if k != 1 else "") for a, k in factors] + ([f"exp({text(POLYS[e])})"] if e else [])
+        powers = [name(ATOMS[a]) + (f"^{k}" if k != 1 else "") for a, k in factors] + (
+            [f"exp({text(POLYS[e])})"] if e else []
+        )
         parts.append("*".join([*([] if c == 1 and powers else [str(c)]), *powers]))
     return " + ".join(parts) or "0"
 
@@ -799,9 +801,7 @@ class Reasoner:
                 return True
         return any(self.least(q, here, names, depth - 1) for q, here, names in self.by_digits(p, ctx, local))
 
-    def by_digits(
-        self, p: Poly, ctx: Context, local: frozenset[int]
-    ) -> Iterator[tuple[Poly, Context, frozenset[int]]]:
+    def by_digits(self, p: Poly, ctx: Context, local: frozenset[int]) -> Iterator[tuple[Poly, Context, frozenset[int]]]:
         """p with d q + r for a local symbol a whose quotient q = (a + b) // d occurs in it: 0 <= r < d."""
         for x in sorted(p.atoms()):
             if ATOMS[x].kind != "app" or ATOMS[x].data[0] != "floordiv":
@@ -914,7 +914,9 @@ class Algebra(Reasoner):
             case "const":
                 return self._constant(t.attr)
             case "size" | "scalar":
-                return env[t.attr, -1] if (t.attr, -1) in env else self.fixed.get(t.attr, of(atom("sym", t.sort, t.attr)))
+                return (
+                    env[t.attr, -1] if (t.attr, -1) in env else self.fixed.get(t.attr, of(atom("sym", t.sort, t.attr)))
+                )
             case "axis":
                 return env[t.axis] if t.axis in env else of(atom("sym", "int", *t.axis))
             case "where":
@@ -1737,8 +1739,24 @@ def fits(p: Poly, bits: int) -> Formula:
 
 
 LN2 = math.log(2)
-TOTAL = {"sin", "cos", "erf", "floor", "ceil", "trunc", "round", "sign", "atan", "atan2", "sinh", "cosh", "asinh", "cbrt",
-         "copysign", "random"}  # functions that are defined of all real numbers
+TOTAL = {
+    "sin",
+    "cos",
+    "erf",
+    "floor",
+    "ceil",
+    "trunc",
+    "round",
+    "sign",
+    "atan",
+    "atan2",
+    "sinh",
+    "cosh",
+    "asinh",
+    "cbrt",
+    "copysign",
+    "random",
+}  # functions that are defined of all real numbers
 RULES: dict[str, Callable[..., Poly]] = {
     "add": lambda a, ctx, *ps: add(*ps),
     "mul": lambda a, ctx, *ps: mul(*ps),
@@ -2049,7 +2067,12 @@ class Configured:
             inside = {x for p in polys(f) for x in p.atoms()}
             every = inside | {y for x in inside for y in _atoms_of(ATOMS[x])}
             if all(ATOMS[x].kind != "sym" or x in names for x in every):
-                self.attempt("facts", f"{shown(self.nodes[n])} is part of the contract", lambda ctx, f=f: self.a.implied(ctx, f), contract)
+                self.attempt(
+                    "facts",
+                    f"{shown(self.nodes[n])} is part of the contract",
+                    lambda ctx, f=f: self.a.implied(ctx, f),
+                    contract,
+                )
             else:
                 self.report.assumed.append(f"{self.label}{shown(self.nodes[n])}")
 
@@ -2085,9 +2108,7 @@ class Configured:
             view = self.view(out["view"])
             self.contents[view.buffer] = self.overlay(view, out["axes"], out["term"], before, HostWorld(self, before))
 
-    def overlay(
-        self, view: View, axes: Sequence[int], term: int, before: Mapping[str, Content], world: Any
-    ) -> Content:
+    def overlay(self, view: View, axes: Sequence[int], term: int, before: Mapping[str, Content], world: Any) -> Content:
         """The contents of a buffer that holds a term in a view."""
         keys = [self.nodes[n].axis for n in axes]
 
@@ -2162,7 +2183,9 @@ class Configured:
             if formula is None:
                 self.report.failures.append(Failure(f"{self.label}{name}", "the claim says nothing of it"))
                 continue
-            self.attempt("contents", f"{name} at the end", lambda ctx, v=view, f=formula: self.final(v, f, ctx), self.ctx)
+            self.attempt(
+                "contents", f"{name} at the end", lambda ctx, v=view, f=formula: self.final(v, f, ctx), self.ctx
+            )
 
     def written(self, event: Mapping[str, Any]) -> set[str]:
         """The buffers that an event may write."""
@@ -2184,9 +2207,7 @@ class Configured:
             ctx = self.a.given(ctx, within(self.a.finite(t, {}, ctx), self.a.finite(t.attr[1], {}, ctx)))
         index = [self.a.finite(t, {}, ctx) for t in axes]
         held = self.contents[view.buffer]
-        return self.equal(
-            lambda c: held(view.element(index), c), lambda c: self.of_formula(formula, index, c), ctx
-        )
+        return self.equal(lambda c: held(view.element(index), c), lambda c: self.of_formula(formula, index, c), ctx)
 
     def of_formula(self, formula: Mapping[str, Any], index: Sequence[Poly], ctx: Context) -> Any:
         """The formula at an index."""
@@ -2262,7 +2283,12 @@ class Launch:
         c, ctx = self.c, self.c.ctx
         with c.inside(self.world):
             for k, n in enumerate(self.world.grid):
-                c.attempt("grid", f"grid axis {k}", lambda ctx, n=n: self.a.implied(ctx, le(scaled(self.a.finite(n, {}, ctx), -1))), ctx)
+                c.attempt(
+                    "grid",
+                    f"grid axis {k}",
+                    lambda ctx, n=n: self.a.implied(ctx, le(scaled(self.a.finite(n, {}, ctx), -1))),
+                    ctx,
+                )
             for name, carry in self.world.carries.items():
                 if carry["form"] is not None:
                     self.loop(name, carry)
@@ -2283,6 +2309,7 @@ class Launch:
         n = of(atom("sym", "int", *counter))
         pairs = (("entry", ZERO, ONE), ("step", n, add(n, ONE)))
         for which, now, then in pairs:
+
             def goal(ctx: Context, now: Poly = now, then: Poly = then) -> bool:
                 here = self.world.running(site, {}, ctx)
                 trips = self.a.finite(self.nodes[loop["trips"]], {}, here)
@@ -2337,8 +2364,11 @@ class Launch:
             return self.a.known(self.nodes[operation["term"]], {}, here)
         p = self.a.finite(self.nodes[operation["term"]], {}, here)
         names = self.world.locals(operation)
-        between = lambda low, high: self.a.least(minus(p, number(low)), here, names) and self.a.least(  # noqa: E731
-            minus(number(high - 1), p), here, names
+        between = lambda low, high: (
+            self.a.least(minus(p, number(low)), here, names)
+            and self.a.least(  # noqa: E731
+                minus(number(high - 1), p), here, names
+            )
         )
         match kind:
             case "wrap":
@@ -2366,7 +2396,9 @@ class Launch:
                 raise NotChecked("a store that is not to one tensor")
             if any(x["kind"] != "store" for x in mine):
                 kinds = sorted({x["kind"] for x in mine})
-                c.report.failures.append(Failure(f"{c.label}contents of {buffer}", f"atomic operations ({', '.join(kinds)})"))
+                c.report.failures.append(
+                    Failure(f"{c.label}contents of {buffer}", f"atomic operations ({', '.join(kinds)})")
+                )
                 c.contents[buffer] = _unknown(buffer)
                 continue
             c.contents[buffer] = self.after(buffer, mine, before)
@@ -2394,7 +2426,9 @@ class Launch:
         for x in mine:
             what = f"value equality at line {x['line']}: {name}"
             c.attempt("stores", what, lambda ctx, x=x: self.stored(x, view, term, final, ctx), c.ctx)
-        covered = c.attempt("coverage", f"every element of {name} is stored", lambda ctx: self.covered(mine, view, term, ctx), c.ctx)
+        covered = c.attempt(
+            "coverage", f"every element of {name} is stored", lambda ctx: self.covered(mine, view, term, ctx), c.ctx
+        )
         if final and covered:
             c.proved[name] = buffer
         world = ReferenceWorld(c) if final else self.world
@@ -2506,8 +2540,16 @@ def _in_order(c: Configured, world: World, x: Mapping[str, Any], s: Mapping[str,
         (mine, _), (theirs, _) = c.decoded(views[0], o, here), c.decoded(views[0], p, here)
         met = a.given(here, *(eq(minus(i, j)) for i, j in zip(mine, theirs, strict=True)))
         pairs = [(_program(k, {}), other[f"pid{k}", -1]) for k in range(3)]
-        pairs += [(a.finite(table[m], {}, here), other[table[n].axis]) for m, n in zip(x["lanes"], s["lanes"], strict=True)]
-        pairs += [(a.finite(table[world.launch["loops"][k]["counter"]], {}, here), other[table[world.launch["loops"][k]["counter"]].axis]) for k in s["loops"]]
+        pairs += [
+            (a.finite(table[m], {}, here), other[table[n].axis]) for m, n in zip(x["lanes"], s["lanes"], strict=True)
+        ]
+        pairs += [
+            (
+                a.finite(table[world.launch["loops"][k]["counter"]], {}, here),
+                other[table[world.launch["loops"][k]["counter"]].axis],
+            )
+            for k in s["loops"]
+        ]
         return all(a.implied(met, eq(minus(i, j))) for i, j in pairs)
 
     try:

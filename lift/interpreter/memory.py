@@ -18,7 +18,7 @@ from ..errors import OutOfBounds, Place, Unsupported
 from ..terms import construct as T
 from ..terms.bits import cell_size
 from ..terms.domain import Float64, Ids, Symbolic, as_ids, on_distinct, shaped
-from ..ttir.ir import Type
+from ..ttir.ir import Op, Type
 from .machine import (
     Domain,
     bitcast,
@@ -60,10 +60,11 @@ class Cells:
 
 
 class Memory:
-    """All buffers of one run."""
+    """All buffers of one run. `broken`: each tl.assume that was false for some program."""
 
     def __init__(self, domain: Domain) -> None:
         self.domain = domain
+        self.broken: dict[Op, None] = {}
         self.buffers: dict[int, Cells] = {}
         self.starts = np.zeros(0, np.int64)
         self.order: list[Cells] = []

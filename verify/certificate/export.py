@@ -180,7 +180,11 @@ def _arithmetic(c: Clause, provings: Sequence[Proving]) -> list[int] | None:
     for k, p in enumerate(provings):
         for found in p.launched:
             for n, a in enumerate(found.program.arithmetic):
-                if a.kind == "wrap" and a.op.place == c.place and words(fits(resolved(a.term, found), a.bits)) == c.text:
+                if (
+                    a.kind == "wrap"
+                    and a.op.place == c.place
+                    and words(fits(resolved(a.term, found), a.bits)) == c.text
+                ):
                     return [k, list(p.configuration.events).index(found.launch), n]
     return None
 

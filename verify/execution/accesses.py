@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from trilift.lift.errors import Unsupported
 from trilift.lift.interpreter.handlers.load import segments
 from trilift.lift.interpreter.machine import cell
 from trilift.lift.interpreter.memory import truth
@@ -19,6 +20,7 @@ from trilift.lift.terms.ranges import Interval, dtype_interval
 from trilift.lift.terms.term import Term
 from trilift.lift.ttir.ir import Op, Type
 
+from ..model.barriers import within_program
 from ..model.program import Access, term_type
 from .tile import Lanes, Tile, alternatives, constant, scalar, terms
 
@@ -135,6 +137,7 @@ def store(run: Execution, op: Op, pointer: Tile, value: Tile, mask: Tile | None 
 def atomic_rmw(run: Execution, op: Op, pointer: Tile, value: Tile, mask: Tile | None = None) -> Tile:
     """Its result depends on the order of programs and lanes, so it is unknown."""
     name, t = op.attrs["atomic_rmw_op"], scalar(op.operands[1].type)
+    _between_programs(op)
     _record(run, op, KINDS.get(name, name), pointer, mask, value, t, run.order)
     return Tile(op.results[0].type, run.opaque(op, term_type(t)))
 
@@ -142,9 +145,16 @@ def atomic_rmw(run: Execution, op: Op, pointer: Tile, value: Tile, mask: Tile | 
 def atomic_cas(run: Execution, op: Op, pointer: Tile, expected: Tile, value: Tile) -> Tile:
     """The value recorded is the node cas(expected, new)."""
     t = scalar(op.operands[1].type)
+    _between_programs(op)
     pair = lambda i: T.node("cas", (expected.at(i), value.at(i)), None, term_type(t))  # noqa: E731
     _record(run, op, "cas", pointer, None, Tile(op.operands[1].type, pair), t, run.order)
     return Tile(op.results[0].type, run.opaque(op, term_type(t)))
+
+
+def _between_programs(op: Op) -> None:
+    """Raises Unsupported of an operation that is atomic within one program only: others lose what they add."""
+    if within_program(op):
+        raise Unsupported("an atomic operation of scope cta", op.place, "it is atomic within one program only")
 
 
 def _record(

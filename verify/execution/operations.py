@@ -20,7 +20,7 @@ from trilift.lift.terms.term import Term
 from trilift.lift.ttir.descriptors import MARK
 from trilift.lift.ttir.ir import Op
 
-from ..model.barriers import BARRIERS, joins_global_memory
+from ..model.barriers import BARRIERS, joins_global_memory, reorders
 from ..model.program import PIDS, POINTER, Barrier, term_type
 from . import accesses, reductions, tile
 from .indexing import reindexed, within
@@ -80,7 +80,7 @@ def _unsplat(run: Execution, op: Op, x: Tile) -> Tile:
 
 def _reshape(run: Execution, op: Op, x: Tile) -> Tile | None:
     """None where the compiler may choose another order and it matters."""
-    if op.attrs.get("allow_reorder") and not _order_is_free(run, op):
+    if reorders(run.module, op):
         return None
     out = tile.reshape(op.results[0].type, x, run.ranges)
     if len(out.shape) == 1 < len(x.shape):
@@ -89,7 +89,7 @@ def _reshape(run: Execution, op: Op, x: Tile) -> Tile | None:
 
 
 def _cat(run: Execution, op: Op, a: Tile, b: Tile) -> Tile | None:
-    if not _order_is_free(run, op):
+    if reorders(run.module, op):
         return None
     t, n = op.results[0].type, a.shape[0]
 
@@ -98,13 +98,6 @@ def _cat(run: Execution, op: Op, a: Tile, b: Tile) -> Tile | None:
         return select(first, a.at(lanes), b.at((T.sub(lanes[0], n), *lanes[1:])), t)
 
     return Tile(t, element)
-
-
-def _order_is_free(run: Execution, op: Op) -> bool:
-    """Whether the result only goes into reductions of all its elements."""
-    users = [o for o in run.module.walk() if op.results[0] in o.operands]
-    rank = len(op.results[0].type.shape)
-    return rank == 1 and all(o.name == "tt.reduce" and len(o.operands) == 1 for o in users)
 
 
 def _gather(run: Execution, op: Op, source: Tile, index: Tile) -> Tile:

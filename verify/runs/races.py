@@ -10,7 +10,7 @@ import numpy as np
 from trilift.lift.cases.declaration import Case
 from trilift.lift.ttir.ir import Op
 
-from ..model.barriers import joins_global_memory
+from ..model.barriers import joins_global_memory, reorders, within_program
 from .observe import Backwards, Observation, Rebracketed, Stale, Touch, Watched, differing, observe
 from .trials import Dims
 
@@ -176,9 +176,25 @@ def unpromised(case: Case, shapes: Iterable[Dims], seed: int = 0) -> str:
             for find in (clashes, within, unordered):
                 if (c := next(find(page), None)) is not None:
                     return f"{run.name(c.address)} depends on an order that nothing promises: {_between(c)}"
+        if (wrong := _meaningless(run)) is not None:
+            return wrong
         if changed := next(iter(rebracketed(run)), ""):
             return f"{changed} depends on an order that nothing promises: a combiner that is not associative"
     return ""
+
+
+def _meaningless(run: Observation) -> str | None:
+    """A text about a tl.assume that was false, an atomic that is none between programs, or a tile without an order."""
+    at = lambda op: f" at line {op.place.line}" if op.place is not None else ""  # noqa: E731
+    for op in run.memory.broken:
+        return f"the compiler believes the tl.assume{at(op)}, which is false at {dict(run.dims)}"
+    modules = (page.launch.module() for page in run.launches)
+    for module, op in ((m, op) for m in modules for op in m.walk()):
+        if within_program(op):
+            return f"the atomic operation{at(op)} is atomic within one program only"
+        if reorders(module, op):
+            return f"the elements of the tile{at(op)} are in an order that nothing promises"
+    return None
 
 
 def _between(c: Clash) -> str:

@@ -131,7 +131,6 @@ NO_EFFECT = (
     "gpu.barrier",
     "tt.print",
     "tt.assert",
-    "llvm.intr.assume",
     "tt.debug_barrier",
     "ttg.local_barrier",
 )
@@ -140,6 +139,13 @@ NO_EFFECT = (
 @handles(*NO_EFFECT, "tt.grid_dependency_wait", "tt.grid_dependency_launch_dependents", "gpu.grid_dependency_wait")
 def _nothing(run: Run, op: Op, *_: object) -> None:
     """Order between the threads of a program, messages and hints: no values."""
+
+
+@handles("llvm.intr.assume")
+def _assume(run: Run, op: Op, condition: Any) -> None:
+    """The compiler believes it, so that a program for which it is false means nothing: the memory notes it."""
+    if not isinstance(condition, Ids) and not np.all(condition):
+        run.memory.broken.setdefault(op)
 
 
 @handles("ttng.wait_barrier", "nvvm.griddepcontrol.wait", "nvvm.griddepcontrol.launch.dependents")
