@@ -1,0 +1,58 @@
+"""Verdicts of kernels that rest on what the compiler is told, or on how Triton compiles some arguments."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from tests.kernels import kernels_compiler as K
+from trilift.verify.model.verdict import Proof, Verdict
+from trilift.verify.pipeline import prove
+
+
+@cache
+def proof(name: str, fallback: bool = False) -> Proof:
+    return prove(getattr(K, name), fallback=fallback)[0]
+
+
+def clauses(name: str, kind: str) -> list[str]:
+    return [c.text for c in proof(name).contract if c.kind == kind]
+
+
+@pytest.mark.parametrize("name", ["wrong_mask", "wrong_wrapped", "wrong_reversed"])
+def test_a_hint_that_is_not_shown_is_in_the_contract(name: str) -> None:
+    found = proof(name)
+    assert found.verdict is not Verdict.PROVED or clauses(name, "hint")
+
+
+@pytest.mark.parametrize("name", ["right_contiguous", "right_multiple", "right_mask", "right_wrapped"])
+def test_a_hint_that_holds_is_shown(name: str) -> None:
+    assert proof(name).verdict is Verdict.PROVED, proof(name).reason
+    assert clauses(name, "hint") == []
+
+
+@pytest.mark.parametrize(("name", "why"), [
+    ("wrong_assume", "which is false at"), ("wrong_scope", "atomic within one program"), ("wrong_cat", "in an order"),
+])  # fmt: skip
+def test_what_means_nothing_is_not_tested(name: str, why: str) -> None:
+    found = proof(name, fallback=True)
+    assert found.verdict is Verdict.UNKNOWN and why in found.reason
+
+
+@pytest.mark.parametrize("name", ["right_scope", "right_cat"])
+def test_what_is_promised_is_proved(name: str) -> None:
+    assert proof(name).verdict is Verdict.PROVED, proof(name).reason
+
+
+@pytest.mark.parametrize(("name", "clause"), [
+    ("wrong_one_i8", "s != 1"), ("wrong_one_of_a_size", "N != 1"), ("wrong_one_quotient", "s != 1"),
+])  # fmt: skip
+def test_an_argument_that_is_one_is_another_kernel(name: str, clause: str) -> None:
+    assert proof(name).verdict is not Verdict.PROVED or clause in clauses(name, "shape")
+
+
+@pytest.mark.parametrize("name", ["right_annotated", "right_not_specialised", "right_one"])
+def test_an_argument_that_may_be_one(name: str) -> None:
+    assert proof(name).verdict is Verdict.PROVED, proof(name).reason
+    assert not [c for c in clauses(name, "shape") if "!= 1" in c]

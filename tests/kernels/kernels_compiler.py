@@ -1,0 +1,205 @@
+"""Kernels that tell the compiler something, or that Triton compiles otherwise for some arguments. `wrong_`: untrue."""
+
+import torch
+import triton
+import triton.language as tl
+
+from trilift import case
+
+
+@triton.jit
+def hinted_kernel(x, o, n, MODE: tl.constexpr, B: tl.constexpr):
+    a = tl.program_id(0) * B + tl.arange(0, B)
+    i = a
+    m = a < n
+    if MODE == "contiguous":
+        i = tl.max_contiguous(tl.multiple_of(a, B), B)
+    if MODE == "wrapped":
+        i = tl.max_contiguous(tl.multiple_of(a % n, B), B)
+    if MODE == "reversed":
+        i = n - 1 - tl.max_contiguous(n - 1 - a, B)
+    if MODE == "mask":
+        m = tl.max_constancy(m, 16)
+    if MODE == "multiple":
+        i = tl.multiple_of(a, 4)
+    tl.store(o + i, tl.load(x + i, mask=m), mask=m)
+
+
+def hinted(x, mode):
+    o = torch.empty_like(x)
+    hinted_kernel[(triton.cdiv(x.numel(), 64),)](x, o, x.numel(), MODE=mode, B=64)
+    return o
+
+
+@case(x="f32[N]")
+def right_contiguous(x):
+    return hinted(x, "contiguous")
+
+
+@case(x="f32[N]")
+def right_multiple(x):
+    return hinted(x, "multiple")
+
+
+@case(x="f32[N]", where="N % 16 == 0")
+def right_mask(x):
+    return hinted(x, "mask")
+
+
+@case(x="f32[N]")
+def wrong_mask(x):
+    return hinted(x, "mask")
+
+
+@case(x="f32[N]", where="N % 64 == 0")
+def right_wrapped(x):
+    return hinted(x, "wrapped")
+
+
+@case(x="f32[N]")
+def wrong_wrapped(x):
+    return hinted(x, "wrapped")
+
+
+@case(x="f32[N]")
+def wrong_reversed(x):
+    return hinted(x, "reversed")
+
+
+@triton.jit
+def assumed_kernel(x, o, n, B: tl.constexpr):
+    tl.assume(n > 5000)
+    a = tl.program_id(0) * B + tl.arange(0, B)
+    t = tl.where(n > 5000, 1.0, 2.0)
+    tl.store(o + a, t * tl.load(x + a, mask=a < n), mask=a < n)
+
+
+@case(x="f32[N]")
+def wrong_assume(x):
+    o = torch.empty_like(x)
+    assumed_kernel[(triton.cdiv(x.numel(), 64),)](x, o, x.numel(), B=64)
+    return o
+
+
+@triton.jit
+def scoped_kernel(x, o, n, SCOPE: tl.constexpr, B: tl.constexpr):
+    a = tl.program_id(0) * B + tl.arange(0, B)
+    tl.atomic_add(o, tl.sum(tl.load(x + a, mask=a < n, other=0.0), 0), scope=SCOPE)
+
+
+@case(x="f32[N]")
+def wrong_scope(x):
+    o = torch.zeros(1)
+    scoped_kernel[(triton.cdiv(x.numel(), 64),)](x, o, x.numel(), SCOPE="cta", B=64)
+    return o
+
+
+@case(x="f32[N]")
+def right_scope(x):
+    o = torch.zeros(1)
+    scoped_kernel[(triton.cdiv(x.numel(), 64),)](x, o, x.numel(), SCOPE="gpu", B=64)
+    return o
+
+
+@triton.jit
+def joined_kernel(x, o, TOTAL: tl.constexpr, B: tl.constexpr):
+    i = tl.arange(0, B)
+    v = tl.cat(tl.load(x + i), tl.load(x + B + i), can_reorder=True)
+    if TOTAL:
+        tl.store(o, tl.sum(v, 0))
+    else:
+        tl.store(o + tl.arange(0, 2 * B), v)
+
+
+@case(x="f32[128]")
+def wrong_cat(x):
+    o = torch.empty_like(x)
+    joined_kernel[(1,)](x, o, TOTAL=False, B=64)
+    return o
+
+
+@case(x="f32[128]")
+def right_cat(x):
+    o = torch.empty(1)
+    joined_kernel[(1,)](x, o, TOTAL=True, B=64)
+    return o
+
+
+@triton.jit
+def plus_kernel(x, o, s, n, B: tl.constexpr):
+    a = tl.program_id(0) * B + tl.arange(0, B)
+    tl.store(o + a, (tl.load(x + a, mask=a < n) + s).to(tl.int32), mask=a < n)
+
+
+@triton.jit
+def plus_annotated_kernel(x, o, s: tl.int32, n, B: tl.constexpr):
+    a = tl.program_id(0) * B + tl.arange(0, B)
+    tl.store(o + a, (tl.load(x + a, mask=a < n) + s).to(tl.int32), mask=a < n)
+
+
+@triton.jit(do_not_specialize=["s"])
+def plus_general_kernel(x, o, s, n, B: tl.constexpr):
+    a = tl.program_id(0) * B + tl.arange(0, B)
+    tl.store(o + a, (tl.load(x + a, mask=a < n) + s).to(tl.int32), mask=a < n)
+
+
+@triton.jit
+def quotient_kernel(x, o, s, n, B: tl.constexpr):
+    a = tl.program_id(0) * B + tl.arange(0, B)
+    tl.store(o + a, tl.load(x + a, mask=a < n) + (-s) // 2, mask=a < n)
+
+
+def plus(x, s, kernel):
+    o = torch.empty(x.shape, dtype=torch.int32)
+    kernel[(triton.cdiv(x.numel(), 64),)](x, o, s, x.numel(), B=64)
+    return o
+
+
+@case(x="i8[N]", s="i32 in (1, 100)")
+def wrong_one_i8(x, s):
+    return plus(x, s, plus_kernel)
+
+
+@case(x="i16[N]")
+def wrong_one_of_a_size(x):
+    return plus(x, x.numel(), plus_kernel)
+
+
+@case(x="i32[N] in (-100, 100)", s="i32 in (1, 100)")
+def wrong_one_quotient(x, s):
+    return plus(x, s, quotient_kernel)
+
+
+@case(x="i8[N]", s="i32 in (1, 100)")
+def right_annotated(x, s):
+    return plus(x, s, plus_annotated_kernel)
+
+
+@case(x="i8[N]", s="i32 in (1, 100)")
+def right_not_specialised(x, s):
+    return plus(x, s, plus_general_kernel)
+
+
+@case(x="i32[N] in (-100, 100)", s="i32 in (1, 100)")
+def right_one(x, s):
+    return plus(x, s, plus_kernel)
+
+
+for _c in (
+    right_contiguous,
+    right_multiple,
+    right_mask,
+    wrong_mask,
+    right_wrapped,
+    wrong_wrapped,
+    wrong_reversed,
+):
+    _c.reference(lambda x: x.clone())
+wrong_assume.reference(lambda x: x * (1.0 if x.numel() > 5000 else 2.0))
+wrong_cat.reference(lambda x: x.clone())
+for _c in (right_scope, wrong_scope, right_cat):
+    _c.reference(lambda x: x.sum().reshape(1))
+for _c in (wrong_one_i8, right_annotated, right_not_specialised, right_one):
+    _c.reference(lambda x, s: x.to(torch.int32) + s)
+wrong_one_of_a_size.reference(lambda x: x.to(torch.int32) + x.numel())
+wrong_one_quotient.reference(lambda x, s: x - s // 2)
