@@ -215,6 +215,7 @@ RIGHT = {
     "window": of_window("plain"),
     "window guarded": of_window("guarded"),
     "window of other blocks": of_window("plain", 64, 32),
+    "window from its first tile": of_window("plain", 32, 32, "window"),
     "band": of_bands("plain"),
     "lengths": of_lengths("zero"),
     "lengths to NaN": of_lengths("nan"),

@@ -14,20 +14,22 @@ from trilift.lift.terms import construct as T
 from trilift.lift.terms.definedness import is_number
 from trilift.lift.terms.term import Term
 
-from ..normal_form.algebra import NAN, Algebra, Context, Split, Undecided
+from ..normal_form.algebra import NAN, Algebra, Context, SideConditions, Split, Undecided
 from ..normal_form.equality import equal
 from ..normal_form.literals import integer_literal, is_integer, opposite
-from ..normal_form.numbers import alike
+from ..normal_form.numbers import TESTS, alike, met
 from ..normal_form.poly import Poly, structural
 from ..normal_form.rules.unrolling import multiplied_out, unrolled
 
 Sides = tuple[Poly, Poly]
 TELLING = {"max", "min", "amax", "amin", "argmax", "argmin", "eq", "ne", "lt", "le", "sign"}
+CASES = 10  # answers to questions that the facts leave open, of one comparison
+GUARDS = 2  # divisors whose zeros are looked at alone
 Form = Callable[[Algebra, Term, Context], Term]
 
 
-def agree(a: Algebra, left: Term, right: Term, ctx: Context, depth: int = 0) -> bool:
-    """Whether two terms are equal under the facts, by cases where needed."""
+def agree(a: Algebra, left: Term, right: Term, ctx: Context, depth: int = 0, guards: bool = True) -> bool:
+    """Whether two terms are equal under the facts, by cases where needed; with `guards` also where that owes less."""
     if left is right and not any(s.op == "undef" or tells_nan(s) for s in left.walk()):
         a.closed.names.append("identical")
         return True
@@ -35,17 +37,48 @@ def agree(a: Algebra, left: Term, right: Term, ctx: Context, depth: int = 0) -> 
         a.closed.names.append("impossible")
         return True
     try:
-        p, q = a.normal(left, ctx), a.normal(right, ctx)
-        if not _same(a, p, q, ctx, depth):
-            return False
-        if p is not NAN:
-            alike(a, left, right, ctx)
-        return True
+        with a.collecting() as owed:
+            p, q = a.normal(left, ctx), a.normal(right, ctx)
+            if not _same(a, p, q, ctx, depth):
+                return False
+            if p is not NAN:
+                alike(a, left, right, ctx)
     except Split as split:
-        if depth >= 10:
+        if depth >= CASES:
             raise Undecided("too many cases", why=repr(split.literal)) from None
-        literal = split.literal
-    return all(agree(a, left, right, a.given(ctx, x), depth + 1) for x in (literal, opposite(literal)))
+        return _by_answers(a, left, right, split.literal, ctx, depth, guards)
+    if guards and any(kind == "nonzero" for kind, _, _ in owed):
+        owed = _with_guards(a, left, right, owed, ctx, depth)
+    a.pending[-1].update(owed)
+    return True
+
+
+def _by_answers(a: Algebra, left: Term, right: Term, literal: Term, ctx: Context, depth: int, guards: bool) -> bool:
+    """Whether they are equal where the literal holds, and where it does not."""
+    return all(agree(a, left, right, a.given(ctx, x), depth + 1, guards) for x in (literal, opposite(literal)))
+
+
+def _with_guards(a: Algebra, left: Term, right: Term, owed: SideConditions, ctx: Context, depth: int) -> SideConditions:
+    """What is owed by cases of d == 0, where both sides ask whether a divisor d is 0: x / d of where(d == 0, 0, x / d)
+    is executed in one case only. What was owed without cases, where that is not more."""
+    unmet = _unmet(a, owed)
+    with a.collecting():
+        asked = a.normal(left, ctx).atoms | a.normal(right, ctx).atoms
+    guarded = [d for kind, d in unmet if kind == "nonzero" and T.node("zero?", (d,), None, T.REAL).id in asked]
+    for d in sorted(guarded, key=lambda d: d.id)[:GUARDS]:
+        with a.collecting() as instead:
+            try:
+                shown = _by_answers(a, left, right, T.make("eq", d, 0), ctx, depth, guards=False)
+            except (Split, Undecided):
+                shown = False
+        if shown and len(_unmet(a, instead)) < len(unmet):
+            return instead
+    return owed
+
+
+def _unmet(a: Algebra, owed: SideConditions) -> set[tuple[str, Term]]:
+    """The side conditions on values that no fact implies."""
+    return {(kind, t) for (kind, t, _), here in owed.items() if kind in TESTS and not met(a, kind, t, here)}
 
 
 def tells_nan(t: Term) -> bool:

@@ -128,7 +128,8 @@ class Algebra:
         """Whether the facts contradict each other."""
         if ctx.id not in self.dead:
             self.dead[ctx.id] = False  # what is asked of the sets asks this again
-            dead = T.const(False) in ctx.facts or self.solver.contradictory(ctx.facts)
+            dead = T.const(False) in ctx.facts or any(T.make("not", f) in ctx.facts for f in ctx.facts)
+            dead = dead or self.solver.contradictory(ctx.facts)
             self.dead[ctx.id] = dead or ANSWERS["contradiction of sets"](self, ctx)
         return self.dead[ctx.id]
 
@@ -645,7 +646,7 @@ def _(a: Algebra, t: Term, ctx: Context) -> Poly:
     if isinstance(t.attr, bool):
         return number(int(t.attr))
     if isinstance(t.attr, float) and math.isnan(t.attr):
-        raise Undefined("not a number")
+        return NAN
     return number(t.attr)
 
 
