@@ -268,7 +268,8 @@ class Derivation:
         if self.carry.type.element == "ptr" and self.pointee is None:
             raise Undecided("a pointer into an unknown tensor")
         failure: Undecided | None = None
-        partial: tuple[Leaves, list[str]] | None = None
+        partial: tuple[Leaves, list[str], SideConditions] | None = None
+        fewest = math.inf  # cases that are not shown, of all attempts
         tried: list[Leaves] = []
         for attempt in self._attempts():
             try:
@@ -287,21 +288,24 @@ class Derivation:
             if all(error is None for error in shown):
                 return self._taken(leaves, by)
             failure = failure or next(e for e in shown if e is not None)
-            if partial is None and not all(shown):
+            if (open_ := sum(error is not None for error in shown)) < min(fewest, len(shown)):
                 shorter = [(path, T.undef(f"the unproved part of {self.carry.name}", self.x.type) if error else form)
                            for (path, form), error in zip(leaves, shown, strict=True)]  # fmt: skip
-                partial = shorter, by
+                partial, fewest = (shorter, by, self.side_conditions), open_
                 if all(error is None or form.op == "undef" for (_, form), error in zip(leaves, shown, strict=True)):
                     break  # what is left rests on variables that have no form there
         if partial is not None:
-            return self._taken(*partial)
+            leaves, by, self.side_conditions = partial
+            return self._taken(leaves, by)
         raise failure or Undecided("no invariant template matches this update")
 
     def _attempts(self) -> Iterable[Callable[[], Leaves]]:
-        """Ways to guess, the usual one first: for all n or n < trips; with a first iteration of its own; ..."""
+        """Ways to guess, the usual one first: n >= 1, n < trips, n >= 0; a first iteration of its own; ..."""
         for rows in INVARIANTS:
             yield partial_(self._guess, rows)
             yield partial_(self._guess, rows, bounded=True)
+            if rows[-1] is USUAL[-1]:
+                yield partial_(self._guess, rows, early=True)
         yield partial_(self.used.attempt, FEW_TURNS, self)
 
     def _shown(self, leaves: Leaves) -> list[Undecided | None]:
@@ -368,8 +372,10 @@ class Derivation:
 
     # ---- the guess
 
-    def _guess(self, rows: Rows, bounded: bool = False) -> Leaves:
-        later = self.a.given(self.base, T.make("le", 1, self.n))  # what n < trips implies may not hold at n + 1
+    def _guess(self, rows: Rows, bounded: bool = False, early: bool = False) -> Leaves:
+        """`bounded`: for n < trips, which may not hold at n + 1. `early`: for n = 0 too, where a condition counts that
+        later iterations imply."""
+        later = self.a.given(self.base, T.make("le", 0 if early else 1, self.n))
         if bounded:
             later = self.a.given(later, T.make("lt", self.n, self.trips))
         only: Leaves | None = self.used.attempt(ONCE, self, later)
@@ -618,14 +624,13 @@ class Derivation:
         if len(added) > 1:
             added = self._one_addend(added, ctx)
         total = self._over("sum", added)
-        form = T.mul(total, T.recip(factor.term)) if factor.terms else total
-        form = self._after_elements(form, factor, ctx)
+        form = self._after_elements(T.mul(total, T.recip(factor.term)) if factor.terms else total, factor, ctx)
         if self._starts(form, ctx):
             return form
         one = {self.carry.loop.counter: T.const(1)}
         start = T.mul(self._first(), T.substitute(factor.term, one))
         later = self._over("sum", added, start=1)
-        return T.mul(T.add(start, later), T.recip(factor.term))
+        return self._after_elements(T.mul(T.add(start, later), T.recip(factor.term)), factor, ctx)
 
     def _addends(self, literals: tuple[Term, ...], b: Poly, factor: Poly, ctx: Context) -> Leaves:
         """b E(n + 1) by cases of the factor that depend on n; Split on others."""

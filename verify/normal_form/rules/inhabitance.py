@@ -146,7 +146,9 @@ def _axes(facts: Facts) -> Iterator[frozenset[Axis]]:
 
 
 def _counted(fact: Term) -> tuple[bool, Term] | None:
-    """(True, t) of 0 <= t - 1 and (False, t) of 0 <= -t for a sum t of ones."""
+    """(True, t) of 0 <= t - 1 and (False, t) of 0 <= -t, or t - 1 < 0, for a sum t of ones."""
+    if fact.op == "lt" and is_integer(fact) and fact.args[1] is T.const(0):
+        fact = integer_literal("lt", -structural(fact.args[0]))
     if fact.op != "le" or not is_integer(fact) or fact.args[0] is not T.const(0):
         return None
     p = structural(fact.args[1])
