@@ -24,7 +24,7 @@ NUMBER: Classes = FINITE | MINUS | PLUS
 ANYTHING: Classes = NUMBER | NAN
 NOT_A_NUMBER = "not a number"  # the scalar that stands for NaN in normal forms
 
-EXTENDED = Domain("extended numbers", missing="unbounded", says="which of 0, positive, infinite, NaN it may be")
+EXTENDED = Domain("extended reals", missing="unbounded", says="which of 0, positive, infinite, NaN it may be")
 
 
 def each(c: Classes) -> Iterator[Classes]:
@@ -94,7 +94,7 @@ def _odd(finite: bool) -> Row:
 
 
 def _everywhere_finite(*xs: Classes) -> Classes:
-    """Finite of finite arguments; of others nothing is said."""
+    """Finite of finite arguments; else it may be anything."""
     return FINITE if all(x | FINITE == FINITE for x in xs) else ANYTHING
 
 
@@ -144,7 +144,7 @@ def folded(op: str, body: Classes, inhabited: bool) -> Classes:
 
 
 def power(a: Classes, k: Term) -> Classes:
-    """The classes of a ** k for an integer k >= 0, or a positive base; else nothing is said."""
+    """The classes of a ** k for an integer k >= 0, or a positive base; else it may be anything."""
     if k.is_const and isinstance(k.attr, int) and k.attr >= 0:
         return _pairwise(_times)(*[a] * min(k.attr, 2 + k.attr % 2)) if k.attr else POSITIVE
     return POSITIVE if a == POSITIVE else ANYTHING

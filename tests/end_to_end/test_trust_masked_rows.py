@@ -14,6 +14,7 @@ from trilift.verify import prove
 
 sys.path[:0] = [str(Path(__file__).parents[1] / "kernels")]
 import kernels_masked_rows as K  # noqa: E402
+import kernels_quotients as Q  # noqa: E402
 
 
 @pytest.mark.parametrize("name", K.RIGHT)
@@ -25,4 +26,17 @@ def test_a_right_kernel_is_proved_for_all_values(name: str) -> None:
 @pytest.mark.parametrize("name", K.WRONG)
 def test_a_wrong_kernel_is_not_proved(name: str) -> None:
     (p,) = prove(K.WRONG[name], fallback=False)
+    assert p.verdict.value != "PROVED"
+
+
+@pytest.mark.parametrize("name", Q.RIGHT)
+def test_a_guarded_quotient_is_proved(name: str) -> None:
+    (p,) = prove(Q.RIGHT[name], fallback=False)
+    clauses = [c.text for c in p.contract if c.kind == "value"]
+    assert p.verdict.value == "PROVED" and (clauses == []) == (name not in Q.WITH_A_CLAUSE)
+
+
+@pytest.mark.parametrize("name", Q.WRONG)
+def test_a_quotient_with_another_guard_is_not_proved(name: str) -> None:
+    (p,) = prove(Q.WRONG[name], fallback=False)
     assert p.verdict.value != "PROVED"

@@ -67,9 +67,9 @@ RIGHT = {
     "divisor chosen alone": of("divisor chosen alone", lambda x, y: torch.where(y == 0, x, x / y)),
     "divisor at least": of("divisor at least", lambda x, y: x / y.abs().clamp(min=1e-6)),
     "guarded by the sum": of("guarded by the sum", norm),
-    "zero by itself": of("zero by itself", lambda x, y: torch.where(y == 0, float("nan"), x / y)),
     "numerator": of("numerator", lambda x, y: torch.where(y == 0, x, x / y)),
 }
+WITH_A_CLAUSE = {"finite or zero"}  # x / y with two conditions in one: the contract says y != 0
 WRONG = {
     "no NaN for all zeros": of("no NaN", lambda x, y: torch.where(y == 0, 0.0, x / y)),
     "infinite or zero": of("finite or zero", lambda x, y: torch.where(torch.isnan(x / y), 0.0, x / y)),

@@ -589,7 +589,7 @@ CHECKS: dict[str, Callable[[str], None]] = {
     "integer value": in_core, "linear form": linear_form, "reduction": reduction, "z3": in_z3, "SMT-LIB": smt_lib,
     "SMT baseline": smt_baseline,
     "normal form": normal_form, "interval": in_interval, "order value": order_value, "program text": program_text,
-    "definedness": defined, "extended numbers": extended,
+    "definedness": defined, "extended reals": extended,
     "field": field_value, "field symmetry": field_symmetry, "field error": field_error,
     "degree": way("degree", scales), "parity": way("parity", reflects), "linearity": way("linearity", adds),
     "slope": slope, "magnitude": magnitude, "exactness": exactness, "sign": sign,

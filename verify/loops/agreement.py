@@ -59,8 +59,8 @@ def _by_answers(a: Algebra, left: Term, right: Term, literal: Term, ctx: Context
 
 
 def _with_guards(a: Algebra, left: Term, right: Term, owed: SideConditions, ctx: Context, depth: int) -> SideConditions:
-    """What is owed by cases of d == 0, where both sides ask whether a divisor d is 0: x / d of where(d == 0, 0, x / d)
-    is executed in one case only. What was owed without cases, where that is not more."""
+    """The side conditions by cases of d == 0 for a divisor d that the terms compare with 0: x / d of
+    where(d == 0, 0, x / d) is executed in one case only. Those without cases, where cases owe no less."""
     unmet = _unmet(a, owed)
     with a.collecting():
         asked = a.normal(left, ctx).atoms | a.normal(right, ctx).atoms

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 from itertools import count
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from trilift.lift.errors import TriliftError
 from trilift.lift.language.unfolding import unfold
@@ -36,6 +36,9 @@ from . import poly as P
 from .literals import opposite
 from .poly import ONE, ONE_KEY, POLYS, ZERO, Monomial, Number, Poly, Power, atom, number, structural
 from .rules import indicator
+
+if TYPE_CHECKING:
+    from .rules.fold import Fold
 
 Facts = frozenset[Term]
 Answer = TypeVar("Answer", bound=Callable[..., Any])
@@ -100,7 +103,9 @@ class Algebra:
     numbers: dict[tuple[int, int], SideConditions] = field(default_factory=dict)  # what terms owe to be no NaN
     decided: dict[tuple[int, int], bool | None] = field(default_factory=dict)
     dead: dict[int, bool] = field(default_factory=dict)
-    told: dict[int, list[Any]] = field(default_factory=dict)  # sets that facts call empty or not, by context
+    told: dict[int, list[tuple[bool, Fold]]] = field(
+        default_factory=dict
+    )  # sets that facts call empty or not, by context
     asking: bool = False  # whether such sets contradict each other
     products: dict[tuple[int, int], Poly] = field(default_factory=dict)
     shifting: list[tuple[Facts, Poly]] = field(default_factory=list)  # sums whose variable is being shifted
