@@ -234,7 +234,7 @@ EXTREMA = (
          wrong=("amin(i, x[i])", "-amax(i, x[i])", "that is the least of -x")),
     _row("maximum-of-exponentials", "amax(i, exp(x[i]))", "exp(amax(i, x[i]))", "monotony", maximum._of_exponent,
          ("1 <= N", "over nothing one is -inf, the other exp(-inf) = 0")),
-    _row("maximum-of-what-does-not-change", "amax(i, a)", "a", "idempotence", maximum._inhabited,
+    _row("maximum-of-what-does-not-change", "amax(i, a)", "a", "idempotence", maximum.inhabited,
          ("1 <= N", "over nothing it is -inf")),
     _row("largest-of-numbers", f"max({BOTH[0]}, s, amax(j, t))", f"max({BOTH[0]}, t)", "lattices",
          maximum.extremum, ("s <= t", "s may be the largest"), domain=("1 <= M",)),
