@@ -19,7 +19,9 @@ SIZES = range(1, 8)
 SMALL = [T.const(0), T.const(1), T.const(3), N, N - 1, i, k, I.mod(N, 4), I.floordiv(N, 4), T.make("min", N, 3)]
 TERMS = [
     *SMALL, I.mod(N, 4) + k, M * I.mod(N, 4), N - I.mod(N, 3), 3 - I.mod(N, 4), i - k, N - i, M * i, i * 3 + k,
-    I.mod(i, 3), I.floordiv(i * 3 + k, 3), T.mul(-1, I.mod(N, 4), M), N - M, T.mul(-2, i) + N, i * M - M,
+    T.make("floordiv", i - 5, 3), T.make("floordiv", i, T.const(-2)), T.make("min", i - 2, N), T.make("max", i - 2, 1),
+    T.where(T.make("lt", i, 2), i - 3, N), T.make("mod", i - 4, T.const(3)), I.mod(i, 3),
+    I.floordiv(i * 3 + k, 3), T.mul(-1, I.mod(N, 4), M), N - M, T.mul(-2, i) + N, i * M - M,
 ]  # fmt: skip
 
 

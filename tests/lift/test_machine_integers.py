@@ -18,6 +18,7 @@ import torch
 from trilift.lift.capture.run import capture
 from trilift.lift.cases.declaration import DTYPES, make_case, torch_dtype
 from trilift.lift.language.evaluate import evaluate
+from trilift.lift.pytorch.machine_integers import Integers
 from trilift.lift.pytorch.read import Reading, reading
 from trilift.lift.replay.check import run_kernel
 from trilift.lift.terms import construct as T
@@ -165,6 +166,25 @@ def test_intervals_hold() -> None:
         spans = [range(int(ranges.of(reads[n])[0]), int(ranges.of(reads[n])[1]) + 1) for n in names]
         for values in np.stack(np.meshgrid(*spans), -1).reshape(-1, len(spans)).tolist():
             assert low <= folded(t, dict(zip(names, values, strict=True))) <= high, (op, values)
+
+
+def test_a_range_that_just_fits_needs_nothing_and_one_beyond_wraps() -> None:
+    """At both ends of i8 and u8: x, and x + 1, x - 1, -x, which leave the dtype for one x."""
+    x, nowhere = T.read("x", (T.const(0),), T.INT), lambda: None
+    for dtype, inside, outside in [
+        ("i8", (x, T.sub(-1, x)), (T.add(x, 1), T.sub(x, 1), T.mul(-1, x))),
+        ("u8", (x, T.sub(255, x)), (T.add(x, 1), T.sub(x, 1), T.mul(-1, x))),
+    ]:
+        low, high = limits(dtype)
+        integers = Integers({"x": (low, high - 1)})
+        assert all(integers.within(t, low, high) and integers.number(t, dtype, nowhere) is t for t in inside)
+        for t in outside:
+            assert not integers.within(t, low, high)
+            made = integers.number(t, dtype, nowhere)
+            for v in (low, low + 1, 0, high - 2, high - 1):
+                assert folded(made, {"x": v}) == (folded(t, {"x": v}) - low) % 256 + low, (dtype, t, v)
+    wide = Integers({"x": (-(1 << 31), (1 << 31) - 1)})
+    assert wide.number(T.add(x, 1), "i32", nowhere) is T.add(x, 1) and [f.high for f in wide.owed.values()] == [1 << 31]
 
 
 # ---- Triton --------------------------------------------------------------------------------------------------------

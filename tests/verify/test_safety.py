@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -27,8 +28,9 @@ from launch_terms import (
 )
 
 from trilift.lift.terms import term as T
+from trilift.verify.integers.logical_index import asking
 from trilift.verify.integers.solver import Solver
-from trilift.verify.memory.safety import in_bounds, nowrap, well_defined
+from trilift.verify.memory.safety import GOALS, contained, fits, in_bounds, nowrap, well_defined
 from trilift.verify.memory.sites import Site
 from trilift.verify.model.program import Arithmetic
 
@@ -94,6 +96,20 @@ def test_a_view_must_be_in_its_buffer() -> None:
     assert not in_bounds(tile(), SIZES, Solver()).holds
 
 
+def test_a_view_is_in_its_buffer_at_both_ends() -> None:
+    ask, view = asking(SIZES | {le(5, N)}, Solver()), contiguous(N)
+    assert contained(view, ask) and contained(replace(view, offset=T.const(2), shape=(N - 2,)), ask)
+    for wrong in (
+        replace(view, offset=T.const(-1)),
+        replace(view, offset=4 - N),
+        replace(view, offset=T.const(1)),
+        replace(view, shape=(N + 1,)),
+        replace(view, strides=(T.const(2),)),
+        replace(view, strides=(T.const(-1),), offset=N - 1, shape=(N + 1,)),
+    ):
+        assert not contained(wrong, ask), wrong
+
+
 # ---- integer arithmetic ----------------------------------------------------------------------------------------------
 
 
@@ -126,6 +142,26 @@ def test_a_product_of_data_has_no_clause_over_sizes() -> None:
     grid = (M, T.const(1), T.const(1))
     (c,) = nowrap(program(wrap(T.read("x", [PID], T.INT) * 4), grid=grid), SIZES, Solver())
     assert c.term is None
+
+
+@pytest.mark.parametrize("bits", [1, 3, 8])
+def test_goals_are_the_ranges_of_integers(bits: int) -> None:
+    near = range(-(1 << bits) - 2, (1 << bits) + 3)
+    inside = lambda goal: [v for v in near if goal(T.const(v)) is TRUE]  # noqa: E731
+    assert inside(lambda t: fits(t, bits)) == [*range(-(1 << bits - 1), 1 << bits - 1)]
+    told = {name: inside(lambda t, goal=goal: goal(t, bits)) for name, (_, goal) in GOALS.items()}
+    assert told["wrap"] == inside(lambda t: fits(t, bits)) and told["unsigned"] == [*range(1 << bits)]
+    assert told["shift"] == [v for v in range(bits) if v in near] and told["divisor"] == [v for v in near if v]
+    assert told["positive"] == [v for v in near if v > 0]
+
+
+def test_a_clause_of_wide_integers_does_not_replace_one_of_narrow_integers() -> None:
+    grid = (cdiv(M, 64), T.const(1), T.const(1))
+    both_widths = program(wrap(PID * 64), wrap(PID * 128, bits=64), wrap(PID * 32), grid=grid)
+    clauses = nowrap(both_widths, SIZES, Solver())
+    assert [c.text.endswith("< 2^31") for c in clauses].count(True) == 1, [c.text for c in clauses]
+    (narrow,) = (c for c in clauses if c.text.endswith("< 2^31"))
+    assert narrow.text == nowrap(program(wrap(PID * 64), grid=grid), SIZES, Solver())[0].text
 
 
 def test_divisors() -> None:

@@ -30,7 +30,7 @@ from .switch import SWITCH, Recorder, install
 
 ASSERTIONS = ("AssertionError", "Failed")
 WAITED_SECONDS = 1500.0  # of the clock, for one fork
-GRACE_SECONDS = 60.0  # of the processor, beyond the recorded ones, for a fork
+GRACE_SECONDS = 15.0  # of the processor, beyond the recorded ones, for a fork
 FORK_MEMORY_BYTES = 10 << 30
 Say = Callable[[str], None]
 
