@@ -12,7 +12,7 @@ from trilift.lift.terms import construct as T
 from trilift.lift.terms.definedness import decided, is_finite, is_number, nan_where, not_finite_where
 from trilift.lift.terms.domain import FLOAT64
 from trilift.lift.terms.ops import OPS
-from trilift.lift.terms.term import Term
+from trilift.lift.terms.term import Axis, Term
 
 X, Y = T.scalar("x"), T.scalar("y")
 PLACES = (-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 3.0)
@@ -76,6 +76,8 @@ def test_comparisons_that_ask_for_nan_are_decided(name: str) -> None:
 
 def test_what_is_not_known_is_not_decided() -> None:
     assert nan_where(f("sin", X / Y)) is None and nan_where(X / Y + Y / X) is None
+    most = T.fold("amax", Axis("j", T.size("N")), T.read("x", (T.axis(Axis("j", T.size("N"))),)))
+    assert not is_finite(most) and nan_where(T.mul(X, T.recip(Y), T.recip(most))) is None
     assert not_finite_where(f("exp", X / Y)) is None
     assert decided(f("lt", X / Y, math.inf)) is None and decided(f("lt", X, Y)) is None
 

@@ -219,6 +219,15 @@ def test_sorting_network():
     run(sort, lambda x: x.sort().values)
 
 
+def test_a_larger_buffer_at_the_address_of_a_smaller_one_is_new():
+    memory = Memory(SYMBOLIC)
+    small = memory.allocate(Buffer(64, 16, "aten.empty", None), "f32")
+    assert memory.allocate(Buffer(64, 8, "aten.empty", None), "f32") is small
+    large = memory.allocate(Buffer(64, 32, "aten.zeros", None), "f32")
+    assert large is not small and (large.nbytes, large.origin, len(large.data)) == (32, "aten.zeros", 8)
+    assert memory.find(64 + 31) is large and memory.find(64 + 32) is None
+
+
 def test_fresh_memory_is_undefined():
     memory = Memory(SYMBOLIC)
     buffer = Buffer(64, 16, "aten.empty", None)

@@ -13,8 +13,8 @@ from trilift.verify.normal_form.algebra import Algebra, Context, Undecided
 from trilift.verify.normal_form.numbers import met
 
 N, M = T.size("N"), T.size("M")
-J = Axis("j", N)
-j = T.axis(J)
+J, K = Axis("j", N), Axis("k", M)
+j, k = T.axis(J), T.axis(K)
 x, y = (T.read(n, (T.const(0),)) for n in "xy")
 xj, yj = (T.read(n, (j,)) for n in "xy")
 at = T.read("at", (j,), T.INT)
@@ -28,6 +28,22 @@ def algebra() -> tuple[Algebra, Context]:
 
 def positive(c: Term) -> Term:
     return T.make("lt", 0, c)
+
+
+def both(op: str) -> Term:
+    """A comparison of two truths, as a number."""
+    return T.where(T.node(op, (positive(x), positive(y)), None, T.BOOL), 1, 0)
+
+
+def rows(stride: Term) -> Term:
+    """The sum over k < M and j < N of element stride * k + j."""
+    return T.fold("sum", K, T.fold("sum", J, T.read("x", (T.add(T.mul(stride, k), j),))))
+
+
+def flat(size: Term) -> Term:
+    """The sum of the elements below a size."""
+    w = Axis("w", size)
+    return T.fold("sum", w, T.read("x", (T.axis(w),)))
 
 
 def total(c: Term, t: Term) -> Term:
@@ -112,7 +128,33 @@ WRONG = [  # left, right: differ somewhere
     (T.make("mod", T.mul(2, N), 4), T.mul(2, T.make("mod", N, 4))),
     (T.make("floordiv", T.make("floordiv", N, M), 2), T.make("floordiv", N, T.add(M, 2))),
 ]  # fmt: skip
+INNER = T.fold("sum", J, T.read("x", (k, j)))
+WRONG += [
+    (T.fold("sum", K, T.mul(INNER, INNER)), T.fold("sum", K, INNER)),
+    (T.fold("sum", K, T.mul(INNER, INNER)), T.fold("sum", K, T.fold("sum", J, T.mul(*[T.read("x", (k, j))] * 2)))),
+    (T.fold("sum", K, T.recip(INNER)), T.fold("sum", K, T.fold("sum", J, T.recip(T.read("x", (k, j)))))),
+    (both("eq"), T.where(T.make("or", T.make("not", positive(x)), positive(y)), 1, 0)),
+    (both("eq"), T.where(T.make("or", positive(x), T.make("not", positive(y))), 1, 0)),
+    (both("lt"), T.where(positive(y), 1, 0)),
+    (both("le"), T.where(T.make("not", positive(x)), 1, 0)),
+    (rows(T.sub(N, 1)), flat(T.mul(M, T.sub(N, 1)))),
+    (rows(T.sub(N, 1)), flat(T.mul(M, N))),
+    (rows(T.add(N, 1)), flat(T.mul(M, N))),
+    (rows(N), flat(T.mul(M, T.add(N, 1)))),
+]
 RIGHT = [
+    (
+        both("eq"),
+        T.sub(
+            1,
+            T.where(
+                T.make("and", positive(x), T.make("not", positive(y))),
+                1,
+                T.where(T.make("and", positive(y), T.make("not", positive(x))), 1, 0),
+            ),
+        ),
+    ),
+    (rows(N), flat(T.mul(M, N))),
     (total(T.make("eq", at, 2), T.mul(at, xj)), T.mul(2, total(T.make("eq", at, 2), xj))),
     (total(T.make("lt", j, M), T.const(1)), T.make("min", N, M)),
     (T.make("log", T.mul(T.make("exp", x), 3)), T.add(x, T.make("log", T.const(3)))),
@@ -124,11 +166,11 @@ RIGHT = [
 ]
 
 
-@pytest.mark.parametrize("k", range(len(WRONG)))
-def test_unlike_terms_are_not_said_to_be_equal(k: int) -> None:
-    assert not said_equal(*WRONG[k])
+@pytest.mark.parametrize("row", range(len(WRONG)))
+def test_unlike_terms_are_not_said_to_be_equal(row: int) -> None:
+    assert not said_equal(*WRONG[row]) and not said_equal(*WRONG[row][::-1])
 
 
-@pytest.mark.parametrize("k", range(len(RIGHT)))
-def test_their_right_twins_are_equal(k: int) -> None:
-    assert said_equal(*RIGHT[k])
+@pytest.mark.parametrize("row", range(len(RIGHT)))
+def test_their_right_twins_are_equal(row: int) -> None:
+    assert said_equal(*RIGHT[row])
