@@ -60,6 +60,7 @@ def test_an_address_means_the_element_that_is_there(
     for x, y in product((0, 1), (0, 1, 2) if k else (0,)):
         place = START + 4 * (d + c * x + k * y)
         if place not in there:
+            assert indices is None or not START <= place < START + memory.buffers[START].nbytes, (x, y, indices)
             continue
         assert indices is None or tuple(value(at(t, x, y), {}) for t in indices) == there[place], (x, y, indices)
         assert at(element, x, y) is T.read("x", list(there[place])), (x, y)

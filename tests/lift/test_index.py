@@ -52,6 +52,13 @@ def test_what_is_certain_holds_everywhere(a: Term) -> None:
 
 
 @pytest.mark.smoke
+def test_a_term_with_an_unknown_name_has_no_value() -> None:
+    unknown = T.size("Q")
+    for t in (unknown, N + unknown, T.make("min", N, unknown), T.make("lt", unknown, N), T.node("nosuch", (N,), None)):
+        assert value(t, {"N": 1}) is None
+
+
+@pytest.mark.smoke
 def test_the_usual_is_certain() -> None:
     assert I.less(i, N) is T.const(True) and I.less(N, i) is T.const(False) and I.below(i * 3 + k, 3 * N)
     assert I.less(I.mod(N, 4), 4) is T.const(True) and I.less(i - 1, N) is T.const(True)

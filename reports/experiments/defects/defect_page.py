@@ -29,6 +29,7 @@ GOAL = 0.95  # of the defects that matter
 FOLDER = ROOT / "build" / "defects"  # what was recorded and tried: a run goes on from there
 TESTS = ("tests/verify", "tests/lift", "tests/end_to_end", "tests/regressions", "tests/reports/test_defects.py")
 NOTICED = ("noticed", "crash")
+SAYS = (*NOTICED, "survived", "time-out", "not reached")  # most first
 HEAD = (
     "planted",
     "failed assertion",
@@ -101,9 +102,9 @@ def serve(
 
 
 def outcomes(count: int, seed: int, folder: Path = FOLDER) -> list[Outcome]:
-    """What is known of each defect; the last trial counts."""
+    """What is known of each defect; of several trials the one that says most."""
     lines = (folder / "tried.jsonl").read_text().splitlines()
-    tried = {t["key"]: t for t in map(json.loads, lines)}
+    tried = {t["key"]: t for t in sorted(map(json.loads, lines), key=lambda t: -SAYS.index(t["outcome"]))}
     found = []
     for s in drawn(count, seed):
         t = tried.get(s.key, {"outcome": "not tried"})
