@@ -39,6 +39,15 @@ def test_a_bounded_term_is_the_number_of_its_bits(bits: int) -> None:
 
 
 @pytest.mark.smoke
+@pytest.mark.parametrize("bits", [8, 16, 32])
+def test_a_number_is_the_number_of_its_bits(bits: int) -> None:
+    half, full = 1 << bits - 1, 1 << bits
+    for v in (-full - 1, -half - 1, -half, -1, 0, half - 1, half, half + 72, full - 1, full + 5):
+        assert signed_term(Ranges(), T.const(v), bits) is T.const((v + half) % full - half)
+        assert unsigned_term(Ranges(), T.const(v), bits) is T.const(v % full)
+
+
+@pytest.mark.smoke
 def test_a_wide_term_without_bounds_is_taken_to_fit() -> None:
     ranges = Ranges({"x": (-math.inf, math.inf)})
     for bits in (32, 64):

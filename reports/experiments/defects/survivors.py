@@ -55,6 +55,12 @@ SURVIVORS: dict[str, tuple[str, str]] = {  # key of the defect -> kind, function
         "equated: after t is taken from t ** 2, the value still has t in it and is not used",
     ),
     "3ab52bdddfee": ("error", "logarithm: of a negative factor, math.log raises; positive ones may come out"),
+    "5f8fa4bdd9f8": ("refuses more", "floor_division: 0 < R is more than 0 <= R, and R = 0 is seen before"),
+    "c80e1a939bcf": ("slower", "_check: numbers that met other questions, which may answer the next one at once"),
+    "4c4d9de601be": (
+        "guess",
+        "real: a term that is tried for a number of the host; `agrees` compares it with every run",
+    ),
     "ded9cf6ab344": ("refuses more", "number_of_each: 0 < n + i is less than i < n says, where 0 <= i"),
     "a8ea71d40d09": ("equivalent", "_shifted: by the width of the dtype, a shift gives 0 or the sign, as in PyTorch"),
     "cbafed3a748c": ("guess", "bases: more terms are tried; `agrees` compares what is found with every run"),
