@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -20,6 +19,7 @@ from ...base.progress import Progress
 from ...records.options import Options
 from ..experiment import Experiment, Result, Row, by_name, tabled
 from ..renderer import FORM, OUTPUT, deliver
+from ..summary import Data
 from .drawn import drawn
 from .sites import OPERATORS, Site
 from .survivors import SURVIVORS
@@ -102,7 +102,7 @@ def serve(
 
 
 def outcomes(count: int, seed: int, folder: Path = FOLDER) -> list[Outcome]:
-    """What is known of each defect; of several trials the one that says most."""
+    """The outcome of each defect: of several trials the one that says most."""
     lines = (folder / "tried.jsonl").read_text().splitlines()
     tried = {t["key"]: t for t in sorted(map(json.loads, lines), key=lambda t: -SAYS.index(t["outcome"]))}
     found = []
@@ -162,7 +162,7 @@ def plain(o: Outcome) -> dict[str, object]:
             "reason": o.reason}  # fmt: skip
 
 
-def summary(data: dict[str, Any]) -> dict[str, object]:
+def summary(data: Data) -> dict[str, object]:
     """How many defects there are of each outcome, in all and by operator."""
     rows = data["defects"]
     word = lambda r: r["kind"] or r["outcome"]  # noqa: E731

@@ -60,7 +60,7 @@ class Tried:
 
 
 class Request(TypedDict):
-    """What is asked of a server. `again`: keys of defects that are tried even if they were (none: all that were not);
+    """A request to a server. `again`: keys of defects that are tried even if they were (none: all that were not);
     `ceiling`: seconds of tests for one defect; `slowest`: seconds of the longest test that counts."""
 
     count: int
@@ -100,7 +100,7 @@ class Server:
     # ---- recording ---------------------------------------------------------------------------------------------------
 
     def record(self, items: Sequence[pytest.Item]) -> list[Recorded]:
-        """What each test reaches; files in a fork each."""
+        """The defects that each test reaches; files in a fork each."""
         path = self.folder / "recorded.jsonl"
         known = {r.test: r for r in map(_recorded, _lines(path))}
         files: dict[str, list[pytest.Item]] = {}
