@@ -215,6 +215,13 @@ def _makes(function: str) -> bool:
     return function in FACTORIES or function.startswith("new_") or function.endswith("_like")
 
 
+LAYOUT = ("is_contiguous", "storage_offset")
+
+
+def _depends_on_strides(n: object) -> bool:
+    return N.isinstance_of(n) and any(str(s.attr).startswith("stride(") for s in n.term.walk() if s.op == "size")
+
+
 REQUIRES_GRAD = torch.Tensor.requires_grad  # the property
 
 
@@ -239,9 +246,21 @@ class Seen(TorchFunctionMode):  # type: ignore[misc]
             return questions.truth(self.record, f"{self.named(args[0])}.requires_grad", bool(func(*args)))
         before, self.record.inside = self.record.inside, name
         try:
-            return self.ours(func(*self.theirs(args), **self.theirs(dict(kwargs or {}))))
+            found = self.ours(func(*self.theirs(args), **self.theirs(dict(kwargs or {}))))
         finally:
             self.record.inside = before
+        if name in LAYOUT and questions.asks(self.record):
+            self.ask_layout(name, args, found)
+        return found
+
+    def ask_layout(self, name: str, args: tuple[Any, ...], found: object) -> None:
+        """The host function asks how a tensor lies in memory, where a case leaves that open: the answer is one of
+        several."""
+        of = self.named(args[0])
+        if name == "storage_offset" and of in self.record.addresses.values():
+            self.record.ask(f"the storage offset of {of} is {found}")
+        elif name != "storage_offset" and any(_depends_on_strides(self.ours(n)) for n in args[0].stride()):
+            self.record.ask(f"{of} is {'' if found else 'not '}contiguous")
 
     def named(self, t: torch.Tensor) -> str:
         """The input whose memory the tensor has; `a tensor` for any other."""

@@ -22,6 +22,7 @@ import uuid
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
+from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 Answer = Callable[..., object]
 OURS = os.path.dirname(os.path.dirname(os.path.dirname(__file__))) + os.sep  # the folder lift/
-BETWEEN = ("<frozen", OURS, *(str(m.__file__) for m in (os, random, platform, pathlib, contextlib)))
+BETWEEN = ("<frozen", *(str(m.__file__) for m in (os, random, platform, pathlib, contextlib)))
 VERSION = "compute_capability"  # 90 for 9.0
 
 
@@ -98,11 +99,16 @@ class _Clock(datetime.datetime):
 def asks(record: Record) -> bool:
     """Whether the host's own code asks, and not a library within it."""
     frame = sys._getframe(2)
-    while frame is not None and frame.f_code.co_filename.startswith(BETWEEN):
-        if frame.f_code.co_filename in record.files:
-            return True
+    while frame is not None and _between(frame.f_code):
         frame = frame.f_back  # type: ignore[assignment]
     return frame is not None and frame.f_code.co_filename in record.files
+
+
+def _between(code: CodeType) -> bool:
+    """Whether the code only hands on what host code asks."""
+    return code.co_filename.startswith(BETWEEN) or (
+        code.co_filename.startswith(OURS) and code.co_name == "__torch_function__"
+    )
 
 
 def answers(record: Record) -> list[tuple[Any, dict[str, Answer]]]:
