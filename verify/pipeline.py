@@ -107,8 +107,10 @@ def examine(  # noqa: PLR0913 - the options of the public face
         return _examined(case, options)
     by_sign = [s for s in signed(case) if _has_sizes(s.case)] or list(signed(case)[:1])
     first = _with_branches(by_sign[0].case, options)
-    if not by_sign[1:] or not any(p.verdict.value == "PROVED" for p in first.proofs):
-        return changed(first, proofs=joined(case, by_sign[0], first.proofs, ())) if by_sign[0].images else first
+    if not by_sign[1:] and not by_sign[0].images:
+        return first
+    if not any(p.verdict.value == "PROVED" for p in first.proofs):
+        return changed(first, proofs=joined(case, by_sign[0], first.proofs, [(s, ()) for s in by_sign[1:]]))
     rest = [(s, _of_part(s.case, changed(options, lifted=None))) for s in by_sign[1:]]
     return changed(first, proofs=joined(case, by_sign[0], first.proofs, rest))
 

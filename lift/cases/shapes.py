@@ -9,7 +9,7 @@ same distance or sum cannot be told apart.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import combinations, islice, product
 
 import numpy as np
@@ -20,10 +20,12 @@ from ..terms import construct as T
 from ..terms.fit import value
 from ..terms.term import Term
 from .declaration import Case
+from .parts import may_be_less_than_one
 
 Dims = dict[str, int | float]
 SMALL = (3, 5, 7, 11, 2, 13, 17, 19)  # tried first
 OTHER = (4, 6, 8, 9, 10, 12, 14, 15, 16, 1, 18, 20, 24, 32, 48, 64, 80, 96, 128, 192, 256, 512, 1024, 2048, 4096, 8192)
+BELOW_ONE = (0, -3, -5, -7, -11, -2, -1, -13, -17, -64, -100, -128, -1000)  # of integer scalars that may not be larger
 LARGE = (67, 131, 37, 83, 23, 19, 101, 53, 257, 17, 13, 11, 7, 521, 1031, 2053)
 ROUND = (64, 128, 96, 80, 48, 144, 160, 192, 256, 32, 320, 384, 640, 24, 16, 8, 1024, 2048)
 LONG = (2053, 1031, 521, 257, 2048, 1024, 640, 512, 384, 256, 192, 128)
@@ -117,14 +119,14 @@ def _wanted(
             **small,
             long: LONG + LARGE + ROUND,
         }, lambda d: _blur(d, earlier) + elements(case, d) / 200 - 300 * math.log(d[long])
-    return small, lambda d: _blur(d, earlier) + elements(case, d) / 60 + math.prod(d[n] for n in names) / 40
+    return small, lambda d: _blur(d, earlier) + elements(case, d) / 60 + math.prod(abs(d[n]) for n in names) / 40
 
 
 def _shortage(search: _Search, d: Dims) -> float:
     """Every dim should cross a block of 64, and none needs more than 131; the budget comes first."""
     over = 1000 * max(0.0, math.log(max(elements(search.case, d), 1) / INPUT_ELEMENTS))
     only = 2053 if len(search.names) == 1 else 131
-    return over - 40 * sum(math.log(min(d[n], only)) for n in search.names)
+    return over - 40 * sum(math.log(max(1, min(d[n], only))) for n in search.names)
 
 
 def elements(case: Case, d: Mapping[str, int | float]) -> int:
@@ -163,7 +165,8 @@ class _Search:
     def __init__(self, case: Case, scalars: Mapping[str, float]) -> None:
         self.case, self.scalars = case, dict(scalars)
         integers = [n for n, s in case.scalars.items() if not _is_drawn(s)]
-        self.conditions = [(t, _names(t)) for t in _conjuncts(case)]
+        self.below = {n for n in integers if not _may_be_positive(case, n)}
+        self.conditions = [(t, _names(t)) for t in _conjuncts(case, self.below)]
         entangled = [n for t, names in self.conditions if len(names) > 1 for n in sorted(names - self.scalars.keys())]
         self.names = list(dict.fromkeys((*entangled, *case.names, *integers)))
 
@@ -195,9 +198,8 @@ class _Search:
     def pool(self, name: str, candidates: Sequence[int], width: int) -> list[int]:
         """The first numbers that the conditions on this dim alone allow."""
         alone = [t for t, names in self.conditions if names - self.scalars.keys() == {name}]
-        allowed = (
-            v for v in dict.fromkeys(candidates) if all(value(t, {**self.scalars, name: v}) is True for t in alone)
-        )
+        tried = BELOW_ONE if name in self.below else candidates
+        allowed = (v for v in dict.fromkeys(tried) if all(value(t, {**self.scalars, name: v}) is True for t in alone))
         return [v for _, v in zip(range(width), allowed, strict=False)]
 
     def assignments(self, pools: Mapping[str, Sequence[int]]) -> Iterator[Dims]:
@@ -224,11 +226,23 @@ def _names(t: Term) -> set[str]:
     return {s.attr for s in t.walk() if s.op in ("size", "scalar")}
 
 
-def _conjuncts(case: Case) -> list[Term]:
-    """`where` in its parts, the limits of integer scalars, and positive bounds of index tensors."""
-    out = list(case.where.args) if case.where.op == "and" else [case.where]
+def _may_be_positive(case: Case, name: str) -> bool:
+    """Whether an integer scalar may be at least 1, as far as conditions on it alone say."""
+    alone = [t for t in _where(case) if _names(t) == {name}]
+    free = may_be_less_than_one(case.scalars[name])
+    return not free or any(all(value(t, {name: v}) is True for t in alone) for v in (*SMALL, *OTHER))
+
+
+def _where(case: Case) -> list[Term]:
+    return list(case.where.args) if case.where.op == "and" else [case.where]
+
+
+def _conjuncts(case: Case, below: Collection[str] = ()) -> list[Term]:
+    """`where` in its parts, the limits of integer scalars, and positive bounds of index tensors. `below`: the integer
+    scalars that `where` keeps below 1; others are drawn from 1 on."""
+    out = _where(case)
     for n, s in case.scalars.items():
-        if not _is_drawn(s):
+        if not _is_drawn(s) and n not in below:
             out += [T.make("le", s.low or T.const(1), T.size(n))]
             out += [T.make("lt", T.size(n), s.high)] if s.high is not None else []
     return out + [T.make("le", 1, s.high) for s in case.tensors.values() if s.high is not None and not s.is_float]

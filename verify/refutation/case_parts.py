@@ -13,6 +13,8 @@ from ..model.verdict import Clause, Counterexample, Proof, Verdict
 from ..wording.user_terms import words
 from .replay_script import replay_script
 
+UNPROVED = "the proof, which does not hold elsewhere"
+UNTRIED = "the test, which drew no such numbers"
 UNSAID = ("config", "size")  # of the other signs: what was seen, and that sizes are at least 1
 
 
@@ -29,6 +31,8 @@ def _joined(case: Case, first: Part, proof: Proof, others: Sequence[tuple[Part, 
     for signs, found in ((first, proof), *others):
         if found is not None and found.verdict is Verdict.REFUTED:
             return _in_original(case, signs, found)
+    if proof.verdict is Verdict.TESTED:
+        return replace(proof, contract=(*proof.contract, *(_excluded(s, None, UNTRIED) for s, _ in others)))
     if proof.verdict is not Verdict.PROVED:
         return proof
     shown = [(s, p) for s, p in others if p is not None and p.verdict is Verdict.PROVED]
@@ -67,12 +71,17 @@ def _clause(c: Clause, signs: Part) -> Clause:
     return c if t is c.term else replace(c, term=t, text=words(t))
 
 
-def _excluded(signs: Part, proof: Proof | None) -> Clause:
-    """The clause that excludes the sign: s != 0, 0 <= s."""
+def _excluded(signs: Part, proof: Proof | None, why: str = UNPROVED) -> Clause:
+    """The clause that excludes the sign, s != 0, 0 <= s, and what is open there."""
     parts = [T.make("eq", T.size(n), t) if t.is_const else T.make("lt", T.size(n), 0) for n, t in signs.images.items()]
     t = T.make("not", T.make("and", T.const(True), *parts))
-    why = "the proof, which does not hold elsewhere" if proof is None else f"the proof: where {signs.label}, it is open"
+    if proof is not None:
+        why = f"the proof: where {signs.label}, it is open" + (f": {_line(proof.reason)}" if proof.reason else "")
     return Clause("shape", t, " or ".join(map(_otherwise, signs.images.items())), why)
+
+
+def _line(reason: str) -> str:
+    return next(iter(reason.splitlines()), "")
 
 
 def _otherwise(image: tuple[str, T.Term]) -> str:

@@ -1,0 +1,73 @@
+"""A size that becomes a text, questions to the world outside, what is kept between calls: no PROVED without its clause.
+
+Right by hand: each wrong host function leaves its reference at one size, for one answer or layout, or in a later call.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.kernels import host_world
+from trilift.lift.cases.shapes import choose
+from trilift.lift.errors import TriliftError
+from trilift.lift.pytorch.host.host_run import read_host
+from trilift.verify import prove
+from trilift.verify.configurations.launches import configurations
+
+
+@pytest.mark.parametrize("name", host_world.WRONG)
+def test_no_wrong_host_function_is_proved_without_its_clause(name):
+    clause = host_world.WRONG[name]
+    (proof,) = prove(getattr(host_world, name), fallback=False)
+    texts = [c.text for c in proof.contract]
+    assert proof.verdict.value != "PROVED" or (clause and clause in texts), texts
+
+
+@pytest.mark.parametrize("name", host_world.RIGHT)
+def test_right_host_functions_stay_proved(name):
+    (proof,) = prove(getattr(host_world, name), fallback=False)
+    assert proof.verdict.value == "PROVED", proof.reason
+    said = ("environment", "compute", "address", "requires_grad", "is_grad_enabled", "contiguous", "elsewhere")
+    assert not [c.text for c in proof.contract if any(word in c.text for word in said)]
+
+
+@pytest.mark.parametrize(
+    "name, what",
+    [
+        ("text_of_size", "N where it cannot be followed"),
+        ("chance_by_name", "random.randint()"),
+        ("counted", "`CALLS`, which each call changes"),
+        ("counted_in_a_closure", "`calls of tick`, which each call changes"),
+    ],
+)
+def test_what_is_not_followed_is_named_with_its_line(name, what):
+    with pytest.raises(TriliftError) as error:
+        configurations(getattr(host_world, name))
+    assert what in error.value.what and error.value.place.file.endswith("host_world.py")
+
+
+def test_the_message_of_an_error_leads_nowhere():
+    case = host_world.sized_message
+    run = read_host(case, choose(case, 3)[2])
+    assert run.lost == run.texts == () and not run.raises
+    refused = read_host(case, {"N": 1 << 25})
+    assert refused.refuses and refused.texts
+
+
+def test_both_sides_of_a_question_are_read():
+    case = host_world.unaligned
+    run = read_host(case, choose(case, 3)[2])
+    assert [str(d.condition) for d in run.decisions if d.by == "host"] == ["eq(0, mod(address(x), 16))"]
+
+
+@pytest.mark.parametrize("name", ["negative", "zero"])
+def test_scalars_are_drawn_where_they_are_wanted(name):
+    case = getattr(host_world, name)
+    assert all(d["s"] < 1 for d in choose(case, 3))
+    (proof,) = prove(case, fallback=False)
+    assert proof.verdict.value == "PROVED", proof.reason
+
+
+def test_negative_scalars_are_not_taken_for_positive_ones():
+    (proof,) = prove(host_world.negative_as_positive, fallback=False)
+    assert proof.verdict.value != "PROVED"
