@@ -25,8 +25,8 @@ from ...errors import Unsupported
 from ...terms import construct as T
 from ...terms import index as I
 from ...terms.term import Term
+from . import limits, questions
 from . import numbers as N
-from . import questions
 from .record import Record
 
 if TYPE_CHECKING:
@@ -113,6 +113,7 @@ class Events(Recorder):
     def __init__(self, record: Record) -> None:
         super().__init__(record.dims)
         self.record = record
+        self.limits: dict[int, limits.Limits] = {}  # by storage, of integer tensors
 
     def size(self, n: N.Integer) -> int:
         """A size, a stride or an offset as an integer of the trace."""
@@ -163,7 +164,10 @@ class Events(Recorder):
         return any(self.key(t) in self.traced for x in xs for t in tensors_of(x))
 
     def trace(self, *xs: object, known: Range | None = None) -> None:
-        self.traced |= {self.key(t) for x in xs for t in tensors_of(x)}
+        keys = {self.key(t) for x in xs for t in tensors_of(x)}
+        self.traced |= keys
+        for k in keys:
+            self.limits.pop(k, None)
 
     def known(self, x: object) -> Range | int | None:
         return None
@@ -191,22 +195,62 @@ class Events(Recorder):
         if func.namespace == "prim":  # prim.device: a question that tensors with contents answer themselves
             return func(*args, **kwargs)
         name = func.overloadpacket.__name__
-        if self.is_traced(*read_arguments(name, args)):
+        taken = self.taken(args[0]) if name == "_local_scalar_dense" else None
+        if taken is None and self.is_traced(*read_arguments(name, args)):
             raise Unsupported(f"host code reads tensor data (aten.{name})", host_place())
+        known = self.limits_of(name, args, kwargs)
         given = tuple(self.refs(a) for a in args), {k: self.refs(v) for k, v in kwargs.items()}
-        result = func(*args, **kwargs)
+        result = func(*args, **kwargs) if taken is None else taken
         tensors = tuple(tensors_of(result))
         if name == "lift_fresh":  # the tensor that the host made, as it is
             self.buffers[self.key(result)] = given[0][0].buffer
         written = [args[k] for k in written_positions(func) if k < len(args)]
-        if name not in UNINITIALISED and self.is_traced(args, kwargs):
+        one = known is not None and not written and limits.value(known) is not None  # the same for all data
+        for t in tensors_of(written):
+            self.limits.pop(self.key(t), None)
+        if name not in UNINITIALISED and not one and self.is_traced(args, kwargs):
             self.trace(result, *written)
+        if known is not None and not written:
+            self.limits.update((self.key(t), known) for t in (tensors[:1] if name in PAIRS else tensors))
         outputs = tuple(self.ref(t, f"aten.{name}") for t in tensors)
         if not (name == "detach" and _makes(self.record.inside)) and not _is_all(name, args):  # a fake tensor adds them
             self.events.append(TorchOp(func, *given, outputs, (), host_place()))
         return result
 
+    # ---- numbers out of tensors
 
+    def taken(self, t: torch.Tensor) -> object:
+        """What the only element of a tensor is, as PyTorch's number, if that is the same for all data."""
+        found = self.limits.get(self.key(t))
+        v = None if found is None else limits.value(found)
+        if v is None:
+            return None
+        if v.is_const:
+            return bool(v.attr) if t.dtype == torch.bool else v.attr
+        return self.record.theirs(v)
+
+    def limits_of(self, name: str, args: tuple[Any, ...], options: Mapping[str, object]) -> limits.Limits | None:
+        """The limits of an operator's results."""
+        if not self.limits or not args or not isinstance(args[0], torch.Tensor):
+            return None
+        wide = {k: v for k, v in options.items() if (k, v) != ("dtype", torch.int64)}
+        if wide or self.key(args[0]) not in self.limits or args[0].is_floating_point():
+            return None
+        if name in ("add", "sub") and args[0].dtype != torch.int64:  # others may wrap
+            return None
+        count = T.mul(1, *(term_of(self.size(n)) for n in args[0].shape))
+        return limits.of_result(name, [self.limits_of_argument(a) for a in args], count)
+
+    def limits_of_argument(self, x: object) -> limits.Limits | None:
+        if isinstance(x, torch.Tensor):
+            return self.limits.get(self.key(x))
+        if isinstance(x, bool) or not isinstance(x, (int, torch.SymInt)):
+            return None
+        t = term_of(self.noted(x))
+        return t, t
+
+
+PAIRS = ("max", "min", "sort")  # which give positions beside the numbers
 FACTORIES = {"empty", "zeros", "ones", "full", "arange", "tensor", "empty_strided", "rand", "randn", "eye", "linspace"}
 
 

@@ -18,7 +18,9 @@ from ...cases.declaration import Case, torch_dtype
 from ...errors import TriliftError
 from ...language.case_spec import Spec
 from ...runtime import budget
-from ...terms import term as T
+from ...terms import construct as T
+from ...terms import index as I
+from ...terms.term import Term
 from ..tracing import place_of_error
 from . import questions
 from .events import Events, Launching, Seen
@@ -69,6 +71,9 @@ def read_host(case: Case, dims: Mapping[str, int | float], config: int = 0) -> H
             arguments = {n: _argument(n, s, record) for n, s in case.params.items()}
             tensors = case.named(arguments)
             inputs = {n: events.input(n, t) for n, t in tensors.items()}
+            events.limits = {
+                events.key(t): x for n, t in tensors.items() if (x := _limits(case.tensors[n])) is not None
+            }
             record.addresses = {events.key(t): n for n, t in tensors.items()}
             with events.recording():
                 result = case.fn(**arguments)
@@ -97,6 +102,13 @@ def _strides(case: Case, dims: Mapping[str, int | float]) -> dict[str, int]:
             out[f"stride({name},{d})"] = step
             step *= n + 2
     return out
+
+
+def _limits(s: Spec) -> tuple[Term, Term] | None:
+    """The least and the greatest element of an integer input with both limits."""
+    if s.is_float or s.low is None or s.high is None:
+        return None
+    return s.low, I.normal(T.sub(s.high, 1))
 
 
 def _addresses(case: Case) -> dict[str, int]:
