@@ -281,6 +281,57 @@ def other_if_a_slice(x):
     return scale(x, 3.0 if x.storage_offset() else 2.0)
 
 
+# ---- numbers out of tensors ------------------------------------------------------------------------------------------
+
+
+@triton.jit
+def picked_kernel(x_ptr, t_ptr, out_ptr, V, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK
+    k = tl.load(t_ptr + i)
+    tl.store(out_ptr + i, tl.load(x_ptr + i * V + k) / n)
+
+
+def picked(x, t, n):
+    out = torch.empty(x.shape[0], dtype=x.dtype, device=x.device)
+    picked_kernel[(x.shape[0],)](x, t, out, x.shape[1], n, BLOCK=1)
+    return out
+
+
+def mean_of_picked(x, t):
+    return x.gather(1, t[:, None])[:, 0] / x.shape[0]
+
+
+@case(x="f32[M,V]", t="i64[M] < V")
+def counted_twice(x, t):
+    return picked(x, t, (t != -100).sum().item() + (t >= 0).sum().item())
+
+
+@case(x="f32[M,V]", t="i64[M] < V")
+def count_without_the_first(x, t):
+    seen = t != -100
+    seen[0] = False
+    return picked(x, t, seen.sum().item())
+
+
+@case(x="f32[M,V]", t="i64[M] < V")
+def greatest_where_four(x, t):
+    return picked(x, t, t.max().item() + 1 if x.shape[1] == 4 else x.shape[0])
+
+
+@case(x="f32[M,V]", t="i64[M] < V")
+def sized_by_columns(x, t):
+    return picked(x, t, (t < x.shape[1]).sum().item() * (1 if x.shape[1] < 100000 else 2))
+
+
+@case(x="f32[M,V]", t="i64[M] < V")
+def counted_once(x, t):
+    seen = t != -100
+    n = seen.sum().item()
+    assert (t * seen).max() < x.shape[-1], f"{t.max()} is out of bounds"
+    assert (t * seen).min() >= 0
+    return picked(x, t, n)
+
+
 # ---- references ------------------------------------------------------------------------------------------------------
 
 
@@ -339,6 +390,10 @@ WRONG = {  # the clause that excludes the wrong inputs, where there is one
     "other_if_dense_rows": "stride(x,1) != 1",
     "taken_as_contiguous": "",
     "other_if_a_slice": "the storage offset of x is 0",
+    "counted_twice": "",
+    "count_without_the_first": "",
+    "greatest_where_four": "",
+    "sized_by_columns": "V < 100000",
     "first_half": "2 * (N // 2) < N",
     "every_remainder": "N % 4096 != 0",
 }
@@ -404,10 +459,13 @@ RIGHT = (
     "any_strides",
     "made_contiguous",
     "steps_of_a_scalar",
+    "counted_once",
 )
 
 for _case in (globals()[n] for n in (*WRONG, *RIGHT)):
     _case.reference(times if "s" in _case.params else double)
+for _case in (c for c in (globals()[n] for n in (*WRONG, *RIGHT)) if "t" in c.params):
+    _case.reference(mean_of_picked)
 first_half.reference(halves)
 every_remainder.reference(one_remainder)
 
