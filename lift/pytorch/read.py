@@ -29,6 +29,8 @@ from .symbols import Symbols
 from .tracing import REFUSALS, place_of_error, traced
 
 if TYPE_CHECKING:
+    from torch.fx import GraphModule
+
     from ..cases.declaration import Case
 
 Spec = tuple[str, Sequence[Term | int]]  # dtype, dims
@@ -153,7 +155,7 @@ def _interpreted(
     return Reading(tuple(formulas), tuple(conditions), tuple(integers.owed.values()))
 
 
-def _squeezed(graph: Any, symbols: Symbols) -> Iterator[Term]:
+def _squeezed(graph: GraphModule, symbols: Symbols) -> Iterator[Term]:
     """The conditions that what `squeeze` keeps is not 1: PyTorch may have asked earlier, where it makes no difference.
     Of sizes that are inputs' it asks anew."""
     for node in graph.graph.nodes:

@@ -135,9 +135,8 @@ RESHAPE = re.compile(r"in _reshape_view_helper(_core_alg)?\)")
 
 
 def _benign(t: Term, guard: ShapeGuard) -> bool:
-    """PyTorch asks of every size whether it is 0 or 1, to broadcast: formulas hold there too. A remainder is no size:
-    where PyTorch asks whether one divides another, what it does next may hold there only, unless it looks for a shorter
-    way to the same view."""
+    """PyTorch asks of every size whether it is 0 or 1, to broadcast: formulas hold there too. Where it asks whether one
+    size divides another, the formula may hold there only, unless it looks for a shorter way to the same view."""
     if t.op != "ne" or not any(a.is_const and a.attr in (0, 1) for a in t.args):
         return False
     return not any(s.op in REMAINDERS for s in t.walk()) or RESHAPE.search(str(guard.sloc)) is not None

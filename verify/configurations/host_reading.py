@@ -358,7 +358,7 @@ def _positively(t: Term) -> Term:
 
 
 def _single(v: float) -> float:
-    """What a kernel gets for a real of the host function."""
+    """The number that a kernel gets for a real of the host function."""
     with np.errstate(all="ignore"):
         return float(np.float32(v))
 
@@ -368,7 +368,7 @@ def _unequal(a: Term, b: Term) -> Term:
 
 
 def _apart(x: Number | None, y: Number | None) -> bool:
-    """Whether two numbers are no more one number that was computed in two ways."""
+    """Whether two numbers differ by more than one number does that is computed in two ways."""
     if x is None or y is None or not (math.isfinite(x) and math.isfinite(y)):
         return False
     if isinstance(x, bool) or isinstance(y, bool) or (isinstance(x, int) and isinstance(y, int)):

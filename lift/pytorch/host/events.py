@@ -220,7 +220,7 @@ class Events(Recorder):
     # ---- numbers out of tensors
 
     def taken(self, t: torch.Tensor) -> object:
-        """What the only element of a tensor is, as PyTorch's number, if that is the same for all data."""
+        """The only element of a tensor, as PyTorch's number, if it is the same for all data."""
         found = self.limits.get(self.key(t))
         v = None if found is None else limits.value(found)
         if v is None:
@@ -229,7 +229,7 @@ class Events(Recorder):
             return bool(v.attr) if t.dtype == torch.bool else v.attr
         return self.record.theirs(v)
 
-    def limits_of(self, name: str, args: tuple[Any, ...], options: Mapping[str, object]) -> limits.Limits | None:
+    def limits_of(self, name: str, args: tuple[object, ...], options: Mapping[str, object]) -> limits.Limits | None:
         """The limits of an operator's results."""
         if not self.limits or not args or not isinstance(args[0], torch.Tensor):
             return None
@@ -294,16 +294,16 @@ class Seen(TorchFunctionMode):  # type: ignore[misc]
         finally:
             self.record.inside = before
         if name in LAYOUT and questions.asks(self.record):
-            self.ask_layout(name, args, found)
+            self.ask_layout(name, args[0], found)
         return found
 
-    def ask_layout(self, name: str, args: tuple[Any, ...], found: object) -> None:
+    def ask_layout(self, name: str, t: torch.Tensor, found: object) -> None:
         """The host function asks how a tensor lies in memory, where a case leaves that open: the answer is one of
         several."""
-        of = self.named(args[0])
+        of = self.named(t)
         if name == "storage_offset" and of in self.record.addresses.values():
             self.record.ask(f"the storage offset of {of} is {found}")
-        elif name != "storage_offset" and any(_depends_on_strides(self.ours(n)) for n in args[0].stride()):
+        elif name != "storage_offset" and any(_depends_on_strides(self.ours(n)) for n in t.stride()):
             self.record.ask(f"{of} is {'' if found else 'not '}contiguous")
 
     def named(self, t: torch.Tensor) -> str:

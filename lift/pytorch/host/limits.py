@@ -2,8 +2,8 @@
 
     target in [0, V - 1]  ->  target != -100 is true everywhere  ->  (target != -100).sum().item() is M
 
-What `lift.capture.bounded` says of one run's numbers, of symbols: a number that the host function takes out of a tensor
-is a term over the sizes where all elements are one.
+The rules are those of `lift.capture.bounded`, on terms: a number that the host function takes out of a tensor is a term
+over the sizes where all elements are one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a host function asks of the world outside of its arguments, one row per question.
+"""The questions of a host function to the world outside of its arguments, one row each.
 
 a truth, a number      a symbol: both answers are tried, and where they lead to other launches the contract says which
 another answer         printed in the contract, as it was given
@@ -23,7 +23,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from types import CodeType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import torch
@@ -46,7 +46,7 @@ class Question:
     """`names` are attributes of `where`. `kind`: "truth" (a symbol), "said" (printed with its answer), "chance" (the
     answer may be another one in each call)."""
 
-    where: Any
+    where: object
     names: str
     kind: str
     prefix: str = ""
@@ -111,9 +111,9 @@ def _between(code: CodeType) -> bool:
     )
 
 
-def answers(record: Record) -> list[tuple[Any, dict[str, Answer]]]:
-    """What to replace while a host function is read: of each place, functions that note that they were asked."""
-    out: list[tuple[Any, dict[str, Answer]]] = [
+def answers(record: Record) -> list[tuple[object, dict[str, Answer]]]:
+    """Of each place, the functions that note that they were asked, for as long as a host function is read."""
+    out: list[tuple[object, dict[str, Answer]]] = [
         (q.where, {n: _answer(q, n, record) for n in q.names.split() if hasattr(q.where, n)}) for q in QUESTIONS
     ]
     out += [
@@ -129,7 +129,7 @@ def answers(record: Record) -> list[tuple[Any, dict[str, Answer]]]:
     return out
 
 
-def by_identity(found: list[tuple[Any, dict[str, Answer]]]) -> dict[int, Answer]:
+def by_identity(found: list[tuple[object, dict[str, Answer]]]) -> dict[int, Answer]:
     """The same answers for modules that import the functions by name."""
     modules = (w for w in found if not isinstance(w[0], type))
     return {id(vars(where)[n]): f for where, values in modules for n, f in values.items() if n in vars(where)}
@@ -148,7 +148,7 @@ def _answer(q: Question, name: str, record: Record) -> Answer:
     plain = getattr(q.where, name)
     what = f"{q.prefix}{name}()"
 
-    def answer(*args: Any, **options: Any) -> object:
+    def answer(*args: object, **options: object) -> object:
         if not asks(record):
             return plain(*args, **options)
         if q.kind == "truth":
@@ -175,7 +175,7 @@ def version(record: Record) -> N.Integer:
 
 
 def _capability(record: Record) -> Answer:
-    def answer(*_: Any, **__: Any) -> object:
+    def answer(*_: object, **__: object) -> object:
         if not asks(record):
             return CAPABILITY
         whole = version(record)
@@ -223,18 +223,18 @@ class _Numbers(dict[str, int]):
         self.record.ask(f"{name} of the device is {found}")
         return found
 
-    def get(self, name: str, default: Any = None) -> Any:
+    def get(self, name: str, default: object = None) -> object:
         return self[name] if name in self else default  # noqa: SIM401  dict.get does not ask __getitem__
 
 
 def _numbers(record: Record) -> Answer:
     plain = type(Driver.utils).get_device_properties
 
-    def answer(self: Any, device: int) -> object:
+    def answer(self: object, device: int) -> object:
         found = plain(self, device)
         if not asks(record):
             return found
-        out = _Numbers(found)
+        out = _Numbers(cast(dict[str, int], found))
         out.record = record
         return out
 
@@ -254,7 +254,7 @@ def _flag(plain: Answer, name: str, record: Record) -> Answer:
 def _variable(record: Record) -> Answer:
     plain = type(os.environ).__getitem__
 
-    def answer(self: Any, name: str) -> object:
+    def answer(self: object, name: str) -> object:
         if not asks(record):
             return plain(self, name)
         try:
@@ -271,7 +271,7 @@ def _variable(record: Record) -> Answer:
 def _variable_set(record: Record) -> Answer:
     plain = type(os.environ).__contains__
 
-    def answer(self: Any, name: object) -> bool:
+    def answer(self: object, name: object) -> bool:
         found = bool(plain(self, name))
         if asks(record):
             record.ask(f"the environment variable {name} is {'' if found else 'not '}set")
@@ -292,7 +292,7 @@ def unknowns(record: Record) -> dict[str, object]:
             record.chance("hash() of a text")
         return hash(x)
 
-    def opened(*args: Any, **options: Any) -> object:
+    def opened(*args: object, **options: object) -> object:
         record.chance("a file")
         return open(*args, **options)
 
@@ -302,7 +302,7 @@ def unknowns(record: Record) -> dict[str, object]:
 def clock(record: Record) -> type[datetime.datetime]:
     """`datetime.datetime` that notes when it is asked for the present."""
 
-    def now(*args: Any, **options: Any) -> datetime.datetime:
+    def now(*args: object, **options: object) -> datetime.datetime:
         record.chance("the time")
         return datetime.datetime.now(*args, **options)
 

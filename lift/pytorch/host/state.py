@@ -1,4 +1,4 @@
-"""What a host function keeps between calls: numbers and texts in globals, closures, defaults, objects of its modules.
+"""The numbers and texts that a host function keeps between calls: in globals, closures, defaults, objects.
 
 A counter that a call moves on leads elsewhere in a later call: only the calls that were run are known. Caches and
 tensors are not looked at: what is kept of a first call is compared by runs.
@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
-from types import FunctionType, ModuleType
-from typing import Any
+from types import CellType, FunctionType, ModuleType
+from typing import cast
 
 from .numbers import isinstance_of
 from .shims import host_modules
 
 PLAIN = (bool, int, float, str, bytes, type(None))
-ELEMENTS = 64  # of a container, that are looked at
+LOOKED_AT_ELEMENTS = 64  # of a container
 
 
 def kept(fn: object) -> dict[str, object]:
@@ -58,9 +58,9 @@ def _of_function(path: str, f: FunctionType) -> Iterator[tuple[str, object]]:
         yield from _shallow(f"{path}.{n}", v)
 
 
-def _content(cell: Any) -> object:
+def _content(cell: CellType) -> object:
     try:
-        return cell.cell_contents
+        return cast(object, cell.cell_contents)
     except ValueError:  # it is empty
         return None
 
@@ -74,8 +74,8 @@ def _shallow(path: str, x: object) -> Iterator[tuple[str, object]]:
         yield from _elements(path, x)
 
 
-def _elements(path: str, x: dict[Any, object] | list[object]) -> Iterator[tuple[str, object]]:
-    parts = list(x.items() if isinstance(x, dict) else enumerate(x))[:ELEMENTS]
+def _elements(path: str, x: dict[object, object] | list[object]) -> Iterator[tuple[str, object]]:
+    parts = list(x.items() if isinstance(x, dict) else enumerate(x))[:LOOKED_AT_ELEMENTS]
     yield from ((f"{path}[{k!r}]", v) for k, v in parts if _is_plain(k) and _is_plain(v))
     if isinstance(x, list):
         yield f"len({path})", len(x)

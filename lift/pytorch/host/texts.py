@@ -16,7 +16,7 @@ Span = tuple[int, int, int, int]  # first line, first column, last line, last co
 
 
 def purpose() -> str:
-    """What the host code that runs now makes a text for: "message" in a `raise` and in the message of an `assert`,
+    """The use of a text that the host code makes now: "message" in a `raise` and in the message of an `assert`,
     which counts for nothing if the error leaves the host function; "output" in a call of `print`, a logger or
     `warnings` whose result is dropped; "value" for all else."""
     frame = _host_frame()
