@@ -316,7 +316,7 @@ class Seen(TorchFunctionMode):  # type: ignore[misc]
             self.record.ask("the address of a tensor")
             return 1 << 20
         start = N.integer(self.record, T.size(f"address({name})"), int(self.record.dims[f"address({name})"]))
-        return start + cast(N.Integer, self.ours(t.storage_offset())) * t.element_size()
+        return cast(N.Integer, start + cast(N.Integer, self.ours(t.storage_offset())) * t.element_size())
 
     def theirs(self, x: Any) -> Any:
         """PyTorch's numbers for ours."""

@@ -89,8 +89,16 @@ def read_host(case: Case, dims: Mapping[str, int | float], config: int = 0) -> H
             raised = error
     for name in changed(before, kept(case.fn)):
         record.lost.append(Note(f"`{name}`, which each call changes", case.place))
-    noted = (tuple(x) for x in (record.decisions, record.asked, record.lost, record.texts))
-    return HostRun(dict(dims), trace, *noted, raised, refused)
+    return HostRun(
+        dict(dims),
+        trace,
+        tuple(record.decisions),
+        tuple(record.asked),
+        tuple(record.lost),
+        tuple(record.texts),
+        raised,
+        refused,
+    )
 
 
 def _strides(case: Case, dims: Mapping[str, int | float]) -> dict[str, int]:

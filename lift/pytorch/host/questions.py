@@ -223,12 +223,12 @@ class _Numbers(dict[str, int]):
         self.record.ask(f"{name} of the device is {found}")
         return found
 
-    def get(self, name: str, default: object = None) -> object:
+    def get(self, name: str, default: object = None) -> object:  # type: ignore[override]
         return self[name] if name in self else default  # noqa: SIM401  dict.get does not ask __getitem__
 
 
 def _numbers(record: Record) -> Answer:
-    plain = type(Driver.utils).get_device_properties
+    plain: Answer = type(Driver.utils).get_device_properties
 
     def answer(self: object, device: int) -> object:
         found = plain(self, device)
@@ -252,7 +252,7 @@ def _flag(plain: Answer, name: str, record: Record) -> Answer:
 
 
 def _variable(record: Record) -> Answer:
-    plain = type(os.environ).__getitem__
+    plain: Answer = type(os.environ).__getitem__
 
     def answer(self: object, name: str) -> object:
         if not asks(record):
@@ -269,7 +269,7 @@ def _variable(record: Record) -> Answer:
 
 
 def _variable_set(record: Record) -> Answer:
-    plain = type(os.environ).__contains__
+    plain: Answer = type(os.environ).__contains__
 
     def answer(self: object, name: object) -> bool:
         found = bool(plain(self, name))
@@ -292,9 +292,11 @@ def unknowns(record: Record) -> dict[str, object]:
             record.chance("hash() of a text")
         return hash(x)
 
+    plain: Answer = open
+
     def opened(*args: object, **options: object) -> object:
         record.chance("a file")
-        return open(*args, **options)
+        return plain(*args, **options)
 
     return {"id": identity, "hash": hashed, "open": opened}
 
@@ -302,8 +304,10 @@ def unknowns(record: Record) -> dict[str, object]:
 def clock(record: Record) -> type[datetime.datetime]:
     """`datetime.datetime` that notes when it is asked for the present."""
 
-    def now(*args: object, **options: object) -> datetime.datetime:
+    plain: Answer = datetime.datetime.now
+
+    def now(*args: object, **options: object) -> object:
         record.chance("the time")
-        return datetime.datetime.now(*args, **options)
+        return plain(*args, **options)
 
     return type("datetime", (_Clock,), {n: staticmethod(now) for n in ("now", "utcnow", "today")})
