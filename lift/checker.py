@@ -21,6 +21,7 @@ with a budget in steps. What is not shown is said, and is never "checked".
 from __future__ import annotations
 
 import math
+import re
 from bisect import bisect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -35,6 +36,7 @@ CASES = 14  # nested case distinctions of one obligation
 DEPTH = 6  # nested questions whether two numbers are equal
 SINGLE = 3e-7  # relative difference of constants that are one in single precision
 POWERS = 4  # of denominators that are multiplied out
+MODELS = 24  # kept, to see at once that facts do not imply a condition
 PAIRS = 64  # atoms of one kind that a new one is compared with
 
 
@@ -547,17 +549,20 @@ def solvers() -> tuple[str, Callable[[str], str]]:
 
 
 def _ask_cvc5(text: str) -> str:
+    """The answer; after "sat" the values of the numbers, as cvc5 prints them."""
     import cvc5  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
     solver = cvc5.Solver()
     solver.setOption("rlimit", str(STEPS_OF_QUESTION))
+    solver.setOption("produce-models", "true")
     parser = cvc5.InputParser(solver)
     parser.setStringInput(cvc5.InputLanguage.SMT_LIB_2_6, text, "question")
     said = ""
     while not (command := parser.nextCommand()).isNull():
         said += str(command.invoke(solver, parser.getSymbolManager()))
-    words = said.split()
-    return words[-1] if words and words[-1] in ("sat", "unsat") else "unknown"
+        if said and not said.startswith("sat"):
+            break
+    return said.strip() if said.startswith(("sat", "unsat")) else "unknown"
 
 
 def _ask_z3(text: str) -> str:
@@ -577,6 +582,7 @@ class Question:
         self.products, self.bounds = products, bounds
         self.declared: dict[str, str] = {}
         self.axioms: list[str] = []
+        self.formulas: list[Formula] = []  # the axioms
         self.seen: set[int] = set()
         self.nonlinear = False
 
@@ -584,7 +590,8 @@ class Question:
         """The whole text."""
         asserted = [self.formula(f) for f in conditions]
         lines = ["(set-logic ALL)", *(f"(declare-const {n} {s})" for n, s in self.declared.items())]
-        return "\n".join([*lines, *(f"(assert {a})" for a in (*self.axioms, *asserted)), "(check-sat)"])
+        values = f"(get-value ({' '.join(self.declared)}))" if self.declared else ""
+        return "\n".join([*lines, *(f"(assert {a})" for a in (*self.axioms, *asserted)), "(check-sat)", values])
 
     def formula(self, f: Formula) -> str:
         """A condition."""
@@ -645,8 +652,44 @@ class Question:
         name = self.declare(f"a{a.id}", "Int" if a.sort == "int" else "Real")
         if a.id not in self.seen:
             self.seen.add(a.id)
-            self.axioms += [self.formula(f) for f in known(a, self.bounds)]
+            facts = known(a, self.bounds)
+            self.formulas += facts
+            self.axioms += [self.formula(f) for f in facts]
         return name
+
+
+Model = dict[str, Fraction]
+NUMBER = re.compile(r"\((\w+) (?:(\d+)(?:\.0)?|\(- (\d+)(?:\.0)?\))\)")
+
+
+def model_of(said: str) -> Model:
+    """The whole numbers in a text of cvc5."""
+    return {n: Fraction(int(k)) if k else Fraction(-int(m)) for n, k, m in NUMBER.findall(said)}
+
+
+def meets(f: Formula, model: Model) -> bool:
+    """Whether numbers meet a condition; others are 0, and exponentials 1."""
+    match f[0]:
+        case "true" | "false":
+            return f == TRUE
+        case "and":
+            return all(meets(x, model) for x in f[1:])
+        case "or":
+            return any(meets(x, model) for x in f[1:])
+    v = _number_of(f[1], model)
+    return {"le": v <= 0, "lt": v < 0, "eq": v == 0, "ne": v != 0}[f[0]]
+
+
+def _number_of(p: Poly, model: Model) -> Number:
+    total: Number = 0
+    for (factors, e), c in p.terms.items():
+        for a, k in factors:
+            if k.denominator == 1 and k > 0:
+                c = c * model.get(f"a{a}", 0) ** int(k)
+            else:
+                c = c * model.get(f"p{a}_{k.numerator}_{k.denominator}".replace("-", "n"), 0)
+        total += c * model.get(f"e{e}", 1) if e else c
+    return total
 
 
 def _constant(c: Number, whole: bool) -> str:
@@ -665,6 +708,9 @@ def known(a: Atom, bounds: Mapping[str, tuple[Poly, Poly]]) -> list[Formula]:
         return [le(minus(low, x)), lt(minus(x, high))]
     if a.kind == "arg":
         return [le(scaled(x, -1))]
+    if a.kind == "max":
+        single = [b for vs, _, b in a.data[1] if not vs]
+        return _greatest(x, *single) if len(single) == len(a.data[1]) else [le(minus(b, x)) for b in single]
     if a.kind != "app" or a.sort != "int":
         return []
     row = DEFINITIONS.get(a.data[0])
@@ -713,6 +759,7 @@ class Context:
 
     id: int
     facts: tuple[Formula, ...]
+    tops: Mapping[Poly, Number]  # p -> the largest c with a fact p + c <= 0, of integers
 
 
 class Reasoner:
@@ -725,6 +772,7 @@ class Reasoner:
         self.contexts: dict[frozenset[Formula], Context] = {}
         self.answers: dict[tuple[int, Formula], bool] = {}
         self.texts: dict[str, bool] = {}
+        self.models: list[Model] = []  # numbers that met conditions, the latest first
         self.none = self.context(())
 
     def context(self, facts: Iterable[Formula]) -> Context:
@@ -732,7 +780,12 @@ class Reasoner:
         parts = tuple(dict.fromkeys(x for f in facts for x in (f[1:] if f[0] == "and" else (f,)) if x != TRUE))
         key = frozenset(parts)
         if key not in self.contexts:
-            self.contexts[key] = Context(len(self.contexts), parts)
+            tops: dict[Poly, Number] = {}
+            for f in parts:
+                if f[0] == "le" and f[1].whole:
+                    base, c = _apart(f[1])
+                    tops[base] = max(c, tops.get(base, c))
+            self.contexts[key] = Context(len(self.contexts), parts, tops)
         return self.contexts[key]
 
     def given(self, ctx: Context, *facts: Formula) -> Context:
@@ -747,8 +800,19 @@ class Reasoner:
             return all(self.implied(ctx, x) for x in f[1:])
         key = (ctx.id, f)
         if key not in self.answers:
-            self.answers[key] = self._refuted((*ctx.facts, negated(f)))
+            told = self._told(ctx, f)
+            self.answers[key] = self._refuted((*ctx.facts, negated(f))) if told is None else told
         return self.answers[key]
+
+    def _told(self, ctx: Context, f: Formula) -> bool | None:
+        """Whether one fact p + c <= 0 says p + d <= 0 (d <= c), or the opposite; None where none does. Not shown counts
+        as False only where the facts do not contradict each other."""
+        if f[0] != "le" or not f[1].whole:
+            return None
+        base, d = _apart(f[1])
+        if (c := ctx.tops.get(base)) is not None and d <= c:
+            return True
+        return None
 
     def impossible(self, ctx: Context) -> bool:
         """Whether the facts contradict each other."""
@@ -765,6 +829,9 @@ class Reasoner:
             return True
         question = Question(False, self.bounds)
         text = question.text(conditions)
+        every = (*reversed(conditions), *question.formulas)
+        if any(all(meets(f, m) for f in every) for m in self.models):
+            return False
         if self._unsat(text):
             return True
         return question.nonlinear and self._unsat(Question(True, self.bounds).text(conditions))
@@ -772,12 +839,16 @@ class Reasoner:
     def _unsat(self, text: str) -> bool:
         if text not in self.texts:
             self.asked += 1
-            self.texts[text] = self.ask(text) == "unsat"
+            said = self.ask(text)
+            self.texts[text] = said == "unsat"
+            if said.startswith("sat"):
+                self.models.insert(0, model_of(said))
+                del self.models[MODELS:]
         return self.texts[text]
 
     def satisfiable(self, ctx: Context) -> bool:
         """Whether the solver finds numbers that meet the facts."""
-        return self.ask(Question(True, self.bounds).text(ctx.facts)) == "sat"
+        return self.ask(Question(True, self.bounds).text(ctx.facts)).startswith("sat")
 
     # ---- inequalities of products
 
@@ -827,6 +898,12 @@ class Reasoner:
                 if slope is not None and slope.constant == (-1 if lower else 1):
                     found[rest if lower else scaled(rest, -1)] = None
         return sorted(found, key=lambda p: (len(p.terms), p.id))
+
+
+def _apart(p: Poly) -> tuple[Poly, Number]:
+    """(q, c) with p = q + c for a constant c."""
+    c = p.terms.get(UNIT, Fraction(0))
+    return (minus(p, number(c)) if c else p), c
 
 
 def _linear(p: Poly, a: int) -> tuple[Poly | None, Poly]:
@@ -1108,7 +1185,7 @@ class Algebra(Reasoner):
                 return self.maximum([((v.id,), g, b) for g, b in families if b is not NINF], ctx)
             case "amin":
                 flipped = [((v.id,), g, scaled(self._number(b), -1)) for g, b in families if b is not INF]
-                return scaled(self.maximum(flipped, ctx), -1)
+                return _opposite(self.maximum(flipped, ctx))
         never = {"argmax": NINF, "argmin": INF}.get(t.op)
         low = [((v.id,), g, self._number(b)) for g, b in families if never is None or b is not never]
         sort = "int" if t.op.startswith("arg") else t.sort
@@ -1243,8 +1320,8 @@ class Algebra(Reasoner):
                 return (*(x for x in bound if x not in (v, w)), j.id), simple if first else rest, image
         return None
 
-    def maximum(self, families: Sequence[tuple[tuple[int, ...], Formula, Any]], ctx: Context) -> Poly:
-        """The maximum of all elements. Raises NotChecked where there may be none."""
+    def maximum(self, families: Sequence[tuple[tuple[int, ...], Formula, Any]], ctx: Context) -> Any:
+        """The maximum of all elements, -inf of none. Raises Split or NotChecked where there may be none."""
         parts: list[Family] = []
         for vs, g, b in families:
             body = self._number(b)
@@ -1260,13 +1337,26 @@ class Algebra(Reasoner):
                 fresh = tuple(next(iter(q.vars)) for q in names.values())
                 parts.append(self.shifted(((*vs, *fresh), conj(g, put_formula(h, names)), put(c, names)), ctx))
         parts = [f for f in parts if not self.impossible(self.given(ctx, f[1]))]
+        if not parts:
+            return NINF
         if not any(self.inhabited(f, ctx) for f in parts):
-            raise NotChecked("a maximum may be over no elements")
+            self._ask_for_element(parts, ctx)
         kept = [f for k, f in enumerate(parts) if not any(self._below(f, g, ctx) for g in parts[:k] + parts[k + 1 :])]
         if len(kept) == 1 and not kept[0][0]:
             return kept[0][2]
         a = fold_atom("max", "max", sorted(kept or parts, key=lambda f: f[2].id), "real")
         return of(self.unified(a, ctx))
+
+    def _ask_for_element(self, parts: Sequence[Family], ctx: Context) -> None:
+        """Raises Split for the condition that an element at the bounds is there."""
+        for vs, g, _ in parts:
+            if len(vs) != 1:
+                continue
+            for e in self._all_ends(vs[0], [g]):
+                for f in literals(put_formula(g, {vs[0]: e})):
+                    if self.decided(ctx, f) is None:
+                        raise Split(f)
+        raise NotChecked("a maximum may be over no elements")
 
     def _below(self, f: Family, g: Family, ctx: Context) -> bool:
         """Whether the single element f is less than the single element g."""
@@ -1297,7 +1387,8 @@ class Algebra(Reasoner):
         if not xs:
             return bottom
         sign = 1 if t.op == "max" else -1
-        return scaled(self.maximum([((), TRUE, scaled(x, sign)) for x in xs], ctx), sign)
+        found = self.maximum([((), TRUE, scaled(x, sign)) for x in xs], ctx)
+        return found if sign == 1 else _opposite(found)
 
     # ---- atoms that are the same
 
@@ -1523,6 +1614,10 @@ class Algebra(Reasoner):
         if self.implied(ctx, lt(scaled(p, -1))):
             return "positive"
         return "nonneg" if self.implied(ctx, le(scaled(p, -1))) else None
+
+
+def _opposite(p: Any) -> Any:
+    return INF if p is NINF else scaled(p, -1)
 
 
 def _whole_atom(m: Mono) -> bool:

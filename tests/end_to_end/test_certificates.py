@@ -1,0 +1,405 @@
+"""Certificates: proofs of right kernels are checked; a certificate that says something false is not, whatever was
+changed in it. The checker imports nothing of trilift."""
+
+import ast
+import copy
+import json
+from functools import cache
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from trilift.lift import checker
+from trilift.lift.capture.case_files import load
+from trilift.reports.cli import main
+from trilift.verify.certificate.export import certificate
+from trilift.verify.pipeline import examine
+
+KERNELS = Path(__file__).parents[1] / "kernels" / "kernels_certificates.py"
+NAMES = ("shifted_relu", "two_launches", "row_sum", "gathered")
+
+
+@cache
+def cases():
+    return {c.name: c for c in load(str(KERNELS))}
+
+
+@cache
+def proved(name):
+    return json.dumps(certificate(name, str(KERNELS), examine(cases()[name], against="reference", fallback=False)))
+
+
+def fresh(name):
+    return copy.deepcopy(json.loads(proved(name)))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_right_kernels_are_checked(name):
+    report = checker.check(fresh(name))
+    assert report.checked, [str(f) for f in report.failures]
+    assert report.shown["stores"] and report.shown["coverage"] and report.shown["bounds"] and report.shown["integers"]
+
+
+# ---- terms -----------------------------------------------------------------------------------------------------------
+
+
+def put(c, op, sort="int", attr=None, args=()):
+    """A new term, its number."""
+    c["terms"].append([op, sort, attr, list(args)])
+    return len(c["terms"]) - 1
+
+
+def const(c, k):
+    return put(c, "const", attr=k)
+
+
+def plus(c, t, k):
+    return put(c, "add", c["terms"][t][1], args=(t, const(c, k)))
+
+
+def first(c, op, attr=None):
+    return next(k for k, t in enumerate(c["terms"]) if t[0] == op and (attr is None or t[2] == attr))
+
+
+def launch(c, k=0):
+    return [e for e in c["configurations"][0]["events"] if e["kind"] == "launch"][k]
+
+
+def store(c, k=0):
+    return next(x for x in launch(c, k)["accesses"] if x["kind"] == "store")
+
+
+def load_(c, k=0):
+    return next(x for x in launch(c, k)["accesses"] if x["kind"] == "load")
+
+
+def carry(c):
+    return launch(c)["loops"][0]["carries"][-1]
+
+
+def formula(c):
+    return next(iter(c["formulas"].values()))
+
+
+def moved(c, access, k):
+    """The pointer k elements further."""
+    op, sort, attr, (offset,) = c["terms"][access["pointer"]]
+    access["pointer"] = put(c, op, sort, attr, (plus(c, offset, k),))
+
+
+def substituted(c, t, old, new):
+    """A copy of term t with `new` for `old`."""
+    if t == old:
+        return new
+    op, sort, attr, args = c["terms"][t]
+    kept = [substituted(c, a, old, new) for a in args]
+    return t if kept == args else put(c, op, sort, attr, kept)
+
+
+# ---- what is spoiled -------------------------------------------------------------------------------------------------
+
+SPOILED = {}
+
+
+def spoils(*names):
+    def register(f):
+        for name in names:
+            SPOILED[f"{name}-{f.__name__}"] = (name, f)
+        return f
+
+    return register
+
+
+@spoils(*NAMES)
+def another_formula(c):
+    formula(c)["term"] = plus(c, formula(c)["term"], 1)
+
+
+@spoils(*NAMES)
+def a_formula_twice_as_large(c):
+    formula(c)["term"] = put(c, "mul", "real", args=(const(c, 2), formula(c)["term"]))
+
+
+@spoils(*NAMES)
+def no_formula(c):
+    c["formulas"].clear()
+
+
+@spoils(*NAMES)
+def a_formula_of_another_name(c):
+    c["formulas"] = {"elsewhere": formula(c)}
+
+
+@spoils("shifted_relu", "two_launches", "gathered")
+def a_store_without_mask(c):
+    store(c)["guard"] = put(c, "const", "bool", True)
+
+
+@spoils("shifted_relu", "two_launches", "gathered")
+def a_load_without_mask(c):
+    load_(c)["guard"] = put(c, "const", "bool", True)
+
+
+@spoils("shifted_relu", "gathered")
+def a_mask_that_is_too_narrow(c):
+    less = plus(c, store(c)["guard"], 0)
+    op, sort, attr, (i, n) = c["terms"][store(c)["guard"]]
+    assert op == "lt" and less
+    store(c)["guard"] = put(c, op, sort, attr, (plus(c, i, 1), n))
+
+
+@spoils("shifted_relu", "gathered")
+def a_mask_that_is_too_wide(c):
+    op, sort, attr, (i, n) = c["terms"][store(c)["guard"]]
+    store(c)["guard"] = put(c, op, sort, attr, (i, plus(c, n, 1)))
+
+
+@spoils(*NAMES)
+def no_store(c):
+    launch(c)["accesses"] = [x for x in launch(c)["accesses"] if x["kind"] != "store"]
+
+
+@spoils(*NAMES)
+def another_value(c):
+    store(c)["value"] = plus(c, store(c)["value"], 1)
+
+
+@spoils("shifted_relu", "row_sum", "gathered")
+def a_store_one_element_further(c):
+    moved(c, store(c), 1)
+
+
+@spoils(*NAMES)
+def a_load_one_element_further(c):
+    moved(c, load_(c), 1)
+
+
+@spoils(*NAMES)
+def a_grid_that_is_too_small(c):
+    launch(c)["grid"][0] = plus(c, launch(c)["grid"][0], -1)
+
+
+@spoils("row_sum")
+def a_grid_that_is_too_large(c):
+    launch(c)["grid"][0] = plus(c, launch(c)["grid"][0], 1)
+
+
+@spoils(*NAMES)
+def facts_that_contradict_each_other(c):
+    n = first(c, "size", "N")
+    fact = put(c, "lt", "bool", args=(n, const(c, 1)))
+    c["configurations"][0]["facts"].append(fact)
+    c["contract"].append({"kind": "size", "text": "N < 1", "term": fact, "configuration": None})
+
+
+@spoils(*NAMES)
+def a_fact_that_is_false(c):
+    c["configurations"][0]["facts"].append(put(c, "const", "bool", False))
+
+
+@spoils(*NAMES)
+def a_fact_beyond_the_contract(c):
+    fact = put(c, "le", "bool", args=(first(c, "size", "N"), const(c, 4)))
+    c["configurations"][0]["facts"].append(fact)
+
+
+@spoils(*NAMES)
+def a_configuration_that_is_called_empty(c):
+    c["configurations"][0]["vacuous"] = True
+
+
+@spoils(*NAMES)
+def no_configuration(c):
+    c["configurations"] = []
+
+
+@spoils(*NAMES)
+def no_launch(c):
+    events = c["configurations"][0]["events"]
+    events.remove(launch(c))
+
+
+@spoils("two_launches")
+def launches_in_another_order(c):
+    c["configurations"][0]["events"].reverse()
+
+
+@spoils("two_launches")
+def no_second_launch(c):
+    c["configurations"][0]["events"].pop()
+
+
+@spoils("two_launches")
+def other_contents_between_the_launches(c):
+    (held,) = launch(c)["after"].values()
+    held["term"] = plus(c, held["term"], 1)
+
+
+@spoils(*NAMES)
+def nobody_who_stores(c):
+    store(c)["inverse"] = []
+
+
+@spoils(*NAMES)
+def the_wrong_program(c):
+    for inverse in store(c)["inverse"]:
+        inverse["values"] = [[u, plus(c, t, 1)] for u, t in inverse["values"]]
+
+
+@spoils("row_sum")
+def no_invariant(c):
+    carry(c)["form"] = None
+
+
+@spoils("row_sum")
+def another_invariant(c):
+    carry(c)["form"] = plus(c, carry(c)["form"], 1)
+
+
+@spoils("row_sum")
+def an_invariant_of_the_next_iteration(c):
+    counter = launch(c)["loops"][0]["counter"]
+    carry(c)["form"] = substituted(c, carry(c)["form"], counter, plus(c, counter, 1))
+
+
+@spoils("row_sum")
+def an_invariant_that_is_the_start(c):
+    carry(c)["form"] = carry(c)["init"]
+
+
+@spoils("row_sum")
+def another_start(c):
+    carry(c)["init"] = const(c, 1)
+
+
+@spoils("row_sum")
+def another_step(c):
+    carry(c)["next"] = put(c, "mul", "real", args=(const(c, 2), carry(c)["next"]))
+
+
+@spoils("row_sum")
+def one_iteration_fewer(c):
+    loop = launch(c)["loops"][0]
+    old, loop["trips"] = loop["trips"], plus(c, loop["trips"], -1)
+    store(c)["value"] = substituted(c, store(c)["value"], old, loop["trips"])
+
+
+@spoils("row_sum")
+def a_load_outside_its_loop(c):
+    load_(c)["loops"] = []
+
+
+@spoils(*NAMES)
+def fewer_lanes(c):
+    for x in launch(c)["accesses"]:
+        x["lanes"] = [put(c, "axis", attr=[c["terms"][n][2][0], const(c, 32)]) for n in x["lanes"]]
+    if not load_(c)["lanes"] or store(c)["lanes"] == []:
+        load_(c)["loops"] = []
+
+
+@spoils(*NAMES)
+def a_buffer_that_is_too_short(c):
+    for b in c["configurations"][0]["buffers"]:
+        b["length"] = plus(c, b["length"], -1)
+
+
+@spoils("shifted_relu", "two_launches", "gathered")
+def an_output_called_an_input(c):
+    for b in c["configurations"][0]["buffers"]:
+        b["input"] = True
+    launch(c)["accesses"] = [x for x in launch(c)["accesses"] if x["kind"] == "load"]
+
+
+@spoils(*NAMES)
+def integers_of_eight_bits(c):
+    for x in launch(c)["arithmetic"]:
+        x["bits"] = 8
+
+
+@spoils("row_sum")
+def no_clause_about_integers(c):
+    c["contract"] = [x for x in c["contract"] if x["kind"] != "nowrap"]
+
+
+@spoils("gathered")
+def indices_without_bound(c):
+    c["configurations"][0]["bounds"] = {}
+
+
+@spoils("shifted_relu", "row_sum")
+def an_output_in_steps(c):
+    view = next(iter(c["configurations"][0]["outputs"].values()))
+    view["strides"] = [const(c, 0)]
+
+
+@spoils(*NAMES)
+def a_pointer_into_the_output(c):
+    pointers = launch(c)["pointers"]
+    pointers["x_ptr"] = pointers["out_ptr"]
+
+
+def test_many_ways_to_spoil():
+    assert len({f for _, f in SPOILED.values()}) >= 25
+
+
+@pytest.mark.parametrize("which", SPOILED)
+def test_what_is_spoiled_is_not_checked(which):
+    name, spoil = SPOILED[which]
+    c = fresh(name)
+    spoil(c)
+    try:
+        report = checker.check(c)
+    except checker.Wrong:
+        return
+    assert not report.checked
+
+
+@pytest.mark.parametrize("key", ["terms", "contract", "configurations", "formulas", "certificate"])
+def test_an_incomplete_certificate_is_none(key):
+    c = fresh("shifted_relu")
+    del c[key]
+    with pytest.raises(checker.Wrong):
+        checker.check(c)
+
+
+def test_terms_that_are_made_of_later_ones_are_none():
+    c = fresh("shifted_relu")
+    c["terms"][0][3] = [5]
+    with pytest.raises(checker.Wrong):
+        checker.check(c)
+
+
+# ---- the checker itself ----------------------------------------------------------------------------------------------
+
+
+def test_the_checker_imports_nothing_of_trilift():
+    tree = ast.parse(Path(checker.__file__).read_text(encoding="utf-8"))
+    names = {a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names}
+    froms = [n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)]
+    assert not [n for n in froms if n.level or (n.module or "").startswith("trilift")]
+    assert names <= {"math", "re", "cvc5", "z3"}
+
+
+def test_without_cvc5_z3_answers_and_it_is_said(monkeypatch):
+    monkeypatch.setattr(checker, "solvers", lambda: ("z3 (cvc5 is not installed)", checker._ask_z3))
+    report = checker.check(fresh("shifted_relu"))
+    assert report.checked and "z3" in report.solver
+    c = fresh("shifted_relu")
+    another_formula(c)
+    assert not checker.check(c).checked
+
+
+def test_the_command_line(tmp_path):
+    file = tmp_path / "proof.json"
+    run = CliRunner().invoke(main, ["prove", f"{KERNELS}::shifted_relu", "--certificate", str(file), "-q"])
+    assert run.exit_code == 0 and file.exists()
+    run = CliRunner().invoke(main, ["check", str(file)])
+    assert run.exit_code == 0 and ": checked (" in run.output and "1 <= N" in run.output
+    c = json.loads(file.read_text())
+    another_formula(c)
+    file.write_text(json.dumps(c))
+    run = CliRunner().invoke(main, ["check", str(file), "--format", "json"])
+    assert run.exit_code == 4 and json.loads(run.output)["certificates"][0]["verdict"] == "not checked"
+    file.write_text("{}")
+    assert CliRunner().invoke(main, ["check", str(file)]).exit_code == 2
