@@ -1004,6 +1004,8 @@ class Algebra(Reasoner):
                 if self.world is None:
                     raise NotChecked(f"{t.op} outside a launch")
                 return self.world.load(t, env, ctx)
+            case "address":
+                return self.world.address(t.attr, self.finite(t.args[0], env, ctx))
         if t.sort == "bool":
             return ONE if self.known(t, env, ctx) else ZERO
         if t.op in FOLDS:
@@ -1176,7 +1178,7 @@ class Algebra(Reasoner):
             n = self.finite(t.attr[1], env, ctx)
             guards = within(of(v), n)
         inner = {**env, t.axis: of(v)}
-        families = list(self._cases(t.args[0], inner, ctx, v.id, guards))
+        families = list(self.by_cases(lambda here: self.value(t.args[0], inner, here), ctx, (v.id,), guards))
         self._discharge(v.id, families, ctx)
         match t.op:
             case "sum":
@@ -1203,26 +1205,26 @@ class Algebra(Reasoner):
             raise NotChecked("an infinite number in a sum")
         return p
 
-    def _cases(
-        self, t: Node, env: Env, ctx: Context, v: int, guards: Formula, depth: int = 0
+    def by_cases(
+        self, body: Callable[[Context], Any], ctx: Context, bound: Sequence[int], guards: Formula, depth: int = 0
     ) -> Iterator[tuple[Formula, Any]]:
-        """The body of a fold under each answer to a question about its variable."""
+        """A value under each answer to a question about bound variables."""
         here = self.given(ctx, guards)
         if guards == FALSE or self.impossible(here):
             return
         before = self.needs
         try:
-            body = self.value(t, env, here)
+            found = body(here)
         except Split as split:
             self.needs = before
-            if v not in variables(split.literal):
+            if not variables(split.literal) & set(bound):
                 raise
             if depth >= CASES:
                 raise NotChecked("too many cases in a sum") from None
             for f in (split.literal, negated(split.literal)):
-                yield from self._cases(t, env, ctx, v, conj(guards, f), depth + 1)
+                yield from self.by_cases(body, ctx, bound, conj(guards, f), depth + 1)
             return
-        yield guards, body
+        yield guards, found
 
     def sum(self, bound: tuple[int, ...], guards: Formula, p: Poly, ctx: Context) -> Poly:
         """The sum of p over the variables where the guards hold: linear in p, what is free of them outside."""
@@ -1314,11 +1316,32 @@ class Algebra(Reasoner):
                     continue
                 t = of(atom("app", "int", "floordiv", (of(j), c), variables=of(j).vars | c.vars))
                 rest = put_formula(guards, {v: t, w: minus(of(j), mul(c, t))})
-                plain = [x for x in (rest[1:] if rest[0] == "and" else (rest,)) if not x[1].atoms() & t.atoms()]
-                simple = conj(le(scaled(of(j), -1)), *plain)
-                first = self.implied(self.given(ctx, rest), simple) and self.implied(self.given(ctx, simple), rest)
-                return (*(x for x in bound if x not in (v, w)), j.id), simple if first else rest, image
+                return (*(x for x in bound if x not in (v, w)), j.id), self._simpler(rest, t, of(j), ctx), image
+        return self._determined(bound, guards, body, ctx)
+
+    def _determined(self, bound: tuple[int, ...], guards: Formula, body: Poly, ctx: Context) -> Family | None:
+        """The family without a variable of which the body does not speak and that the others determine."""
+        here = self.given(ctx, guards)
+        for v in bound:
+            for p in polys(guards) if v not in body.vars and len(bound) > 1 else ():
+                slope, rest = _linear(p, v)
+                c = None if slope is None else slope.constant
+                if c is None or c <= 1:
+                    continue
+                t = self.quotient(scaled(rest, -1), number(c), here)
+                others = [w for w in bound if w in t.vars and w != v]
+                if v not in t.vars and len(others) == 1 and self.implied(here, eq(minus(of(ATOMS[v]), t))):
+                    left = self._simpler(put_formula(guards, {v: t}), t, of(ATOMS[others[0]]), ctx)
+                    return tuple(w for w in bound if w != v), left, body
         return None
+
+    def _simpler(self, guards: Formula, t: Poly, j: Poly, ctx: Context) -> Formula:
+        """The guards without the quotient t of the variable j, where 0 <= j and the others say as much."""
+        parts = guards[1:] if guards[0] == "and" else (guards,)
+        plain = [x for x in parts if not {a for p in polys(x) for a in p.atoms()} & t.atoms()]
+        simple = conj(le(scaled(j, -1)), *plain)
+        same = self.implied(self.given(ctx, guards), simple) and self.implied(self.given(ctx, simple), guards)
+        return simple if same else guards
 
     def maximum(self, families: Sequence[tuple[tuple[int, ...], Formula, Any]], ctx: Context) -> Any:
         """The maximum of all elements, -inf of none. Raises Split or NotChecked where there may be none."""
@@ -1443,6 +1466,11 @@ class Algebra(Reasoner):
         """Whether every element of fs is one of gs."""
         for f in fs:
             guards = [h[1] for g in gs for h in _renamings(f, g) if h[2] is f[2]]
+            for g in gs:
+                if f[0] and not g[0] and (values := _element(f, g[2])) is not None:
+                    guards.append(conj(*(eq(minus(of(ATOMS[v]), e)) for v, e in values.items())))
+                elif g[0] and not f[0] and (values := _element(g, f[2])) is not None:
+                    guards.append(put_formula(g[1], values))
             if not guards or not self.implied(ctx, disj(negated(f[1]), *guards)):
                 return False
         return True
@@ -1533,11 +1561,8 @@ class Algebra(Reasoner):
         """The monomial as one element of the sum: (c', v = e) where it is c' cofactor body(e)."""
         flipped = poly({(tuple((a, -k) for a, k in cofactor[0]), scaled(POLYS[cofactor[1]], -1).id): Fraction(1)})
         rest = mul(poly({m: Fraction(1)}), flipped)
-        values = _matched(f, rest)
+        values = _element(f, rest)
         if values is None:
-            return None
-        image = put(f[2], values)
-        if image is not rest:
             return None
         return c, conj(*(eq(minus(of(ATOMS[v]), e)) for v, e in values.items()))
 
@@ -1707,6 +1732,12 @@ def _matched(f: Family, p: Poly) -> dict[int, Poly] | None:
                 if left is ZERO:
                     values[v] = e
     return values if len(values) == len(f[0]) else None
+
+
+def _element(f: Family, p: Poly) -> dict[int, Poly] | None:
+    """Values of the variables for which the body is p."""
+    values = _matched(f, p)
+    return values if values is not None and put(f[2], values) is p else None
 
 
 def _divided(p: Poly, d: Poly) -> tuple[Poly, Poly]:
@@ -1994,6 +2025,15 @@ class World:
             return found
         raise NotChecked(f"a pointer made by {t.op}")
 
+    def address(self, name: str, o: Poly) -> Poly:
+        """An address in bytes: tensors start at multiples of 16."""
+        told = "the memory of every tensor starts at a multiple of 16 bytes"
+        if told not in self.c.report.assumed:
+            self.c.report.assumed.append(told)
+        digits = "".join(x for x in self.launch["pointers"][name]["dtype"] if x.isdigit())[:2]
+        start = of(atom("sym", "int", f"start of {self.pointers[name].buffer}"))
+        return add(scaled(start, 16), scaled(add(self.pointers[name].offset, o), max(int(digits or 8) // 8, 1)))
+
     def place(self, access: Mapping[str, Any], env: Env, ctx: Context) -> tuple[View, Poly]:
         """The tensor and the element of its buffer that an access is to."""
         name, o = self.pointer(self.c.nodes[access["pointer"]], env, ctx)
@@ -2234,12 +2274,30 @@ class Configured:
         rest = minus(o, view.offset)
         conditions: list[Formula] = []
         order = self.order(view, ctx)
+        if self.dense(view, order):
+            for d in reversed(order[1:]):
+                whole = self.a.quotient(rest, view.shape[d], ctx)
+                index[d] = minus(rest, mul(whole, view.shape[d]))
+                conditions.append(lt(scaled(view.shape[d], -1)))
+                rest = whole
+            if order:
+                index[order[0]] = rest
+            return index, conj(*conditions, within(rest, view.shape[order[0]]) if order else eq(rest))
         for d in order:
             s = view.strides[d]
             index[d] = rest if s is ONE else self.a.quotient(rest, s, ctx)
             rest = minus(rest, mul(index[d], s))
             conditions.append(within(index[d], view.shape[d]))
         return index, conj(*conditions, eq(rest))
+
+    def dense(self, view: View, order: Sequence[int]) -> bool:
+        """Whether the elements lie behind one another, in this order of dimensions."""
+        step = ONE
+        for d in reversed(order):
+            if view.strides[d] is not step:
+                return False
+            step = mul(step, view.shape[d])
+        return True
 
     def order(self, view: View, ctx: Context) -> list[int]:
         """Dimensions from the largest stride, each as large as all that follows. Raises NotChecked."""
@@ -2489,6 +2547,9 @@ class Launch:
             mine = [x for x in writes if buffer in c.buffers_of(x, self.event)]
             if any(len(c.buffers_of(x, self.event)) > 1 for x in mine):
                 raise NotChecked("a store that is not to one tensor")
+            if all(x["kind"] == "add" for x in mine):
+                c.contents[buffer] = self.accumulated(mine, before[buffer])
+                continue
             if any(x["kind"] != "store" for x in mine):
                 kinds = sorted({x["kind"] for x in mine})
                 c.report.failures.append(
@@ -2497,6 +2558,74 @@ class Launch:
                 c.contents[buffer] = _unknown(buffer)
                 continue
             c.contents[buffer] = self.after(buffer, mine, before)
+
+    def accumulated(self, mine: Sequence[Mapping[str, Any]], before: Content) -> Content:
+        """The contents after atomic additions: what was there, and the sum of what all executions add."""
+
+        def content(o: Poly, ctx: Context) -> Any:
+            with self.c.inside(self.world):
+                return add(before(o, ctx), *(self.added(x, o, ctx) for x in mine))
+
+        return content
+
+    def added(self, x: Mapping[str, Any], o: Poly, ctx: Context) -> Poly:
+        """The sum of what the executions of an atomic addition add to element o."""
+        a, table = self.a, self.nodes
+        axes = [table[self.event["loops"][k]["counter"]] for k in x["loops"]] + [table[n] for n in x["lanes"]]
+        env: dict[AxisKey, Poly] = {t.axis: of(variable()) for t in axes}
+        for k, n in enumerate(self.world.grid):
+            env[f"pid{k}", -1] = ZERO if a.finite(n, {}, ctx) is ONE else of(variable())
+        bound = [next(iter(p.vars)) for p in env.values() if p is not ZERO]
+
+        def body(here: Context) -> tuple[Formula, Poly]:
+            inside = self.world.running(x, env, here)
+            met = a.given(inside, eq(minus(self.world.place(x, env, inside)[1], o)))
+            guards = conj(*(f for f in met.facts if f not in ctx.facts))
+            return guards, ZERO if a.impossible(met) else a.finite(table[x["value"]], env, met)
+
+        total = ZERO
+        for _, (guards, value) in a.by_cases(body, ctx, bound, TRUE):
+            if value is not ZERO:
+                total = add(total, self.summed(x, env, bound, guards, value, o, ctx))
+        return total
+
+    def summed(
+        self, x: Mapping[str, Any], env: Env, bound: Sequence[int], guards: Formula, value: Poly, o: Poly, ctx: Context
+    ) -> Poly:
+        """The sum over programs, iterations and lanes, of which the element may determine some."""
+        a = self.a
+        for index, inverse in self.inverses(x, o, ctx):
+            keys = [self.nodes[n].axis for n in inverse["index"]]
+            for unknown, term in inverse["values"]:
+                t = self.nodes[unknown]
+                (v,) = env[(t.attr, -1) if t.op == "size" else t.axis].vars or (None,)
+                w = a.finite(self.nodes[term], dict(zip(keys, index, strict=True)), ctx)
+                if v in bound and a.implied(a.given(ctx, guards), eq(minus(of(ATOMS[v]), w))):
+                    guards, value = put_formula(guards, {v: w}), put(value, {v: w})
+                    bound = [b for b in bound if b != v]
+        free = [f for f in (guards[1:] if guards[0] == "and" else (guards,)) if not variables(f) & set(bound)]
+        for f in free:
+            answer = a.decided(ctx, f)
+            if answer is None:
+                raise Split(next(y for y in literals(f) if a.decided(ctx, y) is None))
+            if not answer:
+                return ZERO
+        rest = conj(*(f for f in (guards[1:] if guards[0] == "and" else (guards,)) if f not in free))
+        return a.sum(tuple(bound), rest, value, ctx) if bound else value
+
+    def inverses(
+        self, x: Mapping[str, Any], o: Poly, ctx: Context
+    ) -> Iterator[tuple[Sequence[Poly], Mapping[str, Any]]]:
+        """Who writes element o, by the certificate, and the index that this is said of."""
+        c = self.c
+        buffers = c.buffers_of(x, self.event)
+        views = [v for v in (*c.outputs.values(), *c.inputs.values()) if v.buffer in buffers]
+        for inverse in x["inverse"]:
+            for v in views:
+                if len(inverse["index"]) == len(v.shape):
+                    yield c.decoded(v, o, ctx)[0], inverse
+            if len(inverse["index"]) == 1:
+                yield [o], inverse
 
     def target(self, buffer: str) -> tuple[str, View, Mapping[str, Any], bool] | None:
         """What a buffer holds after this launch: (name, view, axes and term, whether that is an output's formula)."""

@@ -312,8 +312,7 @@ def access(a: Access, site: Site | None, position: Mapping[int, int], p: Proving
 
 
 def inverses(site: Site, p: Proving, terms: Terms) -> list[Data]:
-    """For each tensor that the site may be of: the program, iteration and lane that store an element."""
-    out = []
+    """The program, iteration and lane that store an element, by the first tensor of which that is known."""
     for v in p.views_of(site.buffer, [site]):
         found = written(site, v, p.configuration.facts, p.solver)
         if isinstance(found, Missing):
@@ -321,8 +320,8 @@ def inverses(site: Site, p: Proving, terms: Terms) -> list[Data]:
         index = index_axes(v)
         renamed = {a: T.axis(b) for a, b in zip(found.index, index, strict=True)}
         values = [[terms.put(u), terms.put(T.substitute(w, renamed))] for u, w in found.inverse.items()]
-        out.append({"index": terms.axes(index), "values": values, "shape": terms.all(v.shape)})
-    return out
+        return [{"index": terms.axes(index), "values": values}]
+    return []
 
 
 def after(found: Launched, p: Proving, terms: Terms) -> Data:
