@@ -36,6 +36,7 @@ CASES = 14  # nested case distinctions of one obligation
 DEPTH = 6  # nested questions whether two numbers are equal
 SINGLE = 3e-7  # relative difference of constants that are one in single precision
 POWERS = 4  # of denominators that are multiplied out
+QUESTIONS = 6_000  # to the solver, about one configuration
 MODELS = 24  # kept, to see at once that facts do not imply a condition
 PAIRS = 64  # atoms of one kind that a new one is compared with
 
@@ -839,6 +840,8 @@ class Reasoner:
     def _unsat(self, text: str) -> bool:
         if text not in self.texts:
             self.asked += 1
+            if self.asked > QUESTIONS:
+                raise NotChecked("the budget of questions is spent")
             said = self.ask(text)
             self.texts[text] = said == "unsat"
             if said.startswith("sat"):

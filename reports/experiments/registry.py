@@ -33,6 +33,7 @@ ENTRIES = (
     Entry("trinity", "superoptimizer.trinity", corpus=True, usual=False),
     Entry("sweep", "corpora.sweep_table", corpus=True),
     Entry("strategies", "corpora.strategy_counts"),
+    Entry("certificates", "corpora.certificates", usual=False),  # minutes
     Entry("bench", "bench"),
     Entry("mutants", "mutation.mutants"),
     Entry("fuzz", "fuzz.page"),

@@ -60,9 +60,14 @@ def certify(case: Case, examined: Examined, path: str) -> None:
 
     if any(p.verdict.value != "PROVED" for p in examined.proofs):
         return
-    file = Path(path) if path.endswith(".json") else Path(path) / f"{case.name}.json"
-    data = certificate(case.name, case.place.file if case.place else "", examined)
-    file.write_text(json.dumps(data), encoding="utf-8")
+    where = case.place.file if case.place else ""
+    data = certificate(case.name, where, examined)
+    certificate_file(path, where, case.name).write_text(json.dumps(data), encoding="utf-8")
+
+
+def certificate_file(path: str, file: str, name: str) -> Path:
+    """The file of a certificate: the path itself if it ends in .json, else one of the folder."""
+    return Path(path) if path.endswith(".json") else Path(path) / f"{Path(file).stem}.{name}.json"
 
 
 def cannot(case: Case, lifted: Lifted | None, against: str) -> TriliftError | None:
