@@ -164,7 +164,9 @@ def prove(
 
 
 @main.command()
-@click.argument("files", nargs=-1, required=True, metavar="CERTIFICATE...", type=click.Path(exists=True, dir_okay=False))
+@click.argument(
+    "files", nargs=-1, required=True, metavar="CERTIFICATE...", type=click.Path(exists=True, dir_okay=False)
+)
 @options(FORM)
 def check(files: tuple[str, ...], form: str) -> None:
     """Replays proofs that `trilift prove --certificate` wrote.

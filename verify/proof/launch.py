@@ -18,8 +18,8 @@ from ..model.program import Access, Loop, Program
 @dataclass
 class Launched:
     """One launch of a configuration, executed. `sites`: its accesses without loop variables. `seen`: what loads
-    of what the launch writes find. `forwarding`: stores whose values are being looked up. `left`: the contents afterwards
-    of what it wrote."""
+    of what the launch writes find. `forwarding`: stores whose values are being looked up. `left`: what it wrote holds
+    afterwards."""
 
     launch: SymbolicLaunch
     program: Program

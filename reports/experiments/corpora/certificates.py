@@ -8,7 +8,6 @@ import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -54,7 +53,7 @@ def checked(corpus: str, options: Options, quiet: bool) -> list[tuple[Record, Re
     with TemporaryDirectory() as folder, Progress(quiet) as progress:
         how = replace(options.proving or Proving(), certificate=folder)
         chosen = replace(options, proving=how, cache="")
-        records = [r for r in dispatch.records(resolve([str(CORPUS / corpus)]), chosen, progress.hear)]
+        records = list(dispatch.records(resolve([str(CORPUS / corpus)]), chosen, progress.hear))
         return [(r, one(folder, r)) for r in records if r["verdict"] == "PROVED"]
 
 
