@@ -17,7 +17,7 @@ variables, who writes an element, contents between launches) are proved like eve
 
 Numbers are polynomials over atoms, powers of which may be negative or halves, times exp of a polynomial. Choices are
 decided under the facts, or the proof goes on in both cases. Questions about integers go to cvc5 (else z3) as SMT-LIB,
-with a budget in steps. What is not shown is said, and is never "checked".
+with a budget in steps. The report names each obligation that is not shown; then nothing is "checked".
 """
 
 from .claims import Failure, Report, check

@@ -172,7 +172,7 @@ class Algebra(Reasoner):
         raise NotChecked("an infinite number is calculated with")
 
     def _opaque(self, t: Node, xs: Sequence[Poly], ctx: Context) -> Poly:
-        """A function of which nothing is known but that equal arguments give equal values."""
+        """A function of which only this is known: equal arguments give equal values."""
         a = atom("app", t.sort, t.op if t.attr is None else f"{t.op}.{t.attr}", tuple(xs), variables=variables_of(xs))
         p = of(self.unified(a, ctx))
         if t.sort == "real" and t.op not in TOTAL:
@@ -784,7 +784,7 @@ def _size(a: Atom) -> int:
 
 
 def _shape(a: Atom) -> tuple[Any, ...]:
-    """What atoms must have in common to be equal."""
+    """The things that equal atoms have in common."""
     if a.kind in ("app", "read"):
         return (a.kind, a.sort, a.data[0], len(a.data[1]))
     if a.kind == "base":

@@ -1,4 +1,4 @@
-"""What a certificate claims, and the obligations that follow from its summary of the launches."""
+"""The claim of a certificate, and the obligations that follow from its summary of the launches."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Failure:
 
 @dataclass
 class Report:
-    """What came of a certificate. `shown`: how many obligations of each kind; `assumed`: what the claim rests on beside
+    """The result of a certificate. `shown`: how many obligations of each kind; `assumed`: what the claim rests on beside
     the contract's conditions."""
 
     claim: list[str]
@@ -130,7 +130,7 @@ class World:
             return self.c.initial(base, o, ctx)
         view = self.pointers.get(base)
         if view is None:
-            raise NotChecked(f"a load through {base}, which is no tensor")
+            raise NotChecked(f"a load through {base}, which points into no tensor")
         if view.buffer in self.written:
             self.c.interferes(self, view.buffer)
         return self.contents[view.buffer](add(view.offset, o), ctx)
@@ -182,7 +182,7 @@ class World:
         name, o = self.pointer(self.c.nodes[access["pointer"]], env, ctx)
         view = self.pointers.get(name)
         if view is None:
-            raise NotChecked(f"an access through {name}, which is no tensor")
+            raise NotChecked(f"an access through {name}, which points into no tensor")
         return view, add(view.offset, o)
 
     # ---- when something is executed
@@ -267,7 +267,7 @@ class Configured:
     # ---- obligations
 
     def attempt(self, kind: str, what: str, goal: Callable[[Context], bool], ctx: Context) -> bool:
-        """Whether a goal is shown, in all cases. What is not becomes a failure of the report."""
+        """Whether a goal is shown, in all cases; if not, the report gets a failure."""
         try:
             held, why = self.cases(goal, ctx, 0), ""
         except NotChecked as stop:
@@ -477,7 +477,7 @@ class Configured:
                 continue
             formula = self.certificate["formulas"].get(name)
             if formula is None:
-                self.report.failures.append(Failure(f"{self.label}{name}", "the claim says nothing of it"))
+                self.report.failures.append(Failure(f"{self.label}{name}", "the claim has no formula for it"))
                 continue
             self.attempt(
                 "contents", f"{name} at the end", lambda ctx, v=view, f=formula: self.final(v, f, ctx), self.ctx
@@ -770,7 +770,7 @@ class Launch:
                 yield [o], inverse
 
     def target(self, buffer: str) -> tuple[str, View, Mapping[str, Any], bool] | None:
-        """What a buffer holds after this launch: (name, view, axes and term, whether that is an output's formula)."""
+        """The contents that a buffer should have after this launch: (name, view, axes and term, whether that is an output's formula)."""
         c = self.c
         later = c.data["events"][self.position + 1 :]
         last = all(buffer not in c.written(e) for e in later)
@@ -808,7 +808,7 @@ class Launch:
         _, o = self.world.place(x, {}, here)
         index, inside = self.c.decoded(view, o, here)
         if not self.a.implied(here, inside):
-            raise NotChecked("the store is not shown to be inside the tensor")
+            raise NotChecked("could not prove that the store is inside the tensor")
         return self.c.equal(
             lambda ctx: self.a.value(self.nodes[x["value"]], {}, ctx),
             lambda ctx: self.expected(term, index, final, ctx),

@@ -87,7 +87,7 @@ serial = count()
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Atom:
-    """What polynomials are made of. `kind`: sym, var, read, app, base (a polynomial), sum, max, arg. `vars`: the
+    """A variable of polynomials. `kind`: sym, var, read, app, base (a polynomial), sum, max, arg. `vars`: the
     variables in it that are free."""
 
     id: int

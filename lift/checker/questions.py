@@ -1,4 +1,4 @@
-"""What follows from facts: questions in SMT-LIB to cvc5, else to z3, with a budget in steps."""
+"""Conclusions from facts: questions in SMT-LIB to cvc5, else to z3, with a budget in steps."""
 
 from __future__ import annotations
 
@@ -219,7 +219,7 @@ def _constant(c: Number, whole: bool) -> str:
 
 
 def known(a: Atom, bounds: Mapping[str, tuple[Poly, Poly]]) -> list[Formula]:
-    """What holds of an atom by its definition."""
+    """The conditions that an atom meets by its definition."""
     x = of(a)
     if a.kind == "read" and a.sort == "int" and a.data[0] in bounds:
         low, high = bounds[a.data[0]]
@@ -430,7 +430,7 @@ def _apart(p: Poly) -> tuple[Poly, Number]:
 
 
 def linear_in(p: Poly, a: int) -> tuple[Poly | None, Poly]:
-    """(s, r) with p = s a + r, a in neither; s is None where p is no such sum."""
+    """(s, r) with p = s a + r, a in neither; s is None where p has another form."""
     slope: dict[Mono, Number] = {}
     rest: dict[Mono, Number] = {}
     for (factors, e), c in p.terms.items():

@@ -15,7 +15,7 @@ RECURSION = 20_000  # terms refer to terms: as deep as the longest chain of oper
 
 
 def run(files: Sequence[str], form: str) -> int:
-    """Prints what came of each certificate: 0 if all are checked, 2 if one is no certificate, else 4."""
+    """Prints what came of each certificate: 0 if all are checked, 2 for a file of another kind, else 4."""
     sys.setrecursionlimit(max(sys.getrecursionlimit(), RECURSION))
     codes, said = [], []
     for file in files:

@@ -1,8 +1,8 @@
 """A proof as data, for a checker that shares no code with the prover (`lift.checker`).
 
 The data say what a case is about: formulas and contract of the claim, and of each configuration the summary of its
-launches. They hold no list of obligations: the checker makes its own. What the prover found out beyond (closed forms of
-loop variables, who writes an element, contents between launches) are hints, which the checker proves again.
+launches. They hold no list of obligations: the checker makes its own. The rest are hints of the prover (closed forms of
+loop variables, who writes an element, contents between launches), which the checker proves again.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from trilift.lift.terms import construct as T
 from trilift.lift.terms.spec import Formula
 from trilift.lift.terms.term import Axis, Term
 
-from ..integers.quotient import equalities
 from ..loops.invariant import Closed
 from ..memory.safety import fits, words
 from ..memory.sites import Site
@@ -153,7 +152,7 @@ def _shapes(p: Proving) -> list[Term]:
 
 
 def layout(c: Clause, provings: Sequence[Proving]) -> Term | None:
-    """What is known of the strides of the tensor that a clause names."""
+    """The facts about the strides of the tensor that a clause names."""
     facts = {f for p in provings for f in p.configuration.facts if _strides(f) and _strides(f) <= set(_named(c.text))}
     return T.make("and", True, *sorted(facts, key=repr)) if facts else None
 
@@ -356,4 +355,4 @@ def _line(place: Place | None) -> int:
     return place.line if place else 0
 
 
-__all__ = ["certificate", "equalities"]
+__all__ = ["certificate"]

@@ -58,7 +58,7 @@ def checked(corpus: str, options: Options, quiet: bool) -> list[tuple[Record, Re
 
 
 def one(folder: str, record: Record) -> Report | str:
-    """What came of one certificate, or why there is none."""
+    """The report of one certificate, or why it is missing."""
     file = certificate_file(folder, record["file"], record["name"])
     if not file.exists():
         return "no certificate was written"
