@@ -320,6 +320,9 @@ class Algebra(Reasoner):
                 return _opposite(self.maximum(flipped, ctx))
         never = {"argmax": NINF, "argmin": INF}.get(t.op)
         low = [((v.id,), g, self._number(b)) for g, b in families if never is None or b is not never]
+        if t.op.startswith("arg") and len(low) == 1 and (e := self._sole(v.id, low[0][1])) is not None:
+            if self.implied(ctx, put_formula(low[0][1], {v.id: e})):
+                return e  # the only index
         sort = "int" if t.op.startswith("arg") else t.sort
         kind = "arg" if t.op.startswith("arg") else "prod"
         return of(self.unified(fold_atom(kind, t.op, low, sort), ctx))

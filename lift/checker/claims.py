@@ -83,8 +83,8 @@ class Failure:
 
 @dataclass
 class Report:
-    """The result of a certificate. `shown`: how many obligations of each kind; `assumed`: what the claim rests on beside
-    the contract's conditions."""
+    """The result of a certificate. `shown`: how many obligations of each kind; `assumed`: what else the
+    claim rests on."""
 
     claim: list[str]
     solver: str
@@ -770,7 +770,7 @@ class Launch:
                 yield [o], inverse
 
     def target(self, buffer: str) -> tuple[str, View, Mapping[str, Any], bool] | None:
-        """The contents that a buffer should have after this launch: (name, view, axes and term, whether that is an output's formula)."""
+        """(name, view, axes and term, whether it is the formula of an output) of the contents after this launch."""
         c = self.c
         later = c.data["events"][self.position + 1 :]
         last = all(buffer not in c.written(e) for e in later)

@@ -37,7 +37,8 @@ def test_every_folder_has_a_face() -> None:
     imports nothing else of trilift."""
     folders = {p for p in PACKAGES if "." in p and not p.startswith("reports.experiments")}
     assert folders - set(FACES) == {
-        "lift.checker", "lift.interpreter.handlers", "reports.formats", "verify.audit.rules", "verify.normal_form.rules",
+        "lift.checker", "lift.interpreter.handlers", "reports.formats", "verify.audit.rules",
+        "verify.normal_form.rules",
     }  # fmt: skip
 
 
