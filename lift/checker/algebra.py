@@ -320,9 +320,9 @@ class Algebra(Reasoner):
                 return _opposite(self.maximum(flipped, ctx))
         never = {"argmax": NINF, "argmin": INF}.get(t.op)
         low = [((v.id,), g, self._number(b)) for g, b in families if never is None or b is not never]
-        if t.op.startswith("arg") and len(low) == 1 and (e := self._sole(v.id, low[0][1])) is not None:
-            if self.implied(ctx, put_formula(low[0][1], {v.id: e})):
-                return e  # the only index
+        e = self._sole(v.id, low[0][1]) if t.op.startswith("arg") and len(low) == 1 else None
+        if e is not None and self.implied(ctx, put_formula(low[0][1], {v.id: e})):
+            return e  # the only index
         sort = "int" if t.op.startswith("arg") else t.sort
         kind = "arg" if t.op.startswith("arg") else "prod"
         return of(self.unified(fold_atom(kind, t.op, low, sort), ctx))
@@ -427,6 +427,9 @@ class Algebra(Reasoner):
                 break
             bound, guards, body = found
         for v in bound:
+            if _backwards(v, body):
+                image = {v: scaled(of(ATOMS[v]), -1)}
+                guards, body = put_formula(guards, image), put(body, image)
             c = _offset(v, body, set(bound))
             if c is not None and c is not ZERO:
                 image = {v: minus(of(ATOMS[v]), c)}
@@ -621,7 +624,7 @@ class Algebra(Reasoner):
         p = self._cleared(p)
         if p is ZERO:
             return True
-        p = self._without_sums(p, ctx)
+        p = self._without_sums(self._united(p, ctx), ctx)
         if p is ZERO:
             return True
         if (f := self._open_maximum(p, ctx)) is not None:
@@ -641,6 +644,27 @@ class Algebra(Reasoner):
             a = max(least, key=lambda a: (_size(ATOMS[a]), a))
             p = mul(p, of(ATOMS[a], -least[a]))
         return p
+
+    def _united(self, p: Poly, ctx: Context) -> Poly:
+        """p with one atom for all that are equal."""
+        first: dict[tuple[Any, ...], list[int]] = {}
+        images: dict[int, int] = {}
+        for a in sorted({a for m in p.terms for a, _ in m[0]}):
+            if ATOMS[a].kind in ("sym", "var"):
+                continue
+            others = first.setdefault(_shape(ATOMS[a]), [])
+            same = next((b for b in others if self.alike(ATOMS[b], ATOMS[a], ctx)), None)
+            if same is None:
+                others.append(a)
+            else:
+                images[a] = same
+        if not images:
+            return p
+        out = []
+        for (factors, e), c in p.terms.items():
+            powers = [of(ATOMS[images.get(a, a)], k) for a, k in factors]
+            out.append(mul(poly({((), e): c}), *powers))
+        return add(ZERO, *out)
 
     def _without_sums(self, p: Poly, ctx: Context) -> Poly:
         """p without groups of sums that cancel: c1 [g1(v)] + c2 [g2(v)] + ... = 0 for all v."""
@@ -837,6 +861,15 @@ def _offset(v: int, body: Poly, bound: set[int]) -> Poly | None:
     return None
 
 
+def _backwards(v: int, body: Poly) -> bool:
+    """Whether the first read that decides goes down as the variable goes up."""
+    for _, _, q in _indices(body):
+        slope, _ = linear_in(q, v)
+        if slope is not None and slope is not ZERO and not slope.vars and len(slope.terms) == 1:
+            return bool(next(iter(slope.terms.values())) < 0)
+    return False
+
+
 def _of_monomial(m: Mono) -> frozenset[int]:
     return poly({m: Fraction(1)}).vars
 
@@ -976,6 +1009,18 @@ def _whole_extreme(name: str) -> Callable[..., Poly]:
     return rule
 
 
+def _indicator(f: Callable[[Poly], Formula]) -> Callable[..., Poly]:
+    """1 where the condition holds, else 0."""
+
+    def rule(a: Algebra, ctx: Context, p: Poly) -> Poly:
+        answer = a.decided(ctx, f(p))
+        if answer is None:
+            raise Split(f(p))
+        return ONE if answer else ZERO
+
+    return rule
+
+
 def _next_power(a: Algebra, ctx: Context, p: Poly) -> Poly:
     return of(a.unified(atom("app", "int", "next_power_of_2", (p,), variables=p.vars), ctx))
 
@@ -1036,5 +1081,7 @@ RULES: dict[str, Callable[..., Poly]] = {
     "truncdiv": lambda a, ctx, p, d: a.toward_zero(p, d, ctx),
     "truncmod": lambda a, ctx, p, d: minus(p, mul(d, a.toward_zero(p, d, ctx))),
     "next_power_of_2": _next_power,
+    "positive?": _indicator(lambda p: lt(scaled(p, -1))),
+    "zero?": _indicator(eq),
     "wrap8": _to_whole(8), "wrap16": _to_whole(16), "wrap32": _to_whole(32),
 }  # fmt: skip
