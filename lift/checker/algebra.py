@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise, permutations
-from typing import Any
+from typing import Protocol, TypeVar
 
 from .polynomials import (
     ATOMS,
@@ -26,6 +26,7 @@ from .polynomials import (
     ZERO,
     Atom,
     AxisKey,
+    Data,
     Family,
     Formula,
     Mono,
@@ -34,6 +35,7 @@ from .polynomials import (
     Number,
     Poly,
     Split,
+    Value,
     add,
     atom,
     conj,
@@ -74,6 +76,21 @@ PAIRS = 64  # atoms of one kind that a new one is compared with
 
 # ---- numbers ---------------------------------------------------------------------------------------------------------
 
+T = TypeVar("T")
+
+
+class Worldly(Protocol):
+    """What loads and loop variables are."""
+
+    number: int
+
+    def load(self, t: Node, env: Env, ctx: Context) -> Value:
+        """The number that a term reads."""
+
+    def address(self, name: str, o: Poly) -> Poly:
+        """An address in bytes."""
+
+
 Need = tuple[str, Poly]  # "nonzero", "nonneg", "positive": what an operation needs to be defined
 Env = Mapping[AxisKey, Poly]
 
@@ -84,16 +101,16 @@ class Algebra(Reasoner):
     def __init__(self) -> None:
         super().__init__()
         self.needs: dict[Need, None] = {}
-        self.memo: dict[tuple[Any, ...], tuple[Any, tuple[Need, ...]]] = {}
-        self.registry: dict[tuple[Any, ...], list[Atom]] = {}
+        self.memo: dict[tuple[object, ...], tuple[Value, tuple[Need, ...]]] = {}
+        self.registry: dict[tuple[object, ...], list[Atom]] = {}
         self.same: dict[tuple[int, int, int], bool] = {}
-        self.world: Any = None  # what loads and loop variables are
+        self.world: Worldly | None = None  # what loads and loop variables are
         self.depth = 0
         self.fixed: dict[str, Poly] = {}  # sizes that can only be 1
 
     # ---- evaluation
 
-    def value(self, t: Node, env: Env, ctx: Context) -> Any:
+    def value(self, t: Node, env: Env, ctx: Context) -> Value:
         """A number: a polynomial, INF or NINF. Raises Split, NotChecked."""
         world = 0 if self.world is None else self.world.number
         key = (t.id, world, ctx.id, *((k, env[k].id) for k in sorted(t.free) if k in env))
@@ -115,7 +132,7 @@ class Algebra(Reasoner):
             raise NotChecked("an infinite number is calculated with")
         return p
 
-    def _value(self, t: Node, env: Env, ctx: Context) -> Any:
+    def _value(self, t: Node, env: Env, ctx: Context) -> Value:
         match t.op:
             case "const":
                 return self._constant(t.attr)
@@ -145,19 +162,19 @@ class Algebra(Reasoner):
         rule = RULES.get(t.op)
         return rule(self, ctx, *xs) if rule else self._opaque(t, xs, ctx)
 
-    def _loaded(self, t: Node, env: Env, ctx: Context) -> Any:
+    def _loaded(self, t: Node, env: Env, ctx: Context) -> Value:
         if self.world is None:
             raise NotChecked(f"{t.op} outside a launch")
         return self.world.load(t, env, ctx)
 
-    def _constant(self, c: Any) -> Any:
+    def _constant(self, c: Data) -> Value:
         if isinstance(c, float) and not math.isfinite(c):
             if math.isnan(c):
                 raise NotChecked("NaN as a constant")
             return INF if c > 0 else NINF
         return number(int(c) if isinstance(c, bool) else c)
 
-    def _infinite(self, op: str, xs: Sequence[Any]) -> Any:
+    def _infinite(self, op: str, xs: Sequence[Value]) -> Value:
         """-inf + x = -inf, exp(-inf) = 0, -(-inf) = inf; nothing else is known of infinite numbers."""
         kinds = {x for x in xs if not isinstance(x, Poly)}
         if len(kinds) == 1:
@@ -301,7 +318,7 @@ class Algebra(Reasoner):
 
     # ---- sums and maxima
 
-    def _fold(self, t: Node, env: Env, ctx: Context) -> Any:
+    def _fold(self, t: Node, env: Env, ctx: Context) -> Value:
         v = variable()
         guards = TRUE
         if not (t.attr[1].op == "size" and t.attr[1].attr == "*"):
@@ -327,20 +344,20 @@ class Algebra(Reasoner):
         kind = "arg" if t.op.startswith("arg") else "prod"
         return of(self.unified(fold_atom(kind, t.op, low, sort), ctx))
 
-    def _discharge(self, v: int, families: Sequence[tuple[Formula, Any]], ctx: Context) -> None:
+    def _discharge(self, v: int, families: Sequence[tuple[Formula, Value]], ctx: Context) -> None:
         """Needs of the body that are met wherever one of its conditions holds are no longer needs."""
         for kind, p in list(self.needs):
             if v in p.vars and all(self.met(kind, p, self.given(ctx, g)) for g, _ in families):
                 del self.needs[kind, p]
 
-    def _number(self, p: Any) -> Poly:
+    def _number(self, p: Value) -> Poly:
         if not isinstance(p, Poly):
             raise NotChecked("an infinite number in a sum")
         return p
 
     def by_cases(
-        self, body: Callable[[Context], Any], ctx: Context, bound: Sequence[int], guards: Formula, depth: int = 0
-    ) -> Iterator[tuple[Formula, Any]]:
+        self, body: Callable[[Context], T], ctx: Context, bound: Sequence[int], guards: Formula, depth: int = 0
+    ) -> Iterator[tuple[Formula, T]]:
         """A value under each answer to a question about bound variables."""
         here = self.given(ctx, guards)
         if guards == FALSE or self.impossible(here):
@@ -479,7 +496,7 @@ class Algebra(Reasoner):
         same = self.implied(self.given(ctx, guards), simple) and self.implied(self.given(ctx, simple), guards)
         return simple if same else guards
 
-    def maximum(self, families: Sequence[tuple[tuple[int, ...], Formula, Any]], ctx: Context) -> Any:
+    def maximum(self, families: Sequence[tuple[tuple[int, ...], Formula, Value]], ctx: Context) -> Value:
         """The maximum of all elements, -inf of none. Raises Split or NotChecked where there may be none."""
         parts: list[Family] = []
         for vs, g, b in families:
@@ -536,7 +553,7 @@ class Algebra(Reasoner):
             self._inhabited(rest, put_formula(guards, {v: e}), ctx) for e in dict.fromkeys(ends) if v not in e.vars
         )
 
-    def _extreme(self, t: Node, env: Env, ctx: Context) -> Any:
+    def _extreme(self, t: Node, env: Env, ctx: Context) -> Value:
         """max(x, y, ...) or min(x, y, ...) of reals, which may be infinite."""
         xs = [self.value(a, env, ctx) for a in t.args]
         top, bottom = (INF, NINF) if t.op == "max" else (NINF, INF)
@@ -647,7 +664,7 @@ class Algebra(Reasoner):
 
     def _united(self, p: Poly, ctx: Context) -> Poly:
         """p with one atom for all that are equal."""
-        first: dict[tuple[Any, ...], list[int]] = {}
+        first: dict[tuple[object, ...], list[int]] = {}
         images: dict[int, int] = {}
         for a in sorted({a for m in p.terms for a, _ in m[0]}):
             if ATOMS[a].kind in ("sym", "var"):
@@ -798,7 +815,7 @@ class Algebra(Reasoner):
         return "nonneg" if self.implied(ctx, le(scaled(p, -1))) else None
 
 
-def _opposite(p: Any) -> Any:
+def _opposite(p: Value) -> Value:
     return INF if p is NINF else scaled(p, -1)
 
 
@@ -810,7 +827,7 @@ def _size(a: Atom) -> int:
     return 1 + len(atoms_within(a))
 
 
-def _shape(a: Atom) -> tuple[Any, ...]:
+def _shape(a: Atom) -> tuple[object, ...]:
     """The things that equal atoms have in common."""
     if a.kind in ("app", "read"):
         return (a.kind, a.sort, a.data[0], len(a.data[1]))

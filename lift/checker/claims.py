@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
-from .algebra import CASES, Algebra, Env, Need
+from .algebra import CASES, Algebra, Env, Need, Worldly
 from .polynomials import (
     ATOMS,
     FALSE,
@@ -15,11 +14,13 @@ from .polynomials import (
     TRUE,
     ZERO,
     AxisKey,
+    Data,
     Formula,
     Node,
     NotChecked,
     Poly,
     Split,
+    Value,
     Wrong,
     add,
     atom,
@@ -67,7 +68,7 @@ class View:
         return add(self.offset, *(mul(i, s) for i, s in zip(index, self.strides, strict=True)))
 
 
-Content = Callable[[Poly, Context], Any]  # element number -> the number there
+Content = Callable[[Poly, Context], Value]  # element number -> the number there
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +103,13 @@ class Report:
 class World:
     """One launch: what loads and loop variables are. `contents`: of buffers before it; `written`: by it."""
 
-    def __init__(self, configuration: Configured, launch: Mapping[str, Any]) -> None:
+    def __init__(self, configuration: Configured, launch: Data) -> None:
         self.c, self.launch, self.a = configuration, launch, configuration.a
         self.number = next(serial)
         table = configuration.nodes
         self.pointers = {n: configuration.view(v) for n, v in launch["pointers"].items()}
         self.contents = dict(configuration.contents)
-        self.carries: dict[str, dict[str, Any]] = {}
+        self.carries: dict[str, Data] = {}
         for k, loop in enumerate(launch["loops"]):
             for i, carry in enumerate(loop["carries"]):
                 self.carries[f"{k}.{i}"] = {**carry, "loop": loop, "name": carry["name"]}
@@ -117,7 +118,7 @@ class World:
 
     # ---- loads and loop variables
 
-    def load(self, t: Node, env: Env, ctx: Context) -> Any:
+    def load(self, t: Node, env: Env, ctx: Context) -> Value:
         """An element of the reference's input, of memory before the launch, or a loop variable."""
         if t.op == "element":
             view = self.c.inputs[t.attr]
@@ -135,7 +136,7 @@ class World:
             self.c.interferes(self, view.buffer)
         return self.contents[view.buffer](add(view.offset, o), ctx)
 
-    def carried(self, t: Node, env: Env, ctx: Context, value: Callable[[Node, Env, Context], Any]) -> Any:
+    def carried(self, t: Node, env: Env, ctx: Context, value: Callable[[Node, Env, Context], Value]) -> Value:
         """A loop variable at the start of an iteration: its closed form, before the first one its start."""
         carry = self.carries[t.attr]
         table = self.c.nodes
@@ -177,7 +178,7 @@ class World:
         start = of(atom("sym", "int", f"start of {self.pointers[name].buffer}"))
         return add(scaled(start, 16), scaled(add(self.pointers[name].offset, o), max(int(digits or 8) // 8, 1)))
 
-    def place(self, access: Mapping[str, Any], env: Env, ctx: Context) -> tuple[View, Poly]:
+    def place(self, access: Data, env: Env, ctx: Context) -> tuple[View, Poly]:
         """The tensor and the element of its buffer that an access is to."""
         name, o = self.pointer(self.c.nodes[access["pointer"]], env, ctx)
         view = self.pointers.get(name)
@@ -187,7 +188,7 @@ class World:
 
     # ---- when something is executed
 
-    def running(self, site: Mapping[str, Any], env: Env, ctx: Context, masked: bool = True) -> Context:
+    def running(self, site: Data, env: Env, ctx: Context, masked: bool = True) -> Context:
         """The facts when an access or an operation is executed: ranges of programs, iterations and lanes, the mask."""
         table, a = self.c.nodes, self.a
         for k, n in enumerate(self.grid):
@@ -206,7 +207,7 @@ class World:
         """A guard as a fact."""
         return self.a.condition(t, env, ctx)
 
-    def locals(self, site: Mapping[str, Any]) -> frozenset[int]:
+    def locals(self, site: Data) -> frozenset[int]:
         """The symbols of programs, iterations and lanes."""
         table = self.c.nodes
         found = [table[self.launch["loops"][k]["counter"]] for k in site["loops"]] + [table[n] for n in site["lanes"]]
@@ -218,7 +219,7 @@ def _program(k: int, env: Env) -> Poly:
     return env.get((f"pid{k}", -1), of(atom("sym", "int", f"pid{k}")))
 
 
-def _pointers(t: Node, event: Mapping[str, Any], table: Sequence[Node]) -> Iterator[str]:
+def _pointers(t: Node, event: Data, table: Sequence[Node]) -> Iterator[str]:
     """The parameters that a pointer may come from."""
     if t.op == "pointer":
         yield t.attr
@@ -235,7 +236,7 @@ def _pointers(t: Node, event: Mapping[str, Any], table: Sequence[Node]) -> Itera
 class Configured:
     """One configuration of a certificate: its launches one after the other, and its outputs at the end."""
 
-    def __init__(self, certificate: Mapping[str, Any], data: Mapping[str, Any], report: Report) -> None:
+    def __init__(self, certificate: Data, data: Data, report: Report) -> None:
         self.certificate, self.data, self.report = certificate, data, report
         self.nodes: list[Node] = certificate["nodes"]
         self.a = Algebra()
@@ -250,12 +251,12 @@ class Configured:
         """A term without conditions."""
         return self.a.finite(self.nodes[n], env or {}, self.ctx)
 
-    def view(self, v: Mapping[str, Any]) -> View:
+    def view(self, v: Data) -> View:
         """A tensor."""
         shape, strides = (tuple(self.number(n) for n in v[k]) for k in ("shape", "strides"))
         return View(v["buffer"], self.number(v["offset"]), shape, strides)
 
-    def initial(self, buffer: str, o: Poly, ctx: Context) -> Any:
+    def initial(self, buffer: str, o: Poly, ctx: Context) -> Value:
         """Element o of a buffer before the first launch."""
         data = self.buffers[buffer]
         if data["input"]:
@@ -379,18 +380,20 @@ class Configured:
 
     # ---- memory
 
-    def host(self, event: Mapping[str, Any]) -> None:
+    def host(self, event: Data) -> None:
         """A torch operation: the summary says what its outputs hold."""
         before = dict(self.contents)
         for out in event["outputs"]:
             view = self.view(out["view"])
             self.contents[view.buffer] = self.overlay(view, out["axes"], out["term"], before, HostWorld(self, before))
 
-    def overlay(self, view: View, axes: Sequence[int], term: int, before: Mapping[str, Content], world: Any) -> Content:
+    def overlay(
+        self, view: View, axes: Sequence[int], term: int, before: Mapping[str, Content], world: Worldly
+    ) -> Content:
         """The contents of a buffer that holds a term in a view."""
         keys = [self.nodes[n].axis for n in axes]
 
-        def content(o: Poly, ctx: Context) -> Any:
+        def content(o: Poly, ctx: Context) -> Value:
             index, inside = self.decoded(view, o, ctx)
             answer = self.a.decided(ctx, inside)
             if answer is None:
@@ -403,7 +406,7 @@ class Configured:
         return content
 
     @contextmanager
-    def inside(self, world: Any) -> Iterator[None]:
+    def inside(self, world: Worldly) -> Iterator[None]:
         """Loads are those of this world."""
         before, self.a.world = self.a.world, world
         try:
@@ -483,20 +486,20 @@ class Configured:
                 "contents", f"{name} at the end", lambda ctx, v=view, f=formula: self.final(v, f, ctx), self.ctx
             )
 
-    def written(self, event: Mapping[str, Any]) -> set[str]:
+    def written(self, event: Data) -> set[str]:
         """The buffers that an event may write."""
         if event["kind"] == "host":
             return {out["view"]["buffer"] for out in event["outputs"]}
         return {b for x in event["accesses"] if x["kind"] != "load" for b in self.buffers_of(x, event)}
 
-    def buffers_of(self, access: Mapping[str, Any], event: Mapping[str, Any]) -> set[str]:
+    def buffers_of(self, access: Data, event: Data) -> set[str]:
         """The buffers that an access may be to. Raises NotChecked for a pointer into no tensor."""
         names = set(_pointers(self.nodes[access["pointer"]], event, self.nodes))
         if not names <= event["pointers"].keys():
             raise NotChecked("a pointer into no tensor")
         return {event["pointers"][n]["buffer"] for n in names}
 
-    def final(self, view: View, formula: Mapping[str, Any], ctx: Context) -> bool:
+    def final(self, view: View, formula: Data, ctx: Context) -> bool:
         """The contents at every index are the formula."""
         axes = [self.nodes[n] for n in formula["axes"]]
         for t in axes:
@@ -505,13 +508,13 @@ class Configured:
         held = self.contents[view.buffer]
         return self.equal(lambda c: held(view.element(index), c), lambda c: self.of_formula(formula, index, c), ctx)
 
-    def of_formula(self, formula: Mapping[str, Any], index: Sequence[Poly], ctx: Context) -> Any:
+    def of_formula(self, formula: Data, index: Sequence[Poly], ctx: Context) -> Value:
         """The formula at an index."""
         keys = [self.nodes[n].axis for n in formula["axes"]]
         with self.inside(ReferenceWorld(self)):
             return self.a.value(self.nodes[formula["term"]], dict(zip(keys, index, strict=True)), ctx)
 
-    def equal(self, left: Callable[[Context], Any], right: Callable[[Context], Any], ctx: Context) -> bool:
+    def equal(self, left: Callable[[Context], Value], right: Callable[[Context], Value], ctx: Context) -> bool:
         """Whether two numbers are equal, and are undefined in the same cases."""
         a = self.a
         a.needs = {}
@@ -543,7 +546,7 @@ class ReferenceWorld:
     def __init__(self, configured: Configured) -> None:
         self.c = configured
 
-    def load(self, t: Node, env: Env, ctx: Context) -> Any:
+    def load(self, t: Node, env: Env, ctx: Context) -> Value:
         """An element of an input."""
         if t.op != "element":
             raise NotChecked(f"{t.op} in a formula")
@@ -559,7 +562,7 @@ class HostWorld:
         self.c, self.before = configured, before
         self.number = next(serial)
 
-    def load(self, t: Node, env: Env, ctx: Context) -> Any:
+    def load(self, t: Node, env: Env, ctx: Context) -> Value:
         """An element of a buffer."""
         if t.op != "read":
             raise NotChecked(f"{t.op} in a torch operation")
@@ -569,7 +572,7 @@ class HostWorld:
 class Launch:
     """The obligations of one launch."""
 
-    def __init__(self, configured: Configured, position: int, event: Mapping[str, Any]) -> None:
+    def __init__(self, configured: Configured, position: int, event: Data) -> None:
         self.c, self.a, self.position, self.event = configured, configured.a, position, event
         self.world = World(configured, event)
         self.nodes = configured.nodes
@@ -597,7 +600,7 @@ class Launch:
 
     # ---- loops
 
-    def loop(self, carry: Mapping[str, Any]) -> None:
+    def loop(self, carry: Data) -> None:
         """A closed form holds after the first iteration, and each iteration keeps it."""
         loop = carry["loop"]
         counter = self.nodes[loop["counter"]].axis
@@ -621,7 +624,7 @@ class Launch:
 
             self.c.attempt("loops", f"{which} of the loop at line {loop['line']}: {carry['name']}", goal, self.c.ctx)
 
-    def carried(self, n: int, env: Env, ctx: Context) -> Any:
+    def carried(self, n: int, env: Env, ctx: Context) -> Value:
         """A value of a loop variable as a number: of a pointer its offset."""
         t = self.nodes[n]
         if t.sort == "ptr":
@@ -630,7 +633,7 @@ class Launch:
 
     # ---- safety
 
-    def bounded(self, access: Mapping[str, Any], ctx: Context) -> bool:
+    def bounded(self, access: Data, ctx: Context) -> bool:
         """0 <= offset < length."""
         here = self.world.running(access, {}, ctx)
         if self.a.impossible(here):
@@ -640,7 +643,7 @@ class Launch:
         names = self.world.locals(access)
         return self.a.least(o, here, names) and self.a.least(minus(minus(length, o), ONE), here, names)
 
-    def arithmetic(self, k: int, operation: Mapping[str, Any]) -> None:
+    def arithmetic(self, k: int, operation: Data) -> None:
         """An integer operation has its value: it fits its width, its divisor is not 0."""
         what = f"{operation['kind']} of {operation['bits']} bits at line {operation['line']}"
         for clause in self.c.certificate["contract"]:
@@ -649,7 +652,7 @@ class Launch:
                 return
         self.c.attempt("integers", what, lambda ctx: self.exact(operation, ctx), self.c.ctx)
 
-    def exact(self, operation: Mapping[str, Any], ctx: Context) -> bool:
+    def exact(self, operation: Data, ctx: Context) -> bool:
         """The condition of an integer operation."""
         here = self.world.running(operation, {}, ctx)
         if self.a.impossible(here):
@@ -701,16 +704,16 @@ class Launch:
                 continue
             c.contents[buffer] = self.after(buffer, mine, before)
 
-    def accumulated(self, mine: Sequence[Mapping[str, Any]], before: Content) -> Content:
+    def accumulated(self, mine: Sequence[Data], before: Content) -> Content:
         """The contents after atomic additions: what was there, and the sum of what all executions add."""
 
-        def content(o: Poly, ctx: Context) -> Any:
+        def content(o: Poly, ctx: Context) -> Value:
             with self.c.inside(self.world):
                 return add(before(o, ctx), *(self.added(x, o, ctx) for x in mine))
 
         return content
 
-    def added(self, x: Mapping[str, Any], o: Poly, ctx: Context) -> Poly:
+    def added(self, x: Data, o: Poly, ctx: Context) -> Poly:
         """The sum of what the executions of an atomic addition add to element o."""
         a, table = self.a, self.nodes
         axes = [table[self.event["loops"][k]["counter"]] for k in x["loops"]] + [table[n] for n in x["lanes"]]
@@ -732,7 +735,7 @@ class Launch:
         return total
 
     def summed(
-        self, x: Mapping[str, Any], env: Env, bound: Sequence[int], guards: Formula, value: Poly, o: Poly, ctx: Context
+        self, x: Data, env: Env, bound: Sequence[int], guards: Formula, value: Poly, o: Poly, ctx: Context
     ) -> Poly:
         """The sum over programs, iterations and lanes, of which the element may determine some."""
         a = self.a
@@ -755,9 +758,7 @@ class Launch:
         rest = conj(*(f for f in (guards[1:] if guards[0] == "and" else (guards,)) if f not in free))
         return a.sum(tuple(bound), rest, value, ctx) if bound else value
 
-    def inverses(
-        self, x: Mapping[str, Any], o: Poly, ctx: Context
-    ) -> Iterator[tuple[Sequence[Poly], Mapping[str, Any]]]:
+    def inverses(self, x: Data, o: Poly, ctx: Context) -> Iterator[tuple[Sequence[Poly], Data]]:
         """Who writes element o, by the certificate, and the index that this is said of."""
         c = self.c
         buffers = c.buffers_of(x, self.event)
@@ -769,7 +770,7 @@ class Launch:
             if len(inverse["index"]) == 1:
                 yield [o], inverse
 
-    def target(self, buffer: str) -> tuple[str, View, Mapping[str, Any], bool] | None:
+    def target(self, buffer: str) -> tuple[str, View, Data, bool] | None:
         """(name, view, axes and term, whether it is the formula of an output) of the contents after this launch."""
         c = self.c
         later = c.data["events"][self.position + 1 :]
@@ -781,7 +782,7 @@ class Launch:
         hint = self.event["after"].get(buffer)
         return None if hint is None else (buffer, c.view(hint["view"]), hint, False)
 
-    def after(self, buffer: str, mine: Sequence[Mapping[str, Any]], before: Mapping[str, Content]) -> Content:
+    def after(self, buffer: str, mine: Sequence[Data], before: Mapping[str, Content]) -> Content:
         """The contents of a buffer after its stores."""
         c = self.c
         found = self.target(buffer)
@@ -800,7 +801,7 @@ class Launch:
         world = ReferenceWorld(c) if final else self.world
         return c.overlay(view, term["axes"], term["term"], before, world)
 
-    def stored(self, x: Mapping[str, Any], view: View, term: Mapping[str, Any], final: bool, ctx: Context) -> bool:
+    def stored(self, x: Data, view: View, term: Data, final: bool, ctx: Context) -> bool:
         """The value is what the claim says of the element, wherever the store is executed."""
         here = self.world.running(x, {}, ctx)
         if self.a.impossible(here):
@@ -815,14 +816,14 @@ class Launch:
             here,
         )
 
-    def expected(self, term: Mapping[str, Any], index: Sequence[Poly], final: bool, ctx: Context) -> Any:
+    def expected(self, term: Data, index: Sequence[Poly], final: bool, ctx: Context) -> Value:
         """The formula, or the contents that the certificate states, at an index."""
         if final:
             return self.c.of_formula(term, index, ctx)
         keys = [self.nodes[n].axis for n in term["axes"]]
         return self.a.value(self.nodes[term["term"]], dict(zip(keys, index, strict=True)), ctx)
 
-    def covered(self, mine: Sequence[Mapping[str, Any]], view: View, term: Mapping[str, Any], ctx: Context) -> bool:
+    def covered(self, mine: Sequence[Data], view: View, term: Data, ctx: Context) -> bool:
         """Every index has a program, iteration and lane that store it."""
         axes = [self.nodes[n] for n in term["axes"]]
         index = [of(atom("sym", "int", f"index{d}", -1)) for d in range(len(axes))]
@@ -836,9 +837,7 @@ class Launch:
             raise NotChecked("the certificate names no program that stores an element")
         return self.a.implied(here, disj(*conditions))
 
-    def writer(
-        self, x: Mapping[str, Any], inverse: Mapping[str, Any], view: View, index: Sequence[Poly], ctx: Context
-    ) -> Formula:
+    def writer(self, x: Data, inverse: Data, view: View, index: Sequence[Poly], ctx: Context) -> Formula:
         """The condition that the execution of a store that the certificate names stores the element."""
         keys = [self.nodes[n].axis for n in inverse["index"]]
         given = dict(zip(keys, index, strict=True))
@@ -886,7 +885,7 @@ class Launch:
         return None
 
 
-def _in_order(c: Configured, world: World, x: Mapping[str, Any], s: Mapping[str, Any], buffer: str) -> bool:
+def _in_order(c: Configured, world: World, x: Data, s: Data, buffer: str) -> bool:
     """Whether a store that meets a load is a later one of the same lane and program."""
     table, a = c.nodes, c.a
     keys = [table[world.launch["loops"][k]["counter"]].axis for k in s["loops"]] + [table[n].axis for n in s["lanes"]]
@@ -925,7 +924,7 @@ def _in_order(c: Configured, world: World, x: Mapping[str, Any], s: Mapping[str,
 
 
 def _unknown(buffer: str) -> Content:
-    def content(o: Poly, ctx: Context) -> Any:  # noqa: ARG001
+    def content(o: Poly, ctx: Context) -> Value:  # noqa: ARG001
         raise NotChecked(f"the contents of {buffer} are not known")
 
     return content
@@ -943,7 +942,7 @@ def shown(t: Node) -> str:
     return signs[t.op].join(parts) if t.op in signs else f"{t.op}({', '.join(parts)})"
 
 
-def check(certificate: Mapping[str, Any]) -> Report:
+def check(certificate: Data) -> Report:
     """Replays a certificate (the object that its JSON is). Raises Wrong where it is none."""
     if certificate.get("certificate") != VERSION:
         raise Wrong(f"not a certificate of version {VERSION}")
@@ -953,13 +952,13 @@ def check(certificate: Mapping[str, Any]) -> Report:
         raise Wrong(f"the certificate is not complete: {type(e).__name__} {e}") from e
 
 
-def _clause(c: Mapping[str, Any], table: Sequence[Node], labels: Mapping[int, str]) -> str:
+def _clause(c: Data, table: Sequence[Node], labels: Mapping[int, str]) -> str:
     """A clause as text: its term where it has one, so that the two cannot differ."""
     where = "" if c["configuration"] is None else f" (where {labels[c['configuration']]})"
     return (c["text"] if c["term"] is None else shown(table[c["term"]])) + where
 
 
-def _checked(certificate: Mapping[str, Any]) -> Report:
+def _checked(certificate: Data) -> Report:
     claim = [f"{n} = {f['text']}" for n, f in certificate["formulas"].items()]
     table = certificate["nodes"]
     labels = {c["number"]: c["label"] for c in certificate["configurations"]}

@@ -36,6 +36,7 @@ class Split(Exception):
 
 # ---- the certificate's terms -----------------------------------------------------------------------------------------
 
+Data = Any  # of JSON
 FOLDS = ("sum", "prod", "amax", "amin", "argmax", "argmin")
 PROGRAMS = ("pid0", "pid1", "pid2")
 AxisKey = tuple[str, int]  # name, and id of the term of its size
@@ -47,7 +48,7 @@ class Node:
 
     op: str
     sort: str
-    attr: Any
+    attr: Data
     args: tuple[Node, ...]
     id: int
     free: frozenset[AxisKey]
@@ -58,7 +59,7 @@ class Node:
         return self.attr[0], self.attr[1].id
 
 
-def nodes(table: Sequence[Sequence[Any]]) -> list[Node]:
+def nodes(table: Sequence[Data]) -> list[Node]:
     """The terms of a certificate: rows [operation, sort, attribute, [numbers of arguments]]. Raises Wrong."""
     out: list[Node] = []
     for k, (op, sort, attr, numbers) in enumerate(table):
@@ -80,7 +81,7 @@ def nodes(table: Sequence[Sequence[Any]]) -> list[Node]:
 
 # ---- polynomials -----------------------------------------------------------------------------------------------------
 
-Number = Any  # Fraction or float
+Number = Any  # Fraction or float: mypy has no type for what their sum is
 Mono = tuple[tuple[tuple[int, Fraction], ...], int]  # powers of atoms, and the id of the exponent of exp
 serial = count()
 
@@ -93,7 +94,7 @@ class Atom:
     id: int
     kind: str
     sort: str
-    data: tuple[Any, ...]
+    data: tuple[Data, ...]
     vars: frozenset[int]
 
 
@@ -122,11 +123,11 @@ class Poly:
 UNIT: Mono = ((), 0)
 ATOMS: dict[int, Atom] = {}
 POLYS: dict[int, Poly] = {}
-_atom_table: dict[tuple[Any, ...], Atom] = {}
+_atom_table: dict[tuple[object, ...], Atom] = {}
 _poly_table: dict[frozenset[tuple[Mono, Number]], Poly] = {}
 
 
-def atom(kind: str, sort: str, *data: Any, variables: frozenset[int] = frozenset()) -> Atom:
+def atom(kind: str, sort: str, *data: object, variables: frozenset[int] = frozenset()) -> Atom:
     """The one atom with this content."""
     key = (kind, sort, *data)
     if key not in _atom_table:
@@ -158,7 +159,14 @@ def _whole(m: Mono, c: Number) -> bool:
 
 ZERO = poly({})
 ONE = poly({UNIT: Fraction(1)})
-INF, NINF = object(), object()  # values that are no polynomials
+
+
+class Infinity:
+    """A value that polynomials do not have."""
+
+
+INF, NINF = Infinity(), Infinity()
+Value = Poly | Infinity
 
 
 _floats: list[float] = []  # constants met so far, in order: one that is near stands for both
@@ -317,7 +325,7 @@ def _root(c: Number) -> Number:
 
 # ---- conditions ------------------------------------------------------------------------------------------------------
 
-Formula = tuple[Any, ...]  # ("le", p) p <= 0, ("lt", p), ("eq", p), ("ne", p), ("and", ...), ("or", ...), ("true",)
+Formula = tuple[Data, ...]  # ("le", p) p <= 0, ("lt", p), ("eq", p), ("ne", p), ("and", ...), ("or", ...), ("true",)
 TRUE, FALSE = ("true",), ("false",)
 
 
