@@ -149,7 +149,7 @@ class Algebra(Reasoner):
             case "read" | "element" | "carry":
                 return self._loaded(t, env, ctx)
             case "address":
-                return self.world.address(t.attr, self.finite(t.args[0], env, ctx))
+                return self._address(t, env, ctx)
         if t.sort == "bool":
             return ONE if self.known(t, env, ctx) else ZERO
         if t.op in FOLDS:
@@ -161,6 +161,11 @@ class Algebra(Reasoner):
             return self._infinite(t.op, xs)
         rule = RULES.get(t.op)
         return rule(self, ctx, *xs) if rule else self._opaque(t, xs, ctx)
+
+    def _address(self, t: Node, env: Env, ctx: Context) -> Poly:
+        if self.world is None:
+            raise NotChecked("an address outside a launch")
+        return self.world.address(t.attr, self.finite(t.args[0], env, ctx))
 
     def _loaded(self, t: Node, env: Env, ctx: Context) -> Value:
         if self.world is None:

@@ -538,7 +538,15 @@ class Configured:
         return any(k == kind and self.a.zero(minus(p, q), ctx) for k, q in others)
 
 
-class ReferenceWorld:
+class Elsewhere:
+    """A world without addresses."""
+
+    def address(self, name: str, _: Poly) -> Poly:
+        """Raises NotChecked."""
+        raise NotChecked(f"the address of {name} outside a launch")
+
+
+class ReferenceWorld(Elsewhere):
     """The world of a formula: the inputs of the case as they are before anything is launched."""
 
     number = -1  # one for all: the inputs are always the same
@@ -555,7 +563,7 @@ class ReferenceWorld:
         return self.c.initial(view.buffer, view.element(index), ctx)
 
 
-class HostWorld:
+class HostWorld(Elsewhere):
     """The world of a torch operation: the buffers before it."""
 
     def __init__(self, configured: Configured, before: Mapping[str, Content]) -> None:
@@ -709,7 +717,10 @@ class Launch:
 
         def content(o: Poly, ctx: Context) -> Value:
             with self.c.inside(self.world):
-                return add(before(o, ctx), *(self.added(x, o, ctx) for x in mine))
+                held = before(o, ctx)
+                if not isinstance(held, Poly):
+                    raise NotChecked("an infinite number is calculated with")
+                return add(held, *(self.added(x, o, ctx) for x in mine))
 
         return content
 

@@ -145,7 +145,7 @@ _INTEGERS: dict[int, Term] = table("terms.integers", {})
 _ids = count()  # over all sessions: no id is used twice
 
 
-def _key(v: Any) -> Any:
+def _key(v: object) -> object:
     if isinstance(v, float):
         return ("f", "nan" if math.isnan(v) else v, math.copysign(1, v))
     return (type(v).__name__, v)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from trilift.lift.errors import Place
 from trilift.lift.language.unfolding import expand
@@ -31,14 +30,14 @@ from ..proof.launch import Launched
 from ..proof.prover import Proving
 
 VERSION = 1
-Data = dict[str, Any]
+Data = dict[str, object]
 
 
 class Terms:
     """The table of terms: each once, arguments first."""
 
     def __init__(self) -> None:
-        self.rows: list[list[Any]] = []
+        self.rows: list[list[object]] = []
         self.numbers: dict[tuple[int, str], int] = {}
         self.reading: dict[int, bool] = {}  # terms by id: whether a tensor is read in them
         self.carries: dict[Carry, str] = {}
@@ -66,7 +65,7 @@ class Terms:
         """The numbers of axes, as indices."""
         return [self.put(T.axis(a)) for a in axes]
 
-    def _attribute(self, t: Term) -> Any:
+    def _attribute(self, t: Term) -> object:
         a = t.attr
         if isinstance(a, Axis):
             return [a.name, self.put(a.size)]

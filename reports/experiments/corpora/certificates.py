@@ -9,13 +9,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from trilift.lift.checker import Report, Wrong, check
 
 from ...base.progress import Progress
 from ...base.targets import resolve
 from ...commands.check import RECURSION, plain
+from ...records.entries import Record
 from ...records.options import Options, Proving
 from ...records.proof_record import certificate_file
 from ...runner import dispatch
@@ -23,7 +23,6 @@ from .. import summary
 from ..experiment import Experiment, Measure, Result, Row, by_name, tabled
 from ..folders import CORPUS
 
-Record = Mapping[str, Any]
 NAME = "certificates"
 COLUMNS = {
     "proofs checked": ("corpus", "proved", "checked", "share"),
