@@ -431,7 +431,12 @@ class Algebra(Reasoner):
 
     def _count(self, v: int, guards: Formula, ctx: Context) -> Poly | None:
         """The number of integers between two bounds that are in order."""
-        here = self.context(guards[1:] if guards[0] == "and" else (guards,))
+        parts = list(guards[1:] if guards[0] == "and" else (guards,))
+        for f in list(parts):
+            others = [x for x in parts if x != f]
+            if len(parts) > 2 and self.implied(self.given(ctx, *others), f):
+                parts = others
+        here = self.context(parts)
         if any(v not in variables(f) for f in here.facts):
             return None
         low, high = self.ends(v, here, lower=True), self.ends(v, here, lower=False)
@@ -928,10 +933,22 @@ def _element(f: Family, p: Poly) -> dict[int, Poly] | None:
     return values if values is not None and put(f[2], values) is p else None
 
 
+def _divided_by_sum(p: Poly, d: Poly) -> tuple[Poly, Poly]:
+    """(q, r) with p = q d + r, by one term of d, where that leaves fewer terms than p has."""
+    for m, c in d.terms.items():
+        if m == UNIT:
+            continue
+        q, _ = _divided(p, poly({m: c}))
+        r = minus(p, mul(q, d))
+        if q is not ZERO and len(r.terms) < len(p.terms):
+            return q, r
+    return ZERO, p
+
+
 def _divided(p: Poly, d: Poly) -> tuple[Poly, Poly]:
     """(q, r) with p = q d + r, for a d of one term; r has no term that is a multiple of it."""
     if len(d.terms) != 1:
-        return (ONE, ZERO) if p is d else (ZERO, p)
+        return _divided_by_sum(p, d)
     ((factors, e), c) = next(iter(d.terms.items()))
     quotient: dict[Mono, Number] = {}
     rest: dict[Mono, Number] = {}
