@@ -80,7 +80,7 @@ T = TypeVar("T")
 
 
 class Worldly(Protocol):
-    """What loads and loop variables are."""
+    """The meaning of loads and loop variables."""
 
     number: int
 
