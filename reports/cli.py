@@ -169,7 +169,7 @@ def prove(
 )
 @options(FORM)
 def check(files: tuple[str, ...], form: str) -> None:
-    """Replays proofs that `trilift prove --certificate` wrote.
+    """Replay proofs that `trilift prove --certificate` wrote.
 
     A second opinion: it shares no code with the prover. Exit code 0 only if every certificate is checked.
     """
