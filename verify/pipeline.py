@@ -39,6 +39,8 @@ __all__ = ["Examined", "equal", "examine", "prove"]
 BRANCHES = 4  # of a PyTorch function on sizes that are followed, one after the other
 SHAPES_OF_CLASS = 2  # that are run, of a class of shapes in which there is no proof
 
+OUR_DEFECT = "the proof claimed the opposite of what a run shows: this is a defect of trilift, please report it"
+
 Mutation = Callable[["Module"], "Module"]
 
 
@@ -178,7 +180,7 @@ def _examined(case: Case, o: Options) -> Examined:
         )
         attempt, proofs = _tried(attempt)
     goal, claims = attempt.goal, attempt.claims
-    proofs = attempt.beside_zeros({name: interrupted(p, guard) for name, p in proofs.items()})
+    proofs = attempt.beside_runs(attempt.beside_zeros({name: interrupted(p, guard) for name, p in proofs.items()}))
     proofs |= {name: failed(claims[name], e) for name, e in goal.errors.items()}
     if o.fallback and _open(proofs):
         o.progress("counterexamples")
@@ -392,6 +394,23 @@ class _Attempt:
             if told := contradiction(self.case, self.goal, name, self.seed):
                 out[name] = failed(p.claim, TriliftError("a run contradicts the proof", self.case.place, told))
         return out
+
+    def beside_runs(self, proofs: dict[str, Proof]) -> dict[str, Proof]:
+        """The proofs; REFUTED where a run on an input of the table shows something else than was proved, which is a
+        defect of this package."""
+        from .model.verdict import refuted
+        from .refutation.beside import contradiction
+
+        shown = {n: p for n, p in proofs.items() if p.verdict.value == "PROVED"}
+        if self.replace or not shown:
+            return proofs
+        contract = [c for p in shown.values() for c in p.contract]
+        found = contradiction(self.case, self.goal, contract, proofs.keys() - shown.keys(), self.seed)
+        if found is None:
+            return proofs
+        wrong = {n for n in shown if n == found.output} or set(shown)
+        told = lambda p: changed(refuted(p.claim, found), contract=p.contract, reason=OUR_DEFECT)  # noqa: E731
+        return {n: told(p) if n in wrong else p for n, p in proofs.items()}
 
     def decided(self, proofs: dict[str, Proof]) -> dict[str, Proof]:
         """The claims that are not proved: refuted by an input that fails, proved under a contract that the host

@@ -254,6 +254,7 @@ class SearchBudget:
     """Of the search for a counterexample: in all, of making one small, of looking for one outside of a contract."""
 
     steps: int = 12_000_000
+    beside_steps: int = 150_000  # of the runs beside a proof
     shrink_steps: int = 2_000_000
     beyond_steps: int = 6_000_000
 

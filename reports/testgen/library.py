@@ -25,6 +25,7 @@ class Helper:
         return not re.search(r"^(def|class) ", self.source, re.MULTILINE)
 
 
+TABLE, HERE = "input_table.py", "# Here stand the definitions of verify/runs/input_table.py."
 HELPERS, INTERPRETER, DEVICE = "helpers.py", "interpreter.py", "device.py"
 
 
@@ -52,7 +53,10 @@ def defined() -> frozenset[str]:
 
 
 def _text(file: str) -> str:
-    return files(__package__).joinpath(file).read_text(encoding="utf-8")
+    """The source of a file, with the table of inputs where it says that it stands."""
+    text = files(__package__).joinpath(file).read_text(encoding="utf-8")
+    table = files(f"{__package__.split('.')[0]}.verify.runs").joinpath(TABLE).read_text(encoding="utf-8")
+    return text.replace(HERE, table[table.index("\ndef ") : table.index("\n# ----")].strip())
 
 
 def imports() -> list[str]:

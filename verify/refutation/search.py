@@ -111,11 +111,12 @@ def search(
                 small = _shrunk(question, dict(dims), at, config, meter)
                 again = attempt(question, small, at, config)
                 if isinstance(again, Failure):
-                    return _counterexample(question, small, at, config, again)
+                    return found_at(question, small, at, config, again)
     return None
 
 
-def _counterexample(question: Question, dims: Dims, seed: int, config: int, f: Failure) -> Counterexample:
+def found_at(question: Question, dims: Dims, seed: int, config: int, f: Failure) -> Counterexample:
+    """The failure of a run as a counterexample, with a script that shows it."""
     edges = at_edges(question.case, seed)
     found = Counterexample(dict(dims), seed, config, f.output, f.index, f.got, f.expected, why=f.why, edges=edges)
     if question.module_of is not None:

@@ -1,4 +1,5 @@
-"""Arguments that tell wrong kernels from right ones, made from a seed: seed % 5 says of which kind."""
+"""Arguments that tell wrong kernels from right ones, made from a seed: seed % 5 says of which kind; from FURTHER on
+they are those of `verify.runs.input_table`."""
 
 from __future__ import annotations
 
@@ -15,7 +16,12 @@ from .trials import Dims
 if TYPE_CHECKING:
     import torch
 
+FURTHER = 10**9  # the first seed of the kinds of the table
+TABLE = ("zeros", "alternating", "ordered", "ties", "one-hot", "equal", "subnormal", "negative")
 LARGE = 8.0  # times a standard normal number
+
+
+Change = Callable[["torch.Tensor", Spec, Any, Any, np.random.Generator], None]
 
 
 def arguments(case: Case, dims: Dims, seed: int) -> dict[str, Any]:
@@ -23,7 +29,7 @@ def arguments(case: Case, dims: Dims, seed: int) -> dict[str, Any]:
     from trilift.lift.replay import check
 
     args = check.arguments(case, dims, seed)
-    change, rng = KINDS[seed % len(KINDS)], np.random.default_rng([seed, 1])
+    change, rng = _change(seed), np.random.default_rng([seed, 1])
     if change is not None:
         for name, x in case.named(args).items():
             s = case.tensors[name]
@@ -35,14 +41,35 @@ def arguments(case: Case, dims: Dims, seed: int) -> dict[str, Any]:
 
 def kind(seed: int) -> str:
     """The kind of inputs of a seed."""
-    change = KINDS[seed % len(KINDS)]
+    if seed >= FURTHER:
+        return TABLE[(seed - FURTHER) % len(TABLE)]
+    change = _change(seed)
     return "random" if change is None else change.__name__.strip("_")
+
+
+def _change(seed: int) -> Change | None:
+    return _tabled(kind(seed), seed) if seed >= FURTHER else KINDS[seed % len(KINDS)]
+
+
+def _tabled(name: str, seed: int) -> Change:
+    """Reals without limits as the row `name` of the table has them, integers at the edges of their types."""
+
+    def change(x: torch.Tensor, s: Spec, low: Any, high: object, rng: np.random.Generator) -> None:
+        import torch
+
+        from .input_table import HARD_VALUES, VALUES
+
+        extreme(x, s, rng)
+        if s.is_float and low is None and not s.positive:
+            x.copy_({**VALUES, **HARD_VALUES}[name](x.shape, torch.Generator().manual_seed(seed)))
+
+    return change
 
 
 def at_edges(case: Case, seed: int) -> bool:
     """Whether a seed puts integer inputs at the edges of their types."""
     free = any(s.dtype[0] in "iu" and s.low is None and s.high is None for s in case.tensors.values())
-    return free and KINDS[seed % len(KINDS)] in (_negative, _sparse)
+    return free and (seed >= FURTHER or KINDS[seed % len(KINDS)] in (_negative, _sparse))
 
 
 def _equal(x: torch.Tensor, s: Spec, low: Any, high: Any, rng: np.random.Generator) -> None:
@@ -83,7 +110,6 @@ def _tensor(mask: np.ndarray) -> torch.Tensor:
     return torch.from_numpy(mask)
 
 
-Change = Callable[["torch.Tensor", Spec, Any, Any, np.random.Generator], None]
 KINDS: tuple[Change | None, ...] = (None, _negative, _equal, _large, _sparse)
 
 

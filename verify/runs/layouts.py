@@ -1,8 +1,4 @@
-"""How a tensor may lie in memory: the same elements at other strides.
-
-strided       x[..., ::2] of a tensor twice as wide        transposed    the last two dimensions swapped in memory
-expanded      the first index has stride 0: all rows are one
-"""
+"""How a tensor may lie in memory: the same elements at the strides of a row of `verify.runs.input_table`."""
 
 from __future__ import annotations
 
@@ -18,25 +14,27 @@ if TYPE_CHECKING:
     import torch
 
 Layout = Callable[["torch.Tensor"], "torch.Tensor"]
+RANKS = {"strided": 1, "transposed": 2, "expanded": 1}  # that a tensor has at least
 
 
-def strided(x: torch.Tensor) -> torch.Tensor:
-    return x.new_zeros((*x.shape[:-1], 2 * x.shape[-1]))[..., ::2].copy_(x)
+def layout(name: str) -> Layout:
+    """A tensor in the layout of that name (`verify.runs.input_table`)."""
+
+    def placed(x: torch.Tensor) -> torch.Tensor:
+        import torch
+
+        from .input_table import HARD_LAYOUTS
+        from .input_table import LAYOUTS as TABLE
+
+        strides = {**TABLE, **HARD_LAYOUTS}[name](x.shape)
+        if 0 in strides:
+            return x[:1].clone().expand(x.shape)
+        return torch.empty_strided(tuple(x.shape), strides, dtype=x.dtype).copy_(x)
+
+    return placed
 
 
-def transposed(x: torch.Tensor) -> torch.Tensor:
-    return x.transpose(-1, -2).contiguous().transpose(-1, -2)
-
-
-def expanded(x: torch.Tensor) -> torch.Tensor:
-    return x[:1].clone().expand(x.shape)
-
-
-LAYOUTS: Mapping[str, tuple[int, Layout]] = {  # with the rank that a tensor has at least
-    "strided": (1, strided),
-    "transposed": (2, transposed),
-    "expanded": (1, expanded),
-}
+LAYOUTS: Mapping[str, tuple[int, Layout]] = {name: (rank, layout(name)) for name, rank in RANKS.items()}
 
 
 def fits(layout: str, x: torch.Tensor) -> bool:
@@ -66,7 +64,7 @@ class Laid(Case):
             v[(0,) * v.dim()] = self.values[name]
         if name not in self.layouts:
             return v
-        laid = LAYOUTS[self.layouts[name]][1](v)
+        laid = layout(self.layouts[name])(v)
         return laid.clone(memory_format=_contiguous()) if self.dense else laid
 
 

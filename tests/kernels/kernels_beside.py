@@ -1,0 +1,56 @@
+"""Kernels that are wrong for a few inputs only: on zeros, at the edges of integers, with alternating signs."""
+
+import torch
+import triton
+import triton.language as tl
+
+from trilift import case
+
+
+@triton.jit
+def beside_kernel(x_ptr, out_ptr, N, OP: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < N, other=0)
+    if OP == "zero":
+        x = tl.where(x == 0, 1.0, x)
+    elif OP == "least":
+        x = tl.where(x == -128, 0, x)
+    tl.store(out_ptr + i, x, mask=i < N)
+
+
+def copied(x, op):
+    out = torch.empty_like(x)
+    beside_kernel[(triton.cdiv(x.numel(), 16),)](x, out, x.numel(), OP=op, BLOCK=16)
+    return out
+
+
+@case(x="f32[N]")
+def wrong_at_zero(x):
+    return copied(x, "zero")
+
+
+wrong_at_zero.reference(lambda x: x.clone())
+
+
+@case(x="i8[N]")
+def wrong_at_the_least(x):
+    return copied(x, "least")
+
+
+wrong_at_the_least.reference(lambda x: x.clone())
+
+
+@case(x="f32[N]")
+def right_everywhere(x):
+    return copied(x, "copy")
+
+
+right_everywhere.reference(lambda x: x.clone())
+
+
+@case(x="f32[N]")
+def right_for_positives(x):
+    return copied(x, "zero")
+
+
+right_for_positives.reference(lambda x: torch.where(x == 0, 1.0, x))
