@@ -5,6 +5,8 @@ What kernels and references give at the inputs of the docstrings was run in Trit
 
 from __future__ import annotations
 
+import kernels_dicts as dicts
+import kernels_divisors as divisors
 import kernels_dtype_sight as sight
 import kernels_through_floats as through
 import pytest
@@ -71,3 +73,49 @@ def test_what_a_reference_does_in_its_dtype_counts(name: str) -> None:
 def test_bits_of_a_real_are_refused_in_plain_words() -> None:
     with pytest.raises(Unsupported, match="view with dtype"):
         prove(sight.bits_of)
+
+
+@pytest.mark.parametrize(
+    "name", ("truncates_against_floor", "c_remainder_against_python", "scalar_truncates", "lanes_divide_by_zero")
+)
+def test_wrong_quotients_are_not_proved(name: str) -> None:
+    (proof,) = prove(getattr(divisors, name))
+    assert proof.verdict.value != "PROVED", proof.contract
+
+
+@pytest.mark.parametrize(
+    ("name", "clause"),
+    (("truncated_quotient", "y[n] != 0"), ("remainder_of_c", "y[n] != 0"), ("quotient_by_scalar", "s != 0")),
+)
+def test_a_divisor_owes_that_it_is_not_zero(name: str, clause: str) -> None:
+    (proof,) = prove(getattr(divisors, name))
+    assert proof.verdict.value == "PROVED", proof.reason
+    assert clause in [c.text for c in proof.contract]
+
+
+@pytest.mark.parametrize("name", ("quotient_by_positive_scalar", "floor_of_positives", "guarded_quotient"))
+def test_a_divisor_that_is_never_zero_owes_nothing(name: str) -> None:
+    (proof,) = prove(getattr(divisors, name))
+    assert proof.verdict.value == "PROVED", proof.reason
+    assert not [c for c in proof.contract if c.text.endswith("!= 0")], proof.contract
+
+
+def test_the_least_integer_by_minus_one_is_a_clause() -> None:
+    (proof,) = prove(divisors.truncated_quotient)
+    assert "-2147483648 <= truncdiv(x[n], y[n]) < 2147483648" in [c.text for c in proof.contract]
+
+
+@pytest.mark.parametrize("name", ("keys_in_another_order", "input_among_the_keys"))
+def test_outputs_are_matched_by_their_keys(name: str) -> None:
+    proofs = prove(getattr(dicts, name))
+    assert [p.verdict.value for p in proofs] == ["PROVED", "PROVED"], [p.reason for p in proofs]
+    assert not [c for p in proofs for c in p.contract if c.kind == "memory"]
+
+
+def test_exchanged_keys_are_refuted() -> None:
+    assert [p.verdict.value for p in prove(dicts.keys_exchanged)] == ["REFUTED", "REFUTED"]
+
+
+def test_an_alias_under_a_key_is_a_clause() -> None:
+    proofs = {p.claim.output: p for p in prove(dicts.input_under_another_key)}
+    assert [c.text for c in proofs["same"].contract if c.kind == "memory"] == ["same shares its memory with x"]

@@ -75,12 +75,33 @@ def difference(case: Case, fn: Function, reading: Reading, dims: Dims, seed: int
         wrong = _deviation(case, fn, reading, dims, seed, args)
     except CaseError as error:
         return f"it raises: {error.why}"
-    if wrong is not None or (given := _extreme(case, reading, dims, seed)) is None:
-        return wrong
-    try:
-        return _deviation(case, fn, reading, dims, seed, given)
-    except TriliftError:
-        return None  # numbers that the function refuses, such as indices that are too large
+    for given in (_extreme(case, reading, dims, seed), _with_zeros(case, reading, dims, seed)):
+        if wrong is not None or given is None:
+            continue
+        try:
+            wrong = _deviation(case, fn, reading, dims, seed, given)
+        except TriliftError:
+            continue  # numbers that the function refuses, such as indices that are too large
+    return wrong
+
+
+def _with_zeros(case: Case, reading: Reading, dims: Dims, seed: int) -> dict[str, Any] | None:
+    """Arguments with zeros of either sign among their reals, where these have no limits; None where none may be 0, and
+    at the shapes where some dims are 1, which are many."""
+    import torch
+
+    from trilift.lift.replay.check import arguments
+
+    from .input_table import zeros
+
+    given = without_zeros(case, reading.owed, arguments(case, dims, seed))
+    free = [n for n, s in case.tensors.items() if s.is_float and s.low is None and not s.positive]
+    if not free or any(dims[n] == 1 for n in case.names):
+        return None
+    for name, x in case.named(given).items():
+        if name in free:
+            x.copy_(zeros(x.shape, torch.Generator().manual_seed(seed)))
+    return given
 
 
 def _extreme(case: Case, reading: Reading, dims: Dims, seed: int) -> dict[str, Any] | None:
