@@ -54,7 +54,7 @@ def _change(seed: int) -> Change | None:
 def _tabled(name: str, seed: int) -> Change:
     """Reals without limits as the row `name` of the table has them, integers at the edges of their types."""
 
-    def change(x: torch.Tensor, s: Spec, low: Any, high: object, rng: np.random.Generator) -> None:
+    def change(x: torch.Tensor, s: Spec, low: object, high: object, rng: np.random.Generator) -> None:
         import torch
 
         from .input_table import HARD_VALUES, VALUES

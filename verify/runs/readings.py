@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from trilift.lift.terms.term import Term
 from ..integers.solver import Solver
 from .trials import Dims, fits
 
+Arguments: TypeAlias = dict[str, Any]  # of the function: tensors, numbers, lists of them
 WIDE_BITS = 31  # of integers of 64 bits that are drawn: numpy has no more, and products of two fit
 ONES = 3  # dims at 1 together at most, except all
 
@@ -85,7 +86,7 @@ def difference(case: Case, fn: Function, reading: Reading, dims: Dims, seed: int
     return wrong
 
 
-def _with_zeros(case: Case, reading: Reading, dims: Dims, seed: int) -> dict[str, Any] | None:
+def _with_zeros(case: Case, reading: Reading, dims: Dims, seed: int) -> Arguments | None:
     """Arguments with zeros of either sign among their reals, where these have no limits; None where none may be 0, and
     at the shapes where some dims are 1, which are many."""
     import torch
@@ -104,7 +105,7 @@ def _with_zeros(case: Case, reading: Reading, dims: Dims, seed: int) -> dict[str
     return given
 
 
-def _extreme(case: Case, reading: Reading, dims: Dims, seed: int) -> dict[str, Any] | None:
+def _extreme(case: Case, reading: Reading, dims: Dims, seed: int) -> Arguments | None:
     """Arguments with integers at the edges of their types; None where there are no such integers, or those of the
     function do not fit their dtypes there."""
     from trilift.lift.cases.declaration import extreme
@@ -119,7 +120,7 @@ def _extreme(case: Case, reading: Reading, dims: Dims, seed: int) -> dict[str, A
     return given if free and met(reading.owed, arrays(case, given), dims) else None
 
 
-def without_zeros(case: Case, owed: Iterable[Fits], args: dict[str, Any]) -> dict[str, Any]:
+def without_zeros(case: Case, owed: Iterable[Fits], args: Arguments) -> Arguments:
     """The arguments, with 1 for 0 in the integers that the function divides by."""
     divisors = {str(s.attr) for o in owed if o.is_divisor for s in o.term.walk() if s.op == "read"}
     for name, x in case.named(args).items():
@@ -140,7 +141,7 @@ def met(owed: Iterable[Fits], inputs: Mapping[str, np.ndarray], dims: Dims) -> b
     return all(bool(((x != 0) if o.is_divisor else (o.low <= x) & (x < o.high)).all()) for o, x in found)
 
 
-def _deviation(case: Case, fn: Function, reading: Reading, dims: Dims, seed: int, args: dict[str, Any]) -> str | None:
+def _deviation(case: Case, fn: Function, reading: Reading, dims: Dims, seed: int, args: Arguments) -> str | None:
     """Where the formulas are not what the function returns on these arguments."""
     from trilift.lift.replay.check import arrays
 
