@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..terms import construct as T
@@ -185,7 +186,7 @@ def operands(
     out = list(values)
     for k, x in enumerate(out):
         if (mark := Converted(tag, k)) in marks:
-            out[k] = _each(x, lambda t, mark=mark: integers.exact(t, marks[mark], place))
+            out[k] = _each(x, partial(_exact, integers, marks[mark], place))
     return out
 
 
@@ -201,6 +202,12 @@ def result(
     if tag not in marks:
         return out
     return _each(out, lambda t: integers.exact(t, marks[tag], place))
+
+
+def _exact(
+    integers: Integers, bits: int | None, place: Callable[[], Place | None], x: SymbolicTensor
+) -> SymbolicTensor:
+    return integers.exact(x, bits, place)
 
 
 def _absolute(x: SymbolicTensor) -> SymbolicTensor:

@@ -52,7 +52,8 @@ def _values(
     import numpy as np
     import torch
 
-    from .helpers import exact, masked
+    from ...verify.runs.input_table import masked
+    from .helpers import exact
 
     given = suite.case.named(suite.case.sample(dims, np.random.default_rng(seed)))
     plain = {n: exact(x) for n, x in given.items()}
