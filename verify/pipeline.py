@@ -415,6 +415,8 @@ class _Attempt:
     def decided(self, proofs: dict[str, Proof]) -> dict[str, Proof]:
         """The claims that are not proved: refuted by an input that fails, proved under a contract that the host
         function keeps, tested in finite fields unless a run on zeros says otherwise, or left unknown."""
+        from trilift.lift.pytorch.machine_integers import INEXACT
+
         from .model.verdict import interrupted, tested
         from .refutation.search import search
         from .refutation.zeros import contradiction
@@ -439,7 +441,7 @@ class _Attempt:
         self.progress("finite fields")
         for outcome in self.field_test(proofs, hints):
             p = proofs[outcome.output]
-            if p.verdict.value == "UNKNOWN" and outcome.tested:
+            if p.verdict.value == "UNKNOWN" and outcome.tested and not p.reason.startswith(INEXACT):
                 if told := contradiction(self.case, self.goal, outcome.output, self.seed):  # no field has 0 / 0
                     proofs[outcome.output] = _told(p, told)
                     continue

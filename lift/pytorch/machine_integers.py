@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeGuard
 
-from ..errors import Place, Unsupported
+from ..errors import Place
 from ..terms import term as T
 from ..terms.machine_ranges import MachineRanges, limits
 from ..terms.ranges import Interval
@@ -53,6 +53,11 @@ class Fits:
     @property
     def is_divisor(self) -> bool:
         return self.low == self.high == 0
+
+    @property
+    def is_rounded(self) -> bool:
+        """Whether it is an integer that is computed with rounded floats: nothing is known to keep it right."""
+        return self.low == self.high == 1
 
 
 @dataclass
@@ -106,9 +111,11 @@ class Integers:
         asked = sizes or x
 
         def at(i: tuple[Term, ...]) -> Term:
+            t = asked.at(i)
             if bits is None:
-                raise Unsupported(INEXACT, place(), ROUNDED)
-            self.owe(asked.at(i), -(1 << bits), 1 << bits, place)
+                self.owed.setdefault((t, 1, 1), Fits(t, 1, 1, place()))
+            else:
+                self.owe(t, -(1 << bits), 1 << bits, place)
             return x.at(i)
 
         return tensor(x.shape, at, x.type)

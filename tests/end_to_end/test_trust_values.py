@@ -51,6 +51,11 @@ def test_integers_of_rounded_floats_are_not_proved(name: str) -> None:
     assert proof.verdict.value == "UNKNOWN", proof.claim
 
 
+def test_a_reference_that_rounds_is_not_proved_equal() -> None:
+    (proof,) = prove(through.reference_scales_and_back)
+    assert proof.verdict.value == "UNKNOWN", proof.claim
+
+
 @pytest.mark.parametrize("name", RIGHT)
 def test_integers_that_fit_the_digits_owe_nothing(name: str) -> None:
     (proof,) = prove(getattr(through, name))

@@ -298,3 +298,14 @@ def position_through_single(x):
 
 
 position_through_single.reference(lambda x: x.clone())
+
+
+@case(x="u8[N]")
+def reference_scales_and_back(x):
+    """Whether 255 (x / 255) is x after two roundings is not known."""
+    out = torch.empty(x.shape, dtype=torch.int32)
+    narrow_kernel[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), BLOCK=64)
+    return out
+
+
+reference_scales_and_back.reference(lambda x: (x / 255 * 255).to(torch.int32))

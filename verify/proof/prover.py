@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from trilift.lift.errors import Place, TriliftError, Unsupported
 from trilift.lift.interpreter.machine import cell_of_dtype
-from trilift.lift.pytorch.machine_integers import Fits
+from trilift.lift.pytorch.machine_integers import INEXACT, ROUNDED, Fits
 from trilift.lift.runtime.budget import Meter
 from trilift.lift.terms import construct as T
 from trilift.lift.terms.bits import cell_size
@@ -147,7 +147,12 @@ class Proving:
             except Undecided:
                 return t  # the clause speaks of what memory holds there
 
-        found = [replace(o, term=known(o.term)) for o in owed]
+        every = list(owed)
+        for o in every:
+            if o.is_rounded:
+                facts, never = self.configuration.facts, T.const(False)
+                self.conditions.append(Condition(INEXACT, facts, never, False, "none", 0.0, o.place, ROUNDED))
+        found = [replace(o, term=known(o.term)) for o in every if not o.is_rounded]
         self.contract += fitting(found, self.configuration.facts, self.solver, self.configuration.inputs)
 
     def launch(self, event: SymbolicLaunch) -> None:

@@ -21,8 +21,9 @@ from ..runs.layouts import laid
 from ..runs.trials import Dims, blocks_of, boundary_shapes
 from .search import Failure, Question, attempt, found_at, launched
 
-RUNS = (2, 1)  # at each shape
-LAID_OUT = ("transposed", "channels last")  # of tensors with any strides
+EDGE = 2  # of the shapes at the edges of blocks: the first ones are many blocks long
+LARGEST_BLOCK = 64  # at whose edge a proof is tried
+LAID_OUT = "transposed"  # tensors with any strides
 
 
 def contradiction(
@@ -35,10 +36,10 @@ def contradiction(
     data = any(c.kind == "nowrap" and c.term is None for c in contract)
     try:
         with stage("runs beside the proof", BUDGETS.search.beside_steps) as meter:
-            for question, dims, at in _runs(case, goal, contract, frozenset(but), seed):
+            for question, dims, at in _runs(case, goal, frozenset(but), seed):
                 if meter.exhausted:
                     return None
-                if data and at_edges(case, at):
+                if (data and at_edges(case, at)) or any(_excludes(c, dims) for c in contract):
                     continue
                 found = attempt(question, dims, at, 0)
                 if isinstance(found, Failure):
@@ -48,28 +49,22 @@ def contradiction(
     return None
 
 
-def _runs(
-    case: Case, goal: Targets, contract: Sequence[Clause], but: frozenset[str], seed: int
-) -> Iterator[tuple[Question, Dims, int]]:
-    """Small runs first; every run has another kind of numbers."""
-    kinds = iter(range(len(TABLE)))
-    strided = [n for n, s in case.tensors.items() if s.strided]
-    for dims, runs in zip(_shapes(case, seed), RUNS, strict=False):
-        if any(c.term is not None and value(c.term, dims) is False for c in contract):
-            continue
-        for k in islice(kinds, runs):
-            yield Question(case, goal, but=but), dims, FURTHER + len(TABLE) * seed + k
-        for name in LAID_OUT[: 1 if strided else 0]:
-            moved = laid(case, {n: name for n in strided if len(case.tensors[n].shape or ()) > 1})
-            yield Question(moved, goal, but=but), dims, FURTHER + len(TABLE) * seed
+def _excludes(c: Clause, dims: Dims) -> bool:
+    """Whether a clause is false at these dims."""
+    return c.term is not None and value(c.term, dims) is False
 
 
-def _shapes(case: Case, seed: int) -> Iterator[Dims]:
-    """A small shape, and one at the edge of a block."""
+def _runs(case: Case, goal: Targets, but: frozenset[str], seed: int) -> Iterator[tuple[Question, Dims, int]]:
+    """A small shape, then one at the edge of a block; every run has another kind of numbers."""
     from trilift.lift.cases.shapes import choose
 
+    plain, first = Question(case, goal, but=but), FURTHER + len(TABLE) * seed
     base = choose(case, 1, seed)[0]
-    yield base
+    yield plain, base, first
     trace = launched(case, base, seed)
-    if trace is not None:
-        yield from islice(boundary_shapes(case, base, [b for b in blocks_of(trace) if b <= 64][:1]), 2, 3)
+    blocks = [b for b in blocks_of(trace) if b <= LARGEST_BLOCK][:1] if trace is not None else []
+    for dims in islice(boundary_shapes(case, base, blocks), EDGE, EDGE + 1):
+        yield plain, dims, first + 1
+    strided = [n for n, s in case.tensors.items() if s.strided and len(s.shape or ()) > 1]
+    if strided:
+        yield Question(laid(case, dict.fromkeys(strided, LAID_OUT)), goal, but=but), base, first + 2
