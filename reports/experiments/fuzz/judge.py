@@ -19,6 +19,7 @@ from .runs import Answer, Run, Server, declared, long_run, planned
 
 PATIENCE = 300.0  # seconds without a verdict after which the prover is ended
 TOGETHER = 20  # programs of one process
+AT_ONCE = 100  # that are drawn
 FULL_EVERY = 5
 WRONG = ("wrong PROVED", "wrong TESTED", "wrong REFUTED", "crash")
 EXCLUDED = "excluded by data"  # or not: a clause over data may exclude the input
@@ -90,44 +91,58 @@ class How:
 
 
 Say = Callable[[str], None]
+Hear = Callable[[Judged], None]
 
 
-def judged(seed: int, numbers: Sequence[int], changed: int, how: How, say: Say = lambda text: None) -> Iterator[Judged]:
-    """The programs of these numbers with `changed` mutants each."""
-    programs = [program(seed, n) for n in numbers]
-    yield from judge([(p, mutants(p, seed + n, changed)) for p, n in zip(programs, numbers, strict=True)], how, say)
+def judged(
+    seed: int,
+    numbers: Sequence[int],
+    changed: int,
+    how: How,
+    say: Say = lambda text: None,
+    hear: Hear = lambda j: None,
+) -> Iterator[Judged]:
+    """The programs of these numbers with `changed` mutants each; `hear` is told each at once."""
+    server = Server()
+    server.start()
+    try:
+        for k in range(0, len(numbers), AT_ONCE):
+            drawn = [(n, program(seed, n)) for n in numbers[k : k + AT_ONCE]]
+            yield from judge([(p, mutants(p, seed + n, changed)) for n, p in drawn], how, server, say, hear)
+    finally:
+        server.stop()
 
 
 def judge(
-    given: Sequence[tuple[Program, Sequence[Mutant]]], how: How, say: Say = lambda text: None
+    given: Sequence[tuple[Program, Sequence[Mutant]]],
+    how: How,
+    server: Server,
+    say: Say = lambda text: None,
+    hear: Hear = lambda j: None,
 ) -> Iterator[Judged]:
     """Every program and mutant: proved in warm processes of their own, executed in Triton's interpreter."""
-    server = Server()
-    server.start()
     rows: list[Judged] = []
     plans = [planned(p, 7 * k + len(p.stages)) for k, (p, _) in enumerate(given)]
     quick = [how.quick and k % FULL_EVERY != FULL_EVERY - 1 for k in range(len(given))]
     tasks = [_task(p, ms, plan, q) for (p, ms), plan, q in zip(given, plans, quick, strict=True)]
     heard: list[int] = []
 
-    def hear(chunk: int, event: tuple[int, int, Told]) -> None:
+    def heard_of(chunk: int, event: tuple[int, int, Told]) -> None:
         number, k, told = event
         index = chunk * TOGETHER + number
         p, ms = given[index]
         heard.append(index)
         rows.append(verdict(server, p, ms[k - 1] if k else None, told, plans[index]))
+        hear(rows[-1])
 
     chunks = [(tasks[k : k + TOGETHER],) for k in range(0, len(tasks), TOGETHER)]
-    try:
-        for chunk, outcome in run_all(prover.examine, chunks, how.jobs, PATIENCE, "forkserver", hear, True, PROVER):
-            if outcome.failure is not None:
-                last = max((i for i in heard if i // TOGETHER == chunk), default=chunk * TOGETHER)
-                said = (outcome.log.strip().splitlines() or [""])[-1]
-                say(f"{given[last][0].name} or the next: {outcome.failure}: {said}")
-            yield from rows
-            rows.clear()
-    finally:
-        server.stop()
+    for chunk, outcome in run_all(prover.examine, chunks, how.jobs, PATIENCE, "forkserver", heard_of, True, PROVER):
+        if outcome.failure is not None:
+            last = max((i for i in heard if i // TOGETHER == chunk), default=chunk * TOGETHER)
+            said = (outcome.log.strip().splitlines() or [""])[-1]
+            say(f"{given[last][0].name} or the next: {outcome.failure}: {said}")
+        yield from rows
+        rows.clear()
 
 
 def _task(p: Program, ms: Sequence[Mutant], plan: Sequence[Run], quick: bool) -> Task:
