@@ -117,7 +117,7 @@ def result(rows: Sequence[Record], title: str) -> Result:
 
 def found(folder: Path = ROOT / "tests" / "regressions") -> list[Row]:
     """A row for each file of the regressions, by what its first two lines say."""
-    rows = []
+    rows: list[Row] = []
     for path in sorted(folder.glob("[!t]*.py")):
         first, second, *_ = path.read_text().splitlines()
         rows.append((path.name, first.lstrip("# "), "open" if second.startswith("# open") else "mended"))

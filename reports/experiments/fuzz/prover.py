@@ -101,10 +101,9 @@ def _told(task: Task, folder: Path, number: int) -> Iterator[tuple[int, Told]]:
     yield 0, first
     most = len(paths) if first.verdict == "PROVED" else 1 + task.unproved
     for k in range(1, min(most, len(paths))):
-        path = str(paths[k])
-        shared = _shared(path, known, task) if known and task.quick and task.same_host[k] else None
+        shared = _shared(str(paths[k]), known, task) if known and task.quick and task.same_host[k] else None
         again = shared is None or shared.verdict in ("PROVED", "CRASH")
-        yield k, told(path, task) if again or shared is None else shared
+        yield k, told(str(paths[k]), task) if again or shared is None else shared
 
 
 def _first(path: str, task: Task) -> tuple[Told, Examined | None]:
@@ -132,11 +131,14 @@ def _shared(path: str, known: Examined, task: Task) -> Told | None:
     """The verdict of the program's configurations with the kernels of the mutant; None where they are not found."""
     from trilift import verify
     from trilift.lift.capture.case_files import load
+    from trilift.lift.capture.run import capture
+    from trilift.lift.cases.shapes import choose
     from trilift.lift.errors import TriliftError
 
     try:
         (case,) = load(path)
-        changes = [_changes(a, b) for a, b in zip(_traces(known.case), _traces(case), strict=True)]
+        shapes = choose(known.case, TRACED)
+        changes = [_changes(capture(known.case, d), capture(case, d)) for d in shapes]
     except (TriliftError, ValueError):  # other launches
         return None
     modules = {k: v for c in changes for k, v in c.items()}
@@ -154,14 +156,6 @@ def _shared(path: str, known: Examined, task: Task) -> Told | None:
 
     found = _verdict(path, None, prove)
     return Told(found.verdict, found.reason, seconds=found.seconds, way="shared")
-
-
-def _traces(case: Case) -> list[Trace]:
-    """Runs at a few shapes."""
-    from trilift.lift.capture.run import capture
-    from trilift.lift.cases.shapes import choose
-
-    return [capture(case, dims) for dims in choose(case, TRACED)]
 
 
 def _changes(a: Trace, b: Trace) -> dict[int, Module]:

@@ -6,12 +6,28 @@ nothing.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Protocol
+
 import numpy as np
 import triton.runtime.interpreter as interpreter
+from triton.runtime.interpreter import InterpreterBuilder, TensorHandle
 
 WRAPPED: list[str] = []  # where, since it was emptied
 GROWING = (np.add, np.subtract, np.multiply, np.left_shift)
 NEAR = 1 - 1e-9  # of the largest number of 64 bits, which float64 holds to 11 bits
+
+
+class Fold(Protocol):
+    """A reduction or scan of Triton's interpreter."""
+
+    axis: int
+
+
+class Tile(Protocol):
+    """What it folds."""
+
+    handle: TensorHandle
 
 
 def _leaves(exact: np.ndarray, dtype: np.dtype) -> bool:
@@ -27,29 +43,22 @@ def _whole(x: np.ndarray) -> bool:
 
 def install() -> None:
     """Puts the notes into Triton's interpreter."""
-    builder = interpreter.InterpreterBuilder
+    builder = InterpreterBuilder
     binary, unary, cast = builder.binary_op, builder.unary_op, builder.cast_impl
-    Handle = interpreter.TensorHandle
 
-    def binary_op(self: object, lhs: Handle, rhs: Handle, op: np.ufunc) -> Handle:
+    def binary_op(self: InterpreterBuilder, lhs: TensorHandle, rhs: TensorHandle, op: np.ufunc) -> object:
         a, b = np.asarray(lhs.data), np.asarray(rhs.data)
-        if op in GROWING and _whole(a) and _whole(b):
-            exact = (
-                np.ldexp(a.astype(float), b.astype(int))
-                if op is np.left_shift
-                else op(*(x.astype(float) for x in (a, b)))
-            )
-            if _leaves(exact, a.dtype):
-                WRAPPED.append(op.__name__)
+        if op in GROWING and _whole(a) and _whole(b) and _leaves(_exact(op, a, b), a.dtype):
+            WRAPPED.append(op.__name__)
         return binary(self, lhs, rhs, op)
 
-    def unary_op(self: object, arg: Handle, op: np.ufunc) -> Handle:
+    def unary_op(self: InterpreterBuilder, arg: TensorHandle, op: np.ufunc) -> object:
         x = np.asarray(arg.data)
         if _whole(x) and _leaves(-x.astype(float), x.dtype):
             WRAPPED.append(op.__name__)
         return unary(self, arg, op)
 
-    def cast_impl(self: object, src: Handle, kind: object) -> Handle:
+    def cast_impl(self: InterpreterBuilder, src: TensorHandle, kind: object) -> object:
         out = cast(self, src, kind)
         a, b = np.asarray(src.data), np.asarray(out.data)
         if _whole(b) and a.dtype.kind in "iuf" and _leaves(np.trunc(a.astype(float)), b.dtype):
@@ -57,18 +66,24 @@ def install() -> None:
         return out
 
     builder.binary_op, builder.unary_op, builder.cast_impl = binary_op, unary_op, cast_impl
-    for kind, name, exact in ((interpreter.ReduceOps, "sum", np.sum), (interpreter.ScanOps, "cumsum", np.cumsum)):
-        _folded(kind, name, exact)
+    interpreter.ReduceOps.sum = _folded(interpreter.ReduceOps.sum, np.sum)
+    interpreter.ScanOps.cumsum = _folded(interpreter.ScanOps.cumsum, np.cumsum)
 
 
-def _folded(kind: type, name: str, exact: object) -> None:
+def _exact(op: np.ufunc, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The result as float64."""
+    if op is np.left_shift:
+        return np.asarray(np.ldexp(a.astype(float), b.astype(int)))
+    return np.asarray(op(a.astype(float), b.astype(float)))
+
+
+def _folded(inner: Callable[[Fold, Tile], object], exact: Callable[..., np.ndarray]) -> Callable[[Fold, Tile], object]:
     """The same of sums of many."""
-    inner = getattr(kind, name)
 
-    def fold(self: object, given: object) -> object:
+    def fold(self: Fold, given: Tile) -> object:
         x = np.asarray(given.handle.data)
         if _whole(x) and _leaves(exact(x.astype(float), axis=self.axis), x.dtype):
-            WRAPPED.append(name)
+            WRAPPED.append(exact.__name__)
         return inner(self, given)
 
-    setattr(kind, name, fold)
+    return fold
