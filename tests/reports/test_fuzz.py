@@ -9,9 +9,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from trilift.reports.experiments.fuzz import judge, runs, shrink
+from trilift.lift.terms import construct as T
+from trilift.reports.experiments.fuzz import judge, prover, runs, shrink
 from trilift.reports.experiments.fuzz.grammar import (
     DTYPES,
     OPS,
@@ -187,3 +189,28 @@ def test_no_verdict_of_a_sample_is_wrong() -> None:
     ]
     assert any(r.told.way == "shared" for r in rows)
     assert sum(r.told.verdict == "PROVED" for r in rows) >= 5
+
+
+def test_what_wraps_in_a_kernel_is_noted(server: runs.Server) -> None:
+    quotient = Expr("quo", "i8", (ADDED, X))
+    (stage,) = SMALL.stages
+    small, large = ({"numbers": {"N": 2}, "style": "given", "seed": 0, "values": {"x": x}} for x in ([1, 2], [127, 0]))
+    notes = [
+        [r[2] for r in server.ask(source(SMALL, p, precise=True), p, [small, large], first=False)["runs"]]
+        for p in (SMALL, SMALL.put(0, replace(stage, expr=quotient)))
+    ]
+    assert notes[0] == ["", "add"] and "divided by 0" in notes[1][1]
+
+
+def test_clauses_over_data_are_evaluated() -> None:
+    x = T.read("x", (T.size("N"),))
+    arrays = {"x": np.array([1.0, 0.0]), "y": np.array([1.0, 2.0])}
+    assert prover._everywhere(T.make("ne", x, 0), arrays, {}) is False
+    assert prover._everywhere(T.make("ne", T.read("y", (T.size("N"),)), 0), arrays, {}) is True
+    assert prover._everywhere(T.make("ne", T.read("z", (T.size("N"),)), 0), arrays, {}) is None
+
+
+@pytest.mark.smoke
+def test_a_cap_is_tried_beyond_it() -> None:
+    m = _mutant(changed(cap=300))
+    assert judge._runs(SMALL, m, ())[0].numbers == {"N": 300 * 16 + 5} and not judge._runs(SMALL, None, ())

@@ -3,7 +3,7 @@ imports nothing of ours, and answers one line of JSON with another.
 
     {"source", "name", "inputs": [[name, dtype, dims, below, strided]], "scalars": [name],
      "runs": [{"numbers", "style", "seed"}]}
-    -> {"runs": [["same"|"differs"|"error"|"skipped", detail, whether an integer of the kernel wrapped]], "error": ...}
+    -> {"runs": [["same"|"differs"|"error"|"skipped", detail, where an integer of the kernel wrapped]], "error": ...}
 
 Every request runs in a forked child, as a wrong kernel may do anything. Accesses must lie in a tensor, masked lanes
 without a value and memory that was not written hold poison, and programs of one launch must not meet.
@@ -56,7 +56,7 @@ class Request(TypedDict):
 class Answer(TypedDict):
     """Of each run its verdict and why; `error`: why there are none."""
 
-    runs: list[tuple[str, str, bool]]
+    runs: list[tuple[str, str, str]]
     error: str
 
 
@@ -162,10 +162,10 @@ def answer(request: Request, folder: str) -> Answer:
         case = loaded(request["source"], request["name"], folder)
     except Exception as e:
         return {"runs": [], "error": f"{type(e).__name__}: {e}"}
-    runs: list[tuple[str, str, bool]] = []
+    runs: list[tuple[str, str, str]] = []
     for run in request["runs"]:
         wrapping.WRAPPED.clear()
-        runs.append((*one(case, request, run), bool(wrapping.WRAPPED)))
+        runs.append((*one(case, request, run), ", ".join(dict.fromkeys(wrapping.WRAPPED))))
         if request.get("first") and runs[-1][0] == "differs":
             break
     return {"runs": runs, "error": ""}

@@ -19,11 +19,13 @@ from .runs import Answer, Run, Server, declared, long_run, planned
 
 PATIENCE = 300.0  # seconds without a verdict after which the prover is ended
 TOGETHER = 20  # programs of one process
+LARGE = 100  # programs of a launch
 AT_ONCE = 100  # that are drawn
 FULL_EVERY = 5
 WRONG = ("wrong PROVED", "wrong TESTED", "wrong REFUTED", "crash")
 EXCLUDED = "excluded by data"  # or not: a clause over data may exclude the input
 PLACES = ("in", "integers", "data", "out")  # of a run: `Told.within`
+BY_ZERO = "divided by 0"  # a note of `wrapping`
 UNTRIED = ("UNKNOWN", "UNREADABLE")  # say nothing that could be wrong
 
 
@@ -147,8 +149,9 @@ def judge(
 
 def _task(p: Program, ms: Sequence[Mutant], plan: Sequence[Run], quick: bool) -> Task:
     same = tuple(host(m.program) == host(p) for m in ms)
+    runs = tuple([r.plain() for r in _runs(p, m, plan)] for m in (None, *ms))
     sources = (source(p), *(source(p, m.program) for m in ms))
-    return Task(sources, (True, *same), declared(p), [r.plain() for r in plan], quick)
+    return Task(sources, (True, *same), declared(p), runs, quick)
 
 
 def verdict(server: Server, p: Program, m: Mutant | None, told: Told, plan: Sequence[Run]) -> Judged:
@@ -168,7 +171,9 @@ def _replayed(server: Server, p: Program, m: Mutant | None, told: Told, found: t
     """A counterexample, run again by Triton's interpreter."""
     given = told.given or {}
     answer = server.ask(source(p, m.program if m else None, precise=True), p, [given])
-    what, detail, _ = (answer["runs"] or [("error", answer["error"], False)])[0]
+    what, detail, notes = (answer["runs"] or [("error", answer["error"], "")])[0]
+    if what == "same" and BY_ZERO in notes:
+        what = "undefined"  # Triton's interpreter has a result there
     execution = {"differs": "differs", "same": "same"}.get(what, "unrun")
     outcome = {"differs": "right", "same": "wrong REFUTED"}.get(execution, "open")
     why = f"{given.get('why')}" if execution == "same" else detail
@@ -180,13 +185,18 @@ def _executed(
     server: Server, p: Program, m: Mutant | None, told: Told, plan: Sequence[Run]
 ) -> tuple[str, str, Run | None, str]:
     """(execution, detail, the run that differs, whether that is within the contract)."""
-    within = told.within or ("in",) * len(plan)
-    cap = max((s.schedule.cap for s in (m.program if m else p).stages), default=0)
-    more = [long_run(m.program if m else p, cap, 1)] if cap > 100 else []
-    asked = [(r, w) for r, w in (*zip(plan, within, strict=True), *((r, "in") for r in more))]
+    runs = _runs(p, m, plan)
+    asked = list(zip(runs, told.within or ("in",) * len(runs), strict=True))
     asked.sort(key=lambda x: PLACES.index(x[1]))
     answer = server.ask(source(p, m.program if m else None, precise=True), p, [r.plain() for r, _ in asked])
     return _first(answer, asked)
+
+
+def _runs(p: Program, m: Mutant | None, plan: Sequence[Run]) -> list[Run]:
+    """Those of the plan, and one with more programs than a large cap lets through."""
+    wrong = m.program if m else p
+    cap = max((s.schedule.cap for s in wrong.stages), default=0)
+    return [*plan, long_run(wrong, cap, 1)] if cap > LARGE else list(plan)
 
 
 def _first(answer: Answer, asked: Sequence[tuple[Run, str]]) -> tuple[str, str, Run | None, str]:

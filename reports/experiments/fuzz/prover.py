@@ -58,13 +58,13 @@ class Told:
 @dataclass(frozen=True, slots=True)
 class Task:
     """One program and its mutants: `sources` of the case files, the program's first; of each whether it has the host
-    function of the program; `inputs` and `runs`: how values are drawn for the executions that come after; `quick`:
+    function of the program; `inputs` and, of each source, `runs`: how values are drawn for the executions; `quick`:
     what is not proved is UNKNOWN; `unproved`: how many mutants of a program that is not proved are tried."""
 
     sources: tuple[str, ...]
     same_host: tuple[bool, ...]
     inputs: Sequence[Declared]
-    runs: Sequence[Planned]
+    runs: tuple[Sequence[Planned], ...]
     quick: bool
     unproved: int = 1
 
@@ -103,7 +103,7 @@ def _told(task: Task, folder: Path, number: int) -> Iterator[tuple[int, Told]]:
     for k in range(1, min(most, len(paths))):
         shared = _shared(str(paths[k]), known, task) if known and task.quick and task.same_host[k] else None
         again = shared is None or shared.verdict in ("PROVED", "CRASH")
-        yield k, told(str(paths[k]), task) if again or shared is None else shared
+        yield k, told(str(paths[k]), task, k) if again or shared is None else shared
 
 
 def _first(path: str, task: Task) -> tuple[Told, Examined | None]:
@@ -116,15 +116,15 @@ def _first(path: str, task: Task) -> tuple[Told, Examined | None]:
         found.append(examined(case, timeout=SECONDS, fallback=not task.quick))
         return found[0]
 
-    told_ = _verdict(path, task, prove)
+    told_ = _verdict(path, task, 0, prove)
     return told_, found[0] if found and len(found[0].configurations) and told_.verdict != "CRASH" else None
 
 
-def told(path: str, task: Task) -> Told:
-    """The verdict of the one case of a file."""
+def told(path: str, task: Task, number: int = 0) -> Told:
+    """The verdict of the one case of a file, which is source `number` of the task."""
     from trilift.verify import examine as examined
 
-    return _verdict(path, task, lambda case: examined(case, timeout=SECONDS, fallback=not task.quick))
+    return _verdict(path, task, number, lambda case: examined(case, timeout=SECONDS, fallback=not task.quick))
 
 
 def _shared(path: str, known: Examined, task: Task) -> Told | None:
@@ -154,7 +154,7 @@ def _shared(path: str, known: Examined, task: Task) -> Told | None:
         return verify.examine(known.case, timeout=SECONDS, fallback=False, known=known,
                             replace=dict.fromkeys(range(launches), changed))  # fmt: skip
 
-    found = _verdict(path, None, prove)
+    found = _verdict(path, None, 0, prove)
     return Told(found.verdict, found.reason, seconds=found.seconds, way="shared")
 
 
@@ -163,7 +163,7 @@ def _changes(a: Trace, b: Trace) -> dict[int, Module]:
     return {id(x.module()): y.module() for x, y in zip(a.launches, b.launches, strict=True)}
 
 
-def _verdict(path: str, task: Task | None, prove: Callable[[Case], Examined]) -> Told:
+def _verdict(path: str, task: Task | None, number: int, prove: Callable[[Case], Examined]) -> Told:
     """What is proved of the one case of a file, as plain data."""
     from trilift.lift.capture.case_files import load
     from trilift.lift.errors import TriliftError
@@ -186,7 +186,7 @@ def _verdict(path: str, task: Task | None, prove: Callable[[Case], Examined]) ->
         worst.reason,
         tuple(c.text for c in firm),
         tuple(c.text for c in clauses.values() if c not in firm),
-        tuple(_within(firm, examined, task.inputs, r) for r in task.runs) if task else (),
+        tuple(_within(firm, examined, task.inputs, r) for r in task.runs[number]) if task else (),
         time.process_time() - start,
         _given(case, worst.counterexample) if worst.counterexample else None,
     )

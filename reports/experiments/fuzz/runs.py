@@ -91,9 +91,9 @@ def declared(p: Program) -> list[tuple[str, str, tuple[str, ...], str, bool]]:
 
 
 class Answer(TypedDict):
-    """Of each run its verdict, why, and whether an integer of the kernel wrapped; `error`: why there are none."""
+    """Of each run its verdict, why, and what `wrapping` noted; `error`: why there are none."""
 
-    runs: list[tuple[str, str, bool]]
+    runs: list[tuple[str, str, str]]
     error: str
 
 

@@ -1,4 +1,5 @@
-"""Notes integers that leave their dtype in Triton's interpreter: part of `interpreter_server.py`, which is a script.
+"""Notes integers that leave their dtype, and divisions by 0, in Triton's interpreter: part of `interpreter_server.py`,
+which is a script.
 
 What is noted may lie in a masked lane. What is not noted did not happen: then clauses that integers fit exclude
 nothing.
@@ -15,6 +16,7 @@ from triton.runtime.interpreter import InterpreterBuilder, TensorHandle
 
 WRAPPED: list[str] = []  # where, since it was emptied
 GROWING = (np.add, np.subtract, np.multiply, np.left_shift)
+BY_ZERO = "divided by 0"
 NEAR = 1 - 1e-9  # of the largest number of 64 bits, which float64 holds to 11 bits
 
 
@@ -50,6 +52,8 @@ def install() -> None:
         a, b = np.asarray(lhs.data), np.asarray(rhs.data)
         if op in GROWING and _whole(a) and _whole(b) and _leaves(_exact(op, a, b), a.dtype):
             WRAPPED.append(op.__name__)
+        if op is np.fmod and _whole(b) and not b.all():
+            WRAPPED.append(BY_ZERO)
         return binary(self, lhs, rhs, op)
 
     def unary_op(self: InterpreterBuilder, arg: TensorHandle, op: np.ufunc) -> object:
@@ -65,6 +69,14 @@ def install() -> None:
             WRAPPED.append("cast")
         return out
 
+    quotient = builder.create_idiv
+
+    def create_idiv(self: InterpreterBuilder, lhs: TensorHandle, rhs: TensorHandle) -> object:
+        if not np.asarray(rhs.data).all():
+            WRAPPED.append(BY_ZERO)
+        return quotient(self, lhs, rhs)
+
+    builder.create_idiv = create_idiv
     builder.binary_op, builder.unary_op, builder.cast_impl = binary_op, unary_op, cast_impl
     interpreter.ReduceOps.sum = _folded(interpreter.ReduceOps.sum, np.sum)
     interpreter.ScanOps.cumsum = _folded(interpreter.ScanOps.cumsum, np.cumsum)
