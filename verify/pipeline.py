@@ -424,7 +424,8 @@ class _Attempt:
         if self.replace:
             return proofs
         hints = self.unproved_shapes(proofs)
-        found = search(self.case, self.goal, hints, seed=self.seed, steps=BUDGETS.search.steps)
+        tried = [*hints, *self.beyond_caps(proofs)]
+        found = search(self.case, self.goal, tried, seed=self.seed, steps=BUDGETS.search.steps)
         names = [n for n, p in proofs.items() if p.verdict.value == "UNKNOWN"]
         guard = Guard(self.meter.guard.seconds if self.meter.guard else GUARD_SECONDS, "search for a contract")
         inferred = self.inferred(names, proofs, found, guard)
@@ -519,9 +520,24 @@ class _Attempt:
         """Shapes of the classes in which the proof of some output failed: where a wrong kernel is wrong."""
         from .configurations.shape_classes import shapes
 
-        failed = [self.open[n] for n, p in proofs.items() if p.verdict.value == "UNKNOWN" and n in self.open]
-        found = (d for c in dict.fromkeys(failed) for d in shapes(self.case, c, SHAPES_OF_CLASS, self.seed))
+        found = (d for c in self.failed(proofs) for d in shapes(self.case, c, SHAPES_OF_CLASS, self.seed))
         return list({tuple(d.items()): d for d in found}.values())
+
+    def beyond_caps(self, proofs: Mapping[str, Proof]) -> list[dict[str, int | float]]:
+        """Shapes with more programs than the host function launches at most, where the proof of some output failed."""
+        from trilift.lift.cases.shapes import choose
+
+        from .configurations.shape_classes import beyond_caps
+
+        failed = self.failed(proofs)
+        small = choose(self.case, 1, self.seed)[0] if failed else {}
+        return [d for c in failed for d in beyond_caps(self.case, c, small)]
+
+    def failed(self, proofs: Mapping[str, Proof]) -> list[Configuration]:
+        """The configurations in which the proof of some output failed."""
+        return list(
+            dict.fromkeys(self.open[n] for n, p in proofs.items() if p.verdict.value == "UNKNOWN" and n in self.open)
+        )
 
     def disorder(self, proofs: Mapping[str, Proof], shapes: Sequence[Mapping[str, int | float]]) -> str:
         """A text about a result that depends on an order of programs or lanes: then a test in one order is worthless;

@@ -6,13 +6,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from trilift.lift.cases.declaration import Case
-from trilift.lift.cases.shapes import choose
+from trilift.lift.cases.shapes import choose, elements
 from trilift.lift.errors import CaseError
 from trilift.lift.terms import construct as T
 from trilift.lift.terms.term import Term
 
-from ..model.configuration import Configuration
+from ..integers.solver import Solver
+from ..model.configuration import Configuration, SymbolicLaunch
 
+INPUT_ELEMENTS = 100_000  # of the largest input of a shape beyond a cap
 Dims = dict[str, int | float]
 
 
@@ -29,6 +31,27 @@ def shapes(case: Case, configuration: Configuration, count: int, seed: int = 0) 
         except CaseError:
             continue
     return []
+
+
+def beyond_caps(case: Case, configuration: Configuration, like: Mapping[str, int | float]) -> list[Dims]:
+    """For each number that the host function lets a grid not exceed, min(cdiv(N, 64), 300): the least shape at which it
+    would, other dims as in `like`; without shapes that the case excludes and those of many elements."""
+    known = {*case.names, *case.scalars}
+    facts = frozenset(f for f in (case.where, *configuration.facts) if over(f, known))
+    wanted = dict.fromkeys(
+        T.make("eq", a, b.attr + 1)
+        for e in configuration.events if isinstance(e, SymbolicLaunch)
+        for t in (s for g in e.grid for s in g.walk() if s.op == "min" and over(s, known))
+        for b in t.args if b.is_const
+        for a in t.args if a is not b
+    )  # fmt: skip
+    found = []
+    for w in wanted:
+        model = Solver().model(facts | {w}) or {}
+        dims = {**like, **{n: v for n, v in model.items() if n in known}}
+        if model and case.holds(dims) and elements(case, dims) <= INPUT_ELEMENTS:
+            found.append(dims)
+    return found
 
 
 def definitions(facts: Iterable[Term], known: Iterable[str]) -> dict[str, Term]:
