@@ -142,7 +142,7 @@ class Interception:
         return Compiled(kernel, {**constants, **options}, config)
 
 
-_BINDERS: dict[tuple[int, str], tuple[Any, Any]] = table("launches.binders", {})  # by id of the kernel, and driver
+_BINDERS: dict[tuple[int, str], Any] = table("launches.binders", {})  # by id of the kernel, and driver
 
 
 def binder_of(kernel: Any) -> Any:

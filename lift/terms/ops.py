@@ -257,11 +257,11 @@ def _unsigned(f: Callable[..., Any]) -> Callable[..., Any]:
     return g
 
 
-def _on_integers(f: Callable[..., Any]) -> Callable[..., Any]:
-    """The operation on bits, also where an integer is a float64 that came from a real number; NaN where that is no
-    integer of 64 bits."""
+def _on_integers(f: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
+    """The operation on bits, also where an integer is a float64 that came from a real number; NaN where it does not
+    fit 64 bits."""
 
-    def g(*args: Any) -> Any:
+    def g(*args: np.ndarray) -> np.ndarray:
         if not any(np.asarray(a).dtype.kind == "f" for a in args):
             return f(*args)
         xs = [np.asarray(a) for a in args]

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TypedDict
 
 import numpy as np
 import torch
 
 INTEGERS = {"i8": torch.int8, "i16": torch.int16, "i32": torch.int32, "i64": torch.int64, "u8": torch.uint8}
 REALS = (0.0, 1.0, -1.0, 0.5, 2.0, 3.0, -2.5, 100.0, -100.0, 0.25, -0.0)
-Declared = Sequence[Any]  # name, dtype, dims, what its values are below, whether it has any strides
+
+
+class Planned(TypedDict, total=False):
+    """A run: numbers of sizes and scalars, how values are drawn; `values`: those of tensors that are given."""
+
+    numbers: dict[str, int | float]
+    style: str
+    seed: int
+    values: dict[str, list[object]]
+
+
+Declared = tuple[
+    str, str, Sequence[str], str, bool
+]  # name, dtype, dims, what its values are below, whether it has any strides
 
 
 def values(dtype: str, shape: tuple[int, ...], below: int | None, style: str, rng: np.random.Generator) -> torch.Tensor:
@@ -32,7 +45,7 @@ def values(dtype: str, shape: tuple[int, ...], below: int | None, style: str, rn
     return torch.from_numpy(np.asarray(drawn)).to(INTEGERS[dtype])
 
 
-def tensors(inputs: Sequence[Declared], run: Mapping[str, Any]) -> dict[str, torch.Tensor]:
+def tensors(inputs: Sequence[Declared], run: Planned) -> dict[str, torch.Tensor]:
     """The tensors of one run; `values` of the run are those that are given."""
     rng = np.random.default_rng(run["seed"])
     given, numbers = run.get("values", {}), run["numbers"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -190,7 +191,7 @@ def main(  # noqa: PLR0913 - an option each
 
     if earlier:
         rows = [r for path in earlier for r in read(path)]
-        deliver(result(rows, f"fuzz: {_amount(rows)}, seeds {_seeds(rows)}"), form, output)
+        deliver(replace(result(rows, f"fuzz: {_amount(rows)}, seeds {_seeds(rows)}"), notes=NOTES), form, output)
     wrong: list[Judged] = []
 
     def hear(j: Judged) -> None:

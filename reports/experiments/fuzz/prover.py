@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from trilift.verify import Examined
     from trilift.verify.model.verdict import Clause, Counterexample
 
-    from .draws import Declared
+    from .draws import Declared, Planned
 
 SECONDS = 20.0  # of the processor, for one proof: its steps end it before
 LIMITS = {  # steps, less than where a user waits: what is not decided within is UNKNOWN
@@ -69,7 +69,6 @@ class Task:
     unproved: int = 1
 
 
-Planned = Mapping[str, Any]  # numbers, style and seed of a run
 Event = Callable[[tuple[int, int, Told]], None]
 
 
@@ -164,7 +163,7 @@ def _changes(a: Trace, b: Trace) -> dict[int, Module]:
 
 
 def _verdict(path: str, task: Task | None, number: int, prove: Callable[[Case], Examined]) -> Told:
-    """What is proved of the one case of a file, as plain data."""
+    """The verdict that `prove` gives on the one case of a file, as plain data."""
     from trilift.lift.capture.case_files import load
     from trilift.lift.errors import TriliftError
 

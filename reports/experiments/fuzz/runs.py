@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict, cast
 
+from .draws import Planned
 from .grammar import Program, Stage
 
 STYLES = ("edge", "random", "small", "zero", "edge", "top")
@@ -28,7 +29,7 @@ class Run:
     style: str
     seed: int
 
-    def plain(self) -> dict[str, object]:
+    def plain(self) -> Planned:
         return {"numbers": self.numbers, "style": self.style, "seed": self.seed}
 
 

@@ -1,8 +1,7 @@
 """Notes integers that leave their dtype, and divisions by 0, in Triton's interpreter: part of `interpreter_server.py`,
 which is a script.
 
-What is noted may lie in a masked lane. What is not noted did not happen: then clauses that integers fit exclude
-nothing.
+A note may be about a masked lane. Without a note nothing wrapped: then clauses that integers fit exclude nothing.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ class Fold(Protocol):
 
 
 class Tile(Protocol):
-    """What it folds."""
+    """The operand of a fold."""
 
     handle: TensorHandle
 
