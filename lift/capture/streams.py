@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import torch
 
@@ -84,7 +83,7 @@ class Stream:
 
     cuda_stream = 0
 
-    def __init__(self, *_: Any, **__: Any) -> None:
+    def __init__(self, *_: object, **__: object) -> None:
         self.number = id(self)
         self._before: list[int] = []
         now().kept.append(self)
@@ -142,7 +141,7 @@ class Event:
 
     cuda_event = 0
 
-    def __init__(self, *_: Any, **__: Any) -> None:
+    def __init__(self, *_: object, **__: object) -> None:
         self.clock: Clock = {}
 
     def record(self, stream: Stream | None = None) -> None:

@@ -12,6 +12,7 @@ from fractions import Fraction
 from itertools import pairwise, permutations
 from typing import Protocol, TypeVar
 
+from .decisions import Context, Reasoner, atoms_within, linear_in
 from .polynomials import (
     ATOMS,
     FALSE,
@@ -66,7 +67,6 @@ from .polynomials import (
     variables_of,
     within,
 )
-from .questions import Context, Reasoner, atoms_within, linear_in
 
 CASES = 14  # nested case distinctions of one obligation
 DEPTH = 6  # nested questions whether two numbers are equal

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from .algebra import CASES, Algebra, Env, Need, Worldly
+from .decisions import Context, atoms_within, solvers
 from .polynomials import (
     ATOMS,
     FALSE,
@@ -46,7 +47,6 @@ from .polynomials import (
     variables,
     within,
 )
-from .questions import Context, atoms_within, solvers
 
 VERSION = 1
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from ..errors import Unsupported
 from ..runtime.session import table
@@ -21,10 +20,11 @@ from .ir import Block, Function, Module, Op, Value
 
 EFFECTS = ("tt.store", "tt.atomic", "tt.load", "tt.return", "tt.call", "tt.print", "tt.assert", "llvm.", "cf.", "scf.",
            "tt.experimental", "tt.descriptor", "gpu.", "ttg.")  # fmt: skip
-_ALIKE: dict[tuple[Any, ...], bool] = table("specialised.alike", {})
+Signature = Mapping[str, object]
+_ALIKE: dict[tuple[object, ...], bool] = table("specialised.alike", {})
 
 
-def specialised(fn: Any, signature: Mapping[str, Any]) -> list[str]:
+def specialised(fn: object, signature: Signature) -> list[str]:
     """The parameters that Triton makes constants where they are 1."""
     params = {p.name: p for p in L.jit_function(fn).params}
     free = (n for n, kind in signature.items() if kind in ("i32", "i64"))
@@ -32,7 +32,7 @@ def specialised(fn: Any, signature: Mapping[str, Any]) -> list[str]:
 
 
 def alike_at_one(
-    fn: Any, signature: Mapping[str, Any], constexprs: Mapping[Any, Any], options: Mapping[str, Any],
+    fn: object, signature: Signature, constexprs: Mapping[object, object], options: Mapping[str, object],
     names: Sequence[str],
 ) -> bool:  # fmt: skip
     """Whether the kernel in which these integer parameters are the constant 1 is the general one at 1; False where

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from trilift.lift import checker
 from trilift.lift.capture.case_files import load
-from trilift.lift.checker import claims, questions
+from trilift.lift.checker import claims, decisions
 from trilift.reports.cli import main
 from trilift.verify.certificate.export import certificate
 from trilift.verify.pipeline import examine
@@ -386,8 +386,8 @@ def test_the_checker_imports_nothing_else_of_trilift():
 
 
 def test_without_cvc5_z3_answers_and_it_is_said(monkeypatch):
-    answers = "z3 (cvc5 is not installed)", questions._ask_z3
-    monkeypatch.setattr(questions, "solvers", lambda: answers)
+    answers = "z3 (cvc5 is not installed)", decisions._ask_z3
+    monkeypatch.setattr(decisions, "solvers", lambda: answers)
     monkeypatch.setattr(claims, "solvers", lambda: answers)
     report = checker.check(fresh("shifted_relu"))
     assert report.checked and "z3" in report.solver

@@ -141,7 +141,7 @@ def test_only_the_solver_and_the_checker_import_z3() -> None:
         for n in ast.walk(tree(p.read_text()))
         if isinstance(n, ast.Import) and any(a.name.split(".")[0] == "z3" for a in n.names)
     ]
-    assert found == [ROOT / "lift" / "checker" / "questions.py", ROOT / "verify" / "integers" / "solver.py"]
+    assert found == [ROOT / "lift" / "checker" / "decisions.py", ROOT / "verify" / "integers" / "solver.py"]
 
 
 def test_an_import_up_would_be_seen() -> None:

@@ -142,7 +142,7 @@ def _nothing(run: Run, op: Op, *_: object) -> None:
 
 
 @handles("llvm.intr.assume")
-def _assume(run: Run, op: Op, condition: Any) -> None:
+def _assume(run: Run, op: Op, condition: np.ndarray | Ids) -> None:
     """The compiler believes it, so that a program for which it is false means nothing: the memory notes it."""
     if not isinstance(condition, Ids) and not np.all(condition):
         run.memory.broken.setdefault(op)
