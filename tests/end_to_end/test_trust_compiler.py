@@ -34,13 +34,14 @@ def test_a_hint_that_holds_is_shown(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "why"), [
     ("wrong_assume", "which is false at"), ("wrong_scope", "atomic within one program"), ("wrong_cat", "in an order"),
+    ("wrong_pipeline", "pipelined"),
 ])  # fmt: skip
 def test_what_means_nothing_is_not_tested(name: str, why: str) -> None:
     found = proof(name, fallback=True)
     assert found.verdict is Verdict.UNKNOWN and why in found.reason
 
 
-@pytest.mark.parametrize("name", ["right_scope", "right_cat"])
+@pytest.mark.parametrize("name", ["right_scope", "right_cat", "right_pipeline"])
 def test_what_is_promised_is_proved(name: str) -> None:
     assert proof(name).verdict is Verdict.PROVED, proof(name).reason
 

@@ -203,3 +203,39 @@ for _c in (wrong_one_i8, right_annotated, right_not_specialised, right_one):
     _c.reference(lambda x, s: x.to(torch.int32) + s)
 wrong_one_of_a_size.reference(lambda x: x.to(torch.int32) + x.numel())
 wrong_one_quotient.reference(lambda x, s: x - s // 2)
+
+
+@triton.jit
+def recurrent_kernel(x, o, M, N, STAGES: tl.constexpr, B: tl.constexpr):
+    a = tl.program_id(0) * B + tl.arange(0, B)
+    m = a < N
+    tl.store(o + a, tl.load(x + a, mask=m, other=0.0), mask=m)
+    for i in tl.range(1, M, num_stages=STAGES):
+        v = tl.load(o + (i - 1) * N + a, mask=m, other=0.0)
+        u = tl.load(x + i * N + a, mask=m, other=0.0)
+        tl.store(o + i * N + a, u + v, mask=m)
+
+
+@case(x="f32[M,N]")
+def wrong_pipeline(x):
+    o = torch.empty_like(x)
+    recurrent_kernel[(triton.cdiv(x.shape[1], 128),)](x, o, x.shape[0], x.shape[1], STAGES=3, B=128)
+    return o
+
+
+@triton.jit
+def rows_kernel(x, o, M, N, B: tl.constexpr):
+    a = tl.program_id(0) * B + tl.arange(0, B)
+    for i in tl.range(0, M, num_stages=3):
+        tl.store(o + i * N + a, 2 * tl.load(x + i * N + a, mask=a < N), mask=a < N)
+
+
+@case(x="f32[M,N]")
+def right_pipeline(x):
+    o = torch.empty_like(x)
+    rows_kernel[(triton.cdiv(x.shape[1], 128),)](x, o, x.shape[0], x.shape[1], B=128)
+    return o
+
+
+wrong_pipeline.reference(lambda x: x.cumsum(0))
+right_pipeline.reference(lambda x: 2 * x)

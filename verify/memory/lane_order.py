@@ -28,6 +28,7 @@ from trilift.lift.ttir.ir import Op
 from ..integers.logical_index import asking, split
 from ..integers.quotient import between, canonical, equalities, replace
 from ..integers.solver import Facts, Solver
+from ..model.barriers import pipelined
 from ..model.configuration import View
 from ..model.program import PIDS, Access, Barrier
 from ..model.slices import ancestors
@@ -333,3 +334,21 @@ def through(op: Op, a: Site, b: Site) -> Clause:
 
 def _verb(s: Site) -> str:
     return {"load": "loads", "store": "stores"}.get(s.access.kind, "updates")
+
+
+# ---- loops that Triton pipelines -------------------------------------------------------------------------------------
+
+AHEAD = "loads in a pipelined loop"
+
+
+def in_pipeline(sites: Sequence[Site]) -> Iterator[Condition]:
+    """A condition that is not shown for each load in a pipelined loop that also stores to its buffer: Triton may load
+    for later iterations first."""
+    for load in (s for s in sites if not s.writes):
+        for loop in (x for x in load.access.loops if pipelined(x.op)):
+            store = next((s for s in sites if s.writes and s.buffer is load.buffer and loop in s.access.loops), None)
+            if store is not None:
+                why = f"Triton pipelines the loop: the {load.text} may come before an earlier {store.text}"
+                what = f"the {load.text} reads nothing that the loop stores"
+                yield Condition(what, frozenset(), T.const(False), False, "linear", 0.0, load.place, why, kind=AHEAD)
+                break

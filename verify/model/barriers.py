@@ -18,6 +18,15 @@ def joins_global_memory(op: Op) -> bool:
     return op.name in BARRIERS and isinstance(spaces, int) and spaces & GLOBAL == GLOBAL
 
 
+def pipelined(loop: Op) -> bool:
+    """Whether Triton may load for later iterations of the loop before it stores for earlier ones: with num_stages of
+    tl.range, or where loads feed tl.dot (then the launch's num_stages says so)."""
+    stages = loop.attrs.get("tt.num_stages")
+    if stages is not None:
+        return int(stages) > 1
+    return loop.name == "scf.for" and any(op.name == "tt.dot" for op in loop.walk())
+
+
 def within_program(op: Op) -> bool:
     """Whether an atomic operation is atomic for the threads of one program only: scope .cta of PTX's atom."""
     return op.name.startswith("tt.atomic") and op.attrs.get("scope") == "cta"

@@ -31,7 +31,7 @@ from ..loops.invariant import Loops, agree
 from ..loops.program_symbols import Names
 from ..memory.contents import Content, Memory, place
 from ..memory.effects import accumulated, forwarded, left
-from ..memory.lane_order import Order, pairs, users
+from ..memory.lane_order import Order, in_pipeline, pairs, users
 from ..memory.machine_integers import fitting
 from ..memory.safety import assumed, in_bounds, nowrap, well_defined
 from ..memory.sites import Site, context
@@ -290,6 +290,7 @@ class Proving:
     def in_order(self, found: Launched) -> None:
         """Ask for the conditions under which lanes of one program may exchange values through memory."""
         touched = {s.buffer for s in found.sites if s.writes}
+        self.conditions += in_pipeline(found.sites)
         sites = [s for s in found.sites if s.buffer in touched]
         if not any(True for _ in pairs(sites)):
             return

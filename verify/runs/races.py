@@ -8,9 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from trilift.lift.cases.declaration import Case
-from trilift.lift.ttir.ir import Op
+from trilift.lift.ttir.ir import Module, Op
+from trilift.lift.ttir.written_pointers import WRITERS
 
-from ..model.barriers import joins_global_memory, reorders, within_program
+from ..model.barriers import joins_global_memory, pipelined, reorders, within_program
+from .caller_memory import READERS, sources
 from .observe import Backwards, Observation, Rebracketed, Stale, Touch, Watched, differing, observe
 from .trials import Dims
 
@@ -192,9 +194,18 @@ def _meaningless(run: Observation) -> str | None:
     for module, op in ((m, op) for m in modules for op in m.walk()):
         if within_program(op):
             return f"the atomic operation{at(op)} is atomic within one program only"
+        if pipelined(op) and _loads_what_it_stores(module, op):
+            return f"the pipelined loop{at(op)} may load elements before it stores them"
         if reorders(module, op):
             return f"the elements of the tile{at(op)} are in an order that nothing promises"
     return None
+
+
+def _loads_what_it_stores(module: Module, loop: Op) -> bool:
+    """Whether loads and stores of a loop may go to memory of the same argument."""
+    at = lambda names: sources(module, [op.operands[0] for op in loop.walk() if op.name in names])  # noqa: E731
+    read, written = at(READERS), at(WRITERS)
+    return read is None or written is None or not read.isdisjoint(written)
 
 
 def _between(c: Clash) -> str:
