@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import islice
 
 from ..runtime.session import table
 from . import construct as T
@@ -58,12 +59,8 @@ DEFINED.derive(("where",), "what its branches need, where they are taken")
 OF_NON_EMPTY = {"amax", "amin", "argmax", "argmin"}
 DEFINED.derive(FOLDS, "what its body needs for all of the axis; OF_NON_EMPTY an axis that is not empty")
 
-POLES = {
-    "recip",
-    "log",
-    "log2",
-    "log10",
-}  # infinite at 0: whoever compares owes that it is not there
+POLES = {"recip", "log", "log2", "log10"}  # infinite at 0: whoever compares owes that it is not there
+SEARCHED_TERMS = 500  # subterms among which the condition of a branch is looked for
 _CLASSES: dict[int, Classes] = table("definedness.classes", {})
 
 
@@ -98,6 +95,9 @@ def _classes(t: Term) -> Classes:
     if t.type != REAL or not t.args or t.op == "read":
         return FINITE
     known = [_CLASSES[a.id] for a in t.args]
+    if t.op == "where":
+        c = t.args[0]
+        return _under(t.args[1], c, known[1]) | _under(t.args[2], T.make("not", c), known[2])
     if t.op in FOLDS:
         return folded(t.op, known[0], inhabited=t.attr.size.is_const and t.attr.size.attr > 0)
     if t.op == "pow":
@@ -105,6 +105,16 @@ def _classes(t: Term) -> Classes:
     row = EXTENDED.get(t.op)
     pole = NAN if t.op in POLES and known[0] & ZERO else 0
     return row(*known) | pole if row is not None else _of_total(t, known)
+
+
+def _under(t: Term, c: Term, known: Classes) -> Classes:
+    """The classes of a branch where its condition is true: max(where(c, x, -inf), ...) is finite if c is."""
+    if known | FINITE == FINITE or not t.args or c.is_const:
+        return known
+    inside = set(islice(t.walk(), SEARCHED_TERMS))
+    if c not in inside or any(s.op != "axis" and s.attr in c.free for s in inside):  # an axis that is bound there
+        return known
+    return classes(T.rewrite(t, lambda s: T.const(True) if s is c else None))
 
 
 def _of_total(t: Term, known: list[Classes]) -> Classes:

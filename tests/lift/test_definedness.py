@@ -98,3 +98,15 @@ def test_a_maximum_over_nothing_is_a_number_that_is_not_finite() -> None:
     t = T.fold("amax", over, T.read("x", [T.axis(over)]))
     assert is_number(t) and not is_finite(t)
     assert not is_number(T.undef("nothing")) and not is_number(1 / T.size("N"))
+
+
+def test_a_branch_knows_its_condition() -> None:
+    """max(where(c, x, -inf), -inf) is finite where c is, unless the c inside is about another, bound axis."""
+    n = T.Axis("n", T.size("N"))
+    c = T.make("lt", T.axis(n), T.size("M"))
+    x, low = T.read("x", (T.axis(n),)), T.const(-math.inf)
+    row = T.make("max", T.where(c, x, low), T.where(T.make("lt", T.axis(n), 1), x, low))
+    assert not is_finite(row)
+    assert is_finite(T.where(c, row, 0.0))
+    assert not is_finite(T.where(T.make("not", c), row, 0.0))
+    assert not is_finite(T.where(c, T.fold("amax", n, T.where(c, x, low)), 0.0))
