@@ -57,3 +57,9 @@ def test_an_argument_that_is_one_is_another_kernel(name: str, clause: str) -> No
 def test_an_argument_that_may_be_one(name: str) -> None:
     assert proof(name).verdict is Verdict.PROVED, proof(name).reason
     assert not [c for c in clauses(name, "shape") if "!= 1" in c]
+
+
+def test_a_grid_has_at_most_65535_programs_along_y() -> None:
+    for name, expected in (("rows_along_y", True), ("few_rows_along_y", False)):
+        assert proof(name).verdict is Verdict.PROVED, proof(name).reason
+        assert ("M <= 65535" in clauses(name, "shape")) is expected

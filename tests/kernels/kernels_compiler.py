@@ -239,3 +239,28 @@ def right_pipeline(x):
 
 wrong_pipeline.reference(lambda x: x.cumsum(0))
 right_pipeline.reference(lambda x: 2 * x)
+
+
+@triton.jit
+def grid_kernel(x, o, N, B: tl.constexpr):
+    r = tl.program_id(1).to(tl.int64)
+    a = tl.program_id(0) * B + tl.arange(0, B)
+    tl.store(o + r * N + a, tl.load(x + r * N + a, mask=a < N), mask=a < N)
+
+
+@case(x="f32[M,N]")
+def rows_along_y(x):
+    o = torch.empty_like(x)
+    grid_kernel[(triton.cdiv(x.shape[1], 32), x.shape[0])](x, o, x.shape[1], B=32)
+    return o
+
+
+@case(x="f32[M,N]", where="M < 1000")
+def few_rows_along_y(x):
+    o = torch.empty_like(x)
+    grid_kernel[(triton.cdiv(x.shape[1], 32), x.shape[0])](x, o, x.shape[1], B=32)
+    return o
+
+
+rows_along_y.reference(lambda x: x.clone())
+few_rows_along_y.reference(lambda x: x.clone())

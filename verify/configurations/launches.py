@@ -29,7 +29,7 @@ from ..integers.solver import Solver
 from ..model.configuration import Configuration, Event, SymbolicLaunch, View
 from ..model.verdict import Clause
 from ..wording.user_terms import words
-from . import blocks, constants_of_one, host_operations
+from . import blocks, constants_of_one, grid_limits, host_operations
 from .ambiguity import apart
 from .buffers import Buffers, reference
 from .host_paths import separating
@@ -208,7 +208,7 @@ class _Config:
             found.confirm(self.beside)
         self.agreed(found)
         self.must_be_followed(found)
-        given = (*self.clauses(found), *constants_of_one.clauses(base, families))
+        given = (*self.clauses(found), *constants_of_one.clauses(base, families), *grid_limits.clauses(base))
         followed = bool(found.relations.reads)
         base = replace(
             base,
