@@ -22,5 +22,6 @@ with a budget in steps. The report names each obligation that is not shown; then
 
 from .claims import Failure, Report, check
 from .polynomials import NotChecked, Wrong
+from .wording import escaped
 
-__all__ = ["Failure", "NotChecked", "Report", "Wrong", "check"]
+__all__ = ["Failure", "NotChecked", "Report", "Wrong", "check", "escaped"]

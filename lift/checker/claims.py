@@ -47,6 +47,8 @@ from .polynomials import (
     variables,
     within,
 )
+from .structure import validate
+from .wording import equation, escaped, named, shown
 
 VERSION = 1
 
@@ -260,7 +262,7 @@ class Configured:
         """Element o of a buffer before the first launch."""
         data = self.buffers[buffer]
         if data["input"]:
-            sort = "real" if data["dtype"][0] in "fb" and data["dtype"] != "bool" else "int"
+            sort = "int" if _whole(data["dtype"]) else "real"
             return of(self.a.unified(atom("read", sort, buffer, (o,), variables=o.vars), ctx))
         start = self.nodes[data["initial"]]
         return self.a.value(start, {self.nodes[data["axis"]].axis: o}, ctx)
@@ -303,7 +305,7 @@ class Configured:
         self.buffers = {b["name"]: b for b in self.data["buffers"]}
         for name, (low, high) in self.data["bounds"].items():
             self.a.bounds[name] = (self.number(low), self.number(high))
-            self.report.assumed.append(f"{shown(self.nodes[low])} <= {name} < {shown(self.nodes[high])}")
+            self.report.assumed.append(f"{shown(self.nodes[low])} <= {named(name)} < {shown(self.nodes[high])}")
         facts = [self.a.condition(self.nodes[n], {}, self.a.none) for n in self.data["facts"]]
         self.contracts()
         self.ctx = self.a.context((*facts, *self.clauses))
@@ -475,16 +477,32 @@ class Configured:
     def results(self) -> None:
         """Every output, and every input that is written, equals its formula."""
         written = {e for event in self.data["events"] for e in self.written(event)}
-        for name, view in {**self.outputs, **self.inputs}.items():
-            if name in self.proved or (name in self.inputs and name not in self.outputs and view.buffer not in written):
-                continue
-            formula = self.certificate["formulas"].get(name)
+        formulas = self.certificate["formulas"]
+        tensors = {**self.outputs, **self.inputs}
+        for name in formulas:
+            if name not in tensors:
+                self.report.failures.append(Failure(f"{self.label}{name}", "nothing is compared with its formula"))
+        for name, view in tensors.items():
+            formula = formulas.get(name)
             if formula is None:
-                self.report.failures.append(Failure(f"{self.label}{name}", "the claim has no formula for it"))
+                if name in self.outputs or view.buffer in written:
+                    self.report.failures.append(Failure(f"{self.label}{name}", "the claim has no formula for it"))
+                continue
+            self.attempt("shapes", f"shape of {name}", lambda ctx, v=view, f=formula: self.shaped(v, f, ctx), self.ctx)
+            if name in self.proved:
                 continue
             self.attempt(
                 "contents", f"{name} at the end", lambda ctx, v=view, f=formula: self.final(v, f, ctx), self.ctx
             )
+
+    def shaped(self, view: View, formula: Data, ctx: Context) -> bool:
+        """The formula is about every index of the tensor; a formula with fractions needs a tensor of such."""
+        sizes = [self.a.finite(self.nodes[n].attr[1], {}, ctx) for n in formula["axes"]]
+        if len(sizes) != len(view.shape):
+            raise NotChecked("the formula has another number of indices")
+        if _whole(self.buffers[view.buffer]["dtype"]) and self.nodes[formula["term"]].sort == "real":
+            raise NotChecked("the formula is a real number, the tensor holds integers")
+        return all(self.a.implied(ctx, eq(minus(m, n))) for m, n in zip(sizes, view.shape, strict=True))
 
     def written(self, event: Data) -> set[str]:
         """The buffers that an event may write."""
@@ -656,7 +674,8 @@ class Launch:
         what = f"{operation['kind']} of {operation['bits']} bits at line {operation['line']}"
         for clause in self.c.certificate["contract"]:
             if clause.get("arithmetic") == [self.c.data["number"], self.position, k]:
-                self.c.report.assumed.append(f"{self.c.label}{clause['text']}")
+                meant = shown(self.nodes[operation["term"]])
+                self.c.report.assumed.append(f"{self.c.label}{what} has its value: {meant}")
                 return
         self.c.attempt("integers", what, lambda ctx: self.exact(operation, ctx), self.c.ctx)
 
@@ -934,6 +953,11 @@ def _in_order(c: Configured, world: World, x: Data, s: Data, buffer: str) -> boo
         return False
 
 
+def _whole(dtype: str) -> bool:
+    """Whether a dtype holds integers (or truth values)."""
+    return dtype[0] not in "fb" or dtype == "bool"
+
+
 def _unknown(buffer: str) -> Content:
     def content(o: Poly, ctx: Context) -> Value:  # noqa: ARG001
         raise NotChecked(f"the contents of {buffer} are not known")
@@ -941,40 +965,70 @@ def _unknown(buffer: str) -> Content:
     return content
 
 
-def shown(t: Node) -> str:
-    """A term as text."""
-    signs = {"add": " + ", "mul": " * ", "le": " <= ", "lt": " < ", "eq": " == ", "ne": " != ", "and": " and ",
-             "or": " or ", "floordiv": " // ", "mod": " % "}  # fmt: skip
-    if t.op in ("size", "scalar", "const"):
-        return str(t.attr)
-    if t.op == "axis":
-        return str(t.attr[0])
-    parts = [f"({shown(a)})" if a.op in signs else shown(a) for a in t.args]
-    return signs[t.op].join(parts) if t.op in signs else f"{t.op}({', '.join(parts)})"
+CRASHES = (KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 
 
 def check(certificate: Data) -> Report:
     """Replays a certificate (the object that its JSON is). Raises Wrong where it is none."""
-    if certificate.get("certificate") != VERSION:
-        raise Wrong(f"not a certificate of version {VERSION}")
+    validate(certificate, VERSION)
     try:
-        return _checked({**certificate, "nodes": nodes(certificate["terms"])})
-    except (KeyError, IndexError, TypeError, ValueError) as e:
+        report = _checked({**certificate, "nodes": nodes(certificate["terms"])})
+    except CRASHES as e:
         raise Wrong(f"the certificate is not complete: {type(e).__name__} {e}") from e
+    report.claim, report.assumed = [*map(escaped, report.claim)], [*map(escaped, report.assumed)]
+    report.failures = [Failure(escaped(f.what), escaped(f.why)) for f in report.failures]
+    return report
 
 
-def _clause(c: Data, table: Sequence[Node], labels: Mapping[int, str]) -> str:
-    """A clause as text: its term where it has one, so that the two cannot differ."""
-    where = "" if c["configuration"] is None else f" (where {labels[c['configuration']]})"
-    return (c["text"] if c["term"] is None else shown(table[c["term"]])) + where
+def _where(c: Data, labels: Mapping[int, str]) -> str:
+    """The configuration that a clause is of."""
+    if c["configuration"] is None:
+        return ""
+    if c["configuration"] not in labels:
+        raise Wrong("a clause is of a configuration that there is not")
+    return f" (where {labels[c['configuration']] or c['configuration']})"
+
+
+def _closed(what: str, t: Node, axes: Sequence[Node] = ()) -> None:
+    """Raises Wrong for a term that speaks of programs, lanes or iterations, or whose axes are none or not distinct."""
+    if any(a.op != "axis" for a in axes) or len({a.axis for a in axes}) < len(axes):
+        raise Wrong(f"{what}: its axes are not distinct axes")
+    if not t.free <= {a.axis for a in axes}:
+        raise Wrong(f"{what} speaks of programs, lanes or iterations")
+
+
+def _all_closed(certificate: Data) -> None:
+    """Raises Wrong where a formula, a condition or contents depend on which program or lane looks at them."""
+    table = certificate["nodes"]
+    parts = [(f"the formula of {n}", f["term"], f["axes"]) for n, f in certificate["formulas"].items()]
+    parts += [("a clause", c["term"], []) for c in certificate["contract"] if c["term"] is not None]
+    for c in certificate["configurations"]:
+        parts += [("a fact", n, []) for n in c["facts"]]
+        parts += [(f"buffer {b['name']}", b["initial"], [b["axis"]]) for b in c["buffers"] if not b["input"]]
+        for event in c["events"]:
+            outs = event["outputs"] if event["kind"] == "host" else event["after"].values()
+            parts += [("the contents of a buffer", out["term"], out["axes"]) for out in outs]
+    for what, term, axes in parts:
+        _closed(what, table[term], [table[n] for n in axes])
+
+
+def _claimed(certificate: Data, report: Report) -> None:
+    """The claim, made of the terms that are checked; clauses without a term are assumed."""
+    table = certificate["nodes"]
+    labels = {c["number"]: c["label"] for c in certificate["configurations"]}
+    for n, f in certificate["formulas"].items():
+        report.claim.append(equation(n, [table[a] for a in f["axes"]], table[f["term"]]))
+    for c in certificate["contract"]:
+        if c["term"] is not None:
+            report.claim.append(shown(table[c["term"]]) + _where(c, labels))
+        elif "arithmetic" not in c:  # that operation is printed itself
+            report.assumed.append(f"(a text that is not checked) {named(c['kind'])}: {c['text']}{_where(c, labels)}")
 
 
 def _checked(certificate: Data) -> Report:
-    claim = [f"{n} = {f['text']}" for n, f in certificate["formulas"].items()]
-    table = certificate["nodes"]
-    labels = {c["number"]: c["label"] for c in certificate["configurations"]}
-    clauses = [_clause(c, table, labels) for c in certificate["contract"]]
-    report = Report([*claim, *clauses], solvers()[0])
+    report = Report([], solvers()[0])
+    _all_closed(certificate)
+    _claimed(certificate, report)
     for data in certificate["configurations"]:
         configured = Configured(certificate, data, report)
         try:
@@ -984,6 +1038,8 @@ def _checked(certificate: Data) -> Report:
         except Split as split:
             report.failures.append(Failure(f"{configured.label}configuration", str(split)))
         report.questions += configured.a.asked
-    if not certificate["configurations"]:
-        report.failures.append(Failure("configurations", "there is none"))
+    if not certificate["formulas"]:
+        report.failures.append(Failure("claim", "it names no output"))
+    if all(c["vacuous"] for c in certificate["configurations"]):
+        report.failures.append(Failure("configurations", "there is none that compares an output"))
     return report

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from trilift.lift.checker import Report, Wrong, check
+from trilift.lift.checker import Report, Wrong, check, escaped
 
 RECURSION = 20_000  # terms refer to terms: as deep as the longest chain of operations
 
@@ -21,8 +21,12 @@ def run(files: Sequence[str], form: str) -> int:
     for file in files:
         try:
             report = check(json.loads(Path(file).read_text(encoding="utf-8")))
-        except (Wrong, ValueError) as e:
-            click.echo(f"{file}: not a certificate: {e}", err=True)
+        except (Wrong, ValueError, OSError) as e:
+            click.echo(f"{escaped(file)}: not a certificate: {escaped(e)}", err=True)
+            codes.append(2)
+            continue
+        except RecursionError:
+            click.echo(f"{escaped(file)}: not a certificate: it is nested too deeply", err=True)
             codes.append(2)
             continue
         said.append({"file": file, **plain(report)})
@@ -50,7 +54,8 @@ def plain(report: Report) -> dict[str, object]:
 def text(file: str, report: Report) -> str:
     """The verdict, the claim and what is missing."""
     counts = ", ".join(f"{n} {kind}" for kind, n in report.shown.items())
-    lines = [f"{file}: {'checked' if report.checked else 'not checked'} ({counts or 'nothing shown'}; {report.solver})"]
+    verdict = "checked" if report.checked else "not checked"
+    lines = [f"{escaped(file)}: {verdict} ({counts or 'nothing shown'}; {report.solver})"]
     lines += [f"  {x}" for x in report.claim]
     lines += [f"  assumed: {x}" for x in dict.fromkeys(report.assumed)]
     return "\n".join([*lines, *(f"  {f}" for f in report.failures)])

@@ -340,6 +340,48 @@ def a_pointer_into_the_output(c):
     pointers["x_ptr"] = pointers["out_ptr"]
 
 
+@spoils(*NAMES)
+def no_output(c):
+    c["configurations"][0]["outputs"] = {}
+
+
+@spoils(*NAMES)
+def no_output_and_no_formula(c):
+    c["formulas"].clear()
+    c["configurations"][0]["outputs"] = {}
+
+
+@spoils(*NAMES)
+def one_more_formula(c):
+    c["formulas"]["more"] = formula(c)
+
+
+@spoils(*NAMES)
+def a_formula_about_no_element(c):
+    name, _ = c["terms"][formula(c)["axes"][0]][2]
+    empty = put(c, "axis", attr=[name, const(c, 0)])
+    formula(c)["term"] = substituted(c, formula(c)["term"], formula(c)["axes"][0], empty)
+    formula(c)["axes"] = [empty]
+
+
+@spoils(*NAMES)
+def a_formula_about_programs(c):
+    formula(c)["term"] = put(c, "add", "real", args=(formula(c)["term"], put(c, "size", attr="pid0")))
+
+
+@spoils("two_launches")
+def contents_that_depend_on_the_lane(c):
+    (held,) = launch(c)["after"].values()
+    held["term"] = store(c)["value"]
+
+
+@spoils(*NAMES)
+def an_output_of_integers(c):
+    output = next(iter(c["configurations"][0]["outputs"].values()))
+    for b in c["configurations"][0]["buffers"]:
+        b["dtype"] = "i32" if b["name"] == output["buffer"] else b["dtype"]
+
+
 def test_many_ways_to_spoil():
     assert len({f for _, f in SPOILED.values()}) >= 25
 
@@ -369,6 +411,106 @@ def test_terms_that_are_made_of_later_ones_are_none():
     c["terms"][0][3] = [5]
     with pytest.raises(checker.Wrong):
         checker.check(c)
+
+
+# ---- what is printed is what was checked ----------------------------------------------------------------------------
+
+
+def test_the_claim_is_made_of_terms_and_not_of_texts():
+    c = fresh("shifted_relu")
+    honest = checker.check(fresh("shifted_relu"))
+    formula(c)["text"] = "x + 2"
+    for clause in c["contract"]:
+        clause["text"] = "nothing" if clause["term"] is not None else clause["text"]
+    report = checker.check(c)
+    assert report.checked and report.claim == honest.claim
+    assert report.claim[0].startswith("out[") and report.claim[0].endswith(" < N") and "x[" in report.claim[0]
+
+
+def test_a_clause_without_a_term_is_printed_as_assumed():
+    c = fresh("shifted_relu")
+    c["contract"].append({"kind": "hint", "text": "N is even", "term": None, "configuration": None})
+    report = checker.check(c)
+    assert "(a text that is not checked) hint: N is even" in report.assumed
+    assert not [x for x in report.claim if "even" in x]
+
+
+def test_texts_of_the_file_print_on_one_line():
+    c = fresh("shifted_relu")
+    forged = "N is even\nother.json: checked (9 facts)\x1b[2K\u202e"
+    c["contract"].append({"kind": "hint", "text": forged, "term": None, "configuration": None})
+    c["formulas"]["out\nother.json: checked"] = formula(c)
+    c["configurations"][0]["label"] = "\rchecked"
+    report = checker.check(c)
+    for said in (*report.claim, *report.assumed, *map(str, report.failures)):
+        assert said.isprintable()
+
+
+def test_names_that_look_like_terms_are_in_quotes():
+    c = fresh("shifted_relu")
+    for t in c["terms"]:
+        if t[0] == "size" and t[2] == "N":
+            t[2] = "5 < 6 or N"
+    assert not [x for x in checker.check(c).claim if "5 < 6 or N" in x.replace('"5 < 6 or N"', "")]
+
+
+def test_a_term_of_many_equal_parts_has_a_short_text():
+    c = fresh("shifted_relu")
+    for _ in range(200):
+        formula(c)["term"] = put(c, "add", "real", args=(formula(c)["term"], formula(c)["term"]))
+    report = checker.check(c)
+    assert not report.checked and len(report.claim[0]) < 20_000
+
+
+# ---- files of another form -------------------------------------------------------------------------------------------
+
+OTHER_VALUES = (None, True, -1, 10**9, 1.5, "x", [], {}, [[]], [None], {"x": None})
+
+
+def places(x, depth=4):
+    """The ways to each value in plain data."""
+    inside = x.items() if isinstance(x, dict) else enumerate(x[:2]) if isinstance(x, list) else ()
+    for k, y in inside:
+        yield [k]
+        if depth:
+            yield from ([k, *more] for more in places(y, depth - 1))
+
+
+def test_values_of_another_kind_end_in_an_error_of_ours(monkeypatch):
+    monkeypatch.setattr(claims, "_checked", lambda c: checker.Report([], ""))  # only the form is looked at
+    tried = wrong = 0
+    for way in places({k: v for k, v in fresh("row_sum").items() if k != "terms"}, 8):
+        for value in OTHER_VALUES:
+            c = fresh("row_sum")
+            at = c
+            for k in way[:-1]:
+                at = at[k]
+            at[way[-1]] = value
+            tried += 1
+            try:
+                checker.check(c)
+            except checker.Wrong:
+                wrong += 1
+    assert wrong > tried / 2
+
+
+@pytest.mark.parametrize("value", [*OTHER_VALUES, ["const", "int", "one", []], ["axis", "int", None, []]])
+@pytest.mark.parametrize("row", [0, 4, -1])
+def test_rows_of_another_kind_end_in_an_error_of_ours(row, value):
+    c = fresh("shifted_relu")
+    c["terms"][row] = value
+    with pytest.raises(checker.Wrong):
+        checker.check(c)
+
+
+@pytest.mark.parametrize(
+    "said", ["[]", '"x"', "null", "1", "", "{", "[" * 100_000 + "]" * 100_000, '{"certificate": 1}']
+)
+def test_a_file_of_another_form_ends_in_an_error_of_ours(tmp_path, said):
+    file = tmp_path / "proof.json"
+    file.write_text(said)
+    run = CliRunner().invoke(main, ["check", str(file)])
+    assert run.exit_code == 2 and ": not a certificate: " in run.output and "trilift itself failed" not in run.output
 
 
 # ---- the checker itself ----------------------------------------------------------------------------------------------
