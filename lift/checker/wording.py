@@ -44,7 +44,7 @@ class Wording:
 
     def __init__(self, t: Node, axes: Sequence[Node] = ()) -> None:
         self.top = t
-        self.nodes = _within([t, *axes])
+        self.nodes = subterms([t, *axes])
         self.uses = Counter(a.id for x in self.nodes for a in x.args)
         self.names = Counter(name for name, _ in {x.axis for x in self.nodes if x.op == "axis" or x.op in FOLDS})
         self.names.update({x.attr for x in self.nodes if x.op in SYMBOLS})
@@ -87,7 +87,7 @@ class Wording:
         return named(name) + (f"#{x.axis[1]}" if self.names[name] > 1 else "")
 
 
-def _within(tops: Iterable[Node]) -> list[Node]:
+def subterms(tops: Iterable[Node]) -> list[Node]:
     """The terms in these, arguments first."""
     found: dict[int, Node] = {}
     left = list(tops)

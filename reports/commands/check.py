@@ -45,6 +45,7 @@ def plain(report: Report) -> dict[str, object]:
         "solver": report.solver,
         "claim": report.claim,
         "assumed": report.assumed,
+        "given": report.given,
         "obligations": report.shown,
         "questions": report.questions,
         "failures": [{"what": f.what, "why": f.why} for f in report.failures],
@@ -58,4 +59,5 @@ def text(file: str, report: Report) -> str:
     lines = [f"{escaped(file)}: {verdict} ({counts or 'nothing shown'}; {report.solver})"]
     lines += [f"  {x}" for x in report.claim]
     lines += [f"  assumed: {x}" for x in dict.fromkeys(report.assumed)]
+    lines += [f"  given: {report.given}"]
     return "\n".join([*lines, *(f"  {f}" for f in report.failures)])

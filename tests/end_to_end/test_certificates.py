@@ -352,6 +352,11 @@ def no_output_and_no_formula(c):
 
 
 @spoils(*NAMES)
+def a_load_that_is_left_out(c):
+    launch(c)["accesses"].remove(load_(c))
+
+
+@spoils(*NAMES)
 def one_more_formula(c):
     c["formulas"]["more"] = formula(c)
 
@@ -425,6 +430,16 @@ def test_the_claim_is_made_of_terms_and_not_of_texts():
     report = checker.check(c)
     assert report.checked and report.claim == honest.claim
     assert report.claim[0].startswith("out[") and report.claim[0].endswith(" < N") and "x[" in report.claim[0]
+
+
+def test_it_is_said_that_the_summary_is_taken_as_given():
+    c = fresh("shifted_relu")
+    c["case"] = "shifted_relu\nchecked"
+    report = checker.check(c)
+    assert report.given.startswith(
+        "the summary of the kernel is taken as given (shift_kernel; launches: 1, accesses: 2"
+    )
+    assert report.given.isprintable() and f"{KERNELS}::shifted_relu" in report.given  # its newline is written out
 
 
 def test_a_clause_without_a_term_is_printed_as_assumed():
