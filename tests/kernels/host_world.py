@@ -281,6 +281,30 @@ def other_if_a_slice(x):
     return scale(x, 3.0 if x.storage_offset() else 2.0)
 
 
+def asked_of(condition):
+    """A host function that computes something else where an input is as `condition` says."""
+
+    def asks(x):
+        return scale(x, 3.0 if condition(x) else 2.0)
+
+    return case(x="f32[N]")(asks)
+
+
+other_in_a_storage = asked_of(lambda x: x.untyped_storage().nbytes() != x.numel() * 4)
+other_if_a_parameter = asked_of(lambda x: isinstance(x, torch.nn.Parameter))
+other_with_a_base = asked_of(lambda x: x._base is not None)
+other_if_a_view = asked_of(lambda x: x._is_view())
+other_if_changed = asked_of(lambda x: x._version > 3)
+other_with_gradient = asked_of(lambda x: x.grad is not None)
+other_if_no_leaf = asked_of(lambda x: not x.is_leaf)
+other_in_inference = asked_of(lambda x: x.is_inference())
+other_if_negative_bit = asked_of(lambda x: torch.is_neg(x))
+other_on_second_device = asked_of(lambda x: x.get_device() == 1)
+other_when_captured = asked_of(lambda x: torch.cuda.is_current_stream_capturing())
+other_with_attribute = asked_of(lambda x: getattr(x, "scale", None) is not None)
+other_if_it_has = asked_of(lambda x: hasattr(x, "scale"))
+
+
 # ---- numbers out of tensors ------------------------------------------------------------------------------------------
 
 
@@ -390,6 +414,19 @@ WRONG = {  # the clause that excludes the wrong inputs, where there is one
     "other_if_dense_rows": "stride(x,1) != 1",
     "taken_as_contiguous": "",
     "other_if_a_slice": "the storage offset of x is 0",
+    "other_in_a_storage": "the memory of x is no larger than its elements need",
+    "other_if_a_parameter": "x is not an nn.Parameter",
+    "other_with_a_base": "x._base is None",
+    "other_if_a_view": "~x._is_view()",
+    "other_if_changed": "x._version is 0",
+    "other_with_gradient": "x.grad is None",
+    "other_if_no_leaf": "x.is_leaf",
+    "other_in_inference": "~x.is_inference()",
+    "other_if_negative_bit": "~x.is_neg()",
+    "other_on_second_device": "x.get_device() is 0",
+    "other_when_captured": "~torch.cuda.is_current_stream_capturing()",
+    "other_with_attribute": "x has no attribute scale",
+    "other_if_it_has": "x has no attribute scale",
     "counted_twice": "",
     "count_without_the_first": "",
     "greatest_where_four": "",
@@ -451,7 +488,23 @@ def steps_of_a_scalar(x, s):
     return scale(x, s if x.numel() < 4096 else s * 0.5 + s / 2)
 
 
+@case(x="f32[N]")
+def saved_if_leaf(x):
+    saved = [x] if x.is_leaf or x.is_inference() or x._is_view() else []
+    return scale(x, 1.0 + len([saved]))
+
+
+@case(x="f32[N]")
+def asked_of_what_it_makes(x):
+    out = torch.empty_like(x)
+    if hasattr(out, "scale") or isinstance(out, torch.nn.Parameter) or out.grad is not None or x.dim() != 1:
+        return x
+    return scale(x, 2.0)
+
+
 RIGHT = (
+    "saved_if_leaf",
+    "asked_of_what_it_makes",
     "sized_message",
     "warps_by_capability",
     "stages_by_alignment",

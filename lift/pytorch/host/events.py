@@ -295,6 +295,8 @@ class Seen(TorchFunctionMode):  # type: ignore[misc]
             self.record.inside = before
         if name in LAYOUT and questions.asks(self.record):
             self.ask_layout(name, args[0], found)
+        if args and isinstance(args[0], torch.Tensor) and questions.asks(self.record):
+            return questions.of_input(self.record, func, args[0], found)
         return found
 
     def ask_layout(self, name: str, t: torch.Tensor, found: object) -> None:

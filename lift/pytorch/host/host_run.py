@@ -75,6 +75,7 @@ def read_host(case: Case, dims: Mapping[str, int | float], config: int = 0) -> H
                 events.key(t): x for n, t in tensors.items() if (x := _limits(case.tensors[n])) is not None
             }
             record.addresses = {events.key(t): n for n, t in tensors.items()}
+            record.inputs = {id(t): n for n, t in tensors.items()}
             with events.recording():
                 result = case.fn(**arguments)
                 record.catch_up()

@@ -57,6 +57,7 @@ class Question:
 QUESTIONS = (
     Question(torch, "is_grad_enabled is_autocast_enabled are_deterministic_algorithms_enabled", "truth", "torch."),
     Question(torch, "is_inference_mode_enabled", "truth", "torch."),
+    Question(torch.cuda, "is_current_stream_capturing", "truth", "torch.cuda."),
     Question(torch.compiler, "is_compiling is_dynamo_compiling", "truth", "torch.compiler."),
     Question(torch.jit, "is_scripting is_tracing", "truth", "torch.jit."),
     Question(torch, "get_float32_matmul_precision get_default_dtype get_num_threads", "said", "torch."),
@@ -83,6 +84,18 @@ QUESTIONS = (
     Question(torch.random, "initial_seed seed", "chance", "torch.random."),
     Question(torch.cuda, "initial_seed seed", "chance", "torch.cuda."),
 )  # fmt: skip
+KNOWN = frozenset(
+    "shape dtype device layout ndim itemsize nbytes numel nelement dim ndimension size stride element_size type "
+    "is_contiguous storage_offset data_ptr requires_grad is_cuda is_cpu is_meta is_floating_point is_complex is_signed "
+    "is_sparse is_sparse_csr is_quantized is_nested is_mkldnn is_xla is_xpu is_mps is_mtia is_ipu is_maia is_vulkan "
+    "is_pinned is_same_size is_nonzero equal allclose item tolist __len__ __hash__ __contains__ __bool__ __int__ "
+    "__float__ __index__ __repr__ __str__ __format__ __iter__ "
+    "_has_symbolic_sizes_strides".split()
+)  # what a case says of an input, what has its row elsewhere, and contents, which are refused
+MEMORY = "the memory of {} is no larger than its elements need"
+STORED = dict.fromkeys(("untyped_storage", "storage", "_typed_storage"), MEMORY)
+ADDRESSES = ("_cdata", "__cuda_array_interface__", "__dlpack__")
+KINDS = (torch.nn.Parameter, torch.nn.parameter.Buffer)  # tensors that are told by a mark
 FLAGS = (
     (type(torch.backends.cuda.matmul), "torch.backends.cuda.matmul"),
     (type(torch.backends.cudnn), "torch.backends.cudnn"),
@@ -113,6 +126,8 @@ def _between(code: CodeType) -> bool:
 
 def answers(record: Record) -> list[tuple[object, dict[str, Answer]]]:
     """Of each place, the functions that note that they were asked, for as long as a host function is read."""
+    from torch._subclasses.fake_tensor import FakeTensor
+
     out: list[tuple[object, dict[str, Answer]]] = [
         (q.where, {n: _answer(q, n, record) for n in q.names.split() if hasattr(q.where, n)}) for q in QUESTIONS
     ]
@@ -122,6 +137,8 @@ def answers(record: Record) -> list[tuple[object, dict[str, Answer]]]:
         for how in ("__getattribute__", "__getattr__")
         if hasattr(kind, how)
     ]
+    out += [(type(kind), {"__instancecheck__": _kind(kind, record)}) for kind in KINDS]
+    out.append((FakeTensor, {"__getattr__": _missing(record)}))
     out.append((type(os.environ), {"__getitem__": _variable(record), "__contains__": _variable_set(record)}))
     out.append((torch.cuda, {"get_device_capability": _capability(record), "get_device_properties": _device(record)}))
     out.append((Driver, {"get_current_target": _target(record), "get_device_capability": _capability(record)}))
@@ -159,6 +176,63 @@ def _answer(q: Question, name: str, record: Record) -> Answer:
         found = plain(*args, **options)
         record.ask(f"{what} is {found}")
         return found
+
+    return answer
+
+
+# ---- of an input -----------------------------------------------------------------------------------------------------
+
+
+def property_of(func: object) -> str:
+    """The name of the property of a tensor that is read; empty for any other function."""
+    return (
+        getattr(getattr(func, "__self__", None), "__name__", "") if getattr(func, "__name__", "") == "__get__" else ""
+    )
+
+
+def of_input(record: Record, func: object, x: object, found: object) -> object:
+    """The answer to host code that asks something of an input which no case says, noted."""
+    asked = property_of(func)
+    name = asked or getattr(func, "__name__", "")
+    of = record.named(x) if isinstance(x, torch.Tensor) and name not in KNOWN else ""
+    if not of or not (asked or _tells(found)):
+        return found
+    what = f"{of}.{name}" + ("" if asked else "()")
+    if name in ADDRESSES:
+        record.chance(what)
+    elif name in STORED:
+        record.ask(STORED[name].format(of))
+    elif isinstance(found, bool):
+        return truth(record, what, found)
+    elif not isinstance(found, torch.Tensor):
+        record.ask(f"{what} is {found}")
+    return found
+
+
+def _tells(found: object) -> bool:
+    """Whether it is an answer, and not the result of a computation."""
+    return isinstance(found, (bool, int, float, str, torch.UntypedStorage, torch.TypedStorage))
+
+
+def _kind(kind: type, record: Record) -> Answer:
+    plain: Answer = type(kind).__instancecheck__
+
+    def answer(cls: type, x: object) -> bool:
+        found = bool(plain(cls, x))
+        if id(x) in record.inputs and asks(record):
+            record.ask(f"{record.inputs[id(x)]} is {'' if found else 'not '}an nn.{cls.__name__}")
+        return found
+
+    return answer
+
+
+def _missing(record: Record) -> Answer:
+    """Of an attribute that a tensor does not have."""
+
+    def answer(self: torch.Tensor, name: str) -> object:
+        if id(self) in record.inputs and asks(record):
+            record.ask(f"{record.inputs[id(self)]} has no attribute {name}")
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'", name=name, obj=self)
 
     return answer
 

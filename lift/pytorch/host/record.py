@@ -56,6 +56,7 @@ class Record:
     of: dict[object, N.Number] = field(default_factory=dict)  # PyTorch's expression -> our number
     files: frozenset[str] = frozenset()  # of the host's own code
     addresses: dict[int, str] = field(default_factory=dict)  # of an input's storage, the input's name
+    inputs: dict[int, str] = field(default_factory=dict)  # of an input's tensor, by its id, the input's name
     seen: set[Term] = field(default_factory=set)
     guards: int = 0  # of PyTorch's that were read
     inside: str = ""  # the function of PyTorch's that runs
@@ -196,6 +197,13 @@ class Record:
         note = Note(what, host_place())
         if note not in self.asked:
             self.asked.append(note)
+
+    def named(self, t: torch.Tensor) -> str:
+        """The input that the tensor is, or is a view of; empty for any other."""
+        if id(t) in self.inputs:
+            return self.inputs[id(t)]
+        of = self.addresses.get(int(t.untyped_storage()._cdata)) if t.layout is torch.strided else None
+        return f"a view of {of}" if of else ""
 
     def outside(self, name: str, now: int) -> int | float:
         """The number or truth of this name outside of its arguments: as it is now, unless this run is elsewhere."""
