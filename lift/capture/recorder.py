@@ -23,7 +23,7 @@ from ..errors import Place, Unsupported
 from ..language.case_spec import DTYPES
 from ..ttir.ir import Module
 from ..ttir.lower import leaves, lower
-from . import streams
+from . import memory, streams
 from .bounded import Range, result_range
 from .launches import Bound
 from .trace import Buffer, Descriptor, Launch, TensorRef, TorchOp
@@ -90,6 +90,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         self.traced: set[int] = set()
         self.ranges: dict[int, Range] = {}
         self.configs = 1
+        self.on_cpu = memory.OnCPU(self.key)
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -107,6 +108,11 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
             _active.pop()
 
     # ---- tensors
+
+    def key(self, t: torch.Tensor) -> int:
+        """What tells the storage of a tensor from others."""
+        with _disable_current_modes():
+            return t.untyped_storage().data_ptr()
 
     def input(self, name: str, t: torch.Tensor, bound: int | None = None) -> TensorRef:
         ref = self.ref(t, f"input:{name}")
@@ -171,6 +177,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
     def launch(self, bound: Bound) -> None:
         """A launch of a Triton function."""
         args = self.pass_to_kernel(bound.args)
+        self.ordered(bound)
         code = bound.kernel.fn.__code__
         streams.now().happened(host_place())
         self.configs = max(self.configs, bound.config[1])
@@ -181,6 +188,15 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
             operands=tuple(self.refs(v) for n, kind in bound.signature.items() for v in leaves(kind, bound.args[n])),
             restored=bound.restored,
         ))  # fmt: skip
+
+    def ordered(self, bound: Bound) -> None:
+        """Refuses a launch that a GPU may start before what was launched earlier is done, or may not start at all."""
+        if bound.options.get("launch_pdl") and any(_writes(e) for e in self.events):
+            raise Unsupported("launch_pdl=True after other work: the kernel may start before it is done", host_place())
+        if bound.options.get("launch_cooperative_grid"):
+            raise Unsupported(
+                "launch_cooperative_grid=True: a grid that does not fit on the GPU is an error", host_place()
+            )
 
     def launch_module(
         self, module: Module, place: Place, args: Mapping[str, Any], grid: tuple[int, int, int], options: dict[str, Any]
@@ -196,6 +212,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         """Everything that a kernel gets a pointer to may be written by it."""
         refs = {n: self.refs(v) for n, v in args.items()}
         for v in args.values():
+            if any(map(self.on_cpu.has, tensors_of(getattr(v, "base", v)))):
+                raise Unsupported("a launch gets a tensor that is on the CPU", host_place())
             self.trace(getattr(v, "base", v))
         return refs
 
@@ -225,6 +243,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
             self.trace(result, *written)
         elif from_data and (known is None or known[0] < known[1]):
             self.trace(result, known=known)
+        self.on_cpu.follow(args, tensors)
         outputs = tuple(self.ref(t, f"aten.{name}") for t in tensors)
         values = tuple(t.detach().clone() for t in tensors)
         if name not in UNINITIALISED and not (func.is_view and not written):
@@ -239,6 +258,11 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         key = DispatchKey.CUDA if func.has_kernel_for_dispatch_key(DispatchKey.CUDA) else DispatchKey.CPU
         with self:
             return func.redispatch(DispatchKeySet(key), *args, **kwargs)
+
+
+def _writes(e: Launch | TorchOp) -> bool:
+    """Whether an event computes on the device."""
+    return isinstance(e, Launch) or not (e.func.is_view or e.func.overloadpacket.__name__ in UNINITIALISED)
 
 
 def lowered(bound: Bound) -> Module:
@@ -262,7 +286,7 @@ def written_positions(func: Any) -> list[int]:
 
 
 class _Reads(TorchFunctionMode):  # type: ignore[misc]
-    """Tensor methods that read contents without the dispatcher."""
+    """Tensor methods that read contents without the dispatcher, and those that say where a tensor is to lie."""
 
     def __init__(self, recorder: Recorder) -> None:
         super().__init__()
@@ -272,4 +296,9 @@ class _Reads(TorchFunctionMode):  # type: ignore[misc]
         name = getattr(func, "__name__", "")
         if name in PYTHON_READS and self.recorder.is_traced(args):
             raise Unsupported(f"host code reads tensor data (Tensor.{name})", host_place(), help=DATA_HELP)
-        return func(*args, **(kwargs or {}))
+        on_cpu = self.recorder.on_cpu
+        if func in memory.ANSWERS and on_cpu.has(args[0]):
+            return memory.ANSWERS[func]
+        result = func(*args, **(kwargs or {}))
+        device = memory.wanted(name, args, kwargs or {})
+        return on_cpu.moved(name, device, args[0] if args else None, result) if device else result

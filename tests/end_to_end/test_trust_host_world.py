@@ -36,6 +36,13 @@ def test_right_host_functions_stay_proved(name):
     [
         ("text_of_size", "N where it cannot be followed"),
         ("chance_by_name", "random.randint()"),
+        ("made_on_cpu", "on the CPU"),
+        ("moved_to_cpu", "on the CPU"),
+        ("sent_to_cpu", "on the CPU"),
+        ("made_like_one_on_cpu", "on the CPU"),
+        ("halves_before_it_is_done", "launch_pdl=True"),
+        ("starts_before_it_is_done", "launch_pdl=True"),
+        ("cooperative", "launch_cooperative_grid=True"),
         ("counted", "`CALLS`, which each call changes"),
         ("counted_in_a_closure", "`calls of tick`, which each call changes"),
     ],

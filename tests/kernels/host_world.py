@@ -18,7 +18,7 @@ import triton.language as tl
 
 from trilift import case
 
-from .host_functions import double, scale, times
+from .host_functions import double, scale, scaled_kernel, times
 
 
 @triton.jit
@@ -305,6 +305,50 @@ other_with_attribute = asked_of(lambda x: getattr(x, "scale", None) is not None)
 other_if_it_has = asked_of(lambda x: hasattr(x, "scale"))
 
 
+# ---- memory on the CPU, launches that need not wait ------------------------------------------------------------------
+
+
+def doubled_into(x, out, **options):
+    scaled_kernel[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), 2.0, BLOCK=64, **options)
+    return out
+
+
+@case(x="f32[N]")
+def made_on_cpu(x):
+    return doubled_into(x, torch.empty(x.shape, dtype=x.dtype, device="cpu"))
+
+
+@case(x="f32[N]")
+def moved_to_cpu(x):
+    return doubled_into(x.cpu(), torch.empty_like(x))
+
+
+@case(x="f32[N]")
+def sent_to_cpu(x):
+    return doubled_into(x.to(torch.device("cpu")), torch.empty_like(x))
+
+
+@case(x="f32[N]")
+def made_like_one_on_cpu(x):
+    return doubled_into(x, torch.empty_like(x.cpu()).view(-1))
+
+
+@case(x="f32[N]")
+def halves_before_it_is_done(x):
+    return doubled_into(x * 0.5, torch.empty_like(x), launch_pdl=True) * 2
+
+
+@case(x="f32[N]")
+def starts_before_it_is_done(x):
+    twice = doubled_into(x, torch.empty_like(x))
+    return doubled_into(twice, torch.empty_like(x), launch_pdl=True) / 2
+
+
+@case(x="f32[N]")
+def cooperative(x):
+    return doubled_into(x, torch.empty_like(x), launch_cooperative_grid=True)
+
+
 # ---- numbers out of tensors ------------------------------------------------------------------------------------------
 
 
@@ -427,6 +471,13 @@ WRONG = {  # the clause that excludes the wrong inputs, where there is one
     "other_when_captured": "~torch.cuda.is_current_stream_capturing()",
     "other_with_attribute": "x has no attribute scale",
     "other_if_it_has": "x has no attribute scale",
+    "made_on_cpu": "",
+    "moved_to_cpu": "",
+    "sent_to_cpu": "",
+    "made_like_one_on_cpu": "",
+    "halves_before_it_is_done": "",
+    "starts_before_it_is_done": "",
+    "cooperative": "",
     "counted_twice": "",
     "count_without_the_first": "",
     "greatest_where_four": "",
@@ -502,7 +553,27 @@ def asked_of_what_it_makes(x):
     return scale(x, 2.0)
 
 
+@case(x="f32[N]")
+def sent_there_and_back(x):
+    factor = torch.full((1,), 2.0, device="cpu").to(x.device, non_blocking=True)
+    return pointed(x.cpu().cuda(), factor)
+
+
+@case(x="f32[N]")
+def first_need_not_wait(x):
+    return doubled_into(x, torch.empty_like(x), launch_pdl=True)
+
+
+@case(x="f32[N]")
+def second_waits(x):
+    twice = doubled_into(x, torch.empty_like(x), launch_pdl=True)
+    return doubled_into(twice, torch.empty_like(x), launch_pdl=False) / 2
+
+
 RIGHT = (
+    "sent_there_and_back",
+    "first_need_not_wait",
+    "second_waits",
     "saved_if_leaf",
     "asked_of_what_it_makes",
     "sized_message",

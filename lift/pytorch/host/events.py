@@ -11,6 +11,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from ...capture.bounded import Range
 from ...capture.launches import Bound, Compiled, Interception, binder_of
+from ...capture.memory import OnCPU
 from ...capture.recorder import (
     NAMES,
     UNINITIALISED,
@@ -113,6 +114,7 @@ class Events(Recorder):
     def __init__(self, record: Record) -> None:
         super().__init__(record.dims)
         self.record = record
+        self.on_cpu = OnCPU(self.key, told=False)  # `x.device` of a tensor without contents says cpu
         self.limits: dict[int, limits.Limits] = {}  # by storage, of integer tensors
 
     def size(self, n: N.Integer) -> int:
@@ -212,6 +214,7 @@ class Events(Recorder):
             self.trace(result, *written)
         if known is not None and not written:
             self.limits.update((self.key(t), known) for t in (tensors[:1] if name in PAIRS else tensors))
+        self.on_cpu.follow(args, tensors)
         outputs = tuple(self.ref(t, f"aten.{name}") for t in tensors)
         if not (name == "detach" and _makes(self.record.inside)) and not _is_all(name, args):  # a fake tensor adds them
             self.events.append(TorchOp(func, *given, outputs, (), host_place()))

@@ -84,14 +84,15 @@ QUESTIONS = (
     Question(torch.random, "initial_seed seed", "chance", "torch.random."),
     Question(torch.cuda, "initial_seed seed", "chance", "torch.cuda."),
 )  # fmt: skip
-KNOWN = frozenset(
+SAID_BY_CASES = (
     "shape dtype device layout ndim itemsize nbytes numel nelement dim ndimension size stride element_size type "
     "is_contiguous storage_offset data_ptr requires_grad is_cuda is_cpu is_meta is_floating_point is_complex is_signed "
     "is_sparse is_sparse_csr is_quantized is_nested is_mkldnn is_xla is_xpu is_mps is_mtia is_ipu is_maia is_vulkan "
     "is_pinned is_same_size is_nonzero equal allclose item tolist __len__ __hash__ __contains__ __bool__ __int__ "
     "__float__ __index__ __repr__ __str__ __format__ __iter__ "
-    "_has_symbolic_sizes_strides".split()
+    "_has_symbolic_sizes_strides"
 )  # what a case says of an input, what has its row elsewhere, and contents, which are refused
+KNOWN = frozenset(SAID_BY_CASES.split())
 MEMORY = "the memory of {} is no larger than its elements need"
 STORED = dict.fromkeys(("untyped_storage", "storage", "_typed_storage"), MEMORY)
 ADDRESSES = ("_cdata", "__cuda_array_interface__", "__dlpack__")

@@ -1,0 +1,74 @@
+"""Where a tensor lies, of the tensors that a host function puts on the CPU by name.
+
+All tensors of a run are on the CPU and claim to be on cuda:0. One that `device="cpu"` makes or that `.cpu()` gives is
+on the CPU of the user's machine too: a kernel cannot be given it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import torch
+
+CPU = torch.device("cpu")
+ANSWERS: dict[object, object] = {
+    torch.Tensor.device.__get__: CPU,
+    torch.Tensor.is_cuda.__get__: False,
+    torch.Tensor.is_cpu.__get__: True,
+    torch.Tensor.get_device: -1,
+}  # of a tensor on the CPU
+METHODS = {"cpu": "cpu", "cuda": "cuda", "pin_memory": "cuda"}  # a kernel reads pinned memory
+COPIES = ("cpu", "to")
+
+
+def wanted(name: str, args: tuple[Any, ...], options: Mapping[str, Any]) -> str:
+    """The kind of device that a call of PyTorch's names, "cpu" or "cuda"; empty where it names none."""
+    if options.get("pin_memory"):
+        return "cuda"
+    given = [options.get("device"), *(args[1:2] if name == "to" else ())]
+    found = next((str(d) for d in given if isinstance(d, (str, torch.device))), "")
+    return METHODS.get(name) or found.partition(":")[0]
+
+
+def _tensors(x: Any) -> Iterator[torch.Tensor]:
+    if isinstance(x, torch.Tensor):
+        yield x
+    elif isinstance(x, (list, tuple)):
+        for e in x:
+            yield from _tensors(e)
+
+
+class OnCPU:
+    """The storages on the CPU, by the key that `key` gives for a tensor. The tensors are kept, so that no other storage
+    gets the same key. `told`: whether the devices that the host function names are those that it means."""
+
+    def __init__(self, key: Callable[[torch.Tensor], int], told: bool = True) -> None:
+        self.key, self.told, self.kept = key, told, dict[int, torch.Tensor]()
+
+    def has(self, t: torch.Tensor) -> bool:
+        return bool(self.kept) and t.layout is torch.strided and self.key(t) in self.kept
+
+    def moved(self, name: str, device: str, given: Any, result: Any) -> Any:
+        """The result of a call that names a device: a copy, where a tensor on the GPU is moved to the CPU."""
+        if (
+            not (self.told or name == "cpu")
+            or not isinstance(result, torch.Tensor)
+            or result.layout is not torch.strided
+        ):
+            return result
+        if name in COPIES and device == "cpu" and not self.has(given) and self.key(given) == self.key(result):
+            result = result.clone()
+        if not self.told:
+            return result
+        if device == "cpu":
+            self.kept[self.key(result)] = result
+        else:
+            self.kept.pop(self.key(result), None)
+        return result
+
+    def follow(self, args: tuple[Any, ...], results: tuple[torch.Tensor, ...]) -> None:
+        """The results of an operation are where its first tensor is."""
+        first = next(_tensors(args), None) if self.kept else None
+        if first is not None and self.has(first) and (first.ndim or all(map(self.has, _tensors(args)))):
+            self.kept.update((self.key(t), t) for t in results if t.layout is torch.strided)
