@@ -471,13 +471,6 @@ WRONG = {  # the clause that excludes the wrong inputs, where there is one
     "other_when_captured": "~torch.cuda.is_current_stream_capturing()",
     "other_with_attribute": "x has no attribute scale",
     "other_if_it_has": "x has no attribute scale",
-    "made_on_cpu": "",
-    "moved_to_cpu": "",
-    "sent_to_cpu": "",
-    "made_like_one_on_cpu": "",
-    "halves_before_it_is_done": "",
-    "starts_before_it_is_done": "",
-    "cooperative": "",
     "counted_twice": "",
     "count_without_the_first": "",
     "greatest_where_four": "",
@@ -485,6 +478,17 @@ WRONG = {  # the clause that excludes the wrong inputs, where there is one
     "first_half": "2 * (N // 2) < N",
     "every_remainder": "N % 4096 != 0",
 }
+
+
+REFUSED = (  # at every size
+    "made_on_cpu",
+    "moved_to_cpu",
+    "sent_to_cpu",
+    "made_like_one_on_cpu",
+    "halves_before_it_is_done",
+    "starts_before_it_is_done",
+    "cooperative",
+)
 
 
 # ---- right -----------------------------------------------------------------------------------------------------------
@@ -586,9 +590,9 @@ RIGHT = (
     "counted_once",
 )
 
-for _case in (globals()[n] for n in (*WRONG, *RIGHT)):
+for _case in (globals()[n] for n in (*WRONG, *REFUSED, *RIGHT)):
     _case.reference(times if "s" in _case.params else double)
-for _case in (c for c in (globals()[n] for n in (*WRONG, *RIGHT)) if "t" in c.params):
+for _case in (c for c in (globals()[n] for n in (*WRONG, *REFUSED, *RIGHT)) if "t" in c.params):
     _case.reference(mean_of_picked)
 first_half.reference(halves)
 every_remainder.reference(one_remainder)
