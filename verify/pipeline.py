@@ -548,6 +548,8 @@ class _Attempt:
 
         if not _open(proofs):
             return ""
+        if self.callers.again:
+            return self.callers.again
         return unpromised(self.case, [*choose(self.case, 2, self.seed), *shapes], self.seed)
 
     def field_test(self, proofs: Mapping[str, Proof], shapes: Sequence[Mapping[str, int | float]]) -> Sequence[Outcome]:

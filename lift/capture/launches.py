@@ -21,7 +21,8 @@ from .fake_cuda import replaced
 class Bound:
     """One launch as Triton binds it. `args` and `signature` by parameter name in order, unspecialised; `constexprs`
     by path; `config` (k, n): configuration k of the n that the autotuner has; `restored`: the parameters that it puts
-    back or zeroes before it runs the kernel again, "*" where a hook may do so."""
+    back or zeroes before it runs the kernel again, "*" where a hook may do so; `reset`: those that it zeroes once more
+    after tuning, "*" where a hook of the autotuner's may change any of them then."""
 
     kernel: Any
     args: dict[str, Any]
@@ -31,6 +32,7 @@ class Bound:
     options: dict[str, Any]
     config: tuple[int, int]
     restored: frozenset[str] = frozenset()
+    reset: frozenset[str] = frozenset()
 
 
 class Compiled:
@@ -81,16 +83,17 @@ class Interception:
         from triton.runtime.autotuner import Autotuner, Heuristics
         from triton.runtime.jit import JITFunction
 
-        config, restored = (0, 1), frozenset[str]()
+        config, restored, reset = (0, 1), frozenset[str](), frozenset[str]()
         while not isinstance(node, JITFunction):
             if isinstance(node, Autotuner):
                 kwargs, config = self.tuned(node, args, kwargs, rejected)
-                restored = _restored(node, self.tried)
+                restored, reset = _restored(node, self.tried), _reset(node)
             elif isinstance(node, Heuristics):
                 for name, f in node.values.items():
                     kwargs = {**kwargs, name: f({**dict(zip(node.arg_names, args, strict=False)), **kwargs})}
             node = node.fn
-        return self.bind(node, args, kwargs, config, may_reject=config[0] not in rejected, restored=restored)
+        may_reject = config[0] not in rejected
+        return self.bind(node, args, kwargs, config, may_reject=may_reject, restored=restored, reset=reset)
 
     def tuned(
         self, tuner: Any, args: tuple[Any, ...], kwargs: dict[str, Any], rejected: set[int]
@@ -119,6 +122,7 @@ class Interception:
         config: tuple[int, int],
         may_reject: bool = False,
         restored: frozenset[str] = frozenset(),
+        reset: frozenset[str] = frozenset(),
     ) -> Compiled:
         from ..ttir.lower import unspecialise
 
@@ -136,7 +140,7 @@ class Interception:
             raise _Rejected(config[0])
         if not warmup:
             numbers = grid(args_by_name) if callable(grid) else grid
-            given = dict(args_by_name), grid_of(numbers), signature, constexprs, options, config, restored
+            given = dict(args_by_name), grid_of(numbers), signature, constexprs, options, config, restored, reset
             self.record(Bound(kernel, *given))
         constants = {p.name: args_by_name[p.name] for p in kernel.params if p.is_constexpr}
         return Compiled(kernel, {**constants, **options}, config)
@@ -161,6 +165,16 @@ def _restored(tuner: Any, tried: int) -> frozenset[str]:
     names = [*(getattr(tuner, "restore_value", None) or ()), *(getattr(tuner, "reset_to_zero", None) or ())]
     hooks = [getattr(tuner, "user_defined_pre_hook", False), *(c.pre_hook for c in tuner.configs)]
     return frozenset([*names, *(["*"] if any(hooks) or tried < 2 else [])])
+
+
+def _reset(tuner: Any) -> frozenset[str]:
+    """The parameters that an autotuner zeroes between tuning and the launch that counts; "*" where a hook may do
+    anything to them then. A later call with the same key does neither."""
+    if len(tuner.configs) < 2:
+        return frozenset()
+    if getattr(tuner, "user_defined_pre_hook", False):
+        return frozenset("*")
+    return frozenset(getattr(tuner, "reset_to_zero", None) or ())
 
 
 class _Rejected(Exception):

@@ -186,7 +186,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
             args=args, constexprs=frozenset(n for n, kind in bound.signature.items() if kind == "constexpr"),
             options=bound.options, config=bound.config, host=host_place(), module=partial(lowered, bound),
             operands=tuple(self.refs(v) for n, kind in bound.signature.items() for v in leaves(kind, bound.args[n])),
-            restored=bound.restored,
+            restored=bound.restored, reset=bound.reset,
         ))  # fmt: skip
 
     def ordered(self, bound: Bound) -> None:

@@ -74,7 +74,8 @@ class Launch:
     parses (cached by content), unspecialised: integer arguments equal to 1 or divisible by 16 stay arguments.
     `operands`: the run-time values in the order of `module().entry.args`: TensorRef or number, tuples and descriptors
     flattened (`lift.ttir.lower.leaves`). `restored`: the parameters that the autotuner puts back or zeroes before it
-    runs the kernel again, "*" where a hook may do so."""
+    runs the kernel again, "*" where a hook may do so; `reset`: those that it zeroes between tuning and this launch, "*"
+    where a hook may change any of them."""
 
     kernel: str
     file: str
@@ -88,6 +89,7 @@ class Launch:
     module: Callable[[], Module] = field(repr=False, compare=False)
     operands: tuple[Any, ...] = ()
     restored: frozenset[str] = frozenset()
+    reset: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,11 +19,13 @@ from trilift.lift.cases.declaration import Case
 from trilift.lift.cases.parts import may_be_less_than_one
 from trilift.lift.cases.shapes import around, choose, elements, varied
 from trilift.lift.errors import CaseError, Place, TriliftError, Unsupported
+from trilift.lift.replay.torch_ops import written_arguments
 from trilift.lift.terms import construct as T
 from trilift.lift.terms import index as I
 from trilift.lift.terms.fit import Number, value
 from trilift.lift.terms.term import Term
 from trilift.lift.ttir.ir import Module
+from trilift.lift.ttir.written_pointers import written
 
 from ..integers.solver import Solver
 from ..model.configuration import Configuration, Event, SymbolicLaunch, View
@@ -572,8 +574,20 @@ class _Reading:
         for r in self.relations.found:
             if r.constant and r.what.split(" ")[0].isupper():
                 yield Clause("config", None, f"{r.what} is {r.term} at every shape that was tried", "", r.place)
+        changed = {ref.buffer.address for e in self.traces[0].events for ref in _written(e)}
         for name in strided(self.case):
             yield Clause("layout", None, f"the strides of {name} may be any positive numbers")
+            if self.traces[0].inputs[name].buffer.address in changed:
+                yield Clause("layout", None, f"no two elements of {name} share memory", "the host function writes it")
+
+
+def _written(event: Launch | TorchOp) -> Iterator[TensorRef]:
+    """The tensors that an event may write."""
+    if not isinstance(event, Launch):
+        yield from (ref for _, ref in written_arguments(event))
+        return
+    to = written(event.module())
+    yield from (x for k, x in enumerate(event.operands) if isinstance(x, TensorRef) and (to is None or k in to))
 
 
 def _is_used(module: Module, k: int) -> bool:

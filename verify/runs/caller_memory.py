@@ -8,13 +8,14 @@ so must it:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from trilift.lift.capture.trace import Launch, TensorRef, Trace
+from trilift.lift.capture.trace import Descriptor, Launch, TensorRef, TorchOp, Trace
 from trilift.lift.cases.declaration import Case
 from trilift.lift.errors import TriliftError
 from trilift.lift.language.axis_names import letters
@@ -32,6 +33,8 @@ from ..model.verdict import Clause
 
 ATOMICS = frozenset(("tt.atomic_rmw", "tt.atomic_cas", "tt.descriptor_reduce"))
 READERS = frozenset(("tt.load", "tt.descriptor_load", "tt.descriptor_gather"))
+ZEROS = frozenset(("zeros", "zeros_like", "new_zeros", "zero_", "zero"))  # what leaves nothing but zeros
+EMPTY = frozenset(("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"))
 IDEMPOTENT = frozenset(("max", "min", "umax", "umin", "and", "or", "exch"))
 
 
@@ -158,6 +161,37 @@ def repeated(trace: Trace) -> str:
     return ""
 
 
+def reset(trace: Trace) -> str:
+    """The kernel that autotuning launches on memory whose contents it has zeroed after tuning, or may have changed by
+    a hook, in words; "" where there is none. The first call of a key does so, and a later one does not."""
+    filled = {x.buffer.address for x in trace.inputs.values()}
+    for e in trace.events:
+        if not isinstance(e, Launch):
+            filled = _filled(filled, e)
+            continue
+        named = e.args.items() if "*" in e.reset else [(n, e.args[n]) for n in e.reset if n in e.args]
+        tensors = [(n, x.base if isinstance(x, Descriptor) else x) for n, x in named]
+        held = lambda x: "*" in e.reset or x.buffer.address in filled or x.buffer.origin == "host"  # noqa: E731, B023
+        lost = [n for n, x in tensors if isinstance(x, TensorRef) and held(x)]
+        if lost:
+            what = "autotuning may change by pre_hook" if "*" in e.reset else "autotuning zeroes by reset_to_zero"
+            why = f"{what} what `{lost[0]}` holds before the first launch of {e.kernel}, and not before later ones"
+            return f'broken-contract: {why}; pass restore_value=["{lost[0]}"]'
+        filled |= {x.buffer.address for x in _touched(e, _writes)}
+    return ""
+
+
+def _filled(before: set[int], e: TorchOp) -> set[int]:
+    """The addresses of buffers that hold more than zeros after an operation."""
+    name = str(e.func).split(".")[1] if "." in str(e.func) else str(e.func)
+    to = {x.buffer.address for _, x in written_arguments(e)}
+    new = {x.buffer.address for x in e.outputs}
+    whole = {x.buffer.address for x in e.outputs if math.prod(x.shape) * x.itemsize == x.buffer.nbytes}
+    if name in ZEROS:
+        return before - whole
+    return before | to | (set() if name in EMPTY or e.func.is_view else new)
+
+
 # ---- shared memory ---------------------------------------------------------------------------------------------------
 
 
@@ -226,8 +260,8 @@ class CallerMemory:
 
     @cached_property
     def again(self) -> str:
-        """The launch that autotuning repeats, in words."""
-        return repeated(self.trace) if self.trace is not None else ""
+        """The launch that autotuning repeats, or that finds other contents in its first call, in words."""
+        return (repeated(self.trace) or reset(self.trace)) if self.trace is not None else ""
 
     @cached_property
     def kept(self) -> dict[str, str]:

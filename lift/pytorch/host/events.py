@@ -386,6 +386,7 @@ class Launching(Interception):
     def bind(
         self, kernel: JITFunction, args: tuple[object, ...], kwargs: dict[str, Any], config: tuple[int, int],
         may_reject: bool = False, restored: frozenset[str] = frozenset(),
+        reset: frozenset[str] = frozenset(),
     ) -> Compiled:  # fmt: skip
         from ...ttir.lower import unspecialise
 
@@ -405,7 +406,7 @@ class Launching(Interception):
             signature, constexprs = unspecialise(kernel, signature, constexprs, bound)
         if not warmup:
             numbers = grid(dict(given)) if callable(grid) else grid
-            launched = given, self.grid(numbers), signature, constexprs, all_options, config, restored
+            launched = given, self.grid(numbers), signature, constexprs, all_options, config, restored, reset
             self.record(Bound(kernel, *launched))
         constants = {p.name: given[p.name] for p in kernel.params if p.is_constexpr}
         return Compiled(kernel, {**constants, **options}, config)

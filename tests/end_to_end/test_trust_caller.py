@@ -1,0 +1,36 @@
+"""The memory of the caller: a clause says that written elements are apart, and what autotuning zeroes is not PROVED."""
+
+from pathlib import Path
+
+import pytest
+
+from trilift.lift.capture.case_files import load
+from trilift.verify.model.verdict import Verdict
+from trilift.verify.pipeline import prove
+
+CASES = {c.name: c for c in load(str(Path(__file__).parents[1] / "kernels" / "kernels_caller.py"))}
+WRONG = sorted(n for n in CASES if n.startswith("wrong_"))
+RIGHT = sorted(n for n in CASES if n.startswith("right_"))
+APART = "no two elements of x share memory"
+
+
+def test_elements_of_a_written_strided_input_are_apart():
+    for p in prove(CASES["fill_strided"]):
+        assert p.verdict is Verdict.PROVED, p.reason
+        assert APART in [c.text for c in p.contract if c.kind == "layout"]
+
+
+def test_an_input_that_is_only_read_may_overlap():
+    (p,) = prove(CASES["copy_strided"])
+    assert p.verdict is Verdict.PROVED and APART not in [c.text for c in p.contract]
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_contents_that_autotuning_changes_are_not_proved(name):
+    for p in prove(CASES[name]):
+        assert p.verdict is Verdict.UNKNOWN and "before the first launch" in p.reason
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_contents_that_it_restores_or_that_are_zeros_are_proved(name):
+    assert all(p.verdict is Verdict.PROVED for p in prove(CASES[name]))
