@@ -34,6 +34,9 @@ PREFIX = {name: fold for fold, (name, _) in SCANS.items()}
 UNARY = {ast.USub: "neg", ast.Not: "not", ast.Invert: "not"}
 
 
+LARGEST = 2.0**1023  # of a number in a formula: beyond it no float is near
+
+
 def bad(text: str, node: ast.AST, why: str) -> CaseError:
     return CaseError(f"cannot read the formula {text!r}", why=f"{why}: {ast.unparse(node)!r}")
 
@@ -44,6 +47,21 @@ def tree(text: str) -> ast.expr:
         return ast.parse(text.strip(), mode="eval").body
     except SyntaxError as e:
         raise CaseError(f"cannot read the formula {text!r}", why=e.msg) from None
+
+
+def number(text: str, e: ast.expr, v: bool | int | float) -> Term:
+    """A number of the text. Raises CaseError for one beyond the floats."""
+    if abs(v) > LARGEST:
+        raise bad(text, e, "the number is too large")
+    return T.const(v)
+
+
+def arguments(text: str, e: ast.Call, f: str, count: int) -> None:
+    """Raises CaseError where a function of a row of OPS or DEFINITIONS has no such number of arguments; the axis of a
+    definition is none."""
+    wanted = len(DEFINITIONS[f].arguments) if f in DEFINITIONS else OPS[f].arity
+    if count != wanted and not (wanted < 0 and count >= 2):
+        raise bad(text, e, "wrong number of arguments")
 
 
 class Scalars:
@@ -58,21 +76,24 @@ class Scalars:
         tensor: Callable[[str], str | None],
     ) -> None:
         self.text, self.name, self.axis, self.tensor = text, name, axis, tensor
+        self.ranks: dict[str, int] = {}  # of the tensors whose dimensions are known
 
     def read(self, e: ast.expr) -> Term:
         match e:
             case ast.Constant(value=bool() | int() | float() as v):
-                return T.const(v)
+                return number(self.text, e, v)
             case ast.Name(id=name):
                 return self._name(e, name)
             case ast.UnaryOp(op=op, operand=a) if type(op) in UNARY:
                 return OPS[UNARY[type(op)]].on_terms(self.read(a))
             case ast.BinOp(left=a, op=op, right=b) if type(op) in BINARY:
-                return self._binary(BINARY[type(op)], self.read(a), self.read(b))
+                return self._binary(e, BINARY[type(op)], self.read(a), self.read(b))
             case ast.Compare(left=a, ops=[op], comparators=[b]) if type(op) in COMPARE:
                 return OPS[COMPARE[type(op)]].on_terms(self.read(a), self.read(b))
             case ast.Subscript(value=ast.Name(id=x), slice=index) if self.tensor(x):
                 parts = index.elts if isinstance(index, ast.Tuple) else [index]
+                if self.ranks.get(x, len(parts)) != len(parts):
+                    raise bad(self.text, e, f"{x} has {self.ranks[x]} dimensions")
                 return T.read(x, [self.read(i) for i in parts], self.tensor(x) or T.REAL)
             case ast.Call(func=ast.Name(id=f), args=args):
                 return self._call(e, f, args)
@@ -87,8 +108,8 @@ class Scalars:
             return T.const(CONSTANTS[name])
         raise bad(self.text, e, "unknown name")
 
-    def _binary(self, op: str, a: Term, b: Term) -> Term:
-        return power(a, b) if op == "pow" else OPS[op].on_terms(a, b)
+    def _binary(self, e: ast.expr, op: str, a: Term, b: Term) -> Term:
+        return binary(self.text, e, op, a, b)
 
     def _call(self, e: ast.Call, f: str, args: list[ast.expr]) -> Term:
         if f == "size" and len(args) == 1 and isinstance(args[0], ast.Name) and (over := self.axis(args[0].id)):
@@ -99,6 +120,7 @@ class Scalars:
                 raise bad(self.text, e, "the first argument must be an axis")
             return self._over(e, f, over, args[1:])
         if f in DEFINITIONS or f in OPS:
+            arguments(self.text, e, f, len(args))
             ts = [self.read(a) for a in args]
             return T.node(f, tuple(ts)) if f in DEFINITIONS else OPS[f].on_terms(*ts)
         raise bad(self.text, e, "unknown function")
@@ -142,9 +164,12 @@ def formula(
     sizes = {x: [dimension(d) for d in dims] for x, dims in inputs.items()}
     names = {s.attr for dims in sizes.values() for d in dims for s in d.walk() if s.op == "size"} | {
         s.attr for a in axes or () for s in a.size.walk() if s.op == "size"}  # fmt: skip
-    if (at := _equals(text)) >= 0:
-        return _Indexed(text, sizes, types or {}, names).formula(text[:at], text[at + 1 :], dtype)
-    return _Tensors(text, sizes, types or {}, names).formula(axes, dtype)
+    try:
+        if (at := _equals(text)) >= 0:
+            return _Indexed(text, sizes, types or {}, names).formula(text[:at], text[at + 1 :], dtype)
+        return _Tensors(text, sizes, types or {}, names).formula(axes, dtype)
+    except RecursionError:
+        raise CaseError("cannot read the formula", why="its parentheses are nested too deeply") from None
 
 
 def dimension(d: str | int | Term) -> Term:
@@ -175,6 +200,7 @@ class _Indexed(Scalars):
         self.sizes, self.types, self.names = sizes, types, names
         self.scope: dict[str, Axis] = {}
         super().__init__(text, self._bare, self.scope.get, lambda s: types.get(s, T.REAL) if s in sizes else None)
+        self.ranks = {x: len(dims) for x, dims in sizes.items()}
 
     def _bare(self, name: str) -> Term | None:
         return None if name in self.scope or name in CONSTANTS else _bare(name, self.names)
@@ -254,7 +280,7 @@ class _Tensors:
             case ast.Name(id=x) if x in self.sizes:
                 return A.tensor(x, self.sizes[x], self.types.get(x, T.REAL))
             case ast.Constant(value=bool() | int() | float() as v):
-                return Array(T.const(v))
+                return Array(number(self.text, e, v))
             case ast.Name(id=name):
                 return Array(T.const(CONSTANTS[name]) if name in CONSTANTS else _bare(name, self.names))
             case ast.UnaryOp(op=op, operand=a) if type(op) in UNARY:
@@ -263,27 +289,35 @@ class _Tensors:
                 return A.matmul(self.read(a), self.read(b))
             case ast.BinOp(left=a, op=op, right=b) if type(op) in BINARY:
                 name = BINARY[type(op)]
-                return A.apply(
-                    lambda x, y: power(x, y) if name == "pow" else OPS[name].on_terms(x, y), self.read(a), self.read(b)
-                )
+                return A.apply(lambda x, y: binary(self.text, e, name, x, y), self.read(a), self.read(b))
             case ast.Compare(left=a, ops=[op], comparators=[b]) if type(op) in COMPARE:
                 return A.apply(OPS[COMPARE[type(op)]].on_terms, self.read(a), self.read(b))
             case ast.Attribute(value=a, attr="T" | "mT"):
-                whole = self.read(a)
-                rank = len(whole.dims)
-                return A.permute(whole, [*range(rank - 2), rank - 1, rank - 2])
+                return self._transposed(e, self.read(a))
             case ast.Call(func=ast.Attribute(value=a, attr="permute"), args=order):
-                return A.permute(self.read(a), [ast.literal_eval(p) for p in order])
+                return self._permuted(e, self.read(a), order)
             case ast.Subscript(value=a, slice=index):
-                return A.index(
-                    self.read(a),
-                    []
-                    if isinstance(index, ast.Tuple) and not index.elts
-                    else [self._part(i) for i in _elements(index)],
-                )
+                return self._indexed(e, self.read(a), [self._part(i) for i in _elements(index)])
             case ast.Call(func=ast.Name(id=f), args=args):
                 return self._call(e, f, args)
         raise bad(self.text, e, "not part of the language")
+
+    def _transposed(self, e: ast.expr, x: Array) -> Array:
+        rank = len(x.dims)
+        if rank < 2:
+            raise bad(self.text, e, "not a matrix")
+        return A.permute(x, [*range(rank - 2), rank - 1, rank - 2])
+
+    def _permuted(self, e: ast.expr, x: Array, order: Sequence[ast.expr]) -> Array:
+        places = [self._axis(e, p, x) for p in order]
+        if sorted(places) != list(range(len(x.dims))):
+            raise bad(self.text, e, "not an order of the dimensions")
+        return A.permute(x, places)
+
+    def _indexed(self, e: ast.expr, x: Array, parts: Sequence[Array | slice | int | None]) -> Array:
+        if sum(p is not None for p in parts) > len(x.dims):
+            raise bad(self.text, e, "more indices than dimensions")
+        return A.index(x, parts)
 
     def _part(self, e: ast.expr) -> Array | slice | int | None:
         match e:
@@ -295,26 +329,70 @@ class _Tensors:
                 return slice(self.read(start).term if start else None, self.read(stop).term if stop else None)
         return self.read(e)
 
+    def _axis(self, e: ast.expr, given: ast.expr, x: Array) -> int:
+        """The position that a number of the text says, from the front."""
+        try:
+            dim = ast.literal_eval(given)
+        except ValueError:
+            dim = None
+        if type(dim) is not int:
+            raise bad(self.text, e, f"a dimension is a whole number, not {ast.unparse(given)}")
+        if not -len(x.dims) <= dim < len(x.dims):
+            raise bad(self.text, e, f"there is no dimension {dim} among {len(x.dims)}")
+        return dim % len(x.dims)
+
+    def _axes(self, e: ast.expr, given: ast.expr, x: Array) -> list[int]:
+        """The positions that one number or several in parentheses say, the last one first."""
+        found = [self._axis(e, p, x) for p in (given.elts if isinstance(given, ast.Tuple) else [given])]
+        if len(set(found)) != len(found):
+            raise bad(self.text, e, "a dimension occurs twice")
+        return sorted(found, reverse=True)
+
     def _call(self, e: ast.Call, f: str, args: list[ast.expr]) -> Array:
+        if e.keywords:
+            raise bad(self.text, e, "arguments have no names here")
+        if (f in FOLDS or (f in DEFINITIONS and DEFINITIONS[f].on_axis)) and len(args) >= 2:
+            return self._over(e, f, args)
+        if f in OPS or (f in DEFINITIONS and not DEFINITIONS[f].on_axis):
+            arguments(self.text, e, f, len(args))
+            of_terms = OPS[f].on_terms if f not in DEFINITIONS else lambda *ts: T.node(f, ts)
+            return A.apply(of_terms, *map(self.read, args))
+        return self._of_tensors(e, f, args)
+
+    def _over(self, e: ast.Call, f: str, args: list[ast.expr]) -> Array:
+        """A fold or a known name over dimensions."""
+        if len(args) != 1 + (1 if f in FOLDS else len(DEFINITIONS[f].arguments)):
+            raise bad(self.text, e, "wrong number of arguments")
+        x = self.read(args[0])
+        for dim in self._axes(e, args[1], x):
+            x = A.over(f, x, dim, *(self.read(a) for a in args[2:]))
+        return x
+
+    def _of_tensors(self, e: ast.Call, f: str, args: list[ast.expr]) -> Array:
+        """What has rules of its own for dimensions."""
         if f == "arange" and len(args) == 1:
             return A.arange(self.read(args[0]).term)
         if f in PREFIX and len(args) == 2:
-            return A.scan(PREFIX[f], self.read(args[0]), ast.literal_eval(args[1]))
+            x = self.read(args[0])
+            return A.scan(PREFIX[f], x, self._axis(e, args[1], x))
         if f == "one_hot" and len(args) == 2:
             return A.one_hot(self.read(args[0]), self.read(args[1]).term)
         if f == "cat" and len(args) == 3:
-            return A.cat(self.read(args[0]), self.read(args[1]), ast.literal_eval(args[2]))
-        if (f in FOLDS or (f in DEFINITIONS and DEFINITIONS[f].on_axis)) and len(args) >= 2:
-            dims = ast.literal_eval(args[1])
-            x = self.read(args[0])
-            for dim in sorted(dims, reverse=True) if isinstance(dims, tuple) else (dims,):
-                x = A.over(f, x, dim, *(self.read(a) for a in args[2:]))
-            return x
-        if f in DEFINITIONS and not DEFINITIONS[f].on_axis:
-            return A.apply(lambda *ts: T.node(f, ts), *map(self.read, args))
-        if f in OPS:
-            return A.apply(OPS[f].on_terms, *map(self.read, args))
+            x, y = self.read(args[0]), self.read(args[1])
+            if len(x.dims) != len(y.dims):
+                raise bad(self.text, e, "tensors of unlike rank")
+            return A.cat(x, y, self._axis(e, args[2], x))
         raise bad(self.text, e, "unknown function")
+
+
+def binary(text: str, e: ast.expr, op: str, a: Term, b: Term) -> Term:
+    """The operation of two terms. Raises CaseError where it is a number beyond the floats."""
+    t = power(a, b) if op == "pow" else OPS[op].on_terms(a, b)
+    if op in ("pow", "shl") and a.is_const and b.is_const and not t.is_const and abs(a.attr) > 1 and b.attr > 64:
+        raise bad(text, e, "the number is too large")
+    if t.is_const and abs(t.attr) > LARGEST and not any(abs(x.attr) == math.inf for x in (a, b) if x.is_const):
+        raise bad(text, e, "the number is too large")
+    return t
 
 
 def power(a: Term, b: Term) -> Term:

@@ -87,8 +87,8 @@ def apply(f: Callable[..., Term], *xs: Array) -> Array:
 
 def over(op: str, x: Array, dim: int, *rest: Array) -> Array:
     """A fold or a known name over one dimension."""
-    at = dim % len(x.dims) if x.dims else 0
-    if not x.dims or (a := x.dims[at]) is None:
+    at = dim if dim >= 0 else dim + len(x.dims)
+    if not 0 <= at < len(x.dims) or (a := x.dims[at]) is None:
         raise CaseError(f"{op} over dimension {dim}, which does not exist")
     behind = len(x.dims) - at - 1
     terms, dims = together(x, *(_without(r, behind) for r in rest))

@@ -1,0 +1,52 @@
+"""Formulas that mean nothing: each is an error that shows the part, never a guess and never a long computation."""
+
+import pytest
+
+from trilift.lift.errors import CaseError
+from trilift.lift.language.parse import formula
+
+INPUTS = {"x": ["M", "N"], "v": ["N"]}
+WRONG = [
+    ("softmax(x, 3)", "there is no dimension 3"),
+    ("softmax(x, -3)", "there is no dimension -3"),
+    ("sum(v, 7)", "there is no dimension 7"),
+    ("cumsum(x, 2)", "there is no dimension 2"),
+    ("cat(x, x, 2)", "there is no dimension 2"),
+    ("sum(x, (0, -2))", "occurs twice"),
+    ("softmax(x, 1.5)", "a whole number, not 1.5"),
+    ("softmax(x, M)", "a whole number, not M"),
+    ("softmax(x, True)", "a whole number, not True"),
+    ("softmax(x, dim=1)", "no names"),
+    ("exp(x, x)", "wrong number of arguments"),
+    ("relu()", "wrong number of arguments"),
+    ("max(x)", "wrong number of arguments"),
+    ("x.permute(0, 2)", "there is no dimension 2"),
+    ("x.permute(0, 0)", "not an order"),
+    ("v.T", "not a matrix"),
+    ("x[0, 0, 0]", "more indices than dimensions"),
+    ("x**(10**400)", "too large"),
+    ("2**(10**10)", "too large"),
+    ("x * 1e999", "too large"),
+    ("out[i, j] = exp(x[i, j], 2)", "wrong number of arguments"),
+    ("out[i] = x[i]", "x has 2 dimensions"),
+    ("out[i, j] = x[i, j] * 2 ** (10 ** 10)", "too large"),
+]
+RIGHT = ["softmax(x, 1)", "softmax(x, -2)", "sum(x, (0, 1))", "x.permute(1, 0)", "x * 2**64", "max(x, 0)", "x ** 100",
+         "out[i, j] = exp(x[i, j])", "x * inf", "x[:, 0]", "2.5 ** 10 * x", "layer_norm(x, -1, eps)"]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "why"), WRONG)
+def test_a_formula_without_a_meaning_is_an_error(text, why):
+    with pytest.raises(CaseError) as caught:
+        formula(text, INPUTS)
+    assert why in str(caught.value) and "cannot read the formula" in str(caught.value)
+
+
+@pytest.mark.parametrize("text", RIGHT)
+def test_a_formula_with_a_meaning_is_read(text):
+    assert formula(text, INPUTS).term is not None
+
+
+def test_a_formula_that_is_nested_too_deeply_is_an_error():
+    with pytest.raises(CaseError):
+        formula("(" * 150 + "x" + ")" * 150 + "+ " + "-" * 3000 + "x", INPUTS)
