@@ -196,9 +196,12 @@ def _draw(s: Spec, shape: tuple[int, ...], dims: Mapping[str, int | float], rng:
     low, high = (None if e is None else value(e, dims) for e in (s.low, s.high))
     if s.dtype == "bool":
         return rng.integers(0, 2, shape).astype(bool)
+    if low is not None and high is not None and high <= low:
+        sizes = ", ".join(f"{n} = {v}" for n, v in dims.items())
+        raise CaseError(f"no value v meets {low} <= v < {high} at {sizes}", help="exclude these sizes with where=...")
     if not s.is_float:
         a, b = (1, 9) if s.positive else (0, 9) if s.dtype[0] == "u" else (-8, 9)
-        return np.asarray(rng.integers(a if low is None else low, max(b if high is None else high, 1), shape))
+        return np.asarray(rng.integers(a if low is None else low, b if high is None else high, shape))
     if low is not None and high is not None:
         return np.asarray(rng.uniform(low, high, shape))
     return np.asarray(rng.uniform(0.25, 2.0, shape) if s.positive else rng.standard_normal(shape))

@@ -15,6 +15,7 @@ A name is a dim unless it is a scalar parameter. Integer scalars act as dims: bo
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ DTYPES = {
     "i64": "int64", "i32": "int32", "i16": "int16", "i8": "int8",
     "u64": "uint64", "u32": "uint32", "u16": "uint16", "u8": "uint8", "bool": "bool",
 }  # fmt: skip
+MOST = 2**47  # elements of fixed sizes: the addresses of a process
 HELP = (
     'write dtype[dims], e.g. "f32[M,N]", "i32[M] < V", "f32[M,N] strided", or a scalar: "f32", "i32", "f32 in (0, 1)"'
 )
@@ -88,7 +90,14 @@ class Reader:
             )
         dims = m["dims"]
         shape = None if dims is None else tuple(self.dim(d) for d in _split(dims))
-        return Spec(m[1], shape, **self.limits(name, spec, m["limits"]))
+        if shape is not None and math.prod(e.attr for e in shape if e.is_const) > MOST:
+            raise self.fail(
+                f"{name}={spec!r} has more elements than any memory holds", "write a smaller size, or a name"
+            )
+        limits = self.limits(name, spec, m["limits"])
+        if _is_empty(limits.get("low"), limits.get("high"), whole=m[1][0] in "iu"):
+            raise self.fail(f"no value meets {name}={spec!r}", '"< e" means 0 <= v < e, "in (a, b)" means a <= v < b')
+        return Spec(m[1], shape, **limits)
 
     def limits(self, name: str, spec: str, text: str) -> dict[str, Any]:
         out: dict[str, Any] = {}
@@ -171,6 +180,14 @@ _CALLS: dict[str, Callable[..., Term]] = {
     "cdiv": lambda a, b: T.make("floordiv", T.sub(T.add(a, b), 1), b),
     "min": _op("min"), "max": _op("max"), "next_power_of_2": _op("next_power_of_2"),
 }  # fmt: skip
+
+
+def _is_empty(low: Term | None, high: Term | None, whole: bool) -> bool:
+    """Whether two numbers leave no value v with low <= v < high, no whole one where `whole`."""
+    if low is None or high is None or not (low.is_const and high.is_const):
+        return False
+    a, b = (math.ceil(e.attr) if whole and math.isfinite(e.attr) else e.attr for e in (low, high))
+    return bool(b <= a)
 
 
 def _split(text: str) -> list[str]:

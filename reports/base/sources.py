@@ -21,10 +21,12 @@ class Function:
 
 
 def relative(file: str) -> str:
-    """The path from the working directory if it is below it, with slashes; else the path as it is."""
+    """The path from the working directory if it is below it, with slashes; else the path as it is. Characters that
+    cannot be printed are escaped: a name with a newline would be another line of a report."""
     path = os.path.normpath(file) if file else ""
     inside = os.path.relpath(path) if os.path.isabs(path) else path
-    return Path(path if inside.startswith("..") else inside).as_posix() if path else ""
+    shown = Path(path if inside.startswith("..") else inside).as_posix() if path else ""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in shown)
 
 
 def local(x: Any) -> Any:

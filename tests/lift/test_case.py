@@ -68,6 +68,12 @@ def test_the_same_seed_gives_the_same_sample():
         ("f32[M!]", "cannot read 'M!'"),
         ("f32 in (1)", "a range needs two ends"),
         ("llama", "cannot read x='llama'"),
+        ("f32[N] in (1, 0)", "no value meets x='f32[N] in (1, 0)'"),
+        ("f32[N] in (1, 1)", "no value meets"),
+        ("i32[N] < 0", "no value meets"),
+        ("i32[N] in (0.2, 0.9)", "no value meets"),
+        ("f32[10**40]", "more elements than any memory holds"),
+        ("f32[10**9, 10**9]", "more elements than any memory holds"),
     ],
 )
 def test_bad_specs_name_the_case_the_text_and_the_place(spec, message):
@@ -79,6 +85,16 @@ def test_bad_specs_name_the_case_the_text_and_the_place(spec, message):
     assert message in str(caught.value)
     assert caught.value.place.file == __file__
     assert caught.value.help
+
+
+def test_a_sample_keeps_limits_below_zero():
+    @case(x="i32[N] in (-5, -2)", y="i32[N] < K - 3", where="K >= 3")
+    def f(x, y): ...
+
+    x = f.sample({"N": 100, "K": 5}, np.random.default_rng(0))["x"]
+    assert int(x.min()) >= -5 and int(x.max()) == -3
+    with pytest.raises(CaseError, match="no value"):
+        f.sample({"N": 100, "K": 3}, np.random.default_rng(0))
 
 
 def test_bad_where():
