@@ -50,6 +50,43 @@ def synchronises(page: Watched) -> bool:
     return any(op.name.startswith("tt.atomic") and op.results and op.results[0] in used for op in module.walk())
 
 
+def unreleased(page: Watched) -> str:
+    """Why the atomics of a launch whose programs wait for each other order nothing else; "" where they may: each that
+    tells its old value acquires and releases, or is a compare and swap that acquires, and each other one releases.
+    The kernel says so: the launch may be of one program at this shape."""
+    if not synchronises(page):
+        return ""
+    module = page.launch.module()
+    used = {v for op in module.walk() for v in op.operands}
+    atomics = [op for op in module.walk() if op.name in ("tt.atomic_rmw", "tt.atomic_cas")]
+    for op in atomics:
+        if op.attrs.get("sem", "acq_rel") not in _enough(op, any(v in used for v in op.results)):
+            return f"the atomic operation{_at(op)} is {op.attrs['sem']}, which orders no other access"
+    if not any(op.attrs.get("sem", "acq_rel") in ("acq_rel", "release") for op in atomics):
+        return "no atomic operation releases what was stored before it"
+    return _plainly_stored(page)
+
+
+def _enough(op: Op, told: bool) -> tuple[str, ...]:
+    """The orders that an atomic needs, one of them. `told`: the program uses its old value."""
+    if op.name == "tt.atomic_cas":
+        return "acq_rel", "acquire"
+    return ("acq_rel",) if told else ("acq_rel", "release")
+
+
+def _plainly_stored(page: Watched) -> str:
+    """A text about an element that one program stores and another one changes or waits for by an atomic."""
+    atomic = [t for t in page.touches if t.kind == "atomic" and t.addresses.size]
+    for t in (t for t in page.touches if t.kind == "store" and t.addresses.size):
+        if any(a.program != t.program and np.intersect1d(a.addresses, t.addresses).size for a in atomic):
+            return f"the store{_at(t.op)} goes to an element of the atomics of another program"
+    return ""
+
+
+def _at(op: Op) -> str:
+    return f" at line {op.place.line}" if op.place is not None else ""
+
+
 def _shared(page: Watched) -> Iterator[tuple[int, list[tuple[Touch, int]]]]:
     """Elements that several programs touch and one of them stores: (address, touches with the lane)."""
     touches = [t for t in page.touches if t.addresses.size]
@@ -175,6 +212,8 @@ def unpromised(case: Case, shapes: Iterable[Dims], seed: int = 0) -> str:
         if (run := observe(case, dims, seed)) is None:
             continue
         for page in run.launches:
+            if why := unreleased(page):
+                return f"{page.launch.kernel} depends on an order that nothing promises: {why}"
             for find in (clashes, within, unordered):
                 if (c := next(find(page), None)) is not None:
                     return f"{run.name(c.address)} depends on an order that nothing promises: {_between(c)}"
@@ -187,17 +226,16 @@ def unpromised(case: Case, shapes: Iterable[Dims], seed: int = 0) -> str:
 
 def _meaningless(run: Observation) -> str | None:
     """A text about a tl.assume that was false, an atomic that is none between programs, or a tile without an order."""
-    at = lambda op: f" at line {op.place.line}" if op.place is not None else ""  # noqa: E731
     for op in run.memory.broken:
-        return f"the compiler believes the tl.assume{at(op)}, which is false at {dict(run.dims)}"
+        return f"the compiler believes the tl.assume{_at(op)}, which is false at {dict(run.dims)}"
     modules = (page.launch.module() for page in run.launches)
     for module, op in ((m, op) for m in modules for op in m.walk()):
         if within_program(op):
-            return f"the atomic operation{at(op)} is atomic within one program only"
+            return f"the atomic operation{_at(op)} is atomic within one program only"
         if pipelined(op) and _loads_what_it_stores(module, op):
-            return f"the pipelined loop{at(op)} may load elements before it stores them"
+            return f"the pipelined loop{_at(op)} may load elements before it stores them"
         if reorders(module, op):
-            return f"the elements of the tile{at(op)} are in an order that nothing promises"
+            return f"the elements of the tile{_at(op)} are in an order that nothing promises"
     return None
 
 

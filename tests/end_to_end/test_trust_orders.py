@@ -1,0 +1,23 @@
+"""Programs of one launch that wait for each other: an order that no atomic promises is never TESTED."""
+
+from pathlib import Path
+
+import pytest
+
+from trilift.lift.capture.case_files import load
+from trilift.lift.cases.shapes import choose
+from trilift.verify.runs.races import unpromised
+
+CASES = {c.name: c for c in load(str(Path(__file__).parents[1] / "kernels" / "kernels_orders.py"))}
+WRONG = sorted(n for n in CASES if n.startswith("wrong_"))
+RIGHT = sorted(n for n in CASES if n.startswith("right_"))
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_an_order_that_no_atomic_promises_is_seen(name):
+    assert "an order that nothing promises" in unpromised(CASES[name], choose(CASES[name], 2, 0))
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_release_and_acquire_are_an_order(name):
+    assert unpromised(CASES[name], choose(CASES[name], 2, 0)) == ""
