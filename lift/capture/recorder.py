@@ -23,7 +23,7 @@ from ..errors import Place, Unsupported
 from ..language.case_spec import DTYPES
 from ..ttir.ir import Module
 from ..ttir.lower import leaves, lower
-from . import memory, streams
+from . import cpu_memory, streams
 from .bounded import Range, result_range
 from .launches import Bound
 from .trace import Buffer, Descriptor, Launch, TensorRef, TorchOp
@@ -90,7 +90,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         self.traced: set[int] = set()
         self.ranges: dict[int, Range] = {}
         self.configs = 1
-        self.on_cpu = memory.OnCPU(self.key)
+        self.on_cpu = cpu_memory.OnCPU(self.key)
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -110,9 +110,9 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
     # ---- tensors
 
     def key(self, t: torch.Tensor) -> int:
-        """What tells the storage of a tensor from others."""
+        """The address that tells the storage of a tensor from others."""
         with _disable_current_modes():
-            return t.untyped_storage().data_ptr()
+            return int(t.untyped_storage().data_ptr())
 
     def input(self, name: str, t: torch.Tensor, bound: int | None = None) -> TensorRef:
         ref = self.ref(t, f"input:{name}")
@@ -297,8 +297,8 @@ class _Reads(TorchFunctionMode):  # type: ignore[misc]
         if name in PYTHON_READS and self.recorder.is_traced(args):
             raise Unsupported(f"host code reads tensor data (Tensor.{name})", host_place(), help=DATA_HELP)
         on_cpu = self.recorder.on_cpu
-        if func in memory.ANSWERS and on_cpu.has(args[0]):
-            return memory.ANSWERS[func]
+        if func in cpu_memory.ANSWERS and on_cpu.has(args[0]):
+            return cpu_memory.ANSWERS[func]
         result = func(*args, **(kwargs or {}))
-        device = memory.wanted(name, args, kwargs or {})
+        device = cpu_memory.wanted(name, args, kwargs or {})
         return on_cpu.moved(name, device, args[0] if args else None, result) if device else result

@@ -646,7 +646,7 @@ class Launch:
         return True
 
     def reads(self, access: Data) -> set[str]:
-        """What a load reads: of its value, the elements at the offsets of its pointer."""
+        """The elements that a load reads: of its value, the elements at the offsets of its pointer."""
         if access["value"] is None:
             return set()
         parts = list(subterms([self.nodes[access["pointer"]]]))
@@ -1059,7 +1059,7 @@ def _claimed(certificate: Data, report: Report) -> None:
 
 
 def _given(certificate: Data) -> str:
-    """What no checker of the file alone can notice: that the summary is not of the kernel."""
+    """A sentence that no checker of the file alone can do without: the summary is taken as given."""
     events = [e for c in certificate["configurations"] for e in c["events"]]
     launches = [e for e in events if e["kind"] == "launch"]
     kernels = ", ".join(dict.fromkeys(named(e["kernel"]) for e in launches)) or "no kernel"

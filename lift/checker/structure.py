@@ -1,4 +1,4 @@
-"""What a certificate must look like before anything is done with it: the keys, and the kind of each value."""
+"""The form of a certificate, looked at before anything else: the keys, and the kind of each value."""
 
 from __future__ import annotations
 

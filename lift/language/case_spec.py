@@ -31,7 +31,7 @@ DTYPES = {
     "i64": "int64", "i32": "int32", "i16": "int16", "i8": "int8",
     "u64": "uint64", "u32": "uint32", "u16": "uint16", "u8": "uint8", "bool": "bool",
 }  # fmt: skip
-MOST = 2**47  # elements of fixed sizes: the addresses of a process
+MOST_ELEMENTS = 2**47  # elements of fixed sizes: the addresses of a process
 HELP = (
     'write dtype[dims], e.g. "f32[M,N]", "i32[M] < V", "f32[M,N] strided", or a scalar: "f32", "i32", "f32 in (0, 1)"'
 )
@@ -90,7 +90,7 @@ class Reader:
             )
         dims = m["dims"]
         shape = None if dims is None else tuple(self.dim(d) for d in _split(dims))
-        if shape is not None and math.prod(e.attr for e in shape if e.is_const) > MOST:
+        if shape is not None and math.prod(e.attr for e in shape if e.is_const) > MOST_ELEMENTS:
             raise self.fail(
                 f"{name}={spec!r} has more elements than any memory holds", "write a smaller size, or a name"
             )

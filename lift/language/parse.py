@@ -369,7 +369,7 @@ class _Tensors:
         return x
 
     def _of_tensors(self, e: ast.Call, f: str, args: list[ast.expr]) -> Array:
-        """What has rules of its own for dimensions."""
+        """Functions with rules of their own for dimensions."""
         if f == "arange" and len(args) == 1:
             return A.arange(self.read(args[0]).term)
         if f in PREFIX and len(args) == 2:

@@ -41,7 +41,7 @@ def alike_at_one(
     key = (L.content_key(fn, signature, constexprs, options), tuple(names))
     if key not in _ALIKE:
         constant = {n: "constexpr" if n in names else kind for n, kind in signature.items()}
-        ones = {**constexprs, **{(order.index(n),): 1 for n in names}}
+        ones: dict[object, object] = {**constexprs, **{(order.index(n),): 1 for n in names}}
         try:
             special = L.folded(L.text(fn, constant, ones, options))
             general = L.folded(_at_one(L.text(fn, signature, constexprs, options), names))

@@ -458,7 +458,7 @@ WRONG = {  # the clause that excludes the wrong inputs, where there is one
     "other_if_dense_rows": "stride(x,1) != 1",
     "taken_as_contiguous": "",
     "other_if_a_slice": "the storage offset of x is 0",
-    "other_in_a_storage": "the memory of x is no larger than its elements need",
+    "other_in_a_storage": "the memory of x is as large as its elements need",
     "other_if_a_parameter": "x is not an nn.Parameter",
     "other_with_a_base": "x._base is None",
     "other_if_a_view": "~x._is_view()",

@@ -128,9 +128,9 @@ def contract(proofs: Sequence[Proof], provings: Sequence[Proving], terms: Terms)
         out.append(row)
     told = {row["term"] for row in out}
     facts = {f: [k for k, q in enumerate(provings) if f in q.configuration.facts] for p in provings for f in _facts(p)}
-    for f, where in facts.items():
+    for f, found_in in facts.items():
         if terms.put(f) not in told and _of_case(f, provings):
-            for k in [None] if len(where) == len(provings) else where:
+            for k in [None] if len(found_in) == len(provings) else found_in:
                 out.append({"kind": "case", "text": words(f), "term": terms.put(f), "configuration": k})
     return out
 
@@ -202,7 +202,7 @@ def configuration(number: int, p: Proving, terms: Terms) -> Data:
     """One configuration: its facts, memory and events."""
     c = p.configuration
     launched = {found.launch: found for found in p.launched}
-    bounds = {n: terms.all(b) for n, b in p.solver.bounds.items() if None not in b}
+    bounds = {n: terms.all([x for x in b if x is not None]) for n, b in p.solver.bounds.items() if None not in b}
     return {
         "number": number,
         "label": c.label,

@@ -95,7 +95,7 @@ def _prefixes(run: Run, region: Region, xs: Sequence[Any], axis: int) -> list[An
     return [_stack([s[i] for s in steps], axis) for i in range(len(xs))]
 
 
-def _doubled(run: Run, region: Region, xs: Sequence[Any], axis: int) -> list[Any]:
+def _doubled(run: Run, region: Region, xs: Sequence[np.ndarray | Ids], axis: int) -> list[np.ndarray | Ids]:
     """The same if the region is associative: in step k every element takes the one 2^k before it (Hillis, Steele)."""
     part = lambda x, s: shaped(x, lambda a: np.moveaxis(np.moveaxis(a, axis, 0)[s], 0, axis))  # noqa: E731
     out, step, n = list(xs), 1, xs[0].shape[axis]

@@ -10,8 +10,8 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import _disable_current_modes
 
 from ...capture.bounded import Range
+from ...capture.cpu_memory import OnCPU
 from ...capture.launches import Bound, Compiled, Interception, binder_of
-from ...capture.memory import OnCPU
 from ...capture.recorder import (
     NAMES,
     UNINITIALISED,

@@ -93,7 +93,7 @@ SAID_BY_CASES = (
     "_has_symbolic_sizes_strides"
 )  # what a case says of an input, what has its row elsewhere, and contents, which are refused
 KNOWN = frozenset(SAID_BY_CASES.split())
-MEMORY = "the memory of {} is no larger than its elements need"
+MEMORY = "the memory of {} is as large as its elements need"
 STORED = dict.fromkeys(("untyped_storage", "storage", "_typed_storage"), MEMORY)
 ADDRESSES = ("_cdata", "__cuda_array_interface__", "__dlpack__")
 KINDS = (torch.nn.Parameter, torch.nn.parameter.Buffer)  # tensors that are told by a mark

@@ -7,7 +7,6 @@ on the CPU of the user's machine too: a kernel cannot be given it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
 
 import torch
 
@@ -22,7 +21,7 @@ METHODS = {"cpu": "cpu", "cuda": "cuda", "pin_memory": "cuda"}  # a kernel reads
 COPIES = ("cpu", "to")
 
 
-def wanted(name: str, args: tuple[Any, ...], options: Mapping[str, Any]) -> str:
+def wanted(name: str, args: tuple[object, ...], options: Mapping[str, object]) -> str:
     """The kind of device that a call of PyTorch's names, "cpu" or "cuda"; empty where it names none."""
     if options.get("pin_memory"):
         return "cuda"
@@ -31,7 +30,7 @@ def wanted(name: str, args: tuple[Any, ...], options: Mapping[str, Any]) -> str:
     return METHODS.get(name) or found.partition(":")[0]
 
 
-def _tensors(x: Any) -> Iterator[torch.Tensor]:
+def _tensors(x: object) -> Iterator[torch.Tensor]:
     if isinstance(x, torch.Tensor):
         yield x
     elif isinstance(x, (list, tuple)):
@@ -49,7 +48,7 @@ class OnCPU:
     def has(self, t: torch.Tensor) -> bool:
         return bool(self.kept) and t.layout is torch.strided and self.key(t) in self.kept
 
-    def moved(self, name: str, device: str, given: Any, result: Any) -> Any:
+    def moved(self, name: str, device: str, given: object, result: object) -> object:
         """The result of a call that names a device: a copy, where a tensor on the GPU is moved to the CPU."""
         if (
             not (self.told or name == "cpu")
@@ -67,7 +66,7 @@ class OnCPU:
             self.kept.pop(self.key(result), None)
         return result
 
-    def follow(self, args: tuple[Any, ...], results: tuple[torch.Tensor, ...]) -> None:
+    def follow(self, args: tuple[object, ...], results: tuple[torch.Tensor, ...]) -> None:
         """The results of an operation are where its first tensor is."""
         first = next(_tensors(args), None) if self.kept else None
         if first is not None and self.has(first) and (first.ndim or all(map(self.has, _tensors(args)))):
