@@ -39,6 +39,7 @@ PROCESS_CACHES = {
     "lift/interpreter/machine.py:cell": "a name of an IR type, bounded",
     "lift/interpreter/machine.py:cell_type": "an IR type of a name, bounded",
     "lift/pytorch/aten/operator_row.py:_defaults": "defaults of parameters of the rows of a table",
+    "lift/pytorch/host/texts.py:_spans": "lines of a file of the host function, once",
     "lift/pytorch/tracing.py:_decompositions": "PyTorch's table, once",
     "lift/simplify/egraph.py:rows": "the rules as text, once",
     "lift/simplify/egraph.py:bindings": "an extension module, once",
@@ -53,9 +54,16 @@ PROCESS_CACHES = {
 }
 REGISTRY = "a table of the program, filled while modules are imported"
 STACK = "what is going on now: emptied where it ends"
+CHECKER = "the checker's own terms: it imports nothing of trilift, and a process checks one file"
 # Containers of modules that functions write to and that outlive every session.
 PROCESS_STATE = {
     "lift/capture/launches.py:_active": STACK,
+    "lift/checker/polynomials.py:ATOMS": CHECKER,
+    "lift/checker/polynomials.py:POLYS": CHECKER,
+    "lift/checker/polynomials.py:_atom_table": CHECKER,
+    "lift/checker/polynomials.py:_floats": CHECKER,
+    "lift/checker/polynomials.py:_poly_table": CHECKER,
+    "lift/replay/dtype_sight.py:_SEEN": "whether a function looks at its dtypes: gone with the function",
     "lift/capture/launches.py:asm": "never written to: what a compiled kernel has none of",
     "lift/capture/recorder.py:_active": STACK,
     "lift/interpreter/registry.py:HANDLERS": REGISTRY,
