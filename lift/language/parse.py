@@ -34,6 +34,7 @@ PREFIX = {name: fold for fold, (name, _) in SCANS.items()}
 UNARY = {ast.USub: "neg", ast.Not: "not", ast.Invert: "not"}
 
 
+DEEPEST_LEVELS = 200  # of a formula's syntax tree
 LARGEST = 2.0**1023  # of a number in a formula: beyond it no float is near
 
 
@@ -44,9 +45,24 @@ def bad(text: str, node: ast.AST, why: str) -> CaseError:
 def tree(text: str) -> ast.expr:
     """The syntax tree of one expression. Raises CaseError."""
     try:
-        return ast.parse(text.strip(), mode="eval").body
+        read = ast.parse(text.strip(), mode="eval").body
     except SyntaxError as e:
         raise CaseError(f"cannot read the formula {text!r}", why=e.msg) from None
+    except (RecursionError, MemoryError):
+        raise CaseError("cannot read the formula", why="it is nested too deeply for Python's parser") from None
+    if _levels(read) > DEEPEST_LEVELS:
+        raise CaseError("cannot read the formula", why=f"it is nested more than {DEEPEST_LEVELS} levels deep")
+    return read
+
+
+def _levels(read: ast.expr) -> int:
+    """The number of levels of a syntax tree, at most one above DEEPEST_LEVELS."""
+    level: list[ast.AST] = [read]
+    count = 0
+    while level and count <= DEEPEST_LEVELS:
+        level = [child for e in level for child in ast.iter_child_nodes(e)]
+        count += 1
+    return count
 
 
 def number(text: str, e: ast.expr, v: bool | int | float) -> Term:
@@ -349,15 +365,20 @@ class _Tensors:
         return sorted(found, reverse=True)
 
     def _call(self, e: ast.Call, f: str, args: list[ast.expr]) -> Array:
-        if e.keywords:
-            raise bad(self.text, e, "arguments have no names here")
         if (f in FOLDS or (f in DEFINITIONS and DEFINITIONS[f].on_axis)) and len(args) >= 2:
+            self._names(e, ["keepdim=True"] if f in FOLDS or DEFINITIONS[f].binds else [])
             return self._over(e, f, args)
+        self._names(e, [])
         if f in OPS or (f in DEFINITIONS and not DEFINITIONS[f].on_axis):
             arguments(self.text, e, f, len(args))
             of_terms = OPS[f].on_terms if f not in DEFINITIONS else lambda *ts: T.node(f, ts)
             return A.apply(of_terms, *map(self.read, args))
         return self._of_tensors(e, f, args)
+
+    def _names(self, e: ast.Call, known: list[str]) -> None:
+        """Raises CaseError for an argument with a name; what folds a dimension keeps it, which keepdim=True may say."""
+        if any(ast.unparse(k) not in known for k in e.keywords):
+            raise bad(self.text, e, f"arguments have no names here{', but for ' if known else ''}{', '.join(known)}")
 
     def _over(self, e: ast.Call, f: str, args: list[ast.expr]) -> Array:
         """A fold or a known name over dimensions."""

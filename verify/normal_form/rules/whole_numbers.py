@@ -15,8 +15,8 @@ KEEPING = {"add", "mul", "max", "min", "where", "sum", "prod", "amax", "amin", "
 @rule("trunc", "floor", "ceil", "round")
 def _(a: Algebra, t: Term, ctx: Context) -> Poly:
     p = finite(a, t.args[0], ctx)
-    if not is_infinite(p) and is_whole(p.term):
-        return p
+    if is_infinite(p) or is_whole(p.term):
+        return p  # -inf, inf and NaN are their own floor
     return atom(T.node(t.op, (p.term,), None, t.type))
 
 
