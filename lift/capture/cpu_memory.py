@@ -1,7 +1,8 @@
 """Where a tensor lies, of the tensors that a host function puts on the CPU by name.
 
 All tensors of a run are on the CPU and claim to be on cuda:0. One that `device="cpu"` makes or that `.cpu()` gives is
-on the CPU of the user's machine too: a kernel cannot be given it.
+on the CPU of the user's machine too: a kernel cannot be given it. One that is made without a device is there unless
+`torch.set_default_device` says otherwise, which a file of kernels rarely does for itself: that is assumed, and said.
 """
 
 from __future__ import annotations
@@ -19,6 +20,12 @@ ANSWERS: dict[object, object] = {
 }  # of a tensor on the CPU
 METHODS = {"cpu": "cpu", "cuda": "cuda", "pin_memory": "cuda"}  # a kernel reads pinned memory
 COPIES = ("cpu", "to")
+FACTORIES = (
+    torch.empty, torch.zeros, torch.ones, torch.full, torch.arange, torch.range, torch.tensor, torch.rand, torch.randn,
+    torch.randint, torch.randperm, torch.eye, torch.linspace, torch.logspace, torch.empty_strided, torch.scalar_tensor,
+    torch.from_numpy, torch.as_tensor,
+)  # fmt: skip
+BY_DEFAULT = "the GPU is PyTorch's default device: the host function makes a tensor without a device"
 
 
 def wanted(name: str, args: tuple[object, ...], options: Mapping[str, object]) -> str:
@@ -28,6 +35,15 @@ def wanted(name: str, args: tuple[object, ...], options: Mapping[str, object]) -
     given = [options.get("device"), *(args[1:2] if name == "to" else ())]
     found = next((str(d) for d in given if isinstance(d, (str, torch.device))), "")
     return METHODS.get(name) or found.partition(":")[0]
+
+
+def is_by_default(func: object, args: tuple[object, ...]) -> bool:
+    """Whether a call that names no device makes a tensor where PyTorch's default device is, which is the CPU now."""
+    return func in FACTORIES and not isinstance(next(iter(args), None), torch.Tensor) and _default() == "cpu"
+
+
+def _default() -> str:
+    return str(torch.get_default_device().type)
 
 
 def _tensors(x: object) -> Iterator[torch.Tensor]:
@@ -40,31 +56,34 @@ def _tensors(x: object) -> Iterator[torch.Tensor]:
 
 class OnCPU:
     """The storages on the CPU, by the key that `key` gives for a tensor. The tensors are kept, so that no other storage
-    gets the same key. `told`: whether the devices that the host function names are those that it means."""
+    gets the same key."""
 
-    def __init__(self, key: Callable[[torch.Tensor], int], told: bool = True) -> None:
-        self.key, self.told, self.kept = key, told, dict[int, torch.Tensor]()
+    def __init__(self, key: Callable[[torch.Tensor], int]) -> None:
+        self.key, self.kept = key, dict[int, torch.Tensor]()
 
     def has(self, t: torch.Tensor) -> bool:
         return bool(self.kept) and t.layout is torch.strided and self.key(t) in self.kept
 
     def moved(self, name: str, device: str, given: object, result: object) -> object:
         """The result of a call that names a device: a copy, where a tensor on the GPU is moved to the CPU."""
-        if (
-            not (self.told or name == "cpu")
-            or not isinstance(result, torch.Tensor)
-            or result.layout is not torch.strided
-        ):
+        if not isinstance(result, torch.Tensor) or result.layout is not torch.strided:
             return result
         if name in COPIES and device == "cpu" and not self.has(given) and self.key(given) == self.key(result):
             result = result.clone()
-        if not self.told:
-            return result
         if device == "cpu":
-            self.kept[self.key(result)] = result
+            self.put(result)
         else:
-            self.kept.pop(self.key(result), None)
+            self.leave(result)
         return result
+
+    def leave(self, result: object) -> None:
+        """The tensor is somewhere else from now on."""
+        if isinstance(result, torch.Tensor) and result.layout is torch.strided:
+            self.kept.pop(self.key(result), None)
+
+    def put(self, t: torch.Tensor) -> None:
+        """The tensor is there from now on."""
+        self.kept[self.key(t)] = t
 
     def follow(self, args: tuple[object, ...], results: tuple[torch.Tensor, ...]) -> None:
         """The results of an operation are where its first tensor is."""

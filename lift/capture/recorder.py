@@ -91,6 +91,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         self.ranges: dict[int, Range] = {}
         self.configs = 1
         self.on_cpu = cpu_memory.OnCPU(self.key)
+        self.by_default = cpu_memory.OnCPU(self.key)  # unless the default device is the GPU
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -214,8 +215,13 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         for v in args.values():
             if any(map(self.on_cpu.has, tensors_of(getattr(v, "base", v)))):
                 raise Unsupported("a launch gets a tensor that is on the CPU", host_place())
+            if any(map(self.by_default.has, tensors_of(getattr(v, "base", v)))):
+                self.assume(cpu_memory.BY_DEFAULT)
             self.trace(getattr(v, "base", v))
         return refs
+
+    def assume(self, what: str) -> None:
+        """Something of the machine that a run takes for granted; a reading, whose result is a proof, notes it."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = dict(kwargs or {})
@@ -244,6 +250,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         elif from_data and (known is None or known[0] < known[1]):
             self.trace(result, known=known)
         self.on_cpu.follow(args, tensors)
+        self.by_default.follow(args, tensors)
         outputs = tuple(self.ref(t, f"aten.{name}") for t in tensors)
         values = tuple(t.detach().clone() for t in tensors)
         if name not in UNINITIALISED and not (func.is_view and not written):
@@ -301,4 +308,9 @@ class _Reads(TorchFunctionMode):  # type: ignore[misc]
             return cpu_memory.ANSWERS[func]
         result = func(*args, **(kwargs or {}))
         device = cpu_memory.wanted(name, args, kwargs or {})
-        return on_cpu.moved(name, device, args[0] if args else None, result) if device else result
+        if device:
+            self.recorder.by_default.leave(result)
+            return on_cpu.moved(name, device, args[0] if args else None, result)
+        if cpu_memory.is_by_default(func, args):
+            self.recorder.by_default.put(result)
+        return result

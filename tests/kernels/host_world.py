@@ -17,6 +17,7 @@ import triton
 import triton.language as tl
 
 from trilift import case
+from trilift.lift.capture.cpu_memory import BY_DEFAULT
 
 from .host_functions import double, scale, scaled_kernel, times
 
@@ -334,6 +335,16 @@ def made_like_one_on_cpu(x):
 
 
 @case(x="f32[N]")
+def made_by_default(x):
+    return doubled_into(x, torch.empty(x.shape))
+
+
+@case(x="f32[N]")
+def summed_by_default(x):
+    return doubled_into(x, (torch.zeros(2 * x.numel()) + 1)[x.numel() :])
+
+
+@case(x="f32[N]")
 def halves_before_it_is_done(x):
     return doubled_into(x * 0.5, torch.empty_like(x), launch_pdl=True) * 2
 
@@ -471,6 +482,8 @@ WRONG = {  # the clause that excludes the wrong inputs, where there is one
     "other_when_captured": "~torch.cuda.is_current_stream_capturing()",
     "other_with_attribute": "x has no attribute scale",
     "other_if_it_has": "x has no attribute scale",
+    "made_by_default": BY_DEFAULT,
+    "summed_by_default": BY_DEFAULT,
     "counted_twice": "",
     "count_without_the_first": "",
     "greatest_where_four": "",
@@ -564,6 +577,27 @@ def sent_there_and_back(x):
 
 
 @case(x="f32[N]")
+def on_one_device(x):
+    y = torch.empty_like(x)
+    assert x.device == y.device and x.device.type == "cuda"
+    if x.cpu().device.type == "cuda" or x.device == torch.device("cpu"):
+        return x
+    return doubled_into(x, torch.zeros(x.shape, device=y.device))
+
+
+@case(x="f32[N]")
+def default_is_the_gpu(x):
+    with torch.device("cuda"):
+        out = torch.empty(x.shape)
+    return doubled_into(x, out)
+
+
+@case(x="f32[N]")
+def moved_to_the_gpu(x):
+    return doubled_into(x, torch.zeros(x.shape).cuda())
+
+
+@case(x="f32[N]")
 def first_need_not_wait(x):
     return doubled_into(x, torch.empty_like(x), launch_pdl=True)
 
@@ -576,6 +610,9 @@ def second_waits(x):
 
 RIGHT = (
     "sent_there_and_back",
+    "on_one_device",
+    "default_is_the_gpu",
+    "moved_to_the_gpu",
     "first_need_not_wait",
     "second_waits",
     "saved_if_leaf",

@@ -10,7 +10,6 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import _disable_current_modes
 
 from ...capture.bounded import Range
-from ...capture.cpu_memory import OnCPU
 from ...capture.launches import Bound, Compiled, Interception, binder_of
 from ...capture.recorder import (
     NAMES,
@@ -114,7 +113,6 @@ class Events(Recorder):
     def __init__(self, record: Record) -> None:
         super().__init__(record.dims)
         self.record = record
-        self.on_cpu = OnCPU(self.key, told=False)  # `x.device` of a tensor without contents says cpu
         self.limits: dict[int, limits.Limits] = {}  # by storage, of integer tensors
 
     def size(self, n: N.Integer) -> int:
@@ -179,6 +177,9 @@ class Events(Recorder):
         self.trace(t)
         return ref
 
+    def assume(self, what: str) -> None:
+        self.record.ask(what)
+
     def launch(self, bound: Bound) -> None:
         super().launch(bound)
 
@@ -215,6 +216,7 @@ class Events(Recorder):
         if known is not None and not written:
             self.limits.update((self.key(t), known) for t in (tensors[:1] if name in PAIRS else tensors))
         self.on_cpu.follow(args, tensors)
+        self.by_default.follow(args, tensors)
         outputs = tuple(self.ref(t, f"aten.{name}") for t in tensors)
         if not (name == "detach" and _makes(self.record.inside)) and not _is_all(name, args):  # a fake tensor adds them
             self.events.append(TorchOp(func, *given, outputs, (), host_place()))

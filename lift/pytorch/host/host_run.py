@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 
 from ...capture import launches as L
-from ...capture.fake_cuda import pretend, replaced
+from ...capture.fake_cuda import CUDA, pretend, replaced
 from ...capture.recorder import is_host
 from ...capture.run import named_outputs
 from ...capture.trace import Trace
@@ -148,6 +148,7 @@ def _follows(error: BaseException) -> bool:
 
 @contextmanager
 def _reading(case: Case, record: Record, events: Events, config: int) -> Iterator[None]:
+    from torch._subclasses.fake_tensor import FakeTensor
     from triton.runtime.autotuner import Autotuner, Heuristics
     from triton.runtime.jit import JITFunction, KernelInterface
 
@@ -166,9 +167,25 @@ def _reading(case: Case, record: Record, events: Events, config: int) -> Iterato
         L._active.append(walk)
         stack.callback(L._active.pop)
         stack.enter_context(shimmed(case.fn, known, questions.unknowns(record), questions.clock(record)))
+        stack.enter_context(replaced(FakeTensor, {"device": _device_seen(events)}))
         stack.enter_context(record.mode)
         stack.enter_context(Seen(record))
         yield
+
+
+def _device_seen(events: Events) -> property:
+    """Where host code finds a tensor without contents: on the GPU, unless it moved the tensor away. PyTorch itself, in
+    which no function mode is on, finds it on the CPU."""
+    from torch._subclasses.fake_tensor import FakeTensor
+
+    own = FakeTensor.device.fget
+
+    def device(t: torch.Tensor) -> torch.device:
+        found: torch.device = own(t)
+        by_host = found.type == "cpu" and torch._C._len_torch_function_stack() > 0
+        return CUDA if by_host and not events.on_cpu.has(t) else found
+
+    return property(device)
 
 
 def _backward(record: Record) -> Callable[..., object]:
