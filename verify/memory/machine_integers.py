@@ -51,7 +51,7 @@ def fitting(
                 found.setdefault((bound, bits), below(bound, bits, o.place))
             elif o.term not in over_data:
                 text = f"{o.low} <= {words(o.term, views)} < {o.high}"
-                over_data[o.term] = Clause("nowrap", None, text, ARITHMETIC, o.place)
+                over_data[o.term] = Clause("nowrap", None, text, ARITHMETIC, o.place, o.term)
     return [*largest(found, facts, solver), *over_data.values()]
 
 

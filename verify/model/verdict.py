@@ -63,13 +63,15 @@ class Invariant:
 class Clause:
     """One precondition of the contract. `kind`: "size" (1 <= N), "shape" (N <= BLOCK), "layout" (unit stride, no
     overlap), "nowrap", "value" (of index tensors, of divisors), "assume" (what tl.assume says), "float" (a finite
-    number stands for -inf), "config" (a block size)."""
+    number stands for -inf), "config" (a block size). `data`: what a clause without a term bounds, over the elements of
+    tensors."""
 
     kind: str
     term: Term | None
     text: str
     why: str = ""  # what needs it
     place: Place | None = None
+    data: Term | None = None
 
 
 @dataclass(frozen=True, slots=True)

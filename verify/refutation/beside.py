@@ -12,7 +12,9 @@ from itertools import islice
 from trilift.lift.cases.declaration import Case
 from trilift.lift.errors import TriliftError
 from trilift.lift.runtime.budget import BUDGETS, stage
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.fit import value
+from trilift.lift.terms.term import Term
 
 from ..model.verdict import Clause, Counterexample
 from ..runs.adversary import FURTHER, TABLE, at_edges
@@ -31,7 +33,7 @@ def contradiction(
 ) -> Counterexample | None:
     """An input that meets the contract on which an output is not what was proved; None where the runs show none. `but`:
     outputs that are not proved."""
-    if any(c.kind == "value" for c in contract):
+    if any(c.kind == "value" or (c.data is not None and _is_real(c.data)) for c in contract):
         return None  # no input is known to meet it
     data = any(c.kind == "nowrap" and c.term is None for c in contract)
     try:
@@ -47,6 +49,11 @@ def contradiction(
     except TriliftError:
         return None
     return None
+
+
+def _is_real(t: Term) -> bool:
+    """Whether it hangs on reals, such as trunc(x[n]): integers are drawn small, reals of all magnitudes and signs."""
+    return any(s.op == "read" and s.type == T.REAL for s in t.walk())
 
 
 def _excludes(c: Clause, dims: Dims) -> bool:
