@@ -78,6 +78,9 @@ def active() -> Recorder:
     return _active[-1]
 
 
+PYTORCH = ("aten", "prims", "prim")  # namespaces of PyTorch's own operators
+
+
 class Recorder(TorchDispatchMode):  # type: ignore[misc]
     """Events in order. `buffers` by storage address; `traced` has the addresses of buffers whose contents depend on
     inputs or on a kernel, `ranges` what is known of such contents all the same."""
@@ -227,7 +230,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         kwargs = dict(kwargs or {})
         if str(kwargs.get("device", "")).startswith("cuda"):
             kwargs["device"] = torch.device("cpu")
-        if func.namespace not in ("aten", "prims", "prim"):
+        if func.namespace not in PYTORCH:
             return self.inner(func, args, kwargs)
         name = func.overloadpacket.__name__
         if self.is_traced(*read_arguments(name, args)):

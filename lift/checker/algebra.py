@@ -156,9 +156,10 @@ class Algebra(Reasoner):
             return self._fold(t, env, ctx)
         if t.op in ("max", "min") and t.sort == "real":
             return self._extreme(t, env, ctx)
-        xs = [self.value(a, env, ctx) for a in t.args]
-        if not all(isinstance(x, Poly) for x in xs):
-            return self._infinite(t.op, xs)
+        values = [self.value(a, env, ctx) for a in t.args]
+        xs = [x for x in values if isinstance(x, Poly)]
+        if len(xs) < len(values):
+            return self._infinite(t.op, values)
         rule = RULES.get(t.op)
         return rule(self, ctx, *xs) if rule else self._opaque(t, xs, ctx)
 
@@ -188,8 +189,8 @@ class Algebra(Reasoner):
                 return x
             if op in ("exp", "exp2") and x is NINF:
                 return ZERO
-            others = [y.constant for y in xs if isinstance(y, Poly)]
-            if op == "mul" and len(others) == len(xs) - 1 and all(c is not None and c != 0 for c in others):
+            others = [c for y in xs if isinstance(y, Poly) and (c := y.constant)]  # neither unknown nor 0
+            if op == "mul" and len(others) == len(xs) - 1:
                 return x if math.prod(others) > 0 else INF if x is NINF else NINF
         raise NotChecked("an infinite number is calculated with")
 
@@ -257,8 +258,8 @@ class Algebra(Reasoner):
 
     def _comparison(self, t: Node, env: Env, ctx: Context) -> Formula:
         if any(a.sort == "bool" for a in t.args):
-            x, y = (self.condition(a, env, ctx) for a in t.args)
-            same = disj(conj(x, y), conj(negated(x), negated(y)))
+            f, g = (self.condition(a, env, ctx) for a in t.args)
+            same = disj(conj(f, g), conj(negated(f), negated(g)))
             return same if t.op == "eq" else negated(same)
         before, self.needs = self.needs, {}
         try:
@@ -408,13 +409,13 @@ class Algebra(Reasoner):
                 product = mul(rest, put(b, names))
                 return self.sum((*bound, *fresh), conj(guards, put_formula(g, names)), product, ctx)
         for v in bound:
-            if (e := self._sole(v, guards)) is not None:
-                rest = tuple(w for w in bound if w != v)
-                inner, held = put(body, {v: e}), put_formula(guards, {v: e})
-                answer = self.decided(ctx, held) if not rest else True
+            if (only := self._sole(v, guards)) is not None:
+                others = tuple(w for w in bound if w != v)
+                inner, held = put(body, {v: only}), put_formula(guards, {v: only})
+                answer = self.decided(ctx, held) if not others else True
                 if answer is None:
                     continue
-                return self.sum(rest, held, inner, ctx) if rest else inner if answer else ZERO
+                return self.sum(others, held, inner, ctx) if others else inner if answer else ZERO
         family = self.shifted((bound, guards, body), ctx)
         vs, g, b = family
         if b is ONE and len(vs) == 1 and (n := self._count(vs[0], g, ctx)) is not None:
@@ -515,8 +516,9 @@ class Algebra(Reasoner):
             if inner is None:
                 e = self._sole(vs[0], g) if len(vs) == 1 else None
                 if e is not None and self.implied(ctx, put_formula(g, {vs[0]: e})):
-                    vs, g, body = (), TRUE, put(body, {vs[0]: e})
-                parts.append(self.shifted((vs, g, body), ctx) if vs else (vs, g, body))
+                    parts.append(((), TRUE, put(body, {vs[0]: e})))
+                else:
+                    parts.append(self.shifted((vs, g, body), ctx) if vs else (vs, g, body))
                 continue
             for ws, h, c in inner.data[1]:
                 names = {w: of(variable()) for w in ws}
@@ -565,11 +567,11 @@ class Algebra(Reasoner):
 
     def _extreme(self, t: Node, env: Env, ctx: Context) -> Value:
         """max(x, y, ...) or min(x, y, ...) of reals, which may be infinite."""
-        xs = [self.value(a, env, ctx) for a in t.args]
+        values = [self.value(a, env, ctx) for a in t.args]
         top, bottom = (INF, NINF) if t.op == "max" else (NINF, INF)
-        if top in xs:
+        if any(x is top for x in values):
             return top
-        xs = [x for x in xs if x is not bottom]
+        xs = [x for x in values if isinstance(x, Poly)]  # the others are the bottom
         if not xs:
             return bottom
         sign = 1 if t.op == "max" else -1
@@ -826,7 +828,7 @@ class Algebra(Reasoner):
 
 
 def _opposite(p: Value) -> Value:
-    return INF if p is NINF else scaled(p, -1)
+    return scaled(p, -1) if isinstance(p, Poly) else INF if p is NINF else NINF
 
 
 def _whole_atom(m: Mono) -> bool:
@@ -1028,7 +1030,7 @@ def _abs(a: Algebra, ctx: Context, p: Poly) -> Poly:
             return x
     if p.whole:
         raise Split(le(scaled(p, -1)))
-    return a.maximum([((), TRUE, p), ((), TRUE, scaled(p, -1))], ctx)
+    return a._number(a.maximum([((), TRUE, p), ((), TRUE, scaled(p, -1))], ctx))
 
 
 def _whole_extreme(name: str) -> Callable[..., Poly]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeVar
 
 from .algebra import CASES, Algebra, Env, Need, Worldly
 from .decisions import Context, atoms_within, solvers
@@ -51,6 +53,7 @@ from .structure import validate
 from .wording import equation, escaped, named, shown, subterms
 
 VERSION = 1
+V = TypeVar("V")
 
 
 # ---- what a certificate is about -------------------------------------------------------------------------------------
@@ -124,8 +127,8 @@ class World:
     def load(self, t: Node, env: Env, ctx: Context) -> Value:
         """An element of the reference's input, of memory before the launch, or a loop variable."""
         if t.op == "element":
-            view = self.c.inputs[t.attr]
-            return self.c.initial(view.buffer, view.element([self.a.finite(i, env, ctx) for i in t.args]), ctx)
+            of = self.c.inputs[t.attr]
+            return self.c.initial(of.buffer, of.element([self.a.finite(i, env, ctx) for i in t.args]), ctx)
         if t.op == "carry":
             return self.carried(t, env, ctx, self.a.value)
         o = self.a.finite(t.args[0], env, ctx)
@@ -139,7 +142,7 @@ class World:
             self.c.interferes(self, view.buffer)
         return self.contents[view.buffer](add(view.offset, o), ctx)
 
-    def carried(self, t: Node, env: Env, ctx: Context, value: Callable[[Node, Env, Context], Value]) -> Value:
+    def carried(self, t: Node, env: Env, ctx: Context, value: Callable[[Node, Env, Context], V]) -> V:
         """A loop variable at the start of an iteration: its closed form, before the first one its start."""
         carry = self.carries[t.attr]
         table = self.c.nodes
@@ -156,7 +159,7 @@ class World:
         form, counter = table[carry["form"]], table[carry["loop"]["counter"]].axis
         answer = self.a.decided(ctx, le(minus(ONE, n)))
         if answer is None:
-            if value(form, {**inner, counter: ZERO}, ctx) is not value(init, inner, ctx):
+            if value(form, {**inner, counter: ZERO}, ctx) != value(init, inner, ctx):
                 raise Split(le(minus(ONE, n)))
             answer = True
         return value(form, {**inner, counter: n}, ctx) if answer else value(init, inner, ctx)
@@ -168,8 +171,7 @@ class World:
         if t.op == "where":
             return self.pointer(t.args[1 if self.a.known(t.args[0], env, ctx) else 2], env, ctx)
         if t.op == "carry":
-            found: tuple[str, Poly] = self.carried(t, env, ctx, self.pointer)
-            return found
+            return self.carried(t, env, ctx, self.pointer)
         raise NotChecked(f"a pointer made by {t.op}")
 
     def address(self, name: str, o: Poly) -> Poly:
@@ -340,6 +342,9 @@ class Configured:
                 found = self.widths if clause["kind"] == "nowrap" else self.clauses
                 found.append(self.a.condition(self.nodes[clause["term"]], {}, self.a.none))
 
+    def holds(self, f: Formula, ctx: Context) -> bool:
+        return self.a.implied(ctx, f)
+
     def stated(self, facts: Sequence[Formula]) -> None:
         """Facts about the sizes of the case follow from the contract; those about numbers of the launches are told."""
         names = {x for v in self.views() for p in (v.offset, *v.shape, *v.strides) for x in p.atoms()}
@@ -352,7 +357,7 @@ class Configured:
                 self.attempt(
                     "facts",
                     f"{shown(self.nodes[n])} is part of the contract",
-                    lambda ctx, f=f: self.a.implied(ctx, f),
+                    partial(self.holds, f),
                     contract,
                 )
             else:
@@ -489,12 +494,10 @@ class Configured:
                 if name in self.outputs or view.buffer in written:
                     self.report.failures.append(Failure(f"{self.label}{name}", "the claim has no formula for it"))
                 continue
-            self.attempt("shapes", f"shape of {name}", lambda ctx, v=view, f=formula: self.shaped(v, f, ctx), self.ctx)
+            self.attempt("shapes", f"shape of {name}", partial(self.shaped, view, formula), self.ctx)
             if name in self.proved:
                 continue
-            self.attempt(
-                "contents", f"{name} at the end", lambda ctx, v=view, f=formula: self.final(v, f, ctx), self.ctx
-            )
+            self.attempt("contents", f"{name} at the end", partial(self.final, view, formula), self.ctx)
 
     def shaped(self, view: View, formula: Data, ctx: Context) -> bool:
         """The formula is about every index of the tensor; a formula with fractions needs a tensor of such."""
@@ -609,19 +612,14 @@ class Launch:
         c, ctx = self.c, self.c.ctx
         with c.inside(self.world):
             for k, n in enumerate(self.world.grid):
-                c.attempt(
-                    "grid",
-                    f"grid axis {k}",
-                    lambda ctx, n=n: self.a.implied(ctx, le(scaled(self.a.finite(n, {}, ctx), -1))),
-                    ctx,
-                )
+                c.attempt("grid", f"grid axis {k}", partial(self.is_size, n), ctx)
             self.c.attempt("loads", "what is read has a load", lambda ctx: self.loaded(), ctx)
             for carry in self.world.carries.values():
                 if carry["form"] is not None:
                     self.loop(carry)
             for access in self.event["accesses"]:
                 what = f"{access['kind']} at line {access['line']} in bounds"
-                c.attempt("bounds", what, lambda ctx, x=access: self.bounded(x, ctx), ctx)
+                c.attempt("bounds", what, partial(self.bounded, access), ctx)
             for k, operation in enumerate(self.event["arithmetic"]):
                 self.arithmetic(k, operation)
             self.stores()
@@ -691,6 +689,10 @@ class Launch:
         return self.a.value(t, env, ctx)
 
     # ---- safety
+
+    def is_size(self, n: Node, ctx: Context) -> bool:
+        """0 <= n."""
+        return self.a.implied(ctx, le(scaled(self.a.finite(n, {}, ctx), -1)))
 
     def bounded(self, access: Data, ctx: Context) -> bool:
         """0 <= offset < length."""
@@ -806,9 +808,9 @@ class Launch:
             keys = [self.nodes[n].axis for n in inverse["index"]]
             for unknown, term in inverse["values"]:
                 t = self.nodes[unknown]
-                (v,) = env[(t.attr, -1) if t.op == "size" else t.axis].vars or (None,)
+                v = next(iter(env[(t.attr, -1) if t.op == "size" else t.axis].vars), None)
                 w = a.finite(self.nodes[term], dict(zip(keys, index, strict=True)), ctx)
-                if v in bound and a.implied(a.given(ctx, guards), eq(minus(of(ATOMS[v]), w))):
+                if v is not None and v in bound and a.implied(a.given(ctx, guards), eq(minus(of(ATOMS[v]), w))):
                     guards, value = put_formula(guards, {v: w}), put(value, {v: w})
                     bound = [b for b in bound if b != v]
         free = [f for f in (guards[1:] if guards[0] == "and" else (guards,)) if not variables(f) & set(bound)]
@@ -855,7 +857,7 @@ class Launch:
         name, view, term, final = found
         for x in mine:
             what = f"value equality at line {x['line']}: {name}"
-            c.attempt("stores", what, lambda ctx, x=x: self.stored(x, view, term, final, ctx), c.ctx)
+            c.attempt("stores", what, partial(self.stored, x, view, term, final), c.ctx)
         c.attempt(
             "coverage", f"every element of {name} is stored", lambda ctx: self.covered(mine, view, term, ctx), c.ctx
         )

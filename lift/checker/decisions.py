@@ -195,7 +195,7 @@ def meets(f: Formula, model: Model) -> bool:
         case "or":
             return any(meets(x, model) for x in f[1:])
     v = _number_of(f[1], model)
-    return {"le": v <= 0, "lt": v < 0, "eq": v == 0, "ne": v != 0}[f[0]]
+    return bool({"le": v <= 0, "lt": v < 0, "eq": v == 0, "ne": v != 0}[f[0]])
 
 
 def _number_of(p: Poly, model: Model) -> Number:

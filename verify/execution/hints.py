@@ -18,6 +18,7 @@ from trilift.lift.ttir.ir import Op, Type
 
 from .tile import Lanes, Tile, replaced
 
+ONE = T.const(1)
 CONTIGUITY, CONSTANCY, DIVISIBILITY = HINTS = ("tt.contiguity", "tt.constancy", "tt.divisibility")
 
 
@@ -41,30 +42,30 @@ def _held(op: Op, x: Tile, lanes: Lanes) -> Iterator[Term]:
         return
     contiguity = _sizes(op, CONTIGUITY, len(x.shape))
     for d, (lane, c) in enumerate(zip(lanes, contiguity, strict=True)):
-        if c > 1:
+        if c is not ONE:
             yield T.make("eq", here, T.add(_first(x, lanes, d, c), T.make("mod", lane, c)))
     for d, (_, k) in enumerate(zip(lanes, _sizes(op, CONSTANCY, len(x.shape)), strict=True)):
-        if k > 1:
+        if k is not ONE:
             yield T.make("eq", here, _first(x, lanes, d, k))
     for d, (lane, n) in enumerate(zip(lanes, _sizes(op, DIVISIBILITY, len(x.shape)), strict=True)):
-        if n > 1 and contiguity[d] > 1:
+        if n is not ONE and contiguity[d] is not ONE:
             yield _divides(n, _first(x, lanes, d, contiguity[d]))
-        elif n > 1:
+        elif n is not ONE:
             start = x.at(replaced(lanes, d, T.const(0)))
             whole = T.make("and", _divides(n, start), T.make("eq", here, T.add(start, lane)))
             yield T.make("or", _divides(n, here), whole)
 
 
-def _sizes(op: Op, hint: str, rank: int) -> Sequence[int]:
-    """The hint for each dimension; one number stands for all of them."""
+def _sizes(op: Op, hint: str, rank: int) -> Sequence[Term]:
+    """The hint for each dimension, which may be a block size; one stands for all of them."""
     given = op.attrs.get(hint, 1)
-    return [int(n) for n in given] if isinstance(given, list | tuple) else [int(given)] * rank
+    return list(map(T.const, given)) if isinstance(given, list | tuple) else [T.const(given)] * rank
 
 
-def _first(x: Tile, lanes: Lanes, d: int, n: int) -> Term:
+def _first(x: Tile, lanes: Lanes, d: int, n: Term) -> Term:
     """The element at the start of the group of n."""
     return x.at(replaced(lanes, d, T.mul(n, T.make("floordiv", lanes[d], n))))
 
 
-def _divides(n: int, x: Term) -> Term:
+def _divides(n: Term, x: Term) -> Term:
     return T.make("eq", T.make("mod", x, n), 0)

@@ -13,6 +13,7 @@ from ...capture.bounded import Range
 from ...capture.launches import Bound, Compiled, Interception, binder_of
 from ...capture.recorder import (
     NAMES,
+    PYTORCH,
     UNINITIALISED,
     Recorder,
     host_place,
@@ -193,7 +194,7 @@ class Events(Recorder):
         kwargs = dict(kwargs or {})
         if str(kwargs.get("device", "")).startswith("cuda"):
             kwargs["device"] = torch.device("cpu")
-        if func.namespace not in ("aten", "prims", "prim"):
+        if func.namespace not in PYTORCH:
             return self.inner(func, args, kwargs)
         if func.namespace == "prim":  # prim.device: a question that tensors with contents answer themselves
             return func(*args, **kwargs)
@@ -288,6 +289,9 @@ class Seen(TorchFunctionMode):  # type: ignore[misc]
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, object] | None = None,
     ) -> object:
+        if (operator := implementation(func)) is not None:
+            with Seen(self.record):
+                return operator(*args, **(kwargs or {}))
         name = getattr(func, "__name__", "")
         if name == "data_ptr" and hasattr(args[0], "fake_mode"):
             return self.address(args[0])
@@ -351,6 +355,21 @@ class Seen(TorchFunctionMode):  # type: ignore[misc]
             parts = list(map(self.ours, x)) if any(type(e) in (torch.SymInt, torch.Size) for e in x) else x
             return parts if kind is list or parts is x else tuple(parts)
         return x
+
+
+def implementation(func: object) -> Callable[..., object] | None:
+    """What a custom operator that is written in Python does on the GPU: its numbers stay ours there, which PyTorch's
+    dispatcher would take away. None of any other function, and where its own gradient is recorded."""
+    from torch._library.custom_ops import OPDEFS
+    from torch._ops import OpOverload
+
+    if not isinstance(func, OpOverload) or func.namespace in PYTORCH:
+        return None
+    found = OPDEFS.get(func._schema.name)
+    if found is None or (found._backward_fn is not None and torch.is_grad_enabled()):
+        return None
+    run: Callable[..., object] | None = found._backend_fns.get("cuda") or found._backend_fns.get(None)
+    return run
 
 
 def _holds_ours(x: object) -> bool:

@@ -71,7 +71,7 @@ def result(found: Mapping[str, Sequence[tuple[Record, Report | str]]]) -> Result
     """The tables."""
     rows = [(corpus, record, report) for corpus, every in found.items() for record, report in every]
     reasons = Counter(reason(report) for _, _, report in rows if not good(report))
-    shown = {
+    shown: dict[str, list[tuple[str, ...]]] = {
         "proofs checked": [share(corpus, [r for _, r in every]) for corpus, every in found.items()],
         "not checked, by reason": [(str(n), why) for why, n in reasons.most_common()],
         "certificates": [row(record, report) for _, record, report in rows],

@@ -84,7 +84,7 @@ def sites(file: str, source: str) -> list[Site]:
 # ---- changes ---------------------------------------------------------------------------------------------------------
 
 
-def _constant(value: object) -> Change:
+def _constant(value: bool | int | float) -> Change:
     return lambda node: ast.Constant(value)
 
 

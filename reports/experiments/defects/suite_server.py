@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TypedDict
@@ -110,7 +111,7 @@ class Server:
                 files.setdefault(i.nodeid.partition("::")[0], []).append(i)
         recorder = Recorder(len(self.found))
         for k, (file, of) in enumerate(files.items(), 1):
-            for line in forked(lambda of=of: self._record(of, recorder), WAITED_SECONDS):
+            for line in forked(partial(self._record, of, recorder), WAITED_SECONDS):
                 known[json.loads(line)["test"]] = _recorded(json.loads(line))
                 _append(path, line)
             self.say(f"recorded {k} of {len(files)} files: {file}, {len(of)} tests")
@@ -179,7 +180,8 @@ class Server:
 
 def within(tests: Sequence[Recorded], ceiling: float) -> list[Recorded]:
     """The first tests that take so many seconds together; at least one."""
-    out, sum_ = [], 0.0
+    out: list[Recorded] = []
+    sum_ = 0.0
     for r in tests:
         sum_ += r.seconds
         if out and sum_ > ceiling:

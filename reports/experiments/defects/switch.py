@@ -95,8 +95,10 @@ def _choice(number: int, changed: ast.AST, node: ast.AST) -> ast.AST:
     on = ast.Attribute(ast.Name(NAME, ast.Load()), "on", ast.Load())
     test = ast.Compare(on, [ast.Eq()], [ast.Constant(number)])
     if isinstance(node, ast.stmt):
-        body = changed if isinstance(changed, ast.stmt) else ast.Return(changed)
-        return ast.If(test, [body], [node])
+        if isinstance(changed, ast.stmt):
+            return ast.If(test, [changed], [node])
+        assert isinstance(changed, ast.expr)
+        return ast.If(test, [ast.Return(changed)], [node])
     assert isinstance(node, ast.expr) and isinstance(changed, ast.expr)
     return ast.IfExp(test, changed, node)
 
