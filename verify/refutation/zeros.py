@@ -109,9 +109,9 @@ def zeroed(case: Case, dims: Dims, seed: int) -> dict[str, Any]:
     args, rng = check.arguments(case, dims, seed), np.random.default_rng([seed, 2])
     for name, x in case.named(args).items():
         if x.numel() and _may_be_zero(case.tensors[name], dims):
-            keep = rng.random(tuple(x.shape)) < 0.5
+            keep = np.atleast_1d(rng.random(tuple(x.shape)) < 0.5)
             keep[:1] = False
-            x.mul_(_like(keep, x))
+            x.mul_(_like(keep.reshape(tuple(x.shape)), x))
     return args
 
 

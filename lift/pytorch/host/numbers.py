@@ -195,8 +195,12 @@ class Real(torch.SymFloat):  # type: ignore[misc]
     def __int__(self) -> int:
         return int(self.record.lose(self.term, self.value))
 
-    def __round__(self, ndigits: int | None = None) -> Real | float:
-        return round(self.record.lose(self.term, self.value), ndigits)
+    def __round__(self, ndigits: int | None = None) -> Integer | Real | float:
+        if ndigits is not None:
+            return round(self.record.lose(self.term, self.value), ndigits)
+        if self.quotient is not None and self.quotient[1] is T.const(1):
+            return integer(self.record, self.quotient[0], round(self.value))
+        return integer(self.record, whole("round", self.term), round(self.value))
 
     def is_integer(self) -> bool:
         return bool(self.record.lose(self.term, self.value).is_integer())

@@ -58,6 +58,7 @@ class Record:
     addresses: dict[int, str] = field(default_factory=dict)  # of an input's storage, the input's name
     inputs: dict[int, str] = field(default_factory=dict)  # of an input's tensor, by its id, the input's name
     seen: set[Term] = field(default_factory=set)
+    world: set[str] = field(default_factory=set)  # names of numbers that are outside of its arguments
     guards: int = 0  # of PyTorch's that were read
     inside: str = ""  # the function of PyTorch's that runs
 
@@ -156,9 +157,12 @@ class Record:
         return v
 
     def lose(self, t: Term, v: P, by: str = "value") -> P:
-        """The number of a term, taken out."""
+        """The number of a term, taken out: nobody sees what becomes of it. One of the world alone, such as a compute
+        capability that is looked up in a table, is a branch, since other machines have few others."""
         self.catch_up()
-        if self._note(T.make("eq", t, v), True, host_place(), by):
+        if by == "value" and (symbols := _symbols(t)) and symbols <= self.world:
+            self._note(T.make("eq", t, v), True, host_place(), "host")
+        elif self._note(T.make("eq", t, v), True, host_place(), by):
             (self.texts if by == "text" else self.lost).append(Note(f"{t} where it cannot be followed", host_place()))
         return v
 
@@ -207,6 +211,7 @@ class Record:
 
     def outside(self, name: str, now: int) -> int | float:
         """The number or truth of this name outside of its arguments: as it is now, unless this run is elsewhere."""
+        self.world.add(name)
         return self.dims.setdefault(name, now)
 
     def chance(self, what: str) -> None:
@@ -214,3 +219,7 @@ class Record:
         note = Note(what, host_place())
         if note not in self.lost:
             self.lost.append(note)
+
+
+def _symbols(t: Term) -> set[str]:
+    return {str(s.attr) for s in t.walk() if s.op in ("size", "scalar")}

@@ -219,20 +219,30 @@ def _holds(x: object) -> bool:
 
 
 def host_modules(fn: object) -> list[ModuleType]:
-    """The modules whose code may be the host's: those that use Triton, and those of the case's own package."""
+    """The modules whose code may be the host's: those that use Triton, those of the same packages that use PyTorch, and
+    those of the case's own package."""
+    mine = (getattr(fn, "__module__", "") or "").partition(".")[0]
+    known = [
+        (name.partition(".")[0], module) for name, module in list(sys.modules.items()) if _is_of_host(name, module)
+    ]
+    packages = {package for package, module in known if _uses_triton(module)}
+    return [
+        module
+        for package, module in known
+        if package == mine or _uses_triton(module) or (package in packages and vars(module).get("torch") is torch)
+    ]
+
+
+def _is_of_host(name: str, module: ModuleType) -> bool:
+    file = getattr(module, "__file__", None) or ""
+    return bool(file) and not name.startswith(("trilift", "triton", "torch", "numpy", "sympy")) and is_host(file)
+
+
+def _uses_triton(module: ModuleType) -> bool:
     import triton
 
-    mine = (getattr(fn, "__module__", "") or "").partition(".")[0]
-    out = []
-    for name, module in list(sys.modules.items()):
-        file = getattr(module, "__file__", None) or ""
-        if not file or name.startswith(("trilift", "triton", "torch", "numpy", "sympy")) or not is_host(file):
-            continue
-        space = getattr(module, "__dict__", {})
-        used = any(space.get(n) is triton for n in ("triton", "_triton")) or "tl" in space
-        if used or name.partition(".")[0] == mine:
-            out.append(module)
-    return out
+    space = vars(module)
+    return any(space.get(n) is triton for n in ("triton", "_triton")) or "tl" in space
 
 
 def host_files(fn: object) -> frozenset[str]:
