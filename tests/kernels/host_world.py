@@ -345,6 +345,25 @@ def summed_by_default(x):
 
 
 @case(x="f32[N]")
+def other_on_older_devices(x):
+    return scale(x, {9: 2.0}.get(torch.cuda.get_device_capability()[0], 3.0))
+
+
+@torch.library.custom_op("trilift_tests::scaled_in_steps", mutates_args=())
+def scaled_in_steps(x: torch.Tensor, width: int) -> torch.Tensor:
+    out = torch.empty_like(x)
+    if width == 1000:
+        return out.zero_()
+    scaled_kernel[(triton.cdiv(width, 64),)](x, out, width, 2.0, BLOCK=64)
+    return out
+
+
+@case(x="f32[N]")
+def other_in_an_operator(x):
+    return scaled_in_steps(x, x.numel())
+
+
+@case(x="f32[N]")
 def halves_before_it_is_done(x):
     return doubled_into(x * 0.5, torch.empty_like(x), launch_pdl=True) * 2
 
@@ -482,6 +501,8 @@ WRONG = {  # the clause that excludes the wrong inputs, where there is one
     "other_when_captured": "~torch.cuda.is_current_stream_capturing()",
     "other_with_attribute": "x has no attribute scale",
     "other_if_it_has": "x has no attribute scale",
+    "other_on_older_devices": "compute_capability // 10 == 9",
+    "other_in_an_operator": "N != 1000",
     "made_by_default": BY_DEFAULT,
     "summed_by_default": BY_DEFAULT,
     "counted_twice": "",
@@ -597,6 +618,27 @@ def moved_to_the_gpu(x):
     return doubled_into(x, torch.zeros(x.shape).cuda())
 
 
+@torch.library.custom_op("trilift_tests::scaled_whole", mutates_args=())
+def scaled_whole(x: torch.Tensor, width: int, factor: float = 2.0) -> torch.Tensor:
+    return scale(x[:width], factor)
+
+
+@case(x="f32[N]")
+def by_an_operator(x):
+    return scaled_whole(x, x.shape[0])
+
+
+@case(x="f32[N]")
+def counted_as_a_float(x):
+    out, n = torch.empty_like(x), int(round(float(x.numel())))
+    scaled_kernel[(triton.cdiv(n, 64),)](x, out, n, {8: 2.0, 9: 2.0, 10: 2.0}.get(major_version(), 2.0), BLOCK=64)
+    return out
+
+
+def major_version():
+    return torch.cuda.get_device_capability()[0]
+
+
 @case(x="f32[N]")
 def first_need_not_wait(x):
     return doubled_into(x, torch.empty_like(x), launch_pdl=True)
@@ -611,6 +653,8 @@ def second_waits(x):
 RIGHT = (
     "sent_there_and_back",
     "on_one_device",
+    "by_an_operator",
+    "counted_as_a_float",
     "default_is_the_gpu",
     "moved_to_the_gpu",
     "first_need_not_wait",
