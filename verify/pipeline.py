@@ -424,7 +424,7 @@ class _Attempt:
         if self.replace:
             return proofs
         hints = self.unproved_shapes(proofs)
-        tried = [*hints, *self.beyond_caps(proofs)]
+        tried = [*hints, *self.at_branches(proofs)]
         found = search(self.case, self.goal, tried, seed=self.seed, steps=BUDGETS.search.steps)
         names = [n for n, p in proofs.items() if p.verdict.value == "UNKNOWN"]
         guard = Guard(self.meter.guard.seconds if self.meter.guard else GUARD_SECONDS, "search for a contract")
@@ -523,15 +523,15 @@ class _Attempt:
         found = (d for c in self.failed(proofs) for d in shapes(self.case, c, SHAPES_OF_CLASS, self.seed))
         return list({tuple(d.items()): d for d in found}.values())
 
-    def beyond_caps(self, proofs: Mapping[str, Proof]) -> list[dict[str, int | float]]:
-        """Shapes with more programs than the host function launches at most, where the proof of some output failed."""
+    def at_branches(self, proofs: Mapping[str, Proof]) -> list[dict[str, int | float]]:
+        """Shapes on each side of the choices of the host function, where the proof of some output failed."""
         from trilift.lift.cases.shapes import choose
 
-        from .configurations.shape_classes import beyond_caps
+        from .configurations.shape_classes import at_branches
 
         failed = self.failed(proofs)
         small = choose(self.case, 1, self.seed)[0] if failed else {}
-        return [d for c in failed for d in beyond_caps(self.case, c, small)]
+        return [d for c in failed for d in at_branches(self.case, c, small)]
 
     def failed(self, proofs: Mapping[str, Proof]) -> list[Configuration]:
         """The configurations in which the proof of some output failed."""

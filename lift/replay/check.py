@@ -41,13 +41,14 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """The worst element where an array is not what it should be."""
+    """The worst element where an array is not what it should be. `shapes`: the two, where they differ."""
 
     output: str
     dims: Mapping[str, int | float]
     index: tuple[int, ...]
     got: float
     expected: float
+    shapes: tuple[tuple[int, ...], tuple[int, ...]] | None = None
 
 
 @dataclass(slots=True)
@@ -191,7 +192,7 @@ def compare(
 ) -> Check | Mismatch:
     """The check if every element is within `allowed`, else the worst. Infinities must be equal, nan must meet nan."""
     if got.shape != expected.shape:
-        return Mismatch(name, trace.dims, (), got.size, expected.size)
+        return Mismatch(name, trace.dims, (), got.size, expected.size, (got.shape, expected.shape))
     got, expected = got.astype(np.float64), expected.astype(np.float64)
     finite = np.isfinite(expected)
     scale = float(np.max(np.abs(expected[finite]), initial=0.0)) or 1.0

@@ -174,8 +174,10 @@ def out_of_bounds(e: OutOfBounds) -> Finding:
 def wrong_result(lifted: Lifted, m: Mismatch) -> Finding:
     """A finding: the element where the kernel and its reference differ most."""
     launch = lifted.traces[-1].launches[-1]
-    element = f"{m.output}[{', '.join(map(str, m.index))}]"
+    element = f"{m.output}[{', '.join(map(str, m.index))}]" if m.index else m.output
     message = f"{element} is {m.got:.6g}, the reference gives {m.expected:.6g}"
+    if m.shapes is not None:
+        message = f"{m.output} has shape {list(m.shapes[0])}, that of the reference has {list(m.shapes[1])}"
     example = {**m.dims, "element": element, "got": _plain(m.got), "expected": _plain(m.expected)}
     return _finding("wrong-result", message, Place(launch.file, launch.line), example)
 

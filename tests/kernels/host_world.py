@@ -630,7 +630,7 @@ def by_an_operator(x):
 
 @case(x="f32[N]")
 def counted_as_a_float(x):
-    out, n = torch.empty_like(x), int(round(float(x.numel())))
+    out, n = torch.empty_like(x), round(float(x.numel()))
     scaled_kernel[(triton.cdiv(n, 64),)](x, out, n, {8: 2.0, 9: 2.0, 10: 2.0}.get(major_version(), 2.0), BLOCK=64)
     return out
 

@@ -49,6 +49,7 @@ EACH = 3  # traces of one configuration of several
 ASKED = {"the address of a tensor": "tensors are aligned to 16 bytes"}  # those that the host function makes
 LAST = 2  # the largest of the shapes that lifting uses
 SHOWN = 4  # sizes in a message
+UNLIKE_SHAPES = 6  # of as many sets of constants, where there may be a counterexample
 MANY = 30  # traces, where the host function does not do the same at every shape
 CONFIGS = 24  # autotune configurations at most
 
@@ -80,6 +81,14 @@ def configurations(
     return [replace(s, clauses=(*s.clauses, *limits)) for s in _distinct(map(blocks.numbered, out))]
 
 
+def _by_constants(case: Case, traces: Iterable[Trace]) -> tuple[Mapping[str, int | float], ...]:
+    """The smallest shape for each set of constants that kernels are compiled for; of many the first."""
+    found: dict[Any, Mapping[str, int | float]] = {}
+    for t in sorted(traces, key=lambda t: elements(case, t.dims)):
+        found.setdefault(tuple((launch.kernel, _constants(launch)) for launch in t.launches), t.dims)
+    return tuple(islice(found.values(), UNLIKE_SHAPES))
+
+
 def _limits(count: int, configs: int) -> tuple[Clause, ...]:
     """Autotune configurations that are left out."""
     text = f"autotuning picks one of the first {configs} of {count} configurations"
@@ -105,7 +114,11 @@ def _unlike(first: _Config, count: int) -> list[int]:
 
 
 def _compiled(launch: Launch) -> Any:
-    return launch.kernel, launch.grid, tuple((n, repr(launch.args[n])) for n in launch.args if n in launch.constexprs)
+    return launch.kernel, launch.grid, _constants(launch)
+
+
+def _constants(launch: Launch) -> tuple[tuple[str, str], ...]:
+    return tuple((n, repr(launch.args[n])) for n in launch.args if n in launch.constexprs)
 
 
 def _distinct(found: Iterable[Configuration]) -> list[Configuration]:
@@ -216,6 +229,7 @@ class _Config:
             base,
             facts=base.facts.union(c.term for c in given if c.term is not None),
             clauses=(*given, *found.clauses(followed)),
+            runs=_by_constants(self.case, (*self.traces, *held, *self.beside)),
         )
         return list(blocks.configurations(base, families, self.exhaustive))
 

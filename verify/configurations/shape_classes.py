@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from trilift.lift.cases.declaration import Case
@@ -33,25 +33,29 @@ def shapes(case: Case, configuration: Configuration, count: int, seed: int = 0) 
     return []
 
 
-def beyond_caps(case: Case, configuration: Configuration, like: Mapping[str, int | float]) -> list[Dims]:
-    """For each number that the host function lets a grid not exceed, min(cdiv(N, 64), 300): the least shape at which it
-    would, other dims as in `like`; without shapes that the case excludes and those of many elements."""
+def at_branches(case: Case, configuration: Configuration, like: Mapping[str, int | float]) -> list[Dims]:
+    """A shape for each set of constants that the host function was seen to choose, and on each side of every choice,
+    other dims as in `like` where they may be; without shapes that the case excludes and those of many elements."""
     known = {*case.names, *case.scalars}
     facts = frozenset(f for f in (case.where, *configuration.facts) if over(f, known))
-    wanted = dict.fromkeys(
-        T.make("eq", a, b.attr + 1)
-        for e in configuration.events if isinstance(e, SymbolicLaunch)
-        for t in (s for g in e.grid for s in g.walk() if s.op == "min" and over(s, known))
-        for b in t.args if b.is_const
-        for a in t.args if a is not b
-    )  # fmt: skip
-    found = []
+    wanted = dict.fromkeys(t for t in _sides(configuration) if over(t, known))
+    found = [dict(d) for d in configuration.runs if elements(case, d) <= INPUT_ELEMENTS]
     for w in wanted:
         model = Solver().model(facts | {w}) or {}
         dims = {**like, **{n: v for n, v in model.items() if n in known}}
         if model and case.holds(dims) and elements(case, dims) <= INPUT_ELEMENTS:
             found.append(dims)
     return found
+
+
+def _sides(configuration: Configuration) -> Iterator[Term]:
+    """What holds on one side of a choice: of a grid that does not exceed a number, min(cdiv(N, 64), 300), that it just
+    would; of a launch argument where(N == 5003, 1, 0) the condition, and its opposite."""
+    grids = [g for e in configuration.events if isinstance(e, SymbolicLaunch) for g in e.grid]
+    for t in (s for g in grids for s in g.walk() if s.op == "min"):
+        yield from (T.make("eq", a, b.attr + 1) for b in t.args if b.is_const for a in t.args if a is not b)
+    for t in (s for x in (*grids, *sorted(configuration.facts, key=repr)) for s in x.walk() if s.op == "where"):
+        yield from (t.args[0], T.make("not", t.args[0]))
 
 
 def definitions(facts: Iterable[Term], known: Iterable[str]) -> dict[str, Term]:

@@ -246,7 +246,7 @@ def _parameter(
     itself = term is not None and not any(s.op in JUMPS for s in term.walk())
     symbol = term if term is not None and itself else relations.block(name, term, values)
     relation = None if itself else term
-    step = gcd(*expand(symbol).values()) if itself else 1
+    step = gcd(*expand(symbol).values()) or 1 if itself else 1
     return Parameter(name, symbol, relation, distinct, power, decides=tested, compared=tuple(near), step=step)
 
 

@@ -84,7 +84,8 @@ class Configuration:
     """`facts` hold at every shape the case allows: sizes at least 1, `where`, what is known of scalars and of block
     sizes. `bounds`: index tensor -> (low, high), its elements v meet low <= v < high. `clauses`: what the relations
     between shapes and launch arguments rest on, for the contract. `owed`: integers of the function that the kernel is
-    compared with, over the elements of inputs, that must fit their dtype."""
+    compared with, over the elements of inputs, that must fit their dtype. `runs`: a shape for each set of constants
+    that the host function was seen to compile its kernels for."""
 
     facts: frozenset[Term]
     buffers: tuple[Buffer, ...]
@@ -96,3 +97,4 @@ class Configuration:
     label: str = ""  # which autotune configuration, which class of block sizes
     together: bool = False  # several configurations, with symbols for their numbers
     owed: tuple[Fits, ...] = ()
+    runs: tuple[Mapping[str, int | float], ...] = ()

@@ -50,7 +50,9 @@ def _finding(run: Observation, f: Failure) -> Finding:
     last = run.trace.launches[-1]
     return Finding(
         "wrong-result",
-        f"`{written}` is {f.got:.6g}, the reference gives {f.expected:.6g}",
+        f"`{written}` has {f.why}"
+        if f.why.startswith("shape")
+        else f"`{written}` is {f.got:.6g}, the reference gives {f.expected:.6g}",
         store.place if store is not None else last.host,
         example(run, element=written, got=_plain(f.got), expected=_plain(f.expected)),
         "run the replay script; `trilift lift` prints what the kernel computes",
