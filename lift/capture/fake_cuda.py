@@ -137,6 +137,8 @@ class _Redirect(TorchFunctionMode):  # type: ignore[misc]
                 return args[0]
             case "is_pinned":
                 return False
+            case "is_shared":
+                return True  # what PyTorch says of all memory on a GPU
             case "to" | "type" | "copy_":
                 args = tuple(_cpu(a) for a in args)
         if "device" in kwargs:
@@ -167,6 +169,15 @@ def _always(value: Any) -> Any:
     return lambda *args, **kwargs: value
 
 
+def _is_overridden(*given: object) -> bool:
+    """Whether a tensor of a class of its own is among the arguments: the functions that watch a run are not its own."""
+    from torch._subclasses.fake_tensor import FakeTensor
+
+    plain = (torch.Tensor, torch.nn.Parameter, FakeTensor)
+    every = given[0] if len(given) == 1 and isinstance(given[0], (tuple, list)) else given
+    return any(isinstance(x, torch.Tensor) and type(x) not in plain for x in every)
+
+
 def _answers() -> list[tuple[Any, dict[str, Any]]]:
     """The replacements: (where, {name: replacement})."""
     nothing = dict.fromkeys(("device", "device_of", "_DeviceGuard"), _Nothing)
@@ -191,6 +202,11 @@ def _answers() -> list[tuple[Any, dict[str, Any]]]:
         (torch.cuda, {**nothing, **ordered, **{n: _always(v) for n, v in constants.items()}, **generators}),
         (torch.accelerator, {**{n: _always(v) for n, v in accelerator.items()}, **waiting}),
         (torch.version, {"cuda": "12.8"}),
+        (
+            torch.overrides,
+            dict.fromkeys(("has_torch_function", "has_torch_function_variadic"), _is_overridden)
+            | {"has_torch_function_unary": lambda x: _is_overridden((x,))},
+        ),
         (torch, {"compile": _uncompiled}),
         (torch.autograd, {"_engine_run_backward": _backward(torch.autograd._engine_run_backward)}),
         (torch._C, {"_cuda_getCurrentRawStream": _always(0), "_cuda_getDevice": _always(0)}),

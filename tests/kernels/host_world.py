@@ -303,6 +303,10 @@ other_if_negative_bit = asked_of(lambda x: torch.is_neg(x))
 other_on_second_device = asked_of(lambda x: x.get_device() == 1)
 other_when_captured = asked_of(lambda x: torch.cuda.is_current_stream_capturing())
 other_with_attribute = asked_of(lambda x: getattr(x, "scale", None) is not None)
+other_if_shared = asked_of(lambda x: x.is_shared())
+other_on_another_stream = asked_of(lambda x: torch.cuda.current_stream() != torch.cuda.default_stream())
+other_with_tangent = asked_of(lambda x: torch.autograd.forward_ad.unpack_dual(x).tangent is not None)
+other_if_its_memory_starts_before = asked_of(lambda x: x.untyped_storage().data_ptr() != x.data_ptr())
 other_if_it_has = asked_of(lambda x: hasattr(x, "scale"))
 
 
@@ -505,6 +509,10 @@ WRONG = {  # the clause that excludes the wrong inputs, where there is one
     "other_in_an_operator": "N != 1000",
     "made_by_default": BY_DEFAULT,
     "summed_by_default": BY_DEFAULT,
+    "other_if_shared": "",
+    "other_on_another_stream": "PyTorch's current stream is the default one",
+    "other_with_tangent": "no input has a tangent of forward differentiation",
+    "other_if_its_memory_starts_before": "the storage offset of x is 0",
     "counted_twice": "",
     "count_without_the_first": "",
     "greatest_where_four": "",
@@ -624,6 +632,13 @@ def scaled_whole(x: torch.Tensor, width: int, factor: float = 2.0) -> torch.Tens
 
 
 @case(x="f32[N]")
+def handed_on_if_overridden(x):
+    if torch.overrides.has_torch_function_unary(x) or torch.overrides.has_torch_function((x,)):
+        return x
+    return scale(x, 2.0)
+
+
+@case(x="f32[N]")
 def by_an_operator(x):
     return scaled_whole(x, x.shape[0])
 
@@ -654,6 +669,7 @@ RIGHT = (
     "sent_there_and_back",
     "on_one_device",
     "by_an_operator",
+    "handed_on_if_overridden",
     "counted_as_a_float",
     "default_is_the_gpu",
     "moved_to_the_gpu",

@@ -83,7 +83,7 @@ def configurations(
 
 def _by_constants(case: Case, traces: Iterable[Trace]) -> tuple[Mapping[str, int | float], ...]:
     """The smallest shape for each set of constants that kernels are compiled for; of many the first."""
-    found: dict[Any, Mapping[str, int | float]] = {}
+    found: dict[object, Mapping[str, int | float]] = {}
     for t in sorted(traces, key=lambda t: elements(case, t.dims)):
         found.setdefault(tuple((launch.kernel, _constants(launch)) for launch in t.launches), t.dims)
     return tuple(islice(found.values(), UNLIKE_SHAPES))

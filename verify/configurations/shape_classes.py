@@ -49,7 +49,7 @@ def at_branches(case: Case, configuration: Configuration, like: Mapping[str, int
 
 
 def _sides(configuration: Configuration) -> Iterator[Term]:
-    """What holds on one side of a choice: of a grid that does not exceed a number, min(cdiv(N, 64), 300), that it just
+    """Conditions of one side of a choice: of a grid that does not exceed a number, min(cdiv(N, 64), 300), that it just
     would; of a launch argument where(N == 5003, 1, 0) the condition, and its opposite."""
     grids = [g for e in configuration.events if isinstance(e, SymbolicLaunch) for g in e.grid]
     for t in (s for g in grids for s in g.walk() if s.op == "min"):

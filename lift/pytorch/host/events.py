@@ -358,8 +358,8 @@ class Seen(TorchFunctionMode):  # type: ignore[misc]
 
 
 def implementation(func: object) -> Callable[..., object] | None:
-    """What a custom operator that is written in Python does on the GPU: its numbers stay ours there, which PyTorch's
-    dispatcher would take away. None of any other function, and where its own gradient is recorded."""
+    """The Python function behind a custom operator on the GPU: called by itself, it gets numbers of ours, and from
+    PyTorch's dispatcher others. None of any other function, and where its own gradient is recorded."""
     from torch._library.custom_ops import OPDEFS
     from torch._ops import OpOverload
 

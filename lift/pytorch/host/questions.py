@@ -44,7 +44,7 @@ VERSION = "compute_capability"  # 90 for 9.0
 @dataclass(frozen=True, slots=True)
 class Question:
     """`names` are attributes of `where`. `kind`: "truth" (a symbol), "said" (printed with its answer), "chance" (the
-    answer may be another one in each call)."""
+    answer may be another one in each call), "taken" (`prefix` says what the answer takes for granted)."""
 
     where: object
     names: str
@@ -62,6 +62,8 @@ QUESTIONS = (
     Question(torch.jit, "is_scripting is_tracing", "truth", "torch.jit."),
     Question(torch, "get_float32_matmul_precision get_default_dtype get_num_threads", "said", "torch."),
     Question(torch.cuda, "get_device_name device_count get_arch_list current_device", "said", "torch.cuda."),
+    Question(torch.cuda, "default_stream", "taken", "PyTorch's current stream is the default one"),
+    Question(torch.autograd.forward_ad, "unpack_dual", "taken", "no input has a tangent of forward differentiation"),
     Question(torch.cuda, "mem_get_info memory_allocated max_memory_allocated", "chance", "torch.cuda."),
     Question(torch.distributed, "is_available is_initialized get_rank get_world_size", "said", "torch.distributed."),
     Question(platform, "node machine system release processor python_version platform", "said", "platform."),
@@ -140,6 +142,7 @@ def answers(record: Record) -> list[tuple[object, dict[str, Answer]]]:
     ]
     out += [(type(kind), {"__instancecheck__": _kind(kind, record)}) for kind in KINDS]
     out.append((FakeTensor, {"__getattr__": _missing(record)}))
+    out.append((torch.UntypedStorage, {"data_ptr": _start(record)}))
     out.append((type(os.environ), {"__getitem__": _variable(record), "__contains__": _variable_set(record)}))
     out.append((torch.cuda, {"get_device_capability": _capability(record), "get_device_properties": _device(record)}))
     out.append((Driver, {"get_current_target": _target(record), "get_device_capability": _capability(record)}))
@@ -175,7 +178,7 @@ def _answer(q: Question, name: str, record: Record) -> Answer:
             record.chance(what)
             return plain(*args, **options)
         found = plain(*args, **options)
-        record.ask(f"{what} is {found}")
+        record.ask(q.prefix if q.kind == "taken" else f"{what} is {found}")
         return found
 
     return answer
@@ -223,6 +226,21 @@ def _kind(kind: type, record: Record) -> Answer:
         if id(x) in record.inputs and asks(record):
             record.ask(f"{record.inputs[id(x)]} is {'' if found else 'not '}an nn.{cls.__name__}")
         return found
+
+    return answer
+
+
+def _start(record: Record) -> Answer:
+    """Where the memory of an input starts, which is where the input starts."""
+    plain = torch.UntypedStorage.data_ptr
+
+    def answer(self: torch.UntypedStorage) -> object:
+        of = record.addresses.get(int(self._cdata))
+        if of is None or not asks(record):
+            return plain(self)
+        record.ask(f"the storage offset of {of} is 0")
+        name = f"address({of})"
+        return N.integer(record, T.size(name), int(record.dims[name]))
 
     return answer
 
