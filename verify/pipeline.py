@@ -417,7 +417,7 @@ class _Attempt:
         function keeps, tested in finite fields unless a run on zeros says otherwise, or left unknown."""
         from trilift.lift.pytorch.machine_integers import INEXACT
 
-        from .model.verdict import interrupted, tested
+        from .model.verdict import NO_SHAPE, interrupted, tested
         from .refutation.search import search
         from .refutation.zeros import contradiction
 
@@ -437,12 +437,13 @@ class _Attempt:
         proofs = {n: p if inferred is not None else interrupted(p, guard) for n, p in proofs.items()}
         if disorder := self.disorder(proofs, hints):
             return {n: _told(p, disorder) if p.verdict.value == "UNKNOWN" else p for n, p in proofs.items()}
-        if self.racy or self.rounded:
-            return proofs  # no order of lanes means anything; numbers of a field are not rounded
+        if self.racy or self.rounded or self.undefined:
+            return proofs  # no order of lanes, and no run of ours means anything; numbers of a field are not rounded
         self.progress("finite fields")
         for outcome in self.field_test(proofs, hints):
             p = proofs[outcome.output]
-            if p.verdict.value == "UNKNOWN" and outcome.tested and not p.reason.startswith(INEXACT):
+            open_ = p.verdict.value == "UNKNOWN" and not p.reason.startswith((INEXACT, NO_SHAPE))
+            if open_ and outcome.tested:
                 if told := contradiction(self.case, self.goal, outcome.output, self.seed):  # no field has 0 / 0
                     proofs[outcome.output] = _told(p, told)
                     continue
@@ -458,6 +459,13 @@ class _Attempt:
         from .memory.lane_order import KIND
 
         return any(c.kind == KIND and not c.holds for p in self.provings for c in p.conditions)
+
+    @property
+    def undefined(self) -> bool:
+        """Whether the kernel may do anything at some input: a tl.assume that is false, a tl.clamp from 1 to -1."""
+        from .memory.safety import OF_KERNEL
+
+        return any(c.what.startswith(OF_KERNEL) and not c.holds for p in self.provings for c in p.conditions)
 
     @property
     def rounded(self) -> bool:

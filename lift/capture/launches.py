@@ -130,7 +130,7 @@ class Interception:
         grid, warmup = kwargs.pop("grid", None), kwargs.pop("warmup", False)
         for hook in kernel.pre_run_hooks:
             hook(*args, **kwargs)
-        kwargs["debug"] = False
+        kwargs.setdefault("debug", False)
         *_, backend, binder = binder_of(kernel)
         args_by_name, specialization, options = binder(*args, **kwargs)
         _, signature, constexprs, _ = kernel._pack_args(backend, kwargs, args_by_name, specialization, options)

@@ -80,7 +80,8 @@ def reading(
         inputs = {name: symbols.fake(dtype, dims) for name, (dtype, dims) in specs.items()}
         inputs |= {name: symbols.number(v) if isinstance(v, Term) else v for name, v in (scalars or {}).items()}
         try:
-            graph, keys = traced(fn, inputs)
+            with symbols.asking():
+                graph, keys = traced(fn, inputs)
         except REFUSALS as e:
             refusal = e
             continue

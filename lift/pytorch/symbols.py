@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ..cases.declaration import DTYPES
@@ -15,6 +17,11 @@ from ..terms.term import Term
 if TYPE_CHECKING:
     from torch.fx.experimental.symbolic_shapes import ShapeGuard
 
+COMPARED: dict[str, Callable[[Term, Term], Term]] = {
+    "eq": lambda a, b: T.make("eq", a, b), "ne": lambda a, b: T.make("ne", a, b),
+    "lt": lambda a, b: T.make("lt", a, b), "le": lambda a, b: T.make("le", a, b),
+    "gt": lambda a, b: T.make("lt", b, a), "ge": lambda a, b: T.make("le", b, a),
+}  # fmt: skip
 PRIMES = (7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67)
 
 
@@ -29,8 +36,37 @@ class Symbols:
         self.env = ShapeEnv()
         self.mode = FakeTensorMode(shape_env=self.env, allow_non_fake_inputs=True)
         self.hints, self.multiple = hints, multiple
+        self.asked: dict[Term, None] = {}  # answers to the function's own comparisons, as conditions
         self.made: dict[str, Any] = {}
         self.terms: dict[Any, Term] = {}  # sympy symbol -> term
+
+    @contextmanager
+    def asking(self) -> Iterator[None]:
+        """The context in which the function's own comparisons of sizes and scalars are noted: PyTorch's guards leave
+        out those that it has asked itself before, such as whether a size is 1."""
+        import torch
+
+        before = {f"__{op}__": getattr(torch.SymInt, f"__{op}__") for op in COMPARED}
+        try:
+            for op, make in COMPARED.items():
+                setattr(torch.SymInt, f"__{op}__", self._noted(before[f"__{op}__"], make))
+            yield
+        finally:
+            for name, plain in before.items():
+                setattr(torch.SymInt, name, plain)
+
+    def _noted(self, plain: Callable[[Any, Any], Any], make: Callable[[Term, Term], Term]) -> Callable[..., Any]:
+        from .textbook import is_user
+
+        def compared(a: Any, b: Any) -> Any:
+            found = plain(a, b)
+            if found is NotImplemented or not is_user(sys._getframe(1).f_code.co_filename):
+                return found
+            t, holds = make(self.term(a), self.term(b)), bool(found)
+            self.asked[t if holds else T.make("not", t)] = None
+            return holds
+
+        return compared
 
     # -- ours to theirs
 
@@ -57,7 +93,7 @@ class Symbols:
                 symbol = self.env.create_unspecified_symbol(float(hint), source, DimDynamic.DYNAMIC)
                 self.made[t.attr] = self.env.create_symfloatnode(symbol, hint=float(hint), source=source)
             else:
-                symbol = self.env.create_symbol(int(hint), source, DimDynamic.DYNAMIC)
+                symbol = self.env.create_symbol(int(hint), source, DimDynamic.DYNAMIC, do_not_specialize_zero_one=True)
                 self.made[t.attr] = self.env.create_symintnode(symbol, hint=int(hint), source=source)
             self.terms[symbol] = t
         return self.made[t.attr]
@@ -112,7 +148,8 @@ class Symbols:
         for t, guard in terms.items():
             if t.op == "eq" and any(a.is_const for a in t.args) and any(a.op in ("size", "scalar") for a in t.args):
                 raise Unsupported("a size or scalar that PyTorch replaced by a number", why=f"{t}, at {guard.sloc}")
-        return tuple(t for t, guard in terms.items() if not t.is_const and (_of_user(guard) or not _benign(t, guard)))
+        found = (t for t, guard in terms.items() if _of_user(guard) or not _benign(t, guard))
+        return tuple(t for t in dict.fromkeys((*found, *self.asked)) if not t.is_const)
 
 
 LAYOUT = re.compile(r"in (conv|\w*(contiguous|stride|channels_last|memory_format)\w*)\)")

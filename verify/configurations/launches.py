@@ -227,7 +227,7 @@ class _Config:
         followed = bool(found.relations.reads)
         base = replace(
             base,
-            facts=base.facts.union(c.term for c in given if c.term is not None),
+            facts=base.facts.union(self.returned(found), (c.term for c in given if c.term is not None)),
             clauses=(*given, *found.clauses(followed)),
             runs=_by_constants(self.case, (*self.traces, *held, *self.beside)),
         )
@@ -278,11 +278,21 @@ class _Config:
             self.beside += fresh
             raise Refuted(next(d.what for d in differences if d.dims is not None))
 
+    def right(self, found: _Reading) -> list[Path]:
+        """The paths that agree with the terms."""
+        return [p for k, p in enumerate(found.relations.reads) if k not in found.relations.disagreed]
+
+    def returned(self, found: _Reading) -> set[Term]:
+        """What holds on all paths that agree with the terms: clauses exclude the others, but for those on which the
+        host function raises, of which nothing is claimed."""
+        paths = [] if self.unread else [set(p.conditions) for p in self.right(found)]
+        return set.intersection(*paths) if paths else set()
+
     def clauses(self, found: _Reading) -> Iterator[Clause]:
         """Clauses that exclude paths on which the host function does something else, and paths that no run reached."""
         paths = self.paths
         reads, disagreed = found.relations.reads, found.relations.disagreed
-        right = [p for k, p in enumerate(reads) if k not in disagreed]
+        right = self.right(found)
         for p in paths.every if not self.unread else ():
             if p in right or p.run.refuses:
                 continue

@@ -10,6 +10,7 @@ bits it is congruent to the number modulo 2^bits, and whoever cares for the sign
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -31,6 +32,7 @@ from trilift.lift.ttir.ir import Module, Op, Value
 from .indexing import divided
 from .tile import scalar
 
+BEYOND_BITS = 200  # of an integer that fits no type, for an infinity or NaN
 ELEMENT_OPERATIONS = 30_000  # applications of operations to elements, in one program
 FAMILIES = ("arith.", "math.", "trilift.")
 OTHERS = {"tt.fp_to_fp", "tt.clampf", "tt.mulhiui", "tt.extern_elementwise", "tt.elementwise_inline_asm", "tt.bitcast"}
@@ -148,18 +150,27 @@ def conditions(run: Run, op: Op) -> Iterator[Condition]:
         if name == "divsi":  # only a / -1 can leave the range
             yield "wrap", lambda a, b, q: T.where(compare(run, "eq", b, T.const(-1)), q, 0), t.bits
     if name in ("fptosi", "fptoui") and t.bits > 1:
-        yield "wrap" if name == "fptosi" else "unsigned", lambda *xs: xs[-1], t.bits
+        yield "wrap" if name == "fptosi" else "unsigned", _truncated, t.bits
+    if op.name == "tt.clampf":
+        yield "clamp", lambda x, low, high, _: T.make("le", low, high), 1
     if name in ("divsi", "divui", "remsi", "remui", "ceildivsi", "floordivsi", "ceildivui"):
         yield "divisor", second, t.bits
     if name in ("shli", "shrsi", "shrui"):
         yield "shift", second, t.bits
 
 
+def _truncated(x: Term, result: Term) -> Term:
+    """The integer that a number becomes, without the limits of a type: of a constant the machine's result has them."""
+    if not x.is_const:
+        return result
+    return T.const(int(x.attr)) if math.isfinite(x.attr) else T.const(1 << BEYOND_BITS)
+
+
 def _narrows(op: Op) -> bool:
     return op.operands[0].type.bits > op.results[0].type.bits
 
 
-TRUTHS = ("assume", "descriptor", "hint")  # kinds of obligations whose terms are conditions
+TRUTHS = ("assume", "descriptor", "hint", "clamp", "assert")  # kinds of obligations whose terms are conditions
 
 
 def certain(ranges: Ranges, kind: str, term: Term, bits: int) -> bool:

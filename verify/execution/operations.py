@@ -148,11 +148,12 @@ def _pointer_cast(run: Execution, op: Op, x: Tile) -> Tile | None:
 
 
 def _assert(run: Execution, op: Op, condition: Tile, *_: Tile) -> list[Tile]:
-    """path => condition, in every lane. tl.device_assert is compiled away unless debugging: nothing rests on it."""
+    """path => condition, in every lane: a launch with debug=True stops else; others are compiled without it."""
     if str(op.attrs.get("message", "")).startswith(MARK):
         run.oblige("descriptor", op, condition, 1)
         return []
     c = condition.at(run.generic_lanes(condition.shape))
+    run.oblige("assert", op, condition, 1)
     run.asserts.append((T.make("or", T.make("not", run.path), c), op))
     return []
 

@@ -103,10 +103,18 @@ def fits(t: Term, bits: int) -> Term:
     return T.make("and", T.make("le", -half, t), T.make("lt", t, half))
 
 
+OF_KERNEL = "the kernel's "  # before the name of something that the kernel is undefined without
 ASSUMED = {
     "assume": ("tl.assume", "a tl.assume of the kernel"),
     "descriptor": ("tensor descriptor", "a tensor descriptor, whose base and strides are multiples of 16 bytes"),
     "hint": ("hint to the compiler", "a hint to the compiler"),
+    "clamp": ("lower and upper bound of tl.clamp", "a tl.clamp, which is undefined else"),
+    "assert": ("tl.device_assert", "a launch with debug=True, which stops else"),
+}
+STATED = {  # where it is not shown: the words that whoever reads the verdict is told, and why
+    "hint": ("the {} is true", "the compiler, which believes it"),
+    "clamp": ("the {} are in order", "tl.clamp, which is undefined else"),
+    "assert": ("the {} holds", "a launch with debug=True, which stops else"),
 }
 
 
@@ -139,23 +147,22 @@ def _never_zero(t: Term, known: Facts, solver: Solver, nonzero: Collection[str])
 
 def assumed(program: Program, facts: Facts, solver: Solver) -> tuple[list[Condition], list[Clause]]:
     """tl.assume(c): a false c makes the whole kernel undefined. c holds at every place that reaches it, or at the sizes
-    that a clause names; a condition that is not shown where neither is so, or where no size meets the clauses. A hint
-    to the compiler that is not shown is a clause of its own."""
+    that a clause names; a condition that is not shown where neither is so, or where no size meets the clauses. One of
+    STATED that is not shown is a clause of its own."""
     conditions, clauses = [], dict[Term, Clause]()
     for a in program.arithmetic:
         if a.kind not in ASSUMED:
             continue
         name, why_needed = ASSUMED[a.kind]
-        start, what = time.monotonic(), f"the kernel's {name}{f' at line {a.op.place.line}' if a.op.place else ''}"
+        start, what = time.monotonic(), f"{OF_KERNEL}{name}{f' at line {a.op.place.line}' if a.op.place else ''}"
         known = facts | arithmetic_facts(a, program.grid)
         open_ = [g for g in conjuncts([a.term]) if not holds(g, asking(known, solver, what))]
         needed = [_over_sizes(g, a, program, facts, solver) for g in open_]
         new = {c: Clause(a.kind, c, words(c), why_needed, a.op.place) for c in needed if c is not None}
-        if a.kind == "hint" and not {None, T.const(False)}.isdisjoint(
-            needed
-        ):  # the compiler believes it: whoever reads the verdict is told
-            told = what.removeprefix("the kernel's ")
-            new[a.term] = Clause(a.kind, None, f"the {told} is true", "the compiler, which believes it", a.op.place)
+        shown = a.kind != "hint" and T.const(False) in needed  # to be wrong everywhere
+        if a.kind in STATED and not shown and not {None, T.const(False)}.isdisjoint(needed):
+            text, whom = STATED[a.kind]
+            new[a.term] = Clause(a.kind, None, text.format(what.removeprefix(OF_KERNEL)), whom, a.op.place)
             needed = []
         stated = {c for c, clause in (clauses | new).items() if clause.term is not None}
         ok = None not in needed and not (new and solver.contradictory(facts | stated))

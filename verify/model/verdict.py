@@ -15,7 +15,10 @@ from typing import Any
 
 from trilift.lift.errors import Place, TriliftError
 from trilift.lift.runtime.budget import CAUSES, Guard, OutOfTime
+from trilift.lift.terms import construct as T
 from trilift.lift.terms.term import Term
+
+NO_SHAPE = "no shape meets the preconditions"  # a reason
 
 
 class Verdict(Enum):
@@ -62,8 +65,9 @@ class Invariant:
 @dataclass(frozen=True, slots=True)
 class Clause:
     """One precondition of the contract. `kind`: "size" (1 <= N), "shape" (N <= BLOCK), "layout" (unit stride, no
-    overlap), "nowrap", "value" (of index tensors, of divisors), "assume" (what tl.assume says), "float" (a finite
-    number stands for -inf), "config" (a block size). `data`: what a clause without a term bounds, over the elements of
+    overlap), "nowrap", "value" (of index tensors, of divisors), "assume", "hint", "clamp" and "assert" (of the kernel's
+    tl.assume, tl.multiple_of, tl.clamp, tl.device_assert), "float" (a finite number stands for -inf), "config" (a block
+    size). `data`: what a clause without a term bounds, over the elements of
     tensors."""
 
     kind: str
@@ -125,13 +129,17 @@ class Proof:
 def proved(
     claim: Claim, conditions: tuple[Condition, ...], invariants: tuple[Invariant, ...], contract: tuple[Clause, ...]
 ) -> Proof:
-    """PROVED if there are conditions and all of them hold, else UNKNOWN with the first that does not."""
+    """PROVED if there are conditions, all hold and some shape may meet the contract, else UNKNOWN with the first
+    condition that does not hold."""
     open_ = next((c for c in conditions if not c.holds), None)
     if not conditions:
         return unknown(claim, "no condition was formed")
     if open_ is not None:
         return Proof(claim, Verdict.UNKNOWN, conditions, invariants, contract, reason=f"{open_.what}: {open_.why}",
                      place=open_.place)  # fmt: skip
+    if (never := next((c for c in contract if c.term is T.const(False)), None)) is not None:
+        return Proof(claim, Verdict.UNKNOWN, conditions, invariants, contract, reason=f"{NO_SHAPE}: {never.text}",
+                     place=never.place)  # fmt: skip
     return Proof(claim, Verdict.PROVED, conditions, invariants, contract)
 
 

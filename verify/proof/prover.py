@@ -38,7 +38,7 @@ from ..memory.sites import Site, context
 from ..memory.stores import Found, Missing, Written, covered, injective, read_after_write, written
 from ..model.configuration import Buffer, Configuration, HostOp, SymbolicLaunch, View
 from ..model.program import PIDS, Access, Barrier
-from ..model.verdict import Clause, Condition, Invariant
+from ..model.verdict import NO_SHAPE, Clause, Condition, Invariant
 from ..normal_form.algebra import Algebra, Context, SideConditions, Split, Undecided
 from ..normal_form.numbers import met
 from ..wording.user_terms import shortened, words
@@ -107,7 +107,7 @@ class Proving:
     def run(self) -> None:
         """All events in order. Raises what makes the whole configuration undecided."""
         if self.vacuous:
-            raise Undecided("no shape meets the preconditions")
+            raise Undecided(NO_SHAPE)
         self.owe(self.configuration.owed, lambda t: flattened(t, self.configuration.inputs))
         self.exact = exact_operations(self.configuration)
         for k, event in enumerate(self.configuration.events):

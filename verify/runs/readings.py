@@ -57,7 +57,9 @@ def checked(case: Case, fn: Function, seed: int = 0) -> Reading:
         if difference(case, fn, reading, dims, seed) is not None:
             different.append(names)
     apart = (T.make("or", T.const(False), *(T.make("lt", 1, T.size(n)) for n in sorted(names))) for names in different)
-    return replace(reading, conditions=(*reading.conditions, *apart))
+    known = frozenset((case.where, *(T.make("le", 1, T.size(n)) for n in case.names)))
+    conditions = (c for c in reading.conditions if not Solver().implies(known, c))
+    return replace(reading, conditions=(*conditions, *apart))
 
 
 def _subsets(names: Sequence[str]) -> Iterator[frozenset[str]]:

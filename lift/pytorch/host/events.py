@@ -418,7 +418,7 @@ class Launching(Interception):
         given = {**dict(zip(kernel.arg_names, args, strict=False)), **kwargs}
         given = {p.name: _settled(given.get(p.name, p.default), p.is_constexpr) for p in kernel.params}
         options = {k: v for k, v in kwargs.items() if k not in given}
-        all_options = {**options, "debug": False}
+        all_options = {"debug": False, **options}
         with _disable_current_modes(), torch._C.DisableTorchFunction():
             stand_ins = {n: _stand_in(v) for n, v in given.items()}
             *_, backend, binder = binder_of(kernel)
