@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
+from operator import index
 from types import SimpleNamespace
 from typing import Any
 
@@ -210,8 +211,8 @@ def _pruned(tuner: Any, kwargs: dict[str, Any]) -> list[Any]:
 
 
 def grid_of(numbers: Any) -> tuple[int, int, int]:
-    """Three numbers from what a launch gives."""
-    parts = tuple(int(n) for n in (numbers if isinstance(numbers, (tuple, list)) else (numbers,)))
+    """Three numbers from what a launch gives. Raises TypeError for a float, as Triton does."""
+    parts = tuple(index(n) for n in (numbers if isinstance(numbers, (tuple, list)) else (numbers,)))
     return (*parts, *(1,) * (3 - len(parts)))  # type: ignore[return-value]
 
 

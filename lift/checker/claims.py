@@ -322,6 +322,8 @@ class Configured:
             self.report.failures.append(Failure(f"{self.label}the facts may contradict each other", ""))
         self.inputs = {n: self.view(v) for n, v in self.data["inputs"].items()}
         self.outputs = {n: self.view(v) for n, v in self.data["outputs"].items()}
+        for name, view in self.inputs.items():
+            self.attempt("shapes", f"{name} ends with its last element", partial(self.ends, view), self.ctx)
         self.contents = {n: self._start(n) for n in self.buffers}
         for k, event in enumerate(self.data["events"]):
             if event["kind"] == "launch":
@@ -329,6 +331,12 @@ class Configured:
             else:
                 self.host(event)
         self.results()
+
+    def ends(self, view: View, ctx: Context) -> bool:
+        """The buffer of an input has no element behind the last one of the tensor."""
+        last = view.element([minus(n, ONE) for n in view.shape])
+        length = self.number(self.buffers[view.buffer]["length"])
+        return self.a.implied(ctx, le(minus(length, add(last, ONE))))
 
     def _start(self, name: str) -> Content:
         return lambda o, ctx: self.initial(name, o, ctx)

@@ -14,6 +14,7 @@ import ast
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from ..errors import CaseError
 from ..runtime.session import memo
@@ -31,7 +32,7 @@ BINARY = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.P
           ast.Mod: "mod", ast.BitAnd: "and", ast.BitOr: "or", ast.LShift: "shl", ast.RShift: "shr"}  # fmt: skip
 COMPARE = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne"}
 PREFIX = {name: fold for fold, (name, _) in SCANS.items()}
-UNARY = {ast.USub: "neg", ast.Not: "not", ast.Invert: "not"}
+UNARY = {ast.USub: "neg", ast.Not: "not", ast.Invert: "invert"}
 
 
 DEEPEST_LEVELS = 200  # of a formula's syntax tree
@@ -72,6 +73,15 @@ def number(text: str, e: ast.expr, v: bool | int | float) -> Term:
     return T.const(v)
 
 
+def unary(text: str, e: ast.expr, op: str, t: Term) -> Term:
+    """-t, not t, ~t: of an integer ~t is -1 - t. Raises CaseError for ~ of a real."""
+    if op != "invert" or t.type == T.BOOL:
+        return OPS["not" if op == "invert" else op].on_terms(t)
+    if t.type == T.REAL:
+        raise bad(text, e, "~ is of truths and of integers")
+    return T.sub(-1, t)
+
+
 def arguments(text: str, e: ast.Call, f: str, count: int) -> None:
     """Raises CaseError where a function of a row of OPS or DEFINITIONS has no such number of arguments; the axis of a
     definition is none."""
@@ -101,7 +111,7 @@ class Scalars:
             case ast.Name(id=name):
                 return self._name(e, name)
             case ast.UnaryOp(op=op, operand=a) if type(op) in UNARY:
-                return OPS[UNARY[type(op)]].on_terms(self.read(a))
+                return unary(self.text, e, UNARY[type(op)], self.read(a))
             case ast.BinOp(left=a, op=op, right=b) if type(op) in BINARY:
                 return self._binary(e, BINARY[type(op)], self.read(a), self.read(b))
             case ast.Compare(left=a, ops=[op], comparators=[b]) if type(op) in COMPARE:
@@ -300,7 +310,7 @@ class _Tensors:
             case ast.Name(id=name):
                 return Array(T.const(CONSTANTS[name]) if name in CONSTANTS else _bare(name, self.names))
             case ast.UnaryOp(op=op, operand=a) if type(op) in UNARY:
-                return A.apply(OPS[UNARY[type(op)]].on_terms, self.read(a))
+                return A.apply(partial(unary, self.text, e, UNARY[type(op)]), self.read(a))
             case ast.BinOp(left=a, op=ast.MatMult(), right=b):
                 return A.matmul(self.read(a), self.read(b))
             case ast.BinOp(left=a, op=op, right=b) if type(op) in BINARY:

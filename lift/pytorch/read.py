@@ -65,6 +65,7 @@ def reading(
     hints: Mapping[str, int | float] | None = None,
     indices: Iterable[str] = (),
     bounds: Mapping[str, Interval] | None = None,
+    strided: bool = False,
 ) -> Reading:
     """Read `fn`, whose keyword arguments are named as in `specs` (tensors) and `scalars`.
 
@@ -72,6 +73,7 @@ def reading(
     term `T.scalar(name)`, which stays symbolic. hints: numbers to trace at, where distinct primes do not suit.
     indices: integer tensors whose elements are at least 0 (others may count from the end where PyTorch allows it).
     bounds: intervals of integer tensors and scalars that are narrower than those of their dtypes.
+    strided: whether some input may lie in memory in any way.
     Outputs are named out, or out0, out1 ..., or by their dict keys. Raises Unsupported for an operator without a row,
     with the line of `fn` that needed it, and CaseError when `fn` itself raises.
     """
@@ -80,7 +82,7 @@ def reading(
         inputs = {name: symbols.fake(dtype, dims) for name, (dtype, dims) in specs.items()}
         inputs |= {name: symbols.number(v) if isinstance(v, Term) else v for name, v in (scalars or {}).items()}
         try:
-            with symbols.asking():
+            with symbols.asking(strided):
                 graph, keys = traced(fn, inputs)
         except REFUSALS as e:
             refusal = e
@@ -102,7 +104,8 @@ def read_case(
     scalars = {name: T.size(name) if s.dtype[0] in "iu" else T.scalar(name) for name, s in case.scalars.items()}
     indices = [name for name, s in case.tensors.items() if s.low is not None and I.nonnegative(s.low)]
     call = lambda **flat: fn(**{name: _nested(name, p, flat) for name, p in case.params.items()})  # noqa: E731
-    return reading(call, specs, scalars, hints, indices, declared(case))
+    strided = any(s.strided for s in case.tensors.values())
+    return reading(call, specs, scalars, hints, indices, declared(case), strided)
 
 
 def declared(case: Case) -> dict[str, Interval]:

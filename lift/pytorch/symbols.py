@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from ..cases.declaration import DTYPES
@@ -25,6 +25,36 @@ COMPARED: dict[str, Callable[[Term, Term], Term]] = {
 PRIMES = (7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67)
 
 
+IN_MEMORY = ("stride", "is_contiguous", "storage_offset", "data_ptr", "as_strided")
+
+
+@contextmanager
+def in_any_memory() -> Iterator[None]:
+    """The context in which a function that asks how its inputs lie in memory is refused: they may lie in any way."""
+    import torch
+
+    before = {name: getattr(torch.Tensor, name) for name in IN_MEMORY}
+    try:
+        for name, plain in before.items():
+            setattr(torch.Tensor, name, _refused(plain, name))
+        yield
+    finally:
+        for name, plain in before.items():
+            setattr(torch.Tensor, name, plain)
+
+
+def _refused(plain: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """The method, which the function itself may not call."""
+    from .textbook import is_user
+
+    def asked(*args: Any, **options: Any) -> Any:
+        if is_user(sys._getframe(1).f_code.co_filename):
+            raise Unsupported(f"Tensor.{name} of an input that may have any strides")
+        return plain(*args, **options)
+
+    return asked
+
+
 class Symbols:
     """One symbol per dim or scalar name, in one shape environment. `hints` are the numbers to trace at; other sizes are
     primes times `multiple`."""
@@ -41,16 +71,18 @@ class Symbols:
         self.terms: dict[Any, Term] = {}  # sympy symbol -> term
 
     @contextmanager
-    def asking(self) -> Iterator[None]:
+    def asking(self, strided: bool = False) -> Iterator[None]:
         """The context in which the function's own comparisons of sizes and scalars are noted: PyTorch's guards leave
-        out those that it has asked itself before, such as whether a size is 1."""
+        out those that it has asked itself before, such as whether a size is 1. `strided`: the inputs may lie in memory
+        in any way, and a function that asks how is refused."""
         import torch
 
         before = {f"__{op}__": getattr(torch.SymInt, f"__{op}__") for op in COMPARED}
         try:
             for op, make in COMPARED.items():
                 setattr(torch.SymInt, f"__{op}__", self._noted(before[f"__{op}__"], make))
-            yield
+            with in_any_memory() if strided else nullcontext():
+                yield
         finally:
             for name, plain in before.items():
                 setattr(torch.SymInt, name, plain)

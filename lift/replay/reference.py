@@ -12,6 +12,7 @@ import numpy as np
 
 from ..cases.declaration import Case
 from ..errors import CaseError
+from ..pytorch.symbols import in_any_memory
 from ..terms.overflow import without_overflow
 from .dtype_sight import as_declared, sees_dtypes
 from .dtype_sight import each as each
@@ -50,8 +51,9 @@ def returned(case: Case, fn: Function, args: Mapping[str, Any], real: bool = Tru
 def _called(case: Case, fn: Function, given: Mapping[str, Any], precision: Any) -> Any:
     import torch
 
+    anyhow = in_any_memory() if any(s.strided for s in case.tensors.values()) else nullcontext()
     try:
-        with torch.random.fork_rng(devices=[]), precision:
+        with torch.random.fork_rng(devices=[]), precision, anyhow:
             return fn(**given)
     except Exception as e:
         raise CaseError(f"the reference of {case.name} raised {type(e).__name__}", case.place, why=str(e)) from None

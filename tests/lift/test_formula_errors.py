@@ -31,6 +31,7 @@ WRONG = [
     ("x * 1e999", "too large"),
     ("out[i, j] = exp(x[i, j], 2)", "wrong number of arguments"),
     ("out[i] = x[i]", "x has 2 dimensions"),
+    ("~x", "of truths and of integers"),
     ("out[i, j] = x[i, j] * 2 ** (10 ** 10)", "too large"),
 ]
 RIGHT = ["softmax(x, 1)", "softmax(x, -2)", "sum(x, (0, 1))", "x.permute(1, 0)", "x * 2**64", "max(x, 0)", "x ** 100",
@@ -54,3 +55,8 @@ def test_a_formula_with_a_meaning_is_read(text):
 def test_a_formula_that_is_nested_too_deeply_is_an_error(signs):
     with pytest.raises(CaseError, match="cannot read the formula"):
         formula("(" * 150 + "x" + ")" * 150 + "+ " + "-" * signs + "x", INPUTS)
+
+
+def test_the_complement_of_an_integer_is_an_integer():
+    assert formula("v * ~0", INPUTS).term is formula("v * -1", INPUTS).term
+    assert formula("where(~(v < 0), v, 0)", INPUTS).term is formula("where(not (v < 0), v, 0)", INPUTS).term

@@ -202,8 +202,11 @@ def _only(case: Case, traces: Sequence[Trace]) -> str:
 
 
 def _parsed(case: Case, text: str, lifted: Lifted | None, traces: Sequence[Trace]) -> Formula:
-    from trilift.lift.language.parse import formula
+    from trilift.lift.language.parse import CONSTANTS, formula
 
+    for name in CONSTANTS.keys() & {*case.names, *case.params}:
+        if re.search(rf"\b{name}\b", text):
+            raise CaseError(f"{name} is a number in formulas: give the parameter {name} another name", case.place)
     dims = {n: case.dims(n) for n in case.tensors}
     types = {n: type_of_name(s.dtype) for n, s in case.tensors.items()}
     f = formula(text, dims, types)

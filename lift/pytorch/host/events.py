@@ -442,6 +442,8 @@ class Launching(Interception):
 def N_int(x: object) -> N.Integer:
     from .shims import Whole
 
+    if type(x) in (float, N.Real):
+        raise TypeError("'float' object cannot be interpreted as an integer")  # as the launcher says
     return cast(N.Integer, Whole(x) if not isinstance(x, torch.SymInt) or N.isinstance_of(x) else x)
 
 
