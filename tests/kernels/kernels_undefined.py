@@ -82,9 +82,7 @@ def adding_kernel(x, y, n, s: tl.int32, BLOCK: tl.constexpr):
     tl.store(y + i, tl.load(x + i, mask=i < n) + s, mask=i < n)
 
 
-clamped = case_of(
-    clamp_kernel, lambda x, s: torch.minimum(torch.maximum(x, -s + 0 * x), s + 0 * x), x="f32[N]", s="f32"
-)
+clamped = case_of(clamp_kernel, lambda x, s: torch.minimum(torch.maximum(x, 0 * x - s), 0 * x + s), x="f32[N]", s="f32")
 crossed = case_of(crossed_kernel, lambda x: x.clamp(min=1.0).clamp(max=-1.0), x="f32[N]")
 ordered = case_of(ordered_kernel, lambda x: x.clamp(-1.0, 1.0), x="f32[N]")
 infinity = case_of(infinity_kernel, lambda x: x.clone(), x="i32[N]")
@@ -102,7 +100,7 @@ at_one = branching(lambda x, s: (x + 1).int() if s == 1 else x.int() + s)
 at_minus_one = branching(lambda x, s: (x - 1).int() if s == -1 else x.int() + s)
 one_element = branching(lambda x, s: (x + s).int() if x.shape[0] == 1 else x.int() + s)
 below_two = branching(lambda x, s: (x + s).int() if x.numel() < 2 else x.int() + s)
-more_than_one = branching(lambda x, s: x.int() + s if x.shape[0] > 1 and x.shape[0] >= 1 else x.int() + s)
+more_than_one = branching(lambda x, s: x.int() + s if x.shape[0] > 1 and x.shape[0] >= 1 else s + x.int())
 
 
 @case(x="f32[N] strided")
