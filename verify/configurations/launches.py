@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from trilift.lift.capture.run import capture
@@ -333,14 +333,14 @@ class _Config:
         for t in self.traces:
             groups.setdefault(events_of(t), []).append(t)
         ordered = sorted(groups, key=lambda k: -len(groups[k]))
-        out: list[Configuration] = []
+        out: list[list[Configuration]] = []
         for key in ordered:
             try:
-                out += self.part(key)
+                out.append(self.part(key))
             except (Unsupported, CaseError):
                 if key is ordered[0]:
                     raise
-        return out
+        return list(chain.from_iterable(_together(out)))
 
     def condition(self, key: Any) -> Term | None:
         inside = [events_of(t) == key for t in self.traces]
@@ -402,6 +402,14 @@ class _Config:
             for s in found
             for case in cases
         ]
+
+
+def _together(parts: list[list[Configuration]]) -> list[list[Configuration]]:
+    """Without the clauses N <= 512 and 512 < N of two parts, which leave out no size."""
+    terms = [p[0].clauses[0].term for p in parts if p]
+    if len(parts) == len(terms) == 2 and terms[0] is not None and T.make("not", terms[0]) is terms[1]:
+        return [[replace(s, clauses=s.clauses[1:]) for s in p] for p in parts]
+    return parts
 
 
 def _elsewhere(condition: Term, place: Place | None, why: str = "") -> Clause:
