@@ -33,6 +33,7 @@ Dims = Mapping[str, Number]
 CANDIDATES = 4000  # assignments that are tried for one side of a test
 POWERS = tuple(sorted({2**p + d for p in range(33) for d in (-1, 0, 1) if 2**p + d > 0}))
 SCALARS = (0.0, 1.0, -1.0, 2.0, 0.5, -0.5, 3.7, -1e4, 1e4, 1e-7, 0.123456789)
+POWER = "2^"  # a name that no size has
 FAR = (4194241, 16777217, 99999999, 1 << 31, (1 << 31) + 1, 1 << 33)
 RELATIVE_ERROR = 2e-7
 
@@ -194,7 +195,7 @@ class _Exploration:
         self.open.setdefault(d.condition, Open(d.condition, d.place, why))
 
     def impossible(self, wanted: Sequence[Term]) -> bool:
-        return self.solver.contradictory(self.facts.union(wanted))
+        return _never(wanted[-1]) or self.solver.contradictory(self.facts.union(wanted))
 
     def model(self, wanted: Sequence[Term], base: Dims) -> dict[str, Number] | None:
         found = self.solver.model(self.facts.union(wanted))
@@ -211,6 +212,16 @@ class _Exploration:
         meets = (d for d in _moved(wanted, base) if _meets(wanted, d) and self.allows(d))
         few = lambda d: sum(d[n] < 2 for n in self.case.names)  # noqa: E731
         return min(islice(meets, 12), key=lambda d: (few(d), elements(self.case, d)), default=None)
+
+
+def _never(t: Term) -> bool:
+    """Whether a condition over one power of two alone, the next one of some size, is false for each of them: that a
+    number of warps between 1 and 8, min(next_power_of_2(N), 16384) // 256, is no power of two."""
+    powers = {s for s in t.walk() if s.op == "next_power_of_2"}
+    of = T.rewrite(t, lambda s: T.size(POWER) if s in powers else None)
+    if len(powers) != 1 or names(of) != [POWER]:
+        return False
+    return all(value(of, {POWER: n}) is False for n in (0, *(1 << k for k in range(64))))
 
 
 def _meets(wanted: Sequence[Term], dims: Dims) -> bool:
