@@ -125,7 +125,7 @@ class Symbols:
                 symbol = self.env.create_unspecified_symbol(float(hint), source, DimDynamic.DYNAMIC)
                 self.made[t.attr] = self.env.create_symfloatnode(symbol, hint=float(hint), source=source)
             else:
-                symbol = self.env.create_symbol(int(hint), source, DimDynamic.DYNAMIC, do_not_specialize_zero_one=True)
+                symbol = self.env.create_symbol(int(hint), source, DimDynamic.DYNAMIC)
                 self.made[t.attr] = self.env.create_symintnode(symbol, hint=int(hint), source=source)
             self.terms[symbol] = t
         return self.made[t.attr]
