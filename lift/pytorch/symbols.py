@@ -43,11 +43,11 @@ def in_any_memory() -> Iterator[None]:
             setattr(torch.Tensor, name, plain)
 
 
-def _refused(plain: Callable[..., Any], name: str) -> Callable[..., Any]:
+def _refused(plain: Callable[..., object], name: str) -> Callable[..., object]:
     """The method, which the function itself may not call."""
     from .textbook import is_user
 
-    def asked(*args: Any, **options: Any) -> Any:
+    def asked(*args: object, **options: object) -> object:
         if is_user(sys._getframe(1).f_code.co_filename):
             raise Unsupported(f"Tensor.{name} of an input that may have any strides")
         return plain(*args, **options)
@@ -87,10 +87,12 @@ class Symbols:
             for name, plain in before.items():
                 setattr(torch.SymInt, name, plain)
 
-    def _noted(self, plain: Callable[[Any, Any], Any], make: Callable[[Term, Term], Term]) -> Callable[..., Any]:
+    def _noted(
+        self, plain: Callable[[object, object], object], make: Callable[[Term, Term], Term]
+    ) -> Callable[[object, object], object]:
         from .textbook import is_user
 
-        def compared(a: Any, b: Any) -> Any:
+        def compared(a: object, b: object) -> object:
             found = plain(a, b)
             if found is NotImplemented or not is_user(sys._getframe(1).f_code.co_filename):
                 return found
@@ -180,8 +182,17 @@ class Symbols:
         for t, guard in terms.items():
             if t.op == "eq" and any(a.is_const for a in t.args) and any(a.op in ("size", "scalar") for a in t.args):
                 raise Unsupported("a size or scalar that PyTorch replaced by a number", why=f"{t}, at {guard.sloc}")
-        found = (t for t, guard in terms.items() if _of_user(guard) or not _benign(t, guard))
-        return tuple(t for t in dict.fromkeys((*found, *self.asked)) if not t.is_const)
+        found = {_as_less(t): t for t, guard in terms.items() if _of_user(guard) or not _benign(t, guard)}
+        asked = {_as_less(t): t for t in self.asked}
+        return tuple(t for t in {**asked, **found}.values() if not t.is_const)
+
+
+def _as_less(t: Term) -> Term:
+    """a <= 4 as a < 5, of integers."""
+    if t.op != "le" or any(a.type != T.INT for a in t.args):
+        return t
+    a, b = t.args
+    return T.make("lt", a, T.add(b, 1)) if b.is_const else T.make("lt", T.sub(a, 1), b) if a.is_const else t
 
 
 LAYOUT = re.compile(r"in (conv|\w*(contiguous|stride|channels_last|memory_format)\w*)\)")

@@ -215,8 +215,8 @@ class _Exploration:
 
 
 def _never(t: Term) -> bool:
-    """Whether a condition over one power of two alone, the next one of some size, is false for each of them: that a
-    number of warps between 1 and 8, min(next_power_of_2(N), 16384) // 256, is no power of two."""
+    """Whether a condition over one power of two alone, the next one of some size, is false for each of them: that the
+    number of warps min(next_power_of_2(N), 16384) // 256 has a divisor beside powers of two."""
     powers = {s for s in t.walk() if s.op == "next_power_of_2"}
     of = T.rewrite(t, lambda s: T.size(POWER) if s in powers else None)
     if len(powers) != 1 or names(of) != [POWER]:

@@ -50,6 +50,7 @@ ASKED = {"the address of a tensor": "tensors are aligned to 16 bytes"}  # those 
 LAST = 2  # the largest of the shapes that lifting uses
 SHOWN = 4  # sizes in a message
 UNLIKE_SHAPES = 6  # of as many sets of constants, where there may be a counterexample
+REFUSED = "the host function, which raises elsewhere"
 MANY = 30  # traces, where the host function does not do the same at every shape
 CONFIGS = 24  # autotune configurations at most
 
@@ -283,8 +284,8 @@ class _Config:
         return [p for k, p in enumerate(found.relations.reads) if k not in found.relations.disagreed]
 
     def returned(self, found: _Reading) -> set[Term]:
-        """What holds on all paths that agree with the terms: clauses exclude the others, but for those on which the
-        host function raises, of which nothing is claimed."""
+        """The conditions of all paths that agree with the terms: clauses exclude the others, but for those on which the
+        host function raises and nothing is claimed."""
         paths = [] if self.unread else [set(p.conditions) for p in self.right(found)]
         return set.intersection(*paths) if paths else set()
 
@@ -294,10 +295,12 @@ class _Config:
         reads, disagreed = found.relations.reads, found.relations.disagreed
         right = self.right(found)
         for p in paths.every if not self.unread else ():
-            if p in right or p.run.refuses:
+            if p in right:
                 continue
             condition = telling([*right, p], [True] * len(right) + [False]) if right else None
-            if condition is not None:
+            if p.run.refuses:
+                yield from () if condition is None else (_elsewhere(condition, None, REFUSED),)
+            elif condition is not None:
                 place = next((d.place for d in p.decisions if T.make("not", d.condition) is condition), None)
                 yield _elsewhere(condition, place)
             else:
