@@ -12,7 +12,7 @@ from trilift.lift.cases.shapes import choose
 from trilift.lift.errors import TriliftError
 from trilift.lift.pytorch.host.host_run import read_host
 from trilift.verify import prove
-from trilift.verify.configurations.launches import configurations
+from trilift.verify.configurations.launches import REFUSED, configurations
 
 
 def texts(name):
@@ -31,7 +31,8 @@ def test_no_wrong_host_function_is_proved_without_its_clause(name):
 def test_right_host_functions_stay_proved(name):
     (proof,) = prove(getattr(host_functions, name), fallback=False)
     assert proof.verdict.value == "PROVED", proof.reason
-    assert not [c for c in proof.contract if c.kind == "shape" and "elsewhere" in c.why]
+    shapes = [c for c in proof.contract if c.kind == "shape" and c.why != REFUSED]
+    assert not [c for c in shapes if "elsewhere" in c.why]
 
 
 def test_a_path_without_other_sides_is_said_to_be_read():
