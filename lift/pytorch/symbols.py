@@ -33,14 +33,10 @@ def in_any_memory() -> Iterator[None]:
     """The context in which a function that asks how its inputs lie in memory is refused: they may lie in any way."""
     import torch
 
-    before = {name: getattr(torch.Tensor, name) for name in IN_MEMORY}
-    try:
-        for name, plain in before.items():
-            setattr(torch.Tensor, name, _refused(plain, name))
+    from ..capture.fake_cuda import replaced
+
+    with replaced(torch.Tensor, {name: _refused(getattr(torch.Tensor, name), name) for name in IN_MEMORY}):
         yield
-    finally:
-        for name, plain in before.items():
-            setattr(torch.Tensor, name, plain)
 
 
 def _refused(plain: Callable[..., object], name: str) -> Callable[..., object]:
@@ -77,15 +73,11 @@ class Symbols:
         in any way, and a function that asks how is refused."""
         import torch
 
-        before = {f"__{op}__": getattr(torch.SymInt, f"__{op}__") for op in COMPARED}
-        try:
-            for op, make in COMPARED.items():
-                setattr(torch.SymInt, f"__{op}__", self._noted(before[f"__{op}__"], make))
-            with in_any_memory() if strided else nullcontext():
-                yield
-        finally:
-            for name, plain in before.items():
-                setattr(torch.SymInt, name, plain)
+        from ..capture.fake_cuda import replaced
+
+        noted = {f"__{op}__": self._noted(getattr(torch.SymInt, f"__{op}__"), make) for op, make in COMPARED.items()}
+        with replaced(torch.SymInt, noted), in_any_memory() if strided else nullcontext():
+            yield
 
     def _noted(
         self, plain: Callable[[object, object], object], make: Callable[[Term, Term], Term]

@@ -108,13 +108,13 @@ ASSUMED = {
     "assume": ("tl.assume", "a tl.assume of the kernel"),
     "descriptor": ("tensor descriptor", "a tensor descriptor, whose base and strides are multiples of 16 bytes"),
     "hint": ("hint to the compiler", "a hint to the compiler"),
-    "clamp": ("lower and upper bound of tl.clamp", "a tl.clamp, which is undefined else"),
-    "assert": ("tl.device_assert", "a launch with debug=True, which stops else"),
+    "clamp": ("lower and upper bound of tl.clamp", "a tl.clamp, which is undefined otherwise"),
+    "assert": ("tl.device_assert", "a launch with debug=True, which stops otherwise"),
 }
 STATED = {  # where it is not shown: the words that whoever reads the verdict is told, and why
     "hint": ("the {} is true", "the compiler, which believes it"),
-    "clamp": ("the {} are in order", "tl.clamp, which is undefined else"),
-    "assert": ("the {} holds", "a launch with debug=True, which stops else"),
+    "clamp": ("the {} are in order", "tl.clamp, which is undefined otherwise"),
+    "assert": ("the {} holds", "a launch with debug=True, which stops otherwise"),
 }
 
 
