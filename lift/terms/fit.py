@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ..runtime.session import memo_up_to
+from ..runtime.session import memo_up_to, table
 from . import construct as T
 from .ops import power_of_2
 from .term import Term
@@ -331,14 +331,43 @@ def _snap(c: float) -> Number:
     return c
 
 
+Step = tuple[Callable[..., Any] | None, tuple[int, ...], Any]  # what is applied, to which earlier values; a name
+_PROGRAMS: dict[int, tuple[Step, ...]] = table("fit.programs", {})
+
+
 def value(t: Term, environment: Environment) -> Any:
     """The number of a closed term over dims and scalars under an environment (exact for integers); None if
     undefined."""
-    from .ops import OPS
-
     if t.op == "const":
         return t.attr
-    if t.op in ("size", "scalar"):
-        return environment.get(t.attr)
-    args = [value(a, environment) for a in t.args]
-    return None if any(a is None for a in args) or t.op not in OPS else OPS[t.op].on_numbers(*args)
+    program = _PROGRAMS.get(t.id)
+    if program is None:
+        program = _PROGRAMS[t.id] = tuple(_steps(t))
+    found: list[Any] = []
+    for apply, at, attr in program:
+        if apply is not None:
+            args = [found[k] for k in at]
+            found.append(None if None in args else apply(*args))
+        else:
+            found.append(environment.get(attr) if at is NAME else attr)
+    return found[-1]
+
+
+NAME: tuple[int, ...] = (-1,)  # in place of arguments: the step looks a name up
+
+
+def _steps(t: Term) -> Iterator[Step]:
+    """Each distinct subterm once, arguments first. Not defined, None: other leaves, and operations without a row."""
+    from .ops import OPS
+
+    position: dict[int, int] = {}
+    for k, s in enumerate(t.walk()):
+        position[s.id] = k
+        if s.op == "const":
+            yield None, (), s.attr
+        elif s.op in ("size", "scalar"):
+            yield None, NAME, s.attr
+        elif s.op in OPS:
+            yield OPS[s.op].on_numbers, tuple(position[a.id] for a in s.args), None
+        else:
+            yield None, (), None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations, islice, product
 
@@ -279,11 +279,20 @@ class Comparison:
     case: Case
     facts: frozenset[Term]
     solver: Solver
+    shown: dict[tuple[int, int, Path], bool] = field(default_factory=dict)
+    told: dict[tuple[int, int, Path], dict[str, Number] | None] = field(default_factory=dict)
 
     def same(self, a: Term, b: Term, path: Path) -> bool:
         """Whether they are shown to be the same on the path: reals by their form, as numbers that a kernel gets."""
         if _identical(a, b):
             return True
+        key = a.id, b.id, path
+        if key not in self.shown:
+            self.shown[key] = self.by_samples(a, b, path) is None and self.proved(a, b, path)
+        return self.shown[key]
+
+    def proved(self, a: Term, b: Term, path: Path) -> bool:
+        """By their form, with the branches that the path takes; then by the solver."""
         a, b = (self.resolved(t, path) for t in (a, b))
         if _identical(a, b):
             return True
@@ -296,12 +305,19 @@ class Comparison:
         """Dims on the path at which they are not the same; None where none were found."""
         if _identical(a, b):
             return None
-        for d in self.samples(a, b, path):
-            if _apart(value(a, d), value(b, d)):
-                return d
+        if (d := self.by_samples(a, b, path)) is not None:
+            return d
         if a.type == b.type == T.INT or a.type == b.type == T.BOOL:
             return self.apart(a, b, path)
         return None
+
+    def by_samples(self, a: Term, b: Term, path: Path) -> dict[str, Number] | None:
+        """The first of the samples at which they are not the same."""
+        key = a.id, b.id, path
+        if key not in self.told:
+            every = self.samples(a, b, path)
+            self.told[key] = next((d for d in every if _apart(value(a, d), value(b, d))), None)
+        return self.told[key]
 
     def resolved(self, t: Term, path: Path) -> Term:
         """With the branch that the path takes in place of a choice."""

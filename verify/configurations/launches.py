@@ -228,7 +228,7 @@ class _Config:
         followed = bool(found.relations.reads)
         base = replace(
             base,
-            facts=base.facts.union(self.returned(found), (c.term for c in given if c.term is not None)),
+            facts=base.facts.union(filter(_tells, (*self.returned(found), *(c.term for c in given if c.term)))),
             clauses=(*given, *found.clauses(followed)),
             runs=_by_constants(self.case, (*self.traces, *held, *self.beside)),
         )
@@ -469,9 +469,17 @@ def _labelled(*labels: str) -> str:
 class _Reading:
     """Traces with the same events read together. Raises Refuted where a held-back one refutes a term."""
 
-    def __init__(self, case: Case, traces: Sequence[Trace], held: Sequence[Trace], paths: Sequence[Path] = ()) -> None:
+    def __init__(
+        self,
+        case: Case,
+        traces: Sequence[Trace],
+        held: Sequence[Trace],
+        paths: Sequence[Path] = (),
+        comparison: Comparison | None = None,
+    ) -> None:
         self.case = case
-        comparison = Comparison(case, frozenset(facts(case)), Solver()) if paths else None
+        if paths and comparison is None:
+            comparison = Comparison(case, frozenset(facts(case)), Solver())
         self.relations = Relations(case, traces, held, paths, comparison)
         self.traces = self.relations.all
         self.buffers = Buffers(self.relations)
@@ -513,8 +521,8 @@ class _Reading:
         return SymbolicLaunch(first.kernel, family.base, tuple(operands), (grid[0], grid[1], grid[2]), first.host)
 
     def operand(self, values: Sequence[Any], what: str, launch: Launch, unused: bool) -> Term | View:
-        if all(hasattr(v, "data_ptr") for v in values):
-            values = [reference(v, t) for v, t in zip(values, self.traces, strict=True)]
+        pairs = zip(values, self.traces, strict=True)
+        values = [reference(v, t) if hasattr(v, "data_ptr") else v for v, t in pairs]
         if all(isinstance(v, TensorRef) for v in values):
             new = host_operations.constant(values, self.buffers, what, launch.host)
             return self.buffers.view(values, what, launch.host, new, address=True)
@@ -567,7 +575,8 @@ class _Reading:
             return self
         if any(events_of(t) != events_of(self.traces[0]) for t in traces):
             raise Refuted("the sequence of operations of the host function")
-        again = _Reading(self.case, self.relations.traces, [*self.relations.held, *traces], self.relations.reads)
+        held = [*self.relations.held, *traces]
+        again = _Reading(self.case, self.relations.traces, held, self.relations.reads, self.relations.comparison)
         again.read()
         for name in self.traces[0].outputs:
             again.output(name)
@@ -614,6 +623,13 @@ class _Reading:
             yield Clause("layout", None, f"the strides of {name} may be any positive numbers")
             if self.traces[0].inputs[name].buffer.address in changed:
                 yield Clause("layout", None, f"no two elements of {name} share memory", "the host function writes it")
+
+
+def _tells(t: Term) -> bool:
+    """Whether a condition of the host function is worth telling a solver: not one with quotients of sizes by numbers
+    that other sizes decide, min(next_power_of_2(N), 256), under which z3 finds no numbers for any question."""
+    quotients = (s.args[1] for s in t.walk() if s.op in ("floordiv", "mod", "truncdiv", "truncmod"))
+    return not any(s.op == "next_power_of_2" for d in quotients for s in d.walk())
 
 
 def _written(event: Launch | TorchOp) -> Iterator[TensorRef]:

@@ -28,7 +28,7 @@ from ...terms import index as I
 from ...terms.term import Term
 from . import limits, questions
 from . import numbers as N
-from .record import Record
+from .record import ELSEWHERE_BITS, Record
 
 if TYPE_CHECKING:
     from torch._ops import OpOverload
@@ -149,14 +149,32 @@ class Events(Recorder):
             strides = tuple(map(self.size, t.stride()))
         return TensorRef(start, shape, strides, NAMES[t.dtype], buffer)
 
-    def refs(self, x: object, origin: str = "host") -> Any:
+    def refs(self, x: Any, origin: str = "host") -> Any:
         if hasattr(x, "block_shape") and hasattr(x, "base"):
             d = cast("TensorDescriptor", x)
             shape, strides, block = (tuple(map(self.size, part)) for part in (d.shape, d.strides, d.block_shape))
             return Descriptor(self.ref(d.base), shape, strides, block, d.padding, getattr(d, "round_f32_to_tf32", None))
         if isinstance(x, torch.SymInt | torch.SymFloat | torch.SymBool):
             return self.noted(x)
+        if not isinstance(x, torch.Tensor) and hasattr(x, "data_ptr") and x.dtype in NAMES:
+            return self.pointed(x)
         return super().refs(x, origin)
+
+    def pointed(self, x: Any) -> object:
+        """The tensor in whose memory a pointer of the host's own lies: an object with an address and a dtype. Of an
+        input its term says which, of others the number that `Record.elsewhere` gave."""
+        at = x.data_ptr()
+        value, term = (int(at.value), at.term) if N.isinstance_of(at) else (int(at), T.const(int(at)))
+        inputs = {f"address({n})": k for k, n in self.record.addresses.items()}
+        named = next((str(s.attr) for s in term.walk() if s.attr in inputs), None)
+        block = value >> ELSEWHERE_BITS
+        key = inputs[named] if named else next((k for k, n in self.record.others.items() if n == block), None)
+        if key is None or key not in self.buffers:
+            return x
+        first, start = (int(self.dims[named]), T.size(named)) if named else (block << ELSEWHERE_BITS, None)
+        offset = read(value - first, I.normal(T.sub(term, first if start is None else start)))
+        buffer = self.buffers[key]
+        return TensorRef(offset + buffer.address, (), (), NAMES[x.dtype], buffer)
 
     def key(self, t: torch.Tensor) -> int:
         return int(t.untyped_storage()._cdata)
@@ -325,8 +343,9 @@ class Seen(TorchFunctionMode):  # type: ignore[misc]
         """Where a tensor starts: of an input, or a view of one, a number of ours."""
         if (name := self.named(t)) not in self.record.addresses.values():
             self.record.ask("the address of a tensor")
-            return 1 << 20
-        start = N.integer(self.record, T.size(f"address({name})"), int(self.record.dims[f"address({name})"]))
+            start: N.Integer = self.record.elsewhere(int(t.untyped_storage()._cdata))
+        else:
+            start = N.integer(self.record, T.size(f"address({name})"), int(self.record.dims[f"address({name})"]))
         return cast(N.Integer, start + cast(N.Integer, self.ours(t.storage_offset())) * t.element_size())
 
     def theirs(self, x: Any) -> Any:
@@ -456,7 +475,7 @@ def _stand_in(x: object) -> object:
     """Something of the same type for Triton's binder, which wants numbers and addresses."""
     if N.isinstance_of(x):
         return x.value if abs(x.value) <= LARGEST or type(x) is N.Real else LARGEST
-    if isinstance(x, torch.Tensor):
+    if isinstance(x, torch.Tensor) or (hasattr(x, "data_ptr") and hasattr(x, "dtype")):
         return torch.empty(0, dtype=x.dtype, device="meta")
     if hasattr(x, "block_shape") and hasattr(x, "base"):
         d = cast("TensorDescriptor", x)

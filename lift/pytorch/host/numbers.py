@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
@@ -218,6 +219,17 @@ class Real(torch.SymFloat):  # type: ignore[misc]
         return self
 
 
+@dataclass(frozen=True)
+class Decided:
+    """What PyTorch's Python code asks of a truth: nothing is known of it, so that it is decided."""
+
+    truth: Truth
+    shape_env: None = None
+
+    def guard_bool(self, *_: object) -> bool:
+        return bool(self.truth)
+
+
 class Truth(torch.SymBool):  # type: ignore[misc]
     """A truth that Python has not asked for yet."""
 
@@ -225,8 +237,8 @@ class Truth(torch.SymBool):  # type: ignore[misc]
         self.record, self.term, self.value = record, term, bool(value)
 
     @property
-    def node(self) -> SymNode:  # type: ignore[misc, override]
-        raise TypeError("a truth on the way to PyTorch is decided first")
+    def node(self) -> Decided:  # type: ignore[misc, override]
+        return Decided(self)
 
     @property  # type: ignore[misc]
     def __class__(self) -> type[bool]:  # type: ignore[misc, override]

@@ -42,6 +42,9 @@ class Note:
     place: Place | None
 
 
+ELSEWHERE_BITS = 44  # of the addresses within one storage
+
+
 @dataclass(eq=False)
 class Record:
     """`dims`: the numbers that this run has for dims and scalars."""
@@ -57,6 +60,7 @@ class Record:
     files: frozenset[str] = frozenset()  # of the host's own code
     addresses: dict[int, str] = field(default_factory=dict)  # of an input's storage, the input's name
     inputs: dict[int, str] = field(default_factory=dict)  # of an input's tensor, by its id, the input's name
+    others: dict[int, int] = field(default_factory=dict)  # of another storage, the number of its block of addresses
     seen: set[Term] = field(default_factory=set)
     world: set[str] = field(default_factory=set)  # names of numbers that are outside of its arguments
     guards: int = 0  # of PyTorch's that were read
@@ -195,6 +199,10 @@ class Record:
                 continue
             self._note(t, True, host_place(), "layout" if of_layout(g) else "torch")
         self.guards = len(guards)
+
+    def elsewhere(self, storage: int) -> int:
+        """The address of a storage that is no input's."""
+        return self.others.setdefault(storage, 1 + len(self.others)) << ELSEWHERE_BITS
 
     def ask(self, what: str) -> None:
         """The host function looks at something outside of its arguments."""
