@@ -105,6 +105,8 @@ def examine(  # noqa: PLR0913 - the options of the public face
     from .refutation.case_parts import joined
 
     options = Options(seed, timeout, against, other, progress, lifted, invariants, replace, fallback, known)
+    if names := tuple(n for n, s in case.tensors.items() if s.unbounded):
+        return _of_any_numbers(case, names, options)
     if not _of_pytorch(case, against, other):
         return _examined(case, options)
     by_sign = [s for s in signed(case) if _has_sizes(s.case)] or list(signed(case)[:1])
@@ -115,6 +117,43 @@ def examine(  # noqa: PLR0913 - the options of the public face
         return changed(first, proofs=joined(case, by_sign[0], first.proofs, [(s, ()) for s in by_sign[1:]]))
     rest = [(s, _of_part(s.case, changed(options, lifted=None))) for s in by_sign[1:]]
     return changed(first, proofs=joined(case, by_sign[0], first.proofs, rest))
+
+
+def _of_any_numbers(case: Case, names: Sequence[str], o: Options) -> Examined:
+    """The proofs of a case with inputs that may hold infinities and NaN: for finite numbers, then for all. One that
+    goes through for finite numbers only is none."""
+    from trilift.lift.terms.term import unbounded
+
+    from .refutation import infinite_inputs
+
+    same = ("seed", "timeout", "against", "other", "progress", "invariants", "replace")
+    given = {k: getattr(o, k) for k in same}
+    plain = infinite_inputs.finite(case)
+    first = examine(plain, lifted=o.lifted, fallback=o.fallback, **given)
+    found = infinite_inputs.counterexample(case, first.goal, o.seed) if o.fallback else None
+    again: dict[str, Proof] = {}
+    if any(p.verdict.value == "PROVED" for p in first.proofs):
+        with unbounded(names):
+            again = {p.claim.output: p for p in prove(plain, fallback=False, **given)}
+    inputs = " and ".join(names)
+    told = [_of_all_numbers(p, again.get(p.claim.output), found, inputs) for p in first.proofs]
+    return changed(first, proofs=tuple(told))
+
+
+def _of_all_numbers(finite: Proof, every: Proof | None, found: Counterexample | None, inputs: str) -> Proof:
+    """What is said of an output: of the proofs for finite numbers and for all, and of a run that shows a difference."""
+    from .model.verdict import refuted, unknown
+
+    verdict = finite.verdict.value
+    if found is not None and found.output == finite.claim.output and verdict != "REFUTED":
+        return refuted(finite.claim, found)
+    if verdict == "PROVED" and every is not None and every.verdict.value == "PROVED":
+        return every
+    if verdict not in ("PROVED", "TESTED"):
+        return finite
+    why = every.reason if every is not None else finite.reason
+    reason = f"{verdict} where {inputs} holds finite numbers; with infinities and NaN: {why}"
+    return unknown(finite.claim, reason, every.place if every is not None else finite.place)
 
 
 def _of_part(case: Case, options: Options) -> Sequence[Proof]:

@@ -3,7 +3,7 @@
     spec      ::= tensor | scalar | 'text' in quotes: a string constant | other Python values: constants | list of these
     tensor    ::= dtype[dim, ...] limit*
     scalar    ::= dtype limit*
-    limit     ::= "< e" (0 <= v < e) | "> 0" | "in (e, e)" | "strided"
+    limit     ::= "< e" (0 <= v < e) | "> 0" | "in (e, e)" | "strided" | "any": infinities and NaN too
     dim, e    ::= name | number | e + e | e - e | e * e | e // e | e % e | cdiv(e, e) | min(e, e) | max(e, e)
                 | next_power_of_2(e)
     where     ::= e < e | e <= e | e == e | e != e | ... | where and where | where or where | not where
@@ -37,14 +37,16 @@ HELP = (
 )
 _SPEC = re.compile(rf"\s*({'|'.join(sorted(DTYPES, key=len, reverse=True))})\s*(\[(?P<dims>[^\]]*)\])?(?P<limits>.*)$")
 _LIMIT = re.compile(
-    r"\s*(?:(?P<strided>strided)|(?P<positive>>\s*0)|in\s*\((?P<range>.*)\)|<\s*(?P<below>[^<>]+?))\s*(?=strided|$)"
+    r"\s*(?:(?P<flag>strided|any)\b|(?P<positive>>\s*0)|in\s*\((?P<range>.*)\)|<\s*(?P<below>[^<>]+?))\s*"
+    r"(?=strided|any|$)"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Spec:
     """A tensor (`shape` a tuple of terms) or a scalar (`shape` None). Values v meet low <= v < high where these are
-    given, and 0 < v when `positive`; the strides are arbitrary when `strided`."""
+    given, and 0 < v when `positive`; the strides are arbitrary when `strided`. Real elements are finite, unless
+    `unbounded`: then they may be infinite or NaN."""
 
     dtype: str
     shape: tuple[Term, ...] | None
@@ -52,6 +54,7 @@ class Spec:
     high: Term | None = None
     positive: bool = False
     strided: bool = False
+    unbounded: bool = False
 
     @property
     def is_float(self) -> bool:
@@ -97,7 +100,10 @@ class Reader:
         limits = self.limits(name, spec, m["limits"])
         if _is_empty(limits.get("low"), limits.get("high"), whole=m[1][0] in "iu"):
             raise self.fail(f"no value meets {name}={spec!r}", '"< e" means 0 <= v < e, "in (a, b)" means a <= v < b')
-        return Spec(m[1], shape, **limits)
+        found = Spec(m[1], shape, **limits)
+        if found.unbounded and (shape is None or not found.is_float or found.positive or found.low is not None):
+            raise self.fail(f'"any" is for tensors of floats without other limits, not for {name}={spec!r}')
+        return found
 
     def limits(self, name: str, spec: str, text: str) -> dict[str, Any]:
         out: dict[str, Any] = {}
@@ -105,8 +111,8 @@ class Reader:
             m = _LIMIT.match(text)
             if m is None:
                 raise self.fail(f"cannot read {text.strip()!r} in {name}={spec!r}")
-            if m["strided"]:
-                out["strided"] = True
+            if m["flag"]:
+                out["strided" if m["flag"] == "strided" else "unbounded"] = True
             elif m["positive"]:
                 out["positive"] = True
             elif m["below"]:

@@ -24,6 +24,7 @@ from .term import (
     OPERATORS,
     REAL,
     TERMS,
+    UNBOUNDED,
     UNFOLD,
     UNIT,
     Axis,
@@ -40,14 +41,15 @@ from .term import (
     reads,
     scalar,
     size,
+    unbounded,
     undef,
 )
 
 __all__ = [
     "BOOL", "COMMUTATIVE", "CONSTRUCTION", "FINITE", "FOLDS", "INT", "LAZY", "NAMED", "NOTHING", "NUMBERS",
-    "OPERATIONS", "OPERATORS", "REAL", "TERMS", "UNFOLD", "UNIT", "Axis", "Operation", "Term", "TermLike",
+    "OPERATIONS", "OPERATORS", "REAL", "TERMS", "UNBOUNDED", "UNFOLD", "UNIT", "Axis", "Operation", "Term", "TermLike",
     "add", "axis", "const", "div", "fold", "fresh_axis", "make", "mul", "node", "pinned", "read", "reads", "rebuild",
-    "recip", "rewrite", "scalar", "size", "sub", "substitute", "undef", "where",
+    "recip", "rewrite", "scalar", "size", "sub", "substitute", "unbounded", "undef", "where",
 ]  # fmt: skip
 
 _MADE: dict[tuple[str, tuple[Term, ...]], Term] = table("terms.made", {})  # what `make` was asked before
@@ -290,6 +292,11 @@ def _pick(_: str, index: Term, *ts: Term) -> Term | None:
 @meaning(CONSTRUCTION, "exp", "exp2")
 def _exp(op: str, a: Term) -> Term | None:
     return const(0) if a.op == "const" and a.attr == -math.inf else None
+
+
+@meaning(CONSTRUCTION, "given")
+def _given(_: str, a: Term) -> Term | None:
+    return a if a.op == "given" else None
 
 
 @meaning(CONSTRUCTION, "abs")

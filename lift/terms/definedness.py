@@ -36,6 +36,8 @@ def total(*_: Term) -> Term:
     return T.const(True)
 
 
+FLAGS = NAN_FLAG, PLUS_FLAG, MINUS_FLAG = "nan?", "plus_infinity?", "minus_infinity?"  # what a given number is
+
 DEFINED = Domain("definedness", missing="error", says="for which arguments it is defined")
 DEFINED.fill({
     "recip": lambda a: _lt(0, a.args[0]) if a.op == "sqrt" else _ne(a, 0),
@@ -51,7 +53,7 @@ DEFINED.fill({
     **dict.fromkeys(
         ("add", "mul", "abs", "sign", "exp", "exp2", "sin", "cos", "atan", "atan2", "sinh", "cosh", "tanh", "erf",
          "floor", "ceil", "trunc", "round", "asinh", "cbrt", "copysign", "to_int",
-         "max", "min", "eq", "ne", "lt", "le", "argmax_of", "argmin_of", "pick", "and", "or", "not",
+         "max", "min", "eq", "ne", "lt", "le", "argmax_of", "argmin_of", "pick", "and", "or", "not", "given", *FLAGS,
          "next_power_of_2", "bitand", "bitor", "bitxor", "shl", "shr", "random_bits", "random",
          "wrap8", "wrap16", "wrap32", *(f"{way}_{f}" for f in FORMATS for way in ("bits", "from_bits"))), total),
 })  # fmt: skip
@@ -134,9 +136,11 @@ OUTSIDE: dict[str, Callable[[Term], Term]] = dict.fromkeys(("asin", "acos"), lam
 
 
 def decided(t: Term) -> Term | None:
-    """The condition on the arguments of z under which z != z, z == z, |z| < inf, |z| == inf or |z| != inf holds; None
-    for other comparisons, and where the table does not say."""
+    """The condition on the arguments of z under which z != z, z == z, |z| < inf, |z| == inf or |z| != inf holds, and
+    z == inf of a given z; None for other comparisons, and where the table does not say."""
     a, b = t.args
+    if t.op in ("eq", "ne") and (known := _is_infinity(*t.args) or _is_infinity(*t.args[::-1])) is not None:
+        return known if t.op == "eq" else T.make("not", known)
     if a is b and t.op in ("eq", "ne"):
         found = nan_where(a)
         return found if found is None or t.op == "ne" else T.make("not", found)
@@ -150,11 +154,20 @@ def decided(t: Term) -> Term | None:
     return infinite if infinite is None or t.op == "eq" else T.make("not", infinite)
 
 
+def _is_infinity(z: Term, infinity: Term) -> Term | None:
+    """The flag of a given number that is compared with an infinity."""
+    if z.op != "given" or not infinity.is_const or not math.isinf(infinity.attr):
+        return None
+    return T.make(PLUS_FLAG if infinity.attr > 0 else MINUS_FLAG, z)
+
+
 def nan_where(t: Term) -> Term | None:
     """Where a real term is NaN; None where the table does not say. Of finite u: 1 / u never, u / v where both are 0,
     sqrt(u) and log(u) for u < 0."""
     if is_number(t):
         return T.const(False)
+    if t.op == "given":
+        return T.make(NAN_FLAG, t)
     if t.op == "where":
         return _by_branch(t, nan_where)
     if t.op == "mul":
@@ -175,6 +188,8 @@ def not_finite_where(t: Term) -> Term | None:
     """Where a real term is NaN or infinite; None where the table does not say."""
     if is_finite(t) or t.is_const:
         return T.const(not is_finite(t))
+    if t.op == "given":
+        return T.make("or", *(T.make(flag, t) for flag in FLAGS))
     if t.op == "where":
         return _by_branch(t, not_finite_where)
     if t.op in ("mul", "add", "abs"):  # 0 * inf and inf - inf are NaN

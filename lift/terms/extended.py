@@ -121,6 +121,7 @@ EXTENDED.fill({
     **dict.fromkeys(("sin", "cos"), WAVE),
     "abs": ABSOLUTE, "floor": DOWN, "ceil": UP, "trunc": TOWARDS_ZERO, "round": TOWARDS_ZERO,
     "cosh": _by_class({NEGATIVE: POSITIVE, ZERO: POSITIVE, POSITIVE: POSITIVE, MINUS: PLUS, PLUS: PLUS}),
+    "given": lambda _: ANYTHING,
     "where": lambda _, a, b: a | b,
     "pick": lambda _, *xs: reduce(operator.or_, xs),
     **dict.fromkeys(("floordiv", "mod", "truncdiv", "truncmod", "fmod"), _divided),

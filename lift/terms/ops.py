@@ -358,6 +358,11 @@ ROWS = [
     _row("or", -1, B, np.logical_or, "{0} | {1}", r"{0} \lor {1}", "({0} | {1})", aten=("logical_or",)),
     _row("not", 1, B, np.logical_not, "~{0}", r"\lnot {0}", "(~{0})", aten=("logical_not",)),
     _row("where", 3, SAME, np.where, "where({0}, {1}, {2})", None, "torch.where({0}, {1}, {2})", ttir=("arith.select",), aten=()),
+    # numbers that may be infinite or NaN: elements of `any` inputs, and which of these they are
+    _row("given", 1, R, lambda x: x, "{0}", "{0}", "{0}"),
+    _row("nan?", 1, B, np.isnan, "isnan({0})", _fn("isnan"), "torch.isnan({0})"),
+    _row("plus_infinity?", 1, B, np.isposinf, "isposinf({0})", _fn("isposinf"), "torch.isposinf({0})"),
+    _row("minus_infinity?", 1, B, np.isneginf, "isneginf({0})", _fn("isneginf"), "torch.isneginf({0})"),
     # integers
     _row("floordiv", 2, I, _floor_divide, "{0} // {1}", r"\lfloor {0} / {1} \rfloor", "({0} // {1})"),
     _row("mod", 2, I, _mod, "{0} % {1}", r"{0} \bmod {1}", "({0} % {1})", aten=()),

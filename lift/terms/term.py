@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 from typing import Any, Protocol
@@ -142,6 +143,7 @@ TermLike = Term | int | float | bool
 TERMS: dict[int, Term] = table("terms.by_id", {})
 _TABLE: dict[tuple[Any, ...], Term] = table("terms.by_node", {})
 _INTEGERS: dict[int, Term] = table("terms.integers", {})
+UNBOUNDED: set[str] = table("terms.unbounded", set())  # tensors whose elements may be infinite or NaN
 _ids = count()  # over all sessions: no id is used twice
 
 
@@ -222,8 +224,21 @@ def axis(a: Axis) -> Term:
 
 
 def read(tensor: str, index: Iterable[TermLike], of_type: str = REAL) -> Term:
-    """x[index...]: one element of an input tensor; an index may itself be a read (a gather)."""
-    return node("read", tuple(const(i) for i in index), tensor, of_type)
+    """x[index...]: one element of an input tensor; an index may itself be a read (a gather). Of `UNBOUNDED` tensors
+    it is given(x[index...]), which may be infinite or NaN."""
+    element = node("read", tuple(const(i) for i in index), tensor, of_type)
+    return node("given", (element,)) if tensor in UNBOUNDED and of_type == REAL else element
+
+
+@contextmanager
+def unbounded(tensors: Iterable[str]) -> Iterator[None]:
+    """Context manager: real elements of these tensors are read as numbers that may be infinite or NaN."""
+    added = set(tensors) - UNBOUNDED
+    UNBOUNDED.update(added)
+    try:
+        yield
+    finally:
+        UNBOUNDED.difference_update(added)
 
 
 def undef(label: str, of_type: str = REAL) -> Term:

@@ -26,6 +26,7 @@ from trilift.lift.runtime.budget import count as counted
 from trilift.lift.runtime.session import memo, table
 from trilift.lift.runtime.strategy import Closers
 from trilift.lift.terms import construct as T
+from trilift.lift.terms.definedness import MINUS_FLAG, NAN_FLAG, PLUS_FLAG
 from trilift.lift.terms.extended import EXTENDED, NOT_A_NUMBER, classes_of
 from trilift.lift.terms.extended import NAN as IS_NAN
 from trilift.lift.terms.meanings import Domain, meaning
@@ -103,6 +104,8 @@ class Algebra:
     numbers: dict[tuple[int, int], SideConditions] = field(default_factory=dict)  # what terms owe to be no NaN
     decided: dict[tuple[int, int], bool | None] = field(default_factory=dict)
     dead: dict[int, bool] = field(default_factory=dict)
+    # polynomials that some side writes as plainly positive, or not negative
+    above: set[tuple[Poly, Context, bool]] = field(default_factory=set)
     told: dict[int, list[tuple[bool, Fold]]] = field(
         default_factory=dict
     )  # sets that facts call empty or not, by context
@@ -808,6 +811,16 @@ def logarithm(a: Algebra, p: Poly, ctx: Context) -> Poly:
     if stay is not ONE:
         out.append(atom(T.node("log", (stay.term,), None, T.REAL)))
     return P.total((1, x) for x in out)
+
+
+@rule("given")
+def _given(a: Algebra, t: Term, ctx: Context) -> Poly:
+    """An element that may be infinite or NaN: that where the facts say so, else a number like others."""
+    z = T.make("given", a.normal(t.args[0], ctx).term)
+    for flag, value in ((NAN_FLAG, NAN), (PLUS_FLAG, PLUS_INF), (MINUS_FLAG, MINUS_INF)):
+        if T.make(flag, z) in ctx.facts:
+            return value
+    return atom(z)
 
 
 @rule("read")

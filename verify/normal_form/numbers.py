@@ -9,16 +9,17 @@ them that is not total (`lift.terms.definedness`), where `where` and the guards 
     amax[j] log(x[j])   owes 0 < x[j] for every j
 
 Arithmetic owes nothing by itself: x / y and x / y are NaN together. Two terms that are equal owe what only one of them
-needs (`alike`).
+needs (`alike`), and what both need if they may be other infinities there (`poles.together`).
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 from trilift.lift.language.unfolding import unfold
 from trilift.lift.terms import construct as T
-from trilift.lift.terms.definedness import DEFINED, classes, is_finite, is_number, total
+from trilift.lift.terms.definedness import DEFINED, FLAGS, classes, is_finite, is_number, total
 from trilift.lift.terms.extended import EXTENDED, NUMBER
 from trilift.lift.terms.extended import NAN as IS_NAN
 from trilift.lift.terms.term import Axis, Term
@@ -41,6 +42,7 @@ from .algebra import finite as finite_operand
 from .equality import with_values
 from .literals import integer_literal, is_integer, opposite
 from .piecewise import truth, undecided
+from .poles import together
 from .poly import ZERO, Poly, atom, structural
 from .signs import nonnegative, positive, sign
 
@@ -97,6 +99,8 @@ def _number(a: Algebra, t: Term, ctx: Context) -> None:
         _chosen(a, t, ctx)
     elif t.op in T.FOLDS:
         number_of_each(a, t, ctx)
+    elif t.op == "given":
+        _given(a, t, ctx)
     elif t.op == "undef":
         a.normal(t, ctx)
     elif t.op.startswith("from_bits"):
@@ -105,6 +109,15 @@ def _number(a: Algebra, t: Term, ctx: Context) -> None:
         _operation(a, t, ctx)
     elif t.type == T.REAL and t.op not in INDICATORS:
         raise Undecided(f"{t.op} is not known to be a number where it is compared")
+
+
+def _given(a: Algebra, t: Term, ctx: Context) -> None:
+    """An element that may be infinite or NaN is finite where the facts say so."""
+    p = a.normal(t, ctx)
+    if p is NAN:
+        raise Undecided("NaN where numbers are compared")
+    if not is_infinite(p) and not met(a, "bounded", p.term, ctx):
+        a.assume("bounded", p.term, ctx)
 
 
 def _chosen(a: Algebra, t: Term, ctx: Context) -> None:
@@ -137,13 +150,43 @@ def _operation(a: Algebra, t: Term, ctx: Context) -> None:
         if truth(a, c, ctx) is not True:
             a.assume("holds", c, ctx)
         return
-    p = finite_operand(a, operands[0], ctx)
+    strictly = kind != "nonneg"
+    if is_above(a, operands[0], ctx, strictly):
+        a.above.add((a.normal(operands[0], ctx), ctx, strictly))
+    else:
+        _owe(a, kind, operands[0], ctx)
+
+
+def _owe(a: Algebra, kind: str, operand: Term, ctx: Context) -> None:
+    """The side condition on the operand in normal form, unless the facts imply it."""
+    p = finite_operand(a, operand, ctx)
     if p is NAN or (p is MINUS_INF and kind != "nonzero"):
         raise Undecided("NaN where numbers are compared")
     if p is ZERO and kind != "nonneg":
         raise Undecided("division by 0" if kind == "nonzero" else "the logarithm of 0")
     if not is_infinite(p) and not met(a, kind, p.term, ctx):
         a.assume(kind, p.term, ctx)
+
+
+def is_above(a: Algebra, t: Term, ctx: Context, strictly: bool) -> bool:
+    """Whether a term of numbers is plainly positive, or not negative, as it is written: in a normal form a sum of
+    squares is no longer one."""
+    if t.op == "add":
+        signs = [s for s in t.args if not is_above(a, s, ctx, strictly=False)]
+        return not signs and (not strictly or any(is_above(a, s, ctx, strictly=True) for s in t.args))
+    if t.op == "mul":
+        odd = [s for s, k in Counter(t.args).items() if k % 2 or strictly]
+        return all(is_above(a, s, ctx, strictly) for s in odd)
+    if t.op == "where":
+        return all(is_above(a, s, ctx, strictly) for s in t.args[1:])
+    if t.op in ("sum", "recip") and (t.op != "sum" or not strictly):
+        return is_above(a, t.args[0], ctx, strictly)
+    if t.op in ("abs", "exp", "exp2", "sqrt") and (not strictly or (t.op[:3] == "exp" and is_finite(t.args[0]))):
+        return True
+    if t.type == T.REAL and t.args:
+        return False
+    p = structural(t) if not t.args else a.normal(t, ctx)
+    return positive(a, p, ctx) if strictly else nonnegative(a, p, ctx)
 
 
 def _total(a: Algebra, t: Term, ctx: Context) -> None:
@@ -156,19 +199,32 @@ def _total(a: Algebra, t: Term, ctx: Context) -> None:
         raise Undecided("NaN where numbers are compared")
 
 
+INFINITE_OUTSIDE = {"nonzero", "positive", "holds", "bounded"}  # 1 / 0, log(0); the root of a negative number is NaN
 KINDS = {"recip": "nonzero", "sqrt": "nonneg", **dict.fromkeys(("log", "log2", "log10"), "positive")}
 
 
 def alike(a: Algebra, left: Term, right: Term, ctx: Context) -> None:
     """Owes of two terms with one normal form what one of them needs to be a number and the other does not:
-    x / y - x / y is 0 where y is not 0."""
+    x / y - x / y is 0 where y is not 0. What both need is owed where laws of reals made the forms one:
+    (x - y) / z is infinite and x / z - y / z is NaN where z is 0."""
     if is_number(left) and is_number(right):
         return
+    if together(a, left, right, ctx):
+        return
     needs = [_needs(a, t, ctx) for t in (left, right)]
+    needs = [{key: here for key, here in side.items() if not _told_above(a, *key[:2], here)} for side in needs]
     for mine, others in (needs, needs[::-1]):
         for (kind, t, _), here in mine.items():
             if not _among(a, kind, t, others, here):
                 a.assume(kind, t, here)
+    for side in needs:
+        a.pending[-1].update({key: here for key, here in side.items() if key[0] in INFINITE_OUTSIDE})
+
+
+def _told_above(a: Algebra, kind: str, t: Term, ctx: Context) -> bool:
+    """Whether the other side writes the same number as one that is plainly positive: E x^2 - (E x)^2 as a variance."""
+    p = structural(t)
+    return kind in TESTS and ((p, ctx, True) in a.above or (kind == "nonneg" and (p, ctx, False) in a.above))
 
 
 def _needs(a: Algebra, t: Term, ctx: Context) -> SideConditions:
@@ -177,14 +233,16 @@ def _needs(a: Algebra, t: Term, ctx: Context) -> SideConditions:
         try:
             number(a, t, ctx)
         except Undecided:
+            if any(s.op == "given" for s in t.walk()):
+                raise
             return {}  # of operations that nothing is known of both sides have the same
-    return {key: here for key, here in found.items() if key[0] in TESTS or key[0] == "holds"}
+    return {key: here for key, here in found.items() if key[0] in TESTS or key[0] in ("holds", "bounded")}
 
 
 def _among(a: Algebra, kind: str, t: Term, others: SideConditions, ctx: Context) -> bool:
     """Whether the other side owes it too, wherever this one does: under no more conditions on data."""
     same = [s for (k, s, _), there in others.items() if k == kind and _on_data(there) <= _on_data(ctx)]
-    if t in same or kind == "holds":
+    if t in same or kind not in TESTS:
         return t in same
     return any(a.zero(structural(t) - structural(s), ctx) for s in same)
 
@@ -198,9 +256,12 @@ def _on_data(ctx: Context) -> frozenset[Term]:
 
 
 def met(a: Algebra, kind: str, t: Term, ctx: Context) -> bool:
-    """Whether a side condition "nonzero", "nonneg", "positive" of a term, or a condition that "holds", is implied."""
+    """Whether a side condition "nonzero", "nonneg", "positive", "bounded" of a term, or a condition that "holds", is
+    implied."""
     if kind == "holds":
         return truth(a, t, ctx) is True
+    if kind == "bounded":
+        return a.impossible(ctx) or all(a.implied(ctx, T.make("not", T.make(flag, t))) for flag in FLAGS)
     return a.impossible(ctx) or TESTS[kind](a, structural(t), ctx)
 
 

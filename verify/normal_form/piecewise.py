@@ -7,12 +7,13 @@ max(x, y)        of reals is y + [x - y > 0] (x - y); of folds it is an element 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from math import gcd
 
 from trilift.lift.language.infix import spelling
 from trilift.lift.terms import construct as T
-from trilift.lift.terms.definedness import decided
+from trilift.lift.terms.definedness import FLAGS, decided
 from trilift.lift.terms.term import Term
 
 from . import poly as P
@@ -70,6 +71,13 @@ def condition(a: Algebra, t: Term, ctx: Context) -> Term:
         return condition(a, T.make("ne", T.node("read", t.args, t.attr, T.INT), 0), ctx)
     if t.op in T.NAMED or t.op in T.FOLDS or t.type != T.BOOL:
         return literal_of(a.normal(t, ctx))
+    return _opaque_condition(a, t, ctx)
+
+
+def _opaque_condition(a: Algebra, t: Term, ctx: Context) -> Term:
+    """A condition that is equal only to itself; of which kind a given number is, as facts say it of the element."""
+    if t.op in FLAGS and t.args[0].op == "given":
+        return T.make(t.op, T.make("given", a.normal(t.args[0].args[0], ctx).term))
     return T.node(t.op, tuple(argument(a, s, ctx) for s in t.args), t.attr, t.type)
 
 
@@ -145,7 +153,7 @@ def _bounds(t: Term) -> Term | None:
 def comparison(a: Algebra, t: Term, ctx: Context) -> Term:
     """A comparison of numbers in normal form: that the sides are some is owed. A question about NaN or infinity is
     decided by the arguments."""
-    if (known := decided(t)) is not None:
+    if (known := decided(t)) is not None or (known := _decided_here(a, t, ctx)) is not None:
         return condition(a, known, ctx)
     x, y = (a.normal(s, ctx) for s in t.args)
     if NAN in (x, y):
@@ -161,6 +169,22 @@ def comparison(a: Algebra, t: Term, ctx: Context) -> Term:
     if all(s.type != T.REAL for s in t.args) or is_index(y - x):
         return integer_literal(t.op, y - x)
     return real_literal(a, t.op, y - x, ctx)
+
+
+def _decided_here(a: Algebra, t: Term, ctx: Context) -> Term | None:
+    """The same of what is left of the sides under the facts: lanes that are not masked."""
+    left, right = t.args
+    if left is not right and not any(s.is_const and s.type == T.REAL and math.isinf(s.attr) for s in t.args):
+        return None
+
+    def taken(s: Term) -> Term | None:
+        if s.op != "where":
+            return None
+        known = truth(a, condition(a, s.args[0], ctx), ctx)
+        return None if known is None else s.args[1 if known else 2]
+
+    new = [T.rewrite(s, taken) for s in t.args]
+    return None if new == list(t.args) else decided(T.node(t.op, tuple(new), None, T.BOOL))
 
 
 def _certainly_finite(a: Algebra, p: Poly, ctx: Context) -> None:

@@ -50,7 +50,7 @@ NEEDS = {"nonzero": "a division", "nonneg": "a square root", "positive": "a loga
          "holds": "an operation that is not defined elsewhere"}  # fmt: skip
 MEANT = {"nonzero": "a divisor is not 0", "nonneg": "the argument of a root is not negative",
          "positive": "the argument of a logarithm is positive", "holds": "an operation is defined"}  # fmt: skip
-STRENGTH = ("finite", "positive", "nonneg", "nonzero", "holds")
+STRENGTH = ("bounded", "finite", "positive", "nonneg", "nonzero", "holds")
 GOALS: dict[str, Callable[[Term], Term]] = {
     "nonzero": lambda t: T.make("ne", t, 0), "nonneg": lambda t: T.make("le", 0, t),
     "positive": lambda t: T.make("lt", 0, t), "holds": lambda c: c,
@@ -516,6 +516,9 @@ class Proving:
         """Proves an assumption that was used before; of divisors and roots it becomes part of the contract
         otherwise."""
         start = time.perf_counter()
+        if kind == "bounded":
+            why = "the elements of an input of `any` numbers were used as if they were finite"
+            raise Undecided(why, why=shortened(words(t, self.configuration.inputs)))
         if kind == "finite":
             raise Undecided("a maximum may be over no elements", why=shortened(words(t, self.configuration.inputs)))
         goal = GOALS[kind](t)

@@ -38,7 +38,7 @@ from ..runs.readings import evaluated, holds, met, without_zeros
 from ..runs.trials import Dims, blocks_of, boundary_shapes, fits, mixed_shapes
 from .replay_script import replay_script
 
-__all__ = ["Failure", "attempt", "replay_script", "search"]
+__all__ = ["Failure", "attempt", "expected_at", "replay_script", "search"]
 
 SHAPES = 24  # at the edges of blocks
 MIXED = 400
@@ -174,7 +174,7 @@ def attempt(
     if not met(question.goal.owed, inputs, dims):
         return Skipped("the contract excludes integers that do not fit their dtypes")
     try:
-        expected = _expected(question, args, inputs, dims)
+        expected = expected_at(question, args, inputs, dims)
     except (CaseError, Unsupported) as error:
         return Skipped(str(error))
     budget.count("comparison")
@@ -233,7 +233,7 @@ def moved_apart(trace: Trace) -> Trace:
     return trace if holds_pointers(trace) else apart(trace)
 
 
-def _expected(
+def expected_at(
     question: Question, args: Mapping[str, Any], inputs: Mapping[str, np.ndarray], dims: Dims
 ) -> dict[str, np.ndarray]:
     """The arrays of the target, by output: what the PyTorch function returns, else the formulas' values. Raises
