@@ -137,11 +137,11 @@ def _of_any_numbers(case: Case, names: Sequence[str], o: Options) -> Examined:
             again = {p.claim.output: p for p in prove(plain, fallback=False, **given)}
     inputs = " and ".join(names)
     told = [_of_all_numbers(p, again.get(p.claim.output), found, inputs) for p in first.proofs]
-    return changed(first, proofs=tuple(told))
+    return changed(first, proofs=tuple(told), case=case)
 
 
 def _of_all_numbers(finite: Proof, every: Proof | None, found: Counterexample | None, inputs: str) -> Proof:
-    """What is said of an output: of the proofs for finite numbers and for all, and of a run that shows a difference."""
+    """The proof of an output, from those for finite numbers and for all, and from a run that shows a difference."""
     from .model.verdict import refuted, unknown
 
     verdict = finite.verdict.value

@@ -15,7 +15,7 @@ import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import combinations, product
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -331,7 +331,8 @@ def _snap(c: float) -> Number:
     return c
 
 
-Step = tuple[Callable[..., Any] | None, tuple[int, ...], Any]  # what is applied, to which earlier values; a name
+Found = Number | None
+Step = tuple[Callable[..., Found] | None, tuple[int, ...], object]  # applied to earlier values, by position; or a name
 _PROGRAMS: dict[int, tuple[Step, ...]] = table("fit.programs", {})
 
 
@@ -343,13 +344,13 @@ def value(t: Term, environment: Environment) -> Any:
     program = _PROGRAMS.get(t.id)
     if program is None:
         program = _PROGRAMS[t.id] = tuple(_steps(t))
-    found: list[Any] = []
+    found: list[Found] = []
     for apply, at, attr in program:
         if apply is not None:
             args = [found[k] for k in at]
             found.append(None if None in args else apply(*args))
         else:
-            found.append(environment.get(attr) if at is NAME else attr)
+            found.append(environment.get(cast(str, attr)) if at is NAME else cast(Found, attr))
     return found[-1]
 
 

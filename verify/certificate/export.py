@@ -94,10 +94,17 @@ def certificate(name: str, file: str, examined: Examined) -> Data:
         "file": file,
         "against": examined.goal.against,
         "formulas": formulas,
-        "contract": contract(proofs, examined.provings, terms),
+        "contract": [*contract(proofs, examined.provings, terms), *_finite_inputs(examined)],
         "configurations": configurations,
         "terms": terms.rows,
     }
+
+
+def _finite_inputs(examined: Examined) -> list[Data]:
+    """A clause that no proof for infinities and NaN is written down."""
+    names = [n for n, s in examined.case.tensors.items() if s.unbounded]
+    text = f"the elements of {' and '.join(names)} are finite: that a case is proved for others is not checked"
+    return [{"kind": "config", "text": text, "term": None, "configuration": None}] if names else []
 
 
 def formula(f: Formula, terms: Terms) -> Data:

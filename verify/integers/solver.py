@@ -218,7 +218,7 @@ def decided_by_z3(
     return None
 
 
-def _assertions(literals: Sequence[Term]) -> list[Any]:
+def _assertions(literals: Sequence[Term]) -> list[z3.BoolRef]:
     """Core terms in z3's language, with what describes the numbers of their own in them."""
     axioms = dict(pair for t in literals for pair in _axioms(t)).values()
     return [*map(_expression, literals), *axioms]

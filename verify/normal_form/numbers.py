@@ -205,7 +205,7 @@ KINDS = {"recip": "nonzero", "sqrt": "nonneg", **dict.fromkeys(("log", "log2", "
 
 def alike(a: Algebra, left: Term, right: Term, ctx: Context) -> None:
     """Owes of two terms with one normal form what one of them needs to be a number and the other does not:
-    x / y - x / y is 0 where y is not 0. What both need is owed where laws of reals made the forms one:
+    x / y - x / y is 0 where y is not 0. Conditions of both are owed where laws of reals made the forms one:
     (x - y) / z is infinite and x / z - y / z is NaN where z is 0."""
     if is_number(left) and is_number(right):
         return

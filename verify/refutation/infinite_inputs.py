@@ -7,10 +7,10 @@ for all numbers reads the elements of these inputs as `given(x[i])`, to which la
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from .search import Failure, Question, Skipped, executed, expected_at, launched
 if TYPE_CHECKING:
     import torch
 
+A = TypeVar("A")
 SHAPES = 3  # at the edges of blocks
 SHARES = (0.1, 0.4, 1.0)  # of elements that are no finite numbers
 SINGLE = 3e38  # the largest number of single precision, about
@@ -41,7 +42,7 @@ RELATIVE = 1e-3  # error of a finite element that a script still accepts
 def finite(case: Case) -> Case:
     """The case of finite numbers."""
 
-    def one(s: Any) -> Any:
+    def one(s: object) -> object:
         if isinstance(s, list | tuple):
             return type(s)(map(one, s))
         return replace(s, unbounded=False) if isinstance(s, Spec) else s
@@ -104,13 +105,13 @@ def _told(question: Question, dims: Dims, seed: int, share: float) -> Counterexa
     return None
 
 
-def with_infinities(case: Case, args: Mapping[str, Any], seed: int, share: float) -> dict[str, Any]:
+def with_infinities(case: Case, args: dict[str, A], seed: int, share: float) -> dict[str, A]:
     """The arguments, with infinities of either sign and NaN as this share of the elements that may be such."""
     rng = np.random.default_rng([seed, 11])
     for name, x in case.named(args).items():
         if case.tensors[name].unbounded:
             _sprinkle(x, rng, share)
-    return dict(args)
+    return args
 
 
 def _sprinkle(x: torch.Tensor, rng: np.random.Generator, share: float) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, SupportsIndex, cast, overload
+from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, cast, overload
 
 import torch
 from torch.overrides import TorchFunctionMode
@@ -108,6 +108,14 @@ def plain(v: float) -> float:
     return int(v) if type(v) is Read else float(v) if type(v) is ReadReal else v
 
 
+class Pointer(Protocol):
+    """An address and a dtype: all that Triton asks of a tensor."""
+
+    dtype: torch.dtype
+
+    def data_ptr(self) -> N.Integer: ...
+
+
 class Events(Recorder):
     """The recorder of a reading: tensors without contents, whose addresses and strides are terms."""
 
@@ -149,18 +157,18 @@ class Events(Recorder):
             strides = tuple(map(self.size, t.stride()))
         return TensorRef(start, shape, strides, NAMES[t.dtype], buffer)
 
-    def refs(self, x: Any, origin: str = "host") -> Any:
+    def refs(self, x: object, origin: str = "host") -> Any:
         if hasattr(x, "block_shape") and hasattr(x, "base"):
             d = cast("TensorDescriptor", x)
             shape, strides, block = (tuple(map(self.size, part)) for part in (d.shape, d.strides, d.block_shape))
             return Descriptor(self.ref(d.base), shape, strides, block, d.padding, getattr(d, "round_f32_to_tf32", None))
         if isinstance(x, torch.SymInt | torch.SymFloat | torch.SymBool):
             return self.noted(x)
-        if not isinstance(x, torch.Tensor) and hasattr(x, "data_ptr") and x.dtype in NAMES:
-            return self.pointed(x)
+        if not isinstance(x, torch.Tensor) and hasattr(x, "data_ptr") and getattr(x, "dtype", None) in NAMES:
+            return self.pointed(cast(Pointer, x))
         return super().refs(x, origin)
 
-    def pointed(self, x: Any) -> object:
+    def pointed(self, x: Pointer) -> object:
         """The tensor in whose memory a pointer of the host's own lies: an object with an address and a dtype. Of an
         input its term says which, of others the number that `Record.elsewhere` gave."""
         at = x.data_ptr()

@@ -221,7 +221,7 @@ class Real(torch.SymFloat):  # type: ignore[misc]
 
 @dataclass(frozen=True)
 class Decided:
-    """What PyTorch's Python code asks of a truth: nothing is known of it, so that it is decided."""
+    """The node of a truth for PyTorch's Python code, which may only have it decided."""
 
     truth: Truth
     shape_env: None = None

@@ -201,7 +201,7 @@ class Record:
         self.guards = len(guards)
 
     def elsewhere(self, storage: int) -> int:
-        """The address of a storage that is no input's."""
+        """The address of a storage of the host function's own."""
         return self.others.setdefault(storage, 1 + len(self.others)) << ELSEWHERE_BITS
 
     def ask(self, what: str) -> None:

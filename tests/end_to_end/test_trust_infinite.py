@@ -1,0 +1,86 @@
+"""Infinities and NaN: in inputs that may hold them, and where a quotient leaves the numbers; pointers of the host."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.kernels import kernels_infinite as kernels
+from trilift import case
+from trilift.lift.errors import CaseError
+from trilift.lift.terms import construct as T
+from trilift.verify import prove
+from trilift.verify.refutation.infinite_inputs import differs
+
+
+@pytest.mark.parametrize("name", ["affine", "without_nan", "gated", "row_sum"])
+def test_what_agrees_at_infinities_too_is_proved(name: str) -> None:
+    (proof,) = prove(getattr(kernels, name))
+    assert proof.verdict.value == "PROVED", proof.reason
+
+
+@pytest.mark.parametrize("name", ["restored", "relu", "without_infinities", "zero", "masked_by_product"])
+def test_what_agrees_at_finite_numbers_alone_is_refuted(name: str) -> None:
+    """x + y - x at infinity; tl.maximum passes NaN by; NaN is one thing and infinity another; 0 * inf is NaN."""
+    (proof,) = prove(getattr(kernels, name))
+    found = proof.counterexample
+    assert proof.verdict.value == "REFUTED" and found is not None, proof.reason
+    assert not (np.isfinite(found.got) and np.isfinite(found.expected))
+    assert "ARGUMENTS = {" in found.replay and "inputs with infinities and NaN" in found.replay
+
+
+def test_without_any_inputs_are_finite() -> None:
+    (proof,) = prove(kernels.restored_finite)
+    assert proof.verdict.value == "PROVED", proof.reason
+    assert not T.UNBOUNDED
+
+
+def test_a_proof_for_finite_numbers_alone_is_none() -> None:
+    """Without a run that shows the difference it is open, and says for what it holds."""
+    (proof,) = prove(kernels.relu, fallback=False)
+    assert proof.verdict.value == "UNKNOWN"
+    assert proof.reason.startswith("PROVED where x holds finite numbers; with infinities and NaN:")
+
+
+def test_a_product_over_a_sum_owes_the_divisor() -> None:
+    """x / d * (y - z) is infinite and x * y / d - x * z / d is NaN where d is 0."""
+    (proof,) = prove(kernels.factored)
+    assert proof.verdict.value == "PROVED", proof.reason
+    assert [c.kind for c in proof.contract if c.text.startswith("d[") and c.text.endswith("!= 0")] == ["value"]
+    (same,) = prove(kernels.reordered)
+    assert same.verdict.value == "PROVED" and not [c for c in same.contract if c.kind == "value"]
+
+
+@pytest.mark.parametrize("spec", ["i32[N] any", "f32[N] > 0 any", "f32[N] in (0, 1) any", "f32 any", "bool[N] any"])
+def test_any_is_for_tensors_of_floats_without_limits(spec: str) -> None:
+    with pytest.raises(CaseError, match='"any" is for tensors of floats without other limits'):
+        case(x=spec)(lambda x: x)
+
+
+def test_any_goes_with_strides() -> None:
+    found = case(x="bf16[M,N] strided any")(lambda x: x)
+    assert found.tensors["x"].unbounded and found.tensors["x"].strided
+
+
+def test_an_element_of_such_an_input_is_read_once_as_given() -> None:
+    with T.unbounded(["x"]):
+        x, y = T.read("x", [0]), T.read("y", [0])
+        assert (x.op, y.op) == ("given", "read")
+        assert T.make("given", x) is x
+        assert T.mul(0, x) is not T.const(0) and T.mul(0, y) is T.const(0)
+    assert T.read("x", [0]).op == "read"
+
+
+def test_infinities_and_nan_are_compared_as_they_are() -> None:
+    inf, nan = np.inf, np.nan
+    got = np.array([1.0, nan, inf, inf, nan, 1.0, -inf, inf])
+    expected = np.array([1.0, nan, inf, -inf, 1.0, nan, 1.0, 1.7e308])
+    assert differs(got, expected, 1e-6).tolist() == [False, False, False, True, True, True, True, False]
+
+
+def test_pointers_of_the_host_are_followed() -> None:
+    for name in ("through_pointers", "past_the_first"):
+        (proof,) = prove(getattr(kernels, name))
+        assert proof.verdict.value == "PROVED", proof.reason
+    (wrong,) = prove(kernels.at_the_first)
+    assert wrong.verdict.value == "REFUTED", wrong.reason

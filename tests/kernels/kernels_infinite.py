@@ -1,0 +1,252 @@
+"""Kernels on inputs that may hold infinities and NaN, and kernels that distribute a quotient."""
+
+import torch
+import triton
+import triton.language as tl
+
+from trilift import case
+
+BLOCK = 64
+
+
+def elementwise(kernel, *inputs):
+    """The output of a kernel that gets pointers to the inputs and to the output, the number of elements and BLOCK."""
+    out = torch.empty_like(inputs[0])
+    n = out.numel()
+    kernel[(triton.cdiv(n, BLOCK),)](*inputs, out, n, BLOCK=BLOCK)
+    return out
+
+
+@triton.jit
+def affine_kernel(x, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i, mask=i < n) * 2 + 1, mask=i < n)
+
+
+@case(x="f32[N] any")
+def affine(x):
+    return elementwise(affine_kernel, x)
+
+
+@affine.reference
+def _(x):
+    return 1 + 2 * x
+
+
+@triton.jit
+def restored_kernel(x, y, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    v = tl.load(x + i, mask=i < n)
+    tl.store(out + i, v + tl.load(y + i, mask=i < n) - v, mask=i < n)
+
+
+@case(x="f32[N] any", y="f32[N] any")
+def restored(x, y):
+    return elementwise(restored_kernel, x, y)
+
+
+@restored.reference
+def _(x, y):
+    return y.clone()
+
+
+@case(x="f32[N]", y="f32[N]")
+def restored_finite(x, y):
+    return elementwise(restored_kernel, x, y)
+
+
+@restored_finite.reference
+def _(x, y):
+    return y.clone()
+
+
+@triton.jit
+def relu_kernel(x, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, tl.maximum(tl.load(x + i, mask=i < n), 0), mask=i < n)
+
+
+@case(x="f32[N] any")
+def relu(x):
+    return elementwise(relu_kernel, x)
+
+
+@relu.reference
+def _(x):
+    return torch.relu(x)
+
+
+@triton.jit
+def without_nan_kernel(x, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    v = tl.load(x + i, mask=i < n)
+    tl.store(out + i, tl.where(v != v, 0.0, v), mask=i < n)
+
+
+@case(x="f32[N] any")
+def without_nan(x):
+    return elementwise(without_nan_kernel, x)
+
+
+@without_nan.reference
+def _(x):
+    return torch.where(torch.isnan(x), 0.0, x)
+
+
+@case(x="f32[N] any")
+def without_infinities(x):
+    return elementwise(without_nan_kernel, x)
+
+
+@without_infinities.reference
+def _(x):
+    return torch.where(torch.isfinite(x), x, 0.0)
+
+
+@triton.jit
+def zero_kernel(x, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, 0 * tl.load(x + i, mask=i < n), mask=i < n)
+
+
+@case(x="f32[N] any")
+def zero(x):
+    return elementwise(zero_kernel, x)
+
+
+@zero.reference
+def _(x):
+    return torch.zeros_like(x)
+
+
+@triton.jit
+def gated_kernel(x, g, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    v, w = tl.load(x + i, mask=i < n), tl.load(g + i, mask=i < n)
+    tl.store(out + i, v * w / (1 + tl.exp(-w)), mask=i < n)
+
+
+@case(x="f32[N] any", g="f32[N] any")
+def gated(x, g):
+    return elementwise(gated_kernel, x, g)
+
+
+@gated.reference
+def _(x, g):
+    return x * (g * torch.sigmoid(g))
+
+
+@triton.jit
+def row_sum_kernel(x, out, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    v = tl.load(x + tl.program_id(0) * n + i, mask=i < n, other=0.0)
+    tl.store(out + tl.program_id(0), tl.sum(v, 0))
+
+
+@case(x="f32[M,N] any")
+def row_sum(x):
+    out = torch.empty(x.shape[0])
+    row_sum_kernel[(x.shape[0],)](x, out, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
+    return out
+
+
+@row_sum.reference
+def _(x):
+    return x.sum(-1)
+
+
+@triton.jit
+def masked_by_product_kernel(x, out, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    v = tl.load(x + tl.program_id(0) * n + i, mask=i < n, other=0.0)
+    tl.store(out + tl.program_id(0), tl.sum(v * (i > 0), 0))
+
+
+@case(x="f32[M,N] any")
+def masked_by_product(x):
+    out = torch.empty(x.shape[0])
+    masked_by_product_kernel[(x.shape[0],)](x, out, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
+    return out
+
+
+@masked_by_product.reference
+def _(x):
+    return x[:, 1:].sum(-1)
+
+
+@triton.jit
+def factored_kernel(x, y, z, d, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    m = i < n
+    difference = tl.load(y + i, mask=m) - tl.load(z + i, mask=m)
+    tl.store(out + i, tl.load(x + i, mask=m) / tl.load(d + i, mask=m) * difference, mask=m)
+
+
+@case(x="f32[N]", y="f32[N]", z="f32[N]", d="f32[N]")
+def factored(x, y, z, d):
+    return elementwise(factored_kernel, x, y, z, d)
+
+
+@factored.reference
+def _(x, y, z, d):
+    return x / d * y - x / d * z
+
+
+@case(x="f32[N]", y="f32[N]", z="f32[N]", d="f32[N]")
+def reordered(x, y, z, d):
+    return elementwise(factored_kernel, x, y, z, d)
+
+
+@reordered.reference
+def _(x, y, z, d):
+    return (y - z) * (x / d)
+
+
+class Pointer:
+    """An address and a dtype: all that Triton asks of a tensor."""
+
+    def __init__(self, x, offset=0):
+        self.dtype = x.dtype
+        self.address = x.data_ptr() + offset * x.element_size()
+
+    def data_ptr(self):
+        return self.address
+
+
+@case(x="f32[N]")
+def through_pointers(x):
+    out = torch.empty_like(x)
+    n = out.numel()
+    affine_kernel[(triton.cdiv(n, BLOCK),)](Pointer(x), Pointer(out), n, BLOCK=BLOCK)
+    return out
+
+
+@through_pointers.reference
+def _(x):
+    return 1 + 2 * x
+
+
+@case(x="f32[N+1]")
+def past_the_first(x):
+    n = x.numel() - 1
+    out = torch.empty(n)
+    affine_kernel[(triton.cdiv(n, BLOCK),)](Pointer(x, 1), Pointer(out), n, BLOCK=BLOCK)
+    return out
+
+
+@past_the_first.reference
+def _(x):
+    return 1 + 2 * x[1:]
+
+
+@case(x="f32[N+1]")
+def at_the_first(x):
+    n = x.numel() - 1
+    out = torch.empty(n)
+    affine_kernel[(triton.cdiv(n, BLOCK),)](Pointer(x), Pointer(out), n, BLOCK=BLOCK)
+    return out
+
+
+@at_the_first.reference
+def _(x):
+    return 1 + 2 * x[1:]
