@@ -482,7 +482,7 @@ class _Attempt:
         for outcome in self.field_test(proofs, hints):
             p = proofs[outcome.output]
             open_ = p.verdict.value == "UNKNOWN" and not p.reason.startswith((INEXACT, NO_SHAPE))
-            if open_ and outcome.tested:
+            if open_ and outcome.tested and not self.callers.misplaced:
                 if told := contradiction(self.case, self.goal, outcome.output, self.seed):  # no field has 0 / 0
                     proofs[outcome.output] = _told(p, told)
                     continue

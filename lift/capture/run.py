@@ -62,6 +62,7 @@ def capture(
         recorder.configs,
         bounds=_bounds(case, dims),
         samples=samples,
+        absent=absent(result),
     )
 
 
@@ -130,6 +131,11 @@ def to_numpy(t: torch.Tensor) -> np.ndarray:
     narrow = t.is_floating_point() and t.dtype not in (torch.float32, torch.float64, torch.float16)
     copied: np.ndarray = (t.detach().float() if narrow else t.detach().clone()).numpy()
     return copied
+
+
+def absent(result: object) -> tuple[bool, ...]:
+    """Of a tuple or list, which elements are None."""
+    return tuple(x is None for x in result) if isinstance(result, tuple | list) else ()
 
 
 def named_outputs(result: Any) -> dict[str, torch.Tensor]:

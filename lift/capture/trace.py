@@ -119,6 +119,7 @@ class Trace:
     configs: int = 1  # how many autotune configurations exist in all; this trace took the one asked for
     samples: dict[str, np.ndarray] = field(default_factory=dict, repr=False)  # the contents of the inputs in this run
     bounds: dict[str, int] = field(default_factory=dict)  # index tensor -> b: its elements v meet 0 <= v < b
+    absent: tuple[bool, ...] = ()  # of a result that is a tuple or list, which elements are None
 
     @property
     def launches(self) -> tuple[Launch, ...]:

@@ -23,6 +23,7 @@ from .symbols import Symbols, dtype_name
 from .tracing import REFUSALS, traced
 
 if TYPE_CHECKING:
+    import torch
     from torch._ops import OpOverload
     from torch.fx import Graph, Node
 
@@ -141,6 +142,8 @@ class _Interpretation:
     def _apply(self, node: Node, fake: Nested, args: Nested) -> Nested:
         """The operator's row, with PyTorch's own shapes; an operator without one gives tensors that raise."""
         values, kwargs = self._value(args), {k: self._value(v) for k, v in node.kwargs.items()}
+        if operators.packet(node.target) == "nan_to_num":
+            kwargs = _with_ends(values, kwargs, fake.dtype)
         if self.integers is not None:
             name = operators.packet(node.target)
             dtypes, place = [*map(_dtype, node.args)], lambda: place_of(node)
@@ -188,6 +191,19 @@ class _Interpretation:
             self.symbols.define(fake, value)
             return value
         return self.symbols.term(fake)
+
+
+def _with_ends(values: Sequence[object], kwargs: Mapping[str, Nested], dtype: torch.dtype) -> dict[str, Nested]:
+    """The arguments by name of nan_to_num(x, nan, posinf, neginf): of those left out, the ends of the dtype."""
+    import torch
+
+    ends = torch.finfo(dtype) if dtype.is_floating_point else None
+    out = dict(kwargs)
+    for k, name in ((2, "posinf"), (3, "neginf")):
+        given = values[k] if len(values) > k else kwargs.get(name)
+        if given is None and ends is not None and len(values) <= k:
+            out[name] = ends.max if name == "posinf" else ends.min
+    return out
 
 
 def _dtype(a: object) -> str | None:

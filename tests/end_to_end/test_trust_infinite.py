@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 from tests.kernels import kernels_infinite as kernels
 from trilift import case
 from trilift.lift.errors import CaseError
+from trilift.lift.pytorch.read import read
 from trilift.lift.terms import construct as T
 from trilift.verify import prove
 from trilift.verify.refutation.infinite_inputs import differs
@@ -76,6 +78,20 @@ def test_infinities_and_nan_are_compared_as_they_are() -> None:
     got = np.array([1.0, nan, inf, inf, nan, 1.0, -inf, inf])
     expected = np.array([1.0, nan, inf, -inf, 1.0, nan, 1.0, 1.7e308])
     assert differs(got, expected, 1e-6).tolist() == [False, False, False, True, True, True, True, False]
+
+
+@pytest.mark.parametrize(("dtype", "largest"), [("f16", 65504.0), ("f32", 3.4028234663852886e38)])
+def test_nan_to_num_has_the_ends_of_its_dtype(dtype: str, largest: float) -> None:
+    shape = (T.size("N"),)
+    (found,) = read(lambda x, y: torch.nan_to_num(x / y), {"x": (dtype, shape), "y": (dtype, shape)})
+    numbers = {s.attr for s in found.term.walk() if s.is_const}
+    assert {largest, -largest} <= numbers
+
+
+def test_none_in_place_of_a_tensor_is_a_difference() -> None:
+    (wrong,), (right,) = prove(kernels.second_is_none), prove(kernels.second_is_none_too)
+    assert wrong.verdict.value == "UNKNOWN" and "result 0 of the reference is None" in wrong.reason
+    assert right.verdict.value == "PROVED", right.reason
 
 
 def test_pointers_of_the_host_are_followed() -> None:

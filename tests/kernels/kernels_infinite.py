@@ -202,6 +202,26 @@ def _(x, y, z, d):
     return (y - z) * (x / d)
 
 
+@case(x="f32[N]")
+def second_is_none(x):
+    return elementwise(affine_kernel, x), None
+
+
+@second_is_none.reference
+def _(x):
+    return None, 1 + 2 * x
+
+
+@case(x="f32[N]")
+def second_is_none_too(x):
+    return elementwise(affine_kernel, x), None
+
+
+@second_is_none_too.reference
+def _(x):
+    return 1 + 2 * x, None
+
+
 class Pointer:
     """An address and a dtype: all that Triton asks of a tensor."""
 

@@ -218,6 +218,30 @@ def shared(case: Case, trace: Trace, fn: Callable[..., object]) -> dict[str, lis
     return out
 
 
+def misplaced(mine: Sequence[bool], theirs: Sequence[bool]) -> str:
+    """The first result that one side returns and for which the other returns None; "" where results are not as many."""
+    if len(mine) != len(theirs):
+        return ""
+    found = next((k for k, (a, b) in enumerate(zip(mine, theirs, strict=True)) if a != b), None)
+    if found is None:
+        return ""
+    sides = ("the host function", "the reference") if mine[found] else ("the reference", "the host function")
+    return f"result {found} of {sides[0]} is None, that of {sides[1]} is not"
+
+
+def _absent(case: Case, trace: Trace, fn: Callable[..., object]) -> tuple[bool, ...]:
+    """Which results of the PyTorch function are None at one run; () where it raises."""
+    import torch
+
+    from trilift.lift.capture.run import absent
+
+    try:
+        with torch.random.fork_rng(devices=[]):
+            return absent(fn(**case.sample(trace.dims, np.random.default_rng(0))))
+    except Exception:  # whatever the function raises, it says nothing of its results
+        return ()
+
+
 def _storages(case: Case, trace: Trace, fn: Callable[..., object], outputs: Sequence[str]) -> Mapping[str, int]:
     """The storages of inputs and outputs at one run of the PyTorch function; none where it raises."""
     import torch
@@ -271,9 +295,16 @@ class CallerMemory:
     def shared(self) -> dict[str, list[str]]:
         return shared(self.case, self.trace, self.fn) if self.trace is not None and self.fn is not None else {}
 
+    @cached_property
+    def misplaced(self) -> str:
+        """The results in whose place one side returns None and the other a tensor, in words."""
+        if self.trace is None or self.fn is None or not self.trace.absent:
+            return ""
+        return misplaced(self.trace.absent, _absent(self.case, self.trace, self.fn))
+
     def wrong(self, output: str) -> str:
         """Why an output is not what its contents say; "" where nothing is known to be wrong."""
-        return self.again or self.kept.get(output, "")
+        return self.again or self.kept.get(output, "") or self.misplaced
 
     def clauses(self, output: str) -> list[Clause]:
         """One clause for each tensor that shares the memory of an output."""
