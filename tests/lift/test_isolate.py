@@ -13,8 +13,6 @@ import pytest
 
 from trilift.lift.runtime.isolate import Outcome, run, run_all
 
-pytestmark = pytest.mark.smoke
-
 
 def double(x: int, event: Callable[[Any], None]) -> int:
     event(x)
@@ -57,6 +55,7 @@ def alive(pid: int) -> bool:
         return False
 
 
+@pytest.mark.smoke
 def test_values_and_events_come_back() -> None:
     heard: list[tuple[int, int]] = []
     outcomes = dict(run_all(double, [(k,) for k in range(5)], jobs=2, on_event=lambda i, x: heard.append((i, x))))
@@ -64,12 +63,14 @@ def test_values_and_events_come_back() -> None:
     assert sorted(heard) == [(k, k) for k in range(5)]
 
 
+@pytest.mark.smoke
 def test_an_exception_has_its_traceback_and_what_was_printed() -> None:
     outcome = run(broken)
     assert outcome.failure == "exception"
     assert "ValueError: no" in outcome.log and "about to fail" in outcome.log
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(("function", "failure"), [(aborting, "SIGABRT"), (leaving, "exit 3")])
 def test_a_child_that_dies_is_told(function: Callable[..., Any], failure: str) -> None:
     assert run(function).failure == failure

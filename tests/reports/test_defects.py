@@ -109,7 +109,6 @@ def test_a_defect_is_planted_behind_its_number() -> None:
     assert values() == right and recorder.take() == [k for k, _ in found] and recorder.take() == []
 
 
-@pytest.mark.smoke
 def test_a_seed_names_its_defects() -> None:
     few, many = drawn(60, 0), drawn(240, 0)
     assert [s.key for s in many[:60]] == [s.key for s in few]

@@ -100,7 +100,6 @@ def test_what_no_input_meets_is_no_contract(monkeypatch: pytest.MonkeyPatch) -> 
     assert outcome(monkeypatch, [[small]], {small}, [T.make("le", 17, N)]) is None
 
 
-@pytest.mark.smoke
 def test_a_kernel_that_fails_within_its_contract_is_not_proved() -> None:
     """The clauses leave in what fails."""
     claim = Claim("out", "reference")
