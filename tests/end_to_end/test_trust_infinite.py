@@ -31,6 +31,12 @@ def test_what_agrees_at_finite_numbers_alone_is_refuted(name: str) -> None:
     assert "ARGUMENTS = {" in found.replay and "inputs with infinities and NaN" in found.replay
 
 
+def test_clamp_returns_nan_where_it_is_asked_to() -> None:
+    (right,), (wrong,) = prove(kernels.clamped_with_nan), prove(kernels.clamped_without_nan)
+    assert right.verdict.value in ("PROVED", "UNKNOWN"), right.reason
+    assert wrong.verdict.value == "REFUTED", wrong.reason
+
+
 def test_without_any_inputs_are_finite() -> None:
     (proof,) = prove(kernels.restored_finite)
     assert proof.verdict.value == "PROVED", proof.reason

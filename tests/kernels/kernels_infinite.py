@@ -77,6 +77,33 @@ def _(x):
 
 
 @triton.jit
+def clamped_kernel(x, out, n, ALL: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    v = tl.load(x + i, mask=i < n)
+    if ALL:
+        v = tl.clamp(v, -1.0, 1.0, propagate_nan=tl.PropagateNan.ALL)
+    else:
+        v = tl.clamp(v, -1.0, 1.0)
+    tl.store(out + i, v, mask=i < n)
+
+
+def clamped_case(name, keeps_nan):
+    def clamped(x):
+        out = torch.empty_like(x)
+        clamped_kernel[(triton.cdiv(x.numel(), BLOCK),)](x, out, x.numel(), ALL=keeps_nan, BLOCK=BLOCK)
+        return out
+
+    clamped.__name__ = clamped.__qualname__ = name
+    found = case(x="f32[N] any")(clamped)
+    found.reference(lambda x: torch.clamp(x, -1.0, 1.0))
+    return found
+
+
+clamped_with_nan = clamped_case("clamped_with_nan", True)
+clamped_without_nan = clamped_case("clamped_without_nan", False)
+
+
+@triton.jit
 def without_nan_kernel(x, out, n, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     v = tl.load(x + i, mask=i < n)

@@ -123,6 +123,9 @@ def _mulhiui(run: Run, op: Op, a: Any, b: Any) -> Any:
 
 @handles("tt.clampf")
 def _clampf(run: Run, op: Op, x: Any, low: Any, high: Any) -> Any:
+    """NaN of NaN with `propagate_nan`, else the lower bound."""
+    if op.attrs.get("propagateNan") and not any(isinstance(v, Ids) for v in (x, low, high)):
+        return np.minimum(np.maximum(x, low), high)
     return settle(run.domain.apply("min", run.domain.apply("max", x, low), high), op.results[0].type)
 
 
