@@ -80,10 +80,7 @@ def _(x):
 def clamped_kernel(x, out, n, ALL: tl.constexpr, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     v = tl.load(x + i, mask=i < n)
-    if ALL:
-        v = tl.clamp(v, -1.0, 1.0, propagate_nan=tl.PropagateNan.ALL)
-    else:
-        v = tl.clamp(v, -1.0, 1.0)
+    v = tl.clamp(v, -1.0, 1.0, propagate_nan=tl.PropagateNan.ALL) if ALL else tl.clamp(v, -1.0, 1.0)
     tl.store(out + i, v, mask=i < n)
 
 
