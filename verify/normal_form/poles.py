@@ -24,7 +24,7 @@ from trilift.lift.terms.definedness import is_finite
 from trilift.lift.terms.term import Axis, Term
 
 from .algebra import ALL, Algebra, Context, Split, Undecided, is_infinite
-from .literals import integer_literal, is_integer, opposite
+from .literals import integer_literal, opposite
 from .piecewise import truth
 from .poly import ONE, atom
 
@@ -33,8 +33,15 @@ PAIRS = 64  # pairs of operands of one operation
 UNIT_IS_INFINITE = {"amax", "amin"}
 
 
-def together(a: Algebra, left: Term, right: Term, ctx: Context, depth: int = 0) -> bool:
+def together(a: Algebra, left: Term, right: Term, ctx: Context) -> bool:
     """Whether the terms, equal as reals wherever they are numbers, are equal as extended reals too."""
+    try:
+        return _together(a, left, right, ctx, 0)
+    except Split:
+        return False  # it hangs on a condition that the facts leave open
+
+
+def _together(a: Algebra, left: Term, right: Term, ctx: Context, depth: int) -> bool:
     if left is right:
         return True
     if depth > NESTED:
@@ -54,7 +61,7 @@ def together(a: Algebra, left: Term, right: Term, ctx: Context, depth: int = 0) 
     if left.op in T.FOLDS:
         return _folded(a, left, right, ctx, depth)
     same = left.attr == right.attr
-    return same and all(together(a, x, y, ctx, depth + 1) for x, y in zip(left.args, right.args, strict=True))
+    return same and all(_together(a, x, y, ctx, depth + 1) for x, y in zip(left.args, right.args, strict=True))
 
 
 def _only(a: Algebra, t: Term, ctx: Context) -> Term:
@@ -105,7 +112,7 @@ def _factors(t: Term) -> tuple[Term, ...]:
 
 def _product(a: Algebra, left: Term, right: Term, ctx: Context, depth: int) -> bool:
     if left.op == right.op == "recip" and len(_factors(left)) == len(_factors(right)) == 1:
-        return together(a, left.args[0], right.args[0], ctx, depth + 1)
+        return _together(a, left.args[0], right.args[0], ctx, depth + 1)
     shown, mine, others = _matched(a, _factors(left), _factors(right), ctx, depth)
     return shown and _equal(a, T.mul(1, *mine), T.mul(1, *others), ctx)
 
@@ -118,7 +125,7 @@ def _matched(
     if len(some) != len(open_) or len(some) * len(open_) > PAIRS or len(left) == len(right) == 1:
         return False, mine, others
     for s in some:
-        found = next((t for t in open_ if together(a, s, t, ctx, depth + 1)), None)
+        found = next((t for t in open_ if _together(a, s, t, ctx, depth + 1)), None)
         if found is None:
             return False, mine, others
         open_.remove(found)
@@ -141,7 +148,7 @@ def _chosen(a: Algebra, left: Term, right: Term, ctx: Context, depth: int) -> bo
         if known is not (not taken):
             here = ctx if known is not None else a.given(ctx, c if taken else T.make("not", c))
             pair = (branch, other) if of_left else (other, branch)
-            if not a.impossible(here) and not together(a, *pair, here, depth + 1):
+            if not a.impossible(here) and not _together(a, *pair, here, depth + 1):
                 return False
     return True
 
@@ -152,15 +159,10 @@ def _folded(a: Algebra, left: Term, right: Term, ctx: Context, depth: int) -> bo
     v = a.variable(ctx, left.free | right.free, left.args[0].free | right.args[0].free)
     unit = T.const(T.UNIT[T.FOLDS[left.op]]) if T.FOLDS[left.op] in T.UNIT else None
     (one, mine), (two, others) = (_opened(a, t, v, ctx, unit) for t in (left, right))
-    try:
-        outside = (a.given(ctx, *mine, opposite(g)) for g in others), (a.given(ctx, *others, opposite(g)) for g in mine)
-        if not all(map(a.impossible, chain(*outside))):
-            return False
-        return together(a, one, two, a.given(ctx, *mine, *others), depth + 1)
-    except Split as split:
-        if v in split.literal.free or not is_integer(split.literal):
-            return False
-        raise
+    outside = (a.given(ctx, *mine, opposite(g)) for g in others), (a.given(ctx, *others, opposite(g)) for g in mine)
+    if not all(map(a.impossible, chain(*outside))):
+        return False
+    return _together(a, one, two, a.given(ctx, *mine, *others), depth + 1)
 
 
 def _opened(a: Algebra, t: Term, v: Axis, ctx: Context, unit: Term | None) -> tuple[Term, list[Term]]:
