@@ -228,7 +228,7 @@ class _Config:
         followed = bool(found.relations.reads)
         base = replace(
             base,
-            facts=base.facts.union(filter(_tells, (*self.returned(found), *(c.term for c in given if c.term)))),
+            facts=base.facts.union(self.returned(found), (c.term for c in given if c.term is not None)),
             clauses=(*given, *found.clauses(followed)),
             runs=_by_constants(self.case, (*self.traces, *held, *self.beside)),
         )
@@ -623,13 +623,6 @@ class _Reading:
             yield Clause("layout", None, f"the strides of {name} may be any positive numbers")
             if self.traces[0].inputs[name].buffer.address in changed:
                 yield Clause("layout", None, f"no two elements of {name} share memory", "the host function writes it")
-
-
-def _tells(t: Term) -> bool:
-    """Whether a condition of the host function is worth telling a solver: not one with quotients of sizes by numbers
-    that other sizes decide, min(next_power_of_2(N), 256), under which z3 finds no numbers for any question."""
-    quotients = (s.args[1] for s in t.walk() if s.op in ("floordiv", "mod", "truncdiv", "truncmod"))
-    return not any(s.op == "next_power_of_2" for d in quotients for s in d.walk())
 
 
 def _written(event: Launch | TorchOp) -> Iterator[TensorRef]:

@@ -199,12 +199,6 @@ def decided_by_z3(
     Numbers that meet them go to the pool. Raises OutOfTime where the guard strikes."""
     symbols = frozenset[Term]().union(*map(leaves, literals)) if pool is not None else frozenset[Term]()
     assertions = _assertions(literals)
-    light = [t for t in literals if not (_nonlinear(t) or _has_power(t))]
-    if 0 < len(light) < len(literals):  # most questions do not need the facts that are hard for z3
-        answer, used = _check(z3.SimpleSolver(), _assertions(light), resources // TRIES, 0, symbols, pool, guard)
-        if answer is True or (answer is False and pool is not None and pool.meets(literals)):
-            return answer
-        resources = max(resources - used, 0)
     if not any(map(_nonlinear, literals)):
         return _check(z3.SimpleSolver(), assertions, resources, 0, symbols, pool, guard)[0]
     left = resources
@@ -222,10 +216,6 @@ def _assertions(literals: Sequence[Term]) -> list[z3.BoolRef]:
     """Core terms in z3's language, with what describes the numbers of their own in them."""
     axioms = dict(pair for t in literals for pair in _axioms(t)).values()
     return [*map(_expression, literals), *axioms]
-
-
-def _has_power(t: Term) -> bool:
-    return any(s.op == "next_power_of_2" for s in t.walk())
 
 
 def _check(
