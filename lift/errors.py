@@ -34,6 +34,10 @@ class Unsupported(TriliftError):
     """We cannot read this kernel or host function. `what` names the operation: "tt.foo", "aten.bar"."""
 
 
+class TooManyLaunches(Unsupported):
+    """A host function launches more kernels than a reading follows."""
+
+
 class OutOfBounds(TriliftError):
     """The kernel reads or writes where no tensor is. `why` relates the address to the nearest tensor, which begins at
     `near`."""

@@ -315,10 +315,13 @@ class OptimiseBudget:
 
 @dataclass(frozen=True, slots=True)
 class HostBudget:
-    """Of reading one host function: paths, and sides of tests that are looked for."""
+    """Of reading one host function: paths, sides of tests that are looked for, launches on one path, and how many more
+    a path may make than the first one: a loop over the sizes."""
 
     paths: int = 32
     sides: int = 200
+    launches: int = 200
+    more_launches: int = 4
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,6 +94,13 @@ def test_nan_to_num_has_the_ends_of_its_dtype(dtype: str, largest: float) -> Non
     assert {largest, -largest} <= numbers
 
 
+def test_a_loop_of_launches_is_read_to_its_first_rounds() -> None:
+    """Sizes at which the host function launches more kernels are excluded by a clause, not looked for without end."""
+    (proof,) = prove(kernels.in_parts)
+    assert proof.verdict.value == "PROVED", proof.reason
+    assert "N <= 16777216" in [c.text for c in proof.contract]
+
+
 def test_none_in_place_of_a_tensor_is_a_difference() -> None:
     (wrong,), (right,) = prove(kernels.second_is_none), prove(kernels.second_is_none_too)
     assert wrong.verdict.value == "UNKNOWN" and "result 0 of the reference is None" in wrong.reason

@@ -294,3 +294,24 @@ def at_the_first(x):
 @at_the_first.reference
 def _(x):
     return 1 + 2 * x[1:]
+
+
+@triton.jit
+def part_kernel(x, out, first, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + first + i, tl.load(x + first + i, mask=i < n) + 1, mask=i < n)
+
+
+@case(x="f32[N]")
+def in_parts(x):
+    """A launch for every 2^24 elements."""
+    out = torch.empty_like(x)
+    for first in range(0, x.numel(), 1 << 24):
+        n = min(1 << 24, x.numel() - first)
+        part_kernel[(triton.cdiv(n, BLOCK),)](x, out, first, n, BLOCK=BLOCK)
+    return out
+
+
+@in_parts.reference
+def _(x):
+    return x + 1

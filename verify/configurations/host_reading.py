@@ -147,23 +147,32 @@ class _Exploration:
         self.tried: set[frozenset[Term]] = set()
 
     def run(self, starts: Sequence[Dims]) -> Paths:
-        queue = [dict(d) for d in starts]
+        queue: list[tuple[dict[str, Number], Decision | None]] = [(dict(d), None) for d in starts]
         while queue:
-            dims = queue.pop(0)
+            dims, side_of = queue.pop(0)
             if any(p.holds({**p.run.dims, **dims}) for p in self.paths):
                 continue
             path = Path(read_host(self.case, dims, self.config))
+            if side_of is not None and self.repeats(path):
+                self.leave(side_of, "the host function launches more kernels there")
+                continue
             if path.run.refused is not None:
                 self.refused[path.run.refused] = None
             if path.run.raised is not None and not self.paths:  # where a trace did not
                 self.refused[Note(f"{type(path.run.raised).__name__}: {path.run.raised}", None)] = None
             self.lost.update(dict.fromkeys(path.lost))
             self.paths.append(path)
-            for found in self.others(path):
-                queue.append(found)
+            queue += self.others(path)
         return Paths(self.case, tuple(self.paths), tuple(self.open.values()), tuple(self.refused), tuple(self.lost))
 
-    def others(self, path: Path) -> Iterator[dict[str, Number]]:
+    def repeats(self, path: Path) -> bool:
+        """Whether a path makes many more launches than the first one did."""
+        first = next((p.trace for p in self.paths if p.trace is not None), None)
+        if first is None or path.trace is None:
+            return path.run.endless
+        return len(path.trace.launches) > len(first.launches) + BUDGETS.host.more_launches
+
+    def others(self, path: Path) -> Iterator[tuple[dict[str, Number], Decision]]:
         """Dims on the other side of each decision."""
         before: list[Term] = []
         for d in path.decisions:
@@ -183,13 +192,13 @@ class _Exploration:
                 continue
             found = self.dims(wanted, path.run.dims)
             if found is not None:
-                yield found
+                yield found, d
             elif not self.impossible(wanted):
                 model = self.model(wanted, path.run.dims)
                 if model is None:
                     self.leave(d, "no sizes were found there")
                 else:
-                    yield model
+                    yield model, d
 
     def leave(self, d: Decision, why: str) -> None:
         self.open.setdefault(d.condition, Open(d.condition, d.place, why))

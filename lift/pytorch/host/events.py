@@ -22,7 +22,8 @@ from ...capture.recorder import (
     written_positions,
 )
 from ...capture.trace import Buffer, Descriptor, TensorRef, TorchOp
-from ...errors import Unsupported
+from ...errors import TooManyLaunches, Unsupported
+from ...runtime import budget
 from ...terms import construct as T
 from ...terms import index as I
 from ...terms.term import Term
@@ -123,6 +124,7 @@ class Events(Recorder):
         super().__init__(record.dims)
         self.record = record
         self.limits: dict[int, limits.Limits] = {}  # by storage, of integer tensors
+        self.launched = 0
 
     def size(self, n: N.Integer) -> int:
         """A size, a stride or an offset as an integer of the trace."""
@@ -208,6 +210,9 @@ class Events(Recorder):
         self.record.ask(what)
 
     def launch(self, bound: Bound) -> None:
+        self.launched += 1
+        if self.launched > budget.BUDGETS.host.launches:
+            raise TooManyLaunches(f"more than {budget.BUDGETS.host.launches} launches", host_place())
         super().launch(bound)
 
     def __torch_dispatch__(

@@ -15,7 +15,7 @@ from ...capture.recorder import is_host
 from ...capture.run import named_outputs
 from ...capture.trace import Trace
 from ...cases.declaration import Case, torch_dtype
-from ...errors import TriliftError
+from ...errors import TooManyLaunches, TriliftError
 from ...language.case_spec import Spec
 from ...runtime import budget
 from ...terms import construct as T
@@ -45,6 +45,7 @@ class HostRun:
     texts: tuple[Note, ...] = ()
     raised: BaseException | None = None
     refused: Note | None = None
+    endless: bool = False  # refused for more launches than are followed
 
     @property
     def refuses(self) -> bool:
@@ -64,7 +65,7 @@ def read_host(case: Case, dims: Mapping[str, int | float], config: int = 0) -> H
     dims = record.dims
     record.files = host_files(case.fn)
     events = Events(record)
-    trace, raised, refused = None, None, None
+    trace, raised, refused, endless = None, None, None, False
     before = kept(case.fn)
     try:
         with _reading(case, record, events, config):
@@ -83,6 +84,7 @@ def read_host(case: Case, dims: Mapping[str, int | float], config: int = 0) -> H
             trace = Trace(dict(dims), inputs, tuple(events.events), outputs, events.configs)
     except TriliftError as error:
         refused = Note(error.what, error.place or place_of_error(error))
+        endless = isinstance(error, TooManyLaunches)
     except (Exception, SystemExit) as error:
         if not _by_host(error) and _follows(error):
             refused = Note(f"{type(error).__name__}: {_first(error)}", place_of_error(error))
@@ -101,6 +103,7 @@ def read_host(case: Case, dims: Mapping[str, int | float], config: int = 0) -> H
         tuple(record.texts),
         raised,
         refused,
+        endless,
     )
 
 
