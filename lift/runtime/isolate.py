@@ -17,7 +17,9 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from multiprocessing import forkserver
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
@@ -107,6 +109,20 @@ def _prepare(make: Any, preload: Sequence[str]) -> None:
     os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
     os.environ.setdefault("PYTHONWARNINGS", "ignore:resource_tracker:UserWarning")
     make.set_forkserver_preload([*PRELOAD, *preload])
+    with _replaced("PYTHONSAFEPATH", "1"):  # a file queue.py of the user's is not the module queue
+        forkserver.ensure_running()
+
+
+@contextmanager
+def _replaced(name: str, text: str) -> Iterator[None]:
+    """Context manager: an environment variable has another text."""
+    before = os.environ.get(name)
+    os.environ[name] = text
+    try:
+        yield
+    finally:
+        os.environ.pop(name)
+        os.environ.update({} if before is None else {name: before})
 
 
 def _start(make: Any, index: int, function: Callable[..., Any], task: tuple[Any, ...]) -> _Child:

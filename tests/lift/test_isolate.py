@@ -5,8 +5,10 @@ from __future__ import annotations
 import faulthandler
 import os
 import subprocess
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -97,3 +99,14 @@ def test_events_renew_the_time_only_if_asked() -> None:
 
 def test_the_fork_server_gives_the_same() -> None:
     assert run(double, 4, context="forkserver", timeout=60).value == 8
+
+
+def test_a_file_with_the_name_of_a_module_does_not_stand_in_for_it(tmp_path: Path) -> None:
+    """The fork server is started where the user is, and imports modules there: a queue.py is not the module queue."""
+    here, script = tmp_path / "here", tmp_path / "script.py"
+    here.mkdir()
+    (here / "queue.py").write_text("raise SystemExit('the file of the user')")
+    start = "list(run_all(id, [()], 1, 9, 'forkserver', preload=['queue']))"
+    script.write_text(f"from trilift.lift.runtime.isolate import run_all\nif __name__ == '__main__': print({start})")
+    found = subprocess.run([sys.executable, script], cwd=here, capture_output=True, text=True, check=False)
+    assert "Outcome(" in found.stdout and "the file of the user" not in found.stderr
