@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import replace as changed
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from trilift.lift.errors import TriliftError
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["Examined", "equal", "examine", "prove"]
 
 BRANCHES = 4  # of a PyTorch function on sizes that are followed, one after the other
+SHAPES_OF_SEVERAL_PROGRAMS = 4  # at which an order of programs is looked for
 SHAPES_OF_CLASS = 2  # that are run, of a class of shapes in which there is no proof
 
 OUR_DEFECT = "the proof claimed the opposite of what a run shows: this is a defect of trilift, please report it"
@@ -591,13 +593,19 @@ class _Attempt:
         "" where no such result is seen."""
         from trilift.lift.cases.shapes import choose
 
+        from .refutation.search import launched
         from .runs.races import unpromised
+        from .runs.trials import blocks_of, boundary_shapes
 
         if not _open(proofs):
             return ""
         if self.callers.again:
             return self.callers.again
-        return unpromised(self.case, [*choose(self.case, 2, self.seed), *shapes], self.seed)
+        small = choose(self.case, 2, self.seed)
+        trace = launched(self.case, small[0], self.seed)
+        blocks = blocks_of(trace) if trace is not None else []
+        several = islice(boundary_shapes(self.case, small[0], blocks), SHAPES_OF_SEVERAL_PROGRAMS)
+        return unpromised(self.case, [*small, *several, *shapes], self.seed)
 
     def field_test(self, proofs: Mapping[str, Proof], shapes: Sequence[Mapping[str, int | float]]) -> Sequence[Outcome]:
         """The outcomes of a field test of what is unknown, but for want of time; none where it cannot be run. `shapes`:

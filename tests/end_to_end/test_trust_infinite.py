@@ -101,6 +101,11 @@ def test_a_loop_of_launches_is_read_to_its_first_rounds() -> None:
     assert "N <= 16777216" in [c.text for c in proof.contract]
 
 
+def test_an_order_of_programs_is_looked_for_where_there_are_several() -> None:
+    (proof,) = prove(kernels.shifted_in_place)
+    assert proof.verdict.value in ("UNKNOWN", "REFUTED"), proof.reason
+
+
 def test_none_in_place_of_a_tensor_is_a_difference() -> None:
     (wrong,), (right,) = prove(kernels.second_is_none), prove(kernels.second_is_none_too)
     assert wrong.verdict.value == "UNKNOWN" and "result 0 of the reference is None" in wrong.reason

@@ -297,6 +297,27 @@ def _(x):
 
 
 @triton.jit
+def shifted_kernel(x, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    v = tl.load(x + i + 1, mask=i < n) * 2
+    tl.debug_barrier()
+    tl.store(x + i, v, mask=i < n)
+
+
+@case(x="f32[N]", where="N >= 2")
+def shifted_in_place(x):
+    """Each program loads what the next one stores: at small sizes there is one program."""
+    out, n = x.clone(), x.numel() - 1
+    shifted_kernel[(triton.cdiv(n, BLOCK),)](out, n, BLOCK=BLOCK)
+    return out
+
+
+@shifted_in_place.reference
+def _(x):
+    return torch.cat([x[1:] * 2, x[-1:]])
+
+
+@triton.jit
 def part_kernel(x, out, first, n, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(out + first + i, tl.load(x + first + i, mask=i < n) + 1, mask=i < n)
