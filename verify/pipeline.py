@@ -136,10 +136,22 @@ def _of_any_numbers(case: Case, names: Sequence[str], o: Options) -> Examined:
     again: dict[str, Proof] = {}
     if any(p.verdict.value == "PROVED" for p in first.proofs):
         with unbounded(names):
-            again = {p.claim.output: p for p in prove(plain, fallback=False, **given)}
+            again = _again(plain, o, given)
     inputs = " and ".join(names)
     told = [_of_all_numbers(p, again.get(p.claim.output), found, inputs) for p in first.proofs]
     return changed(first, proofs=tuple(told), case=case)
+
+
+def _again(case: Case, o: Options, given: Mapping[str, Any]) -> dict[str, Proof]:
+    """The proofs by output with elements read as they are given now; none where the formula to compare with is not
+    lifted from them."""
+    from trilift.lift import lift
+
+    try:
+        lifted = lift(case, o.seed) if o.lifted is not None else None
+        return {p.claim.output: p for p in prove(case, fallback=False, lifted=lifted, **given)}
+    except TriliftError:
+        return {}
 
 
 def _of_all_numbers(finite: Proof, every: Proof | None, found: Counterexample | None, inputs: str) -> Proof:
@@ -153,7 +165,7 @@ def _of_all_numbers(finite: Proof, every: Proof | None, found: Counterexample | 
         return every
     if verdict not in ("PROVED", "TESTED"):
         return finite
-    why = every.reason if every is not None else finite.reason
+    why = every.reason if every is not None else "nothing to compare with was lifted"
     reason = f"{verdict} where {inputs} holds finite numbers; with infinities and NaN: {why}"
     return unknown(finite.claim, reason, every.place if every is not None else finite.place)
 
@@ -595,7 +607,7 @@ class _Attempt:
 
         from .refutation.search import launched
         from .runs.races import unpromised
-        from .runs.trials import blocks_of, boundary_shapes
+        from .runs.trials import blocks_of, fits
 
         if not _open(proofs):
             return ""
@@ -604,7 +616,8 @@ class _Attempt:
         small = choose(self.case, 2, self.seed)
         trace = launched(self.case, small[0], self.seed)
         blocks = blocks_of(trace) if trace is not None else []
-        several = islice(boundary_shapes(self.case, small[0], blocks), SHAPES_OF_SEVERAL_PROGRAMS)
+        across = ({**small[0], n: 2 * b + 1} for b in reversed(blocks) for n in self.case.names)
+        several = islice((d for d in across if fits(self.case, d)), SHAPES_OF_SEVERAL_PROGRAMS)
         return unpromised(self.case, [*small, *several, *shapes], self.seed)
 
     def field_test(self, proofs: Mapping[str, Proof], shapes: Sequence[Mapping[str, int | float]]) -> Sequence[Outcome]:

@@ -11,7 +11,7 @@ from trilift import case
 from trilift.lift.errors import CaseError
 from trilift.lift.pytorch.read import read
 from trilift.lift.terms import construct as T
-from trilift.verify import prove
+from trilift.verify import equal, prove
 from trilift.verify.refutation.infinite_inputs import differs
 
 
@@ -35,6 +35,11 @@ def test_clamp_returns_nan_where_it_is_asked_to() -> None:
     (right,), (wrong,) = prove(kernels.clamped_with_nan), prove(kernels.clamped_without_nan)
     assert right.verdict.value in ("PROVED", "UNKNOWN"), right.reason
     assert wrong.verdict.value == "REFUTED", wrong.reason
+
+
+def test_two_kernels_on_such_inputs_are_compared() -> None:
+    assert [p.verdict.value for p in equal(kernels.affine, kernels.affine)] == ["PROVED", "PROVED"]
+    assert "REFUTED" in [p.verdict.value for p in equal(kernels.restored, kernels.second_of_two)]
 
 
 def test_without_any_inputs_are_finite() -> None:
@@ -101,8 +106,9 @@ def test_a_loop_of_launches_is_read_to_its_first_rounds() -> None:
     assert "N <= 16777216" in [c.text for c in proof.contract]
 
 
-def test_an_order_of_programs_is_looked_for_where_there_are_several() -> None:
-    (proof,) = prove(kernels.shifted_in_place)
+@pytest.mark.parametrize("name", ["shifted_in_place", "halo_in_place"])
+def test_an_order_of_programs_is_looked_for_where_there_are_several(name: str) -> None:
+    (proof,) = prove(getattr(kernels, name))
     assert proof.verdict.value in ("UNKNOWN", "REFUTED"), proof.reason
 
 

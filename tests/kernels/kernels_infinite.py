@@ -50,6 +50,17 @@ def _(x, y):
     return y.clone()
 
 
+@triton.jit
+def second_kernel(x, y, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(y + i, mask=i < n), mask=i < n)
+
+
+@case(x="f32[N] any", y="f32[N] any")
+def second_of_two(x, y):
+    return elementwise(second_kernel, x, y)
+
+
 @case(x="f32[N]", y="f32[N]")
 def restored_finite(x, y):
     return elementwise(restored_kernel, x, y)
@@ -315,6 +326,29 @@ def shifted_in_place(x):
 @shifted_in_place.reference
 def _(x):
     return torch.cat([x[1:] * 2, x[-1:]])
+
+
+@triton.jit
+def halo_kernel(x, n, BLOCK: tl.constexpr):
+    i, following = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK), (tl.program_id(0) + 1) * BLOCK
+    v = tl.load(x + i, mask=i < n, other=0.0)
+    first = tl.load(x + following, mask=following < n, other=0.0)
+    tl.debug_barrier()
+    tl.store(x + i, v + first, mask=i < n)
+
+
+@case(x="f32[N]")
+def halo_in_place(x):
+    """Each program loads the first element of the next tile of 1024."""
+    out, n = x.clone(), x.numel()
+    halo_kernel[(triton.cdiv(n, 1024),)](out, n, BLOCK=1024)
+    return out
+
+
+@halo_in_place.reference
+def _(x):
+    tiles = torch.nn.functional.pad(x, (0, -x.numel() % 1024 + 1024)).view(-1, 1024)
+    return (tiles[:-1] + tiles[1:, :1]).flatten()[: x.numel()]
 
 
 @triton.jit
