@@ -14,6 +14,7 @@ import os
 import signal
 import sys
 import tempfile
+import threading
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -109,8 +110,11 @@ def _prepare(make: Any, preload: Sequence[str]) -> None:
     os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
     os.environ.setdefault("PYTHONWARNINGS", "ignore:resource_tracker:UserWarning")
     make.set_forkserver_preload([*PRELOAD, *preload])
-    with _replaced("PYTHONSAFEPATH", "1"):  # a file queue.py of the user's is not the module queue
+    with _STARTING, _replaced("PYTHONSAFEPATH", "1"):  # a file queue.py of the user's is not the module queue
         forkserver.ensure_running()
+
+
+_STARTING = threading.Lock()  # the environment is of all threads
 
 
 @contextmanager
