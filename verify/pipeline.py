@@ -142,7 +142,7 @@ def _of_any_numbers(case: Case, names: Sequence[str], o: Options) -> Examined:
     return changed(first, proofs=tuple(told), case=case)
 
 
-def _again(case: Case, o: Options, given: Mapping[str, Any]) -> dict[str, Proof]:
+def _again(case: Case, o: Options, given: dict[str, object]) -> dict[str, Proof]:
     """The proofs by output with elements read as they are given now; none where the formula to compare with is not
     lifted from them."""
     from trilift.lift import lift

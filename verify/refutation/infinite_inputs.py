@@ -51,8 +51,8 @@ def finite(case: Case) -> Case:
 
 
 def counterexample(case: Case, goal: Targets, seed: int = 0) -> Counterexample | None:
-    """A run on infinities or NaN on which an output is not what a PyTorch function gives; None where none shows it. Of
-    formulas nothing is told: max(x, 0) stands for a maximum that passes NaN by, and for one that returns it."""
+    """A run on infinities or NaN on which an output is not what a PyTorch function gives; None where none shows it. A
+    formula refutes none: its max(x, 0) stands for a maximum that passes NaN by, and for one that returns it."""
     if goal.fn is None:
         return None
     question = Question(case, goal)
