@@ -25,6 +25,12 @@ def rows_kernel(x_ptr, out_ptr, N, BLOCK: tl.constexpr):
     tl.store(out_ptr + r * N + i, 2 * tl.load(x_ptr + r * N + i, mask=i < N), mask=i < N)
 
 
+@triton.jit
+def repeated_kernel(x_ptr, out_ptr, s, length, N, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, s * tl.load(x_ptr + i % length, mask=i < N), mask=i < N)
+
+
 @triton.heuristics({"EVEN": lambda a: a["N"] % 1000 == 0})
 @triton.jit
 def even_kernel(x_ptr, out_ptr, N, EVEN: tl.constexpr, BLOCK: tl.constexpr):
@@ -48,6 +54,10 @@ def double(x):
 
 def times(x, s):
     return s * x
+
+
+def twice(x):
+    return torch.cat((2 * x, 2 * x))
 
 
 # ---- wrong beyond the shapes that are tried --------------------------------------------------------------------------
@@ -160,11 +170,31 @@ def negative_only(x, s):
     return scale(x, s if s > -100.0 else 0.0)
 
 
+def repeated(x, factor):
+    """Twice, in tiles of the size of the result; that result and x are laid out anew."""
+    out = torch.empty(x.shape[0] * 2, x.shape[1], device=x.device)
+    n = out.numel()
+    if n > 0:
+        block = min(512, triton.next_power_of_2(n))
+        row = x.reshape([x.shape[0], x.shape[1]])
+        repeated_kernel[(triton.cdiv(n, block),)](row, out, factor, x.numel(), n, BLOCK=block)
+    return out
+
+
+@case(x="f32[M,N]")
+def small_rows_of_seven(x):
+    """The smallest sizes on the small side have rows of one element, of which PyTorch asks before."""
+    rows = x.reshape([x.shape[0], x.shape[1]])
+    few = rows.numel() < 50
+    return repeated(rows, 3.0 if few and rows.shape[1] == 7 else 2.0)
+
+
 WRONG = {  # the clause that excludes the wrong inputs, where there is one
     "grid_cap": "(N + 63) // 64 <= 65535",
     "block_cap": "next_power_of_2(N) <= 65536",
     "heuristic_of_a_thousand": "",
     "one_size": "",
+    "small_rows_of_seven": "",
     "large_sizes": "N <= 1000000",
     "no_launch_at_one_size": "N != 4099",
     "grid_of_bit_length": "N <= 536870911",
@@ -224,7 +254,15 @@ def nothing_for_small(x):
     return scale(x, 2.0, (n + 63) >> 6)
 
 
-RIGHT = ("plain", "ceiling", "both_signs", "padded_rows", "warps_of_a_size", "nothing_for_small")
+@case(x="f32[M,N]")
+def tiles_of_the_result(x):
+    return repeated(x, 2.0)
 
-for _case in (globals()[n] for n in (*WRONG, *RIGHT)):
-    _case.reference(times if "s" in _case.params else double)
+
+RIGHT = ("plain", "ceiling", "both_signs", "padded_rows", "warps_of_a_size", "nothing_for_small",
+         "tiles_of_the_result")  # fmt: skip
+
+for _name in (*WRONG, *RIGHT):
+    _case = globals()[_name]
+    _twice = _name in ("small_rows_of_seven", "tiles_of_the_result")
+    _case.reference(twice if _twice else times if "s" in _case.params else double)

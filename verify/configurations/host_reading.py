@@ -173,11 +173,15 @@ class _Exploration:
         return len(path.trace.launches) > len(first.launches) + BUDGETS.host.more_launches
 
     def others(self, path: Path) -> Iterator[tuple[dict[str, Number], Decision]]:
-        """Dims on the other side of each decision."""
+        """Dims on the other side of each decision: where there are some, with the same answers to what the path leaves
+        out. Those at which a size is 1 take a path of their own, which says nothing of others."""
         before: list[Term] = []
-        for d in path.decisions:
-            other = T.make("not", d.condition)
-            wanted = (*before, other)
+        left_out: list[Term] = []
+        for d in path.run.decisions:
+            if d not in path.decisions:
+                left_out += [d.condition] if d.by != "text" else []
+                continue
+            wanted = (*before, T.make("not", d.condition))
             before.append(d.condition)
             if d.by == "value":
                 continue
@@ -188,17 +192,23 @@ class _Exploration:
             if len(self.tried) > BUDGETS.host.sides or len(self.paths) > BUDGETS.host.paths:
                 self.leave(d, "too many paths")
                 continue
-            if any(_meets(wanted, p.run.dims) for p in self.paths):
+            yield from ((dims, d) for dims in self.side(d, wanted, left_out, path.run.dims))
+
+    def side(
+        self, d: Decision, wanted: Sequence[Term], left_out: Sequence[Term], base: Dims
+    ) -> list[dict[str, Number]]:
+        """Dims that meet the conditions; none where a path has some already, or where there can be none."""
+        for conditions in ((*left_out, *wanted), wanted) if left_out else (wanted,):
+            if any(_meets(conditions, p.run.dims) for p in self.paths):
+                return []
+            found = self.dims(conditions, base)
+            if found is None and self.impossible(conditions):
                 continue
-            found = self.dims(wanted, path.run.dims)
-            if found is not None:
-                yield found, d
-            elif not self.impossible(wanted):
-                model = self.model(wanted, path.run.dims)
-                if model is None:
-                    self.leave(d, "no sizes were found there")
-                else:
-                    yield model, d
+            if found is None and (found := self.model(conditions, base)) is None:
+                self.leave(d, "no sizes were found there")
+                return []
+            return [found]
+        return []
 
     def leave(self, d: Decision, why: str) -> None:
         self.open.setdefault(d.condition, Open(d.condition, d.place, why))
