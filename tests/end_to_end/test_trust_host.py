@@ -11,8 +11,11 @@ from tests.kernels import host_functions
 from trilift.lift.cases.shapes import choose
 from trilift.lift.errors import TriliftError
 from trilift.lift.pytorch.host.host_run import read_host
+from trilift.lift.terms import construct as T
 from trilift.verify import prove
 from trilift.verify.configurations.launches import REFUSED, configurations
+
+RELATION = T.make("min", 512, T.make("next_power_of_2", T.mul(2, T.size("M"), T.size("N"))))
 
 
 def texts(name):
@@ -52,3 +55,12 @@ def test_launch_arguments_are_terms_of_the_sizes():
     (launch,) = run.trace.launches
     assert str(launch.args["BLOCK"].term) == "next_power_of_2(N)"
     assert "le(N, 65536)" in [str(d.condition) for d in run.decisions if d.by == "host"]
+
+
+def test_a_grid_names_its_block_sizes():
+    """What a block size is of the dims is one fact, and not repeated in each term."""
+    for s in configurations(host_functions.tiles_of_the_result):
+        block, relation = T.size("BLOCK"), T.make("eq", T.size("BLOCK"), RELATION)
+        (launch,) = s.events
+        assert s.facts >= {relation} and not any(t.op == "next_power_of_2" for t in launch.grid[0].walk())
+        assert block in launch.grid[0].walk() or T.make("eq", 1, block) in s.facts

@@ -68,8 +68,11 @@ class Class:
 def configurations(base: Configuration, families: Sequence[Family], exhaustive: bool) -> Iterator[Configuration]:
     """The configuration for each class of block sizes, the widest first."""
     found = []
+    named = _named(families)
+    base = replace(base, events=tuple(_by_names(e, named) for e in base.events))
     for parts in _compatible(base.facts, families, [classes(f, exhaustive) for f in families]):
-        facts = base.facts.union(*(p.facts for p in parts), *_divisors(parts))
+        given = base.facts.union(*(p.facts for p in parts), *_divisors(parts))
+        facts = frozenset((*(T.rewrite(f, named.get) for f in given), *(T.make("eq", k, v) for k, v in named.items())))
         if any(p.label for p in parts) and Solver().implies(facts, T.const(False)):
             continue
         modules = iter(parts)
@@ -87,6 +90,26 @@ def configurations(base: Configuration, families: Sequence[Family], exhaustive: 
             (sum(p.width for p in parts), replace(base, facts=facts, events=events, clauses=clauses, label=label))
         )
     yield from (s for _, s in sorted(found, key=lambda e: -e[0]))
+
+
+def _named(families: Sequence[Family]) -> dict[Term, Term]:
+    """What block sizes are of the dims, each written with the symbols of those within it -> their symbols."""
+    parameters = {
+        p.symbol: p.relation for f in families for p in (*f.parameters, *f.following) if p.relation is not None
+    }
+    out: dict[Term, Term] = {}
+    for symbol, relation in sorted(parameters.items(), key=lambda pair: sum(1 for _ in pair[1].walk())):
+        out.setdefault(T.rewrite(relation, out.get), symbol)
+    return out
+
+
+def _by_names(e: Event, named: Mapping[Term, Term]) -> Event:
+    """The launch with a grid and numbers that name its block sizes."""
+    if not isinstance(e, SymbolicLaunch):
+        return e
+    x, y, z = (T.rewrite(g, named.get) for g in e.grid)
+    operands = tuple(T.rewrite(n, named.get) if isinstance(n, Term) else n for n in e.operands)
+    return replace(e, grid=(x, y, z), operands=operands)
 
 
 def _compatible(
