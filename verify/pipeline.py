@@ -276,7 +276,7 @@ def _open(proofs: Mapping[str, Proof]) -> bool:
 
 def _told(p: Proof, more: str) -> Proof:
     """The proof with one more reason why it is none."""
-    return changed(p, reason=f"{p.reason}; {more}")
+    return p if more in p.reason else changed(p, reason=f"{p.reason}; {more}")
 
 
 @dataclass

@@ -105,6 +105,13 @@ class TorchOp:
     values: tuple[torch.Tensor, ...]
     host: Place | None
 
+    @property
+    def is_view(self) -> bool:
+        """Whether it only looks at a tensor in another way. PyTorch leaves some of these out, where a slice is seen to
+        be the whole."""
+        changes = any(a.alias_info is not None and a.alias_info.is_write for a in self.func._schema.arguments)
+        return bool(self.func.is_view) and not changes and self.func._schema.name != "aten::lift_fresh"
+
 
 @dataclass(frozen=True, slots=True)
 class Trace:
@@ -120,6 +127,11 @@ class Trace:
     samples: dict[str, np.ndarray] = field(default_factory=dict, repr=False)  # the contents of the inputs in this run
     bounds: dict[str, int] = field(default_factory=dict)  # index tensor -> b: its elements v meet 0 <= v < b
     absent: tuple[bool, ...] = ()  # of a result that is a tuple or list, which elements are None
+
+    @property
+    def acts(self) -> tuple[Launch | TorchOp, ...]:
+        """The events but for views."""
+        return tuple(e for e in self.events if isinstance(e, Launch) or not e.is_view)
 
     @property
     def launches(self) -> tuple[Launch, ...]:

@@ -183,7 +183,7 @@ def _steady(formula: Formula, got: np.ndarray, trace: Trace, inputs: Arrays) -> 
         noise = np.random.default_rng(0)
         moved = {n: nudged(x, sign, noise) if x.dtype.kind == "f" else x for n, x in inputs.items()}
         good &= stays(np.asarray(evaluate(formula.term, formula.axes, moved, trace.dims)), got)
-    good |= ~np.isfinite(got)
+    good |= ~np.isfinite(got.astype(np.float64))
     return good
 
 

@@ -115,7 +115,7 @@ def stays(moved: np.ndarray | None, expected: np.ndarray) -> np.ndarray:
         return np.ones(expected.shape, bool)
     if moved.shape != expected.shape:
         return np.zeros(expected.shape, bool)
-    same: np.ndarray = (deviation(moved, expected) <= ACCURATE) & ~np.isnan(moved)
+    same: np.ndarray = (deviation(moved, expected) <= ACCURATE) & ~np.isnan(np.asarray(moved, np.float64))
     return same
 
 

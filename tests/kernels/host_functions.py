@@ -254,13 +254,22 @@ def nothing_for_small(x):
     return scale(x, 2.0, (n + 63) >> 6)
 
 
+@case(x="f32[N]")
+def written_as_a_slice(x):
+    """The slice is the whole: PyTorch leaves it out where it knows the sizes, and not where they are symbols."""
+    n = x.shape[0]
+    out = torch.empty_like(x)
+    out[: min(triton.next_power_of_2(n), n)] = scale(x, 2.0)
+    return out
+
+
 @case(x="f32[M,N]")
 def tiles_of_the_result(x):
     return repeated(x, 2.0)
 
 
 RIGHT = ("plain", "ceiling", "both_signs", "padded_rows", "warps_of_a_size", "nothing_for_small",
-         "tiles_of_the_result")  # fmt: skip
+         "tiles_of_the_result", "written_as_a_slice")  # fmt: skip
 
 for _name in (*WRONG, *RIGHT):
     _case = globals()[_name]

@@ -93,7 +93,7 @@ def configurations(base: Configuration, families: Sequence[Family], exhaustive: 
 
 
 def _named(families: Sequence[Family]) -> dict[Term, Term]:
-    """What block sizes are of the dims, each written with the symbols of those within it -> their symbols."""
+    """Block sizes as terms over the dims, each written with the symbols of those within it -> their symbols."""
     parameters = {
         p.symbol: p.relation for f in families for p in (*f.parameters, *f.following) if p.relation is not None
     }

@@ -36,7 +36,7 @@ LARGEST_CONSTANT = 4096  # elements of a tensor of known numbers
 
 
 def event(column: Sequence[TorchOp], buffers: Buffers) -> HostOp | None:
-    """One operation, seen in every trace: None for a view or an allocation. Raises Unsupported, with the host's line,
+    """One operation, seen in every trace: None for an allocation. Raises Unsupported, with the host's line,
     for an operator without a meaning."""
     first, name = column[0], operators.packet(column[0].func)
     refs = [[t.outputs[k] for t in column] for k in range(len(first.outputs))]
@@ -234,10 +234,10 @@ def _held(r: TensorRef, what: str, place: Place | None) -> np.ndarray:
 
 
 def live(trace: Trace) -> list[bool]:
-    """Of each event, whether an output, an input or a launch can see what it does."""
+    """Of each act, whether an output, an input or a launch can see what it does."""
     seen = {r.buffer.address for r in (*trace.outputs.values(), *trace.inputs.values())}
     out = []
-    for e in reversed(trace.events):
+    for e in reversed(trace.acts):
         touched = _touched(e)
         needed = isinstance(e, Launch) or _is_allocation(e) or bool(seen & {r.buffer.address for r in touched[0]})
         if needed and not _is_allocation(e):

@@ -174,7 +174,7 @@ class _Exploration:
 
     def others(self, path: Path) -> Iterator[tuple[dict[str, Number], Decision]]:
         """Dims on the other side of each decision: where there are some, with the same answers to what the path leaves
-        out. Those at which a size is 1 take a path of their own, which says nothing of others."""
+        out. Those at which a size is 1 take a path of their own, which does not cover others."""
         before: list[Term] = []
         left_out: list[Term] = []
         for d in path.run.decisions:

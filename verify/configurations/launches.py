@@ -483,7 +483,7 @@ class _Reading:
         self.relations = Relations(case, traces, held, paths, comparison)
         self.traces = self.relations.all
         self.buffers = Buffers(self.relations)
-        self.columns: list[tuple[Any, ...]] = list(zip(*(t.events for t in self.traces), strict=True))
+        self.columns: list[tuple[Any, ...]] = list(zip(*(t.acts for t in self.traces), strict=True))
 
     def base(self, configs: Sequence[int]) -> tuple[Configuration, list[Family]]:
         """The configuration with the kernels of one trace, and each launch's kernel at all block sizes."""
@@ -650,16 +650,16 @@ def _is_launch(column: Sequence[Any]) -> bool:
 
 
 def events_of(trace: Trace) -> tuple[Any, ...]:
-    """The events in order, without numbers."""
-    return tuple(map(_signature, trace.events))
+    """The events but for views in order, without numbers."""
+    return tuple(map(_signature, trace.acts))
 
 
 def difference(a: Trace, b: Trace) -> Unsupported:
     """The first event that only one of two traces has."""
-    for k in range(max(len(a.events), len(b.events))):
-        mine, other = (_signature(t.events[k]) if k < len(t.events) else None for t in (a, b))
+    for k in range(max(len(a.acts), len(b.acts))):
+        mine, other = (_signature(t.acts[k]) if k < len(t.acts) else None for t in (a, b))
         if mine != other:
-            place = next((t.events[k].host for t in (a, b) if k < len(t.events)), None)
+            place = next((t.acts[k].host for t in (a, b) if k < len(t.acts)), None)
             names = f"{_name(mine)} at {at(a)}, {_name(other)} at {at(b)}"
             return Unsupported(f"the operations of the host function depend on the shape: {names}", place)
     raise ValueError("they are the same")

@@ -46,8 +46,10 @@ def close(kind: str, f: Fold) -> Term:
 
 
 def _nested(kind: str, f: Fold, order: tuple[Axis, ...]) -> Term:
-    inside = T.node("where", (T.make("and", *f.guards) if len(f.guards) > 1 else next(iter(f.guards)),
-                              f.body.term, T.const(UNIT[kind])), None, f.body.term.type)  # fmt: skip
+    inside = f.body.term
+    if f.guards:  # else a factor that counts the indices holds them
+        guard = T.make("and", *f.guards) if len(f.guards) > 1 else next(iter(f.guards))
+        inside = T.node("where", (guard, inside, T.const(UNIT[kind])), None, inside.type)
     base = height(inside)
     names = [Axis(f"%{base + k + 1}", ALL) for k in range(len(order))]
     t = T.substitute(inside, {v: T.axis(n) for v, n in zip(reversed(order), names, strict=True)})
