@@ -212,9 +212,12 @@ def test_smt_lib(tmp_path: Path, golden: Callable[[str, str], None]) -> None:
 
 
 def named(smt: str) -> str:
-    """The text with its variables numbered in the order in which they occur: their numbers are those of terms."""
-    order = {v: f"v{k}" for k, v in enumerate(dict.fromkeys(re.findall(r"\bi\d+\b", smt)))}
-    return re.sub(r"\bi\d+\b", lambda m: order[m[0]], smt)
+    """The text with its names numbered in the order in which they occur: variables have the numbers of terms, and what
+    z3 calls $x7 or ?x7 that of its expressions, which depends on what it was asked before."""
+    for name, short in ((r"\bi\d+\b", "v"), (r"\$x\d+\b", "$x"), (r"\?x\d+\b", "?x")):
+        order = {v: f"{short}{k}" for k, v in enumerate(dict.fromkeys(re.findall(name, smt)))}
+        smt = re.sub(name, lambda m, order=order: order[m[0]], smt)  # type: ignore[misc]
+    return smt
 
 
 class Skeleton(HTMLParser):
