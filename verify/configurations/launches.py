@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
-from itertools import chain, islice
+from itertools import chain, islice, zip_longest
 from typing import Any
 
 from trilift.lift.capture.run import capture
@@ -656,10 +656,10 @@ def events_of(trace: Trace) -> tuple[Any, ...]:
 
 def difference(a: Trace, b: Trace) -> Unsupported:
     """The first event that only one of two traces has."""
-    for k in range(max(len(a.acts), len(b.acts))):
-        mine, other = (_signature(t.acts[k]) if k < len(t.acts) else None for t in (a, b))
+    for x, y in zip_longest(a.acts, b.acts):
+        mine, other = (None if e is None else _signature(e) for e in (x, y))
         if mine != other:
-            place = next((t.acts[k].host for t in (a, b) if k < len(t.acts)), None)
+            place = next((e.host for e in (x, y) if e is not None), None)
             names = f"{_name(mine)} at {at(a)}, {_name(other)} at {at(b)}"
             return Unsupported(f"the operations of the host function depend on the shape: {names}", place)
     raise ValueError("they are the same")
