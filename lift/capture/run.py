@@ -46,7 +46,7 @@ def capture(
     inputs = {n: recorder.input(n, t, bounds.get(n)) for n, t in tensors.items()}
     launching = intercepted(recorder.launch, config)
     with torch.random.fork_rng(devices=[]), running() as streams, pretend(), launching, recorder.recording():
-        torch.manual_seed(seed)
+        torch.default_generator.manual_seed(seed)
         result = _run(case, dims, arguments)
         streams.ended()
     if launches_required and not any(isinstance(e, Launch) for e in recorder.events):

@@ -24,6 +24,7 @@ from ...terms.term import Term
 from . import numbers as N
 
 R = TypeVar("R")
+NOT_OF_HOST = ("trilift", "triton", "torch", "numpy", "sympy")  # how modules are named that are left as they are
 
 
 def _ours(*xs: object) -> N.Ours | None:
@@ -223,26 +224,24 @@ def host_modules(fn: object) -> list[ModuleType]:
     those of the case's own package."""
     mine = (getattr(fn, "__module__", "") or "").partition(".")[0]
     known = [
-        (name.partition(".")[0], module) for name, module in list(sys.modules.items()) if _is_of_host(name, module)
+        (package, module)
+        for name, module in list(sys.modules.items())
+        if ((package := name.partition(".")[0]) == mine or _uses_either(module)) and not name.startswith(NOT_OF_HOST)
+        if is_host(getattr(module, "__file__", None) or "<built in>")
     ]
     packages = {package for package, module in known if _uses_triton(module)}
-    return [
-        module
-        for package, module in known
-        if package == mine or _uses_triton(module) or (package in packages and vars(module).get("torch") is torch)
-    ]
+    return [module for package, module in known if package == mine or package in packages]
 
 
-def _is_of_host(name: str, module: ModuleType) -> bool:
-    file = getattr(module, "__file__", None) or ""
-    return bool(file) and not name.startswith(("trilift", "triton", "torch", "numpy", "sympy")) and is_host(file)
+def _uses_either(module: ModuleType) -> bool:
+    return _uses_triton(module) or getattr(module, "__dict__", {}).get("torch") is torch
 
 
 def _uses_triton(module: ModuleType) -> bool:
     import triton
 
-    space = vars(module)
-    return any(space.get(n) is triton for n in ("triton", "_triton")) or "tl" in space
+    space = getattr(module, "__dict__", {})
+    return "tl" in space or any(space.get(n) is triton for n in ("triton", "_triton"))
 
 
 def host_files(fn: object) -> frozenset[str]:
