@@ -16,6 +16,7 @@ runs differ:
 from __future__ import annotations
 
 import difflib
+import hashlib
 import json
 import re
 import sys
@@ -26,12 +27,16 @@ from typing import Any
 import click
 
 Data = Mapping[str, Any]
-FOLDER = re.compile(r"[^\s'\"(]*/(?:site-packages/|(?=corpus/))|[^\s'\"(]*/trilift-\w+/")
+FOLDER = re.compile(
+    r"[^\s'\"(]*/(?:site-packages/|trilift/(?=(?:lift|verify|superopt|reports)/)|(?=corpus/))|[^\s'\"(]*/trilift-\w+/"
+)
 SIZES = ("batch", "model", "for")  # of a program that is searched
 FOUND = ("values", "states", "candidates", "plans", "kernels", "model_us", "roofline_us", "floor_us", "unfused_us",
          "structure", "field_equal", "field_bound", "verdict", "bound", "same", "against_original")  # fmt: skip
 COUNTED = ("inputs", "outputs", "operators", "operators_as_written", "bytes", "roofline_us")
 WIDTH = 11
+LONGEST_CHARACTERS = 4000  # of a line that is written whole
+SHOWN_CHARACTERS = 400  # of a longer one, whose digest follows
 
 
 def text(data: Data) -> str:
@@ -54,7 +59,7 @@ def lines(r: Data) -> Iterator[str]:
     """The lines of a case below its name, each a word and a text: of a lifted or proved case, or else of a search."""
     said = _case(r) if "lift" in r else _search(r)
     for word, what in said:
-        first, *more = portable(what).splitlines() or [""]
+        first, *more = map(_brief, portable(what).splitlines() or [""])
         yield f"  {word.ljust(WIDTH)} {first}".rstrip()
         yield from (f"  {' ' * WIDTH} {line}".rstrip() for line in more)
 
@@ -62,6 +67,13 @@ def lines(r: Data) -> Iterator[str]:
 def portable(said: str) -> str:
     """The text without folders of this machine."""
     return FOLDER.sub("", said)
+
+
+def _brief(line: str) -> str:
+    if len(line) <= LONGEST_CHARACTERS:
+        return line
+    digest = hashlib.sha256(line.encode()).hexdigest()[:16]
+    return f"{line[:SHOWN_CHARACTERS]} ... ({len(line)} characters, sha256 {digest})"
 
 
 def _case(r: Data) -> Iterator[tuple[str, str]]:

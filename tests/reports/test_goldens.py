@@ -112,6 +112,17 @@ def test_seconds_and_places_of_a_machine_change_no_golden() -> None:
     assert golden.portable("at /x/lib/site-packages/liger_kernel/a.py:3 of /tmp/trilift-ab1/b.py") == (
         "at liger_kernel/a.py:3 of b.py"
     )
+    assert golden.portable("/x/env.src/trilift/lift/terms/fit.py:59: warning") == "lift/terms/fit.py:59: warning"
+
+
+@pytest.mark.smoke
+def test_a_long_line_is_shortened_and_its_end_still_counts() -> None:
+    def of(clause: str) -> str:
+        return "\n".join(golden.lines({**RECORD, "contract": [clause]}))
+
+    whole, long = "x" * golden.LONGEST_CHARACTERS, "x " * 50_000
+    assert whole in of(whole) and len(of(long)) < len(of(whole)) and "(100001 characters, sha256" in of(long + "y")
+    assert of(long + "y") != of(long + "z")
 
 
 @pytest.mark.smoke
