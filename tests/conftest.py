@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from trilift.lift.runtime.session import collect_rarely
+
 GOLDEN = Path(__file__).parent / "goldens"
 DURATIONS = Path(__file__).parent / "durations.json"
 SLOW_SECONDS = 5.0  # of a test that `make test` runs
@@ -45,6 +47,7 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    collect_rarely()
     if config.getoption("--record-durations") and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Durations(), "durations")
 

@@ -10,6 +10,7 @@ import atexit
 import contextlib
 import gc
 
+from ..runtime.session import collect_rarely
 from ..terms import term as T
 from .read import read
 
@@ -17,4 +18,5 @@ with contextlib.suppress(Exception):  # a child finds out what is wrong, and say
     read(lambda x: x.exp().sum(-1), {"x": ("f32", (T.size("M"), T.size("N")))})
 gc.collect()
 gc.freeze()
+collect_rarely()
 atexit.register(gc.unfreeze)
