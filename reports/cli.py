@@ -14,7 +14,6 @@ from typing import Any
 
 import click
 
-from ..lift.runtime.session import collect_rarely
 from .base.configuration import Configured
 from .base.version import VERSION
 
@@ -50,7 +49,6 @@ def main() -> None:
     TARGET is file.py, file.py::case, module:case, a folder or a .ttir file.
     """
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # child processes end with us
-    collect_rarely()
 
 
 SECONDS = click.FloatRange(0, min_open=True)
