@@ -51,6 +51,9 @@ def total(c: Term, t: Term) -> Term:
     return T.fold("sum", J, T.where(c, t, 0))
 
 
+COUNT = total(T.make("ne", at, 0), T.const(1))  # how many integers of a row are not 0
+
+
 def said_equal(left: Term, right: Term) -> bool:
     """Whether they are said to be equal, and nothing is owed for it."""
     a, ctx = algebra()
@@ -74,6 +77,11 @@ MET = [  # a term with an indicator in it: is it nonzero, nonnegative, positive?
     (T.make("abs", x), (False, True, False)),
     (T.add(1, T.make("abs", x)), (True, True, True)),
     (T.sub(T.make("abs", x), 1), (False, False, False)),
+    (COUNT, (False, True, False)),
+    (T.add(COUNT, T.make("exp", x)), (True, True, True)),
+    (T.mul(COUNT, T.make("exp", x)), (False, True, False)),
+    (T.sub(T.make("exp", x), COUNT), (False, False, False)),
+    (T.add(T.make("exp", x), total(T.make("ne", at, 0), at)), (False, False, False)),
 ]
 
 

@@ -93,8 +93,10 @@ def _half(k: Power) -> bool:
 
 def _atom_positive(a: Algebra, t: Term, ctx: Context) -> bool:
     """Whether an atom is positive."""
-    if t.type == T.INT:
-        return bool(a.implied(ctx, integer_literal("lt", atom(t))))
+    if t.type == T.INT and a.implied(ctx, integer_literal("lt", atom(t))):
+        return True
+    if t.type == T.INT and t.op != "sum":
+        return False
     if T.make("lt", 0, t) in ctx.facts:
         return True
     if t.op == "sum":
@@ -108,8 +110,10 @@ def _atom_positive(a: Algebra, t: Term, ctx: Context) -> bool:
 def _atom_nonnegative(a: Algebra, t: Term, ctx: Context) -> bool:
     if t.op in ("positive?", "zero?", "holds?", "abs", "random") or T.make("lt", 0, t) in ctx.facts:
         return True
-    if t.type == T.INT:
-        return bool(a.implied(ctx, integer_literal("le", atom(t))))
+    if t.type == T.INT and a.implied(ctx, integer_literal("le", atom(t))):
+        return True
+    if t.type == T.INT and t.op != "sum":
+        return False
     if t.op == "sum":
         f = open_fold(a, t, ctx)
         return nonnegative(a, f.body, a.given(ctx, *f.guards))
