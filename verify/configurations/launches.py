@@ -416,7 +416,7 @@ def _together(parts: list[list[Configuration]]) -> list[list[Configuration]]:
 
 
 def _elsewhere(condition: Term, place: Place | None, why: str = "") -> Clause:
-    reason = why or "the host function behaves differently elsewhere"
+    reason = why or "the host function, which behaves differently elsewhere"
     return Clause("shape", condition, words(condition), reason, place)
 
 
