@@ -5,10 +5,11 @@ What kernels and references give at the inputs of the docstrings was run in Trit
 
 from __future__ import annotations
 
+import kernels_dtype_sight as dtypes
 import kernels_integers as kernels
 import pytest
 
-from trilift.verify import prove
+from trilift.verify import equal, prove
 
 WRONG = (
     "square_of_int16", "three_times_uint8", "product_and_sum_of_int8", "shift_of_int16", "complement_of_uint8",
@@ -51,3 +52,14 @@ def test_another_width_of_the_output_is_a_difference() -> None:
     (proof,) = prove(kernels.int32_for_int8)
     assert proof.verdict.value == "REFUTED" and proof.counterexample is not None
     assert proof.counterexample.why == "out is int32, the reference's int8"
+
+
+def test_two_kernels_of_other_dtypes_are_told_apart() -> None:
+    proof = equal(dtypes.doubled_int32, dtypes.doubled_int64)[0]
+    assert proof.verdict.value == "REFUTED" and proof.counterexample is not None
+    assert proof.counterexample.why == "out is int32, doubled_int64's int64"
+    proof = equal(dtypes.doubled, dtypes.doubled_in_bfloat16)[0]
+    assert proof.verdict.value == "PROVED"
+    assert any(c.text.startswith("out is float32, doubled_in_bfloat16's bfloat16") for c in proof.contract)
+    proof = equal(dtypes.doubled, dtypes.doubled)[0]
+    assert not any("bfloat16" in c.text for c in proof.contract)

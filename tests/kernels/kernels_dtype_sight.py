@@ -102,3 +102,23 @@ def wrong_finfo(x):
 
 
 wrong_finfo.reference(lambda x: x.clamp(max=torch.finfo(x.dtype).max) * 3)
+
+
+@case(x="f32[N]")
+def doubled(x):
+    return run(x, "double", torch.float32)
+
+
+@case(x="f32[N]")
+def doubled_in_bfloat16(x):
+    return run(x, "double", torch.bfloat16)
+
+
+@case(x="i32[N]")
+def doubled_int32(x):
+    return run(x, "double", torch.int32)
+
+
+@case(x="i32[N]")
+def doubled_int64(x):
+    return run(x, "double", torch.int64)

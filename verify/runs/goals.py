@@ -83,8 +83,8 @@ def targets(
         found = with_inputs(found, case, [x for t in traces for x in returned_inputs(t)])
     for name, formula in found.formulas.items():
         fits(case, name, formula, traces, found)
-    if found.fn is None:
-        return found
+    if found.fn is None and found.also_prove is None:
+        return found  # what was lifted has the kernel's own dtypes, and a text has none
     return replace(found, dtypes=_dtypes(found, traces[0], False), floats=_dtypes(found, traces[0], True))
 
 
@@ -97,7 +97,8 @@ def _dtypes(found: Targets, trace: Trace, real: bool) -> dict[str, str]:
             continue
         if ref.dtype != formula.dtype:
             ours, theirs = DTYPES.get(ref.dtype, ref.dtype), DTYPES.get(formula.dtype, formula.dtype)
-            out[name] = f"{name} is {ours}, the {found.against}'s {theirs}"
+            whose = "the reference" if found.against == REFERENCE else found.against
+            out[name] = f"{name} is {ours}, {whose}'s {theirs}"
     return out
 
 
