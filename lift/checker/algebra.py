@@ -1099,7 +1099,6 @@ TOTAL = {
     "cosh",
     "asinh",
     "cbrt",
-    "copysign",
     "random",
 }  # functions that are defined of all real numbers
 RULES: dict[str, Callable[..., Poly]] = {

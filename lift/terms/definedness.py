@@ -52,7 +52,7 @@ DEFINED.fill({
     **dict.fromkeys(("floordiv", "mod", "truncdiv", "truncmod", "fmod"), lambda a, b: _ne(b, 0)),
     **dict.fromkeys(
         ("add", "mul", "abs", "sign", "exp", "exp2", "sin", "cos", "atan", "atan2", "sinh", "cosh", "tanh", "erf",
-         "floor", "ceil", "trunc", "round", "asinh", "cbrt", "copysign", "to_int",
+         "floor", "ceil", "trunc", "round", "asinh", "cbrt", "signbit", "to_int",
          "max", "min", "eq", "ne", "lt", "le", "argmax_of", "argmin_of", "pick", "and", "or", "not", "given", *FLAGS,
          "next_power_of_2", "bitand", "bitor", "bitxor", "shl", "shr", "random_bits", "random",
          "wrap8", "wrap16", "wrap32", *(f"{way}_{f}" for f in FORMATS for way in ("bits", "from_bits"))), total),
@@ -70,6 +70,11 @@ def is_number(t: Term) -> bool:
     """Whether a real term is never NaN, whatever is read: it may be infinite as a maximum over nothing is. Conditions
     and integers are numbers; of an element that nobody defined nothing is known."""
     return not classes(t) & NAN
+
+
+def sign_is_of_value(t: Term) -> bool:
+    """Whether the sign bit of `t` is that of its value: of a zero it may be either, and so it may of a NaN."""
+    return t.type != T.REAL or not classes(t) & (NAN | ZERO)
 
 
 def is_finite(t: Term) -> bool:

@@ -125,7 +125,7 @@ EXTENDED.fill({
     "where": lambda _, a, b: a | b,
     "pick": lambda _, *xs: reduce(operator.or_, xs),
     **dict.fromkeys(("floordiv", "mod", "truncdiv", "truncmod", "fmod"), _divided),
-    **dict.fromkeys(("atan2", "copysign", "random"), _everywhere_finite),
+    **dict.fromkeys(("atan2", "random"), _everywhere_finite),
 })  # fmt: skip
 
 EXTENDED.derive(("sum", "prod", "amax", "amin"), "by `folded`, from the classes of the body")

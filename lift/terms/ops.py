@@ -27,7 +27,7 @@ import numpy as np
 
 from . import construct as T
 from .bits import FORMATS, cell_size, from_bits, to_bits
-from .definedness import is_finite
+from .definedness import is_finite, sign_is_of_value
 from .philox_words import random, random_bits
 
 
@@ -334,13 +334,13 @@ ROWS = [
     _row("cbrt", 1, R, np.cbrt, "cbrt({0})", r"\sqrt[3]{{{0}}}", "torch.sign({0}) * torch.abs({0}) ** (1 / 3)", ttir=("math.cbrt",), extern=("cbrt",)),
     _row("exp10", 1, R, lambda x: np.power(10.0, x), term=lambda a: T.make("exp", T.mul(math.log(10), a)), extern=("exp10", "fast_exp10")),
     _row("hypot", 2, R, np.hypot, term=lambda a, b: T.make("sqrt", T.add(T.mul(a, a), T.mul(b, b))), extern=("hypot",), aten=("hypot",)),
-    _row("copysign", 2, R, np.copysign, "copysign({0}, {1})", r"\operatorname{{copysign}}({0}, {1})", "torch.copysign({0}, {1})", ttir=("math.copysign",), extern=("copysign",), aten=("copysign",)),
+    _row("copysign", 2, R, np.copysign, term=lambda a, b: T.make("where", OPS["signbit"].on_terms(b), T.mul(-1, T.make("abs", a)), T.make("abs", a)), ttir=("math.copysign",), extern=("copysign",), aten=()),
     _row("fmod", 2, R, np.fmod, "fmod({0}, {1})", r"\operatorname{{fmod}}({0}, {1})", "torch.fmod({0}, {1})", ttir=("arith.remf",), extern=("fmod",), aten=("fmod",)),
     _row("round_away", 1, R, lambda x: np.trunc(x + np.copysign(0.5, x)), term=lambda a: T.mul(T.make("sign", a), T.make("floor", T.make("abs", a) + 0.5)), ttir=("math.round",), extern=("round",)),
     _row("isnan", 1, B, np.isnan, term=lambda a: T.const(False) if is_finite(a) else T.make("ne", a, a), extern=("isnan",)),  # NaN differs from itself
     _row("isinf", 1, B, np.isinf, term=lambda a: T.const(False) if is_finite(a) else T.make("eq", T.make("abs", a), math.inf), extern=("isinf",)),
     _row("isfinite", 1, B, np.isfinite, term=lambda a: T.const(True) if is_finite(a) else T.make("lt", T.make("abs", a), math.inf), extern=("finite", "isfinited")),
-    _row("signbit", 1, B, np.signbit, term=lambda a: T.make("lt", a, 0), extern=("signbit",)),
+    _row("signbit", 1, B, np.signbit, "signbit({0})", _fn("signbit"), "torch.signbit({0})", term=lambda a: T.make("lt", a, 0) if sign_is_of_value(a) else T.make("signbit", a), extern=("signbit",), aten=("signbit",)),
     # order
     _row("max", -1, SAME, _maximum, "max({0}, {1})", r"\max({0}, {1})", "torch.maximum({0}, {1})", ttir=("arith.maxnumf", "arith.maximumf", "arith.maxsi"), extern=("fmax",), aten=("maximum",)),
     _row("min", -1, SAME, _minimum, "min({0}, {1})", r"\min({0}, {1})", "torch.minimum({0}, {1})", ttir=("arith.minnumf", "arith.minimumf", "arith.minsi"), extern=("fmin",), aten=("minimum",)),

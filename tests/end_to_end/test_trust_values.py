@@ -8,6 +8,7 @@ from __future__ import annotations
 import kernels_dicts as dicts
 import kernels_divisors as divisors
 import kernels_dtype_sight as sight
+import kernels_sign_of_zero as zeros
 import kernels_through_floats as through
 import pytest
 
@@ -124,3 +125,15 @@ def test_exchanged_keys_are_refuted() -> None:
 def test_an_alias_under_a_key_is_a_clause() -> None:
     proofs = {p.claim.output: p for p in prove(dicts.input_under_another_key)}
     assert [c.text for c in proofs["same"].contract if c.kind == "memory"] == ["same shares its memory with x"]
+
+
+@pytest.mark.parametrize("name", ["bit_for_comparison", "comparison_for_copysign"])
+def test_the_sign_bit_of_a_zero_is_not_a_comparison(name: str) -> None:
+    (proof,) = prove(getattr(zeros, name))
+    assert proof.verdict.value == "UNKNOWN", proof.reason
+
+
+@pytest.mark.parametrize("name", ["bit_for_signbit", "copysign_for_copysign"])
+def test_sign_bits_are_compared_with_sign_bits(name: str) -> None:
+    (proof,) = prove(getattr(zeros, name))
+    assert proof.verdict.value == "PROVED", proof.reason

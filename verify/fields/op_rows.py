@@ -297,7 +297,6 @@ FIELD.fill({
     "argmax_of": _stacked(FOLDS["argmax"]), "argmin_of": _stacked(FOLDS["argmin"]),
     "isnan": lambda d, a: a["p"] == POISON, "isinf": lambda d, a: np.isinf(a["v"]),
     "isfinite": lambda d, a: ~np.isinf(a["v"]) & (a["p"] != POISON),
-    "signbit": lambda d, a: _compare("lt")(d, a, d.reals(0.0)),
     "to_int": lambda d, a: _integers(d, a),
     **{name: _compare(name) for name in COMPARISONS},
 })  # fmt: skip

@@ -38,7 +38,7 @@ ACCURATE = 1e-6  # deviation of numbers that do not refute a law
 COMBINED_INPUTS = 4  # inputs that are tried in all combinations
 SHAPES = 2
 STEPS = {"floor", "ceil", "trunc", "round", "sign", "to_int", "argmax", "argmin", "argmax_of", "argmin_of", "fmod",
-         "copysign", "lt", "le", "eq", "ne"}  # fmt: skip
+         "signbit", "lt", "le", "eq", "ne"}  # fmt: skip
 
 
 def properties(

@@ -126,7 +126,7 @@ MAGNITUDE.fill({
 
 # They select, or compute with integers.
 EXACT.fill(dict.fromkeys(
-    ("neg", "abs", "max", "min", "where", "copysign", "fmod", "relu", "amax", "amin", "pick", "sign", "floor", "ceil",
+    ("neg", "abs", "max", "min", "where", "fmod", "relu", "amax", "amin", "pick", "sign", "floor", "ceil",
      "trunc", "round", "to_int", "random", "random_bits", *(f"from_bits_{f}" for f in FORMATS)), True
 ))  # fmt: skip
 WRAPS = {"wrap8", "wrap16", "wrap32"}
@@ -420,7 +420,6 @@ MAGNITUDE.fill({
     "min": _extremum,
     "abs": _first,
     "neg": _first,
-    "copysign": _first,
     "pow": _pow,
     "where": _where,
     **dict.fromkeys(STEPS, _step),

@@ -12,7 +12,6 @@ from ..symbolic_tensor import SymbolicTensor, cast, choose, full, kind, pointwis
 from .elementwise import (
     Number,
     Operand,
-    absolute,
     bitwise,
     elementwise,
     eq,
@@ -48,7 +47,9 @@ NN = "torch.nn.functional."
 LARGEST = 3.4028234663852886e38  # of single precision
 
 # ---- operators that a row of lift.terms.ops names -------------------------------------------------------------------
-BELOW = {"copysign", "eq", "erfc", "fmod", "hypot", "logical_and", "logical_not", "logical_or", "mul", "ne", "round"}
+BELOW = {
+    "copysign", "eq", "erfc", "fmod", "hypot", "logical_and", "logical_not", "logical_or", "mul", "ne", "round", "signbit",
+}  # fmt: skip
 RESULT = {"same": same, T.REAL: real, T.INT: same, T.BOOL: predicate}
 
 ROWS.add(
@@ -184,7 +185,7 @@ ROWS.add(
     Row("fmax", "self, other", same(maximum), "torch.fmax"),
     Row("fmin", "self, other", same(minimum), "torch.fmin"),
     Row("heaviside", "self, values", same(lambda x, v: where(lt(x, 0), 0, where(eq(x, 0), v, 1))), "torch.heaviside"),
-    Row("copysign", "self, other", same(lambda x, y: where(lt(y, 0), -absolute(x), absolute(x))), "torch.copysign"),
+    Row("copysign", "self, other", same(op("copysign")), "torch.copysign"),
     Row("pow", "self, exponent", same(power), "torch.pow"),
     Row("sub", "self, other, alpha=1", lambda x, y, alpha: elementwise(lambda a, b: a - alpha * b, x, y), "torch.sub"),
     Row("rsub", "self, other, alpha=1", lambda x, y, alpha: elementwise(lambda a, b: b - alpha * a, x, y)),
@@ -203,7 +204,7 @@ ROWS.add(
     Row("isfinite", "self", predicate(op("isfinite")), "torch.isfinite"),
     Row("isposinf", "self", predicate(lambda x: eq(x, math.inf)), "torch.isposinf"),
     Row("isneginf", "self", predicate(lambda x: eq(x, -math.inf)), "torch.isneginf"),
-    Row("signbit", "self", predicate(lambda x: lt(x, 0)), "torch.signbit"),
+    Row("signbit", "self", predicate(op("signbit")), "torch.signbit"),
     Row("logical_and", "self, other", logic("and"), "torch.logical_and"),
     Row("logical_or", "self, other", logic("or"), "torch.logical_or"),
     Row("logical_xor", "self, other", logic("ne"), "torch.logical_xor"),
