@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 @handles("tt.reduce")
 def _reduce(run: Run, op: Op, *xs: Any) -> list[Any]:
     axis, m = op.attrs["axis"], monoid(run, op)
-    if m is None and run.rebracketed:
-        xs = tuple(shaped(x, lambda a: np.flip(a, axis)) for x in xs)
-    out = tree(run, op.regions[0], list(xs), axis) if m is None else m.fold(run.domain, xs, axis)
+    if m is not None:
+        out = m.fold(run.domain, xs, axis)
+    else:
+        out = (_backwards if run.rebracketed else tree)(run, op.regions[0], list(xs), axis)
     return [_typed(x, v.type) for x, v in zip(out, op.results, strict=True)]
 
 
@@ -41,6 +42,15 @@ def tree(run: Run, region: Region, xs: list[Any], axis: int) -> list[Any]:
         rest = [part(x, slice(n - n % 2, n)) for x in xs]
         xs = [_concatenate(j, r, axis) for j, r in zip(joined, rest, strict=True)]
     return [shaped(x, lambda a: np.squeeze(a, axis)) for x in xs]
+
+
+def _backwards(run: Run, region: Region, xs: list[Any], axis: int) -> list[Any]:
+    """Element by element, the last one first: a mean of means is the same in all balanced trees, and not here."""
+    at = lambda k: [shaped(x, lambda a: np.take(a, k, axis)) for x in xs]  # noqa: E731
+    carried = at(-1)
+    for k in range(xs[0].shape[axis] - 2, -1, -1):
+        carried = run.region(region, [*carried, *at(k)])
+    return carried
 
 
 def _concatenate(a: Any, b: Any, axis: int) -> Any:
