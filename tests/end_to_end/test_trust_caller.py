@@ -6,7 +6,7 @@ import pytest
 
 from trilift.lift.capture.case_files import load
 from trilift.verify.model.verdict import Verdict
-from trilift.verify.pipeline import prove
+from trilift.verify.pipeline import equal, prove
 
 CASES = {c.name: c for c in load(str(Path(__file__).parents[1] / "kernels" / "kernels_caller.py"))}
 WRONG = sorted(n for n in CASES if n.startswith("wrong_"))
@@ -34,3 +34,14 @@ def test_contents_that_autotuning_changes_are_not_proved(name):
 @pytest.mark.parametrize("name", RIGHT)
 def test_contents_that_it_restores_or_that_are_zeros_are_proved(name):
     assert all(p.verdict is Verdict.PROVED for p in prove(CASES[name]))
+
+
+@pytest.mark.parametrize("names", [("sum_in_place", "sum_of_a_copy"), ("sum_of_a_copy", "sum_in_place")])
+def test_a_kernel_that_changes_its_input_does_not_equal_one_that_returns_the_same(names):
+    found = {p.claim.output: p for p in equal(*(CASES[n] for n in names))}
+    assert found["out"].verdict is Verdict.PROVED, found["out"].reason
+    assert found["x"].verdict is Verdict.REFUTED, found["x"].reason
+
+
+def test_two_kernels_that_change_the_same_input_are_equal():
+    assert {p.verdict for p in equal(CASES["sum_in_place"], CASES["sum_in_place"])} == {Verdict.PROVED}

@@ -146,3 +146,18 @@ def right_zeroed_by_host(x, y):
 @right_zeroed_by_host.reference
 def _(x, y):
     return y.copy_(x)
+
+
+def _sum_into(x, out):
+    add_kernel[(triton.cdiv(x.shape[0], 64),)](x, out, x.shape[0], BLOCK=64)
+    return out
+
+
+@case(x="f32[N]", y="f32[N]")
+def sum_in_place(x, y):
+    return _sum_into(y, x)
+
+
+@case(x="f32[N]", y="f32[N]")
+def sum_of_a_copy(x, y):
+    return _sum_into(y, x.clone())

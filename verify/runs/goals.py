@@ -79,7 +79,7 @@ def targets(
         raise CaseError(f"case {case.name} has no reference", case.place)
     else:
         found = _of_function(case, case.reference.fn, REFERENCE, traces, seed)
-    if found.fn is not None and text is None:
+    if text is None and (found.fn is not None or found.also_prove is not None):
         found = with_inputs(found, case, [x for t in traces for x in returned_inputs(t)])
     for name, formula in found.formulas.items():
         fits(case, name, formula, traces, found)
@@ -245,7 +245,8 @@ def _of_case(case: Case, other: Case, traces: Sequence[Trace], seed: int) -> Tar
     from trilift.lift import lift
 
     tensors, numbers, conditions = matched(case, other)
-    theirs = _of_lifted(other, lift(other, seed))
+    lifted = lift(other, seed)
+    theirs = _of_lifted(other, lifted)
     outputs = [f for f in theirs.formulas.values() if f.in_place is None or f.name not in other.tensors]
     names = list(traces[0].outputs)
     if len(outputs) + len(theirs.errors) != len(names):
@@ -258,6 +259,9 @@ def _of_case(case: Case, other: Case, traces: Sequence[Trace], seed: int) -> Tar
     for n, f in theirs.formulas.items():
         ours = transported(f, tensors, lambda t: numbers[t.attr])
         formulas[rename[n]] = replace(ours, name=rename[n], in_place=tensors.get(f.in_place or ""))
+    for x, n in ((tensors[x], rename[n]) for t in lifted.traces for x, n in returned_inputs(t).items()):
+        if x not in formulas and n in formulas:  # the result is the input, which the caller still holds
+            formulas[x] = replace(formulas[n], name=x, in_place=x)
     errors = {rename.get(n, n): e for n, e in theirs.errors.items()}
     return Targets(other.name, formulas, tuple(conditions), also_prove=other, errors=errors)
 
