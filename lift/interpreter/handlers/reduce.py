@@ -44,7 +44,7 @@ def tree(run: Run, region: Region, xs: list[Any], axis: int) -> list[Any]:
     return [shaped(x, lambda a: np.squeeze(a, axis)) for x in xs]
 
 
-def _backwards(run: Run, region: Region, xs: list[Any], axis: int) -> list[Any]:
+def _backwards(run: Run, region: Region, xs: Sequence[np.ndarray | Ids], axis: int) -> list[np.ndarray | Ids]:
     """Element by element, the last one first: a mean of means is the same in all balanced trees, and not here."""
     at = lambda k: [shaped(x, lambda a: np.take(a, k, axis)) for x in xs]  # noqa: E731
     carried = at(-1)
