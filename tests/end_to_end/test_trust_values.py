@@ -137,3 +137,8 @@ def test_the_sign_bit_of_a_zero_is_not_a_comparison(name: str) -> None:
 def test_sign_bits_are_compared_with_sign_bits(name: str) -> None:
     (proof,) = prove(getattr(zeros, name))
     assert proof.verdict.value == "PROVED", proof.reason
+
+
+def test_a_sign_bit_owes_that_its_operand_is_a_number() -> None:
+    (proof,) = prove(zeros.bit_of_a_quotient)
+    assert any(c.kind == "value" and "!= 0" in c.text for c in proof.contract), proof.contract

@@ -65,3 +65,25 @@ def copysign_for_copysign(x):
 @copysign_for_copysign.reference
 def _(x):
     return torch.copysign(torch.ones_like(x), x)
+
+
+@triton.jit
+def _sign_of_quotient(x_ptr, y_ptr, out_ptr, N, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < N, other=0)
+    y = tl.load(y_ptr + i, mask=i < N, other=1)
+    sign = tl.where(libdevice.signbit(x / y * (x - 1)) != 0, -1.0, 1.0)
+    tl.store(out_ptr + i, sign, mask=i < N)
+
+
+@case(x="f32[N]", y="f32[N]")
+def bit_of_a_quotient(x, y):
+    """Infinite on one side and NaN on the other where y is 0."""
+    out = torch.empty_like(x)
+    _sign_of_quotient[(triton.cdiv(x.shape[0], 64),)](x, y, out, x.shape[0], BLOCK=64)
+    return out
+
+
+@bit_of_a_quotient.reference
+def _(x, y):
+    return torch.where(torch.signbit(x / y * x - x / y), -1.0, 1.0)

@@ -75,9 +75,13 @@ def condition(a: Algebra, t: Term, ctx: Context) -> Term:
 
 
 def _opaque_condition(a: Algebra, t: Term, ctx: Context) -> Term:
-    """A condition that is equal only to itself; of which kind a given number is, as facts say it of the element."""
+    """A condition that is equal only to itself, and owes that its arguments are numbers; of which kind a given number
+    is, as facts say it of the element."""
     if t.op in FLAGS and t.args[0].op == "given":
         return T.make(t.op, T.make("given", a.normal(t.args[0].args[0], ctx).term))
+    if t.op not in FLAGS:
+        for s in t.args:
+            a.number(s, ctx)
     return T.node(t.op, tuple(argument(a, s, ctx) for s in t.args), t.attr, t.type)
 
 
