@@ -515,10 +515,11 @@ class _Attempt:
 
     @property
     def undefined(self) -> bool:
-        """Whether the kernel may do anything at some input: a tl.assume that is false, a tl.clamp from 1 to -1."""
-        from .memory.safety import OF_KERNEL
+        """Whether the kernel may do anything at some input: a tl.assume that is false, a tl.clamp from 1 to -1, a shift
+        by -1."""
+        from .memory.safety import undefines
 
-        return any(c.what.startswith(OF_KERNEL) and not c.holds for p in self.provings for c in p.conditions)
+        return any(undefines(c) and not c.holds for p in self.provings for c in p.conditions)
 
     @property
     def rounded(self) -> bool:

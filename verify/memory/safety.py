@@ -85,11 +85,12 @@ def numbers(model: Mapping[str, int]) -> str:
 
 
 ARITHMETIC = "integer arithmetic"  # what needs a clause about wrapping
+SHIFT = "a shift is less than the width"
 GOALS: dict[str, tuple[str, Callable[[Term, int], Term]]] = {
     "divisor": ("a divisor is not 0", lambda t, bits: T.make("ne", t, 0)),
     "positive": ("the step of a loop is positive", lambda t, bits: T.make("lt", 0, t)),
     "unsigned": ("an unsigned number is not negative", lambda t, bits: between(t, T.const(1 << bits))),
-    "shift": ("a shift is less than the width", lambda t, bits: between(t, T.const(bits))),
+    "shift": (SHIFT, lambda t, bits: between(t, T.const(bits))),
     "wrap": ("integers do not wrap", lambda t, bits: fits(t, bits)),
     "inexact": (INEXACT, lambda t, bits: T.const(False)),
 }
@@ -116,6 +117,11 @@ STATED = {  # where it is not shown: the words that whoever reads the verdict is
     "clamp": ("the {} are in order", "tl.clamp, which is undefined otherwise"),
     "assert": ("the {} holds", "a launch with debug=True, which stops otherwise"),
 }
+
+
+def undefines(c: Condition) -> bool:
+    """Whether the kernel may do anything where the condition is false: a result that no run of ours foretells."""
+    return c.what == SHIFT or c.what.startswith(OF_KERNEL)
 
 
 def well_defined(program: Program, facts: Facts, solver: Solver, nonzero: Collection[str] = ()) -> list[Condition]:

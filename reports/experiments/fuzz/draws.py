@@ -9,16 +9,19 @@ import numpy as np
 import torch
 
 INTEGERS = {"i8": torch.int8, "i16": torch.int16, "i32": torch.int32, "i64": torch.int64, "u8": torch.uint8}
+POISON = 0x5B  # each byte of memory that nobody wrote
 REALS = (0.0, 1.0, -1.0, 0.5, 2.0, 3.0, -2.5, 100.0, -100.0, 0.25, -0.0)
 
 
 class Planned(TypedDict, total=False):
-    """A run: numbers of sizes and scalars, how values are drawn; `values`: those of tensors that are given."""
+    """A run: numbers of sizes and scalars, how values are drawn; `values` and `strides`: those of tensors that are
+    given."""
 
     numbers: dict[str, int | float]
     style: str
     seed: int
     values: dict[str, list[object]]
+    strides: dict[str, list[int]]
 
 
 Declared = tuple[
@@ -55,12 +58,27 @@ def tensors(inputs: Sequence[Declared], run: Planned) -> dict[str, torch.Tensor]
         shape = tuple(map(size, dims))
         if name in given:
             kind = INTEGERS.get(dtype, torch.bool if dtype == "bool" else torch.float64)
-            found[name] = torch.tensor(given[name], dtype=kind).reshape(shape)
-        else:
-            found[name] = values(dtype, shape, size(below) if below else None, run["style"], rng)
+            found[name] = laid(torch.tensor(given[name], dtype=kind).reshape(shape), run.get("strides", {}).get(name))
+            continue
+        found[name] = values(dtype, shape, size(below) if below else None, run["style"], rng)
         if strided:
             found[name] = spread(found[name], run["seed"])
     return found
+
+
+def gap(count: int, dtype: torch.dtype) -> torch.Tensor:
+    """Memory of so many elements that nobody wrote."""
+    if dtype == torch.bool:
+        return torch.ones(count, dtype=dtype)
+    return torch.full((count * dtype.itemsize,), POISON, dtype=torch.uint8).view(dtype)
+
+
+def laid(x: torch.Tensor, strides: Sequence[int] | None) -> torch.Tensor:
+    """The same elements with these strides, in memory that ends with the last of them."""
+    if strides is None or x.numel() == 0:
+        return x
+    last = sum((n - 1) * s for n, s in zip(x.shape, strides, strict=True))
+    return torch.as_strided(gap(last + 1, x.dtype), x.shape, strides).copy_(x)
 
 
 def spread(x: torch.Tensor, seed: int) -> torch.Tensor:
@@ -72,5 +90,5 @@ def spread(x: torch.Tensor, seed: int) -> torch.Tensor:
         ((rows, 2 * columns), lambda t: t[:, ::2]),
         ((columns, rows), lambda t: t.T),
     ][seed % 4]
-    out: torch.Tensor = pick(torch.ones(shape, dtype=x.dtype))
+    out: torch.Tensor = pick(gap(shape[0] * shape[1], x.dtype).reshape(shape))
     return out.copy_(x)

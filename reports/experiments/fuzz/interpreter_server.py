@@ -34,12 +34,14 @@ from memory import MEMORY, Wrong, install  # type: ignore[import-not-found]
 
 
 class Planned(TypedDict, total=False):
-    """A run: numbers of sizes and scalars, how values are drawn; `values`: those of tensors that are given."""
+    """A run: numbers of sizes and scalars, how values are drawn; `values` and `strides`: those of tensors that are
+    given."""
 
     numbers: dict[str, int | float]
     style: str
     seed: int
     values: dict[str, list[object]]
+    strides: dict[str, list[int]]
 
 
 class Request(TypedDict):
@@ -121,16 +123,17 @@ def copied(x: torch.Tensor | int | float) -> torch.Tensor | int | float:
 
 
 class Tuned:
-    """An autotuner that takes one configuration after the other, a launch each."""
+    """An autotuner whose choice changes with the run: bit 0 of its number chooses for launches 0, 2, ..., bit 1 for
+    launches 1, 3, ..., so that four runs have each pair."""
 
-    launches = 0
+    run, launches = 0, 0
 
     def __init__(self, fn: object, configs: list[triton.Config]) -> None:
         self.fn, self.configs = fn, configs
 
     def __getitem__(self, grid: object) -> Callable[..., object]:
+        chosen = self.configs[(Tuned.run >> Tuned.launches % 2) % len(self.configs)].kwargs
         Tuned.launches += 1
-        chosen = self.configs[Tuned.launches % len(self.configs)].kwargs
         return lambda *args, **more: self.fn[grid](*args, **more, **chosen)  # type: ignore[index]
 
 
@@ -163,7 +166,8 @@ def answer(request: Request, folder: str) -> Answer:
     except Exception as e:
         return {"runs": [], "error": f"{type(e).__name__}: {e}"}
     runs: list[tuple[str, str, str]] = []
-    for run in request["runs"]:
+    for number, run in enumerate(request["runs"]):
+        Tuned.run, Tuned.launches = number, 0
         wrapping.WRAPPED.clear()
         runs.append((*one(case, request, run), ", ".join(dict.fromkeys(wrapping.WRAPPED))))
         if request.get("first") and runs[-1][0] == "differs":

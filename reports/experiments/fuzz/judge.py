@@ -25,6 +25,7 @@ FULL_EVERY = 5
 WRONG = ("wrong PROVED", "wrong TESTED", "wrong REFUTED", "crash")
 EXCLUDED = "excluded by data"  # or not: a clause over data may exclude the input
 PLACES = ("in", "integers", "data", "out")  # of a run: `Told.within`
+PAIRS = 4  # of runs, in which an autotuner has chosen every pair of configurations
 BY_ZERO = "divided by 0"  # a note of `wrapping`
 UNTRIED = ("UNKNOWN", "UNREADABLE")  # say nothing that could be wrong
 
@@ -170,8 +171,9 @@ def verdict(server: Server, p: Program, m: Mutant | None, told: Told, plan: Sequ
 def _replayed(server: Server, p: Program, m: Mutant | None, told: Told, found: tuple[str, ...]) -> Judged:
     """A counterexample, run again by Triton's interpreter."""
     given = told.given or {}
-    answer = server.ask(source(p, m.program if m else None, precise=True), p, [given])
-    what, detail, notes = (answer["runs"] or [("error", answer["error"], "")])[0]
+    text = source(p, m.program if m else None, precise=True)
+    answer = server.ask(text, p, [given] * (PAIRS if "@triton.autotune" in text else 1))
+    what, detail, notes = (answer["runs"] or [("error", answer["error"], "")])[-1]
     if what == "same" and BY_ZERO in notes:
         what = "undefined"  # Triton's interpreter has a result there
     execution = {"differs": "differs", "same": "same"}.get(what, "unrun")

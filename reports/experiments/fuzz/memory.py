@@ -8,9 +8,9 @@ from typing import cast
 import numpy as np
 import torch
 import triton.runtime.interpreter as interpreter
+from draws import POISON  # type: ignore[import-not-found]  # beside this script
 
 Index = tuple[int, ...]  # of a program in its grid
-POISON = 0x5B
 TRACKED = 40_000  # elements of a launch whose programs are told apart
 EMPTY, ZEROS = torch.empty, torch.zeros
 

@@ -125,6 +125,7 @@ def stored(j: Judged, folder: Path, again: Callable[[Program, Mutant | None], st
     right, wrong = shrunk(j.program, j.mutant.program if j.mutant else j.program, fails, tries)
     what = f"{j.mutant.kind}, {j.mutant.text}" if j.mutant else "a program"
     detail = " ".join((j.detail or j.told.reason).split())[:90]
+    folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{j.program.name}{'_' + j.mutant.kind.replace(' ', '_') if j.mutant else ''}.py"
     head = f"{HEADS[j.outcome]}{what}; {detail}\n# open\n\n"
     path.write_text(head + source(right, wrong if j.mutant else None))
