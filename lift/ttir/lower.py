@@ -175,15 +175,20 @@ def _backend() -> tuple[Any, Any]:
     return make_backend(target), target
 
 
+_CONTEXTS: list[Any] = table("lower.contexts", [])  # MLIR's, of this session: at most one
+
+
 def _context() -> tuple[Any, Any, Any]:
-    """A fresh MLIR context with Triton's dialects, the backend and the target."""
+    """An MLIR context with Triton's dialects, the backend and the target."""
     from triton._C.libtriton import ir
 
     backend, target = _backend()
-    context = ir.context()
-    ir.load_dialects(context)
-    backend.load_dialects(context)
-    return context, backend, target
+    if not _CONTEXTS:
+        context = ir.context()
+        ir.load_dialects(context)
+        backend.load_dialects(context)
+        _CONTEXTS.append(context)
+    return _CONTEXTS[0], backend, target
 
 
 def _passes(module: Any) -> Any:

@@ -12,6 +12,7 @@ import math
 import sys
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sized
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, TypeVar, cast
 
@@ -19,6 +20,7 @@ import torch
 
 from ...capture.fake_cuda import replaced
 from ...capture.recorder import is_host
+from ...runtime.session import table
 from ...terms import construct as T
 from ...terms.term import Term
 from . import numbers as N
@@ -219,28 +221,45 @@ def _holds(x: object) -> bool:
     return isinstance(x, (tuple, list)) and any(N.isinstance_of(e) for e in x)
 
 
+@dataclass(frozen=True, slots=True)
+class _Uses:
+    """What a module has in its globals, and whether its code may be the host's."""
+
+    triton: bool
+    torch: bool
+    host: bool
+
+
+_USES: dict[ModuleType, _Uses] = table("shims.uses", {})  # of a module that was imported
+
+
 def host_modules(fn: object) -> list[ModuleType]:
     """The modules whose code may be the host's: those that use Triton, those of the same packages that use PyTorch, and
     those of the case's own package."""
     mine = (getattr(fn, "__module__", "") or "").partition(".")[0]
-    known = [
-        (package, module)
-        for name, module in list(sys.modules.items())
-        if ((package := name.partition(".")[0]) == mine or _uses_either(module)) and not name.startswith(NOT_OF_HOST)
-        if is_host(getattr(module, "__file__", None) or "<built in>")
-    ]
-    packages = {package for package, module in known if _uses_triton(module)}
-    return [module for package, module in known if package == mine or package in packages]
+    named = [(name.partition(".")[0], m) for name, m in list(sys.modules.items()) if not name.startswith(NOT_OF_HOST)]
+    known = [(p, m, u) for p, m in named if (u := _uses(m)).host and (p == mine or u.triton or u.torch)]
+    packages = {package for package, _, uses in known if uses.triton}
+    return [module for package, module, _ in known if package == mine or package in packages]
 
 
-def _uses_either(module: ModuleType) -> bool:
-    return _uses_triton(module) or getattr(module, "__dict__", {}).get("torch") is torch
+def _uses(module: ModuleType) -> _Uses:
+    plain = isinstance(module, ModuleType)  # anything may be in sys.modules
+    if plain and module in _USES:
+        return _USES[module]
+    space = getattr(module, "__dict__", {})
+    host = is_host(getattr(module, "__file__", None) or "<built in>")
+    found = _Uses(_names_triton(space), space.get("torch") is torch, host)
+    if plain and not getattr(
+        getattr(module, "__spec__", None), "_initializing", False
+    ):  # else it may still get what it uses
+        _USES[module] = found
+    return found
 
 
-def _uses_triton(module: ModuleType) -> bool:
+def _names_triton(space: Mapping[str, object]) -> bool:
     import triton
 
-    space = getattr(module, "__dict__", {})
     return "tl" in space or any(space.get(n) is triton for n in ("triton", "_triton"))
 
 
