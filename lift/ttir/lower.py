@@ -175,7 +175,7 @@ def _backend() -> tuple[Any, Any]:
     return make_backend(target), target
 
 
-_CONTEXTS: list[Any] = table("lower.contexts", [])  # MLIR's, of this session: at most one
+_CONTEXTS: list[object] = table("lower.contexts", [])  # MLIR's, of this session: at most one
 
 
 def _context() -> tuple[Any, Any, Any]:

@@ -223,7 +223,7 @@ def _holds(x: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Uses:
-    """What a module has in its globals, and whether its code may be the host's."""
+    """Which of the two a module has in its globals, and whether its code may be the host's."""
 
     triton: bool
     torch: bool
