@@ -70,6 +70,7 @@ SMT_DIR = click.option("--smt-dir", metavar="DIR", help="Write each integer cond
 CERTIFICATE = click.option(
     "--certificate", metavar="PATH", help="Write each proof as data: to FILE.json for one case, else to a folder."
 )
+CHECK = click.option("--check", is_flag=True, help="Replay each proof at once, as with --certificate.")
 REPLAY = click.option("--replay", metavar="DIR", help="Write a script for each counterexample to this folder.")
 AUDIT_REPLAY = click.option(
     "--replay", metavar="DIR", help="Folder for scripts that reproduce the findings.  [default: .trilift/replay]"
@@ -140,12 +141,25 @@ def lift(targets: tuple[str, ...], to: str, explain: bool, allow_unknown: bool, 
     "the formula]",
 )
 @options(
-    FORM, PROOF_STEPS, SMT_DIR, REPLAY, CERTIFICATE, SEED, PROOF_TIMEOUT, MANY, CLUSTER, caching, ALLOW, QUIET, DEBUG
+    FORM,
+    PROOF_STEPS,
+    SMT_DIR,
+    REPLAY,
+    CERTIFICATE,
+    CHECK,
+    SEED,
+    PROOF_TIMEOUT,
+    MANY,
+    CLUSTER,
+    caching,
+    ALLOW,
+    QUIET,
+    DEBUG,
 )
 def prove(
     targets: tuple[str, ...], against: str | None, form: str, smt_dir: str | None, replay: str | None,
-    certificate: str | None, timeout: float, cache_dir: str | None, no_cache: bool, allow_unknown: bool, quiet: bool,
-    **options: Any,
+    certificate: str | None, check: bool, timeout: float, cache_dir: str | None, no_cache: bool, allow_unknown: bool,
+    quiet: bool, **options: Any,
 ) -> None:  # fmt: skip
     """Prove for every shape that each kernel equals its reference.
 
@@ -157,7 +171,8 @@ def prove(
 
     chosen = of.resolve(targets)
     folders = proving.writable(smt_dir, "--smt-dir"), proving.writable(replay, "--replay")
-    how = Proving(proving.checked(against), timeout, *folders, certificate=proving.certified(certificate))
+    written = proving.certified(certificate)
+    how = Proving(proving.checked(against), timeout, *folders, certificate=written, check=check or bool(written))
     options["cache"] = kept(cache_dir, no_cache)
     code = proving.prove(chosen, form, proving.options(timeout, how, **options), quiet)
     raise SystemExit(0 if code == 4 and allow_unknown else code)
@@ -167,15 +182,18 @@ def prove(
 @click.argument(
     "files", nargs=-1, required=True, metavar="CERTIFICATE...", type=click.Path(exists=True, dir_okay=False)
 )
-@options(FORM)
-def check(files: tuple[str, ...], form: str) -> None:
+@options(
+    FORM,
+    click.option("--against", metavar="CASE", help="Compare with file.py::case: its sources, and what it launches."),
+)
+def check(files: tuple[str, ...], form: str, against: str | None) -> None:
     """Replay proofs that `trilift prove --certificate` wrote.
 
     A second opinion: it shares no code with the prover. Exit code 0 only if every certificate is checked.
     """
     from .commands import check as checking
 
-    raise SystemExit(checking.run(files, form))
+    raise SystemExit(checking.run(files, form, against))
 
 
 @main.command()

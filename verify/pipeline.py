@@ -48,13 +48,15 @@ Mutation = Callable[["Module"], "Module"]
 
 @dataclass(frozen=True)
 class Examined:
-    """The proofs of a case, with what they are about and what was executed for them."""
+    """The proofs of a case, with what they are about and what was executed for them. `parts`: where signs of scalars or
+    branches on sizes are looked at apart, each of them in words and by itself; `proofs` join their proofs."""
 
     proofs: tuple[Proof, ...]
     goal: Targets
     provings: tuple[Proving, ...]
     case: Case
     configurations: tuple[Configuration, ...]
+    parts: tuple[tuple[str, Examined], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,8 @@ def examine(  # noqa: PLR0913 - the options of the public face
     if not any(p.verdict.value == "PROVED" for p in first.proofs):
         return changed(first, proofs=joined(case, by_sign[0], first.proofs, [(s, ()) for s in by_sign[1:]]))
     rest = [(s, _of_part(s.case, changed(options, lifted=None))) for s in by_sign[1:]]
-    return changed(first, proofs=joined(case, by_sign[0], first.proofs, rest))
+    proofs = joined(case, by_sign[0], first.proofs, [(s, x.proofs if x else ()) for s, x in rest])
+    return changed(first, proofs=proofs, parts=((by_sign[0].label, first), *((s.label, x) for s, x in rest if x)))
 
 
 def _of_any_numbers(case: Case, names: Sequence[str], o: Options) -> Examined:
@@ -170,12 +173,12 @@ def _of_all_numbers(finite: Proof, every: Proof | None, found: Counterexample | 
     return unknown(finite.claim, reason, every.place if every is not None else finite.place)
 
 
-def _of_part(case: Case, options: Options) -> Sequence[Proof]:
-    """The proofs of a part of a case; none where the function that it is compared with refuses it: x // s at s = 0."""
+def _of_part(case: Case, options: Options) -> Examined | None:
+    """A part of a case; None where the function that it is compared with refuses it: x // s at s = 0."""
     try:
-        return _with_branches(case, options).proofs
+        return _with_branches(case, options)
     except TriliftError:
-        return ()
+        return None
 
 
 def _has_sizes(case: Case) -> bool:
@@ -202,7 +205,8 @@ def _with_branches(case: Case, options: Options, left: int = BRANCHES) -> Examin
         rest = _with_branches(other.case, changed(options, lifted=None), left - 1)
     except TriliftError:  # no sizes, or what cannot be read there: the conditions stay clauses
         return first
-    return changed(first, proofs=everywhere(case, conditions, other, first.proofs, rest.proofs))
+    proofs = everywhere(case, conditions, other, first.proofs, rest.proofs)
+    return changed(first, proofs=proofs, parts=(("", first), ("another branch on sizes", rest)))
 
 
 def _of_pytorch(case: Case, against: str | None, other: Any) -> bool:

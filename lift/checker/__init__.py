@@ -21,7 +21,7 @@ with a budget in steps. The report names each obligation that is not shown; then
 """
 
 from .claims import Failure, Report, check
-from .polynomials import NotChecked, Wrong
+from .polynomials import Data, NotChecked, Wrong
 from .wording import escaped
 
-__all__ = ["Failure", "NotChecked", "Report", "Wrong", "check", "escaped"]
+__all__ = ["Data", "Failure", "NotChecked", "Report", "Wrong", "check", "escaped"]

@@ -52,7 +52,8 @@ from .polynomials import (
 from .structure import validate
 from .wording import equation, escaped, named, shown, subterms
 
-VERSION = 1
+VERSION = 2
+SHOWN = 16  # digits of a digest in a sentence
 V = TypeVar("V")
 
 
@@ -1014,13 +1015,28 @@ CRASHES = (KeyError, IndexError, TypeError, ValueError, AttributeError, Arithmet
 def check(certificate: Data) -> Report:
     """Replays a certificate (the object that its JSON is). Raises Wrong where it is none."""
     validate(certificate, VERSION)
-    try:
-        report = _checked({**certificate, "nodes": nodes(certificate["terms"])})
-    except CRASHES as e:
-        raise Wrong(f"the certificate is not complete: {type(e).__name__} {e}") from e
+    report = Report([], solvers()[0], given=_given(certificate))
+    for part in certificate["parts"]:
+        try:
+            _add(report, part["label"], _checked({**part, "nodes": nodes(part["terms"])}))
+        except CRASHES as e:
+            raise Wrong(f"the certificate is not complete: {type(e).__name__} {e}") from e
     report.claim, report.assumed = [*map(escaped, report.claim)], [*map(escaped, report.assumed)]
     report.failures = [Failure(escaped(f.what), escaped(f.why)) for f in report.failures]
     return report
+
+
+def _add(report: Report, label: str, part: Report) -> None:
+    """The report with that of a part: each must be checked."""
+    before = f"{named(label)}: " if label else ""
+    if not part.checked and not part.failures:
+        part.failures.append(Failure("nothing was shown", ""))
+    report.claim += [before + x for x in part.claim]
+    report.assumed += [before + x for x in part.assumed]
+    report.failures += [Failure(before + f.what, f.why) for f in part.failures]
+    report.questions += part.questions
+    for kind, n in part.shown.items():
+        report.shown[kind] = report.shown.get(kind, 0) + n
 
 
 def _where(c: Data, labels: Mapping[int, str]) -> str:
@@ -1069,21 +1085,27 @@ def _claimed(certificate: Data, report: Report) -> None:
 
 
 def _given(certificate: Data) -> str:
-    """A sentence that no checker of the file alone can do without: the summary is taken as given."""
-    events = [e for c in certificate["configurations"] for e in c["events"]]
+    """A sentence that no checker of the file alone can do without: the summary is taken as given, and of what."""
+    events = [e for p in certificate["parts"] for c in p["configurations"] for e in c["events"]]
     launches = [e for e in events if e["kind"] == "launch"]
-    kernels = ", ".join(dict.fromkeys(named(e["kernel"]) for e in launches)) or "no kernel"
+    kernels = ", ".join(dict.fromkeys(f"{named(e['kernel'])} {_short(e['ttir'])}" for e in launches)) or "no kernel"
     accesses, integers = (sum(len(e[k]) for e in launches) for k in ("accesses", "arithmetic"))
-    source = f"{certificate.get('file', '')}::{certificate.get('case', '')}"
+    source = f"{certificate['file']}::{certificate['case']}"
+    made = certificate["made"]
+    digests = ", ".join(f"{k} {_short(made[k])}" for k in ("case", "host", "reference") if made[k])
     return escaped(
         f"the summary of the kernel is taken as given ({kernels}; launches: {len(launches)}, accesses: {accesses}, "
-        f"integer operations: {integers}); the file says that trilift made it from {source}"
+        f"integer operations: {integers}); the file says that trilift made it from {source} ({digests}; triton "
+        f"{made['triton']}, torch {made['torch']}), which --against {source} compares"
     )
+
+
+def _short(digest: str) -> str:
+    return digest[:SHOWN]
 
 
 def _checked(certificate: Data) -> Report:
     report = Report([], solvers()[0])
-    report.given = _given(certificate)
     _all_closed(certificate)
     _claimed(certificate, report)
     for data in certificate["configurations"]:

@@ -100,6 +100,7 @@ LOOP = _record(
 LAUNCH = _record(
     {
         "kernel": WORD,
+        "ttir": WORD,
         "grid": TERMS,
         "pointers": _mapped(_record({"dtype": WORD})),
         "loops": _several(LOOP),
@@ -147,14 +148,27 @@ CLAUSE = _record(
     {"kind": WORD, "text": WORD, "term": _maybe(_term), "configuration": _maybe(WHOLE)},
     {"arithmetic": _several(WHOLE, 3)},
 )
-CERTIFICATE = _record(
+PART = _record(
     {
+        "label": WORD,
         "formulas": _mapped(_record(CONTENT)),
         "contract": _several(CLAUSE),
         "configurations": _several(CONFIGURATION),
-    },
-    {"case": WORD, "file": WORD, "against": WORD},
+    }
 )
+RUN = _record(
+    {
+        "dims": _mapped(_plain("a number", int, float)),
+        "tuned": WHOLE,
+        "calls": WORD,
+        "launches": _several(_record({"kernel": WORD, "ttir": WORD})),
+    }
+)
+VERSIONS = {"triton": WORD, "torch": WORD}
+MADE = _record(
+    {**VERSIONS, "case": WORD, "host": WORD, "reference": _maybe(WORD), "runs": _several(RUN)},
+)
+CERTIFICATE = _record({"case": WORD, "file": WORD, "against": WORD, "made": MADE})
 
 
 def _row(row: Data, where: str, terms: int) -> None:
@@ -179,12 +193,21 @@ def validate(certificate: Data, version: int) -> None:
     _record({})(certificate, "the file", 0)
     if certificate.get("certificate") != version or isinstance(certificate["certificate"], bool):
         raise Wrong(f"not a certificate of version {version}")
-    if not isinstance(certificate.get("terms"), list):
-        raise Wrong("it has no list of terms")
-    terms = len(certificate["terms"])
-    for k, row in enumerate(certificate["terms"]):
-        _row(row, f"terms[{k}]", k)
-    CERTIFICATE(certificate, "it", terms)
-    numbers = [c["number"] for c in certificate["configurations"]]
+    CERTIFICATE(certificate, "it", 0)
+    if not isinstance(certificate.get("parts"), list) or not certificate["parts"]:
+        raise Wrong("it has no list of parts")
+    for k, part in enumerate(certificate["parts"]):
+        _part(part, f"parts[{k}]")
+
+
+def _part(part: Data, where: str) -> None:
+    _record({})(part, where, 0)
+    if not isinstance(part.get("terms"), list):
+        raise Wrong(f"{where} has no list of terms")
+    terms = len(part["terms"])
+    for k, row in enumerate(part["terms"]):
+        _row(row, f"{where}.terms[{k}]", k)
+    PART(part, where, terms)
+    numbers = [c["number"] for c in part["configurations"]]
     if len(set(numbers)) < len(numbers):
-        raise Wrong("two configurations have one number")
+        raise Wrong(f"two configurations of {where} have one number")

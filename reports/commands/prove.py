@@ -14,7 +14,7 @@ from trilift.lift.runtime.isolate import Outcome, run_all
 
 from ..base.progress import Progress
 from ..base.targets import Named, Target
-from ..records import unfinished, verdict_text
+from ..records import second_opinion, unfinished, verdict_text
 from ..records.entries import Record, Row
 from ..records.options import Options, Proving
 from ..runner import dispatch
@@ -114,6 +114,8 @@ def summary(records: Sequence[Record | Row]) -> str:
     """One line: how many of each verdict, and the seconds of lifting and of proving."""
     words = ("PROVED", "TESTED", "REFUTED", "UNKNOWN")
     counts = ", ".join(f"{n} {w}" for w in words if (n := sum(r["verdict"] == w for r in records)))
+    if opinions := [r["checked"] for r in records if "checked" in r]:
+        counts += f" ({sum(x['verdict'] == second_opinion.CHECKED for x in opinions)} checked)"
     stages = {s: sum(r["seconds"].get(s, 0.0) for r in records) for s in ("capture", "lift", "check", "simplify")}
     prove = sum(r["seconds"]["prove"] for r in records)
     kept = f", {n} from the cache" if (n := sum(r.get("cached", False) for r in records)) else ""

@@ -12,6 +12,7 @@ from typing import Any
 from ..base import sources
 from ..records import findings
 from ..records.draw import flat
+from ..records.second_opinion import word
 from ..records.verdict_text import errors_of
 from . import Document
 
@@ -32,5 +33,5 @@ def _case(record: Any) -> Iterator[str]:
         yield f"{where}: {e['kind']} {flat(e['what'])}"
     name = findings.name_of(record)
     reason = f": {flat(record['reason'])}" if record["reason"] and record["verdict"] != "PROVED" else ""
-    yield f"{name}: {record['verdict']}{reason}"
+    yield f"{name}: {word(record)}{reason}"
     yield from (f"{name}: UNKNOWN: {flat(text)}" for text in record.get("undecided", ()))

@@ -13,6 +13,7 @@ from typing import Any
 from ..base import sources
 from ..records import findings
 from ..records.draw import flat
+from ..records.second_opinion import word
 from ..records.verdict_text import errors_of
 from . import Document
 from .text import total
@@ -31,7 +32,7 @@ def write(document: Document) -> str:
     said = [*_annotations(cases, _shown(findings.sources_of(document)))]
     left = len(said) - STEP_ANNOTATIONS
     lines = said[:STEP_ANNOTATIONS] + ([f"and {left} more: see the summary of this step"] if left > 0 else [])
-    lines += [_plain(f"{findings.name_of(c)}: {c['verdict']}{_reason(c)}") for c in cases]
+    lines += [_plain(f"{findings.name_of(c)}: {word(c)}{_reason(c)}") for c in cases]
     return "".join(f"{line}\n" for line in [*lines, total(cases, document.get("kernels", ()))])
 
 
@@ -88,7 +89,7 @@ def summary(document: Document) -> str:
     if found:
         head = ("level", "rule", "place", "message", "counterexample", "what to do")
         parts += ["### Findings", _table(head, [_row(f) for f in found])]
-    verdicts = [(_code(findings.name_of(c)), c["verdict"], _formula(c), _cell(c["reason"])) for c in cases]
+    verdicts = [(_code(findings.name_of(c)), word(c), _formula(c), _cell(c["reason"])) for c in cases]
     parts += ["### Verdicts", _table(("case", "verdict", "formula", "reason"), verdicts)]
     text = "\n\n".join(parts) + "\n"
     return text if len(text.encode()) <= SIZE else text.encode()[:SIZE].decode(errors="ignore") + "\n\n(cut)\n"

@@ -26,7 +26,7 @@ from pygments.lexers import PythonLexer
 from pygments.token import Comment, Keyword, Name, Number, String
 
 from ..base import explanations, sources
-from ..records import findings, proof_record, verdict_text
+from ..records import findings, proof_record, second_opinion, verdict_text
 from . import Document, unlaunched
 
 Record = Mapping[str, Any]
@@ -108,6 +108,8 @@ def _case(c: Record, anchor: str) -> dict[str, Any]:
     return {
         **c,
         "anchor": anchor,
+        "word": second_opinion.word(c),
+        "missing": c["checked"]["missing"] if "checked" in c else [],
         "file": sources.relative(c["file"]),
         "formulas": [_formula(o) for o in c["outputs"] if o["text"]],
         "claims": [_claim(p, c) for p in c["proofs"]],

@@ -141,6 +141,15 @@ class Verdict(TypedDict):
     proofs: list[Proof]
 
 
+class Opinion(TypedDict):
+    """The certificate of a proof, replayed by the checker: "checked" or "not checked", and what is not shown."""
+
+    verdict: str
+    solver: str
+    obligations: int
+    missing: list[str]
+
+
 class Record(TypedDict):
     """One case: an entry of "cases"."""
 
@@ -167,5 +176,6 @@ class Record(TypedDict):
     kernels: list[KernelLocation]
     undecided: list[str]
     suppressed: list[Finding]
+    checked: NotRequired[Opinion]  # with --check, of what is PROVED
     cached: NotRequired[bool]
     steps: NotRequired[list[str]]  # what each stage spent of its budget, with --debug

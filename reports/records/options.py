@@ -8,8 +8,8 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True)
 class Proving:
     """How to prove: against "reference", "formula" or a formula's text (None: the reference if there is one), seconds
-    per proof, folders for SMT-LIB and replay scripts, whether loop invariants are guessed, and where certificates
-    go: a folder, or a file for one case."""
+    per proof, folders for SMT-LIB and replay scripts, whether loop invariants are guessed, where certificates go: a
+    folder, or a file for one case; and whether the checker replays each proof at once."""
 
     against: str | None = None
     timeout: float = 120.0
@@ -17,6 +17,7 @@ class Proving:
     replay: str = ""
     invariants: bool = True
     certificate: str = ""
+    check: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from trilift.lift import Case, Lifted
 from trilift.lift.errors import CaseError, Place, TriliftError
 
-from . import conditions, entries
+from . import conditions, entries, second_opinion
 from .entries import Finding, KernelLocation, Location, Record, Verdict
 from .error_record import error_of
 from .options import Options, Proving
@@ -47,22 +47,30 @@ def proved(case: Case, lifted: Lifted | None, base: Record, options: Options, ev
         return wrong(base, e)
     except TriliftError as e:
         return {**base, **undecided(against, told(e), e.place)}
-    if proving.certificate:
-        certify(case, examined, proving.certificate)
-    found = examined.proofs
     names = [o.name for o in lifted.outputs] if lifted is not None else []
-    return merged(base, found, names, against, options)
+    record = merged(base, examined.proofs, names, against, options)
+    if record["verdict"] == "PROVED" and (proving.certificate or proving.check):
+        event("stage:certificate")
+        record = certified(record, case, examined, proving)
+    return record
 
 
-def certify(case: Case, examined: Examined, path: str) -> None:
-    """Writes the certificate of a case that is PROVED: to a file that ends in .json, else into the folder."""
-    from trilift.verify.certificate.export import certificate
+def certified(record: Record, case: Case, examined: Examined, proving: Proving) -> Record:
+    """The record of a case that is PROVED; its certificate is written, to a file that ends in .json, else into the
+    folder, and replayed where that is asked for."""
+    from trilift.verify.certificate import certificate
 
-    if any(p.verdict.value != "PROVED" for p in examined.proofs):
-        return
     where = case.place.file if case.place else ""
-    data = certificate(case.name, where, examined)
-    certificate_file(path, where, case.name).write_text(json.dumps(data), encoding="utf-8")
+    data = certificate(case.name, where, examined, case)
+    text = json.dumps(data)
+    if proving.certificate:
+        certificate_file(proving.certificate, where, case.name).write_text(text, encoding="utf-8")
+    if not proving.check:
+        return record
+    found = second_opinion.opinion(json.loads(text), proving.timeout)
+    if names := [n for n, s in case.tensors.items() if s.unbounded]:
+        found = second_opinion.without(f"infinities and NaN in {' and '.join(names)} are not part of a certificate")
+    return {**record, "checked": found}
 
 
 def certificate_file(path: str, file: str, name: str) -> Path:

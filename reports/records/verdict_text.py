@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from . import draw, proof_record
+from . import draw, proof_record, second_opinion
 
 Record = Mapping[str, Any]
 SEEN, SIZE = "config", "size"  # kinds of clauses: what was seen of the host function, that sizes are at least 1
 COLUMN, WIDTH = 60, 100  # characters of a clause that others are aligned to, and of one that is shown
+MISSING = 3  # obligations that are not checked, that are shown
 HELP = {
     "open": "trilift prove --explain lists the conditions shown and not shown",
     "late": "--timeout SECONDS allows more",
@@ -28,9 +29,10 @@ def case(record: Record, drawn: Sequence[str] | None = None) -> str:
     that no claim is about too."""
     seconds = record["seconds"]["prove"]
     where = draw.heading(record) if "==" not in record["name"] else record["name"]
-    lines = [f"{where}: {record['verdict']}{_bound(record['bound'])} in {seconds:.2f} s"]
+    lines = [f"{where}: {second_opinion.word(record)}{_bound(record['bound'])} in {seconds:.2f} s"]
     for p in record["proofs"]:
         lines += draw.indented("\n".join(_proof(p, record)), "    ").splitlines()
+    lines += [f"    {line}" for line in _missing(record)]
     lines += [f"    {line}" for line in _lifted(record)] if drawn is not None else []
     errors = list(errors_of(record))
     if (not record["proofs"] or _told_elsewhere(record)) and not record["findings"] and not errors:
@@ -40,6 +42,14 @@ def case(record: Record, drawn: Sequence[str] | None = None) -> str:
     shown = [draw.error(draw.finding(f)) for f in _findings(record)] if drawn is None else drawn
     lines += [*shown, *map(draw.error, errors)]
     return "\n".join(lines) + "\n"
+
+
+def _missing(record: Record) -> Iterator[str]:
+    """The first obligations that the checker does not show."""
+    missing = record["checked"]["missing"] if "checked" in record else []
+    yield from (_short(x) for x in missing[:MISSING])
+    if len(missing) > MISSING:
+        yield f"and {len(missing) - MISSING} more that the checker does not show"
 
 
 def _lifted(record: Record) -> Iterator[str]:

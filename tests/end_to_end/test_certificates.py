@@ -2,8 +2,9 @@
 changed in it. The checker imports nothing of trilift."""
 
 import ast
-import copy
 import json
+import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from trilift.lift import checker
 from trilift.lift.capture.case_files import load
 from trilift.lift.checker import claims, decisions
 from trilift.reports.cli import main
+from trilift.reports.records import second_opinion
 from trilift.verify.certificate.export import certificate
 from trilift.verify.pipeline import examine
 
@@ -28,16 +30,27 @@ def cases():
 
 @cache
 def proved(name):
-    return json.dumps(certificate(name, str(KERNELS), examine(cases()[name], against="reference", fallback=False)))
+    case = cases()[name]
+    return json.dumps(certificate(name, str(KERNELS), examine(case, against="reference", fallback=False), case))
 
 
 def fresh(name):
-    return copy.deepcopy(json.loads(proved(name)))
+    """The only part of a certificate: a claim with what it is shown from."""
+    (part,) = json.loads(proved(name))["parts"]
+    return part
+
+
+def whole(part, name="shifted_relu"):
+    return {**json.loads(proved(name)), "parts": [part]}
+
+
+def check(part, name="shifted_relu"):
+    return checker.check(whole(part, name))
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_right_kernels_are_checked(name):
-    report = checker.check(fresh(name))
+    report = check(fresh(name))
     assert report.checked, [str(f) for f in report.failures]
     assert report.shown["stores"] and report.shown["coverage"] and report.shown["bounds"] and report.shown["integers"]
 
@@ -397,25 +410,43 @@ def test_what_is_spoiled_is_not_checked(which):
     c = fresh(name)
     spoil(c)
     try:
-        report = checker.check(c)
+        report = check(c)
     except checker.Wrong:
         return
     assert not report.checked
 
 
-@pytest.mark.parametrize("key", ["terms", "contract", "configurations", "formulas", "certificate"])
-def test_an_incomplete_certificate_is_none(key):
+@pytest.mark.parametrize("key", ["terms", "contract", "configurations", "formulas", "label"])
+def test_an_incomplete_part_is_none(key):
     c = fresh("shifted_relu")
     del c[key]
     with pytest.raises(checker.Wrong):
+        check(c)
+
+
+@pytest.mark.parametrize("key", ["certificate", "parts", "made", "case", "file", "against"])
+def test_an_incomplete_certificate_is_none(key):
+    c = whole(fresh("shifted_relu"))
+    del c[key]
+    with pytest.raises(checker.Wrong):
         checker.check(c)
+
+
+def test_every_part_must_be_checked():
+    good, bad = fresh("shifted_relu"), fresh("shifted_relu")
+    another_formula(bad)
+    assert checker.check({**whole(good), "parts": [good, good]}).checked
+    for parts in ([good, bad], [bad, good]):
+        assert not checker.check({**whole(good), "parts": parts}).checked
+    with pytest.raises(checker.Wrong):
+        checker.check({**whole(good), "parts": []})
 
 
 def test_terms_that_are_made_of_later_ones_are_none():
     c = fresh("shifted_relu")
     c["terms"][0][3] = [5]
     with pytest.raises(checker.Wrong):
-        checker.check(c)
+        check(c)
 
 
 # ---- what is printed is what was checked ----------------------------------------------------------------------------
@@ -423,29 +454,31 @@ def test_terms_that_are_made_of_later_ones_are_none():
 
 def test_the_claim_is_made_of_terms_and_not_of_texts():
     c = fresh("shifted_relu")
-    honest = checker.check(fresh("shifted_relu"))
+    honest = check(fresh("shifted_relu"))
     formula(c)["text"] = "x + 2"
     for clause in c["contract"]:
         clause["text"] = "nothing" if clause["term"] is not None else clause["text"]
-    report = checker.check(c)
+    report = check(c)
     assert report.checked and report.claim == honest.claim
     assert report.claim[0].startswith("out[") and report.claim[0].endswith(" < N") and "x[" in report.claim[0]
 
 
 def test_it_is_said_that_the_summary_is_taken_as_given():
-    c = fresh("shifted_relu")
+    c = whole(fresh("shifted_relu"))
     c["case"] = "shifted_relu\nchecked"
     report = checker.check(c)
+    ir, made = launch(c["parts"][0])["ttir"][:16], c["made"]
     assert report.given.startswith(
-        "the summary of the kernel is taken as given (shift_kernel; launches: 1, accesses: 2"
+        f"the summary of the kernel is taken as given (shift_kernel {ir}; launches: 1, accesses: 2"
     )
+    assert f"(case {made['case'][:16]}, host {made['host'][:16]}, reference {made['reference'][:16]}; " in report.given
     assert report.given.isprintable() and f"{KERNELS}::shifted_relu" in report.given  # its newline is written out
 
 
 def test_a_clause_without_a_term_is_printed_as_assumed():
     c = fresh("shifted_relu")
     c["contract"].append({"kind": "hint", "text": "N is even", "term": None, "configuration": None})
-    report = checker.check(c)
+    report = check(c)
     assert "(a text that is not checked) hint: N is even" in report.assumed
     assert not [x for x in report.claim if "even" in x]
 
@@ -456,7 +489,7 @@ def test_texts_of_the_file_print_on_one_line():
     c["contract"].append({"kind": "hint", "text": forged, "term": None, "configuration": None})
     c["formulas"]["out\nother.json: checked"] = formula(c)
     c["configurations"][0]["label"] = "\rchecked"
-    report = checker.check(c)
+    report = check(c)
     for said in (*report.claim, *report.assumed, *map(str, report.failures)):
         assert said.isprintable()
 
@@ -466,14 +499,14 @@ def test_names_that_look_like_terms_are_in_quotes():
     for t in c["terms"]:
         if t[0] == "size" and t[2] == "N":
             t[2] = "5 < 6 or N"
-    assert not [x for x in checker.check(c).claim if "5 < 6 or N" in x.replace('"5 < 6 or N"', "")]
+    assert not [x for x in check(c).claim if "5 < 6 or N" in x.replace('"5 < 6 or N"', "")]
 
 
 def test_a_term_of_many_equal_parts_has_a_short_text():
     c = fresh("shifted_relu")
     for _ in range(200):
         formula(c)["term"] = put(c, "add", "real", args=(formula(c)["term"], formula(c)["term"]))
-    report = checker.check(c)
+    report = check(c)
     assert not report.checked and len(report.claim[0]) < 20_000
 
 
@@ -493,10 +526,13 @@ def places(x, depth=4):
 
 def test_values_of_another_kind_end_in_an_error_of_ours(monkeypatch):
     monkeypatch.setattr(claims, "_checked", lambda c: checker.Report([], ""))  # only the form is looked at
+    made = whole(fresh("row_sum"), "row_sum")
+    header = [["made", *way] for way in places(made["made"], 8)] + [[k] for k in made if k != "parts"]
     tried = wrong = 0
-    for way in places({k: v for k, v in fresh("row_sum").items() if k != "terms"}, 8):
+    inside = [["parts", 0, *way] for way in places({k: v for k, v in fresh("row_sum").items() if k != "terms"}, 8)]
+    for way in (*header, *inside):
         for value in OTHER_VALUES:
-            c = fresh("row_sum")
+            c = whole(fresh("row_sum"), "row_sum")
             at = c
             for k in way[:-1]:
                 at = at[k]
@@ -515,7 +551,7 @@ def test_rows_of_another_kind_end_in_an_error_of_ours(row, value):
     c = fresh("shifted_relu")
     c["terms"][row] = value
     with pytest.raises(checker.Wrong):
-        checker.check(c)
+        check(c)
 
 
 @pytest.mark.parametrize(
@@ -546,11 +582,11 @@ def test_without_cvc5_z3_answers_and_it_is_said(monkeypatch):
     answers = "z3 (cvc5 is not installed)", decisions._ask_z3
     monkeypatch.setattr(decisions, "solvers", lambda: answers)
     monkeypatch.setattr(claims, "solvers", lambda: answers)
-    report = checker.check(fresh("shifted_relu"))
+    report = check(fresh("shifted_relu"))
     assert report.checked and "z3" in report.solver
     c = fresh("shifted_relu")
     another_formula(c)
-    assert not checker.check(c).checked
+    assert not check(c).checked
 
 
 def test_the_command_line(tmp_path):
@@ -560,9 +596,131 @@ def test_the_command_line(tmp_path):
     run = CliRunner().invoke(main, ["check", str(file)])
     assert run.exit_code == 0 and ": checked (" in run.output and "1 <= N" in run.output
     c = json.loads(file.read_text())
-    another_formula(c)
+    another_formula(c["parts"][0])
     file.write_text(json.dumps(c))
     run = CliRunner().invoke(main, ["check", str(file), "--format", "json"])
     assert run.exit_code == 4 and json.loads(run.output)["certificates"][0]["verdict"] == "not checked"
     file.write_text("{}")
     assert CliRunner().invoke(main, ["check", str(file)]).exit_code == 2
+
+
+# ---- what a certificate was made from --------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def copied(tmp_path_factory):
+    """A copy of the kernels, and the certificate of one of them."""
+    folder = tmp_path_factory.mktemp("copied")
+    source = folder / "kernels.py"
+    source.write_text(KERNELS.read_text())
+    file = folder / "proof.json"
+    run = CliRunner().invoke(main, ["prove", f"{source}::two_launches", "--certificate", str(file), "-q"])
+    assert run.exit_code == 0 and "::two_launches: PROVED (checked) in " in run.output
+    return source, json.loads(file.read_text())
+
+
+def compared(tmp_path, certificate, source, name="two_launches"):
+    """What `trilift check --against` says: the exit code, and what it was not made from."""
+    file = tmp_path / "proof.json"
+    file.write_text(json.dumps(certificate))
+    run = CliRunner().invoke(main, ["check", str(file), "--against", f"{source}::{name}", "--format", "json"])
+    (said,) = json.loads(run.output)["certificates"]
+    return run.exit_code, [f["why"] for f in said["failures"] if f["what"].startswith("made from ")], said["given"]
+
+
+def test_a_certificate_agrees_with_what_it_was_made_from(copied, tmp_path):
+    source, made = copied
+    code, told, given = compared(tmp_path, made, source)
+    assert (code, told) == (0, []) and "was compared: it is what the file names" in given
+    elsewhere = tmp_path / "moved.py"
+    elsewhere.write_text("# a line before\n" + source.read_text())  # places are no part of a digest
+    assert compared(tmp_path, made, elsewhere)[:2] == (0, [])
+    assert compared(tmp_path, made, source, "row_sum")[1] == ["the certificate is of the case two_launches"]
+
+
+@pytest.mark.parametrize(
+    "old, new, why",
+    [
+        ("tl.maximum(x, 0) + C", "tl.maximum(x, 0) - C", "the Triton IR of shift_kernel is another one at "),
+        ("mask=i < N)\n", "mask=i < N - 1)\n", "the Triton IR of shift_kernel is another one at "),
+        ("triton.cdiv(x.numel(), 64),", "triton.cdiv(x.numel(), 32),", "kernels are launched in another way at "),
+        ("def two_launches(x):\n", "def two_launches(x):\n    # more\n", "the host function is another one"),
+        ('f32[N]")\ndef two', 'f32[N, 4]")\ndef two', "the declaration of the case is another one"),
+    ],
+)
+def test_a_certificate_of_another_kernel_is_not_checked(copied, tmp_path, old, new, why):
+    source, made = copied
+    changed = tmp_path / "kernels.py"
+    assert source.read_text().count(old)
+    changed.write_text(source.read_text().replace(old, new))
+    code, told, _ = compared(tmp_path, made, changed)
+    assert code == 4 and any(x.startswith(why) for x in told), told
+
+
+FORGED = {
+    "case": lambda c: c["made"].update(case="0" * 64),
+    "host": lambda c: c["made"].update(host="0" * 64),
+    "reference": lambda c: c["made"].update(reference=None),
+    "triton": lambda c: c["made"].update(triton="3.0.0"),
+    "torch": lambda c: c["made"].update(torch="2.0.0"),
+    "calls": lambda c: c["made"]["runs"][0].update(calls="0" * 64),
+    "ir of a run": lambda c: c["made"]["runs"][0]["launches"][0].update(ttir="0" * 64),
+    "ir of a launch": lambda c: launch(c["parts"][0]).update(ttir="0" * 64),
+    "kernel": lambda c: c["made"]["runs"][0]["launches"][0].update(kernel="other_kernel"),
+    "a launch fewer": lambda c: c["made"]["runs"][0]["launches"].pop(),
+    "no run": lambda c: c["made"]["runs"].clear(),
+    "a shape without elements": lambda c: c["made"]["runs"][0]["dims"].update(N=-1),
+    "a shape of another case": lambda c: c["made"]["runs"][0].update(dims={"M": 3}),
+    "a shape too large": lambda c: c["made"]["runs"][0]["dims"].update(N=10**12),
+}
+
+
+@pytest.mark.parametrize("what", FORGED)
+def test_a_forged_origin_is_not_checked(copied, tmp_path, what):
+    source, made = copied
+    c = json.loads(json.dumps(made))
+    FORGED[what](c)
+    code, told, given = compared(tmp_path, c, source)
+    assert code == 4 and told and "was compared" not in given
+
+
+def test_the_origin_is_compared_without_the_prover(copied, tmp_path):
+    source, made = copied
+    file = tmp_path / "proof.json"
+    file.write_text(json.dumps(made))
+    script = (
+        "import sys\nfrom trilift.reports.commands import check\n"
+        f"assert check.run([{str(file)!r}], 'text', {str(source)!r} + '::two_launches') == 0\n"
+        "used = {m.split('.')[2] for m in sys.modules if m.startswith('trilift.verify.')}\n"
+        "assert used == {'certificate', 'pipeline'}, used\n"
+    )
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+
+
+# ---- the verdict ---------------------------------------------------------------------------------------------------
+
+
+def test_the_verdict_says_that_it_is_checked(monkeypatch):
+    target = f"{KERNELS}::shifted_relu"
+    run = CliRunner().invoke(main, ["prove", target, "--check", "-q", "--no-cache"])
+    assert run.exit_code == 0 and "::shifted_relu: PROVED (checked) in " in run.output
+    run = CliRunner().invoke(main, ["prove", target, "--check", "-q", "--no-cache", "--format", "json"])
+    (record,) = json.loads(run.output)["cases"]
+    assert record["verdict"] == "PROVED" and record["checked"]["verdict"] == "checked"
+    assert record["checked"]["obligations"] > 5 and record["checked"]["missing"] == []
+    run = CliRunner().invoke(main, ["prove", target, "-q", "--no-cache", "--format", "json"])
+    assert "checked" not in json.loads(run.output)["cases"][0]
+
+
+def test_the_verdict_says_what_is_not_checked():
+    c = whole(fresh("shifted_relu"))
+    assert second_opinion.opinion(c, 60)["verdict"] == "checked"
+    another_formula(c["parts"][0])
+    found = second_opinion.opinion(c, 60)
+    assert found["verdict"] == "not checked" and found["missing"][0].startswith("not checked: value equality at line ")
+    assert second_opinion.word({"verdict": "PROVED", "checked": found}) == "PROVED (not checked)"
+    late = second_opinion.opinion(whole(fresh("row_sum")), 0.001)
+    assert late["verdict"] == "not checked" and late["missing"] == ["the checker was not done after 0.001 s"]
+    del c["made"]
+    assert second_opinion.opinion(c, 60)["missing"] == ["it has no made"]

@@ -11,10 +11,12 @@ from trilift.lazy import face
 
 if TYPE_CHECKING:
     from .export import certificate as certificate
+    from .origin import differences as differences
 
 __all__, __getattr__ = face(
     __name__,
     {
         "export": "certificate",
+        "origin": "differences",
     },
 )

@@ -7,10 +7,13 @@ loop variables, who writes an element, contents between launches), which the che
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from trilift.lift.errors import Place
+from trilift.lift.cases.declaration import Case
+from trilift.lift.cases.shapes import choose
+from trilift.lift.errors import CaseError, Place
 from trilift.lift.language.unfolding import expand
 from trilift.lift.printers.text import text
 from trilift.lift.terms import construct as T
@@ -28,8 +31,10 @@ from ..normal_form.algebra import Undecided
 from ..pipeline import Examined
 from ..proof.launch import Launched
 from ..proof.prover import Proving
+from . import origin
 
-VERSION = 1
+VERSION = 2
+UNLIKE_SHAPES = 4  # at which the host function is run too
 Data = dict[str, object]
 
 
@@ -80,29 +85,59 @@ def _operation(t: Term, mode: str) -> str:
     return "element" if t.op == "read" and mode == "formula" else t.op
 
 
-def certificate(name: str, file: str, examined: Examined) -> Data:
-    """The certificate of a case whose proofs are all PROVED."""
-    terms = Terms()
-    for p in examined.provings:
-        p.solver.inner.guard = None  # the proof is over
-    proofs = [p for p in examined.proofs if p.verdict.value == "PROVED"]
-    formulas = {n: formula(f, terms) for n, f in examined.goal.formulas.items()}
-    configurations = [configuration(k, p, terms) for k, p in enumerate(examined.provings)]
+def certificate(name: str, file: str, examined: Examined, case: Case | None = None) -> Data:
+    """The certificate of a case whose proofs are all PROVED; `case` as it was declared."""
+    case = case or examined.case
+    every = [x for x in _parts(examined) if all(p.verdict.value == "PROVED" for p in x[1].proofs)]
     return {
         "certificate": VERSION,
         "case": name,
         "file": file,
         "against": examined.goal.against,
-        "formulas": formulas,
-        "contract": [*contract(proofs, examined.provings, terms), *_finite_inputs(examined)],
-        "configurations": configurations,
+        "made": origin.made_of(case, _shapes_of(case, every), _launched(every)),
+        "parts": [part(label, x, case) for label, x in every],
+    }
+
+
+def _parts(examined: Examined, label: str = "") -> Iterator[tuple[str, Examined]]:
+    """The parts of a case that were looked at by themselves."""
+    if not examined.parts:
+        yield label, examined
+    for said, x in examined.parts:
+        yield from _parts(x, "; ".join(filter(None, (label, said))))
+
+
+def _shapes_of(case: Case, parts: Iterable[tuple[str, Examined]]) -> list[Mapping[str, int | float]]:
+    """One for each set of constants that the configurations have, and some unlike these."""
+    found = [dict(d) for _, x in parts for c in x.configurations for d in c.runs]
+    with contextlib.suppress(CaseError):
+        found += choose(case, UNLIKE_SHAPES, 0)
+    return [d for k, d in enumerate(found) if origin.is_shape(case, d) and d not in found[:k]]
+
+
+def _launched(parts: Iterable[tuple[str, Examined]]) -> set[str]:
+    """The digests of the Triton IR of all launches."""
+    events = [e for _, x in parts for p in x.provings for e in p.configuration.events]
+    return {origin.of_ir(e.module.text) for e in events if isinstance(e, SymbolicLaunch)}
+
+
+def part(label: str, examined: Examined, case: Case) -> Data:
+    """One part of a case: the claim, and the configurations that it is shown in."""
+    terms = Terms()
+    for p in examined.provings:
+        p.solver.inner.guard = None  # the proof is over
+    return {
+        "label": label,
+        "formulas": {n: formula(f, terms) for n, f in examined.goal.formulas.items()},
+        "configurations": [configuration(k, p, terms) for k, p in enumerate(examined.provings)],
+        "contract": [*contract(examined.proofs, examined.provings, terms), *_finite_inputs(case)],
         "terms": terms.rows,
     }
 
 
-def _finite_inputs(examined: Examined) -> list[Data]:
+def _finite_inputs(case: Case) -> list[Data]:
     """A clause that no proof for infinities and NaN is written down."""
-    names = [n for n, s in examined.case.tensors.items() if s.unbounded]
+    names = [n for n, s in case.tensors.items() if s.unbounded]
     text = f"the elements of {' and '.join(names)} are finite: that a case is proved for others is not checked"
     return [{"kind": "config", "text": text, "term": None, "configuration": None}] if names else []
 
@@ -264,6 +299,7 @@ def launch(e: SymbolicLaunch, found: Launched, p: Proving, terms: Terms) -> Data
     return {
         "kind": "launch",
         "kernel": e.kernel,
+        "ttir": origin.of_ir(e.module.text),
         "grid": terms.all(e.grid),
         "pointers": {n: view(v, terms) for n, v in found.views.items()},
         "loops": [loop(x, found, position, terms) for x in program.loops],

@@ -14,10 +14,11 @@ from trilift.lift.checker import Report, Wrong, check
 
 from ...base.progress import Progress
 from ...base.targets import resolve
-from ...commands.check import RECURSION, plain
+from ...commands.check import plain
 from ...records.entries import Record
 from ...records.options import Options, Proving
 from ...records.proof_record import certificate_file
+from ...records.second_opinion import RECURSION
 from ...runner import dispatch
 from .. import summary
 from ..experiment import Experiment, Measure, Result, Row, by_name, tabled
