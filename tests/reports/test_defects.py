@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from trilift.lift.terms import term as T
 from trilift.reports.experiments.defects import defect_page, suite_server, switch
 from trilift.reports.experiments.defects.defect_page import COLUMNS, Outcome, result, share
 from trilift.reports.experiments.defects.drawn import by_file, drawn
@@ -105,8 +106,32 @@ def test_a_defect_is_planted_behind_its_number() -> None:
     for number, site in found:
         on.on = number
         assert values() != right, site
-    on.on = recorder = switch.Recorder(len(found))
-    assert values() == right and recorder.take() == [k for k, _ in found] and recorder.take() == []
+
+
+@pytest.mark.smoke
+def test_a_recorder_tells_what_a_defect_would_change() -> None:
+    source = function("if x > 0 or x < -5:\n    return None\nreturn [y - 1 for y in [x] if y < 0]")
+    found = list(enumerate(sites("m.py", source)))
+    space: dict[str, Any] = {switch.NAME: switch.Switch(recorder=(recorder := switch.Recorder(len(found))))}
+    exec(compile(switch.planted(source, found, recording=True), "m.py", "exec"), space)
+    told = {x: (space["f"](x), recorder.take()) for x in (1, 0, -1, -6)}
+    assert [s.source for _, s in found] == ["x > 0", "x < -5", "x > 0 or x < -5", "y - 1", "y < 0"]
+    assert told == {
+        1: (None, ([0, 1, 2], [0, 2])),
+        0: ([], ([0, 1, 2, 4], [4])),
+        -1: ([-2], ([0, 1, 2, 3, 4], [3])),
+        -6: (None, ([0, 1, 2], [1, 2])),
+    }
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize(
+    ("right", "changed", "truth", "same"),
+    [(1, 1.0, False, False), (1, 2, True, True), ((1, "a"), (1, "a"), False, True), ([], None, True, True),
+     (T.size("N"), T.size("N"), False, True), (object(), object(), False, False)],
+)  # fmt: skip
+def test_values_are_alike(right: object, changed: object, truth: bool, same: bool) -> None:
+    assert switch.alike(right, changed, truth) == same
 
 
 def test_a_seed_names_its_defects() -> None:
@@ -147,7 +172,7 @@ def test_a_sample_is_noticed(tmp_path: Path) -> None:
     """Defects of linear arithmetic, under its own tests."""
     test = "tests/verify/test_linear.py"
     of = [s.key for s in drawn(240, 0) if s.file in ("verify/integers/linear.py", "verify/integers/linear_forms.py")]
-    defect_page.serve(240, 0, [test], lambda text: None, tmp_path, 10.0, of)
+    defect_page.serve(240, 0, [test], lambda text: None, tmp_path, 10.0, of=of)
     recorded = [json.loads(x) for x in (tmp_path / "recorded.jsonl").read_text().splitlines()]
     assert recorded and all(r["passed"] for r in recorded) and any(r["reached"] for r in recorded)
     tried = [json.loads(x) for x in (tmp_path / "tried.jsonl").read_text().splitlines()]

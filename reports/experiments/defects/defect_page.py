@@ -76,21 +76,29 @@ def measure(name: str, options: Options, quiet: bool) -> Result:
     return measured(COUNT, options, quiet)
 
 
-def measured(count: int, options: Options, quiet: bool, tests: Sequence[str] = TESTS) -> Result:
-    """The result of `count` defects under these tests; those that were tried before are not tried again."""
+def measured(
+    count: int, options: Options, quiet: bool, tests: Sequence[str] = TESTS,
+    ceiling: float = CEILING_SECONDS, slowest: float = SLOWEST_SECONDS,
+) -> Result:  # fmt: skip
+    """The result of `count` defects under these tests. What was recorded and tried before is kept."""
     with Progress(quiet) as progress:
-        serve(count, options.seed, tests, progress.say)
+        serve(count, options.seed, tests, progress.say, ceiling=ceiling, slowest=slowest)
     return result(outcomes(count, options.seed), f"defects: {count} planted in the prover, seed {options.seed}")
 
 
 def serve(
     count: int, seed: int, tests: Sequence[str], say: Callable[[str], None], folder: Path = FOLDER,
-    ceiling: float = CEILING_SECONDS, again: Sequence[str] = (),
+    ceiling: float = CEILING_SECONDS, slowest: float = SLOWEST_SECONDS, of: Sequence[str] = (),
 ) -> None:  # fmt: skip
-    """Tries the defects in a server of their own and tells its progress. Raises click.ClickException if it fails."""
+    """Records the tests, then tries the defects, in a server each. Raises click.ClickException if one fails."""
     folder.mkdir(parents=True, exist_ok=True)
-    asked = {"count": count, "seed": seed, "folder": str(folder), "ceiling": ceiling, "slowest": SLOWEST_SECONDS,
-             "again": [*again], "tests": [*tests], "only_record": False}  # fmt: skip
+    asked = {"count": count, "seed": seed, "folder": str(folder), "ceiling": ceiling, "slowest": slowest,
+             "of": [*of], "tests": [*tests]}  # fmt: skip
+    for recording in (True, False):
+        _server(asked | {"recording": recording}, say)
+
+
+def _server(asked: dict[str, object], say: Callable[[str], None]) -> None:
     command = [sys.executable, "-m", "trilift.reports.experiments.defects.suite_server", json.dumps(asked)]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=ROOT, env=environment) as server:
@@ -177,11 +185,16 @@ EXPERIMENTS = by_name(Experiment("defects", measure, COLUMNS, NOTES, summary))
 @click.option("--count", default=COUNT, help="defects")
 @click.option("--seed", default=0)
 @click.option("--tests", multiple=True, help="files or folders of tests  [default: those of the page]")
+@click.option("--ceiling", default=CEILING_SECONDS, help="seconds of tests for one defect")
+@click.option("--slowest", default=SLOWEST_SECONDS, help="seconds of the longest test that is run")
 @click.option("--anew", is_flag=True, help="forget what was recorded and tried before")
 @FORM
 @OUTPUT
-def main(count: int, seed: int, tests: tuple[str, ...], anew: bool, form: str, output: str | None) -> None:
+def main(
+    count: int, seed: int, tests: tuple[str, ...], ceiling: float, slowest: float, anew: bool, form: str,
+    output: str | None,
+) -> None:  # fmt: skip
     """Defects planted in the prover: the tests must notice them."""
     if anew:
         shutil.rmtree(FOLDER, ignore_errors=True)
-    deliver(measured(count, Options(seed=seed), False, tests or TESTS), form, output)
+    deliver(measured(count, Options(seed=seed), False, tests or TESTS, ceiling, slowest), form, output)

@@ -1,7 +1,8 @@
 """The tests in one process that has imported everything: each defect is tried in a fork of it.
 
-First every test file runs in a fork while it is recorded which defects each test would reach. A defect then needs only
-the tests that reach it, the quickest first, until one fails. Seconds are those of the processor.
+First every test file runs in a fork while it is recorded which defects each test reaches, and which of them would
+change a value there. Another process then tries a defect under the tests in which it changes a value, the quickest
+first, until one fails. Seconds are those of the processor.
 """
 
 from __future__ import annotations
@@ -15,22 +16,24 @@ import signal
 import sys
 import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TypedDict
+from typing import Any, TypedDict
 
 import pytest
 
 from ...base.fingerprint import ROOT
 from .drawn import drawn
 from .sites import Site
-from .switch import SWITCH, Recorder, install
+from .switch import SWITCH, install
 
 ASSERTIONS = ("AssertionError", "Failed")
 WAITED_SECONDS = 1500.0  # of the clock, for one fork
+OTHERS = 10  # tests that reach a defect without a changed value
 GRACE_SECONDS = 15.0  # of the processor, beyond the recorded ones, for a fork
 FORK_MEMORY_BYTES = 10 << 30
 Say = Callable[[str], None]
@@ -38,40 +41,44 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Recorded:
-    """One test: whether it passed, its seconds, the keys of the defects that it reaches."""
+    """One test: whether it passed, its seconds, the keys of the defects that it reaches, and of those that would change
+    a value."""
 
     test: str
     passed: bool
     seconds: float
     reached: tuple[str, ...]
+    differ: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Tried:
     """One defect: "noticed" with the test and what it raised, "crash", "time-out", "survived", or "not reached".
-    `tests`: those that reach it; `ran`: those of them that the ceiling allows."""
+    `tests`: how many reach it; `differ`: in how many of them it would change a value; `ran`: those that were tried."""
 
     key: str
     outcome: str
     test: str = ""
     error: str = ""
     tests: int = 0
-    ran: int = 0
+    differ: int = 0
+    ran: tuple[str, ...] = ()
     seconds: float = 0.0
 
 
 class Request(TypedDict):
-    """A request to a server. `again`: keys of defects that are tried even if they were (none: all that were not);
-    `ceiling`: seconds of tests for one defect; `slowest`: seconds of the longest test that counts."""
+    """A request to a server. `recording`: records the tests that were not recorded, or else tries the defects that no
+    test has noticed; `of`: keys of the defects that are tried (none: all); `ceiling`: seconds of tests for one defect;
+    `slowest`: seconds of the longest test that counts."""
 
     count: int
     seed: int
     folder: str
     ceiling: float
     slowest: float
-    again: list[str]
+    of: list[str]
     tests: list[str]
-    only_record: bool
+    recording: bool
 
 
 class Server:
@@ -91,37 +98,43 @@ class Server:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        """Records the files that are not recorded yet, then tries the defects that were not tried yet."""
+        """Records the tests, or tries the defects."""
         gc.freeze()  # so that the collector of a fork copies no page
-        recorded = self.record(session.items)
-        if not self.asked["only_record"]:
-            self.try_all(session.items, recorded)
+        if self.asked["recording"]:
+            self.record(session.items)
+        else:
+            self.try_all(session.items)
         return True
 
     # ---- recording ---------------------------------------------------------------------------------------------------
 
-    def record(self, items: Sequence[pytest.Item]) -> list[Recorded]:
+    def record(self, items: Sequence[pytest.Item]) -> None:
         """The defects that each test reaches; files in a fork each."""
         path = self.folder / "recorded.jsonl"
-        known = {r.test: r for r in map(_recorded, _lines(path))}
+        known = {r.test for r in recorded(self.folder)}
         files: dict[str, list[pytest.Item]] = {}
         durations = json.loads((ROOT / "tests" / "durations.json").read_text())
         for i in items:
             if i.nodeid not in known and durations.get(i.nodeid, 0.0) <= self.asked["slowest"]:
                 files.setdefault(i.nodeid.partition("::")[0], []).append(i)
-        recorder = Recorder(len(self.found))
         for k, (file, of) in enumerate(files.items(), 1):
-            for line in forked(partial(self._record, of, recorder), WAITED_SECONDS):
-                known[json.loads(line)["test"]] = _recorded(json.loads(line))
+            for line in forked(partial(self._record, of), WAITED_SECONDS):
                 _append(path, line)
             self.say(f"recorded {k} of {len(files)} files: {file}, {len(of)} tests")
-        return [known[i.nodeid] for i in items if i.nodeid in known]
 
-    def _record(self, items: Sequence[pytest.Item], recorder: Recorder) -> Iterator[str]:
-        SWITCH.on = recorder
+    def _record(self, items: Sequence[pytest.Item]) -> Iterator[str]:
+        """A line for each test; one that fails while changed values are computed runs again without."""
+        failed = []
         for item, passed, seconds in self.ran(items):
-            reached = tuple(self.found[k].key for k in recorder.take())
-            yield json.dumps(asdict(Recorded(item.nodeid, passed, round(seconds, 3), reached)))
+            failed += [] if passed else [item]
+            yield self._line(item, passed, seconds)
+        SWITCH.recorder.compares = False
+        for item, passed, seconds in self.ran(failed):
+            yield self._line(item, passed, seconds)
+
+    def _line(self, item: pytest.Item, passed: bool, seconds: float) -> str:
+        reached, differ = (tuple(self.found[k].key for k in keys) for keys in SWITCH.recorder.take())
+        return json.dumps(asdict(Recorded(item.nodeid, passed, round(seconds, 3), reached, differ)))
 
     def ran(self, items: Sequence[pytest.Item]) -> Iterator[tuple[pytest.Item, bool, float]]:
         """Each test, whether it passed, and its seconds."""
@@ -134,37 +147,33 @@ class Server:
 
     # ---- defects -----------------------------------------------------------------------------------------------------
 
-    def try_all(self, items: Sequence[pytest.Item], recorded: Sequence[Recorded]) -> None:
-        """Tries each defect that was not tried, or is to be tried again."""
+    def try_all(self, items: Sequence[pytest.Item]) -> None:
+        """Tries each defect that no test has noticed under the tests that it was not tried under."""
         path = self.folder / "tried.jsonl"
-        known = {t["key"] for t in _lines(path)} - {*self.asked["again"]}
+        noticed, before = _tried(path)
         by_name = {i.nodeid: i for i in items}
-        reaching: dict[str, list[Recorded]] = {}
-        for r in recorded:
-            for key in r.reached if r.passed else ():
-                reaching.setdefault(key, []).append(r)
+        all_tests = [r for r in recorded(self.folder) if r.passed and r.test in by_name]
         for number, site in enumerate(self.found):
-            if site.key in known or (self.asked["again"] and site.key not in self.asked["again"]):
+            if site.key in noticed or (self.asked["of"] and site.key not in self.asked["of"]):
                 continue
-            tests = sorted(reaching.get(site.key, []), key=lambda r: r.seconds)
-            tried = self.tried(number, site, tests, by_name)
-            _append(path, json.dumps(asdict(tried)))
-            self.say(f"{number} {tried.outcome}: {site.file}:{site.line} {site.operator} ({tried.seconds:.0f} s)")
+            tests = [r for r in all_tests if site.key in r.reached]
+            chosen = [r for r in ordered(tests, site.key, self.asked["ceiling"]) if r.test not in before[site.key]]
+            if chosen or site.key not in before:
+                tried = self.tried(number, tests, [by_name[r.test] for r in chosen], sum(r.seconds for r in chosen))
+                _append(path, json.dumps(asdict(tried)))
+                self.say(f"{number} {tried.outcome}: {site.file}:{site.line} {site.operator} ({tried.seconds:.0f} s)")
 
-    def tried(
-        self, number: int, site: Site, tests: Sequence[Recorded], by_name: dict[str, pytest.Item]
-    ) -> Tried:  # fmt: skip
-        """One defect under the tests that reach it, up to the ceiling."""
+    def tried(self, number: int, reaching: Sequence[Recorded], tests: Sequence[pytest.Item], seconds: float) -> Tried:
+        """One defect under these tests."""
+        key = self.found[number].key
         if not tests:
-            return Tried(site.key, "not reached")
-        chosen = within(tests, self.asked["ceiling"])
-        limit = 3 * sum(r.seconds for r in chosen) + GRACE_SECONDS
-        ask = lambda: self._try(number, [by_name[r.test] for r in chosen], limit)  # noqa: E731
+            return Tried(key, "not reached")
+        ask = lambda: self._try(number, tests, 3 * seconds + GRACE_SECONDS)  # noqa: E731
         start, lines = _seconds(), list(forked(ask, WAITED_SECONDS))
-        counts = {"tests": len(tests), "ran": len(chosen), "seconds": round(_seconds() - start, 2)}
-        if not lines:
-            return Tried(site.key, "time-out", **counts)  # type: ignore[arg-type]
-        return Tried(site.key, *json.loads(lines[-1]), **counts)  # type: ignore[arg-type]
+        outcome = json.loads(lines[-1]) if lines else ("time-out", "", "")
+        differ = sum(key in r.differ for r in reaching)
+        took = round(_seconds() - start, 2)
+        return Tried(key, *outcome, len(reaching), differ, tuple(t.nodeid for t in tests), took)
 
     def _try(self, number: int, items: Sequence[pytest.Item], limit: float) -> Iterator[str]:
         resource.setrlimit(resource.RLIMIT_CPU, (int(limit), int(limit) + 5))
@@ -178,8 +187,16 @@ class Server:
         yield json.dumps(("survived", "", ""))
 
 
+def ordered(tests: Sequence[Recorded], key: str, ceiling: float) -> list[Recorded]:
+    """The tests that a defect is tried under: those in which it changes a value, the quickest first, then a few others
+    that reach it; up to so many seconds."""
+    by_time = sorted(tests, key=lambda r: r.seconds)
+    differing = [r for r in by_time if key in r.differ]
+    return within([*differing, *[r for r in by_time if key not in r.differ][:OTHERS]], ceiling)
+
+
 def within(tests: Sequence[Recorded], ceiling: float) -> list[Recorded]:
-    """The first tests that take so many seconds together; at least one."""
+    """The first tests that take so many seconds together; at least one where there is one."""
     out: list[Recorded] = []
     sum_ = 0.0
     for r in tests:
@@ -247,7 +264,7 @@ def _seconds() -> float:
 # ---- files -----------------------------------------------------------------------------------------------------------
 
 
-def _lines(path: Path) -> list[dict[str, object]]:
+def _lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(x) for x in path.read_text().splitlines()] if path.exists() else []
 
 
@@ -256,29 +273,30 @@ def _append(path: Path, line: str) -> None:
         f.write(line + "\n")
 
 
-def _recorded(row: dict[str, object]) -> Recorded:
-    return Recorded(**{**row, "reached": tuple(row["reached"])})  # type: ignore[arg-type, call-overload]
+def recorded(folder: Path) -> list[Recorded]:
+    """The last record of each test."""
+    found = {r["test"]: r for r in _lines(folder / "recorded.jsonl")}
+    return [Recorded(**{**r, "reached": (*r["reached"],), "differ": (*r["differ"],)}) for r in found.values()]
+
+
+def _tried(path: Path) -> tuple[set[str], dict[str, set[str]]]:
+    """The defects that were noticed, and the tests that each was tried under."""
+    noticed, before = set(), defaultdict[str, set[str]](set)
+    for t in _lines(path):
+        before[t["key"]].update(t["ran"])
+        if t["outcome"] in ("noticed", "crash"):
+            noticed.add(t["key"])
+    return noticed, before
 
 
 def main(given: Sequence[str]) -> int:
     """Runs the server of a request, which is JSON."""
     asked: Request = json.loads(given[0])
     found = drawn(asked["count"], asked["seed"])
-    install(found)
+    install(found, asked["recording"])
     server = Server(found, asked, _say)
     base = Path(asked["folder"]) / "pytest"
-    options = [
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "-p",
-        "no:xdist",
-        "--capture=no",
-        "--assert=plain",
-        f"--basetemp={base}",
-        "-m",
-        "not slow",
-    ]
+    options = f"-q -p no:cacheprovider -p no:xdist --capture=no --assert=plain --basetemp={base}".split()
     with Quiet():
         return int(pytest.main([*options, *asked["tests"]], plugins=[server]))
 
