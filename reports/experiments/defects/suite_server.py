@@ -170,10 +170,10 @@ class Server:
             return Tried(key, "not reached")
         ask = lambda: self._try(number, tests, 3 * seconds + GRACE_SECONDS)  # noqa: E731
         start, lines = _seconds(), list(forked(ask, WAITED_SECONDS))
-        outcome = json.loads(lines[-1]) if lines else ("time-out", "", "")
+        outcome, test, error = json.loads(lines[-1]) if lines else ("time-out", "", "")
         differ = sum(key in r.differ for r in reaching)
         took = round(_seconds() - start, 2)
-        return Tried(key, *outcome, len(reaching), differ, tuple(t.nodeid for t in tests), took)
+        return Tried(key, outcome, test, error, len(reaching), differ, tuple(t.nodeid for t in tests), took)
 
     def _try(self, number: int, items: Sequence[pytest.Item], limit: float) -> Iterator[str]:
         resource.setrlimit(resource.RLIMIT_CPU, (int(limit), int(limit) + 5))
