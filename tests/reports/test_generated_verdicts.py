@@ -1,6 +1,6 @@
-"""Programs of the fuzzer and mutants of them: what the prover says is kept, and no mutant that differs is PROVED.
+"""Programs of the fuzzer and mutants of them: what the prover says is kept.
 
-`make fuzz` judges many more by execution; these are proved in this process, so that a defect in it is noticed.
+`make fuzz` judges verdicts by execution. These are found in this process, where a defect that is planted is noticed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from trilift.reports.experiments.fuzz.random_programs import program
 from trilift.reports.experiments.fuzz.reference import source
 
 SEED, MUTANTS, SHOWN_CHARACTERS = 0, 2, 120
-NUMBERS = (1, 2, 3)
+NUMBERS = [k for k in range(50) if k not in (0, 1, 4)]  # those took longest
 QUICK = Task((), (), (), ((),), quick=True)  # no counterexample is looked for
 
 
@@ -38,6 +38,7 @@ def small_budgets() -> Iterator[None]:
             object.__setattr__(getattr(budget.BUDGETS, stage), name, steps)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", NUMBERS)
 def test_a_generated_program_and_its_mutants(number: int, tmp_path: Path, golden: Callable[[str, str], None]) -> None:
     p = program(SEED, number)
