@@ -80,7 +80,7 @@ def measured(
     count: int, options: Options, quiet: bool, tests: Sequence[str] = TESTS,
     ceiling: float = CEILING_SECONDS, slowest: float = SLOWEST_SECONDS,
 ) -> Result:  # fmt: skip
-    """The result of `count` defects under these tests. What was recorded and tried before is kept."""
+    """The result of `count` defects under these tests. Records and trials of earlier runs are kept."""
     with Progress(quiet) as progress:
         serve(count, options.seed, tests, progress.say, ceiling=ceiling, slowest=slowest)
     return result(outcomes(count, options.seed), f"defects: {count} planted in the prover, seed {options.seed}")

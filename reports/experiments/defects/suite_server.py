@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypedDict
+from typing import TypedDict
 
 import pytest
 
@@ -264,8 +264,8 @@ def _seconds() -> float:
 # ---- files -----------------------------------------------------------------------------------------------------------
 
 
-def _lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(x) for x in path.read_text().splitlines()] if path.exists() else []
+def _lines(path: Path) -> list[str]:
+    return path.read_text().splitlines() if path.exists() else []
 
 
 def _append(path: Path, line: str) -> None:
@@ -275,14 +275,14 @@ def _append(path: Path, line: str) -> None:
 
 def recorded(folder: Path) -> list[Recorded]:
     """The last record of each test."""
-    found = {r["test"]: r for r in _lines(folder / "recorded.jsonl")}
+    found = {r["test"]: r for r in map(json.loads, _lines(folder / "recorded.jsonl"))}
     return [Recorded(**{**r, "reached": (*r["reached"],), "differ": (*r["differ"],)}) for r in found.values()]
 
 
 def _tried(path: Path) -> tuple[set[str], dict[str, set[str]]]:
     """The defects that were noticed, and the tests that each was tried under."""
     noticed, before = set(), defaultdict[str, set[str]](set)
-    for t in _lines(path):
+    for t in map(json.loads, _lines(path)):
         before[t["key"]].update(t["ran"])
         if t["outcome"] in ("noticed", "crash"):
             noticed.add(t["key"])
