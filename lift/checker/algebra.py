@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from functools import reduce
 from itertools import pairwise, permutations
 from typing import Protocol, TypeVar
 
@@ -39,6 +40,7 @@ from .polynomials import (
     Value,
     add,
     atom,
+    compared,
     conj,
     disj,
     eq,
@@ -57,7 +59,6 @@ from .polynomials import (
     poly,
     polys,
     power_of,
-    primitive,
     put,
     put_formula,
     root,
@@ -69,6 +70,7 @@ from .polynomials import (
 )
 
 CASES = 14  # nested case distinctions of one obligation
+CHOICES = 3  # in one condition
 DEPTH = 6  # nested questions whether two numbers are equal
 POWERS = 4  # of denominators that are multiplied out
 PAIRS = 64  # atoms of one kind that a new one is compared with
@@ -106,7 +108,7 @@ class Algebra(Reasoner):
         self.same: dict[tuple[int, int, int], bool] = {}
         self.world: Worldly | None = None  # what loads and loop variables are
         self.depth = 0
-        self.fixed: dict[str, Poly] = {}  # sizes that can only be 1
+        self.fixed: dict[str, Poly] = {}  # sizes that can only be one number
 
     # ---- evaluation
 
@@ -238,6 +240,17 @@ class Algebra(Reasoner):
         p = self._opaque(t, [self.finite(a, env, ctx) for a in t.args], ctx)
         return negated(eq(p))
 
+    def fact(self, t: Node, env: Env, ctx: Context, depth: int = 0) -> Formula:
+        """A condition, whatever the facts say of choices in it: (c and f where c) or (not c and f where not c)."""
+        try:
+            return self.condition(t, env, ctx)
+        except Split as split:
+            if depth >= CHOICES:
+                raise
+            literal = split.literal
+        cases = ((f, self.given(ctx, f)) for f in (literal, negated(literal)))
+        return disj(*(conj(f, self.fact(t, env, here, depth + 1)) for f, here in cases))
+
     def value_of_flag(self, t: Node, env: Env, ctx: Context) -> Poly:
         """The number in the memory of a boolean tensor."""
         p = self._loaded(t, env, ctx)
@@ -271,8 +284,7 @@ class Algebra(Reasoner):
             if not self.met(kind, p, ctx):
                 raise NotChecked(f"an operand of a comparison may be undefined ({kind})")
         if isinstance(x, Poly) and isinstance(y, Poly):
-            p = minus(x, y)
-            return negated(eq(p)) if t.op == "ne" else {"le": le, "lt": lt, "eq": eq}[t.op](p)
+            return compared(t.op, minus(x, y))
         if x is y:
             return TRUE if t.op in ("le", "eq") else FALSE
         less = x is NINF or y is INF
@@ -982,17 +994,22 @@ def _sqrt(a: Algebra, _: Context, p: Poly) -> Poly:
 
 
 def _log(a: Algebra, ctx: Context, p: Poly) -> Poly:
-    """log(exp(e) q) = e + log(q)."""
+    """log(exp(e) q) = e + log(q), for the largest e of the terms."""
     a.need("positive", p)
     if p is ZERO:
         raise NotChecked("the logarithm of 0")
-    outer, inner = primitive(p)
-    ((_, e), _) = next(iter(outer.terms.items()))
+    e = reduce(_larger_exponent, (m[1] for m in p.terms))
     rest = mul(p, exponential(scaled(POLYS[e], -1)))
     c = rest.constant
     if c is not None and c > 0:
         return add(POLYS[e], number(math.log(c)) if c != 1 else ZERO)
     return add(POLYS[e], of(a.unified(atom("app", "real", "log", (rest,), variables=rest.vars), ctx)))
+
+
+def _larger_exponent(d: int, e: int) -> int:
+    """The larger of two, by the sign of the first coefficient of their difference: the same when both are moved."""
+    difference = minus(POLYS[e], POLYS[d]).terms
+    return e if difference and difference[min(difference)] > 0 else d
 
 
 def _exp(a: Algebra, ctx: Context, p: Poly) -> Poly:
@@ -1062,6 +1079,14 @@ def _indicator(f: Callable[[Poly], Formula]) -> Callable[..., Poly]:
     return rule
 
 
+def _bitxor(a: Algebra, ctx: Context, p: Poly, q: Poly) -> Poly:
+    """~x = x ^ -1 = -1 - x."""
+    for x, y in ((p, q), (q, p)):
+        if x.constant == -1:
+            return minus(x, y)
+    return of(a.unified(atom("app", "int", "bitxor", (p, q), variables=p.vars | q.vars), ctx))
+
+
 def _next_power(a: Algebra, ctx: Context, p: Poly) -> Poly:
     return of(a.unified(atom("app", "int", "next_power_of_2", (p,), variables=p.vars), ctx))
 
@@ -1121,6 +1146,7 @@ RULES: dict[str, Callable[..., Poly]] = {
     "truncdiv": lambda a, ctx, p, d: a.toward_zero(p, d, ctx),
     "truncmod": lambda a, ctx, p, d: minus(p, mul(d, a.toward_zero(p, d, ctx))),
     "next_power_of_2": _next_power,
+    "bitxor": _bitxor,
     "positive?": _indicator(lambda p: lt(scaled(p, -1))),
     "zero?": _indicator(eq),
     "wrap8": _to_whole(8), "wrap16": _to_whole(16), "wrap32": _to_whole(32),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import partial
 from typing import TypeVar
 
@@ -15,6 +16,7 @@ from .polynomials import (
     FALSE,
     ONE,
     TRUE,
+    UNIT,
     ZERO,
     AxisKey,
     Data,
@@ -100,6 +102,12 @@ class Report:
     assumed: list[str] = field(default_factory=list)
     given: str = ""  # what is taken as it is
     questions: int = 0
+    by_z3: int = 0  # questions that the solver does not know, and z3 does
+
+    @property
+    def answered(self) -> str:
+        """The solvers, as text."""
+        return self.solver + (f", z3 where it is unknown: {self.by_z3}" if self.by_z3 else "")
 
     @property
     def checked(self) -> bool:
@@ -211,7 +219,7 @@ class World:
 
     def holds(self, t: Node, env: Env, ctx: Context) -> Formula:
         """A guard as a fact."""
-        return self.a.condition(t, env, ctx)
+        return self.a.fact(t, env, ctx)
 
     def locals(self, site: Data) -> frozenset[int]:
         """The symbols of programs, iterations and lanes."""
@@ -310,7 +318,7 @@ class Configured:
         for name, (low, high) in self.data["bounds"].items():
             self.a.bounds[name] = (self.number(low), self.number(high))
             self.report.assumed.append(f"{shown(self.nodes[low])} <= {named(name)} < {shown(self.nodes[high])}")
-        facts = [self.a.condition(self.nodes[n], {}, self.a.none) for n in self.data["facts"]]
+        facts = [self.a.fact(self.nodes[n], {}, self.a.none) for n in self.data["facts"]]
         self.contracts()
         self.ctx = self.a.context((*facts, *self.clauses))
         if self.data["vacuous"]:
@@ -349,7 +357,7 @@ class Configured:
         for clause in self.certificate["contract"]:
             if clause["term"] is not None and clause["configuration"] in (None, self.data["number"]):
                 found = self.widths if clause["kind"] == "nowrap" else self.clauses
-                found.append(self.a.condition(self.nodes[clause["term"]], {}, self.a.none))
+                found.append(self.a.fact(self.nodes[clause["term"]], {}, self.a.none))
 
     def holds(self, f: Formula, ctx: Context) -> bool:
         return self.a.implied(ctx, f)
@@ -373,8 +381,13 @@ class Configured:
                 self.report.assumed.append(f"{self.label}{shown(self.nodes[n])}")
 
     def ones(self) -> None:
-        """Sizes that can only be 1 are 1 from here on."""
-        for x in sorted({x for v in self.views() for p in v.shape for x in p.atoms()}):
+        """Sizes that can only be one number are that number from here on."""
+        sizes = {x for v in self.views() for p in v.shape for x in p.atoms()}
+        for f in self.ctx.facts:
+            name, k = _pinned(f)
+            if name:
+                self.a.fixed[name] = number(k)
+        for x in sorted(sizes):
             if ATOMS[x].kind == "sym" and self.a.implied(self.ctx, eq(minus(of(ATOMS[x]), ONE))):
                 self.a.fixed[ATOMS[x].data[0]] = ONE
         self.a.memo.clear()
@@ -729,8 +742,8 @@ class Launch:
         if self.a.impossible(here):
             return True
         kind, bits = operation["kind"], operation["bits"]
-        here = self.a.given(here, *self.c.widths) if kind == "wrap" else here
-        if kind in ("assume", "descriptor"):
+        here = self.a.given(here, *self.c.widths) if kind in ("wrap", "exact") else here
+        if kind in ("assume", "descriptor", "hint", "clamp", "assert"):
             return self.a.known(self.nodes[operation["term"]], {}, here)
         p = self.a.finite(self.nodes[operation["term"]], {}, here)
         names = self.world.locals(operation)
@@ -740,7 +753,7 @@ class Launch:
             return above and self.a.least(minus(number(high - 1), p), here, names)
 
         match kind:
-            case "wrap":
+            case "wrap" | "exact":
                 return between(-(1 << bits - 1), 1 << bits - 1)
             case "unsigned":
                 return between(0, 1 << bits)
@@ -975,7 +988,7 @@ def _in_order(c: Configured, world: World, x: Data, s: Data, buffer: str) -> boo
             return True
         if x["order"] >= s["order"] or x["loops"] != s["loops"] or len(x["lanes"]) != len(s["lanes"]):
             return False
-        views = [v for v in (*c.outputs.values(), *c.inputs.values()) if v.buffer == buffer]
+        views = [v for v in (*c.outputs.values(), *c.inputs.values(), *world.pointers.values()) if v.buffer == buffer]
         (mine, _), (theirs, _) = c.decoded(views[0], o, here), c.decoded(views[0], p, here)
         met = a.given(here, *(eq(minus(i, j)) for i, j in zip(mine, theirs, strict=True)))
         pairs = [(_program(k, {}), other[f"pid{k}", -1]) for k in range(3)]
@@ -995,6 +1008,18 @@ def _in_order(c: Configured, world: World, x: Data, s: Data, buffer: str) -> boo
         return c.cases(goal, c.ctx, 0)
     except (NotChecked, Split):
         return False
+
+
+def _pinned(f: Formula) -> tuple[str, Fraction]:
+    """(n, c) of a fact n = c about a size; ("", 0) of others."""
+    terms = dict(f[1].terms) if f[0] == "eq" and f[1].whole else {}
+    c = Fraction(terms.pop(UNIT, 0))
+    if len(terms) == 1:
+        ((factors, _), k) = next(iter(terms.items()))
+        only = ATOMS[factors[0][0]] if len(factors) == 1 and factors[0][1] == 1 and abs(k) == 1 else None
+        if only is not None and only.kind == "sym" and len(only.data) == 1:
+            return str(only.data[0]), -c / k
+    return "", Fraction(0)
 
 
 def _whole(dtype: str) -> bool:
@@ -1035,6 +1060,7 @@ def _add(report: Report, label: str, part: Report) -> None:
     report.assumed += [before + x for x in part.assumed]
     report.failures += [Failure(before + f.what, f.why) for f in part.failures]
     report.questions += part.questions
+    report.by_z3 += part.by_z3
     for kind, n in part.shown.items():
         report.shown[kind] = report.shown.get(kind, 0) + n
 
@@ -1117,6 +1143,7 @@ def _checked(certificate: Data) -> Report:
         except Split as split:
             report.failures.append(Failure(f"{configured.label}configuration", str(split)))
         report.questions += configured.a.asked
+        report.by_z3 += configured.a.by_z3
     if not certificate["formulas"]:
         report.failures.append(Failure("claim", "it names no output"))
     if all(c["vacuous"] for c in certificate["configurations"]):

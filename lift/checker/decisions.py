@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
 from .polynomials import (
     ATOMS,
@@ -83,72 +84,99 @@ def _ask_z3(text: str) -> str:
     return str(solver.check())
 
 
-class Question:
-    """A text of SMT-LIB that asks whether conditions contradict each other. Atoms are numbers; of some more is known.
-    `products`: products are products, else each is a number of its own, which is faster and proves less."""
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A text of SMT-LIB, the numbers in it, and whether some are multiplied."""
+
+    text: str
+    names: frozenset[str] = frozenset()
+    nonlinear: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A number of a question: its sort, and the conditions that it meets by its definition."""
+
+    sort: str
+    axioms: tuple[Said, ...] = ()
+    formulas: tuple[Formula, ...] = ()
+
+
+class Language:
+    """Conditions as SMT-LIB. Atoms are numbers; of some more is known. `products`: products are products, else each is
+    a number of its own, which is faster and proves less."""
 
     def __init__(self, products: bool, bounds: Mapping[str, tuple[Poly, Poly]]) -> None:
         self.products, self.bounds = products, bounds
-        self.declared: dict[str, str] = {}
-        self.axioms: list[str] = []
-        self.formulas: list[Formula] = []  # the axioms
-        self.seen: set[int] = set()
-        self.nonlinear = False
+        self.numbers: dict[str, Unknown] = {}
+        self.said: dict[object, Said] = {}  # by polynomial or condition
 
-    def text(self, conditions: Iterable[Formula]) -> str:
-        """The whole text."""
-        asserted = [self.formula(f) for f in conditions]
-        lines = ["(set-logic ALL)", *(f"(declare-const {n} {s})" for n, s in self.declared.items())]
-        values = f"(get-value ({' '.join(self.declared)}))" if self.declared else ""
-        return "\n".join([*lines, *(f"(assert {a})" for a in (*self.axioms, *asserted)), "(check-sat)", values])
+    def question(self, conditions: Sequence[Formula]) -> Question:
+        """The text that asks whether conditions contradict each other."""
+        parts = [self.formula(f) for f in conditions]
+        found = dict.fromkeys(n for s in parts for n in sorted(s.names))
+        left = [*found]
+        for n in left:  # grows
+            more = [m for s in self.numbers[n].axioms for m in sorted(s.names) if m not in found]
+            found.update(dict.fromkeys(more))
+            left += dict.fromkeys(more)
+        known = [self.numbers[n] for n in found]
+        parts = [*(s for x in known for s in x.axioms), *parts]
+        lines = ["(set-logic ALL)", *(f"(declare-const {n} {self.numbers[n].sort})" for n in found)]
+        values = f"(get-value ({' '.join(found)}))" if found else ""
+        text = "\n".join([*lines, *(f"(assert {s.text})" for s in parts), "(check-sat)", values])
+        return Question(text, any(s.nonlinear for s in parts), tuple(f for x in known for f in x.formulas))
 
-    def formula(self, f: Formula) -> str:
+    def formula(self, f: Formula) -> Said:
         """A condition."""
+        if f not in self.said:
+            self.said[f] = self._formula(f)
+        return self.said[f]
+
+    def _formula(self, f: Formula) -> Said:
         match f[0]:
             case "true" | "false":
-                return str(f[0])
+                return Said(str(f[0]))
             case "and" | "or":
-                return f"({f[0]} {' '.join(map(self.formula, f[1:]))})"
+                return _joined(f[0], [self.formula(x) for x in f[1:]])
             case "ne":
-                return f"(not (= {self.poly(f[1])} {self.zero(f[1])}))"
+                return _joined("not", [self.formula(("eq", f[1]))])
         sign = {"le": "<=", "lt": "<", "eq": "="}[f[0]]
-        return f"({sign} {self.poly(f[1])} {self.zero(f[1])})"
+        return _joined(sign, [self.poly(f[1]), Said("0" if f[1].whole else "0.0")])
 
-    def zero(self, p: Poly) -> str:
-        """0 of its sort."""
-        return "0" if p.whole else "0.0"
-
-    def poly(self, p: Poly) -> str:
+    def poly(self, p: Poly) -> Said:
         """A polynomial."""
-        parts = [self.monomial(m, c, p.whole) for m, c in sorted(p.terms.items(), key=lambda x: x[0])]
-        return parts[0] if len(parts) == 1 else f"(+ {' '.join(parts)})" if parts else self.zero(p)
+        if p not in self.said:
+            parts = [self.monomial(m, c, p.whole) for m, c in sorted(p.terms.items(), key=lambda x: x[0])]
+            zero = Said("0" if p.whole else "0.0")
+            self.said[p] = parts[0] if len(parts) == 1 else _joined("+", parts) if parts else zero
+        return self.said[p]
 
-    def monomial(self, m: Mono, c: Number, whole: bool) -> str:
+    def monomial(self, m: Mono, c: Number, whole: bool) -> Said:
         """c times powers of atoms."""
         factors = [self.factor(a, k) for a, k in m[0] for _ in range(self.times(k))]
         if m[1]:
-            factors.append((self.declare(f"e{m[1]}", "Real"), "real"))
-            self.axioms.append(f"(> e{m[1]} 0.0)")
-        if len(factors) > 1:
-            self.nonlinear = True
-            if not self.products:
-                integer = all(s == "int" for _, s in factors)
-                name = "_".join(["m", *(n for n, _ in factors)])
-                if name not in self.declared:
-                    self.axioms.append(self.positive(self.declare(name, "Int" if integer else "Real"), factors))
-                factors = [(name, "int" if integer else "real")]
+            positive = Said(f"(> e{m[1]} 0.0)", frozenset((f"e{m[1]}",)))
+            factors.append((self.declare(f"e{m[1]}", "Real", lambda: ([positive], [])), "real"))
+        nonlinear = len(factors) > 1
+        if nonlinear and not self.products:
+            integer = all(s == "int" for _, s in factors)
+            name = "_".join(["m", *(n for n, _ in factors)])
+            sign = partial(self.positive, name, tuple(factors))
+            factors = [(self.declare(name, "Int" if integer else "Real", sign), "int" if integer else "real")]
         texts = [n if whole or s == "real" else f"(to_real {n})" for n, s in factors]
-        if c == 1 and texts:
-            return texts[0] if len(texts) == 1 else f"(* {' '.join(texts)})"
-        texts.insert(0, _constant(c, whole))
-        return texts[0] if len(texts) == 1 else f"(* {' '.join(texts)})"
+        if c != 1 or not texts:
+            texts.insert(0, _constant(c, whole))
+        text = texts[0] if len(texts) == 1 else f"(* {' '.join(texts)})"
+        return Said(text, frozenset(n for n, _ in factors), nonlinear)
 
-    def positive(self, name: str, factors: Sequence[tuple[str, str]]) -> str:
+    def positive(self, name: str, factors: Sequence[tuple[str, str]]) -> tuple[list[Said], list[Formula]]:
         """A product of numbers that are not negative is not; of integers from 1 on it is not less than each."""
         signs = " ".join(f"(<= 0 {n})" for n, _ in factors)
         ones = " ".join(f"(<= 1 {n})" for n, _ in factors)
         large = " ".join(f"(<= {n} {name})" for n, _ in factors)
-        return f"(and (=> (and {signs}) (<= 0 {name})) (=> (and {ones}) (and {large})))"
+        text = f"(and (=> (and {signs}) (<= 0 {name})) (=> (and {ones}) (and {large})))"
+        return [Said(text, frozenset((name, *(n for n, _ in factors))))], []
 
     def times(self, k: Fraction) -> int:
         """How often a factor is written: whole powers are products."""
@@ -158,22 +186,45 @@ class Question:
         """An atom, or one of its other powers."""
         if k.denominator == 1 and k > 0:
             return self.atom(ATOMS[a]), ATOMS[a].sort
-        return self.declare(f"p{a}_{k.numerator}_{k.denominator}".replace("-", "n"), "Real"), "real"
+        return self.declare(_power_name(a, k), "Real"), "real"
 
-    def declare(self, name: str, sort: str) -> str:
-        """The name, declared."""
-        self.declared[name] = sort
+    def declare(self, name: str, sort: str, known: Callable[[], Known] = lambda: ([], [])) -> str:
+        """The name, declared, with what is known of it."""
+        if name not in self.numbers:
+            self.numbers[name] = Unknown(sort)  # it may occur in its own axioms
+            axioms, formulas = known()
+            self.numbers[name] = Unknown(sort, tuple(axioms), tuple(formulas))
         return name
 
     def atom(self, a: Atom) -> str:
         """The name of an atom; what is known of it becomes an axiom."""
-        name = self.declare(f"a{a.id}", "Int" if a.sort == "int" else "Real")
-        if a.id not in self.seen:
-            self.seen.add(a.id)
+
+        def axioms() -> Known:
             facts = known(a, self.bounds)
-            self.formulas += facts
-            self.axioms += [self.formula(f) for f in facts]
-        return name
+            return [self.formula(f) for f in facts], facts
+
+        return self.declare(f"a{a.id}", "Int" if a.sort == "int" else "Real", axioms)
+
+
+Known = tuple[list[Said], list[Formula]]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A text of SMT-LIB that asks whether conditions contradict each other. `formulas`: what it says of atoms."""
+
+    text: str
+    nonlinear: bool
+    formulas: tuple[Formula, ...]
+
+
+def _joined(sign: str, parts: Sequence[Said]) -> Said:
+    text = f"({sign} {' '.join(s.text for s in parts)})"
+    return Said(text, frozenset[str]().union(*(s.names for s in parts)), any(s.nonlinear for s in parts))
+
+
+def _power_name(a: int, k: Fraction) -> str:
+    return f"p{a}_{k.numerator}_{k.denominator}".replace("-", "n")
 
 
 Model = dict[str, Fraction]
@@ -205,7 +256,7 @@ def _number_of(p: Poly, model: Model) -> Number:
             if k.denominator == 1 and k > 0:
                 c = c * model.get(f"a{a}", 0) ** int(k)
             else:
-                c = c * model.get(f"p{a}_{k.numerator}_{k.denominator}".replace("-", "n"), 0)
+                c = c * model.get(_power_name(a, k), 0)
         total += c * model.get(f"e{e}", 1) if e else c
     return total
 
@@ -281,12 +332,14 @@ class Context:
 
 
 class Reasoner:
-    """Questions about conditions. `solver`: its name; `asked`: how many questions it got."""
+    """Questions about conditions. `solver`: its name; `asked`: how many questions it got; `by_z3`: how many of these
+    z3 answered, where cvc5 does not know."""
 
     def __init__(self) -> None:
         self.solver, self.ask = solvers()
         self.bounds: dict[str, tuple[Poly, Poly]] = {}
-        self.asked = 0
+        self.asked = self.by_z3 = 0
+        self.linear, self.nonlinear = Language(False, self.bounds), Language(True, self.bounds)
         self.contexts: dict[frozenset[Formula], Context] = {}
         self.answers: dict[tuple[int, Formula], bool] = {}
         self.texts: dict[str, bool] = {}
@@ -345,14 +398,13 @@ class Reasoner:
     def _refuted(self, conditions: Sequence[Formula]) -> bool:
         if FALSE in conditions:
             return True
-        question = Question(False, self.bounds)
-        text = question.text(conditions)
+        question = self.linear.question(conditions)
         every = (*reversed(conditions), *question.formulas)
         if any(all(meets(f, m) for f in every) for m in self.models):
             return False
-        if self._unsat(text):
+        if self._unsat(question.text):
             return True
-        return question.nonlinear and self._unsat(Question(True, self.bounds).text(conditions))
+        return question.nonlinear and self._unsat(self.nonlinear.question(conditions).text)
 
     def _unsat(self, text: str) -> bool:
         if text not in self.texts:
@@ -360,6 +412,8 @@ class Reasoner:
             if self.asked > QUESTIONS:
                 raise NotChecked("the budget of questions is spent")
             said = self.ask(text)
+            if said == "unknown" and self.ask is not _ask_z3 and (other := _ask_z3(text)) == "unsat":
+                said, self.by_z3 = other, self.by_z3 + 1
             self.texts[text] = said == "unsat"
             if said.startswith("sat"):
                 self.models.insert(0, model_of(said))
@@ -368,7 +422,7 @@ class Reasoner:
 
     def satisfiable(self, ctx: Context) -> bool:
         """Whether the solver finds numbers that meet the facts."""
-        return self.ask(Question(True, self.bounds).text(ctx.facts)).startswith("sat")
+        return self.ask(self.nonlinear.question(ctx.facts).text).startswith("sat")
 
     # ---- inequalities of products
 

@@ -12,6 +12,7 @@ from bisect import bisect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from itertools import count
 from typing import Any
 
@@ -329,6 +330,7 @@ Formula = tuple[Data, ...]  # ("le", p) p <= 0, ("lt", p), ("eq", p), ("ne", p),
 TRUE, FALSE = ("true",), ("false",)
 
 
+@cache
 def le(p: Poly) -> Formula:
     """p <= 0; of integers with the greatest common divisor divided out."""
     c = p.constant
@@ -360,6 +362,11 @@ def eq(p: Poly) -> Formula:
     return ("eq", p if leading > 0 else scaled(p, -1))
 
 
+def compared(sign: str, p: Poly) -> Formula:
+    """p compared with 0: "le", "lt", "eq" or "ne"."""
+    return le(p) if sign == "le" else lt(p) if sign == "lt" else eq(p) if sign == "eq" else negated(eq(p))
+
+
 def conj(*fs: Formula) -> Formula:
     """All of them."""
     parts = dict.fromkeys(x for f in fs for x in (f[1:] if f[0] == "and" else (f,)) if x != TRUE)
@@ -373,6 +380,7 @@ def disj(*fs: Formula) -> Formula:
     return negated(conj(*(negated(f) for f in fs)))
 
 
+@cache
 def negated(f: Formula) -> Formula:
     """The opposite."""
     match f[0]:
@@ -469,7 +477,7 @@ def put_formula(f: Formula, values: Mapping[int, Poly]) -> Formula:
         case "true" | "false":
             return f
     p = put(f[1], values)
-    return {"le": le, "lt": lt, "eq": eq}[f[0]](p) if f[0] != "ne" else negated(eq(p))
+    return compared(f[0], p)
 
 
 def variables_of(ps: Iterable[Poly]) -> frozenset[int]:

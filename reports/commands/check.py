@@ -67,7 +67,7 @@ def plain(report: Report) -> dict[str, object]:
     """The report as plain data."""
     return {
         "verdict": "checked" if report.checked else "not checked",
-        "solver": report.solver,
+        "solver": report.answered,
         "claim": report.claim,
         "assumed": report.assumed,
         "given": report.given,
@@ -81,7 +81,7 @@ def text(file: str, report: Report) -> str:
     """The verdict, the claim and what is missing."""
     counts = ", ".join(f"{n} {kind}" for kind, n in report.shown.items())
     verdict = "checked" if report.checked else "not checked"
-    lines = [f"{escaped(file)}: {verdict} ({counts or 'nothing shown'}; {report.solver})"]
+    lines = [f"{escaped(file)}: {verdict} ({counts or 'nothing shown'}; {report.answered})"]
     lines += [f"  {x}" for x in report.claim]
     lines += [f"  assumed: {x}" for x in dict.fromkeys(report.assumed)]
     lines += [f"  given: {report.given}"]

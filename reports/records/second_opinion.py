@@ -38,7 +38,12 @@ def _replayed(certificate: Data, event: Callable[[str], None]) -> Opinion:  # no
         return without(str(e))
     verdict = CHECKED if report.checked else NOT_CHECKED
     shown = sum(report.shown.values())
-    return {"verdict": verdict, "solver": report.solver, "obligations": shown, "missing": [*map(str, report.failures)]}
+    return {
+        "verdict": verdict,
+        "solver": report.answered,
+        "obligations": shown,
+        "missing": [*map(str, report.failures)],
+    }
 
 
 def word(record: Mapping[str, Data]) -> str:

@@ -25,7 +25,7 @@ from ..memory.safety import fits, words
 from ..memory.sites import Site
 from ..memory.stores import Missing, index_axes, written
 from ..model.configuration import Buffer, HostOp, SymbolicLaunch, View
-from ..model.program import Access, Arithmetic, Carry, Loop
+from ..model.program import PIDS, Access, Arithmetic, Carry, Loop
 from ..model.verdict import Clause, Proof
 from ..normal_form.algebra import Undecided
 from ..pipeline import Examined
@@ -34,6 +34,7 @@ from ..proof.prover import Proving
 from . import origin
 
 VERSION = 2
+INVERSES = 3  # of one store, by tensors of other shapes
 UNLIKE_SHAPES = 4  # at which the host function is run too
 Data = dict[str, object]
 
@@ -162,7 +163,8 @@ def contract(proofs: Sequence[Proof], provings: Sequence[Proving], terms: Terms)
         known = layout(c, provings) if c.kind == "layout" and c.term is None else c.term
         known = known if known is not None and not _of_data(known) else None
         owner = next((k for k, p in enumerate(provings) if c.text not in _texts(provings, but=k)), None)
-        where = None if all(c.text in {x.text for x in p.contract} for p in provings) else owner
+        everywhere = c.kind == "nowrap" or all(c.text in {x.text for x in p.contract} for p in provings)
+        where = None if everywhere else owner
         row: Data = {"kind": c.kind, "text": c.text, "term": None if known is None else terms.put(known)}
         row["configuration"] = where
         if c.term is None and c.kind == "nowrap" and (found := _arithmetic(c, provings)) is not None:
@@ -212,7 +214,12 @@ def _texts(provings: Sequence[Proving], but: int) -> set[str]:
 
 
 def _of_data(t: Term) -> bool:
-    return any(s.op in ("carry", "undef") for s in t.walk())
+    return any(s.op in ("carry", "undef") for s in t.walk()) or not _is_closed(t)
+
+
+def _is_closed(t: Term) -> bool:
+    """Whether a condition is one of the case, and not of each program, lane or iteration."""
+    return not any(s.op == "axis" for s in t.walk()) and not any(s in PIDS for s in t.walk())
 
 
 def _arithmetic(c: Clause, provings: Sequence[Proving]) -> list[int] | None:
@@ -353,7 +360,8 @@ def access(a: Access, site: Site | None, position: Mapping[int, int], p: Proving
 
 
 def inverses(site: Site, p: Proving, terms: Terms) -> list[Data]:
-    """The program, iteration and lane that store an element, by the first tensor of which that is known."""
+    """The program, iteration and lane that store an element, by the tensors of which that is known."""
+    out: list[Data] = []
     for v in p.views_of(site.buffer, [site]):
         found = written(site, v, p.configuration.facts, p.solver)
         if isinstance(found, Missing):
@@ -361,8 +369,8 @@ def inverses(site: Site, p: Proving, terms: Terms) -> list[Data]:
         index = index_axes(v)
         renamed = {a: T.axis(b) for a, b in zip(found.index, index, strict=True)}
         values = [[terms.put(u), terms.put(T.substitute(w, renamed))] for u, w in found.inverse.items()]
-        return [{"index": terms.axes(index), "values": values}]
-    return []
+        out.append({"index": terms.axes(index), "values": values})
+    return out[:INVERSES]
 
 
 def after(found: Launched, p: Proving, terms: Terms) -> Data:
