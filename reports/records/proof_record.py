@@ -50,16 +50,16 @@ def proved(case: Case, lifted: Lifted | None, base: Record, options: Options, ev
     names = [o.name for o in lifted.outputs] if lifted is not None else []
     record = merged(base, examined.proofs, names, against, options)
     if record["verdict"] == "PROVED" and (proving.certificate or proving.check):
-        event("stage:certificate")
-        record = certified(record, case, examined, proving)
+        record = certified(record, case, examined, proving, event)
     return record
 
 
-def certified(record: Record, case: Case, examined: Examined, proving: Proving) -> Record:
+def certified(record: Record, case: Case, examined: Examined, proving: Proving, event: Callable[[str], None]) -> Record:
     """The record of a case that is PROVED; its certificate is written, to a file that ends in .json, else into the
-    folder, and replayed where that is asked for."""
+    folder, and replayed where that is asked for. Each of the two gets the time of a stage: the verdict stays."""
     from trilift.verify.certificate import certificate
 
+    event("stage:certificate")
     where = case.place.file if case.place else ""
     data = certificate(case.name, where, examined, case)
     text = json.dumps(data)
@@ -67,6 +67,7 @@ def certified(record: Record, case: Case, examined: Examined, proving: Proving) 
         certificate_file(proving.certificate, where, case.name).write_text(text, encoding="utf-8")
     if not proving.check:
         return record
+    event("stage:check")
     found = second_opinion.opinion(json.loads(text), proving.timeout)
     if names := [n for n, s in case.tensors.items() if s.unbounded]:
         found = second_opinion.without(f"infinities and NaN in {' and '.join(names)} are not part of a certificate")

@@ -5,6 +5,7 @@ import ast
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -15,7 +16,8 @@ from trilift.lift import checker
 from trilift.lift.capture.case_files import load
 from trilift.lift.checker import claims, decisions
 from trilift.reports.cli import main
-from trilift.reports.records import second_opinion
+from trilift.reports.records import proof_record, second_opinion
+from trilift.reports.records.options import Proving
 from trilift.verify.certificate.export import certificate
 from trilift.verify.pipeline import examine
 
@@ -724,3 +726,13 @@ def test_the_verdict_says_what_is_not_checked():
     assert late["verdict"] == "not checked" and late["missing"] == ["the checker was not done after 0.001 s"]
     del c["made"]
     assert second_opinion.opinion(c, 60)["missing"] == ["it has no made"]
+
+
+def test_the_certificate_and_the_checker_are_stages_of_their_own(tmp_path):
+    case, told = cases()["shifted_relu"], []
+    how = Proving(certificate=str(tmp_path), check=True)
+    examined = examine(case, against="reference", fallback=False)
+    record = proof_record.certified({"verdict": "PROVED"}, case, examined, how, told.append)
+    assert record["checked"]["verdict"] == "checked" and told == ["stage:certificate", "stage:check"]
+    late = proof_record.certified({"verdict": "PROVED"}, case, examined, replace(how, timeout=0.001), told.append)
+    assert late["verdict"] == "PROVED" and late["checked"]["verdict"] == "not checked"
