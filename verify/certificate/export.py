@@ -34,7 +34,6 @@ from ..proof.prover import Proving
 from . import origin
 
 VERSION = 2
-INVERSES = 3  # of one store, by tensors of other shapes
 UNLIKE_SHAPES = 4  # at which the host function is run too
 Data = dict[str, object]
 
@@ -360,8 +359,7 @@ def access(a: Access, site: Site | None, position: Mapping[int, int], p: Proving
 
 
 def inverses(site: Site, p: Proving, terms: Terms) -> list[Data]:
-    """The program, iteration and lane that store an element, by the tensors of which that is known."""
-    out: list[Data] = []
+    """The program, iteration and lane that store an element, by the first tensor of which that is known."""
     for v in p.views_of(site.buffer, [site]):
         found = written(site, v, p.configuration.facts, p.solver)
         if isinstance(found, Missing):
@@ -369,8 +367,8 @@ def inverses(site: Site, p: Proving, terms: Terms) -> list[Data]:
         index = index_axes(v)
         renamed = {a: T.axis(b) for a, b in zip(found.index, index, strict=True)}
         values = [[terms.put(u), terms.put(T.substitute(w, renamed))] for u, w in found.inverse.items()]
-        out.append({"index": terms.axes(index), "values": values})
-    return out[:INVERSES]
+        return [{"index": terms.axes(index), "values": values}]
+    return []
 
 
 def after(found: Launched, p: Proving, terms: Terms) -> Data:
