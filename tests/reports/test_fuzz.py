@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from trilift.lift.terms import construct as T
-from trilift.reports.experiments.fuzz import judge, prover, runs, shrink
+from trilift.reports.experiments.fuzz import judge, prover, runs, shrink, tally
 from trilift.reports.experiments.fuzz.grammar import (
     DTYPES,
     OPS,
@@ -156,7 +156,7 @@ def test_a_wrong_program_is_shrunk() -> None:
 def test_the_page_has_a_row_for_each_kind_and_feature() -> None:
     row = judge.Judged(SMALL, None, PROVED, "same", "right", features=features(SMALL))
     bad = replace(row, mutant=_mutant(changed(bound=1)), outcome="wrong PROVED", execution="differs", detail="x")
-    made = result([row.record(), bad.record()], "fuzz")
+    made = result([tally.of([row.record(), bad.record()])])
     tables = {t.heading: t.rows for t in made.tables}
     assert made.code == 1 and tables.keys() == COLUMNS.keys()
     assert [r[0] for r in tables["by kind"]] == ["original", "test", "all"] and len(tables["wrong verdicts"]) == 1
@@ -169,6 +169,25 @@ def test_records_are_read_again(tmp_path: Path) -> None:
     (tmp_path / "r.jsonl").write_text(json.dumps(row.record().plain()) + "\n")
     (again,) = read(tmp_path / "r.jsonl")
     assert again.kind == "test" and tuple(again.features) == ("op add",) and again.outcome == "wrong PROVED"
+
+
+@pytest.mark.smoke
+def test_runs_add_up_and_a_record_tried_again_counts_once(tmp_path: Path) -> None:
+    named = replace(SMALL, name="fuzz_7_0")
+    row = judge.Judged(named, None, PROVED, "same", "right", features=("op add",))
+    bad = replace(row, mutant=_mutant(changed(bound=1)), outcome="wrong PROVED", execution="differs", detail="x")
+    mended = replace(bad, outcome="right", execution="outside")
+    one = tally.of([r.record() for r in (row, bad, mended)])
+    assert (one.programs, one.mutants, one.wrong) == (1, 1, ())
+    other = replace(one, seeds=(99,), wrong=(("a",) * len(COLUMNS["wrong verdicts"]),))
+    path = tmp_path / "runs.json"
+    tally.add(path, replace(one, counts=one.counts + one.counts))
+    assert tally.add(path, other)[0].programs == 2
+    runs = tally.add(path, one)  # in place of the run with its seed
+    assert tally.read(path) == runs and [r.programs for r in runs] == [1, 1]
+    tables = {t.heading: t.rows for t in result(runs).tables}
+    assert result(runs).code == 1 and len(tables["runs"]) == 2
+    assert next(r for r in tables["by feature"] if r[0] == "op add")[:4] == ("op add", "2", "2", "4")
 
 
 def test_a_refutation_that_no_execution_shows_is_told(server: runs.Server) -> None:

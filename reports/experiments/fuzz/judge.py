@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from typing import cast
 
 from trilift.lift.runtime.isolate import run_all
 from trilift.reports.runner.local import PROVER
 
+from ..renderer import commit
 from . import prover
 from .grammar import Program, features
 from .mutate import Mutant, mutants
@@ -58,7 +60,13 @@ class Judged:
         t, at = self.told, self.run.plain() if self.run else {}
         mutant = self.mutant.text if self.mutant else ""
         return Record(self.program.name, self.kind, mutant, t.verdict, t.reason[:200], t.clauses, self.execution,
-                      self.outcome, self.detail[:300], at, round(t.seconds, 3), self.features, t.way)  # fmt: skip
+                      self.outcome, self.detail[:300], at, round(t.seconds, 3), self.features, t.way,
+                      _here())  # fmt: skip
+
+
+@cache
+def _here() -> str:
+    return commit()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +86,7 @@ class Record:
     seconds: float
     features: Sequence[str]
     way: str
+    commit: str = ""  # of this repository
 
     def plain(self) -> dict[str, object]:
         """For JSON."""

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
 
 import click
 
@@ -16,21 +15,26 @@ from ...base.progress import Progress
 from ...records.options import Options
 from .. import summary
 from ..experiment import Experiment, Result, Row, by_name, tabled
+from ..folders import RESULTS
 from ..renderer import FORM, OUTPUT, deliver
 from .grammar import Program
-from .judge import EXCLUDED, UNTRIED, WRONG, How, Judged, Record, judge, judged
+from .judge import EXCLUDED, WRONG, How, Judged, Record, judge, judged
 from .mutate import Mutant
 from .runs import Server
 from .shrink import stored
+from .tally import TOLD, Cell, Run, add, of, together
 
 PROGRAMS, MUTANTS = 200, 3
 VERDICTS = ("PROVED", "TESTED", "REFUTED", "UNKNOWN", "UNREADABLE", "CRASH")
 OUTCOMES = (EXCLUDED, *WRONG)
+REASONS = 30  # that the page shows
+RUNS = RESULTS / "fuzz_runs.json"
 COLUMNS = {
+    "runs": ("date", "commits", "versions", "seeds", "programs", "mutants", "wrong verdicts"),
     "wrong verdicts": ("program", "mutant", "verdict", "outcome", "what an execution gives", "at", "clauses"),
     "what it found": ("file of tests/regressions", "what must hold", "state"),
     "time": ("verdicts from", "verdicts", "seconds of the processor", "seconds each"),
-    "by kind": ("kind", "tried", *VERDICTS, *OUTCOMES, "executions tell it"),
+    "by kind": ("kind", "tried", *VERDICTS, *OUTCOMES, TOLD),
     "by feature": ("feature", "programs", "mutants", *VERDICTS, *OUTCOMES),
     "originals that are not proved, by reason": ("programs", "reason"),
     "not executed": ("program", "mutant", "why"),
@@ -77,43 +81,35 @@ def measured(
         def heard(j: Judged) -> None:
             rows.append(j.record())
             if j.outcome in WRONG:
-                progress.say(f"{j.outcome}: {' | '.join(_wrong(rows[-1]))}")
+                progress.say(f"{j.outcome}: {' | '.join(of(rows[-1:]).wrong[0])}")
             if len(rows) % 50 == 0:
                 progress.say(f"{len(rows)} verdicts")
             hear(j)
 
         for _ in judged(options.seed, numbers, mutants, How(options.jobs, quick), progress.say, heard):
             pass
-    return result(rows, f"fuzz: {_amount(rows)}, seed {options.seed}")
+    return result([of(rows)] if rows else [], {"mutants": [r.plain() for r in rows]})
 
 
-def _amount(rows: Sequence[Record]) -> str:
-    originals = sum(r.kind == "original" for r in rows)
-    return f"{originals:,} programs and {len(rows) - originals:,} mutants"
-
-
-def _seeds(rows: Sequence[Record]) -> str:
-    return ", ".join(sorted({r.program.split("_")[1] for r in rows}, key=int))
-
-
-def result(rows: Sequence[Record], title: str) -> Result:
-    """Tables of the rows; exit code 1 if a verdict is wrong, 3 without rows."""
-    wrong = [r for r in rows if r.outcome in WRONG]
-    reasons = Counter((r.reason.splitlines() or [""])[0][:60] for r in rows
-                      if r.kind == "original" and r.verdict != "PROVED")  # fmt: skip
-    unrun: list[Row] = [(r.program, r.mutant, r.detail[:100]) for r in rows
-             if r.execution == "unrun" and r.detail and r.verdict not in (*UNTRIED, "CRASH")]  # fmt: skip
+def result(runs: Sequence[Run], data: Mapping[str, object] | None = None) -> Result:
+    """Tables of all that was tried; exit code 1 if a verdict is wrong, 3 if nothing was tried."""
+    counts, wrong = together(runs), [row for r in runs for row in r.wrong]
+    reasons = sorted(((n, row) for (table, row, _), n in counts.items() if table == "reason"), reverse=True)
     shown: dict[str, list[Row]] = {
-        "wrong verdicts": [_wrong(r) for r in wrong],
+        "runs": [_ran(r) for r in runs],
+        "wrong verdicts": wrong,
         "what it found": found(),
-        "time": [_time(way, rows) for way in dict.fromkeys(r.way for r in rows)],
-        "by kind": [*(_kind(k, rows) for k in dict.fromkeys(r.kind for r in rows)), _kind("all", rows)],
-        "by feature": [_feature(f, rows) for f in sorted({f for r in rows for f in r.features})],
-        "originals that are not proved, by reason": [(str(n), reason) for reason, n in reasons.most_common(30)],
-        "not executed": unrun,
+        "time": [_time(way, counts) for way in _rows("time", counts)],
+        "by kind": [_kind(k, counts) for k in (*_rows("kind", counts, but="all"), "all")],
+        "by feature": [_feature(f, counts) for f in sorted(_rows("feature", counts))],
+        "originals that are not proved, by reason": [(str(n), reason) for n, reason in reasons[:REASONS]],
+        "not executed": [row for r in runs for row in r.unexecuted],
     }
-    code = 3 if not rows else int(bool(wrong))
-    return Result(title, tabled(COLUMNS, shown), {"mutants": [r.plain() for r in rows]}, code)
+    tried = counts["kind", "all", "tried"]
+    programs, mutants = sum(r.programs for r in runs), sum(r.mutants for r in runs)
+    title = f"fuzz: {programs:,} programs and {mutants:,} mutants"
+    code = int(bool(wrong)) if tried else 3
+    return Result(title, tabled(COLUMNS, shown), data or {"runs": [r.plain() for r in runs]}, code)
 
 
 def found(folder: Path = ROOT / "tests" / "regressions") -> list[Row]:
@@ -125,32 +121,29 @@ def found(folder: Path = ROOT / "tests" / "regressions") -> list[Row]:
     return rows
 
 
-def _time(way: str, rows: Sequence[Record]) -> Row:
-    seconds = [r.seconds for r in rows if r.way == way]
+def _rows(table: str, counts: Mapping[Cell, int], but: str = "") -> list[str]:
+    """The names of the rows of a table, in order of their first count."""
+    return list(dict.fromkeys(row for t, row, _ in counts if t == table and row != but))
+
+
+def _ran(r: Run) -> Row:
+    seeds = f"{r.seeds[0]} to {r.seeds[-1]}" if len(r.seeds) > 1 else str(*r.seeds)
+    said = ", ".join(f"{k} {v}" for k, v in r.versions.items())
+    return r.date, ", ".join(r.commits), said, seeds, f"{r.programs:,}", f"{r.mutants:,}", str(len(r.wrong))
+
+
+def _time(way: str, counts: Counter[Cell]) -> Row:
+    verdicts, seconds = counts["time", way, "verdicts"], counts["time", way, "milliseconds"] / 1000
     text = {"file": "a case file", "shared": "the configurations of the program"}[way]
-    return text, str(len(seconds)), f"{sum(seconds):.0f}", f"{sum(seconds) / len(seconds):.2f}"
+    return text, f"{verdicts:,}", f"{seconds:,.0f}", f"{seconds / verdicts:.2f}"
 
 
-def _wrong(r: Record) -> Row:
-    numbers = cast(dict[str, object], r.run.get("numbers", {}))
-    at = ", ".join(f"{k} = {v}" for k, v in numbers.items()) + f"; {r.run['style']} values" if r.run else ""
-    return r.program, r.mutant, r.verdict, r.outcome, r.detail, at, "; ".join(r.clauses)[:200]
+def _kind(kind: str, counts: Counter[Cell]) -> Row:
+    return kind, *(f"{counts['kind', kind, c]:,}" for c in COLUMNS["by kind"][1:])
 
 
-def _counted(rows: Sequence[Record]) -> Row:
-    verdicts, outcomes = Counter(r.verdict for r in rows), Counter(r.outcome for r in rows)
-    return (*(str(verdicts[v]) for v in VERDICTS), *(str(outcomes[o]) for o in OUTCOMES))
-
-
-def _kind(kind: str, rows: Sequence[Record]) -> Row:
-    of = [r for r in rows if kind in ("all", r.kind)]
-    return kind, str(len(of)), *_counted(of), str(sum(r.execution in ("differs", "outside") for r in of))
-
-
-def _feature(feature: str, rows: Sequence[Record]) -> Row:
-    of = [r for r in rows if feature in r.features]
-    originals = sum(r.kind == "original" for r in of)
-    return feature, str(originals), str(len(of) - originals), *_counted(of)
+def _feature(feature: str, counts: Counter[Cell]) -> Row:
+    return feature, *(f"{counts['feature', feature, c]:,}" for c in COLUMNS["by feature"][1:])
 
 
 def read(path: Path) -> list[Record]:
@@ -174,6 +167,7 @@ EXPERIMENTS = by_name(Experiment("fuzz", measure, COLUMNS, NOTES, summary.mutant
     type=click.Path(path_type=Path, exists=True),
     help="tables of these records alone",
 )
+@click.option("--keep", is_flag=True, help=f"with --read: add them to {RUNS.name}, and make the tables of all runs")
 @click.option("--quick", is_flag=True, help="look for proofs alone, but in each fifth program")
 @click.option(
     "--regressions", type=click.Path(path_type=Path, file_okay=False), help="write each defect there, made small"
@@ -184,14 +178,14 @@ EXPERIMENTS = by_name(Experiment("fuzz", measure, COLUMNS, NOTES, summary.mutant
 @FORM
 @OUTPUT
 def main(  # noqa: PLR0913 - an option each
-    count: int, first: int, mutants: int, seed: int, jobs: int, quick: bool, regressions: Path | None,
+    count: int, first: int, mutants: int, seed: int, jobs: int, quick: bool, keep: bool, regressions: Path | None,
     records: Path | None, earlier: tuple[Path, ...], form: str, output: str | None,
 ) -> None:  # fmt: skip
     """Random programs and mutants of them: no verdict may be contradicted by an execution."""
 
     if earlier:
-        rows = [r for path in earlier for r in read(path)]
-        deliver(replace(result(rows, f"fuzz: {_amount(rows)}, seeds {_seeds(rows)}"), notes=NOTES), form, output)
+        run = of([r for path in earlier for r in read(path)])
+        deliver(replace(result(add(RUNS, run) if keep else [run]), notes=NOTES), form, output)
     wrong: list[Judged] = []
 
     def hear(j: Judged) -> None:

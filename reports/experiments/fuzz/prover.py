@@ -255,12 +255,12 @@ def _fits(examined: Examined, arrays: Mapping[str, np.ndarray], run: Planned) ->
 
 def _given(case: Case, c: Counterexample) -> dict[str, object]:
     """The counterexample as a run: its numbers, and its tensors as lists, with their strides."""
-    import torch
+    import numpy as np
 
     from trilift.verify.runs.adversary import arguments, arrays
 
     why = c.why or f"{c.output}{list(c.index)}: {c.got}, not {c.expected}"
-    args = arguments(case, c.dims, c.seed)
-    values = {n: x.ravel().tolist() for n, x in arrays(case, args).items()}
-    strides = {n: [*x.stride()] for n, x in case.named(args).items() if isinstance(x, torch.Tensor)}
+    values = {n: x.ravel().tolist() for n, x in arrays(case, arguments(case, c.dims, c.seed)).items()}
+    drawn = case.named(case.sample(c.dims, np.random.default_rng(c.seed)))  # as the launches were captured with
+    strides = {n: [*x.stride()] for n, x in drawn.items()}
     return {"numbers": dict(c.dims), "seed": c.seed, "style": "given", "why": why, "values": values, "strides": strides}
