@@ -26,7 +26,6 @@ from .ir import Module
 SENTINEL = reader.SENTINEL
 _CAPABILITY = 90
 _lowered: dict[tuple[object, ...], Module | Unsupported] = table("lower.modules", {})
-_texts: dict[tuple[object, ...], str] = table("lower.texts", {})
 
 
 def lower(fn: Any, signature: Mapping[str, Any], constexprs: Mapping[Any, Any], options: Mapping[str, Any]) -> Module:
@@ -53,19 +52,10 @@ def lower(fn: Any, signature: Mapping[str, Any], constexprs: Mapping[Any, Any], 
 
 
 def text(fn: Any, signature: Mapping[str, object], constexprs: Mapping[Any, Any], options: Mapping[str, object]) -> str:
-    """The generic-form MLIR text that `lower` parses, with locations; made once per session for the same content."""
-    fn = jit_function(fn)
-    key = content_key(fn, signature, constexprs, options)
-    if key not in _texts:
-        _texts[key] = _text(fn, signature, constexprs, options)
-    return _texts[key]
-
-
-def _text(
-    fn: Any, signature: Mapping[str, object], constexprs: Mapping[Any, Any], options: Mapping[str, object]
-) -> str:
+    """The generic-form MLIR text that `lower` parses, with locations."""
     from triton.compiler import ASTSource
 
+    fn = jit_function(fn)
     context, backend, target = _context()
     try:
         source = ASTSource(fn, dict(signature), dict(constexprs), {})

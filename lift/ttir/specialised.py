@@ -44,7 +44,7 @@ def alike_at_one(
         ones: dict[object, object] = {**constexprs, **{(order.index(n),): 1 for n in names}}
         try:
             special = L.folded(L.text(fn, constant, ones, options))
-            general = L.folded(_at_one(L.text(fn, signature, constexprs, options), names))
+            general = L.folded(_at_one(L.lower(fn, signature, constexprs, options).text, names))
             _ALIKE[key] = same(special, general)
         except (Unsupported, RuntimeError, RecursionError):
             _ALIKE[key] = False

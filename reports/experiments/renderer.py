@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from datetime import date
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import NoReturn
@@ -76,6 +77,7 @@ def versions() -> dict[str, str]:
     return out | ({"commit": found} if (found := commit()) else {})
 
 
+@cache
 def commit() -> str:
     """The commit of this checkout, "" without one."""
     try:

@@ -230,7 +230,7 @@ class _Uses:
     host: bool
 
 
-_USES: dict[ModuleType, _Uses] = table("shims.uses", {})  # of a module that was imported
+_USES: dict[tuple[ModuleType, int], _Uses] = table("shims.uses", {})  # of a module with so many globals
 
 
 def host_modules(fn: object) -> list[ModuleType]:
@@ -244,16 +244,15 @@ def host_modules(fn: object) -> list[ModuleType]:
 
 
 def _uses(module: ModuleType) -> _Uses:
-    plain = isinstance(module, ModuleType)  # anything may be in sys.modules
-    if plain and module in _USES:
-        return _USES[module]
+    """Looked at once, and again where the module has got more globals. Anything may be in sys.modules."""
     space = getattr(module, "__dict__", {})
+    key = module, len(space)
+    if isinstance(module, ModuleType) and key in _USES:
+        return _USES[key]
     host = is_host(getattr(module, "__file__", None) or "<built in>")
     found = _Uses(_names_triton(space), space.get("torch") is torch, host)
-    if plain and not getattr(
-        getattr(module, "__spec__", None), "_initializing", False
-    ):  # else it may still get what it uses
-        _USES[module] = found
+    if isinstance(module, ModuleType):
+        _USES[key] = found
     return found
 
 

@@ -20,7 +20,7 @@ import tempfile
 import types
 import warnings
 from collections.abc import Callable
-from typing import TypeAlias, TypedDict, cast
+from typing import TYPE_CHECKING, TypeAlias, TypedDict, cast
 
 os.environ["TRITON_INTERPRET"] = "1"
 
@@ -32,16 +32,8 @@ import wrapping  # type: ignore[import-not-found]  # beside this script
 from draws import tensors  # type: ignore[import-not-found]
 from memory import MEMORY, Wrong, install  # type: ignore[import-not-found]
 
-
-class Planned(TypedDict, total=False):
-    """A run: numbers of sizes and scalars, how values are drawn; `values` and `strides`: those of tensors that are
-    given."""
-
-    numbers: dict[str, int | float]
-    style: str
-    seed: int
-    values: dict[str, list[object]]
-    strides: dict[str, list[int]]
+if TYPE_CHECKING:
+    from .draws import Planned
 
 
 class Request(TypedDict):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cache
 from typing import cast
 
 from trilift.lift.runtime.isolate import run_all
@@ -61,12 +60,7 @@ class Judged:
         mutant = self.mutant.text if self.mutant else ""
         return Record(self.program.name, self.kind, mutant, t.verdict, t.reason[:200], t.clauses, self.execution,
                       self.outcome, self.detail[:300], at, round(t.seconds, 3), self.features, t.way,
-                      _here())  # fmt: skip
-
-
-@cache
-def _here() -> str:
-    return commit()
+                      commit())  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from .judge import EXCLUDED, WRONG, How, Judged, Record, judge, judged
 from .mutate import Mutant
 from .runs import Server
 from .shrink import stored
-from .tally import TOLD, Cell, Run, add, of, together
+from .tally import TOLD, Cell, Tally, add, of, together
 
 PROGRAMS, MUTANTS = 200, 3
 VERDICTS = ("PROVED", "TESTED", "REFUTED", "UNKNOWN", "UNREADABLE", "CRASH")
@@ -91,7 +91,7 @@ def measured(
     return result([of(rows)] if rows else [], {"mutants": [r.plain() for r in rows]})
 
 
-def result(runs: Sequence[Run], data: Mapping[str, object] | None = None) -> Result:
+def result(runs: Sequence[Tally], data: Mapping[str, object] | None = None) -> Result:
     """Tables of all that was tried; exit code 1 if a verdict is wrong, 3 if nothing was tried."""
     counts, wrong = together(runs), [row for r in runs for row in r.wrong]
     reasons = sorted(((n, row) for (table, row, _), n in counts.items() if table == "reason"), reverse=True)
@@ -126,7 +126,7 @@ def _rows(table: str, counts: Mapping[Cell, int], but: str = "") -> list[str]:
     return list(dict.fromkeys(row for t, row, _ in counts if t == table and row != but))
 
 
-def _ran(r: Run) -> Row:
+def _ran(r: Tally) -> Row:
     seeds = f"{r.seeds[0]} to {r.seeds[-1]}" if len(r.seeds) > 1 else str(*r.seeds)
     said = ", ".join(f"{k} {v}" for k, v in r.versions.items())
     return r.date, ", ".join(r.commits), said, seeds, f"{r.programs:,}", f"{r.mutants:,}", str(len(r.wrong))

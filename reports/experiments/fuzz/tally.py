@@ -38,7 +38,7 @@ class Plain(TypedDict):
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class Tally:
     """Programs and mutants of some seeds that were tried at some commits: how many of each kind, with each feature, and
     in how many milliseconds of the processor; the rows of those that are wrong, and of those that did not run."""
 
@@ -69,7 +69,7 @@ class Run:
         )  # fmt: skip
 
 
-def of(rows: Sequence[Record]) -> Run:
+def of(rows: Sequence[Record]) -> Tally:
     """The run of these records, with the versions of now. Of several records of one program or mutant the last counts:
     it was tried again after something was mended."""
     last = {(r.program, r.kind, r.mutant): r for r in rows}.values()
@@ -83,7 +83,7 @@ def of(rows: Sequence[Record]) -> Run:
                        if r.execution == "unrun" and r.detail and r.verdict not in (*UNTRIED, "CRASH"))  # fmt: skip
     wrong = tuple(_wrong(r) for r in last if r.outcome in WRONG)
     shown = {k: said[k] for k in SHOWN if k in said}
-    return Run(said["date"], shown, tuple(commits), tuple(seeds), counts, wrong, unexecuted)
+    return Tally(said["date"], shown, tuple(commits), tuple(seeds), counts, wrong, unexecuted)
 
 
 def _cells(r: Record) -> Counter[Cell]:
@@ -107,7 +107,7 @@ def _wrong(r: Record) -> Row:
 # ---- several runs ----------------------------------------------------------------------------------------------------
 
 
-def together(runs: Iterable[Run]) -> Counter[Cell]:
+def together(runs: Iterable[Tally]) -> Counter[Cell]:
     """The sum of their counts."""
     total = Counter[Cell]()
     for r in runs:
@@ -115,24 +115,24 @@ def together(runs: Iterable[Run]) -> Counter[Cell]:
     return total
 
 
-def read(path: Path) -> list[Run]:
+def read(path: Path) -> list[Tally]:
     """The runs of a file; none where there is no file. Raises ValueError for another schema."""
     if not path.exists():
         return []
     data = json.loads(path.read_text())
     if data.get("schema") != SCHEMA:
         raise ValueError(f"{path} has schema {data.get('schema')}, not {SCHEMA}")
-    return [_run(plain) for plain in data["runs"]]
+    return [_tally(plain) for plain in data["runs"]]
 
 
-def _run(p: Plain) -> Run:
+def _tally(p: Plain) -> Tally:
     counts = Counter({(t, row, c): n for t, rows in p["counts"].items() for row, cs in rows.items()
                       for c, n in cs.items()})  # fmt: skip
     wrong, unexecuted = (tuple(tuple(r) for r in rows) for rows in (p["wrong"], p["unexecuted"]))
-    return Run(p["date"], p["versions"], tuple(p["commits"]), tuple(p["seeds"]), counts, wrong, unexecuted)
+    return Tally(p["date"], p["versions"], tuple(p["commits"]), tuple(p["seeds"]), counts, wrong, unexecuted)
 
 
-def add(path: Path, run: Run) -> list[Run]:
+def add(path: Path, run: Tally) -> list[Tally]:
     """The runs of the file and this one, which takes the place of those that have a seed of it; they are written."""
     runs = [*(r for r in read(path) if not {*r.seeds} & {*run.seeds}), run]
     path.write_text(json.dumps({"schema": SCHEMA, "runs": [r.plain() for r in runs]}, indent=1) + "\n")
