@@ -6,6 +6,7 @@ no model: two references alias exactly when their byte ranges meet.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -136,6 +137,11 @@ class Trace:
     @property
     def launches(self) -> tuple[Launch, ...]:
         return tuple(e for e in self.events if isinstance(e, Launch))
+
+    @property
+    def programs(self) -> int:
+        """Of all launches."""
+        return sum(math.prod(e.grid) for e in self.launches)
 
     @property
     def blocks(self) -> frozenset[int]:

@@ -29,8 +29,8 @@ BELOW_ONE = (0, -3, -5, -7, -11, -2, -1, -13, -17, -64, -100, -128, -1000)  # of
 LARGE = (67, 131, 37, 83, 23, 19, 101, 53, 257, 17, 13, 11, 7, 521, 1031, 2053)
 ROUND = (64, 128, 96, 80, 48, 144, 160, 192, 256, 32, 320, 384, 640, 24, 16, 8, 1024, 2048)
 LONG = (2053, 1031, 521, 257, 2048, 1024, 640, 512, 384, 256, 192, 128)
-INPUT_ELEMENTS = 8000  # of the largest input of a large assignment
-CHUNKED = 100_000  # of the largest input where one dim is beyond the largest block
+RUN_INPUT_ELEMENTS = 100_000  # of the largest input of a run
+CROSSING_INPUT_ELEMENTS = 8000  # of the largest input where every dim should be beyond a block
 NODES = 20_000  # of the search for a first assignment
 LENGTHS, SHORTER = ((11, 17), 9), ((5, 9), 6)  # powers of two of a long dim, and of the others at most; where no such
 # assignment is small enough, the second ones
@@ -67,11 +67,11 @@ def around(case: Case, fixed: Mapping[str, int | float], like: Mapping[str, int 
 
 def beyond(case: Case, block: int, seen: Sequence[Dims], like: Dims) -> Iterator[Dims]:
     """For each dim that no assignment seen has beyond the block: one where it is, by two blocks and a bit if `where`
-    and CHUNKED elements let it, and where the others are small as in `like`."""
+    and RUN_INPUT_ELEMENTS let it, and where the others are small as in `like`."""
     for n in case.names:
         if max(d[n] for d in seen) <= block:
             tried = (around(case, {n: v}, like) for v in (2 * block + 3, block + 1, 2 * block, 4 * block))
-            found = next((d for d in tried if d is not None and elements(case, d) <= CHUNKED), None)
+            found = next((d for d in tried if d is not None and elements(case, d) <= RUN_INPUT_ELEMENTS), None)
             if found is not None:
                 yield found
 
@@ -124,7 +124,7 @@ def _wanted(
 
 def _shortage(search: _Search, d: Dims) -> float:
     """Every dim should cross a block of 64, and none needs more than 131; the budget comes first."""
-    over = 1000 * max(0.0, math.log(max(elements(search.case, d), 1) / INPUT_ELEMENTS))
+    over = 1000 * max(0.0, math.log(max(elements(search.case, d), 1) / CROSSING_INPUT_ELEMENTS))
     only = 2053 if len(search.names) == 1 else 131
     return over - 40 * sum(math.log(max(1, min(d[n], only))) for n in search.names)
 
@@ -248,7 +248,9 @@ def _conjuncts(case: Case, below: Collection[str] = ()) -> list[Term]:
     return out + [T.make("le", 1, s.high) for s in case.tensors.values() if s.high is not None and not s.is_float]
 
 
-def varied(case: Case, count: int, seed: int = 0, earlier: Sequence[Dims] = (), most: int = 100_000) -> Iterator[Dims]:
+def varied(
+    case: Case, count: int, seed: int = 0, earlier: Sequence[Dims] = (), most: int = RUN_INPUT_ELEMENTS
+) -> Iterator[Dims]:
     """Up to `count` random assignments that meet `where`, unlike each other and the earlier ones: sizes from 1 on, at
     and beside powers of two, one dim far beyond any block; the largest input has at most `most` elements,
     a fifth of that in most of them."""

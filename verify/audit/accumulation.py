@@ -17,7 +17,7 @@ from .numerics import Inputs, Numerics, Sample, smallest
 
 STEPS = 320  # of a sum, in blocks
 BLOCK = 1024  # of the largest block that is filled so often
-SUMMED_ELEMENTS = 400_000  # of an input
+SUMMED_ELEMENTS = 400_000  # of the largest input of a run with long sums
 ULPS = 8  # units in the last place of the output that are lost at least
 TIMES = 8  # as much as sums in f32 lose
 THEIRS = 4  # as much as the reference loses

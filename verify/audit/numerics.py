@@ -11,7 +11,7 @@ import numpy as np
 
 from trilift.lift.capture.trace import Trace
 from trilift.lift.cases.declaration import Case, Spec
-from trilift.lift.cases.shapes import elements
+from trilift.lift.cases.shapes import RUN_INPUT_ELEMENTS, elements
 from trilift.lift.errors import CaseError, TriliftError, Unsupported
 from trilift.lift.replay.reference import each, values
 from trilift.lift.runtime import budget
@@ -23,7 +23,7 @@ from ..model.verdict import Counterexample
 from ..refutation.replay_script import Stored, replay_script
 from ..runs.isolated_buffers import apart, holds_pointers
 from ..runs.rounded import Rounded, Values, executed
-from ..runs.trials import INPUT_ELEMENTS, Dims
+from ..runs.trials import Dims
 
 if TYPE_CHECKING:
     from .evidence import Evidence
@@ -150,7 +150,7 @@ class Numerics:
         except CaseError:
             return []
 
-    def sample(self, dims: Dims, kind: Inputs, seed: int, most: int = INPUT_ELEMENTS) -> Sample | None:
+    def sample(self, dims: Dims, kind: Inputs, seed: int, most: int = RUN_INPUT_ELEMENTS) -> Sample | None:
         """Arguments of a kind; None where the case, the host function or the contract refuses these dims, an input has
         more than `most` elements, or the steps are spent."""
         case = self.evidence.case

@@ -25,7 +25,7 @@ from trilift.lift.errors import TriliftError
 Dims = Mapping[str, int | float]
 SHAPES = 12  # at which the host function is run
 TRIED = 100  # runs with other autotuning configurations, for the Triton IR that no run has had yet
-INPUT_ELEMENTS = 200_000  # of the largest input of a run
+CERTIFIED_ELEMENTS = 200_000  # of the largest input of a run that a certificate names
 LOCATION = re.compile(r' loc\((?:[^()"]|"[^"]*"|\([^()]*\))*\)')
 
 
@@ -161,7 +161,9 @@ def _of_run(then: RunDigest, case: Case) -> list[str]:
 
 def is_shape(case: Case, dims: Dims) -> bool:
     """Whether these are all numbers of the case, within its limits, and of few elements."""
-    return {*case.names, *case.scalars} == dims.keys() and case.holds(dims) and elements(case, dims) <= INPUT_ELEMENTS
+    return (
+        {*case.names, *case.scalars} == dims.keys() and case.holds(dims) and elements(case, dims) <= CERTIFIED_ELEMENTS
+    )
 
 
 def _traced(case: Case, dims: Dims, tuned: int) -> Trace | None:

@@ -17,7 +17,7 @@ from trilift.lift.capture.run import capture
 from trilift.lift.capture.trace import Launch, TensorRef, TorchOp, Trace
 from trilift.lift.cases.declaration import Case
 from trilift.lift.cases.parts import may_be_less_than_one
-from trilift.lift.cases.shapes import around, choose, elements, varied
+from trilift.lift.cases.shapes import RUN_INPUT_ELEMENTS, around, choose, elements, varied
 from trilift.lift.errors import CaseError, Place, TriliftError, Unsupported
 from trilift.lift.replay.torch_ops import written_arguments
 from trilift.lift.terms import construct as T
@@ -43,7 +43,6 @@ from .specialisations import family as family_of
 FOUND_ON, HELD_BACK = 10, 4  # traces beside the three that lifting uses
 TRACE_ROUNDS = 6  # of more traces, when one held back refutes a term
 BESIDE = 12  # traces beside the jumps of terms, at most
-INPUT_ELEMENTS = 100_000  # of the largest input there
 SINGLE_CONFIGURATIONS = 4  # configurations that are taken one by one
 EACH = 3  # traces of one configuration of several
 ASKED = {"the address of a tensor": "tensors are aligned to 16 bytes"}  # those that the host function makes
@@ -320,7 +319,7 @@ class _Config:
     def at(self, shapes: Iterable[Mapping[str, int | float]]) -> list[Trace]:
         """Traces at shapes that were not seen."""
         seen = [t.dims for t in (*self.traces, *self.beside)]
-        fresh = (d for d in shapes if d not in seen and elements(self.case, d) <= INPUT_ELEMENTS)
+        fresh = (d for d in shapes if d not in seen and elements(self.case, d) <= RUN_INPUT_ELEMENTS)
         return [t for d in islice(fresh, BESIDE) if (t := self.capture(d)) is not None]
 
     # ---- several ways
@@ -356,7 +355,7 @@ class _Config:
             moved = (
                 (a, a[name], b)
                 for a, b in pairs
-                if a[name] != b and elements(self.case, {**a, name: b}) <= INPUT_ELEMENTS
+                if a[name] != b and elements(self.case, {**a, name: b}) <= RUN_INPUT_ELEMENTS
             )
             wanted = (
                 m
@@ -551,7 +550,7 @@ class _Reading:
 
     def apart(self) -> Iterator[dict[str, Number]]:
         """Shapes at which a alternative of a term that fits all that was seen too would differ."""
-        return apart(self.relations, self.small(), INPUT_ELEMENTS)
+        return apart(self.relations, self.small(), RUN_INPUT_ELEMENTS)
 
     def small(self) -> Mapping[str, Number]:
         return min((t.dims for t in self.traces), key=lambda d: max((d[n] for n in self.case.names), default=0))
@@ -563,9 +562,8 @@ class _Reading:
             if seen > b:
                 return
             tried = (around(self.case, {n: v}, small) for v in (2 * b + 1, b + 1))
-            if (
-                found := next((d for d in tried if d is not None and elements(self.case, d) <= INPUT_ELEMENTS), None)
-            ) is not None:
+            fitting = (d for d in tried if d is not None and elements(self.case, d) <= RUN_INPUT_ELEMENTS)
+            if (found := next(fitting, None)) is not None:
                 yield found
                 return
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from trilift.lift.cases.declaration import Case
-from trilift.lift.cases.shapes import choose, elements
+from trilift.lift.cases.shapes import RUN_INPUT_ELEMENTS, choose, elements
 from trilift.lift.errors import CaseError
 from trilift.lift.terms import construct as T
 from trilift.lift.terms.term import Term
@@ -14,7 +14,6 @@ from trilift.lift.terms.term import Term
 from ..integers.solver import Solver
 from ..model.configuration import Configuration, SymbolicLaunch
 
-INPUT_ELEMENTS = 100_000  # of the largest input of a shape beyond a cap
 Dims = dict[str, int | float]
 
 
@@ -39,11 +38,11 @@ def at_branches(case: Case, configuration: Configuration, like: Mapping[str, int
     known = {*case.names, *case.scalars}
     facts = frozenset(f for f in (case.where, *configuration.facts) if over(f, known))
     wanted = dict.fromkeys(t for t in _sides(configuration) if over(t, known))
-    found = [dict(d) for d in configuration.runs if elements(case, d) <= INPUT_ELEMENTS]
+    found = [dict(d) for d in configuration.runs if elements(case, d) <= RUN_INPUT_ELEMENTS]
     for w in wanted:
         model = Solver().model(facts | {w}) or {}
         dims = {**like, **{n: v for n, v in model.items() if n in known}}
-        if model and case.holds(dims) and elements(case, dims) <= INPUT_ELEMENTS:
+        if model and case.holds(dims) and elements(case, dims) <= RUN_INPUT_ELEMENTS:
             found.append(dims)
     return found
 

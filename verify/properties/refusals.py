@@ -27,7 +27,7 @@ from ..runs.layouts import LAYOUTS, fits, laid
 from ..runs.observe import differing, observe
 from .records import Dims, Refusal, Sizes
 
-TENSOR_ELEMENTS = 300_000  # of the largest tensor of a call
+REFUSED_ELEMENTS = 300_000  # of the largest input of a call that the contract excludes
 NEAR = range(1, 20)  # sizes that are tried together
 COMBINED_DIMS = 2  # dims that are
 SPEC = "the declaration of the case"
@@ -97,7 +97,7 @@ def _breaking(case: Case, clause: Clause, others: Sequence[Term], base: Dims) ->
     ]
     if len(names) <= COMBINED_DIMS:
         found += [{**base, **dict(zip(names, v, strict=True))} for v in product(NEAR, repeat=len(names))]
-    broken = [d for d in found if value(t, d) is False and anywhere.holds(d) and elements(case, d) <= TENSOR_ELEMENTS]
+    broken = [d for d in found if value(t, d) is False and anywhere.holds(d) and elements(case, d) <= REFUSED_ELEMENTS]
     alone = [d for d in broken if all(value(o, d) is not False for o in others)]
     return sorted(alone, key=lambda d: (elements(case, d), sum(d.values()), sorted(d.items())))
 

@@ -277,8 +277,7 @@ class _Found:
         key = tuple(sorted(dims.items()))
         if key not in self.runs:
             if (t := self.trace(dims)) is not None:
-                programs = sum(math.prod(e.grid) for e in t.launches)
-                self.runs[key] = operations(self.case, t, dims, self.seed), programs
+                self.runs[key] = operations(self.case, t, dims, self.seed), t.programs
             else:
                 self.runs[key] = (0, 0) if self.accepts(dims) else None
         return self.runs[key]
@@ -341,7 +340,7 @@ class _Found:
                 and (size := self.largest_of(d)) <= TENSOR_ELEMENTS
                 and (t := self.trace(d)) is not None
             ):
-                tried.append((size, sum(math.prod(e.grid) for e in t.launches) > programs))
+                tried.append((size, t.programs > programs))
         limit = TENSOR_ELEMENTS
         for size, _ in sorted(tried, reverse=True):
             below = [many for n, many in tried if n <= size]
@@ -377,8 +376,7 @@ def operations(case: Case, trace: Trace, dims: Dims, seed: int) -> int:
     try:
         replay(apart(trace), arrays(case, arguments(case, dims, seed)), kind=Counting)
     except (TriliftError, ArithmeticError, ValueError, IndexError, TypeError, MemoryError):
-        programs = sum(math.prod(e.grid) for e in trace.launches)
-        return min(WORK, max(count, programs))
+        return min(WORK, max(count, trace.programs))
     return count
 
 

@@ -35,14 +35,13 @@ from ..runs.caller_memory import is_untouched
 from ..runs.goals import Targets, targets
 from ..runs.isolated_buffers import apart, holds_pointers
 from ..runs.readings import evaluated, holds, met, without_zeros
-from ..runs.trials import Dims, blocks_of, boundary_shapes, fits, mixed_shapes
+from ..runs.trials import RUN_PROGRAMS, Dims, blocks_of, boundary_shapes, fits, mixed_shapes
 from .replay_script import replay_script
 
 __all__ = ["Failure", "attempt", "expected_at", "replay_script", "search"]
 
 SHAPES = 24  # at the edges of blocks
 MIXED = 400
-PROGRAMS = 600  # of all launches of one run
 HALF = 2.0**-24  # how far a constant in f32 may be from its number, relative
 CONFIGS = 8  # autotune configurations tried at every shape, in turn
 
@@ -197,7 +196,7 @@ def _trace(case: Case, dims: Dims, config: int, seed: int = 0) -> Trace | None:
         trace = capture(case, dims, config=config, seed=seed)
     except (CaseError, Unsupported):
         return None
-    return trace if sum(math.prod(e.grid) for e in trace.launches) <= PROGRAMS else None
+    return trace if trace.programs <= RUN_PROGRAMS else None
 
 
 def _substituted(trace: Trace, module_of: Modules | None) -> Trace:

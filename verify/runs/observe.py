@@ -8,7 +8,6 @@ reaches, and whether the order of programs matters.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -28,9 +27,8 @@ from trilift.lift.ttir.ir import Op, Type
 
 from .adversary import arguments, arrays
 from .isolated_buffers import apart, holds_pointers
-from .trials import Dims
+from .trials import RUN_PROGRAMS, Dims
 
-PROGRAMS = 600  # of all launches of one run
 FINITE = (1e4, -1e4)  # what undefined reals are in two further runs, beyond ordinary inputs in either direction
 TOUCHING = frozenset(("tt.load", "tt.store", "tt.atomic_rmw", "tt.atomic_cas"))
 UNINITIALISED = ("aten.empty", "aten.new_empty")
@@ -238,7 +236,7 @@ def observe(case: Case, dims: Dims, seed: int, config: int = 0) -> Observation |
 
     try:
         trace = capture(case, dims, config=config, seed=seed)
-        if sum(math.prod(e.grid) for e in trace.launches) > PROGRAMS or holds_pointers(trace):
+        if trace.programs > RUN_PROGRAMS or holds_pointers(trace):
             return None
     except (CaseError, Unsupported):
         return None

@@ -10,7 +10,6 @@ every step: a reduction pairwise, a product of matrices after every 16 products.
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -31,8 +30,8 @@ from trilift.lift.terms.ranges import Ranges
 from trilift.lift.ttir.ir import Op
 
 from .rounding import NARROW, nearest
+from .trials import RUN_PROGRAMS
 
-PROGRAMS = 400  # of all launches of one run
 CHUNK = 16  # products that the machine sums before it rounds to a narrow accumulator
 
 Watch = Callable[[Any, Op, tuple[Any, ...], Any, Any], Any]
@@ -121,7 +120,7 @@ class RoundedMemory(Memory):
 
 def executed(trace: Trace, inputs: Mapping[str, np.ndarray], domain: Rounded) -> Values | None:
     """The reals that the launches leave in outputs and written inputs; None where they cannot be executed."""
-    if sum(math.prod(e.grid) for e in trace.launches) > PROGRAMS:
+    if trace.programs > RUN_PROGRAMS:
         return None
     memory = RoundedMemory(domain)
     try:

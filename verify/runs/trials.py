@@ -5,7 +5,6 @@ Memory is NaN-poisoned and the buffers lie far apart, so that a read of what nob
 
 from __future__ import annotations
 
-import math
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ import numpy as np
 
 from trilift.lift.capture.trace import Trace
 from trilift.lift.cases.declaration import Case
+from trilift.lift.cases.shapes import RUN_INPUT_ELEMENTS, elements
 from trilift.lift.errors import CaseError, TriliftError, Unsupported
 from trilift.lift.runtime.budget import BUDGETS, limited
 
@@ -22,8 +22,7 @@ from .isolated_buffers import apart
 
 Dims = Mapping[str, int | float]
 
-PROGRAMS = 400  # of all launches of one trial
-INPUT_ELEMENTS = 100_000  # of the largest input
+RUN_PROGRAMS = 600  # of all launches of one run
 BOUNDARIES = 12  # trials at the edges of blocks, out of
 ATTEMPTS = 40
 EDGES = ((2, 0), (1, 1), (1, 0), (2, 1), (0, 1), (1, -1), (3, -2))  # a * BLOCK + b
@@ -76,7 +75,7 @@ def at(case: Case, dims: Dims, seed: int, config: int = 0, small: bool = False, 
 
     try:
         trace = capture(case, dims, config=config, seed=seed)
-        if sum(math.prod(e.grid) for e in trace.launches) > PROGRAMS:
+        if trace.programs > RUN_PROGRAMS:
             return None
         inputs = arrays(case, arguments(case, dims, seed))
         inputs = {n: tied(x, seed) for n, x in inputs.items()} if ties else inputs
@@ -159,5 +158,5 @@ def mixed_shapes(case: Case, base: Dims, blocks: Sequence[int], seed: int) -> It
 
 
 def fits(case: Case, dims: Dims) -> bool:
-    """Whether the case allows these dims and its inputs stay within INPUT_ELEMENTS."""
-    return case.holds(dims) and max((math.prod(case.shape(n, dims)) for n in case.tensors), default=0) <= INPUT_ELEMENTS
+    """Whether the case allows these dims and its inputs stay within RUN_INPUT_ELEMENTS."""
+    return case.holds(dims) and elements(case, dims) <= RUN_INPUT_ELEMENTS

@@ -7,7 +7,6 @@ every tensor of the launch, prints a report at the first that can, and exits. It
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
 import shutil
@@ -33,7 +32,6 @@ TIMEOUT = 60.0  # seconds for all shapes of a file
 CHOOSING = 60.0  # seconds to choose them
 CHOSEN, EDGES = 3, 2  # shapes of `lift.cases.shapes.choose`, and at the edges of blocks
 TRIED = 12  # edges that are looked at
-PROGRAMS = 400  # of all launches at one shape
 SCRIPT = Path(__file__).with_name("sanitizer_script.py")
 ALARM = re.compile(r"ILLEGAL MEMORY ACCESS DETECTED|Out-Of-Bounds Access Detected")
 LINE = re.compile(r"^\s*Line (\d+):", re.MULTILINE)
@@ -108,15 +106,16 @@ def allowed(case: Any, seed: int) -> Iterator[Dims]:
 
 
 def trace(case: Any, dims: Dims, seed: int) -> Any:
-    """The trace of the host function at these dims; None if it refuses them or launches more than PROGRAMS programs."""
+    """The trace of the host function at these dims; None where it refuses them or launches more than RUN_PROGRAMS."""
     from trilift.lift.capture.run import capture
     from trilift.lift.errors import TriliftError
+    from trilift.verify.runs.trials import RUN_PROGRAMS
 
     try:
         found = capture(case, dims, seed=seed)
     except TriliftError:
         return None
-    return found if sum(math.prod(e.grid) for e in found.launches) <= PROGRAMS else None
+    return found if found.programs <= RUN_PROGRAMS else None
 
 
 # ---- runs ------------------------------------------------------------------------------------------------------------
