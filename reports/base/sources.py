@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import linecache
 import os
+import tokenize
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -39,9 +40,17 @@ def local(x: Any) -> Any:
 
 
 def lines(file: str) -> list[str]:
-    """The lines of a file without their ends; none if it cannot be read."""
-    linecache.checkcache(file)
-    return [line.rstrip("\r\n") for line in linecache.getlines(file)]
+    """The lines of a file without their ends; none if it cannot be read.
+
+    A file on disk is read as it is now: `linecache` keeps the text of a module that a traceback named for good, and
+    under a relative path it may be another folder's.
+    """
+    try:
+        with tokenize.open(file) as text:
+            found = list(text)
+    except (OSError, SyntaxError, ValueError):
+        found = linecache.getlines(file)
+    return [line.rstrip("\r\n") for line in found]
 
 
 def line(file: str, number: int) -> str:

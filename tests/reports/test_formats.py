@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import linecache
 from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
@@ -280,13 +281,16 @@ def test_concise_is_one_line_each(document: dict[str, Any]) -> None:
 # ---- sources ---------------------------------------------------------------------------------------------------------
 
 
-def test_functions_of_a_file(tmp_path: Path) -> None:
+def test_functions_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "f.py"
     path.write_text("class A:\n    @g\n    def f(self):\n        def h():\n            pass\n        return h\nx = 1\n")
     at = [sources.function(str(path), n) for n in range(1, 8)]
     assert [f and f.name for f in at] == [None, "A.f", "A.f", "A.f.h", "A.f.h", "A.f", None]
     assert (at[1].first, at[1].last) == (2, 6) if at[1] else False
     assert sources.function(str(tmp_path / "none.py"), 1) is None and sources.line("none.py", 3) == ""
+    stale = (1, None, ["old\n"], "f.py")  # as a traceback leaves it
+    monkeypatch.setitem(linecache.cache, str(path), stale)
+    assert sources.line(str(path), 1) != "old"
 
 
 def test_a_file_that_is_no_python_has_no_functions(tmp_path: Path) -> None:
