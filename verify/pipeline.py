@@ -482,7 +482,8 @@ class _Attempt:
             return proofs
         hints = self.unproved_shapes(proofs)
         tried = [*hints, *self.at_branches(proofs)]
-        found = search(self.case, self.goal, tried, seed=self.seed, steps=BUDGETS.search.steps)
+        ended = search(self.case, self.goal, tried, seed=self.seed, steps=BUDGETS.search.steps)
+        found = ended.found
         names = [n for n, p in proofs.items() if p.verdict.value == "UNKNOWN"]
         guard = Guard(self.meter.guard.seconds if self.meter.guard else GUARD_SECONDS, "search for a contract")
         inferred = self.inferred(names, proofs, found, guard)
@@ -492,8 +493,8 @@ class _Attempt:
         if found is not None:
             return self.wrong(proofs, found)
         proofs = {n: p if inferred is not None else interrupted(p, guard) for n, p in proofs.items()}
-        if disorder := self.disorder(proofs, hints):
-            return {n: _told(p, disorder) if p.verdict.value == "UNKNOWN" else p for n, p in proofs.items()}
+        if unseen := ended.left or self.without_shape(proofs) or self.disorder(proofs, hints):
+            return {n: _told(p, unseen) if p.verdict.value == "UNKNOWN" else p for n, p in proofs.items()}
         if self.racy or self.rounded or self.undefined:
             return proofs  # no order of lanes, and no run of ours means anything; numbers of a field are not rounded
         self.progress("finite fields")
@@ -555,7 +556,7 @@ class _Attempt:
 
         of = {found.output: found} if found.output in proofs else dict.fromkeys(proofs, found)
         while any(p.verdict.value == "UNKNOWN" for n, p in proofs.items() if n not in of):
-            again = search(self.case, self.goal, seed=self.seed, steps=BUDGETS.search.steps, but=of)
+            again = search(self.case, self.goal, seed=self.seed, steps=BUDGETS.search.steps, but=of).found
             if again is None or again.output not in proofs.keys() - of.keys():
                 break
             of[again.output] = again
@@ -588,6 +589,13 @@ class _Attempt:
 
         found = (d for c in self.failed(proofs) for d in shapes(self.case, c, SHAPES_OF_CLASS, self.seed))
         return list({tuple(d.items()): d for d in found}.values())
+
+    def without_shape(self, proofs: Mapping[str, Proof]) -> str:
+        """A class in which the proof of some output failed and of which no shape was found; "" if there is none."""
+        from .configurations.shape_classes import shapes
+
+        unseen = (c for c in self.failed(proofs) if not shapes(self.case, c, 1, self.seed))
+        return next((f"no shape was found {c.label or 'at which the host function does this'}" for c in unseen), "")
 
     def at_branches(self, proofs: Mapping[str, Proof]) -> list[dict[str, int | float]]:
         """Shapes on each side of the choices of the host function, where the proof of some output failed."""

@@ -251,9 +251,11 @@ class ProofBudget:
 
 @dataclass(frozen=True, slots=True)
 class SearchBudget:
-    """Of the search for a counterexample: in all, of making one small, of looking for one outside of a contract."""
+    """Of the search for a counterexample: in all, at large shapes in which there is no proof, of making one small, of
+    looking for one outside of a contract."""
 
     steps: int = 12_000_000
+    large_steps: int = 60_000_000
     beside_steps: int = 150_000  # of the runs beside a proof
     shrink_steps: int = 2_000_000
     beyond_steps: int = 6_000_000
@@ -261,10 +263,11 @@ class SearchBudget:
 
 @dataclass(frozen=True, slots=True)
 class RunBudget:
-    """Of one execution of a kernel: in the search, watched, of a trial, with rounding, of one program of a large
-    launch, of a launch within a test suite; of a mutant beside its original; of terms at one shape."""
+    """Of one execution of a kernel: in the search, at a large shape, watched, of a trial, with rounding, of one program
+    of a large launch, of a launch within a test suite; of a mutant beside its original; of terms at one shape."""
 
     search_steps: int = 4_000_000
+    large_steps: int = 40_000_000
     watched_steps: int = 2_000_000
     trial_steps: int = 2_000_000
     rounded_steps: int = 2_000_000

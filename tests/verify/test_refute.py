@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -147,14 +148,14 @@ WRONG: list[tuple[Case, dict[str, int]]] = [
 
 
 def found(c: Case, **options: Any) -> Counterexample:
-    result = search.search(c, steps=STEPS, **options)
+    result = search.search(c, steps=STEPS, **options).found
     assert result is not None, f"{c.name} was not refuted"
     return result
 
 
 @pytest.mark.parametrize("c", RIGHT, ids=lambda c: c.name)
 def test_right_kernels_are_not_refuted(c: Case) -> None:
-    assert search.search(c, steps=700_000) is None
+    assert search.search(c, steps=700_000).found is None
 
 
 @pytest.mark.parametrize(("c", "smallest"), WRONG, ids=[c.name for c, _ in WRONG])
@@ -177,24 +178,64 @@ def test_hints_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[dict[str, Any]] = []
     attempt = search.attempt
     monkeypatch.setattr(search, "attempt", lambda q, d, *rest: tried.append(dict(d)) or attempt(q, d, *rest))
-    example = search.search(narrow, hints=[{"N": 40}], steps=STEPS)
+    example = search.search(narrow, hints=[{"N": 40}], steps=STEPS).found
     assert tried[0]["N"] == 40
     assert example is not None and example.dims == {"M": 1, "N": 17}
+
+
+@triton.jit
+def copy_kernel(x, y, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + i, tl.load(x + i, mask=i < n), mask=i < n)
+
+
+def capped(programs: int) -> Case:
+    """A copy by at most so many programs."""
+
+    def fn(x: Any) -> Any:
+        y = torch.empty_like(x)
+        copy_kernel[(min(triton.cdiv(x.numel(), 16), programs),)](x, y, x.numel(), BLOCK=16)
+        return y
+
+    return referenced("capped", fn, {"x": "f32[N]"}, lambda x: x.clone())
+
+
+def test_a_large_hint_is_run_once_after_all_others() -> None:
+    """More programs than other runs may have; it is not made smaller where that takes longer than a run may."""
+    n = 16 * (search.PROGRAMS + 1) + 1
+    example = search.search(capped(search.PROGRAMS + 1), hints=[{"N": n}], steps=400_000).found
+    assert example is not None and example.dims == {"N": n} and example.index == (n - 1,)
+
+
+def test_a_hint_that_was_not_run_is_told() -> None:
+    many = search.LARGE_PROGRAMS + 1
+    n = 16 * many + 1
+    ended = search.search(capped(many), hints=[{"N": n}], steps=100_000)
+    assert ended.found is None and ended.left == f"N = {n} was not run: {many} programs"
+    late = search.search(capped(100), hints=[{"N": 5}, {"N": 1601}], steps=0)
+    assert late.found is None and "N = 5 was not run: the steps" in late.left
+    assert not search.search(RIGHT[0], hints=[{"N": 40}], steps=100_000).left
+
+
+def test_each_hint_is_run_with_random_numbers_before_other_numbers() -> None:
+    hints = [{"N": n} for n in (7, 9, 11)]
+    first = [(dims["N"], adversary.kind(seed)) for dims, seed, _ in islice(search.runs(RIGHT[0], hints, 0, None), 4)]
+    assert first == [(7, "random"), (9, "random"), (11, "random"), (7, adversary.kind(1))]
 
 
 def test_other_modules_stand_in_for_those_of_the_launches() -> None:
     broken = capture(zeros, {"M": 2, "N": 3}).launches[0].module()
     right = RIGHT[1]
     goal = targets(right)
-    assert search.search(right, goal, hints=[{"M": 2, "N": 3}], module_of=lambda launch: broken) is not None
-    assert search.search(right, goal, steps=500_000, module_of=lambda launch: launch.module()) is None
+    assert search.search(right, goal, hints=[{"M": 2, "N": 3}], module_of=lambda launch: broken).found is not None
+    assert search.search(right, goal, steps=500_000, module_of=lambda launch: launch.module()).found is None
 
 
 def test_against_a_formula() -> None:
     right = targets(RIGHT[1], text="out[m, n] = exp(x[m, n]) / sum(n, exp(x[m, n]))")
-    assert search.search(RIGHT[1], right, steps=500_000) is None
+    assert search.search(RIGHT[1], right, steps=500_000).found is None
     wrong = targets(RIGHT[1], text="out[m, n] = exp(x[m, n]) / sum(m, exp(x[m, n]))")
-    example = search.search(RIGHT[1], wrong, steps=STEPS)
+    example = search.search(RIGHT[1], wrong, steps=STEPS).found
     assert example is not None and example.dims in ({"M": 1, "N": 2}, {"M": 2, "N": 1})
 
 
@@ -243,9 +284,9 @@ def steep(x):
 
 def test_a_constant_rounded_to_f32_is_no_difference() -> None:
     """The formula has log2(e) exactly; at exp(256 x) the kernel's digits make a difference that no user means."""
-    assert search.search(steep, targets(steep, text="out[n] = exp(N * x[n])"), steps=1_500_000) is None
+    assert search.search(steep, targets(steep, text="out[n] = exp(N * x[n])"), steps=1_500_000).found is None
     wrong = targets(steep, text="out[n] = 1.001 * exp(N * x[n])")
-    assert search.search(steep, wrong, steps=STEPS) is not None
+    assert search.search(steep, wrong, steps=STEPS).found is not None
 
 
 def test_quotients_of_subnormal_numbers_tell_nothing() -> None:

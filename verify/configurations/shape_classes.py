@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from trilift.lift.cases.declaration import Case
-from trilift.lift.cases.shapes import RUN_INPUT_ELEMENTS, choose, elements
+from trilift.lift.cases.shapes import choose
 from trilift.lift.errors import CaseError
 from trilift.lift.terms import construct as T
 from trilift.lift.terms.term import Term
@@ -34,15 +34,15 @@ def shapes(case: Case, configuration: Configuration, count: int, seed: int = 0) 
 
 def at_branches(case: Case, configuration: Configuration, like: Mapping[str, int | float]) -> list[Dims]:
     """A shape for each set of constants that the host function was seen to choose, and on each side of every choice,
-    other dims as in `like` where they may be; without shapes that the case excludes and those of many elements."""
+    other dims as in `like` where they may be; without shapes that the case excludes."""
     known = {*case.names, *case.scalars}
     facts = frozenset(f for f in (case.where, *configuration.facts) if over(f, known))
     wanted = dict.fromkeys(t for t in _sides(configuration) if over(t, known))
-    found = [dict(d) for d in configuration.runs if elements(case, d) <= RUN_INPUT_ELEMENTS]
+    found = [dict(d) for d in configuration.runs]
     for w in wanted:
         model = Solver().model(facts | {w}) or {}
         dims = {**like, **{n: v for n, v in model.items() if n in known}}
-        if model and case.holds(dims) and elements(case, dims) <= RUN_INPUT_ELEMENTS:
+        if model and case.holds(dims):
             found.append(dims)
     return found
 

@@ -2,11 +2,11 @@
 
     {P and C} kernel {output = formula}        C of a few clauses, each of which is needed
 
-    c ::= e % b == 0 | n <= b | n == b | n >= 2 | n == m | stride(x, d) == 1 | stride(x, d) == that of a contiguous x
+    c ::= e % b == 0 | e <= b | n == b | n >= 2 | n == m | stride(x, d) == 1 | stride(x, d) == that of a contiguous x
 
-e and b come from the launches: cdiv(e, b) in grids and loops, lanes b below a size n in masks. trilift then runs inputs
-that do not meet C. If the host function accepts one and the result is wrong, the claim is refuted; only if it refuses
-them is the claim proved under C.
+e and b come from the launches: cdiv(e, b) and min(e, b) in grids and loops, lanes b below a size n in masks.
+trilift then runs inputs that do not meet C. If the host function accepts one and the result is wrong, the claim is
+refuted; only if it refuses them is the claim proved under C.
 """
 
 from __future__ import annotations
@@ -157,6 +157,9 @@ class Launches:
     def even(self) -> list[Term]:
         return _distinct(_even(self.programs))
 
+    def capped(self) -> list[Term]:
+        return _distinct(_capped(self.programs))
+
     def fits(self) -> list[Term]:
         return _distinct(_fits(self.programs))
 
@@ -187,6 +190,7 @@ def _row(name: str, attempt: Callable[[Launches], Iterable[list[Term]]], source:
 L = Launches
 CONTRACTS = (  # each gives sets of clauses, the likely ones first
     _row("whole-tiles", lambda x: [L.even(x)], "cdiv(e, b) in grids and loops: e % b == 0", "a matmul without masks"),
+    _row("under-a-cap", lambda x: [L.capped(x)], "min(e, b) in grids and loops: e <= b", "a grid of at most 65535"),
     _row("one-tile", lambda x: [L.fits(x)], "lanes below a size n: n <= b", "a softmax of one block without a check"),
     _row("unit-stride", lambda x: [L.unit(x)], "layout", "a kernel that is given no stride of its columns"),
     _row("contiguous", lambda x: [L.dense(x)], "layout", "a kernel that is given no strides"),
@@ -232,6 +236,14 @@ def _even(programs: Iterable[Program]) -> Iterator[Term]:
                 e = canonical(T.sub(T.add(t.args[0], 1), t.args[1]))
                 if _of_sizes(e) and _of_sizes(t.args[1]) and not e.is_const:
                     yield T.make("eq", T.make("mod", e, t.args[1]), 0)
+
+
+def _capped(programs: Iterable[Program]) -> Iterator[Term]:
+    """e <= b for each min(e, b), b a number."""
+    for p in programs:
+        for t in _subterms([*p.grid, *(loop.trips for loop in p.loops)]):
+            if t.op == "min":
+                yield from (T.make("le", e, b) for b in t.args if b.is_const for e in t.args if _of_sizes(e))
 
 
 def _fits(programs: Iterable[Program]) -> Iterator[Term]:
@@ -306,7 +318,7 @@ def beyond(case: Case, goal: Targets, found: Inferred, seed: int = 0) -> Inferre
         if isinstance(outcome, search.Failure):
             if inside:
                 return None
-            example = search.search(case, goal, hints=[dims], seed=seed, steps=BUDGETS.search.beyond_steps)
+            example = search.search(case, goal, hints=[dims], seed=seed, steps=BUDGETS.search.beyond_steps).found
             if example is not None:
                 return replace(found, counterexample=example)
         accepted += not inside

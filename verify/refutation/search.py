@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain, islice
 from typing import Any
 
@@ -24,7 +25,7 @@ from trilift.lift.replay.dtype_sight import as_seen, tolerance
 from trilift.lift.replay.execute import results
 from trilift.lift.replay.reference import deviation, steady, values, without_subnormals
 from trilift.lift.runtime import budget
-from trilift.lift.runtime.budget import BUDGETS, Meter, limited, stage
+from trilift.lift.runtime.budget import BUDGETS, Meter, OutOfSteps, limited, stage
 from trilift.lift.terms.overflow import WithoutOverflow
 from trilift.lift.terms.spec import Formula
 from trilift.lift.ttir.ir import Module
@@ -38,10 +39,12 @@ from ..runs.readings import evaluated, holds, met, without_zeros
 from ..runs.trials import RUN_PROGRAMS, Dims, blocks_of, boundary_shapes, fits, mixed_shapes
 from .replay_script import replay_script
 
-__all__ = ["Failure", "attempt", "expected_at", "replay_script", "search"]
+__all__ = ["Failure", "Searched", "attempt", "expected_at", "replay_script", "search"]
 
 SHAPES = 24  # at the edges of blocks
 MIXED = 400
+ELEMENTS = 1_000_000  # of the largest input of one run
+LARGE_PROGRAMS, LARGE_ELEMENTS = 70_000, 5_000_000  # of a hint's run that is made once, after all others
 HALF = 2.0**-24  # how far a constant in f32 may be from its number, relative
 CONFIGS = 8  # autotune configurations tried at every shape, in turn
 
@@ -69,9 +72,11 @@ class Passed:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """The run decides nothing: the host function or the reference refuses the shape, or it cannot be executed."""
+    """The run decides nothing: the host function or the reference refuses the shape, or it cannot be executed.
+    `large`: it may be, with more steps, programs or elements."""
 
     why: str
+    large: bool = False
 
 
 Execute = Callable[[Trace, Mapping[str, np.ndarray]], "Mapping[str, np.ndarray] | Failure | Skipped"]
@@ -80,12 +85,22 @@ Execute = Callable[[Trace, Mapping[str, np.ndarray]], "Mapping[str, np.ndarray] 
 @dataclass(frozen=True, slots=True)
 class Question:
     """The case, what its outputs should be, and the modules that stand in for those of its launches. `but`: outputs
-    that are not compared."""
+    that are not compared; `large`: a run may have LARGE_PROGRAMS and LARGE_ELEMENTS."""
 
     case: Case
     goal: Targets
     module_of: Modules | None = None
     but: frozenset[str] = frozenset()
+    large: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """The smallest input `found` on which an output is not what it should be; without one, the first hint at which
+    nothing could be compared for its size or for want of steps, and why ("": all hints were run)."""
+
+    found: Counterexample | None
+    left: str = ""
 
 
 def search(
@@ -97,21 +112,81 @@ def search(
     configs: Sequence[int] | None = None,
     module_of: Modules | None = None,
     but: Collection[str] = (),
-) -> Counterexample | None:
-    """The smallest input found on which an output is not what `goal` says; None if none was found in so many
-    steps, which proves nothing. `hints`: dims to try first, missing ones are added. `configs`: autotune configurations,
-    all by default. `but`: outputs that are not looked at. Raises what `targets` raises."""
+) -> Searched:
+    """The smallest input found on which an output is not what `goal` says; none found in so many steps proves nothing.
+    `hints`: dims to try first, missing ones are added; one whose run is large is run once, when all others are done.
+    `configs`: autotune configurations, all by default. `but`: outputs that are not looked at. Raises what `targets`
+    raises."""
     question = Question(case, goal or targets(case), module_of, frozenset(but))
+    hinted = _Hinted(case, hints, seed, configs)
     with stage("search for a counterexample", steps) as meter:
-        for dims, at, config in runs(case, hints, seed, configs):
+        for dims, at, config in runs(case, hinted.dims, seed, configs):
             if meter.exhausted:
-                return None
-            if isinstance(attempt(question, dims, at, config), Failure):
-                small = _shrunk(question, dict(dims), at, config, meter)
-                again = attempt(question, small, at, config)
-                if isinstance(again, Failure):
-                    return found_at(question, small, at, config, again)
-    return None
+                break
+            result = attempt(question, dims, at, config)
+            hinted.ran(dims, config, result)
+            if isinstance(result, Failure):
+                return Searched(_made_small(question, dims, at, config, meter))
+    return _at_large(replace(question, large=True), hinted, seed, steps)
+
+
+class _Hinted:
+    """Which hints were run under each configuration, and which are large."""
+
+    def __init__(self, case: Case, hints: Sequence[Dims], seed: int, configs: Sequence[int] | None) -> None:
+        from trilift.lift.cases.shapes import choose
+
+        base = choose(case, 1, seed)[0] if hints else {}
+        self.dims = [d for h in hints if case.holds(d := {**base, **h})]
+        self.large: list[Dims] = []
+        self._open: list[tuple[Dims, int]] = [(d, c) for d in self.dims for c in tried_configs(case, base, configs)]
+
+    def ran(self, dims: Dims, config: int, result: Failure | Passed | Skipped) -> None:
+        """Takes note of a run."""
+        if (dims, config) in self._open:
+            self._open.remove((dims, config))
+            if isinstance(result, Skipped) and result.large and dims not in self.large:
+                self.large.append(dims)
+
+    @property
+    def left(self) -> str:
+        """The first hint that was not run."""
+        return f"{words(self._open[0][0])} was not run: the steps of the search ran out" if self._open else ""
+
+
+def tried_configs(case: Case, dims: Dims, configs: Sequence[int] | None) -> list[int]:
+    """The autotune configurations under which hints are run; `configs`: of these."""
+    first = launched(case, dims) if configs is None and dims else None
+    every = configs if configs is not None else range(first.configs if first is not None else 1)
+    return list(every)[:CONFIGS]
+
+
+def _at_large(question: Question, hinted: _Hinted, seed: int, steps: int) -> Searched:
+    """The runs at large hints, one each."""
+    left = hinted.left
+    execute = partial(executed, steps=BUDGETS.run.large_steps)
+    at = len(KINDS) * (seed + 1)
+    with stage("search at large shapes", min(10 * steps, BUDGETS.search.large_steps)) as meter:
+        for dims in hinted.large:
+            late = Skipped("the steps of the search ran out", True)
+            result = late if meter.exhausted else attempt(question, dims, at, 0, execute)
+            if isinstance(result, Failure):
+                return Searched(found_at(question, dims, at, 0, result))
+            if isinstance(result, Skipped) and result.large:
+                left = left or f"{words(dims)} was not run: {result.why}"
+    return Searched(None, left)
+
+
+def words(dims: Dims) -> str:
+    """M = 65536, N = 1"""
+    return ", ".join(f"{n} = {v}" for n, v in dims.items())
+
+
+def _made_small(question: Question, dims: Dims, seed: int, config: int, meter: Meter) -> Counterexample | None:
+    """The failure of this run at smaller dims."""
+    small = _shrunk(question, dict(dims), seed, config, meter)
+    again = attempt(question, small, seed, config)
+    return found_at(question, small, seed, config, again) if isinstance(again, Failure) else None
 
 
 def found_at(question: Question, dims: Dims, seed: int, config: int, f: Failure) -> Counterexample:
@@ -131,18 +206,16 @@ def runs(
     case: Case, hints: Sequence[Dims], seed: int, configs: Sequence[int] | None
 ) -> Iterator[tuple[Dims, int, int]]:
     """(dims, seed, configuration): every shape with random inputs and with those of one other kind in turn, under one
-    configuration after the other; hints with all of them."""
+    configuration after the other; `hints`, which assign all dims, with all of them."""
     from trilift.lift.cases.shapes import choose
 
     base = choose(case, 2, seed)
-    allowed = [{**base[0], **h} for h in hints if fits(case, {**base[0], **h})]
-    first = _trace(case, base[0], 0)
-    count = first.configs if first is not None else 1
-    tried = list(configs if configs is not None else range(count))
+    first = launched(case, base[0])
+    tried = list(configs if configs is not None else range(first.configs if first is not None else 1))
     blocks = blocks_of(first) if first is not None else []
     kinds = len(KINDS)
     rounded = [kinds * (seed + 1) + k for k in range(kinds)]  # one seed of each kind, random numbers first
-    yield from ((hint, s, c) for hint in allowed for c in tried[:CONFIGS] for s in rounded)
+    yield from ((hint, s, c) for s in rounded for c in tried[:CONFIGS] for hint in hints)
     ones = {**base[0], **dict.fromkeys(case.names, 1)}
     edges = chain([base[0], ones] if fits(case, ones) else [base[0]], boundary_shapes(case, base[0], blocks), base[1:])
     near = sorted(islice(edges, SHAPES), key=lambda d: sum(math.prod(case.shape(n, d)) for n in case.tensors))
@@ -163,9 +236,9 @@ def attempt(
 ) -> Failure | Passed | Skipped:
     """The kernel and its target at these dims, on the inputs of the seed. `execute`: another way to run a trace."""
     case = question.case
-    trace = _trace(case, dims, config, seed)
-    if trace is None:
-        return Skipped("the host function refuses these dims")
+    trace = _trace(case, dims, config, seed, question.large)
+    if isinstance(trace, Skipped):
+        return trace
     trace = _substituted(trace, question.module_of)
     args = without_zeros(case, question.goal.owed, arguments(case, dims, seed))
     args = as_seen(case, question.goal.fn, args)
@@ -185,18 +258,23 @@ def attempt(
 
 def launched(case: Case, dims: Dims, seed: int = 0) -> Trace | None:
     """The launches at these dims under the first configuration, None where there are none or too many."""
-    return _trace(case, dims, 0, seed)
+    found = _trace(case, dims, 0, seed)
+    return None if isinstance(found, Skipped) else found
 
 
-def _trace(case: Case, dims: Dims, config: int, seed: int = 0) -> Trace | None:
-    """The launches at these dims, None where there are none or too many."""
+def _trace(case: Case, dims: Dims, config: int, seed: int = 0, large: bool = False) -> Trace | Skipped:
+    """The launches at these dims."""
     from trilift.lift.capture.run import capture
+    from trilift.lift.cases.shapes import elements
 
+    if (n := elements(case, dims)) > (LARGE_ELEMENTS if large else ELEMENTS):
+        return Skipped(f"an input has {n} elements", True)
     try:
         trace = capture(case, dims, config=config, seed=seed)
     except (CaseError, Unsupported):
-        return None
-    return trace if trace.programs <= RUN_PROGRAMS else None
+        return Skipped("the host function refuses these dims")
+    n = trace.programs
+    return Skipped(f"{n} programs", True) if n > (LARGE_PROGRAMS if large else RUN_PROGRAMS) else trace
 
 
 def _substituted(trace: Trace, module_of: Modules | None) -> Trace:
@@ -210,17 +288,22 @@ def _substituted(trace: Trace, module_of: Modules | None) -> Trace:
 
 
 def executed(
-    trace: Trace, inputs: Mapping[str, np.ndarray], kind: type[Run] = Run
+    trace: Trace,
+    inputs: Mapping[str, np.ndarray],
+    kind: type[Run] = Run,
+    steps: int = BUDGETS.run.search_steps,
 ) -> Mapping[str, np.ndarray] | Failure | Skipped:
     """The contents that the launches leave in the outputs and written inputs."""
     from trilift.lift.replay.execute import replay
 
     given = {name: x.copy() for name, x in inputs.items()}
     try:
-        with limited("run", BUDGETS.run.search_steps):
+        with limited("run", steps):
             return replay(moved_apart(trace), given, kind=kind)
     except OutOfBounds as error:
         return Failure("", (), math.nan, math.nan, str(error))
+    except OutOfSteps as error:
+        return Skipped(str(error), True)
     except TriliftError as error:
         return Skipped(str(error))
     except (ArithmeticError, ValueError, IndexError, TypeError, MemoryError) as error:
@@ -336,9 +419,9 @@ def _stable(
 
 def once(case: Case, dims: Dims, seed: int, config: int, output: str, index: tuple[int, ...]) -> float | str:
     """One element as the kernel in float64 computes it, or what keeps it from being computed."""
-    trace = _trace(case, dims, config, seed)
-    if trace is None:
-        return "the host function refuses these dims"
+    trace = _trace(case, dims, config, seed, large=True)
+    if isinstance(trace, Skipped):
+        return trace.why
     inputs = arrays(case, arguments(case, dims, seed))
     got = executed(trace, inputs)
     return got.why if isinstance(got, Failure | Skipped) else float({**inputs, **got}[output][index])
