@@ -229,6 +229,16 @@ def test_clauses_over_data_are_evaluated() -> None:
     assert prover._everywhere(T.make("ne", T.read("z", (T.size("N"),)), 0), arrays, {}) is None
 
 
+@pytest.mark.parametrize(("op", "outcome"), [("sub", "right"), ("add", "wrong PROVED")])
+def test_a_load_that_the_compiler_leaves_out_may_be_out_of_bounds(op: str, outcome: str, server: runs.Server) -> None:
+    (stage,) = SMALL.stages
+    p = SMALL.put(0, replace(stage, expr=Expr(op, "i8", (X, X))))
+    unmasked = p.put(0, replace(p.stages[0], schedule=replace(stage.schedule, load_mask=False)))
+    m = _mutant(unmasked)
+    row = judge.verdict(server, p, m, PROVED, [runs.Run({"N": 5}, "edge", 0)])
+    assert row.outcome == outcome and (outcome == "right" or "out of bounds at line" in row.detail)
+
+
 @pytest.mark.smoke
 def test_a_cap_is_tried_beyond_it() -> None:
     m = _mutant(changed(cap=300))

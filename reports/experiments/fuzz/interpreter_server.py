@@ -2,7 +2,7 @@
 imports nothing of ours, and answers one line of JSON with another.
 
     {"source", "name", "inputs": [[name, dtype, dims, below, strided]], "scalars": [name],
-     "runs": [{"numbers", "style", "seed"}]}
+     "runs": [{"numbers", "style", "seed"}], "first", "unused"}
     -> {"runs": [["same"|"differs"|"error"|"skipped", detail, where an integer of the kernel wrapped]], "error": ...}
 
 Every request runs in a forked child, as a wrong kernel may do anything. Accesses must lie in a tensor, masked lanes
@@ -45,6 +45,7 @@ class Request(TypedDict):
     scalars: list[str]
     runs: list[Planned]
     first: bool
+    unused: list[int]  # lines whose loads a compiled kernel does not make
 
 
 class Answer(TypedDict):
@@ -142,7 +143,7 @@ def loaded(source: str, name: str, folder: str) -> tuple[Runnable, Runnable]:
 
     sys.modules["trilift"] = types.ModuleType("trilift")
     sys.modules["trilift"].case = case  # type: ignore[attr-defined]
-    path = os.path.join(folder, "fuzzed.py")
+    path = MEMORY.file = os.path.join(folder, "fuzzed.py")
     with open(path, "w") as f:
         f.write(source)
     spec = importlib.util.spec_from_file_location("fuzzed", path)
@@ -158,6 +159,7 @@ def answer(request: Request, folder: str) -> Answer:
     except Exception as e:
         return {"runs": [], "error": f"{type(e).__name__}: {e}"}
     runs: list[tuple[str, str, str]] = []
+    MEMORY.unused = frozenset(request["unused"])
     for number, run in enumerate(request["runs"]):
         Tuned.run, Tuned.launches = number, 0
         wrapping.WRAPPED.clear()

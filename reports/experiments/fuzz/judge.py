@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import cast
 
 from trilift.lift.runtime.isolate import run_all
@@ -27,6 +30,8 @@ WRONG = ("wrong PROVED", "wrong TESTED", "wrong REFUTED", "crash")
 EXCLUDED = "excluded by data"  # or not: a clause over data may exclude the input
 PLACES = ("in", "integers", "data", "out")  # of a run: `Told.within`
 PAIRS = 4  # of runs, in which an autotuner has chosen every pair of configurations
+LOAD = re.compile(r"Wrong: load out of bounds at line (\d+)")
+LOADS = ("tt.load", "tt.descriptor_load")
 BY_ZERO = "divided by 0"  # a note of `wrapping`
 UNTRIED = ("UNKNOWN", "UNREADABLE")  # say nothing that could be wrong
 
@@ -193,8 +198,29 @@ def _executed(
     runs = _runs(p, m, plan)
     asked = list(zip(runs, told.within or ("in",) * len(runs), strict=True))
     asked.sort(key=lambda x: PLACES.index(x[1]))
-    answer = server.ask(source(p, m.program if m else None, precise=True), p, [r.plain() for r, _ in asked])
-    return _first(answer, asked)
+    text, unused = source(p, m.program if m else None, precise=True), list[int]()
+    while True:
+        answer = server.ask(text, p, [r.plain() for r, _ in asked], unused=unused)
+        found = _first(answer, asked)
+        line = LOAD.fullmatch(found[1])
+        at = int(line[1]) if line else 0
+        if not at or at in unused or found[2] is None or at in compiled_loads(text, found[2].numbers):
+            return found
+        unused.append(at)
+
+
+def compiled_loads(text: str, numbers: Mapping[str, int | float]) -> set[int]:
+    """The lines of a case file at which its kernels, as Triton's compiler reads them, load something. A value that
+    nothing needs (`x - x`) is not loaded, though Triton's interpreter does."""
+    from trilift.lift.capture.case_files import load
+    from trilift.lift.capture.run import capture
+
+    with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
+        path = Path(folder, "fuzzed.py")
+        path.write_text(text)
+        (case,) = load(str(path))
+        modules = [e.module() for e in capture(case, dict(numbers)).launches]
+        return {op.place.line for m in modules for op in m.walk() if op.name in LOADS and op.place is not None}
 
 
 def _runs(p: Program, m: Mutant | None, plan: Sequence[Run]) -> list[Run]:

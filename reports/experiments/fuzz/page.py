@@ -54,8 +54,8 @@ NOTES = (
     "again from its file if it is PROVED so. Counterexamples of REFUTED are run in Triton's interpreter too. "
     "'Excluded by data' counts PROVED mutants that differ at an input which a clause over data may exclude: the "
     "clause could not be evaluated.",
-    "Triton's interpreter makes loads whose values nothing uses, which its compiler leaves out: a row with a load out "
-    "of bounds and `& 0` or `min(x, 0)` of an unsigned x around it is not wrong.",
+    "Triton's interpreter makes loads whose values nothing uses (`x - x`, `x & 0`), which its compiler leaves out: "
+    "such a load may be out of bounds.",
 )
 
 

@@ -110,8 +110,16 @@ class Server:
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd="/")
         self.ready = False
 
-    def ask(self, source: str, p: Program, runs: Sequence[Mapping[str, object]], first: bool = True) -> Answer:
-        """The answer of the server about the runs; with `first`, up to the first run that differs."""
+    def ask(
+        self,
+        source: str,
+        p: Program,
+        runs: Sequence[Mapping[str, object]],
+        first: bool = True,
+        unused: Sequence[int] = (),
+    ) -> Answer:
+        """The answer of the server about the runs; with `first`, up to the first run that differs. `unused`: lines
+        whose loads a compiled kernel does not make."""
         if self.process is None or self.process.poll() is not None:
             self.start()
         assert self.process is not None and self.process.stdin is not None and self.process.stdout is not None
@@ -119,7 +127,8 @@ class Server:
             self.ready = self.process.stdout.readline() == "ready\n"
         inputs = declared(p)
         scalars = [n for n, _ in p.scalars]
-        request = {"source": source, "name": p.name, "inputs": inputs, "scalars": scalars, "runs": runs, "first": first}
+        request = {"source": source, "name": p.name, "inputs": inputs, "scalars": scalars, "runs": runs,
+                   "first": first, "unused": [*unused]}  # fmt: skip
         print(json.dumps(request), file=self.process.stdin, flush=True)
         line = self.process.stdout.readline()
         return cast(Answer, json.loads(line)) if line else {"runs": [], "error": "the interpreter ended"}
