@@ -429,12 +429,22 @@ class _Attempt:
             except RecursionError:
                 return failed(claim, TriliftError("the terms are nested too deeply", self.case.place))
         clauses = [c for s in found for c in s.contract]
+        if self.vacuous(clauses):
+            return unknown(claim, "no input meets all clauses of the proof in its several configurations")
         return proved(
             claim,
             tuple(c for s in found for c in s.conditions),
             tuple(dict.fromkeys(i for s in found for i in s.invariants)),
             tuple({c.text: c for c in (*clauses, *self.callers.clauses(output))}.values()),
         )
+
+    def vacuous(self, clauses: Sequence[Clause]) -> bool:
+        """Whether clauses of several configurations exclude each other: together they would claim nothing."""
+        from .configurations.launches import facts
+        from .integers.solver import Solver
+
+        terms = {c.term for c in clauses if c.term is not None}
+        return len(self.provings) > 1 and Solver().contradictory((*facts(self.case), *terms))
 
     def beside_zeros(self, proofs: dict[str, Proof]) -> dict[str, Proof]:
         """The proofs, of which none stays that a run on zeros contradicts. Where the contract speaks of values, it may
@@ -483,7 +493,7 @@ class _Attempt:
         hints = self.unproved_shapes(proofs)
         tried = [*hints, *self.at_branches(proofs)]
         ended = search(self.case, self.goal, tried, seed=self.seed, steps=BUDGETS.search.steps)
-        found = ended.found
+        found = ended.found or self.at_likely_inputs()
         names = [n for n, p in proofs.items() if p.verdict.value == "UNKNOWN"]
         guard = Guard(self.meter.guard.seconds if self.meter.guard else GUARD_SECONDS, "search for a contract")
         inferred = self.inferred(names, proofs, found, guard)
@@ -510,6 +520,16 @@ class _Attempt:
                 cause = p.cause if p.cause in CAUSES.values() else ""
                 proofs[outcome.output] = changed(found_, place=p.place, cause=cause)
         return proofs
+
+    def at_likely_inputs(self) -> Counterexample | None:
+        """A counterexample beside the numbers that the code has in it."""
+        from trilift.lift.cases.shapes import choose
+
+        from .refutation.likely_inputs import likely
+        from .refutation.search import search_at
+
+        shapes = likely(self.case, choose(self.case, 1, self.seed)[0])
+        return search_at(self.case, self.goal, shapes, self.seed, BUDGETS.search.likely_steps)
 
     @property
     def racy(self) -> bool:

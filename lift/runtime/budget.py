@@ -251,10 +251,11 @@ class ProofBudget:
 
 @dataclass(frozen=True, slots=True)
 class SearchBudget:
-    """Of the search for a counterexample: in all, at large shapes in which there is no proof, of making one small, of
-    looking for one outside of a contract."""
+    """Of the search for a counterexample: in all, at large shapes in which there is no proof, at likely inputs, of
+    making one small, of looking for one outside of a contract."""
 
     steps: int = 12_000_000
+    likely_steps: int = 6_000_000
     large_steps: int = 60_000_000
     beside_steps: int = 150_000  # of the runs beside a proof
     shrink_steps: int = 2_000_000

@@ -342,7 +342,7 @@ class _Config:
             except (Unsupported, CaseError):
                 if key is ordered[0]:
                     raise
-        return list(chain.from_iterable(_together(out)))
+        return list(chain.from_iterable(_together(self.case, out)))
 
     def condition(self, key: Any) -> Term | None:
         inside = [events_of(t) == key for t in self.traces]
@@ -406,12 +406,23 @@ class _Config:
         ]
 
 
-def _together(parts: list[list[Configuration]]) -> list[list[Configuration]]:
-    """Without the clauses N <= 512 and 512 < N of two parts, which leave out no size."""
+def _together(case: Case, parts: list[list[Configuration]]) -> list[list[Configuration]]:
+    """The parts with one clause for all, that a shape is of one of them; with none where they leave out no shape. Each
+    has its own condition among its facts."""
     terms = [p[0].clauses[0].term for p in parts if p]
-    if len(parts) == len(terms) == 2 and terms[0] is not None and T.make("not", terms[0]) is terms[1]:
+    every = T.make("or", False, *(t for t in terms if t is not None))
+    if len(parts) < 2 or len(parts) != len(terms):
+        return parts
+    if Solver().contradictory((*facts(case), T.make("not", every))):
         return [[replace(s, clauses=s.clauses[1:]) for s in p] for p in parts]
-    return parts
+    return [[replace(s, clauses=(_of_one(s.clauses[0], every), *s.clauses[1:])) for s in p] for p in parts]
+
+
+def _of_one(clause: Clause, every: Term) -> Clause:
+    """The clause about one part as that about all."""
+    return Clause(
+        clause.kind, every, words(every), "the host function, which behaves differently elsewhere", clause.place
+    )
 
 
 def _elsewhere(condition: Term, place: Place | None, why: str = "") -> Clause:

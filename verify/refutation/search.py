@@ -8,7 +8,7 @@ ones; inputs are adversarial. A counterexample is made small and run again from 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice
@@ -152,6 +152,18 @@ class _Hinted:
     def left(self) -> str:
         """The first hint that was not run."""
         return f"{words(self._open[0][0])} was not run: the steps of the search ran out" if self._open else ""
+
+
+def search_at(case: Case, goal: Targets, shapes: Iterable[Dims], seed: int, steps: int) -> Counterexample | None:
+    """A counterexample at one of these dims, which assign all, with random numbers."""
+    question, at = Question(case, goal), len(KINDS) * (seed + 1)
+    with stage("search at likely inputs", steps) as meter:
+        for dims in shapes:
+            if meter.exhausted:
+                return None
+            if isinstance(attempt(question, dims, at, 0), Failure):
+                return _made_small(question, dims, at, 0, meter)
+    return None
 
 
 def tried_configs(case: Case, dims: Dims, configs: Sequence[int] | None) -> list[int]:

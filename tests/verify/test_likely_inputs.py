@@ -1,0 +1,97 @@
+"""Inputs beside the numbers that the code of a case has in it, and contracts of several ways of a host function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import pytest
+import torch
+import triton
+import triton.language as tl
+
+from trilift import case
+from trilift.lift import Case
+from trilift.verify import prove
+from trilift.verify.refutation.likely_inputs import LARGEST, SHAPES, likely, numbers
+
+LIMIT = 5000
+
+
+@triton.jit
+def scale_kernel(x, y, n, factor, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + i, tl.load(x + i, mask=i < n) * factor, mask=i < n)
+
+
+@lru_cache
+def factor(n: int) -> float:
+    return 2.0 if n < LIMIT else 3.0
+
+
+def doubled(name: str, fn: Callable[[Any], Any], where: str = "") -> Case:
+    fn.__name__ = name
+    made = case(x="f32[N]", **({"where": where} if where else {}))(fn)
+    made.reference(lambda x: 2 * x)
+    return made
+
+
+def in_chunks(name: str, wrong: int = -1, chunks: int | None = None) -> Case:
+    """Chunks of 1000 elements, one of them three times what it should be, or the first few only."""
+
+    def fn(x: Any) -> Any:
+        n, y = x.shape[0], torch.empty_like(x)
+        for start in range(0, n, 1000) if chunks is None else range(0, n, 1000)[:chunks]:
+            size = min(1000, n - start)
+            by = 3.0 if start == wrong else 2.0
+            scale_kernel[(triton.cdiv(size, 64),)](x[start:], y[start:], size, by, BLOCK=64)
+        return y
+
+    return doubled(name, fn, "N <= 4000")
+
+
+def cached(x: Any) -> Any:
+    n, y = x.shape[0], torch.empty_like(x)
+    scale_kernel[(triton.cdiv(n, 64),)](x, y, n, factor(int(str(n))), BLOCK=64)
+    return y
+
+
+@pytest.mark.smoke
+def test_numbers_are_those_of_the_code_its_functions_globals_and_where() -> None:
+    assert {64, 1000, 4000} <= set(numbers(in_chunks("chunks")))
+    assert LIMIT in numbers(doubled("cached", cached)) and 1 not in numbers(doubled("cached", cached))
+
+
+@pytest.mark.smoke
+def test_likely_inputs_are_beside_the_numbers_and_within_the_case() -> None:
+    found = [d["N"] for d in likely(in_chunks("chunks"), {"N": 5})]
+    assert {63, 64, 65, 999, 1000, 1001, 3001, 4000} <= set(found) and max(found) == 4000 and len(found) <= SHAPES
+    assert found == sorted(found) and LARGEST not in found
+
+
+@pytest.mark.smoke
+def test_likely_scalars_come_first() -> None:
+    made = case(x="f32[N]", s="f32 > 0", k="i32")(lambda x, s, k: x)
+    first = likely(made, {"N": 5, "s": 0.25, "k": 1})[:8]
+    assert {(d["s"], d["k"]) for d in first if d["N"] == 5} >= {(1.0, 1), (0.5, 1), (0.25, -1), (0.25, 0)}
+    assert all(d["s"] > 0 for d in likely(made, {"N": 5, "s": 0.25, "k": 1}))
+
+
+def test_a_contract_of_several_ways_leaves_out_none() -> None:
+    (proof,) = prove(in_chunks("chunks"))
+    assert proof.verdict.value == "PROVED"
+    assert not [c.text for c in proof.contract if c.kind == "shape"]
+
+
+@pytest.mark.parametrize("wrong", [0, 3000])
+def test_a_wrong_chunk_is_refuted(wrong: int) -> None:
+    (proof,) = prove(in_chunks("wrong", wrong))
+    assert proof.verdict.value == "REFUTED"
+
+
+@pytest.mark.parametrize("c", [in_chunks("short", chunks=3), doubled("cached", cached)], ids=lambda c: c.name)
+def test_a_host_function_that_is_not_followed_is_run_at_its_numbers(c: Case) -> None:
+    (proof,) = prove(c)
+    assert proof.verdict.value == "REFUTED" and proof.counterexample is not None
+    assert proof.counterexample.dims["N"] in (3001, LIMIT)

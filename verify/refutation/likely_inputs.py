@@ -1,0 +1,127 @@
+"""Sizes and scalars at which a wrong kernel is often wrong: beside the numbers that its code and its case have in them.
+
+A host function that could not be followed, or a claim without a proof, is run there before it is called TESTED:
+`n < 5000`, `x[: 3 * 1000]`, `1 << 14`, `s or 1.0`, `s == int(s)`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from types import CodeType, FunctionType
+
+from trilift.lift.cases.declaration import Case, Spec
+from trilift.lift.terms.fit import Number
+
+Dims = dict[str, Number]
+SMALLEST, LARGEST = 8, 1_000_000  # sizes: lower ones are met by other runs
+SHAPES = 200
+FUNCTIONS = 40  # that are looked at
+MULTIPLES = (1, 2, 3, 4)  # of a number, in a loop of so many steps
+FACTOR = 100  # largest number of the code that is multiplied with others: so many tiles
+REALS = (0.0, 1.0, -1.0, 2.0, -2.0, 0.5, 1e4, -1e4)
+INTEGERS = (0, 1, -1, 2, -2)
+
+
+def likely(case: Case, like: Mapping[str, Number]) -> list[Dims]:
+    """Up to SHAPES assignments that the case allows, scalars first, then sizes from the smallest on; what is not looked
+    at is as in `like`."""
+    found = dict.fromkeys(tuple(sorted(d.items())) for d in (*_at_scalars(case, like), *_at_sizes(case, like)))
+    return list(islice((d for d in map(dict, found) if d != dict(like) and _allowed(case, d)), SHAPES))
+
+
+def numbers(case: Case) -> list[int]:
+    """The integers that the code of the host function, of what it names in the same file, and `where` have in them."""
+    code = (n for f in _functions(case.fn) for n in _constants(f.__code__))
+    where = (t.attr for t in case.where.walk() if t.is_const) if case.where is not None else ()
+    whole = (int(n) for n in (*code, *_globals(case.fn), *where) if n == int(n))
+    return sorted({n for n in whole if 2 <= n <= LARGEST})
+
+
+def _at_scalars(case: Case, like: Mapping[str, Number]) -> Iterator[Dims]:
+    for name, s in case.scalars.items():
+        if s.dtype != "bool":
+            yield from ({**like, name: v} for v in (REALS if s.is_float else INTEGERS))
+
+
+def _at_sizes(case: Case, like: Mapping[str, Number]) -> Iterator[Dims]:
+    code = numbers(case)
+    factors = {*MULTIPLES, *(n for n in code if n <= FACTOR)}
+    found = {k * c for c in code for k in factors if SMALLEST <= k * c <= LARGEST}
+    near = sorted({v for m in found for v in (m - 1, m, m + 1)})
+    whole = [*case.names, *(n for n, s in case.scalars.items() if not s.is_float and s.dtype != "bool")]
+    yield from ({**like, n: v} for v in near for n in whole)
+
+
+def _allowed(case: Case, dims: Dims) -> bool:
+    return case.holds(dims) and all(_within(s, dims[n]) for n, s in case.scalars.items() if s.is_float)
+
+
+def _within(s: Spec, v: Number) -> bool:
+    low, high = (None if e is None else float(e.attr) if e.is_const else v for e in (s.low, s.high))
+    return (low is None or low <= v) and (high is None or v <= high) and (v > 0 or not s.positive)
+
+
+# ---- the code --------------------------------------------------------------------------------------------------------
+
+
+def _functions(fn: object) -> list[FunctionType]:
+    """The function and those of its file that it names, through decorators of Triton and of functools."""
+    first = _plain(fn)
+    found: dict[FunctionType, None] = {} if first is None else {first: None}
+    for f in found.copy():
+        todo = [f]
+        while todo and len(found) < FUNCTIONS:
+            named = (_plain(v) for v in _values(todo.pop()).values())
+            new = [g for g in named if g and g not in found and g.__code__.co_filename == f.__code__.co_filename]
+            found |= dict.fromkeys(new)
+            todo += new
+    return list(found)
+
+
+def _plain(x: object) -> FunctionType | None:
+    """The Python function in a kernel, an autotuner, a cache."""
+    for _ in range(5):
+        if isinstance(x, FunctionType):
+            inner = inspect.unwrap(x)
+            return inner if isinstance(inner, FunctionType) else x
+        x = getattr(x, "fn", None) or getattr(x, "__wrapped__", None)
+    return None
+
+
+def _values(f: FunctionType) -> dict[str, object]:
+    """The values of the globals that a function names, and of its closure."""
+    names = [n for c in _codes(f.__code__) for n in c.co_names]
+    cells = zip(f.__code__.co_freevars, f.__closure__ or (), strict=False)
+    return {**{n: f.__globals__[n] for n in names if n in f.__globals__}, **{n: _content(c) for n, c in cells}}
+
+
+def _content(cell: object) -> object:
+    try:
+        return cell.cell_contents  # type: ignore[attr-defined]
+    except ValueError:  # it is empty
+        return None
+
+
+def _globals(fn: object) -> Iterator[float]:
+    values = (v for f in _functions(fn) for v in (*_values(f).values(), *(f.__defaults__ or ())))
+    return (v for v in values if isinstance(v, int | float) and v == v and abs(v) <= LARGEST)
+
+
+def _constants(code: CodeType) -> Iterator[float]:
+    """The numbers in a function's code, those in tuples and in functions within it too."""
+    todo: list[object] = [c for x in _codes(code) for c in x.co_consts]
+    while todo:
+        x = todo.pop()
+        if isinstance(x, tuple | frozenset):
+            todo += x
+        elif isinstance(x, int | float) and x == x and abs(x) <= LARGEST:
+            yield x
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for c in code.co_consts:
+        if isinstance(c, CodeType):
+            yield from _codes(c)
