@@ -85,3 +85,33 @@ def right_flag(x):
 
 for each in (wrong_relaxed_flag, wrong_plain_flag, right_flag):
     each.reference(lambda x: 2 * x)
+
+
+@triton.jit
+def ticket_kernel(x_ptr, count_ptr, out_ptr, STEP: tl.constexpr):
+    p = tl.program_id(0)
+    t = tl.atomic_add(count_ptr, 1)
+    tl.store(out_ptr + t, tl.load(x_ptr + (t if STEP else p)))
+
+
+def tickets(x, step):
+    out = torch.empty_like(x)
+    count = torch.zeros(1, dtype=torch.int32, device=x.device)
+    ticket_kernel[(x.numel(),)](x, count, out, STEP=step)
+    return out
+
+
+@case(x="f32[N]")
+def wrong_order_of_tickets(x):
+    """A permutation of x, in the order in which programs come."""
+    return tickets(x, False)
+
+
+@case(x="f32[N]")
+def right_tickets(x):
+    """Whoever draws ticket t copies element t."""
+    return tickets(x, True)
+
+
+for each in (wrong_order_of_tickets, right_tickets):
+    each.reference(lambda x: x.clone())

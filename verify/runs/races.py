@@ -219,9 +219,16 @@ def unpromised(case: Case, shapes: Iterable[Dims], seed: int = 0) -> str:
                     return f"{run.name(c.address)} depends on an order that nothing promises: {_between(c)}"
         if (wrong := _meaningless(run)) is not None:
             return wrong
+        if not _waits(run) and (changed := next(iter(backwards(run)), "")):
+            return f"{changed} depends on an order that nothing promises: it differs where the programs run backwards"
         if changed := next(iter(rebracketed(run)), ""):
             return f"{changed} depends on an order that nothing promises: a combiner that is not associative"
     return ""
+
+
+def _waits(run: Observation) -> bool:
+    """Whether a program may wait for another one, for ever in another order."""
+    return any(op.name == "scf.while" for page in run.launches for op in page.launch.module().walk())
 
 
 def _meaningless(run: Observation) -> str | None:
