@@ -21,6 +21,7 @@ from trilift.verify.model.verdict import Counterexample
 from trilift.verify.refutation import search
 from trilift.verify.runs import adversary
 from trilift.verify.runs.goals import Targets, targets
+from trilift.verify.runs.trials import RUN_PROGRAMS
 
 ROOT = Path(__file__).parents[2]
 STEPS = 4_000_000
@@ -202,8 +203,8 @@ def capped(programs: int) -> Case:
 
 def test_a_large_hint_is_run_once_after_all_others() -> None:
     """More programs than other runs may have; it is not made smaller where that takes longer than a run may."""
-    n = 16 * (search.PROGRAMS + 1) + 1
-    example = search.search(capped(search.PROGRAMS + 1), hints=[{"N": n}], steps=400_000).found
+    n = 16 * (RUN_PROGRAMS + 1) + 1
+    example = search.search(capped(RUN_PROGRAMS + 1), hints=[{"N": n}], steps=400_000).found
     assert example is not None and example.dims == {"N": n} and example.index == (n - 1,)
 
 
