@@ -43,7 +43,7 @@ __all__ = ["Failure", "Searched", "attempt", "expected_at", "replay_script", "se
 
 SHAPES = 24  # at the edges of blocks
 MIXED = 400
-ELEMENTS = 1_000_000  # of the largest input of one run
+SEARCH_ELEMENTS = 1_000_000  # of the largest input of one run
 LARGE_PROGRAMS, LARGE_ELEMENTS = 70_000, 5_000_000  # of a hint's run that is made once, after all others
 HALF = 2.0**-24  # how far a constant in f32 may be from its number, relative
 CONFIGS = 8  # autotune configurations tried at every shape, in turn
@@ -279,7 +279,7 @@ def _trace(case: Case, dims: Dims, config: int, seed: int = 0, large: bool = Fal
     from trilift.lift.capture.run import capture
     from trilift.lift.cases.shapes import elements
 
-    if (n := elements(case, dims)) > (LARGE_ELEMENTS if large else ELEMENTS):
+    if (n := elements(case, dims)) > (LARGE_ELEMENTS if large else SEARCH_ELEMENTS):
         return Skipped(f"an input has {n} elements", True)
     try:
         trace = capture(case, dims, config=config, seed=seed)
