@@ -12,12 +12,13 @@ import hashlib
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields
 from importlib.metadata import PackageNotFoundError, version
 from itertools import islice, product
 from typing import TypedDict
 
 from trilift.lift.capture.run import capture
-from trilift.lift.capture.trace import Launch, TensorRef, Trace
+from trilift.lift.capture.trace import Buffer, Descriptor, Launch, TensorRef, Trace
 from trilift.lift.cases.declaration import Case
 from trilift.lift.cases.shapes import elements
 from trilift.lift.errors import TriliftError
@@ -26,6 +27,7 @@ Dims = Mapping[str, int | float]
 SHAPES = 12  # at which the host function is run
 TRIED = 100  # runs with other autotuning configurations, for the Triton IR that no run has had yet
 CERTIFIED_ELEMENTS = 200_000  # of the largest input of a run that a certificate names
+ADDRESS = re.compile(r" at 0x[0-9a-f]+")  # in the text of an object
 LOCATION = re.compile(r' loc\((?:[^()"]|"[^"]*"|\([^()]*\))*\)')
 
 
@@ -179,16 +181,26 @@ def launches(trace: Trace) -> list[LaunchDigest]:
 
 
 def calls(trace: Trace) -> str:
-    """The digest of all that a run does: grids and operands of launches, torch operations, outputs."""
-    buffers: dict[int, int] = {}  # address -> number in the order in which they are met
+    """The digest of all that a run does: grids and operands of launches, torch operations, outputs. No address is in
+    it: tensors, and numbers that point into one, are told as places in buffers."""
+    buffers: dict[int, Buffer] = {}  # by address, in the order in which they are met
+
+    def place(address: int, buffer: Buffer) -> str:
+        buffers.setdefault(buffer.address, buffer)
+        return f"buffer {[*buffers].index(buffer.address)} + {address - buffer.address}"
 
     def told(x: object) -> object:
         if isinstance(x, TensorRef):
-            k = buffers.setdefault(x.buffer.address, len(buffers))
-            return f"buffer {k} + {x.address - x.buffer.address} {x.dtype} {x.shape} {x.strides}"
+            return f"{place(x.address, x.buffer)} {x.dtype} {x.shape} {x.strides}"
+        if isinstance(x, Descriptor):
+            return ["descriptor", *(told(getattr(x, f.name)) for f in fields(x))]
         if isinstance(x, tuple | list):
             return [told(y) for y in x]
-        return repr(x)
+        if type(x) is int:
+            for b in buffers.values():
+                if b.address <= x < b.address + b.nbytes:
+                    return place(x, b)
+        return ADDRESS.sub("", repr(x))
 
     said: list[object] = [[n, told(x)] for n, x in trace.inputs.items()]
     for e in trace.events:
