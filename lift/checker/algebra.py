@@ -14,6 +14,7 @@ from itertools import pairwise, permutations
 from typing import Protocol, TypeVar
 
 from .decisions import Context, Reasoner, atoms_within, linear_in
+from .identities import DEFINITIONS, Expression, defined
 from .polynomials import (
     ATOMS,
     FALSE,
@@ -73,6 +74,7 @@ CASES = 14  # nested case distinctions of one obligation
 CHOICES = 3  # in one condition
 DEPTH = 6  # nested questions whether two numbers are equal
 POWERS = 4  # of denominators that are multiplied out
+FEW_VALUES = 8  # values of a variable, over which a sum is written as its terms
 PAIRS = 64  # atoms of one kind that a new one is compared with
 
 
@@ -349,18 +351,28 @@ class Algebra(Reasoner):
             case "sum":
                 return add(ZERO, *(self.sum((v.id,), g, self._number(b), ctx) for g, b in families))
             case "amax":
-                return self.maximum([((v.id,), g, b) for g, b in families if b is not NINF], ctx)
+                low = [((v.id,), g, self._number(b)) for g, b in families if b is not NINF]
+                return self._monotonous(low, ctx) or self.maximum(low, ctx)
             case "amin":
                 flipped = [((v.id,), g, scaled(self._number(b), -1)) for g, b in families if b is not INF]
                 return _opposite(self.maximum(flipped, ctx))
-        never = {"argmax": NINF, "argmin": INF}.get(t.op)
-        low = [((v.id,), g, self._number(b)) for g, b in families if never is None or b is not never]
-        e = self._sole(v.id, low[0][1]) if t.op.startswith("arg") and len(low) == 1 else None
-        if e is not None and self.implied(ctx, put_formula(low[0][1], {v.id: e})):
-            return e  # the only index
-        sort = "int" if t.op.startswith("arg") else t.sort
-        kind = "arg" if t.op.startswith("arg") else "prod"
-        return of(self.unified(fold_atom(kind, t.op, low, sort), ctx))
+        if t.op.startswith("arg"):
+            return self._argument(v.id, families, 1 if t.op == "argmax" else -1, ctx)
+        low = [((v.id,), g, self._number(b)) for g, b in families]
+        return of(self.unified(fold_atom("prod", t.op, low, t.sort), ctx))
+
+    def _argument(self, v: int, families: Sequence[tuple[Formula, Value]], sign: int, ctx: Context) -> Value:
+        """The first index of the maximum of sign * body; its variable starts where the body reads."""
+        never = NINF if sign == 1 else INF
+        low = [((v,), g, scaled(self._number(b), sign)) for g, b in families if b is not never]
+        if len(low) == 1:
+            e = self._sole(v, low[0][1])
+            if e is not None and self.implied(ctx, put_formula(low[0][1], {v: e})):
+                return e  # the only index
+        c = (_offset(v, low[0][2], {v}) if low else None) or ZERO
+        start = {v: minus(of(ATOMS[v]), c)}
+        moved = [(vs, put_formula(g, start), put(b, start)) for vs, g, b in low]
+        return minus(of(self.unified(fold_atom("arg", "argmax", moved, "int"), ctx)), c)
 
     def _discharge(self, v: int, families: Sequence[tuple[Formula, Value]], ctx: Context) -> None:
         """Needs of the body that are met wherever one of its conditions holds are no longer needs."""
@@ -434,7 +446,19 @@ class Algebra(Reasoner):
             return n
         if self.impossible(self.given(ctx, g)):
             return ZERO
+        for v in vs if len(vs) > 1 else ():
+            if v not in b.vars and (values := self._few(v, g)) is not None:
+                others = tuple(w for w in vs if w != v)
+                return add(ZERO, *(self.sum(others, put_formula(g, {v: k}), b, ctx) for k in values))
         return of(self.unified(fold_atom("sum", "sum", [family], "real"), ctx))
+
+    def _few(self, v: int, guards: Formula) -> list[Poly] | None:
+        """The values between constant bounds of a variable, where they are few."""
+        here = self.context(guards[1:] if guards[0] == "and" else (guards,))
+        low, high = ([c for e in self.ends(v, here, lower=s) if (c := e.constant) is not None] for s in (True, False))
+        if not low or not high or min(high) - max(low) >= FEW_VALUES:
+            return None
+        return [number(k) for k in range(int(max(low)), int(min(high)) + 1)]
 
     def _sole(self, v: int, guards: Formula) -> Poly | None:
         """The only value of a variable."""
@@ -547,6 +571,20 @@ class Algebra(Reasoner):
         a = fold_atom("max", "max", sorted(kept or parts, key=lambda f: f[2].id), "real")
         return of(self.unified(a, ctx))
 
+    def _monotonous(self, families: Sequence[Family], ctx: Context) -> Poly | None:
+        """max(c exp(x)) = c exp(max(x)) of a positive c that is one for all elements; None of others."""
+        if any(len(b.terms) != 1 for _, _, b in families):
+            return None
+        monos = [next(iter(b.terms.items())) for _, _, b in families]
+        cofactors = {poly({(m[0], 0): c}) for m, c in monos}
+        if len(cofactors) != 1 or not all(m[1] for m, _ in monos):
+            return None
+        (c,) = cofactors
+        if c.vars & {v for vs, _, _ in families for v in vs} or self.sign(c, ctx) != "positive":
+            return None
+        top = self.maximum([(vs, g, POLYS[m[1]]) for (vs, g, _), (m, _) in zip(families, monos, strict=True)], ctx)
+        return mul(c, exponential(self._number(top)))
+
     def _ask_for_element(self, parts: Sequence[Family], ctx: Context) -> None:
         """Raises Split for the condition that an element at the bounds is there."""
         for vs, g, _ in parts:
@@ -625,7 +663,9 @@ class Algebra(Reasoner):
         if a.kind == "sum":
             return self._same_sum(a.data[1][0], b.data[1][0], ctx)
         if a.kind == "max":
-            return self._covered(a.data[1], b.data[1], ctx) and self._covered(b.data[1], a.data[1], ctx)
+            return self._at_most(a, b, ctx) and self._at_most(b, a, ctx)
+        if a.kind == "arg" and (self._is_first(a, b, ctx) or self._is_first(b, a, ctx)):
+            return True
         if len(a.data[1]) != len(b.data[1]):
             return False
         return all(self._same_sum(f, g, ctx) for f, g in zip(a.data[1], b.data[1], strict=True))
@@ -638,6 +678,44 @@ class Algebra(Reasoner):
 
     def _same_body(self, f: Family, h: Family, ctx: Context) -> bool:
         return self.zero(minus(f[2], h[2]), self.given(ctx, f[1], h[1]))
+
+    def _at_most(self, a: Atom, b: Atom, ctx: Context) -> bool:
+        """Whether each element of the maximum a is one of b, or of a maximum that is not above b by the facts."""
+        if self._covered(a.data[1], b.data[1], ctx):
+            return True
+        lower = [f for c in self._maxima(ctx) if self.implied(ctx, le(minus(of(c), of(b)))) for f in c.data[1]]
+        return bool(lower) and self._covered(a.data[1], [*b.data[1], *lower], ctx)
+
+    def _is_first(self, a: Atom, b: Atom, ctx: Context) -> bool:
+        """Whether the first index of the maximum of b is that of a, which has more elements: by the facts these are
+        less than the maximum of b, or not above it and behind all elements of b."""
+        fs, gs = a.data[1], b.data[1]
+        if not self._maxima(ctx) or not self._covered(gs, fs, ctx):
+            return False
+        top = self._number(self.maximum(gs, ctx))
+        for c in self._maxima(ctx):
+            if self._covered(fs, [*gs, *c.data[1]], ctx):
+                p = minus(of(c), top)
+                if self.implied(ctx, lt(p)) or (self.implied(ctx, le(p)) and self._behind(c.data[1], gs, ctx)):
+                    return True
+        return False
+
+    def _behind(self, fs: Sequence[Family], gs: Sequence[Family], ctx: Context) -> bool:
+        """Whether every index of fs is greater than every one of gs."""
+        for vs, g, _ in fs:
+            for ws, h, _ in gs:
+                if len(vs) != 1 or len(ws) != 1:
+                    return False
+                w = variable()
+                both = self.given(ctx, g, put_formula(h, {ws[0]: of(w)}))
+                if not self.implied(both, lt(minus(of(w), of(ATOMS[vs[0]])))):
+                    return False
+        return True
+
+    def _maxima(self, ctx: Context) -> list[Atom]:
+        """The maxima of which the facts speak."""
+        found = {x for f in ctx.facts for p in polys(f) for x in p.atoms() if ATOMS[x].kind == "max"}
+        return [ATOMS[x] for x in sorted(found)]
 
     def _covered(self, fs: Sequence[Family], gs: Sequence[Family], ctx: Context) -> bool:
         """Whether every element of fs is one of gs."""
@@ -994,16 +1072,20 @@ def _sqrt(a: Algebra, _: Context, p: Poly) -> Poly:
 
 
 def _log(a: Algebra, ctx: Context, p: Poly) -> Poly:
-    """log(exp(e) q) = e + log(q), for the largest e of the terms."""
+    """log(c exp(e) q) = log(c) + e + log(q), for the largest e of the terms and c > 0."""
     a.need("positive", p)
     if p is ZERO:
         raise NotChecked("the logarithm of 0")
     e = reduce(_larger_exponent, (m[1] for m in p.terms))
     rest = mul(p, exponential(scaled(POLYS[e], -1)))
-    c = rest.constant
-    if c is not None and c > 0:
-        return add(POLYS[e], number(math.log(c)) if c != 1 else ZERO)
-    return add(POLYS[e], of(a.unified(atom("app", "real", "log", (rest,), variables=rest.vars), ctx)))
+    c = abs(min(rest.terms.items(), key=lambda x: x[0])[1])
+    outer = add(POLYS[e], number(math.log(c)) if c != 1 else ZERO)
+    rest = scaled(rest, 1 / c)
+    return outer if rest is ONE else add(outer, of(a.unified(_app("log", "real", rest), ctx)))
+
+
+def _app(name: str, sort: str, *ps: Poly) -> Atom:
+    return atom("app", sort, name, ps, variables=variables_of(ps))
 
 
 def _larger_exponent(d: int, e: int) -> int:
@@ -1023,11 +1105,6 @@ def _exp(a: Algebra, ctx: Context, p: Poly) -> Poly:
     if c is not None:
         return mul(number(math.exp(c)), exponential(minus(p, number(c)))) if abs(c) < 80 else exponential(p)
     return exponential(p)
-
-
-def _tanh(a: Algebra, ctx: Context, p: Poly) -> Poly:
-    """tanh(x) = 1 - 2 / (exp(2 x) + 1)."""
-    return minus(ONE, scaled(inverse(add(_exp(a, ctx, scaled(p, 2)), ONE)), 2))
 
 
 def _pow(a: Algebra, ctx: Context, p: Poly, n: Poly) -> Poly:
@@ -1108,7 +1185,6 @@ def fits(p: Poly, bits: int) -> Formula:
     return conj(le(scaled(add(p, half), -1)), lt(minus(p, half)))
 
 
-LN2 = math.log(2)
 TOTAL = {
     "sin",
     "cos",
@@ -1132,22 +1208,35 @@ RULES: dict[str, Callable[..., Poly]] = {
     "recip": _recip,
     "sqrt": _sqrt,
     "exp": _exp,
-    "exp2": lambda a, ctx, p: _exp(a, ctx, scaled(p, LN2)),
     "log": _log,
-    "log2": lambda a, ctx, p: scaled(_log(a, ctx, p), 1 / LN2),
-    "log10": lambda a, ctx, p: scaled(_log(a, ctx, p), 1 / math.log(10)),
-    "tanh": _tanh,
     "pow": _pow,
     "abs": _abs,
     "max": _whole_extreme("max"),
     "min": _whole_extreme("min"),
     "floordiv": lambda a, ctx, p, d: a.quotient(p, d, ctx),
-    "mod": lambda a, ctx, p, d: minus(p, mul(d, a.quotient(p, d, ctx))),
     "truncdiv": lambda a, ctx, p, d: a.toward_zero(p, d, ctx),
-    "truncmod": lambda a, ctx, p, d: minus(p, mul(d, a.toward_zero(p, d, ctx))),
     "next_power_of_2": _next_power,
     "bitxor": _bitxor,
     "positive?": _indicator(lambda p: lt(scaled(p, -1))),
     "zero?": _indicator(eq),
     "wrap8": _to_whole(8), "wrap16": _to_whole(16), "wrap32": _to_whole(32),
 }  # fmt: skip
+
+
+def _defined(variables: Sequence[str], meaning: Expression) -> Callable[..., Poly]:
+    """The operation that a definition of the laws says."""
+
+    def rule(a: Algebra, ctx: Context, *ps: Poly) -> Poly:
+        given = dict(zip(variables, ps, strict=True))
+
+        def number_of(x: Expression) -> Poly:
+            if isinstance(x, tuple):
+                return RULES[x[0]](a, ctx, *map(number_of, x[1]))
+            return given[x] if isinstance(x, str) else number(x)
+
+        return number_of(meaning)
+
+    return rule
+
+
+RULES |= {op: _defined(variables, meaning) for op, variables, meaning in map(defined, DEFINITIONS)}

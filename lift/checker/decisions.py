@@ -81,7 +81,11 @@ def _ask_z3(text: str) -> str:
     solver = z3.Solver()
     solver.set("rlimit", STEPS_OF_QUESTION * 10)
     solver.from_string(text)
-    return str(solver.check())
+    said = str(solver.check())
+    if said != "sat":
+        return said
+    model = solver.model()
+    return " ".join([said, *(f"({d.name()} {model[d].sexpr()})" for d in model.decls())])
 
 
 @dataclass(frozen=True, slots=True)
@@ -404,21 +408,29 @@ class Reasoner:
             return False
         if self._unsat(question.text):
             return True
-        return question.nonlinear and self._unsat(self.nonlinear.question(conditions).text)
+        return question.nonlinear and self._unsat(self.nonlinear.question(conditions).text, products=True)
 
-    def _unsat(self, text: str) -> bool:
+    def _unsat(self, text: str, products: bool = False) -> bool:
         if text not in self.texts:
             self.asked += 1
             if self.asked > QUESTIONS:
                 raise NotChecked("the budget of questions is spent")
-            said = self.ask(text)
-            if said == "unknown" and self.ask is not _ask_z3 and (other := _ask_z3(text)) == "unsat":
-                said, self.by_z3 = other, self.by_z3 + 1
+            said = self._answer(text, products)
             self.texts[text] = said == "unsat"
             if said.startswith("sat"):
                 self.models.insert(0, model_of(said))
                 del self.models[MODELS:]
         return self.texts[text]
+
+    def _answer(self, text: str, products: bool) -> str:
+        """With products z3 is asked first: where it finds numbers, cvc5 would spend all its steps."""
+        if self.ask is _ask_z3:
+            return _ask_z3(text)
+        other = _ask_z3(text) if products else ""
+        said = other if other.startswith("sat") else self.ask(text)
+        if said == "unknown" and (other or _ask_z3(text)) == "unsat":
+            said, self.by_z3 = "unsat", self.by_z3 + 1
+        return said
 
     def satisfiable(self, ctx: Context) -> bool:
         """Whether the solver finds numbers that meet the facts."""

@@ -17,6 +17,7 @@ from itertools import count
 from typing import Any
 
 SINGLE = 3e-7  # relative difference of constants that are one in single precision
+SIMPLE = 1 << 16  # numerators of simple fractions are less; near a larger number there always is one
 
 
 class NotChecked(Exception):
@@ -182,7 +183,7 @@ def _snapped(c: Number) -> Number:
     if not isinstance(c, float):
         return Fraction(c)
     near = Fraction(c).limit_denominator(64)
-    if near and abs(c - near) <= SINGLE * abs(near):
+    if near and abs(near.numerator) < SIMPLE and abs(c - near) <= SINGLE * abs(near):
         return near
     at = bisect(_floats, c)
     for x in _floats[max(at - 1, 0) : at + 1]:

@@ -14,11 +14,14 @@ from click.testing import CliRunner
 
 from trilift.lift import checker
 from trilift.lift.capture.case_files import load
+from trilift.lift.capture.trace import Buffer, Descriptor, Launch, TensorRef, Trace
 from trilift.lift.checker import claims, decisions
 from trilift.reports.cli import main
 from trilift.reports.records import proof_record, second_opinion
 from trilift.reports.records.options import Proving
+from trilift.verify.certificate import origin
 from trilift.verify.certificate.export import certificate
+from trilift.verify.model.verdict import Verdict
 from trilift.verify.pipeline import examine
 
 KERNELS = Path(__file__).parents[1] / "kernels" / "kernels_certificates.py"
@@ -50,7 +53,7 @@ def check(part, name="shifted_relu"):
     return checker.check(whole(part, name))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", (*NAMES, "first_maximum", "filled", "top_share"))
 def test_right_kernels_are_checked(name):
     report = check(fresh(name))
     assert report.checked, [str(f) for f in report.failures]
@@ -402,6 +405,59 @@ def an_output_of_integers(c):
         b["dtype"] = "i32" if b["name"] == output["buffer"] else b["dtype"]
 
 
+@spoils("first_maximum")
+def a_later_block_that_wins_by_being_equal(c):
+    value, index = launch(c)["loops"][0]["carries"]
+    condition = c["terms"][c["terms"][value["next"]][3][0]]
+    assert condition[0] == "lt"
+    condition[0] = "le"
+
+
+@spoils("first_maximum")
+def a_later_block_that_wins_by_being_smaller(c):
+    value, index = launch(c)["loops"][0]["carries"]
+    op, sort, attr, args = c["terms"][index["next"]]
+    index["next"] = put(c, op, sort, attr, (put(c, "not", "bool", args=args[:1]), *args[1:]))
+
+
+@spoils("first_maximum")
+def an_index_of_the_block(c):
+    index = launch(c)["loops"][0]["carries"][1]
+    op, sort, attr, (condition, then, other) = c["terms"][index["next"]]
+    inner = next(k for k in c["terms"][then][3] if c["terms"][k][0] == "argmax")
+    index["next"] = put(c, op, sort, attr, (condition, inner, other))
+
+
+@spoils("first_maximum")
+def the_index_of_the_minimum(c):
+    for t in c["terms"]:
+        t[0] = "argmin" if t[0] == "argmax" else t[0]
+
+
+@spoils("filled")
+def other_elements_before_the_store(c):
+    (out,) = next(e for e in c["configurations"][0]["events"] if e["kind"] == "host")["outputs"]
+    out["term"] = plus(c, out["term"], 1)
+
+
+@spoils("filled")
+def a_formula_that_keeps_other_elements(c):
+    op, sort, attr, (mask, then, other) = c["terms"][formula(c)["term"]]
+    formula(c)["term"] = put(c, op, sort, attr, (mask, other, then))
+
+
+@spoils("filled")
+def a_store_of_nothing(c):
+    store(c)["guard"] = put(c, "const", "bool", False)
+
+
+@spoils("top_share")
+def a_maximum_of_opposites(c):
+    op, sort, attr, (body,) = c["terms"][formula(c)["term"]]
+    opposite = put(c, "mul", "real", args=(const(c, -1), body))
+    formula(c)["term"] = put(c, "mul", "real", args=(const(c, -1), put(c, op, sort, attr, (opposite,))))
+
+
 def test_many_ways_to_spoil():
     assert len({f for _, f in SPOILED.values()}) >= 25
 
@@ -442,6 +498,21 @@ def test_every_part_must_be_checked():
         assert not checker.check({**whole(good), "parts": parts}).checked
     with pytest.raises(checker.Wrong):
         checker.check({**whole(good), "parts": []})
+
+
+def test_a_part_that_is_not_proved_is_no_part_of_the_claim():
+    """Of a case of which a part alone is proved, the checker claims that part."""
+    case = cases()["shifted_relu"]
+    examined = examine(case, against="reference", fallback=False)
+    open_ = replace(examined, proofs=tuple(replace(p, verdict=Verdict.UNKNOWN) for p in examined.proofs))
+    whole_case = replace(examined, parts=(("N is even", examined), ("N is odd", open_)))
+    made = certificate("shifted_relu", str(KERNELS), whole_case, case)
+    assert [p["label"] for p in made["parts"]] == ["N is even"]
+    report = checker.check(json.loads(json.dumps(made)))
+    assert report.checked and report.claim and all(x.startswith('"N is even": ') for x in report.claim)
+    nothing = certificate("shifted_relu", str(KERNELS), replace(examined, parts=(("N is odd", open_),)), case)
+    with pytest.raises(checker.Wrong):
+        checker.check(nothing)
 
 
 def test_terms_that_are_made_of_later_ones_are_none():
@@ -577,7 +648,7 @@ def test_the_checker_imports_nothing_else_of_trilift():
         names = {a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names}
         froms = [n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)]
         assert not [n for n in froms if n.level > 1 or (n.module or "").startswith("trilift")]
-        assert names <= {"math", "re", "cvc5", "z3"}
+        assert names <= {"ast", "math", "re", "cvc5", "z3"}
 
 
 def test_without_cvc5_z3_answers_and_it_is_said(monkeypatch):
@@ -657,6 +728,25 @@ def test_a_certificate_of_another_kernel_is_not_checked(copied, tmp_path, old, n
     changed.write_text(source.read_text().replace(old, new))
     code, told, _ = compared(tmp_path, made, changed)
     assert code == 4 and any(x.startswith(why) for x in told), told
+
+
+def a_run(start, device):
+    """A run whose tensors begin at an address, with operands that hold it."""
+    buffer = Buffer(start, 1024, "input:x", None)
+    tensor = TensorRef(start + 64, (4, 4), (4, 1), "f32", buffer)
+    tile = Descriptor(tensor, (4, 4), (4, 1), (2, 2), "zero", None)
+    operands = (tensor, tile, start + 128, 7, device)
+    launched = Launch("k", "f.py", 1, (1, 1, 1), {}, frozenset(), {}, (0, 1), None, lambda: None, operands)
+    return Trace(dims={"N": 4}, inputs={"x": tensor}, events=(launched,), outputs={"out": tensor})
+
+
+def test_the_digest_of_a_run_holds_no_address():
+    digests = {origin.calls(a_run(start, object())) for start in (1 << 40, (1 << 40) + 4096, 1 << 44)}
+    assert len(digests) == 1
+    moved = a_run(1 << 40, object())
+    (event,) = moved.events
+    elsewhere = replace(event, operands=(*event.operands[:2], event.operands[2] + 4, *event.operands[3:]))
+    assert origin.calls(replace(moved, events=(elsewhere,))) not in digests
 
 
 FORGED = {

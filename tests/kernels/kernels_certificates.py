@@ -79,3 +79,69 @@ def gathered(x, ids):
 @gathered.reference
 def _(x, ids):
     return x[ids]
+
+
+@triton.jit
+def argmax_kernel(out_ptr, x_ptr, N, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    best = -float("inf")
+    best_index = 0
+    for start in range(0, N, BLOCK):
+        i = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + row * N + i, mask=i < N, other=-float("inf"))
+        value, index = tl.max(x, axis=0, return_indices=True)
+        if value > best:
+            best = value
+            best_index = start + index
+    tl.store(out_ptr + row, best_index)
+
+
+@triton.jit
+def fill_kernel(out_ptr, mask_ptr, N, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    chosen = tl.load(mask_ptr + i, mask=i < N, other=0).to(tl.int1)
+    tl.store(out_ptr + i, 7.0, mask=(i < N) & chosen)
+
+
+@triton.jit
+def top_share_kernel(out_ptr, x_ptr, N, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    i = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * N + i, mask=i < N, other=-float("inf"))
+    tl.store(out_ptr + row, 1.0 / tl.sum(tl.exp(x - tl.max(x, axis=0)), axis=0))
+
+
+@case(x="f32[M,N]")
+def first_maximum(x):
+    out = torch.empty(x.shape[0], dtype=torch.int64)
+    argmax_kernel[(x.shape[0],)](out, x, x.shape[1], BLOCK=64)
+    return out
+
+
+@first_maximum.reference
+def _(x):
+    return x.argmax(-1)
+
+
+@case(x="f32[N]", mask="bool[N]")
+def filled(x, mask):
+    out = x.clone()
+    fill_kernel[(triton.cdiv(x.numel(), 64),)](out, mask, x.numel(), BLOCK=64)
+    return out
+
+
+@filled.reference
+def _(x, mask):
+    return x.masked_fill(mask, 7.0)
+
+
+@case(x="f32[M,N]", where="N <= 64")
+def top_share(x):
+    out = torch.empty(x.shape[0])
+    top_share_kernel[(x.shape[0],)](out, x, x.shape[1], BLOCK=64)
+    return out
+
+
+@top_share.reference
+def _(x):
+    return x.softmax(-1).amax(-1)
