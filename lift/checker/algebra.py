@@ -75,6 +75,7 @@ CHOICES = 3  # in one condition
 DEPTH = 6  # nested questions whether two numbers are equal
 POWERS = 4  # of denominators that are multiplied out
 FEW_VALUES = 8  # values of a variable, over which a sum is written as its terms
+GROUP = 12  # sums over one body that are looked at together
 PAIRS = 64  # atoms of one kind that a new one is compared with
 
 
@@ -844,16 +845,17 @@ class Algebra(Reasoner):
 
     def _cancel(self, parts: Sequence[tuple[Number, Formula]], ctx: Context) -> bool:
         """Whether the numbers whose conditions hold always add up to 0."""
-        if len(parts) < 2 or len(parts) > 6:
-            return False
-        for chosen in range(1 << len(parts)):
-            total = sum((c for k, (c, _) in enumerate(parts) if chosen >> k & 1), Fraction(0))
-            if abs(total) <= SINGLE:
-                continue
-            case = [g if chosen >> k & 1 else negated(g) for k, (_, g) in enumerate(parts)]
-            if not self.impossible(self.given(ctx, conj(*case))):
-                return False
-        return True
+        return 2 <= len(parts) <= GROUP and self._adds_up(parts, 0, ctx)
+
+    def _adds_up(self, parts: Sequence[tuple[Number, Formula]], total: Number, ctx: Context) -> bool:
+        """Whether the total and the numbers whose conditions hold are 0; cases that contradict each other are left."""
+        if not parts:
+            return bool(abs(total) <= SINGLE) or self.impossible(ctx)
+        if len(parts) > 2 and self.impossible(ctx):
+            return True
+        (c, g), *rest = parts
+        without, with_it = self.given(ctx, negated(g)), self.given(ctx, g)
+        return self._adds_up(rest, total, without) and self._adds_up(rest, total + c, with_it)
 
     def _open_maximum(self, p: Poly, ctx: Context) -> Formula | None:
         """A comparison of two single elements of a maximum that is not decided."""

@@ -12,7 +12,7 @@ import pytest
 import z3
 
 from trilift.lift import checker
-from trilift.lift.checker import identities
+from trilift.lift.checker import algebra, identities, polynomials
 
 mpmath = pytest.importorskip("mpmath")
 mpmath.mp.dps = 50
@@ -186,3 +186,14 @@ def test_a_definition_is_read(said):
 def test_another_text_is_no_definition(said):
     with pytest.raises(ValueError):
         identities.read(said)
+
+
+def test_sums_over_many_blocks_cancel_against_one():
+    v = polynomials.of(polynomials.variable())
+    block = lambda k, n: polynomials.within(polynomials.minus(v, polynomials.number(4 * k)), polynomials.number(n))  # noqa: E731
+    blocks, whole = [(1, block(k, 4)) for k in range(8)], (-1, block(0, 32))
+    a = algebra.Algebra()
+    assert a._cancel([*blocks, whole], a.none)
+    assert not a._cancel([*blocks[:3], *blocks[4:], whole], a.none)
+    assert not a._cancel([*blocks, (1, block(3, 1)), whole], a.none)
+    assert not a._cancel([*blocks[1:], (1, block(0, 5)), whole], a.none)
