@@ -255,8 +255,8 @@ class SearchBudget:
     making one small, of looking for one outside of a contract."""
 
     steps: int = 12_000_000
-    likely_steps: int = 6_000_000
-    large_steps: int = 60_000_000
+    likely_steps: int = 1_500_000
+    large_steps: int = 40_000_000
     beside_steps: int = 150_000  # of the runs beside a proof
     shrink_steps: int = 2_000_000
     beyond_steps: int = 6_000_000

@@ -16,7 +16,7 @@ from trilift.lift.terms.fit import Number
 
 Dims = dict[str, Number]
 SMALLEST, LARGEST = 8, 1_000_000  # sizes: lower ones are met by other runs
-SHAPES = 200
+SHAPES = 60
 FUNCTIONS = 40  # that are looked at
 MULTIPLES = (1, 2, 3, 4)  # of a number, in a loop of so many steps
 FACTOR = 100  # largest number of the code that is multiplied with others: so many tiles
