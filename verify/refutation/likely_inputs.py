@@ -60,7 +60,7 @@ def _allowed(case: Case, dims: Dims) -> bool:
 
 def _within(s: Spec, v: Number) -> bool:
     low, high = (None if e is None else float(e.attr) if e.is_const else v for e in (s.low, s.high))
-    return (low is None or low <= v) and (high is None or v <= high) and (v > 0 or not s.positive)
+    return (low is None or low <= v) and (high is None or v < high) and (v > 0 or not s.positive)
 
 
 # ---- the code --------------------------------------------------------------------------------------------------------

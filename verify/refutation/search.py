@@ -126,7 +126,7 @@ def search(
             result = attempt(question, dims, at, config)
             hinted.ran(dims, config, result)
             if isinstance(result, Failure):
-                return Searched(_made_small(question, dims, at, config, meter))
+                return Searched(_made_small(question, dims, at, config, result, meter))
     return _at_large(replace(question, large=True), hinted, seed, steps)
 
 
@@ -138,15 +138,15 @@ class _Hinted:
 
         base = choose(case, 1, seed)[0] if hints else {}
         self.dims = [d for h in hints if case.holds(d := {**base, **h})]
-        self.large: list[Dims] = []
+        self.large: list[tuple[Dims, int]] = []
         self._open: list[tuple[Dims, int]] = [(d, c) for d in self.dims for c in tried_configs(case, base, configs)]
 
     def ran(self, dims: Dims, config: int, result: Failure | Passed | Skipped) -> None:
         """Takes note of a run."""
         if (dims, config) in self._open:
             self._open.remove((dims, config))
-            if isinstance(result, Skipped) and result.large and dims not in self.large:
-                self.large.append(dims)
+            if isinstance(result, Skipped) and result.large:
+                self.large.append((dims, config))
 
     @property
     def left(self) -> str:
@@ -161,8 +161,8 @@ def search_at(case: Case, goal: Targets, shapes: Iterable[Dims], seed: int, step
         for dims in shapes:
             if meter.exhausted:
                 return None
-            if isinstance(attempt(question, dims, at, 0), Failure):
-                return _made_small(question, dims, at, 0, meter)
+            if isinstance(result := attempt(question, dims, at, 0), Failure):
+                return _made_small(question, dims, at, 0, result, meter)
     return None
 
 
@@ -174,16 +174,16 @@ def tried_configs(case: Case, dims: Dims, configs: Sequence[int] | None) -> list
 
 
 def _at_large(question: Question, hinted: _Hinted, seed: int, steps: int) -> Searched:
-    """The runs at large hints, one each."""
+    """The runs at large hints, one under each configuration that makes them large."""
     left = hinted.left
     execute = partial(executed, steps=BUDGETS.run.large_steps)
     at = len(KINDS) * (seed + 1)
     with stage("search at large shapes", min(10 * steps, BUDGETS.search.large_steps)) as meter:
-        for dims in hinted.large:
+        for dims, config in hinted.large:
             late = Skipped("the steps of the search ran out", True)
-            result = late if meter.exhausted else attempt(question, dims, at, 0, execute)
+            result = late if meter.exhausted else attempt(question, dims, at, config, execute)
             if isinstance(result, Failure):
-                return Searched(found_at(question, dims, at, 0, result))
+                return Searched(found_at(question, dims, at, config, result))
             if isinstance(result, Skipped) and result.large:
                 left = left or f"{words(dims)} was not run: {result.why}"
     return Searched(None, left)
@@ -194,11 +194,15 @@ def words(dims: Dims) -> str:
     return ", ".join(f"{n} = {v}" for n, v in dims.items())
 
 
-def _made_small(question: Question, dims: Dims, seed: int, config: int, meter: Meter) -> Counterexample | None:
-    """The failure of this run at smaller dims."""
+def _made_small(
+    question: Question, dims: Dims, seed: int, config: int, failure: Failure, meter: Meter
+) -> Counterexample:
+    """The failure of this run, at smaller dims where it is found there."""
     small = _shrunk(question, dict(dims), seed, config, meter)
     again = attempt(question, small, seed, config)
-    return found_at(question, small, seed, config, again) if isinstance(again, Failure) else None
+    if isinstance(again, Failure):
+        return found_at(question, small, seed, config, again)
+    return found_at(question, dims, seed, config, failure)
 
 
 def found_at(question: Question, dims: Dims, seed: int, config: int, f: Failure) -> Counterexample:
