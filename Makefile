@@ -43,13 +43,13 @@ demo: $(VENV)/.liger ## lift and prove kernels of liger-kernel from PyPI, in und
 	  $(foreach c,rms_norm layer_norm softmax swiglu cross_entropy,corpus/packages/liger.py::$(c))
 
 test: $(VENV)/.dev $(VENV)/.liger ## run the tests but for the slow ones, in under 15 minutes
-	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile -m "not slow" --durations=20 $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --max-worker-restart=0 -m "not slow" --durations=20 $(PYTEST_ARGS)
 
 test-all: $(VENV)/.dev $(VENV)/.liger ## run all tests
-	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --durations=20 $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --max-worker-restart=0 --durations=20 $(PYTEST_ARGS)
 
 durations: $(VENV)/.dev $(VENV)/.liger ## run all tests, record in tests/durations.json what each takes
-	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --record-durations $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --max-worker-restart=0 --record-durations $(PYTEST_ARGS)
 
 smoke: $(VENV)/.dev ## run the fast tests, under 30 seconds
 	$(BIN)/python -m pytest -q -n $(JOBS) -m smoke $(PYTEST_ARGS)

@@ -13,12 +13,13 @@ import numpy as np
 
 from ..capture.trace import TensorRef
 from ..language.evaluate import evaluate
+from ..runtime.recursion import deep
 from ..terms import index as I
 from ..terms import term as T
 from ..terms.domain import SYMBOLIC, Float64, Ids, Symbolic
 from .aten import operators
 from .graph import composed
-from .symbolic_tensor import SymbolicTensor, deep, named, type_of_name
+from .symbolic_tensor import SymbolicTensor, named, type_of_name
 
 Array = np.ndarray | Ids
 

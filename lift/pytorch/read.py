@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import CaseError
 from ..language.axis_names import letters, renamed
+from ..runtime.recursion import deep
 from ..terms import construct as T
 from ..terms import index as I
 from ..terms.machine_ranges import dtype_limits
@@ -24,7 +25,7 @@ from ..terms.term import Axis, Term
 from .aten import operators
 from .graph import outputs_of
 from .machine_integers import Fits, Integers
-from .symbolic_tensor import SymbolicTensor, deep, named, type_of_name
+from .symbolic_tensor import SymbolicTensor, named, type_of_name
 from .symbols import Symbols
 from .tracing import REFUSALS, place_of_error, traced
 

@@ -8,9 +8,7 @@ shortens names.
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import count
@@ -274,14 +272,3 @@ def wrapped(k: TermLike, size: Term) -> Term:
     if not k.free and not T.reads(k) and I.nonnegative(-k - 1):
         return I.normal(k + size)
     return k
-
-
-@contextmanager
-def deep() -> Iterator[None]:
-    """Element functions call each other once per operator: let them."""
-    before = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(before, 100_000))
-    try:
-        yield
-    finally:
-        sys.setrecursionlimit(before)

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from trilift.lift.checker import Data, Failure, Report, Wrong, check, escaped
+from trilift.lift.runtime.recursion import deep
 
 from ..base.targets import single
-from ..records.second_opinion import RECURSION
 
 
 def run(files: Sequence[str], form: str, against: str | None = None) -> int:
     """Prints what came of each certificate: 0 if all are checked, 2 for a file of another kind, else 4. `against`: the
     case that they are said to be of."""
-    sys.setrecursionlimit(max(sys.getrecursionlimit(), RECURSION))
     codes, said = [], []
     for file in files:
         try:
             data = json.loads(Path(file).read_text(encoding="utf-8"))
-            report = check(data)
+            with deep():
+                report = check(data)
         except (Wrong, ValueError, OSError) as e:
             click.echo(f"{escaped(file)}: not a certificate: {escaped(e)}", err=True)
             codes.append(2)

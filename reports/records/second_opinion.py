@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
 
 from trilift.lift.checker import Data, Wrong, check
 from trilift.lift.runtime.isolate import run
+from trilift.lift.runtime.recursion import deep
 
 from .entries import Opinion
 
-RECURSION = 20_000  # terms refer to terms: as deep as the longest chain of operations
 CHECKED, NOT_CHECKED = "checked", "not checked"
 
 
@@ -31,9 +30,9 @@ def without(why: str) -> Opinion:
 
 
 def _replayed(certificate: Data, event: Callable[[str], None]) -> Opinion:  # noqa: ARG001
-    sys.setrecursionlimit(max(sys.getrecursionlimit(), RECURSION))
     try:
-        report = check(certificate)
+        with deep():
+            report = check(certificate)
     except Wrong as e:
         return without(str(e))
     verdict = CHECKED if report.checked else NOT_CHECKED

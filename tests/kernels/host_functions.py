@@ -195,6 +195,7 @@ WRONG = {  # the clause that excludes the wrong inputs, where there is one
     "heuristic_of_a_thousand": "",
     "one_size": "",
     "small_rows_of_seven": "",
+    "length_of_a_short_range": "",
     "large_sizes": "N <= 1000000",
     "no_launch_at_one_size": "N != 4099",
     "grid_of_bit_length": "N <= 536870911",
@@ -212,6 +213,12 @@ WRONG = {  # the clause that excludes the wrong inputs, where there is one
 }
 
 
+@case(x="f32[N]")
+def length_of_a_short_range(x):
+    """Some of the last 4095 elements are left out."""
+    return scale(x, 2.0, len(range(0, x.numel() - 4095, 64)))
+
+
 # ---- right -----------------------------------------------------------------------------------------------------------
 
 
@@ -223,6 +230,11 @@ def plain(x):
 @case(x="f32[N]")
 def ceiling(x):
     return scale(x, 2.0, math.ceil(x.numel() / 64))
+
+
+@case(x="f32[N]")
+def length_of_a_range(x):
+    return scale(x, 2.0, len(range(0, x.numel(), 64)))
 
 
 @case(x="f32[N]", s="f32")
@@ -268,7 +280,7 @@ def tiles_of_the_result(x):
     return repeated(x, 2.0)
 
 
-RIGHT = ("plain", "ceiling", "both_signs", "padded_rows", "warps_of_a_size", "nothing_for_small",
+RIGHT = ("plain", "ceiling", "length_of_a_range", "both_signs", "padded_rows", "warps_of_a_size", "nothing_for_small",
          "tiles_of_the_result", "written_as_a_slice")  # fmt: skip
 
 for _name in (*WRONG, *RIGHT):

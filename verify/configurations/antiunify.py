@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from trilift.lift.pytorch.symbolic_tensor import deep
+from trilift.lift.runtime.recursion import deep
 from trilift.lift.terms import construct as T
 from trilift.lift.terms.fit import value
 from trilift.lift.terms.term import Term

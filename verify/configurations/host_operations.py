@@ -19,8 +19,9 @@ from trilift.lift.pytorch.aten import operators
 from trilift.lift.pytorch.exact_numbers import Given
 from trilift.lift.pytorch.host import term_of
 from trilift.lift.pytorch.machine_integers import Fits, Integers
-from trilift.lift.pytorch.symbolic_tensor import SymbolicTensor, cast, deep, tensor, type_of_name
+from trilift.lift.pytorch.symbolic_tensor import SymbolicTensor, cast, tensor, type_of_name
 from trilift.lift.replay import storage, torch_ops
+from trilift.lift.runtime.recursion import deep
 from trilift.lift.terms import construct as T
 from trilift.lift.terms.exactness import Marks
 from trilift.lift.terms.machine_ranges import dtype_limits

@@ -13,7 +13,6 @@ carried as their offsets, integers of 64 bits.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
@@ -22,6 +21,7 @@ from typing import Any
 from trilift.lift.errors import TriliftError, Unsupported
 from trilift.lift.interpreter import random_numbers
 from trilift.lift.interpreter.interpret import TERMINATORS
+from trilift.lift.runtime.recursion import deep
 from trilift.lift.terms import construct as T
 from trilift.lift.terms.exactness import Marks
 from trilift.lift.terms.term import Axis, Term
@@ -38,7 +38,6 @@ from .operations import HANDLERS, on_pointers
 from .tile import Tile, at_offset, base, constant, generic, offset, pointwise, scalar, select, terms
 
 TRUE = T.const(True)
-RECURSION = 10_000  # elements refer to elements: as deep as the longest chain of operations
 SERIAL = count()  # of values that nothing is known of
 
 
@@ -58,9 +57,9 @@ def execute(
     (`verify.execution.integers_in_floats`).
 
     Raises Unsupported, with the place, where the control flow cannot be followed or the terms grow beyond bounds."""
-    sys.setrecursionlimit(max(sys.getrecursionlimit(), RECURSION))
     module = random_numbers.named(module)
-    return Execution(module, operands, grid, facts, dtypes or {}, exact or {}).program()
+    with deep():
+        return Execution(module, operands, grid, facts, dtypes or {}, exact or {}).program()
 
 
 class Execution:

@@ -120,7 +120,13 @@ class _Range:
         return iter(list(self)[::-1])
 
     def __len__(self) -> int:
-        return len(list(self))
+        return sum(1 for _ in self)  # list() would ask for the length
+
+    def length(self) -> N.Integer:
+        """The length, without a decision for each element."""
+        up = bool(self.step > 0)
+        ends, step = (self.stop - self.start, self.step) if up else (self.start - self.stop, -self.step)
+        return (ends + step - 1) // step if bool(ends > 0) else 0
 
     def __getitem__(self, k: int | slice) -> N.Integer | list[N.Integer]:
         return list(self)[k]
@@ -129,7 +135,7 @@ class _Range:
 def _len(x: torch.Tensor | Sized) -> N.Integer:
     if isinstance(x, torch.Tensor):
         return cast(N.Integer, x.shape[0])
-    return len(x)
+    return x.length() if isinstance(x, _Range) else len(x)
 
 
 def _type(*args: Any) -> type:

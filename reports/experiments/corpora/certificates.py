@@ -4,13 +4,13 @@ certificate, and replayed by `lift.checker`."""
 from __future__ import annotations
 
 import json
-import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from tempfile import TemporaryDirectory
 
 from trilift.lift.checker import Report, Wrong, check
+from trilift.lift.runtime.recursion import deep
 
 from ...base.progress import Progress
 from ...base.targets import resolve
@@ -18,7 +18,6 @@ from ...commands.check import plain
 from ...records.entries import Record
 from ...records.options import Options, Proving
 from ...records.proof_record import certificate_file
-from ...records.second_opinion import RECURSION
 from ...runner import dispatch
 from .. import summary
 from ..experiment import Experiment, Measure, Result, Row, by_name, tabled
@@ -38,8 +37,8 @@ def over(corpora: Sequence[str]) -> Measure:
 
     def measure(name: str, options: Options, quiet: bool) -> Result:
         """The outcomes, of proofs that are made now."""
-        sys.setrecursionlimit(max(sys.getrecursionlimit(), RECURSION))
-        found = {c: checked(c, options, quiet) for c in dict.fromkeys(corpora)}
+        with deep():
+            found = {c: checked(c, options, quiet) for c in dict.fromkeys(corpora)}
         return result(found)
 
     return measure
