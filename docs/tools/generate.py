@@ -4,6 +4,7 @@ reference/cli.md          the options of each command, from click
 reference/rules/*.md      verify/audit/rules/*.md as they are, and a list of them
 reference/operations.md   `trilift ops`
 reference/laws.md         lift/simplify/laws.py
+reference/inputs.md       verify/runs/input_table.py
 reference/json.md         reports/formats/schema.json
 """
 
@@ -46,6 +47,7 @@ def pages() -> Iterator[tuple[str, str]]:
     yield "reference/cli.md", command_line()
     yield "reference/operations.md", operations()
     yield "reference/laws.md", laws()
+    yield "reference/inputs.md", inputs()
     yield "reference/json.md", schema()
     yield RULES, rules()
     for name, rule in _rules().items():
@@ -108,6 +110,22 @@ def laws() -> str:
         "from `lift/simplify/laws.py`. `=` rewrites both ways, `->` only from left to right. A law with a condition\n"
         "is applied only where the condition was derived. `trilift explain NAME` prints one row.\n\n"
         + table(("law", "left", "", "right", "condition"), rows)
+    )
+
+
+def inputs() -> str:
+    """The values on which runs are made, and who does without them."""
+    from trilift.verify.runs.input_table import HARD_LAYOUTS, LAYOUTS, ROWS
+
+    unused = {n: "; ".join(f"{who}: {why}" for who, why in r.unused.items()) for n, r in ROWS.items()}
+    rows = [(f"`{n}`", r.words, r.integers, r.shows, unused[n]) for n, r in ROWS.items()]
+    return (
+        WIDE + "# Inputs\n\n"
+        "The values on which `trilift prove`, `trilift audit` and written tests run a kernel, from\n"
+        "`verify/runs/input_table.py`. A row fills reals where a case allows its numbers. Integers are the first or\n"
+        "last that limits allow, or at the edges of their type.\n\n"
+        + table(("row", "inputs", "integers", "mistakes that it shows", "not used by"), rows)
+        + f"\nLayouts of tensors with any strides: {', '.join((*LAYOUTS, *HARD_LAYOUTS))}.\n"
     )
 
 

@@ -12,11 +12,12 @@ from trilift.lift.language.python_source import python_source
 from trilift.lift.terms.term import Term
 from trilift.verify.model.verdict import Clause
 from trilift.verify.properties.records import Suite
+from trilift.verify.runs.input_table import ENDS, ROWS, VALUES
 
 from .facts import Facts
 from .formulas import docstring, dtype, wrapped
 
-VALUES = ("normal", "large", "tiny", "equal", "negative", "positive", "one-hot", "ties")
+EXACT = "eighths"  # values that only some laws ask for
 LAYOUTS = ("contiguous", "offset", "padded", "gaps", "transposed")
 REALS, POSITIVES = (0.5, -1.25, 2.0), (0.5, 1.0, 1.75)
 INTEGERS = (0, 1, 7, 1234)
@@ -160,7 +161,8 @@ def _small(suite: Suite) -> list[str]:
 
 def values(suite: Suite) -> tuple[str, ...]:
     """The kinds of values that the case can have."""
-    return VALUES if any(s.is_float for s in suite.case.tensors.values()) else ("normal", "large", "equal")
+    whole = not any(s.is_float for s in suite.case.tensors.values())
+    return tuple(n for n in VALUES if n != EXACT and (n == "normal" or not whole or ROWS[n].integers in ENDS))
 
 
 def layouts(suite: Suite, facts: Facts) -> tuple[str, ...]:

@@ -191,11 +191,11 @@ class Maker:
         self, name: str, shape: Sequence[int], dtype: torch.dtype, strided: bool = False, infinite: bool = False
     ) -> torch.Tensor:
         """Any reals; those that may be are minus infinity in part where the call says `masked`."""
-        random, kind = self.random(), self.call.values
-        values = VALUES.get(kind, normal)(shape, random)
-        if infinite and kind == "masked":
-            values = masked(values, random, self.call.seed)
-        return self.tensor(name, values, dtype, strided)
+        x = torch.randn(shape, generator=self.random(), dtype=torch.float64)
+        x = VALUES.get(self.call.values, normal)(x)
+        if infinite and self.call.values == "masked":
+            x = masked(x, self.call.seed)
+        return self.tensor(name, x, dtype, strided)
 
     def positive(self, name: str, shape: Sequence[int], dtype: torch.dtype, strided: bool = False) -> torch.Tensor:
         """Reals from 1/4 to 2."""

@@ -57,8 +57,7 @@ def _values(
 
     given = suite.case.named(suite.case.sample(dims, np.random.default_rng(seed)))
     plain = {n: exact(x) for n, x in given.items()}
-    random = torch.Generator().manual_seed(seed)
-    other = {n: masked(x, random, seed) if n in names else x for n, x in plain.items()}
+    other = {n: masked(x, seed) if n in names else x for n, x in plain.items()}
     for c in compared:
         scope: dict[str, Any] = {"torch": torch, "math": math}
         exec(c.formula.source, scope)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from trilift.verify.properties.records import Property
 
+from .arguments import EXACT
 from .facts import identifier
 from .formulas import docstring
 from .plain_tests import sizes_text, skipped
@@ -55,7 +56,7 @@ def _test(p: Part, law: Property, row: Row, taken: list[str]) -> str:
         dims = ", ".join(f'call.sizes["{n}"]' for n in p.suite.case.names)
         body = [f"assume(min({dims}) > 0)"] if len(p.suite.case.names) > 1 else [f"assume({dims} > 0)"]
     if row.exact:
-        body.append('call = replace(call, values="eighths")')
+        body.append(f'call = replace(call, values="{EXACT}")')
     body += row.lines(law, p.names.kernel)
 
     lines = [*head, f"def {p.names.test(name)}(call: Call) -> None:", docstring([f"{law.law}."], 4)]

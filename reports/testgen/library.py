@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
+from trilift.verify.runs.input_table import VALUES
+
 
 @dataclass(frozen=True, slots=True)
 class Helper:
@@ -56,7 +58,9 @@ def _text(file: str) -> str:
     """The source of a file, with the table of inputs where it says that it stands."""
     text = files(__package__).joinpath(file).read_text(encoding="utf-8")
     table = files(f"{__package__.split('.')[0]}.verify.runs").joinpath(TABLE).read_text(encoding="utf-8")
-    return text.replace(HERE, table[table.index("\ndef ") : table.index("\n# ----")].strip())
+    values = "".join(f'    "{name}": {fill.__name__},\n' for name, fill in VALUES.items())
+    functions = table[table.index("\ndef ") : table.index("\n# ----")].strip()
+    return text.replace(HERE, f"{functions}\n\n\nVALUES = {{\n{values}}}")
 
 
 def imports() -> list[str]:

@@ -54,3 +54,8 @@ def right_for_positives(x):
 
 
 right_for_positives.reference(lambda x: torch.where(x == 0, 1.0, x))
+
+
+@case(x="f32[N] in (0, 1)", y="f32[N] > 0")
+def limited(x, y):
+    return copied(x, "copy")

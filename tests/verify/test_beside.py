@@ -6,13 +6,18 @@ import kernels_beside as kernels
 import numpy as np
 import pytest
 import torch
+from kernels_rows import MEANT, mistaken
 
 from trilift.lift.terms import construct as T
+from trilift.lift.terms.spec import Formula
+from trilift.verify.audit import accumulation
+from trilift.verify.audit.rules import nan_risk, overflow_risk
 from trilift.verify.model.verdict import Clause
 from trilift.verify.refutation.beside import contradiction
-from trilift.verify.runs.adversary import FURTHER, TABLE, arguments, kind
-from trilift.verify.runs.goals import targets
-from trilift.verify.runs.input_table import HARD_LAYOUTS, HARD_VALUES, LAYOUTS, VALUES
+from trilift.verify.refutation.search import Failure, Passed, Question, attempt
+from trilift.verify.runs.adversary import FURTHER, SEARCHED, TABLE, arguments, row
+from trilift.verify.runs.goals import Targets, targets
+from trilift.verify.runs.input_table import HARD_LAYOUTS, LAYOUTS, ROWS, VALUES
 from trilift.verify.runs.layouts import layout
 
 
@@ -41,10 +46,36 @@ def test_a_clause_on_values_keeps_runs_out() -> None:
 
 def test_every_kind_of_the_table_can_be_drawn() -> None:
     for k, name in enumerate(TABLE):
-        assert kind(FURTHER + k) == name
+        assert row(FURTHER + k).name == name
         x = arguments(kernels.wrong_at_zero, {"N": 9}, FURTHER + k)["x"]
         assert x.shape == (9,) and x.dtype == torch.float64
-    assert set(TABLE) <= {*VALUES, *HARD_VALUES}
+
+
+def test_every_row_is_used_or_says_why_not() -> None:
+    ruled = (*nan_risk.KINDS, *overflow_risk.KINDS, *accumulation.KINDS, ROWS["shifted"], ROWS["shifted-narrow"])
+    proved = {*SEARCHED, *TABLE}
+    users = {"prove": proved, "audit": proved | {r.name for r in ruled}, "write": {*VALUES}}  # audits begin with proofs
+    for name, r in ROWS.items():
+        assert r.unused.keys() == {who for who, rows in users.items() if name not in rows}, name
+        assert all((r.shows, r.words, *r.unused.values()))
+
+
+def test_numbers_outside_of_the_limits_of_a_case_are_not_put_there() -> None:
+    for seed in (*range(len(SEARCHED)), *range(FURTHER, FURTHER + len(TABLE))):
+        args = arguments(kernels.limited, {"N": 40}, seed)
+        assert bool((args["x"] >= 0).all() and (args["x"] < 1).all() and (args["y"] > 0).all())
+
+
+@pytest.mark.parametrize("name", MEANT)
+def test_a_row_shows_a_mistake_that_random_runs_do_not(name: str) -> None:
+    case, dims = mistaken(name), {"M": 3, "N": 11}
+    question = Question(
+        case, Targets("reference", {"out": Formula("out", (), T.const(0.0), "f32")}, fn=case.reference.fn)
+    )
+    at = SEARCHED.index(name) if name in SEARCHED else FURTHER + TABLE.index(name)
+    assert isinstance(attempt(question, dims, at, 0), Failure)
+    for seed in range(0, 4 * len(SEARCHED), len(SEARCHED)):
+        assert row(seed).name == "normal" and isinstance(attempt(question, dims, seed, 0), Passed)
 
 
 @pytest.mark.parametrize("name", (*LAYOUTS, *HARD_LAYOUTS))

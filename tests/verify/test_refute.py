@@ -220,8 +220,8 @@ def test_a_hint_that_was_not_run_is_told() -> None:
 
 def test_each_hint_is_run_with_random_numbers_before_other_numbers() -> None:
     hints = [{"N": n} for n in (7, 9, 11)]
-    first = [(dims["N"], adversary.kind(seed)) for dims, seed, _ in islice(search.runs(RIGHT[0], hints, 0, None), 4)]
-    assert first == [(7, "random"), (9, "random"), (11, "random"), (7, adversary.kind(1))]
+    first = [(dims["N"], adversary.row(seed).name) for dims, seed, _ in islice(search.runs(RIGHT[0], hints, 0, None), 4)]
+    assert first == [(7, "normal"), (9, "normal"), (11, "normal"), (7, adversary.row(1).name)]
 
 
 def test_other_modules_stand_in_for_those_of_the_launches() -> None:
@@ -241,10 +241,10 @@ def test_against_a_formula() -> None:
 
 
 def test_the_same_seed_gives_the_same_inputs() -> None:
-    for seed in range(len(adversary.KINDS)):
+    for seed in range(len(adversary.SEARCHED)):
         a, b = (adversary.arguments(outside, {"M": 3, "N": 5}, seed)["x"] for _ in range(2))
         assert torch.equal(a, b) and a.stride() == b.stride() and a.dtype is torch.float64
-    assert adversary.kind(0) == "random"
+    assert adversary.row(0).name == "normal"
 
 
 def test_undefined_where_the_target_is_undefined_says_nothing() -> None:
@@ -384,7 +384,7 @@ def test_a_formula_that_overflows_is_no_target_there(wrong: bool) -> None:
     given = ratio(wrong)
     goal = targets(given, text="out[n] = exp(x[n]) / (exp(x[n]) * exp(x[n]))")
     for dims in ({"N": 1}, {"N": 40}):
-        for seed in range(3 * len(adversary.KINDS)):
+        for seed in range(3 * len(adversary.SEARCHED)):
             found = search.attempt(search.Question(given, goal), dims, seed, 0)
             if isinstance(found, search.Failure):
                 assert wrong

@@ -19,8 +19,9 @@ from trilift.lift.errors import Place
 from trilift.verify.audit.evidence import Evidence
 from trilift.verify.audit.faults import Fault, faults
 from trilift.verify.audit.finding import Finding
-from trilift.verify.audit.numerics import Inputs, numerics
+from trilift.verify.audit.numerics import numerics
 from trilift.verify.audit.rules import nan_risk, overflow_risk, page, precision_loss
+from trilift.verify.runs.input_table import ROWS, Inputs
 from trilift.verify.runs.rounded import Rounded
 from trilift.verify.runs.rounding import FORMATS, nearest
 
@@ -139,14 +140,14 @@ def test_units_and_limits(element: str) -> None:
 
 def test_a_rounded_run_is_what_torch_computes() -> None:
     case = K.square
-    sample = numerics(evidence(case), 10.0).sample({"N": 40}, Inputs("random inputs"), 0)
+    sample = numerics(evidence(case), 10.0).sample({"N": 40}, ROWS["normal"], 0)
     assert sample is not None and sample.typed_reference is not None and sample.rounded is not None
     assert np.array_equal(sample.rounded["out"], sample.typed_reference["out"])
     assert sample.exact is not None and not np.array_equal(sample.rounded["out"], sample.exact["out"])
 
 
 def test_narrow_sums_can_be_widened() -> None:
-    sample = numerics(evidence(K.matmul_narrow), 10.0).sample({"M": 2, "K": 600, "N": 2}, Inputs("random inputs"), 0)
+    sample = numerics(evidence(K.matmul_narrow), 10.0).sample({"M": 2, "K": 600, "N": 2}, ROWS["normal"], 0)
     assert sample is not None and sample.exact is not None and sample.rounded is not None
     dots = frozenset(op for op in sample.operations() if op.name == "tt.dot")
     wide = sample.run(Rounded(wide=dots))
@@ -156,7 +157,7 @@ def test_narrow_sums_can_be_widened() -> None:
 
 
 def test_a_fault_is_told_once_and_at_its_smallest_shape() -> None:
-    place, kind = Place("kernels.py", 7), Inputs("inputs")
+    place, kind = Place("kernels.py", 7), ROWS["normal"]
     asked: list[int] = []
 
     def find(runs: Any, dims: Any, kind: Inputs) -> Iterator[Fault]:
@@ -169,4 +170,4 @@ def test_a_fault_is_told_once_and_at_its_smallest_shape() -> None:
     runs: Any = SimpleNamespace(evidence=SimpleNamespace(case=SimpleNamespace(names=("N",))))
     (found,) = faults(runs, [{"N": 1}, {"N": 8}, {"N": 9}], (kind,), find)
     assert asked == [1, 8, 1, 2, 3, 9] and (found.element, found.known) == ("out[3]", False)
-    assert found.example == {"N": 3, "program": (0, 0, 0), "element": "out[3]", "inputs": "inputs", "got": 1.0}
+    assert found.example == {"N": 3, "program": (0, 0, 0), "element": "out[3]", "inputs": kind.words, "got": 1.0}

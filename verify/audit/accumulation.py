@@ -10,10 +10,11 @@ import numpy as np
 from trilift.lift.interpreter.machine import cell
 from trilift.lift.ttir.ir import Op, Value
 
+from ..runs.input_table import ROWS, Inputs
 from ..runs.rounded import Rounded
 from ..runs.rounding import FORMATS, NARROW
 from ..runs.trials import Dims, blocks_of, fits
-from .numerics import Inputs, Numerics, Sample, smallest
+from .numerics import Numerics, Sample, smallest
 
 STEPS = 320  # of a sum, in blocks
 BLOCK = 1024  # of the largest block that is filled so often
@@ -22,10 +23,7 @@ ULPS = 8  # units in the last place of the output that are lost at least
 TIMES = 8  # as much as sums in f32 lose
 THEIRS = 4  # as much as the reference loses
 
-KINDS = (
-    Inputs("inputs that are 0.7", lambda rng, shape: np.full(shape, 0.7)),
-    Inputs("inputs from 0 to 1", lambda rng, shape: rng.uniform(0, 1, shape)),
-)
+KINDS = ROWS["tenths"], ROWS["unit"]
 MOVES = {"tt.splat", "tt.broadcast", "tt.expand_dims", "tt.reshape", "tt.trans", "arith.select", "tt.unsplat"}
 
 

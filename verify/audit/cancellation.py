@@ -17,9 +17,10 @@ import numpy as np
 from trilift.lift.interpreter.machine import cell
 from trilift.lift.ttir.ir import Op
 
+from ..runs.input_table import ROWS, Inputs
 from ..runs.rounded import Rounded, Values, executed
 from ..runs.rounding import FORMATS
-from .numerics import Inputs, Numerics, Sample
+from .numerics import Numerics, Sample
 
 LOST = 2e-3  # relative error of the output at least
 TIMES = 8  # as much as a few units in the last place of the inputs make
@@ -78,23 +79,20 @@ class Additions:
         return next(self.instead, out) if op is self.mended else out
 
 
-def _beside(mean: float, spread: float, rank: int) -> Inputs:
-    def draw(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-        noise = rng.standard_normal(shape)
-        return mean + spread * noise if len(shape) >= rank else noise
-
-    return Inputs(f"inputs beside {mean:g}, spread {spread:g}", draw)
+def _of_rank(rank: int, row: Inputs) -> Inputs:
+    """The row, which leaves tensors of fewer dimensions as the case draws them."""
+    return replace(row, reals=lambda x: row.reals(x) if x.dim() >= rank else x)
 
 
 def cancelled(runs: Numerics) -> Iterator[Cancelled]:
     """The worst element at a small shape, for each kind of inputs."""
     case = runs.evidence.case
     reals = [s for s in case.tensors.values() if s.is_float]
-    mean, spread = (1e4, 1.0) if all(s.dtype in ("f32", "f64") for s in reals) else (1e3, 4.0)
+    row = ROWS["shifted" if all(s.dtype in ("f32", "f64") for s in reals) else "shifted-narrow"]
     ranks = {len(s.shape or ()) for s in reals}
     for dims in runs.shapes(1):
         for rank in (min(2, max(ranks)), 0) if len(ranks) > 1 else (0,):
-            sample = runs.sample(dims, _beside(mean, spread, rank), runs.evidence.seed)
+            sample = runs.sample(dims, _of_rank(rank, row), runs.evidence.seed)
             found = None if sample is None else _worst(sample)
             if found is not None:
                 yield found

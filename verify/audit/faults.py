@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..runs.input_table import Inputs
 from ..runs.trials import Dims
 from .fault_origin import Event
-from .numerics import Inputs, Numerics, Sample, smallest
+from .numerics import Numerics, Sample, smallest
 
 Find = Callable[[Numerics, Dims, Inputs], Iterator["Fault"]]
 

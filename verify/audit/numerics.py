@@ -10,36 +10,24 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import numpy as np
 
 from trilift.lift.capture.trace import Trace
-from trilift.lift.cases.declaration import Case, Spec
+from trilift.lift.cases.declaration import Case
 from trilift.lift.cases.shapes import RUN_INPUT_ELEMENTS, elements
 from trilift.lift.errors import CaseError, TriliftError, Unsupported
 from trilift.lift.replay.reference import each, values
 from trilift.lift.runtime import budget
 from trilift.lift.runtime.budget import Meter
-from trilift.lift.terms.fit import value
 from trilift.lift.ttir.ir import Op
 
 from ..model.verdict import Counterexample
 from ..refutation.replay_script import Stored, replay_script
+from ..runs.adversary import filled
+from ..runs.input_table import ROWS, Inputs
 from ..runs.isolated_buffers import apart, holds_pointers
 from ..runs.rounded import Rounded, Values, executed
 from ..runs.trials import Dims
 
 if TYPE_CHECKING:
     from .evidence import Evidence
-
-Draw = Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]
-
-
-@dataclass(frozen=True, slots=True)
-class Inputs:
-    """How real tensors without limits are filled, in `words` too (None: as the case draws them); what all elements of
-    boolean tensors are, and of index tensors: the "first" or "last" allowed."""
-
-    words: str
-    draw: Draw | None = None
-    booleans: bool | None = None
-    integers: str = ""
 
 
 @dataclass(frozen=True)
@@ -151,7 +139,7 @@ class Numerics:
             return []
 
     def sample(self, dims: Dims, kind: Inputs, seed: int, most: int = RUN_INPUT_ELEMENTS) -> Sample | None:
-        """Arguments of a kind; None where the case, the host function or the contract refuses these dims, an input has
+        """Arguments of a row; None where the case, the host function or the contract refuses these dims, an input has
         more than `most` elements, or the steps are spent."""
         case = self.evidence.case
         if self.late or not case.holds(dims) or elements(case, dims) > most:
@@ -175,7 +163,7 @@ def again(
 ) -> float | str:
     """One element as the kernel with rounding computes it on these arguments, or what keeps it from being computed."""
     trace = _captured(case, dims, seed)
-    found = None if trace is None else Sample(case, dims, seed, Inputs("stored inputs"), args, trace).rounded
+    found = None if trace is None else Sample(case, dims, seed, ROWS["normal"], args, trace).rounded
     if found is None or output not in found:
         return "the kernel cannot be run on these arguments"
     return float(found[output][index])
@@ -200,29 +188,7 @@ def _captured(case: Case, dims: Dims, seed: int) -> Trace | None:
 
 def arguments(case: Case, dims: Dims, kind: Inputs, seed: int) -> dict[str, Any]:
     """Arguments of the host function, tensors in their own types; the strides are those that the case draws."""
-    args, rng = case.sample(dims, np.random.default_rng(seed)), np.random.default_rng([seed, 2])
-    for name, x in case.named(args).items():
-        if x.numel():
-            _fill(x, case.tensors[name], dims, kind, rng)
-    return args
-
-
-def _fill(x: Any, s: Spec, dims: Dims, kind: Inputs, rng: np.random.Generator) -> None:
-    import torch
-
-    low, high = (None if e is None else value(e, dims) for e in (s.low, s.high))
-    if s.dtype == "bool":
-        if kind.booleans is not None:
-            x.fill_(kind.booleans)
-    elif not s.is_float:
-        if kind.integers == "first" and low is not None:
-            x.fill_(int(low))
-        elif kind.integers == "last" and high is not None:
-            x.fill_(max(int(high) - 1, int(low or 0)))
-    elif kind.draw is not None and low is None and high is None:
-        drawn = np.array(kind.draw(rng, tuple(x.shape)), np.float64)
-        drawn = np.abs(drawn) + (drawn == 0) if s.positive else drawn
-        x.copy_(torch.from_numpy(np.array(drawn)))
+    return filled(case, case.sample(dims, np.random.default_rng(seed)), dims, kind, seed)
 
 
 class Sampled(Protocol):

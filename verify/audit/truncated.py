@@ -13,9 +13,10 @@ from trilift.lift.interpreter.machine import cell
 from trilift.lift.terms.constants import near
 from trilift.lift.ttir.ir import Op
 
+from ..runs.input_table import ROWS
 from ..runs.rounded import Rounded
 from ..runs.rounding import FORMATS
-from .numerics import Inputs, Numerics, Sample
+from .numerics import Numerics, Sample
 
 if TYPE_CHECKING:
     from .evidence import Evidence
@@ -26,8 +27,6 @@ CLOSE = 3e-3  # relative, of a constant to the one that was meant
 CUT = 2e-2  # where it is that one cut off, or rounded, after some digits
 EXPLAINED = 20  # times smaller is the deviation with the number that was meant
 RUNS = 24
-
-RANDOM = Inputs("random inputs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +47,7 @@ class Truncated:
 def truncated(runs: Numerics) -> Iterator[Truncated]:
     """A constant that explains how the kernel without rounding deviates from the reference."""
     for dims in runs.shapes(1) if runs.evidence.case.reference else ():
-        sample = runs.sample(dims, RANDOM, runs.evidence.seed)
+        sample = runs.sample(dims, ROWS["normal"], runs.evidence.seed)
         if sample is not None and (found := _explained(sample, runs.evidence)) is not None:
             yield found
 

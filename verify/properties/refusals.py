@@ -22,7 +22,7 @@ from trilift.lift.terms.term import Term
 
 from ..configurations.relations import ROW, places
 from ..model.verdict import Clause, Proof
-from ..runs.adversary import KINDS
+from ..runs.adversary import SEARCHED
 from ..runs.layouts import LAYOUTS, fits, laid
 from ..runs.observe import differing, observe
 from .records import Dims, Refusal, Sizes
@@ -36,7 +36,7 @@ SPEC = "the declaration of the case"
 def refusals(case: Case, proofs: Sequence[Proof], sizes: Sizes, seed: int = 0) -> tuple[Refusal, ...]:
     """One for each clause that a call of modest size can break. `sizes`: those of the case; what they do not meet is
     one of several alternatives, and no clause of all calls."""
-    base, at = usual(case, sizes, seed), len(KINDS) * seed  # random numbers
+    base, at = usual(case, sizes, seed), len(SEARCHED) * seed  # random numbers
     if base is None:
         return ()
     return (*_sizes(case, proofs, sizes, base, at), *_layouts(case, proofs, base, at), *_indices(case, base, at))

@@ -13,7 +13,7 @@ from trilift.lift.cases.declaration import DTYPES, Case
 from trilift.lift.pytorch.machine_integers import Fits
 
 from ..model.verdict import Counterexample
-from ..runs.adversary import arguments, kind
+from ..runs.adversary import arguments, row
 from ..runs.readings import without_zeros
 
 LARGEST = 20_000  # numbers written into a script
@@ -69,7 +69,7 @@ def replay_script(
     }
     constants = "\n".join(f"{k} = {_literal(v)}" for k, v in numbers.items())
     element = f"{found.output}{list(found.index)}" if found.output else "a memory access"
-    words = f"{kind(found.seed)} inputs" if stored is None else stored.words
+    words = row(found.seed).words if stored is None else stored.words
     head = f'"""{case.name}: {element} is wrong at {at}, on {words}."""\n'
     inputs = f"ARGUMENTS = {pformat(given, width=110, compact=True)}" if given is not None else "ARGUMENTS = None"
     return f"{head}{IMPORTS}\n{constants}\nWHY = {found.why!r}\n{inputs}\n{PROGRAM}"

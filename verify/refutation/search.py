@@ -31,7 +31,7 @@ from trilift.lift.terms.spec import Formula
 from trilift.lift.ttir.ir import Module
 
 from ..model.verdict import Counterexample
-from ..runs.adversary import KINDS, arguments, arrays, at_edges, kind
+from ..runs.adversary import SEARCHED, arguments, arrays, at_edges, row
 from ..runs.caller_memory import is_untouched
 from ..runs.goals import Targets, targets
 from ..runs.isolated_buffers import apart, holds_pointers
@@ -156,7 +156,7 @@ class _Hinted:
 
 def search_at(case: Case, goal: Targets, shapes: Iterable[Dims], seed: int, steps: int) -> Counterexample | None:
     """A counterexample at one of these dims, which assign all, with random numbers."""
-    question, at = Question(case, goal), len(KINDS) * (seed + 1)
+    question, at = Question(case, goal), len(SEARCHED) * (seed + 1)
     with stage("search at likely inputs", steps) as meter:
         for dims in shapes:
             if meter.exhausted:
@@ -177,7 +177,7 @@ def _at_large(question: Question, hinted: _Hinted, seed: int, steps: int) -> Sea
     """The runs at large hints, one under each configuration that makes them large."""
     left = hinted.left
     execute = partial(executed, steps=BUDGETS.run.large_steps)
-    at = len(KINDS) * (seed + 1)
+    at = len(SEARCHED) * (seed + 1)
     with stage("search at large shapes", min(10 * steps, BUDGETS.search.large_steps)) as meter:
         for dims, config in hinted.large:
             late = Skipped("the steps of the search ran out", True)
@@ -229,7 +229,7 @@ def runs(
     first = launched(case, base[0])
     tried = list(configs if configs is not None else range(first.configs if first is not None else 1))
     blocks = blocks_of(first) if first is not None else []
-    kinds = len(KINDS)
+    kinds = len(SEARCHED)
     rounded = [kinds * (seed + 1) + k for k in range(kinds)]  # one seed of each kind, random numbers first
     yield from ((hint, s, c) for s in rounded for c in tried[:CONFIGS] for hint in hints)
     ones = {**base[0], **dict.fromkeys(case.names, 1)}
@@ -269,7 +269,8 @@ def attempt(
     got = (execute or executed)(trace, inputs)
     if isinstance(got, Failure | Skipped):
         return got
-    return _compared(question, trace, args, inputs, got, {n: _sure(e, seed) for n, e in expected.items()}, kind(seed))
+    sure = {n: _sure(e, seed) for n, e in expected.items()}
+    return _compared(question, trace, args, inputs, got, sure, row(seed).name)
 
 
 def launched(case: Case, dims: Dims, seed: int = 0) -> Trace | None:
@@ -347,7 +348,7 @@ def expected_at(
 
 def _sure(expected: np.ndarray, seed: int) -> np.ndarray:
     """NaN, which nothing is compared with, for infinities on inputs that were made to be difficult: 1 / 0, overflow."""
-    return expected if kind(seed) == "random" else np.where(np.isinf(expected), np.nan, expected)
+    return expected if row(seed).name == "normal" else np.where(np.isinf(expected), np.nan, expected)
 
 
 def _names(goal: Targets, returned: Mapping[str, Any]) -> list[str]:

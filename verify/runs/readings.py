@@ -25,6 +25,7 @@ from trilift.lift.terms.spec import Formula
 from trilift.lift.terms.term import Term
 
 from ..integers.solver import Solver
+from .input_table import zeros
 from .trials import Dims, fits
 
 Arguments: TypeAlias = dict[str, Any]  # of the function: tensors, numbers, lists of them
@@ -91,11 +92,7 @@ def difference(case: Case, fn: Function, reading: Reading, dims: Dims, seed: int
 def _with_zeros(case: Case, reading: Reading, dims: Dims, seed: int) -> Arguments | None:
     """Arguments with zeros of either sign among their reals, where these have no limits; None where none may be 0, and
     at the shapes where some dims are 1, which are many."""
-    import torch
-
     from trilift.lift.replay.check import arguments
-
-    from .input_table import zeros
 
     given = without_zeros(case, reading.owed, arguments(case, dims, seed))
     free = [n for n, s in case.tensors.items() if s.is_float and s.low is None and not s.positive]
@@ -103,7 +100,7 @@ def _with_zeros(case: Case, reading: Reading, dims: Dims, seed: int) -> Argument
         return None
     for name, x in case.named(given).items():
         if name in free:
-            x.copy_(zeros(x.shape, torch.Generator().manual_seed(seed)))
+            x.copy_(zeros(x))
     return given
 
 

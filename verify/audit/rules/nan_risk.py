@@ -11,12 +11,13 @@ import numpy as np
 from trilift.lift.runtime.budget import BUDGETS
 from trilift.lift.ttir.ir import Op
 
+from ...runs.input_table import ROWS, Inputs
 from ...runs.rounded import Rounded
 from ...runs.trials import Dims, blocks_of, boundary_shapes
 from ..fault_origin import Event, births, blamed, described
 from ..faults import Fault, faults
 from ..finding import Finding, Rule, Step
-from ..numerics import Inputs, Numerics, Sample, numerics
+from ..numerics import Numerics, Sample, numerics
 
 if TYPE_CHECKING:
     from ..evidence import Evidence
@@ -24,14 +25,8 @@ if TYPE_CHECKING:
 EDGES = 6  # shapes at the edges of blocks
 DRAWS = 3  # of inputs that must all give NaN where there is no reference
 
-RANDOM = Inputs("random inputs")
-KINDS = (
-    RANDOM,
-    Inputs("random inputs, masks all false", booleans=False, integers="first"),
-    Inputs("random inputs, masks all true", booleans=True, integers="last"),
-    Inputs("inputs that are 0", lambda rng, shape: np.zeros(shape)),
-    Inputs("inputs that are equal", lambda rng, shape: np.full(shape, float(rng.standard_normal()))),
-)
+RANDOM = ROWS["normal"]
+KINDS = RANDOM, ROWS["first"], ROWS["last"], ROWS["all-zero"], ROWS["equal"]
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
@@ -57,7 +52,7 @@ def _apart(runs: Numerics, kinds: tuple[Inputs, ...]) -> list[Inputs]:
     tensors = runs.evidence.case.tensors.values()
     real = any(s.is_float for s in tensors)
     whole = any(s.dtype == "bool" or (not s.is_float and s.low is not None) for s in tensors)
-    return [k for k in kinds if k is RANDOM or (real and k.draw is not None) or (whole and k.draw is None)]
+    return [k for k in kinds if k is RANDOM or (real and k.reals is not RANDOM.reals) or (whole and k.integers)]
 
 
 def _born(runs: Numerics, dims: Dims, kind: Inputs) -> Iterator[Fault]:

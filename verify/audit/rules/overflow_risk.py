@@ -9,13 +9,14 @@ import numpy as np
 
 from trilift.lift.runtime.budget import BUDGETS
 
+from ...runs.input_table import ROWS, Inputs
 from ...runs.rounded import Rounded
 from ...runs.rounding import FORMATS, NARROW
 from ...runs.trials import Dims
 from ..fault_origin import blamed, described, kind, matters, overflows
 from ..faults import Fault, faults
 from ..finding import Finding, Rule, Step
-from ..numerics import Inputs, Numerics, Sample, numerics
+from ..numerics import Numerics, Sample, numerics
 
 if TYPE_CHECKING:
     from ..evidence import Evidence
@@ -28,16 +29,7 @@ SMALL = 1e-3  # of the largest element: smaller errors are none
 SUMMED = 2048  # elements that a narrow type sums
 
 
-def _either_sign(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-    return np.asarray(rng.uniform(100, 400, shape) * rng.choice([-1.0, 1.0], shape))
-
-
-KINDS = (
-    Inputs("inputs from 100 to 400, of either sign", _either_sign),
-    Inputs("inputs of size 10", lambda rng, shape: 10 * rng.standard_normal(shape)),
-    Inputs("inputs from 100 to 400", lambda rng, shape: rng.uniform(100, 400, shape)),
-    Inputs("inputs from -400 to -100", lambda rng, shape: rng.uniform(-400, -100, shape)),
-)
+KINDS = ROWS["far"], ROWS["large"], ROWS["far-above"], ROWS["far-below"]
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
