@@ -177,6 +177,20 @@ def attributes_of_numbers(self: ast.NodeTransformer, node: ast.Attribute) -> ast
     return ast.fix_missing_locations(ast.copy_location(call, node))
 
 
+def visiting_what_is_assigned(visit: Callable[..., Any]) -> Callable[..., Any]:
+    """Triton before 3.9 leaves the right side of an assignment as it is."""
+    import triton
+
+    visits = tuple(map(int, triton.__version__.split(".")[:2])) >= (3, 9)
+
+    def visited(self: ast.NodeTransformer, node: ast.Assign) -> ast.AST:
+        if not visits:
+            node.value = self.visit(node.value)
+        return visit(self, node)
+
+    return visited
+
+
 def rounding_to_nearest(convert: Callable[..., Any]) -> Callable[..., Any]:
     """The interpreter cuts f32 off to bf16, and carries nothing into exponents of fp8; a GPU rounds to the nearest
     number, ties to even, and to the largest one."""

@@ -34,6 +34,7 @@ NUMPY |= {"asin": "np.arcsin", "acos": "np.arccos", "atan": "np.arctan", "atan2"
 
 
 LOAD = "interpreter.InterpreterBuilder.create_masked_load"
+ASSIGN = "interpreter.ASTTransformer.visit_Assign"
 COMPUTE = "interpreter.InterpreterBuilder.binary_op"
 
 
@@ -55,14 +56,16 @@ def installed(facts: Sequence[Facts]) -> str:
             lines.append(f"interpreter.{name} = {stand_in}(interpreter.{name})")
     if any("truth" in f.uses for f in facts):
         lines.append(f"{COMPUTE} = comparing({COMPUTE})")
-    for use, visit, stand_in in (
+    visits = (
         ("not", "visit_UnaryOp", "not_of_tensors"),
         ("and", "visit_BoolOp", "connected_tensors"),
         ("attribute", "visit_Attribute", "attributes_of_numbers"),
         ("least", "visit_Call", "least_of_blocks"),
-    ):
-        if any(use in f.uses for f in facts):
-            lines.append(f"interpreter.ASTTransformer.{visit} = {stand_in}")
+    )
+    used = [(visit, stand_in) for use, visit, stand_in in visits if any(use in f.uses for f in facts)]
+    lines += [f"interpreter.ASTTransformer.{visit} = {stand_in}" for visit, stand_in in used]
+    if used:
+        lines.append(f"{ASSIGN} = visiting_what_is_assigned({ASSIGN})")
     for name in sorted({n for f in facts for n in f.libdevice}):
         if name not in NUMPY:
             continue

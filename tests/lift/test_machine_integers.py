@@ -3,6 +3,7 @@ against Triton's, for all pairs of 8 bits, and at the edges and random numbers o
 
 from __future__ import annotations
 
+import inspect
 import os
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import kernels_integers
 import numpy as np
 import pytest
 import torch
+from triton.runtime.interpreter import InterpreterBuilder
 
 from trilift.lift.capture.run import capture
 from trilift.lift.cases.declaration import DTYPES, make_case, torch_dtype
@@ -226,6 +228,8 @@ for key in given.files:
     out[key[:-2]] = k.run(x, y, op, getattr(torch, target), block).numpy()
 np.savez(sys.argv[2], **out)
 """
+# Triton's own interpreter raises at ~x of an unsigned x before 3.9
+INVERTS_UNSIGNED = "unsignedinteger" in inspect.getsource(InterpreterBuilder.get_all_ones_value)
 
 
 def questions() -> dict[str, tuple[np.ndarray, np.ndarray]]:
@@ -236,6 +240,8 @@ def questions() -> dict[str, tuple[np.ndarray, np.ndarray]]:
         x, y = (np.array(c, DTYPES[dtype]) for c in pairs(dtype))
         low, bits = limits(dtype)[0], int(dtype[1:])
         for op in KERNEL:
+            if op == "not" and dtype.startswith("u") and not INVERTS_UNSIGNED:
+                continue
             kept = np.ones(len(x), bool)
             if op in ("div", "mod"):
                 kept = (y != 0) & ~((x == low) & (y.astype(np.int64) == -1))
