@@ -105,14 +105,14 @@ def lift(
     Raises CaseError where the host function cannot be run, Unsupported where nothing of it can be read. `captured`
     hears of the first trace as soon as there is one. `synthesis` goes to `synthesise`: top_down, prune.
     """
-    from .capture.run import capture
-    from .cases.shapes import another, choose
+    from .capture.run import capture, launching
+    from .cases.shapes import another
     from .replay import check, output
 
     clock = Clock(progress)
     with clock("capture"):
-        shapes = choose(case, 3, seed)
-        traces = tuple(capture(case, dims, seed=seed) for dims in shapes)
+        traces = launching(case, 3, seed)
+        shapes = [t.dims for t in traces]
         captured(traces[0])
         relations = output.related(traces)
     trial = check.Trial(case, seed)

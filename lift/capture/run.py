@@ -11,6 +11,9 @@ from __future__ import annotations
 import os
 import traceback
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from itertools import product, takewhile
 from typing import Any
 
 import numpy as np
@@ -22,20 +25,21 @@ from ..cases.declaration import Case
 from ..errors import CaseError, Place, TriliftError
 from ..runtime import budget
 from ..runtime.session import table
+from ..terms import construct as T
 from ..terms.fit import value
 from .fake_cuda import pretend
 from .launches import intercepted
 from .recorder import Recorder, is_host, tensors_of
 from .streams import running
-from .trace import Launch, Trace
+from .trace import Trace
+
+LEAST = (8, 32, 128, 512, 2048)  # sizes, where a host function launches nothing for smaller ones
 
 
-def capture(
-    case: Case, dims: Mapping[str, int | float], config: int = 0, seed: int = 0, launches_required: bool = True
-) -> Trace:
+def capture(case: Case, dims: Mapping[str, int | float], config: int = 0, seed: int = 0) -> Trace:
     """The trace of one run at these dims and scalars, on the inputs that `case.sample` gives for `seed`. `config`:
     which autotune configuration, for every autotuner, modulo how many it has; one that pruning rejects is replaced by
-    the next. Raises CaseError if the host function raises or launches nothing, Unsupported if its path depends on
+    the next. There may be no launch. Raises CaseError if the host function raises, Unsupported if its path depends on
     tensor data."""
     budget.count("capture")
     arguments = case.sample(dims, np.random.default_rng(seed))
@@ -49,10 +53,6 @@ def capture(
         torch.default_generator.manual_seed(seed)
         result = _run(case, dims, arguments)
         streams.ended()
-    if launches_required and not any(isinstance(e, Launch) for e in recorder.events):
-        interpreted = os.environ.get("TRITON_INTERPRET", "0") not in ("0", "")
-        advice = "unset TRITON_INTERPRET" if interpreted else "call the wrapper that launches it"
-        raise CaseError(f"case {case.name} launches no kernel", case.place, help=advice)
     outputs = {n: recorder.ref(t) for n, t in named_outputs(result).items()}
     return Trace(
         dict(dims),
@@ -64,6 +64,32 @@ def capture(
         samples=samples,
         absent=absent(result),
     )
+
+
+def launching(case: Case, count: int, seed: int = 0) -> tuple[Trace, ...]:
+    """Runs at so many shapes of `choose`, each of which launches a kernel: where small ones do not, larger ones. Raises
+    CaseError where none are found, and what `capture` raises."""
+    from ..cases.shapes import choose
+
+    def runs(inner: Case) -> tuple[Trace, ...]:
+        found = (capture(case, dims, seed=seed) for dims in choose(inner, count, seed))
+        return tuple(takewhile(lambda t: t.launches, found))
+
+    if len(small := runs(case)) == count:
+        return small
+    for least, names in product(LEAST, (case.names, *((n,) for n in case.names))):
+        large = (T.make("le", least, T.size(n)) for n in names)
+        with suppress(CaseError):
+            if len(found := runs(replace(case, where=T.make("and", True, case.where, *large)))) == count:
+                return found
+    raise _no_launch(case)
+
+
+def _no_launch(case: Case) -> CaseError:
+    """Said where a whole case launches nothing."""
+    interpreted = os.environ.get("TRITON_INTERPRET", "0") not in ("0", "")
+    advice = "unset TRITON_INTERPRET" if interpreted else "call the wrapper that launches it"
+    return CaseError(f"case {case.name} launches no kernel", case.place, help=advice)
 
 
 def _bounds(case: Case, dims: Mapping[str, int | float]) -> dict[str, int]:

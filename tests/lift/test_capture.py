@@ -9,7 +9,7 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 from trilift.lift.capture.fake_cuda import MULTIPROCESSORS, pretend
 from trilift.lift.capture.recorder import is_host
-from trilift.lift.capture.run import capture
+from trilift.lift.capture.run import capture, launching
 from trilift.lift.capture.trace import Descriptor, TensorRef, TorchOp
 from trilift.lift.cases.declaration import case, make_case
 from trilift.lift.errors import CaseError, Unsupported
@@ -353,10 +353,18 @@ def test_reading_what_no_input_changes_is_fine():
 
 
 def test_no_launch():
-    with pytest.raises(CaseError, match="launches no kernel"):
-        trace(lambda x: x + 1, x="f32[M]")
     c = make_case("c", lambda x: x + 1, {"x": "f32[M]"})
-    assert names(capture(c, {"M": 3}, launches_required=False)) == ["aten.add"]
+    with pytest.raises(CaseError, match="launches no kernel"):
+        launching(c, 2)
+    assert names(capture(c, {"M": 3})) == ["aten.add"]
+
+
+def test_launches_are_looked_for_at_larger_sizes():
+    def host(x, y):
+        return x + 1 if x.shape[0] < 600 else scale(x, 1.0)
+
+    c = make_case("c", host, {"x": "f32[M]", "y": "f32[N]"}, "N <= 4")
+    assert [t.dims["M"] >= 600 and t.dims["N"] <= 4 for t in launching(c, 2)] == [True, True]
 
 
 def test_a_wrapper_that_raises_is_the_cases_fault():

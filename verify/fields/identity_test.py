@@ -132,10 +132,9 @@ def check(
     """The case's kernels against formulas of its outputs, at `dims`, or at a small shape and at one that crosses
     blocks, and at `more` shapes; without `dims` the autotune configurations at the small shape too. The bounds are for
     these sizes and scalars."""
-    from trilift.lift.capture.run import capture
-    from trilift.lift.cases.shapes import choose
+    from trilift.lift.capture.run import capture, launching
 
-    shapes = [dims] if dims else [*choose(case, 3, seed)[::2], *more]
+    shapes = [dims] if dims else [*(t.dims for t in launching(case, 3, seed)[::2]), *more]
     traces = [capture(case, d, config=config, seed=seed) for d in shapes]
     if dims is None:
         others = (k for k in range(min(traces[0].configs, CONFIGS)) if k != config)
