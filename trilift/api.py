@@ -24,7 +24,7 @@ def prove(
     *,
     against: str | None = None,
     seed: int = 0,
-    timeout: float = 120.0,
+    timeout: float = 300.0,
     lifted: Lifted | None = None,
     progress: Progress = _quiet,
 ) -> tuple[Proof, ...]:
@@ -42,7 +42,7 @@ def prove(
 
 
 def equal(
-    first: Case, second: Case | Callable[..., Any], *, seed: int = 0, timeout: float = 120.0
+    first: Case, second: Case | Callable[..., Any], *, seed: int = 0, timeout: float = 300.0
 ) -> tuple[Proof, ...]:
     """Whether two kernels, or a kernel and a PyTorch function, compute the same: one Proof for each output.
 
@@ -52,7 +52,7 @@ def equal(
     return equal(first, second, seed=seed, timeout=timeout)
 
 
-def audit(case: Case, *, against: str | None = None, seed: int = 0, timeout: float = 120.0) -> Audited:
+def audit(case: Case, *, against: str | None = None, seed: int = 0, timeout: float = 300.0) -> Audited:
     """The proofs of the case, the findings of every audit rule with their counterexamples, and what stays undecided.
 
     `timeout` is in seconds of processor time. Raises CaseError where the case makes no sense."""
@@ -69,7 +69,7 @@ def write(
     *,
     seed: int = 0,
     examples: int = 20,
-    timeout: float = 120.0,
+    timeout: float = 300.0,
 ) -> int:
     """Writes property-based tests of the cases of a file, or of those named, to `output`: one pytest file.
 

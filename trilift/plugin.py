@@ -4,7 +4,7 @@
     trilift_files = ["kernels/*.py"]     # or pytest --trilift 'kernels/*.py'
     trilift_unknown = "xfail"            # what UNKNOWN is: xfail, fail or pass
     trilift_level = "error"              # what fails: findings of this level, error, warning or note, and worse ones
-    trilift_timeout = 120                # outer time limit of a proof, in seconds
+    trilift_timeout = 300                # outer time limit of a proof, in seconds
 
 A case runs in a process of its own; what is unchanged comes from the cache. Nothing heavy is imported before that.
 """
@@ -38,7 +38,7 @@ def assert_proved(
     *,
     against: str | None = None,
     seed: int = 0,
-    timeout: float = 120.0,
+    timeout: float = 300.0,
     tested: bool = False,
     level: str = "error",
 ) -> Row:
@@ -108,7 +108,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("trilift_files", "Files whose cases are tests: patterns.", "args", default=[])
     parser.addini("trilift_unknown", "Outcome of UNKNOWN: xfail, fail or pass.", default="xfail")
     parser.addini("trilift_level", "Lowest level that fails: error, warning or note.", default="error")
-    parser.addini("trilift_timeout", "Outer time limit of a proof, in seconds.", default="120")
+    parser.addini("trilift_timeout", "Outer time limit of a proof, in seconds.", default="300")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -522,14 +522,23 @@ class _Attempt:
         return proofs
 
     def at_likely_inputs(self) -> Counterexample | None:
-        """A counterexample beside the numbers that the code has in it."""
+        """A counterexample beside the numbers that the code has in it, at a size that grows, or on other rows of the
+        table of inputs."""
         from trilift.lift.cases.shapes import choose
 
-        from .refutation.likely_inputs import likely
+        from .refutation.likely_inputs import growing, likely
         from .refutation.search import search_at
+        from .runs.adversary import FURTHER, SEARCHED, TABLE
 
-        shapes = likely(self.case, choose(self.case, 1, self.seed)[0])
-        return search_at(self.case, self.goal, shapes, self.seed, BUDGETS.search.likely_steps)
+        like, goal = choose(self.case, 1, self.seed)[0], [f.term for f in self.goal.formulas.values()]
+        normal, rows = (len(SEARCHED) * (self.seed + 1),), range(FURTHER, FURTHER + len(TABLE))
+        plans = (
+            (likely(self.case, like, goal), normal, BUDGETS.search.likely_steps),
+            (growing(self.case, like), normal, BUDGETS.search.growing_steps),
+            ([like], rows, BUDGETS.search.rows_steps),
+        )
+        found = (search_at(self.case, self.goal, *plan) for plan in plans)
+        return next((f for f in found if f is not None), None)
 
     @property
     def racy(self) -> bool:

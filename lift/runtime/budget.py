@@ -90,7 +90,7 @@ class OutOfTime(TriliftError):
 CAUSES: dict[type[TriliftError], str] = {OutOfSteps: "out-of-steps", OutOfTime: "timeout"}
 
 
-GUARD_SECONDS = 120.0  # of the processor, for a proof, where nobody says otherwise: above what its steps take
+GUARD_SECONDS = 300.0  # of the processor, for a proof, where nobody says otherwise: above what its steps take
 
 # ---- meters ----------------------------------------------------------------------------------------------------------
 
@@ -256,6 +256,8 @@ class SearchBudget:
 
     steps: int = 12_000_000
     likely_steps: int = 1_500_000
+    growing_steps: int = 1_500_000  # at sizes that grow, of claims without a proof
+    rows_steps: int = 500_000  # on other rows of the table of inputs, of those
     large_steps: int = 40_000_000
     beside_steps: int = 150_000  # of the runs beside a proof
     shrink_steps: int = 2_000_000

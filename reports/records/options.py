@@ -12,7 +12,7 @@ class Proving:
     folder, or a file for one case; and whether the checker replays each proof at once."""
 
     against: str | None = None
-    timeout: float = 120.0
+    timeout: float = 300.0
     smt_dir: str = ""
     replay: str = ""
     invariants: bool = True
@@ -28,7 +28,7 @@ class Options:
     made before, "" for none; `cluster`: the address of a Dask scheduler whose workers make them, "" for processes
     here."""
 
-    timeout: float = 120.0
+    timeout: float = 300.0
     jobs: int = 1
     seed: int = 0
     explain: bool = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -14,7 +15,7 @@ import triton.language as tl
 from trilift import case
 from trilift.lift import Case
 from trilift.verify import prove
-from trilift.verify.refutation.likely_inputs import LARGEST, SHAPES, likely, numbers
+from trilift.verify.refutation.likely_inputs import GROWING, LARGEST, SHAPES, growing, likely, numbers
 
 LIMIT = 5000
 
@@ -23,6 +24,12 @@ LIMIT = 5000
 def scale_kernel(x, y, n, factor, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(y + i, tl.load(x + i, mask=i < n) * factor, mask=i < n)
+
+
+@triton.jit
+def zero_kernel(x, y, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + i, 0.0, mask=i < n)
 
 
 @lru_cache
@@ -55,6 +62,35 @@ def cached(x: Any) -> Any:
     n, y = x.shape[0], torch.empty_like(x)
     scale_kernel[(triton.cdiv(n, 64),)](x, y, n, factor(int(str(n))), BLOCK=64)
     return y
+
+
+def root_of_programs(x: Any) -> Any:
+    """So many programs are too few from 4225 elements on, which is no number of the code."""
+    n, y = x.shape[0], torch.empty_like(x)
+    scale_kernel[(math.isqrt(n) + 1,)](x, y, n, 2.0, BLOCK=64)
+    return y
+
+
+def zeros(x: Any) -> Any:
+    """Against a reference that is 0 for less than 100000 elements, and has that number alone."""
+    n, y = x.shape[0], torch.empty_like(x)
+    zero_kernel[(triton.cdiv(n, 64),)](x, y, n, BLOCK=64)
+    return y
+
+
+def few_are_torch_s(name: str, least: int, by: float = 2.0, at: int = 0) -> Case:
+    """Less than `least` elements are left to PyTorch, which multiplies them by 2, and `at` elements by another
+    number."""
+
+    def fn(x: Any) -> Any:
+        n = x.shape[0]
+        if n < least:
+            return (by if n == at or not at else 2.0) * x
+        y = torch.empty_like(x)
+        scale_kernel[(triton.cdiv(n, 64),)](x, y, n, 2.0, BLOCK=64)
+        return y
+
+    return doubled(name, fn)
 
 
 @pytest.mark.smoke
@@ -95,3 +131,34 @@ def test_a_host_function_that_is_not_followed_is_run_at_its_numbers(c: Case) -> 
     (proof,) = prove(c)
     assert proof.verdict.value == "REFUTED" and proof.counterexample is not None
     assert proof.counterexample.dims["N"] in (3001, LIMIT)
+
+
+@pytest.mark.smoke
+def test_sizes_grow_within_the_case() -> None:
+    assert [d["N"] for d in growing(doubled("rows", root_of_programs), {"N": 5})] == list(GROWING)
+    assert [d["N"] for d in growing(in_chunks("chunks"), {"N": 5})] == [n for n in GROWING if n <= 4000]
+
+
+def test_a_grid_that_is_too_small_for_large_sizes_is_refuted() -> None:
+    (proof,) = prove(doubled("root_of_programs", root_of_programs))
+    assert proof.verdict.value == "REFUTED" and proof.counterexample is not None
+    assert proof.counterexample.dims["N"] > 4096
+
+
+def test_numbers_of_the_reference_are_tried() -> None:
+    c = case(x="f32[N]")(zeros)
+    c.reference(lambda x: x * (x.shape[0] // 100_000))
+    assert 100_000 in numbers(c)
+    (proof,) = prove(c)
+    assert proof.verdict.value == "REFUTED" and proof.counterexample is not None
+    assert proof.counterexample.dims["N"] >= 100_000
+
+
+@pytest.mark.parametrize("least", [4, 1025])
+def test_a_host_function_that_launches_nothing_at_small_sizes(least: int) -> None:
+    (proof,) = prove(few_are_torch_s("right", least))
+    assert proof.verdict.value == "PROVED" and not [c for c in proof.contract if c.kind == "shape"]
+    (proof,) = prove(few_are_torch_s("wrong", least, 3.0))
+    assert proof.verdict.value == "REFUTED"
+    (proof,) = prove(few_are_torch_s("once", least, 3.0, at=least - 1))
+    assert proof.verdict.value == "REFUTED"

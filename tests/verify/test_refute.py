@@ -220,7 +220,9 @@ def test_a_hint_that_was_not_run_is_told() -> None:
 
 def test_each_hint_is_run_with_random_numbers_before_other_numbers() -> None:
     hints = [{"N": n} for n in (7, 9, 11)]
-    first = [(dims["N"], adversary.row(seed).name) for dims, seed, _ in islice(search.runs(RIGHT[0], hints, 0, None), 4)]
+    first = [
+        (dims["N"], adversary.row(seed).name) for dims, seed, _ in islice(search.runs(RIGHT[0], hints, 0, None), 4)
+    ]
     assert first == [(7, "normal"), (9, "normal"), (11, "normal"), (7, adversary.row(1).name)]
 
 

@@ -1,41 +1,55 @@
 """Sizes and scalars at which a wrong kernel is often wrong: beside the numbers that its code and its case have in them.
 
 A host function that could not be followed, or a claim without a proof, is run there before it is called TESTED:
-`n < 5000`, `x[: 3 * 1000]`, `1 << 14`, `s or 1.0`, `s == int(s)`.
+`n < 5000`, `x[: 3 * 1000]`, `1 << 14`, `s or 1.0`, `s == int(s)`. It is run at sizes that grow, too: a grid of sqrt(n)
+programs is too small from some size on that no code names.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from types import CodeType, FunctionType
 
 from trilift.lift.cases.declaration import Case, Spec
 from trilift.lift.terms.fit import Number
+from trilift.lift.terms.term import Term
 
 Dims = dict[str, Number]
 SMALLEST, LARGEST = 8, 1_000_000  # sizes: lower ones are met by other runs
 SHAPES = 60
 FUNCTIONS = 40  # that are looked at
 MULTIPLES = (1, 2, 3, 4)  # of a number, in a loop of so many steps
+GROWING = tuple(4**k + 1 for k in range(5, 11))  # sizes, up to a million
 FACTOR = 100  # largest number of the code that is multiplied with others: so many tiles
 REALS = (0.0, 1.0, -1.0, 2.0, -2.0, 0.5, 1e4, -1e4)
 INTEGERS = (0, 1, -1, 2, -2)
 
 
-def likely(case: Case, like: Mapping[str, Number]) -> list[Dims]:
+def likely(case: Case, like: Mapping[str, Number], goal: Iterable[Term] = ()) -> list[Dims]:
     """Up to SHAPES assignments that the case allows, scalars first, then sizes from the smallest on; what is not looked
-    at is as in `like`."""
-    found = dict.fromkeys(tuple(sorted(d.items())) for d in (*_at_scalars(case, like), *_at_sizes(case, like)))
+    at is as in `like`. `goal`: terms whose numbers are looked at too."""
+    found = dict.fromkeys(tuple(sorted(d.items())) for d in (*_at_scalars(case, like), *_at_sizes(case, like, goal)))
     return list(islice((d for d in map(dict, found) if d != dict(like) and _allowed(case, d)), SHAPES))
 
 
-def numbers(case: Case) -> list[int]:
-    """The integers that the code of the host function, of what it names in the same file, and `where` have in them."""
-    code = (n for f in _functions(case.fn) for n in _constants(f.__code__))
-    where = (t.attr for t in case.where.walk() if t.is_const) if case.where is not None else ()
-    whole = (int(n) for n in (*code, *_globals(case.fn), *where) if n == int(n))
+def growing(case: Case, like: Mapping[str, Number]) -> list[Dims]:
+    """Assignments that the case allows in which one size grows and the others are as in `like`: all sizes in turn at
+    each step."""
+    return [d for v in GROWING for n in case.names if _allowed(case, d := {**like, n: v})]
+
+
+def numbers(case: Case, goal: Iterable[Term] = ()) -> list[int]:
+    """The integers that the code of the host function and of the reference, of what they name in the same file, `where`
+    and the terms of `goal` have in them."""
+    functions = [f for f in (case.fn, case.reference.fn) if f is not None]
+    code = (n for fn in functions for f in _functions(fn) for n in _constants(f.__code__))
+    named = (n for fn in functions for n in _globals(fn))
+    terms = (*goal, *((case.where,) if case.where is not None else ()))
+    told = (t.attr for e in terms for t in e.walk() if t.is_const and math.isfinite(t.attr))
+    whole = (int(n) for n in (*code, *named, *told) if n == int(n))
     return sorted({n for n in whole if 2 <= n <= LARGEST})
 
 
@@ -45,8 +59,8 @@ def _at_scalars(case: Case, like: Mapping[str, Number]) -> Iterator[Dims]:
             yield from ({**like, name: v} for v in (REALS if s.is_float else INTEGERS))
 
 
-def _at_sizes(case: Case, like: Mapping[str, Number]) -> Iterator[Dims]:
-    code = numbers(case)
+def _at_sizes(case: Case, like: Mapping[str, Number], goal: Iterable[Term]) -> Iterator[Dims]:
+    code = numbers(case, goal)
     factors = {*MULTIPLES, *(n for n in code if n <= FACTOR)}
     found = {k * c for c in code for k in factors if SMALLEST <= k * c <= LARGEST}
     near = sorted({v for m in found for v in (m - 1, m, m + 1)})

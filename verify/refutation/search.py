@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain, islice
+from itertools import chain, islice, product
 from typing import Any
 
 import numpy as np
@@ -154,14 +154,17 @@ class _Hinted:
         return f"{words(self._open[0][0])} was not run: the steps of the search ran out" if self._open else ""
 
 
-def search_at(case: Case, goal: Targets, shapes: Iterable[Dims], seed: int, steps: int) -> Counterexample | None:
-    """A counterexample at one of these dims, which assign all, with random numbers."""
-    question, at = Question(case, goal), len(SEARCHED) * (seed + 1)
+def search_at(
+    case: Case, goal: Targets, shapes: Sequence[Dims], seeds: Iterable[int], steps: int
+) -> Counterexample | None:
+    """A counterexample at one of these dims, which assign all, with the numbers of one of these seeds; runs may be
+    large."""
+    question, execute = Question(case, goal, large=True), partial(executed, steps=steps)
     with stage("search at likely inputs", steps) as meter:
-        for dims in shapes:
+        for at, dims in product(seeds, shapes):
             if meter.exhausted:
                 return None
-            if isinstance(result := attempt(question, dims, at, 0), Failure):
+            if isinstance(result := attempt(question, dims, at, 0, execute), Failure):
                 return _made_small(question, dims, at, 0, result, meter)
     return None
 
