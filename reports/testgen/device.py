@@ -198,11 +198,6 @@ def as_compiled() -> dict[str, Any]:
     return {name: property(get) for name, get in asked.items()} | {"run": run, "_unsafe_update_src": update}
 
 
-def place_of(kernel: Any) -> tuple[str, int]:
-    """The file and the line of `def`."""
-    return kernel.file_name, kernel.def_file_line_number
-
-
 @contextlib.contextmanager
 def pretended_gpu() -> Iterator[None]:
     import triton
@@ -243,11 +238,12 @@ def pretended_gpu() -> Iterator[None]:
         stack.enter_context(patch(torch.autograd, "_engine_run_backward", engine))
         stack.enter_context(patch(torch.accelerator, "current_accelerator", always(Claimed.ANSWERS["device"])))
         stack.enter_context(patch(triton.runtime.driver, "_active", driver))
-        for place in (triton, triton.runtime, triton.runtime.jit):
-            stack.enter_context(patch(place, "JITFunction", InterpretedFunction))
+        for module in (triton, triton.runtime, triton.runtime.jit):
+            stack.enter_context(patch(module, "JITFunction", InterpretedFunction))
         for name, value in as_compiled().items():
             stack.enter_context(patch(InterpretedFunction, name, value, create=True))
         if hasattr(triton.runtime.jit, "get_jit_fn_file_line"):  # of Triton up to 3.8, for compiled functions only
-            stack.enter_context(patch(triton.runtime.jit, "get_jit_fn_file_line", place_of))
+            place = lambda kernel: (kernel.file_name, kernel.def_file_line_number)  # noqa: E731
+            stack.enter_context(patch(triton.runtime.jit, "get_jit_fn_file_line", place))
         stack.enter_context(Claimed())
         yield

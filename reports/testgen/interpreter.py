@@ -177,7 +177,7 @@ def attributes_of_numbers(self: ast.NodeTransformer, node: ast.Attribute) -> ast
     return ast.fix_missing_locations(ast.copy_location(call, node))
 
 
-def visiting_what_is_assigned(visit: Callable[..., Any]) -> Callable[..., Any]:
+def visiting_what_is_assigned(visit: Callable[..., ast.AST]) -> Callable[..., ast.AST]:
     """Triton before 3.9 leaves the right side of an assignment as it is."""
     import triton
 
