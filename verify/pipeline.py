@@ -463,8 +463,8 @@ class _Attempt:
         return out
 
     def beside_runs(self, proofs: dict[str, Proof]) -> dict[str, Proof]:
-        """The proofs; REFUTED where a run on an input of the table shows something else than was proved, which is a
-        defect of this package."""
+        """The proofs; REFUTED where a run on an input of the table shows something else than was proved: a defect of
+        this package, unless the contract leaves the input out since the host function takes another way there."""
         from .model.verdict import refuted
         from .refutation.beside import contradiction
 
@@ -472,11 +472,13 @@ class _Attempt:
         if self.replace or not shown:
             return proofs
         contract = [c for p in shown.values() for c in p.contract]
-        found = contradiction(self.case, self.goal, contract, proofs.keys() - shown.keys(), self.seed)
-        if found is None:
+        shows = contradiction(self.case, self.goal, contract, proofs.keys() - shown.keys(), self.seed)
+        if shows is None:
             return proofs
+        found, beyond = shows.found, shows.left_out
         wrong = {n for n in shown if n == found.output} or set(shown)
-        told = lambda p: changed(refuted(p.claim, found), contract=p.contract, reason=OUR_DEFECT)  # noqa: E731
+        why = OUR_DEFECT if beyond is None else f"the host function takes another way where {beyond.text} is false"
+        told = lambda p: changed(refuted(p.claim, found), contract=p.contract, reason=why)  # noqa: E731
         return {n: told(p) if n in wrong else p for n, p in proofs.items()}
 
     def decided(self, proofs: dict[str, Proof]) -> dict[str, Proof]:
@@ -522,22 +524,24 @@ class _Attempt:
         return proofs
 
     def at_likely_inputs(self) -> Counterexample | None:
-        """A counterexample beside the numbers that the code has in it, at a size that grows, or on other rows of the
-        table of inputs."""
+        """A counterexample beside the numbers that the code has in it, at a size that grows, on other rows of the table
+        of inputs, or with tensors in other layouts."""
         from trilift.lift.cases.shapes import choose
 
         from .refutation.likely_inputs import growing, likely
         from .refutation.search import search_at
         from .runs.adversary import FURTHER, SEARCHED, TABLE
+        from .runs.layouts import otherwise
 
         like, goal = choose(self.case, 1, self.seed)[0], [f.term for f in self.goal.formulas.values()]
         normal, rows = (len(SEARCHED) * (self.seed + 1),), range(FURTHER, FURTHER + len(TABLE))
         plans = (
-            (likely(self.case, like, goal), normal, BUDGETS.search.likely_steps),
-            (growing(self.case, like), normal, BUDGETS.search.growing_steps),
-            ([like], rows, BUDGETS.search.rows_steps),
+            (self.case, likely(self.case, like, goal), normal, BUDGETS.search.likely_steps),
+            (self.case, growing(self.case, like), normal, BUDGETS.search.growing_steps),
+            (self.case, [like], rows, BUDGETS.search.rows_steps),
+            *((laid, [like], normal, BUDGETS.search.rows_steps) for laid in otherwise(self.case)),
         )
-        found = (search_at(self.case, self.goal, *plan) for plan in plans)
+        found = (search_at(case, self.goal, shapes, seeds, steps) for case, shapes, seeds, steps in plans)
         return next((f for f in found if f is not None), None)
 
     @property

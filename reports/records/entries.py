@@ -74,7 +74,8 @@ class Clause(TypedDict):
 
 
 class Counterexample(TypedDict):
-    """The input on which a kernel is wrong, in the user's names."""
+    """The input on which a kernel is wrong, in the user's names. Among the dims are the strides of tensors that were
+    laid out otherwise than the case draws them: "stride(x,0)"."""
 
     dims: dict[str, Any]
     seed: int

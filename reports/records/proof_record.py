@@ -265,7 +265,7 @@ def clause(c: Clause) -> entries.Clause:
 def counterexample(c: Counterexample, replay: str | None) -> entries.Counterexample:
     """The input on which the kernel is wrong, in the user's names."""
     return {
-        "dims": {k: jsonable(v) for k, v in c.dims.items()},
+        "dims": {k: jsonable(v) for k, v in {**c.dims, **c.strides}.items()},
         "seed": c.seed,
         "config": c.config,
         "output": c.output,

@@ -13,7 +13,7 @@ from typing import Any
 import kernels_prove
 import pytest
 
-from trilift.lift.runtime.budget import Guard
+from trilift.lift.runtime.budget import GUARD_SECONDS, Guard
 from trilift.verify import pipeline, prove
 from trilift.verify.integers import solver
 from trilift.verify.model.verdict import Claim, interrupted, unknown
@@ -128,4 +128,6 @@ def test_time_that_ran_out_in_the_search_for_a_contract_is_told(monkeypatch: pyt
     monkeypatch.setattr(contract, "infer", late)
     (proof,) = prove(kernels_prove.online, other=kernels_prove.plain, invariants=False)
     assert (proof.verdict.value, proof.cause) == ("UNKNOWN", "timeout")
-    assert proof.reason.startswith("time ran out after 120 s, during the search for a contract; open then: ")
+    assert proof.reason.startswith(
+        f"time ran out after {GUARD_SECONDS:.0f} s, during the search for a contract; open then: "
+    )

@@ -29,7 +29,7 @@ from trilift.lift.ttir.written_pointers import written
 
 from ..integers.solver import Solver
 from ..model.configuration import Configuration, Event, SymbolicLaunch, View
-from ..model.verdict import Clause
+from ..model.verdict import ELSEWHERE, Clause
 from ..wording.user_terms import words
 from . import blocks, constants_of_one, grid_limits, host_operations
 from .ambiguity import apart
@@ -393,7 +393,7 @@ class _Config:
             raise Refuted("the sequence of operations of the host function")
         inner = replace(self.case, where=T.make("and", self.case.where, condition))
         why = difference(mine[0], other)
-        elsewhere = f"the host function, which behaves differently elsewhere: {why.what}"
+        elsewhere = f"{ELSEWHERE}: {why.what}"
         clause = Clause("shape", condition, words(condition), elsewhere, why.place)
         found = _Config(inner, self.seed, self.config, mine, self.exhaustive, self.depth + 1).configurations()
         cases = list(_cases(condition))
@@ -420,14 +420,11 @@ def _together(case: Case, parts: list[list[Configuration]]) -> list[list[Configu
 
 def _of_one(clause: Clause, every: Term) -> Clause:
     """The clause about one part as that about all."""
-    return Clause(
-        clause.kind, every, words(every), "the host function, which behaves differently elsewhere", clause.place
-    )
+    return Clause(clause.kind, every, words(every), ELSEWHERE, clause.place)
 
 
 def _elsewhere(condition: Term, place: Place | None, why: str = "") -> Clause:
-    reason = why or "the host function, which behaves differently elsewhere"
-    return Clause("shape", condition, words(condition), reason, place)
+    return Clause("shape", condition, words(condition), why or ELSEWHERE, place)
 
 
 def _equal(a: Term, b: Term) -> Term:

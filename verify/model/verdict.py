@@ -62,6 +62,9 @@ class Invariant:
     strategies: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
 
+ELSEWHERE = "the host function, which behaves differently elsewhere"  # needs a clause that leaves its other ways out
+
+
 @dataclass(frozen=True, slots=True)
 class Clause:
     """One precondition of the contract. `kind`: "size" (1 <= N), "shape" (N <= BLOCK), "layout" (unit stride, no
@@ -81,7 +84,8 @@ class Clause:
 @dataclass(frozen=True, slots=True)
 class Counterexample:
     """An input on which the kernel itself, run in float64, gives something else: the worst element. `edges`: integer
-    inputs are at the edges of their types."""
+    inputs are at the edges of their types. `strides`: {"stride(x,0)": 8, ...} of tensors that were laid out otherwise
+    than the case draws them."""
 
     dims: Mapping[str, int | float]
     seed: int
@@ -93,6 +97,7 @@ class Counterexample:
     replay: str = ""  # a script
     why: str = ""  # what went wrong where there is no element: an access out of bounds
     edges: bool = False
+    strides: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,15 @@
 
 Proofs are about terms; a run on zeros, alternating signs or the edges of integers shows where terms are not what the
 kernel computes. The shapes are a small one and one at the edge of a block, the layouts those that the case allows.
+Sizes and layouts that the contract leaves out because the host function takes another way there are run too: what it
+gives there is as much a result of the case as any other.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from itertools import islice
+from dataclasses import dataclass
+from itertools import chain, islice
 
 from trilift.lift.cases.declaration import Case
 from trilift.lift.errors import TriliftError
@@ -16,36 +19,48 @@ from trilift.lift.terms import construct as T
 from trilift.lift.terms.fit import value
 from trilift.lift.terms.term import Term
 
-from ..model.verdict import Clause, Counterexample
-from ..runs.adversary import FURTHER, TABLE, at_edges
+from ..model.verdict import ELSEWHERE, Clause, Counterexample
+from ..runs.adversary import FURTHER, SEARCHED, TABLE, at_edges
 from ..runs.goals import Targets
-from ..runs.layouts import laid
-from ..runs.trials import Dims, blocks_of, boundary_shapes
+from ..runs.layouts import numbers, otherwise
+from ..runs.trials import Dims, blocks_of, boundary_shapes, fits
 from .search import Failure, Question, attempt, found_at, launched
 
 EDGE = 2  # of the shapes at the edges of blocks: the first ones are many blocks long
 LARGEST_BLOCK = 64  # at whose edge a proof is tried
-LAID_OUT = "transposed"  # tensors with any strides
+BEYOND = 200  # shapes among which one is sought that a clause leaves out
+
+
+@dataclass(frozen=True, slots=True)
+class Contradiction:
+    """A run that shows something else than was proved. `left_out`: the clause by which the contract leaves its input
+    out, since the host function takes another way there; None where the proof itself is wrong."""
+
+    found: Counterexample
+    left_out: Clause | None = None
 
 
 def contradiction(
     case: Case, goal: Targets, contract: Sequence[Clause], but: Collection[str], seed: int = 0
-) -> Counterexample | None:
-    """An input that meets the contract on which an output is not what was proved; None where the runs show none. `but`:
-    outputs that are not proved."""
+) -> Contradiction | None:
+    """An input on which an output is not what was proved, though the contract allows it or leaves it to another way of
+    the host function; None where the runs show none. `but`: outputs that are not proved."""
     if any(c.kind == "value" or (c.data is not None and _is_real(c.data)) for c in contract):
         return None  # no input is known to meet it
     data = any(c.kind == "nowrap" and c.term is None for c in contract)
+    other = [c for c in contract if c.term is not None and c.why.startswith(ELSEWHERE)]
     try:
         with stage("runs beside the proof", BUDGETS.search.beside_steps) as meter:
-            for question, dims, at in _runs(case, goal, frozenset(but), seed):
+            for question, dims, at in _runs(case, goal, frozenset(but), seed, other):
                 if meter.exhausted:
                     return None
-                if (data and at_edges(case, at)) or any(_excludes(c, dims) for c in contract):
+                at_these = {**dims, **numbers(question.case, dims, at)}
+                broken = [c for c in contract if c.term is not None and value(c.term, at_these) is False]
+                if (data and at_edges(case, at)) or any(c not in other for c in broken):
                     continue
                 found = attempt(question, dims, at, 0)
                 if isinstance(found, Failure):
-                    return found_at(question, dims, at, 0, found)
+                    return Contradiction(found_at(question, dims, at, 0, found), *broken[:1])
     except TriliftError:
         return None
     return None
@@ -56,13 +71,11 @@ def _is_real(t: Term) -> bool:
     return any(s.op == "read" and s.type == T.REAL for s in t.walk())
 
 
-def _excludes(c: Clause, dims: Dims) -> bool:
-    """Whether a clause is false at these dims."""
-    return c.term is not None and value(c.term, dims) is False
-
-
-def _runs(case: Case, goal: Targets, but: frozenset[str], seed: int) -> Iterator[tuple[Question, Dims, int]]:
-    """A small shape, then one at the edge of a block; every run has another kind of numbers."""
+def _runs(
+    case: Case, goal: Targets, but: frozenset[str], seed: int, other: Sequence[Clause]
+) -> Iterator[tuple[Question, Dims, int]]:
+    """A small shape, one at the edge of a block, one that each of the `other` clauses leaves out, then tensors that lie
+    in memory otherwise; every run has another kind of numbers."""
     from trilift.lift.cases.shapes import choose
 
     plain, first = Question(case, goal, but=but), FURTHER + len(TABLE) * seed
@@ -72,6 +85,10 @@ def _runs(case: Case, goal: Targets, but: frozenset[str], seed: int) -> Iterator
     blocks = [b for b in blocks_of(trace) if b <= LARGEST_BLOCK][:1] if trace is not None else []
     for dims in islice(boundary_shapes(case, base, blocks), EDGE, EDGE + 1):
         yield plain, dims, first + 1
-    strided = [n for n, s in case.tensors.items() if s.strided and len(s.shape or ()) > 1]
-    if strided:
-        yield Question(laid(case, dict.fromkeys(strided, LAID_OUT)), goal, but=but), base, first + 2
+    ones = {**base, **dict.fromkeys(case.names, 1)}
+    shapes = [d for d in chain([ones], islice(boundary_shapes(case, base, blocks), BEYOND)) if fits(case, d)]
+    for k, clause in enumerate(other):
+        beyond = (d for d in shapes if clause.term is not None and value(clause.term, d) is False)
+        yield from ((plain, d, len(SEARCHED) * (seed + 1) + k) for d in islice(beyond, 1))
+    for k, laid in enumerate(otherwise(case)):
+        yield Question(laid, goal, but=but), base, first + 2 + k

@@ -14,6 +14,7 @@ from trilift.lift.pytorch.machine_integers import Fits
 
 from ..model.verdict import Counterexample
 from ..runs.adversary import arguments, row
+from ..runs.layouts import strides
 from ..runs.readings import without_zeros
 
 LARGEST = 20_000  # numbers written into a script
@@ -49,7 +50,8 @@ def replay_script(
     total = sum(x.numel() for x in case.named(args).values() if not _is_constant(x))
     if stored is not None and total > LARGEST:
         return ""
-    given = {n: _written(case, n, v) for n, v in args.items()} if total <= LARGEST else None
+    placed = strides(case, found.dims, found.seed) if stored is None and total <= LARGEST else {}
+    given = {n: _written(case, n, v, placed) for n, v in args.items()} if total <= LARGEST else None
     path = Path(case.place.file).resolve()
     at = ", ".join(f"{k} = {v}" for k, v in found.dims.items())
     numbers = {
@@ -94,15 +96,16 @@ def _literal(v: Any) -> str:
     return repr(v)
 
 
-def _written(case: Case, name: str, v: Any) -> Any:
-    """An argument as literals: a tensor as its numbers, shape, strides, and the dtype that the case asks for."""
+def _written(case: Case, name: str, v: Any, placed: Mapping[str, tuple[int, ...]]) -> Any:
+    """An argument as literals: a tensor as its numbers, shape, strides (as `placed`, else its own), and the dtype that
+    the case asks for."""
     if isinstance(v, list | tuple):
-        return type(v)(_written(case, f"{name}{k}", e) for k, e in enumerate(v))
+        return type(v)(_written(case, f"{name}{k}", e, placed) for k, e in enumerate(v))
     if not hasattr(v, "stride"):
         return v if isinstance(v, bool | int | float | str | None) else None
     dtype = DTYPES[case.tensors[name].dtype]
     numbers = v.flatten()[:1].tolist() if _is_constant(v) else v.flatten().tolist()
-    return {"tensor": numbers, "shape": tuple(v.shape), "strides": tuple(v.stride()), "dtype": dtype}
+    return {"tensor": numbers, "shape": tuple(v.shape), "strides": placed.get(name, tuple(v.stride())), "dtype": dtype}
 
 
 def _is_constant(x: Any) -> bool:

@@ -35,6 +35,7 @@ from ..runs.adversary import SEARCHED, arguments, arrays, at_edges, row
 from ..runs.caller_memory import is_untouched
 from ..runs.goals import Targets, targets
 from ..runs.isolated_buffers import apart, holds_pointers
+from ..runs.layouts import Laid, numbers
 from ..runs.readings import evaluated, holds, met, without_zeros
 from ..runs.trials import RUN_PROGRAMS, Dims, blocks_of, boundary_shapes, fits, mixed_shapes
 from .replay_script import replay_script
@@ -210,8 +211,10 @@ def _made_small(
 
 def found_at(question: Question, dims: Dims, seed: int, config: int, f: Failure) -> Counterexample:
     """The failure of a run as a counterexample, with a script that shows it."""
-    edges = at_edges(question.case, seed)
-    found = Counterexample(dict(dims), seed, config, f.output, f.index, f.got, f.expected, why=f.why, edges=edges)
+    edges, laid = at_edges(question.case, seed), isinstance(question.case, Laid)
+    placed = numbers(question.case, dims, seed) if laid else {}
+    made = partial(Counterexample, why=f.why, edges=edges, strides=placed)
+    found = made(dict(dims), seed, config, f.output, f.index, f.got, f.expected)
     if question.module_of is not None:
         return found
     goal = question.goal

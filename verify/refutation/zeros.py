@@ -31,6 +31,7 @@ from .search import Failure, Skipped, executed, launched
 if TYPE_CHECKING:
     from trilift.lift.capture.trace import Launch
 
+MANY = 17  # elements, among which some are negative and some positive
 PARTIAL = {name for name, row in DEFINED.rows.items() if row is not total} | {"div", "rsqrt", "log1p", "precise_sqrt"}
 
 
@@ -44,12 +45,12 @@ def contradiction(case: Case, goal: Targets, output: str, seed: int = 0) -> str:
 
 
 def _shapes(case: Case, seed: int) -> Iterator[Dims]:
-    """A small shape, and the one with all dims 1."""
+    """A small shape, the one with all dims 1, and one at which half of the elements have both signs."""
     from trilift.lift.cases.shapes import choose
 
     base = choose(case, 1, seed)[0]
-    ones = {**base, **dict.fromkeys(case.names, 1)}
-    yield from (d for d in (base, ones) if fits(case, d))
+    alike = ({**base, **dict.fromkeys(case.names, n)} for n in (1, MANY))
+    yield from (d for d in (base, *alike) if fits(case, d))
 
 
 def _told(case: Case, goal: Targets, output: str, dims: Dims, seed: int) -> str:

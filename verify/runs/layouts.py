@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from trilift.lift.cases.declaration import Case
 if TYPE_CHECKING:
     import torch
 
+OTHERWISE = ("transposed", "padded", "contiguous")  # than a case draws tensors that may have any strides
 Layout = Callable[["torch.Tensor"], "torch.Tensor"]
 RANKS = {"strided": 1, "transposed": 2, "expanded": 1}  # that a tensor has at least
 
@@ -70,8 +71,28 @@ class Laid(Case):
 
 def laid(case: Case, layouts: Mapping[str, str], values: Mapping[str, int] | None = None, dense: bool = False) -> Laid:
     """The case with arguments that lie so."""
-    kept = (case.name, case.fn, case.params, case.where, case.reference, case.place, case.written)
+    kept = (case.name, case.fn, case.params, case.where, case.reference, case.place, case.written, case.mentioned)
     return Laid(*kept, layouts=layouts, values=values or {}, dense=dense)
+
+
+def otherwise(case: Case) -> Iterator[Laid]:
+    """The case with its tensors of any strides in one layout after the other that it never draws: host functions test
+    strides for 1."""
+    free = [n for n, s in case.tensors.items() if s.strided and len(s.shape or ()) > 1]
+    yield from (laid(case, dict.fromkeys(free, name)) for name in OTHERWISE if free)
+
+
+def strides(case: Case, dims: Mapping[str, int | float], seed: int) -> dict[str, tuple[int, ...]]:
+    """The strides with which the case draws each tensor: {"x": (8, 1)}. Converted to float64, tensors may lose them."""
+    args = case.sample(dims, np.random.default_rng(seed))
+    return {n: tuple(x.stride()) for n, x in case.named(args).items()}
+
+
+def numbers(case: Case, dims: Mapping[str, int | float], seed: int) -> dict[str, int]:
+    """{"stride(x,0)": 8, ...} of the tensors that may have any strides."""
+    free = [n for n, s in case.tensors.items() if s.strided]
+    drawn = strides(case, dims, seed) if free else {}
+    return {f"stride({n},{d})": s for n in free for d, s in enumerate(drawn[n])}
 
 
 def _contiguous() -> Any:
