@@ -24,8 +24,9 @@ from trilift.verify.runs.layouts import layout
 @pytest.mark.parametrize("name", ("wrong_at_zero", "wrong_at_the_least"))
 def test_a_run_takes_a_wrong_proof_back(name: str) -> None:
     case = getattr(kernels, name)
-    found = contradiction(case, targets(case), (), ())
-    assert found is not None and found.output == "out" and found.replay
+    shows = contradiction(case, targets(case), (), ())
+    assert shows is not None and shows.left_out is None
+    assert shows.found.output == "out" and shows.found.replay
 
 
 @pytest.mark.parametrize("name", ("right_everywhere", "right_for_positives"))
