@@ -239,7 +239,7 @@ def _examined(case: Case, o: Options) -> Examined:
     goal, claims = attempt.goal, attempt.claims
     proofs = attempt.beside_runs(attempt.beside_zeros({name: interrupted(p, guard) for name, p in proofs.items()}))
     proofs |= {name: failed(claims[name], e) for name, e in goal.errors.items()}
-    if o.fallback and _open(proofs):
+    if o.fallback and any(p.verdict.value == "UNKNOWN" for p in proofs.values()):
         o.progress("counterexamples")
         proofs = attempt.decided(proofs)
     proofs = {n: attempt.another_dtype(n, p) for n, p in proofs.items()}

@@ -45,7 +45,7 @@ def contradiction(case: Case, goal: Targets, output: str, seed: int = 0) -> str:
 
 
 def _shapes(case: Case, seed: int) -> Iterator[Dims]:
-    """A small shape, the one with all dims 1, and one at which half of the elements have both signs."""
+    """A small shape, the one with all dims 1, and one with numbers of both signs beside the zeros."""
     from trilift.lift.cases.shapes import choose
 
     base = choose(case, 1, seed)[0]
