@@ -77,5 +77,13 @@ def columns_of_a_transpose(x):
     return doubled(x.contiguous())
 
 
+@case(x="f32[N] strided", where="N <= 64")
+def twice_where_dense(x):
+    """A vector without gaps is doubled twice."""
+    out = doubled(x.contiguous()[None])[0]
+    return doubled(out[None])[0] if x.stride(0) == 1 else out
+
+
+twice_where_dense.reference(lambda x: 2 * x)
 RIGHT = [dense_where_gaps, dense_where_not, refused_gaps]
-WRONG = [stride_of_the_input, rows_without_pads, twice_where_contiguous, columns_of_a_transpose]
+WRONG = [stride_of_the_input, rows_without_pads, twice_where_contiguous, columns_of_a_transpose, twice_where_dense]

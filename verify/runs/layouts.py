@@ -78,7 +78,7 @@ def laid(case: Case, layouts: Mapping[str, str], values: Mapping[str, int] | Non
 def otherwise(case: Case) -> Iterator[Laid]:
     """The case with its tensors of any strides in one layout after the other that it never draws: host functions test
     strides for 1."""
-    free = [n for n, s in case.tensors.items() if s.strided and len(s.shape or ()) > 1]
+    free = [n for n, s in case.tensors.items() if s.strided and s.shape]
     yield from (laid(case, dict.fromkeys(free, name)) for name in OTHERWISE if free)
 
 
