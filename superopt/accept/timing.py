@@ -133,18 +133,33 @@ class Host:
 def measured(f: Function, sets: Sequence[Inputs], wanted: Wanted, device: Device, samples: int = SAMPLES) -> Measured:
     """The time of a function, and how far its outputs are from `wanted`, which belongs to the first set. It never
     raises for what the function does."""
+    found = checked(f, sets[0], wanted)
+    before = found.before
+    if not found.right:
+        return found
     try:
-        before = error(f(*sets[0]), wanted, sets[0])
-        if not right(before, wanted):
-            return Measured(before, None, False, None, None, "its outputs differ")
         cold = timing(f, sets, device, samples)
         warm = timing(f, [sets[0]] * CALLS, device, samples)
         after = error(f(*sets[0]), wanted, sets[0])
     except Exception as e:  # a rival that does not run is a row of the table, not the end of it
-        return Measured(None, None, False, None, None, f"{type(e).__name__}: {e}".splitlines()[0])
+        return _failed(e)
     fine = right(after, wanted)
     why = "" if fine else "its outputs differ after the timing"
     return Measured(before, after, fine, cold if fine else None, warm if fine else None, why)
+
+
+def checked(f: Function, inputs: Inputs, wanted: Wanted) -> Measured:
+    """How far the outputs are from `wanted`, without times. It never raises for what the function does."""
+    try:
+        before = error(f(*inputs), wanted, inputs)
+    except Exception as e:
+        return _failed(e)
+    fine = right(before, wanted)
+    return Measured(before, None, fine, None, None, "" if fine else "its outputs differ")
+
+
+def _failed(e: Exception) -> Measured:
+    return Measured(None, None, False, None, None, f"{type(e).__name__}: {e}".splitlines()[0])
 
 
 def timing(f: Function, sets: Sequence[Inputs], device: Device, samples: int) -> Timing:

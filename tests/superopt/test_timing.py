@@ -89,15 +89,17 @@ def test_rows_are_written_and_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     rows = gpu_times.timed([job(tmp_path)], timing.Host(), "cpu", path, 60.0, said.append)
     assert [r["function"] for r in rows] == ["emitted", "eager", "compile"] and all(r["right"] for r in rows)
     data = json.loads(path.read_text())
-    assert data["rows"] == json.loads(json.dumps(rows)) and len(said) == 3
+    assert data["rows"] == json.loads(json.dumps(rows)) and len(said) == 4
+    assert said[0].startswith("lora M=4 K=32 N=48 R=16 emitted: right, relative error")
     (table,) = gpu_times.result(data).tables
     assert table.rows[0][6] == "1.00" and table.rows[0][8:] == ("1.50", "0.50")
 
 
 def test_what_the_budget_does_not_reach_is_named(tmp_path: Path) -> None:
     said: list[str] = []
-    assert gpu_times.timed([job(tmp_path)], timing.Host(), "cpu", tmp_path / "gpu.json", -1.0, said.append) == []
-    assert said == ["lora: not timed, the -1 s are over"]
+    (row,) = gpu_times.timed([job(tmp_path)], timing.Host(), "cpu", tmp_path / "gpu.json", -1.0, said.append)
+    assert row["right"] and row["cold"] is None and row["before"] < 2e-2
+    assert said[1:] == ["lora: not timed, the -1 s are over"]
 
 
 def test_a_row_that_was_not_timed_says_why() -> None:
@@ -105,6 +107,7 @@ def test_a_row_that_was_not_timed_says_why() -> None:
         "case": "c",
         "sizes": {"M": 1},
         "function": "compile",
+        "before": None,
         "cold": None,
         "warm": None,
         "why": "its outputs differ",

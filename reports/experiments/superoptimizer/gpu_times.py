@@ -106,25 +106,45 @@ def rivals(job: Job) -> dict[str, Function]:
 def timed(
     work: list[Job], device: Device, where: str, path: Path, budget: float, say: Callable[[str], None]
 ) -> list[Timed]:
-    """All rows, written to `path` after each; what the budget of seconds does not reach is named and left out."""
-    from trilift.superopt.accept.timing import inputs, measured, turns, wanted
-
+    """All rows, written to `path` after each: first whether every emitted function is right, then the times, the sizes
+    first for which the files were emitted. What the budget of seconds does not reach stays without times, by name."""
     start = time.monotonic()
-    rows: list[Timed] = []
+    rows: dict[tuple[str, str, str], Timed] = {}
+
+    def add(job: Job, name: str, found: Measured) -> None:
+        rows[job.case.name, _at(job.sizes), name] = {
+            "case": job.case.name, "sizes": dict(job.sizes), "function": name, "model_us": job.model,
+            "roofline_us": job.roofline, **found.record()}  # fmt: skip
+        say(f"{job.case.name} {_at(job.sizes)} {name}: {_told(found)}")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps({**about(where), "rows": list(rows.values())}, indent=1) + "\n")
+
     for job in work:
+        add(job, "emitted", _checked(job, where))
+    for job in sorted(work, key=lambda j: j.model is None):
         if time.monotonic() - start > budget:
             say(f"{job.case.name}: not timed, the {budget:.0f} s are over")
             continue
-        sets = turns(inputs(job.case, job.sizes, where), device)
-        right = wanted(job.case, sets[0])
-        for name, f in rivals(job).items():
-            found = measured(f, sets, right, device)
-            rows.append({"case": job.case.name, "sizes": dict(job.sizes), "function": name, "model_us": job.model,
-                         "roofline_us": job.roofline, **found.record()})  # fmt: skip
-            say(f"{job.case.name} {_at(job.sizes)} {name}: {_told(found)}")
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(json.dumps({**about(where), "rows": rows}, indent=1) + "\n")
-    return rows
+        for name, found in _measured(job, device, where):
+            add(job, name, found)
+    return list(rows.values())
+
+
+def _checked(job: Job, where: str) -> Measured:
+    """How far the outputs of the emitted function are from the float64 computation, without times."""
+    from trilift.superopt.accept.timing import checked, inputs, wanted
+
+    xs = inputs(job.case, job.sizes, where)
+    return checked(getattr(_module(job.file), job.case.name), xs, wanted(job.case, xs))
+
+
+def _measured(job: Job, device: Device, where: str) -> Iterator[tuple[str, Measured]]:
+    from trilift.superopt.accept.timing import inputs, measured, turns, wanted
+
+    sets = turns(inputs(job.case, job.sizes, where), device)
+    right = wanted(job.case, sets[0])
+    for name, f in rivals(job).items():
+        yield name, measured(f, sets, right, device)
 
 
 def about(where: str) -> dict[str, Any]:
@@ -192,7 +212,8 @@ EXPERIMENTS = by_name(Experiment("gpu-times", measure, COLUMNS, summary=summary.
 
 def _cells(r: Timed, own: Timed | None) -> Row:
     if r["cold"] is None:
-        return (r["case"], _at(r["sizes"]), r["function"], r["why"] or "not timed", *[""] * 6)
+        error = "" if r["before"] is None else f"{r['before']:.1e}"
+        return (r["case"], _at(r["sizes"]), r["function"], r["why"] or "not timed", *[""] * 3, error, *[""] * 2)
     cold, warm = r["cold"], r["warm"]
     slower = f"{cold['median'] / own['cold']['median']:.2f}" if own and own["cold"] else ""
     span = f"{cold['low'] * MICRO:.2f} - {cold['high'] * MICRO:.2f}"
@@ -209,7 +230,7 @@ def _at(sizes: Mapping[str, int]) -> str:
 
 def _told(m: Measured) -> str:
     if m.cold is None or m.warm is None:
-        return m.why
+        return m.why if m.before is None else f"{m.why or 'right'}, relative error {m.before:.1e}"
     return f"{m.cold.median * MICRO:.2f} us cold, {m.warm.median * MICRO:.2f} us warm"
 
 
