@@ -20,8 +20,8 @@ from trilift.lift.runtime.session import collect_rarely
 
 GOLDEN = Path(__file__).parent / "goldens"
 DURATIONS = Path(__file__).parent / "durations.json"
-SLOW_SECONDS = 5.0  # of a test that `make test` runs
-SPARED_SECONDS = 10.0  # of the only instance of a function that it runs
+SLOW_SECONDS = 2.0  # of a test that `make test` runs
+SPARED_SECONDS = 5.0  # of the only instance of a function that it runs
 RECORDED_SECONDS = 1.0  # what a test takes at least to be recorded
 os.environ["TRILIFT_CACHE_DIR"] = tempfile.mkdtemp(prefix="trilift-tests-")  # no result of an earlier run counts
 
