@@ -268,10 +268,11 @@ def without_negative(bound: Term, ask: Ask) -> Term:
 
 
 def largest(found: Mapping[tuple[Term, int], Clause], facts: Facts, solver: Solver) -> list[Clause]:
-    """Clauses that no other implies: bound b of n bits follows from c of m <= n bits if b <= c."""
+    """Clauses that no other implies: bound b of n bits follows from c of m <= n bits if b <= c. They are asked, and
+    come, by their summands, then by their subterms, then as the program has them."""
     ask = asking(facts, solver)
     kept: list[tuple[Term, int]] = []
-    for key in sorted(found, key=lambda k: (-len(expand(k[0])), k[0].id)):
+    for key in sorted(found, key=lambda k: (-len(expand(k[0])), sum(1 for _ in k[0].walk()))):
         if any(_below(key, k, ask) for k in kept):
             continue
         kept = [k for k in kept if not _below(k, key, ask)] + [key]
