@@ -7,8 +7,8 @@ A paragraph holds the formula, verdict, contract and findings of one case:
       verdict   PROVED against the reference
       contract  M * N < 2**31
 
-The text contains no seconds and no folders of this machine. Cases stand in the order of their files. To see how two
-runs differ:
+The text contains no seconds and no folders of this machine. Cases stand in the order of their files, and the clauses of
+a contract, which is a set, in the order of the alphabet. To see how two runs differ:
 
     python -m trilift.reports.experiments.golden OLD.json NEW.json      data of `trilift corpus NAME --format json`
 """
@@ -84,7 +84,7 @@ def _case(r: Data) -> Iterator[tuple[str, str]]:
     yield "verdict", f"{r['verdict']} against the {r['against']}{bound}"
     if r["verdict"] != "PROVED" and r["reason"]:
         yield "reason", r["reason"]
-    yield from (("contract", c) for c in r["contract"])
+    yield from (("contract", c) for c in sorted(r["contract"]))
     for p in r["proofs"]:
         yield from _proof(p, several=len(r["proofs"]) > 1)
     yield from (("finding", _finding(f)) for f in r["findings"])
@@ -117,7 +117,7 @@ def _search(r: Data) -> Iterator[tuple[str, str]]:
         yield "counts", ", ".join(counts)
     o = r.get("optimize", {})
     yield from ((k, _number(o[k])) for k in FOUND if o.get(k) is not None)
-    yield from (("contract", c) for c in o.get("contract", ()))
+    yield from (("contract", c) for c in sorted(o.get("contract", ())))
 
 
 def _number(x: Any) -> str:
