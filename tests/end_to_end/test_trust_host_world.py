@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.kernels import host_world
+from tests.kernels import host_outside, host_world
 from trilift.lift.cases.shapes import choose
 from trilift.lift.errors import TriliftError
 from trilift.lift.pytorch.host.host_run import read_host
@@ -78,3 +78,17 @@ def test_scalars_are_drawn_where_they_are_wanted(name):
 def test_negative_scalars_are_not_taken_for_positive_ones():
     (proof,) = prove(host_world.negative_as_positive, fallback=False)
     assert proof.verdict.value != "PROVED"
+
+
+@pytest.mark.parametrize("name, call", host_outside.WRONG.items())
+def test_a_call_of_an_unknown_module_is_a_clause(name, call):
+    (proof,) = prove(getattr(host_outside, name), fallback=False)
+    texts = [c.text for c in proof.contract]
+    assert proof.verdict.value != "PROVED" or any(f"{call} gives what" in text for text in texts), texts
+
+
+@pytest.mark.parametrize("name", host_outside.RIGHT)
+def test_a_call_that_only_computes_is_no_clause(name):
+    (proof,) = prove(getattr(host_outside, name), fallback=False)
+    assert proof.verdict.value == "PROVED", proof.reason
+    assert not [c.text for c in proof.contract if "gives what" in c.text]

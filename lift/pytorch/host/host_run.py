@@ -24,6 +24,7 @@ from ...terms.term import Term
 from ..tracing import place_of_error
 from . import questions
 from .events import Events, Launching, Seen
+from .outside import watched
 from .record import Decision, Note, Record
 from .shims import host_files, shimmed
 from .state import changed, kept
@@ -78,7 +79,8 @@ def read_host(case: Case, dims: Mapping[str, int | float], config: int = 0) -> H
             record.addresses = {events.key(t): n for n, t in tensors.items()}
             record.inputs = {id(t): n for n, t in tensors.items()}
             with events.recording():
-                result = case.fn(**arguments)
+                with watched(record):
+                    result = case.fn(**arguments)
                 record.catch_up()
             outputs = {n: events.ref(t) for n, t in named_outputs(result).items()}
             trace = Trace(dict(dims), inputs, tuple(events.events), outputs, events.configs)

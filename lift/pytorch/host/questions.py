@@ -17,6 +17,7 @@ import secrets
 import socket
 import subprocess
 import sys
+import threading
 import time
 import uuid
 from collections.abc import Callable
@@ -70,6 +71,7 @@ QUESTIONS = (
     Question(socket, "gethostname", "said", "socket."),
     Question(os, "cpu_count getcwd", "said", "os."),
     Question(os, "getpid getppid urandom listdir stat", "chance", "os."),
+    Question(threading, "get_ident get_native_id", "chance", "threading."),
     Question(os.path, "exists isfile isdir getmtime getsize", "chance", "os.path."),
     Question(pathlib.Path, "exists is_file is_dir read_text read_bytes open stat", "chance", "pathlib.Path."),
     Question(subprocess, "run check_output Popen call check_call getoutput", "chance", "subprocess."),

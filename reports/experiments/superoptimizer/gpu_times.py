@@ -107,7 +107,7 @@ def timed(
     work: list[Job], device: Device, where: str, path: Path, budget: float, say: Callable[[str], None]
 ) -> list[Timed]:
     """All rows, written to `path` after each: first whether every emitted function is right, then the times, the sizes
-    first for which the files were emitted. What the budget of seconds does not reach stays without times, by name."""
+    first for which the files were emitted. Functions beyond the budget of seconds are named, without times."""
     start = time.monotonic()
     rows: dict[tuple[str, str, str], Timed] = {}
 
