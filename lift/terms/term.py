@@ -122,7 +122,8 @@ class Term:
             case "read":
                 return f"{self.attr}[{', '.join(map(repr, self.args))}]"
         head = f"{self.op}[{self.attr}]" if self.attr is not None else self.op
-        return f"{head}({', '.join(map(repr, self.args))})"
+        parts = map(repr, self.args)
+        return f"{head}({', '.join(sorted(parts) if self.op in COMMUTATIVE else parts)})"
 
     def walk(self) -> Iterator[Term]:
         """Every distinct subterm once, arguments first."""

@@ -6,6 +6,7 @@ Right by hand: each wrong host function leaves its reference at one size, for on
 from __future__ import annotations
 
 import pytest
+import torch
 
 from tests.kernels import host_outside, host_world
 from trilift.lift.cases.shapes import choose
@@ -92,3 +93,10 @@ def test_a_call_that_only_computes_is_no_clause(name):
     (proof,) = prove(getattr(host_outside, name), fallback=False)
     assert proof.verdict.value == "PROVED", proof.reason
     assert not [c.text for c in proof.contract if "gives what" in c.text]
+
+
+def test_a_tensor_is_not_taken_for_one_that_lay_there_before():
+    run = read_host(host_outside.with_constants_that_go, {"N": 101})
+    assert run.refused is None
+    products = [e.outputs[0] for e in run.trace.events if getattr(e, "func", None) is torch.ops.aten.mul.Tensor]
+    assert len({id(p.buffer) for p in products}) == 10 and all(p.buffer.nbytes == 404 for p in products)

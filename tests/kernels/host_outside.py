@@ -104,3 +104,27 @@ RIGHT = ("locked", "named_by_a_digest", "rounded")
 
 for _name in (*WRONG, *RIGHT):
     globals()[_name].reference(double)
+
+
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(scale(x, 2.0))
+        return torch.zeros((), device=x.device)
+
+    @staticmethod
+    def backward(ctx, g):
+        (saved,) = ctx.saved_tensors
+        return saved if torch.equal(g, torch.tensor(1.0, device=g.device)) else g * saved
+
+
+@case(x="f32[N]")
+def with_constants_that_go(x):
+    """Numbers as tensors, each freed at once: the next tensor may lie where one lay."""
+    x = x.detach().requires_grad_()
+    for _ in range(10):
+        (g,) = torch.autograd.grad(Doubled.apply(x), x, torch.tensor(3.0))
+    return g
+
+
+with_constants_that_go.reference(lambda x: 6 * x)

@@ -41,7 +41,7 @@ class BoundedSolver(Solver):
         if not terms:
             return facts
         more = set()
-        for t in terms:
+        for t in sorted(terms, key=lambda t: t.id):
             low, high = self.bounds[str(t.attr)]
             more |= {T.make("le", low, t)} if low is not None else set()
             more |= {T.make("lt", t, high)} if high is not None else set()

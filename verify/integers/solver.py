@@ -80,7 +80,7 @@ class Solver:
     def model(self, facts: Iterable[Term]) -> dict[str, int] | None:
         """Numbers for the symbols that meet all facts, small ones where possible; None if none was found. Keys are the
         names of sizes, scalars and axes, and the text of other symbols; booleans are 0 and 1."""
-        given = list(facts)
+        given = sorted(facts, key=lambda t: t.id)
         if not all(map(defined, given)):
             return None
         found = _model([core(f) for f in given], self.resources, self.guard)

@@ -125,6 +125,7 @@ class Events(Recorder):
         self.record = record
         self.limits: dict[int, limits.Limits] = {}  # by storage, of integer tensors
         self.launched = 0
+        self.kept: list[torch.UntypedStorage] = []  # as long as their keys are in use
 
     def size(self, n: N.Integer) -> int:
         """A size, a stride or an offset as an integer of the trace."""
@@ -152,7 +153,7 @@ class Events(Recorder):
             constant = t.constant if t.constant is not None else t
             if key not in self.buffers:
                 self.buffers[key] = Buffer((len(self.buffers) + 1) * APART, nbytes, origin, constant)
-                self.keep = [*getattr(self, "keep", []), t]
+                self.kept.append(storage)
             buffer = self.buffers[key]
             start = self.size(t.storage_offset()) * t.element_size() + buffer.address
             shape = tuple(map(self.size, t.shape))
@@ -239,6 +240,7 @@ class Events(Recorder):
         tensors = tuple(tensors_of(result))
         if name == "lift_fresh":  # the tensor that the host made, as it is
             self.buffers[self.key(result)] = given[0][0].buffer
+            self.kept.append(tensors[0].untyped_storage())
         written = [args[k] for k in written_positions(func) if k < len(args)]
         one = known is not None and not written and limits.value(known) is not None  # the same for all data
         for t in tensors_of(written):
