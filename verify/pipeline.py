@@ -278,6 +278,15 @@ def _open(proofs: Mapping[str, Proof]) -> bool:
     return not all(p.verdict.value == "PROVED" for p in proofs.values())
 
 
+def _beyond(contract: Sequence[Clause], found: Counterexample) -> tuple[Clause, ...]:
+    """The contract if the counterexample may lie outside of it; else nothing: it does not hold."""
+    from trilift.lift.terms.fit import value
+
+    numbers = {**found.dims, **found.strides}
+    inside = (c.kind == "config" if c.term is None else value(c.term, numbers) is True for c in contract)
+    return () if all(inside) else tuple(contract)
+
+
 def _told(p: Proof, more: str) -> Proof:
     """The proof with one more reason why it is none."""
     return p if more in p.reason else changed(p, reason=f"{p.reason}; {more}")
@@ -524,20 +533,23 @@ class _Attempt:
         return proofs
 
     def at_likely_inputs(self) -> Counterexample | None:
-        """A counterexample beside the numbers that the code has in it, at a size that grows, on other rows of the table
-        of inputs, or with tensors in other layouts."""
+        """A counterexample at sizes or on elements beside the numbers that the code has in it, at a size that grows, on
+        other rows of the table of inputs, or with tensors in other layouts."""
         from trilift.lift.cases.shapes import choose
 
-        from .refutation.likely_inputs import growing, likely
+        from .refutation.likely_inputs import growing, likely, written
         from .refutation.search import search_at
         from .runs.adversary import FURTHER, SEARCHED, TABLE
+        from .runs.code_numbers import beside
         from .runs.layouts import otherwise
 
         like, goal = choose(self.case, 1, self.seed)[0], [f.term for f in self.goal.formulas.values()]
         normal, rows = (len(SEARCHED) * (self.seed + 1),), range(FURTHER, FURTHER + len(TABLE))
+        drawn = [near] if (near := beside(self.case, written(self.case, goal))) is not None else []
         plans = (
             (self.case, likely(self.case, like, goal), normal, BUDGETS.search.likely_steps),
             (self.case, growing(self.case, like), normal, BUDGETS.search.growing_steps),
+            *((near, choose(near, 3, self.seed), normal, BUDGETS.search.rows_steps) for near in drawn),
             (self.case, [like], rows, BUDGETS.search.rows_steps),
             *((laid, [like], normal, BUDGETS.search.rows_steps) for laid in otherwise(self.case)),
         )
@@ -594,7 +606,8 @@ class _Attempt:
                 break
             of[again.output] = again
         return {
-            n: changed(refuted(self.claims[n], of[n]), contract=p.contract) if n in of else p for n, p in proofs.items()
+            n: changed(refuted(self.claims[n], of[n]), contract=_beyond(p.contract, of[n])) if n in of else p
+            for n, p in proofs.items()
         }
 
     def inferred(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import importlib.util
 import os
@@ -67,9 +68,26 @@ def _ttir(file: str) -> list[Case]:
 
 
 def _cases(module: ModuleType) -> list[Case]:
-    """Those that the file itself defines, not those it imports."""
+    """Those that the file itself defines, not those it imports. Raises CaseError for two of one name."""
+    _check_names(str(module.__file__))
     values = {id(v): v for v in vars(module).values() if isinstance(v, Case)}
     return [c for c in values.values() if c.fn.__module__ == module.__name__]
+
+
+def _check_names(file: str) -> None:
+    """Python keeps the last one of two functions of one name."""
+    lines: dict[str, int] = {}
+    for f in ast.parse(Path(file).read_bytes()).body:
+        if isinstance(f, ast.FunctionDef) and any(_is_case(d) for d in f.decorator_list):
+            if f.name in lines:
+                what = f"two cases are named {f.name}, at lines {lines[f.name]} and {f.lineno}"
+                raise CaseError(what, Place(file, f.lineno), help="give each case a name of its own")
+            lines[f.name] = f.lineno
+
+
+def _is_case(decorator: ast.expr) -> bool:
+    called = decorator.func if isinstance(decorator, ast.Call) else None
+    return getattr(called, "id", getattr(called, "attr", "")) == "case"
 
 
 def by_file(file: str) -> ModuleType:

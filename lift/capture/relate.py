@@ -8,7 +8,7 @@ are names too: stride(x,0).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,7 +41,8 @@ def relate(traces: Sequence[Trace]) -> list[Relation]:
     """One relation for every number of every launch, in order. Raises Unsupported if the launches are not the same at
     every shape, or a value fits nothing."""
     _same_launches(traces)
-    environments = [_environment(t) for t in traces]
+    strided = {n for t in traces for n, x in t.inputs.items() if x.strides != contiguous(x.shape)}
+    environments = [_environment(t, strided) for t in traces]
     columns = zip(*(t.launches for t in traces), strict=True)
     return [r for k, column in enumerate(columns) for r in _Launch(k, column, environments).relations()]
 
@@ -61,11 +62,11 @@ def _at(dims: dict[str, Number]) -> str:
     return ", ".join(f"{n}={v}" for n, v in dims.items())
 
 
-def _environment(trace: Trace) -> dict[str, Number]:
-    """Dims, scalars, and the strides of inputs that are not contiguous."""
+def _environment(trace: Trace, strided: Collection[str]) -> dict[str, Number]:
+    """Dims, scalars, and the strides of inputs that are not contiguous at some shape."""
     out = dict(trace.dims)
     for name, x in trace.inputs.items():
-        if x.strides != contiguous(x.shape):
+        if name in strided:
             out |= {f"stride({name},{d})": s for d, s in enumerate(x.strides)}
     return out
 
@@ -145,5 +146,5 @@ def _argument(name: str, v: Any) -> Iterator[tuple[str, Number]]:
 def holds(relation: Relation, trace: Trace) -> bool:
     """Whether the relation is right for another trace of the same case."""
     rows = dict(_numbers(trace.launches[relation.launch]))
-    environment = {**{n: v for n, v in rows.items() if isinstance(v, int)}, **_environment(trace)}
+    environment = {**{n: v for n, v in rows.items() if isinstance(v, int)}, **_environment(trace, trace.inputs)}
     return bool(value(relation.term, environment) == rows.get(relation.what))

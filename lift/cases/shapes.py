@@ -9,7 +9,7 @@ same distance or sum cannot be told apart.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, islice, product
 
 import numpy as np
@@ -31,6 +31,7 @@ ROUND = (64, 128, 96, 80, 48, 144, 160, 192, 256, 32, 320, 384, 640, 24, 16, 8, 
 LONG = (2053, 1031, 521, 257, 2048, 1024, 640, 512, 384, 256, 192, 128)
 RUN_INPUT_ELEMENTS = 100_000  # of the largest input of a run
 CROSSING_INPUT_ELEMENTS = 8000  # of the largest input where every dim should be beyond a block
+LARGEST_TRIED = 1_000_000  # of the numbers of `where`
 NODES = 20_000  # of the search for a first assignment
 LENGTHS, SHORTER = ((11, 17), 9), ((5, 9), 6)  # powers of two of a long dim, and of the others at most; where no such
 # assignment is small enough, the second ones
@@ -83,8 +84,8 @@ def _assignment(case: Case, earlier: Sequence[Dims], k: int, rng: np.random.Gene
         best = search.best(*_wanted(search, earlier, k)) or search.best(*_wanted(search, earlier, 0))
         if best is not None:
             return {n: best[n] for n in (*case.names, *case.scalars)}
-    what = f"case {case.name}: no sizes of {', '.join(search.names)} meet where={case.written!r}"
-    why = "small numbers, multiples and powers of two up to 8192 were tried"
+    what = f"case {case.name}: no sizes of {', '.join(search.names)} were found that meet where={case.written!r}"
+    why = "small numbers, multiples, powers of two up to 8192 and the numbers of `where` were tried"
     raise CaseError(what, case.place, why, "write a dim that depends on others as an expression, e.g. 2*H")
 
 
@@ -199,8 +200,12 @@ class _Search:
         """The first numbers that the conditions on this dim alone allow."""
         alone = [t for t, names in self.conditions if names - self.scalars.keys() == {name}]
         tried = BELOW_ONE if name in self.below else candidates
-        allowed = (v for v in dict.fromkeys(tried) if all(value(t, {**self.scalars, name: v}) is True for t in alone))
-        return [v for _, v in zip(range(width), allowed, strict=False)]
+        allowed = self.allowed(name, tried, alone) or self.allowed(name, _beside(alone), alone)
+        return allowed[:width]
+
+    def allowed(self, name: str, tried: Iterable[int], conditions: Sequence[Term]) -> list[int]:
+        meets = lambda v: all(value(t, {**self.scalars, name: v}) is True for t in conditions)  # noqa: E731
+        return [v for v in dict.fromkeys(tried) if meets(v)]
 
     def assignments(self, pools: Mapping[str, Sequence[int]]) -> Iterator[Dims]:
         """Depth first, NODES partial ones at most."""
@@ -220,6 +225,12 @@ class _Search:
                     yield from extend(k + 1, e)
 
         yield from extend(0, dict(self.scalars))
+
+
+def _beside(conditions: Iterable[Term]) -> list[int]:
+    """Sizes at and beside the numbers of these conditions."""
+    told = {int(s.attr) for t in conditions for s in t.walk() if s.is_const and abs(s.attr) <= LARGEST_TRIED}
+    return sorted({n + d for n in told for d in (-1, 0, 1) if n + d >= 1})
 
 
 def _names(t: Term) -> set[str]:

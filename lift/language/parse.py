@@ -184,16 +184,18 @@ def formula(
     types: Mapping[str, str] | None = None,
     axes: Sequence[Axis] | None = None,
     dtype: str = "f32",
+    known: Callable[[str], None] = lambda name: None,
 ) -> Formula:
     """The formula of a text. `inputs`: the dimensions of each tensor ("M", 64, "2 * H"); `types`: those that are not
-    real ("int", "bool"); `axes`: the output's, where the text does not tell them (a constant). Raises CaseError."""
+    real ("int", "bool"); `axes`: the output's, where the text does not tell them (a constant); `known`: raises for a
+    name of no size and no scalar. Raises CaseError."""
     sizes = {x: [dimension(d) for d in dims] for x, dims in inputs.items()}
     names = {s.attr for dims in sizes.values() for d in dims for s in d.walk() if s.op == "size"} | {
         s.attr for a in axes or () for s in a.size.walk() if s.op == "size"}  # fmt: skip
     try:
         if (at := _equals(text)) >= 0:
-            return _Indexed(text, sizes, types or {}, names).formula(text[:at], text[at + 1 :], dtype)
-        return _Tensors(text, sizes, types or {}, names).formula(axes, dtype)
+            return _Indexed(text, sizes, types or {}, names, known).formula(text[:at], text[at + 1 :], dtype)
+        return _Tensors(text, sizes, types or {}, names, known).formula(axes, dtype)
     except RecursionError:
         raise CaseError("cannot read the formula", why="its parentheses are nested too deeply") from None
 
@@ -221,15 +223,23 @@ class _Indexed(Scalars):
     ...)`."""
 
     def __init__(
-        self, text: str, sizes: Mapping[str, Sequence[Term]], types: Mapping[str, str], names: set[str]
+        self,
+        text: str,
+        sizes: Mapping[str, Sequence[Term]],
+        types: Mapping[str, str],
+        names: set[str],
+        known: Callable[[str], None],
     ) -> None:
-        self.sizes, self.types, self.names = sizes, types, names
+        self.sizes, self.types, self.names, self.known = sizes, types, names, known
         self.scope: dict[str, Axis] = {}
         super().__init__(text, self._bare, self.scope.get, lambda s: types.get(s, T.REAL) if s in sizes else None)
         self.ranks = {x: len(dims) for x, dims in sizes.items()}
 
     def _bare(self, name: str) -> Term | None:
-        return None if name in self.scope or name in CONSTANTS else _bare(name, self.names)
+        if name in self.scope or name in CONSTANTS:
+            return None
+        self.known(name)
+        return _bare(name, self.names)
 
     def formula(self, head: str, body: str, dtype: str) -> Formula:
         name, _, index = head.strip().rstrip("]").partition("[")
@@ -287,15 +297,20 @@ class _Tensors:
     """Tensor form."""
 
     def __init__(
-        self, text: str, sizes: Mapping[str, Sequence[Term]], types: Mapping[str, str], names: set[str]
+        self,
+        text: str,
+        sizes: Mapping[str, Sequence[Term]],
+        types: Mapping[str, str],
+        names: set[str],
+        known: Callable[[str], None],
     ) -> None:
-        self.text, self.sizes, self.types, self.names = text, sizes, types, names
+        self.text, self.sizes, self.types, self.names, self.known = text, sizes, types, names, known
 
     def formula(self, axes: Sequence[Axis] | None, dtype: str) -> Formula:
         from .alignment import align
 
         x = self.read(tree(self.text))
-        have = [a for a in x.dims if a is not None]
+        have = [A.new_axis(a.size) if a is A.ONE else a for a in x.dims if a is not None]
         wanted = list(axes) if axes is not None else _named(have)
         have = wanted[: len(wanted) - len(have)] + have
         term = A.rename(x.term, {a: b for a, b in zip(have, wanted, strict=True) if a != b})
@@ -308,11 +323,11 @@ class _Tensors:
             case ast.Constant(value=bool() | int() | float() as v):
                 return Array(number(self.text, e, v))
             case ast.Name(id=name):
-                return Array(T.const(CONSTANTS[name]) if name in CONSTANTS else _bare(name, self.names))
+                return Array(self._number(name))
             case ast.UnaryOp(op=op, operand=a) if type(op) in UNARY:
                 return A.apply(partial(unary, self.text, e, UNARY[type(op)]), self.read(a))
             case ast.BinOp(left=a, op=ast.MatMult(), right=b):
-                return A.matmul(self.read(a), self.read(b))
+                return self._product(e, self.read(a), self.read(b))
             case ast.BinOp(left=a, op=op, right=b) if type(op) in BINARY:
                 name = BINARY[type(op)]
                 return A.apply(lambda x, y: binary(self.text, e, name, x, y), self.read(a), self.read(b))
@@ -327,6 +342,17 @@ class _Tensors:
             case ast.Call(func=ast.Name(id=f), args=args):
                 return self._call(e, f, args)
         raise bad(self.text, e, "not part of the language")
+
+    def _number(self, name: str) -> Term:
+        if name in CONSTANTS:
+            return T.const(CONSTANTS[name])
+        self.known(name)
+        return _bare(name, self.names)
+
+    def _product(self, e: ast.expr, x: Array, y: Array) -> Array:
+        if not x.dims or not y.dims:
+            raise bad(self.text, e, "@ is of vectors and matrices, not of numbers")
+        return A.matmul(x, y)
 
     def _transposed(self, e: ast.expr, x: Array) -> Array:
         rank = len(x.dims)
@@ -396,6 +422,9 @@ class _Tensors:
             raise bad(self.text, e, "wrong number of arguments")
         x = self.read(args[0])
         for dim in self._axes(e, args[1], x):
+            if x.dims[dim] is None:
+                why = "is reduced already, and stays with size 1 (sum(sum(x, 0), 1) is the sum of all)"
+                raise bad(self.text, e, f"dimension {dim} {why}")
             x = A.over(f, x, dim, *(self.read(a) for a in args[2:]))
         return x
 
@@ -417,13 +446,28 @@ class _Tensors:
 
 
 def binary(text: str, e: ast.expr, op: str, a: Term, b: Term) -> Term:
-    """The operation of two terms. Raises CaseError where it is a number beyond the floats."""
+    """The operation of two terms. Raises CaseError where it is a number beyond the floats, or none."""
+    if a.is_const and b.is_const and _no_number(op, a.attr, b.attr):
+        raise bad(text, e, "this is not a number")
     t = power(a, b) if op == "pow" else OPS[op].on_terms(a, b)
     if op in ("pow", "shl") and a.is_const and b.is_const and not t.is_const and abs(a.attr) > 1 and b.attr > 64:
         raise bad(text, e, "the number is too large")
     if t.is_const and abs(t.attr) > LARGEST and not any(abs(x.attr) == math.inf for x in (a, b) if x.is_const):
         raise bad(text, e, "the number is too large")
     return t
+
+
+def _no_number(op: str, a: float, b: float) -> bool:
+    """0 * inf, inf - inf, 0 / 0, inf / inf, 1 % 0."""
+    infinite = abs(a) == math.inf, abs(b) == math.inf
+    match op:
+        case "mul":
+            return (a == 0 and infinite[1]) or (infinite[0] and b == 0)
+        case "add" | "sub":
+            return all(infinite) and (a == b) == (op == "sub")
+        case "div":
+            return all(infinite) or (a == 0 and b == 0)
+    return op in ("floordiv", "mod") and b == 0
 
 
 def power(a: Term, b: Term) -> Term:

@@ -1,8 +1,8 @@
 """Arrays for the reader of text: a term whose free axes stand at positions, None where the dimension is 1.
 
 The rules are numpy's (dimensions are aligned at the end, @ contracts the last two), except that a reduced dimension
-stays with size 1. Every element read has axes of its own; where two arrays meet, the axes of one take the names of
-the other's."""
+stays with size 1, and that a result need not have it. One that `None` makes, ONE, is a dimension of the result. Every
+element read has axes of its own; where two arrays meet, the axes of one take the names of the other's."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from .definitions import DEFINITIONS
 from .idioms import SCANS
 
 _fresh = count()
+ONE = Axis("_one", T.const(1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +59,15 @@ def renamed(x: Array, axes: dict[Axis, Axis]) -> Array:
 def together(*xs: Array) -> tuple[list[Term], tuple[Axis | None, ...]]:
     """The terms of arrays that meet elementwise, over common axes."""
     rank = max((len(x.dims) for x in xs), default=0)
-    dims: list[Axis | None] = [None] * rank
+    dims: list[Axis | None] = [ONE] * rank
     terms: list[Term] = []
     for x in xs:
         change: dict[Axis, Axis] = {}
         for p, a in enumerate(x.dims, rank - len(x.dims)):
-            if a is None:
-                continue
-            if (have := dims[p]) is None:
+            have = dims[p]
+            if a is None or a is ONE:
+                dims[p] = a if have is ONE else have
+            elif have is None or have is ONE:
                 dims[p] = a
             else:
                 _same(have, a)
@@ -133,7 +135,7 @@ def matmul(x: Array, y: Array) -> Array:
     left = x if len(x.dims) > 1 else Array(x.term, (None, *x.dims))
     right = y if len(y.dims) > 1 else Array(y.term, (*y.dims, None))
     k, other = left.dims[-1], right.dims[-2]
-    if k is None or other is None:
+    if k is None or other is None or ONE in (k, other):
         raise CaseError("@ needs a dimension to sum over")
     _same(k, other)
     right = renamed(right, {other: k})
@@ -157,7 +159,7 @@ def index(x: Array, parts: Sequence[Array | slice | int | None]) -> Array:
     change: dict[Axis, Term] = {}
     for part in parts:
         if part is None:
-            dims.append(None)
+            dims.append(ONE)
             continue
         a = next(old)
         match part:
@@ -178,6 +180,6 @@ def index(x: Array, parts: Sequence[Array | slice | int | None]) -> Array:
 
 
 def _there(a: Axis | None) -> Axis:
-    if a is None:
+    if a is None or a is ONE:
         raise CaseError("an index into a dimension of size 1")
     return a

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..errors import CaseError
+from ..errors import CaseError, TriliftError
 from ..language.axis_names import letters, renamed
 from ..runtime.recursion import deep
 from ..terms import construct as T
@@ -27,7 +27,7 @@ from .graph import outputs_of
 from .machine_integers import Fits, Integers
 from .symbolic_tensor import SymbolicTensor, named, type_of_name
 from .symbols import Symbols
-from .tracing import REFUSALS, place_of_error, traced
+from .tracing import REFUSALS, place_of_error, raised_at, traced
 
 if TYPE_CHECKING:
     from torch.fx import GraphModule
@@ -88,6 +88,10 @@ def reading(
         except REFUSALS as e:
             refusal = e
             continue
+        except Exception as e:
+            if (place := raised_at(e)) is None or isinstance(e, TriliftError):
+                raise
+            raise CaseError(f"the function raised {type(e).__name__}", place, str(e)) from e
         with I.assuming(_intervals(specs, indices)), deep():
             return _interpreted(graph, specs, list(inputs), keys, symbols, _integers(specs, bounds or {}))
     message = (str(refusal).splitlines() or [type(refusal).__name__])[0]

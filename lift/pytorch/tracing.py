@@ -63,6 +63,14 @@ def place_of_error(e: BaseException) -> Place | None:
     return Place(frames[-1].filename, frames[-1].lineno or 0) if frames else None
 
 
+def raised_at(e: BaseException) -> Place | None:
+    """The line of the user's code that raised it; None if it was raised within what that line calls."""
+    from .textbook import is_user
+
+    frames = traceback.extract_tb(e.__traceback__)
+    return place_of_error(e) if frames and is_user(frames[-1].filename) else None
+
+
 @cache
 def _decompositions() -> dict[Any, Callable[..., Any]]:
     """PyTorch's decompositions, for the operators that have no row of their own."""

@@ -33,6 +33,12 @@ WRONG = [
     ("out[i] = x[i]", "x has 2 dimensions"),
     ("~x", "of truths and of integers"),
     ("out[i, j] = x[i, j] * 2 ** (10 ** 10)", "too large"),
+    ("x @ 1", "not of numbers"),
+    ("sum(sum(x, 0), 0)", "reduced already"),
+    ("x + 0 * inf", "not a number"),
+    ("x + 0 / 0", "not a number"),
+    ("x * (inf - inf)", "not a number"),
+    ("x + 1 % 0", "not a number"),
 ]
 RIGHT = ["softmax(x, 1)", "softmax(x, -2)", "sum(x, (0, 1))", "x.permute(1, 0)", "x * 2**64", "max(x, 0)", "x ** 100",
          "out[i, j] = exp(x[i, j])", "x * inf", "x[:, 0]", "2.5 ** 10 * x", "layer_norm(x, -1, eps)",
@@ -60,3 +66,17 @@ def test_a_formula_that_is_nested_too_deeply_is_an_error(signs):
 def test_the_complement_of_an_integer_is_an_integer():
     assert formula("v * ~0", INPUTS).term is formula("v * -1", INPUTS).term
     assert formula("where(~(v < 0), v, 0)", INPUTS).term is formula("where(not (v < 0), v, 0)", INPUTS).term
+
+
+def test_a_new_dimension_is_one_of_the_result_and_a_reduced_one_is_not():
+    sizes = lambda text: [str(a.size) for a in formula(text, INPUTS).axes]  # noqa: E731
+    assert sizes("v[:, None]") == ["N", "1"] and sizes("v[None]") == ["1", "N"]
+    assert sizes("sum(x, 1)") == ["M"] and sizes("sum(x, 0)[:, :, None]") == ["N", "1"]
+    assert sizes("x[:, None] / sum(x[:, None], -2)") == ["M", "N"]
+
+
+def test_a_name_that_vanishes_is_asked_for():
+    names = []
+    formula("v + 0 * foo", INPUTS, known=names.append)
+    formula("out[i] = v[i] + 0 * bar", INPUTS, known=names.append)
+    assert names == ["foo", "bar"]

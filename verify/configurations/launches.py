@@ -229,9 +229,14 @@ class _Config:
             base,
             facts=base.facts.union(self.returned(found), (c.term for c in given if c.term is not None)),
             clauses=(*given, *found.clauses(followed)),
-            runs=_by_constants(self.case, (*self.traces, *held, *self.beside)),
+            runs=(*_by_constants(self.case, (*self.traces, *held, *self.beside)), *self.on_paths()),
         )
         return list(blocks.configurations(base, families, self.exhaustive))
+
+    def on_paths(self) -> Iterator[Mapping[str, Number]]:
+        """A shape on each path but the first, of many the first."""
+        others = (p for p in self.paths.every[1:] if not p.run.raises)
+        return (named(self.case, p.run.dims) for p in islice(others, UNLIKE_SHAPES))
 
     # ---- what the host function computes
 

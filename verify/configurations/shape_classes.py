@@ -50,10 +50,14 @@ def at_branches(case: Case, configuration: Configuration, like: Mapping[str, int
 def _sides(configuration: Configuration) -> Iterator[Term]:
     """Conditions of one side of a choice: of a grid that does not exceed a number, min(cdiv(N, 64), 300), that it just
     would; of a launch argument where(N == 5003, 1, 0) the condition, and its opposite."""
-    grids = [g for e in configuration.events if isinstance(e, SymbolicLaunch) for g in e.grid]
+    launches = [e for e in configuration.events if isinstance(e, SymbolicLaunch)]
+    grids = [g for e in launches for g in e.grid]
+    scalars = [t for e in launches for t in e.operands if isinstance(t, Term)]
     for t in (s for g in grids for s in g.walk() if s.op == "min"):
         yield from (T.make("eq", a, b.attr + 1) for b in t.args if b.is_const for a in t.args if a is not b)
-    for t in (s for x in (*grids, *sorted(configuration.facts, key=repr)) for s in x.walk() if s.op == "where"):
+    for t in (
+        s for x in (*grids, *scalars, *sorted(configuration.facts, key=repr)) for s in x.walk() if s.op == "where"
+    ):
         yield from (t.args[0], T.make("not", t.args[0]))
 
 

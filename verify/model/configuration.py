@@ -85,7 +85,7 @@ class Configuration:
     sizes. `bounds`: index tensor -> (low, high), its elements v meet low <= v < high. `clauses`: what the relations
     between shapes and launch arguments rest on, for the contract. `owed`: integers of the function that the kernel is
     compared with, over the elements of inputs, that must fit their dtype. `runs`: a shape for each set of constants
-    that the host function was seen to compile its kernels for."""
+    that the host function was seen to compile its kernels for, and on each path of it."""
 
     facts: frozenset[Term]
     buffers: tuple[Buffer, ...]

@@ -42,15 +42,19 @@ def growing(case: Case, like: Mapping[str, Number]) -> list[Dims]:
 
 
 def numbers(case: Case, goal: Iterable[Term] = ()) -> list[int]:
-    """The integers that the code of the host function and of the reference, of what they name in the same file, `where`
+    """The integers among them that may be sizes."""
+    whole = (int(n) for n in written(case, goal) if n == int(n))
+    return sorted({n for n in whole if 2 <= n <= LARGEST})
+
+
+def written(case: Case, goal: Iterable[Term] = ()) -> Iterator[float]:
+    """The numbers that the code of the host function and of the reference, of what they name in the same file, `where`
     and the terms of `goal` have in them."""
     functions = [f for f in (case.fn, case.reference.fn) if f is not None]
-    code = (n for fn in functions for f in _functions(fn) for n in _constants(f.__code__))
-    named = (n for fn in functions for n in _globals(fn))
+    yield from (n for fn in functions for f in _functions(fn) for n in _constants(f.__code__))
+    yield from (n for fn in functions for n in _globals(fn))
     terms = (*goal, *((case.where,) if case.where is not None else ()))
-    told = (t.attr for e in terms for t in e.walk() if t.is_const and math.isfinite(t.attr))
-    whole = (int(n) for n in (*code, *named, *told) if n == int(n))
-    return sorted({n for n in whole if 2 <= n <= LARGEST})
+    yield from (t.attr for e in terms for t in e.walk() if t.is_const and math.isfinite(t.attr))
 
 
 def _at_scalars(case: Case, like: Mapping[str, Number]) -> Iterator[Dims]:
@@ -120,7 +124,7 @@ def _content(cell: object) -> object:
 
 def _globals(fn: object) -> Iterator[float]:
     values = (v for f in _functions(fn) for v in (*_values(f).values(), *(f.__defaults__ or ())))
-    return (v for v in values if isinstance(v, int | float) and v == v and abs(v) <= LARGEST)
+    return (v for v in values if isinstance(v, int | float) and math.isfinite(v))
 
 
 def _constants(code: CodeType) -> Iterator[float]:
@@ -130,7 +134,7 @@ def _constants(code: CodeType) -> Iterator[float]:
         x = todo.pop()
         if isinstance(x, tuple | frozenset):
             todo += x
-        elif isinstance(x, int | float) and x == x and abs(x) <= LARGEST:
+        elif isinstance(x, int | float) and math.isfinite(x):
             yield x
 
 

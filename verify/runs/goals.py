@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from trilift.lift import Lifted
@@ -137,7 +138,9 @@ def fits(case: Case, name: str, formula: Formula, traces: Sequence[Trace], found
             sizes = ", ".join(str(a.size) for a in formula.axes)
             what = f"{name} of {case.name} has shape {list(ref.shape)}, that of the {found.against} is {list(shape)}"
             raise CaseError(what, case.place, why=f"[{sizes}] at {dict(trace.dims)}")
-        if (type_of_name(ref.dtype) == T.REAL) != (type_of_name(formula.dtype) == T.REAL) and found.fn is not None:
+        if (type_of_name(ref.dtype) == T.REAL) != (type_of_name(formula.dtype) == T.REAL) and (
+            found.fn or found.also_prove
+        ) is not None:
             what = f"{name} of {case.name} is {ref.dtype}, that of the {found.against} is {formula.dtype}"
             raise CaseError(what, case.place)
 
@@ -209,7 +212,8 @@ def _parsed(case: Case, text: str, lifted: Lifted | None, traces: Sequence[Trace
             raise CaseError(f"{name} is a number in formulas: give the parameter {name} another name", case.place)
     dims = {n: case.dims(n) for n in case.tensors}
     types = {n: type_of_name(s.dtype) for n, s in case.tensors.items()}
-    f = formula(text, dims, types)
+    known = partial(_check_known, case)
+    f = formula(text, dims, types, known=known)
     wanted = next((o.formula for o in lifted.outputs if o.formula is not None), None) if lifted is not None else None
     ref = next(iter(traces[0].outputs.values()), None)
     if ref is None or wanted is None or len(f.axes) >= len(ref.shape) or f.name != "out":
@@ -217,17 +221,24 @@ def _parsed(case: Case, text: str, lifted: Lifted | None, traces: Sequence[Trace
     tail = wanted.axes[len(wanted.axes) - len(f.axes) :]
     if any(a.size is not b.size for a, b in zip(f.axes, tail, strict=True)):
         return f
-    return formula(text, dims, types, wanted.axes)  # fewer dimensions: broadcast, as PyTorch does
+    return formula(text, dims, types, wanted.axes, known=known)  # fewer dimensions: broadcast, as PyTorch does
+
+
+def _check_known(case: Case, name: str) -> None:
+    if name not in {*case.names, *case.scalars, *_constants(case)}:
+        raise CaseError(f"{name} is neither a dimension nor a scalar of case {case.name}", case.place)
+
+
+def _constants(case: Case) -> dict[str, bool | int | float]:
+    return {n: v for n, v in case.params.items() if isinstance(v, (bool, int, float)) and not isinstance(v, Spec)}
 
 
 def _meant(case: Case, f: Formula) -> Formula:
     """Names that the text leaves to the case: integer scalars are sizes, constants are their numbers."""
-    constants = {n: v for n, v in case.params.items() if isinstance(v, (bool, int, float)) and not isinstance(v, Spec)}
-    known = {*case.names, *case.scalars, *constants}
+    constants = _constants(case)
 
     def meaning(t: Term) -> Term:
-        if t.attr not in known:
-            raise CaseError(f"{t.attr} is neither a dimension nor a scalar of case {case.name}", case.place)
+        _check_known(case, str(t.attr))
         if t.attr in constants:
             return T.const(constants[t.attr])
         s = case.scalars.get(t.attr)
@@ -283,6 +294,8 @@ def matched(case: Case, other: Case) -> tuple[dict[str, str], dict[str, Term], l
         raise CaseError(
             f"the sizes {', '.join(missing)} of {other.name} have no counterpart in {case.name}", case.place
         )
+    for ours, theirs in pairs:
+        _same_limits(case, ours, other, theirs, numbers)
     more = _moved(other.where, {}, lambda t: numbers[t.attr], {})
     return tensors, numbers, [c for c in (*conditions, more) if c is not T.const(True)]
 
@@ -303,6 +316,17 @@ def _pairs(case: Case, other: Case) -> list[tuple[str, str]]:
             what = f"{a} of {case.name} is {_shown(ours[a])} and {b} of {other.name} is {_shown(theirs[b])}"
             raise CaseError(what, case.place)
     return pairs
+
+
+def _same_limits(case: Case, ours: str, other: Case, theirs: str, numbers: Mapping[str, Term]) -> None:
+    """Raises CaseError where the other kernel is read on fewer values than this one is called with."""
+    a, b = {**case.tensors, **case.scalars}[ours], {**other.tensors, **other.scalars}[theirs]
+    moved = lambda t: _moved(t, {}, lambda s: numbers[s.attr], {})  # noqa: E731
+    limited = any(x is not None and (y is None or y is not moved(x)) for x, y in ((b.low, a.low), (b.high, a.high)))
+    width = a.dtype != b.dtype and not a.is_float
+    if limited or width or (b.positive and not a.positive) or (a.unbounded and not b.unbounded):
+        what = f"{ours} of {case.name} may have values that {theirs} of {other.name} may not have"
+        raise CaseError(what, case.place, help="give both cases the same dtypes, limits and `any`")
 
 
 def _in_order(case: Case, names: Mapping[str, Spec]) -> list[str]:

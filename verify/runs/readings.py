@@ -165,8 +165,11 @@ def _deviation(case: Case, fn: Function, reading: Reading, dims: Dims, seed: int
 def named(formulas: Sequence[Formula], expected: Mapping[str, object]) -> list[str]:
     """The name in `expected` of each formula: written inputs by name, outputs by position."""
     written = {f.in_place for f in formulas if f.in_place}
-    outputs = iter([n for n in expected if n not in written])
-    return [f.in_place or next(outputs) for f in formulas]
+    outputs = [n for n in expected if n not in written]
+    if len(outputs) < sum(not f.in_place for f in formulas):
+        raise CaseError("the function returns a number where a tensor is needed")
+    rest = iter(outputs)
+    return [f.in_place or next(rest) for f in formulas]
 
 
 def holds(condition: Term, dims: Dims) -> bool:
