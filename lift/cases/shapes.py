@@ -9,7 +9,7 @@ same distance or sum cannot be told apart.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import combinations, islice, product
 
 import numpy as np
@@ -81,7 +81,8 @@ def _assignment(case: Case, earlier: Sequence[Dims], k: int, rng: np.random.Gene
     for _ in range(5):
         scalars = {n: _draw(s, earlier, n, rng) for n, s in case.scalars.items() if _is_drawn(s)}
         search = _Search(case, scalars)
-        best = search.best(*_wanted(search, earlier, k)) or search.best(*_wanted(search, earlier, 0))
+        small = _wanted(search, earlier, 0)
+        best = search.best(*_wanted(search, earlier, k)) or search.best(*small) or search.best(search.told(), small[1])
         if best is not None:
             return {n: best[n] for n in (*case.names, *case.scalars)}
     what = f"case {case.name}: no sizes of {', '.join(search.names)} were found that meet where={case.written!r}"
@@ -200,12 +201,14 @@ class _Search:
         """The first numbers that the conditions on this dim alone allow."""
         alone = [t for t, names in self.conditions if names - self.scalars.keys() == {name}]
         tried = BELOW_ONE if name in self.below else candidates
-        allowed = self.allowed(name, tried, alone) or self.allowed(name, _beside(alone), alone)
-        return allowed[:width]
+        allowed = (v for v in dict.fromkeys(tried) if all(value(t, {**self.scalars, name: v}) is True for t in alone))
+        return [v for _, v in zip(range(width), allowed, strict=False)]
 
-    def allowed(self, name: str, tried: Iterable[int], conditions: Sequence[Term]) -> list[int]:
-        meets = lambda v: all(value(t, {**self.scalars, name: v}) is True for t in conditions)  # noqa: E731
-        return [v for v in dict.fromkeys(tried) if meets(v)]
+    def told(self) -> dict[str, Sequence[int]]:
+        """Sizes at and beside the numbers of the conditions, and others."""
+        terms = [s.attr for t, _ in self.conditions for s in t.walk() if s.is_const and abs(s.attr) <= LARGEST_TRIED]
+        beside = sorted({int(n) + d for n in terms for d in (-1, 0, 1) if n + d >= 1})
+        return dict.fromkeys(self.names, (*SMALL, *OTHER, *beside))
 
     def assignments(self, pools: Mapping[str, Sequence[int]]) -> Iterator[Dims]:
         """Depth first, NODES partial ones at most."""
@@ -225,12 +228,6 @@ class _Search:
                     yield from extend(k + 1, e)
 
         yield from extend(0, dict(self.scalars))
-
-
-def _beside(conditions: Iterable[Term]) -> list[int]:
-    """Sizes at and beside the numbers of these conditions."""
-    told = {int(s.attr) for t in conditions for s in t.walk() if s.is_const and abs(s.attr) <= LARGEST_TRIED}
-    return sorted({n + d for n in told for d in (-1, 0, 1) if n + d >= 1})
 
 
 def _names(t: Term) -> set[str]:
