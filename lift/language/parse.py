@@ -14,6 +14,7 @@ import ast
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from ..errors import CaseError
@@ -178,6 +179,16 @@ def pattern(text: str) -> Term:
 Dims = Sequence[str | int | Term]
 
 
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """Names that a formula may use: tensors with their sizes and types, `names` of sizes; `known` raises for others."""
+
+    sizes: Mapping[str, Sequence[Term]]
+    types: Mapping[str, str]
+    names: set[str]
+    known: Callable[[str], None]
+
+
 def formula(
     text: str,
     inputs: Mapping[str, Dims],
@@ -193,9 +204,10 @@ def formula(
     names = {s.attr for dims in sizes.values() for d in dims for s in d.walk() if s.op == "size"} | {
         s.attr for a in axes or () for s in a.size.walk() if s.op == "size"}  # fmt: skip
     try:
+        given = _Given(sizes, types or {}, names, known)
         if (at := _equals(text)) >= 0:
-            return _Indexed(text, sizes, types or {}, names, known).formula(text[:at], text[at + 1 :], dtype)
-        return _Tensors(text, sizes, types or {}, names, known).formula(axes, dtype)
+            return _Indexed(text, given).formula(text[:at], text[at + 1 :], dtype)
+        return _Tensors(text, given).formula(axes, dtype)
     except RecursionError:
         raise CaseError("cannot read the formula", why="its parentheses are nested too deeply") from None
 
@@ -222,18 +234,12 @@ class _Indexed(Scalars):
     """Index notation. The size of an axis is that of the dimension it indexes, unless it is written: `sum(k < K,
     ...)`."""
 
-    def __init__(
-        self,
-        text: str,
-        sizes: Mapping[str, Sequence[Term]],
-        types: Mapping[str, str],
-        names: set[str],
-        known: Callable[[str], None],
-    ) -> None:
-        self.sizes, self.types, self.names, self.known = sizes, types, names, known
+    def __init__(self, text: str, given: _Given) -> None:
+        self.sizes, self.names, self.known = given.sizes, given.names, given.known
         self.scope: dict[str, Axis] = {}
-        super().__init__(text, self._bare, self.scope.get, lambda s: types.get(s, T.REAL) if s in sizes else None)
-        self.ranks = {x: len(dims) for x, dims in sizes.items()}
+        of_type = lambda s: given.types.get(s, T.REAL) if s in given.sizes else None  # noqa: E731
+        super().__init__(text, self._bare, self.scope.get, of_type)
+        self.ranks = {x: len(dims) for x, dims in given.sizes.items()}
 
     def _bare(self, name: str) -> Term | None:
         if name in self.scope or name in CONSTANTS:
@@ -296,15 +302,9 @@ def _elements(e: ast.expr) -> list[ast.expr]:
 class _Tensors:
     """Tensor form."""
 
-    def __init__(
-        self,
-        text: str,
-        sizes: Mapping[str, Sequence[Term]],
-        types: Mapping[str, str],
-        names: set[str],
-        known: Callable[[str], None],
-    ) -> None:
-        self.text, self.sizes, self.types, self.names, self.known = text, sizes, types, names, known
+    def __init__(self, text: str, given: _Given) -> None:
+        self.text, self.sizes, self.types = text, given.sizes, given.types
+        self.names, self.known = given.names, given.known
 
     def formula(self, axes: Sequence[Axis] | None, dtype: str) -> Formula:
         from .alignment import align
