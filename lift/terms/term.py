@@ -78,6 +78,10 @@ class Term:
     id: int
     free: frozenset[Axis]  # free axes
 
+    def __hash__(self) -> int:
+        """The id: a set of terms is then met in the same order in every process, as it is not by their addresses."""
+        return self.id
+
     def __add__(self, o: TermLike) -> Term:
         return OPERATORS["add"](self, o)
 
