@@ -59,3 +59,21 @@ right_for_positives.reference(lambda x: torch.where(x == 0, 1.0, x))
 @case(x="f32[N] in (0, 1)", y="f32[N] > 0")
 def limited(x, y):
     return copied(x, "copy")
+
+
+@case(x="f32[N]", y="f32[K]")
+def wrong_where_two_choices_meet(x, y):
+    out = copied(x, "copy")
+    return out + 1 if y.numel() == 1 and x.numel() > 1 else out
+
+
+wrong_where_two_choices_meet.reference(lambda x, y: x.clone())
+
+
+@case(x="f32[N]", y="f32[K]")
+def right_where_two_choices_meet(x, y):
+    out = copied(x, "copy")
+    return out + 1 if y.numel() == 1 and x.numel() > 1 else out
+
+
+right_where_two_choices_meet.reference(lambda x, y: x + 1 if y.numel() == 1 and x.numel() > 1 else x.clone())

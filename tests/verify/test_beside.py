@@ -12,7 +12,7 @@ from trilift.lift.terms import construct as T
 from trilift.lift.terms.spec import Formula
 from trilift.verify.audit import accumulation
 from trilift.verify.audit.rules import nan_risk, overflow_risk
-from trilift.verify.model.verdict import Clause
+from trilift.verify.model.verdict import ELSEWHERE, Clause
 from trilift.verify.refutation.beside import contradiction
 from trilift.verify.refutation.search import Failure, Passed, Question, attempt
 from trilift.verify.runs.adversary import FURTHER, SEARCHED, TABLE, arguments, row
@@ -38,6 +38,16 @@ def test_runs_say_nothing_against_a_right_one(name: str) -> None:
 def test_shapes_outside_of_the_contract_are_not_run() -> None:
     case, never = kernels.wrong_at_zero, T.make("lt", T.size("N"), 1)
     assert contradiction(case, targets(case), (Clause("shape", never, "N < 1"),), ()) is None
+
+
+def test_what_a_clause_leaves_to_the_host_function_is_run_where_two_choices_meet() -> None:
+    """With one element, as every other size would be 1 too, nothing is added to x."""
+    clause = Clause("shape", T.make("lt", 1, T.size("K")), "1 < K", ELSEWHERE)
+    case, right = kernels.wrong_where_two_choices_meet, kernels.right_where_two_choices_meet
+    shows = contradiction(case, targets(case), (clause,), ())
+    assert shows is not None and shows.left_out is clause
+    assert shows.found.dims["K"] == 1 < shows.found.dims["N"]
+    assert contradiction(right, targets(right), (clause,), ()) is None
 
 
 def test_a_clause_on_values_keeps_runs_out() -> None:

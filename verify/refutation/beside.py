@@ -9,11 +9,12 @@ gives there is as much a result of the case as any other.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 
 from trilift.lift.cases.declaration import Case
-from trilift.lift.errors import TriliftError
+from trilift.lift.errors import CaseError, TriliftError
 from trilift.lift.runtime.budget import BUDGETS, stage
 from trilift.lift.terms import construct as T
 from trilift.lift.terms.fit import value
@@ -28,6 +29,7 @@ from .search import Failure, Question, attempt, found_at, launched
 
 EDGE = 2  # of the shapes at the edges of blocks: the first ones are many blocks long
 LARGEST_BLOCK = 64  # at whose edge a proof is tried
+DRAWN = 3  # shapes that a clause leaves out
 BEYOND = 200  # shapes among which one is sought that a clause leaves out
 
 
@@ -74,8 +76,8 @@ def _is_real(t: Term) -> bool:
 def _runs(
     case: Case, goal: Targets, but: frozenset[str], seed: int, other: Sequence[Clause]
 ) -> Iterator[tuple[Question, Dims, int]]:
-    """A small shape, one at the edge of a block, one that each of the `other` clauses leaves out, then tensors that lie
-    in memory otherwise; every run has another kind of numbers."""
+    """A small shape, one at the edge of a block, some that each of the `other` clauses leaves out, then tensors that
+    lie in memory otherwise; every run has another kind of numbers."""
     from trilift.lift.cases.shapes import choose
 
     plain, first = Question(case, goal, but=but), FURTHER + len(TABLE) * seed
@@ -88,7 +90,18 @@ def _runs(
     ones = {**base, **dict.fromkeys(case.names, 1)}
     shapes = [d for d in chain([ones], islice(boundary_shapes(case, base, blocks), BEYOND)) if fits(case, d)]
     for k, clause in enumerate(other):
-        beyond = (d for d in shapes if clause.term is not None and value(clause.term, d) is False)
-        yield from ((plain, d, len(SEARCHED) * (seed + 1) + k) for d in islice(beyond, 1))
+        yield from ((plain, d, len(SEARCHED) * (seed + 1) + k) for d in _left_out(case, clause, shapes, seed))
     for k, laid in enumerate(otherwise(case)):
         yield Question(laid, goal, but=but), base, first + 2 + k
+
+
+def _left_out(case: Case, clause: Clause, shapes: Sequence[Dims], seed: int) -> Iterator[Dims]:
+    """Shapes that the clause leaves out: the first of these, and some whose other sizes are drawn, since the sides of
+    two choices of the host function may meet only there."""
+    from trilift.lift.cases.shapes import choose
+
+    if (met := clause.term) is not None:
+        yield from islice((d for d in shapes if value(met, d) is False), 1)
+        outside = replace(case, where=T.make("and", case.where, T.make("not", met)))
+        with suppress(CaseError):  # where no small size is left out
+            yield from choose(outside, DRAWN, seed)
