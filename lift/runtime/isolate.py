@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import os
+import select
 import signal
 import sys
 import tempfile
@@ -143,6 +144,7 @@ def _main(connection: Connection, log: str, function: Callable[..., Any], task: 
     if not _in_group():
         os.setpgrp()  # the user's script may start processes: all of them end with the group
         os.environ["_TRILIFT_GROUP"] = str(os.getpid())
+        threading.Thread(target=_end_with_reader, args=(connection.fileno(),), daemon=True).start()
     out = os.open(log, os.O_WRONLY | os.O_APPEND)
     for fd in (1, 2):
         os.dup2(out, fd)
@@ -157,6 +159,15 @@ def _main(connection: Connection, log: str, function: Callable[..., Any], task: 
     with contextlib.suppress(OSError):
         connection.send(answer)
     connection.close()
+
+
+def _end_with_reader(pipe: int) -> None:
+    """Ends this process and all that it started once nobody can hear of it, since the command was killed. The fork
+    server, which made it, lives as long as it does. A child that was forked holds both ends, and never notices."""
+    poll = select.poll()
+    poll.register(pipe, 0)  # POLLERR: the other end is closed
+    poll.poll()
+    os.killpg(0, signal.SIGKILL)
 
 
 def _in_group() -> bool:

@@ -110,3 +110,27 @@ def test_a_file_with_the_name_of_a_module_does_not_stand_in_for_it(tmp_path: Pat
     script.write_text(f"from trilift.lift.runtime.isolate import run_all\nif __name__ == '__main__': print({start})")
     found = subprocess.run([sys.executable, script], cwd=here, capture_output=True, text=True, check=False)
     assert "Outcome(" in found.stdout and "the file of the user" not in found.stderr
+
+
+def test_children_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
+    """Neither the child nor what it started runs on after kill -9 of the command."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import subprocess, time\n"
+        "from trilift.lift.runtime.isolate import run_all\n"
+        "def endless(event):\n"
+        "    event(subprocess.Popen(['sleep', '1000']).pid)\n"
+        "    while True: pass\n"
+        "if __name__ == '__main__':\n"
+        "    list(run_all(endless, [()], 1, 900, 'forkserver', lambda k, pid: print(pid, flush=True)))\n"
+    )
+    parent = subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    pid, start = int(parent.stdout.readline()), time.monotonic()
+    with open(f"/proc/{pid}/stat") as f:
+        child = int(f.read().rsplit(")", 1)[1].split()[1])
+    parent.kill()
+    parent.wait()
+    while (alive(pid) or alive(child)) and time.monotonic() - start < 20:
+        time.sleep(0.05)
+    assert not alive(pid) and not alive(child)
