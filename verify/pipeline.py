@@ -496,14 +496,16 @@ class _Attempt:
         from trilift.lift.pytorch.machine_integers import INEXACT
 
         from .model.verdict import NO_SHAPE, interrupted, tested
-        from .refutation.search import search
+        from .refutation.search import Searched, search
         from .refutation.zeros import contradiction
 
         if self.replace:
             return proofs
         hints = self.unproved_shapes(proofs)
         tried = [*hints, *self.at_branches(proofs)]
-        ended = search(self.case, self.goal, tried, seed=self.seed, steps=BUDGETS.search.steps)
+        ended = Searched(self.in_failed_rows(proofs))
+        if ended.found is None:
+            ended = search(self.case, self.goal, tried, seed=self.seed, steps=BUDGETS.search.steps)
         found = ended.found or self.at_likely_inputs()
         names = [n for n, p in proofs.items() if p.verdict.value == "UNKNOWN"]
         guard = Guard(self.meter.guard.seconds if self.meter.guard else GUARD_SECONDS, "search for a contract")
@@ -531,6 +533,21 @@ class _Attempt:
                 cause = p.cause if p.cause in CAUSES.values() else ""
                 proofs[outcome.output] = changed(found_, place=p.place, cause=cause)
         return proofs
+
+    def in_failed_rows(self, proofs: Mapping[str, Proof]) -> Counterexample | None:
+        """A counterexample in padded rows, where the proof failed with last strides of 1 that the case never draws."""
+        from trilift.lift.cases.shapes import choose
+
+        from .refutation.search import search_at
+        from .runs.adversary import SEARCHED
+        from .runs.layouts import laid
+
+        for names in dict.fromkeys(c.rows for c in self.failed(proofs) if c.rows):
+            case = laid(self.case, dict.fromkeys(names, "padded"))
+            at, steps = (len(SEARCHED) * (self.seed + 1),), BUDGETS.search.rows_steps
+            if (found := search_at(case, self.goal, choose(case, 3, self.seed), at, steps)) is not None:
+                return found
+        return None
 
     def at_likely_inputs(self) -> Counterexample | None:
         """A counterexample at sizes or on elements beside the numbers that the code has in it, at a size that grows, on
@@ -660,8 +677,8 @@ class _Attempt:
         )
 
     def disorder(self, proofs: Mapping[str, Proof], shapes: Sequence[Mapping[str, int | float]]) -> str:
-        """A text about a result that depends on an order of programs or lanes: then a test in one order is worthless;
-        "" where no such result is seen."""
+        """A text about a result that depends on an order of programs or lanes, or on earlier calls: then a test of one
+        is worthless; "" where no such result is seen."""
         from trilift.lift.cases.shapes import choose
 
         from .refutation.search import launched
@@ -670,8 +687,8 @@ class _Attempt:
 
         if not _open(proofs):
             return ""
-        if self.callers.again:
-            return self.callers.again
+        if seen := self.callers.again or self.callers.remembered or next(iter(self.callers.kept.values()), ""):
+            return seen
         small = choose(self.case, 2, self.seed)
         trace = launched(self.case, small[0], self.seed)
         blocks = blocks_of(trace) if trace is not None else []

@@ -21,8 +21,8 @@ import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
 from ..cases.advice import working_where
-from ..cases.declaration import Case
-from ..errors import CaseError, Place, TriliftError
+from ..cases.declaration import Case, with_unit_strides
+from ..errors import CaseError, Place, TriliftError, Unsupported
 from ..runtime import budget
 from ..runtime.session import table
 from ..terms import construct as T
@@ -33,6 +33,7 @@ from .recorder import Recorder, is_host, tensors_of
 from .streams import running
 from .trace import Trace
 
+PLACE = ("address", "shape", "strides")  # of an argument, which the caller finds as they were
 LEAST = (8, 32, 128, 512, 2048)  # sizes, where a host function launches nothing for smaller ones
 
 
@@ -48,11 +49,15 @@ def capture(case: Case, dims: Mapping[str, int | float], config: int = 0, seed: 
     bounds = _bounds(case, dims)
     recorder = Recorder(dims)
     inputs = {n: recorder.input(n, t, bounds.get(n)) for n, t in tensors.items()}
+    places = {n: _place(t) for n, t in tensors.items()}
     launching = intercepted(recorder.launch, config)
     with torch.random.fork_rng(devices=[]), running() as streams, pretend(), launching, recorder.recording():
         torch.default_generator.manual_seed(seed)
         result = _run(case, dims, arguments)
         streams.ended()
+    if moved := next((n for n, t in tensors.items() if _place(t) != places[n]), ""):
+        why = f"its {' or '.join(PLACE)} is not what it was"
+        raise Unsupported(f"the host function makes another tensor of its argument {moved}", case.place, why)
     outputs = {n: recorder.ref(t) for n, t in named_outputs(result).items()}
     return Trace(
         dict(dims),
@@ -64,6 +69,10 @@ def capture(case: Case, dims: Mapping[str, int | float], config: int = 0, seed: 
         samples=samples,
         absent=absent(result),
     )
+
+
+def _place(t: torch.Tensor) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
+    return t.data_ptr(), tuple(t.shape), tuple(t.stride())
 
 
 def launching(case: Case, count: int, seed: int = 0) -> tuple[Trace, ...]:
@@ -106,14 +115,17 @@ def _run(case: Case, dims: Mapping[str, int | float], arguments: Mapping[str, An
     except (Exception, SystemExit) as error:
         at = ", ".join(f"{k}={v}" for k, v in dims.items())
         why = f"{type(error).__name__}: {_first_line(error)}"
-        raise CaseError(f"wrapper raised at {at}", _line(error) or case.place, why, _advice(case)) from error
+        raise CaseError(f"wrapper raised at {at}", _line(error) or case.place, why, _advice(case, dims)) from error
 
 
 _ADVICE: dict[int, tuple[Case, str]] = table("capture.advice", {})  # by id of the case
 
 
-def _advice(case: Case) -> str:
-    """Advice for a case whose wrapper raises: the wrapper is run at many shapes, once."""
+def _advice(case: Case, dims: Mapping[str, int | float]) -> str:
+    """Advice for a case whose wrapper raises at these dims: the wrapper is run at many shapes, once."""
+    free = [n for n, s in case.tensors.items() if s.strided and not s.unit]
+    if free and _survives(with_unit_strides(case, free), dims):
+        return f'it runs where the last stride of {" and ".join(free)} is 1: write "rows" in place of "strided"'
     if id(case) not in _ADVICE:
         condition = working_where(case, _survives)
         text = f'it runs with where="{condition}"' if condition else "exclude unsupported shapes with where="

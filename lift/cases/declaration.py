@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -189,7 +189,7 @@ def sample_tensor(s: Spec, dims: Mapping[str, int | float], rng: np.random.Gener
 
     shape = tuple(int(value(e, dims)) for e in s.shape or ())
     x = torch.from_numpy(_draw(s, shape, dims, rng)).to(torch_dtype(s.dtype))
-    return _spread(x, rng) if s.strided else x
+    return _spread(x, rng, s.unit) if s.strided else x
 
 
 def _draw(s: Spec, shape: tuple[int, ...], dims: Mapping[str, int | float], rng: np.random.Generator) -> np.ndarray:
@@ -224,9 +224,28 @@ def extreme(x: torch.Tensor, s: Spec, rng: np.random.Generator, most: int = 63) 
     x.copy_(torch.where(torch.from_numpy(kept), x, torch.tensor(drawn.tolist(), dtype=x.dtype).reshape(x.shape)))
 
 
-def _spread(x: torch.Tensor, rng: np.random.Generator) -> torch.Tensor:
-    """The same elements in a larger buffer: every stride differs from what contiguity would make it."""
+def stride_terms(name: str, s: Spec) -> tuple[Term, ...]:
+    """The strides of a tensor whose strides are arbitrary: symbols, but for a last one that is 1."""
+    symbols = [T.size(f"stride({name},{d})") for d in range(len(s.shape or ()))]
+    return tuple(symbols) if not s.unit else (*symbols[:-1], T.const(1))
+
+
+def with_unit_strides(case: Case, names: Collection[str]) -> Case:
+    """The case in which the last strides of these tensors are 1."""
+
+    def one(name: str, s: object) -> object:
+        if isinstance(s, list | tuple):
+            return type(s)(one(f"{name}{k}", e) for k, e in enumerate(s))
+        return replace(s, unit=True) if name in names and isinstance(s, Spec) else s
+
+    return replace(case, params={name: one(name, s) for name, s in case.params.items()})
+
+
+def _spread(x: torch.Tensor, rng: np.random.Generator, unit: bool) -> torch.Tensor:
+    """The same elements in a larger buffer: every stride differs from what contiguity would make it, but for a last
+    one of 1 where `unit`."""
     pads, steps = rng.integers(1, 6, x.dim()), [1] * (x.dim() - 1) + [int(rng.integers(2, 6))]
+    steps[-1:] = [1] if unit else steps[-1:]
     if x.dim() == 0:
         return x
     base = x.new_zeros([s * (n + int(p)) for n, p, s in zip(x.shape, pads, steps, strict=True)])

@@ -3,7 +3,7 @@
     spec      ::= tensor | scalar | 'text' in quotes: a string constant | other Python values: constants | list of these
     tensor    ::= dtype[dim, ...] limit*
     scalar    ::= dtype limit*
-    limit     ::= "< e" (0 <= v < e) | "> 0" | "in (e, e)" | "strided" | "any": infinities and NaN too
+    limit     ::= "< e" (0 <= v < e) | "> 0" | "in (e, e)" | "strided" | "rows" | "any": infinities and NaN too
     dim, e    ::= name | number | e + e | e - e | e * e | e // e | e % e | cdiv(e, e) | min(e, e) | max(e, e)
                 | next_power_of_2(e)
     where     ::= e < e | e <= e | e == e | e != e | ... | where and where | where or where | not where
@@ -37,16 +37,19 @@ HELP = (
 )
 _SPEC = re.compile(rf"\s*({'|'.join(sorted(DTYPES, key=len, reverse=True))})\s*(\[(?P<dims>[^\]]*)\])?(?P<limits>.*)$")
 _LIMIT = re.compile(
-    r"\s*(?:(?P<flag>strided|any)\b|(?P<positive>>\s*0)|in\s*\((?P<range>.*)\)|<\s*(?P<below>[^<>]+?))\s*"
-    r"(?=strided|any|$)"
+    r"\s*(?:(?P<flag>strided|rows|any)\b|(?P<positive>>\s*0)|in\s*\((?P<range>.*)\)|<\s*(?P<below>[^<>]+?))\s*"
+    r"(?=strided|rows|any|$)"
 )
+
+
+FLAGS = {"strided": {"strided": True}, "rows": {"strided": True, "unit": True}, "any": {"unbounded": True}}
 
 
 @dataclass(frozen=True, slots=True)
 class Spec:
     """A tensor (`shape` a tuple of terms) or a scalar (`shape` None). Values v meet low <= v < high where these are
-    given, and 0 < v when `positive`; the strides are arbitrary when `strided`. Real elements are finite, unless
-    `unbounded`: then they may be infinite or NaN."""
+    given, and 0 < v when `positive`; the strides are arbitrary when `strided`, but for a last one of 1 when `unit`.
+    Real elements are finite, unless `unbounded`: then they may be infinite or NaN."""
 
     dtype: str
     shape: tuple[Term, ...] | None
@@ -55,6 +58,7 @@ class Spec:
     positive: bool = False
     strided: bool = False
     unbounded: bool = False
+    unit: bool = False
 
     @property
     def is_float(self) -> bool:
@@ -112,7 +116,7 @@ class Reader:
             if m is None:
                 raise self.fail(f"cannot read {text.strip()!r} in {name}={spec!r}")
             if m["flag"]:
-                out["strided" if m["flag"] == "strided" else "unbounded"] = True
+                out |= FLAGS[m["flag"]]
             elif m["positive"]:
                 out["positive"] = True
             elif m["below"]:

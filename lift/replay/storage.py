@@ -33,8 +33,11 @@ def ensure(memory: Memory, ref: TensorRef) -> None:
 def storage_values(ref: TensorRef) -> np.ndarray:
     """The whole storage of a tensor of the host program, as cells of the tensor's dtype."""
     import torch
+    from torch._subclasses.fake_tensor import FakeTensor
 
     held = ref.buffer.tensor
+    if isinstance(held, FakeTensor):
+        raise Unsupported("the numbers of a tensor that an earlier call of the host function made are not known")
     size = cell_size(cell_of_dtype(ref.dtype))
     if held.element_size() != size:
         raise Unsupported(f"{ref.buffer.origin} tensor seen with another element size")

@@ -13,6 +13,7 @@ from trilift.lift.terms.term import Term
 from trilift.verify.model.verdict import Clause
 from trilift.verify.properties.records import Suite
 from trilift.verify.runs.input_table import ENDS, ROWS, VALUES
+from trilift.verify.runs.layouts import OF_ROWS
 
 from .facts import Facts
 from .formulas import docstring, dtype, wrapped
@@ -168,6 +169,8 @@ def values(suite: Suite) -> tuple[str, ...]:
 def layouts(suite: Suite, facts: Facts) -> tuple[str, ...]:
     """The layouts that the contract allows at every size."""
     found = tuple(layout for layout in LAYOUTS if layout != "offset" or not facts.aligned)
+    if any(s.unit for s in suite.case.tensors.values()):
+        found = tuple(layout for layout in found if layout in OF_ROWS)
     if not any(s.strided for s in suite.case.tensors.values()):
         return tuple(layout for layout in found if layout in LAYOUTS[:2])
     clauses = [c for o in suite.outputs if o.proof is not None for c in o.proof.contract]

@@ -181,7 +181,8 @@ def failed_call(p: Part, found: Counterexample) -> str:
         return ""
     given = {n: x.to(torch_dtype(case.tensors[n].dtype)) for n, x in args.items()}
     texts = ", ".join(f'"{n}": {_numbers(x.double() if x.is_floating_point() else x)}' for n, x in given.items())
-    layout = ', layout="gaps"' if any(s.strided for s in case.tensors.values()) else ""
+    free = [s.unit for s in case.tensors.values() if s.strided]
+    layout = f', layout="{"padded" if any(free) else "gaps"}"' if free else ""
     config = f", config={found.config}" if p.facts.configs > 1 else ""
     return f"Call({sizes_text(found.dims)}{layout}{config}, given={{{texts}}})"
 

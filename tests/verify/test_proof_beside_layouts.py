@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.parametrize("c", K.WRONG, ids=lambda c: c.name)
 def test_wrong_in_one_layout_is_refuted_there(c: Case) -> None:
-    (proof,) = prove(c, fallback=False)
+    (proof,) = prove(c)
     assert proof.verdict.value == "REFUTED" and proof.counterexample is not None
     dims, placed = proof.counterexample.dims, proof.counterexample.strides
     assert 1 in placed.values() or set(dims.values()) == {1}  # one element is contiguous in any case
@@ -31,7 +31,7 @@ def test_right_in_every_layout_is_proved(c: Case) -> None:
 
 
 def test_the_script_lays_the_tensor_out_so(tmp_path: Path) -> None:
-    (proof,) = prove(K.rows_without_pads, fallback=False)
+    (proof,) = prove(K.rows_without_pads)
     assert proof.counterexample is not None
     script = tmp_path / "again.py"
     script.write_text(proof.counterexample.replay)

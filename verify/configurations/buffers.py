@@ -8,6 +8,7 @@ from typing import Any
 
 from trilift.lift.capture.recorder import NAMES
 from trilift.lift.capture.trace import TensorRef, TorchOp, Trace
+from trilift.lift.cases.declaration import stride_terms
 from trilift.lift.errors import Place, Unsupported
 from trilift.lift.pytorch.symbolic_tensor import SymbolicTensor, tensor, type_of_name
 from trilift.lift.terms import construct as T
@@ -43,7 +44,7 @@ class Buffers:
         if not strided or not refs[0].shape:
             return self.view(refs, name, None, (name, f"input:{name}", make))
         shape = tuple(self.relations.case.dims(name))
-        strides = tuple(T.size(f"stride({name},{d})") for d in range(len(shape)))
+        strides = stride_terms(name, self.relations.case.tensors[name])
         span = T.add(1, *(T.mul(T.sub(n, 1), s) for n, s in zip(shape, strides, strict=True)))
         buffer = self.add(refs, Buffer(name, refs[0].dtype, span, f"input:{name}", make))
         return View(buffer, T.const(0), shape, strides, buffer.dtype)

@@ -27,6 +27,7 @@ from trilift.lift.terms.exactness import Marks
 from trilift.lift.terms.machine_ranges import dtype_limits
 from trilift.lift.terms.ranges import Interval
 from trilift.lift.terms.term import Axis, Term
+from trilift.lift.ttir.written_pointers import written
 
 from ..model.configuration import HostOp, View
 from ..model.program import Element
@@ -210,9 +211,13 @@ def _joined(values: Sequence[Any], buffers: Buffers, what: str, op: TorchOp) -> 
 
 
 def constant(refs: Sequence[TensorRef], buffers: Buffers, what: str, place: Place | None) -> New | None:
-    """The numbers of a tensor that the host program holds, the same at every shape; None for any other tensor."""
+    """The numbers of a tensor that the host program holds, the same at every shape; of one that the host function
+    writes, which keeps them from call to call, none are known. None for any other tensor."""
     if any(r.buffer.origin != "host" for r in refs):
         return None
+    if refs[0].buffer.address in (r.buffer.address for e in buffers.relations.traces[0].events for r in written_by(e)):
+        name = buffers.fresh()
+        return name, "kept", left_by_a_call(name, refs[0].dtype)
     held = [_held(r, what, place) for r in refs]
     first = held[0]
     if all(h.size and (h == h[0]).all() and h[0] == first[0] for h in held):
@@ -223,6 +228,20 @@ def constant(refs: Sequence[TensorRef], buffers: Buffers, what: str, place: Plac
         raise Unsupported(f"{what} is a tensor of {first.size} known numbers", place)
     numbers = [T.const(v.item()) for v in first]
     return buffers.fresh(), "host", lambda o: T.make("pick", o, *numbers)
+
+
+def left_by_a_call(name: str, dtype: str) -> Initial:
+    """The contents of a tensor that the host program holds and every call writes."""
+    return lambda o: T.undef(f"what an earlier call left in {name}", type_of_name(dtype))
+
+
+def written_by(event: Launch | TorchOp) -> Iterator[TensorRef]:
+    """The tensors that an event may write."""
+    if not isinstance(event, Launch):
+        yield from (ref for _, ref in torch_ops.written_arguments(event))
+        return
+    to = written(event.module())
+    yield from (x for k, x in enumerate(event.operands) if isinstance(x, TensorRef) and (to is None or k in to))
 
 
 def _held(r: TensorRef, what: str, place: Place | None) -> np.ndarray:

@@ -15,23 +15,21 @@ from typing import Any
 
 from trilift.lift.capture.run import capture
 from trilift.lift.capture.trace import Launch, TensorRef, TorchOp, Trace
-from trilift.lift.cases.declaration import Case
+from trilift.lift.cases.declaration import Case, stride_terms
 from trilift.lift.cases.parts import may_be_less_than_one
 from trilift.lift.cases.shapes import RUN_INPUT_ELEMENTS, around, choose, elements, varied
 from trilift.lift.errors import CaseError, Place, TriliftError, Unsupported
-from trilift.lift.replay.torch_ops import written_arguments
 from trilift.lift.terms import construct as T
 from trilift.lift.terms import index as I
 from trilift.lift.terms.fit import Number, value
 from trilift.lift.terms.term import Term
 from trilift.lift.ttir.ir import Module
-from trilift.lift.ttir.written_pointers import written
 
 from ..integers.solver import Solver
 from ..model.configuration import Configuration, Event, SymbolicLaunch, View
 from ..model.verdict import ELSEWHERE, Clause
 from ..wording.user_terms import words
-from . import blocks, constants_of_one, grid_limits, host_operations
+from . import blocks, constants_of_one, grid_limits, host_operations, last_strides
 from .ambiguity import apart
 from .buffers import Buffers, reference
 from .host_paths import separating
@@ -62,11 +60,22 @@ def configurations(
     exhaustive: bool = False,
     together: bool = True,
 ) -> list[Configuration]:
-    """The case with symbols for its numbers: one Configuration for every autotune configuration and every class of
-    block sizes whose kernels differ. `traces`: some that exist already, of configuration 0. `exhaustive`: kernels
-    are lowered at all block sizes, not at some. `together`: configurations that differ in numbers alone are one
-    configuration. Raises CaseError where the host function cannot be run, Unsupported, with the place, for what has
-    no meaning here or no relation to the dims."""
+    """The case with symbols for its numbers: one Configuration for every autotune configuration, every class of block
+    sizes whose kernels differ, and where the host function asks for a last stride of 1. `traces`: some that exist
+    already, of configuration 0. `exhaustive`: kernels are lowered at all block sizes, not at some. `together`:
+    configurations that differ in numbers alone are one configuration. Raises CaseError where the host function cannot
+    be run, Unsupported, with the place, for what has no meaning here or no relation to the dims."""
+
+    def read(other: Case) -> list[Configuration]:
+        return _configurations(other, seed, traces if other is case else None, configs, exhaustive, together)
+
+    return last_strides.both_ways(case, read(case), (*facts(case),), read)
+
+
+def _configurations(
+    case: Case, seed: int, traces: Sequence[Trace] | None, configs: int, exhaustive: bool, together: bool
+) -> list[Configuration]:
+    """Those of the layouts that the case draws."""
     out: list[Configuration] = []
     first = _Config(case, seed, 0, traces, exhaustive)
     count = first.traces[0].configs
@@ -629,20 +638,12 @@ class _Reading:
         for r in self.relations.found:
             if r.constant and r.what.split(" ")[0].isupper():
                 yield Clause("config", None, f"{r.what} is {r.term} at every shape that was tried", "", r.place)
-        changed = {ref.buffer.address for e in self.traces[0].events for ref in _written(e)}
-        for name in strided(self.case):
-            yield Clause("layout", None, f"the strides of {name} may be any positive numbers")
+        changed = {ref.buffer.address for e in self.traces[0].events for ref in host_operations.written_by(e)}
+        for name, spec in strided(self.case).items():
+            rows = last_strides.OF_ROWS if spec.unit else ""
+            yield Clause("layout", None, f"the strides of {name} may be any positive numbers{rows}")
             if self.traces[0].inputs[name].buffer.address in changed:
                 yield Clause("layout", None, f"no two elements of {name} share memory", "the host function writes it")
-
-
-def _written(event: Launch | TorchOp) -> Iterator[TensorRef]:
-    """The tensors that an event may write."""
-    if not isinstance(event, Launch):
-        yield from (ref for _, ref in written_arguments(event))
-        return
-    to = written(event.module())
-    yield from (x for k, x in enumerate(event.operands) if isinstance(x, TensorRef) and (to is None or k in to))
 
 
 def _is_used(module: Module, k: int) -> bool:
@@ -724,7 +725,7 @@ def facts(case: Case) -> Iterator[Term]:
         if s.positive:
             yield T.make("lt", 0, symbol)
     for n, spec in strided(case).items():
-        yield from (T.make("le", 1, T.size(f"stride({n},{d})")) for d in range(len(spec.shape or ())))
+        yield from (T.make("le", 1, t) for t in stride_terms(n, spec) if t.op == "size")
 
 
 def _least(case: Case) -> Iterator[Term]:

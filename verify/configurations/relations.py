@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import TypeVar
 
 from trilift.lift.capture.trace import Trace
-from trilift.lift.cases.declaration import Case
+from trilift.lift.cases.declaration import Case, stride_terms
 from trilift.lift.errors import Place, Unsupported
 from trilift.lift.language.case_spec import Spec
 from trilift.lift.pytorch.host import term_of
@@ -288,7 +288,12 @@ def strided(case: Case) -> dict[str, Spec]:
 
 def environment(case: Case, trace: Trace) -> dict[str, Number]:
     """The numbers of a trace: dims, scalars, and the strides of strided inputs, called stride(x,0)."""
-    strides = {f"stride({n},{d})": s for n in strided(case) for d, s in enumerate(trace.inputs[n].strides)}
+    seen = (
+        (t, v)
+        for n, s in strided(case).items()
+        for t, v in zip(stride_terms(n, s), trace.inputs[n].strides, strict=True)
+    )
+    strides = {t.attr: v for t, v in seen if t.op == "size"}
     truths = {n for n, s in case.scalars.items() if s.dtype == "bool"}
     return {n: v for n, v in trace.dims.items() if n not in truths} | strides
 

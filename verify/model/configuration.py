@@ -85,7 +85,8 @@ class Configuration:
     sizes. `bounds`: index tensor -> (low, high), its elements v meet low <= v < high. `clauses`: what the relations
     between shapes and launch arguments rest on, for the contract. `owed`: integers of the function that the kernel is
     compared with, over the elements of inputs, that must fit their dtype. `runs`: a shape for each set of constants
-    that the host function was seen to compile its kernels for, and on each path of it."""
+    that the host function was seen to compile its kernels for, and on each path of it. `rows`: the tensors whose last
+    stride is 1 here, though the case draws gaps."""
 
     facts: frozenset[Term]
     buffers: tuple[Buffer, ...]
@@ -98,3 +99,4 @@ class Configuration:
     together: bool = False  # several configurations, with symbols for their numbers
     owed: tuple[Fits, ...] = ()
     runs: tuple[Mapping[str, int | float], ...] = ()
+    rows: tuple[str, ...] = ()

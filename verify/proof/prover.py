@@ -399,6 +399,7 @@ class Proving:
         """That an output equals its formula after all events. Raises Undecided with what is missing."""
         view = self.configuration.outputs.get(output) or self.configuration.inputs[output]
         target = flattened(formula.term, self.configuration.inputs)
+        self.same_shape(output, view, formula)
         with self.algebra.collecting() as side_conditions:
             conditions = self.equalities(output, view, formula, target)
         every_condition = {**self.algebra.pending[0], **side_conditions}
@@ -410,6 +411,17 @@ class Proving:
         every = (*self.conditions, *inductive, *conditions, *met, *self.solver.answered)
         return Shown(tuple(c for c in every if c.holds or c not in self.solver.answered), tuple(invariants),
                      distinct((*self.contract, *clauses)))  # fmt: skip
+
+    def same_shape(self, output: str, view: View, formula: Formula) -> None:
+        """Raises Undecided unless the output has the shape of its formula wherever the configuration's facts hold."""
+        sizes = [a.size for a in formula.axes]
+        equal = (
+            self.solver.equal_under(self.configuration.facts, n, m) for n, m in zip(view.shape, sizes, strict=False)
+        )
+        if len(view.shape) != len(sizes) or not all(equal):
+            shapes = (", ".join(map(words, s)) for s in (view.shape, sizes))
+            why = "its sizes are [{}], those of the formula [{}]".format(*shapes)
+            raise Undecided(f"could not prove that {output} has the shape of its formula", None, why)
 
     def equalities(self, output: str, view: View, formula: Formula, target: Term) -> list[Condition]:
         """Each store's value, and that every element is stored."""

@@ -25,7 +25,7 @@ MULTIPLES = (1, 2, 3, 4)  # of a number, in a loop of so many steps
 GROWING = tuple(4**k + 1 for k in range(5, 11))  # sizes, up to a million
 FACTOR = 100  # largest number of the code that is multiplied with others: so many tiles
 REALS = (0.0, 1.0, -1.0, 2.0, -2.0, 0.5, 1e4, -1e4)
-INTEGERS = (0, 1, -1, 2, -2)
+INTEGERS = (0, 1, -1, 2, -2, 127, 128, -129, 255, 256, 32767, 32768, -32769, 65535, 65536)  # edges of narrow types too
 
 
 def likely(case: Case, like: Mapping[str, Number], goal: Iterable[Term] = ()) -> list[Dims]:
@@ -60,7 +60,10 @@ def written(case: Case, goal: Iterable[Term] = ()) -> Iterator[float]:
 def _at_scalars(case: Case, like: Mapping[str, Number]) -> Iterator[Dims]:
     for name, s in case.scalars.items():
         if s.dtype != "bool":
-            yield from ({**like, name: v} for v in (REALS if s.is_float else INTEGERS))
+            ends = (
+                [] if s.is_float else [e.attr - k for e, k in ((s.low, 0), (s.high, 1)) if e is not None and e.is_const]
+            )
+            yield from ({**like, name: v} for v in (*ends, *(REALS if s.is_float else INTEGERS)))
 
 
 def _at_sizes(case: Case, like: Mapping[str, Number], goal: Iterable[Term]) -> Iterator[Dims]:

@@ -21,7 +21,7 @@ from trilift.lift.errors import TriliftError
 from trilift.lift.language.axis_names import letters
 from trilift.lift.pytorch.symbolic_tensor import type_of_name
 from trilift.lift.replay.execute import results
-from trilift.lift.replay.torch_ops import written_arguments
+from trilift.lift.replay.torch_ops import refs, written_arguments
 from trilift.lift.terms import term as T
 from trilift.lift.terms.spec import Formula
 from trilift.lift.terms.term import Axis
@@ -35,6 +35,7 @@ ATOMICS = frozenset(("tt.atomic_rmw", "tt.atomic_cas", "tt.descriptor_reduce"))
 READERS = frozenset(("tt.load", "tt.descriptor_load", "tt.descriptor_gather"))
 ZEROS = frozenset(("zeros", "zeros_like", "new_zeros", "zero_", "zero"))  # what leaves nothing but zeros
 EMPTY = frozenset(("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"))
+FILLS = frozenset(("zero_", "fill_", "copy_"))  # operations that leave nothing of what a tensor held
 IDEMPOTENT = frozenset(("max", "min", "umax", "umin", "and", "or", "exch"))
 
 
@@ -181,9 +182,13 @@ def reset(trace: Trace) -> str:
     return ""
 
 
+def _name(e: TorchOp) -> str:
+    return str(e.func).split(".")[1] if "." in str(e.func) else str(e.func)
+
+
 def _filled(before: set[int], e: TorchOp) -> set[int]:
     """The addresses of buffers that hold more than zeros after an operation."""
-    name = str(e.func).split(".")[1] if "." in str(e.func) else str(e.func)
+    name = _name(e)
     to = {x.buffer.address for _, x in written_arguments(e)}
     new = {x.buffer.address for x in e.outputs}
     whole = {x.buffer.address for x in e.outputs if math.prod(x.shape) * x.itemsize == x.buffer.nbytes}
@@ -192,14 +197,35 @@ def _filled(before: set[int], e: TorchOp) -> set[int]:
     return before | to | (set() if name in EMPTY or e.func.is_view else new)
 
 
+def remembered(trace: Trace) -> str:
+    """The launch or operation that finds what an earlier call left in a tensor that the host function keeps, in words;
+    "" where none is seen to. Only what an operation fills as a whole is known to hold no more of it."""
+    acts = [*zip(trace.events, map(_used, trace.events), strict=True)]
+    changed = {x.buffer.address for _, (_, to) in acts for x in to}
+    for e, (of, to) in acts:
+        if found := next((x for x in of if x.buffer.origin == "host" and x.buffer.address in changed), None):
+            what = e.kernel if isinstance(e, Launch) else str(e.func)
+            return f"{what} finds in a {found.dtype} tensor what an earlier call of the host function left there"
+        if not isinstance(e, Launch) and _name(e) in FILLS:
+            changed -= {x.buffer.address for x in to if math.prod(x.shape) * x.itemsize == x.buffer.nbytes}
+    return ""
+
+
+def _used(e: Launch | TorchOp) -> tuple[list[TensorRef], list[TensorRef]]:
+    """The tensors that it may read, and those that it may write."""
+    if isinstance(e, Launch):
+        return [*_touched(e, _reads), *_touched(e, _accumulates)], [*_touched(e, _writes)]
+    to = [x for _, x in written_arguments(e)]
+    if e.func.is_view or _name(e) == "lift_fresh":
+        return [], to
+    return [x for x in refs((e.args, e.kwargs)) if _name(e) not in FILLS or x not in to], to
+
+
 # ---- shared memory ---------------------------------------------------------------------------------------------------
 
 
-def kept(case: Case, trace: Trace, seed: int) -> dict[str, str]:
+def kept(again: Trace) -> dict[str, str]:
     """output -> the reason why it is not a new tensor: a second call returned memory that the host function keeps."""
-    from trilift.lift.capture.run import capture
-
-    again = capture(case, trace.dims, seed=seed)
     why = "the host function returns a buffer that it keeps: the next call overwrites it"
     return {n: why for n, ref in again.outputs.items() if ref.buffer.origin == "host" and ref.buffer.nbytes}
 
@@ -288,8 +314,20 @@ class CallerMemory:
         return (repeated(self.trace) or reset(self.trace)) if self.trace is not None else ""
 
     @cached_property
+    def second(self) -> Trace | None:
+        """Another call at the same sizes: what it finds outside of its arguments, the host function keeps."""
+        from trilift.lift.capture.run import capture
+
+        return capture(self.case, self.trace.dims, seed=self.seed) if self.trace is not None else None
+
+    @cached_property
     def kept(self) -> dict[str, str]:
-        return kept(self.case, self.trace, self.seed) if self.trace is not None else {}
+        return kept(self.second) if self.second is not None else {}
+
+    @cached_property
+    def remembered(self) -> str:
+        """The tensor that calls hand on to later ones, in words."""
+        return remembered(self.second) if self.second is not None else ""
 
     @cached_property
     def shared(self) -> dict[str, list[str]]:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import torch
 
 OTHERWISE = ("transposed", "padded", "contiguous")  # than a case draws tensors that may have any strides
+OF_ROWS = ("contiguous", "offset", "padded")  # layouts whose last stride is 1
 Layout = Callable[["torch.Tensor"], "torch.Tensor"]
 RANKS = {"strided": 1, "transposed": 2, "expanded": 1}  # that a tensor has at least
 
@@ -78,8 +79,9 @@ def laid(case: Case, layouts: Mapping[str, str], values: Mapping[str, int] | Non
 def otherwise(case: Case) -> Iterator[Laid]:
     """The case with its tensors of any strides in one layout after the other that it never draws: host functions test
     strides for 1."""
-    free = [n for n, s in case.tensors.items() if s.strided and s.shape]
-    yield from (laid(case, dict.fromkeys(free, name)) for name in OTHERWISE if free)
+    free = {n: s.unit for n, s in case.tensors.items() if s.strided and s.shape}
+    names = (n for n in OTHERWISE if n in OF_ROWS or not any(free.values()))
+    yield from (laid(case, dict.fromkeys(free, name)) for name in names if free)
 
 
 def strides(case: Case, dims: Mapping[str, int | float], seed: int) -> dict[str, tuple[int, ...]]:

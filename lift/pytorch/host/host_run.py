@@ -14,7 +14,7 @@ from ...capture.fake_cuda import CUDA, pretend, replaced
 from ...capture.recorder import is_host
 from ...capture.run import named_outputs
 from ...capture.trace import Trace
-from ...cases.declaration import Case, torch_dtype
+from ...cases.declaration import Case, stride_terms, torch_dtype
 from ...errors import TooManyLaunches, TriliftError
 from ...language.case_spec import Spec
 from ...runtime import budget
@@ -113,7 +113,7 @@ def _strides(case: Case, dims: Mapping[str, int | float]) -> dict[str, int]:
     """Numbers for the strides of strided inputs, further apart than their elements need."""
     out: dict[str, int] = {}
     for name, s in case.tensors.items():
-        step = 3
+        step = 1 if s.unit else 3
         for d, n in reversed(list(enumerate(case.shape(name, dims)))) if s.strided else ():
             out[f"stride({name},{d})"] = step
             step *= n + 2
@@ -216,5 +216,5 @@ def _argument(name: str, s: object, record: Record) -> object:
     sizes = [record.theirs(e) for e in s.shape]
     if not s.strided or not sizes:
         return torch.empty(sizes, dtype=torch_dtype(s.dtype))
-    strides = [record.theirs(T.size(f"stride({name},{d})")) for d in range(len(sizes))]
+    strides = [record.theirs(t) for t in stride_terms(name, s)]
     return torch.empty_strided(sizes, strides, dtype=torch_dtype(s.dtype))
