@@ -242,7 +242,7 @@ def _examined(case: Case, o: Options) -> Examined:
     if o.fallback and any(p.verdict.value == "UNKNOWN" for p in proofs.values()):
         o.progress("counterexamples")
         proofs = attempt.decided(proofs)
-    proofs = {n: attempt.another_dtype(n, p) for n, p in proofs.items()}
+    proofs = {n: _of_lifted(attempt.another_dtype(n, p)) for n, p in proofs.items()}
     seconds = time.perf_counter() - start
     taken = tuple(p.taking(seconds / len(proofs)) for p in proofs.values())
     return Examined(taken, goal, tuple(attempt.provings), case, tuple(attempt.configurations))
@@ -285,6 +285,19 @@ def _beyond(contract: Sequence[Clause], found: Counterexample) -> tuple[Clause, 
     numbers = {**found.dims, **found.strides}
     inside = (c.kind == "config" if c.term is None else value(c.term, numbers) is True for c in contract)
     return () if all(inside) else tuple(contract)
+
+
+def _of_lifted(p: Proof) -> Proof:
+    """The proof; a lifted formula that is found wrong is a defect of its lifting, not of the kernel."""
+    from .model.verdict import unknown
+    from .runs.goals import FORMULA
+
+    found = p.counterexample
+    if found is None or p.claim.against != FORMULA or not (found.why == "" or found.why.startswith("shape ")):
+        return p
+    at = ", ".join(f"{n} = {v}" for n, v in found.dims.items()) or "every size"
+    what = found.why or f"{p.claim.output} is {found.got:g} there, and the formula gives {found.expected:g}"
+    return unknown(p.claim, f"the lifted formula is not what the kernel computes at {at}: {what}")
 
 
 def _told(p: Proof, more: str) -> Proof:

@@ -92,7 +92,9 @@ def _compare(first: Named, second: Named, options: Options, event: Callable[[Any
         return proof_record.wrong(base, e)
     except TriliftError as e:
         return {**base, "verdict": "UNKNOWN", "reason": proof_record.told(e), "place": proof_record.where(e.place)}
-    return proof_record.merged(base, found, (), str(second), options)
+    record = proof_record.merged(base, found, (), str(second), options)
+    theirs = lambda p: hasattr(b, "params") and p["output"].startswith(f"{b.name}: ")  # noqa: E731
+    return {**record, "proofs": [proof_record.of_other(p, b) if theirs(p) else p for p in record["proofs"]]}
 
 
 def exit_code(records: Iterable[Record | Row]) -> int:

@@ -93,6 +93,7 @@ class Proof(TypedDict):
     """The verdict on one output, with its evidence."""
 
     output: str
+    dims: NotRequired[list[str]]  # where they are not the record's: of the second kernel of a comparison
     against: str
     verdict: str
     bound: float | None

@@ -220,6 +220,13 @@ def plain(proof: Proof, base: Record, options: Options) -> entries.Proof:
     }
 
 
+def of_other(p: entries.Proof, case: Case) -> entries.Proof:
+    """The proof of another case than the record's: in its own dims, under the conditions that it states itself."""
+    own = scope(case)
+    stated = contract((), own["where"])
+    return {**p, "dims": own["dims"], "contract": [*stated, *(c for c in p["contract"] if c["kind"] != "case")]}
+
+
 def reason(proof: Proof) -> str:
     """Why it is not proved; the counterexample of one that is refuted; nothing of one that is proved."""
     if proof.reason or proof.counterexample is None:

@@ -88,11 +88,11 @@ def _proof(p: Record, record: Record) -> Iterator[str]:
     if p["verdict"] == "TESTED":
         yield f"  held on {p['samples']} random samples; not proved: {p['reason']}"
     if p["verdict"] == "REFUTED":
-        yield from _refuted(p, record["dims"])
+        yield from _refuted(p, p.get("dims", record["dims"]))
     if p["verdict"] == "UNKNOWN":
         yield draw.indented(_unknown(p, HELP["late" if p.get("cause") == "timeout" else "open"]), "  ")
     if p["verdict"] == "PROVED":
-        yield from _contract(p, "for all", record["dims"])
+        yield from _contract(p, "for all", p.get("dims", record["dims"]))
 
 
 def _contract(p: Record, head: str, dims_of: Sequence[str]) -> Iterator[str]:

@@ -5,9 +5,14 @@ from __future__ import annotations
 import kernels_kept as K
 import pytest
 
+from trilift import case
+from trilift.lift import lift
 from trilift.lift.cases.declaration import Case
-from trilift.lift.errors import Unsupported
-from trilift.verify import prove
+from trilift.lift.errors import CaseError, Unsupported
+from trilift.reports.base.targets import Named
+from trilift.reports.commands.prove import compared
+from trilift.reports.records.options import Options
+from trilift.verify import equal, prove
 
 
 @pytest.mark.parametrize("c", K.STATE, ids=lambda c: c.name)
@@ -37,3 +42,26 @@ def test_new_zeros_are_zeros_in_every_call() -> None:
 def test_an_argument_that_becomes_another_tensor_is_not_followed(c: Case) -> None:
     with pytest.raises(Unsupported, match="the host function makes another tensor of its argument x"):
         prove(c)
+
+
+def test_a_wrong_lifted_formula_refutes_no_kernel() -> None:
+    (proof,) = prove(K.lifted_as_doubled, lifted=lift(K.lifted_as_doubled))
+    assert proof.verdict.value == "UNKNOWN" and proof.counterexample is None
+    assert proof.reason.startswith("the lifted formula is not what the kernel computes at N = 17: out is ")
+    assert [p.verdict.value for p in prove(K.refuted_as_doubled)] == ["REFUTED"]
+
+
+def test_both_kernels_of_a_comparison_keep_their_own_conditions() -> None:
+    file = K.__file__
+    found = compared(Named(file, "of_every_size"), Named(file, "up_to_eight"), Options())
+    ours, theirs = found["proofs"]
+    assert found["verdict"] == "PROVED" and theirs["output"] == "up_to_eight: out"
+    assert "dims" not in ours and theirs["dims"] == ["N"]
+    assert [c["text"] for c in theirs["contract"] if c["kind"] == "case"] == ["N <= 8"]
+    assert "K <= 8" in [c["text"] for c in ours["contract"]]
+
+
+def test_inputs_of_two_dtypes_are_no_comparison() -> None:
+    wide, narrow = (case(x=f"{d}[N]")(K.tripled_at_17) for d in ("i64", "i32"))
+    with pytest.raises(CaseError, match="x of tripled_at_17 is i32 and x of tripled_at_17 is i64"):
+        equal(narrow, wide)

@@ -148,3 +148,31 @@ STATE = [added_to_a_global, added_to_what_is_cached, added_to_memory_of_numpy]
 SHORT = [at_most_2500, the_first_2500, all_but_one_of_777]
 RIGHT = [through_a_global, at_most_2500_of_so_many]
 MOVED = [made_another_tensor, turned, swapped]
+
+
+@triton.jit
+def scaled_kernel(x_ptr, out_ptr, N, a, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, tl.load(x_ptr + i, mask=i < N) * a, mask=i < N)
+
+
+def tripled_at_17(x):
+    out = torch.empty_like(x)
+    a = 3.0 if x.numel() == 17 else 2.0
+    scaled_kernel[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), a, BLOCK=64)
+    return out
+
+
+lifted_as_doubled = case(x="f32[N]")(tripled_at_17)
+refuted_as_doubled = case(x="f32[N]")(tripled_at_17)
+refuted_as_doubled.reference(lambda x: 2 * x)
+
+
+@case(x="f32[N]", where="N <= 8")
+def up_to_eight(x):
+    return copied(x, x.numel())
+
+
+@case(x="f32[K]")
+def of_every_size(x):
+    return copied(x, x.numel())

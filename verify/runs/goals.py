@@ -323,10 +323,12 @@ def _same_limits(case: Case, ours: str, other: Case, theirs: str, numbers: Mappi
     a, b = {**case.tensors, **case.scalars}[ours], {**other.tensors, **other.scalars}[theirs]
     moved = lambda t: _moved(t, {}, lambda s: numbers[s.attr], {})  # noqa: E731
     limited = any(x is not None and (y is None or y is not moved(x)) for x, y in ((b.low, a.low), (b.high, a.high)))
-    width = a.dtype != b.dtype and not a.is_float
-    if limited or width or (b.positive and not a.positive) or (a.unbounded and not b.unbounded):
+    if a.dtype != b.dtype and not a.is_float:  # what wraps in one does not in the other
+        what = f"{ours} of {case.name} is {a.dtype} and {theirs} of {other.name} is {b.dtype}"
+        raise CaseError(what, case.place, help="give both cases the same dtypes")
+    if limited or (b.positive and not a.positive) or (a.unbounded and not b.unbounded):
         what = f"{ours} of {case.name} may have values that {theirs} of {other.name} may not have"
-        raise CaseError(what, case.place, help="give both cases the same dtypes, limits and `any`")
+        raise CaseError(what, case.place, help="give both cases the same limits and `any`")
 
 
 def _in_order(case: Case, names: Mapping[str, Spec]) -> list[str]:
