@@ -76,7 +76,9 @@ def _excluded(signs: Part, proof: Proof | None, why: str = UNPROVED) -> Clause:
     parts = [T.make("eq", T.size(n), t) if t.is_const else T.make("lt", T.size(n), 0) for n, t in signs.images.items()]
     t = T.make("not", T.make("and", T.const(True), *parts))
     if proof is not None:
-        why = f"the proof: where {signs.label}, it is open" + (f": {_line(proof.reason)}" if proof.reason else "")
+        turned = [n for n, t in signs.images.items() if not t.is_const]
+        what = "".join(f", and with {n} in place of -{n}," for n in turned)
+        why = f"the proof: where {signs.label}{what} it is open" + (f": {_line(proof.reason)}" if proof.reason else "")
     return Clause("shape", t, " or ".join(map(_otherwise, signs.images.items())), why)
 
 
