@@ -60,10 +60,8 @@ def written(case: Case, goal: Iterable[Term] = ()) -> Iterator[float]:
 def _at_scalars(case: Case, like: Mapping[str, Number]) -> Iterator[Dims]:
     for name, s in case.scalars.items():
         if s.dtype != "bool":
-            ends = (
-                [] if s.is_float else [e.attr - k for e, k in ((s.low, 0), (s.high, 1)) if e is not None and e.is_const]
-            )
-            yield from ({**like, name: v} for v in (*ends, *(REALS if s.is_float else INTEGERS)))
+            ends = (e.attr - k for e, k in ((s.low, 0), (s.high, 1)) if e is not None and e.is_const)
+            yield from ({**like, name: v} for v in (REALS if s.is_float else (*ends, *INTEGERS)))
 
 
 def _at_sizes(case: Case, like: Mapping[str, Number], goal: Iterable[Term]) -> Iterator[Dims]:

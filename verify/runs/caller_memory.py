@@ -19,6 +19,7 @@ from trilift.lift.capture.trace import Descriptor, Launch, TensorRef, TorchOp, T
 from trilift.lift.cases.declaration import Case
 from trilift.lift.errors import TriliftError
 from trilift.lift.language.axis_names import letters
+from trilift.lift.pytorch.aten import operators
 from trilift.lift.pytorch.symbolic_tensor import type_of_name
 from trilift.lift.replay.execute import results
 from trilift.lift.replay.torch_ops import refs, written_arguments
@@ -182,13 +183,9 @@ def reset(trace: Trace) -> str:
     return ""
 
 
-def _name(e: TorchOp) -> str:
-    return str(e.func).split(".")[1] if "." in str(e.func) else str(e.func)
-
-
 def _filled(before: set[int], e: TorchOp) -> set[int]:
     """The addresses of buffers that hold more than zeros after an operation."""
-    name = _name(e)
+    name = operators.packet(e.func)
     to = {x.buffer.address for _, x in written_arguments(e)}
     new = {x.buffer.address for x in e.outputs}
     whole = {x.buffer.address for x in e.outputs if math.prod(x.shape) * x.itemsize == x.buffer.nbytes}
@@ -206,7 +203,7 @@ def remembered(trace: Trace) -> str:
         if found := next((x for x in of if x.buffer.origin == "host" and x.buffer.address in changed), None):
             what = e.kernel if isinstance(e, Launch) else str(e.func)
             return f"{what} finds in a {found.dtype} tensor what an earlier call of the host function left there"
-        if not isinstance(e, Launch) and _name(e) in FILLS:
+        if not isinstance(e, Launch) and operators.packet(e.func) in FILLS:
             changed -= {x.buffer.address for x in to if math.prod(x.shape) * x.itemsize == x.buffer.nbytes}
     return ""
 
@@ -216,9 +213,9 @@ def _used(e: Launch | TorchOp) -> tuple[list[TensorRef], list[TensorRef]]:
     if isinstance(e, Launch):
         return [*_touched(e, _reads), *_touched(e, _accumulates)], [*_touched(e, _writes)]
     to = [x for _, x in written_arguments(e)]
-    if e.func.is_view or _name(e) == "lift_fresh":
+    if e.func.is_view or operators.packet(e.func) == "lift_fresh":
         return [], to
-    return [x for x in refs((e.args, e.kwargs)) if _name(e) not in FILLS or x not in to], to
+    return [x for x in refs((e.args, e.kwargs)) if operators.packet(e.func) not in FILLS or x not in to], to
 
 
 # ---- shared memory ---------------------------------------------------------------------------------------------------
