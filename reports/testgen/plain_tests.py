@@ -174,13 +174,14 @@ def failed_calls(p: Part) -> list[str]:
 def failed_call(p: Part, found: Counterexample) -> str:
     """The call of a counterexample with its tensors as literals, "" where they are too large."""
     from trilift.verify.runs.adversary import arguments
+    from trilift.verify.runs.given_arguments import given
 
-    case = p.suite.case
+    case = given(p.suite.case, found.arguments)
     args = case.named(arguments(case, found.dims, found.seed))
     if sum(x.numel() for x in args.values()) > LITERALS:
         return ""
-    given = {n: x.to(torch_dtype(case.tensors[n].dtype)) for n, x in args.items()}
-    texts = ", ".join(f'"{n}": {_numbers(x.double() if x.is_floating_point() else x)}' for n, x in given.items())
+    typed = {n: x.to(torch_dtype(case.tensors[n].dtype)) for n, x in args.items()}
+    texts = ", ".join(f'"{n}": {_numbers(x.double() if x.is_floating_point() else x)}' for n, x in typed.items())
     free = [s.unit for s in case.tensors.values() if s.strided]
     layout = f', layout="{"padded" if any(free) else "gaps"}"' if free else ""
     config = f", config={found.config}" if p.facts.configs > 1 else ""

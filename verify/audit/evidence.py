@@ -13,7 +13,6 @@ from trilift.lift.terms.fit import value
 
 from ..model.verdict import Clause, Proof, Verdict
 from ..refutation.search import Execute, Failure, Passed, Question, Skipped, attempt
-from ..runs.trials import Dims
 
 if TYPE_CHECKING:
     from trilift.lift import Lifted
@@ -73,25 +72,23 @@ class Evidence:
 
     def only_configured(self, run: Observation) -> bool:
         """Whether a run goes wrong under its autotune configuration, and not under the first one."""
-        return (
-            self.wrong(run.dims, run.seed, run.config) and not self.wrong(run.dims, run.seed, 0)
-            if run.config
-            else False
-        )
+        return bool(run.config) and self.wrong(run) and not self.wrong(run, config=0)
 
-    def wrong(self, dims: Dims, seed: int, config: int) -> bool:
+    def wrong(self, run: Observation, config: int | None = None) -> bool:
         """Whether the kernel was seen to fail: an access out of bounds, or another result than the goal's."""
-        return isinstance(self.outcome(dims, seed, config), Failure)
+        return isinstance(self.outcome(run, config=config), Failure)
 
-    def outcome(self, dims: Dims, seed: int, config: int, execute: Execute | None = None) -> Outcome:
-        """One run beside the goal, as the search for counterexamples makes it."""
+    def outcome(self, run: Observation, execute: Execute | None = None, config: int | None = None) -> Outcome:
+        """A run beside the goal, as the search for counterexamples makes it; `config`: under this configuration."""
         if self.goal is None:
             return Skipped("there is nothing to compare with")
-        key = (*sorted(dims.items()), seed, config)
-        if execute is not None:
-            return attempt(Question(self.case, self.goal), dims, seed, config, execute)
-        if key not in self.outcomes:
-            self.outcomes[key] = attempt(Question(self.case, self.goal), dims, seed, config)
+        chosen = run.config if config is None else config
+        key = (id(run.case), *sorted(run.dims.items()), run.seed, chosen)
+        if execute is not None or key not in self.outcomes:
+            found = attempt(Question(run.case, self.goal), run.dims, run.seed, chosen, execute)
+            if execute is not None:
+                return found
+            self.outcomes[key] = found
         return self.outcomes[key]
 
 

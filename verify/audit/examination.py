@@ -16,6 +16,7 @@ from trilift.lift.errors import CaseError, TriliftError
 from trilift.lift.runtime.budget import BUDGETS, GUARD_SECONDS, stage
 
 from ..model.verdict import Proof, Verdict
+from ..runs.given_arguments import given
 from ..runs.observe import Observation, observe
 from .evidence import Evidence
 from .finding import Finding, Rule
@@ -98,12 +99,13 @@ def audit(
 def _runs(case: Case, proofs: tuple[Proof, ...], seed: int) -> Iterator[Observation]:
     """Watched runs, those on which a proof was refuted first."""
     refuted = [p.counterexample for p in proofs if p.counterexample is not None]
-    known = [(c.dims, c.seed, c.config) for c in refuted]
+    known = [(given(case, c.arguments), c.dims, c.seed, c.config) for c in refuted]
+    small = ((case, *run) for run in _small_and_large(case, seed))
     with stage("watched runs", BUDGETS.audit.watched_steps) as meter:
-        for dims, at, config in (*known, *_small_and_large(case, seed)):
+        for drawn, dims, at, config in (*known, *small):
             if meter.exhausted:
                 return
-            seen = observe(case, dims, at, config)
+            seen = observe(drawn, dims, at, config)
             if seen is not None:
                 yield seen
 

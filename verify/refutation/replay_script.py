@@ -16,6 +16,7 @@ from ..model.verdict import Counterexample
 from ..runs.adversary import arguments, row
 from ..runs.layouts import strides
 from ..runs.readings import without_zeros
+from ..runs.trials import Dims
 
 LARGEST = 20_000  # numbers written into a script
 
@@ -45,13 +46,10 @@ def replay_script(
     stored arguments that are too large. `owed`: of integers that the function divides by, which are not 0."""
     if case.place is None or not case.place.file.endswith(".py"):
         return ""
-    drawn = stored.args if stored is not None else arguments(case, found.dims, found.seed)
-    args = without_zeros(case, owed, dict(drawn))
-    total = sum(x.numel() for x in case.named(args).values() if not _is_constant(x))
-    if stored is not None and total > LARGEST:
+    args = stored.args if stored is not None else kept_arguments(case, found.dims, found.seed, owed)
+    if (stored is not None and numbers_in(case, stored.args) > LARGEST) or (args is None and type(case) is not Case):
         return ""
-    placed = strides(case, found.dims, found.seed) if stored is None and total <= LARGEST else {}
-    given = {n: _written(case, n, v, placed) for n, v in args.items()} if total <= LARGEST else None
+    given = None if args is None else {n: _written(case, n, v) for n, v in args.items()}
     path = Path(case.place.file).resolve()
     at = ", ".join(f"{k} = {v}" for k, v in found.dims.items())
     numbers = {
@@ -77,6 +75,31 @@ def replay_script(
     return f"{head}{IMPORTS}\n{constants}\nWHY = {found.why!r}\n{inputs}\n{PROGRAM}"
 
 
+def kept_arguments(case: Case, dims: Dims, seed: int, owed: Iterable[Fits] = ()) -> dict[str, Any] | None:
+    """The arguments that a seed draws, with the strides of the case; None where they are more than LARGEST numbers.
+    `owed`: of integers that the function divides by, which are not 0."""
+    args = without_zeros(case, owed, arguments(case, dims, seed))
+    if numbers_in(case, args) > LARGEST:
+        return None
+    placed = strides(case, dims, seed)
+    return {n: _placed(n, v, placed) for n, v in args.items()}
+
+
+def _placed(name: str, v: Any, placed: Mapping[str, tuple[int, ...]]) -> Any:
+    """A tensor, or each of a list of them, with the strides of its name; converted to float64, tensors lose them."""
+    if isinstance(v, list | tuple):
+        return type(v)(_placed(f"{name}{k}", e, placed) for k, e in enumerate(v))
+    if name not in placed or v.stride() == placed[name]:
+        return v
+    once = v[tuple(slice(0, 1) if s == 0 else slice(None) for s in placed[name])]
+    return v.new_empty_strided(once.shape, placed[name]).copy_(once).expand(v.shape)
+
+
+def numbers_in(case: Case, args: Mapping[str, Any]) -> int:
+    """How many numbers the tensors hold; one for a tensor of one number throughout."""
+    return sum(1 if _is_constant(x) else x.numel() for x in case.named(args).values())
+
+
 def _interpreted(case: Case) -> bool:
     """Whether Triton's interpreter computes what the kernel does: of bf16 and fp8 it takes the bits for the number."""
     return not any(s.dtype == "bf16" or s.dtype.startswith("f8") for s in case.tensors.values())
@@ -96,16 +119,15 @@ def _literal(v: Any) -> str:
     return repr(v)
 
 
-def _written(case: Case, name: str, v: Any, placed: Mapping[str, tuple[int, ...]]) -> Any:
-    """An argument as literals: a tensor as its numbers, shape, strides (as `placed`, else its own), and the dtype that
-    the case asks for."""
+def _written(case: Case, name: str, v: Any) -> Any:
+    """An argument as literals: a tensor as its numbers, shape, strides, and the dtype that the case asks for."""
     if isinstance(v, list | tuple):
-        return type(v)(_written(case, f"{name}{k}", e, placed) for k, e in enumerate(v))
+        return type(v)(_written(case, f"{name}{k}", e) for k, e in enumerate(v))
     if not hasattr(v, "stride"):
         return v if isinstance(v, bool | int | float | str | None) else None
     dtype = DTYPES[case.tensors[name].dtype]
     numbers = v.flatten()[:1].tolist() if _is_constant(v) else v.flatten().tolist()
-    return {"tensor": numbers, "shape": tuple(v.shape), "strides": placed.get(name, tuple(v.stride())), "dtype": dtype}
+    return {"tensor": numbers, "shape": tuple(v.shape), "strides": tuple(v.stride()), "dtype": dtype}
 
 
 def _is_constant(x: Any) -> bool:
@@ -164,7 +186,8 @@ def built(v):
         return v
     x = torch.tensor(v["tensor"])
     x = (x.expand(v["shape"]) if len(v["tensor"]) == 1 else x.reshape(v["shape"])).to(getattr(torch, v["dtype"]))
-    return torch.empty_strided(v["shape"], v["strides"], dtype=x.dtype).copy_(x)
+    once = x[tuple(slice(0, 1) if s == 0 else slice(None) for s in v["strides"])]
+    return torch.empty_strided(once.shape, v["strides"], dtype=x.dtype).copy_(once).expand(v["shape"])
 
 
 def interpreted():
@@ -202,8 +225,10 @@ def executed():
 
         return again(case, DIMS, SEED, {name: built(v) for name, v in ARGUMENTS.items()}, OUTPUT, INDEX)
     from trilift.verify.refutation.search import once
+    from trilift.verify.runs.given_arguments import given
 
-    return once(case, DIMS, SEED, CONFIG, OUTPUT, INDEX)
+    arguments = ARGUMENTS and {name: built(v) for name, v in ARGUMENTS.items()}
+    return once(given(case, arguments), DIMS, SEED, CONFIG, OUTPUT, INDEX)
 
 
 def wrong(got):

@@ -38,7 +38,7 @@ from ..runs.isolated_buffers import apart, holds_pointers
 from ..runs.layouts import Laid, numbers
 from ..runs.readings import evaluated, holds, met, without_zeros
 from ..runs.trials import RUN_PROGRAMS, Dims, blocks_of, boundary_shapes, fits, mixed_shapes
-from .replay_script import replay_script
+from .replay_script import kept_arguments, replay_script
 
 __all__ = ["Failure", "Searched", "attempt", "expected_at", "replay_script", "search"]
 
@@ -213,7 +213,8 @@ def found_at(question: Question, dims: Dims, seed: int, config: int, f: Failure)
     """The failure of a run as a counterexample, with a script that shows it."""
     edges, laid = at_edges(question.case, seed), isinstance(question.case, Laid)
     placed = numbers(question.case, dims, seed) if laid else {}
-    made = partial(Counterexample, why=f.why, edges=edges, strides=placed)
+    args = kept_arguments(question.case, dims, seed, question.goal.owed)
+    made = partial(Counterexample, why=f.why, edges=edges, strides=placed, arguments=args)
     found = made(dict(dims), seed, config, f.output, f.index, f.got, f.expected)
     if question.module_of is not None:
         return found

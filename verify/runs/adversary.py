@@ -11,6 +11,7 @@ import numpy as np
 from trilift.lift.cases.declaration import Case, Spec, extreme
 from trilift.lift.terms.fit import value
 
+from .given_arguments import Given
 from .input_table import ROWS, Inputs
 from .trials import Dims
 
@@ -26,7 +27,8 @@ def arguments(case: Case, dims: Dims, seed: int) -> dict[str, Any]:
     """Arguments of the host function, real tensors in float64; the strides are those that the case draws."""
     from trilift.lift.replay import check
 
-    return filled(case, check.arguments(case, dims, seed), dims, row(seed), seed)
+    drawn = check.arguments(case, dims, seed)
+    return drawn if isinstance(case, Given) else filled(case, drawn, dims, row(seed), seed)
 
 
 def row(seed: int) -> Inputs:

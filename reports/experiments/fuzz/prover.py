@@ -258,7 +258,9 @@ def _given(case: Case, c: Counterexample) -> dict[str, object]:
     import numpy as np
 
     from trilift.verify.runs.adversary import arguments, arrays
+    from trilift.verify.runs.given_arguments import given
 
+    case = given(case, c.arguments)
     why = c.why or f"{c.output}{list(c.index)}: {c.got}, not {c.expected}"
     values = {n: x.ravel().tolist() for n, x in arrays(case, arguments(case, c.dims, c.seed)).items()}
     drawn = case.named(case.sample(c.dims, np.random.default_rng(c.seed)))  # as the launches were captured with

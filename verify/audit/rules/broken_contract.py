@@ -97,7 +97,7 @@ def _blocks(evidence: Evidence) -> Iterator[Finding]:
     seen = [(r, c) for r in inside if (c := evidence.excluded(r)) is not None]
     for run in [smallest([r for r, _ in seen])] if seen else []:
         clause = next(c for r, c in seen if r is run)
-        failure = evidence.outcome(run.dims, run.seed, run.config)
+        failure = evidence.outcome(run)
         yield _finding(
             run, f"the kernel is correct only for {clause.text}, but its wrapper accepts other calls: {_told(failure)}",
             f"refuse calls that violate {clause.text}, or loop over the rest", failure, {"contract": clause.text},
@@ -105,7 +105,7 @@ def _blocks(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _fails(evidence: Evidence, run: Observation) -> bool:
-    return evidence.wrong(run.dims, run.seed, run.config)
+    return evidence.wrong(run)
 
 
 def _told(outcome: Any) -> str:
@@ -140,7 +140,7 @@ def _ranks(evidence: Evidence) -> Iterator[Finding]:
     if run is not None:
         ranks = {n: len(s.shape or ()) for n, s in evidence.case.tensors.items()}
         name = max(ranks, key=lambda n: ranks[n])
-        outcome = evidence.outcome(run.dims, run.seed, run.config)
+        outcome = evidence.outcome(run)
         yield _finding(
             run, f"`{name}` has rank {ranks[name]}, but the kernel is correct only with the first two axes merged",
             f"flatten `{name}` to rank {ranks[name] - 1} in the wrapper, or refuse other ranks", outcome,
@@ -203,7 +203,7 @@ def flattened(case: Case) -> Case | None:
 def _configuration(evidence: Evidence, run: Observation) -> Finding | None:
     if run.outputs is None or not evidence.only_configured(run):
         return None
-    outcome = evidence.outcome(run.dims, run.seed, run.config)
+    outcome = evidence.outcome(run)
     message = f"autotune configuration {run.config} gives a wrong result, the first a right one: {_told(outcome)}"
     return _finding(run, message, "compute the grid from the configuration: grid = lambda META: ...", outcome)
 
@@ -263,7 +263,7 @@ def _strides(evidence: Evidence, run: Observation) -> Finding | None:
     name = dense(evidence, run)
     if name is None:
         return None
-    outcome = evidence.outcome(run.dims, run.seed, run.config)
+    outcome = evidence.outcome(run)
     strides = next(
         x.strides for e in run.trace.launches for n, x in e.args.items() if n == name and isinstance(x, TensorRef)
     )
@@ -281,7 +281,7 @@ def dense(evidence: Evidence, run: Observation) -> str | None:
         def execute(trace: Trace, inputs: Mapping[str, np.ndarray], name: str = name) -> Any:
             return executed(trace, inputs, densely(trace, name))
 
-        got = evidence.outcome(run.dims, run.seed, run.config, execute)
+        got = evidence.outcome(run, execute)
         if isinstance(got, Passed):
             return name
     return None

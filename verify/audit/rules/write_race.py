@@ -53,7 +53,7 @@ def _of_the_caller(evidence: Evidence, run: Observation, page: Watched, c: Clash
     passes the index decides whether it repeats. Where the reference gives something else, as for sums, it is a race."""
     above = ancestors([c.first.op.operands[0], c.second.op.operands[0]], parents(page.launch.module()))
     indexed = any(op.name == "tt.load" and op.results[0].type.element.startswith("i") for op in above)
-    return indexed and not evidence.wrong(run.dims, run.seed, run.config)
+    return indexed and not evidence.wrong(run)
 
 
 def _all_alike(evidence: Evidence) -> Iterator[Finding]:

@@ -23,7 +23,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         return
     failed: dict[str, list[tuple[Observation, Failure]]] = {}
     for run in evidence.runs:
-        got = evidence.outcome(run.dims, run.seed, run.config)
+        got = evidence.outcome(run)
         if isinstance(got, Failure) and got.output and not _otherwise_told(evidence, run):
             failed.setdefault(got.output, []).append((run, got))
     for seen in failed.values():
