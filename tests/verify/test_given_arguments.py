@@ -18,7 +18,7 @@ from trilift.verify.refutation.search import once
 from trilift.verify.runs.adversary import arguments
 from trilift.verify.runs.given_arguments import given
 
-SOURCE = '''
+SOURCE = """
 import torch, triton, triton.language as tl
 from trilift import case
 
@@ -36,7 +36,7 @@ def is_it(x):
 @is_it.reference
 def _(x):
     return (x == 77778).to(torch.int32)
-'''
+"""
 
 
 @pytest.fixture(scope="module")

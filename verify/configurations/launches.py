@@ -19,6 +19,10 @@ from trilift.lift.cases.declaration import Case, stride_terms
 from trilift.lift.cases.parts import may_be_less_than_one
 from trilift.lift.cases.shapes import RUN_INPUT_ELEMENTS, around, choose, elements, varied
 from trilift.lift.errors import CaseError, Place, TriliftError, Unsupported
+from trilift.lift.pytorch.host.global_state import read_in
+from trilift.lift.pytorch.host.shims import host_files
+from trilift.lift.replay.check import arguments
+from trilift.lift.replay.reference import values
 from trilift.lift.terms import construct as T
 from trilift.lift.terms import index as I
 from trilift.lift.terms.fit import Number, value
@@ -327,8 +331,20 @@ class _Config:
         paths = self.paths
         for n in paths.asked:
             yield Clause("config", None, ASKED.get(n.what, n.what), "", n.place)
+        known = {n.what for n in paths.asked}
+        yield from (Clause("config", None, said) for said in self.of_reference() if said not in known)
         if read:
             yield Clause("config", None, f"the host function was read: {read} path{'s' * (read > 1)}")
+
+    def of_reference(self) -> list[str]:
+        """Sentences on the state that the PyTorch function reads beside its arguments."""
+        fn, seen = self.case.reference.fn, self.traces[0].dims
+        if fn is None:
+            return []
+        try:
+            return read_in(lambda: values(self.case, fn, arguments(self.case, seen, self.seed)), host_files(fn))
+        except TriliftError:
+            return []
 
     def at(self, shapes: Iterable[Mapping[str, int | float]]) -> list[Trace]:
         """Traces at shapes that were not seen."""

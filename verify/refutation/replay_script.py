@@ -15,7 +15,7 @@ from trilift.lift.pytorch.machine_integers import Fits
 from ..model.verdict import Counterexample
 from ..runs.adversary import arguments, row
 from ..runs.layouts import strides
-from ..runs.readings import without_zeros
+from ..runs.readings import Arguments, without_zeros
 from ..runs.trials import Dims
 
 LARGEST = 20_000  # numbers written into a script
@@ -47,7 +47,7 @@ def replay_script(
     if case.place is None or not case.place.file.endswith(".py"):
         return ""
     args = stored.args if stored is not None else kept_arguments(case, found.dims, found.seed, owed)
-    if (stored is not None and numbers_in(case, stored.args) > LARGEST) or (args is None and type(case) is not Case):
+    if (stored is not None and numbers_in(case, dict(stored.args)) > LARGEST) or (args is None and type(case) is not Case):
         return ""
     given = None if args is None else {n: _written(case, n, v) for n, v in args.items()}
     path = Path(case.place.file).resolve()
@@ -75,7 +75,7 @@ def replay_script(
     return f"{head}{IMPORTS}\n{constants}\nWHY = {found.why!r}\n{inputs}\n{PROGRAM}"
 
 
-def kept_arguments(case: Case, dims: Dims, seed: int, owed: Iterable[Fits] = ()) -> dict[str, Any] | None:
+def kept_arguments(case: Case, dims: Dims, seed: int, owed: Iterable[Fits] = ()) -> dict[str, object] | None:
     """The arguments that a seed draws, with the strides of the case; None where they are more than LARGEST numbers.
     `owed`: of integers that the function divides by, which are not 0."""
     args = without_zeros(case, owed, arguments(case, dims, seed))
@@ -85,17 +85,19 @@ def kept_arguments(case: Case, dims: Dims, seed: int, owed: Iterable[Fits] = ())
     return {n: _placed(n, v, placed) for n, v in args.items()}
 
 
-def _placed(name: str, v: Any, placed: Mapping[str, tuple[int, ...]]) -> Any:
+def _placed(name: str, v: object, placed: Mapping[str, tuple[int, ...]]) -> object:
     """A tensor, or each of a list of them, with the strides of its name; converted to float64, tensors lose them."""
+    import torch
+
     if isinstance(v, list | tuple):
         return type(v)(_placed(f"{name}{k}", e, placed) for k, e in enumerate(v))
-    if name not in placed or v.stride() == placed[name]:
+    if not isinstance(v, torch.Tensor) or v.stride() == placed.get(name, v.stride()):
         return v
     once = v[tuple(slice(0, 1) if s == 0 else slice(None) for s in placed[name])]
     return v.new_empty_strided(once.shape, placed[name]).copy_(once).expand(v.shape)
 
 
-def numbers_in(case: Case, args: Mapping[str, Any]) -> int:
+def numbers_in(case: Case, args: Arguments) -> int:
     """How many numbers the tensors hold; one for a tensor of one number throughout."""
     return sum(1 if _is_constant(x) else x.numel() for x in case.named(args).values())
 

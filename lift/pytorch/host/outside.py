@@ -18,6 +18,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from ...capture.recorder import is_host
+from .global_state import Watch
 from .questions import OURS
 
 if TYPE_CHECKING:
@@ -141,11 +142,15 @@ def _enters_outside(frame: FrameType) -> bool:
 
 @contextmanager
 def watched(record: Record) -> Iterator[None]:
-    """Notes such calls of host code, for as long as it runs."""
+    """Notes such calls of host code, and what it reads that may change, for as long as it runs."""
+    state = Watch()
 
     def see(frame: FrameType, event: str, arg: object) -> None:
         if event == "c_call" and _place(frame.f_code.co_filename) == HOST:
             _note(record, *_of_builtin(arg))
+        elif event == "call" and frame.f_code.co_filename in record.files:
+            for said in state.notes(frame):
+                record.ask(said)
         elif event == "call" and _enters_outside(frame):
             _note(record, str(frame.f_globals.get("__name__", "")), frame.f_code.co_name)
 
