@@ -61,7 +61,7 @@ def _depth(r: Term) -> int:
 
 def _extent(index: Term, arrays: dict[str, np.ndarray], numbers: dict[str, int | float]) -> int:
     values = evaluate(index, sorted(index.free, key=repr), arrays, numbers)
-    return int(values.max()) + 1 if values.size else 1
+    return max(int(values.max()) + 1, 1) if values.size else 1
 
 
 def _array(rng: Any, shape: tuple[int, ...], kind: str, positive: bool) -> np.ndarray:

@@ -56,7 +56,9 @@ def code(record: Record | Row) -> int:
 
 
 def summary(records: Sequence[Record | Row]) -> str:
-    """One line: how many, and the seconds of each stage over all cases."""
+    """How many, what a formula rests on, and the seconds of each stage over all cases."""
     ok = sum(r["lift"] == "ok" for r in records)
     stages = {s: sum(r["seconds"].get(s, 0.0) for r in records) for s in ("capture", "lift", "check", "simplify")}
-    return f"{ok} of {len(records)} cases lifted; seconds: " + ", ".join(f"{s} {t:.1f}" for s, t in stages.items())
+    seconds = ", ".join(f"{s} {t:.1f}" for s, t in stages.items())
+    rest = "formulas are checked by runs at a few sizes; `trilift prove` says for which sizes they hold\n" if ok else ""
+    return f"{rest}{ok} of {len(records)} cases lifted; seconds: {seconds}"

@@ -162,3 +162,14 @@ def test_a_host_function_that_launches_nothing_at_small_sizes(least: int) -> Non
     assert proof.verdict.value == "REFUTED"
     (proof,) = prove(few_are_torch_s("once", least, 3.0, at=least - 1))
     assert proof.verdict.value == "REFUTED"
+
+
+def test_another_number_of_results_at_one_size_is_refuted() -> None:
+    def fn(x: Any) -> Any:
+        y = torch.empty_like(x)
+        scale_kernel[(triton.cdiv(x.shape[0], 64),)](x, y, x.shape[0], 2.0, BLOCK=64)
+        return (y, y) if x.shape[0] == 777 else y
+
+    (proof,) = prove(doubled("twice_at_777", fn))
+    assert proof.counterexample is not None
+    assert proof.counterexample.dims == {"N": 777} and "2 tensors are returned" in proof.counterexample.why

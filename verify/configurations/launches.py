@@ -678,8 +678,8 @@ def _is_launch(column: Sequence[Any]) -> bool:
 
 
 def events_of(trace: Trace) -> tuple[Any, ...]:
-    """The events but for views in order, without numbers."""
-    return tuple(map(_signature, trace.acts))
+    """The events but for views in order, without numbers, and the names of the results."""
+    return (tuple(trace.outputs), *map(_signature, trace.acts))
 
 
 def difference(a: Trace, b: Trace) -> Unsupported:
@@ -690,7 +690,7 @@ def difference(a: Trace, b: Trace) -> Unsupported:
             place = next((e.host for e in (x, y) if e is not None), None)
             names = f"{_name(mine)} at {at(a)}, {_name(other)} at {at(b)}"
             return Unsupported(f"the operations of the host function depend on the shape: {names}", place)
-    raise ValueError("they are the same")
+    return Unsupported(f"the host function returns {len(a.outputs)} tensors at {at(a)}, {len(b.outputs)} at {at(b)}")
 
 
 def _signature(event: Launch | TorchOp) -> tuple[Any, ...]:

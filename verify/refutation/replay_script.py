@@ -47,7 +47,9 @@ def replay_script(
     if case.place is None or not case.place.file.endswith(".py"):
         return ""
     args = stored.args if stored is not None else kept_arguments(case, found.dims, found.seed, owed)
-    if (stored is not None and numbers_in(case, dict(stored.args)) > LARGEST) or (args is None and type(case) is not Case):
+    if (stored is not None and numbers_in(case, dict(stored.args)) > LARGEST) or (
+        args is None and type(case) is not Case
+    ):
         return ""
     given = None if args is None else {n: _written(case, n, v) for n, v in args.items()}
     path = Path(case.place.file).resolve()

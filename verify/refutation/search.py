@@ -384,6 +384,9 @@ def _compared(
         if name in question.but:
             continue
         a, b = found.get(name, inputs.get(name)), expected.get(name, inputs.get(name))
+        if a is None and b is not None and name not in trace.outputs:
+            n = len(trace.outputs)
+            return Failure(name, (), n, len(expected), f"{n} tensors are returned, without {name}")
         if a is None or b is None:
             continue
         if a.shape != b.shape:
