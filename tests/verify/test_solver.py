@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
+import z3
 from test_linear import (
     ENVIRONMENTS,
     LANE,
@@ -28,7 +29,7 @@ from test_linear import (
 from trilift.lift.runtime.budget import Guard, OutOfTime
 from trilift.lift.terms import construct as T
 from trilift.verify.integers.smt import recheck, smt_text, write_smt
-from trilift.verify.integers.solver import UNDECIDED, Solver
+from trilift.verify.integers.solver import UNDECIDED, Solver, decided_by_z3
 
 X = T.scalar("x")
 
@@ -187,3 +188,22 @@ def test_resources_and_not_the_clock_end_a_question() -> None:
     assert not few.implies(hard, lt(y, 0), "no cubes") and few.records[0].why == UNDECIDED
     with pytest.raises(OutOfTime, match="time ran out after 0 s, during the proof"):
         Solver(guard=Guard(0.0)).implies(hard, lt(y, 0))
+
+
+def test_powers_are_left_to_the_arithmetic_that_takes_no_roots(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other one did not come back from a question with M * M * N, whatever its limits."""
+    made: list[dict[str, object]] = []
+
+    def solver() -> z3.Solver:
+        found, options = z3.Solver(), dict[str, object]()
+        own = found.set
+        monkeypatch.setattr(found, "set", lambda k, v: (options.update({k: v}), own(k, v)))
+        made.append(options)
+        return found
+
+    monkeypatch.setattr(z3, "SimpleSolver", solver)
+    assert decided_by_z3([le(2, M), le(2, N), lt(T.mul(M, M, N), N)], 10**6) is True
+    assert made and all(o["arith.solver"] == 2 for o in made)
+    made.clear()
+    assert decided_by_z3([le(2, M), le(2, N), lt(T.mul(M, N), N)], 10**6) is True
+    assert made and all("arith.solver" not in o for o in made)

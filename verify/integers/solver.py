@@ -32,6 +32,7 @@ FALSE = T.const(False)
 UNDECIDED = "z3 does not decide it with the resources of one question"
 LONGEST_MILLISECONDS = 1 << 30  # that z3 takes as a limit
 INTERRUPTED = ("timeout", "canceled")  # what z3 says where a limit ended it, of resources too
+WITHOUT_ROOTS = 2  # z3's older arithmetic, for powers: the newer one may take roots of ever larger bounds for ever
 TRIES = 6  # of a non-linear question, each with other seeds and another order of assertions
 
 
@@ -201,11 +202,14 @@ def decided_by_z3(
     assertions = _assertions(literals)
     if not any(map(_nonlinear, literals)):
         return _check(z3.SimpleSolver(), assertions, resources, 0, symbols, pool, guard)[0]
-    left = resources
+    squares, left = any(map(_has_power, literals)), resources
     for k in range(TRIES):
         order = list(assertions)
         random.Random(k).shuffle(order)
-        answer, used = _check(z3.SimpleSolver(), order, left // (TRIES - k), k, symbols, pool, guard)
+        solver = z3.SimpleSolver()
+        if squares:
+            solver.set("arith.solver", WITHOUT_ROOTS)
+        answer, used = _check(solver, order, left // (TRIES - k), k, symbols, pool, guard)
         left = max(left - used, 0)
         if answer is not None:
             return answer
@@ -253,6 +257,11 @@ def _used(solver: Any) -> int:
     """The resources since this was asked last."""
     before, _COUNTED[0] = _COUNTED[0], int(solver.statistics().get_key_value("rlimit count"))
     return _COUNTED[0] - before
+
+
+def _has_power(t: Term) -> bool:
+    """Whether a product has a factor twice."""
+    return any(interpreted(s) and s.op == "mul" and len(set(s.args)) < len(s.args) for s in t.walk())
 
 
 def _nonlinear(t: Term) -> bool:
