@@ -75,6 +75,7 @@ REPLAY = click.option("--replay", metavar="DIR", help="Write a script for each c
 AUDIT_REPLAY = click.option(
     "--replay", metavar="DIR", help="Folder for scripts that reproduce the findings.  [default: .trilift/replay]"
 )
+FORCE = click.option("--force", is_flag=True, help="Replace files that trilift did not write.")
 DEBUG = click.option("--debug", is_flag=True, help="Show whole tracebacks of failures, and the steps of each stage.")
 CACHE_DIR = click.option(
     "--cache-dir", metavar="DIR", envvar="TRILIFT_CACHE_DIR", help="Folder of kept results.  [default: user's caches]"
@@ -234,12 +235,13 @@ def equal(
 @click.option("--write-baseline", metavar="FILE", help="Write the findings to this file and accept them.")
 @click.option("--new-only", is_flag=True, help="Hide the findings that the baseline accepts.")
 @click.option("--cases-only", is_flag=True, help="Skip files and kernels without a case.")
-@options(AUDIT_REPLAY, SEED, PROOF_TIMEOUT, MANY, CLUSTER, caching, ALLOW, QUIET, DEBUG)
+@options(AUDIT_REPLAY, SEED, PROOF_TIMEOUT, MANY, CLUSTER, caching, ALLOW, FORCE, QUIET, DEBUG)
 @click.pass_obj
 def audit(
     configuration: Any, /, targets: tuple[str, ...], forms: tuple[str, ...], select: str | None, ignore: str | None,
     baseline: str | None, write_baseline: str | None, new_only: bool, cases_only: bool, replay: str | None,
-    timeout: float, cache_dir: str | None, no_cache: bool, allow_unknown: bool, quiet: bool, **options: Any,
+    timeout: float, cache_dir: str | None, no_cache: bool, allow_unknown: bool, force: bool, quiet: bool,
+    **options: Any,
 ) -> None:  # fmt: skip
     """Report formulas, verdicts, contracts and findings of kernels.
 
@@ -247,7 +249,7 @@ def audit(
     listed, and checked for defects that show without a launch. Options that are not given come from [tool.trilift] in
     the nearest pyproject.toml.
     """
-    from .base import explanations
+    from .base import explanations, written_files
     from .base import targets as of
     from .commands import audit as auditing
     from .commands import prove as proving
@@ -255,7 +257,8 @@ def audit(
     from .filters import choice as accepted
     from .records.options import Proving
 
-    outputs = auditing.outputs(forms)
+    outputs = auditing.outputs(forms, force)
+    written_files.check("--write-baseline", write_baseline or "", force)
     chosen = of.resolve(targets, cases_only)
     if cases_only and not chosen:
         raise SystemExit(0)
@@ -283,7 +286,7 @@ def audit(
     type=click.IntRange(1),
     help="Examples drawn for each test.",
 )
-@options(SEED, PROOF_TIMEOUT, CACHE_DIR, QUIET)
+@options(SEED, PROOF_TIMEOUT, CACHE_DIR, FORCE, QUIET)
 def write(targets: tuple[str, ...], output: str, cache_dir: str | None, **options: Any) -> None:
     """Write property-based tests that run with or without a GPU.
 
@@ -306,7 +309,7 @@ def write(targets: tuple[str, ...], output: str, cache_dir: str | None, **option
               help="µGraphs, best first, or tile programs by equality saturation.")  # fmt: skip
 @click.option("--format", "form", default="text", type=click.Choice(["text", "json"]), show_default=True,
               help="Output form.")  # fmt: skip
-@options(SEED, PROOF_TIMEOUT, MANY, CLUSTER, caching, QUIET)
+@options(SEED, PROOF_TIMEOUT, MANY, CLUSTER, caching, FORCE, QUIET)
 def optimize(
     targets: tuple[str, ...], output: str, at: tuple[str, ...], cache_dir: str | None, no_cache: bool, quiet: bool,
     **options: Any,

@@ -15,11 +15,14 @@ from typing import Any
 
 from ..cases.declaration import Case
 from ..errors import CaseError, Place
+from ..runtime.files import unreadable
 
 
 def load(file: str, names: Sequence[str] = ()) -> list[Case]:
     """The cases of a Python file in its order, or the one of a `.ttir` file, or those named. Raises CaseError if the
-    file raises or lacks a name."""
+    file cannot be read, raises or lacks a name."""
+    if trouble := unreadable(Path(file)):
+        raise CaseError(f"{file} cannot be read: {trouble}")
     cases = {c.name: c for c in (_ttir(file) if file.endswith(".ttir") else _cases(by_file(file)))}
     for name in names:
         if name not in cases:

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import click
 
+from trilift.lift.runtime.files import unreadable
+
 DECORATED = re.compile(r"^@\w*case\b", re.MULTILINE)
 IMPORTS = re.compile(r"^\s*(?:from|import)\s+(?:tri)?lift\b", re.MULTILINE)
 VENV = "pyvenv.cfg"  # marks a virtual environment
@@ -72,7 +74,7 @@ def _one(text: str) -> list[Target]:
     path, _, name = text.partition("::")
     if os.path.isdir(path):
         return _folder(Path(path))
-    if os.path.isfile(path):
+    if os.path.isfile(path) or os.path.lexists(path):
         return [Target(path, (name,) if name else ())]
     module, colon, name = text.partition(":")
     if colon and os.sep not in module and not module.endswith(".py"):
@@ -102,7 +104,8 @@ def sources(text: str) -> list[str]:
     path = text.partition("::")[0]
     roots = [Path(path)] if os.path.exists(path) else _package(text) or []
     found = (p for root in roots for p in (sorted(_walk(root)) if root.is_dir() else [root]))
-    return [str(p) for p in found if p.suffix == ".py" and not any(_skipped(p, root) for root in roots)]
+    python = (p for p in found if p.suffix == ".py" and not unreadable(p))
+    return [str(p) for p in python if not any(_skipped(p, root) for root in roots)]
 
 
 def _walk(root: Path) -> Iterator[Path]:
@@ -121,13 +124,18 @@ def _skipped(path: Path, root: Path) -> bool:
 
 def mentions_case(path: Path) -> bool:
     """Whether a file may have a case: a launch description of Triton IR, or Python that imports trilift."""
-    return path.suffix == ".ttir" or bool(IMPORTS.search(path.read_text(errors="replace")))
+    return path.suffix == ".ttir" or bool(unreadable(path)) or bool(IMPORTS.search(_text(path)))
 
 
 def _folder(folder: Path) -> list[Target]:
-    """The Python files below a folder that decorate a case, and its .ttir files, in the order of their names."""
+    """The Python files below a folder that decorate a case, and its .ttir files, in the order of their names; also
+    those that cannot be read, which is an error where they are run."""
     found = sorted(p for p in _walk(folder) if p.suffix in (".py", ".ttir") and not _hidden(p.relative_to(folder)))
-    return [Target(str(p)) for p in found if p.suffix == ".ttir" or DECORATED.search(p.read_text(errors="replace"))]
+    return [Target(str(p)) for p in found if p.suffix == ".ttir" or unreadable(p) or DECORATED.search(_text(p))]
+
+
+def _text(path: Path) -> str:
+    return path.read_text(errors="replace")
 
 
 def _hidden(path: Path) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from ..base import sources
+from ..base import sources, written_files
 from ..base.progress import Progress
 from ..base.targets import Target
 from ..filters.choice import Step
@@ -87,8 +87,9 @@ def _blamed(record: Row) -> bool:
 # ---- formats ---------------------------------------------------------------------------------------------------------
 
 
-def outputs(texts: Sequence[str]) -> tuple[Output, ...]:
-    """FORMAT[=FILE] of each --format; text without any. Raises click.UsageError for what cannot be written."""
+def outputs(texts: Sequence[str], force: bool = False) -> tuple[Output, ...]:
+    """FORMAT[=FILE] of each --format; text without any. Raises click.UsageError for what cannot be written; `force`
+    replaces files that trilift did not write."""
     chosen = tuple(_output(t) for t in texts) or (Output("text"),)
     files = [o.file for o in chosen]
     if files.count("") > 1:
@@ -97,7 +98,7 @@ def outputs(texts: Sequence[str]) -> tuple[Output, ...]:
     if twice:
         raise click.UsageError(f"--format: {twice[0]} is given twice")
     for output in chosen:
-        _check(output)
+        _check(output, force)
     return chosen
 
 
@@ -112,10 +113,11 @@ def _output(text: str) -> Output:
     return Output(form, file)
 
 
-def _check(output: Output) -> None:
-    """Opens the file as it will be opened, and leaves none behind that was not there."""
+def _check(output: Output, force: bool) -> None:
+    """Opens the file for writing, and leaves none behind that was not there."""
     if not output.file:
         return
+    written_files.check("--format", output.file, force)
     there = os.path.lexists(output.file)
     try:
         with open(output.file, "a"):
@@ -130,20 +132,20 @@ def write(output: Output, said: Any) -> None:
     """Writes the document in one format. Raises click.UsageError if the file cannot be written any more."""
     text = FORMATS[output.form](said)
     if output.file:
-        _file(output.file, "w", text)
+        _file(output.file, text + written_files.LAST_LINES.get(output.form, ""))
     else:
         click.echo(text, nl=False)
     page = os.environ.get("GITHUB_STEP_SUMMARY")
     if output.form == "github" and page:
         from ..formats import github
 
-        _file(page, "a", github.summary(said))
+        with Path(page).open("a", encoding="utf-8", newline="") as f:
+            f.write(github.summary(said))
 
 
-def _file(path: str, mode: str, text: str) -> None:
+def _file(path: str, text: str) -> None:
     try:
-        with Path(path).open(mode, encoding="utf-8", newline="") as f:
-            f.write(text)
+        written_files.replace(path, text)
     except OSError as e:
         raise click.UsageError(f"cannot write {path}: {e.strerror}") from None
 

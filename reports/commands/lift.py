@@ -36,7 +36,7 @@ def document(records: Sequence[Record | Row]) -> dict[str, Any]:
     """The JSON object of schema 1."""
     from ..base.version import VERSION
 
-    return {"schema": 1, "version": VERSION, "cases": list(records)}
+    return {"schema": 1, "tool": "trilift", "version": VERSION, "cases": list(records)}
 
 
 def exit_code(records: Iterable[Record | Row]) -> int:

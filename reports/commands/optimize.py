@@ -15,6 +15,7 @@ import click
 
 from trilift.lift.errors import TriliftError, Unsupported
 
+from ..base import written_files
 from ..base.progress import Progress
 from ..base.targets import Target
 from ..records.emitted_heading import heading
@@ -35,7 +36,8 @@ INTERRUPTED = 130  # the exit code of a shell for a command that Ctrl-C ended
 class Asked:
     """How it was asked for. `sizes`: of dims, at which plans are ranked; `budget`: seconds of the search; `engine`: of
     `superopt.search.best_first.Limits`; `jobs`: of a case, and cases, at a time; `cluster`: the address of a Dask
-    scheduler, "" for processes here; `cache`: the folder of what was found before, "" for none."""
+    scheduler, "" for processes here; `cache`: the folder of what was found before, "" for none; `force`:
+    files that trilift did not write are replaced."""
 
     sizes: Mapping[str, int]
     budget: float
@@ -48,6 +50,7 @@ class Asked:
     jobs: int = 1
     cluster: str = ""
     cache: str = ""
+    force: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +104,8 @@ def optimize(targets: Sequence[Target], output: str, asked: Asked, quiet: bool) 
             with Progress(quiet) as progress:
                 cases = list(_cases(targets, ask))
                 _check_sizes(asked.sizes, cases)
+                for c in cases:
+                    written_files.check("-o", str(_path(output, c)), asked.force)
                 _each(cases, output, asked, told, progress, ask, pool.stop)
         except KeyboardInterrupt:
             click.echo(f"interrupted: {told.written} of {len(cases)} cases are written; {again}", err=True)
@@ -224,15 +229,19 @@ def _written(found: Optimised, output: str, case: Named, asked: Asked) -> str:
     """The path of the file that was written: what was accepted, below a comment."""
     best = found.best
     assert best is not None
-    folder = os.path.isdir(output) or output.endswith(os.sep)
-    path = Path(output) / f"{case.name}.py" if folder else Path(output)
+    path = _path(output, case)
     path.parent.mkdir(parents=True, exist_ok=True)
     at = ",".join(f"{n}={v}" for n, v in found.sizes.items())
     command = f"{case} --at {at} --seed {asked.seed} -o {output}"
     verdicts = (best.acceptance.verdict, best.same, found.against)
     top = heading(command, verdicts, len(best.graph.kernels), best.seconds, found.found.roofline)
-    path.write_text(top + best.source, encoding="utf-8")
+    written_files.replace(path, top + best.source)
     return str(path)
+
+
+def _path(output: str, case: Named) -> Path:
+    folder = os.path.isdir(output) or output.endswith(os.sep)
+    return Path(output) / f"{case.name}.py" if folder else Path(output)
 
 
 def printed(found: Optimised, name: str, path: str | None) -> list[str]:

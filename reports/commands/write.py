@@ -29,6 +29,7 @@ import click
 from trilift.lift.runtime.budget import GUARD_SECONDS
 from trilift.lift.runtime.isolate import Event, Outcome, run_all
 
+from ..base import written_files
 from ..base.progress import Progress
 from ..base.targets import Target
 from ..runner import failures
@@ -63,11 +64,21 @@ class Asked:
 
 
 def write(
-    targets: Sequence[Target], output: str, *, seed: int, examples: int, timeout: float, cache: str, quiet: bool
+    targets: Sequence[Target],
+    output: str,
+    *,
+    seed: int,
+    examples: int,
+    timeout: float,
+    cache: str,
+    quiet: bool,
+    force: bool = False,
 ) -> int:
-    """Writes the files; returns the exit code: 0, 2 for a case that cannot be called, 3 where there is none."""
-
+    """Writes the files; returns the exit code: 0, 2 for a case that cannot be called, 3 where there is none. Raises
+    click.UsageError where one would replace a file that trilift did not write; `force` replaces it."""
     paths = _paths(targets, output)
+    for planned in paths.values():
+        written_files.check("-o", str(planned), force)
     codes: set[int] = set()
     asked = Asked(seed, examples, timeout, cache)
     tasks = [(target, str(path), asked) for target, path in paths.items()]
@@ -88,7 +99,7 @@ def write(
                 codes.add(3)
                 continue
             Path(path).parent.mkdir(parents=True, exist_ok=True)
-            Path(path).write_text(outcome.value, encoding="utf-8")
+            written_files.replace(path, outcome.value)
             click.echo(f"wrote {path}")
     return next((c for c in (2, 3) if c in codes), 0) if paths else 3
 

@@ -18,6 +18,7 @@ import click
 
 from ..base import sources
 from ..base.fingerprint import of_text
+from ..base.written_files import replace
 from ..records.entries import Row
 
 SCHEMA = 1
@@ -87,7 +88,7 @@ def write(path: str, records: Sequence[Row]) -> int:
     """Writes what is found now, and returns how many. Raises click.UsageError where nothing can be written."""
     rows = sorted(_rows(records), key=lambda f: (f["file"], f["line"], f["rule"], f["fingerprint"]))
     try:
-        Path(path).write_text(json.dumps({"schema": SCHEMA, "tool": "trilift", "findings": rows}, indent=1) + "\n")
+        replace(path, json.dumps({"schema": SCHEMA, "tool": "trilift", "findings": rows}, indent=1) + "\n")
     except OSError as e:
         raise click.UsageError(f"--write-baseline: cannot write {path}: {e.strerror}") from None
     return len(rows)
