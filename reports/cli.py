@@ -26,13 +26,25 @@ class Main(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that is named; a target in its place is audited."""
+        path = args[0].partition("::")[0]
+        if args[0] not in self.commands and (os.path.lexists(path) or path.endswith((".py", ".ttir"))):
+            return "audit", self.commands["audit"], args
+        return super().resolve_command(ctx, args)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Runs the command. If trilift itself fails, prints one line, or a traceback with --debug, and exits with 2."""
         try:
             return super().invoke(ctx)
-        except (click.ClickException, click.Abort, click.exceptions.Exit, OSError):
+        except (click.ClickException, click.Abort, click.exceptions.Exit, BrokenPipeError):
             raise
         except Exception as e:
+            if isinstance(e, OSError) and e.filename is not None and "--debug" not in sys.argv:
+                click.echo(f"error: {e.filename}: {e.strerror}", err=True)
+                raise SystemExit(2) from None
             if "--debug" in sys.argv:
                 traceback.print_exc()
             last = traceback.extract_tb(e.__traceback__)[-1]
@@ -46,7 +58,7 @@ class Main(click.Group):
 def main() -> None:
     """Reads a Triton kernel, says what it computes and proves it for every shape.
 
-    TARGET is file.py, file.py::case, module:case, a folder or a .ttir file.
+    TARGET is file.py, file.py::case, module:case, a folder or a .ttir file. `trilift TARGET` audits it.
     """
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # child processes end with us
 
@@ -113,6 +125,8 @@ def kept(cache_dir: str | None, no_cache: bool) -> str:
 @click.argument("targets", nargs=-1, required=True, metavar="TARGET...")
 @click.option(
     "--to",
+    "--format",
+    "to",
     default="text",
     type=click.Choice(["text", "latex", "torch", "json"]),
     show_default=True,

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -128,15 +129,32 @@ def _flatten(values: Mapping[str, Any]) -> dict[str, Any]:
     return out
 
 
-def case(*, where: str = "True", **specs: Any) -> Callable[[Callable[..., Any]], Case]:
+def case(*given: object, where: str = "True", **specs: Any) -> Callable[[Callable[..., Any]], Case]:
     """The decorator. Every keyword is a parameter of the function; parameters that are not mentioned keep their
     defaults. Raises CaseError, with the place of the function, for a bad spec or a parameter that does not exist."""
+    if given and inspect.isfunction(given[0]):
+        raise _without_keywords(given[0], ())
 
     def decorate(fn: Callable[..., Any]) -> Case:
-        code = inspect.unwrap(fn).__code__
-        return make_case(fn.__name__, fn, specs, where, Place(code.co_filename, code.co_firstlineno))
+        if given:
+            raise _without_keywords(fn, given)
+        return make_case(fn.__name__, fn, specs, where, _place(fn))
 
     return decorate
+
+
+def _place(fn: Callable[..., object]) -> Place:
+    code = inspect.unwrap(fn).__code__
+    return Place(code.co_filename, code.co_firstlineno)
+
+
+def _without_keywords(fn: Callable[..., object], given: Sequence[object]) -> CaseError:
+    """@case without brackets, or with specs that name no parameter."""
+    written = [repr(s) if isinstance(s, str) else '"f32[N]"' for s in given]
+    parts = [f"{n}={s}" for n, s in zip_longest(inspect.signature(fn).parameters, written, fillvalue='"f32[N]"')]
+    example = ", ".join(parts[: len(inspect.signature(fn).parameters)])
+    return CaseError(f"case {fn.__name__}: a specification needs the name of its parameter", _place(fn),
+                     help=f"write @case({example})")  # fmt: skip
 
 
 def make_case(
@@ -144,6 +162,8 @@ def make_case(
 ) -> Case:
     """The case of a function with specs as text."""
     _check_parameters(name, fn, specs, place)
+    if not isinstance(where, str):
+        raise CaseError(f"case {name}: where is a text, not {where!r}", place, help='write e.g. where="N <= 1024"')
     scalars = {n: s for n, s in _flatten(specs).items() if is_real_scalar(s)}
     parse = Reader(name, set(scalars), place)
     params = {n: parse.param(n, s) for n, s in specs.items()}
@@ -151,7 +171,21 @@ def make_case(
     words = re.findall(r"[^\W\d]\w*", " ".join((*texts, where)))
     result = Case(name, fn, params, parse.boolean(where), place=place, written=where, mentioned=tuple(words))
     _check_names(result, [n for key, s in specs.items() for n in _flatten({key: s})])
+    _check_where(result)
     return result
+
+
+def _check_where(found: Case) -> None:
+    """Each name in `where` is a dimension or a scalar: another one would be a dimension of nothing."""
+    limits = (e for s in (*found.tensors.values(), *found.scalars.values()) for e in (*(s.shape or ()), s.low, s.high))
+    known = {t.attr for e in limits if e is not None for t in e.walk() if t.op in ("size", "scalar")} | {*found.scalars}
+    asked = {str(t.attr) for t in found.where.walk() if t.op in ("size", "scalar")}
+    for name in sorted(asked - known):
+        raise CaseError(
+            f"case {found.name}: {name} in where={found.written!r} is neither a dimension nor a scalar",
+            found.place,
+            help=f"the case has {', '.join(sorted(known)) or 'none'}",
+        )
 
 
 def _check_names(found: Case, names: list[str]) -> None:

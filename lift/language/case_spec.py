@@ -15,6 +15,7 @@ A name is a dim unless it is a scalar parameter. Integer scalars act as dims: bo
 from __future__ import annotations
 
 import ast
+import difflib
 import math
 import re
 from collections.abc import Callable
@@ -87,14 +88,16 @@ class Reader:
         if isinstance(spec, (list, tuple)):
             return type(spec)(self.param(f"{name}{k}", s) for k, s in enumerate(spec))
         if not isinstance(spec, str):
+            if hasattr(spec, "dtype") and hasattr(spec, "shape"):
+                raise self.fail(f"{name} is a tensor; a case says which tensors it stands for")
             return spec
         if (quoted := re.fullmatch(r"\s*(['\"])(.*)\1\s*", spec)) is not None:
             return quoted[2]
         m = _SPEC.match(spec)
         if m is None:
-            raise self.fail(
-                f"cannot read {name}={spec!r}", f"{HELP}; a string constant needs quotes of its own: \"'text'\""
-            )
+            meant = _meant(spec)
+            of_text = f"{HELP}; a string constant needs quotes of its own: \"'text'\""
+            raise self.fail(f"cannot read {name}={spec!r}", f"did you mean {meant!r}?" if meant else of_text)
         dims = m["dims"]
         shape = None if dims is None else tuple(self.dim(d) for d in _split(dims))
         if shape is not None and math.prod(e.attr for e in shape if e.is_const) > MOST_ELEMENTS:
@@ -149,8 +152,7 @@ class Reader:
         try:
             return self.expression(ast.parse(text.strip(), mode="eval").body)
         except (SyntaxError, KeyError, TypeError, AttributeError):
-            message = "names, numbers, + - * // % / **, comparisons, and, or, not, cdiv, min, max, next_power_of_2"
-            raise self.fail(f"cannot read {text.strip()!r}", f"allowed are {message}") from None
+            raise self.fail(f"cannot read {text.strip()!r}", _hint(text)) from None
 
     def expression(self, e: ast.expr) -> Term:
         match e:
@@ -171,6 +173,33 @@ class Reader:
                 pairs = zip(ops, terms, terms[1:], strict=False)
                 return T.make("and", T.const(True), *(_COMPARE[type(o)](x, y) for o, x, y in pairs))
         raise TypeError
+
+
+ALIASES = {
+    **{full: short for short, full in DTYPES.items()}, "half": "f16", "float": "f32", "double": "f64", "short": "i16",
+    "int": "i32", "long": "i64", "bfloat": "bf16", "int1": "bool", "boolean": "bool", "b8": "bool",
+    **{f"fp{n}": f"f{n}" for n in (16, 32, 64)}, **{f"s{n}": f"i{n}" for n in (8, 16, 32, 64)},
+    "fp8": "f8e4m3fn", "fp8e4nv": "f8e4m3fn", "fp8e5": "f8e5m2", "f8": "f8e4m3fn",
+}  # fmt: skip
+
+
+def _meant(spec: str) -> str:
+    """The spec with the dtype's name that was probably meant; "" where there is none."""
+    m = re.match(r"\s*(?:torch\.|tl\.|np\.)?([A-Za-z]\w*)", spec)
+    if m is None:
+        return ""
+    word = m[1].lower()
+    near = ALIASES.get(word) or next(iter(difflib.get_close_matches(word, DTYPES, 1, 0.6)), "")
+    found = near + spec[m.end() :]
+    return found if near and _SPEC.match(found) else ""
+
+
+def _hint(text: str) -> str:
+    if re.search(r"(?<![<>=!])=(?!=)", text):
+        return "write == for equality"
+    if "..." in text:
+        return "write a name for each dimension: a case has a fixed number of them"
+    return "allowed are names, numbers, + - * // % / **, comparisons, and, or, not, cdiv, min, max, next_power_of_2"
 
 
 def _op(name: str) -> Callable[..., Term]:

@@ -6,6 +6,8 @@ import time
 from threading import RLock
 from typing import Any
 
+from .plain_text import plain
+
 
 class Progress:
     """A rich status line, a context manager. `hear(file, case, what)` is what the runner calls, from any thread."""
@@ -54,9 +56,9 @@ class Progress:
 
     def _line(self) -> str:
         now = ", ".join(f"{case or file} ({stage})" for (file, case), stage in self.running.items())
-        return f"{self.done}/{self.total} cases, {time.monotonic() - self.started:.0f} s  {now}"
+        return plain(f"{self.done}/{self.total} cases, {time.monotonic() - self.started:.0f} s  {now}")
 
     def say(self, text: str) -> None:
         """One line on stderr, unless quiet."""
         if not self.quiet:
-            self.console.print(text, markup=False, soft_wrap=True)
+            self.console.print(plain(text), markup=False, soft_wrap=True)

@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from ..base import sources, written_files
+from ..base.plain_text import plain
 from ..base.progress import Progress
 from ..base.targets import Target
 from ..filters.choice import Step
@@ -131,6 +132,8 @@ def _check(output: Output, force: bool) -> None:
 def write(output: Output, said: Any) -> None:
     """Writes the document in one format. Raises click.UsageError if the file cannot be written any more."""
     text = FORMATS[output.form](said)
+    if output.form in written_files.LAST_LINES:  # a text, which a terminal may show
+        text = plain(text)
     if output.file:
         _file(output.file, text + written_files.LAST_LINES.get(output.form, ""))
     else:

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from ..base.plain_text import plain
 from ..base.progress import Progress
 from ..base.targets import Target
 from ..records import draw
@@ -23,7 +24,7 @@ def lift(targets: Sequence[Target], to: str, options: Options, quiet: bool) -> i
         for record in dispatch.records(targets, options, progress.hear):
             found.append(record)
             if to != "json":
-                click.echo(draw.case(record, to))
+                click.echo(plain(draw.case(record, to)))
         progress.say(summary(found))
     if to == "json":
         click.echo(json.dumps(document(found), indent=1))

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import difflib
 import json
+import re
 
 import click
 
 from trilift.lift.terms.ops import OPS, Op
 
+PREFIX = re.compile(
+    r"^(?:triton\.language|tl)\.(?:math\.|extra\.\w*\.?)?|^(?:torch|math|libdevice)\."
+)  # as users write
+
 
 def show(name: str | None, form: str, domains: bool = False) -> str:
     """All rows, or those whose name or any of whose spellings is `name`. `domains`: of every stage, whether it has a
     meaning of the operation. Raises UsageError where no operation has the name."""
-    found = [op for op in OPS.values() if name is None or name in spellings(op)]
+    short = PREFIX.sub("", name) if name is not None else None
+    found = [op for op in OPS.values() if name is None or {name, short} & spellings(op)]
     if not found and form != "json":
-        raise click.UsageError(f"no operation is called {name}")
+        near = difflib.get_close_matches(str(short), sorted({s for op in OPS.values() for s in spellings(op)}), 3)
+        raise click.UsageError(
+            f"no operation is called {name}" + (f"; did you mean {' or '.join(near)}?" if near else "")
+        )
     if domains:
         return _domains(found, form, name is None)
     return json.dumps([row(op) for op in found], indent=1) if form == "json" else table([row(op) for op in found])

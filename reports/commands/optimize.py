@@ -16,6 +16,7 @@ import click
 from trilift.lift.errors import TriliftError, Unsupported
 
 from ..base import written_files
+from ..base.plain_text import plain
 from ..base.progress import Progress
 from ..base.targets import Target
 from ..records.emitted_heading import heading
@@ -167,7 +168,7 @@ def _tell(case: Named, future: Future[Optimised], output: str, asked: Asked, tol
         code = 3 if isinstance(e, Unsupported) else 4 if isinstance(e, Failed) else 2
         if case.name:
             progress.hear(case.file, case.name, "no program to search" if code == 3 else "failed")
-        click.echo(f"{case}: {'no program to search: ' if code == 3 else ''}{e}", err=True)
+        click.echo(plain(f"{case}: {'no program to search: ' if code == 3 else ''}{e}"), err=True)
         told.codes.add(code)
         return
     if found.interrupted and not found.best:
@@ -177,7 +178,7 @@ def _tell(case: Named, future: Future[Optimised], output: str, asked: Asked, tol
     told.codes.add(0 if found.best else 4)
     told.records.append(record(found, case.file, path))
     if asked.form == "text":
-        click.echo("\n".join(printed(found, str(case), path)))
+        click.echo(plain("\n".join(printed(found, str(case), path))))
 
 
 def _cases(targets: Sequence[Target], ask: Ask) -> Iterator[Named]:

@@ -12,6 +12,7 @@ import click
 
 from trilift.lift.runtime.isolate import Outcome, run_all
 
+from ..base.plain_text import plain
 from ..base.progress import Progress
 from ..base.targets import Named, Target
 from ..records import second_opinion, unfinished, verdict_text
@@ -36,7 +37,7 @@ def prove(targets: Sequence[Target], form: str, options: Options, quiet: bool) -
         for record in dispatch.records(targets, options, progress.hear):
             found.append(record)
             if form == "text":
-                click.echo(verdict_text.case(record))
+                click.echo(plain(verdict_text.case(record)))
         progress.say(summary(found))
     if form == "json":
         click.echo(json.dumps(document(found), indent=1))
@@ -49,7 +50,7 @@ def equal(first: Named, second: Named, form: str, options: Options, quiet: bool)
     """Compares two kernels, or a kernel and a PyTorch function, and prints; returns the exit code."""
     with Progress(quiet) as progress:
         record = compared(first, second, options, progress.hear)
-    click.echo(json.dumps(document([record]), indent=1) if form == "json" else verdict_text.case(record))
+    click.echo(json.dumps(document([record]), indent=1) if form == "json" else plain(verdict_text.case(record)))
     return exit_code([record])
 
 

@@ -30,6 +30,7 @@ from trilift.lift.runtime.budget import GUARD_SECONDS
 from trilift.lift.runtime.isolate import Event, Outcome, run_all
 
 from ..base import written_files
+from ..base.plain_text import plain
 from ..base.progress import Progress
 from ..base.targets import Target
 from ..runner import failures
@@ -91,7 +92,7 @@ def write(
         for index, outcome in run_all(text_of, tasks, 1, patience, "forkserver", hear, renew=True, preload=PRELOAD):
             target, path, _ = tasks[index]
             if outcome.failure is not None:
-                click.echo(f"{target.file}: {_said(outcome)}", err=True)
+                click.echo(plain(f"{target.file}: {_said(outcome)}"), err=True)
                 codes.add(2)
                 continue
             if not outcome.value:

@@ -86,6 +86,8 @@ def cannot(case: Case, lifted: Lifted | None, against: str) -> TriliftError | No
             f"case {case.name} has no reference", case.place, help="--against formula takes the lifted formula"
         )
     if against == FORMULA and (lifted is None or not any(o.formula for o in lifted.outputs)):
+        if lifted is not None and not lifted.outputs:
+            return CaseError(f"{case.name} returns no tensor and writes none of its inputs", case.place)
         return TriliftError(f"no formula was lifted from {case.name}")
     return None
 

@@ -175,7 +175,8 @@ def _of_lifted(case: Case, lifted: Lifted | None) -> Targets:
     found = {o.name: o.formula for o in lifted.outputs if o.formula is not None}
     errors = {o.name: o.error for o in lifted.outputs if o.error is not None}
     if not found:
-        raise next(iter(errors.values()), Unsupported(f"no formula was lifted from {case.name}", case.place))
+        nothing = Unsupported(f"{case.name} returns no tensor and writes none of its inputs", case.place)
+        raise next(iter(errors.values()), nothing)
     return Targets(FORMULA, found, errors=errors)
 
 
