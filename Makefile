@@ -9,7 +9,7 @@ JOBS ?= 2
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test smoke lint types corpus packages sweep results mutants \
+.PHONY: help demo test smoke lint types corpus packages sweep results mutants hostile \
   test-all durations fuzz defects mugraph-mutants mutation-score test-suites sanitizer-comparison tiles gpu written bench goldens goldens-check \
   docs docs-outputs picture clean
 
@@ -72,6 +72,9 @@ sweep: $(VENV)/.packages ## read every kernel of those packages and print what i
 
 mutants: $(VENV)/.packages ## change kernels: no change may be proved that an execution tells
 	$(BIN)/python -m trilift.reports.experiments.mutation.mutants corpus/operators corpus/packages --jobs $(JOBS)
+
+hostile: $(VENV)/.dev ## try 2,000 malformed files of each kind: IR, launch descriptions, formulas, specifications
+	HOSTILE=2000 $(BIN)/python -m pytest -q -n $(JOBS) tests/lift/test_hostile_texts.py
 
 N ?= 100
 SEED ?= 0

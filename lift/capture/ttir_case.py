@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,33 @@ _STRIDE = re.compile(r"stride\(\s*(\w+)\s*,\s*(\d+)\s*\)")
 HELP = 'give "inputs", "outputs", "args", "grid" in NAME.json beside it, or in lines "// trilift: {...}" at its top'
 
 
+@dataclass(frozen=True)
+class Meant:
+    """A condition on the value of a key."""
+
+    words: str
+    holds: Callable[[object], bool]
+
+
+def _is_list(x: object, kinds: tuple[type, ...]) -> bool:
+    return isinstance(x, list) and all(isinstance(e, kinds) for e in x)
+
+
+def _is_object(x: object, kinds: tuple[type, ...]) -> bool:
+    return isinstance(x, dict) and all(n.isidentifier() and isinstance(v, kinds) for n, v in x.items())
+
+
+MEANT = {
+    "name": Meant("a name", lambda x: isinstance(x, str) and x.isidentifier()),
+    "inputs": Meant("an object of specifications", lambda x: _is_object(x, (object,))),
+    "outputs": Meant('an object like {"y": "f32[N]"}', lambda x: _is_object(x, (str,))),
+    "args": Meant("a list of names and numbers", lambda x: _is_list(x, (str, int, float))),
+    "grid": Meant("a list of one to three numbers or expressions",
+                  lambda x: isinstance(x, list) and 1 <= len(x) <= 3 and _is_list(x, (str, int))),
+    "where": Meant("a condition", lambda x: isinstance(x, str)),
+}  # fmt: skip
+
+
 def load(path: str | Path) -> Case:
     """The case of a `.ttir` file. Raises CaseError if there is no description or it lacks something."""
     path = Path(path)
@@ -40,6 +67,9 @@ def load(path: str | Path) -> Case:
     for key in ("inputs", "args", "grid"):
         if key not in description:
             raise CaseError(f'the launch description of {path.name} has no "{key}"', place, help=HELP)
+    for key, meant in MEANT.items():
+        if key in description and not meant.holds(description[key]):
+            raise CaseError(f'"{key}" of {path.name} is not {meant.words}', place, help=HELP)
     launcher = _Launcher(path, description, place)
     name = description.get("name", path.stem)
     return make_case(name, launcher, description["inputs"], description.get("where", "True"), place)
@@ -52,10 +82,14 @@ def _description(path: Path, place: Place) -> dict[str, Any]:
     if not sidecar.exists() and not header:
         raise CaseError(f"{path.name} has no launch description", place, help=HELP)
     try:
-        found: dict[str, Any] = json.loads(sidecar.read_text() if sidecar.exists() else header)
-    except json.JSONDecodeError as error:
-        where = Place(str(sidecar), error.lineno) if sidecar.exists() else place
-        raise CaseError("the launch description is not JSON", where, str(error)) from error
+        found = json.loads(sidecar.read_bytes().decode() if sidecar.exists() else header)
+    except (ValueError, RecursionError) as error:
+        line = error.lineno if isinstance(error, json.JSONDecodeError) else 1
+        where = Place(str(sidecar), line) if sidecar.exists() else place
+        why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise CaseError("the launch description is not JSON", where, why) from error
+    if not isinstance(found, dict):
+        raise CaseError(f"the launch description of {path.name} is not a JSON object", place, help=HELP)
     return found
 
 

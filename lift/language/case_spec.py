@@ -32,6 +32,7 @@ DTYPES = {
     "i64": "int64", "i32": "int32", "i16": "int16", "i8": "int8",
     "u64": "uint64", "u32": "uint32", "u16": "uint16", "u8": "uint8", "bool": "bool",
 }  # fmt: skip
+SHOWN_CHARACTERS = 40  # of a text that is nested too deeply
 MOST_ELEMENTS = 2**47  # elements of fixed sizes: the addresses of a process
 HELP = (
     'write dtype[dims], e.g. "f32[M,N]", "i32[M] < V", "f32[M,N] strided", or a scalar: "f32", "i32", "f32 in (0, 1)"'
@@ -151,7 +152,11 @@ class Reader:
         """An expression over dims and scalars."""
         try:
             return self.expression(ast.parse(text.strip(), mode="eval").body)
-        except (SyntaxError, KeyError, TypeError, AttributeError):
+        except (RecursionError, MemoryError):
+            raise self.fail(
+                "an expression is nested too deeply", f"it begins {text.strip()[:SHOWN_CHARACTERS]!r}"
+            ) from None
+        except (SyntaxError, LookupError, TypeError, AttributeError, ValueError, ArithmeticError):
             raise self.fail(f"cannot read {text.strip()!r}", _hint(text)) from None
 
     def expression(self, e: ast.expr) -> Term:

@@ -110,22 +110,28 @@ def _without_sentinel(text: str) -> str:
 
 
 def lower_file(path: str | Path) -> Module:
-    """The typed IR of a `.ttir` file, pretty or generic; runs no user code. Raises Unsupported if MLIR rejects it."""
+    """The typed IR of a `.ttir` file, pretty or generic; runs no user code. Raises Unsupported if MLIR rejects it, or
+    the reader does."""
     from triton._C.libtriton import ir
 
     path = Path(path)
-    source = path.read_text()
-    if SENTINEL in source:
-        return reader.parse(source)
-    context, _, _ = _context()
+    what, place = f"{path.name} is not Triton IR of triton {_version()}", Place(str(path), 1)
     try:
+        source = path.read_bytes().decode()
+    except UnicodeDecodeError as error:
+        raise Unsupported(what, place, f"byte {error.start} is not UTF-8") from error
+    try:
+        if SENTINEL in source:
+            return reader.parse(source)
+        context, _, _ = _context()
         module = ir.parse_mlir_module(str(path), context)
         module.context = context
         return reader.parse(_generic(_passes(module)))
     except RuntimeError as error:
-        raise Unsupported(
-            f"{path.name} is not Triton IR of triton {_version()}", Place(str(path), 1), str(error)
-        ) from error
+        why = "its brackets are nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise Unsupported(what, place, why) from error
+    except (ValueError, LookupError, TypeError, AttributeError) as error:  # of the reader, on a text that is no module
+        raise Unsupported(what, place, f"{type(error).__name__}: {error}") from error
 
 
 def unspecialise(

@@ -1,0 +1,128 @@
+"""Malformed IR, launch descriptions, formulas and specifications end in an error of ours.
+
+HOSTILE=2000 python -m pytest tests/lift/test_hostile_texts.py      more of each
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import traceback
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import pytest
+import torch
+import triton
+import triton.language as tl
+from mutated import mutated
+
+from trilift import case
+from trilift.lift.capture.case_files import load
+from trilift.lift.capture.run import capture
+from trilift.lift.errors import TriliftError
+from trilift.lift.language.parse import formula
+from trilift.lift.terms import construct as T
+from trilift.lift.ttir import lower
+
+COUNT = int(os.environ.get("HOSTILE", "40"))
+
+
+@triton.jit
+def scale_kernel(x, y, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    v = tl.load(x + i, mask=i < n, other=0.0)
+    tl.store(y + i, tl.sum(v, 0) + tl.exp(v), mask=i < n)
+
+
+@cache
+def texts_of_ir() -> tuple[bytes, ...]:
+    """The kernel as `trilift` reads it, generic and with the function that marks that form, and without."""
+    signature = {"x": "*fp32", "y": "*fp32", "n": "i32", "BLOCK": "constexpr"}
+    text = lower.text(scale_kernel, signature, {"BLOCK": 32}, {})
+    pretty = "\n".join(line for line in text.splitlines() if "#loc" not in line or "module" in line)
+    return text.encode(), pretty.encode()
+
+
+DESCRIPTION = {"name": "scale", "inputs": {"x": "f32[N]"}, "outputs": {"y": "f32[N]"}, "args": ["x", "y", "N"],
+               "grid": ["cdiv(N, 32)"], "where": "N <= 64"}  # fmt: skip
+FORMULAS = (b"softmax(x * 2 ** 3, -1) + sum(y, 0, keepdim=True)", b"where(x > 0.5, x[:, None] @ w[k, ::2], -inf)")
+DIMS = {"x": (T.size("M"), T.size("N")), "y": (T.size("M"), T.size("N")), "w": (T.size("N"), T.size("K")),
+        "k": (T.size("K"),)}  # fmt: skip
+SPECS = (b"f32[M, cdiv(N, 4) + 1] strided", b"i32[N] in (-5, 2 * N)", b"u8 < 256", b"f16[8, N] any rows")
+WHERES = (b"N % 16 == 0 and (M <= 64 or not N < M)", b"next_power_of_2(N) <= 2 ** 10 * M // 3")
+
+
+def ends_well(action: Callable[[], object]) -> str:
+    """What went wrong but for errors of ours; "" where nothing did."""
+    try:
+        action()
+    except TriliftError as error:
+        assert error.what
+    except Exception as error:
+        return "".join(traceback.format_exception(error)[-3:])
+    return ""
+
+
+def ends_in_child(action: Callable[[], object]) -> str:
+    """The same in a child, which MLIR may end: it overruns its stack in brackets without end."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        os.write(writing, ends_well(action).encode())
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as f:
+        said = f.read()
+    os.waitpid(child, 0)
+    return said
+
+
+@pytest.mark.parametrize("group", range(8))
+def test_ir(group: int, tmp_path: Path) -> None:
+    path = tmp_path / "m.ttir"
+    for seed in range(group, COUNT, 8):
+        path.write_bytes(mutated(texts_of_ir(), seed))
+        assert not (said := ends_in_child(lambda: lower.lower_file(path))), f"seed {seed}: {said}"
+
+
+def test_launch_descriptions(tmp_path: Path) -> None:
+    path = tmp_path / "m.ttir"
+    path.write_bytes(texts_of_ir()[1])
+    given = [[], 3, "text", None, True, {**DESCRIPTION, "args": 5}, {**DESCRIPTION, "grid": []},
+             {**DESCRIPTION, "grid": ["N"] * 4}, {**DESCRIPTION, "outputs": ["y"]}, {**DESCRIPTION, "inputs": "x"},
+             {**DESCRIPTION, "inputs": {"x": {"a": 1}}}, {**DESCRIPTION, "name": "a b"}, {**DESCRIPTION, "where": 1},
+             {**DESCRIPTION, "args": [{}]}, {**DESCRIPTION, "grid": ["1" * 30]}]  # fmt: skip
+    texts = [*(json.dumps(g).encode() for g in given), b"[" * 100_000]
+    texts += [mutated([json.dumps(DESCRIPTION).encode()], seed) for seed in range(COUNT)]
+    for text in texts:
+        path.with_suffix(".json").write_bytes(text)
+
+        def run() -> None:
+            (c,) = load(str(path))
+            capture(c, dict.fromkeys(c.names, 3))
+
+        assert not (said := ends_in_child(run)), f"{text[:200]!r}: {said}"
+
+
+def test_formulas() -> None:
+    for seed in range(5 * COUNT):
+        text = mutated(FORMULAS, seed).decode(errors="replace")
+        assert not (said := ends_well(lambda text=text: formula(text, DIMS))), f"{text[:200]!r}: {said}"
+
+
+def test_specifications() -> None:
+    for seed in range(5 * COUNT):
+        spec, where = (mutated(texts, seed).decode(errors="replace") for texts in (SPECS, WHERES))
+
+        def declare(spec: str = spec, where: str = where) -> None:
+            def fn(x: torch.Tensor) -> torch.Tensor:
+                return x
+
+            case(x=spec)(fn)
+            case(x="f32[M, N]", where=where)(fn)
+
+        assert not (said := ends_well(declare)), f"{spec[:100]!r}, {where[:100]!r}: {said}"
