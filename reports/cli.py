@@ -67,7 +67,11 @@ SECONDS = click.FloatRange(0, min_open=True)
 SEED = click.option("--seed", default=0, show_default=True, help="Seed of shapes and inputs.")
 TIMEOUT = click.option("--timeout", default=300.0, show_default=True, type=SECONDS, help="Seconds per case.")
 PROOF_TIMEOUT = click.option(
-    "--timeout", default=300.0, show_default=True, type=SECONDS, help="Time limit of a proof, in seconds."
+    "--timeout",
+    default=300.0,
+    show_default=True,
+    type=SECONDS,
+    help="Seconds of the processor for the proof of a case, which is ended after twice as long.",
 )
 MANY = click.option("-j", "--jobs", default=JOBS, show_default="the cores", type=click.IntRange(1), help="Processes.")
 ALLOW = click.option(

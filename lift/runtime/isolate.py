@@ -4,6 +4,9 @@
 
 The first level of children comes from a fork server that has imported the heavy modules once; a child may fork its own
 children (`context="fork"`), which then find the user's file already loaded.
+
+A limit of time counts the seconds in which a child runs or sleeps, and not those in which it waits for a processor: on
+a busy machine it may do as much as on an idle one.
 """
 
 from __future__ import annotations
@@ -41,6 +44,7 @@ PRELOAD = (
     "trilift.lift.simplify.saturation",
     "trilift.lift.synthesis.top_down",
 )
+SHORTEST_WAIT_SECONDS = 0.05
 LOG_TAIL = 4000  # characters of the child's own output that are kept
 
 
@@ -57,15 +61,29 @@ class Outcome:
 
 @dataclass(slots=True)
 class _Child:
+    """`began` and `heard`, of its last event, are seconds of its own clock."""
+
     index: int
     process: Any
     connection: Connection
     log: str
     started: float = field(default_factory=time.monotonic)
-    heard: float = field(default_factory=time.monotonic)
+    began: float = field(init=False)
+    heard: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.began = self.heard = self.clock()
+
+    def clock(self) -> float:
+        """Seconds, without those in which it was ready and got no processor."""
+        return time.monotonic() - _delay(self.process.pid)
+
+    def left(self, timeout: float, renew: bool) -> float:
+        """Seconds until its time is up."""
+        return (self.heard if renew else self.began) + timeout - self.clock()
 
 
-def run_all(
+def run_all(  # noqa: PLR0913 - all that a child needs to know
     function: Callable[..., Any],
     tasks: Iterable[tuple[Any, ...]],
     jobs: int = 1,
@@ -74,9 +92,11 @@ def run_all(
     on_event: Callable[[int, Any], None] | None = None,
     renew: bool = False,
     preload: Sequence[str] = (),
+    on_delay: Callable[[], None] = lambda: None,
 ) -> Iterator[tuple[int, Outcome]]:
     """`function(*task, event)` for every task, each in a process of its own, at most `jobs` at a time. `event(x)` calls
-    `on_event(index, x)` in this process. `timeout` counts seconds from the start, or from the last event if `renew`.
+    `on_event(index, x)` in this process. `timeout` counts seconds from the start, or from the last event if `renew`,
+    without those that a child waits for a processor; `on_delay` is called where such a child goes on.
     `preload`: modules that the fork server imports too."""
     make = multiprocessing.get_context(context)
     if context == "forkserver":
@@ -88,7 +108,9 @@ def run_all(
             while todo and len(running) < jobs:
                 index, task = todo.pop()
                 running.append(_start(make, index, function, task))
-            for child in _ready(running, timeout, renew):
+            if not (ready := _ready(running, timeout, renew)):
+                on_delay()
+            for child in ready:
                 outcome = _hear(child, on_event) if child.connection.poll() else _late(child, timeout, renew)
                 if outcome is not None:
                     running.remove(child)
@@ -176,15 +198,22 @@ def _in_group() -> bool:
 
 def _ready(running: list[_Child], timeout: float | None, renew: bool) -> list[_Child]:
     """The children that sent something, ended, or ran out of time; waits for one."""
-    deadlines = [_deadline(c, timeout, renew) for c in running]
-    patience = None if timeout is None else max(0.0, min(d for d in deadlines if d is not None) - time.monotonic())
-    heard = wait([c.connection for c in running], patience)
-    now = time.monotonic()
-    return [c for c, d in zip(running, deadlines, strict=True) if c.connection in heard or (d is not None and now >= d)]
+    connections = [c.connection for c in running]
+    if timeout is None:
+        heard = wait(connections)
+        return [c for c in running if c.connection in heard]
+    patience = min(c.left(timeout, renew) for c in running)
+    heard = wait(connections, max(SHORTEST_WAIT_SECONDS, patience))
+    return [c for c in running if c.connection in heard or c.left(timeout, renew) <= 0]
 
 
-def _deadline(child: _Child, timeout: float | None, renew: bool) -> float | None:
-    return None if timeout is None else (child.heard if renew else child.started) + timeout
+def _delay(pid: int) -> float:
+    """The seconds in which a process was ready and got no processor; 0 where the system does not tell."""
+    try:
+        with open(f"/proc/{pid}/schedstat") as f:
+            return int(f.read().split()[1]) / 1e9
+    except (OSError, ValueError, IndexError):
+        return 0.0
 
 
 def _hear(child: _Child, on_event: Callable[[int, Any], None] | None) -> Outcome | None:
@@ -193,7 +222,7 @@ def _hear(child: _Child, on_event: Callable[[int, Any], None] | None) -> Outcome
     except (EOFError, OSError):
         child.process.join(5)
         return Outcome(failure=_end(child.process.exitcode))
-    child.heard = time.monotonic()
+    child.heard = child.clock()
     if kind == "event":
         if on_event is not None:
             on_event(child.index, value)
@@ -202,8 +231,7 @@ def _hear(child: _Child, on_event: Callable[[int, Any], None] | None) -> Outcome
 
 
 def _late(child: _Child, timeout: float | None, renew: bool) -> Outcome | None:
-    deadline = _deadline(child, timeout, renew)
-    return Outcome(failure="timeout") if deadline is not None and time.monotonic() >= deadline else None
+    return Outcome(failure="timeout") if timeout is not None and child.left(timeout, renew) <= 0 else None
 
 
 def _end(code: int | None) -> str:

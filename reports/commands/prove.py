@@ -22,12 +22,12 @@ from ..runner import dispatch
 from ..runner.local import GRACE_SECONDS
 from .lift import document
 
-LIFTING = 120.0  # seconds that a stage before the proof may take, at least: of a busy machine
-
 
 def options(timeout: float, proving: Proving, **others: Any) -> Options:
-    """Options under which a case gets its time per proof, and the stages before it enough."""
-    return Options(timeout=max(LIFTING, timeout + GRACE_SECONDS), proving=proving, **others)
+    """Options under which a proof ends by itself within `timeout` seconds; a case that goes on, in stages that look at
+    no clock or in code of the user's, is ended after as long again, and GRACE_SECONDS at least."""
+    again = timeout * bool(proving.certificate or proving.check)  # for those, when the verdict is known
+    return Options(timeout=timeout + max(GRACE_SECONDS, timeout) + again, proving=proving, **others)
 
 
 def prove(targets: Sequence[Target], form: str, options: Options, quiet: bool) -> int:
@@ -61,7 +61,7 @@ def compared(
     name = f"{first} == {second}"
     hear = lambda _, what: on_event("", name, what)  # noqa: E731
     outcomes: Iterable[tuple[int, Outcome]] = run_all(
-        _compare, [(first, second, options)], 1, options.timeout, "forkserver", hear, renew=True
+        _compare, [(first, second, options)], 1, options.timeout, "forkserver", hear
     )
     outcome = next(iter(outcomes))[1]
     record = outcome.value if outcome.failure is None else unfinished.failed(first.where, name, outcome)

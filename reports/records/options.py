@@ -23,8 +23,8 @@ class Proving:
 @dataclass(frozen=True, slots=True)
 class Options:
     """How to run: seconds per case, processes, the seed, whether records tell the steps; top_down and prune as in
-    `lift.synthesis.top_down.synthesise`. With `proving` a case is proved too, and `timeout` counts from its last
-    stage; with `audit` it is audited. `debug`: what failed is told in full. `cache`: the folder of records that were
+    `lift.synthesis.top_down.synthesise`. With `proving` a case is proved too; with `audit` it is
+    audited. `debug`: what failed is told in full. `cache`: the folder of records that were
     made before, "" for none; `cluster`: the address of a Dask scheduler whose workers make them, "" for processes
     here."""
 

@@ -55,7 +55,7 @@ def run(
             got.setdefault(index, []).append(value)
         if kind == "loaded":
             on_loaded(targets[index].file, value)
-        else:
+        elif kind != "delayed":
             on_event(targets[index].file, name, value if kind != "record" else value[told])
 
     tasks = [(t, options, inner) for t in targets]
@@ -112,7 +112,7 @@ def _file(target: Target, options: Options, jobs: int, event: Event) -> list[str
         options.timeout,
         "fork",
         hear,
-        renew=options.proving is not None,
+        on_delay=lambda: event(("delayed", "", None)),
     ):
         failure = outcome.failure is not None
         record = failed(target.file, names[index], outcome, options.debug) if failure else outcome.value

@@ -21,7 +21,7 @@ from trilift.reports import cli
 from trilift.reports.commands import prove
 from trilift.reports.runner import local
 
-LIFTING_SECONDS = 15.0
+GRACE_SECONDS = 13.0  # for what is no stand-in
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def _serve(there: Connection, folder: Path, stand_in: Callable[[], None]) -> Non
         importlib.import_module(module)
     stand_in()
     vars(local)["run_all"] = vars(prove)["run_all"] = _forked
-    vars(prove).update(LIFTING=LIFTING_SECONDS, GRACE_SECONDS=0.0)
+    vars(prove).update(GRACE_SECONDS=GRACE_SECONDS)
     os.chdir(folder)
     while (args := there.recv()) is not None:
         done = CliRunner().invoke(cli.main, args, catch_exceptions=False)

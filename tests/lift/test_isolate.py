@@ -97,6 +97,27 @@ def test_events_renew_the_time_only_if_asked() -> None:
     assert outcome(False).failure == "timeout"
 
 
+def burning(seconds: float, event: Callable[[Any], None]) -> str:
+    """Uses a processor for some seconds, which all such children share."""
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        pass
+    return "done"
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/schedstat"), reason="the system does not tell how long one waits")
+def test_waiting_for_a_processor_is_not_counted() -> None:
+    """Four children with 0.7 s of work each, on one processor: none is done within 1.4 s of the wall clock."""
+    delays: list[int] = []
+    start = time.monotonic()
+    outcomes = [o for _, o in run_all(burning, [(0.7,)] * 4, 4, timeout=1.4, on_delay=lambda: delays.append(1))]
+    assert [o.value for o in outcomes] == ["done"] * 4
+    assert time.monotonic() - start > 1.4 and delays
+    [(_, outcome)] = run_all(burning, [(60.0,)], timeout=1.0)
+    assert outcome.failure == "timeout"
+
+
 def test_the_fork_server_gives_the_same() -> None:
     assert run(double, 4, context="forkserver", timeout=60).value == 8
 
