@@ -104,6 +104,26 @@ def _alike(a: Term, b: Term, memo: dict[tuple[int, int], bool]) -> bool:
     return all(alike(x, y, memo) for x, y in zip(left, right, strict=True))
 
 
+SHOWN_PARTS = 400  # of a term, those that occur several times as often: more are not written out
+
+
 def short(t: Term, limit: int = 160) -> str:
-    s = repr(t)
+    """The text of a term, cut off. A term whose parts occur again and again is written to a few levels only: its whole
+    text doubles with each."""
+    s = repr(t) if _written_parts(t) <= SHOWN_PARTS else _beginning(t, 3)
     return s if len(s) <= limit else s[: limit - 3] + "..."
+
+
+def _written_parts(t: Term) -> int:
+    parts: dict[int, int] = {}
+    for s in t.walk():
+        parts[s.id] = 1 + sum(parts[a.id] for a in s.args)
+    return parts[t.id]
+
+
+def _beginning(t: Term, levels: int) -> str:
+    if not t.args:
+        return repr(t)
+    inside = ", ".join(_beginning(a, levels - 1) for a in t.args) if levels else "..."
+    head = str(t.attr) if t.op == "read" else t.op
+    return f"{head}[{inside}]" if t.op == "read" else f"{head}({inside})"

@@ -8,6 +8,7 @@ import pytest
 from trilift.lift.errors import NotLifted
 from trilift.lift.language.evaluate import evaluate
 from trilift.lift.runtime.budget import Budgets, LiftBudget
+from trilift.lift.synthesis.instances import short
 from trilift.lift.synthesis.top_down import synthesise
 from trilift.lift.terms import construct as T
 from trilift.lift.terms.construct import div, make, where
@@ -211,3 +212,12 @@ def test_reflected_index_is_piecewise_affine() -> None:
     got = synthesise(padded(A), padded(B))
     value = evaluate(got.term, got.axes, {"x": np.arange(9.0)}, {"M": 2, "N": 9, "K": 2})
     assert value.tolist() == [1, 0, 1, 2, 3, 4, 5, 6, 7, 8, 7]
+
+
+def test_a_term_whose_text_doubles_with_each_level_is_cut_off() -> None:
+    x = T.read("x", (T.size("N"),))
+    t = x
+    for _ in range(60):
+        t = T.make("where", T.make("lt", t, T.make("exp", t)), T.make("exp", t), t)
+    assert short(t).startswith("where(lt(where(lt(...)") and len(short(t)) == 160
+    assert short(T.make("exp", x)) == repr(T.make("exp", x))
