@@ -11,10 +11,12 @@ from __future__ import annotations
 from itertools import count
 from typing import Any
 
+from ..errors import NotLifted
 from ..runtime.session import table
 from .term import COMMUTATIVE, Term
 
 Skeleton = tuple[Any, ...]
+MOST_COORDINATES = 20_000  # of a term: a recurrence doubles them with each step
 COLLAPSE = {"add", "max", "min", "and", "or"}  # a sum of one kind looks like its addend: sum over one element
 SYMMETRIC = {"eq", "ne"}
 
@@ -51,6 +53,9 @@ def _both(t: Term) -> tuple[int, tuple[Any, ...]]:
             else:
                 s = stack.pop()
                 found = _MEMO[s.id] = _compute(s)
+                if len(found[1]) > MOST_COORDINATES:
+                    raise NotLifted("an element is a term whose parts occur again and again, as in a long recurrence",
+                                    why=f"written out it has more than {MOST_COORDINATES} numbers")  # fmt: skip
         assert found is not None
     return found
 
