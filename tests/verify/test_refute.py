@@ -8,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import triton
@@ -16,11 +17,16 @@ import triton.language as tl
 from trilift import case
 from trilift.lift import Case, lift
 from trilift.lift.capture.run import capture
+from trilift.lift.errors import Unsupported
 from trilift.lift.replay.check import arguments, arrays
+from trilift.lift.terms import construct as T
+from trilift.lift.terms.spec import Formula
+from trilift.lift.terms.term import Axis
 from trilift.verify.model.verdict import Counterexample
 from trilift.verify.refutation import search
 from trilift.verify.runs import adversary
 from trilift.verify.runs.goals import Targets, targets
+from trilift.verify.runs.readings import evaluated
 from trilift.verify.runs.trials import RUN_PROGRAMS
 
 ROOT = Path(__file__).parents[2]
@@ -392,3 +398,13 @@ def test_a_formula_that_overflows_is_no_target_there(wrong: bool) -> None:
                 assert wrong
                 return
     assert not wrong
+
+
+def test_a_formula_with_a_value_that_fits_no_memory_is_not_evaluated() -> None:
+    m, k, n = (Axis(name, T.size(name.upper())) for name in "mkn")
+    product = T.fold("sum", k, T.mul(T.read("x", (T.axis(m), T.axis(k))), T.read("w", (T.axis(k), T.axis(n)))))
+    formula = Formula("out", (m, n), product, "f32")
+    arrays = {"x": np.ones((2, 3)), "w": np.ones((3, 2))}
+    assert (evaluated(formula, arrays, {"M": 2, "K": 3, "N": 2}) == 3).all()
+    with pytest.raises(Unsupported, match="a value within the formula of out has 134217729"):
+        evaluated(formula, arrays, {"M": 1, "K": 1, "N": (1 << 27) + 1})

@@ -6,6 +6,7 @@ run in float64 with every few dims at 1; where its formula does not hold there, 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
@@ -21,6 +22,7 @@ from trilift.lift.replay.dtype_sight import as_seen, tolerance
 from trilift.lift.replay.reference import ACCURATE, Function, deviation, steady, values
 from trilift.lift.terms import construct as T
 from trilift.lift.terms.domain import FLOAT64, Float64
+from trilift.lift.terms.fit import value
 from trilift.lift.terms.spec import Formula
 from trilift.lift.terms.term import Term
 
@@ -30,6 +32,7 @@ from .trials import Dims, fits
 
 Arguments: TypeAlias = dict[str, Any]  # of the function: tensors, numbers, lists of them
 WIDE_BITS = 31  # of integers of 64 bits that are drawn: numpy has no more, and products of two fit
+MOST_EVALUATED_ELEMENTS = 1 << 27  # of a value within a formula: a gigabyte
 ONES = 3  # dims at 1 together at most, except all
 
 
@@ -180,11 +183,21 @@ def holds(condition: Term, dims: Dims) -> bool:
 
 
 def evaluated(f: Formula, inputs: Mapping[str, np.ndarray], dims: Dims, arithmetic: Float64 = FLOAT64) -> np.ndarray:
-    """The array of a formula, booleans and integers as numbers."""
+    """The array of a formula, booleans and integers as numbers. Raises Unsupported where a value within it is too large
+    to be kept."""
     from trilift.lift.language.evaluate import evaluate
 
+    if (n := _largest_value(f, dims)) > MOST_EVALUATED_ELEMENTS:
+        raise Unsupported(f"a value within the formula of {f.name} has {n} elements at {dict(dims)}")
     with np.errstate(all="ignore"):
         return np.asarray(evaluate(f.term, f.axes, inputs, dims, arithmetic)).astype(np.float64)
+
+
+def _largest_value(f: Formula, dims: Dims) -> int:
+    """The elements of the largest value within a formula, at least."""
+    sizes = {a: value(a.size, dims) for s in f.term.walk() for a in s.free}
+    known = {a: int(n) for a, n in sizes.items() if n is not None}
+    return max((math.prod(known.get(a, 1) for a in s.free) for s in f.term.walk()), default=1)
 
 
 def worst(got: np.ndarray, expected: np.ndarray, allowed: float) -> tuple[int, ...] | None:
