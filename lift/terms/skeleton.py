@@ -52,10 +52,11 @@ def _both(t: Term) -> tuple[int, tuple[Any, ...]]:
                 stack.extend(missing)
             else:
                 s = stack.pop()
-                found = _MEMO[s.id] = _compute(s)
+                found = _compute(s)
                 if len(found[1]) > MOST_COORDINATES:
                     raise NotLifted("an element is a term whose parts occur again and again, as in a long recurrence",
                                     why=f"written out it has more than {MOST_COORDINATES} numbers")  # fmt: skip
+                _MEMO[s.id] = found
         assert found is not None
     return found
 

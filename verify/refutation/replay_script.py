@@ -46,7 +46,9 @@ def replay_script(
     stored arguments that are too large. `owed`: of integers that the function divides by, which are not 0."""
     if case.place is None or not case.place.file.endswith(".py"):
         return ""
-    args = stored.args if stored is not None else kept_arguments(case, found.dims, found.seed, owed)
+    args = stored.args if stored is not None else found.arguments
+    if args is None:
+        args = kept_arguments(case, found.dims, found.seed, owed)
     if (stored is not None and numbers_in(case, dict(stored.args)) > LARGEST) or (
         args is None and type(case) is not Case
     ):

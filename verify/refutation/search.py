@@ -385,8 +385,8 @@ def _compared(
             continue
         a, b = found.get(name, inputs.get(name)), expected.get(name, inputs.get(name))
         if a is None and b is not None and name not in trace.outputs:
-            n = len(trace.outputs)
-            return Failure(name, (), n, len(expected), f"{n} tensors are returned, without {name}")
+            n, usual = len(trace.outputs), sum(f.in_place is None for f in question.goal.formulas.values())
+            return Failure(name, (), n, usual, f"the number of tensors returned is {n}, expected {usual}")
         if a is None or b is None:
             continue
         if a.shape != b.shape:
