@@ -338,13 +338,12 @@ class _Config:
 
     def of_reference(self) -> list[str]:
         """Sentences on the state that the PyTorch function reads beside its arguments."""
-        fn, seen = self.case.reference.fn, self.traces[0].dims
+        fn = self.case.reference.fn
         if fn is None:
             return []
-        try:
-            return read_in(lambda: values(self.case, fn, arguments(self.case, seen, self.seed)), host_files(fn))
-        except TriliftError:
-            return []
+        files = host_files(fn)
+        runs = (lambda d=t.dims: values(self.case, fn, arguments(self.case, d, self.seed)) for t in self.traces)
+        return list(dict.fromkeys(said for run in runs for said in read_in(run, files)))
 
     def at(self, shapes: Iterable[Mapping[str, int | float]]) -> list[Trace]:
         """Traces at shapes that were not seen."""

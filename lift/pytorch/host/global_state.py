@@ -17,6 +17,7 @@ import ast
 import dis
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cache
@@ -27,6 +28,7 @@ from typing import NamedTuple
 import torch
 
 from ...capture.recorder import is_host
+from ...errors import TriliftError
 
 PLAIN = (bool, int, float, str, bytes)
 CONTAINERS = (dict, list, set, bytearray)
@@ -95,7 +97,8 @@ class Watch:
 
 
 def read_in(call: Callable[[], object], files: Collection[str]) -> list[str]:
-    """The sentences on all that the code of these files reads while `call` runs. Raises what it raises."""
+    """The sentences on all that the code of these files reads while `call` runs, until it ends or raises one of our
+    errors. Raises what else it raises."""
     watch, found = Watch(), dict[str, None]()
 
     def see(frame: FrameType, event: str, arg: object) -> None:  # noqa: ARG001
@@ -105,7 +108,8 @@ def read_in(call: Callable[[], object], files: Collection[str]) -> list[str]:
     before = sys.getprofile()
     sys.setprofile(see)
     try:
-        call()
+        with suppress(TriliftError):
+            call()
     finally:
         sys.setprofile(before)
     return list(found)
