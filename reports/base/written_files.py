@@ -16,7 +16,7 @@ import click
 
 MARK = "written by trilift"
 OURS = re.compile(
-    r"(?i:written by trilift)"
+    r"(?im:^[\W_]*(?:debug::)?written by trilift\b)"  # at the beginning of a line: prose may say so elsewhere
     r"|\"(?:tool|name)\": ?\"trilift\""
     r"|<testsuites name=\"trilift "
     r"|<meta name=\"generator\" content=\"trilift"

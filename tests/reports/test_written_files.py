@@ -31,7 +31,7 @@ def double(x):
     kernel[(triton.cdiv(x.shape[0], 64),)](x, y, x.shape[0], BLOCK=64)
     return y
 """
-MINE = "# my own notes, which speak of trilift and say `from trilift import case`\n"
+MINE = "# my own notes on tests written by trilift, with `from trilift import case`\n"
 
 
 def run(*words: str) -> tuple[int, str]:

@@ -172,4 +172,7 @@ def test_another_number_of_results_at_one_size_is_refuted() -> None:
 
     (proof,) = prove(doubled("twice_at_777", fn))
     assert proof.counterexample is not None
-    assert proof.counterexample.dims == {"N": 777} and "2 tensors are returned" in proof.counterexample.why
+    assert (
+        proof.counterexample.dims == {"N": 777}
+        and "the number of tensors returned is 2, expected 1" in proof.counterexample.why
+    )
