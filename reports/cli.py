@@ -10,12 +10,15 @@ import os
 import signal
 import sys
 import traceback
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from .base.configuration import Configured
 from .base.version import VERSION
+
+if TYPE_CHECKING:
+    from .commands.gathering import Limits
 
 JOBS = os.cpu_count() or 1
 
@@ -63,6 +66,27 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # child processes end with us
 
 
+UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+class Size(click.ParamType[int]):
+    """Bytes, as 800M or 4G."""
+
+    name = "size"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        number, unit = str(value).strip().upper().removesuffix("B").removesuffix("I"), 1
+        if number[-1:] in UNITS:
+            number, unit = number[:-1], UNITS[number[-1]]
+        try:
+            size = int(float(number) * unit)
+        except (ValueError, OverflowError):
+            size = 0
+        if size <= 0:
+            self.fail(f"{value!r} is not a size, as 800M or 4G", param, ctx)
+        return size
+
+
 SECONDS = click.FloatRange(0, min_open=True)
 SEED = click.option("--seed", default=0, show_default=True, help="Seed of shapes and inputs.")
 TIMEOUT = click.option("--timeout", default=300.0, show_default=True, type=SECONDS, help="Seconds per case.")
@@ -79,6 +103,14 @@ ALLOW = click.option(
 )
 QUIET = click.option("-q", "--quiet", is_flag=True, help="No progress on stderr.")
 LIFT_ONLY = click.option("--lift-only", is_flag=True, help="Do not prove.")
+RECORDS = click.option(
+    "--format",
+    "form",
+    default="text",
+    type=click.Choice(["text", "json", "jsonl"]),
+    show_default=True,
+    help="Output form; of jsonl a line for each case as it ends.",
+)
 FORM = click.option(
     "--format", "form", default="text", type=click.Choice(["text", "json"]), show_default=True, help="Output form."
 )
@@ -93,6 +125,14 @@ AUDIT_REPLAY = click.option(
 )
 FORCE = click.option("--force", is_flag=True, help="Replace files that trilift did not write.")
 DEBUG = click.option("--debug", is_flag=True, help="Show whole tracebacks of failures, and the steps of each stage.")
+FAIL_FAST = click.option("--fail-fast", is_flag=True, help="End the run with the first failure.")
+MAX_TIME = click.option(
+    "--max-time", type=SECONDS, help="Seconds for the whole run, which then shows what it has found.  [default: none]"
+)
+MEMORY = click.option(
+    "--memory", type=Size(), default=None, metavar="SIZE",
+    help="Memory that a case may take, as 800M or 4G.  [default: the machine's, divided by the processes]",
+)  # fmt: skip
 CACHE_DIR = click.option(
     "--cache-dir", metavar="DIR", envvar="TRILIFT_CACHE_DIR", help="Folder of kept results.  [default: user's caches]"
 )
@@ -115,7 +155,15 @@ def options(*rows: Any) -> Any:
 
 
 running = options(SEED, TIMEOUT, MANY, ALLOW, QUIET)
+ending = options(MAX_TIME, MEMORY, FAIL_FAST)
 caching = options(CACHE_DIR, NO_CACHE)
+
+
+def limits_of(max_time: float | None, fail_fast: bool) -> Limits:
+    """When a run ends before its last case."""
+    from .commands.gathering import Limits
+
+    return Limits(max_time, fail_fast)
 
 
 def kept(cache_dir: str | None, no_cache: bool) -> str:
@@ -132,22 +180,26 @@ def kept(cache_dir: str | None, no_cache: bool) -> str:
     "--format",
     "to",
     default="text",
-    type=click.Choice(["text", "latex", "torch", "json"]),
+    type=click.Choice(["text", "latex", "torch", "json", "jsonl"]),
     show_default=True,
     help="Output form.",
 )
 @click.option(
     "--explain", is_flag=True, help="Show the steps: launches, spec, decomposition, laws used, shapes checked."
 )
-@running
-def lift(targets: tuple[str, ...], to: str, explain: bool, allow_unknown: bool, quiet: bool, **options: Any) -> None:
+@options(running, ending)
+def lift(
+    targets: tuple[str, ...], to: str, explain: bool, allow_unknown: bool, quiet: bool, max_time: float | None,
+    fail_fast: bool, **options: Any,
+) -> None:  # fmt: skip
     """Print the formula of each output."""
     from .base import targets as of
     from .commands import lift as lifting
     from .records.options import Options
 
     chosen = of.resolve(targets)
-    code = lifting.lift(chosen, to, Options(explain=explain, **options), quiet)
+    limits = limits_of(max_time, fail_fast)
+    code = lifting.lift(chosen, to, Options(explain=explain, **options), quiet, limits)
     raise SystemExit(0 if code == 4 and allow_unknown else code)
 
 
@@ -160,7 +212,7 @@ def lift(targets: tuple[str, ...], to: str, explain: bool, allow_unknown: bool, 
     "the formula]",
 )
 @options(
-    FORM,
+    RECORDS,
     PROOF_STEPS,
     SMT_DIR,
     REPLAY,
@@ -168,6 +220,7 @@ def lift(targets: tuple[str, ...], to: str, explain: bool, allow_unknown: bool, 
     CHECK,
     SEED,
     PROOF_TIMEOUT,
+    ending,
     MANY,
     CLUSTER,
     caching,
@@ -178,7 +231,7 @@ def lift(targets: tuple[str, ...], to: str, explain: bool, allow_unknown: bool, 
 def prove(
     targets: tuple[str, ...], against: str | None, form: str, smt_dir: str | None, replay: str | None,
     certificate: str | None, check: bool, timeout: float, cache_dir: str | None, no_cache: bool, allow_unknown: bool,
-    quiet: bool, **options: Any,
+    quiet: bool, max_time: float | None, fail_fast: bool, **options: Any,
 ) -> None:  # fmt: skip
     """Prove for every shape that each kernel equals its reference.
 
@@ -193,7 +246,8 @@ def prove(
     written = proving.certified(certificate)
     how = Proving(proving.checked(against), timeout, *folders, certificate=written, check=check or bool(written))
     options["cache"] = kept(cache_dir, no_cache)
-    code = proving.prove(chosen, form, proving.options(timeout, how, **options), quiet)
+    limits = limits_of(max_time, fail_fast)
+    code = proving.prove(chosen, form, proving.options(timeout, how, **options), quiet, limits)
     raise SystemExit(0 if code == 4 and allow_unknown else code)
 
 
@@ -244,7 +298,7 @@ def equal(
     "forms",
     multiple=True,
     metavar="FORMAT[=FILE]",
-    help="text, concise, json, sarif, github, junit or html; to stdout without FILE. May be given again.  "
+    help="text, concise, json, jsonl, sarif, github, junit or html; to stdout without FILE. May be given again.  "
     "[default: text]",
 )
 @click.option("--select", metavar="RULE,...", help="Check only these rules.")
@@ -253,13 +307,13 @@ def equal(
 @click.option("--write-baseline", metavar="FILE", help="Write the findings to this file and accept them.")
 @click.option("--new-only", is_flag=True, help="Hide the findings that the baseline accepts.")
 @click.option("--cases-only", is_flag=True, help="Skip files and kernels without a case.")
-@options(AUDIT_REPLAY, SEED, PROOF_TIMEOUT, MANY, CLUSTER, caching, ALLOW, FORCE, QUIET, DEBUG)
+@options(AUDIT_REPLAY, SEED, PROOF_TIMEOUT, ending, MANY, CLUSTER, caching, ALLOW, FORCE, QUIET, DEBUG)
 @click.pass_obj
 def audit(
     configuration: Any, /, targets: tuple[str, ...], forms: tuple[str, ...], select: str | None, ignore: str | None,
     baseline: str | None, write_baseline: str | None, new_only: bool, cases_only: bool, replay: str | None,
     timeout: float, cache_dir: str | None, no_cache: bool, allow_unknown: bool, force: bool, quiet: bool,
-    **options: Any,
+    max_time: float | None, fail_fast: bool, **options: Any,
 ) -> None:  # fmt: skip
     """Report formulas, verdicts, contracts and findings of kernels.
 
@@ -285,11 +339,13 @@ def audit(
     choice = accepted.Choice(
         selected, ignored, configuration, accepted.whole(chosen), baseline or "", write_baseline or "", new_only
     )
-    steps = accepted.steps(accepted.checked(choice))
+    accepted.checked(choice)
+    steps = lambda complete: accepted.steps(choice if complete else accepted.incomplete(choice))  # noqa: E731
     options["cache"] = kept(cache_dir, no_cache)
     how = proving.options(timeout, Proving(timeout=timeout), audit=True, **options)
     scan = scanning.scan([] if cases_only else targets, how)
-    code = auditing.audit(chosen, outputs, how, quiet, steps, folder, scan)
+    limits = limits_of(max_time, fail_fast)
+    code = auditing.audit(chosen, outputs, how, quiet, steps, folder, scan, limits)
     raise SystemExit(0 if (code == 4 and allow_unknown) or (code == 3 and cases_only) else code)
 
 

@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
-from ..cases.advice import working_where
+from ..cases.advice import runs_somewhere, working_where
 from ..cases.declaration import Case, with_unit_strides
 from ..errors import CaseError, Place, TriliftError, Unsupported
 from ..runtime import budget
@@ -110,7 +110,7 @@ def _bounds(case: Case, dims: Mapping[str, int | float]) -> dict[str, int]:
 def _run(case: Case, dims: Mapping[str, int | float], arguments: Mapping[str, Any]) -> Any:
     try:
         return case.fn(**arguments)
-    except TriliftError:
+    except (TriliftError, MemoryError):
         raise
     except (Exception, SystemExit) as error:
         at = ", ".join(f"{k}={v}" for k, v in dims.items())
@@ -128,8 +128,8 @@ def _advice(case: Case, dims: Mapping[str, int | float]) -> str:
         return f'it runs where the last stride of {" and ".join(free)} is 1: write "rows" in place of "strided"'
     if id(case) not in _ADVICE:
         condition = working_where(case, _survives)
-        text = f'it runs with where="{condition}"' if condition else "exclude unsupported shapes with where="
-        _ADVICE[id(case)] = case, text
+        excluded = "exclude unsupported shapes with where=" if runs_somewhere(case, _survives) else ""
+        _ADVICE[id(case)] = case, f'it runs with where="{condition}"' if condition else excluded
     return _ADVICE[id(case)][1]
 
 

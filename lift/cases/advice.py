@@ -22,6 +22,8 @@ CONDITIONS: list[tuple[str, Callable[[Term], Term]]] = [
     ("{n} % 128 == 0", lambda n: T.make("eq", T.make("mod", n, 128), 0)),
 ]
 
+TRIED_SHAPES = 5
+
 
 def working_where(case: Case, runs: Callable[[Case, Mapping[str, int | float]], bool]) -> str | None:
     """The text of a condition under which `runs(case, dims)`, on as few dims as it takes; None if none was found."""
@@ -29,7 +31,7 @@ def working_where(case: Case, runs: Callable[[Case, Mapping[str, int | float]], 
     def works(names: Sequence[str], condition: Callable[[Term], Term]) -> bool:
         narrower = replace(case, where=T.make("and", case.where, *(condition(T.size(n)) for n in names)))
         try:
-            return all(runs(narrower, dims) for dims in choose(narrower, 5))
+            return all(runs(narrower, dims) for dims in choose(narrower, TRIED_SHAPES))
         except TriliftError:
             return False
 
@@ -42,3 +44,11 @@ def working_where(case: Case, runs: Callable[[Case, Mapping[str, int | float]], 
                     names = fewer
             return " and ".join(text.format(n=n) for n in names)
     return None
+
+
+def runs_somewhere(case: Case, runs: Callable[[Case, Mapping[str, int | float]], bool]) -> bool:
+    """Whether `runs(case, dims)` at some dims, so that the shape is why it does not at others."""
+    try:
+        return any(runs(case, dims) for dims in choose(case, TRIED_SHAPES))
+    except TriliftError:
+        return False

@@ -1,6 +1,7 @@
 """Functions in child processes: a crash of the compiler, a script that raises or one that never ends harms nobody else.
 
     run_all(function, tasks) -> (index, Outcome) as they finish
+    stream(function, tasks)  -> (index, Said) for each message too
 
 The first level of children comes from a fork server that has imported the heavy modules once; a child may fork its own
 children (`context="fork"`), which then find the user's file already loaded.
@@ -14,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import os
+import re
 import select
 import signal
 import sys
@@ -21,7 +23,7 @@ import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing import forkserver
@@ -29,6 +31,8 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 Event = Callable[[Any], None]
+Function = Callable[..., Any]
+Task = tuple[Any, ...]
 # What the fork server imports once. Not egglog: it starts a thread when imported, which a forked child would not have.
 PRELOAD = (
     "numpy.ma",
@@ -45,13 +49,14 @@ PRELOAD = (
     "trilift.lift.synthesis.top_down",
 )
 SHORTEST_WAIT_SECONDS = 0.05
+NO_MEMORY = re.compile(r"memory allocation of \d+ bytes failed|std::bad_alloc|out of memory|cannot allocate", re.I)
 LOG_TAIL = 4000  # characters of the child's own output that are kept
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """`value` is what the function returned, unless `failure` says why it did not: "timeout", "SIGABRT" (the signal
-    that ended it), "exit 3", or "exception" with the traceback in `log`. `log`: the end of what it wrote."""
+    """`value` is what the function returned, unless `failure` says why it did not: "timeout", "memory", "SIGABRT" (the
+    signal that ended it), "exit 3", or "exception" with the traceback in `log`. `log`: the end of what it wrote."""
 
     value: Any = None
     failure: str | None = None
@@ -83,21 +88,47 @@ class _Child:
         return (self.heard if renew else self.began) + timeout - self.clock()
 
 
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A message of a child that goes on."""
+
+    value: Any
+
+
 def run_all(  # noqa: PLR0913 - all that a child needs to know
-    function: Callable[..., Any],
-    tasks: Iterable[tuple[Any, ...]],
+    function: Function,
+    tasks: Iterable[Task],
     jobs: int = 1,
     timeout: float | None = None,
     context: str = "fork",
-    on_event: Callable[[int, Any], None] | None = None,
+    on_event: Callable[[int, Any], None] = lambda *_: None,
     renew: bool = False,
     preload: Sequence[str] = (),
     on_delay: Callable[[], None] = lambda: None,
 ) -> Iterator[tuple[int, Outcome]]:
-    """`function(*task, event)` for every task, each in a process of its own, at most `jobs` at a time. `event(x)` calls
-    `on_event(index, x)` in this process. `timeout` counts seconds from the start, or from the last event if `renew`,
-    without those that a child waits for a processor; `on_delay` is called where such a child goes on.
-    `preload`: modules that the fork server imports too."""
+    """As `stream`, but `event(x)` calls `on_event(index, x)` in this process."""
+    with contextlib.closing(stream(function, tasks, jobs, timeout, context, renew, preload, on_delay)) as said:
+        for index, what in said:
+            if isinstance(what, Said):
+                on_event(index, what.value)
+            else:
+                yield index, what
+
+
+def stream(
+    function: Function,
+    tasks: Iterable[Task],
+    jobs: int = 1,
+    timeout: float | None = None,
+    context: str = "fork",
+    renew: bool = False,
+    preload: Sequence[str] = (),
+    on_delay: Callable[[], None] = lambda: None,
+) -> Generator[tuple[int, Said | Outcome]]:
+    """`function(*task, event)` for every task, each in a process of its own, at most `jobs` at a time; `event(x)` gives
+    (index, Said(x)). `timeout` counts seconds from the start, or from the last message if `renew`, without those that a
+    child waits for a processor; `on_delay` is called where such a child goes on. `preload`: modules that the fork
+    server imports too."""
     make = multiprocessing.get_context(context)
     if context == "forkserver":
         _prepare(make, preload)
@@ -111,16 +142,18 @@ def run_all(  # noqa: PLR0913 - all that a child needs to know
             if not (ready := _ready(running, timeout, renew)):
                 on_delay()
             for child in ready:
-                outcome = _hear(child, on_event) if child.connection.poll() else _late(child, timeout, renew)
-                if outcome is not None:
+                what = _hear(child) if child.connection.poll() else _late(child, timeout, renew)
+                if isinstance(what, Outcome):
                     running.remove(child)
-                    yield child.index, _finish(child, outcome)
+                    what = _finish(child, what)
+                if what is not None:
+                    yield child.index, what
     finally:
         for child in running:
             _finish(child, Outcome(failure="interrupted"))
 
 
-def run(function: Callable[..., Any], *task: Any, timeout: float | None = None, context: str = "fork") -> Outcome:
+def run(function: Function, *task: Any, timeout: float | None = None, context: str = "fork") -> Outcome:
     """One call in a child process."""
     return next(run_all(function, [task], timeout=timeout, context=context))[1]
 
@@ -152,7 +185,7 @@ def _replaced(name: str, text: str) -> Iterator[None]:
         os.environ.update({} if before is None else {name: before})
 
 
-def _start(make: Any, index: int, function: Callable[..., Any], task: tuple[Any, ...]) -> _Child:
+def _start(make: Any, index: int, function: Function, task: Task) -> _Child:
     here, there = make.Pipe(duplex=False)
     handle, log = tempfile.mkstemp(prefix="trilift-", suffix=".log")
     os.close(handle)
@@ -162,7 +195,7 @@ def _start(make: Any, index: int, function: Callable[..., Any], task: tuple[Any,
     return _Child(index, process, here, log)
 
 
-def _main(connection: Connection, log: str, function: Callable[..., Any], task: tuple[Any, ...]) -> None:
+def _main(connection: Connection, log: str, function: Function, task: Task) -> None:
     if not _in_group():
         os.setpgrp()  # the user's script may start processes: all of them end with the group
         os.environ["_TRILIFT_GROUP"] = str(os.getpid())
@@ -176,6 +209,8 @@ def _main(connection: Connection, log: str, function: Callable[..., Any], task: 
         answer = ("value", function(*task, lambda x: connection.send(("event", x))))
     except KeyboardInterrupt:
         return
+    except MemoryError:
+        answer = ("memory", traceback.format_exc())
     except BaseException:
         answer = ("exception", traceback.format_exc())
     with contextlib.suppress(OSError):
@@ -216,7 +251,7 @@ def _delay(pid: int) -> float:
         return 0.0
 
 
-def _hear(child: _Child, on_event: Callable[[int, Any], None] | None) -> Outcome | None:
+def _hear(child: _Child) -> Said | Outcome:
     try:
         kind, value = child.connection.recv()
     except (EOFError, OSError):
@@ -224,10 +259,8 @@ def _hear(child: _Child, on_event: Callable[[int, Any], None] | None) -> Outcome
         return Outcome(failure=_end(child.process.exitcode))
     child.heard = child.clock()
     if kind == "event":
-        if on_event is not None:
-            on_event(child.index, value)
-        return None
-    return Outcome(value=value) if kind == "value" else Outcome(failure="exception", log=value)
+        return Said(value)
+    return Outcome(value=value) if kind == "value" else Outcome(failure=kind, log=value)
 
 
 def _late(child: _Child, timeout: float | None, renew: bool) -> Outcome | None:
@@ -252,4 +285,10 @@ def _finish(child: _Child, outcome: Outcome) -> Outcome:
     with open(child.log, errors="replace") as f:
         said = f.read()[-LOG_TAIL:]
     os.unlink(child.log)
-    return Outcome(outcome.value, outcome.failure, said + outcome.log, time.monotonic() - child.started)
+    failure = "memory" if _ended_by_itself(outcome) and NO_MEMORY.search(said) else outcome.failure
+    return Outcome(outcome.value, failure, said + outcome.log, time.monotonic() - child.started)
+
+
+def _ended_by_itself(outcome: Outcome) -> bool:
+    """Whether code other than Python's ended the process: by a signal, or an exit code."""
+    return outcome.failure is not None and (outcome.failure == "SIGABRT" or outcome.failure.startswith("exit "))

@@ -38,6 +38,7 @@ ERRORS = {
     "that fails a check is never printed; exit code 4.",
     "case": "The case itself is wrong: its shapes, its `where`, or its host function raised; exit code 2.",
     "timeout": "The case was not finished within --timeout seconds; exit code 4.",
+    "memory": "The case needed more memory than --memory allows it; exit code 4.",
     "crash": "A signal ended the process that read the case, as when the compiler aborts; exit code 4.",
     "internal": "trilift itself failed; exit code 2. Please report it.",
 }

@@ -61,4 +61,8 @@ class Progress:
     def say(self, text: str) -> None:
         """One line on stderr, unless quiet."""
         if not self.quiet:
-            self.console.print(plain(text), markup=False, soft_wrap=True)
+            self.warn(text)
+
+    def warn(self, text: str) -> None:
+        """One line on stderr."""
+        self.console.print(plain(text), markup=False, soft_wrap=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from trilift.lazy import face
 
 if TYPE_CHECKING:
-    from .lift import document as document
+    from .gathering import document as document
     from .write import Asked as Asked
     from .write import text_of as text_of
     from .write import versions as versions

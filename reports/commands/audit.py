@@ -22,7 +22,7 @@ from ..records.entries import Row
 from ..records.options import Options
 from ..runner import dispatch
 from . import prove
-from .lift import document
+from .gathering import WHOLE, Limits, document, gather, say_nothing_found
 
 Hear = Callable[[str, str, Any], None]
 Scan = Callable[[list[Row], Hear], list[Row]]  # the kernels of the targets, after their cases have run
@@ -41,27 +41,28 @@ def audit(
     outputs: Sequence[Output],
     options: Options,
     quiet: bool,
-    steps: Sequence[Step] = (),
+    steps: Callable[[bool], Sequence[Step]] = lambda complete: (),
     replay: str = "",
     scan: Scan = lambda records, hear: [],
+    limits: Limits = WHOLE,
 ) -> int:
-    """Runs the targets, takes their records through the steps, writes them; returns the exit code."""
-    found: list[Row] = []
+    """Runs the targets, takes their records through the steps of a run that is complete or not, writes them; returns
+    the exit code. A run that is ended early writes what it has found."""
     with Progress(quiet) as progress:
-        for record in dispatch.records(targets, options, progress.hear):
-            found.append({**record})
-        kernels = scan(found, progress.hear)
+        run = gather(dispatch.records(targets, options, progress.hear), limits, progress, lambda r: code({**r}))
+        found: list[Row] = [{**r} for r in run.records]
+        kernels = [] if run.stopped else scan(found, progress.hear)
         progress.say(prove.summary(found))
     count, found = len(found), [*found, *kernels]
-    for step in steps:
+    for step in steps(run.stopped is None):
         found = step(found)
     found = [sources.local(r) for r in found]
     found, kernels = replay_files.written(found[:count], replay), found[count:]
     for output in outputs:
-        write(output, {**document(found), "kernels": kernels})
+        write(output, {**document(found, run.incomplete), "kernels": kernels})
     if not found and not kernels:
-        click.echo("nothing to check: no case in " + ", ".join(t.file for t in targets), err=True)
-    return exit_code([*found, *kernels])
+        say_nothing_found(t.file for t in targets)
+    return run.exit_code(exit_code([*found, *kernels]))
 
 
 def exit_code(records: Iterable[Row]) -> int:

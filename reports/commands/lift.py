@@ -4,40 +4,37 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import click
 
 from ..base.plain_text import plain
 from ..base.progress import Progress
 from ..base.targets import Target
+from ..formats import jsonl
 from ..records import draw
 from ..records.entries import Record, Row
 from ..records.options import Options
 from ..runner import dispatch
+from .gathering import WHOLE, Limits, document, gather, say_nothing_found
 
 
-def lift(targets: Sequence[Target], to: str, options: Options, quiet: bool) -> int:
+def lift(targets: Sequence[Target], to: str, options: Options, quiet: bool, limits: Limits = WHOLE) -> int:
     """Runs and prints the targets; returns the exit code."""
-    found: list[Record] = []
+
+    def show(record: Record) -> None:
+        if to != "json":
+            click.echo(jsonl.line(record) if to == "jsonl" else plain(draw.case(record, to)))
+
     with Progress(quiet) as progress:
-        for record in dispatch.records(targets, options, progress.hear):
-            found.append(record)
-            if to != "json":
-                click.echo(plain(draw.case(record, to)))
-        progress.say(summary(found))
+        run = gather(dispatch.records(targets, options, progress.hear), limits, progress, code, show)
+        progress.say(summary(run.records))
     if to == "json":
-        click.echo(json.dumps(document(found), indent=1))
-    elif not found:
-        click.echo("nothing to check: no case in " + ", ".join(t.file for t in targets), err=True)
-    return exit_code(found)
-
-
-def document(records: Sequence[Record | Row]) -> dict[str, Any]:
-    """The JSON object of schema 1."""
-    from ..base.version import VERSION
-
-    return {"schema": 1, "tool": "trilift", "version": VERSION, "cases": list(records)}
+        click.echo(json.dumps(document(run.records, run.incomplete), indent=1))
+    elif to == "jsonl" and run.stopped:
+        click.echo(jsonl.line({"incomplete": run.incomplete}))
+    elif not run.records:
+        say_nothing_found(t.file for t in targets)
+    return run.exit_code(exit_code(run.records))
 
 
 def exit_code(records: Iterable[Record | Row]) -> int:

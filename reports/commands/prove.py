@@ -15,12 +15,13 @@ from trilift.lift.runtime.isolate import Outcome, run_all
 from ..base.plain_text import plain
 from ..base.progress import Progress
 from ..base.targets import Named, Target
+from ..formats import jsonl
 from ..records import second_opinion, unfinished, verdict_text
 from ..records.entries import Record, Row
 from ..records.options import Options, Proving
 from ..runner import dispatch
 from ..runner.local import GRACE_SECONDS
-from .lift import document
+from .gathering import WHOLE, Limits, document, gather, say_nothing_found
 
 
 def options(timeout: float, proving: Proving, **others: Any) -> Options:
@@ -30,20 +31,23 @@ def options(timeout: float, proving: Proving, **others: Any) -> Options:
     return Options(timeout=timeout + max(GRACE_SECONDS, timeout) + again, proving=proving, **others)
 
 
-def prove(targets: Sequence[Target], form: str, options: Options, quiet: bool) -> int:
+def prove(targets: Sequence[Target], form: str, options: Options, quiet: bool, limits: Limits = WHOLE) -> int:
     """Runs and prints the targets; returns the exit code."""
-    found: list[Record] = []
+
+    def show(record: Record) -> None:
+        if form != "json":
+            click.echo(jsonl.line(record) if form == "jsonl" else plain(verdict_text.case(record)))
+
     with Progress(quiet) as progress:
-        for record in dispatch.records(targets, options, progress.hear):
-            found.append(record)
-            if form == "text":
-                click.echo(plain(verdict_text.case(record)))
-        progress.say(summary(found))
+        run = gather(dispatch.records(targets, options, progress.hear), limits, progress, code, show)
+        progress.say(summary(run.records))
     if form == "json":
-        click.echo(json.dumps(document(found), indent=1))
-    elif not found:
-        click.echo("nothing to check: no case in " + ", ".join(t.file for t in targets), err=True)
-    return exit_code(found)
+        click.echo(json.dumps(document(run.records, run.incomplete), indent=1))
+    elif form == "jsonl" and run.stopped:
+        click.echo(jsonl.line({"incomplete": run.incomplete}))
+    elif not run.records:
+        say_nothing_found(t.file for t in targets)
+    return run.exit_code(exit_code(run.records))
 
 
 def equal(first: Named, second: Named, form: str, options: Options, quiet: bool) -> int:

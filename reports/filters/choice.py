@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import click
 
@@ -41,6 +41,14 @@ def checked(choice: Choice) -> Choice:
     if choice.kept and (not os.access(folder, os.W_OK) or os.path.isdir(choice.kept)):
         raise click.UsageError(f"--write-baseline: cannot write {choice.kept}")
     return choice
+
+
+def incomplete(choice: Choice) -> Choice:
+    """The choice for a run that ended early: no comment is called unused and no baseline is written, since what they
+    accept may be in a case that has not run."""
+    if choice.kept:
+        click.echo(f"{choice.kept} was not written: the run is incomplete", err=True)
+    return replace(choice, whole=(), kept="")
 
 
 def whole(targets: Sequence[Target]) -> list[str]:

@@ -23,5 +23,5 @@ def unlaunched(document: Document) -> list[Any]:
     return [k for k in document.get("kernels", ()) if not k["cases"]]
 
 
-NAMES = ("text", "concise", "json", "sarif", "github", "junit", "html")
+NAMES = ("text", "concise", "json", "jsonl", "sarif", "github", "junit", "html")
 FORMATS: dict[str, Writer] = {name: partial(_write, name) for name in NAMES}

@@ -15,6 +15,7 @@ from ..records.draw import flat
 from ..records.second_opinion import word
 from ..records.verdict_text import errors_of
 from . import Document
+from .text import incomplete
 
 
 def write(document: Document) -> str:
@@ -23,7 +24,7 @@ def write(document: Document) -> str:
     found = [f for f in findings.problems(findings.sources_of(document)) if "suppression" not in f]
     lines = [f"{findings.place(f)}: {f['rule']} {flat(f['message'])}" for f in found]
     lines += [line for c in cases for line in _case(c)]
-    return "".join(f"{line}\n" for line in lines)
+    return "".join(f"{line}\n" for line in lines) + incomplete(document)
 
 
 def _case(record: Any) -> Iterator[str]:

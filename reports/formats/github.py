@@ -16,7 +16,7 @@ from ..records.draw import flat
 from ..records.second_opinion import word
 from ..records.verdict_text import errors_of
 from . import Document
-from .text import total
+from .text import incomplete, total
 
 Record = Mapping[str, Any]
 STEP_ANNOTATIONS = 10  # annotations of a step
@@ -33,6 +33,8 @@ def write(document: Document) -> str:
     left = len(said) - STEP_ANNOTATIONS
     lines = said[:STEP_ANNOTATIONS] + ([f"and {left} more: see the summary of this step"] if left > 0 else [])
     lines += [_plain(f"{findings.name_of(c)}: {word(c)}{_reason(c)}") for c in cases]
+    if "incomplete" in document:
+        lines.insert(0, command("error", {}, "incomplete", f"{document['incomplete']}; cases are missing"))
     return "".join(f"{line}\n" for line in [*lines, total(cases, document.get("kernels", ()))])
 
 
@@ -85,13 +87,13 @@ def summary(document: Document) -> str:
     """All findings and all verdicts as Markdown."""
     cases = document["cases"]
     found = _shown(findings.sources_of(document))
-    parts = ["## trilift audit", total(cases, document.get("kernels", ()))]
+    parts = ["## trilift audit", total(cases, document.get("kernels", ())), _plain_cell(incomplete(document).strip())]
     if found:
         head = ("level", "rule", "place", "message", "counterexample", "what to do")
         parts += ["### Findings", _table(head, [_row(f) for f in found])]
     verdicts = [(_code(findings.name_of(c)), word(c), _formula(c), _cell(c["reason"])) for c in cases]
     parts += ["### Verdicts", _table(("case", "verdict", "formula", "reason"), verdicts)]
-    text = "\n\n".join(parts) + "\n"
+    text = "\n\n".join(filter(None, parts)) + "\n"
     return text if len(text.encode()) <= SIZE else text.encode()[:SIZE].decode(errors="ignore") + "\n\n(cut)\n"
 
 

@@ -53,6 +53,7 @@ def write(document: Document) -> str:
         policy=policy,
         style=Markup(style),
         version=document["version"],
+        incomplete=document.get("incomplete", ""),
         verdicts=_counted([c["verdict"] for c in cases], ("PROVED", "TESTED", "REFUTED", "UNKNOWN")),
         levels=list(findings.counted([*cases, *unlaunched(document)]).items()),
         files=list(_files(cases)),

@@ -31,8 +31,19 @@ def write(document: Document) -> str:
         suite = ElementTree.SubElement(root, "testsuite", {"name": file, **_counts(records)})
         for record in records:
             _case(suite, file, record)
+    if "incomplete" in document:
+        _incomplete(root, document["incomplete"])
     ElementTree.indent(root, " ")
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def _incomplete(root: ElementTree.Element, why: str) -> None:
+    """An error for the whole run, since cases are missing."""
+    suite = ElementTree.SubElement(root, "testsuite", {"name": "trilift audit", "tests": "1", "errors": "1"})
+    test = ElementTree.SubElement(suite, "testcase", {"classname": "trilift", "name": "all cases have run"})
+    ElementTree.SubElement(test, "error", {"type": "incomplete", "message": legal(f"{why}; cases are missing")})
+    for name in ("tests", "errors"):
+        root.set(name, str(int(root.get(name, "0")) + 1))
 
 
 def _case(suite: ElementTree.Element, file: str, record: Record) -> None:

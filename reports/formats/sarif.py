@@ -18,6 +18,7 @@ from ..filters import baseline
 from ..records import findings
 from ..records.verdict_text import errors_of
 from . import Document
+from .text import incomplete
 
 Record = Mapping[str, Any]
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -50,7 +51,7 @@ def _run(document: Document) -> Record:
         },
         "columnKind": "unicodeCodePoints",
         "originalUriBaseIds": {ROOT: {"description": {"text": "The folder in which trilift was started."}}},
-        "invocations": [_invocation(cases)],
+        "invocations": [_invocation(document)],
         "results": [_result(f, index[f["rule"]], p) for f, p in zip(found, prints, strict=True)],
         "properties": {"cases": [_case(c) for c in cases]},
     }
@@ -128,10 +129,14 @@ def _region(at: Record) -> Record:
     return {"startLine": at["line"], **column, **({"snippet": {"text": text}} if text else {})}
 
 
-def _invocation(cases: list[Record]) -> Record:
+def _invocation(document: Document) -> Record:
+    cases = document["cases"]
     kinds = {e["kind"] for c in cases for e in c["errors"]}
     notes = [n for c in cases for n in _notifications(c)]
-    return {"executionSuccessful": not kinds & set(BROKEN), "toolExecutionNotifications": notes}
+    if said := incomplete(document).strip():
+        notes.insert(0, _notification("error", "incomplete", said, {}))
+    successful = not said and not kinds & set(BROKEN)
+    return {"executionSuccessful": successful, "toolExecutionNotifications": notes}
 
 
 def _notifications(c: Record) -> Iterator[Record]:

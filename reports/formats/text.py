@@ -23,7 +23,12 @@ from . import Document
 def write(document: Document) -> str:
     """Cases in order, each followed by an empty line, then how many findings and verdicts there are."""
     cases, rows = document["cases"], document.get("kernels", ())
-    return "".join(f"{case(c)}\n" for c in cases) + kernels(rows) + total(cases, rows) + "\n"
+    return "".join(f"{case(c)}\n" for c in cases) + kernels(rows) + f"{total(cases, rows)}\n{incomplete(document)}"
+
+
+def incomplete(document: Document) -> str:
+    """A line that says so where the run was ended early; "" where it was not."""
+    return f"incomplete: {document['incomplete']}; cases are missing\n" if "incomplete" in document else ""
 
 
 def kernels(rows: Sequence[Record]) -> str:

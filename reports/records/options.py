@@ -26,7 +26,7 @@ class Options:
     `lift.synthesis.top_down.synthesise`. With `proving` a case is proved too; with `audit` it is
     audited. `debug`: what failed is told in full. `cache`: the folder of records that were
     made before, "" for none; `cluster`: the address of a Dask scheduler whose workers make them, "" for processes
-    here."""
+    here. `memory`: bytes that a case may take, None for this machine's divided by the processes."""
 
     timeout: float = 300.0
     jobs: int = 1
@@ -39,3 +39,4 @@ class Options:
     debug: bool = False
     cache: str = ""
     cluster: str = ""
+    memory: int | None = None

@@ -23,6 +23,7 @@ def failed(file: str, name: str, outcome: Outcome, debug: bool = False) -> Recor
 
 _FAILURES = {
     "timeout": ("timeout", "not finished in the time given", "--timeout SECONDS allows more"),
+    "memory": ("memory", "needed more memory than it may take", "--memory SIZE allows more, and so does a smaller -j"),
     "exception": ("internal", "trilift itself failed", "please report this with the file"),
     "crash": ("crash", "the process that read it ended with {}", "a kernel that the compiler rejects may abort it"),
 }

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
@@ -25,6 +25,7 @@ from ..base.targets import Target
 from ..records.entries import Row
 from ..records.options import Options
 from . import failures
+from .stopping import Stopped
 from .store import NAME, WAIT, Store, folder, warn
 
 SETTLED = {"unsupported", "not-lifted"}  # errors that the same input gives again
@@ -119,22 +120,43 @@ def _records(
         on_event(file, case, what)
 
     fresh = run(todo, options, hear, lambda file, paths: known[file].loads(paths))
-    groups = groupby(fresh if todo else (), key=lambda r: r["file"])
+    stops: list[Stopped] = []
+    groups = groupby(_until_stopped(fresh, stops) if todo else (), key=lambda r: r["file"])
     group = next(groups, None)
     for target in targets:
         mine = known[target.file]
         for r in mine.kept:
             on_event(target.file, r["name"], r["verdict"])
-        found: list[Row] = []
-        if group is not None and group[0] == target.file:
-            for r in group[1]:
-                found.append(r)
-                if not mine.kept:
-                    yield r
-            group = next(groups, None)
+        if group is None or group[0] != target.file:
+            yield from mine.kept
+            continue
+        yield from _fresh(mine, group[1])
+        group = next(groups, None)
+    for stopped in stops:
+        raise stopped
+
+
+def _fresh(mine: _Known, made: Iterable[Row]) -> Iterator[Row]:
+    """The records of a file that are made now, as they come where none is kept of it; keeps them, however the run
+    ends."""
+    found: list[Row] = []
+    try:
+        for r in made:
+            found.append(r)
+            if not mine.kept:
+                yield r
+    finally:
         mine.keep(found)
-        if mine.kept:
-            yield from mine.ordered(found)
+    if mine.kept:
+        yield from mine.ordered(found)
+
+
+def _until_stopped(made: Iterable[Row], stops: list[Stopped]) -> Iterator[Row]:
+    """The records, and then the reason why there are no more in `stops`."""
+    try:
+        yield from made
+    except Stopped as e:
+        stops.append(e)
 
 
 class _Known:

@@ -6,15 +6,19 @@ A record is one entry of the JSON's "cases", made where the terms are, so that p
 from __future__ import annotations
 
 import sys
+from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any, cast
 
-from trilift.lift.runtime.isolate import Event, Outcome, run_all
+from trilift.lift.runtime import memory_limit
+from trilift.lift.runtime.isolate import Event, Outcome, Said, run_all, stream
 
 from ..base.targets import Target
 from ..records.entries import Record
 from ..records.options import Options
 from ..records.unfinished import broken, failed, unproved
+from .stopping import Stopped
 
 # What reading a reference and proving need, imported once where cases are proved; `lift.pytorch.preload` does the rest.
 PROVER = (
@@ -41,18 +45,20 @@ def run(
     on_event: Callable[[str, str, Any], None] = lambda *_: None,
     on_loaded: Callable[[str, Sequence[str]], None] = lambda *_: None,
 ) -> Iterator[Record]:
-    """The record of every case, made now, by processes of this machine. `on_loaded(file, paths)` hears which files were
-    imported for it."""
+    """The record of every case, made now, by processes of this machine; each as soon as those before it have been
+    given. `on_loaded(file, paths)` hears which files were imported for it. Where the run is stopped, gives what there
+    is, and raises Stopped."""
     inner = max(1, options.jobs // max(1, len(targets)))
     told = "verdict" if options.proving else "lift"
-    got: dict[int, list[Record]] = {}
-    done: dict[int, Outcome] = {}
-    shown = 0
+    files = [_File(t) for t in targets]
+    waiting = deque(files)
 
     def hear(index: int, message: tuple[str, str, Any]) -> None:
         kind, name, value = message
         if kind == "record":
-            got.setdefault(index, []).append(value)
+            files[index].found.append(value)
+        if kind == "cases":
+            files[index].order = [*value]
         if kind == "loaded":
             on_loaded(targets[index].file, value)
         elif kind != "delayed":
@@ -61,19 +67,52 @@ def run(
     tasks = [(t, options, inner) for t in targets]
     preload = PROVER if options.proving else ()
     patience = options.timeout + GRACE_SECONDS
-    runs = run_all(_file, tasks, options.jobs, patience, "forkserver", hear, renew=True, preload=preload)
-    for index, outcome in runs:
-        done[index] = outcome
-        while shown in done:
-            yield from _complete(targets[shown], got.get(shown, []), done[shown])
-            shown += 1
+    try:
+        for index, what in stream(_file, tasks, options.jobs, patience, "forkserver", renew=True, preload=preload):
+            if isinstance(what, Said):
+                hear(index, what.value)
+            else:
+                files[index].outcome = what
+            yield from _ready(waiting)
+    except Stopped:
+        for f in waiting:
+            yield from f.rest()
+        raise
 
 
-def _complete(target: Target, found: list[Record], outcome: Outcome) -> list[Record]:
-    """The records of one file in its order; if its worker did not finish, that is one more record."""
-    order = outcome.value if outcome.failure is None else [r["name"] for r in found]
-    out = sorted(found, key=lambda r: order.index(r["name"]))
-    return out if outcome.failure is None else [*out, failed(target.file, "", outcome)]
+@dataclass(slots=True)
+class _File:
+    """The records of a file that are not given yet. `order`: the names of the cases that are not, in its order;
+    `outcome`: of its worker, when that has ended."""
+
+    target: Target
+    found: list[Record] = field(default_factory=list)
+    order: list[str] = field(default_factory=list)
+    outcome: Outcome | None = None
+
+    def ready(self) -> Iterator[Record]:
+        """Those before which none is missing."""
+        while self.order and (record := next((r for r in self.found if r["name"] == self.order[0]), None)):
+            self.order.pop(0)
+            self.found.remove(record)
+            yield record
+
+    def rest(self) -> Iterator[Record]:
+        """All, in order; and one more where the worker did not finish."""
+        place = {name: k for k, name in enumerate(self.order)}
+        yield from sorted(self.found, key=lambda r: place.get(r["name"], len(place)))
+        if self.outcome is not None and self.outcome.failure is not None:
+            yield failed(self.target.file, "", self.outcome)
+        self.found, self.order = [], []
+
+
+def _ready(waiting: deque[_File]) -> Iterator[Record]:
+    """The records before which none is missing; takes from the left the files that are done."""
+    while waiting:
+        yield from waiting[0].ready()
+        if waiting[0].outcome is None:
+            return
+        yield from waiting.popleft().rest()
 
 
 def _file(target: Target, options: Options, jobs: int, event: Event) -> list[str]:
@@ -82,6 +121,7 @@ def _file(target: Target, options: Options, jobs: int, event: Event) -> list[str
 
     from ..base.fingerprint import loaded
 
+    memory_limit.limit(options.memory or memory_limit.machine_bytes() // options.jobs)
     before = frozenset(sys.modules)
     try:
         cases = load(target.file, target.cases)

@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -64,7 +65,8 @@ def _serve(there: Connection, folder: Path, stand_in: Callable[[], None]) -> Non
     for module in isolate.PRELOAD:  # as the fork server has them
         importlib.import_module(module)
     stand_in()
-    vars(local)["run_all"] = vars(prove)["run_all"] = _forked
+    vars(local)["run_all"] = vars(prove)["run_all"] = partial(_forked, isolate.run_all)
+    vars(local)["stream"] = partial(_forked, isolate.stream)
     vars(prove).update(GRACE_SECONDS=GRACE_SECONDS)
     os.chdir(folder)
     while (args := there.recv()) is not None:
@@ -72,5 +74,7 @@ def _serve(there: Connection, folder: Path, stand_in: Callable[[], None]) -> Non
         there.send(Done(done.exit_code, done.output, done.stdout, done.stderr))
 
 
-def _forked(function: Any, tasks: Any, jobs: int, timeout: float, context: str, *rest: Any, **more: Any) -> Any:
-    return isolate.run_all(function, tasks, jobs, timeout, "fork", *rest, **more)
+def _forked(
+    run: Callable[..., Any], function: Any, tasks: Any, jobs: int, timeout: float, context: str, *rest: Any, **more: Any
+) -> Any:
+    return run(function, tasks, jobs, timeout, "fork", *rest, **more)

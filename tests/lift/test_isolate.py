@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from trilift.lift.runtime.isolate import Outcome, run, run_all
+from trilift.lift.runtime import memory_limit
+from trilift.lift.runtime.isolate import Outcome, Said, run, run_all, stream
 
 
 def double(x: int, event: Callable[[Any], None]) -> int:
@@ -155,3 +156,27 @@ def test_children_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
     while (alive(pid) or alive(child)) and time.monotonic() - start < 20:
         time.sleep(0.05)
     assert not alive(pid) and not alive(child)
+
+
+def greedy(size_bytes: int, event: Callable[[Any], None]) -> int:
+    memory_limit.limit(1 << 30)
+    return len(bytearray(size_bytes))
+
+
+def saying(text: str, event: Callable[[Any], None]) -> None:
+    faulthandler.disable()
+    print(text)
+    os.abort()
+
+
+def test_more_memory_than_allowed_is_said_and_harms_no_other() -> None:
+    assert memory_limit.machine_bytes() >= 1 << 28
+    outcomes = dict(run_all(greedy, [(1 << 20,), (1 << 31,), (1 << 20,)], timeout=60))
+    assert [outcomes[k].failure for k in range(3)] == [None, "memory", None]
+    said = dict(run_all(saying, [("memory allocation of 80 bytes failed",), ("assertion failed",)], timeout=60))
+    assert [said[k].failure for k in range(2)] == ["memory", "SIGABRT"]
+
+
+def test_messages_are_given_before_the_outcome_of_their_task() -> None:
+    told = [*stream(double, [(3,)], timeout=60)]
+    assert [w.value for _, w in told] == [3, 6] and [type(w) for _, w in told] == [Said, Outcome]

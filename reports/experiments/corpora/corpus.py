@@ -13,7 +13,7 @@ import click
 from ...base.progress import Progress
 from ...base.targets import resolve
 from ...commands import lift, prove
-from ...commands.lift import document
+from ...commands.gathering import document
 from ...records.options import Options
 from ...records.verdict_text import SEEN
 from ...runner import dispatch

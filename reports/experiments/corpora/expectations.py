@@ -14,7 +14,7 @@ from typing import Any
 from ...base.progress import Progress
 from ...base.targets import Target, resolve
 from ...commands import prove
-from ...commands.lift import document
+from ...commands.gathering import document
 from ...records.options import Options, Proving
 from ...runner import dispatch
 from ..experiment import Experiment, Result, Row, Table, by_name, tabled
@@ -24,7 +24,7 @@ from .corpus import Record
 
 BROKEN, SOUND = "broken", "sound"
 EXPECT = re.compile(r"# expect: (?P<rule>[a-z0-9-]+) at line (?P<line>[0-9]+)")
-FAULTY = {"case", "internal", "crash", "timeout"}  # errors after which nothing can be said of a file
+FAULTY = {"case", "internal", "crash", "timeout", "memory"}  # errors after which nothing can be said of a file
 COLUMNS = {
     "corpus/broken": ("rule", "expected", "caught", "missed", "extra", "s"),
     "corpus/broken, by file": ("file", "expected", "found", "caught", "extra", "verdict", "s"),

@@ -12,7 +12,7 @@ from typing import Any
 
 from ...base.progress import Progress
 from ...base.targets import resolve
-from ...commands.lift import document
+from ...commands.gathering import document
 from ...records.options import Options
 from ..corpora import expectations
 from ..corpora.expectations import BROKEN, SOUND, Judged

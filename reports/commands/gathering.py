@@ -1,0 +1,80 @@
+"""The records of a run, gathered until its last case or until something ends it before that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+import click
+
+from ..base.progress import Progress
+from ..records.entries import Record, Row
+from ..runner.stopping import UNFINISHED, Stopped, stoppable
+
+FAILURES = (1, 2)  # exit codes of a case that is wrong, or broken
+FAIL_FAST = "the run was ended by its first failure, as --fail-fast asks"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """When a run ends before its last case: after so many seconds, None for never; with the first failure."""
+
+    seconds: float | None = None
+    fail_fast: bool = False
+
+
+WHOLE = Limits()
+
+
+@dataclass(slots=True)
+class Gathered:
+    """The records that a run has made, and what ended it early, if anything did."""
+
+    records: list[Record] = field(default_factory=list)
+    stopped: Stopped | None = None
+
+    @property
+    def incomplete(self) -> str:
+        """The reason why the run ended early; "" for a run that came to its end."""
+        return self.stopped.why if self.stopped else ""
+
+    def exit_code(self, found: int) -> int:
+        """The exit code of a run whose records ask for `found`: a failure is told even where time is over, and cases
+        that were not run are unknown."""
+        if self.stopped is None or self.stopped.code is None:
+            return found
+        return found if self.stopped.code == UNFINISHED and found in FAILURES else self.stopped.code
+
+
+def gather(
+    records: Iterable[Record],
+    limits: Limits,
+    progress: Progress,
+    code: Callable[[Record], int],
+    each: Callable[[Record], None] = lambda record: None,
+) -> Gathered:
+    """The records, each given to `each` as it comes; `code` is the exit code of one. Says what ended the run early."""
+    run = Gathered()
+    try:
+        with stoppable(limits.seconds):
+            for record in records:
+                run.records.append(record)
+                each(record)
+                if limits.fail_fast and code(record) in FAILURES:
+                    raise Stopped(FAIL_FAST)
+    except Stopped as e:
+        run.stopped = e
+        progress.warn(f"{e.why}; the cases that had not ended are missing")
+    return run
+
+
+def document(records: Sequence[Record | Row], incomplete: str = "") -> dict[str, object]:
+    """The JSON object of schema 1. `incomplete`: what ended the run early, "" for a whole one."""
+    from ..base.version import VERSION
+
+    whole = {"schema": 1, "tool": "trilift", "version": VERSION, "cases": list(records)}
+    return whole | ({"incomplete": incomplete} if incomplete else {})
+
+
+def say_nothing_found(files: Iterable[str]) -> None:
+    click.echo("nothing to check: no case in " + ", ".join(files), err=True)
