@@ -489,6 +489,39 @@ def ops(name: str | None, domains: bool, form: str) -> None:
     click.echo(optable.show(name, form, domains))
 
 
+@main.group(name="cache")
+def cache_group() -> None:
+    """Show or shrink the results that are kept."""
+
+
+@cache_group.command()
+@CACHE_DIR
+def info(cache_dir: str | None) -> None:
+    """Print where results are kept, how many, and how old."""
+    from .commands import kept_results
+
+    raise SystemExit(kept_results.info(kept(cache_dir, False)))
+
+
+@cache_group.command()
+@CACHE_DIR
+@click.option("--days", default=60.0, show_default=True, type=click.FloatRange(0), help="Age of what may stay.")
+def prune(cache_dir: str | None, days: float) -> None:
+    """Remove old results, and the oldest ones of a cache that is too large."""
+    from .commands import kept_results
+
+    raise SystemExit(kept_results.prune(kept(cache_dir, False), days))
+
+
+@cache_group.command()
+@CACHE_DIR
+def clear(cache_dir: str | None) -> None:
+    """Remove all results, and all inputs on which a case failed."""
+    from .commands import kept_results
+
+    raise SystemExit(kept_results.clear(kept(cache_dir, False)))
+
+
 @main.command()
 def doctor() -> None:
     """Check this installation.

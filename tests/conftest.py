@@ -24,6 +24,7 @@ SLOW_SECONDS = 2.0  # of a test that `make test` runs
 SPARED_SECONDS = 5.0  # of the only instance of a function that it runs
 RECORDED_SECONDS = 1.0  # what a test takes at least to be recorded
 os.environ["TRILIFT_CACHE_DIR"] = tempfile.mkdtemp(prefix="trilift-tests-")  # no result of an earlier run counts
+os.environ["TRILIFT_CACHE_KEY"] = "of the tests"  # and none is made for the user
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

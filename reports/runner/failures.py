@@ -53,6 +53,14 @@ def known(file: str, name: str, folder: str | Path) -> list[Counterexample]:
     return [Counterexample(**{**c, "index": tuple(c["index"])}) for c in read]
 
 
+def count(folder: str | Path) -> int:
+    """How many counterexamples are kept."""
+    if not (Path(folder) / NAME).exists():
+        return 0
+    with closing(_open(folder)) as connection:
+        return int(connection.execute("SELECT COUNT(*) FROM failures").fetchone()[0])
+
+
 def _of(r: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """The counterexamples in a record, as data of the class."""
     for p in r.get("proofs", ()):
@@ -62,7 +70,26 @@ def _of(r: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _open(folder: str | Path) -> sqlite3.Connection:
-    Path(folder).mkdir(parents=True, exist_ok=True)
-    connection = sqlite3.connect(Path(folder) / NAME, timeout=store.WAIT, isolation_level=None)
-    connection.execute(TABLE)
+    """The database; a file that is none is put aside and made anew."""
+    path = Path(folder) / NAME
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        return _opened(path)
+    except sqlite3.OperationalError:
+        raise
+    except sqlite3.DatabaseError as e:
+        aside = f"{path}.damaged"
+        store.warn(f"the counterexamples in {path} cannot be read ({e}); the damaged file is now {aside}")
+        os.replace(path, aside)
+        return _opened(path)
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, timeout=store.WAIT, isolation_level=None)
+    try:
+        connection.execute(TABLE)
+        connection.execute("SELECT file, name, body FROM failures LIMIT 1").fetchall()
+    except sqlite3.Error:
+        connection.close()
+        raise
     return connection

@@ -1,6 +1,7 @@
 """Results of before, in one SQLite file: data by the hash of all that they follow from.
 
-A file that is not a database is put aside and made anew; one that cannot be written is left out; both with a warning.
+A file that is not a database is put aside and made anew; one that cannot be written, or that belongs to another user,
+is left out; each with a warning. An entry that this user did not make is none (`seal`).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import os
 import sqlite3
 import time
 import zlib
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from threading import RLock
@@ -17,10 +19,32 @@ from typing import Any
 
 import click
 
-NAME = "records-2.sqlite"  # the number is that of the format
+from . import seal
+
+NAME = "records-3.sqlite"  # the number is that of the format
 DAYS = 60.0  # that an entry is kept
+SIZE_BYTES = 1 << 30  # of the file; the oldest entries go when it is larger
+ENTRY_BYTES = 1 << 28  # of an entry as JSON: what is larger is damaged, or meant to fill the memory
+KEPT_SHARE = 0.8  # of SIZE_BYTES, left when entries went
 WAIT = 10.0  # seconds for another process that writes
 ENTRIES = "CREATE TABLE IF NOT EXISTS entries (key TEXT PRIMARY KEY, made REAL NOT NULL, body BLOB NOT NULL)"
+
+
+# The oldest entries, which with all that are newer have more than so many bytes.
+OLDEST = """DELETE FROM entries WHERE key IN (SELECT key FROM (SELECT key, SUM(LENGTH(body))
+  OVER (ORDER BY made DESC, key) AS size FROM entries) WHERE size > ?)"""
+FIGURES = "SELECT COUNT(*), COALESCE(SUM(LENGTH(body)), 0), MIN(made), MAX(made) FROM entries"
+DAY_SECONDS = 86400
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """How many entries, their bytes, and when the first and last were made, in seconds of the epoch; None for none."""
+
+    entries: int
+    used_bytes: int
+    first: float | None
+    last: float | None
 
 
 class Store:
@@ -30,30 +54,58 @@ class Store:
         self.path = Path(folder) / NAME
         self.connection: sqlite3.Connection | None = None
         self.lock = RLock()
+        self.key = b""
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            if stranger := _owner(self.path.parent) or _owner(self.path):
+                warn(f"no cache: {stranger} belongs to another user")
+                return
+            self.key = seal.key()
             self.connection = self._open()
         except sqlite3.OperationalError as e:
             warn(f"no cache: {self.path}: {e}")
         except sqlite3.DatabaseError as e:
             self._anew(e)
         except OSError as e:
-            warn(f"no cache: cannot use {self.path.parent}: {e.strerror}")
+            warn(f"no cache: cannot use {e.filename or self.path.parent}: {e.strerror}")
 
     def get(self, key: str) -> dict[str, Any] | None:
         """The value put there last."""
         rows = self._do("SELECT body FROM entries WHERE key = ?", key)
         try:
-            found = json.loads(zlib.decompress(rows[0][0])) if rows else None
+            body = seal.opened(key, rows[0][0], self.key) if rows else None
+            found = json.loads(_inflated(body)) if body is not None else None
         except (ValueError, TypeError, zlib.error):
             return None
         return found if isinstance(found, dict) else None
 
     def put(self, key: str, data: dict[str, Any]) -> None:
         """Keeps data in place of those of that key, and drops what is old."""
-        body = zlib.compress(json.dumps(data).encode(), 1)
-        self._do("DELETE FROM entries WHERE made < ?", time.time() - DAYS * 86400)
+        body = seal.sealed(key, zlib.compress(json.dumps(data).encode(), 1), self.key)
         self._do("INSERT OR REPLACE INTO entries VALUES (?, ?, ?)", key, time.time(), body)
+        self.prune()
+
+    def prune(self, days: float = DAYS, size_bytes: int = SIZE_BYTES) -> int:
+        """Drops what is older, and the oldest entries of a file that is larger; returns how many."""
+        with self.lock:
+            before = self.figures().entries
+            self._do("DELETE FROM entries WHERE made < ?", time.time() - days * DAY_SECONDS)
+            if self.figures().used_bytes > size_bytes:
+                self._do(OLDEST, size_bytes * KEPT_SHARE)
+            return before - self.figures().entries
+
+    def clear(self) -> int:
+        """Drops all entries; returns how many."""
+        return self.prune(days=-1.0)
+
+    def compact(self) -> None:
+        """Gives the space of dropped entries back."""
+        self._do("VACUUM")
+
+    def figures(self) -> Figures:
+        """How much there is now; zeros where the cache does not work."""
+        rows = self._do(FIGURES)
+        return Figures(*rows[0]) if rows else Figures(0, 0, None, None)
 
     def close(self) -> None:
         if self.connection is not None:
@@ -95,6 +147,23 @@ class Store:
             self.connection = self._open()
         except (sqlite3.Error, OSError) as e:
             warn(f"no cache: {self.path}: {e}")
+
+
+def _inflated(body: bytes) -> bytes:
+    """The bytes before they were compressed. Raises ValueError for more than ENTRY_BYTES."""
+    inflater = zlib.decompressobj()
+    out = inflater.decompress(body, ENTRY_BYTES)
+    if inflater.unconsumed_tail:
+        raise ValueError(f"an entry of more than {ENTRY_BYTES} bytes")
+    return out
+
+
+def _owner(path: Path) -> str:
+    """The path, where another user owns it; "" where that is ours or not there. The superuser may use any."""
+    try:
+        return str(path) if os.geteuid() not in (0, path.stat().st_uid) else ""
+    except OSError:
+        return ""
 
 
 @cache

@@ -70,7 +70,7 @@ def audit(action: dict[str, Any], path: Path, code: int = 0, **inputs: str) -> t
     (path / "bin" / "trilift").chmod(stat.S_IRWXU)
     values = {n: i["default"] for n, i in action["inputs"].items()} | inputs
     given = step(action, "Audit")["env"].items()
-    env = {k: values[re.findall(r"inputs\.([\w-]+)", v)[0]] for k, v in given}
+    env = {k: values[m[1]] for k, v in given if (m := re.search(r"inputs\.([\w-]+)", v))}
     env |= {"PATH": f"{path / 'bin'}:{os.environ['PATH']}", "GITHUB_OUTPUT": str(path / "out"), "FAKE_CODE": str(code)}
     script = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step(action, "Audit")["run"]]
     subprocess.run(script, cwd=path, env=env | {"SEEN": str(path / "seen")}, check=True, timeout=30)

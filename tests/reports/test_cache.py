@@ -9,18 +9,22 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from trilift.lift.runtime.budget import OutOfSteps, OutOfTime
 from trilift.reports.base import fingerprint
 from trilift.reports.base.targets import Target
+from trilift.reports.cli import main
 from trilift.reports.records import unfinished
 from trilift.reports.records.options import Options, Proving
-from trilift.reports.runner import cache, dispatch, local
+from trilift.reports.runner import cache, dispatch, local, seal
 from trilift.reports.runner.cache import Cache, Entry
+from trilift.reports.runner.store import Figures, Store
 
 Paths = dict[str, Path]
 OLD = 1_000_000_000
@@ -230,6 +234,70 @@ def test_old_entries_go(tmp_path: Path) -> None:
     c.close()
     store.put("new", Entry("a.py"))
     assert store.get("old") is None and store.get("new") is not None
+
+
+def test_a_result_that_somebody_else_put_there_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as other:
+        other.setenv(seal.VARIABLE, "of somebody else")
+        Cache(tmp_path).put("k", Entry("a.py", records={"one": {"verdict": "PROVED"}}))
+        assert Cache(tmp_path).get("k") is not None
+    assert Cache(tmp_path).get("k") is None
+    Cache(tmp_path).put("k", Entry("a.py"))
+    with closing(sqlite3.connect(tmp_path / cache.NAME, isolation_level=None)) as c:
+        c.execute("INSERT INTO entries SELECT 'l', made, body FROM entries")  # an entry under the name of another one
+    assert Cache(tmp_path).get("k") == Entry("a.py") and Cache(tmp_path).get("l") is None
+
+
+def test_the_key_of_a_user_is_made_once_and_for_him_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(seal.VARIABLE)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    keys = {seal.key() for _ in range(2)}
+    assert len(keys) == 1 and len(keys.pop()) == 64
+    assert seal.path().stat().st_mode & 0o777 == 0o600 and [p.name for p in seal.path().parent.iterdir()] == [
+        "cache.key"
+    ]
+
+
+def test_a_folder_of_another_user_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cache.warn.cache_clear()
+    monkeypatch.setattr(os, "geteuid", lambda: tmp_path.stat().st_uid + 1)
+    store = Cache(tmp_path)
+    store.put("k", Entry("a.py"))
+    assert store.get("k") is None and "belongs to another user" in capsys.readouterr().err
+
+
+def test_an_entry_that_would_fill_the_memory_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Cache(tmp_path)
+    store.put("k", Entry("a.py", names=["one"] * 1000))
+    monkeypatch.setattr("trilift.reports.runner.store.ENTRY_BYTES", 1000)
+    assert store.get("k") is None
+
+
+def test_a_cache_that_is_too_large_loses_its_oldest_entries(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    for k in range(10):
+        store.put(f"k{k}", {"x": os.urandom(1000).hex()})
+    size = store.figures().used_bytes
+    assert store.figures().entries == 10 and store.prune(size_bytes=size) == 0
+    assert store.prune(size_bytes=size // 2) == 6  # four tenths are at most 0.8 of the half
+    assert [store.get(f"k{k}") is not None for k in range(10)] == [False] * 6 + [True] * 4
+    assert store.clear() == 4 and store.figures() == Figures(0, 0, None, None)
+
+
+def test_the_command_tells_what_is_kept_and_clears_it(tmp_path: Path) -> None:
+    def run(*args: str) -> str:
+        done = CliRunner().invoke(main, ["cache", *args, "--cache-dir", str(tmp_path)], catch_exceptions=False)
+        assert done.exit_code == 0
+        return done.output
+
+    assert "entries   0," in run("info")
+    with closing(Store(tmp_path)) as store:
+        store.put("k", {"x": 1})
+    assert "entries   1," in run("info") and seal.VARIABLE in run("info")
+    assert "0 entries removed, 1 left" in run("prune")
+    assert "1 entry removed, 0 left" in run("clear")
 
 
 def test_two_at_once(tmp_path: Path) -> None:

@@ -43,11 +43,12 @@ def test_the_newest_come_first_and_not_all(tmp_path: Path) -> None:
     assert got == list(range(failures.KEPT_FAILURES + 2, 2, -1))
 
 
-def test_a_damaged_store_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_damaged_store_is_told_and_made_anew(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / failures.NAME).write_text("no database" * 200)
     failures.keep([record(tmp_path / "a.py", FOUND)], tmp_path)
-    assert failures.known(str(tmp_path / "a.py"), "one", tmp_path) == []
     assert "counterexamples" in capsys.readouterr().err
+    assert len(failures.known(str(tmp_path / "a.py"), "one", tmp_path)) == 1 == failures.count(tmp_path)
+    assert (tmp_path / f"{failures.NAME}.damaged").exists()
 
 
 def test_nothing_is_made_where_nothing_failed(tmp_path: Path) -> None:
