@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from .commands.gathering import Limits
 
 JOBS = os.cpu_count() or 1
+SLOW = ("lift", "prove", "audit", "equal", "write")  # commands that import PyTorch and Triton
+HELP = {"-h", "--help"}
 
 
 class Main(click.Group):
@@ -33,10 +35,14 @@ class Main(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command that is named; a target in its place is audited."""
-        path = args[0].partition("::")[0]
-        if args[0] not in self.commands and (os.path.lexists(path) or path.endswith((".py", ".ttir"))):
+        if self.is_target(args[0]):
             return "audit", self.commands["audit"], args
         return super().resolve_command(ctx, args)
+
+    def is_target(self, word: str) -> bool:
+        """Whether a word names a file, which `audit` takes, and not a command."""
+        path = word.partition("::")[0]
+        return word not in self.commands and (os.path.lexists(path) or path.endswith((".py", ".ttir")))
 
     def invoke(self, ctx: click.Context) -> Any:
         """Runs the command. If trilift itself fails, prints one line, or a traceback with --debug, and exits with 2."""
@@ -522,6 +528,51 @@ def clear(cache_dir: str | None) -> None:
     raise SystemExit(kept_results.clear(kept(cache_dir, False)))
 
 
+def run() -> None:
+    """Runs the command line of this process: in a daemon, where one runs and the command is one that imports much."""
+    given = sys.argv[1:]
+    if given and (given[0] in SLOW or main.is_target(given[0])) and not {*given} & HELP:
+        from .runner import daemon_client
+
+        if (code := daemon_client.ask(given)) is not None:
+            raise SystemExit(code)
+    main(prog_name="trilift")
+
+
+@main.command()
+def start() -> None:
+    """Start a process that keeps PyTorch and Triton imported.
+
+    While it runs, `lift`, `prove`, `audit`, `equal` and `write` answer at once.
+    """
+    from .runner import daemon_client
+
+    raise SystemExit(daemon_client.start(f"{__name__}:serve"))
+
+
+def serve(path: str) -> None:
+    """In the process that `trilift start` starts: runs the commands that come to a socket of this path."""
+    from .runner import daemon
+
+    daemon.serve(path, lambda args: main.main(args, prog_name="trilift"))
+
+
+@main.command()
+def stop() -> None:
+    """Stop the process that `trilift start` started."""
+    from .runner import daemon_client
+
+    raise SystemExit(daemon_client.stop())
+
+
+@main.command()
+def status() -> None:
+    """Say whether that process runs."""
+    from .runner import daemon_client
+
+    raise SystemExit(daemon_client.status())
+
+
 @main.command()
 def doctor() -> None:
     """Check this installation.
@@ -534,4 +585,4 @@ def doctor() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run()

@@ -25,6 +25,7 @@ SPARED_SECONDS = 5.0  # of the only instance of a function that it runs
 RECORDED_SECONDS = 1.0  # what a test takes at least to be recorded
 os.environ["TRILIFT_CACHE_DIR"] = tempfile.mkdtemp(prefix="trilift-tests-")  # no result of an earlier run counts
 os.environ["TRILIFT_CACHE_KEY"] = "of the tests"  # and none is made for the user
+os.environ["TRILIFT_DAEMON"] = "0"  # nor is one asked that the user has started
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -48,6 +48,7 @@ PRELOAD = (
     "trilift.lift.simplify.saturation",
     "trilift.lift.synthesis.top_down",
 )
+PRELOADED = "_TRILIFT_PRELOADED"  # variable of a process that has imported these, and whose children need no fork server
 SHORTEST_WAIT_SECONDS = 0.05
 NO_MEMORY = re.compile(r"memory allocation of \d+ bytes failed|std::bad_alloc|out of memory|cannot allocate", re.I)
 LOG_TAIL = 4000  # characters of the child's own output that are kept
@@ -131,7 +132,11 @@ def stream(
     server imports too."""
     make = multiprocessing.get_context(context)
     if context == "forkserver":
-        _prepare(make, preload)
+        settle()
+        if os.environ.get(PRELOADED):
+            make = multiprocessing.get_context("fork")
+        else:
+            _prepare(make, preload)
     todo = list(enumerate(tasks))[::-1]
     running: list[_Child] = []
     try:
@@ -158,13 +163,16 @@ def run(function: Function, *task: Any, timeout: float | None = None, context: s
     return next(run_all(function, [task], timeout=timeout, context=context))[1]
 
 
-def _prepare(make: Any, preload: Sequence[str]) -> None:
-    """One thread per child: there are as many children as cores. Semaphores that ended children leave are not
-    reported."""
+def settle() -> None:
+    """Settings of the environment of each child. One thread per child: there are as many children as cores. Semaphores
+    that ended children leave are not reported."""
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
     os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
     os.environ.setdefault("PYTHONWARNINGS", "ignore:resource_tracker:UserWarning")
+
+
+def _prepare(make: Any, preload: Sequence[str]) -> None:
     make.set_forkserver_preload([*PRELOAD, *preload])
     with _STARTING, _replaced("PYTHONSAFEPATH", "1"):  # a file queue.py of the user's is not the module queue
         forkserver.ensure_running()
@@ -187,16 +195,20 @@ def _replaced(name: str, text: str) -> Iterator[None]:
 
 def _start(make: Any, index: int, function: Function, task: Task) -> _Child:
     here, there = make.Pipe(duplex=False)
+    inherited = here.fileno() if make.get_start_method() == "fork" else None
     handle, log = tempfile.mkstemp(prefix="trilift-", suffix=".log")
     os.close(handle)
-    process = make.Process(target=_main, args=(there, log, function, task))
+    process = make.Process(target=_main, args=(there, inherited, log, function, task))
     process.start()
     there.close()
     return _Child(index, process, here, log)
 
 
-def _main(connection: Connection, log: str, function: Function, task: Task) -> None:
+def _main(connection: Connection, reader: int | None, log: str, function: Function, task: Task) -> None:
+    """In the child. `reader`: the other end of its connection, where it holds that too."""
     if not _in_group():
+        if reader is not None:
+            os.close(reader)
         os.setpgrp()  # the user's script may start processes: all of them end with the group
         os.environ["_TRILIFT_GROUP"] = str(os.getpid())
         threading.Thread(target=_end_with_reader, args=(connection.fileno(),), daemon=True).start()
@@ -220,7 +232,7 @@ def _main(connection: Connection, log: str, function: Function, task: Task) -> N
 
 def _end_with_reader(pipe: int) -> None:
     """Ends this process and all that it started once nobody can hear of it, since the command was killed. The fork
-    server, which made it, lives as long as it does. A child that was forked holds both ends, and never notices."""
+    server, which made it, lives as long as it does."""
     poll = select.poll()
     poll.register(pipe, 0)  # POLLERR: the other end is closed
     poll.poll()
