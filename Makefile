@@ -100,7 +100,7 @@ gpu: $(VENV)/.core ## time what `trilift report mirage legacy` emitted on a GPU,
 	$(BIN)/trilift report gpu-times
 
 results: $(VENV)/.packages ## run all experiments: pages, summary.json, data in build/results
-	$(BIN)/trilift report --jobs $(JOBS)
+	$(BIN)/trilift report --jobs $(JOBS) --keep build/results/kept
 
 written: $(VENV)/.dev ## write tests of all operators with `trilift write` and run them
 	$(BIN)/trilift write corpus/operators -o build/written/

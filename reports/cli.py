@@ -450,11 +450,15 @@ def corpus(
     type=click.Choice(["operators", "packages", "broken", "sound", "all"]),
     help="Of strategies: the corpus to count (operators, packages, broken, sound, all); repeatable.",
 )
+@click.option(
+    "--keep", default="", metavar="DIR", help="Keep the results of cases here; a run that was stopped goes on there."
+)
 @LIFT_ONLY
 @running
 def report(
-    names: tuple[str, ...], corpora: tuple[str, ...], lift_only: bool, allow_unknown: bool, quiet: bool, **options: Any
-) -> None:
+    names: tuple[str, ...], corpora: tuple[str, ...], keep: str, lift_only: bool, allow_unknown: bool, quiet: bool,
+    **options: Any,
+) -> None:  # fmt: skip
     """Run experiments and write their pages to reports/results.
 
     Without NAME, runs the usual ones. Updates summary.json beside the pages; raw data goes to build/results.
@@ -463,7 +467,7 @@ def report(
     from .records.options import Options, Proving
 
     how = None if lift_only else Proving()
-    code = pages.regenerate(names, Options(**options, proving=how), quiet, corpora=corpora)
+    code = pages.regenerate(names, Options(**options, proving=how, cache=keep), quiet, corpora=corpora)
     raise SystemExit(0 if code == 4 and allow_unknown else code)
 
 

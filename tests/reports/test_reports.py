@@ -49,6 +49,13 @@ def test_the_three_forms_of_a_result(golden: Callable[[str, str], None], monkeyp
 
 
 @pytest.mark.smoke
+def test_rows_of_an_earlier_run_are_counted() -> None:
+    assert corpus.earlier([{"cached": True}, {}]) == (
+        "1 of 2 cases are from an earlier run of the same sources and settings.",
+    )
+    assert corpus.earlier([{}, {}]) == ()
+
+
 def test_a_corpus_that_is_none_is_a_usage_error() -> None:
     with pytest.raises(click.UsageError, match="operators, packages"):
         registry.corpus("nosuch")

@@ -46,7 +46,14 @@ def measure(name: str, options: Options, quiet: bool) -> Result:
         stage = prove if options.proving else lift
         progress.say(stage.summary(records))
     shown = (*(proofs(records, name) if options.proving else ()), *tables(records))
-    return Result(f"corpus {name}", shown, document(records), stage.exit_code(records))
+    notes = earlier(records)
+    return Result(f"corpus {name}", shown, document(records), stage.exit_code(records), notes)
+
+
+def earlier(records: Sequence[Record]) -> tuple[str, ...]:
+    """A note where some of the records were kept from a run before this one."""
+    count = sum(bool(r.get("cached")) for r in records)
+    return (f"{count} of {len(records)} cases are from an earlier run of the same sources and settings.",) * bool(count)
 
 
 EXPERIMENTS = by_name(*(Experiment(n, measure, COLUMNS) for n in ("operators", "packages", "strangers")))
