@@ -191,8 +191,8 @@ LAYOUT = re.compile(r"in (conv|\w*(contiguous|stride|channels_last|memory_format
 
 
 def of_layout(guard: ShapeGuard) -> bool:
-    """PyTorch asked in order to choose how a result lies in memory, not what it is."""
-    return LAYOUT.search(str(guard.sloc)) is not None
+    """PyTorch asked in order to choose how a result lies in memory, or a shorter way to a view, not what it is."""
+    return any(r.search(str(guard.sloc)) is not None for r in (LAYOUT, RESHAPE))
 
 
 def _of_user(guard: ShapeGuard) -> bool:

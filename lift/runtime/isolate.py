@@ -48,7 +48,7 @@ PRELOAD = (
     "trilift.lift.simplify.saturation",
     "trilift.lift.synthesis.top_down",
 )
-PRELOADED = "_TRILIFT_PRELOADED"  # variable of a process that has imported these, and whose children need no fork server
+PRELOADED = "_TRILIFT_PRELOADED"  # variable of a process that has imported these: its children need no fork server
 SHORTEST_WAIT_SECONDS = 0.05
 NO_MEMORY = re.compile(r"memory allocation of \d+ bytes failed|std::bad_alloc|out of memory|cannot allocate", re.I)
 LOG_TAIL = 4000  # characters of the child's own output that are kept

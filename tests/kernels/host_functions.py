@@ -189,6 +189,48 @@ def small_rows_of_seven(x):
     return repeated(rows, 3.0 if few and rows.shape[1] == 7 else 2.0)
 
 
+@case(x="f32[N]")
+def view_that_may_fail(x):
+    """PyTorch raises where 211 does not divide N, which at N = 422 is not so."""
+    try:
+        rows = x.reshape(-1, 211).shape[1]
+    except RuntimeError:
+        rows = 1
+    return scale(x, 2.0 if rows == 1 else 3.0)
+
+
+@case(x="f32[N]")
+def view_that_fails_at_once(x):
+    """Wrong at N = 1009."""
+    try:
+        x.view(-1, 1009)
+    except RuntimeError:
+        return scale(x, 2.0)
+    return scale(x, 3.0)
+
+
+@case(x="f32[N]")
+def parts_that_are_counted(x):
+    """PyTorch returns as many parts as there are: nine from N = 777 on."""
+    return scale(x, 3.0 if len(x.split(97)) == 9 else 2.0)
+
+
+@case(x="f32[N]")
+def chunks_that_are_counted(x):
+    """51 chunks of 13 at N = 653."""
+    return scale(x, 3.0 if len(x.chunk(64)) == 51 else 2.0)
+
+
+@case(x="f32[N]")
+def view_that_changes_nothing(x):
+    """Whether 4 divides N is asked, and is the same to the result."""
+    try:
+        x.view(-1, 4)
+    except RuntimeError:
+        return scale(x, 2.0)
+    return scale(x, 2.0)
+
+
 WRONG = {  # the clause that excludes the wrong inputs, where there is one
     "grid_cap": "(N + 63) // 64 <= 65535",
     "block_cap": "next_power_of_2(N) <= 65536",
@@ -203,6 +245,10 @@ WRONG = {  # the clause that excludes the wrong inputs, where there is one
     "table_of_sizes": "",
     "cached_factor": "N <= 1234567",
     "doubled_up_to_a_limit": "N <= 4194304",
+    "view_that_may_fail": "",
+    "view_that_fails_at_once": "",
+    "parts_that_are_counted": "",
+    "chunks_that_are_counted": "",
     "narrow_size": "(N + 63) // 64 == (N % 16777216 + 63) // 64",
     "clipped": "",
     "absolute": "",
@@ -281,7 +327,7 @@ def tiles_of_the_result(x):
 
 
 RIGHT = ("plain", "ceiling", "length_of_a_range", "both_signs", "padded_rows", "warps_of_a_size", "nothing_for_small",
-         "tiles_of_the_result", "written_as_a_slice")  # fmt: skip
+         "tiles_of_the_result", "written_as_a_slice", "view_that_changes_nothing")  # fmt: skip
 
 for _name in (*WRONG, *RIGHT):
     _case = globals()[_name]

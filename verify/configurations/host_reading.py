@@ -8,7 +8,7 @@ The contract excludes a side that no run reaches. Concolic execution: Godefroid,
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations, islice, product
@@ -53,7 +53,7 @@ class Path:
     @cached_property
     def decisions(self) -> tuple[Decision, ...]:
         known = (d for d in self.run.decisions if d.by != "text")
-        return tuple(d for d in known if d.by in ("host", "value") or not _degenerate(d))
+        return tuple(d for d in known if d.by in ("host", "value") or not _degenerate(d, self.run.sizes))
 
     @cached_property
     def lost(self) -> tuple[Note, ...]:
@@ -69,17 +69,26 @@ class Path:
         return all(value(c, dims) is True for c in self.conditions)
 
 
-def _degenerate(d: Decision) -> bool:
+def _degenerate(d: Decision, sizes: Set[Term]) -> bool:
     """Whether PyTorch asked of a size whether it is 0 or 1, or how a tensor lies in memory, and it is as for large
     sizes."""
     large = {n: 1_000_003 + 1000 * k for k, n in enumerate(names(d.condition))}
-    return (d.by == "layout" or _of_one(d.condition)) and value(d.condition, large) is True
+    return (d.by == "layout" or _of_one(d.condition, sizes)) and value(d.condition, large) is True
 
 
-def _of_one(t: Term) -> bool:
-    """Whether a size is 0 or 1, or not."""
+def _of_one(t: Term, sizes: Set[Term]) -> bool:
+    """Whether a size of a tensor, or a product of some, is 0 or 1, or not."""
     t = t.args[0] if t.op == "not" else t
-    return t.op in ("eq", "ne", "lt", "le") and any(a.is_const and a.attr in (0, 1, 2) for a in t.args)
+    small = [a for a in t.args if a.is_const and a.attr in (0, 1, 2)]
+    return t.op in ("eq", "ne", "lt", "le") and bool(small) and all(a.is_const or _is_size(a, sizes) for a in t.args)
+
+
+def _is_size(t: Term, sizes: Set[Term]) -> bool:
+    """Whether it is the size of a tensor, a product of sizes, or the one beside it: 1 < n and 2 < n + 1 are alike."""
+    if t.op == "add":
+        constant, *rest = t.args
+        return constant.is_const and abs(constant.attr) == 1 and len(rest) == 1 and _is_size(rest[0], sizes)
+    return t.op == "size" or t in sizes or (t.op == "mul" and all(a.is_const or _is_size(a, sizes) for a in t.args))
 
 
 @dataclass(frozen=True, slots=True)

@@ -158,6 +158,7 @@ class Events(Recorder):
             start = self.size(t.storage_offset()) * t.element_size() + buffer.address
             shape = tuple(map(self.size, t.shape))
             strides = tuple(map(self.size, t.stride()))
+            self.record.sizes.update(map(term_of, (*shape, *strides)))
         return TensorRef(start, shape, strides, NAMES[t.dtype], buffer)
 
     def refs(self, x: object, origin: str = "host") -> Any:
@@ -335,6 +336,7 @@ class Seen(TorchFunctionMode):  # type: ignore[misc]
             found = self.ours(func(*self.theirs(args), **self.theirs(dict(kwargs or {}))))
         finally:
             self.record.inside = before
+            self.record.catch_up()
         if name in LAYOUT and questions.asks(self.record):
             self.ask_layout(name, args[0], found)
         if args and isinstance(args[0], torch.Tensor) and questions.asks(self.record):

@@ -47,6 +47,7 @@ class HostRun:
     raised: BaseException | None = None
     refused: Note | None = None
     endless: bool = False  # refused for more launches than are followed
+    sizes: frozenset[Term] = frozenset()  # of tensors, and strides
 
     @property
     def refuses(self) -> bool:
@@ -106,6 +107,7 @@ def read_host(case: Case, dims: Mapping[str, int | float], config: int = 0) -> H
         raised,
         refused,
         endless,
+        frozenset(record.sizes),
     )
 
 

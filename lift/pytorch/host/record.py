@@ -26,8 +26,8 @@ P = TypeVar("P", bound=N.Plain)
 @dataclass(frozen=True, slots=True)
 class Decision:
     """`condition` holds on this path: the host function asked at `place`. `by`: "host" for a test of Python's, "torch"
-    for one of PyTorch's own, "layout" where it lays out memory, "value" where the number was taken out and any other
-    number may lead elsewhere, "text" where it was taken out for a text."""
+    for one of PyTorch's own, "layout" where it lays out memory, "value" where the number was taken out, by PyTorch too,
+    and any other number may lead elsewhere, "text" where it was taken out for a text."""
 
     condition: Term
     place: Place | None
@@ -64,6 +64,8 @@ class Record:
     seen: set[Term] = field(default_factory=set)
     world: set[str] = field(default_factory=set)  # names of numbers that are outside of its arguments
     guards: int = 0  # of PyTorch's that were read
+    counted: set[int] = field(default_factory=set)  # places of guards by which PyTorch took a number out
+    sizes: set[Term] = field(default_factory=set)  # of tensors, and their strides
     inside: str = ""  # the function of PyTorch's that runs
 
     def __post_init__(self) -> None:
@@ -72,11 +74,28 @@ class Record:
 
         self.symbols = Symbols(dict(self.dims))
         self.symbols.env = ShapeEnv(specialize_zero_one=False, duck_shape=False)
+        self._hear_numbers()
         self.symbols.mode = FakeTensorMode(shape_env=self.symbols.env, allow_non_fake_inputs=True)
 
     @property
     def mode(self) -> FakeTensorMode:
         return self.symbols.mode
+
+    def _hear_numbers(self) -> None:
+        """PyTorch evaluates a number, and no truth, where it counts with it, as how many parts `split` returns."""
+        from sympy.logic.boolalg import Boolean  # type: ignore[import-untyped]
+
+        env = self.symbols.env
+        evaluate = env.evaluate_expr
+
+        def evaluated(expr: object, *args: object, **options: object) -> object:
+            before = len(env.guards)
+            found: object = evaluate(expr, *args, **options)
+            if not isinstance(expr, Boolean):
+                self.counted.update(range(before, len(env.guards)))
+            return found
+
+        env.evaluate_expr = evaluated
 
     # ---- ours to theirs
 
@@ -190,14 +209,17 @@ class Record:
     def catch_up(self) -> None:
         """PyTorch's guards since the last time."""
         guards = self.symbols.env.guards
-        for g in guards[self.guards :]:
+        for place, g in enumerate(guards[self.guards :], self.guards):
             self.guards += 1
             try:
                 t = self.term(g.expr)
             except Unsupported as error:
                 self.lost.append(Note(f"{error.what}, which it asks of a size", host_place()))
                 continue
-            self._note(t, True, host_place(), "layout" if of_layout(g) else "torch")
+            if place not in self.counted:
+                self._note(t, True, host_place(), "layout" if of_layout(g) else "torch")
+            elif self._note(t, True, host_place(), "value"):
+                self.lost.append(Note(f"a number that PyTorch counts with, as {t}", host_place()))
         self.guards = len(guards)
 
     def elsewhere(self, storage: int) -> int:
