@@ -84,7 +84,9 @@ class Record:
     def _hear_numbers(self) -> None:
         """PyTorch evaluates a number, and no truth, where it counts with it, as how many parts `split` returns."""
         from sympy.logic.boolalg import Boolean  # type: ignore[import-untyped]
+        from torch.fx.experimental.symbolic_shapes import uninteresting_files
 
+        uninteresting_files().add(__file__)  # a guard is told with the function that asked, which is not this one
         env = self.symbols.env
         evaluate = env.evaluate_expr
 
