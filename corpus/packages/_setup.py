@@ -16,13 +16,19 @@ import torch
 from trilift.lift.errors import CaseError
 
 
-class Package:
+def package(
+    name: str, extra: str, before: Callable[[], None] = lambda: None, after: Callable[[], None] = lambda: None
+) -> Any:
     """A module, imported now, or else when an attribute is asked for, so that a missing one is an error of the cases
     that need it. `extra` is what pip installs it by; `before` runs before the import, `after` when it is there."""
+    later = Later(name, extra, before, after)
+    return vars(later).get("_module", later)
 
-    def __init__(
-        self, name: str, extra: str, before: Callable[[], None] = lambda: None, after: Callable[[], None] = lambda: None
-    ) -> None:
+
+class Later:
+    """A module that could not be imported, and is tried again when it is needed."""
+
+    def __init__(self, name: str, extra: str, before: Callable[[], None], after: Callable[[], None]) -> None:
         self._name, self._extra, self._before, self._after = name, extra, before, after
         with contextlib.suppress(Exception):
             self._load()

@@ -9,14 +9,14 @@ import torch.nn.functional as F
 
 from trilift import case
 
-from ._setup import Package, gradients
+from ._setup import gradients, package
 
-groups = Package("attn_gym.linear._delta_rule.triton.group_sum", "attn-gym")
-slots = Package("attn_gym.linear._delta_rule.triton.fold_slots", "attn-gym")
-plain = Package("attn_gym.linear._delta_rule.triton.plain_gate", "attn-gym")
-soft = Package("attn_gym.linear._delta_rule.triton.softplus_gate", "attn-gym")
-masks = Package("attn_gym.linear.kda.fwd.triton.masking", "attn-gym")
-norm = Package("attn_gym.linear.kda.fwd.triton.l2norm_fwd", "attn-gym")
+groups = package("attn_gym.linear._delta_rule.triton.group_sum", "attn-gym")
+slots = package("attn_gym.linear._delta_rule.triton.fold_slots", "attn-gym")
+plain = package("attn_gym.linear._delta_rule.triton.plain_gate", "attn-gym")
+soft = package("attn_gym.linear._delta_rule.triton.softplus_gate", "attn-gym")
+masks = package("attn_gym.linear.kda.fwd.triton.masking", "attn-gym")
+norm = package("attn_gym.linear.kda.fwd.triton.l2norm_fwd", "attn-gym")
 EPS = 1e-6
 
 

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 
 from trilift import case
 
-from ._setup import Package, gradients
+from ._setup import gradients, package
 
 
 def before() -> None:
@@ -33,8 +33,8 @@ def after() -> None:
     importlib.import_module("flag_gems.ops.dropout").philox_backend_seed_offset = lambda *args, **options: (7, 0)
 
 
-ops = Package("flag_gems.ops", "flag-gems", before, after)
-fused = Package("flag_gems.fused", "flag-gems", before, after)
+ops = package("flag_gems.ops", "flag-gems", before, after)
+fused = package("flag_gems.fused", "flag-gems", before, after)
 EPS = 1e-5
 MN = "f32[M,N]"
 

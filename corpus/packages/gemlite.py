@@ -6,10 +6,10 @@ import torch
 
 from trilift import case
 
-from ._setup import Package
+from ._setup import package
 
-bits = Package("gemlite.bitpack", "gemlite")
-quantise = Package("gemlite.quant_utils", "gemlite")
+bits = package("gemlite.bitpack", "gemlite")
+quantise = package("gemlite.quant_utils", "gemlite")
 
 
 def shifts(count):

@@ -7,12 +7,12 @@ import torch.nn.functional as F
 
 from trilift import case
 
-from ._setup import Package, gradients
+from ._setup import gradients, package
 
-liger = Package("liger_kernel.ops", "liger")
-attention = Package("liger_kernel.ops.multi_token_attention", "liger")
-mhc = Package("liger_kernel.ops.mhc", "liger")
-grpo = Package("liger_kernel.ops.grpo_loss", "liger")
+liger = package("liger_kernel.ops", "liger")
+attention = package("liger_kernel.ops.multi_token_attention", "liger")
+mhc = package("liger_kernel.ops.mhc", "liger")
+grpo = package("liger_kernel.ops.grpo_loss", "liger")
 EPS = 1e-6
 DL = 2.0  # gradient of a scalar loss: a constant, because the wrappers look whether it is 1
 

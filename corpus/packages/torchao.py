@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trilift import case
 
-from ._setup import Package
+from ._setup import package
 
 
 def prepare() -> None:
@@ -22,12 +22,12 @@ def prepare() -> None:
     Autotuner.__init__ = init
 
 
-blocks = Package("torchao.kernel.blockwise_quantization", "torchao", prepare)
-int8 = Package("torchao.prototype.quantized_training.int8_mm", "torchao", prepare)
-fp8 = Package("torchao.prototype.float8nocompile.kernels.fp8_dynamic_tensorwise", "torchao", prepare)
-hadamard = Package("torchao.prototype.attention.quantization.triton_hadamard_utils", "torchao", prepare)
-training = Package("torchao.prototype.blockwise_fp8_training.kernels", "torchao", prepare)
-experts = Package("torchao.prototype.moe_training.ep.kernels", "torchao", prepare)
+blocks = package("torchao.kernel.blockwise_quantization", "torchao", prepare)
+int8 = package("torchao.prototype.quantized_training.int8_mm", "torchao", prepare)
+fp8 = package("torchao.prototype.float8nocompile.kernels.fp8_dynamic_tensorwise", "torchao", prepare)
+hadamard = package("torchao.prototype.attention.quantization.triton_hadamard_utils", "torchao", prepare)
+training = package("torchao.prototype.blockwise_fp8_training.kernels", "torchao", prepare)
+experts = package("torchao.prototype.moe_training.ep.kernels", "torchao", prepare)
 
 
 def blocked(x):

@@ -6,12 +6,12 @@ import torch
 
 from trilift import case
 
-from ._setup import Package
+from ._setup import package
 
-ops = Package("xformers.ops.rmsnorm", "xformers")
-adding = Package("xformers.ops._triton.k_scaled_index_add", "xformers")
-selecting = Package("xformers.ops._triton.k_index_select_cat", "xformers")
-tiles = Package("xformers.ops._triton.tiled_matmul_kernels", "xformers")
+ops = package("xformers.ops.rmsnorm", "xformers")
+adding = package("xformers.ops._triton.k_scaled_index_add", "xformers")
+selecting = package("xformers.ops._triton.k_index_select_cat", "xformers")
+tiles = package("xformers.ops._triton.tiled_matmul_kernels", "xformers")
 EPS = 1e-6
 
 

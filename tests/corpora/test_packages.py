@@ -46,9 +46,9 @@ def test_most_cases_have_a_reference(cases: dict[str, list[Case]]) -> None:
 
 
 def test_a_missing_package_says_what_to_install() -> None:
-    from trilift.corpus.packages._setup import Package
+    from trilift.corpus.packages._setup import package
 
-    absent = Package("no_such_package.ops", "fla")
+    absent = package("no_such_package.ops", "fla")
     with pytest.raises(CaseError, match=r"no_such_package is not installed.*trilift\[fla\]"):
         absent.kernel  # noqa: B018
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tests.kernels import host_outside, host_world
+from tests.kernels import host_functions, host_outside, host_world, kept_state
+from trilift import case
 from trilift.lift.cases.shapes import choose
 from trilift.lift.errors import TriliftError
 from trilift.lift.pytorch.host.host_run import read_host
@@ -100,3 +101,21 @@ def test_a_tensor_is_not_taken_for_one_that_lay_there_before():
     assert run.refused is None
     products = [e.outputs[0] for e in run.trace.events if getattr(e, "func", None) is torch.ops.aten.mul.Tensor]
     assert len({id(p.buffer) for p in products}) == 10 and all(p.buffer.nbytes == 404 for p in products)
+
+
+@case(x="f32[N]")
+def reading(x):
+    reading_now["read"]()
+    return host_functions.scale(x, 2.0)
+
+
+reading_now = {"read": lambda: None}
+
+
+@pytest.mark.parametrize("name", kept_state.READS)
+def test_state_of_any_kind_is_named(name, monkeypatch):
+    read, sentence = kept_state.READS[name]
+    monkeypatch.setitem(reading_now, "read", read)
+    said = [n.what for n in read_host(reading, {"N": 5}).asked]
+    of_kept = [s for s in said if "reading_now" not in s and (s == sentence or s.startswith(("`", "torch.")))]
+    assert of_kept == ([sentence] if sentence else [])

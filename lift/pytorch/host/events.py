@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, cast, overload
 
+import numpy as np
 import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import _disable_current_modes
@@ -299,6 +300,15 @@ def _makes(function: str) -> bool:
     return function in FACTORIES or function.startswith("new_") or function.endswith("_like")
 
 
+def by_default(function: str, args: Sequence[object], options: Mapping[str, object], found: object) -> bool:
+    """Whether a function of PyTorch's has made a tensor of the type that real numbers have where nobody says one."""
+    if function not in OF_NUMBERS or options.get("dtype") is not None or not isinstance(found, torch.Tensor):
+        return False
+    typed = any(isinstance(x, (torch.Tensor, np.ndarray, np.generic, torch.dtype)) for x in args)
+    return found.is_floating_point() and not typed
+
+
+OF_NUMBERS = FACTORIES | {"as_tensor", "scalar_tensor", "logspace", "normal"}
 LAYOUT = ("is_contiguous", "storage_offset")
 
 
@@ -337,6 +347,8 @@ class Seen(TorchFunctionMode):  # type: ignore[misc]
         finally:
             self.record.inside = before
             self.record.catch_up()
+        if by_default(name, args, kwargs or {}, found):
+            self.record.ask(f"torch.get_default_dtype() is {torch.get_default_dtype()}")
         if name in LAYOUT and questions.asks(self.record):
             self.ask_layout(name, args[0], found)
         if args and isinstance(args[0], torch.Tensor) and questions.asks(self.record):

@@ -4,6 +4,7 @@ another process, or at another time.
 FLAG["neg"]                  a dict, list or set
 linear.weight                a tensor, or a module of PyTorch
 OPTIONS.fast                 a number or text of an object of the host's own class
+OPTIONS.is_fast()            an object that computes it from what some code changes
 HOPPER = capability() >= 9   a number or text that a call or a branch gave when the module was imported, or that
                              `global` names in a function
 
@@ -15,20 +16,22 @@ from __future__ import annotations
 
 import ast
 import dis
+import inspect
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from types import CodeType, FrameType, ModuleType
+from types import CodeType, FrameType, FunctionType, MemberDescriptorType, ModuleType
 from typing import NamedTuple
 
+import numpy as np
 import torch
 
-from ...capture.recorder import is_host
 from ...errors import TriliftError
+from .places import HOST, place
 
 PLAIN = (bool, int, float, str, bytes)
 CONTAINERS = (dict, list, set, bytearray)
@@ -36,8 +39,12 @@ GLOBAL, FREE = frozenset(["LOAD_GLOBAL", "LOAD_NAME"]), frozenset(["LOAD_DEREF",
 ATTRIBUTE = frozenset(["LOAD_ATTR", "LOAD_METHOD"])
 CHANGING = {
     "append", "extend", "insert", "pop", "remove", "clear", "sort", "reverse", "update", "setdefault", "popitem", "add",
-    "discard", "fill_", "copy_", "zero_",
+    "discard", "fill_", "copy_", "zero_", "appendleft", "popleft", "extendleft", "rotate",
 }  # fmt: skip
+# Modules of Python whose objects hold the same always, or nothing that a result depends on.
+CONSTANT = {"abc", "ast", "datetime", "decimal", "enum", "fractions", "functools", "inspect", "ipaddress", "logging",
+            "operator", "pathlib", "re", "string", "typing", "uuid", "builtins", "warnings", "zoneinfo"}  # fmt: skip
+COMPUTED = object()
 IMPORTS_FOLLOWED = 4  # a name imported from a module that imported it, and so on
 LONGEST_TEXT = 40  # characters of a value that is printed
 
@@ -119,29 +126,109 @@ def _said(c: Chain, space: Mapping[str, object], module: Mapping[str, object]) -
     """The sentence on a chain, as far as the first object on it that may change; "" where there is none."""
     if c.base not in space:
         return ""
-    x, path, owner = space[c.base], c.base, None
     home = str(module.get("__name__", ""))
-    named = None if c.free else (home, c.base)
+    x, path, changes = space[c.base], c.base, c.free or _is_variable(home, c.base)
+    if not c.free and not isinstance(x, PLAIN) and _is_variable(home, c.base, rebound=True):
+        return _held(path)
     for attribute in (*c.attributes, None):
         if isinstance(x, torch.nn.Module) and attribute is None and x.state_dict():
             return _held(path)
-        if said := _of_value(x, path, owner, named):
+        if said := _of_value(x, path, changes, attribute):
             return said
         if attribute is None or not _is_open(x):
             return ""
-        named = (x.__name__, attribute) if isinstance(x, ModuleType) else None
-        held = vars(x).get(attribute) if not isinstance(x, torch.nn.Module) else getattr(x, attribute, None)
-        x, path, owner = held, f"{path}.{attribute}", x
+        held = _attribute(x, attribute)
+        if held is COMPUTED:
+            return _held(path) if _may_change(x, attribute) else ""
+        x, path, changes = held, f"{path}.{attribute}", _changes(x, attribute)
     return ""
 
 
-def _of_value(x: object, path: str, owner: object, named: tuple[str, str] | None) -> str:
-    if isinstance(x, PLAIN) and not isinstance(x, Enum):
-        changes = _is_variable(*named) if named is not None else _is_of_host(owner)
+def _of_value(x: object, path: str, changes: bool, attribute: str | None) -> str:
+    """The sentence on an object itself, of which the code then loads an attribute, or not."""
+    if isinstance(x, Enum):
+        return ""
+    if isinstance(x, PLAIN):
         return f"`{path}` is {_short(x)}" if changes else ""
-    if isinstance(x, (*CONTAINERS, torch.Tensor)) and _is_real(x):
-        return _held(path)
-    return ""
+    if isinstance(x, (*CONTAINERS, torch.Tensor)):
+        return _held(path) if _is_real(x) else ""
+    if isinstance(x, tuple | partial):
+        parts = x if isinstance(x, tuple) else (*x.args, *x.keywords.values())
+        return _held(path) if any(_has_state(e) for e in parts) else ""
+    return _held(path) if _is_mutable(x, attribute) else ""
+
+
+def _has_state(x: object) -> bool:
+    return isinstance(x, CONTAINERS) or _is_mutable(x, None) or (_is_open(x) and _is_instance(x))
+
+
+def _is_mutable(x: object, attribute: str | None) -> bool:
+    """Whether an object of a class of Python's own or of NumPy's may hold something else at another time."""
+    kind = type(x)
+    if x is None or callable(x) or isinstance(x, (type, ModuleType)):
+        return False
+    if kind.__module__ == "_thread":  # locks let one call after the other run, unless they are asked
+        return kind.__name__ != "lock" or attribute == "locked"
+    top = kind.__module__.partition(".")[0]
+    if top == "numpy":
+        return not isinstance(x, np.generic | np.dtype)
+    return top in sys.stdlib_module_names and top not in CONSTANT
+
+
+def _attribute(x: object, name: str) -> object:
+    """The attribute as the object holds it; COMPUTED where code would run to find it."""
+    if isinstance(x, ModuleType):
+        return vars(x).get(name)
+    if isinstance(x, torch.nn.Module):
+        return getattr(x, name, None)
+    held = inspect.getattr_static(x, name, COMPUTED)
+    if isinstance(held, MemberDescriptorType):  # a slot
+        return getattr(x, name, None)
+    if isinstance(held, type) or not hasattr(type(held), "__get__"):
+        return held
+    return COMPUTED
+
+
+def _is_instance(x: object) -> bool:
+    return not isinstance(x, (type, FunctionType, ModuleType, *PLAIN))
+
+
+def _changes(x: object, name: str) -> bool:
+    """Whether a number or text under this attribute may be another one: of a module or a class where some code gives it
+    another one, of any other object always."""
+    if isinstance(x, ModuleType):
+        return _is_variable(x.__name__, name)
+    return name in _changed_beside(x) if isinstance(x, type) else True
+
+
+def _may_change(x: object, name: str) -> bool:
+    """Whether an object computes this attribute, or what a method returns, from something that may change: an object
+    that holds something and is not frozen, a class of which some code changes something."""
+    if _is_instance(x):
+        frozen = getattr(getattr(x, "__dataclass_params__", None), "frozen", False)
+        slots = any(isinstance(v, MemberDescriptorType) for k in type(x).__mro__ for v in vars(k).values())
+        if frozen:
+            return any(isinstance(v, CONTAINERS) for v in getattr(x, "__dict__", {}).values())
+        if slots or getattr(x, "__dict__", None):
+            return True
+    kind = x if isinstance(x, type) else type(x)
+    parts = [vars(k) for k in (*kind.__mro__, type(kind)) if _is_of(k)] + ([vars(x)] if hasattr(x, "__dict__") else [])
+    held = {n: v for part in parts for n, v in part.items() if not n.startswith("__")}
+    computes = any("__getattr__" in part or "__getattribute__" in part for part in parts)
+    foreign = held.get(name) is not None and _is_of(type(held[name]))  # a descriptor of the host's own
+    return (
+        computes
+        or foreign
+        or bool(held.keys() & _changed_beside(x))
+        or any(isinstance(v, CONTAINERS) for v in held.values())
+    )
+
+
+def _changed_beside(x: object) -> frozenset[str]:
+    """Names that code of the file changes in which the class of an object, a class or a function is."""
+    named = x if isinstance(x, (type, FunctionType)) else type(x)
+    module = sys.modules.get(named.__module__)
+    return _bindings(str(module.__file__)).changed if module is not None and _is_host_module(module) else frozenset()
 
 
 def _held(path: str) -> str:
@@ -161,32 +248,35 @@ def _is_real(x: object) -> bool:
 
 
 def _is_open(x: object) -> bool:
-    """Whether what an object of the host's, a module of its code, or a module of PyTorch holds is looked at."""
-    return isinstance(x, torch.nn.Module) or _is_of_host(x) or (isinstance(x, ModuleType) and _is_host_module(x))
-
-
-def _is_of_host(x: object) -> bool:
-    if x is None or isinstance(x, (type, ModuleType)) or callable(x) or not hasattr(x, "__dict__"):
+    """Whether what a module, class, function or object of the host's holds is looked at, or a module of PyTorch."""
+    if isinstance(x, ModuleType):
+        return _is_host_module(x)
+    if isinstance(x, Enum):
         return False
-    module = sys.modules.get(type(x).__module__)
+    return isinstance(x, torch.nn.Module) or _is_of(x if isinstance(x, (type, FunctionType)) else type(x))
+
+
+def _is_of(x: type | FunctionType) -> bool:
+    """Whether a class or a function is of the host's own."""
+    module = sys.modules.get(x.__module__)
     return module is not None and _is_host_module(module)
 
 
 def _is_host_module(module: ModuleType) -> bool:
-    return is_host(getattr(module, "__file__", None) or "<built in>")
+    return place(str(getattr(module, "__file__", None) or "<built in>")) == HOST
 
 
 # ---- names that a module binds to something else than what is written there ------------------------------------------
 
 
-def _is_variable(module: str, name: str) -> bool:
-    """Whether the name is bound by a call at import, or anew by a function."""
+def _is_variable(module: str, name: str, rebound: bool = False) -> bool:
+    """Whether the name is bound by a call at import, or anew by a function; with `rebound`, the latter."""
     for _ in range(IMPORTS_FOLLOWED):
         of = sys.modules.get(module)
         if of is None or not _is_host_module(of):
             return False
         bound = _bindings(str(of.__file__))
-        if name in bound.variable:
+        if name in (bound.rebound if rebound else bound.variable):
             return True
         if name not in bound.imported:
             return False
@@ -206,10 +296,11 @@ def _absolute(of: ModuleType, level: int, source: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Bindings:
-    """Names of a module: those bound to what a call gave or by a function, (level, module, name) of those that are
-    imported, and names and attributes whose object some function changes."""
+    """Names of a module: those bound to what a call gave or by a function, those bound by a function, (level, module,
+    name) of those that are imported, and names and attributes whose object some function changes."""
 
     variable: frozenset[str] = frozenset()
+    rebound: frozenset[str] = frozenset()
     imported: Mapping[str, tuple[int, str, str]] = field(default_factory=dict)
     changed: frozenset[str] = frozenset()
 
@@ -220,10 +311,10 @@ def _bindings(file: str) -> Bindings:
         tree = ast.parse(Path(file).read_text(encoding="utf-8"))
     except (OSError, SyntaxError, ValueError):
         return Bindings()
-    variable, imported = set[str](), dict[str, tuple[int, str, str]]()
+    variable, rebound, imported = set[str](), set[str](), dict[str, tuple[int, str, str]]()
     for node in ast.walk(tree):
         if isinstance(node, ast.Global):
-            variable.update(node.names)
+            rebound.update(node.names)
         elif isinstance(node, ast.ImportFrom):
             imported.update({a.asname or a.name: (node.level, node.module or "", a.name) for a in node.names})
     for node, sure in _at_import(tree.body):
@@ -232,7 +323,7 @@ def _bindings(file: str) -> Bindings:
             if not sure or any(isinstance(n, ast.Call) for n in ast.walk(node.value)):
                 variable.update(n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name))
     changed = {name for f in ast.walk(tree) if isinstance(f, ast.FunctionDef) for name in _changed(f)}
-    return Bindings(frozenset(variable), imported, frozenset(changed))
+    return Bindings(frozenset(variable | rebound), frozenset(rebound), imported, frozenset(changed))
 
 
 def _changed(f: ast.FunctionDef) -> Iterator[str]:

@@ -7,81 +7,28 @@ the contract takes its answer for granted.
 
 from __future__ import annotations
 
-import os
-import re
 import sys
-import sysconfig
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from ...capture.recorder import is_host
 from .global_state import Watch
-from .questions import OURS
+from .places import HOST, OUTSIDE, PURE, place
 
 if TYPE_CHECKING:
     from .record import Record
 
-PURE = frozenset(
-    [
-        "abc",
-        "array",
-        "ast",
-        "bisect",
-        "builtins",
-        "cmath",
-        "collections",
-        "contextlib",
-        "copy",
-        "copyreg",
-        "dataclasses",
-        "decimal",
-        "einops",
-        "enum",
-        "fractions",
-        "functools",
-        "hashlib",
-        "heapq",
-        "importlib",
-        "inspect",
-        "io",
-        "itertools",
-        "json",
-        "keyword",
-        "logging",
-        "math",
-        "ntpath",
-        "numbers",
-        "numpy",
-        "operator",
-        "packaging",
-        "pathlib",
-        "posixpath",
-        "re",
-        "reprlib",
-        "string",
-        "struct",
-        "sympy",
-        "textwrap",
-        "tokenize",
-        "torch",
-        "traceback",
-        "triton",
-        "trilift",
-        "types",
-        "typing",
-        "typing_extensions",
-        "unicodedata",
-        "uuid",
-        "warnings",
-        "weakref",
-        "zlib",
-    ]
-)  # modules whose functions compute from their arguments, have rows in the table of questions, or only say something
 KNOWN = frozenset(
-    ["os.getenv", "os.fspath", "_thread.allocate_lock", "multiprocessing.context.Lock", "multiprocessing.context.RLock"]
+    [
+        "os.getenv",
+        "os.fspath",
+        "inspect.signature",
+        "decimal.Decimal",
+        "_thread.allocate_lock",
+        "multiprocessing.context.Lock",
+        "multiprocessing.context.RLock",
+    ]
 )  # they ask what has a row, or take turns
 LOCKS = ("_thread.lock.", "_thread.RLock.")
 STATEFUL = frozenset(
@@ -116,27 +63,12 @@ OF_ARGUMENTS = frozenset(
         "is_in_onnx_export",
     ]
 )  # ... and those of them that tell something of their arguments
-STANDARD = sysconfig.get_path("stdlib") + os.sep
-PACKAGES = re.compile(r"[/\\](?:site|dist)-packages[/\\](\w+)")
-HOST, OUTSIDE, NEITHER = "host", "outside", "neither"
-
-
-@cache
-def _place(file: str) -> str:
-    """Whose code the file is. Packages but PyTorch and Triton are host code, and are read as such."""
-    if file.startswith("<"):
-        return NEITHER
-    if not is_host(file):
-        return NEITHER if file.startswith(OURS) else OUTSIDE
-    if package := PACKAGES.search(file):
-        return NEITHER if package[1] in PURE else HOST
-    return OUTSIDE if file.startswith(STANDARD) else HOST
 
 
 def _enters_outside(frame: FrameType) -> bool:
     caller = frame.f_back
     return (
-        caller is not None and _place(frame.f_code.co_filename) == OUTSIDE and _place(caller.f_code.co_filename) == HOST
+        caller is not None and place(frame.f_code.co_filename) == OUTSIDE and place(caller.f_code.co_filename) == HOST
     )
 
 
@@ -146,7 +78,7 @@ def watched(record: Record) -> Iterator[None]:
     state = Watch()
 
     def see(frame: FrameType, event: str, arg: object) -> None:
-        if event == "c_call" and _place(frame.f_code.co_filename) == HOST:
+        if event == "c_call" and place(frame.f_code.co_filename) == HOST:
             _note(record, *_of_builtin(arg))
         elif event == "call" and frame.f_code.co_filename in record.files:
             for said in state.notes(frame):
