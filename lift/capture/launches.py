@@ -105,7 +105,9 @@ class Interception:
         left = _pruned(tuner, {k: v for k, v in kwargs.items() if k not in ("grid", "warmup")})
         count = len(tuner.configs)
         order = [(self.config + k) % count for k in range(count)]
-        usable = [k for k in order if tuner.configs[k] in left]
+        same, ours = {id(c) for c in left}, {id(c) for c in tuner.configs}
+        made = [c for c in left if id(c) not in ours]  # by pruning: compared as a whole
+        usable = [k for k in order if id(tuner.configs[k]) in same or tuner.configs[k] in made]
         self.tried = len(left)
         chosen = next((k for k in usable if k not in rejected), min(usable, default=0))
         config = tuner.configs[chosen] if usable else left[0]
