@@ -231,6 +231,12 @@ def view_that_changes_nothing(x):
     return scale(x, 2.0)
 
 
+@case(x="f32[N]")
+def power_of_a_remainder(x):
+    """Wrong at N = 7, and where N is 7 more than a multiple of 1009."""
+    return scale(x, 3.0 if pow(x.numel(), 3, 1009) == 343 else 2.0)
+
+
 @case(x="f32[M,6,N]")
 def view_of_groups(x):
     """PyTorch asks which sizes divide which, to find a shorter way to the same view."""
@@ -252,6 +258,7 @@ WRONG = {  # the clause that excludes the wrong inputs, where there is one
     "cached_factor": "N <= 1234567",
     "doubled_up_to_a_limit": "N <= 4194304",
     "view_that_may_fail": "",
+    "power_of_a_remainder": "",
     "view_that_fails_at_once": "",
     "parts_that_are_counted": "",
     "chunks_that_are_counted": "",

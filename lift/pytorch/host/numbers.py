@@ -473,12 +473,21 @@ def _install() -> None:
         setattr(Truth, f"__{name}__", lambda x, y, n=name: _truths(n, x, y))
         setattr(Truth, f"__r{name}__", lambda x, y, n=name: _truths(n, y, x))
     for kind in (Int, Real):
+        kind.__pow__ = _power_of  # type: ignore[attr-defined]
         kind.__divmod__ = lambda x, y: (x // y, x % y)  # type: ignore[attr-defined]
         kind.__rdivmod__ = lambda x, y: (y // x, y % x)  # type: ignore[attr-defined]
         for name in COMPARISONS:
             setattr(kind, f"__{name}__", lambda x, y, n=name: compare(n, x, y))
     for name in COMPARISONS:
         setattr(Truth, f"__{name}__", lambda x, y, n=name: _truths(n, x, y))
+
+
+def _power_of(x: Number, y: Number, modulus: Number | None = None) -> object:
+    if modulus is None:
+        return binary("pow", x, y)
+    if type(y) is int and y >= 0:
+        return binary("mod", binary("pow", x, y), modulus)
+    return pow(int(x), int(y), int(modulus))
 
 
 def _truths(name: str, x: object, y: object) -> object:
