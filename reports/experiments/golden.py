@@ -34,6 +34,7 @@ SIZES = ("batch", "model", "for")  # of a program that is searched
 FOUND = ("values", "states", "candidates", "plans", "kernels", "model_us", "roofline_us", "floor_us", "unfused_us",
          "structure", "field_equal", "field_bound", "verdict", "bound", "same", "against_original")  # fmt: skip
 COUNTED = ("inputs", "outputs", "operators", "operators_as_written", "bytes", "roofline_us")
+LOGGED = ("timeout", "memory", "crash", "internal")  # errors whose reason is the end of a log
 WIDTH = 11
 LONGEST_CHARACTERS = 4000  # of a line that is written whole
 SHOWN_CHARACTERS = 400  # of a longer one, whose digest follows
@@ -88,7 +89,7 @@ def _case(r: Data) -> Iterator[tuple[str, str]]:
     for p in r["proofs"]:
         yield from _proof(p, several=len(r["proofs"]) > 1)
     yield from (("finding", _finding(f)) for f in r["findings"])
-    yield from (("error", f"{e['kind']}: {e['what']}{': ' + e['why'] if e['why'] else ''}") for e in r["errors"])
+    yield from (("error", _error(e)) for e in r["errors"])
     yield from (("undecided", u) for u in r["undecided"])
 
 
@@ -174,3 +175,8 @@ def main(old: str, new: str | None) -> None:
 
 if __name__ == "__main__":
     main()
+
+
+def _error(e: Data) -> str:
+    """An error; of a process that did not come back without what it wrote last, which has times and places in it."""
+    return f"{e['kind']}: {e['what']}" + (f": {e['why']}" if e["why"] and e["kind"] not in LOGGED else "")

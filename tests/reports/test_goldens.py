@@ -19,7 +19,7 @@ import pytest
 from click import ClickException
 
 from trilift.lift.capture.case_files import by_file, load
-from trilift.lift.runtime.isolate import run
+from trilift.lift.runtime.isolate import Outcome, run
 from trilift.reports import formats
 from trilift.reports.base.targets import resolve
 from trilift.reports.experiments import golden, pages
@@ -261,3 +261,11 @@ def test_the_skeleton_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     skeleton = Skeleton()
     skeleton.feed(formats.FORMATS["html"](audited.document()))
     golden("page.txt", "\n".join(skeleton.lines) + "\n")
+
+
+@pytest.mark.smoke
+def test_the_log_of_a_process_that_ended_is_no_part_of_a_golden() -> None:
+    late = unfinished.failed("a.py", "one", Outcome(failure="timeout", log="E1128 01:30:46 in line 7"))
+    wrong = {**late, "errors": [{**late["errors"][0], "kind": "unsupported", "why": "of the rank"}]}
+    assert "01:30" not in golden.text({"title": "corpus a", "cases": [late]})
+    assert "given: of the rank" in golden.text({"title": "corpus a", "cases": [wrong]})
