@@ -18,6 +18,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
+import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
@@ -67,7 +68,7 @@ def lines(r: Data) -> Iterator[str]:
 
 def portable(said: str) -> str:
     """The text without folders of this machine."""
-    return FOLDER.sub("", said)
+    return FOLDER.sub("", said.replace(f"{Path.home()}{os.sep}", "~/"))
 
 
 def _brief(line: str) -> str:

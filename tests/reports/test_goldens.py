@@ -112,6 +112,7 @@ def test_seconds_and_places_of_a_machine_change_no_golden() -> None:
     assert golden.portable("at /x/lib/site-packages/liger_kernel/a.py:3 of /tmp/trilift-ab1/b.py") == (
         "at liger_kernel/a.py:3 of b.py"
     )
+    assert golden.portable(f"at {Path.home()}/.flaggems/k.py:9") == "at ~/.flaggems/k.py:9"
     assert golden.portable("/x/env.src/trilift/lift/terms/fit.py:59: warning") == "lift/terms/fit.py:59: warning"
 
 
