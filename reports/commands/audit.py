@@ -60,7 +60,7 @@ def audit(
     found, kernels = replay_files.written(found[:count], replay), found[count:]
     for output in outputs:
         write(output, {**document(found, run.incomplete), "kernels": kernels})
-    if not found and not kernels:
+    if not found and not kernels and not run.stopped:
         say_nothing_found(t.file for t in targets)
     return run.exit_code(exit_code([*found, *kernels]))
 

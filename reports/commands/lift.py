@@ -32,7 +32,7 @@ def lift(targets: Sequence[Target], to: str, options: Options, quiet: bool, limi
         click.echo(json.dumps(document(run.records, run.incomplete), indent=1))
     elif to == "jsonl" and run.stopped:
         click.echo(jsonl.line({"incomplete": run.incomplete}))
-    elif not run.records:
+    elif not run.records and not run.stopped:
         say_nothing_found(t.file for t in targets)
     return run.exit_code(exit_code(run.records))
 

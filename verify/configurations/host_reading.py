@@ -31,6 +31,7 @@ from ..integers.solver import Solver
 
 Dims = Mapping[str, Number]
 CANDIDATES = 4000  # assignments that are tried for one side of a test
+MULTIPLIED = 24  # constants, the smallest ones, whose products are tried
 POWERS = tuple(sorted({2**p + d for p in range(33) for d in (-1, 0, 1) if 2**p + d > 0}))
 SCALARS = (0.0, 1.0, -1.0, 2.0, 0.5, -0.5, 3.7, -1e4, 1e4, 1e-7, 0.123456789)
 POWER = "2^"  # a name that no size has
@@ -66,7 +67,15 @@ class Path:
 
     def holds(self, dims: Dims) -> bool:
         """Whether these dims take this path."""
-        return all(value(c, dims) is True for c in self.conditions)
+        key = tuple(dims.items())
+        if key not in self.asked:
+            self.asked[key] = all(value(c, dims) is True for c in self.conditions)
+        return self.asked[key]
+
+    @cached_property
+    def asked(self) -> dict[tuple[tuple[str, Number], ...], bool]:
+        """The dims of which this is known."""
+        return {}
 
 
 def _degenerate(d: Decision, sizes: Set[Term]) -> bool:
@@ -290,7 +299,7 @@ def _values(now: Number, constants: Sequence[Number]) -> Iterator[Number]:
         yield from dict.fromkeys((*SCALARS, *near, *scaled))
         return
     whole = [int(c) for c in constants if abs(c) < 1 << 40 and c == int(c)]
-    products = [a * b for a, b in product(whole, repeat=2) if abs(a * b) < 1 << 40]
+    products = [a * b for a, b in product(whole[:MULTIPLIED], repeat=2) if abs(a * b) < 1 << 40]
     near = [c + d for c in dict.fromkeys((*whole, *products, *(-c for c in whole))) for d in (0, 1, -1)]
     small = [*range(1, 20), now + 1, now - 1, 2 * now, 0, -1, -2]
     yield from dict.fromkeys((*near, *small, *POWERS))
