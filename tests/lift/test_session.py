@@ -44,7 +44,7 @@ PROCESS_CACHES = {
     "lift/pytorch/aten/operator_row.py:_defaults": "defaults of parameters of the rows of a table",
     "lift/pytorch/host/global_state.py:chains": "names in a code object",
     "lift/pytorch/host/global_state.py:_bindings": "names that a file binds, as text",
-    "lift/pytorch/host/outside.py:_place": "whose code a file is",
+    "lift/pytorch/host/places.py:place": "whose code a file is",
     "lift/pytorch/host/texts.py:_spans": "lines of a file of the host function, once",
     "lift/pytorch/tracing.py:_decompositions": "PyTorch's table, once",
     "lift/simplify/egraph.py:rows": "the rules as text, once",

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import combinations, islice, product
+from itertools import combinations, combinations_with_replacement, islice, product
 
 import numpy as np
 
@@ -54,7 +54,13 @@ class Path:
     @cached_property
     def decisions(self) -> tuple[Decision, ...]:
         known = (d for d in self.run.decisions if d.by != "text")
-        return tuple(d for d in known if d.by in ("host", "value") or not _degenerate(d, self.run.sizes))
+        return tuple(d for d in known if d.by in ("host", "value") or not _degenerate(d, self.sizes))
+
+    @cached_property
+    def sizes(self) -> frozenset[Term]:
+        """The sizes of tensors, and the products of two."""
+        pairs = combinations_with_replacement(self.run.sizes, 2)
+        return self.run.sizes.union(I.normal(T.mul(a, b)) for a, b in pairs)
 
     @cached_property
     def lost(self) -> tuple[Note, ...]:
@@ -93,11 +99,13 @@ def _of_one(t: Term, sizes: Set[Term]) -> bool:
 
 
 def _is_size(t: Term, sizes: Set[Term]) -> bool:
-    """Whether it is the size of a tensor, a product of sizes, or the one beside it: 1 < n and 2 < n + 1 are alike."""
-    if t.op == "add":
-        constant, *rest = t.args
-        return constant.is_const and abs(constant.attr) == 1 and len(rest) == 1 and _is_size(rest[0], sizes)
-    return t.op == "size" or t in sizes or (t.op == "mul" and all(a.is_const or _is_size(a, sizes) for a in t.args))
+    """Whether it is the size of a tensor or a product of two, or the number beside one: 1 < n and 2 < n + 1 are
+    alike."""
+    return any(x.op == "size" or x in sizes or _is_product(x) for x in (t, *(I.normal(T.add(t, d)) for d in (1, -1))))
+
+
+def _is_product(t: Term) -> bool:
+    return t.op == "mul" and all(a.is_const or a.op == "size" for a in t.args)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ import numpy as np
 import torch
 
 from ...errors import TriliftError
+from .numbers import isinstance_of
 from .places import HOST, place
 
 PLAIN = (bool, int, float, str, bytes)
@@ -146,7 +147,7 @@ def _said(c: Chain, space: Mapping[str, object], module: Mapping[str, object]) -
 
 def _of_value(x: object, path: str, changes: bool, attribute: str | None) -> str:
     """The sentence on an object itself, of which the code then loads an attribute, or not."""
-    if isinstance(x, Enum):
+    if isinstance(x, Enum) or isinstance_of(x):  # a number of ours has come from the arguments
         return ""
     if isinstance(x, PLAIN):
         return f"`{path}` is {_short(x)}" if changes else ""
