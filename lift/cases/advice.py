@@ -29,11 +29,9 @@ def working_where(case: Case, runs: Callable[[Case, Mapping[str, int | float]], 
     """The text of a condition under which `runs(case, dims)`, on as few dims as it takes; None if none was found."""
 
     def works(names: Sequence[str], condition: Callable[[Term], Term]) -> bool:
-        narrower = replace(case, where=T.make("and", case.where, *(condition(T.size(n)) for n in names)))
-        try:
-            return all(runs(narrower, dims) for dims in choose(narrower, TRIED_SHAPES))
-        except TriliftError:
-            return False
+        narrower = _narrowed(case, names, condition)
+        dims = _chosen(narrower)
+        return bool(dims) and all(runs(narrower, d) for d in dims)
 
     for text, condition in CONDITIONS:
         names = list(case.names)
@@ -48,7 +46,17 @@ def working_where(case: Case, runs: Callable[[Case, Mapping[str, int | float]], 
 
 def runs_somewhere(case: Case, runs: Callable[[Case, Mapping[str, int | float]], bool]) -> bool:
     """Whether `runs(case, dims)` at some dims, so that the shape is why it does not at others."""
+    narrower = (_narrowed(case, case.names, condition) for _, condition in CONDITIONS)
+    return any(runs(c, dims) for c in (case, *narrower) for dims in _chosen(c))
+
+
+def _narrowed(case: Case, names: Sequence[str], condition: Callable[[Term], Term]) -> Case:
+    return replace(case, where=T.make("and", case.where, *(condition(T.size(n)) for n in names)))
+
+
+def _chosen(case: Case) -> Sequence[Mapping[str, int | float]]:
+    """Dims of a case, none where its condition allows none."""
     try:
-        return any(runs(case, dims) for dims in choose(case, TRIED_SHAPES))
+        return choose(case, TRIED_SHAPES)
     except TriliftError:
-        return False
+        return ()

@@ -98,6 +98,15 @@ def test_a_signal_is_an_exit_code_and_handlers_are_as_before(number: signal.Sign
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
 
 
+@pytest.fixture
+def usual() -> Iterator[None]:
+    """SIGINT raises KeyboardInterrupt, as in any process that nobody has changed."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("usual")
 def test_a_second_signal_ends_the_process_as_usual() -> None:
     with pytest.raises(KeyboardInterrupt), stoppable():
         try:
