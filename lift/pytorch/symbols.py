@@ -191,8 +191,13 @@ LAYOUT = re.compile(r"in (conv|\w*(contiguous|stride|channels_last|memory_format
 
 
 def of_layout(guard: ShapeGuard) -> bool:
-    """PyTorch asked in order to choose how a result lies in memory, or a shorter way to a view, not what it is."""
-    return any(r.search(str(guard.sloc)) is not None for r in (LAYOUT, RESHAPE))
+    """PyTorch asked in order to choose how a result lies in memory, not what it is."""
+    return LAYOUT.search(str(guard.sloc)) is not None
+
+
+def of_view(t: Term, guard: ShapeGuard) -> bool:
+    """PyTorch asked whether one size divides another, to find a shorter way to a view."""
+    return any(s.op in REMAINDERS for s in t.walk()) and RESHAPE.search(str(guard.sloc)) is not None
 
 
 def _of_user(guard: ShapeGuard) -> bool:

@@ -209,6 +209,16 @@ def view_that_fails_at_once(x):
     return scale(x, 3.0)
 
 
+@case(x="f32[M,N] strided")
+def view_of_any_strides(x):
+    """Rows that are apart are a view in fours only where 4 divides N."""
+    try:
+        x.view(-1, 4)
+    except (RuntimeError, ValueError):
+        return scale(x.contiguous(), 2.0)
+    return scale(x.contiguous(), 3.0)
+
+
 @case(x="f32[N]")
 def parts_that_are_counted(x):
     """PyTorch returns as many parts as there are: nine from N = 777 on."""
@@ -260,6 +270,7 @@ WRONG = {  # the clause that excludes the wrong inputs, where there is one
     "view_that_may_fail": "",
     "power_of_a_remainder": "",
     "view_that_fails_at_once": "",
+    "view_of_any_strides": "",
     "parts_that_are_counted": "",
     "chunks_that_are_counted": "",
     "narrow_size": "(N + 63) // 64 == (N % 16777216 + 63) // 64",

@@ -344,9 +344,12 @@ class Seen(TorchFunctionMode):  # type: ignore[misc]
         before, self.record.inside = self.record.inside, name
         try:
             found = self.ours(func(*self.theirs(args), **self.theirs(dict(kwargs or {}))))
+        except Exception:
+            self.record.catch_up(failed=True)
+            raise
         finally:
             self.record.inside = before
-            self.record.catch_up()
+        self.record.catch_up()
         if by_default(name, args, kwargs or {}, found):
             self.record.ask(f"torch.get_default_dtype() is {torch.get_default_dtype()}")
         if name in LAYOUT and questions.asks(self.record):

@@ -169,7 +169,7 @@ def _is_mutable(x: object, attribute: str | None) -> bool:
     if x is None or callable(x) or isinstance(x, (type, ModuleType)):
         return False
     if kind.__module__ == "_thread":  # locks let one call after the other run, unless they are asked
-        return kind.__name__ != "lock" or attribute == "locked"
+        return kind.__name__ not in ("lock", "RLock") or attribute == "locked"
     top = kind.__module__.partition(".")[0]
     if top == "numpy":
         return not isinstance(x, np.generic | np.dtype)

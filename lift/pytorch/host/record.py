@@ -11,7 +11,7 @@ from ...capture.recorder import host_place
 from ...errors import Place, Unsupported
 from ...terms import construct as T
 from ...terms.term import Term
-from ..symbols import Symbols, of_layout
+from ..symbols import Symbols, of_layout, of_view
 from . import numbers as N
 from .texts import purpose
 
@@ -208,8 +208,9 @@ class Record:
         self.decisions.append(Decision(condition, place, by))
         return True
 
-    def catch_up(self) -> None:
-        """PyTorch's guards since the last time."""
+    def catch_up(self, failed: bool = False) -> None:
+        """PyTorch's guards since the last time. Where its function `failed`, each may be why: they count as the host's
+        own, which may go on from there."""
         guards = self.symbols.env.guards
         for place, g in enumerate(guards[self.guards :], self.guards):
             self.guards += 1
@@ -219,7 +220,8 @@ class Record:
                 self.lost.append(Note(f"{error.what}, which it asks of a size", host_place()))
                 continue
             if place not in self.counted:
-                self._note(t, True, host_place(), "layout" if of_layout(g) else "torch")
+                layout = "layout" if of_layout(g) or of_view(t, g) else "torch"
+                self._note(t, True, host_place(), "host" if failed else layout)
             elif self._note(t, True, host_place(), "value"):
                 self.lost.append(Note(f"a number that PyTorch counts with, as {t}", host_place()))
         self.guards = len(guards)
