@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -110,8 +111,13 @@ class TorchOp:
     def is_view(self) -> bool:
         """Whether it only looks at a tensor in another way. PyTorch leaves some of these out, where a slice is seen to
         be the whole."""
-        changes = any(a.alias_info is not None and a.alias_info.is_write for a in self.func._schema.arguments)
-        return bool(self.func.is_view) and not changes and self.func._schema.name != "aten::lift_fresh"
+        return _is_view(self.func)
+
+
+@cache
+def _is_view(func: torch._ops.OpOverload) -> bool:
+    changes = any(a.alias_info is not None and a.alias_info.is_write for a in func._schema.arguments)
+    return bool(func.is_view) and not changes and func._schema.name != "aten::lift_fresh"
 
 
 @dataclass(frozen=True, slots=True)

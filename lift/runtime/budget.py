@@ -37,6 +37,8 @@ COSTS: dict[str, float] = {  # steps for one of each
     "weights element": 0.4,  # as a bound of an error
     "symbolic element": 20.0,  # as a term
     "capture": 5000.0,  # of the launches of a host function at one shape
+    "host operation": 5000.0,  # of PyTorch, in a host function that is followed
+    "sizes tried": 40.0,  # for the other side of a test in a host function
     "comparison": 2500.0,  # of a run with what it should give
     "sampled element": 0.5,  # of the largest input of a sample that a rule looks at
     "cut": 100.0,  # of the elements of an output
@@ -130,6 +132,12 @@ class Meter:
         self.guard: Guard | None = guard or (outer.guard if outer is not None else None)
         self.began, self.before = _WORK.steps, dict(_WORK.of)
         self.end: float = min(self.began + limit, outer.end if outer is not None else math.inf)
+        self.over = False  # whether the stage has ended
+
+    @property
+    def going(self) -> bool:
+        """Whether neither the stage nor one around it has ended: what is asked later is not of its steps."""
+        return not self.over and (self.outer is None or self.outer.going)
 
     @property
     def spent(self) -> int:
@@ -187,6 +195,7 @@ def stage(
     try:
         yield meter
     finally:
+        meter.over = True
         row = _LEDGER.setdefault(name, [0, limit, 0])
         row[0] += 1
         row[2] += meter.spent
@@ -321,9 +330,10 @@ class OptimiseBudget:
 
 @dataclass(frozen=True, slots=True)
 class HostBudget:
-    """Of reading one host function: paths, sides of tests that are looked for, launches on one path, and how many more
-    a path may make than the first one: a loop over the sizes."""
+    """Of reading one host function: in all, paths, sides of tests that are looked for, launches on one path, and how
+    many more a path may make than the first one: a loop over the sizes."""
 
+    steps: int = 20_000_000
     paths: int = 32
     sides: int = 200
     launches: int = 200

@@ -22,8 +22,8 @@ from trilift.verify.integers import solver
 
 digest, asked = hashlib.md5(), solver._asked
 
-def counted(s, resources, guard=None):
-    answer, used = asked(s, resources, guard)
+def counted(s, resources, meter=None):
+    answer, used = asked(s, resources, meter)
     digest.update(f"{s.sexpr()} {answer} {used}".encode())
     return answer, used
 

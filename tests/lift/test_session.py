@@ -35,6 +35,7 @@ MODULES = {p.stem for p in FILES} | {p.parent.name for p in FILES}
 CHECKER = "the checker's own terms: it imports nothing of trilift, and its process ends when the files are checked"
 # Caches that outlive every session: no term goes in or out. Each by its reason.
 PROCESS_CACHES = {
+    "lift/capture/trace.py:_is_view": "what PyTorch says of an operation",
     "lift/checker/polynomials.py:le": CHECKER,
     "lift/checker/polynomials.py:negated": CHECKER,
     "lift/interpreter/handlers/assembly.py:parse": "instructions of a text, bounded",

@@ -26,7 +26,7 @@ from test_linear import (
     within,
 )
 
-from trilift.lift.runtime.budget import Guard, OutOfTime
+from trilift.lift.runtime.budget import Guard, Meter, OutOfSteps, OutOfTime, stage
 from trilift.lift.terms import construct as T
 from trilift.verify.integers.smt import recheck, smt_text, write_smt
 from trilift.verify.integers.solver import UNDECIDED, Solver, decided_by_z3
@@ -187,7 +187,22 @@ def test_resources_and_not_the_clock_end_a_question() -> None:
     few = Solver(resources=20_000)
     assert not few.implies(hard, lt(y, 0), "no cubes") and few.records[0].why == UNDECIDED
     with pytest.raises(OutOfTime, match="time ran out after 0 s, during the proof"):
-        Solver(guard=Guard(0.0)).implies(hard, lt(y, 0))
+        Solver(meter=Meter("proof", guard=Guard(0.0))).implies(hard, lt(y, 0))
+
+
+def test_all_questions_of_a_stage_share_its_steps() -> None:
+    """Each within its own resources, they would take as long as there are questions."""
+    x, y, z = (T.size(n) for n in "xyz")
+    cubes = T.add(x * x * x, y * y * y, z * z * z)
+    questions = [[T.make("eq", cubes, n), T.make("lt", 100, x)] for n in (33, 42, 74)]
+    with stage("proof", 1_000) as meter:
+        solver = Solver(resources=20_000, meter=meter)
+        for question in questions[:2]:  # the first one spends them
+            with pytest.raises(OutOfSteps, match="out of steps: the proof may take 1,000"):
+                solver.implies(question, lt(y, 0))
+        assert meter.exhausted
+        assert solver.implies([lt(x, 3)], lt(x, 4))  # what elimination answers is not asked
+    assert not solver.implies(questions[2], lt(y, 0))  # the stage is over: its steps are no limit to others
 
 
 def test_powers_are_left_to_the_arithmetic_that_takes_no_roots(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -125,7 +125,7 @@ def part(label: str, examined: Examined, case: Case) -> Data:
     """One part of a case: the claim, and the configurations that it is shown in."""
     terms = Terms()
     for p in examined.provings:
-        p.solver.inner.guard = None  # the proof is over
+        p.solver.inner.meter = None  # the proof is over
     return {
         "label": label,
         "formulas": {n: formula(f, terms) for n, f in examined.goal.formulas.items()},

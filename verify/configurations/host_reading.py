@@ -20,7 +20,7 @@ from trilift.lift.cases.declaration import Case, torch_dtype
 from trilift.lift.cases.shapes import elements
 from trilift.lift.errors import Place
 from trilift.lift.pytorch.host import Decision, HostRun, Note, read_host
-from trilift.lift.runtime.budget import BUDGETS
+from trilift.lift.runtime.budget import BUDGETS, UNLIMITED, Meter, count
 from trilift.lift.terms import construct as T
 from trilift.lift.terms import index as I
 from trilift.lift.terms.fit import Number, value
@@ -34,6 +34,7 @@ CANDIDATES = 4000  # assignments that are tried for one side of a test
 MULTIPLIED = 24  # constants, the smallest ones, whose products are tried
 POWERS = tuple(sorted({2**p + d for p in range(33) for d in (-1, 0, 1) if 2**p + d > 0}))
 SCALARS = (0.0, 1.0, -1.0, 2.0, 0.5, -0.5, 3.7, -1e4, 1e4, 1e-7, 0.123456789)
+OUT_OF_STEPS = f"out of steps: the reading of a host function may take {BUDGETS.host.steps:,}"
 POWER = "2^"  # a name that no size has
 FAR = (4194241, 16777217, 99999999, 1 << 31, (1 << 31) + 1, 1 << 33)
 RELATIVE_ERROR = 2e-7
@@ -142,12 +143,15 @@ class Paths:
         return next((p for p in self.every if p.holds(dims)), None)
 
 
-def explore(case: Case, starts: Sequence[Dims], facts: Iterable[Term], configs: Sequence[int] = (0,)) -> Paths:
-    """The paths of the host function from these dims on, in each configuration, and what is open."""
+def explore(
+    case: Case, starts: Sequence[Dims], facts: Iterable[Term], configs: Sequence[int] = (0,), meter: Meter = UNLIMITED
+) -> Paths:
+    """The paths of the host function from these dims on, in each configuration, and what is open. Once the steps of the
+    meter are spent, no more paths are read: what they would be is open."""
     if not hasattr(case.fn, "__code__"):  # no host function: a launch of Triton IR
         return Paths(case)
     given = frozenset((*facts, *_aligned(case)))
-    found = [_Exploration(case, given, k).run(starts) for k in configs]
+    found = [_Exploration(case, given, k, meter).run(starts) for k in configs]
     every = tuple(p for f in found for p in f.every)
     left = {o.condition: o for f in found for o in f.open}
     refused = dict.fromkeys(n for f in found for n in f.refused)
@@ -163,8 +167,8 @@ def _aligned(case: Case) -> Iterator[Term]:
 
 
 class _Exploration:
-    def __init__(self, case: Case, facts: frozenset[Term], config: int) -> None:
-        self.case, self.facts, self.config = case, facts, config
+    def __init__(self, case: Case, facts: frozenset[Term], config: int, meter: Meter) -> None:
+        self.case, self.facts, self.config, self.meter = case, facts, config, meter
         self.solver = Solver()
         self.paths: list[Path] = []
         self.open: dict[Term, Open] = {}
@@ -177,6 +181,9 @@ class _Exploration:
         while queue:
             dims, side_of = queue.pop(0)
             if any(p.holds({**p.run.dims, **dims}) for p in self.paths):
+                continue
+            if side_of is not None and self.meter.exhausted:
+                self.leave(side_of, OUT_OF_STEPS)
                 continue
             path = Path(read_host(self.case, dims, self.config))
             if side_of is not None and self.repeats(path):
@@ -218,6 +225,9 @@ class _Exploration:
             if len(self.tried) > BUDGETS.host.sides or len(self.paths) > BUDGETS.host.paths:
                 self.leave(d, "too many paths")
                 continue
+            if self.meter.exhausted:
+                self.leave(d, OUT_OF_STEPS)
+                continue
             yield from ((dims, d) for dims in self.side(d, wanted, left_out, path.run.dims))
 
     def side(
@@ -227,10 +237,10 @@ class _Exploration:
         for conditions in ((*left_out, *wanted), wanted) if left_out else (wanted,):
             if any(_meets(conditions, p.run.dims) for p in self.paths):
                 return []
-            found = self.dims(conditions, base)
-            if found is None and self.impossible(conditions):
+            if not self.near(conditions, base) and self.impossible(conditions):
                 continue
-            if found is None and (found := self.model(conditions, base)) is None:
+            found = self.dims(conditions, base) or self.model(conditions, base)
+            if found is None:
                 self.leave(d, "no sizes were found there")
                 return []
             return [found]
@@ -252,11 +262,22 @@ class _Exploration:
     def allows(self, dims: Dims) -> bool:
         return self.case.holds(dims) and all(value(f, dims) is not False for f in self.facts)
 
+    def near(self, wanted: Sequence[Term], base: Dims) -> bool:
+        """Whether some dims that differ from the base in one number meet the conditions: asked first, as nothing that
+        can be met is impossible, and all pairs of numbers are many."""
+        return any(_meets(wanted, d) and self.allows(d) for d in _moved(wanted, base, pairs=False))
+
     def dims(self, wanted: Sequence[Term], base: Dims) -> dict[str, Number] | None:
         """Dims that meet the conditions, small ones first: the names of the last one moved, one or two at a time."""
-        meets = (d for d in _moved(wanted, base) if _meets(wanted, d) and self.allows(d))
+        meets = (d for d in _counted(_moved(wanted, base)) if _meets(wanted, d) and self.allows(d))
         few = lambda d: sum(d[n] < 2 for n in self.case.names)  # noqa: E731
         return min(islice(meets, 12), key=lambda d: (few(d), elements(self.case, d)), default=None)
+
+
+def _counted(tried: Iterable[Dims]) -> Iterator[dict[str, Number]]:
+    for d in tried:
+        count("sizes tried")
+        yield dict(d)
 
 
 def _never(t: Term) -> bool:
@@ -278,16 +299,17 @@ def names(t: Term) -> list[str]:
     return list(dict.fromkeys(s.attr for s in t.walk() if s.op in ("size", "scalar")))
 
 
-def _moved(wanted: Sequence[Term], base: Dims) -> Iterator[dict[str, Number]]:
-    """The base with other numbers for one name of the last condition, then for two, then for names of all."""
+def _moved(wanted: Sequence[Term], base: Dims, pairs: bool = True) -> Iterator[dict[str, Number]]:
+    """The base with other numbers for one name of the last condition; with `pairs` then for two, then for names of
+    all."""
     numbers = _constants(wanted)
     mine = [n for n in names(wanted[-1]) if n in base]
     others = [n for n in dict.fromkeys(n for c in wanted for n in names(c)) if n in base and n not in mine]
     values = {n: list(_values(base[n], numbers)) for n in (*mine, *others)}
     for n in mine:
         yield from ({**base, n: v} for v in values[n])
-    pairs = [*combinations(mine, 2), *product(mine, others)]
-    moved = ({**base, a: v, b: w} for a, b in pairs for v, w in product(values[a][:60], values[b][:60]))
+    both = [*combinations(mine, 2), *product(mine, others)] if pairs else []
+    moved = ({**base, a: v, b: w} for a, b in both for v, w in product(values[a][:60], values[b][:60]))
     yield from islice(moved, CANDIDATES)
 
 

@@ -23,6 +23,7 @@ from trilift.lift.pytorch.host.global_state import read_in
 from trilift.lift.pytorch.host.shims import host_files
 from trilift.lift.replay.check import arguments
 from trilift.lift.replay.reference import values
+from trilift.lift.runtime.budget import BUDGETS, Meter, stage
 from trilift.lift.terms import construct as T
 from trilift.lift.terms import index as I
 from trilift.lift.terms.fit import Number, value
@@ -70,18 +71,21 @@ def configurations(
     configurations that differ in numbers alone are one configuration. Raises CaseError where the host function cannot
     be run, Unsupported, with the place, for what has no meaning here or no relation to the dims."""
 
-    def read(other: Case) -> list[Configuration]:
-        return _configurations(other, seed, traces if other is case else None, configs, exhaustive, together)
+    with stage("host function", BUDGETS.host.steps) as meter:
 
-    return last_strides.both_ways(case, read(case), (*facts(case),), read)
+        def read(other: Case) -> list[Configuration]:
+            given = traces if other is case else None
+            return _configurations(other, seed, given, configs, exhaustive, together, meter)
+
+        return last_strides.both_ways(case, read(case), (*facts(case),), read)
 
 
 def _configurations(
-    case: Case, seed: int, traces: Sequence[Trace] | None, configs: int, exhaustive: bool, together: bool
+    case: Case, seed: int, traces: Sequence[Trace] | None, configs: int, exhaustive: bool, together: bool, meter: Meter
 ) -> list[Configuration]:
-    """Those of the layouts that the case draws."""
+    """Those of the layouts that the case draws; `meter`: of reading the host function."""
     out: list[Configuration] = []
-    first = _Config(case, seed, 0, traces, exhaustive)
+    first = _Config(case, seed, 0, traces, exhaustive, meter)
     count = first.traces[0].configs
     limits = _limits(count, configs)
     if together and count > SINGLE_CONFIGURATIONS and (tuned := _tuned(first, min(count, configs))):
@@ -90,7 +94,7 @@ def _configurations(
         ]
     out += first.configurations()
     for k in range(1, min(count, configs)):
-        out += _Config(case, seed, k, None, exhaustive).configurations()
+        out += _Config(case, seed, k, None, exhaustive, meter).configurations()
     return [replace(s, clauses=(*s.clauses, *limits)) for s in _distinct(map(blocks.numbered, out))]
 
 
@@ -111,7 +115,8 @@ def _limits(count: int, configs: int) -> tuple[Clause, ...]:
 def _tuned(first: _Config, count: int) -> list[Configuration]:
     """Configurations with symbols for what autotuning chooses; none where its choices do not enter as numbers alone."""
     try:
-        return _Config(first.case, first.seed, _unlike(first, count), first.traces, first.exhaustive).configurations()
+        unlike = _unlike(first, count)
+        return _Config(first.case, first.seed, unlike, first.traces, first.exhaustive, first.meter).configurations()
     except (Unsupported, CaseError):
         return []
 
@@ -164,9 +169,11 @@ class _Config:
         config: int | Sequence[int],
         traces: Sequence[Trace] | None,
         exhaustive: bool,
+        meter: Meter,
         depth: int = 0,
     ) -> None:
         self.case, self.seed, self.config, self.exhaustive, self.depth = case, seed, config, exhaustive, depth
+        self.meter = meter
         self.configs = [config] if isinstance(config, int) else list(config)
         self.errors: list[TriliftError] = []
         self.captured = 0
@@ -184,7 +191,7 @@ class _Config:
         """The paths of the host function, for each configuration."""
         least = lambda d: min((d[n] for n in self.case.names), default=0)  # noqa: E731
         start = max((t.dims for t in self.traces), key=lambda d: (least(d), elements(self.case, d)))
-        return explore(self.case, [start], facts(self.case), self.configs)
+        return explore(self.case, [start], facts(self.case), self.configs, self.meter)
 
     def count(self, shapes: int) -> int:
         """How many traces, so that each configuration has some."""
@@ -366,6 +373,8 @@ class _Config:
         ordered = sorted(groups, key=lambda k: -len(groups[k]))
         out: list[list[Configuration]] = []
         for key in ordered:
+            if out and self.meter.exhausted:
+                break
             try:
                 out.append(self.part(key))
             except (Unsupported, CaseError):
@@ -380,7 +389,8 @@ class _Config:
     def sharpen(self, key: Any, condition: Term) -> None:
         """Traces at both sides of the place where the events change, as one dim of the condition grows."""
         for name in dict.fromkeys(s.attr for s in condition.walk() if s.op == "size"):
-            pairs = ((a.dims, b.dims[name]) for a in self.traces for b in self.traces if events_of(a) == key)
+            mine = [t.dims for t in self.traces if events_of(t) == key]
+            pairs = ((a, b.dims[name]) for a in mine for b in self.traces)
             moved = (
                 (a, a[name], b)
                 for a, b in pairs
@@ -424,7 +434,9 @@ class _Config:
         why = difference(mine[0], other)
         elsewhere = f"{ELSEWHERE}: {why.what}"
         clause = Clause("shape", condition, words(condition), elsewhere, why.place)
-        found = _Config(inner, self.seed, self.config, mine, self.exhaustive, self.depth + 1).configurations()
+        found = _Config(
+            inner, self.seed, self.config, mine, self.exhaustive, self.meter, self.depth + 1
+        ).configurations()
         cases = list(_cases(condition))
         return [
             replace(

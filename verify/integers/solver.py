@@ -13,7 +13,7 @@ import z3
 
 from trilift.lift.errors import Place
 from trilift.lift.runtime import budget
-from trilift.lift.runtime.budget import BUDGETS, Guard
+from trilift.lift.runtime.budget import BUDGETS, Meter
 from trilift.lift.runtime.session import table
 from trilift.lift.terms import construct as T
 from trilift.lift.terms.meanings import Domain
@@ -50,11 +50,12 @@ class Answers:
 class Solver:
     """Answers questions about integers; every answer that a proof relies on is recorded.
 
-    `resources`: of one question, in z3's own count; `guard`: the outer time limit. `asked` counts questions by who
-    answered: "cache", "linear", "z3"."""
+    `resources`: of one question, in z3's own count; `meter`: of the stage that asks, whose steps all questions share
+    until it ends. `asked` counts questions by who answered: "cache", "linear", "z3". A question to z3 raises OutOfSteps
+    once the stage has spent its steps, and OutOfTime where the outer time limit strikes."""
 
     resources: int = BUDGETS.solver.resources
-    guard: Guard | None = field(default=None, repr=False)
+    meter: Meter | None = field(default=None, repr=False)
     records: list[Condition] = field(default_factory=list)
     asked: dict[str, int] = field(default_factory=dict)
     answers: Answers = field(default_factory=Answers, repr=False)
@@ -84,7 +85,7 @@ class Solver:
         given = sorted(facts, key=lambda t: t.id)
         if not all(map(defined, given)):
             return None
-        found = _model([core(f) for f in given], self.resources, self.guard)
+        found = _model([core(f) for f in given], self.resources, self.meter)
         return None if found is None else {repr(t): int(v) for t, v in found.items()}
 
     def _implies(self, facts: Facts, goal: Term) -> tuple[bool, str]:
@@ -118,7 +119,7 @@ class Solver:
             return True, "linear"
         if self.answers.pool.approached(literals, nearby):
             return False, "numbers"
-        answer = decided_by_z3(literals, self.resources, self.answers.pool, self.guard)
+        answer = decided_by_z3(literals, self.resources, self.answers.pool, self.meter)
         return answer is True, "z3" if answer is not None else "z3 unknown"
 
 
@@ -194,14 +195,14 @@ def _definition(t: Term) -> Any:
 
 
 def decided_by_z3(
-    literals: Sequence[Term], resources: int, pool: Pool | None = None, guard: Guard | None = None
+    literals: Sequence[Term], resources: int, pool: Pool | None = None, meter: Meter | None = None
 ) -> bool | None:
     """Whether z3 finds that the core terms contradict each other; None if it did not decide with these resources.
-    Numbers that meet them go to the pool. Raises OutOfTime where the guard strikes."""
+    Numbers that meet them go to the pool. Raises OutOfSteps, OutOfTime."""
     symbols = frozenset[Term]().union(*map(leaves, literals)) if pool is not None else frozenset[Term]()
     assertions = _assertions(literals)
     if not any(map(_nonlinear, literals)):
-        return _check(z3.SimpleSolver(), assertions, resources, 0, symbols, pool, guard)[0]
+        return _check(z3.SimpleSolver(), assertions, resources, 0, symbols, pool, meter)[0]
     squares, left = any(map(_has_power, literals)), resources
     for k in range(TRIES):
         order = list(assertions)
@@ -209,7 +210,7 @@ def decided_by_z3(
         solver = z3.SimpleSolver()
         if squares:
             solver.set("arith.solver", WITHOUT_ROOTS)
-        answer, used = _check(solver, order, left // (TRIES - k), k, symbols, pool, guard)
+        answer, used = _check(solver, order, left // (TRIES - k), k, symbols, pool, meter)
         left = max(left - used, 0)
         if answer is not None:
             return answer
@@ -224,20 +225,23 @@ def _assertions(literals: Sequence[Term]) -> list[z3.BoolRef]:
 
 def _check(
     solver: Any, assertions: Sequence[Any], resources: int, seed: int, symbols: Iterable[Term], pool: Pool | None,
-    guard: Guard | None,
+    meter: Meter | None,
 ) -> tuple[bool | None, int]:  # fmt: skip
     """The answer, and the resources that it took."""
     solver.set("random_seed", seed)
     solver.add(*assertions)
-    answer, used = _asked(solver, resources, guard)
+    answer, used = _asked(solver, resources, meter)
     if answer == z3.sat and pool is not None:
         pool.add(_numbers(solver.model(), symbols))
     return (True if answer == z3.unsat else False if answer == z3.sat else None), used
 
 
-def _asked(solver: Any, resources: int, guard: Guard | None = None) -> tuple[Any, int]:
-    """z3's answer within its own count of resources, and how many it took. Raises OutOfTime where the guard strikes
-    first."""
+def _asked(solver: Any, resources: int, meter: Meter | None = None) -> tuple[Any, int]:
+    """z3's answer within its own count of resources, and how many it took. Raises OutOfSteps where the steps of the
+    stage are spent already, OutOfTime where the outer time limit strikes first."""
+    if meter is not None and meter.going:
+        meter.check("question about integers")
+    guard = meter.guard if meter is not None else None
     solver.set("rlimit", max(1, resources))
     if guard is not None:
         solver.set("timeout", min(LONGEST_MILLISECONDS, max(1, int(guard.left * 1000))))
@@ -274,7 +278,7 @@ def _nonlinear(t: Term) -> bool:
     return False
 
 
-def _model(literals: Sequence[Term], resources: int, guard: Guard | None) -> dict[Term, int] | None:
+def _model(literals: Sequence[Term], resources: int, meter: Meter | None) -> dict[Term, int] | None:
     symbols = sorted(frozenset().union(*map(leaves, literals)), key=lambda t: t.id)
     solver = z3.Solver()
     solver.add(*map(_expression, literals))
@@ -284,7 +288,7 @@ def _model(literals: Sequence[Term], resources: int, guard: Guard | None) -> dic
         solver.push()
         if box is not None:
             solver.add(*(z3.And(-box <= _expression(s), _expression(s) <= box) for s in symbols if s.type != BOOL))
-        if _asked(solver, resources // len(BOXES), guard)[0] == z3.sat:
+        if _asked(solver, resources // len(BOXES), meter)[0] == z3.sat:
             env = _numbers(solver.model(), symbols)
             if all(value(t, env) is True for t in literals):
                 return env

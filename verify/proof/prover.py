@@ -84,7 +84,7 @@ class Proving:
     exact: Marks = field(default_factory=dict)  # operations on floats through which integers pass
 
     def __post_init__(self) -> None:
-        inner = Solver(guard=self.meter.guard, answers=self.answers)
+        inner = Solver(meter=self.meter, answers=self.answers)
         self.solver = BoundedSolver(bounds=bounds(self.configuration), inner=inner)
         self.algebra = Algebra(self.solver, strides=strides(self.configuration), meter=self.meter)
         self.memory.distinct = self.distinct

@@ -20,7 +20,7 @@ from typing import Any
 from trilift.lift.capture.trace import Trace
 from trilift.lift.cases.declaration import Case
 from trilift.lift.errors import CaseError, TriliftError
-from trilift.lift.runtime.budget import BUDGETS, UNLIMITED, Meter, stage
+from trilift.lift.runtime.budget import BUDGETS, UNLIMITED, Meter, OutOfSteps, OutOfTime, stage
 from trilift.lift.runtime.strategy import Strategy
 from trilift.lift.terms import construct as T
 from trilift.lift.terms.fit import value
@@ -87,14 +87,23 @@ def infer(
     meter: Meter = UNLIMITED,
 ) -> Inferred | None:
     """The first set of clauses under which all claims are proved, with what cannot be left out of it; None if none is
-    found. `known`: an input on which a claim fails, which the clauses must exclude; `meter`: of all
-    proofs that are tried."""
+    found before the steps are spent. `known`: an input on which a claim fails, which the clauses must exclude; `meter`:
+    of all proofs that are tried, and of the questions whether a set of clauses can be met."""
+    try:
+        return _inferred(case, goal, configurations, under, seed, known, meter)
+    except (OutOfSteps, OutOfTime):  # of a question between two proofs
+        return None
 
+
+def _inferred(
+    case: Case, goal: Targets, configurations: Sequence[Configuration], under: Under, seed: int,
+    known: Counterexample | None, meter: Meter,
+) -> Inferred | None:  # fmt: skip
     def prove(clauses: Sequence[Clause]) -> Proofs | None:
         with stage("proof under clauses", BUDGETS.proof.clauses_steps, meter) as each:
             return _all_proved(under(clauses, each))
 
-    for row, clauses in islice(_plausible(case, configurations, known), TRIES):
+    for row, clauses in islice(_plausible(case, configurations, known, meter), TRIES):
         if meter.exhausted:
             return None
         proofs = prove(clauses)
@@ -119,21 +128,20 @@ def _all_proved(proofs: Proofs) -> Proofs | None:
 
 
 def _plausible(
-    case: Case, configurations: Sequence[Configuration], known: Counterexample | None
+    case: Case, configurations: Sequence[Configuration], known: Counterexample | None, meter: Meter
 ) -> Iterator[tuple[Strategy, list[Clause]]]:
     """Sets of clauses that some input meets, and that exclude the counterexample."""
     numbers = None if known is None else _numbers(case, known.dims, known.seed)
     for row, terms in candidates(case, configurations):
-        if any(satisfiable(s.facts, terms) for s in configurations) and (
-            numbers is None or not all(_meets(t, numbers) for t in terms)
-        ):
+        excluded = numbers is None or not all(_meets(t, numbers) for t in terms)
+        if excluded and any(satisfiable(s.facts, terms, meter) for s in configurations):
             yield row, [clause(t) for t in terms]
 
 
-def satisfiable(facts: Iterable[Term], terms: Iterable[Term]) -> bool:
+def satisfiable(facts: Iterable[Term], terms: Iterable[Term], meter: Meter) -> bool:
     """Whether the solver finds numbers that meet all of them. A contract that no numbers meet would claim nothing about
     the kernel."""
-    return Solver().model([*facts, *terms]) is not None
+    return Solver(meter=meter).model([*facts, *terms]) is not None
 
 
 def clause(t: Term) -> Clause:

@@ -232,6 +232,7 @@ class Events(Recorder):
             return self.inner(func, args, kwargs)
         if func.namespace == "prim":  # prim.device: a question that tensors with contents answer themselves
             return func(*args, **kwargs)
+        budget.count("host operation")
         name = func.overloadpacket.__name__
         taken = self.taken(args[0]) if name == "_local_scalar_dense" else None
         if taken is None and self.is_traced(*read_arguments(name, args)):

@@ -65,26 +65,21 @@ OF_ARGUMENTS = frozenset(
 )  # ... and those of them that tell something of their arguments
 
 
-def _enters_outside(frame: FrameType) -> bool:
-    caller = frame.f_back
-    return (
-        caller is not None and place(frame.f_code.co_filename) == OUTSIDE and place(caller.f_code.co_filename) == HOST
-    )
-
-
 @contextmanager
 def watched(record: Record) -> Iterator[None]:
     """Notes such calls of host code, and what it reads that may change, for as long as it runs."""
     state = Watch()
 
-    def see(frame: FrameType, event: str, arg: object) -> None:
-        if event == "c_call" and place(frame.f_code.co_filename) == HOST:
+    def see(frame: FrameType, event: str, arg: object) -> None:  # at each call and return: it has to be fast
+        if event == "call":
+            file = frame.f_code.co_filename
+            if file in record.files:
+                for said in state.notes(frame):
+                    record.ask(said)
+            elif place(file) == OUTSIDE and (caller := frame.f_back) is not None and _is_host(caller):
+                _note(record, str(frame.f_globals.get("__name__", "")), frame.f_code.co_name)
+        elif event == "c_call" and _is_host(frame):
             _note(record, *_of_builtin(arg))
-        elif event == "call" and frame.f_code.co_filename in record.files:
-            for said in state.notes(frame):
-                record.ask(said)
-        elif event == "call" and _enters_outside(frame):
-            _note(record, str(frame.f_globals.get("__name__", "")), frame.f_code.co_name)
 
     before = sys.getprofile()
     sys.setprofile(see)
@@ -92,6 +87,10 @@ def watched(record: Record) -> Iterator[None]:
         yield
     finally:
         sys.setprofile(before)
+
+
+def _is_host(frame: FrameType) -> bool:
+    return place(frame.f_code.co_filename) == HOST
 
 
 def _of_builtin(function: object) -> tuple[str, str]:
