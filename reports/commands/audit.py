@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from ..base import sources, written_files
+from ..base import colours, sources, written_files
 from ..base.plain_text import plain
 from ..base.progress import Progress
 from ..base.targets import Target
@@ -137,6 +137,8 @@ def write(output: Output, said: Any) -> None:
         text = plain(text)
     if output.file:
         _file(output.file, text + written_files.LAST_LINES.get(output.form, ""))
+    elif output.form in ("text", "concise"):
+        colours.echo(text, nl=False)
     else:
         click.echo(text, nl=False)
     page = os.environ.get("GITHUB_STEP_SUMMARY")

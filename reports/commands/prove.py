@@ -12,7 +12,7 @@ import click
 
 from trilift.lift.runtime.isolate import Outcome, run_all
 
-from ..base.plain_text import plain
+from ..base import colours
 from ..base.progress import Progress
 from ..base.targets import Named, Target
 from ..formats import jsonl
@@ -36,7 +36,7 @@ def prove(targets: Sequence[Target], form: str, options: Options, quiet: bool, l
 
     def show(record: Record) -> None:
         if form != "json":
-            click.echo(jsonl.line(record) if form == "jsonl" else plain(verdict_text.case(record)))
+            colours.echo(verdict_text.case(record)) if form == "text" else click.echo(jsonl.line(record))
 
     with Progress(quiet) as progress:
         run = gather(dispatch.records(targets, options, progress.hear), limits, progress, code, show)
@@ -54,7 +54,10 @@ def equal(first: Named, second: Named, form: str, options: Options, quiet: bool)
     """Compares two kernels, or a kernel and a PyTorch function, and prints; returns the exit code."""
     with Progress(quiet) as progress:
         record = compared(first, second, options, progress.hear)
-    click.echo(json.dumps(document([record]), indent=1) if form == "json" else plain(verdict_text.case(record)))
+    if form == "json":
+        click.echo(json.dumps(document([record]), indent=1))
+    else:
+        colours.echo(verdict_text.case(record))
     return exit_code([record])
 
 

@@ -2,20 +2,28 @@
 
 kernels.py::row_softmax: PROVED in 0.31 s
     out = softmax(x, -1), the lifted formula
-    for all M, N with
-      M * N < 2**31      needed by the address at line 14
+      for all M, N >= 1 where integers do not wrap:
+        M * N < 2^31      needed by integer arithmetic at line 14
+
+Outputs with one verdict have one contract: the clauses of all, then those of single outputs.
 """
 
 from __future__ import annotations
 
+import re
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 from . import draw, proof_record, second_opinion
 
 Record = Mapping[str, Any]
 SEEN, SIZE = "config", "size"  # kinds of clauses: what was seen of the host function, that sizes are at least 1
-COLUMN, WIDTH = 60, 100  # characters of a clause that others are aligned to, and of one that is shown
+WRAPS = "nowrap"  # the kind of a clause that keeps integer arithmetic in its range
+COLUMN, WIDTH = 60, 100  # characters of a clause that others are aligned to, and of a line
+POWERS = {str(1 << n): f"2^{n}" for n in (31, 32, 63, 64)}
+BETWEEN = re.compile(r"\((.+) < (2\^\d+)\) & \(-\2 <= \1\)$")
 MISSING = 3  # obligations that are not checked, that are shown
 HELP = {
     "open": "trilift prove --explain lists the conditions shown and not shown",
@@ -30,8 +38,8 @@ def case(record: Record, drawn: Sequence[str] | None = None) -> str:
     seconds = record["seconds"]["prove"]
     where = draw.heading(record) if "==" not in record["name"] else record["name"]
     lines = [f"{where}: {second_opinion.word(record)}{_bound(record['bound'])} in {seconds:.2f} s"]
-    for p in record["proofs"]:
-        lines += draw.indented("\n".join(_proof(p, record)), "    ").splitlines()
+    for proofs in _together(record):
+        lines += draw.indented("\n".join(_proof(proofs, record)), "    ").splitlines()
     lines += [f"    {line}" for line in _missing(record)]
     lines += [f"    {line}" for line in _lifted(record)] if drawn is not None else []
     errors = list(errors_of(record))
@@ -47,7 +55,7 @@ def case(record: Record, drawn: Sequence[str] | None = None) -> str:
 def _missing(record: Record) -> Iterator[str]:
     """The first obligations that the checker does not show."""
     missing = record["checked"]["missing"] if "checked" in record else []
-    yield from (_short(x) for x in missing[:MISSING])
+    yield from missing[:MISSING]
     if len(missing) > MISSING:
         yield f"and {len(missing) - MISSING} more that the checker does not show"
 
@@ -82,33 +90,81 @@ def _bound(bound: float | None) -> str:
     return f", wrong at the sizes tried with probability at most {bound:.1e}," if bound is not None else ""
 
 
-def _proof(p: Record, record: Record) -> Iterator[str]:
-    """One output: what was shown of it, and under which conditions; or why not."""
-    yield _claim(p, record)
+def _together(record: Record) -> Iterator[list[Record]]:
+    """The proofs, neighbours that share a contract taken together."""
+    shared = lambda p: p["verdict"] == "PROVED" and (p["against"], _dims(p, record))  # noqa: E731
+    for key, proofs in groupby(record["proofs"], shared):
+        found = list(proofs)
+        yield from [found] if key else [[p] for p in found]
+
+
+def _dims(p: Record, record: Record) -> tuple[str, ...]:
+    return tuple(p.get("dims", record["dims"]))
+
+
+def _proof(proofs: Sequence[Record], record: Record) -> Iterator[str]:
+    """Outputs, one or those of one contract: what was shown of them, and under which conditions; or why not."""
+    yield from (_claim(p, record) for p in proofs)
+    p = proofs[0]
     if p["verdict"] == "TESTED":
         yield f"  held on {p['samples']} random samples; not proved: {p['reason']}"
     if p["verdict"] == "REFUTED":
-        yield from _refuted(p, p.get("dims", record["dims"]))
+        yield from _refuted(p, _dims(p, record))
     if p["verdict"] == "UNKNOWN":
         yield draw.indented(_unknown(p, HELP["late" if p.get("cause") == "timeout" else "open"]), "  ")
     if p["verdict"] == "PROVED":
-        yield from _contract(p, "for all", p.get("dims", record["dims"]))
+        yield from _contract(proofs, "for all", _dims(p, record))
 
 
-def _contract(p: Record, head: str, dims_of: Sequence[str]) -> Iterator[str]:
+def _contract(proofs: Sequence[Record], head: str, dims_of: Sequence[str]) -> Iterator[str]:
     """The conditions that inputs have to meet, then what was seen of the host function, and not proved."""
-    least = {c["text"] for c in p["contract"] if c["kind"] == SIZE}
+    of = {p["output"]: list(p["contract"]) for p in proofs}
+    least = {c["text"] for c in proofs[0]["contract"] if c["kind"] == SIZE}
     every = bool(dims_of) and least >= {f"1 <= {n}" for n in dims_of}
     said = {f"1 <= {n}" for n in dims_of} if every else set()
-    clauses = [c for c in p["contract"] if c["kind"] != SEEN and not (c["kind"] == SIZE and c["text"] in said)]
+    needed = {n: [c for c in cs if c["kind"] != SEEN and not (c["kind"] == SIZE and c["text"] in said)]
+              for n, cs in of.items()}  # fmt: skip
+    clauses = list(_shared(needed))
     sizes = ", ".join(dims_of) + (" >= 1" if every else "")
-    yield f"  {head} {sizes or 'inputs'}{' with' if clauses else ''}"
-    width = max((len(c["text"]) for c in clauses if c["why"] and len(c["text"]) <= COLUMN), default=0)
-    for c in clauses:
-        yield f"    {_short(c['text']).ljust(width)}{_needed(c)}".rstrip()
-    if seen := [c for c in p["contract"] if c["kind"] == SEEN]:
+    yield f"  {head} {sizes or 'inputs'}{_with([c for _, c in clauses])}"
+    width = max((len(_text(c, n)) for n, c in clauses if c["why"] and len(_text(c, n)) <= COLUMN), default=0)
+    for name, c in clauses:
+        text, why = _text(c, name), _needed(c)
+        whole = f"{text.ljust(width)}{why and f'   {why}'}"
+        yield from _wrapped(whole if not why or len(whole) <= WIDTH else text)
+        yield from [f"      {why}"] if why and len(whole) > WIDTH else []
+    if seen := list(_shared({n: [c for c in cs if c["kind"] == SEEN] for n, cs in of.items()})):
         yield "  seen at the shapes that were tried"
-        yield from (f"    {_short(c['text'])}" for c in seen)
+        for name, c in seen:
+            yield from _wrapped(_text(c, name))
+
+
+def _shared(of: Mapping[str, Sequence[Record]]) -> Iterator[tuple[str, Record]]:
+    """The clauses that all outputs have, then those of single outputs, each with its output's name; "": of all."""
+    key = lambda c: (c["text"], c["why"], str(c["place"]))  # noqa: E731
+    every = set.intersection(*({key(c) for c in cs} for cs in of.values()))
+    yield from (("", c) for c in next(iter(of.values())) if key(c) in every)
+    yield from ((n, c) for n, cs in of.items() for c in cs if key(c) not in every)
+
+
+def _with(clauses: Sequence[Record]) -> str:
+    if not clauses:
+        return ""
+    return " where integers do not wrap:" if all(c["kind"] == WRAPS for c in clauses) else " with"
+
+
+def _text(c: Record, output: str) -> str:
+    """A clause as it is read: powers of two as such, two bounds of one number as a chain."""
+    text = re.sub(r"\d{10,}", lambda n: POWERS.get(n[0], n[0]), c["text"])
+    chain = BETWEEN.match(text)
+    text = f"-{chain[2]} <= {chain[1]} < {chain[2]}" if chain else text
+    return f"for {output}: {text}" if output else text
+
+
+def _wrapped(text: str) -> Iterator[str]:
+    """A clause, whole, on as many lines as it takes."""
+    lines = textwrap.wrap(text, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+    yield from (f"    {line}" for line in lines)
 
 
 def _claim(p: Record, record: Record) -> str:
@@ -122,14 +178,9 @@ def _claim(p: Record, record: Record) -> str:
     return f"{p['output']} {sign} {said}" + ("" if alone else f": {p['verdict']}{_bound(p['bound'])}")
 
 
-def _short(text: str) -> str:
-    """Long texts end early: --explain and the JSON have them in full."""
-    return text if len(text) <= WIDTH else text[: WIDTH - 4] + " ..."
-
-
 def _needed(c: Record) -> str:
     at = f" at line {c['place']['line']}" if c["place"] else ""
-    return f"   needed by {c['why']}{at}" if c["why"] else ""
+    return f"needed by {c['why']}{at}" if c["why"] else ""
 
 
 def _refuted(p: Record, dims_of: Sequence[str]) -> Iterator[str]:
@@ -142,7 +193,7 @@ def _refuted(p: Record, dims_of: Sequence[str]) -> Iterator[str]:
         yield f"    replay: python {c['replay']}"
     if any(clause["kind"] not in ("case", SEEN, SIZE) for clause in p["contract"]):
         yield from _contract(
-            {**p, "contract": [x for x in p["contract"] if x["kind"] != SEEN]},
+            [{**p, "contract": [x for x in p["contract"] if x["kind"] != SEEN]}],
             "it holds for all",
             dims_of,
         )
