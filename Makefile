@@ -10,7 +10,7 @@ PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test smoke lint types corpus packages sweep results mutants hostile \
-  test-all durations fuzz defects mugraph-mutants mutation-score test-suites sanitizer-comparison tiles gpu written bench goldens goldens-check \
+  test-all durations fuzz defects mugraph-mutants mutation-score test-suites sanitizer-comparison matrix tiles gpu written bench goldens goldens-check \
   docs docs-outputs picture clean
 
 help: ## list the targets
@@ -114,6 +114,12 @@ $(VENV)/.sanitizer: $(VENV)/.core
 
 sanitizer-comparison: $(VENV)/.sanitizer ## audit broken and sound kernels, by triton-viz too
 	PATH="$$PATH:$(abspath $(VENV))/sanitizer/bin" $(BIN)/trilift report sanitizer-comparison --jobs $(JOBS)
+
+# Which build of PyTorch uv takes; empty: that of its indexes.
+TORCH_BACKEND ?= cpu
+matrix: $(VENV)/.dev ## prove the operators with Python 3.11 to 3.13 and Triton 3.6 to 3.9, an environment for each
+	$(PIP) install uv
+	$(if $(TORCH_BACKEND),UV_TORCH_BACKEND=$(TORCH_BACKEND)) $(BIN)/trilift report matrix --jobs $(JOBS)
 
 bench: $(VENV)/.core ## measure time per stage, growth with blocks and tiles, ablations
 	$(BIN)/python -m trilift.reports.experiments.bench

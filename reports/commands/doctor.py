@@ -31,7 +31,7 @@ def doctor(x):
 
 def run() -> int:
     """Prints one line per check; 0 if all that is required works, else 2."""
-    good = [_python(), *(_installed(p, True) for p in REQUIRED), _triton(), _lifts()]
+    good = [_python(), *(_installed(p, True) for p in REQUIRED), _triton(), _tested(), _lifts()]
     for package in OPTIONAL:
         _installed(package, False)
     return 0 if all(good) else 2
@@ -66,6 +66,20 @@ def _triton() -> bool:
         f"triton {low[0]}.{low[1]} to {high[0]}.{high[1] - 1}",
         "IR of other versions is not read",
     )
+
+
+def _tested() -> bool:
+    """Whether these versions were tried together; others may work as well."""
+    from ..base.tested_versions import tested, words
+
+    try:
+        found = {n: metadata.version(n) for n in ("torch", "triton")}
+    except metadata.PackageNotFoundError:
+        return False
+    if tested(platform.python_version(), **found):
+        return _say(True, f"these versions were tested together ({words()})")
+    _say(None, "these versions were not tested together", f"tested: {words()}")
+    return True
 
 
 def _lifts() -> bool:
