@@ -16,14 +16,14 @@ import torch
 
 from trilift.lift import Case
 from trilift.lift.errors import Place
+from trilift.lift.replay.rounded import Rounded
+from trilift.lift.replay.rounding import FORMATS, nearest
 from trilift.verify.audit.evidence import Evidence
 from trilift.verify.audit.faults import Fault, faults
 from trilift.verify.audit.finding import Finding
 from trilift.verify.audit.numerics import numerics
 from trilift.verify.audit.rules import nan_risk, overflow_risk, page, precision_loss
 from trilift.verify.runs.input_table import ROWS, Inputs
-from trilift.verify.runs.rounded import Rounded
-from trilift.verify.runs.rounding import FORMATS, nearest
 
 SOURCE = Path(K.__file__).read_text().splitlines()
 RULES = (overflow_risk, nan_risk, precision_loss)

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from trilift.lift.interpreter.machine import cell
+from trilift.lift.replay.rounded import Rounded
+from trilift.lift.replay.rounding import FORMATS, NARROW
 from trilift.lift.ttir.ir import Op, Value
 
 from ..runs.input_table import ROWS, Inputs
-from ..runs.rounded import Rounded
-from ..runs.rounding import FORMATS, NARROW
 from ..runs.trials import Dims, blocks_of, fits
 from .numerics import Numerics, Sample, smallest
 

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from trilift.lift.interpreter.machine import cell
+from trilift.lift.replay.rounded import Rounded, Values, executed
+from trilift.lift.replay.rounding import FORMATS
 from trilift.lift.ttir.ir import Op
 
 from ..runs.input_table import ROWS, Inputs
-from ..runs.rounded import Rounded, Values, executed
-from ..runs.rounding import FORMATS
 from .numerics import Numerics, Sample
 
 LOST = 2e-3  # relative error of the output at least

@@ -16,9 +16,9 @@ import numpy as np
 
 from trilift.lift.interpreter.handlers.arithmetic import library_row
 from trilift.lift.interpreter.machine import cell
+from trilift.lift.replay.rounded import Rounded
 from trilift.lift.ttir.ir import Op
 
-from ..runs.rounded import Rounded
 from .numerics import Sample
 
 Element = tuple[str, tuple[int, ...]]

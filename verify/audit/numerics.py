@@ -14,6 +14,7 @@ from trilift.lift.cases.declaration import Case
 from trilift.lift.cases.shapes import RUN_INPUT_ELEMENTS, elements
 from trilift.lift.errors import CaseError, TriliftError, Unsupported
 from trilift.lift.replay.reference import each, values
+from trilift.lift.replay.rounded import Rounded, Values, executed
 from trilift.lift.runtime import budget
 from trilift.lift.runtime.budget import Meter
 from trilift.lift.ttir.ir import Op
@@ -23,7 +24,6 @@ from ..refutation.replay_script import Stored, replay_script
 from ..runs.adversary import filled
 from ..runs.input_table import ROWS, Inputs
 from ..runs.isolated_buffers import apart, holds_pointers
-from ..runs.rounded import Rounded, Values, executed
 from ..runs.trials import Dims
 
 if TYPE_CHECKING:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from trilift.lift.interpreter.machine import cell
+from trilift.lift.replay.rounded import Rounded
+from trilift.lift.replay.rounding import FORMATS
 from trilift.lift.terms.constants import near
 from trilift.lift.ttir.ir import Op
 
 from ..runs.input_table import ROWS
-from ..runs.rounded import Rounded
-from ..runs.rounding import FORMATS
 from .numerics import Numerics, Sample
 
 if TYPE_CHECKING:

@@ -28,14 +28,14 @@ from trilift.lift.errors import OutOfBounds, Place, TriliftError, Unsupported
 from trilift.lift.interpreter import interpret, random_numbers
 from trilift.lift.interpreter.machine import cell, machine
 from trilift.lift.interpreter.memory import Cells, Memory
+from trilift.lift.replay.rounded import Rounded
+from trilift.lift.replay.rounding import nearest
 from trilift.lift.runtime.budget import BUDGETS, OutOfSteps, limited
 from trilift.lift.terms.bits import cell_size, from_bits, to_bits
 from trilift.lift.ttir.ir import Module, Type
 from trilift.lift.ttir.lower import leaves
 
 from ..runs.isolated_buffers import GAP
-from ..runs.rounded import Rounded
-from ..runs.rounding import nearest
 from .mutant_filter import Mutation
 
 

@@ -14,10 +14,10 @@ import numpy as np
 
 from trilift.lift.capture.trace import Launch
 from trilift.lift.interpreter.machine import cell
+from trilift.lift.replay.rounding import FORMATS, nearest
 from trilift.lift.ttir.ir import Op, Value
 
 from ..audit.accumulation import MOVES
-from ..runs.rounding import FORMATS, nearest
 
 ARITHMETIC = {
     "arith.addf": np.add, "arith.subf": np.subtract, "arith.mulf": np.multiply, "arith.divf": np.divide,

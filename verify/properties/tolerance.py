@@ -9,6 +9,8 @@ from dataclasses import replace
 from trilift.lift.cases.declaration import Case
 from trilift.lift.interpreter.machine import cell
 from trilift.lift.printers.text import size_text
+from trilift.lift.replay.rounded import COMPUTING
+from trilift.lift.replay.rounding import FORMATS, NARROW
 from trilift.lift.simplify.saturation import simplify
 from trilift.lift.terms import construct as T
 from trilift.lift.terms.spec import Formula
@@ -16,8 +18,6 @@ from trilift.lift.terms.term import Axis, Term
 from trilift.lift.ttir.ir import Module, Op, Value
 
 from ..audit.accumulation import MOVES, narrow_sums
-from ..runs.rounded import COMPUTING
-from ..runs.rounding import FORMATS, NARROW
 from .magnitudes import COUNT, FORMS, Magnitudes, Row, times
 from .records import Tolerance
 

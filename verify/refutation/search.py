@@ -20,7 +20,7 @@ from trilift.lift.capture.trace import Launch, TorchOp, Trace
 from trilift.lift.cases.declaration import Case
 from trilift.lift.errors import CaseError, OutOfBounds, TriliftError, Unsupported
 from trilift.lift.interpreter.interpret import Run
-from trilift.lift.replay.check import REFERENCE, ROUNDED
+from trilift.lift.replay.check import REFERENCE, ROUNDED, right_where_rounded
 from trilift.lift.replay.dtype_sight import as_seen, tolerance
 from trilift.lift.replay.execute import results
 from trilift.lift.replay.reference import deviation, steady, values, without_subnormals
@@ -398,6 +398,9 @@ def _compared(
         if not error.size or error.max() <= allowed:
             continue
         error = np.where(_stable(question, trace, args, inputs, name, formula, b), error, 0.0)
+        if error.max() > allowed:
+            right = right_where_rounded(trace, inputs, name, b, error, LARGE_PROGRAMS, BUDGETS.run.large_steps)
+            error = np.where(right, 0.0, error)
         if error.max() > allowed:
             index = tuple(int(i) for i in np.unravel_index(int(np.argmax(error)), error.shape))
             why = left_alone(trace, name, index, a, b) if is_untouched(formula) else ""

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from .observe import Observation as Observation
     from .observe import differing as differing
     from .observe import element as element
-    from .rounded import Rounded as Rounded
-    from .rounding import FORMATS as FORMATS
     from .trials import Dims as Dims
     from .trials import blocks_of as blocks_of
     from .trials import boundary_shapes as boundary_shapes
@@ -27,8 +25,6 @@ __all__, __getattr__ = face(
         "adversary": "arguments",
         "goals": "Targets",
         "observe": "Observation differing element",
-        "rounded": "Rounded",
-        "rounding": "FORMATS",
         "trials": "Dims blocks_of boundary_shapes",
     },
 )

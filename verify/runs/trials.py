@@ -16,13 +16,13 @@ from trilift.lift.capture.trace import Trace
 from trilift.lift.cases.declaration import Case
 from trilift.lift.cases.shapes import RUN_INPUT_ELEMENTS, elements
 from trilift.lift.errors import CaseError, TriliftError, Unsupported
+from trilift.lift.replay.rounded import RUN_PROGRAMS as RUN_PROGRAMS
 from trilift.lift.runtime.budget import BUDGETS, limited
 
 from .isolated_buffers import apart
 
 Dims = Mapping[str, int | float]
 
-RUN_PROGRAMS = 600  # of all launches of one run
 BOUNDARIES = 12  # trials at the edges of blocks, out of
 ATTEMPTS = 40
 EDGES = ((2, 0), (1, 1), (1, 0), (2, 1), (0, 1), (1, -1), (3, -2))  # a * BLOCK + b

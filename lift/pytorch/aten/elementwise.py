@@ -103,9 +103,9 @@ def power(x: TermLike, n: TermLike) -> Term:
             return sqrt(x)
         case -0.5:
             return T.recip(sqrt(x))
-        case float(k) if 2 * k == int(2 * k) and 0 < k < 4:
+        case float(k) if 0 < k < 4 and 2 * k == int(2 * k):
             return T.mul(*[x] * int(k), sqrt(x))
-        case float(k) if 2 * k == int(2 * k) and -4 < k < 0:
+        case float(k) if -4 < k < 0 and 2 * k == int(2 * k):
             return T.recip(power(x, -k))
     return op("pow")(x, n)
 

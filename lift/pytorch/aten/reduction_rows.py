@@ -120,8 +120,10 @@ def _var_mean(
     c = (1 if unbiased else 0) if correction is None else correction
     mean = averaged(self, dim, True)
     squares = elementwise(lambda x, m: (x - m) * (x - m), self, mean)
-    n = count_of(self, dim) - T.const(c)
-    n = maximum(n, 0) if n.is_const else n
+    taken = T.const(c)
+    n = count_of(self, dim) - taken
+    positive = taken.is_const and taken.attr <= 1 and not n.is_const  # sizes are at least 1
+    n = n if positive else maximum(n, 0)
     variance = real(lambda s: s / n)(summed(squares, dim, keepdim))
     return variance, averaged(self, dim, keepdim)
 

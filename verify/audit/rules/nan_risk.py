@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from trilift.lift.replay.rounded import Rounded
 from trilift.lift.runtime.budget import BUDGETS
 from trilift.lift.ttir.ir import Op
 
 from ...runs.input_table import ROWS, Inputs
-from ...runs.rounded import Rounded
 from ...runs.trials import Dims, blocks_of, boundary_shapes
 from ..fault_origin import Event, births, blamed, described
 from ..faults import Fault, faults

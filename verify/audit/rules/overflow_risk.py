@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from trilift.lift.replay.rounded import Rounded
+from trilift.lift.replay.rounding import FORMATS, NARROW
 from trilift.lift.runtime.budget import BUDGETS
 
 from ...runs.input_table import ROWS, Inputs
-from ...runs.rounded import Rounded
-from ...runs.rounding import FORMATS, NARROW
 from ...runs.trials import Dims
 from ..fault_origin import blamed, described, kind, matters, overflows
 from ..faults import Fault, faults

@@ -16,22 +16,21 @@ from typing import Any
 
 import numpy as np
 
-from trilift.lift.capture.trace import Trace
-from trilift.lift.errors import Place, TriliftError
-from trilift.lift.interpreter import interpret  # noqa: F401  (interpret fills the tables)
-from trilift.lift.interpreter.handlers import reduce
-from trilift.lift.interpreter.machine import cell
-from trilift.lift.interpreter.memory import Memory
-from trilift.lift.interpreter.registry import HANDLERS, ROW_OF_TTIR, elementwise
-from trilift.lift.replay.execute import events, results
-from trilift.lift.runtime.budget import BUDGETS, limited
-from trilift.lift.terms.domain import Float64
-from trilift.lift.terms.ranges import Ranges
-from trilift.lift.ttir.ir import Op
-
+from ..capture.trace import Trace
+from ..errors import Place, TriliftError
+from ..interpreter import interpret  # noqa: F401  (interpret fills the tables)
+from ..interpreter.handlers import reduce
+from ..interpreter.machine import cell
+from ..interpreter.memory import Memory
+from ..interpreter.registry import HANDLERS, ROW_OF_TTIR, elementwise
+from ..runtime.budget import BUDGETS, limited
+from ..terms.domain import Float64
+from ..terms.ranges import Ranges
+from ..ttir.ir import Op
+from .execute import events, results
 from .rounding import NARROW, nearest
-from .trials import RUN_PROGRAMS
 
+RUN_PROGRAMS = 600  # of all launches of one run
 CHUNK = 16  # products that the machine sums before it rounds to a narrow accumulator
 
 Watch = Callable[[Any, Op, tuple[Any, ...], Any, Any], Any]
@@ -120,11 +119,24 @@ class RoundedMemory(Memory):
 
 def executed(trace: Trace, inputs: Mapping[str, np.ndarray], domain: Rounded) -> Values | None:
     """The reals that the launches leave in outputs and written inputs; None where they cannot be executed."""
-    if trace.programs > RUN_PROGRAMS:
+    found = left(trace, inputs, domain)
+    return None if found is None else {n: x for n, x in found.items() if x.dtype.kind == "f"}
+
+
+def left(
+    trace: Trace,
+    inputs: Mapping[str, np.ndarray],
+    domain: Rounded,
+    programs: int = RUN_PROGRAMS,
+    steps: int = BUDGETS.run.rounded_steps,
+) -> Values | None:
+    """The numbers of all types that the launches leave there; None where they cannot be executed with so many programs
+    and steps."""
+    if trace.programs > programs:
         return None
     memory = RoundedMemory(domain)
     try:
-        with limited("run with rounding", BUDGETS.run.rounded_steps), np.errstate(all="ignore"):
+        with limited("run with rounding", steps), np.errstate(all="ignore"):
             for name, ref in trace.inputs.items():
                 memory.define(ref, np.asarray(inputs[name]).reshape(ref.shape))
             before = {name: memory.fetch(ref) for name, ref in trace.inputs.items()}
@@ -132,5 +144,4 @@ def executed(trace: Trace, inputs: Mapping[str, np.ndarray], domain: Rounded) ->
             found = {n: (memory.fetch(ref), in_place) for n, (ref, in_place) in results(trace).items()}
     except (TriliftError, ArithmeticError, ValueError, IndexError, TypeError, MemoryError):
         return None
-    real = {n: (x, at) for n, (x, at) in found.items() if x.dtype.kind == "f"}
-    return {n: x for n, (x, at) in real.items() if at != n or not np.array_equal(x, before[n], equal_nan=True)}
+    return {n: x for n, (x, at) in found.items() if at != n or not np.array_equal(x, before[n], equal_nan=True)}

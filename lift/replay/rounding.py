@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from trilift.lift.terms.bits import from_bits, to_bits
+from ..terms.bits import from_bits, to_bits
 
 
 @dataclass(frozen=True, slots=True)
