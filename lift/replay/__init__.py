@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from .output import Output as Output
     from .reference import deviation as deviation
     from .reference import values as values
-    from .rounded import Rounded as Rounded
-    from .rounding import FORMATS as FORMATS
 
 __all__, __getattr__ = face(
     __name__,
@@ -30,7 +28,5 @@ __all__, __getattr__ = face(
         "execute": "events replay results spec",
         "output": "Output",
         "reference": "deviation values",
-        "rounded": "Rounded",
-        "rounding": "FORMATS",
     },
 )
