@@ -45,6 +45,7 @@ ENTRIES = (
     Entry("mugraph-mutants", "mutation.mugraph_mutants"),
     Entry("tile-rules", "superoptimizer.tile_rules"),
     Entry("tiles", "superoptimizer.tiles"),
+    Entry("faults", "faults", usual=False),  # kills processes and starts a cluster
     Entry("gpu-times", "superoptimizer.gpu_times", usual=False),  # needs a GPU
 )
 CORPORA = tuple(e.name for e in ENTRIES if e.corpus)
