@@ -12,8 +12,9 @@ from .dask_processes import Machines, copied, killing, machines
 from .expectations_of_ends import incomplete, read, refused, rows
 from .fault import Ended, Fault, Make
 
-MANY = tuple(f"c{k}" for k in range(10))
-KILL_SECONDS = 3.0  # between two kills
+MANY = tuple(f"c{k}" for k in range(6))
+KILLS = 5  # of workers, each of which is started again
+KILL_SECONDS = 6.0  # between two kills, at most
 SLOW = "time.sleep(0.2)"  # at each shape that is tried
 MEMORY = "2GiB"
 REPORT = "out.json"
@@ -32,7 +33,7 @@ def prove(address: str, name: str) -> tuple[str, ...]:
 def dying(folder: Path, seed: int) -> Ended:
     """Workers are killed while cases run; the verdicts have to be those of this machine."""
     name = many(folder)
-    with machines(folder) as made, killing(made, seed, KILL_SECONDS) as killed:
+    with machines(folder) as made, killing(made, seed, KILLS, KILL_SECONDS) as killed:
         there = run(folder, *prove(made.address, name), "--no-cache")
     here = run(folder, "prove", name, "--format", "json", "--no-cache")
     same = bool(killed) and verdicts(there) == verdicts(here)

@@ -52,8 +52,10 @@ class Machines:
         self.nannies, self.scheduler = [], None
 
     def workers(self) -> list[int]:
-        """The processes in which workers run: of each nanny the one that has children."""
-        return [c for n in self.nannies for c in descendants(n.pid)[:2] if "spawn_main" in _spelled(c)]
+        """The processes of workers that have run a case: they have started others. A nanny whose worker dies before
+        that ends too."""
+        below = (c for n in self.nannies for c in descendants(n.pid))
+        return [c for c in below if "spawn_main" in _spelled(c) and descendants(c)]
 
     def _dask(self, *args: str) -> Process:
         with open(output(self.folder, "dask"), "ab") as log:
@@ -80,12 +82,13 @@ def machines(folder: Path, root: Path = ROOT, memory: str = "auto") -> Iterator[
 
 
 @contextmanager
-def killing(made: Machines, seed: int, every_seconds: float) -> Iterator[list[int]]:
-    """Context manager: meanwhile a worker at random is killed again and again; gives those that were."""
+def killing(made: Machines, seed: int, kills: int, seconds: float) -> Iterator[list[int]]:
+    """Context manager: meanwhile so many workers are killed at random, at most so many seconds apart; gives
+    those that were killed."""
     over, rng, killed = threading.Event(), random.Random(seed), list[int]()
 
     def kill_some() -> None:
-        while not over.wait(every_seconds):
+        while len(killed) < kills and not over.wait(rng.uniform(0, seconds)):
             if found := made.workers():
                 killed.append(rng.choice(found))
                 kill(killed[-1:])

@@ -10,5 +10,5 @@ from .signal_faults import SIGNALS
 from .text_faults import TEXTS
 
 Times = tuple[tuple[Fault, int], ...]
-TIMES = (*((f, 2) for f in CASES), *((f, 400) for f in TEXTS), *((f, 2) for f in FILES), *((f, 2) for f in SIGNALS),
-         *((f, 1) for f in CLUSTER))  # fmt: skip
+GROUPS = ((1, CLUSTER), (1, FILES), (2, SIGNALS), (2, CASES), (200, TEXTS))  # how often, which
+TIMES: Times = tuple((fault, count) for count, faults in GROUPS for fault in faults)

@@ -16,17 +16,18 @@ from .fault import Ended, Fault, Make
 
 LARGEST_BYTES = 12_000  # that a file may have: less than a store of results
 MINE = "my own text\n"
-PROVE = ("prove", "--format", "json", "-j", "1")
+FORM = ("--format", "json", "-j", "1")
+PROVE = ("prove", *FORM)
 Damage = Callable[[Path], None]
 
 
 def beside(name: str, put_it: Damage) -> Make:
-    """Proves a folder with a good file and another one."""
+    """Lifts a folder with a good file and another one."""
 
     def make(folder: Path, seed: int) -> Ended:
         put(folder)
         put_it(folder / name)
-        return run(folder, *PROVE, ".")
+        return run(folder, "lift", *FORM, ".")
 
     return make
 
@@ -77,11 +78,13 @@ def over(folder: Path, seed: int) -> Ended:
 
 
 FILES = (
-    Fault("a FIFO called x.py in a folder", beside("x.py", os.mkfifo), rows()),
-    Fault("a broken symbolic link in a folder", beside("x.py", lambda p: p.symlink_to("nowhere.py")), rows()),
-    Fault("a link to itself in a folder", beside("x.py", lambda p: p.symlink_to("x.py")), rows()),
-    Fault("a link to its own folder", beside("x", lambda p: p.symlink_to(".")), rows()),
-    Fault("a file in Latin-1 that does not say so", beside("x.py", latin), rows()),
+    Fault("a FIFO called x.py in a folder", beside("x.py", os.mkfifo), rows(word="lift")),
+    Fault(
+        "a broken symbolic link in a folder", beside("x.py", lambda p: p.symlink_to("nowhere.py")), rows(word="lift")
+    ),
+    Fault("a link to itself in a folder", beside("x.py", lambda p: p.symlink_to("x.py")), rows(word="lift")),
+    Fault("a link to its own folder", beside("x", lambda p: p.symlink_to(".")), rows(word="lift")),
+    Fault("a file in Latin-1 that does not say so", beside("x.py", latin), rows(word="lift")),
     Fault("a folder of results that cannot be written", no_folder, rows()),
     Fault("a folder of results on a full disk", full, rows()),
     Fault("a file of results of other bytes", kept(overwritten), rows()),
