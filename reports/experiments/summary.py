@@ -108,12 +108,6 @@ def whole(data: Data) -> dict[str, Any]:
     return {k: v for k, v in data.items() if k not in ("title", "versions", "schema", "version")}
 
 
-def faults(data: Data) -> dict[str, Any]:
-    """How the attempts ended, in all and of each fault."""
-    by = {r["fault"]: {k: n for k, n in r.items() if k != "fault"} for r in data["faults"]}
-    return {"counts": data["counts"], "by": by}
-
-
 def _counted(rows: Iterable[Data], word: str) -> dict[str, int]:
     return dict(Counter(str(r[word]) for r in rows))
 

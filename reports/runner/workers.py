@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Executor, Future, InvalidStateError, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from importlib import metadata
 from threading import Event as Flag
 from threading import Lock, Thread
@@ -244,10 +244,10 @@ def _short(e: Exception) -> str:
 
 @dataclass
 class _Order:
-    """A call on the cluster: `out` is its end, `arguments` are those of `_there`."""
+    """A call on the cluster: `send` gives it to Dask, `out` is its end for us."""
 
-    out: Future[Any]
-    arguments: tuple[Any, ...]
+    out: Future[object]
+    send: Callable[[], Future[object]]
     left: int = SUBMISSIONS
 
 
@@ -273,27 +273,28 @@ class Remote(Workers):
             raise CancelledError
         name = uuid4().hex
         files = hashed([file] if file else [])
-        order = _Order(Future(), (function, task, ours(), files, self.topic, name))
+        out: Future[Any] = Future()
         self.heard[name] = hear
-        order.out.add_done_callback(lambda done: self.heard.pop(name, None))
+        out.add_done_callback(lambda done: self.heard.pop(name, None))
         with self.lock:
-            self.calls[order.out] = _Call()
-        order.out.add_done_callback(self.forget)
-        self._send(order)
-        return order.out
+            self.calls[out] = _Call()
+        out.add_done_callback(self.forget)
+        send = partial(self.executor.submit, _there, function, task, ours(), files, self.topic, name)
+        self._send(_Order(out, send))
+        return out
 
     def _send(self, order: _Order) -> None:
         """Gives a call to the cluster. Raises Lost."""
         order.left -= 1
         try:
-            made = self.executor.submit(_there, *order.arguments)
+            made = order.send()
         except Exception as e:
             raise Lost(f"the cluster is gone: {_short(e)}") from None
         there = ref(made)  # whoever holds a result that was given makes the cluster keep it, or make it again
         order.out.add_done_callback(lambda done: done.cancelled() and (call := there()) and call.cancel())
         made.add_done_callback(lambda done: self._passed(done, order))
 
-    def _passed(self, made: Future[Any], order: _Order) -> None:
+    def _passed(self, made: Future[object], order: _Order) -> None:
         """The end of a call on the cluster: it is given again where that is due to the cluster, else it is ours."""
         found = _end(made)
         if isinstance(found, _Again) and order.left and not self.stopped and not order.out.done():
@@ -354,7 +355,7 @@ class Remote(Workers):
         self.executor.shutdown(wait=False)
 
 
-def _end(made: Future[Any]) -> tuple[Any] | Lost:
+def _end(made: Future[object]) -> tuple[object] | Lost:
     """The result of a call, or the reason why it has none."""
     if made.cancelled():
         return _Again("the cluster is gone: its scheduler returned the work")

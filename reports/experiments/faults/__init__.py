@@ -67,7 +67,7 @@ def measured(times: Times, seed: int, quiet: bool) -> Result:
     return Result("faults", shown, data, int(bool(wrong)))
 
 
-EXPERIMENTS = by_name(Experiment(NAME, measure, COLUMNS, (NOTE,), summary.faults))
+EXPERIMENTS = by_name(Experiment(NAME, measure, COLUMNS, (NOTE,), summary.whole))
 
 
 def _each(times: Times, seed: int, folder: Path, progress: Progress) -> Iterator[Told]:

@@ -72,7 +72,7 @@ class Machines:
 
 @contextmanager
 def machines(folder: Path, root: Path = ROOT, memory: str = "auto") -> Iterator[Machines]:
-    """Context manager: a scheduler and workers, of which nothing is left afterwards."""
+    """Context manager: a scheduler and workers, which are killed at its end."""
     made = Machines(folder, root, memory)
     try:
         made.start()

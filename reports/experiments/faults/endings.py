@@ -17,7 +17,7 @@ Action = Callable[[], object]
 
 
 def ends_well(action: Action) -> str:
-    """What went wrong but for errors of ours; "" where nothing did."""
+    """The traceback of an error that is not one of ours; "" where there is none."""
     try:
         action()
     except TriliftError as error:

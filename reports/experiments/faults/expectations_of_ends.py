@@ -1,4 +1,4 @@
-"""What has to come of a fault: rows of results, a refusal with words, a file as it was."""
+"""The ends that a fault has to have: rows of results, a refusal with words, a file as it was."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One fault: how it is made, and what has to come of it. An attempt ends in one of four ways."""
+"""One fault: how it is made, and how it has to end. An attempt ends in one of four ways."""
 
 from __future__ import annotations
 
