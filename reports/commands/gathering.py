@@ -9,7 +9,7 @@ import click
 
 from ..base.progress import Progress
 from ..records.entries import Record, Row
-from ..runner.stopping import UNFINISHED, Stopped, stoppable
+from ..runner.stopping import UNFINISHED, Lost, Stopped, stoppable
 
 FAILURES = (1, 2)  # exit codes of a case that is wrong, or broken
 FAIL_FAST = "the run was ended by its first failure, as --fail-fast asks"
@@ -62,9 +62,9 @@ def gather(
                 each(record)
                 if limits.fail_fast and code(record) in FAILURES:
                     raise Stopped(FAIL_FAST)
-    except Stopped as e:
-        run.stopped = e
-        progress.warn(f"{e.why}; the cases that had not ended are missing")
+    except (Stopped, Lost) as e:
+        run.stopped = e if isinstance(e, Stopped) else Stopped(e.message, e.exit_code)
+        progress.warn(f"{run.stopped.why}; the cases that had not ended are missing")
     return run
 
 

@@ -140,8 +140,9 @@ def checked(against: str | None) -> str | None:
     hint = "expected reference, formula or the text of a formula"
     try:
         body = ast.parse(against.strip()).body
-    except SyntaxError as e:
-        raise click.UsageError(f"--against: cannot read {against!r} ({e.msg}); {hint}") from None
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as e:  # bytes that are not text; many brackets
+        why = e.msg if isinstance(e, SyntaxError) else f"{type(e).__name__}: {e}"
+        raise click.UsageError(f"--against: cannot read {against[:200]!r} ({why}); {hint}") from None
     if len(body) != 1 or not isinstance(body[0], ast.Assign | ast.Expr):
         raise click.UsageError(f"--against: cannot read {against!r}; {hint}")
     return against

@@ -46,6 +46,7 @@ ENTRIES = (
     Entry("tile-rules", "superoptimizer.tile_rules"),
     Entry("tiles", "superoptimizer.tiles"),
     Entry("matrix", "matrix", usual=False),  # makes environments
+    Entry("faults", "faults", usual=False),  # kills processes and starts a cluster
     Entry("gpu-times", "superoptimizer.gpu_times", usual=False),  # needs a GPU
 )
 CORPORA = tuple(e.name for e in ENTRIES if e.corpus)

@@ -74,7 +74,7 @@ def read(path: str) -> frozenset[str]:
         found = json.loads(Path(path).read_text())
     except OSError as e:
         raise click.UsageError(f"--baseline: cannot read {path}: {e.strerror}; {HELP}") from None
-    except ValueError as e:
+    except (ValueError, RecursionError) as e:
         raise click.UsageError(f"--baseline: {path} is not JSON ({e}); {HELP}") from None
     if not isinstance(found, dict) or found.get("schema") != SCHEMA or not isinstance(found.get("findings"), list):
         raise click.UsageError(f"--baseline: {path} is not a baseline of schema {SCHEMA}; {HELP}")

@@ -25,7 +25,7 @@ from ..base.targets import Target
 from ..records.entries import Row
 from ..records.options import Options
 from . import failures
-from .stopping import Stopped
+from .stopping import Lost, Stopped
 from .store import NAME, WAIT, Store, folder, warn
 
 SETTLED = {"unsupported", "not-lifted"}  # errors that the same input gives again
@@ -120,7 +120,7 @@ def _records(
         on_event(file, case, what)
 
     fresh = run(todo, options, hear, lambda file, paths: known[file].loads(paths))
-    stops: list[Stopped] = []
+    stops: list[Stopped | Lost] = []
     groups = groupby(_until_stopped(fresh, stops) if todo else (), key=lambda r: r["file"])
     group = next(groups, None)
     for target in targets:
@@ -151,11 +151,11 @@ def _fresh(mine: _Known, made: Iterable[Row]) -> Iterator[Row]:
         yield from mine.ordered(found)
 
 
-def _until_stopped(made: Iterable[Row], stops: list[Stopped]) -> Iterator[Row]:
+def _until_stopped(made: Iterable[Row], stops: list[Stopped | Lost]) -> Iterator[Row]:
     """The records, and then the reason why there are no more in `stops`."""
     try:
         yield from made
-    except Stopped as e:
+    except (Stopped, Lost) as e:
         stops.append(e)
 
 

@@ -5,19 +5,21 @@ A worker makes the records as this machine would, in processes of its own; a cas
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from trilift.lift.runtime.isolate import Event, Outcome
+from trilift.lift.runtime.isolate import Event
 
 from ..base.targets import Target
 from ..records import unfinished
 from ..records.entries import Record
 from ..records.options import Options
 from . import listing, local, workers
-from .workers import Files, Killed, Lost, Remote
+from .stopping import Lost, Stopped
+from .workers import Files, Killed, Remote
 
 Hear = Callable[[str, str, Any], None]
 Made = tuple[list[Record], Files]  # records, and the files that they rest on
@@ -26,21 +28,50 @@ Made = tuple[list[Record], Files]  # records, and the files that they rest on
 def run(
     targets: Sequence[Target], options: Options, on_event: Hear, on_loaded: Callable[[str, Sequence[str]], None]
 ) -> Iterator[Record]:
-    """As `runner.run`. Raises click.UsageError where no scheduler answers, workers.Lost where it goes away."""
+    """As `runner.run`. Raises click.UsageError where no scheduler answers, Lost where it goes away. Before that, and
+    before it raises Stopped, gives all records that are made."""
     told = "verdict" if options.proving else "lift"
     with workers.cluster(options.cluster) as pool:
-        there = _there(options)
-        listed = [(t, pool.direct(_names, _placed(t), there, file=os.path.abspath(t.file))) for t in targets]
-        calls = [(t, _cases(pool, t, future, there, on_event)) for t, future in listed]
-        for target, cases in calls:
-            for name, future in cases:
-                records, loaded = _made(target, name, future)
-                if other := workers.differing(loaded):
-                    raise Lost(f"a worker has another {other}: workers need the same files at the same paths")
-                on_loaded(target.file, list(loaded))
-                for r in records:
-                    on_event(target.file, r["name"], r[told])  # type: ignore[literal-required]
-                    yield _renamed(r, target)
+        waiting = deque(_calls(pool, targets, _there(options), on_event))
+
+        def given(call: _Call) -> Iterator[Record]:
+            records, loaded = _made(call)
+            if other := workers.differing(loaded):
+                raise Lost(f"a worker has another {other}: workers need the same files at the same paths")
+            on_loaded(call.target.file, list(loaded))
+            for r in records:
+                on_event(call.target.file, r["name"], r[told])  # type: ignore[literal-required]
+                yield _renamed(r, call.target)
+
+        try:
+            while waiting:
+                waiting[0].future.exception()  # waits
+                yield from given(waiting.popleft())
+        except (Lost, Stopped):
+            for call in waiting:
+                if call.ready():
+                    yield from given(call)
+            raise
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A call for one case; without a name for what is known of a whole file."""
+
+    target: Target
+    name: str
+    future: Future[Made]
+
+    def ready(self) -> bool:
+        """Whether its records are there now."""
+        return self.future.done() and not self.future.cancelled() and self.future.exception() is None
+
+
+def _calls(pool: Remote, targets: Sequence[Target], options: Options, on_event: Hear) -> Iterator[_Call]:
+    """A call for each case of the files, which workers have read."""
+    listed = [(t, pool.direct(_names, _placed(t), options, file=os.path.abspath(t.file))) for t in targets]
+    for target, future in listed:
+        yield from (_Call(target, *one) for one in _cases(pool, target, future, options, on_event))
 
 
 def _there(options: Options) -> Options:
@@ -72,17 +103,18 @@ def _cases(
     return [(n, pool.direct(_case, replace(place, cases=(n,)), options, file=place.file, hear=hear)) for n in names]
 
 
-def _made(target: Target, name: str, future: Future[Made]) -> Made:
-    found = _value(target, name, future)
+def _made(call: _Call) -> Made:
+    found = _value(call.target, call.name, call.future)
     return ([cast(Record, found)], {}) if isinstance(found, dict) else found
 
 
 def _value(target: Target, name: str, future: Future[Any]) -> Any:
-    """The result of a call; where it ended all workers that tried it, the record of that."""
+    """The result of a call; where all workers that tried it died, the record of that."""
     try:
         return future.result()
     except Killed as e:
-        return unfinished.failed(target.file, name, Outcome(failure=e.message))
+        help = "where workers die for lack of memory, --memory SIZE bounds a case"
+        return unfinished.empty(target.file, name, "crash", "every worker that ran it died", why=e.message, help=help)
 
 
 def _renamed(r: Record, target: Target) -> Record:
@@ -97,7 +129,7 @@ def _renamed(r: Record, target: Target) -> Record:
 
 
 def _names(target: Target, options: Options, event: Event) -> list[str] | Record:
-    return listing.names(target, options)
+    return listing.names(target, _bounded(options))
 
 
 def _case(target: Target, options: Options, event: Event) -> Made:
@@ -107,5 +139,11 @@ def _case(target: Target, options: Options, event: Event) -> Made:
         if name and isinstance(what, str) and what.startswith("stage:"):
             event(("event", (name, what)))
 
-    records = list(local.run([target], options, hear, lambda file, paths: loaded.update(paths)))
+    records = list(local.run([target], _bounded(options), hear, lambda file, paths: loaded.update(paths)))
     return records, workers.hashed(loaded)
+
+
+def _bounded(options: Options) -> Options:
+    """The options with at most the memory that the worker gives to a call."""
+    limits = [m for m in (options.memory, workers.memory_bytes()) if m]
+    return replace(options, memory=min(limits, default=None))

@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+import click
+
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 UNFINISHED = 4  # exit code of a run whose time is over: what is missing is unknown
 
@@ -23,6 +25,12 @@ class Stopped(BaseException):
     def __init__(self, why: str, code: int | None = None) -> None:
         super().__init__(why)
         self.why, self.code = why, code
+
+
+class Lost(click.ClickException):
+    """A call that no worker can make: the cluster went away, or it is not as we are."""
+
+    exit_code = 2
 
 
 @contextmanager

@@ -4,24 +4,27 @@
     cluster(address)   the workers of a Dask cluster, through `client.get_executor()`
 
 A call that crashes or takes too long harms no other, and is reported as an `Outcome`. On a cluster a call whose worker
-died is made again by another one. A worker has to run what we would run: it refuses a call where its packages or
-the user's file differ from ours."""
+died is made again by another one, and so are all calls where the scheduler was restarted. A worker has to run what we
+would run: it refuses a call where its packages or the user's file differ from ours."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import multiprocessing
 import os
 import signal
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Executor, Future, InvalidStateError, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from importlib import metadata
-from threading import Lock
+from threading import Event as Flag
+from threading import Lock, Thread
 from typing import Any
 from uuid import uuid4
 from weakref import ref
@@ -31,22 +34,28 @@ import click
 from trilift.lift.runtime.isolate import Event, Outcome, run_all
 
 from ..base import fingerprint
+from ..base.version import VERSION
+from .stopping import Lost as Lost
 
 CONNECT = 5.0  # seconds for a scheduler to answer, and for a first worker
+BACK_SECONDS = 30.0  # for a scheduler to come back
+EMPTY_SECONDS = 60.0  # for a worker to come back where none is left
+LOOK_SECONDS = 2.0  # between two looks at how many workers there are
+SUBMISSIONS = 4  # of one call: after a scheduler was restarted, or after its workers died
 SAME = ("egglog", "numpy", "torch", "triton", "z3-solver")  # distributions whose versions have to agree
+# Errors with which a worker ends that cannot read a call, by the name of their class.
+DIFFERENT = ("AttributeError", "ImportError", "RuntimeError", "TypeError", "UnpicklingError")
 Function = Callable[..., Any]
 Hear = Callable[[Any], None]
 Files = dict[str, str | None]  # path -> hash
 
 
-class Lost(click.ClickException):
-    """A call that no worker can make: the cluster went away, or it is not as we are."""
-
-    exit_code = 2
+class _Again(Lost):
+    """The end of a call that is due to the cluster, not to the call: it may be given again."""
 
 
-class Killed(Lost):
-    """A call that ended every worker that tried it."""
+class Killed(_Again):
+    """A call every worker of which died."""
 
 
 class _Stopped(Exception):
@@ -189,9 +198,11 @@ def cluster(address: str) -> Iterator[Remote]:
     client = connected(address)
     workers = Remote(client.get_executor(pure=False), client=client)
     client.subscribe_topic(workers.topic, workers.told)
+    Thread(target=workers.watch, daemon=True).start()
     try:
         yield workers
     finally:
+        workers.ended.set()
         with suppress(Exception):  # it may have gone away
             workers.stop()
         client.close(timeout=2)
@@ -203,9 +214,11 @@ def connected(address: str) -> Any:
         from distributed import Client
     except ImportError:
         raise click.UsageError("--cluster needs dask and distributed: pip install 'trilift[cluster]'") from None
+    for name in ("client", "core", "comm"):  # a lost connection is told by us
+        logging.getLogger(f"distributed.{name}").setLevel(logging.CRITICAL)
     try:
         asyncio.run(asyncio.wait_for(_greeted(address), CONNECT))  # a Client waits without end for what says nothing
-        client = Client(address, timeout=CONNECT, set_as_default=False)
+        client = Client(address, timeout=BACK_SECONDS, set_as_default=False)
     except Exception as e:  # an address may be wrong in many ways
         raise click.UsageError(f"--cluster {address}: no Dask scheduler answers there ({_short(e)})") from None
     try:
@@ -230,13 +243,23 @@ def _short(e: Exception) -> str:
 
 
 @dataclass
+class _Order:
+    """A call on the cluster: `send` gives it to Dask, `out` is its end for us."""
+
+    out: Future[object]
+    send: Callable[[], Future[object]]
+    left: int = SUBMISSIONS
+
+
+@dataclass
 class Remote(Workers):
-    """`client`: of the scheduler; `heard`: who hears of which call."""
+    """`client`: of the scheduler; `heard`: who hears of which call; `ended`: set when the calls are not wanted."""
 
     client: Any = None
     remote = True
     topic: str = field(default_factory=lambda: f"trilift-{uuid4().hex}")
     heard: dict[str, Hear] = field(default_factory=dict)
+    ended: Flag = field(default_factory=Flag)
 
     def submit(
         self, function: Function, *task: Any, seconds: float, file: str = "", hear: Hear = lambda said: None,
@@ -249,22 +272,70 @@ class Remote(Workers):
         if self.stopped:
             raise CancelledError
         name = uuid4().hex
-        try:
-            made = self.executor.submit(
-                _there, function, task, ours(), hashed([file] if file else []), self.topic, name
-            )
-        except Exception as e:
-            raise Lost(f"the cluster is gone: {_short(e)}") from None
-        self.heard[name] = hear
+        files = hashed([file] if file else [])
         out: Future[Any] = Future()
+        self.heard[name] = hear
         out.add_done_callback(lambda done: self.heard.pop(name, None))
-        there = ref(made)  # whoever holds a result that was given makes the cluster keep it, or make it again
-        out.add_done_callback(lambda done: done.cancelled() and (call := there()) and call.cancel())
         with self.lock:
             self.calls[out] = _Call()
         out.add_done_callback(self.forget)
-        made.add_done_callback(lambda done: _passed(done, out))
+        send = partial(self.executor.submit, _there, function, task, ours(), files, self.topic, name)
+        self._send(_Order(out, send))
         return out
+
+    def _send(self, order: _Order) -> None:
+        """Gives a call to the cluster. Raises Lost."""
+        order.left -= 1
+        try:
+            made = order.send()
+        except Exception as e:
+            raise Lost(f"the cluster is gone: {_short(e)}") from None
+        there = ref(made)  # whoever holds a result that was given makes the cluster keep it, or make it again
+        order.out.add_done_callback(lambda done: done.cancelled() and (call := there()) and call.cancel())
+        made.add_done_callback(lambda done: self._passed(done, order))
+
+    def _passed(self, made: Future[object], order: _Order) -> None:
+        """The end of a call on the cluster: it is given again where that is due to the cluster, else it is ours."""
+        found = _end(made)
+        if isinstance(found, _Again) and order.left and not self.stopped and not order.out.done():
+            try:
+                self.client.subscribe_topic(self.topic, self.told)  # a new scheduler knows of none
+                return self._send(order)
+            except Exception as e:
+                found = e if isinstance(e, Lost) else Lost(f"the cluster is gone: {_short(e)}")
+        if order.out.cancelled():
+            order.out.set_running_or_notify_cancel()
+            return None
+        with suppress(InvalidStateError):  # another thread has ended it
+            if isinstance(found, BaseException):
+                order.out.set_exception(found)
+            else:
+                order.out.set_result(found[0])
+        return None
+
+    def watch(self) -> None:
+        """In a thread of its own: ends all calls where no worker is left to make them."""
+        since = time.monotonic()
+        while not self.ended.wait(LOOK_SECONDS):
+            if self._count() or not self.calls:
+                since = time.monotonic()
+            elif time.monotonic() - since > EMPTY_SECONDS:
+                return self._give_up(Lost(f"the cluster has had no worker for {EMPTY_SECONDS:g} s"))
+        return None
+
+    def _count(self) -> int:
+        """How many workers there are; 0 where the scheduler does not answer."""
+        try:
+            return len(self.client.nthreads())
+        except Exception:
+            return 0
+
+    def _give_up(self, why: Lost) -> None:
+        with self.lock:
+            waiting = list(self.calls)
+        for future in waiting:
+            with suppress(InvalidStateError):
+                future.set_exception(why)
 
     def placed(self, file: str) -> str:
         return os.path.abspath(file) if file else ""
@@ -284,16 +355,12 @@ class Remote(Workers):
         self.executor.shutdown(wait=False)
 
 
-def _passed(made: Future[Any], out: Future[Any]) -> None:
-    """The end of a call on the cluster, as ours."""
-    if not out.set_running_or_notify_cancel():
-        return
+def _end(made: Future[object]) -> tuple[object] | Lost:
+    """The result of a call, or the reason why it has none."""
     if made.cancelled():
-        out.set_exception(Lost("the cluster is gone: its scheduler returned the work"))
-    elif (error := made.exception()) is not None:
-        out.set_exception(_lost(error))
-    else:
-        out.set_result(made.result())
+        return _Again("the cluster is gone: its scheduler returned the work")
+    error = made.exception()
+    return (made.result(),) if error is None else _lost(error)
 
 
 def _lost(error: BaseException) -> Lost:
@@ -301,8 +368,18 @@ def _lost(error: BaseException) -> Lost:
         return error
     if isinstance(error, ModuleNotFoundError):
         return Lost(f"a worker has no {error.name}: the workers need the packages that are installed here")
-    kind = Killed if type(error).__name__ == "KilledWorker" else Lost
-    return kind(f"{type(error).__name__}: {_short(Exception(error))}")
+    return _named(type(error).__name__, _short(Exception(error)))
+
+
+def _named(name: str, text: str) -> Lost:
+    """The end that an error of the cluster is, by the name of its class."""
+    if name == "KilledWorker":
+        return Killed(text)
+    if name in DIFFERENT:
+        return Lost(
+            f"a worker cannot read the call ({name}: {text}): its trilift is not the one that is installed here"
+        )
+    return Lost(f"{name}: {text}")
 
 
 def _there(
@@ -316,7 +393,8 @@ def _there(
         if (found := ours().get(what)) != wanted:
             raise Lost(f"the worker {worker.address} has {what} {found}, but this machine has {wanted}")
     if other := differing(files):
-        raise Lost(f"the worker {worker.address} has no such {other}: workers need the same files at the same paths")
+        how = "another" if os.path.exists(other) else "no"
+        raise Lost(f"the worker {worker.address} has {how} {other}: workers need the same files at the same paths")
     multiprocessing.current_process().daemon = False  # a worker's children are ours to end
 
     def hear(message: tuple[str, Any]) -> None:
@@ -324,6 +402,15 @@ def _there(
             worker.log_event(topic, (name, message[1]))
 
     return function(*task, hear)
+
+
+def memory_bytes() -> int | None:
+    """On a worker: the memory that one call may take, None where the worker has no limit."""
+    from distributed import get_worker
+
+    worker = get_worker()
+    most = worker.memory_manager.memory_limit
+    return most // worker.state.nthreads if most else None
 
 
 @cache
@@ -337,6 +424,6 @@ def ours() -> dict[str, str]:
     return {
         "Python": python,
         **{name: metadata.version(name) for name in SAME},
-        "trilift": fingerprint.of_text(*fingerprint.own_source()),
+        "trilift": f"{VERSION} of source {fingerprint.of_text(*fingerprint.own_source())[:12]}",
         "settings": " ".join(f"{k}={v}" for k, v in sorted(settings.items())),
     }

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import traceback
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -16,15 +14,15 @@ import pytest
 import torch
 import triton
 import triton.language as tl
-from mutated import mutated
 
 from trilift import case
 from trilift.lift.capture.case_files import load
 from trilift.lift.capture.run import capture
-from trilift.lift.errors import TriliftError
 from trilift.lift.language.parse import formula
 from trilift.lift.terms import construct as T
 from trilift.lift.ttir import lower
+from trilift.reports.experiments.faults.endings import ends_in_child, ends_well
+from trilift.reports.experiments.faults.mutated import mutated
 
 COUNT = int(os.environ.get("HOSTILE", "40"))
 
@@ -52,33 +50,6 @@ DIMS = {"x": (T.size("M"), T.size("N")), "y": (T.size("M"), T.size("N")), "w": (
         "k": (T.size("K"),)}  # fmt: skip
 SPECS = (b"f32[M, cdiv(N, 4) + 1] strided", b"i32[N] in (-5, 2 * N)", b"u8 < 256", b"f16[8, N] any rows")
 WHERES = (b"N % 16 == 0 and (M <= 64 or not N < M)", b"next_power_of_2(N) <= 2 ** 10 * M // 3")
-
-
-def ends_well(action: Callable[[], object]) -> str:
-    """What went wrong but for errors of ours; "" where nothing did."""
-    try:
-        action()
-    except TriliftError as error:
-        assert error.what
-    except Exception as error:
-        return "".join(traceback.format_exception(error)[-3:])
-    return ""
-
-
-def ends_in_child(action: Callable[[], object]) -> str:
-    """The same in a child, which MLIR may end: it overruns its stack in brackets without end."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(reading)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-        os.write(writing, ends_well(action).encode())
-        os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading) as f:
-        said = f.read()
-    os.waitpid(child, 0)
-    return said
 
 
 @pytest.mark.parametrize("group", range(8))

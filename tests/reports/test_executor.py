@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -9,15 +10,18 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, Executor, Future
 from pathlib import Path
 from typing import Any
 
 import click
 import pytest
 
+from trilift.reports.base.progress import Progress
 from trilift.reports.base.targets import Target
+from trilift.reports.commands.gathering import WHOLE, gather
 from trilift.reports.records.options import Options, Proving
+from trilift.reports.runner import cluster as cluster_runs
 from trilift.reports.runner import dispatch, workers
 from trilift.reports.runner.workers import Lost, Workers
 
@@ -100,6 +104,102 @@ def test_after_the_end_nothing_runs() -> None:
         pool.submit(square, 1, 0.0, seconds=1)
 
 
+# ---- a cluster that fails, without one -------------------------------------------------------------------------------
+
+
+class KilledWorker(Exception):
+    """As Dask calls a call whose workers died."""
+
+
+class Failing(Executor):
+    """An executor of a cluster whose first calls end as they are told to."""
+
+    def __init__(self, *ends: BaseException | None) -> None:
+        self.ends, self.calls = list(ends), 0
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        self.calls += 1
+        made: Future[Any] = Future()
+        end = self.ends.pop(0) if self.ends else 7
+        if end is None:
+            made.cancel()
+            made.set_running_or_notify_cancel()
+        elif isinstance(end, BaseException):
+            made.set_exception(end)
+        elif end != "never":
+            made.set_result(end)
+        return made
+
+
+class Silent:
+    """A client without workers."""
+
+    def subscribe_topic(self, topic: str, handler: Any) -> None:
+        pass
+
+    def nthreads(self) -> dict[str, int]:
+        return {}
+
+
+def pool(*ends: Any) -> workers.Remote:
+    return workers.Remote(Failing(*ends), client=Silent())
+
+
+@pytest.mark.parametrize("ends", [(), (None,), (None, KilledWorker("4 died"), None)])
+def test_a_call_that_the_cluster_lost_is_given_again(ends: tuple[Any, ...]) -> None:
+    made = pool(*ends)
+    assert made.direct(square, 1, 0.0).result(5) == 7
+    assert made.executor.calls == len(ends) + 1 and not made.calls and not made.heard  # type: ignore[attr-defined]
+
+
+def test_a_call_is_not_given_for_ever() -> None:
+    made = pool(*[KilledWorker("4 died")] * 9)
+    with pytest.raises(workers.Killed, match="4 died"):
+        made.direct(square, 1, 0.0).result(5)
+    assert made.executor.calls == workers.SUBMISSIONS  # type: ignore[attr-defined]
+    with pytest.raises(Lost, match="returned the work"):
+        pool(*[None] * 9).direct(square, 1, 0.0).result(5)
+
+
+def test_an_error_of_the_call_is_not_given_again() -> None:
+    made = pool(ModuleNotFoundError("no", name="triton"))
+    with pytest.raises(Lost, match="a worker has no triton"):
+        made.direct(square, 1, 0.0).result(5)
+    assert made.executor.calls == 1  # type: ignore[attr-defined]
+    with pytest.raises(Lost, match="its trilift is not the one that is installed here"):
+        pool(TypeError("too many")).direct(square, 1, 0.0).result(5)
+
+
+def test_calls_end_where_no_worker_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "EMPTY_SECONDS", 0.2)
+    monkeypatch.setattr(workers, "LOOK_SECONDS", 0.05)
+    made = pool("never")
+    future = made.direct(square, 1, 0.0)
+    made.watch()
+    with pytest.raises(Lost, match="has had no worker for 0.2 s"):
+        future.result(5)
+
+
+def test_a_run_that_loses_its_cluster_gives_what_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    done, lost, late = Future[Any](), Future[Any](), Future[Any]()
+    done.set_result(([{"name": "a", "lift": "ok"}], {}))
+    lost.set_exception(Lost("gone"))
+    late.set_result(([{"name": "c", "lift": "ok"}], {}))
+    target = Target("cases.py")
+    calls = [cluster_runs._Call(target, n, f) for n, f in (("a", done), ("b", lost), ("c", late))]
+    monkeypatch.setattr(cluster_runs, "_calls", lambda *_: calls)
+    monkeypatch.setattr(workers, "cluster", lambda address: contextlib.nullcontext())
+    records, heard = cluster_runs.run([target], Options(), lambda *_: None, lambda *_: None), list[str]()
+    with pytest.raises(Lost, match="gone"):
+        for r in records:
+            heard.append(r["name"])
+    assert heard == ["a", "c"]
+    gathered = gather(cluster_runs.run([target], Options(), lambda *_: None, lambda *_: None), WHOLE, Progress(True),
+                      lambda r: 0)  # fmt: skip
+    assert [r["name"] for r in gathered.records] == ["a", "c"]
+    assert gathered.incomplete == "gone" and gathered.exit_code(0) == 2
+
+
 # ---- a cluster -------------------------------------------------------------------------------------------------------
 
 
@@ -152,7 +252,7 @@ def test_what_differs_there_is_refused(there: Workers, tmp_path: Path, monkeypat
     future = there.submit(square, 1, 0.0, seconds=60, file=str(file))
     assert value(future) == 1
     monkeypatch.setattr(workers.fingerprint, "of_file", lambda path: "another")
-    with pytest.raises(Lost, match="has no such"):
+    with pytest.raises(Lost, match="has another .*a.py: workers need the same files"):
         there.submit(square, 1, 0.0, seconds=60, file=str(file)).result(60)
 
 
