@@ -35,8 +35,10 @@ def prove(targets: Sequence[Target], form: str, options: Options, quiet: bool, l
     """Runs and prints the targets; returns the exit code."""
 
     def show(record: Record) -> None:
-        if form != "json":
-            colours.echo(verdict_text.case(record)) if form == "text" else click.echo(jsonl.line(record))
+        if form == "text":
+            colours.echo(verdict_text.case(record))
+        elif form == "jsonl":
+            click.echo(jsonl.line(record))
 
     with Progress(quiet) as progress:
         run = gather(dispatch.records(targets, options, progress.hear), limits, progress, code, show)

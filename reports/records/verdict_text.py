@@ -118,13 +118,11 @@ def _proof(proofs: Sequence[Record], record: Record) -> Iterator[str]:
 
 def _contract(proofs: Sequence[Record], head: str, dims_of: Sequence[str]) -> Iterator[str]:
     """The conditions that inputs have to meet, then what was seen of the host function, and not proved."""
-    of = {p["output"]: list(p["contract"]) for p in proofs}
     least = {c["text"] for c in proofs[0]["contract"] if c["kind"] == SIZE}
     every = bool(dims_of) and least >= {f"1 <= {n}" for n in dims_of}
     said = {f"1 <= {n}" for n in dims_of} if every else set()
-    needed = {n: [c for c in cs if c["kind"] != SEEN and not (c["kind"] == SIZE and c["text"] in said)]
-              for n, cs in of.items()}  # fmt: skip
-    clauses = list(_shared(needed))
+    own = lambda c: c["kind"] != SEEN and not (c["kind"] == SIZE and c["text"] in said)  # noqa: E731
+    clauses = list(_shared([(p["output"], [c for c in p["contract"] if own(c)]) for p in proofs]))
     sizes = ", ".join(dims_of) + (" >= 1" if every else "")
     yield f"  {head} {sizes or 'inputs'}{_with([c for _, c in clauses])}"
     width = max((len(_text(c, n)) for n, c in clauses if c["why"] and len(_text(c, n)) <= COLUMN), default=0)
@@ -133,18 +131,18 @@ def _contract(proofs: Sequence[Record], head: str, dims_of: Sequence[str]) -> It
         whole = f"{text.ljust(width)}{why and f'   {why}'}"
         yield from _wrapped(whole if not why or len(whole) <= WIDTH else text)
         yield from [f"      {why}"] if why and len(whole) > WIDTH else []
-    if seen := list(_shared({n: [c for c in cs if c["kind"] == SEEN] for n, cs in of.items()})):
+    if seen := list(_shared([(p["output"], [c for c in p["contract"] if c["kind"] == SEEN]) for p in proofs])):
         yield "  seen at the shapes that were tried"
         for name, c in seen:
             yield from _wrapped(_text(c, name))
 
 
-def _shared(of: Mapping[str, Sequence[Record]]) -> Iterator[tuple[str, Record]]:
+def _shared(of: Sequence[tuple[str, Sequence[Record]]]) -> Iterator[tuple[str, Record]]:
     """The clauses that all outputs have, then those of single outputs, each with its output's name; "": of all."""
     key = lambda c: (c["text"], c["why"], str(c["place"]))  # noqa: E731
-    every = set.intersection(*({key(c) for c in cs} for cs in of.values()))
-    yield from (("", c) for c in next(iter(of.values())) if key(c) in every)
-    yield from ((n, c) for n, cs in of.items() for c in cs if key(c) not in every)
+    every = set.intersection(*({key(c) for c in cs} for _, cs in of))
+    yield from (("", c) for c in of[0][1] if key(c) in every)
+    yield from ((n, c) for n, cs in of for c in cs if key(c) not in every)
 
 
 def _with(clauses: Sequence[Record]) -> str:

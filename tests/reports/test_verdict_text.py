@@ -39,6 +39,12 @@ def test_outputs_of_one_verdict_share_a_contract() -> None:
 
 
 @pytest.mark.smoke
+def test_outputs_of_one_name_lose_no_clause() -> None:
+    text = said(proof("out", FITS), proof("out", FITS, clause("shape", "N <= 8")))
+    assert "        for out: N <= 8\n" in text and text.count("4 * N < 2^31") == 1
+
+
+@pytest.mark.smoke
 def test_other_verdicts_stand_alone() -> None:
     """A clause of a proof is never printed below an output that is not proved."""
     text = said(proof("y", FITS), proof("z", verdict="TESTED"), proof("w", clause("shape", "N <= 8")))
