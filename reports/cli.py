@@ -351,7 +351,8 @@ def audit(
     how = proving.options(timeout, Proving(timeout=timeout), audit=True, **options)
     scan = scanning.scan([] if cases_only else targets, how)
     limits = limits_of(max_time, fail_fast)
-    code = auditing.audit(chosen, outputs, how, quiet, steps, folder, scan, limits)
+    filters = auditing.Filters(steps, accepted.one_by_one(choice))
+    code = auditing.audit(chosen, outputs, how, quiet, filters, folder, scan, limits)
     raise SystemExit(0 if (code == 4 and allow_unknown) or (code == 3 and cases_only) else code)
 
 

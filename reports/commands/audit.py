@@ -16,10 +16,11 @@ from ..base.plain_text import plain
 from ..base.progress import Progress
 from ..base.targets import Target
 from ..filters.choice import Step
-from ..formats import FORMATS
-from ..records import proof_record, replay_files
-from ..records.entries import Row
+from ..formats import FORMATS, STREAMED, Document, stream
+from ..records import proof_record
+from ..records.entries import Record, Row
 from ..records.options import Options
+from ..records.replay_files import Scripts
 from ..runner import dispatch
 from . import prove
 from .gathering import WHOLE, Limits, document, gather, say_nothing_found
@@ -36,33 +37,68 @@ class Output:
     file: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """The choices that records pass before they are written. `steps`: to all of them, of a run that is complete or not;
+    `each`: to one that is shown as it comes, None where none is."""
+
+    steps: Callable[[bool], Sequence[Step]] = lambda complete: ()
+    each: Callable[[Row], Row] | None = lambda record: record
+
+
 def audit(
     targets: Sequence[Target],
     outputs: Sequence[Output],
     options: Options,
     quiet: bool,
-    steps: Callable[[bool], Sequence[Step]] = lambda complete: (),
+    filters: Filters = Filters(),
     replay: str = "",
     scan: Scan = lambda records, hear: [],
     limits: Limits = WHOLE,
 ) -> int:
-    """Runs the targets, takes their records through the steps of a run that is complete or not, writes them; returns
-    the exit code. A run that is ended early writes what it has found."""
+    """Runs the targets, takes their records through the filters, writes them, those on stdout as they come where the
+    format allows it; returns the exit code. A run that is ended early writes what it has found."""
+    scripts = Scripts(replay)
+    local = lambda record: scripts.written(sources.local(record))  # noqa: E731
+    shown = _Shown(outputs, filters, local)
     with Progress(quiet) as progress:
-        run = gather(dispatch.records(targets, options, progress.hear), limits, progress, lambda r: code({**r}))
+        records = dispatch.records(targets, options, progress.hear)
+        run = gather(records, limits, progress, lambda r: code({**r}), shown.show)
         found: list[Row] = [{**r} for r in run.records]
         kernels = [] if run.stopped else scan(found, progress.hear)
         progress.say(prove.summary(found))
     count, found = len(found), [*found, *kernels]
-    for step in steps(run.stopped is None):
+    for step in filters.steps(run.stopped is None):
         found = step(found)
-    found = [sources.local(r) for r in found]
-    found, kernels = replay_files.written(found[:count], replay), found[count:]
+    found = [local(r) if n < count else sources.local(r) for n, r in enumerate(found)]
+    found, kernels = found[:count], found[count:]
+    whole = {**document(found, run.incomplete), "kernels": kernels}
     for output in outputs:
-        write(output, {**document(found, run.incomplete), "kernels": kernels})
+        shown.end(whole) if output == shown.output else write(output, whole)
     if not found and not kernels and not run.stopped:
         say_nothing_found(t.file for t in targets)
     return run.exit_code(exit_code([*found, *kernels]))
+
+
+class _Shown:
+    """The output on stdout, if its format is one that is written while cases end."""
+
+    def __init__(self, outputs: Sequence[Output], filters: Filters, last: Callable[[Row], Row]) -> None:
+        self.output = next((o for o in outputs if not o.file and o.form in STREAMED and filters.each), None)
+        self.stream = stream(self.output.form) if self.output else None
+        self.filters, self.last, self.count = filters, last, 0
+
+    def show(self, record: Record) -> None:
+        """Prints one record."""
+        if self.stream and self.filters.each:
+            _print(self.output, self.stream.case(self.last(self.filters.each({**record}))))
+            self.count += 1
+
+    def end(self, whole: Document) -> None:
+        """Prints the records that were not, of a run that was ended, and what comes after them."""
+        if self.stream:
+            rest = [self.stream.case(r) for r in whole["cases"][self.count :]]
+            _print(self.output, "".join(rest) + self.stream.rest(whole))
 
 
 def exit_code(records: Iterable[Row]) -> int:
@@ -133,20 +169,29 @@ def _check(output: Output, force: bool) -> None:
 def write(output: Output, said: Any) -> None:
     """Writes the document in one format. Raises click.UsageError if the file cannot be written any more."""
     text = FORMATS[output.form](said)
-    if output.form in written_files.LAST_LINES:  # a text, which a terminal may show
-        text = plain(text)
     if output.file:
-        _file(output.file, text + written_files.LAST_LINES.get(output.form, ""))
-    elif output.form in ("text", "concise"):
-        colours.echo(text, nl=False)
+        _file(output.file, _plain(output, text) + written_files.LAST_LINES.get(output.form, ""))
     else:
-        click.echo(text, nl=False)
+        _print(output, text)
     page = os.environ.get("GITHUB_STEP_SUMMARY")
     if output.form == "github" and page:
         from ..formats import github
 
         with Path(page).open("a", encoding="utf-8", newline="") as f:
             f.write(github.summary(said))
+
+
+def _print(output: Output | None, text: str) -> None:
+    """On stdout, a text for people with its colours."""
+    if output and output.form in ("text", "concise"):
+        colours.echo(text, nl=False)
+    elif output:
+        click.echo(_plain(output, text), nl=False)
+
+
+def _plain(output: Output, text: str) -> str:
+    """A text which a terminal may show without what it would obey."""
+    return plain(text) if output.form in written_files.LAST_LINES else text
 
 
 def _file(path: str, text: str) -> None:

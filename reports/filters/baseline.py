@@ -27,28 +27,35 @@ NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+(?:\.\d+)?(?:e[-+]?\d+)?|inf|nan)\b",
 HELP = "write it again with --write-baseline"
 
 
-def prints(records: Sequence[Row]) -> list[list[str]]:
-    """The fingerprints of the findings of each record."""
-    seen: Counter[tuple[str, ...]] = Counter()
-    return [[_print(f, seen) for f in r["findings"]] for r in records]
+class Prints:
+    """The fingerprints of the findings of records, which are given in their order."""
+
+    def __init__(self) -> None:
+        self.seen: Counter[tuple[str, ...]] = Counter()
+
+    def of(self, record: Row) -> list[str]:
+        return [self._print(f) for f in record["findings"]]
+
+    def _print(self, finding: Row) -> str:
+        alike = likeness(finding)
+        self.seen[alike] += 1
+        return of_text(*alike, str(self.seen[alike]))
 
 
-def _print(finding: Row, seen: Counter[tuple[str, ...]]) -> str:
-    alike = likeness(finding)
-    seen[alike] += 1
-    return of_text(*alike, str(seen[alike]))
+class Known:
+    """The baseline at `path`, whose fingerprints are `names`, for records that are given in their order."""
 
+    def __init__(self, names: Collection[str], path: str, new_only: bool = False) -> None:
+        self.names, self.new_only, self.prints = names, new_only, Prints()
+        self.reason = {"kind": "external", "justification": f"known: {path}"}
 
-def applied(records: Sequence[Row], known: Collection[str], path: str, new_only: bool = False) -> list[Row]:
-    """The records with what is known moved from "findings" to "suppressed"; with `new_only` it is left out."""
-    reason = {"kind": "external", "justification": f"known: {path}"}
-    out = []
-    for r, names in zip(records, prints(records), strict=True):
-        old = [{**f, "suppression": reason} for f, n in zip(r["findings"], names, strict=True) if n in known]
-        fresh = [f for f, n in zip(r["findings"], names, strict=True) if n not in known]
-        accepted = [] if new_only else [*r.get("suppressed", ()), *old]
-        out.append({**r, "findings": fresh, "suppressed": accepted})
-    return out
+    def applied(self, record: Row) -> Row:
+        """The record with what is known moved from "findings" to "suppressed"; with `new_only` it is left out."""
+        named = [*zip(record["findings"], self.prints.of(record), strict=True)]
+        old = [{**f, "suppression": self.reason} for f, n in named if n in self.names]
+        fresh = [f for f, n in named if n not in self.names]
+        accepted = [] if self.new_only else [*record.get("suppressed", ()), *old]
+        return {**record, "findings": fresh, "suppressed": accepted}
 
 
 def likeness(finding: Row) -> tuple[str, ...]:
@@ -95,7 +102,8 @@ def write(path: str, records: Sequence[Row]) -> int:
 
 
 def _rows(records: Sequence[Row]) -> Iterator[Row]:
-    for r, names in zip(records, prints(records), strict=True):
-        for f, name in zip(r["findings"], names, strict=True):
+    prints = Prints()
+    for r in records:
+        for f, name in zip(r["findings"], prints.of(r), strict=True):
             file = portable(f["file"]) if f["file"] else ""
             yield {"fingerprint": name, "rule": f["rule"], "file": file, "line": f["line"], "message": f["message"]}

@@ -64,8 +64,23 @@ def steps(choice: Choice) -> list[Step]:
     if choice.kept:
         out.append(lambda found: _write(found, choice.kept))
     if choice.known or choice.kept:
-        out.append(lambda found: _known(found, choice.known or choice.kept, choice.new_only))
+        out.append(lambda found: [*map(_known(choice).applied, found)])
     return out
+
+
+def one_by_one(choice: Choice) -> Callable[[Row], Row] | None:
+    """The choices for records that are shown as they come, in their order: as `steps`, but for what is said about
+    comments when all have ended. None with a baseline to write, which accepts everything if the run comes to its end.
+    """
+    if choice.kept:
+        return None
+    chosen, known = by_rule(choice.select, choice.ignore), _known(choice) if choice.known else None
+
+    def shown(record: Row) -> Row:
+        record = ignores.split(_of_file(chosen([record])[0], choice.by_file), set())
+        return known.applied(record) if known else record
+
+    return shown
 
 
 def _of_file(record: Row, by_file: Configuration) -> Row:
@@ -100,8 +115,9 @@ def _write(found: list[Row], path: str) -> list[Row]:
     return found
 
 
-def _known(found: list[Row], path: str, new_only: bool) -> list[Row]:
-    return baseline.applied(found, baseline.read(path), path, new_only)
+def _known(choice: Choice) -> baseline.Known:
+    path = choice.known or choice.kept
+    return baseline.Known(baseline.read(path), path, choice.new_only)
 
 
 def configured(targets: Sequence[str]) -> Configuration:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from ..records.entries import Row
+from ..records.findings import Record
 
 RULE = "ignore-comment"  # of findings about the comments themselves
 COMMENT = re.compile(r"#\s*trilift:\s*ignore\b\s*(?:\[(?P<rules>[^\]]*)\])?(?P<reason>.*)$")
@@ -80,7 +81,7 @@ def applied(
     for each comment that does not work. `rules`: all that there are; `active`: those that were checked; `whole`: the
     files all of whose cases were asked for, in which a comment that accepts nothing is reported."""
     used: set[Ignore] = set()
-    out = [_split(r, used) for r in records]
+    out = [split(r, used) for r in records]
     finished = {f for f in whole if all(not r["errors"] for r in records if r["file"] == f)}
     seen = [os.path.realpath(f["file"]) for r in records for f in r["findings"] if f["file"]]
     files = dict.fromkeys([*(os.path.realpath(r["file"]) for r in records), *seen])
@@ -89,8 +90,8 @@ def applied(
     return _with_notes(out, notes)
 
 
-def _split(record: Row, used: set[Ignore]) -> Row:
-    """The record with "findings" and "suppressed" apart."""
+def split(record: Row, used: set[Ignore]) -> Row:
+    """The record with "findings" and "suppressed" apart; comments that accept one are added to `used`."""
     kept, accepted = [], list(record.get("suppressed", ()))
     for f in record["findings"]:
         by = next((c for c in _at(f) if c.reason), None)
@@ -144,3 +145,12 @@ def _with_notes(records: Sequence[Row], notes: Iterable[Row]) -> list[Row]:
         home = by_file.get(n["file"], out[0])
         home["findings"].append({**n, "file": home["file"]} if n["file"] in by_file else n)
     return out
+
+
+def apart(record: Record) -> tuple[Row, Row]:
+    """The record without what is said about comments, and with that alone."""
+    about: dict[bool, Row] = {
+        chosen: {k: [f for f in record.get(k, ()) if (f["rule"] == RULE) == chosen] for k in ("findings", "suppressed")}
+        for chosen in (False, True)
+    }
+    return {**record, **about[False]}, {**record, **about[True]}

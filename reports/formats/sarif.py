@@ -39,7 +39,7 @@ def _run(document: Document) -> Record:
         explanations.described(n) for n in dict.fromkeys([*explanations.FINDINGS, *(f["rule"] for f in found)])
     ]
     index = {d.name: i for i, d in enumerate(described)}
-    prints = baseline.prints([{"findings": found}])[0]
+    prints = baseline.Prints().of({"findings": found})
     return {
         "tool": {
             "driver": {

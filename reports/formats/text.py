@@ -15,15 +15,35 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from ..base import sources
+from ..filters import ignores
 from ..records import draw, findings, verdict_text
 from ..records.findings import Record
-from . import Document
+from . import Document, Stream
 
 
 def write(document: Document) -> str:
     """Cases in order, each followed by an empty line, then how many findings and verdicts there are."""
+    return stream().whole(document)
+
+
+def stream() -> Stream:
+    return Stream(lambda record: f"{case(ignores.apart(record)[0])}\n", _rest)
+
+
+def _rest(document: Document) -> str:
+    """All that is known when the last case has ended."""
     cases, rows = document["cases"], document.get("kernels", ())
-    return "".join(f"{case(c)}\n" for c in cases) + kernels(rows) + f"{total(cases, rows)}\n{incomplete(document)}"
+    unlaunched = kernels([ignores.apart(k)[0] for k in rows])
+    return unlaunched + _comments([*cases, *rows]) + f"{total(cases, rows)}\n{incomplete(document)}"
+
+
+def _comments(records: Sequence[Record]) -> str:
+    """The comments that accept nothing."""
+    about = [ignores.apart(r)[1] for r in records]
+    lines = [finding(f) for r in about for f in findings.of(r)]
+    if count := sum(len(r["suppressed"]) for r in about):
+        lines.append(f"{count} accepted: {ignores.RULE}")
+    return "".join(f"{line}\n" for line in lines) + "\n" * bool(lines)
 
 
 def incomplete(document: Document) -> str:

@@ -36,7 +36,7 @@ def record(*found: dict[str, Any]) -> dict[str, Any]:
 
 
 def prints(*found: dict[str, Any]) -> list[str]:
-    return baseline.prints([record(*found)])[0]
+    return baseline.Prints().of(record(*found))
 
 
 def test_lines_that_move_and_numbers_that_change_are_survived(file: Path) -> None:
@@ -70,12 +70,12 @@ def test_known_findings_are_accepted_new_ones_stay(file: Path, tmp_path: Path) -
     assert baseline.write(path, [record(finding(file)), record()]) == 1
     known = baseline.read(path)
     fresh = finding(file, rule="write-race")
-    (out,) = baseline.applied([record(finding(file), fresh)], known, path)
+    out = baseline.Known(known, path).applied(record(finding(file), fresh))
     assert out["findings"] == [fresh]
     assert out["suppressed"][0]["suppression"] == {"kind": "external", "justification": f"known: {path}"}
-    (out,) = baseline.applied([record(finding(file), fresh)], known, path, new_only=True)
+    out = baseline.Known(known, path, new_only=True).applied(record(finding(file), fresh))
     assert (out["findings"], out["suppressed"]) == ([fresh], [])
-    again = baseline.applied([record(finding(file, 2), finding(file, 4))], known, path)[0]
+    again = baseline.Known(known, path).applied(record(finding(file, 2), finding(file, 4)))
     assert [f["line"] for f in again["findings"]] == [4], "a second one of a kind is new"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from xml.etree import ElementTree
 import pytest
 
 from trilift.lift.runtime.isolate import Outcome
+from trilift.reports.base import written_files
 from trilift.reports.base.progress import Progress
 from trilift.reports.base.targets import Target
 from trilift.reports.commands.gathering import FAIL_FAST, Limits, gather
@@ -53,6 +55,7 @@ def last(x):
     return run(x)
 """
 NAME = "cases.py"
+SECONDS = re.compile(r"[\d.]+ s$", re.MULTILINE)
 
 
 def record(name: str, verdict: str = "PROVED") -> dict[str, object]:
@@ -197,3 +200,20 @@ def test_sigint_writes_every_report_and_the_next_run_goes_on(
     assert again.returncode in (0, 1), err  # with a finding: what the host function does depends on a file
     rows = [json.loads(row) for row in out.splitlines()]
     assert [(r["name"], r.get("cached", False)) for r in rows] == [("first", True), ("endless", False), ("last", False)]
+
+
+def test_an_audit_shows_each_case_when_it_has_ended_and_the_bytes_of_a_file(
+    start: Callable[..., subprocess.Popen[str]], tmp_path: Path
+) -> None:
+    source = SOURCE.replace("while not", "# trilift: ignore[write-race] not there\n    while not")
+    (tmp_path / NAME).write_text(source)
+    process = start("audit", NAME, "--cache-dir", "kept")
+    assert process.stdout is not None
+    early = next(line for line in process.stdout if "first" in line)
+    assert process.poll() is None  # it waits for the second
+    (tmp_path / "go").touch()
+    rest = process.stdout.read()
+    assert "PROVED" in early and "which finds nothing here" in rest
+    start("audit", NAME, "--cache-dir", "kept", "--format", "text=out").communicate(timeout=120)
+    shown, kept = (SECONDS.sub("", text) for text in (early + rest, (tmp_path / "out").read_text()))
+    assert kept == shown + written_files.LAST_LINES["text"], "but for the seconds of a case that is not kept"
