@@ -367,8 +367,11 @@ def audit(
     type=click.IntRange(1),
     help="Examples drawn for each test.",
 )
-@options(SEED, PROOF_TIMEOUT, CACHE_DIR, FORCE, QUIET)
-def write(targets: tuple[str, ...], output: str, cache_dir: str | None, **options: Any) -> None:
+@options(SEED, PROOF_TIMEOUT, MAX_TIME, MEMORY, MANY, caching, FORCE, QUIET)
+def write(
+    targets: tuple[str, ...], output: str, cache_dir: str | None, no_cache: bool, force: bool, quiet: bool,
+    max_time: float | None, **options: Any,
+) -> None:  # fmt: skip
     """Write property-based tests that run with or without a GPU.
 
     The file imports the kernel's own file, PyTorch, Triton, pytest and hypothesis, but not trilift.
@@ -376,7 +379,8 @@ def write(targets: tuple[str, ...], output: str, cache_dir: str | None, **option
     from .base import targets as of
     from .commands import write as writing
 
-    raise SystemExit(writing.write(of.resolve(targets), output, cache=kept(cache_dir, False), **options))
+    asked = writing.Asked(cache=kept(cache_dir, no_cache), **options)
+    raise SystemExit(writing.write(of.resolve(targets), output, asked, quiet, force, max_time))
 
 
 @main.command()

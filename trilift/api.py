@@ -76,10 +76,10 @@ def write(
     `examples`: how many hypothesis draws for each test. Returns the exit code of `trilift write`: 0, 2 for a case that
     cannot be called, 3 where the file has no case."""
     from .reports.base.targets import Target
-    from .reports.commands.write import write
+    from .reports.commands.write import Asked, write
 
     target = Target(fspath(file), tuple(cases))
-    return write([target], fspath(output), seed=seed, examples=examples, timeout=timeout, cache="", quiet=True)
+    return write([target], fspath(output), Asked(seed, examples, timeout), quiet=True)
 
 
 def optimize(

@@ -217,3 +217,25 @@ def test_an_audit_shows_each_case_when_it_has_ended_and_the_bytes_of_a_file(
     start("audit", NAME, "--cache-dir", "kept", "--format", "text=out").communicate(timeout=120)
     shown, kept = (SECONDS.sub("", text) for text in (early + rest, (tmp_path / "out").read_text()))
     assert kept == shown + written_files.LAST_LINES["text"], "but for the seconds of a case that is not kept"
+
+
+def test_written_tests_that_are_ended_early_hold_the_cases_that_had(
+    start: Callable[..., subprocess.Popen[str]], tmp_path: Path
+) -> None:
+    process = start("write", NAME, "-o", "test_cases.py")
+    until(process, "first: ok")
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert out == "wrote test_cases.py with 1 of 3 cases\n" and "Traceback" not in err
+    text = (tmp_path / "test_cases.py").read_text()
+    assert "def test_first_equals_its_formula" in text
+    assert text.count('pytest.skip("nothing can be tested: the run was ended by SIGINT")') == 2
+
+
+@pytest.mark.slow  # 30 s
+def test_a_loop_on_import_ends_with_its_time(start: Callable[..., subprocess.Popen[str]], tmp_path: Path) -> None:
+    (tmp_path / NAME).write_text("while True:\n    pass\n")
+    process = start("write", NAME, "-o", "test_cases.py", "--timeout", "1")
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 2 and "timeout" in err and not (tmp_path / "test_cases.py").exists()

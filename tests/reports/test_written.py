@@ -21,8 +21,7 @@ from trilift.lift.cases.declaration import Case
 from trilift.lift.terms import construct as T
 from trilift.lift.terms.spec import Formula
 from trilift.lift.terms.term import Axis
-from trilift.reports.base.targets import Target
-from trilift.reports.commands.write import Asked, _part
+from trilift.reports.commands.write import Asked, parts_of
 from trilift.reports.testgen.facts import Facts, facts, identifier
 from trilift.reports.testgen.file import assembled, complete, printed, written
 from trilift.reports.testgen.formatting import at_width, formatted
@@ -367,9 +366,9 @@ def told() -> dict[str, str]:
 @pytest.fixture(scope="module")
 def bad(told: dict[str, str], folder: Path) -> str:
     (folder / "rows.py").write_text(BAD)
-    target, asked = Target(str(folder / "rows.py")), Asked(0, 3, 5.0, "")
-    parts = [_part(c, target, asked, lambda e: told.update([e])) for c in load(target.file)]
-    text = assembled(parts, target.file, str(folder / "test_rows.py"), "trilift write rows.py", "0.1.0", 3)
+    file, asked = str(folder / "rows.py"), Asked(0, 3, 5.0)
+    parts = parts_of(load(file), file, asked, 1, lambda e: told.update({e[1]: e[2]}))
+    text = assembled(parts, file, str(folder / "test_rows.py"), "trilift write rows.py", "0.1.0", 3)
     (folder / "rows.py").write_text(ROWS)
     return text
 

@@ -59,7 +59,7 @@ def written(file: str, name: str, seed: int, path: str) -> None:
     """Writes the tests that `trilift write` writes for a case."""
     from ...commands.write import Asked, text_of
 
-    text = text_of(Target(file, (name,)), path, Asked(seed, EXAMPLES, GUARD_SECONDS, ""), lambda stage: None)
+    text = text_of(Target(file, (name,)), path, Asked(seed, EXAMPLES, GUARD_SECONDS))
     Path(path).write_text(text, encoding="utf-8")
 
 

@@ -168,7 +168,7 @@ def _case(case: Case, file: str, folder: str, how: How) -> Ran:
 
 
 def _write(file: str, name: str, path: str, how: How, event: Event) -> None:
-    text = text_of(Target(file, (name,)), path, Asked(how.seed, how.examples, GUARD_SECONDS, ""), lambda stage: None)
+    text = text_of(Target(file, (name,)), path, Asked(how.seed, how.examples, GUARD_SECONDS))
     Path(path).write_text(text, encoding="utf-8")
 
 
