@@ -100,9 +100,14 @@ def follow(
     floats = [d for _, d in results if d in DIGITS]
     made = _converting(base, given, floats)
     keys = [_key(flow, tag, g, made) for g in given if _counts(base, g, made)]
+    widest = max((str(g.dtype) for g in given if g.is_float and g.is_tensor), key=DIGITS.__getitem__, default="f16")
     for key, dtype in results:
         if dtype in DIGITS:
-            _result(flow, base, key, tag, keys, dtype)
+            if DIGITS[dtype] < DIGITS[widest]:
+                flow.step(key, "narrow", [(tag, key)], DIGITS[dtype], tag)
+                _result(flow, base, (tag, key), tag, keys, widest)
+            else:
+                _result(flow, base, key, tag, keys, dtype)
         else:
             _read(flow, base, keys)
     if ROWS.get(base) == "whole":
@@ -224,12 +229,13 @@ def _each(x: Nested, f: Callable[[SymbolicTensor], SymbolicTensor]) -> Nested:
 # ---- graphs ----------------------------------------------------------------------------------------------------------
 
 
-def of_graph(graph: Graph) -> Marks:
-    """The marks of a traced function, by node."""
+def of_graph(graph: Graph) -> tuple[Marks, list[Node]]:
+    """The marks of a traced function, by node; and its casts to fewer digits on which something depends."""
     flow, roots = Flow(), Roots()
     for node in graph.graph.nodes:
         _node(flow, node, roots, graph)
-    return flow.marks()
+    casts: list[Node] = [tag for tag in flow.casts() if hasattr(tag, "meta")]
+    return flow.marks(), casts
 
 
 def _node(flow: Flow, node: Node, roots: Roots, graph: Graph) -> None:

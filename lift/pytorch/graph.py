@@ -86,7 +86,8 @@ class _Interpretation:
         """(tensor, dtype) of each output, and the new contents of each input that is written."""
         names = iter(self.order)
         if self.integers is not None:
-            self.exact = exact_numbers.of_graph(graph)
+            self.exact, casts = exact_numbers.of_graph(graph)
+            self.integers.casts += [(dtype_name(n.meta["val"].dtype), place_of(n)) for n in casts]
         for node in graph.graph.nodes:
             if node.op == "placeholder":
                 self.env[node] = self._input(node, next(names))

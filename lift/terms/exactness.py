@@ -8,6 +8,9 @@ an index is not, so that what it is made of must be exact if no real data is in 
 are made (`Flow.step`) to where they are read as integers or compared (`Flow.sink`); on the way back every operation
 that rounds is marked.
 
+A float of real data that is cast to fewer digits is not near any more: what is made of it and compared, or read as an
+integer, is another (`Flow.casts`).
+
 An IEEE format with p digits has every integer up to 2^p, and every multiple of 2^-s up to 2^(p - s).
 """
 
@@ -124,6 +127,7 @@ RULES: dict[str, Rule] = {
     "bits": Rule(lambda *_: Origin(INTEGERS, None, False, False), known=False, asks=False),  # its bits as a float
     "same": Rule(_joined, rounds=False),
     "cast": Rule(_joined),
+    "narrow": Rule(_joined),  # a cast to a format of fewer digits
     "max": Rule(_largest, rounds=False),
     "add": Rule(_added),
     "sub": Rule(_difference),
@@ -137,6 +141,7 @@ RULES: dict[str, Rule] = {
 }  # fmt: skip
 
 
+KEEPS_SIGN = {"same", "cast", "narrow", "neg", "abs", "mul", "div"}
 ANY_OF = {"same", "max", "opaque", "whole"}  # rules that say something of the inputs that are known so far
 
 
@@ -213,6 +218,27 @@ class Flow:
             if bits is None:
                 return ()
         return s.inputs if rule.asks else ()
+
+    def casts(self) -> dict[Hashable, None]:
+        """The casts of real data to fewer digits on whose rounding a truth value, an index or an integer depends. Where
+        a number is compared with 0, casts and products keep its sign: they count below a sum only."""
+        if not any(s.rule == "narrow" for steps in self.steps.values() for s in steps):
+            return {}
+        origins = self.origins()
+        zero = lambda k: k is not None and origins.get(k, Origin(DATA)).is_zero  # noqa: E731
+        todo = [(key, zero(against)) for key, against in self.sinks if key != against]
+        out: dict[Hashable, None] = {}
+        seen: set[tuple[Hashable, bool]] = set()
+        while todo:
+            key, by_sign = todo.pop()
+            if (key, by_sign) in seen or origins.get(key, Origin()).kind != DATA:
+                continue
+            seen.add((key, by_sign))
+            for s in self.steps.get(key, ()):
+                if s.rule == "narrow" and not by_sign:
+                    out[s.tag] = None
+                todo += [(k, by_sign and s.rule in KEEPS_SIGN) for k in s.inputs]
+        return out
 
     def origins(self) -> dict[Hashable, Origin]:
         """The origin of each number: the least solution, found by rounds."""

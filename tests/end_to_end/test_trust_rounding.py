@@ -12,6 +12,7 @@ from trilift.lift.cases.declaration import Case
 from trilift.verify import prove
 
 sys.path[:0] = [str(Path(__file__).parents[1] / "kernels")]
+import kernels_casts as C  # noqa: E402
 import kernels_rounding as K  # noqa: E402
 
 
@@ -43,3 +44,22 @@ def test_a_variance_is_proved_where_it_divides_by_a_positive_number(name: str) -
 def test_infinite_powers_do_not_end_a_proof() -> None:
     (p,) = prove(K.powers)
     assert p.verdict.value in ("REFUTED", "UNKNOWN") and "internal" not in p.reason
+
+
+CAST = "no integer, index or truth value depends on the rounding to"
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [
+        ("equal_of_casts", "f16"), ("difference_of_casts", "f16"), ("cast_on_the_host", "f16"),
+        ("copied_on_the_host", "f16"), ("cast_in_the_reference", "f16"), ("floor_of_a_cast", "bf16"),
+        ("equal", ""), ("sign_of_a_cast", ""),
+    ],
+)  # fmt: skip
+def test_a_cast_that_decides_something_is_in_the_contract(name: str, dtype: str) -> None:
+    """The twins, which compare what is not cast or ask for the sign alone, say nothing of it."""
+    (p,) = prove(getattr(C, name))
+    told = {c.text for c in p.contract if c.kind == "float"}
+    assert told == ({f"{CAST} {dtype}"} if dtype else set())
+    assert p.verdict.value in ("PROVED", "TESTED")

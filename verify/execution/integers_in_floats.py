@@ -128,7 +128,8 @@ class _Kernel:
             case "tt.bitcast" | "arith.bitcast" if floats:
                 step("same", floats)
             case _ if op.name in ROWS:
-                step(ROWS[op.name], floats)
+                narrower = ROWS[op.name] == "cast" and digits < DIGITS.get(floats[0].type.element, 0)
+                step("narrow" if narrower else ROWS[op.name], floats)
             case _:
                 step("whole" if _is_step(op) else "opaque" if floats else "bits", floats)
 

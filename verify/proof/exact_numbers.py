@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING
 
 from trilift.lift.interpreter import random_numbers
 from trilift.lift.pytorch import exact_numbers
+from trilift.lift.pytorch.machine_integers import Cast
 from trilift.lift.terms import construct as T
 from trilift.lift.terms.exactness import DIGITS, Flow, Marks
 from trilift.lift.terms.term import Axis
+from trilift.lift.ttir.ir import Op
 
 from ..execution.integers_in_floats import follow
 from ..model.configuration import Buffer, Configuration, HostOp, SymbolicLaunch, View
+from ..model.verdict import Clause
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -22,9 +25,10 @@ if TYPE_CHECKING:
     from trilift.lift.ttir.ir import Value
 
 
-def exact_operations(configuration: Configuration) -> Marks:
+def exact_operations(configuration: Configuration) -> tuple[Marks, list[Cast]]:
     """The operations that have to be exact, and in how many bits: those of kernels by `Op`, or (Op, operand); those of
-    host operations by `HostOp`, as `lift.pytorch.exact_numbers` marks them."""
+    host operations by `HostOp`, as `lift.pytorch.exact_numbers` marks them. And the casts to fewer digits on which an
+    integer or a truth value depends."""
     flow = Flow()
     for b in configuration.buffers:
         if b.dtype in DIGITS:
@@ -34,7 +38,21 @@ def exact_operations(configuration: Configuration) -> Marks:
             _host(flow, event)
         else:
             follow(flow, random_numbers.named(event.module), _held(event))
-    return flow.marks()
+    return flow.marks(), [*map(_cast, flow.casts())]
+
+
+def _cast(tag: Hashable) -> Cast:
+    if isinstance(tag, HostOp):
+        return tag.outputs[0].dtype, tag.place
+    assert isinstance(tag, Op)
+    return tag.results[0].type.element, tag.place
+
+
+def cast_clause(cast: Cast) -> Clause:
+    """The precondition that rounding decides nothing: numbers are real in a proof."""
+    dtype, place = cast
+    text = f"no integer, index or truth value depends on the rounding to {dtype}"
+    return Clause("float", None, text, "the cast", place)
 
 
 def _initially(flow: Flow, b: Buffer) -> None:

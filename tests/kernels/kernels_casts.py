@@ -1,0 +1,108 @@
+"""Kernels and references that cast real data to fewer digits, and decide something by it or not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+import triton
+import triton.language as tl
+
+from trilift import case
+
+
+@triton.jit
+def equal_kernel(x, y, out, n, NARROW: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    a = tl.load(x + i, mask=i < n, other=0.0)
+    b = tl.load(y + i, mask=i < n, other=0.0)
+    if NARROW:
+        a, b = a.to(tl.float16), b.to(tl.float16)
+    tl.store(out + i, tl.where(a == b, 1.0, 0.0), mask=i < n)
+
+
+@triton.jit
+def difference_kernel(x, y, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    a = tl.load(x + i, mask=i < n, other=0.0).to(tl.float16)
+    b = tl.load(y + i, mask=i < n, other=0.0).to(tl.float16)
+    tl.store(out + i, tl.where(a - b == 0, 1.0, 0.0), mask=i < n)
+
+
+@triton.jit
+def floor_kernel(x, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    a = tl.load(x + i, mask=i < n, other=0.0).to(tl.bfloat16).to(tl.float32)
+    tl.store(out + i, tl.floor(a), mask=i < n)
+
+
+@triton.jit
+def sign_kernel(x, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    a = tl.load(x + i, mask=i < n, other=0.0)
+    tl.store(out + i, tl.where(a.to(tl.float16) > 0, a, 0.0), mask=i < n)
+
+
+def on(kernel, out, *args: torch.Tensor, **options: bool) -> torch.Tensor:
+    kernel[(triton.cdiv(out.numel(), 16),)](*args, out, out.numel(), BLOCK=16, **options)
+    return out
+
+
+def same(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return torch.where(x == y, 1.0, 0.0)
+
+
+@case(x="f32[N]", y="f32[N]")
+def equal_of_casts(x, y):
+    return on(equal_kernel, torch.empty_like(x), x, y, NARROW=True)
+
+
+@case(x="f32[N]", y="f32[N]")
+def equal(x, y):
+    return on(equal_kernel, torch.empty_like(x), x, y, NARROW=False)
+
+
+@case(x="f32[N]", y="f32[N]")
+def difference_of_casts(x, y):
+    return on(difference_kernel, torch.empty_like(x), x, y)
+
+
+@case(x="f32[N]", y="f32[N]")
+def cast_on_the_host(x, y):
+    return on(equal_kernel, torch.empty_like(x), x.half(), y.half(), NARROW=False)
+
+
+@case(x="f32[N]", y="f32[N]")
+def copied_on_the_host(x, y):
+    a = torch.empty_like(x, dtype=torch.float16)
+    a.copy_(x)
+    return on(equal_kernel, torch.empty_like(x), a, y.half(), NARROW=False)
+
+
+@case(x="f32[N]", y="f32[N]")
+def cast_in_the_reference(x, y):
+    return on(equal_kernel, torch.empty_like(x), x, y, NARROW=False)
+
+
+@case(x="f32[N]")
+def floor_of_a_cast(x):
+    return on(floor_kernel, torch.empty_like(x), x)
+
+
+@case(x="f32[N]")
+def sign_of_a_cast(x):
+    return on(sign_kernel, torch.empty_like(x), x)
+
+
+REFERENCES: tuple[tuple[object, Callable[..., torch.Tensor]], ...] = (
+    (equal_of_casts, same),
+    (equal, same),
+    (difference_of_casts, same),
+    (cast_on_the_host, same),
+    (copied_on_the_host, same),
+    (cast_in_the_reference, lambda x, y: torch.where(x.half() == y.half(), 1.0, 0.0)),
+    (floor_of_a_cast, torch.floor),
+    (sign_of_a_cast, torch.relu),
+)
+for one, reference in REFERENCES:
+    one.reference(reference)
