@@ -43,16 +43,16 @@ demo: $(VENV)/.liger ## lift and prove kernels of liger-kernel from PyPI, in und
 	  $(foreach c,rms_norm layer_norm softmax swiglu cross_entropy,corpus/packages/liger.py::$(c))
 
 test: $(VENV)/.dev $(VENV)/.liger ## run the tests but for the slow ones, in under 15 minutes
-	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --max-worker-restart=0 -m "not slow" --durations=20 $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -q -rs -n $(JOBS) --dist loadfile --max-worker-restart=0 -m "not slow" --durations=20 $(PYTEST_ARGS)
 
 test-all: $(VENV)/.dev $(VENV)/.liger ## run all tests
-	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --max-worker-restart=0 --durations=20 $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -q -rs -n $(JOBS) --dist loadfile --max-worker-restart=0 --durations=20 $(PYTEST_ARGS)
 
 durations: $(VENV)/.dev $(VENV)/.liger ## run all tests, record in tests/durations.json what each takes
-	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --max-worker-restart=0 --record-durations $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -q -rs -n $(JOBS) --dist loadfile --max-worker-restart=0 --record-durations $(PYTEST_ARGS)
 
 smoke: $(VENV)/.dev ## run the fast tests, under 30 seconds
-	$(BIN)/python -m pytest -q -n $(JOBS) -m smoke $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -q -rs -n $(JOBS) -m smoke $(PYTEST_ARGS)
 
 lint: $(VENV)/.dev ## run ruff: lint and format
 	$(BIN)/ruff check .
@@ -74,7 +74,7 @@ mutants: $(VENV)/.packages ## change kernels: no change may be proved that an ex
 	$(BIN)/python -m trilift.reports.experiments.mutation.mutants corpus/operators corpus/packages --jobs $(JOBS)
 
 hostile: $(VENV)/.dev ## try 2,000 malformed files of each kind: IR, launch descriptions, formulas, specifications
-	HOSTILE=2000 $(BIN)/python -m pytest -q -n $(JOBS) tests/lift/test_hostile_texts.py
+	HOSTILE=2000 $(BIN)/python -m pytest -q -rs -n $(JOBS) tests/lift/test_hostile_texts.py
 
 N ?= 100
 SEED ?= 0
@@ -104,7 +104,7 @@ results: $(VENV)/.packages ## run all experiments: pages, summary.json, data in 
 
 written: $(VENV)/.dev ## write tests of all operators with `trilift write` and run them
 	$(BIN)/trilift write corpus/operators -o build/written/
-	cd build/written && $(abspath $(BIN))/python -m pytest -q -n $(JOBS)
+	cd build/written && $(abspath $(BIN))/python -m pytest -q -rs -n $(JOBS)
 
 # triton-viz needs an older Triton, and so an environment of its own.
 $(VENV)/.sanitizer: $(VENV)/.core

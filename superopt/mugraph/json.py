@@ -17,14 +17,14 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NoReturn, get_args
 
 from trilift.lift.errors import CaseError
 from trilift.lift.terms import term as T
 from trilift.lift.terms.term import Axis, Term
 
 from ..program.program import Input, Node, Part, Place, Program
-from .graph import Dim, Kernel, MuGraph, Operator, Tensor
+from .graph import Dim, Kernel, Mode, MuGraph, Operator, Tensor
 
 FORMAT = "trilift µGraph 1"
 Convert = Callable[[Any], Any]
@@ -39,16 +39,47 @@ def to_json(g: MuGraph) -> str:
 def from_json(text: str) -> MuGraph:
     """The graph of a text. Raises CaseError where it is none."""
     try:
-        data = json.loads(text)
-    except ValueError as e:
+        data = json.loads(text, parse_constant=_no_number, parse_float=_finite)
+    except (ValueError, RecursionError) as e:
         raise CaseError("not a µGraph", why=str(e)) from None
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise CaseError("not a µGraph", why=f'the format is not "{FORMAT}"')
     try:
         program = _Reader(data["program"]).program()
-        return MuGraph(program, **_read(MuGraph, data, ("format", "program")))
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as e:
+        found = MuGraph(program, **_read(MuGraph, data, ("format", "program")))
+        _check(found)
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError) as e:
         raise CaseError("malformed µGraph", why=f"{type(e).__name__}: {e}") from None
+    return found
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    return number if math.isfinite(number) else _no_number(text)
+
+
+def _no_number(text: str) -> NoReturn:
+    raise ValueError(f"{text} is not a finite number")
+
+
+def _check(g: MuGraph) -> None:
+    """Raises ValueError where numbers are not positive, or a kernel has an axis that it does not say how to treat."""
+    for what, numbers in (("size", g.program.sizes), *(("tile", k.tiles) for k in g.kernels)):
+        for axis, n in numbers.items():
+            _positive(f"the {what} of {axis}", n)
+    for k in g.kernels:
+        _positive(f"the warps of {k.name}", k.warps)
+        _positive(f"the stages of {k.name}", k.stages)
+        if wrong := [m for m in k.modes.values() if m not in get_args(Mode)]:
+            raise ValueError(f"{wrong[0]} is not a mode of an axis")
+        used = {d.axis for o in k.operators for d in o.dims} | {a for o in k.operators for a in o.over}
+        if strange := sorted(used - (k.modes.keys() & k.tiles.keys())):
+            raise ValueError(f"{k.name} has no mode and tile for the axis {strange[0]}")
+
+
+def _positive(what: str, n: object) -> None:
+    if not isinstance(n, int) or isinstance(n, bool) or n < 1:
+        raise ValueError(f"{what} is {n!r}, not a positive number")
 
 
 # ---- fields of dataclasses: all that is not named here is JSON already -----------------------------------------------

@@ -11,10 +11,12 @@ from dataclasses import replace
 from functools import cache
 from itertools import combinations
 
+import mugraphs
 import pytest
 
 from trilift.lift.errors import CaseError
 from trilift.lift.terms import term as T
+from trilift.reports.experiments.faults.mutated import mutated
 from trilift.superopt.arrange.arrangement import arrange
 from trilift.superopt.arrange.drawing import collapsed, svg
 from trilift.superopt.mirage.judge import reference
@@ -151,6 +153,19 @@ def test_a_text_that_is_no_graph(name: str) -> None:
         from_json(changed if isinstance(changed, str) else json.dumps(changed))
     assert message in str(e.value)
     assert json.loads(to_json(split()))["format"] == FORMAT
+
+
+def test_changed_bytes_are_a_clear_error_or_a_graph_that_can_be_written() -> None:
+    whole = to_json(mugraphs.rms_norm_matmul()).encode()
+    read = 0
+    for seed in range(500):
+        try:
+            g = from_json(mutated([whole], seed).decode(errors="replace"))
+        except CaseError:
+            continue
+        read += 1
+        assert text(g) and from_json(to_json(g)) == g, f"seed {seed}"
+    assert 10 < read < 400
 
 
 # ---- SVG -------------------------------------------------------------------------------------------------------------

@@ -25,6 +25,31 @@ FINDING = {"fingerprint": "0123abcd", "rule": "out-of-bounds", "file": "a.py", "
 BASELINE = {"schema": 1, "tool": "trilift", "findings": [FINDING, {**FINDING, "fingerprint": "4567"}]}
 FORMULAS = (b"softmax(x * 2 ** 3, -1) + sum(y, 0, keepdim=True)", b"where(x > 0.5, x[:, None] @ w[k, ::2], -inf)")
 SPECS = (b"f32[M, cdiv(N, 4) + 1] strided", b"i32[N] in (-5, 2 * N)", b"u8 < 256", b"f16[8, N] any rows")
+OPERATORS: tuple[tuple[object, ...], ...] = (
+    ("x", "load", ["x"], ["m", "n"], [], True), ("s", "sqr", ["x"], ["m", "n"], [], True),
+    ("r", "sum", ["s"], ["m"], ["n"], True), ("a", "accumulate", ["r"], ["m"], ["n"], False),
+    ("out", "store", ["a"], ["m"], [], False),
+)  # fmt: skip
+NODES: tuple[tuple[object, ...], ...] = (
+    ("input", [], "x", ["m", "n"]),
+    ("sqr", [0], None, ["m", "n"]),
+    ("sum", [1], "n", ["m"]),
+)
+GRAPH = {
+    "format": "trilift µGraph 1",
+    "program": {
+        "inputs": [{"name": "x", "tensor": "x", "axes": ["m", "n"], "dtype": "f16", "element": None}],
+        "outputs": [{"name": "out", "axes": ["m"], "node": 2, "dtype": "f16"}],
+        "sizes": {"m": 4096, "n": 4096}, "extents": {}, "terms": [],
+        "nodes": [dict(zip(("op", "args", "attr", "axes"), n, strict=True)) for n in NODES],
+    },
+    "kernels": [{
+        "name": "rows", "modes": {"m": "grid", "n": "loop"}, "tiles": {"m": 16, "n": 32},
+        "operators": [dict(zip(("out", "op", "args", "dims", "over", "inside"), o, strict=True)) for o in OPERATORS],
+        "warps": 4, "stages": 3, "threads": [],
+    }],
+    "tensors": {"out": {"name": "out", "dims": ["m"], "dtype": "f16"}}, "parts": {}, "wide": False,
+}  # fmt: skip
 Texts = Callable[[], Sequence[bytes]]
 Read = Callable[[Path, bytes], object]
 
@@ -110,10 +135,21 @@ def read_spec(folder: Path, text: bytes) -> None:
     case(x="f32[M, N]", where=given)(fn)
 
 
+def read_graph(folder: Path, text: bytes) -> None:
+    """Reads a µGraph, and writes it again."""
+    from trilift.superopt.mugraph import graph
+    from trilift.superopt.mugraph.json import from_json, to_json
+
+    found = from_json(text.decode(errors="replace"))
+    graph.text(found)
+    to_json(found)
+
+
 TEXTS = (
     Fault("a .ttir file with changed bytes", mutant(lambda: [ir()], read_ir), ended_well),
     Fault("a launch description with changed bytes", mutant(dumped(DESCRIPTION), read_description), ended_well),
     Fault("a baseline with changed bytes", mutant(dumped(BASELINE), read_baseline), ended_well),
+    Fault("a µGraph with changed bytes", mutant(dumped(GRAPH), read_graph), ended_well),
     Fault("a formula of --against with changed bytes", mutant(lambda: FORMULAS, read_formula), ended_well),
     Fault("a specification of a case with changed bytes", mutant(lambda: SPECS, read_spec), ended_well),
 )
