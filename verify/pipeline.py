@@ -612,10 +612,10 @@ class _Attempt:
         from trilift.lift.cases.shapes import choose
 
         from .model.verdict import Clause, Counterexample, refuted
-        from .proof.exact_numbers import cast_clause
+        from .proof.exact_numbers import rounding_clause
 
         why, rounded = self.goal.dtypes.get(output), self.goal.floats.get(output)
-        proof = changed(proof, contract=(*proof.contract, *map(cast_clause, self.goal.casts)))
+        proof = changed(proof, contract=(*proof.contract, *map(rounding_clause, self.goal.roundings)))
         if rounded is not None:
             clause = Clause("float", None, f"{rounded}: real numbers are compared, not how they are stored")
             return changed(proof, contract=(*proof.contract, clause))

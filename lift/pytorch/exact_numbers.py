@@ -9,7 +9,7 @@ for it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -230,12 +230,16 @@ def _each(x: Nested, f: Callable[[SymbolicTensor], SymbolicTensor]) -> Nested:
 
 
 def of_graph(graph: Graph) -> tuple[Marks, list[Node]]:
-    """The marks of a traced function, by node; and its casts to fewer digits on which something depends."""
+    """The marks of a traced function, by node; and the nodes that round to few digits, if something depends on it."""
     flow, roots = Flow(), Roots()
     for node in graph.graph.nodes:
         _node(flow, node, roots, graph)
-    casts: list[Node] = [tag for tag in flow.casts() if hasattr(tag, "meta")]
-    return flow.marks(), casts
+    return flow.marks(), [tag for tag in called(flow.roundings()) if hasattr(tag, "meta")]
+
+
+def called(tags: Iterable[Hashable]) -> Iterator[Any]:
+    """The calls that were marked."""
+    yield from dict.fromkeys(t.tag if isinstance(t, Accumulated | Converted) else t for t in tags)
 
 
 def _node(flow: Flow, node: Node, roots: Roots, graph: Graph) -> None:

@@ -17,7 +17,7 @@ from . import exact_numbers
 from .alias import Cell, View, view
 from .aten import operators
 from .exact_numbers import Nested
-from .machine_integers import Integers
+from .machine_integers import Integers, Rounding
 from .symbolic_tensor import SymbolicTensor, cast, full, tensor, type_of_name
 from .symbols import Symbols, dtype_name
 from .tracing import REFUSALS, traced
@@ -86,8 +86,8 @@ class _Interpretation:
         """(tensor, dtype) of each output, and the new contents of each input that is written."""
         names = iter(self.order)
         if self.integers is not None:
-            self.exact, casts = exact_numbers.of_graph(graph)
-            self.integers.casts += [(dtype_name(n.meta["val"].dtype), place_of(n)) for n in casts]
+            self.exact, rounding = exact_numbers.of_graph(graph)
+            self.integers.roundings += map(_rounding, rounding)
         for node in graph.graph.nodes:
             if node.op == "placeholder":
                 self.env[node] = self._input(node, next(names))
@@ -211,6 +211,12 @@ def _dtype(a: object) -> str | None:
     """The dtype of an argument that is a tensor."""
     dtype = getattr(getattr(a, "meta", {}).get("val"), "dtype", None)
     return None if dtype is None else dtype_name(dtype)
+
+
+def _rounding(node: Node) -> Rounding:
+    fake = node.meta["val"]
+    first = fake[0] if isinstance(fake, list | tuple) else fake
+    return dtype_name(first.dtype), place_of(node)
 
 
 def _written_argument(node: Node) -> Node | None:

@@ -60,18 +60,18 @@ class Fits:
         return self.low == self.high == 1
 
 
-Cast: typing.TypeAlias = tuple[str, Place | None]  # its dtype, and where
+Rounding: typing.TypeAlias = tuple[str, Place | None]  # the dtype of the result, and where
 
 
 @dataclass
 class Integers:
     """The known ranges of the integers of one function. `owed`: conditions that the elements formed so far rest on.
-    `casts`: to floats of fewer digits, on whose rounding an integer or a truth value depends."""
+    `roundings`: of real data to few digits, on which an integer or a truth value depends."""
 
     inputs: Mapping[str, Interval] = field(default_factory=dict)
     scalars: Mapping[str, Interval] = field(default_factory=dict)
     owed: dict[tuple[Term, int, int], Fits] = field(default_factory=dict)
-    casts: list[Cast] = field(default_factory=list)
+    roundings: list[Rounding] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.ranges = MachineRanges(self.inputs, self.scalars)

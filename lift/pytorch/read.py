@@ -24,7 +24,7 @@ from ..terms.spec import Formula
 from ..terms.term import Axis, Term
 from .aten import operators
 from .graph import outputs_of
-from .machine_integers import Cast, Fits, Integers
+from .machine_integers import Fits, Integers, Rounding
 from .symbolic_tensor import SymbolicTensor, named, type_of_name
 from .symbols import Symbols
 from .tracing import REFUSALS, place_of_error, raised_at, traced
@@ -41,13 +41,13 @@ Spec = tuple[str, Sequence[Term | int]]  # dtype, dims
 class Reading:
     """`formulas` hold for all sizes that meet `conditions`: what the function's branches and PyTorch's checks assumed.
     A branch of the function on a size being 0 or 1 is not seen: sizes are at least 2 while it is traced. `owed`: exact
-    results of integer operators that must fit their dtype, for PyTorch's integers are machine integers. `casts`: to
-    floats of fewer digits, on whose rounding an integer or a truth value depends."""
+    results of integer operators that must fit their dtype, for PyTorch's integers are machine integers. `roundings`: of
+    real data to few digits, on which an integer or a truth value depends."""
 
     formulas: tuple[Formula, ...]
     conditions: tuple[Term, ...]
     owed: tuple[Fits, ...] = ()
-    casts: tuple[Cast, ...] = ()
+    roundings: tuple[Rounding, ...] = ()
 
 
 def read(
@@ -163,7 +163,7 @@ def _interpreted(
     formulas = [_formula(name, x, dtype) for name, (x, dtype) in zip(keys, outputs, strict=True) if x is not None]
     formulas += [_formula(name, x, specs[name][0], name) for name, x in written.items()]
     conditions = dict.fromkeys((*symbols.conditions(), *_squeezed(graph, symbols)))
-    return Reading(tuple(formulas), tuple(conditions), tuple(integers.owed.values()), tuple(integers.casts))
+    return Reading(tuple(formulas), tuple(conditions), tuple(integers.owed.values()), tuple(integers.roundings))
 
 
 def _squeezed(graph: GraphModule, symbols: Symbols) -> Iterator[Term]:

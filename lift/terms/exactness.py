@@ -8,8 +8,8 @@ an index is not, so that what it is made of must be exact if no real data is in 
 are made (`Flow.step`) to where they are read as integers or compared (`Flow.sink`); on the way back every operation
 that rounds is marked.
 
-A float of real data that is cast to fewer digits is not near any more: what is made of it and compared, or read as an
-integer, is another (`Flow.casts`).
+A float of real data that is cast to fewer digits, or computed in fewer than f32 has, is not near any more: what is
+made of it and compared, or read as an integer, is another (`Flow.roundings`).
 
 An IEEE format with p digits has every integer up to 2^p, and every multiple of 2^-s up to 2^(p - s).
 """
@@ -141,6 +141,7 @@ RULES: dict[str, Rule] = {
 }  # fmt: skip
 
 
+COMPUTED = {"add", "sub", "mul", "div", "dot", "opaque"}
 KEEPS_SIGN = {"same", "cast", "narrow", "neg", "abs", "mul", "div"}
 ANY_OF = {"same", "max", "opaque", "whole"}  # rules that say something of the inputs that are known so far
 
@@ -154,6 +155,12 @@ class Step:
     digits: int = 24
     tag: Hashable = None
     number: float | None = None
+
+    @property
+    def rounds_much(self) -> bool:
+        """Whether digits that f32 would have are lost here."""
+        computed = self.rule in COMPUTED and self.digits < DIGITS["f32"]
+        return self.number is None and (computed or self.rule == "narrow")
 
 
 Marks = dict[Hashable, int | None]  # tag -> n: the result must be less than 2^n; None: it is not known to be exact
@@ -219,10 +226,11 @@ class Flow:
                 return ()
         return s.inputs if rule.asks else ()
 
-    def casts(self) -> dict[Hashable, None]:
-        """The casts of real data to fewer digits on whose rounding a truth value, an index or an integer depends. Where
-        a number is compared with 0, casts and products keep its sign: they count below a sum only."""
-        if not any(s.rule == "narrow" for steps in self.steps.values() for s in steps):
+    def roundings(self) -> dict[Hashable, None]:
+        """The operations on real data that round it to few digits, with a truth value, an index or an integer that
+        depends on that. Where a number is compared with 0, moves and products keep its sign: they count below a sum
+        only."""
+        if not any(s.rounds_much for steps in self.steps.values() for s in steps):
             return {}
         origins = self.origins()
         zero = lambda k: k is not None and origins.get(k, Origin(DATA)).is_zero  # noqa: E731
@@ -235,9 +243,10 @@ class Flow:
                 continue
             seen.add((key, by_sign))
             for s in self.steps.get(key, ()):
-                if s.rule == "narrow" and not by_sign:
+                free = by_sign and s.rule in KEEPS_SIGN
+                if s.rounds_much and not free:
                     out[s.tag] = None
-                todo += [(k, by_sign and s.rule in KEEPS_SIGN) for k in s.inputs]
+                todo += [(k, free) for k in s.inputs]
         return out
 
     def origins(self) -> dict[Hashable, Origin]:

@@ -43,6 +43,16 @@ def sign_kernel(x, out, n, BLOCK: tl.constexpr):
     tl.store(out + i, tl.where(a.to(tl.float16) > 0, a, 0.0), mask=i < n)
 
 
+@triton.jit
+def sum_kernel(x, y, out, n, WIDE: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    a = tl.load(x + i, mask=i < n, other=0.0)
+    b = tl.load(y + i, mask=i < n, other=0.0)
+    if WIDE:
+        a, b = a.to(tl.float32), b.to(tl.float32)
+    tl.store(out + i, tl.where(a + b > 1, 1.0, 0.0), mask=i < n)
+
+
 def on(kernel, out, *args: torch.Tensor, **options: bool) -> torch.Tensor:
     kernel[(triton.cdiv(out.numel(), 16),)](*args, out, out.numel(), BLOCK=16, **options)
     return out
@@ -94,6 +104,29 @@ def sign_of_a_cast(x):
     return on(sign_kernel, torch.empty_like(x), x)
 
 
+@case(x="bf16[N]", y="bf16[N]")
+def sum_in_bf16(x, y):
+    return on(sum_kernel, torch.empty_like(x), x, y, WIDE=False)
+
+
+@case(x="bf16[N]", y="bf16[N]")
+def sum_in_the_reference(x, y):
+    return on(sum_kernel, torch.empty_like(x), x, y, WIDE=True)
+
+
+@case(x="bf16[N]", y="bf16[N]")
+def sum_in_f32(x, y):
+    return on(sum_kernel, torch.empty_like(x), x, y, WIDE=True)
+
+
+def large_sum(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return (x + y > 1).to(x.dtype)
+
+
+def large_sum_in_f32(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return (x.float() + y.float() > 1).to(x.dtype)
+
+
 REFERENCES: tuple[tuple[object, Callable[..., torch.Tensor]], ...] = (
     (equal_of_casts, same),
     (equal, same),
@@ -103,6 +136,9 @@ REFERENCES: tuple[tuple[object, Callable[..., torch.Tensor]], ...] = (
     (cast_in_the_reference, lambda x, y: torch.where(x.half() == y.half(), 1.0, 0.0)),
     (floor_of_a_cast, torch.floor),
     (sign_of_a_cast, torch.relu),
+    (sum_in_bf16, large_sum_in_f32),
+    (sum_in_the_reference, large_sum),
+    (sum_in_f32, large_sum_in_f32),
 )
 for one, reference in REFERENCES:
     one.reference(reference)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from trilift.lift.interpreter import random_numbers
 from trilift.lift.pytorch import exact_numbers
-from trilift.lift.pytorch.machine_integers import Cast
+from trilift.lift.pytorch.machine_integers import Rounding
 from trilift.lift.terms import construct as T
 from trilift.lift.terms.exactness import DIGITS, Flow, Marks
 from trilift.lift.terms.term import Axis
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from trilift.lift.ttir.ir import Value
 
 
-def exact_operations(configuration: Configuration) -> tuple[Marks, list[Cast]]:
+def exact_operations(configuration: Configuration) -> tuple[Marks, list[Rounding]]:
     """The operations that have to be exact, and in how many bits: those of kernels by `Op`, or (Op, operand); those of
-    host operations by `HostOp`, as `lift.pytorch.exact_numbers` marks them. And the casts to fewer digits on which an
+    host operations by `HostOp`, as `lift.pytorch.exact_numbers` marks them. And the roundings to few digits on which an
     integer or a truth value depends."""
     flow = Flow()
     for b in configuration.buffers:
@@ -38,21 +38,21 @@ def exact_operations(configuration: Configuration) -> tuple[Marks, list[Cast]]:
             _host(flow, event)
         else:
             follow(flow, random_numbers.named(event.module), _held(event))
-    return flow.marks(), [*map(_cast, flow.casts())]
+    return flow.marks(), [*map(_rounding, exact_numbers.called(flow.roundings()))]
 
 
-def _cast(tag: Hashable) -> Cast:
+def _rounding(tag: Hashable) -> Rounding:
     if isinstance(tag, HostOp):
         return tag.outputs[0].dtype, tag.place
     assert isinstance(tag, Op)
     return tag.results[0].type.element, tag.place
 
 
-def cast_clause(cast: Cast) -> Clause:
+def rounding_clause(rounding: Rounding) -> Clause:
     """The precondition that rounding decides nothing: numbers are real in a proof."""
-    dtype, place = cast
+    dtype, place = rounding
     text = f"no integer, index or truth value depends on the rounding to {dtype}"
-    return Clause("float", None, text, "the cast", place)
+    return Clause("float", None, text, "the result", place)
 
 
 def _initially(flow: Flow, b: Buffer) -> None:

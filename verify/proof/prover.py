@@ -42,7 +42,7 @@ from ..model.verdict import NO_SHAPE, Clause, Condition, Invariant
 from ..normal_form.algebra import Algebra, Context, SideConditions, Split, Undecided
 from ..normal_form.numbers import met
 from ..wording.user_terms import shortened, words
-from .exact_numbers import cast_clause, exact_operations
+from .exact_numbers import exact_operations, rounding_clause
 from .launch import Launched
 
 Progress = Callable[[str], None]
@@ -109,8 +109,8 @@ class Proving:
         if self.vacuous:
             raise Undecided(NO_SHAPE)
         self.owe(self.configuration.owed, lambda t: flattened(t, self.configuration.inputs))
-        self.exact, casts = exact_operations(self.configuration)
-        self.contract += map(cast_clause, casts)
+        self.exact, roundings = exact_operations(self.configuration)
+        self.contract += map(rounding_clause, roundings)
         for k, event in enumerate(self.configuration.events):
             if isinstance(event, HostOp):
                 owed = (*event.owed, *(event.exactly(self.exact, event) if self.exact else ()))

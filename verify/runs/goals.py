@@ -13,7 +13,7 @@ from trilift.lift import Lifted
 from trilift.lift.capture.trace import TensorRef, Trace
 from trilift.lift.cases.declaration import DTYPES, Case, Spec
 from trilift.lift.errors import CaseError, TriliftError, Unsupported
-from trilift.lift.pytorch.machine_integers import Cast, Fits
+from trilift.lift.pytorch.machine_integers import Fits, Rounding
 from trilift.lift.pytorch.read import Reading
 from trilift.lift.pytorch.symbolic_tensor import type_of_name
 from trilift.lift.terms import construct as T
@@ -36,8 +36,8 @@ class Targets:
     `also_prove`: the kernel that must be shown to compute these formulas too, before the two are equal. `errors`:
     outputs without a formula. `owed`: integers of the function that must fit their dtype, for else its results are not
     those of the formulas. `dtypes`: outputs whose integer dtype is not the function's, with both in words; `floats`:
-    the same of float dtypes, which formulas over the reals do not tell apart. `casts`: of the function to floats of
-    fewer digits, on whose rounding an integer or a truth value depends."""
+    the same of float dtypes, which formulas over the reals do not tell apart. `roundings`: of the function to few
+    digits, on which an integer or a truth value depends."""
 
     against: str
     formulas: Mapping[str, Formula]
@@ -48,7 +48,7 @@ class Targets:
     owed: tuple[Fits, ...] = ()
     dtypes: Mapping[str, str] = field(default_factory=dict)
     floats: Mapping[str, str] = field(default_factory=dict)
-    casts: tuple[Cast, ...] = ()
+    roundings: tuple[Rounding, ...] = ()
 
     def domain(self, output: str, case: Case) -> list[Term]:
         """Where the formula of an output is defined over the reals."""
@@ -152,7 +152,8 @@ def fits(case: Case, name: str, formula: Formula, traces: Sequence[Trace], found
 
 def _of_function(case: Case, fn: Callable[..., Any], name: str, traces: Sequence[Trace], seed: int) -> Targets:
     reading = checked(case, fn, seed)
-    return Targets(name, *_by_output(case, reading, name, traces[0]), fn, owed=reading.owed, casts=reading.casts)
+    found = _by_output(case, reading, name, traces[0])
+    return Targets(name, *found, fn, owed=reading.owed, roundings=reading.roundings)
 
 
 def _by_output(case: Case, reading: Reading, name: str, trace: Trace) -> tuple[dict[str, Formula], tuple[Term, ...]]:
