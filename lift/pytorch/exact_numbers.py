@@ -237,7 +237,7 @@ def of_graph(graph: Graph) -> tuple[Marks, list[Node]]:
     return flow.marks(), [tag for tag in called(flow.roundings()) if hasattr(tag, "meta")]
 
 
-def called(tags: Iterable[Hashable]) -> Iterator[Any]:
+def called(tags: Iterable[Hashable]) -> Iterator[Nested]:
     """The calls that were marked."""
     yield from dict.fromkeys(t.tag if isinstance(t, Accumulated | Converted) else t for t in tags)
 
