@@ -28,6 +28,7 @@ from . import failures
 from .stopping import Lost, Stopped
 from .store import NAME, WAIT, Store, folder, warn
 
+KEEP_SECONDS = 10.0  # after which the results so far of a file are kept, before it has ended
 SETTLED = {"unsupported", "not-lifted"}  # errors that the same input gives again
 
 
@@ -138,11 +139,15 @@ def _records(
 
 def _fresh(mine: _Known, made: Iterable[Row]) -> Iterator[Row]:
     """The records of a file that are made now, as they come where none is kept of it; keeps them, however the run
-    ends."""
+    ends: those that came KEEP_SECONDS before a process that is killed are there."""
     found: list[Row] = []
+    last = time.monotonic()
     try:
         for r in made:
             found.append(r)
+            if time.monotonic() - last >= KEEP_SECONDS:
+                mine.keep(found)
+                last = time.monotonic()
             if not mine.kept:
                 yield r
     finally:

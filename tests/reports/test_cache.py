@@ -111,6 +111,19 @@ def test_a_change_of_any_file_that_was_loaded_counts(files: Paths, ran: list, ch
     assert all(c is counts for _, c in told(records(files, "a")))
 
 
+def test_a_process_that_is_killed_has_kept_what_came_before(
+    files: Paths, ran: list, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cache, "KEEP_SECONDS", 0.0)
+    target, options = Target(str(files["a"])), Options(proving=Proving(), cache=str(files["a"].parent / "cache"))
+    run = dispatch.records([target], options)
+    assert next(run)["name"] == "one"  # and no more is heard of it
+    ran.clear()
+    assert told(records(files, "a")) == [("one", True), ("two", False)]
+    assert ran == [(target.file, "two")]
+    run.close()
+
+
 @pytest.mark.parametrize("options", [{"seed": 1}, {"timeout": 7.0}, {"explain": True}])
 def test_other_options_are_another_question(files: Paths, ran: list, options: dict[str, Any]) -> None:
     records(files, "a")
