@@ -12,7 +12,7 @@ case -> configurations: its launches with symbols for all numbers, one for each 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import replace as changed
 from functools import cached_property
@@ -338,6 +338,8 @@ class _Attempt:
             self.error = stop
         except RecursionError:
             self.error = TriliftError("the terms are nested too deeply", self.case.place)
+        if self.error is not None:
+            self.watch(self.callers.written)
 
     def run(self) -> None:
         """Every configuration executed, its loops and accesses proved."""
@@ -357,17 +359,17 @@ class _Attempt:
                 continue  # no shape at which the formulas hold is in this class
             proving.run()
             self.provings.append(proving)
-        self.watch_inputs()
+        written = {b for proving in self.provings for b in proving.written}
+        self.watch([n for p in self.provings for n, v in p.configuration.inputs.items() if v.buffer in written])
 
-    def watch_inputs(self) -> None:
-        """The claims that inputs which something may write keep their contents, where the reference says no more."""
+    def watch(self, names: Iterable[str]) -> None:
+        """The claims that these inputs, which something may write, keep their contents, where the reference says no
+        more."""
         from .model.verdict import Claim
         from .runs.goals import with_inputs
 
         if self.goal.fn is None or self.goal.against == "text":
             return
-        written = {b for proving in self.provings for b in proving.written}
-        names = [n for p in self.provings for n, v in p.configuration.inputs.items() if v.buffer in written]
         self.goal = with_inputs(self.goal, self.case, dict.fromkeys(names))
         self.claims = {
             n: self.claims.get(n) or Claim(n, self.goal.against) for n in (*self.goal.formulas, *self.claims)

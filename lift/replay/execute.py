@@ -76,12 +76,13 @@ def replay(
 
 
 def results(trace: Trace) -> dict[str, tuple[TensorRef, str | None]]:
-    """name -> (tensor, the input that it is): the outputs, then the inputs that are not outputs."""
+    """name -> (tensor, the input that it is): the outputs, then the inputs that are not outputs themselves; of those a
+    view may be an output."""
     same = lambda a, b: (a.address, a.shape, a.strides) == (b.address, b.shape, b.strides)  # noqa: E731
     inputs = trace.inputs.items()
     out = {n: (ref, next((i for i, x in inputs if same(x, ref)), None)) for n, ref in trace.outputs.items()}
-    taken = {ref.buffer.address for ref, _ in out.values() if ref.buffer.nbytes}
-    return out | {n: (ref, n) for n, ref in inputs if ref.buffer.address not in taken and n not in out}
+    taken = {i for _, i in out.values()}
+    return out | {n: (ref, n) for n, ref in inputs if n not in taken and n not in out}
 
 
 # ---- inputs ----------------------------------------------------------------------------------------------------------

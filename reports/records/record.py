@@ -190,8 +190,9 @@ def wrong_results(lifted: Lifted) -> list[Finding]:
 
 
 def undefined(lifted: Lifted) -> list[Finding]:
-    """A finding per undefined value that reaches an output: a masked load without `other`, memory never written."""
-    return [undefined_value(lifted, o, label) for o in lifted.outputs for label in labels(o)]
+    """A finding per undefined value that reaches an output: a masked load without `other`, memory never written. NaN
+    that the kernel itself writes is none."""
+    return [undefined_value(lifted, o, label) for o in lifted.outputs for label in labels(o) if label != "nan"]
 
 
 def labels(o: Output) -> list[str]:

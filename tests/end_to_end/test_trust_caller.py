@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from trilift.lift import lift
 from trilift.lift.capture.case_files import load
+from trilift.reports.records.record import undefined
 from trilift.verify.model.verdict import Verdict
 from trilift.verify.pipeline import equal, prove
 
@@ -45,3 +47,17 @@ def test_a_kernel_that_changes_its_input_does_not_equal_one_that_returns_the_sam
 
 def test_two_kernels_that_change_the_same_input_are_equal():
     assert {p.verdict for p in equal(CASES["sum_in_place"], CASES["sum_in_place"])} == {Verdict.PROVED}
+
+
+def test_an_input_of_which_a_view_is_returned_holds_what_was_written():
+    found = {p.claim.output: p.verdict for p in prove(CASES["view_of_what_it_changes"])}
+    assert found == {"out": Verdict.PROVED, "x": Verdict.PROVED}
+
+
+def test_an_input_that_is_changed_where_the_host_function_cannot_be_followed_is_a_difference():
+    found = {p.claim.output: p.verdict for p in prove(CASES["part_of_another_input"])}
+    assert found["y"] is Verdict.REFUTED
+
+
+def test_nan_that_is_written_is_no_element_that_is_not():
+    assert undefined(lift(CASES["nan_on_purpose"])) == []

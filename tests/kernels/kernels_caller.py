@@ -161,3 +161,44 @@ def sum_in_place(x, y):
 @case(x="f32[N]", y="f32[N]")
 def sum_of_a_copy(x, y):
     return _sum_into(y, x.clone())
+
+
+@triton.jit
+def double_kernel(x, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(x + i, tl.load(x + i, mask=i < n) * 2, mask=i < n)
+
+
+@case(x="f32[M,N]")
+def view_of_what_it_changes(x):
+    double_kernel[(triton.cdiv(x.numel(), 64),)](x, x.numel(), BLOCK=64)
+    return x.t()
+
+
+@view_of_what_it_changes.reference
+def _(x):
+    return x.mul_(2).t()
+
+
+@case(x="f32[N]", y="f32[2*N]")
+def part_of_another_input(x, y):
+    return _sum_into(x, y[: x.numel()])
+
+
+@part_of_another_input.reference
+def _(x, y):
+    return x + y[: x.shape[0]]
+
+
+@triton.jit
+def nan_kernel(x, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    kept = tl.load(x + i, mask=(i < n) & (i % 2 == 0), other=float("nan"))
+    tl.store(out + i, kept, mask=i < n)
+
+
+@case(x="f32[N]")
+def nan_on_purpose(x):
+    out = torch.empty_like(x)
+    nan_kernel[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), BLOCK=64)
+    return out

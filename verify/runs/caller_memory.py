@@ -317,6 +317,14 @@ class CallerMemory:
 
         return capture(self.case, self.trace.dims, seed=self.seed) if self.trace is not None else None
 
+    @property
+    def written(self) -> list[str]:
+        """The inputs that something may write in that run."""
+        if self.trace is None:
+            return []
+        changed = set(_written(self.trace))
+        return [n for n, ref in self.trace.inputs.items() if ref.buffer.address in changed]
+
     @cached_property
     def kept(self) -> dict[str, str]:
         return kept(self.second) if self.second is not None else {}
