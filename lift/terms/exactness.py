@@ -142,7 +142,6 @@ RULES: dict[str, Rule] = {
 
 
 COMPUTED = {"add", "sub", "mul", "div", "dot", "opaque"}
-KEEPS_SIGN = {"same", "cast", "narrow", "neg", "abs", "mul", "div"}
 ANY_OF = {"same", "max", "opaque", "whole"}  # rules that say something of the inputs that are known so far
 
 
@@ -228,25 +227,22 @@ class Flow:
 
     def roundings(self) -> dict[Hashable, None]:
         """The operations on real data that round it to few digits, with a truth value, an index or an integer that
-        depends on that. Where a number is compared with 0, moves and products keep its sign: they count below a sum
-        only."""
+        depends on that: a comparison with 0 too, for 1e-8 is 0 in f16."""
         if not any(s.rounds_much for steps in self.steps.values() for s in steps):
             return {}
         origins = self.origins()
-        zero = lambda k: k is not None and origins.get(k, Origin(DATA)).is_zero  # noqa: E731
-        todo = [(key, zero(against)) for key, against in self.sinks if key != against]
+        todo = [key for key, against in self.sinks if key != against]
         out: dict[Hashable, None] = {}
-        seen: set[tuple[Hashable, bool]] = set()
+        seen: set[Hashable] = set()
         while todo:
-            key, by_sign = todo.pop()
-            if (key, by_sign) in seen or origins.get(key, Origin()).kind != DATA:
+            key = todo.pop()
+            if key in seen or origins.get(key, Origin()).kind != DATA:
                 continue
-            seen.add((key, by_sign))
+            seen.add(key)
             for s in self.steps.get(key, ()):
-                free = by_sign and s.rule in KEEPS_SIGN
-                if s.rounds_much and not free:
+                if s.rounds_much:
                     out[s.tag] = None
-                todo += [(k, free) for k in s.inputs]
+                todo += s.inputs
         return out
 
     def origins(self) -> dict[Hashable, Origin]:
