@@ -348,7 +348,8 @@ class _Attempt:
 
         if not self.configurations:
             self.progress("configurations")
-            self.configurations = configurations(self.case, self.seed)
+            with self.meter.paused():
+                self.configurations = configurations(self.case, self.seed)
         for k, found in enumerate(self.configurations):
             self.progress(f"configuration {k + 1} {found.label}".rstrip())
             configuration = self.restricted(self.mutated(found))
@@ -386,7 +387,8 @@ class _Attempt:
         if not any(s.together for s in self.configurations):
             return None
         try:
-            return configurations(self.case, self.seed, together=False)
+            with self.meter.paused():
+                return configurations(self.case, self.seed, together=False)
         except TriliftError:
             return None
 

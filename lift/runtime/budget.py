@@ -154,6 +154,18 @@ class Meter:
         """Whether its steps, or those of a stage around it, are spent."""
         return _WORK.steps > self.end
 
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Context manager: what is done inside is not of this stage's steps, but of those of another one that has a
+        budget of its own."""
+        began, before = _WORK.steps, dict(_WORK.of)
+        try:
+            yield
+        finally:
+            beside = _WORK.steps - began
+            self.began, self.end = self.began + beside, self.end + beside
+            self.before = {k: n + _WORK.of[k] - before[k] for k, n in self.before.items()}
+
     def spend(self, kind: str, number: float = 1) -> None:
         """Counts work. Raises OutOfSteps once the steps are spent, OutOfTime once the guard has struck."""
         count(kind, number)
@@ -249,8 +261,8 @@ class SolverBudget:
 
 @dataclass(frozen=True, slots=True)
 class ProofBudget:
-    """Of one case: of all its configurations, of one that has symbols for the numbers of several; of the search for a
-    contract, and of a proof under one set of clauses."""
+    """Of one case, beside the reading of its host function: of all its configurations, of one that has symbols for the
+    numbers of several; of the search for a contract, and of a proof under one set of clauses."""
 
     steps: int = 30_000_000
     together_steps: int = 3_000_000
@@ -333,7 +345,7 @@ class HostBudget:
     """Of reading one host function: in all, paths, sides of tests that are looked for, launches on one path, and how
     many more a path may make than the first one: a loop over the sizes."""
 
-    steps: int = 20_000_000
+    steps: int = 40_000_000
     paths: int = 32
     sides: int = 200
     launches: int = 200

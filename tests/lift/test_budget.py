@@ -23,6 +23,19 @@ def test_work_counts_for_every_stage_around_it() -> None:
     assert inner.kinds == {"operation": 3}
 
 
+def test_work_of_another_budget_is_not_of_the_stage_that_waits_for_it() -> None:
+    with stage("proof", 4 * ONE) as proof:
+        spend("operation", 1)
+        with proof.paused(), stage("host function") as host:
+            spend("operation", 30)
+            assert host.spent == 30 * ONE
+        spend("operation", 2)
+        assert (proof.spent, proof.exhausted) == (3 * ONE, False)
+        assert proof.kinds == {"operation": 3}
+        spend("operation", 2)
+        assert proof.exhausted
+
+
 def test_a_stage_is_asked_and_a_limited_one_is_stopped() -> None:
     with stage("search", 2 * ONE) as meter:
         spend("operation", 3)
