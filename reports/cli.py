@@ -101,7 +101,7 @@ PROOF_TIMEOUT = click.option(
     default=300.0,
     show_default=True,
     type=SECONDS,
-    help="Seconds of the processor for the proof of a case, which is ended after twice as long.",
+    help="Seconds of the processor for a proof; its case is ended after twice as long, at least 15 s more.",
 )
 MANY = click.option("-j", "--jobs", default=JOBS, show_default="the cores", type=click.IntRange(1), help="Processes.")
 ALLOW = click.option(

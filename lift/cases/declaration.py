@@ -199,10 +199,12 @@ def _check_parameters(name: str, fn: Callable[..., Any], specs: Mapping[str, Any
     parameters = inspect.signature(fn).parameters
     if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
         return
-    for n in specs:
+    for n, spec in specs.items():
         if n not in parameters:
+            there = f"it has {', '.join(parameters) or 'none'}"
+            of_reference = f"a reference is written behind the case: @{name}.reference, then the function"
             raise CaseError(
-                f"case {name}: no parameter is called {n}", place, help=f"it has {', '.join(parameters) or 'none'}"
+                f"case {name}: no parameter is called {n}", place, help=of_reference if callable(spec) else there
             )
     for n, p in parameters.items():
         if n not in specs and p.default is p.empty and p.kind is not p.VAR_POSITIONAL:

@@ -78,7 +78,7 @@ def _piece(t: Term) -> Piece:
         case "axis":
             return Piece(_axis(t.attr))
         case "undef":
-            return Piece(r"\bot")
+            return Piece(r"\mathrm{nan}" if t.attr == "nan" else r"\bot")
         case "read":
             return Piece(
                 f"{symbol(t.attr)}_{{{','.join(_piece(i).text for i in t.args)}}}" if t.args else symbol(t.attr)

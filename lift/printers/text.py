@@ -378,7 +378,7 @@ def _elements(t: Term, shapes: Shapes) -> Piece:
         case "axis":
             return Piece(name_of(t.attr))
         case "undef":
-            return Piece("undefined")
+            return Piece("nan" if t.attr == "nan" else "undefined")
         case "read":
             name = str(t.attr).split("@")[0]  # x@3: what load 3 finds in x
             return Piece(f"{name}[{', '.join(child(i).text for i in t.args)}]" if t.args else f"{name}[()]")

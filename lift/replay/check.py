@@ -180,7 +180,8 @@ def meets(formula: Formula, which: str, expected: np.ndarray, trace: Trace, inpu
         return result
     element = f"element {list(result.index)} is {result.got:.9g}, the kernel's {result.expected:.9g}"
     raise NotLifted(
-        f"the formula found for {formula.name} differs from what the kernel computes", why=f"{element}, {_at(trace)}"
+        f"no formula for {formula.name}: the one that was tried differs from what the kernel computes",
+        why=f"{element}, {_at(trace)}",
     )
 
 

@@ -21,6 +21,13 @@ from . import draw, proof_record, second_opinion
 Record = Mapping[str, Any]
 SEEN, SIZE = "config", "size"  # kinds of clauses: what was seen of the host function, that sizes are at least 1
 WRAPS = "nowrap"  # the kind of a clause that keeps integer arithmetic in its range
+NAME = re.compile(r"[A-Za-z_]\w*")
+MEANINGS = (  # of the names in clauses about what each program and lane computes
+    (re.compile(r"pid(\d)"), "{0} is each program along axis {1} of the grid"),
+    (re.compile(r"l(\d)_(\d+)"), "{0} each position in a block of {2} along its axis {1}"),
+    (re.compile(r"n(\d+)"), "{0} each iteration of loop {1}"),
+    (re.compile(r"wrap(\d+)"), "{0}(x) is x as an integer of {1} bits"),
+)
 COLUMN, WIDTH = 60, 100  # characters of a clause that others are aligned to, and of a line
 POWERS = {str(1 << n): f"2^{n}" for n in (31, 32, 63, 64)}
 BETWEEN = re.compile(r"\((.+) < (2\^\d+)\) & \(-\2 <= \1\)$")
@@ -131,6 +138,8 @@ def _contract(proofs: Sequence[Record], head: str, dims_of: Sequence[str]) -> It
         whole = f"{text.ljust(width)}{why and f'   {why}'}"
         yield from _wrapped(whole if not why or len(whole) <= WIDTH else text)
         yield from [f"      {why}"] if why and len(whole) > WIDTH else []
+    if names := ", ".join(_names([_text(c, n) for n, c in clauses], dims_of)):
+        yield from _wrapped(f"where {names}")
     if seen := list(_shared([(p["output"], [c for c in p["contract"] if c["kind"] == SEEN]) for p in proofs])):
         yield "  seen at the shapes that were tried"
         for name, c in seen:
@@ -157,6 +166,13 @@ def _text(c: Record, output: str) -> str:
     chain = BETWEEN.match(text)
     text = f"-{chain[2]} <= {chain[1]} < {chain[2]}" if chain else text
     return f"for {output}: {text}" if output else text
+
+
+def _names(clauses: Sequence[str], dims_of: Sequence[str]) -> Iterator[str]:
+    """What the names in clauses stand for that are none of the case's own."""
+    used = sorted({n for c in clauses for n in NAME.findall(c)}.difference(dims_of))
+    for pattern, meaning in MEANINGS:
+        yield from (meaning.format(n, *m.groups()) for n in used if (m := pattern.fullmatch(n)))
 
 
 def _wrapped(text: str) -> Iterator[str]:

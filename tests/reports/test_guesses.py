@@ -37,6 +37,7 @@ GUESSES = {
     '@case(x="f32[N]", where="Q <= 64")': "Q in where='Q <= 64' is neither a dimension nor a scalar",
     "@case(x=torch.ones(3))": "x is a tensor; a case says which tensors it stands for",
     '@case(y="f32[N]")': "no parameter is called y",
+    '@case(x="f32[N]", reference=lambda x: x)': "@double.reference, then the function",
 }
 
 

@@ -61,6 +61,15 @@ def test_clauses_of_integer_arithmetic_alone_are_said_in_words() -> None:
 
 
 @pytest.mark.smoke
+def test_names_of_programs_and_lanes_are_explained() -> None:
+    text = " ".join(said(proof("y", clause("nowrap", "wrap8(x[l0_64 + 64 * pid0]) * n1 < 2^31", "it"))).split())
+    for name in ("pid0 is each program along axis 0", "l0_64 each position in a block of 64", "n1 each iteration"):
+        assert name in text
+    assert "wrap8(x) is x as an integer of 8 bits" in text
+    assert "where" not in said(proof("y", clause("shape", "N <= 8", "it"))), "names of the case explain themselves"
+
+
+@pytest.mark.smoke
 def test_no_clause_is_cut() -> None:
     words = " + ".join(f"n{k}" for k in range(80))
     text = said(proof("y", clause("shape", f"{words} < 2", "the loop"), clause("config", f"seen: {words}")))

@@ -30,8 +30,12 @@ def kept(fn: object) -> dict[str, object]:
 
 def changed(before: Mapping[str, object], after: Mapping[str, object]) -> list[str]:
     """The names whose numbers are others than before."""
-    moved = (n for n, v in after.items() if n in before and (type(before[n]) is not type(v) or before[n] != v))
-    return [n.partition(":")[2] for n in moved]
+    return [n.partition(":")[2] for n, v in after.items() if n in before and not _same(before[n], v)]
+
+
+def _same(a: object, b: object) -> bool:
+    """Whether two numbers or texts are of one type and equal: NaN and NaN are, 0.0 and -0.0 are not."""
+    return type(a) is type(b) and (repr(a) == repr(b) if isinstance(a, float) else a == b)
 
 
 def _numbers(path: str, x: object, module: ModuleType) -> Iterator[tuple[str, object]]:
