@@ -513,8 +513,8 @@ class _Attempt:
         from trilift.lift.pytorch.machine_integers import INEXACT
 
         from .model.verdict import NO_SHAPE, interrupted, tested
+        from .refutation import ties, zeros
         from .refutation.search import Searched, search
-        from .refutation.zeros import contradiction
 
         if self.replace:
             return proofs
@@ -542,7 +542,8 @@ class _Attempt:
             p = proofs[outcome.output]
             open_ = p.verdict.value == "UNKNOWN" and not p.reason.startswith((INEXACT, NO_SHAPE))
             if open_ and outcome.tested and not self.callers.misplaced:
-                if told := contradiction(self.case, self.goal, outcome.output, self.seed):  # no field has 0 / 0
+                seen = (of.contradiction(self.case, self.goal, outcome.output, self.seed) for of in (zeros, ties))
+                if told := next(filter(None, seen), ""):  # no field has 0 / 0, or an order with ties
                     proofs[outcome.output] = _told(p, told)
                     continue
                 assumed = f"; the bound takes {outcome.reason}" if outcome.reason else ""

@@ -34,6 +34,7 @@ MODULES = (
     "lift.terms.extended",
     "verify.fields.op_rows",
     "verify.fields.error_bound",
+    "verify.refutation.ties",
     "verify.properties.homogeneity",
     "verify.properties.magnitudes",
     "superopt.program.template",

@@ -169,7 +169,7 @@ def _text(c: Record, output: str) -> str:
 
 
 def _names(clauses: Sequence[str], dims_of: Sequence[str]) -> Iterator[str]:
-    """What the names in clauses stand for that are none of the case's own."""
+    """The meanings of the names in clauses that are not the case's own."""
     used = sorted({n for c in clauses for n in NAME.findall(c)}.difference(dims_of))
     for pattern, meaning in MEANINGS:
         yield from (meaning.format(n, *m.groups()) for n in used if (m := pattern.fullmatch(n)))

@@ -123,7 +123,7 @@ MISSING = {
     "construction": "opaque", "infix text": "call", "Python source": "error", "LaTeX": "call",
     "PyTorch source": "error", "PyTorch numbers": "error", "normal form": "opaque", "interval": "unbounded",
     "order value": "opaque", "program text": "call", "definedness": "error", "field": "opaque",
-    "extended reals": "unbounded",
+    "rational value": "opaque", "extended reals": "unbounded",
     "field symmetry": "opaque", "field error": "opaque", "degree": "opaque", "parity": "opaque",
     "linearity": "opaque", "slope": "opaque", "magnitude": "error", "exactness": "unbounded",
     "sign": "unbounded", "Triton source": "error",

@@ -30,7 +30,7 @@ class Beside(Case):
         """The arguments of the case, changed."""
         args = super().sample(dims, rng)
         for n, x in self.named(args).items():
-            if numbers := _allowed(self.tensors[n], self.near, dims):
+            if numbers := allowed(self.tensors[n], self.near, dims):
                 _put(x, numbers, rng)
         return args
 
@@ -49,7 +49,7 @@ def _near(n: Number) -> list[Number]:
     return [*whole, -n, n, float(np.nextafter(single, np.float32(np.inf))), float(single)]
 
 
-def _allowed(s: Spec, numbers: Iterable[Number], dims: Mapping[str, Number]) -> list[Number]:
+def allowed(s: Spec, numbers: Iterable[Number], dims: Mapping[str, Number]) -> list[Number]:
     """Those that a tensor may hold."""
     low, high = (None if e is None else value(e, dims) for e in (s.low, s.high))
     if s.dtype == "bool" or (s.low is not None and low is None) or (s.high is not None and high is None):
