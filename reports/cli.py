@@ -394,7 +394,7 @@ def write(
               help="µGraphs, best first, or tile programs by equality saturation.")  # fmt: skip
 @click.option("--format", "form", default="text", type=click.Choice(["text", "json"]), show_default=True,
               help="Output form.")  # fmt: skip
-@options(SEED, PROOF_TIMEOUT, MANY, CLUSTER, caching, FORCE, QUIET)
+@options(SEED, PROOF_TIMEOUT, MEMORY, MANY, CLUSTER, caching, FORCE, QUIET)
 def optimize(
     targets: tuple[str, ...], output: str, at: tuple[str, ...], cache_dir: str | None, no_cache: bool, quiet: bool,
     **options: Any,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trilift.lift.errors import TriliftError, Unsupported
+from trilift.lift.runtime import memory_limit
 
 from ..base import written_files
 from ..base.plain_text import plain
@@ -36,9 +37,10 @@ INTERRUPTED = 130  # the exit code of a shell for a command that Ctrl-C ended
 @dataclass(frozen=True, slots=True)
 class Asked:
     """How it was asked for. `sizes`: of dims, at which plans are ranked; `budget`: seconds of the search; `engine`: of
-    `superopt.search.best_first.Limits`; `jobs`: of a case, and cases, at a time; `cluster`: the address of a Dask
-    scheduler, "" for processes here; `cache`: the folder of what was found before, "" for none; `force`:
-    files that trilift did not write are replaced."""
+    `superopt.search.best_first.Limits`; `jobs`: of a case, and cases, at a time; `memory`: bytes of one of their
+    processes, None for a share of the machine's; `cluster`: the address of a Dask scheduler, "" for processes here;
+    `cache`: the folder of what was found before, "" for none; `force`: files that trilift did not write are
+    replaced."""
 
     sizes: Mapping[str, int]
     budget: float
@@ -49,9 +51,15 @@ class Asked:
     form: str
     engine: str = "mugraph"
     jobs: int = 1
+    memory: int | None = None
     cluster: str = ""
     cache: str = ""
     force: bool = False
+
+    @property
+    def most_bytes(self) -> int | None:
+        """Memory of one process: by default a share of this machine's, on a cluster any number."""
+        return self.memory or (None if self.cluster else memory_limit.machine_bytes() // self.jobs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +108,7 @@ def optimize(targets: Sequence[Target], output: str, asked: Asked, quiet: bool) 
     again = "the same command continues from there" if asked.cache else "results are not kept (--no-cache)"
     ended, cases = 0, list[Named]()
     with kept as store, where as pool:
-        ask = Answers(pool, store).ask
+        ask = Answers(pool, store, asked.most_bytes).ask
         try:
             with Progress(quiet) as progress:
                 cases = list(_cases(targets, ask))

@@ -40,7 +40,7 @@ def unlaunched(document: Document) -> list[Any]:
 
 
 NAMES = ("text", "concise", "json", "jsonl", "sarif", "github", "junit", "html")
-STREAMED = ("text", "concise", "jsonl")
+STREAMED = ("text", "concise", "jsonl", "github")
 FORMATS: dict[str, Writer] = {name: partial(_write, name) for name in NAMES}
 
 

@@ -15,7 +15,7 @@ from ..records import findings
 from ..records.draw import flat
 from ..records.second_opinion import word
 from ..records.verdict_text import errors_of
-from . import Document
+from . import Document, Stream
 from .text import incomplete, total
 
 Record = Mapping[str, Any]
@@ -27,12 +27,20 @@ PROPERTY = {**DATA, ":": "%3A", ",": "%2C"}
 
 
 def write(document: Document) -> str:
-    """At most ten commands, the worst first, how many are left, and a line for each case."""
+    """A line for each case, then at most ten commands, the worst first, and how many are left."""
+    return stream().whole(document)
+
+
+def stream() -> Stream:
+    """The lines of cases as they end; the commands, of which the worst come first, are known at the end."""
+    return Stream(lambda c: f"{_plain(f'{findings.name_of(c)}: {word(c)}{_reason(c)}')}\n", _commands)
+
+
+def _commands(document: Document) -> str:
     cases = document["cases"]
     said = [*_annotations(cases, _shown(findings.sources_of(document)))]
     left = len(said) - STEP_ANNOTATIONS
     lines = said[:STEP_ANNOTATIONS] + ([f"and {left} more: see the summary of this step"] if left > 0 else [])
-    lines += [_plain(f"{findings.name_of(c)}: {word(c)}{_reason(c)}") for c in cases]
     if "incomplete" in document:
         lines.insert(0, command("error", {}, "incomplete", f"{document['incomplete']}; cases are missing"))
     return "".join(f"{line}\n" for line in [*lines, total(cases, document.get("kernels", ()))])

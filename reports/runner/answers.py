@@ -16,7 +16,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from trilift.lift.runtime.isolate import Outcome
+from trilift.lift.runtime import memory_limit
+from trilift.lift.runtime.isolate import Event, Outcome
 
 from ..base import fingerprint
 from .local import PROVER
@@ -32,10 +33,12 @@ PRELOAD = (*PROVER, "trilift.superopt.jobs", "trilift.superopt.search.unfused")
 
 @dataclass(frozen=True)
 class Answers:
-    """`ask` gives the future of an answer. `store`: None where nothing is kept."""
+    """`ask` gives the future of an answer. `store`: None where nothing is kept; `memory`: bytes that the process of a
+    unit may take, None for any number."""
 
     workers: Workers
     store: Store | None = None
+    memory: int | None = None
 
     def ask(self, unit: Unit, hear: Hear) -> Future[Answer]:
         """The answer of a unit; {"error", "text"} too where its process died or took too long (Failed), or raised
@@ -45,11 +48,10 @@ class Answers:
         if known is not None:
             out.set_result(known)
             return out
-        from trilift.superopt.jobs import answer
-
         started = time.time_ns()
         unit = replace(unit, file=self.workers.placed(unit.file))
-        made = self.workers.submit(answer, unit, seconds=unit.seconds, file=unit.file, hear=hear, preload=PRELOAD)
+        how: dict[str, Any] = {"seconds": unit.seconds, "file": unit.file, "hear": hear, "preload": PRELOAD}
+        made = self.workers.submit(_answer, self.memory, unit, **how)
         made.add_done_callback(lambda done: self.end(unit, started, done, out))
         out.add_done_callback(lambda done: self.workers.cancel(made) if done.cancelled() else None)
         return out
@@ -99,6 +101,15 @@ class Answers:
         self.store.put(key(unit), {"answer": answer, "loaded": files})
 
 
+def _answer(memory: int | None, unit: Unit, event: Event) -> Answer:
+    """In the process of the unit."""
+    from trilift.superopt.jobs import answer
+
+    if memory is not None:
+        memory_limit.limit(memory)
+    return answer(unit, event)
+
+
 def key(unit: Unit) -> str:
     """The hash of all that the answer follows from, but for the files that it loads."""
     content = fingerprint.of_file(unit.file) if unit.file else ""
@@ -111,6 +122,8 @@ def told(unit: Unit, outcome: Outcome) -> str:
     """Why there is no answer."""
     if outcome.failure == "timeout":
         return f"{unit.kind}: not finished in {unit.seconds:.0f} s"
+    if outcome.failure == "memory":
+        return f"{unit.kind}: it took more memory than it may; --memory SIZE allows more"
     last = outcome.log.strip().splitlines()[-1:] or [""]
     why = f": {last[0]}" if last[0] else ""
     what = "trilift itself failed" if outcome.failure == "exception" else f"the process ended with {outcome.failure}"

@@ -138,15 +138,25 @@ def test_too_small_a_budget_with_a_damaged_store(folder: Path) -> None:
     assert proved(case, 0, 60.0, first.fn) == "PROVED" and proved(case, 0, 60.0, second.fn) == "REFUTED"
 
 
+def test_a_process_that_takes_too_much_memory_is_told(folder: Path) -> None:
+    running = started(folder, subprocess.PIPE, "cases.py::first", "-o", "small.py", "--memory", "100M", "--no-cache")
+    out, err = running.communicate(timeout=120)
+    assert running.returncode == 4, out + err
+    assert "it took more memory than it may; --memory SIZE allows more" in err
+    assert not (folder / "small.py").exists()
+
+
 # ---- in this process -------------------------------------------------------------------------------------------------
 
 
 class Inline(Workers):
-    """Calls made at once, here."""
+    """Calls made at once, here, with the memory of this process."""
 
     def submit(self, function: Any, *task: Any, **how: Any) -> Future[Outcome]:
+        memory, *rest = task
+        assert memory is None or memory > 1 << 28
         out: Future[Outcome] = Future()
-        out.set_result(Outcome((function(*task, how["hear"]), {})))
+        out.set_result(Outcome((function(None, *rest, how["hear"]), {})))
         return out
 
     def stop(self) -> None:
