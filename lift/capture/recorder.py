@@ -29,6 +29,7 @@ from .launches import Bound
 from .trace import Buffer, Descriptor, Launch, TensorRef, TorchOp
 
 NAMES = {getattr(torch, long): short for short, long in DTYPES.items()}
+LARGE_ELEMENTS = 1_000_000  # of a new tensor, whose memory is not touched then: the host does not look at its contents
 UNINITIALISED = {"empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"}
 CONSTANT = UNINITIALISED | {
     "zeros_like",
@@ -244,7 +245,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         given = tuple(self.refs(a) for a in args), {k: self.refs(v) for k, v in kwargs.items()}
         result = func(*args, **kwargs)
         tensors = tuple(tensors_of(result))
-        if name in UNINITIALISED:
+        untouched = [t for t in tensors if name in UNINITIALISED and t.numel() > LARGE_ELEMENTS]
+        if name in UNINITIALISED and not untouched:
             for t in tensors:
                 t.zero_()
         written = [args[k] for k in written_positions(func) if k < len(args)]
@@ -255,7 +257,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         self.on_cpu.follow(args, tensors)
         self.by_default.follow(args, tensors)
         outputs = tuple(self.ref(t, f"aten.{name}") for t in tensors)
-        values = tuple(t.detach().clone() for t in tensors)
+        values = tuple(t.new_zeros(()).expand(t.shape) if untouched else t.detach().clone() for t in tensors)
         if name not in UNINITIALISED and not (func.is_view and not written):
             streams.now().happened(host_place())
         self.events.append(TorchOp(func, *given, outputs, values, host_place()))

@@ -6,6 +6,7 @@ traces at unlike shapes -> groups with the same events -> numbers as terms -> Co
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -344,12 +345,17 @@ class _Config:
             yield Clause("config", None, f"the host function was read: {read} path{'s' * (read > 1)}")
 
     def of_reference(self) -> list[str]:
-        """Sentences on the state that the PyTorch function reads beside its arguments."""
+        """Sentences on the state that the PyTorch function reads beside its arguments, at shapes where no tensor is
+        large: it computes all of its numbers."""
         fn = self.case.reference.fn
         if fn is None:
             return []
         files = host_files(fn)
-        runs = (lambda d=t.dims: values(self.case, fn, arguments(self.case, d, self.seed)) for t in self.traces)
+        sized = [(max((math.prod(r.shape) for r in (*t.inputs.values(), *t.outputs.values())), default=0), t.dims)
+                 for t in self.traces]  # fmt: skip
+        most = max(RUN_INPUT_ELEMENTS, min((n for n, _ in sized), default=0))
+        small = [d for n, d in sized if n <= most]
+        runs = (lambda d=d: values(self.case, fn, arguments(self.case, d, self.seed)) for d in small)
         return list(dict.fromkeys(said for run in runs for said in read_in(run, files)))
 
     def at(self, shapes: Iterable[Mapping[str, int | float]]) -> list[Trace]:
