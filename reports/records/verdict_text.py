@@ -21,16 +21,17 @@ from . import draw, proof_record, second_opinion
 Record = Mapping[str, Any]
 SEEN, SIZE = "config", "size"  # kinds of clauses: what was seen of the host function, that sizes are at least 1
 WRAPS = "nowrap"  # the kind of a clause that keeps integer arithmetic in its range
+LANE = re.compile(r"\b(l\d_(\d+))\b")
+LETTERS = ("i", "j", "k", "p", "q", "r", *(f"i{k}" for k in range(100)))
 NAME = re.compile(r"[A-Za-z_]\w*")
 MEANINGS = (  # of the names in clauses about what each program and lane computes
     (re.compile(r"pid(\d)"), "{0} is each program along axis {1} of the grid"),
-    (re.compile(r"l(\d)_(\d+)"), "{0} each position in a block of {2} along its axis {1}"),
-    (re.compile(r"n(\d+)"), "{0} each iteration of loop {1}"),
+    (re.compile(r"l(\d)_(\d+)"), "{0} is each position in a block of {2} along its axis {1}"),
+    (re.compile(r"n(\d+)"), "{0} is each iteration of loop {1}"),
     (re.compile(r"wrap(\d+)"), "{0}(x) is x as an integer of {1} bits"),
 )
 COLUMN, WIDTH = 60, 100  # characters of a clause that others are aligned to, and of a line
 POWERS = {str(1 << n): f"2^{n}" for n in (31, 32, 63, 64)}
-BETWEEN = re.compile(r"\((.+) < (2\^\d+)\) & \(-\2 <= \1\)$")
 MISSING = 3  # obligations that are not checked, that are shown
 HELP = {
     "open": "trilift prove --explain lists the conditions shown and not shown",
@@ -161,11 +162,24 @@ def _with(clauses: Sequence[Record]) -> str:
 
 
 def _text(c: Record, output: str) -> str:
-    """A clause as it is read: powers of two as such, two bounds of one number as a chain."""
-    text = re.sub(r"\d{10,}", lambda n: POWERS.get(n[0], n[0]), c["text"])
-    chain = BETWEEN.match(text)
-    text = f"-{chain[2]} <= {chain[1]} < {chain[2]}" if chain else text
+    """A clause as it is read: powers of two as such, a lane of a program as a position."""
+    text = _positions(re.sub(r"\d{10,}", lambda n: POWERS.get(n[0], n[0]), c["text"]))
     return f"for {output}: {text}" if output else text
+
+
+def _positions(text: str) -> str:
+    """x[l0_64 + 64 * pid0] as x[i], where neither the lane nor its program occurs elsewhere; and where(i < N, x[i],
+    undefined), which is there for all i that are, as x[i]."""
+    free = (x for x in LETTERS if not re.search(rf"\b{x}\b", text))
+    for lane, size in dict.fromkeys(LANE.findall(text)):
+        found = set(re.findall(rf"\b{lane} \+ {size} \* (pid\d|n\d+)\b", text))
+        whole = f"{lane} + {size} * {min(found, default='')}"
+        places = text.count(whole)
+        if len(found) == 1 and places == len(re.findall(rf"\b{lane}\b", text)) == text.count(min(found)):
+            position = next(free)
+            text = text.replace(whole, position)
+            text = re.sub(rf"where\({position} < \w+, (\w+\[{position}\]), undefined\)", r"\1", text)
+    return text
 
 
 def _names(clauses: Sequence[str], dims_of: Sequence[str]) -> Iterator[str]:

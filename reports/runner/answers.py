@@ -14,6 +14,7 @@ from collections.abc import Callable
 from concurrent.futures import CancelledError, Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from trilift.lift.runtime import memory_limit
@@ -50,8 +51,8 @@ class Answers:
             return out
         started = time.time_ns()
         unit = replace(unit, file=self.workers.placed(unit.file))
-        how: dict[str, Any] = {"seconds": unit.seconds, "file": unit.file, "hear": hear, "preload": PRELOAD}
-        made = self.workers.submit(_answer, self.memory, unit, **how)
+        submit = partial(self.workers.submit, seconds=unit.seconds, file=unit.file, hear=hear, preload=PRELOAD)
+        made = submit(_answer, self.memory, unit)
         made.add_done_callback(lambda done: self.end(unit, started, done, out))
         out.add_done_callback(lambda done: self.workers.cancel(made) if done.cancelled() else None)
         return out

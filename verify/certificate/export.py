@@ -21,7 +21,7 @@ from trilift.lift.terms.spec import Formula
 from trilift.lift.terms.term import Axis, Term
 
 from ..loops.invariant import Closed
-from ..memory.safety import fits, words
+from ..memory.safety import fits_words
 from ..memory.sites import Site
 from ..memory.stores import Missing, index_axes, written
 from ..model.configuration import Buffer, HostOp, SymbolicLaunch, View
@@ -31,6 +31,7 @@ from ..normal_form.algebra import Undecided
 from ..pipeline import Examined
 from ..proof.launch import Launched
 from ..proof.prover import Proving
+from ..wording.user_terms import words
 from . import origin
 
 VERSION = 2
@@ -226,11 +227,7 @@ def _arithmetic(c: Clause, provings: Sequence[Proving]) -> list[int] | None:
     for k, p in enumerate(provings):
         for found in p.launched:
             for n, a in enumerate(found.program.arithmetic):
-                if (
-                    a.kind == "wrap"
-                    and a.op.place == c.place
-                    and words(fits(resolved(a.term, found), a.bits)) == c.text
-                ):
+                if a.kind == "wrap" and a.op.place == c.place and fits_words(resolved(a.term, found), a.bits) == c.text:
                     return [k, list(p.configuration.events).index(found.launch), n]
     return None
 

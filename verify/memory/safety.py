@@ -11,7 +11,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace as with_fields
 
 from trilift.lift.errors import Place
-from trilift.lift.printers.text import element_text
 from trilift.lift.pytorch.machine_integers import INEXACT, ROUNDED
 from trilift.lift.terms import construct as T
 from trilift.lift.terms.term import Term
@@ -25,6 +24,7 @@ from ..model.configuration import View
 from ..model.program import PIDS, Arithmetic, Program
 from ..model.verdict import Clause, Condition
 from ..normal_form.enclosure import Enclosure
+from ..wording.user_terms import words
 from .sites import Site, arithmetic_facts, conjuncts
 from .stores import holds
 
@@ -69,14 +69,6 @@ def _why_outside(site: Site, known: Facts, equal: Mapping[Term, Term], ask: Ask,
     return text if model is None else f"{text}; it fails at {numbers(model)}"
 
 
-def words(t: Term) -> str:
-    """A condition as the user writes it."""
-    try:
-        return element_text(t)
-    except Exception:  # an operation that has no text
-        return repr(t)
-
-
 def numbers(model: Mapping[str, int]) -> str:
     return ", ".join(f"{k} = {v}" for k, v in sorted(model.items()))
 
@@ -102,6 +94,12 @@ def fits(t: Term, bits: int) -> Term:
     """t is a number of two's complement."""
     half = 1 << bits - 1
     return T.make("and", T.make("le", -half, t), T.make("lt", t, half))
+
+
+def fits_words(t: Term, bits: int) -> str:
+    """The same as text."""
+    half = 1 << bits - 1
+    return f"{-half} <= {words(t)} < {half}"
 
 
 OF_KERNEL = "the kernel's "  # before the name of something that the kernel is undefined without
@@ -207,7 +205,7 @@ def nowrap(program: Program, facts: Facts, solver: Solver) -> list[Clause]:
             continue
         for bound in _wrapping(a, program, facts, solver):
             if bound is None:
-                open_.append(Clause("nowrap", None, f"{words(fits(a.term, a.bits))}", SIZES[a.kind], a.op.place))
+                open_.append(Clause("nowrap", None, fits_words(a.term, a.bits), SIZES[a.kind], a.op.place))
             else:
                 found.setdefault((bound, a.bits), below(bound, a.bits, a.op.place, SIZES[a.kind]))
     return [*largest(found, facts, solver), *open_]
