@@ -163,7 +163,8 @@ class Meter:
             yield
         finally:
             beside = _WORK.steps - began
-            self.began, self.end = self.began + beside, self.end + beside
+            self.began += beside
+            self.end = min(self.end + beside, self.outer.end if self.outer is not None else math.inf)
             self.before = {k: n + _WORK.of[k] - before[k] for k, n in self.before.items()}
 
     def spend(self, kind: str, number: float = 1) -> None:

@@ -36,6 +36,15 @@ def test_work_of_another_budget_is_not_of_the_stage_that_waits_for_it() -> None:
         assert proof.exhausted
 
 
+def test_a_stage_that_waits_ends_with_the_one_around_it() -> None:
+    with stage("suite", 10 * ONE) as suite, stage("proof", 9 * ONE, suite) as proof:
+        with proof.paused():
+            spend("operation", 8)
+        assert not proof.exhausted
+        spend("operation", 3)
+        assert suite.exhausted and proof.exhausted
+
+
 def test_a_stage_is_asked_and_a_limited_one_is_stopped() -> None:
     with stage("search", 2 * ONE) as meter:
         spend("operation", 3)
