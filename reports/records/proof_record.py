@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 WORST = ("REFUTED", "UNKNOWN", "TESTED", "PROVED")  # of several outputs the first of these is the case's verdict
 FORMULA, REFERENCE = "formula", "reference"
+WHOLE = 2**53  # below, float64 holds every whole number
 DOUBTED = "the kernel has the finding"  # the reason of a verdict that is worse for what was found
 
 
@@ -192,7 +193,10 @@ def other(against: str) -> str:
 
 
 def _short(x: float | str) -> str:
-    return x if isinstance(x, str) else f"{x:.6g}"
+    """Six digits of a number, all of a whole one that float64 holds: 4055470001, 0.136465."""
+    if isinstance(x, str):
+        return x
+    return str(int(x)) if abs(x) < WHOLE and x == int(x) else f"{x:.6g}"
 
 
 # ---- one proof -------------------------------------------------------------------------------------------------------

@@ -385,6 +385,18 @@ def test_single_targets() -> None:
 
 
 @pytest.mark.smoke
+@pytest.mark.parametrize(
+    ("got", "said"),
+    [
+        (4055470001.0, "4055470001"), (-3.0, "-3"), (0.1364651, "0.136465"), (2.0**60, "1.15292e+18"),
+        (float("inf"), "inf"), (float("nan"), "nan"), ("nan", "nan"), (-0.0, "0"),
+    ],
+)  # fmt: skip
+def test_whole_numbers_of_a_counterexample_keep_their_digits(got: Any, said: str) -> None:
+    found = {"element": "y[0]", "got": got, "expected": 1.0, "why": ""}
+    assert proof_record.difference(found, "reference") == f"y[0] is {said}, the reference gives 1"
+
+
 def test_numbers_that_are_none_are_text() -> None:
     assert json.dumps(proof_record.jsonable({"a": (float("inf"), 1, None, N)})) == '{"a": ["inf", 1, null, "N"]}'
 
