@@ -4,7 +4,7 @@ inputs that are a little different, and with NaN for what overflows."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from typing import Any
 
@@ -31,6 +31,14 @@ def values(case: Case, fn: Function, args: Mapping[str, Any], real: bool = True)
     name, and the tensors among its arguments that it changes, by theirs. Raises CaseError where it raises."""
     out, changed = returned(case, fn, args, real)
     return out | changed
+
+
+def formed(fn: Function, args: Mapping[str, Any]) -> None:
+    """Calls `fn` on tensors of these shapes without contents, as far as it goes: for the way that it takes."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    with suppress(Exception), FakeTensorMode(allow_non_fake_inputs=True) as mode:
+        fn(**{n: each(v, mode.from_tensor) for n, v in args.items()})
 
 
 def returned(case: Case, fn: Function, args: Mapping[str, Any], real: bool = True) -> tuple[Values, Values]:

@@ -6,11 +6,10 @@ traces at unlike shapes -> groups with the same events -> numbers as terms -> Co
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain, islice, zip_longest
 from typing import Any
 
@@ -23,7 +22,7 @@ from trilift.lift.errors import CaseError, Place, TriliftError, Unsupported
 from trilift.lift.pytorch.host.global_state import read_in
 from trilift.lift.pytorch.host.shims import host_files
 from trilift.lift.replay.check import arguments
-from trilift.lift.replay.reference import values
+from trilift.lift.replay.reference import formed, values
 from trilift.lift.runtime.budget import BUDGETS, Meter, stage
 from trilift.lift.terms import construct as T
 from trilift.lift.terms import index as I
@@ -48,6 +47,7 @@ FOUND_ON, HELD_BACK = 10, 4  # traces beside the three that lifting uses
 TRACE_ROUNDS = 6  # of more traces, when one held back refutes a term
 BESIDE = 12  # traces beside the jumps of terms, at most
 SINGLE_CONFIGURATIONS = 4  # configurations that are taken one by one
+COMPUTED = 10_000_000  # elements of the largest input times the largest size: a reference may have as many
 EACH = 3  # traces of one configuration of several
 ASKED = {"the address of a tensor": "tensors are aligned to 16 bytes"}  # those that the host function makes
 LAST = 2  # the largest of the shapes that lifting uses
@@ -345,18 +345,21 @@ class _Config:
             yield Clause("config", None, f"the host function was read: {read} path{'s' * (read > 1)}")
 
     def of_reference(self) -> list[str]:
-        """Sentences on the state that the PyTorch function reads beside its arguments, at shapes where no tensor is
-        large: it computes all of its numbers."""
+        """Sentences on the state that the PyTorch function reads beside its arguments. Where its intermediate tensors
+        may be large it is called on tensors without contents."""
         fn = self.case.reference.fn
         if fn is None:
             return []
         files = host_files(fn)
-        sized = [(max((math.prod(r.shape) for r in (*t.inputs.values(), *t.outputs.values())), default=0), t.dims)
-                 for t in self.traces]  # fmt: skip
-        most = max(RUN_INPUT_ELEMENTS, min((n for n, _ in sized), default=0))
-        small = [d for n, d in sized if n <= most]
-        runs = (lambda d=d: values(self.case, fn, arguments(self.case, d, self.seed)) for d in small)
-        return list(dict.fromkeys(said for run in runs for said in read_in(run, files)))
+
+        def call(dims: Mapping[str, int | float]) -> None:
+            args = arguments(self.case, dims, self.seed)
+            if elements(self.case, dims) * max(dims.values(), default=1) > COMPUTED:
+                formed(fn, args)
+            else:
+                values(self.case, fn, args)
+
+        return list(dict.fromkeys(said for t in self.traces for said in read_in(partial(call, t.dims), files)))
 
     def at(self, shapes: Iterable[Mapping[str, int | float]]) -> list[Trace]:
         """Traces at shapes that were not seen."""
