@@ -21,12 +21,12 @@ from . import draw, proof_record, second_opinion
 Record = Mapping[str, Any]
 SEEN, SIZE = "config", "size"  # kinds of clauses: what was seen of the host function, that sizes are at least 1
 WRAPS = "nowrap"  # the kind of a clause that keeps integer arithmetic in its range
-LANE = re.compile(r"\b(l\d_(\d+))\b")
+LANE = re.compile(r"\b(l\d_(\w+))\b")
 LETTERS = ("i", "j", "k", "p", "q", "r", *(f"i{k}" for k in range(100)))
 NAME = re.compile(r"[A-Za-z_]\w*")
 MEANINGS = (  # of the names in clauses about what each program and lane computes
     (re.compile(r"pid(\d)"), "{0} is each program along axis {1} of the grid"),
-    (re.compile(r"l(\d)_(\d+)"), "{0} is each position in a block of {2} along its axis {1}"),
+    (re.compile(r"l(\d)_(\w+)"), "{0} is each position in a block of {2} along its axis {1}"),
     (re.compile(r"n(\d+)"), "{0} is each iteration of loop {1}"),
     (re.compile(r"wrap(\d+)"), "{0}(x) is x as an integer of {1} bits"),
 )
