@@ -33,7 +33,7 @@ def values(case: Case, fn: Function, args: Mapping[str, Any], real: bool = True)
     return out | changed
 
 
-def formed(fn: Function, args: Mapping[str, Any]) -> None:
+def formed(fn: Function, args: Mapping[str, object]) -> None:
     """Calls `fn` on tensors of these shapes without contents, as far as it goes: for the way that it takes."""
     from torch._subclasses.fake_tensor import FakeTensorMode
 

@@ -40,7 +40,7 @@ from .search import launched
 Exact = Fraction | float | bool | None  # a float is an infinity; None: no number is known
 Function = Callable[..., Exact]
 STEPS = {"lt", "le", "eq", "ne", "max", "min", "sign", "floor", "ceil", "trunc", "round", "round_away", "to_int"}
-ELEMENTS = 6  # of an output, of as many forms
+OUTPUT_ELEMENTS = 6  # of an output, of as many forms
 READS = 24  # elements of inputs that one element may hang on
 POINTS = 160  # at which an element is evaluated
 SIZE = 400  # operations of an element
@@ -163,7 +163,7 @@ def _differences(case: Case, goal: Targets, formula: Formula, dims: Dims, seed: 
     if theirs.shape != found.ids.shape:
         return
     draw = np.random.default_rng(seed)
-    for index, ours, other in islice(_pairs(found.ids, theirs), ELEMENTS):
+    for index, ours, other in islice(_pairs(found.ids, theirs), OUTPUT_ELEMENTS):
         for numbers in _points(case, dims, ours, other, draw):
             spend("symbolic element", 2)
             a, b = value(ours, numbers), value(other, numbers)
