@@ -50,7 +50,9 @@ PRELOAD = (
 )
 PRELOADED = "_TRILIFT_PRELOADED"  # variable of a process that has imported these: its children need no fork server
 SHORTEST_WAIT_SECONDS = 0.05
-NO_MEMORY = re.compile(r"memory allocation of \d+ bytes failed|std::bad_alloc|out of memory|cannot allocate", re.I)
+NO_MEMORY = re.compile(
+    r"memory allocation of \d+ bytes failed|bad_alloc|out of memory|failed to map segment|can(?:not|'t) allocate", re.I
+)
 LOG_TAIL = 4000  # characters of the child's own output that are kept
 
 
@@ -223,8 +225,11 @@ def _main(connection: Connection, reader: int | None, log: str, function: Functi
         return
     except MemoryError:
         answer = ("memory", traceback.format_exc())
-    except BaseException:
-        answer = ("exception", traceback.format_exc())
+    except BaseException as e:
+        short = isinstance(e, RuntimeError | OSError | ImportError) and NO_MEMORY.search(
+            str(e)
+        )  # as PyTorch's allocator says it
+        answer = ("memory" if short else "exception", traceback.format_exc())
     with contextlib.suppress(OSError):
         connection.send(answer)
     connection.close()

@@ -169,10 +169,16 @@ def saying(text: str, event: Callable[[Any], None]) -> None:
     os.abort()
 
 
+def raising(text: str, event: Any) -> None:
+    raise RuntimeError(text)
+
+
 def test_more_memory_than_allowed_is_said_and_harms_no_other() -> None:
     assert memory_limit.machine_bytes() >= 1 << 28
     outcomes = dict(run_all(greedy, [(1 << 20,), (1 << 31,), (1 << 20,)], timeout=60))
     assert [outcomes[k].failure for k in range(3)] == [None, "memory", None]
+    raised = dict(run_all(raising, [("DefaultCPUAllocator: can't allocate memory",), ("another",)], timeout=60))
+    assert [raised[k].failure for k in range(2)] == ["memory", "exception"]
     said = dict(run_all(saying, [("memory allocation of 80 bytes failed",), ("assertion failed",)], timeout=60))
     assert [said[k].failure for k in range(2)] == ["memory", "SIGABRT"]
 

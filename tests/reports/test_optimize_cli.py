@@ -139,7 +139,7 @@ def test_too_small_a_budget_with_a_damaged_store(folder: Path) -> None:
 
 
 def test_a_process_that_takes_too_much_memory_is_told(folder: Path) -> None:
-    running = started(folder, subprocess.PIPE, "cases.py::first", "-o", "small.py", "--memory", "100M", "--no-cache")
+    running = started(folder, subprocess.PIPE, "cases.py::first", "-o", "small.py", "--memory", "300M", "--no-cache")
     out, err = running.communicate(timeout=120)
     assert running.returncode == 4, out + err
     assert "it took more memory than it may; --memory SIZE allows more" in err
