@@ -7,6 +7,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
 
@@ -294,6 +295,15 @@ def in_core(op: str) -> None:
     for s in integers(op):
         bits = op in SHIFTS or op.startswith("bit")
         assert core_value(s, T.make(op, s.term.args[0], s.inputs["x1"]) if bits else s.term) == s.value
+
+
+def rational(op: str) -> None:
+    from trilift.verify.refutation.ties import RATIONAL
+
+    number = lambda x: bool(x) if op in BOOLEANS else Fraction(float(x))  # noqa: E731
+    for s in samples(op):
+        exact = RATIONAL[op](*map(number, s.inputs.values()))
+        assert exact is None if op == "recip" and not s.inputs["x0"] else math.isclose(exact, s.value, rel_tol=1e-12)
 
 
 def linear_form(op: str) -> None:
@@ -586,7 +596,8 @@ def extended(op: str) -> None:
 CHECKS: dict[str, Callable[[str], None]] = {
     "construction": construction, "range": in_range, "infix text": infix, "Python source": python,
     "PyTorch source": torch_source, "PyTorch numbers": torch_numbers, "integer core": in_core,
-    "integer value": in_core, "linear form": linear_form, "reduction": reduction, "z3": in_z3, "SMT-LIB": smt_lib,
+    "integer value": in_core, "rational value": rational,
+    "linear form": linear_form, "reduction": reduction, "z3": in_z3, "SMT-LIB": smt_lib,
     "SMT baseline": smt_baseline,
     "normal form": normal_form, "interval": in_interval, "order value": order_value, "program text": program_text,
     "definedness": defined, "extended reals": extended,
@@ -597,6 +608,7 @@ CHECKS: dict[str, Callable[[str], None]] = {
 }  # fmt: skip
 UNCHECKED: dict[tuple[str, str], str] = {
     ("LaTeX", "*"): "is set by TeX, not executed; tests/lift/test_printers.py compares texts",
+    ("rational value", "pow"): "has a value for whole exponents alone; tests/verify/test_ties.py",
     **{("SMT baseline", f): "is a function with laws or without, no number" for f in FUNCTIONS},
     **{("normal form", f): "binds variables that only guards restrict; tests/verify/test_folds.py" for f in FOLDS},
 }
