@@ -16,19 +16,19 @@ from trilift.lift.errors import Unsupported
 from trilift.verify import prove
 
 UNDER = {
-    "int16_through_half": "x[l0_64 + 64 * pid0], 0) < 2048)",
-    "int32_through_single": "x[l0_64 + 64 * pid0], 0) < 16777216)",
-    "int64_through_double": "x[l0_64 + 64 * pid0], 0) < 9007199254740992)",
-    "int16_through_bfloat": "x[l0_64 + 64 * pid0], 0) < 256)",
-    "int16_narrowed": "x[l0_64 + 64 * pid0], 0) < 2048)",
-    "compared_in_single": "y[l0_64 + 64 * pid0], 0) < 16777216)",
-    "product_in_single": "y[l0_64 + 64 * pid0], 0) < 16777216)",
-    "sum_in_single": " < 16777216)",
-    "half_between_launches": "x[l0_64 + 64 * pid0], 0) < 2048)",
+    "int16_through_half": "x[l0_64 + 64 * pid0], 0) < 2048",
+    "int32_through_single": "x[l0_64 + 64 * pid0], 0) < 16777216",
+    "int64_through_double": "x[l0_64 + 64 * pid0], 0) < 9007199254740992",
+    "int16_through_bfloat": "x[l0_64 + 64 * pid0], 0) < 256",
+    "int16_narrowed": "x[l0_64 + 64 * pid0], 0) < 2048",
+    "compared_in_single": "y[l0_64 + 64 * pid0], 0) < 16777216",
+    "product_in_single": "y[l0_64 + 64 * pid0], 0) < 16777216",
+    "sum_in_single": " < 16777216",
+    "half_between_launches": "x[l0_64 + 64 * pid0], 0) < 2048",
     "host_through_half": "-2048 <= x[i] < 2048",
     "reference_through_single": "-16777216 <= x[n] < 16777216",
     "reference_compares_in_single": "-16777216 <= y[n] < 16777216",
-    "count_in_single": " < 16777216)",
+    "count_in_single": " < 16777216",
     "position_through_single": "64 * ((N + 63) // 64) < 2^24",
 }
 UNPROVED = ("scaled_and_back", "third_by_a_quotient")
