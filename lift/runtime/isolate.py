@@ -226,9 +226,8 @@ def _main(connection: Connection, reader: int | None, log: str, function: Functi
     except MemoryError:
         answer = ("memory", traceback.format_exc())
     except BaseException as e:
-        short = isinstance(e, RuntimeError | OSError | ImportError) and NO_MEMORY.search(
-            str(e)
-        )  # as PyTorch's allocator says it
+        may_be = isinstance(e, RuntimeError | OSError | ImportError)  # of PyTorch's allocator, of the loader
+        short = may_be and NO_MEMORY.search(str(e))
         answer = ("memory" if short else "exception", traceback.format_exc())
     with contextlib.suppress(OSError):
         connection.send(answer)

@@ -31,7 +31,7 @@ from ..terms import construct as T
 from ..terms.domain import SYMBOLIC, Ids, as_ids
 from ..terms.expansion import Expansion
 from ..terms.skeleton import SYMMETRIC, by_kind, order, skeleton
-from ..terms.spec import Formula, Spec
+from ..terms.spec import Formula, Spec, input_elements
 from ..terms.term import COMMUTATIVE, FOLDS, TERMS, UNIT, Axis, Term
 from .arrays import Arrays, choose_single, depth, layers, map_ids, map_terms, numbers_of, without_constant_axes
 from .bottom_up import enumerate_formula
@@ -296,7 +296,9 @@ class _Synthesis:
     def evaluated(self, term: Term, axes: tuple[Axis, ...], k: int) -> np.ndarray:
         """The term's elements at shape k, as ids."""
         inputs = {
-            name: Ids(_elements(name, shapes[k], term)) for name, shapes in self.inputs.items() if name in T.reads(term)
+            name: Ids(input_elements(name, shapes[k], term))
+            for name, shapes in self.inputs.items()
+            if name in T.reads(term)
         }
         got = as_ids(evaluate(term, axes, inputs, self.dims[k], SYMBOLIC))
         return got if self.normal is None else _normalised(got, self.normal)
@@ -482,12 +484,6 @@ class _Synthesis:
         base = self.solve(axes, tuple(b for _, _, b in stores))
         last = self.bind("amax", over, T.where(condition, T.axis(over), -1))
         return T.where(T.make("le", 0, last), T.substitute(stored, {over: last}), base)
-
-
-def _elements(name: str, shape: tuple[int, ...], like: Term) -> np.ndarray:
-    kind = next((t.type for t in like.walk() if t.op == "read" and t.attr == name), T.REAL)
-    out = [T.read(name, index, kind).id for index in np.ndindex(*shape)]
-    return np.array(out, np.int32).reshape(shape)
 
 
 def untangled(factors: list[Term]) -> list[Term]:

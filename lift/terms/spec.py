@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .term import Axis, Term
+from .term import REAL, Axis, Term, read
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,3 +32,9 @@ class Formula:
     term: Term
     dtype: str
     in_place: str | None = None
+
+
+def input_elements(name: str, shape: tuple[int, ...], like: Term) -> np.ndarray:
+    """The ids of reads of all elements of an input, of the type with which a term reads it."""
+    kind = next((t.type for t in like.walk() if t.op == "read" and t.attr == name), REAL)
+    return np.array([read(name, i, kind).id for i in np.ndindex(*shape)], np.int32).reshape(shape)

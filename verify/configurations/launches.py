@@ -47,7 +47,7 @@ FOUND_ON, HELD_BACK = 10, 4  # traces beside the three that lifting uses
 TRACE_ROUNDS = 6  # of more traces, when one held back refutes a term
 BESIDE = 12  # traces beside the jumps of terms, at most
 SINGLE_CONFIGURATIONS = 4  # configurations that are taken one by one
-COMPUTED = 10_000_000  # elements of the largest input times the largest size: a reference may have as many
+COMPUTED_ELEMENTS = 10_000_000  # of the largest input, times the largest size: a reference may have as many
 EACH = 3  # traces of one configuration of several
 ASKED = {"the address of a tensor": "tensors are aligned to 16 bytes"}  # those that the host function makes
 LAST = 2  # the largest of the shapes that lifting uses
@@ -354,7 +354,7 @@ class _Config:
 
         def call(dims: Mapping[str, int | float]) -> None:
             args = arguments(self.case, dims, self.seed)
-            if elements(self.case, dims) * max(dims.values(), default=1) > COMPUTED:
+            if elements(self.case, dims) * max(dims.values(), default=1) > COMPUTED_ELEMENTS:
                 formed(fn, args)
             else:
                 values(self.case, fn, args)

@@ -27,7 +27,7 @@ from trilift.lift.runtime.budget import BUDGETS, limited, spend
 from trilift.lift.terms import construct as T
 from trilift.lift.terms.domain import SYMBOLIC, Ids, as_ids
 from trilift.lift.terms.meanings import Domain
-from trilift.lift.terms.spec import Formula
+from trilift.lift.terms.spec import Formula, input_elements
 from trilift.lift.terms.term import Term
 
 from ..fields.rational_constants import rational
@@ -158,7 +158,7 @@ def _differences(case: Case, goal: Targets, formula: Formula, dims: Dims, seed: 
     found = next((s for s in spec(trace) if s.name == formula.name), None)
     if found is None:
         return
-    given = {n: Ids(_elements(n, shape, formula.term)) for n, shape in found.inputs.items()}
+    given = {n: Ids(input_elements(n, shape, formula.term)) for n, shape in found.inputs.items()}
     theirs = as_ids(evaluate(formula.term, formula.axes, given, dims, SYMBOLIC))
     if theirs.shape != found.ids.shape:
         return
@@ -170,11 +170,6 @@ def _differences(case: Case, goal: Targets, formula: Formula, dims: Dims, seed: 
             if a is not None and b is not None and a != b:
                 at = ", ".join(f"{t.attr}{[i.attr for i in t.args]} = {_text(v)}" for t, v in numbers.items())
                 yield f"{formula.name}{list(index)} is {_text(a)} and not {_text(b)} at {at}, in exact arithmetic"
-
-
-def _elements(name: str, shape: tuple[int, ...], like: Term) -> np.ndarray:
-    kind = next((t.type for t in like.walk() if t.op == "read" and t.attr == name), T.REAL)
-    return np.array([T.read(name, i, kind).id for i in np.ndindex(*shape)], np.int32).reshape(shape)
 
 
 def _pairs(ours: np.ndarray, theirs: np.ndarray) -> Iterator[tuple[tuple[int, ...], Term, Term]]:
