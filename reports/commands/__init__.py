@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__, __getattr__ = face(
     __name__,
     {
-        "lift": "document",
+        "gathering": "document",
         "write": "Asked text_of versions",
     },
 )

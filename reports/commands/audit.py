@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from ..records.options import Options
 from ..records.replay_files import Scripts
 from ..runner import dispatch
 from . import prove
-from .gathering import WHOLE, Limits, document, gather, say_nothing_found
+from .gathering import WHOLE, Limits, document, gather, say_nothing_found, worst
 
 Hear = Callable[[str, str, Any], None]
 Scan = Callable[[list[Row], Hear], list[Row]]  # the kernels of the targets, after their cases have run
@@ -77,7 +77,7 @@ def audit(
         shown.end(whole) if output == shown.output else write(output, whole)
     if not found and not kernels and not run.stopped:
         say_nothing_found(t.file for t in targets)
-    return run.exit_code(exit_code([*found, *kernels]))
+    return run.exit_code(worst(map(code, [*found, *kernels])))
 
 
 class _Shown:
@@ -99,12 +99,6 @@ class _Shown:
         if self.stream:
             rest = [self.stream.case(r) for r in whole["cases"][self.count :]]
             _print(self.output, "".join(rest) + self.stream.rest(whole))
-
-
-def exit_code(records: Iterable[Row]) -> int:
-    """As of `trilift prove`; and 4 where a rule could not decide."""
-    codes = {code(r) for r in records}
-    return next((c for c in (2, 1, 4) if c in codes), 0 if codes else 3)
 
 
 def code(record: Row) -> int:

@@ -1,14 +1,19 @@
-"""The records of a run, gathered until its last case or until something ends it before that."""
+"""The records of a run, gathered until its last case or until something ends it before that, and printed."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import click
 
 from ..base.progress import Progress
+from ..base.targets import Target
+from ..formats import jsonl
 from ..records.entries import Record, Row
+from ..records.options import Options
+from ..runner import dispatch
 from ..runner.stopping import UNFINISHED, Lost, Stopped, stoppable
 
 FAILURES = (1, 2)  # exit codes of a case that is wrong, or broken
@@ -66,6 +71,41 @@ def gather(
         run.stopped = e if isinstance(e, Stopped) else Stopped(e.message, e.exit_code)
         progress.warn(f"{run.stopped.why}; the cases that had not ended are missing")
     return run
+
+
+@dataclass(frozen=True, slots=True)
+class Printing:
+    """What a command says of its records: of each in words, of all in one line, and the exit code of one. `form`: text,
+    or json and jsonl for programs."""
+
+    form: str
+    case: Callable[[Record], None]
+    summary: Callable[[Sequence[Record]], str]
+    code: Callable[[Record | Row], int]
+
+
+def printed(targets: Sequence[Target], options: Options, style: Printing, quiet: bool, limits: Limits = WHOLE) -> int:
+    """Runs the targets and prints their records, each as its case ends where the form allows it; returns the exit
+    code."""
+    each = {"json": lambda record: None, "jsonl": lambda record: click.echo(jsonl.line(record))}
+    with Progress(quiet) as progress:
+        records = dispatch.records(targets, options, progress.hear)
+        run = gather(records, limits, progress, style.code, each.get(style.form, style.case))
+        progress.say(style.summary(run.records))
+    if style.form == "json":
+        click.echo(json.dumps(document(run.records, run.incomplete), indent=1))
+    elif style.form == "jsonl" and run.stopped:
+        click.echo(jsonl.line({"incomplete": run.incomplete}))
+    elif not run.records and not run.stopped:
+        say_nothing_found(t.file for t in targets)
+    return run.exit_code(worst(map(style.code, run.records)))
+
+
+def worst(codes: Iterable[int]) -> int:
+    """The exit code of cases with these: 2 if one is broken, then 1 for a failure, 4 for unknown, 3 for no case, else
+    0."""
+    seen = set(codes)
+    return next((c for c in (2, 1, 4) if c in seen), 0 if seen else 3)
 
 
 def document(records: Sequence[Record | Row], incomplete: str = "") -> dict[str, object]:

@@ -2,45 +2,22 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import click
 
 from ..base.plain_text import plain
-from ..base.progress import Progress
 from ..base.targets import Target
-from ..formats import jsonl
 from ..records import draw
 from ..records.entries import Record, Row
 from ..records.options import Options
-from ..runner import dispatch
-from .gathering import WHOLE, Limits, document, gather, say_nothing_found
+from .gathering import WHOLE, Limits, Printing, printed
 
 
 def lift(targets: Sequence[Target], to: str, options: Options, quiet: bool, limits: Limits = WHOLE) -> int:
     """Runs and prints the targets; returns the exit code."""
-
-    def show(record: Record) -> None:
-        if to != "json":
-            click.echo(jsonl.line(record) if to == "jsonl" else plain(draw.case(record, to)))
-
-    with Progress(quiet) as progress:
-        run = gather(dispatch.records(targets, options, progress.hear), limits, progress, code, show)
-        progress.say(summary(run.records))
-    if to == "json":
-        click.echo(json.dumps(document(run.records, run.incomplete), indent=1))
-    elif to == "jsonl" and run.stopped:
-        click.echo(jsonl.line({"incomplete": run.incomplete}))
-    elif not run.records and not run.stopped:
-        say_nothing_found(t.file for t in targets)
-    return run.exit_code(exit_code(run.records))
-
-
-def exit_code(records: Iterable[Record | Row]) -> int:
-    """2 if a case or trilift is broken, then 1 for findings, 4 for unknown, 3 for nothing at all, else 0."""
-    codes = {code(r) for r in records}
-    return next((c for c in (2, 1, 4) if c in codes), 0 if codes else 3)
+    case = lambda record: click.echo(plain(draw.case(record, to)))  # noqa: E731
+    return printed(targets, options, Printing(to, case, summary, code), quiet, limits)
 
 
 def code(record: Record | Row) -> int:

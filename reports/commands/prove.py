@@ -15,13 +15,11 @@ from trilift.lift.runtime.isolate import Outcome, run_all
 from ..base import colours
 from ..base.progress import Progress
 from ..base.targets import Named, Target
-from ..formats import jsonl
 from ..records import second_opinion, unfinished, verdict_text
 from ..records.entries import Record, Row
 from ..records.options import Options, Proving
-from ..runner import dispatch
 from ..runner.local import GRACE_SECONDS
-from .gathering import WHOLE, Limits, document, gather, say_nothing_found
+from .gathering import WHOLE, Limits, Printing, document, printed
 
 
 def options(timeout: float, proving: Proving, **others: Any) -> Options:
@@ -33,23 +31,8 @@ def options(timeout: float, proving: Proving, **others: Any) -> Options:
 
 def prove(targets: Sequence[Target], form: str, options: Options, quiet: bool, limits: Limits = WHOLE) -> int:
     """Runs and prints the targets; returns the exit code."""
-
-    def show(record: Record) -> None:
-        if form == "text":
-            colours.echo(verdict_text.case(record))
-        elif form == "jsonl":
-            click.echo(jsonl.line(record))
-
-    with Progress(quiet) as progress:
-        run = gather(dispatch.records(targets, options, progress.hear), limits, progress, code, show)
-        progress.say(summary(run.records))
-    if form == "json":
-        click.echo(json.dumps(document(run.records, run.incomplete), indent=1))
-    elif form == "jsonl" and run.stopped:
-        click.echo(jsonl.line({"incomplete": run.incomplete}))
-    elif not run.records and not run.stopped:
-        say_nothing_found(t.file for t in targets)
-    return run.exit_code(exit_code(run.records))
+    case = lambda record: colours.echo(verdict_text.case(record))  # noqa: E731
+    return printed(targets, options, Printing(form, case, summary, code), quiet, limits)
 
 
 def equal(first: Named, second: Named, form: str, options: Options, quiet: bool) -> int:
@@ -60,7 +43,7 @@ def equal(first: Named, second: Named, form: str, options: Options, quiet: bool)
         click.echo(json.dumps(document([record]), indent=1))
     else:
         colours.echo(verdict_text.case(record))
-    return exit_code([record])
+    return code(record)
 
 
 def compared(
@@ -105,12 +88,6 @@ def _compare(first: Named, second: Named, options: Options, event: Callable[[Any
     record = proof_record.merged(base, found, (), str(second), options)
     theirs = lambda p: hasattr(b, "params") and p["output"].startswith(f"{b.name}: ")  # noqa: E731
     return {**record, "proofs": [proof_record.of_other(p, b) if theirs(p) else p for p in record["proofs"]]}
-
-
-def exit_code(records: Iterable[Record | Row]) -> int:
-    """2 if a case or trilift is broken, then 1 for REFUTED or findings, 4 for UNKNOWN, 3 for nothing at all, else 0."""
-    codes = {code(r) for r in records}
-    return next((c for c in (2, 1, 4) if c in codes), 0 if codes else 3)
 
 
 def code(record: Record | Row) -> int:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from trilift.reports.base import targets
-from trilift.reports.commands import lift
+from trilift.reports.commands import gathering, lift
 from trilift.reports.records import draw, unfinished
 
 GOOD = """
@@ -296,12 +296,13 @@ def test_an_error_is_drawn(tmp_path: Path) -> None:
 )
 def test_code_of_a_record(kinds: list[str], findings: int, code: int) -> None:
     record = {"errors": [{"kind": k} for k in kinds], "findings": [{}] * findings}
-    assert lift.code(record) == lift.exit_code([record]) == code
+    assert lift.code(record) == code
 
 
 @pytest.mark.smoke
-def test_nothing_is_exit_3() -> None:
-    assert lift.exit_code([]) == 3
+@pytest.mark.parametrize(("codes", "code"), [([], 3), ([0, 0], 0), ([0, 4], 4), ([4, 1, 0], 1), ([1, 2, 4], 2)])
+def test_code_of_a_run_is_the_worst_of_its_cases(codes: list[int], code: int) -> None:
+    assert gathering.worst(codes) == code
 
 
 @pytest.mark.smoke

@@ -13,7 +13,7 @@ import click
 from ...base.progress import Progress
 from ...base.targets import resolve
 from ...commands import lift, prove
-from ...commands.gathering import document
+from ...commands.gathering import document, worst
 from ...records.options import Options
 from ...records.verdict_text import SEEN
 from ...runner import dispatch
@@ -47,7 +47,7 @@ def measure(name: str, options: Options, quiet: bool) -> Result:
         progress.say(stage.summary(records))
     shown = (*(proofs(records, name) if options.proving else ()), *tables(records))
     notes = earlier(records)
-    return Result(f"corpus {name}", shown, document(records), stage.exit_code(records), notes)
+    return Result(f"corpus {name}", shown, document(records), worst(map(stage.code, records)), notes)
 
 
 def earlier(records: Sequence[Record]) -> tuple[str, ...]:
