@@ -304,11 +304,13 @@ class RunBudget:
 
 @dataclass(frozen=True, slots=True)
 class FieldBudget:
-    """Of an identity test: one that follows a failed proof, and one that is asked for."""
+    """Of an identity test: one that follows a failed proof, and one that is asked for. Behind them no sample is begun;
+    one that was is ended in the middle after `overrun_steps` more."""
 
     proof_steps: int = 15_000_000
     steps: int = 90_000_000
     formula_steps: int = 15_000_000
+    overrun_steps: int = 90_000_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from operators import FILES, cases
 
 from trilift.lift.capture.run import capture
 from trilift.lift.pytorch.read import read_case
+from trilift.lift.runtime.budget import BUDGETS
 from trilift.lift.terms import construct as T
 from trilift.lift.terms.spec import Formula
 from trilift.lift.terms.term import Axis
@@ -238,6 +240,16 @@ def test_twins_are_rejected(stem: str, name: str, twin: Any) -> None:
 def test_same_seed_same_result() -> None:
     one, two = (against("softmax", "softmax1", seed=5, dims=SIZES["softmax1"]) for _ in range(2))
     assert one.outcomes == two.outcomes
+
+
+def test_a_sample_without_end_is_ended_in_the_middle(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else one sample of a long kernel takes as many steps as it likes; what is unfinished has no bound."""
+    case = corpus("softmax", "softmax1")
+    few = replace(BUDGETS, fields=replace(BUDGETS.fields, overrun_steps=10))
+    monkeypatch.setattr(identity_test, "BUDGETS", few)
+    (found,) = check(case, read_case(case).formulas, steps=10).outcomes
+    assert found.equal is None
+    assert found.reason.startswith("out of steps: the field test with its last samples may take 20 at ")
 
 
 def test_two_kernels() -> None:

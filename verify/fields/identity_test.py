@@ -23,7 +23,7 @@ from trilift.lift.interpreter.memory import Memory
 from trilift.lift.language.evaluate import evaluate
 from trilift.lift.replay.execute import events, results
 from trilift.lift.runtime import budget
-from trilift.lift.runtime.budget import BUDGETS, Meter, stage
+from trilift.lift.runtime.budget import BUDGETS, Meter, limited, stage
 from trilift.lift.terms.ranges import Ranges
 from trilift.lift.terms.spec import Formula
 
@@ -203,7 +203,8 @@ def sides(
 
 def _run_all(setups: Sequence[Setup], names: Sequence[str], seed: int, target: float, steps: int) -> FieldResult:
     start = time.monotonic()
-    with stage("field test", steps) as meter:
+    end = steps + BUDGETS.fields.overrun_steps
+    with limited("field test with its last samples", end), stage("field test", steps) as meter:
         outcomes = _outcomes(setups, names, seed, target, meter)
     return FieldResult(outcomes, time.monotonic() - start)
 
