@@ -74,7 +74,8 @@ class OutOfSteps(TriliftError):
     """A budget is spent: which one, how many steps, at what."""
 
     def __init__(self, stage: str, steps: int, at: str) -> None:
-        super().__init__(f"out of steps: the {stage} may take {steps:,}", why=f"at a {at}" if at else "")
+        article = "an" if at.startswith(tuple("aeio")) else "a"
+        super().__init__(f"out of steps: the {stage} may take {steps:,}", why=f"at {article} {at}" if at else "")
         self.stage, self.steps, self.at = stage, steps, at
 
 

@@ -60,6 +60,7 @@ def test_the_error_says_which_budget_how_many_steps_and_at_what() -> None:
     assert isinstance(error.value, TriliftError)
     assert (error.value.stage, error.value.steps, error.value.at) == ("proof", 1_000, "normal form")
     assert str(error.value) == "out of steps: the proof may take 1,000: at a normal form"
+    assert str(OutOfSteps("run", 5, "operation")) == "out of steps: the run may take 5: at an operation"
 
 
 def test_an_inner_stage_ends_with_the_one_around_it() -> None:
