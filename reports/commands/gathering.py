@@ -75,7 +75,7 @@ def gather(
 
 @dataclass(frozen=True, slots=True)
 class Printing:
-    """What a command says of its records: of each in words, of all in one line, and the exit code of one. `form`: text,
+    """How a command prints its records: one in words, a line about all of them, and the exit code of one. `form`: text,
     or json and jsonl for programs."""
 
     form: str
