@@ -13,7 +13,7 @@ from operators import FILES, cases
 
 from trilift.lift.capture.run import capture
 from trilift.lift.pytorch.read import read_case
-from trilift.lift.runtime.budget import BUDGETS
+from trilift.lift.runtime.budget import BUDGETS, count
 from trilift.lift.terms import construct as T
 from trilift.lift.terms.spec import Formula
 from trilift.lift.terms.term import Axis
@@ -250,6 +250,19 @@ def test_a_sample_without_end_is_ended_in_the_middle(monkeypatch: pytest.MonkeyP
     (found,) = check(case, read_case(case).formulas, steps=10).outcomes
     assert found.equal is None
     assert found.reason.startswith("out of steps: the field test with its last samples may take 20 at ")
+
+
+def test_a_difference_is_open_while_another_reading_is_unfinished(monkeypatch: pytest.MonkeyPatch) -> None:
+    def at_shape(setup: Any, names: list[str], modes: Any, seed: list[int], target: float, meter: Any) -> Any:
+        if seed[1] == 0:
+            return {"out": identity_test.Outcome("out", False, 1, 1.0, "differs in the field")}
+        count("operation", 1000)
+        return {"out": identity_test.Outcome("out", None, reason="out of steps")}
+
+    monkeypatch.setattr(identity_test, "_at_shape", at_shape)
+    monkeypatch.setattr(identity_test, "MODES", identity_test.MODES[:2])
+    (found,) = identity_test.sides(None, None, {}, ["out"], steps=10).outcomes  # type: ignore[arg-type]
+    assert found.equal is None and found.reason == identity_test.UNFINISHED
 
 
 def test_two_kernels() -> None:

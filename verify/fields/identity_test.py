@@ -218,13 +218,20 @@ def _outcomes(
         if not left:
             break
         if k and meter.exhausted:
-            outcomes = tuple(replace(o, equal=None, reason=UNFINISHED) if o.equal is False else o for o in outcomes)
+            outcomes = tuple(map(_open, outcomes))
             break
         with np.errstate(all="ignore"):
             found = [_at_shape(s, left, modes, [seed, k, j], target, meter) for j, s in enumerate(setups)]
         merged = {n: _worst([f[n] for f in found]) for n in left}
+        if meter.exhausted:  # a reading that was ended in the middle might have found no difference
+            outcomes = tuple(_open(o) if (m := merged.get(o.output)) and m.equal is None else o for o in outcomes)
         outcomes = tuple(_better(o, merged.get(o.output, o)) for o in outcomes) or tuple(merged.values())
     return outcomes
+
+
+def _open(o: Outcome) -> Outcome:
+    """The outcome where another reading is unfinished: a difference under one is none yet."""
+    return replace(o, equal=None, reason=UNFINISHED) if o.equal is False else o
 
 
 def _worst(found: list[Outcome]) -> Outcome:
