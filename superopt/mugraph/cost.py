@@ -6,7 +6,8 @@ The model ranks; it measures nothing. A kernel takes the longest of
     bytes of one block / bandwidth of one multiprocessor     flops, exponentials and other operations / their rates
 
 each counted for whole waves of blocks, and a launch, and a little for each turn of its loop. The roofline of a program
-is what the tensors that it must read and write, and its cheapest flops, take by themselves."""
+is what the tensors that it must read and write, and its flops as it is written, take by themselves; the tensors alone
+are what no plan falls below."""
 
 from __future__ import annotations
 
@@ -233,9 +234,15 @@ class Model:
         """Bytes of a tensor between kernels, at least: an axis in parts has two."""
         return math.prod(2 if d.parts else self.program.sizes[d.axis] for d in dims) * size
 
+    @property
+    def floor(self) -> float:
+        """Seconds that no plan falls below: its inputs and outputs are moved once. Products and exponentials do not
+        count: algebra lowers their number, as (q k) v = q (k v) does."""
+        return self.bytes / self.hardware.memory
+
     @cached_property
     def roofline(self) -> float:
-        """Seconds that the program takes at least: its bytes, its products and its exponentials, at full rate."""
+        """Seconds of the program as it is written: its bytes, its products and its exponentials, at full rate."""
         flops = exps = 0.0
         for n in self.program.nodes:
             full = math.prod(self.program.sizes[a] for a in n.axes | ({str(n.attr)} if n.op == "sum" else set()))

@@ -2,8 +2,9 @@
 
 A plan is a list of kernels; what it still needs are values that other kernels have to make. A kernel is (signature, the
 values that it stores, its leaves); its bound is a launch and the bytes of what it exchanges with other kernels, and all
-of a plan together takes its launches and the roofline. A kernel is derived and its numbers chosen only when its plan
-comes first. Nothing that the size limits allow is left out, but for plans whose bound is above the best one found."""
+of a plan together takes its launches and the time to move the inputs and outputs. A kernel is derived and its numbers
+chosen only when its plan comes first. Nothing that the size limits allow is left out, but for plans whose bound is
+above the best one found."""
 
 from __future__ import annotations
 
@@ -250,7 +251,7 @@ class Search:
         h, roof = self.model.hardware, self.model.roofline
         heap: list[tuple[float, int, tuple[Made, ...], frozenset[Id], tuple[float, ...]]] = []
         goal = frozenset(self.u.targets)
-        heapq.heappush(heap, (h.launch + roof, next(tick), (), goal, ()))
+        heapq.heappush(heap, (h.launch + self.model.floor, next(tick), (), goal, ()))
         plans: list[Plan] = []
         states = 0
         seen: set[tuple[frozenset[Made], frozenset[Id]]] = set()
@@ -311,7 +312,7 @@ class Search:
         exchanged = sum(
             self.model.tensor(self.dims(v) or ()) for m in made[len(costs) :] for v in (*m.leaves, *m.outputs)
         )
-        every = (len(made) + bool(pending)) * h.launch + self.model.roofline
+        every = (len(made) + bool(pending)) * h.launch + self.model.floor
         return max(known + exchanged / h.memory, every)
 
     def _least(self, body: Body) -> float | None:

@@ -10,6 +10,7 @@ import pytest
 from trilift.lift.errors import Unsupported
 from trilift.lift.language.parse import formula
 from trilift.superopt.accept.mutants import graph_mutants
+from trilift.superopt.mugraph.cost import Model
 from trilift.superopt.mugraph.graph import Kernel, MuGraph, text
 from trilift.superopt.program.abstract import templates
 from trilift.superopt.program.program import Program, from_formulas
@@ -119,6 +120,20 @@ def test_no_plan_is_below_the_roofline(name: str) -> None:
     f = found(name)
     assert f.plans and all(p.seconds >= f.model.roofline for p in f.plans)
     assert f.excluded is not None and f.excluded >= f.plans[0].seconds
+
+
+@pytest.mark.parametrize(("rows", "width"), [(8192, 64), (4096, 256), (4096, 64)])
+def test_algebra_that_lowers_the_flops_is_not_excluded(rows: int, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """(q k) v = q (k v): a bound by the flops as written leaves out the best plans."""
+    shapes = {"q": ("M", "E"), "k": ("N", "E"), "v": ("N", "D")}
+    product = formula("out[m,d] = sum(n, sum(e, q[m,e] * k[n,e]) * v[n,d])", shapes, dtype="f16")
+    p = from_formulas([product], {}, {"M": rows, "N": rows, "D": width, "E": width})
+    bounded = search(p)
+    monkeypatch.setattr(Model, "floor", 0.0)
+    every = search(p)
+    assert bounded.plans[0].seconds == every.plans[0].seconds
+    assert bounded.plans[0].seconds < bounded.model.roofline or (rows, width) == (4096, 64)
+    assert bounded.excluded is not None and bounded.excluded >= bounded.plans[0].seconds
 
 
 # ---- wrong graphs ----------------------------------------------------------------------------------------------------
