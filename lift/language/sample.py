@@ -60,6 +60,9 @@ def _depth(r: Term) -> int:
 
 
 def _extent(index: Term, arrays: dict[str, np.ndarray], numbers: dict[str, int | float]) -> int:
+    missing = {str(s.attr) for s in index.walk() if s.op == "read"} - set(arrays)
+    if missing:
+        raise Unsupported(f"evaluation of {missing.pop()} at indices that depend on its elements", why=repr(index))
     values = evaluate(index, sorted(index.free, key=repr), arrays, numbers)
     return max(int(values.max()) + 1, 1) if values.size else 1
 

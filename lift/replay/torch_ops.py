@@ -116,10 +116,11 @@ def _on_numbers(event: TorchOp, memory: Memory, loaded: dict[TensorRef, np.ndarr
         raise Unsupported(str(event.func), event.host, str(error).splitlines()[0]) from error
     finally:
         torch.set_default_dtype(default)
-    for _, ref in written_arguments(event):
-        memory.define(ref, as_numpy(copies[ref]))
+    written = [(ref, copies[ref]) for _, ref in written_arguments(event)]
     flat = [result] if isinstance(result, torch.Tensor) else [t for t in result or () if isinstance(t, torch.Tensor)]
-    for ref, value in zip(event.outputs, flat, strict=True):
+    for ref, value in (*written, *zip(event.outputs, flat, strict=True)):
+        if tuple(value.shape) != ref.shape:
+            raise Unsupported(str(event.func), event.host, "a tensor is given other memory")
         memory.define(ref, as_numpy(value))
 
 

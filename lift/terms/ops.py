@@ -90,6 +90,13 @@ def _product(*xs: int) -> int:
     return math.prod(xs)
 
 
+def _power(x: np.ndarray, n: np.ndarray) -> np.ndarray:
+    """x ** n; of integers too where n is negative."""
+    whole = np.asarray(x).dtype.kind in "iu" and np.asarray(n).dtype.kind == "i"
+    out: np.ndarray = np.power(np.asarray(x, np.float64) if whole and np.any(np.asarray(n) < 0) else x, n)
+    return out
+
+
 def _whole_power(x: int, n: int) -> int | None:
     return x**n if n >= 0 and n * max(x.bit_length(), 1) <= LONGEST else None
 
@@ -297,7 +304,7 @@ ROWS = [
     _row("neg", 1, SAME, np.negative, term=lambda a: T.mul(-1, a), ttir=("arith.negf",), aten=("neg",)),
     _row("recip", 1, R, _recip, "1 / {0}", r"\frac{{1}}{{{0}}}", "1 / {0}", aten=("reciprocal",)),
     _row("div", 2, R, _divide, term=T.div, ttir=("arith.divf", "tt.precise_divf"), extern=("fdiv_rn", "ddiv_rn", "fast_fdivide", "div_rn")),
-    _row("pow", 2, R, np.power, "{0} ** {1}", "{{{0}}}^{{{1}}}", "{0} ** {1}", extern=("pow", "powi", "fast_pow"), aten=()),
+    _row("pow", 2, R, _power, "{0} ** {1}", "{{{0}}}^{{{1}}}", "{0} ** {1}", extern=("pow", "powi", "fast_pow"), aten=()),
     _row("abs", 1, SAME, np.abs, "abs({0})", r"\lvert {0} \rvert", "torch.abs({0})", ttir=("math.absf", "math.absi"), extern=("fabs", "abs"), aten=("abs",)),
     _row("sign", 1, SAME, np.sign, "sign({0})", _fn("sign"), "torch.sign({0})", aten=("sign",)),
     # functions of a real

@@ -100,3 +100,9 @@ def test_integers_of_formulas_do_not_wrap():
     array = np.array([100, -3], np.int8)
     for term in (T.mul(3, x), T.mul(3, T.make("wrap8", x))):
         assert evaluate(term, (i,), {"x": array}, {"N": 2}).tolist() == [300, -9]
+
+
+def test_a_negative_power_of_an_integer_is_a_fraction() -> None:
+    found = FLOAT64.apply("pow", np.array([2, 3, -2], np.int8), np.array([-1, 2, -2], np.int8))
+    assert found.tolist() == [0.5, 9.0, 0.25]
+    assert FLOAT64.apply("pow", np.array([2], np.int32), np.array([3], np.int32)).dtype == np.int32
