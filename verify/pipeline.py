@@ -546,8 +546,7 @@ class _Attempt:
                 if told := next(filter(None, seen), ""):  # no field has 0 / 0, or an order with ties
                     proofs[outcome.output] = _told(p, told)
                     continue
-                assumed = f"; the bound takes {outcome.reason}" if outcome.reason else ""
-                found_ = tested(p.claim, outcome.samples, outcome.bound, p.reason + assumed)
+                found_ = tested(p.claim, outcome.samples, outcome.probability, p.reason + outcome.limits)
                 cause = p.cause if p.cause in CAUSES.values() else ""
                 proofs[outcome.output] = changed(found_, place=p.place, cause=cause)
         return proofs

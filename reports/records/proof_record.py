@@ -154,9 +154,12 @@ def contradicted(record: Record, differs: bool) -> Record:
     return {**record, "verdict": word, "bound": None, "reason": record["reason"] if kept else reason, "proofs": doubted}
 
 
-def bound(proofs: Iterable[entries.Proof]) -> float:
-    """The probability that any of the outputs was wrongly accepted is at most the sum of theirs."""
-    return float(sum(p["bound"] or 0.0 for p in proofs))
+def bound(proofs: Iterable[entries.Proof]) -> float | None:
+    """The probability that any of the outputs was wrongly accepted is at most the sum of theirs; None where an output
+    was tested without one."""
+    bounds = [p["bound"] for p in proofs if p["verdict"] == "TESTED"]
+    known = [b for b in bounds if b is not None]
+    return float(sum(known)) if len(known) == len(bounds) else None
 
 
 def new_findings(base: Record, proofs: Sequence[entries.Proof]) -> list[Finding]:

@@ -6,6 +6,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -339,6 +340,7 @@ def test_bounds_add_up_and_only_where_it_is_tested() -> None:
     assert merged(one("TESTED"), one("TESTED", "b"))["bound"] == 0.5
     assert merged(one("TESTED"), one("UNKNOWN", "b"))["bound"] is None
     assert merged(one("PROVED"))["bound"] is None
+    assert merged(one("TESTED"), replace(one("TESTED", "b"), bound=None))["bound"] is None
 
 
 @pytest.mark.smoke

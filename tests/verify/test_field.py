@@ -206,6 +206,14 @@ def test_kernels_pass(stem: str, name: str) -> None:
     assert found.tested and found.bound <= 1e-9, found
 
 
+def test_no_bound_is_printed_where_integers_were_drawn() -> None:
+    """A kernel that is wrong at one other integer passes for certain."""
+    (indexed,) = against("indexing", "gather", dims=SIZES["gather"]).outcomes
+    assert indexed.tested and indexed.probability is None and "no bound" in indexed.limits
+    (real,) = against("softmax", "softmax1", dims=SIZES["softmax1"]).outcomes
+    assert real.probability == real.bound and "no bound" not in real.limits
+
+
 def test_shapes_are_chosen() -> None:
     found = against("binary", "add")
     assert found.tested and found.outcomes[0].samples > 0

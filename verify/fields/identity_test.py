@@ -54,6 +54,19 @@ class Outcome:
     reason: str = ""
     dims: Mapping[str, int | float] | None = None
     where: tuple[int, ...] | None = None
+    drawn: bool = False  # some inputs are integers or booleans: of these, a few that their type has were drawn
+
+    @property
+    def probability(self) -> float | None:
+        """The bound that may be printed: of other integers than those that were drawn, the theorem says nothing."""
+        return None if self.drawn else self.bound
+
+    @property
+    def limits(self) -> str:
+        """What the bound takes for granted, or why there is none, as the end of a reason."""
+        if self.drawn:
+            return "; no bound: only the integer inputs that were drawn were tried"
+        return f"; the bound takes {self.reason}" if self.reason else ""
 
     @property
     def tested(self) -> bool:
@@ -260,7 +273,7 @@ def _at_shape(
         for k in count(2):
             for n in right:
                 bound = min(1.0, chance[n] * 4 ** len(roots)) ** (k - 1)  # a root is had by one field in four
-                out[n] = Outcome(n, True, k - 1, bound, _assumptions(setup, modes), setup.dims)
+                out[n] = Outcome(n, True, k - 1, bound, _assumptions(modes), setup.dims, drawn=setup.exact)
             few = setup.exact and k <= DRAWS
             pending = [n for n in right if few or out[n].bound > target]
             if not pending or meter.exhausted or (pending and all(chance[n] > HOPELESS for n in pending)):
@@ -279,10 +292,9 @@ def _at_shape(
     return out
 
 
-def _assumptions(setup: Setup, modes: Modes) -> str:
+def _assumptions(modes: Modes) -> str:
     """The limits of the bound, besides other sizes and scalars."""
-    parts = ["no two compared values to be equal"] * modes.order + ["integer inputs as they were drawn"] * setup.exact
-    return ", ".join(parts)
+    return "no two compared values to be equal" if modes.order else ""
 
 
 def _chances(setup: Setup, names: Sequence[str], modes: Modes, seed: list[int]) -> dict[str, float]:
