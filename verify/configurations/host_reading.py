@@ -8,6 +8,7 @@ The contract excludes a side that no run reaches. Concolic execution: Godefroid,
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -58,6 +59,13 @@ class Path:
         return tuple(d for d in known if d.by in ("host", "value") or not _degenerate(d, self.sizes))
 
     @cached_property
+    def ordered(self) -> tuple[str, ...]:
+        """The inputs of whose strides PyTorch asked which is the smaller, to lay out a new tensor, where the answer for
+        equal ones is left out: only in an input that overlaps itself are strides equal where sizes are not 1."""
+        left_out = (d.condition for d in self.run.decisions if d.by == "torch" and d not in self.decisions)
+        return tuple(dict.fromkeys(x for t in left_out for n in names(t) if (x := _input_of_stride(n))))
+
+    @cached_property
     def sizes(self) -> frozenset[Term]:
         """The sizes of tensors, and the products of two."""
         pairs = combinations_with_replacement(self.run.sizes, 2)
@@ -90,6 +98,12 @@ def _degenerate(d: Decision, sizes: Set[Term]) -> bool:
     sizes."""
     large = {n: 1_000_003 + 1000 * k for k, n in enumerate(names(d.condition))}
     return (d.by == "layout" or _of_one(d.condition, sizes)) and value(d.condition, large) is True
+
+
+def _input_of_stride(name: str) -> str:
+    """ "x" of "stride(x,0)"; empty for other names."""
+    found = re.fullmatch(r"stride\((\w+),\d+\)", name)
+    return found[1] if found else ""
 
 
 def _of_one(t: Term, sizes: Set[Term]) -> bool:

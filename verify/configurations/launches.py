@@ -32,7 +32,7 @@ from trilift.lift.ttir.ir import Module
 
 from ..integers.solver import Solver
 from ..model.configuration import Configuration, Event, SymbolicLaunch, View
-from ..model.verdict import ELSEWHERE, Clause
+from ..model.verdict import ELSEWHERE, Clause, overlap_free
 from ..wording.user_terms import words
 from . import blocks, constants_of_one, grid_limits, host_operations, last_strides
 from .ambiguity import apart
@@ -341,6 +341,8 @@ class _Config:
             yield Clause("config", None, ASKED.get(n.what, n.what), "", n.place)
         known = {n.what for n in paths.asked}
         yield from (Clause("config", None, said) for said in self.of_reference() if said not in known)
+        for name in dict.fromkeys(x for p in paths.read for x in p.ordered):
+            yield overlap_free(name, "PyTorch, which orders the dimensions of a new tensor by its strides")
         if read:
             yield Clause("config", None, f"the host function was read: {read} path{'s' * (read > 1)}")
 
@@ -679,7 +681,7 @@ class _Reading:
             rows = last_strides.OF_ROWS if spec.unit else ""
             yield Clause("layout", None, f"the strides of {name} may be any positive numbers{rows}")
             if self.traces[0].inputs[name].buffer.address in changed:
-                yield Clause("layout", None, f"no two elements of {name} share memory", "the host function writes it")
+                yield overlap_free(name, "the host function writes it")
 
 
 def _is_used(module: Module, k: int) -> bool:

@@ -81,6 +81,11 @@ class Clause:
     data: Term | None = None
 
 
+def overlap_free(name: str, why: str) -> Clause:
+    """That an input of any strides has no two elements at one place; it may where it is only read."""
+    return Clause("layout", None, f"no two elements of {name} share memory", why)
+
+
 @dataclass(frozen=True, slots=True)
 class Counterexample:
     """An input on which the kernel itself, run in float64, gives something else: the worst element. `edges`: integer
@@ -150,8 +155,8 @@ def proved(
     return Proof(claim, Verdict.PROVED, conditions, invariants, contract)
 
 
-def tested(claim: Claim, samples: int, bound: float, reason: str) -> Proof:
-    """Held on `samples` random samples; `reason` says why there is no proof."""
+def tested(claim: Claim, samples: int, bound: float | None, reason: str) -> Proof:
+    """Held on `samples` random samples; `reason` says why there is no proof. No `bound` where integers were drawn."""
     return Proof(claim, Verdict.TESTED, bound=bound, samples=samples, reason=reason)
 
 

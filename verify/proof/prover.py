@@ -29,7 +29,7 @@ from ..integers.solver import Answers, Solver
 from ..loops.agreement import tells_nan
 from ..loops.invariant import Loops, agree
 from ..loops.program_symbols import Names
-from ..memory.contents import Content, Memory, place
+from ..memory.contents import Content, Memory, dense, place
 from ..memory.effects import accumulated, forwarded, left
 from ..memory.lane_order import Order, in_pipeline, pairs, users
 from ..memory.machine_integers import fitting
@@ -38,7 +38,7 @@ from ..memory.sites import Site, context
 from ..memory.stores import Found, Missing, Written, covered, injective, read_after_write, written
 from ..model.configuration import Buffer, Configuration, HostOp, SymbolicLaunch, View
 from ..model.program import PIDS, Access, Barrier
-from ..model.verdict import NO_SHAPE, Clause, Condition, Invariant
+from ..model.verdict import NO_SHAPE, Clause, Condition, Invariant, overlap_free
 from ..normal_form.algebra import Algebra, Context, SideConditions, Split, Undecided
 from ..normal_form.numbers import met
 from ..wording.user_terms import shortened, words
@@ -388,6 +388,16 @@ class Proving:
         """Whether two indices of a view are never at one element."""
         return injective(view, self.configuration.facts, self.solver).holds
 
+    def apart(self, view: View) -> bool:
+        """Whether each element of a view has a place of its own. A view that lies as an input of any strides has if the
+        input's elements have: a clause."""
+        if dense(view) or self.distinct(view):
+            return True
+        alike = [n for n, x in self.configuration.inputs.items() if lies_within(view, x)]
+        if alike:
+            self.contract.append(overlap_free(alike[0], "a kernel, which writes a tensor that lies as it does"))
+        return bool(alike)
+
     def views_of(self, buffer: Buffer, mine: Sequence[Site]) -> list[View]:
         """The tensors whose index counts: outputs or inputs of the case, the operands, all elements in a row."""
         named = [*self.configuration.outputs.values(), *self.configuration.inputs.values(), *(s.view for s in mine)]
@@ -428,7 +438,8 @@ class Proving:
         """Each store's value, and that every element is stored."""
         mine = self.writers.get(view.buffer, [])
         last = [x for x in mine if x[0] is mine[-1][0]] if mine else []
-        if not last or any(s.access.kind != "store" for _, s in last) or self.redefined(view.buffer, last):
+        by_stores = last and all(s.access.kind == "store" for _, s in last) and self.apart(view)
+        if not by_stores or self.redefined(view.buffer, last):
             return [self.content_equals(output, view, formula, target)]
         try:
             found = self.stores_equal(output, [s for _, s in last], view, formula, target)
@@ -538,6 +549,16 @@ class Proving:
         if not met(self.algebra, kind, t, ctx):
             return Clause("value", goal, words(goal, self.configuration.inputs), NEEDS[kind])
         return Condition(MEANT[kind], ctx.facts, goal, True, "normal form", time.perf_counter() - start)
+
+
+def lies_within(view: View, whole: View) -> bool:
+    """Whether each dimension of a view is one of `whole`, with its stride and its size."""
+    left = [*zip(whole.shape, whole.strides, strict=True)]
+    for pair in zip(view.shape, view.strides, strict=True):
+        if pair not in left:
+            return False
+        left.remove(pair)
+    return True
 
 
 def as_number(t: Term) -> Term:

@@ -311,6 +311,12 @@ def by_default(function: str, args: Sequence[object], options: Mapping[str, obje
 
 OF_NUMBERS = FACTORIES | {"as_tensor", "scalar_tensor", "logspace", "normal"}
 LAYOUT = ("is_contiguous", "storage_offset")
+FROM_START = ("as_strided", "as_strided_", "as_strided_copy", "as_strided_scatter")  # (x, size, stride, storage_offset)
+
+
+def _fourth(args: Sequence[object], options: Mapping[str, object], name: str) -> object:
+    """The fourth argument of a call, which has this name."""
+    return args[3] if len(args) > 3 else options.get(name)
 
 
 def _depends_on_strides(n: object) -> bool:
@@ -355,6 +361,8 @@ class Seen(TorchFunctionMode):  # type: ignore[misc]
             self.record.ask(f"torch.get_default_dtype() is {torch.get_default_dtype()}")
         if name in LAYOUT and questions.asks(self.record):
             self.ask_layout(name, args[0], found)
+        if name in FROM_START and _fourth(args, kwargs or {}, "storage_offset") is not None:
+            self.ask_start(args[0])
         if args and isinstance(args[0], torch.Tensor) and questions.asks(self.record):
             return questions.of_input(self.record, func, args[0], found)
         return found
@@ -367,6 +375,11 @@ class Seen(TorchFunctionMode):  # type: ignore[misc]
             self.record.ask(f"the storage offset of {of} is {found}")
         elif name != "storage_offset" and any(_depends_on_strides(self.ours(n)) for n in t.stride()):
             self.record.ask(f"{of} is {'' if found else 'not '}contiguous")
+
+    def ask_start(self, t: torch.Tensor) -> None:
+        """The host function counts elements from the start of the memory of an input, and not from its first one."""
+        if (of := self.named(t)) in self.record.addresses.values():
+            self.record.ask(f"the storage offset of {of} is 0")
 
     def named(self, t: torch.Tensor) -> str:
         """The input whose memory the tensor has; `a tensor` for any other."""
