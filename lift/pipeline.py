@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain, islice, product
 from typing import TYPE_CHECKING
 
 from .cases.declaration import Case
-from .errors import CaseError, Unsupported
+from .errors import CaseError, NotLifted, Unsupported
 
 if TYPE_CHECKING:
     from .capture.relate import Relation
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
     from .replay.output import Output, Outputs
 
 STAGES = ("capture", "lift", "check", "simplify")
+EDGE_PROGRAMS = 64  # of all launches there
+EDGES = 6  # sizes beside the numbers of the code at which a formula is checked, at most
+EDGE_ELEMENTS = 20_000  # of the largest input there
 CONFIGS = 24  # autotune configurations checked at most; Lifted says how many there are
 
 
@@ -92,6 +97,37 @@ def across(case: Case, traces: Sequence[Trace], found: Outputs) -> Iterator[Dims
         yield from beyond(case, largest, [t.dims for t in traces], traces[0].dims)
 
 
+def edges(case: Case, like: Dims, found: Outputs, seed: int) -> Iterator[Trace]:
+    """Traces of few programs at sizes where a formula that holds elsewhere often fails, if there is one to check: no
+    tile has padded lanes, or a size is beside a number that the code has in it."""
+    from .cases.likely_sizes import beside
+    from .cases.shapes import elements, unpadded
+
+    if any(o.formula for o in found):
+        tried = (d for d in chain(unpadded(case, like), beside(case, like)) if elements(case, d) <= EDGE_ELEMENTS)
+        traces = (further(case, d, seed) for d in islice(tried, EDGES))
+        yield from (t for t in traces if t and t.programs <= EDGE_PROGRAMS)
+
+
+def fixed(case: Case, seen: Sequence[Mapping[str, int | float]]) -> str:
+    """The first size that is the same at all shapes that were tried, though the case lets it be another; empty if there
+    is none: a tensor of ten axes of one size is too large at any other."""
+    from .cases.shapes import around
+
+    for n in case.names:
+        v = int(seen[0][n])
+        if all(d[n] == v for d in seen) and any(around(case, {n: w}, seen[0]) for w in (v + 1, 2 * v, v - 1) if w > 0):
+            return f"{n} = {v}"
+    return ""
+
+
+def _refused(only: str, o: Output) -> Output:
+    """Raises NotLifted."""
+    raise NotLifted(
+        f"no formula for {o.name}: only {only} was tried", why="other sizes make tensors that are too large"
+    )
+
+
 @collected_later()
 def lift(
     case: Case,
@@ -140,5 +176,9 @@ def lift(
         for dims in (elsewhere, *across(case, traces, found)):
             if (longer := further(case, dims, seed)) is not None:
                 found = trial.against_kernel(found, (longer,), "formula")
+        for edge, sign in product(edges(case, traces[0].dims, found, seed), (-1, 1)):
+            found = trial.signed(sign).against_kernel(found, (edge,), "formula")
+        if only := fixed(case, [*shapes, *(c.dims for c in trial.checks)]):
+            found = tuple(o.then(partial(_refused, only)) for o in found)
         mismatches = trial.against_reference(traces[2])
     return Lifted(case, traces, relations, found, tuple(trial.checks), mismatches, clock.seconds)

@@ -569,9 +569,9 @@ class _Attempt:
     def at_likely_inputs(self) -> Counterexample | None:
         """A counterexample at sizes or on elements beside the numbers that the code has in it, at a size that grows, on
         other rows of the table of inputs, or with tensors in other layouts."""
+        from trilift.lift.cases.likely_sizes import growing, likely, written
         from trilift.lift.cases.shapes import choose
 
-        from .refutation.likely_inputs import growing, likely, written
         from .refutation.search import search_at
         from .runs.adversary import FURTHER, SEARCHED, TABLE
         from .runs.code_numbers import beside

@@ -26,6 +26,7 @@ Dims = dict[str, int | float]
 SMALL = (3, 5, 7, 11, 2, 13, 17, 19)  # tried first
 OTHER = (4, 6, 8, 9, 10, 12, 14, 15, 16, 1, 18, 20, 24, 32, 48, 64, 80, 96, 128, 192, 256, 512, 1024, 2048, 4096, 8192)
 BELOW_ONE = (0, -3, -5, -7, -11, -2, -1, -13, -17, -64, -100, -128, -1000)  # of integer scalars that may not be larger
+POWERS_OF_TWO = (8, 16, 4, 32)
 LARGE = (67, 131, 37, 83, 23, 19, 101, 53, 257, 17, 13, 11, 7, 521, 1031, 2053)
 ROUND = (64, 128, 96, 80, 48, 144, 160, 192, 256, 32, 320, 384, 640, 24, 16, 8, 1024, 2048)
 LONG = (2053, 1031, 521, 257, 2048, 1024, 640, 512, 384, 256, 192, 128)
@@ -77,6 +78,17 @@ def beyond(case: Case, block: int, seen: Sequence[Dims], like: Dims) -> Iterator
                 yield found
 
 
+def unpadded(case: Case, like: Dims) -> Iterator[Dims]:
+    """Sizes that are powers of two, so that no tile has lanes beyond the elements: all of them, or one each."""
+    powers = {n: POWERS_OF_TWO[k % len(POWERS_OF_TWO)] for k, n in enumerate(case.names)}
+    for fixed in (powers, *({n: v} for n, v in powers.items() if len(powers) > 1)):
+        found = around(case, fixed, like)
+        if found is not None and elements(case, found) <= RUN_INPUT_ELEMENTS:
+            yield found
+            if len(fixed) == len(powers):
+                return
+
+
 def _assignment(case: Case, earlier: Sequence[Dims], k: int, rng: np.random.Generator) -> Dims:
     for _ in range(5):
         scalars = {n: _draw(s, earlier, n, rng) for n, s in case.scalars.items() if _is_drawn(s)}
@@ -85,8 +97,9 @@ def _assignment(case: Case, earlier: Sequence[Dims], k: int, rng: np.random.Gene
         best = search.best(*_wanted(search, earlier, k)) or search.best(*small) or search.best(search.told(), small[1])
         if best is not None:
             return {n: best[n] for n in (*case.names, *case.scalars)}
-    what = f"case {case.name}: no sizes of {', '.join(search.names)} were found that meet where={case.written!r}"
-    why = "small numbers, multiples, powers of two up to 8192 and the numbers of `where` were tried"
+    asked = f"meet where={case.written!r}" if case.written != "True" else "its tensors can have"
+    what = f"case {case.name}: no sizes of {', '.join(search.names)} were found that {asked}"
+    why = "small numbers, multiples, powers of two up to 8192 and the numbers of the case were tried"
     raise CaseError(what, case.place, why, "write a dim that depends on others as an expression, e.g. 2*H")
 
 

@@ -15,7 +15,9 @@ from ..cases.declaration import Case
 from ..errors import CaseError, NotLifted, TriliftError
 from ..language.evaluate import NegativeSize, evaluate
 from ..runtime.budget import BUDGETS
+from ..terms import construct as T
 from ..terms.spec import Formula
+from ..terms.term import Term
 from .dtype_sight import tolerance
 from .output import Output, Outputs
 from .reference import deviation, each, nudged, returned, stays, steady
@@ -56,12 +58,18 @@ class Mismatch:
 
 @dataclass(slots=True)
 class Trial:
-    """Random inputs for a case, and everything that was checked on them."""
+    """Random inputs for a case, and everything that was checked on them. `sign`: of all real elements whose spec leaves
+    it open; 0 for both."""
 
     case: Case
     seed: int
     checks: list[Check] = field(default_factory=list)
     runs: dict[int, Run] = field(default_factory=dict)
+    sign: int = 0
+
+    def signed(self, sign: int) -> Trial:
+        """The same checks on inputs of one sign: zeros of padded lanes are then above or below all elements."""
+        return Trial(self.case, self.seed, self.checks, sign=sign)
 
     def against_kernel(self, outputs: Outputs, traces: Sequence[Trace], which: str) -> Outputs:
         """Each output whose formula `which` ("raw" or "formula") is what the kernel computes; others with an error."""
@@ -119,8 +127,15 @@ class Trial:
     def run(self, trace: Trace) -> Run:
         """The kernel's own outputs in float64 on this trial's inputs, computed once for a trace."""
         if id(trace) not in self.runs:
-            self.runs[id(trace)] = run_kernel(trace, arrays(self.case, arguments(self.case, trace.dims, self.seed)))
+            given = arrays(self.case, arguments(self.case, trace.dims, self.seed))
+            self.runs[id(trace)] = run_kernel(trace, {n: self._signed(n, x) for n, x in given.items()})
         return self.runs[id(trace)]
+
+    def _signed(self, name: str, x: np.ndarray) -> np.ndarray:
+        """The elements of a tensor with this trial's sign, where the case lets them have it."""
+        s = self.case.tensors[name]
+        free = self.sign and x.dtype.kind == "f" and s.low is None and s.high is None and not s.positive
+        return self.sign * np.abs(x) if free else x
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +185,8 @@ def meets(formula: Formula, which: str, expected: np.ndarray, trace: Trace, inpu
             f"{formula.name} has shape {list(got.shape)}, the kernel's is {list(expected.shape)}", why=_at(trace)
         )
     if any(t.op == "undef" for t in formula.term.walk()):
-        expected = np.where(np.isnan(got.astype(np.float64)), np.nan, expected)  # max and min pass an undefined lane by
+        passed = np.isnan(got.astype(np.float64)) & ~_unset(formula, trace, inputs)  # max and min pass such lanes by
+        expected = np.where(passed, np.nan, expected)
     result = compare(formula.name, which, got, expected, trace, ROUNDED)
     if isinstance(result, Mismatch):  # on a step, rounding decides
         telling = _steady(formula, got, trace, inputs)
@@ -183,6 +199,18 @@ def meets(formula: Formula, which: str, expected: np.ndarray, trace: Trace, inpu
         f"no formula for {formula.name}: the one that was tried differs from what the kernel computes",
         why=f"{element}, {_at(trace)}",
     )
+
+
+def _unset(formula: Formula, trace: Trace, inputs: Arrays) -> np.ndarray:
+    """The elements that the formula calls undefined as a whole: nobody writes them."""
+
+    def whole(t: Term) -> Term:
+        if t.op == "where":
+            return T.where(t.args[0], whole(t.args[1]), whole(t.args[2]))
+        return T.const(t.op == "undef")
+
+    found = np.asarray(evaluate(whole(formula.term), formula.axes, inputs, trace.dims))
+    return np.asarray(found, bool)
 
 
 def _steady(formula: Formula, got: np.ndarray, trace: Trace, inputs: Arrays) -> np.ndarray:

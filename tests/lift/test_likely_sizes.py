@@ -14,8 +14,8 @@ import triton.language as tl
 
 from trilift import case
 from trilift.lift import Case
+from trilift.lift.cases.likely_sizes import GROWING, LARGEST, SHAPES, growing, likely, numbers
 from trilift.verify import prove
-from trilift.verify.refutation.likely_inputs import GROWING, LARGEST, SHAPES, growing, likely, numbers
 
 LIMIT = 5000
 

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from types import CodeType, FunctionType
 
-from trilift.lift.cases.declaration import Case, Spec
-from trilift.lift.terms.fit import Number
-from trilift.lift.terms.term import Term
+from ..terms.fit import Number
+from ..terms.term import Term
+from .declaration import Case, Spec
 
 Dims = dict[str, Number]
 SMALLEST, LARGEST = 8, 1_000_000  # sizes: lower ones are met by other runs
@@ -33,6 +33,15 @@ def likely(case: Case, like: Mapping[str, Number], goal: Iterable[Term] = ()) ->
     at is as in `like`. `goal`: terms whose numbers are looked at too."""
     found = dict.fromkeys(tuple(sorted(d.items())) for d in (*_at_scalars(case, like), *_at_sizes(case, like, goal)))
     return list(islice((d for d in map(dict, found) if d != dict(like) and _allowed(case, d)), SHAPES))
+
+
+def beside(case: Case, like: Mapping[str, Number]) -> Iterator[Dims]:
+    """Assignments that the case allows in which one size is a number of the code, beside it, or twice it: first those
+    of numbers that are no powers of two, as these are block sizes."""
+    code = sorted(numbers(case), key=lambda n: (n & (n - 1) == 0, n))
+    whole = [*case.names, *(n for n, s in case.scalars.items() if not s.is_float and s.dtype != "bool")]
+    near = ({**like, n: v} for c in code for v in (c, c + 1, c - 1, 2 * c) for n in whole)
+    return (d for d in near if _allowed(case, d))
 
 
 def growing(case: Case, like: Mapping[str, Number]) -> list[Dims]:
