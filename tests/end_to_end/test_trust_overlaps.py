@@ -39,6 +39,13 @@ def test_an_input_by_which_another_tensor_lies_must_not_overlap(name: str) -> No
     assert APART in [c.text for c in p.contract]
 
 
+def test_a_copy_that_is_written_is_one_only_as_the_input_lies() -> None:
+    found = {n: [p for p in prove(CASES[n]) if p.claim.output == "out"] for n in ("copy_or_not", "copy_always")}
+    copies = {n: [c.text for p in ps for c in p.contract if "copies" in c.text] for n, ps in found.items()}
+    assert copies == {"copy_or_not": ["`contiguous` copies x"], "copy_always": []}
+    assert all(p.verdict is Verdict.PROVED for ps in found.values() for p in ps)
+
+
 def test_an_offset_from_the_start_of_the_storage_is_named() -> None:
     p = proved("seen_from_the_start")
     assert p.verdict is Verdict.PROVED, p.reason

@@ -67,6 +67,23 @@ def seen_from_the_start(x):
     return out
 
 
+def renumbered(x):
+    """x with its row numbers added, in place."""
+    rows_kernel[(x.shape[0],)](x, x, x.shape[1], *x.stride(), *x.stride(), BLOCK=32)
+    return x
+
+
+@case(x="f32[M,N] strided")
+def copy_or_not(x):
+    """Where x lies by columns, the transposed x is contiguous, and x itself is changed."""
+    return renumbered(x.t().contiguous())
+
+
+@case(x="f32[M,N] strided")
+def copy_always(x):
+    return renumbered(x.t().clone(memory_format=torch.contiguous_format))
+
+
 @case(x="f32[N]")
 def other_memory(x):
     """An empty tensor is given the storage of x."""
@@ -78,6 +95,16 @@ def other_memory(x):
 
 for _by_rows in (wrong_narrow_pitch, right_wide_pitch, right_columns, clause_as_the_input, clause_by_stride):
     _by_rows.reference(added)
+
+
+@copy_or_not.reference
+def _(x):
+    return added(x.t())
+
+
+@copy_always.reference
+def _(x):
+    return added(x.t())
 
 
 seen_from_the_start.reference(torch.clone)

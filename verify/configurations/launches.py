@@ -19,6 +19,7 @@ from trilift.lift.cases.declaration import Case, stride_terms
 from trilift.lift.cases.parts import may_be_less_than_one
 from trilift.lift.cases.shapes import RUN_INPUT_ELEMENTS, around, choose, elements, varied
 from trilift.lift.errors import CaseError, Place, TriliftError, Unsupported
+from trilift.lift.pytorch.host import Copied
 from trilift.lift.pytorch.host.global_state import read_in
 from trilift.lift.pytorch.host.shims import host_files
 from trilift.lift.replay.check import arguments
@@ -341,6 +342,7 @@ class _Config:
             yield Clause("config", None, ASKED.get(n.what, n.what), "", n.place)
         known = {n.what for n in paths.asked}
         yield from (Clause("config", None, said) for said in self.of_reference() if said not in known)
+        yield from (copied(c) for c in dict.fromkeys(c for p in paths.read for c in changed_copies(p)))
         for name in dict.fromkeys(x for p in paths.read for x in p.ordered):
             yield overlap_free(name, "PyTorch, which orders the dimensions of a new tensor by its strides")
         if read:
@@ -682,6 +684,18 @@ class _Reading:
             yield Clause("layout", None, f"the strides of {name} may be any positive numbers{rows}")
             if self.traces[0].inputs[name].buffer.address in changed:
                 yield overlap_free(name, "the host function writes it")
+
+
+def changed_copies(path: Path) -> Iterator[Copied]:
+    """The copies on a path, of those that are none where an input lies otherwise, which some event may write."""
+    if path.trace is not None and path.run.copies:
+        changed = {ref.buffer.address for e in path.trace.events for ref in host_operations.written_by(e)}
+        yield from (replace(c, address=0) for c in path.run.copies if c.address in changed)
+
+
+def copied(c: Copied) -> Clause:
+    """Else the input itself would be written."""
+    return Clause("layout", None, f"`{c.call}` copies {c.of}", "the copy, which is written", c.place)
 
 
 def _is_used(module: Module, k: int) -> bool:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .events import term_of as term_of
     from .host_run import HostRun as HostRun
     from .host_run import read_host as read_host
+    from .record import Copied as Copied
     from .record import Decision as Decision
     from .record import Note as Note
 
@@ -23,6 +24,6 @@ __all__, __getattr__ = face(
     {
         "events": "term_of",
         "host_run": "HostRun read_host",
-        "record": "Decision Note",
+        "record": "Copied Decision Note",
     },
 )

@@ -255,6 +255,8 @@ class Events(Recorder):
         self.on_cpu.follow(args, tensors)
         self.by_default.follow(args, tensors)
         outputs = tuple(self.ref(t, f"aten.{name}") for t in tensors)
+        if name == "clone" and self.record.inside in COPIES_OR_NOT:
+            self.record.copied(args[0], tensors[0], outputs[0].buffer.address)
         if not (name == "detach" and _makes(self.record.inside)) and not _is_all(name, args):  # a fake tensor adds them
             self.events.append(TorchOp(func, *given, outputs, (), host_place()))
         return result
@@ -311,6 +313,7 @@ def by_default(function: str, args: Sequence[object], options: Mapping[str, obje
 
 OF_NUMBERS = FACTORIES | {"as_tensor", "scalar_tensor", "logspace", "normal"}
 LAYOUT = ("is_contiguous", "storage_offset")
+COPIES_OR_NOT = ("contiguous", "reshape", "reshape_as", "flatten", "ravel", "unflatten")
 FROM_START = ("as_strided", "as_strided_", "as_strided_copy", "as_strided_scatter")  # (x, size, stride, storage_offset)
 
 

@@ -25,7 +25,7 @@ from ..tracing import place_of_error
 from . import questions
 from .events import Events, Launching, Seen
 from .outside import watched
-from .record import Decision, Note, Record
+from .record import Copied, Decision, Note, Record
 from .shims import host_files, shimmed
 from .state import changed, kept
 
@@ -48,6 +48,7 @@ class HostRun:
     refused: Note | None = None
     endless: bool = False  # refused for more launches than are followed
     sizes: frozenset[Term] = frozenset()  # of tensors, and strides
+    copies: tuple[Copied, ...] = ()  # which are none where an input lies otherwise
 
     @property
     def refuses(self) -> bool:
@@ -108,6 +109,7 @@ def read_host(case: Case, dims: Mapping[str, int | float], config: int = 0) -> H
         refused,
         endless,
         frozenset(record.sizes),
+        tuple(record.copies.values()),
     )
 
 

@@ -45,6 +45,17 @@ class Note:
 ELSEWHERE_BITS = 44  # of the addresses within one storage
 
 
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """A copy of an input or of a part of it, which `call` makes or not, as the input lies in memory. `address`: of the
+    buffer in the trace of this path, where it is a copy."""
+
+    of: str
+    call: str
+    address: int
+    place: Place | None
+
+
 @dataclass(eq=False)
 class Record:
     """`dims`: the numbers that this run has for dims and scalars."""
@@ -67,6 +78,7 @@ class Record:
     counted: set[int] = field(default_factory=set)  # places of guards by which PyTorch took a number out
     sizes: set[Term] = field(default_factory=set)  # of tensors, and their strides
     inside: str = ""  # the function of PyTorch's that runs
+    copies: dict[int, Copied] = field(default_factory=dict)  # by storage
 
     def __post_init__(self) -> None:
         from torch._subclasses.fake_tensor import FakeTensorMode
@@ -235,6 +247,13 @@ class Record:
         note = Note(what, host_place())
         if note not in self.asked:
             self.asked.append(note)
+
+    def copied(self, t: torch.Tensor, copy: torch.Tensor, address: int) -> None:
+        """PyTorch has copied a tensor where it might have returned it as it is."""
+        key = int(t.untyped_storage()._cdata)
+        of = self.copies[key].of if key in self.copies else self.addresses.get(key)
+        if of:
+            self.copies[int(copy.untyped_storage()._cdata)] = Copied(of, self.inside, address, host_place())
 
     def named(self, t: torch.Tensor) -> str:
         """The input that the tensor is, or is a view of; empty for any other."""
