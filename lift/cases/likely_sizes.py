@@ -36,8 +36,8 @@ def likely(case: Case, like: Mapping[str, Number], goal: Iterable[Term] = ()) ->
 
 
 def beside(case: Case, like: Mapping[str, Number]) -> Iterator[Dims]:
-    """Assignments that the case allows in which one size is a number of the code, beside it, or twice it: first those
-    of numbers that are no powers of two, as these are block sizes."""
+    """Assignments that the case allows in which one size is a number of the code, beside it, or twice it: powers of
+    two come last, as these are block sizes."""
     code = sorted(numbers(case), key=lambda n: (n & (n - 1) == 0, n))
     whole = [*case.names, *(n for n, s in case.scalars.items() if not s.is_float and s.dtype != "bool")]
     near = ({**like, n: v} for c in code for v in (c, c + 1, c - 1, 2 * c) for n in whole)

@@ -58,12 +58,12 @@ class Outcome:
 
     @property
     def probability(self) -> float | None:
-        """The bound that may be printed: of other integers than those that were drawn, the theorem says nothing."""
+        """The bound that may be printed: the theorem does not speak of other integers than those that were drawn."""
         return None if self.drawn else self.bound
 
     @property
     def limits(self) -> str:
-        """What the bound takes for granted, or why there is none, as the end of a reason."""
+        """The end of a reason: the assumption of the bound, or why there is none."""
         if self.drawn:
             return "; no bound: only the integer inputs that were drawn were tried"
         return f"; the bound takes {self.reason}" if self.reason else ""
