@@ -5,6 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
+def text_of(error: BaseException) -> str:
+    """The text of any exception: `str` of one that a user declares may raise."""
+    try:
+        return str(error)
+    except Exception as e:
+        return f"its text is not known, for str() of it raises {type(e).__name__}"
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """A place in the user's source, as Triton's location information or a Python frame gives it."""

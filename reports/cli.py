@@ -1,7 +1,7 @@
 """The command line. Nothing heavy is imported before a command runs.
 
-Exit codes: 0 nothing wrong, 1 findings or REFUTED, 2 usage error or our crash, 3 nothing to check, 4 something unknown
-or unsupported. Results go to stdout, progress to stderr.
+Exit codes: 0 nothing wrong, 1 findings or REFUTED, 2 usage error, output that cannot be written or our crash, 3 nothing
+to check, 4 something unknown or unsupported, 130 and 143 ended by a signal. Results go to stdout, progress to stderr.
 """
 
 from __future__ import annotations
@@ -14,7 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .base.configuration import Configured
+from .base import standard_output
+from .base.configuration import Configured, source
+from .base.numbers import DAYS, SECONDS, Seed, Size
+from .base.sources import split
 from .base.version import VERSION
 
 if TYPE_CHECKING:
@@ -41,7 +44,7 @@ class Main(click.Group):
 
     def is_target(self, word: str) -> bool:
         """Whether a word names a file, which `audit` takes, and not a command."""
-        path = word.partition("::")[0]
+        path = split(word)[0]
         return word not in self.commands and (os.path.lexists(path) or path.endswith((".py", ".ttir")))
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -51,6 +54,8 @@ class Main(click.Group):
         except (click.ClickException, click.Abort, click.exceptions.Exit, BrokenPipeError):
             raise
         except Exception as e:
+            if isinstance(e, OSError) and e.filename == standard_output.NAME:
+                raise
             if isinstance(e, OSError) and e.filename is not None and "--debug" not in sys.argv:
                 click.echo(f"error: {e.filename}: {e.strerror}", err=True)
                 raise SystemExit(2) from None
@@ -72,29 +77,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # child processes end with us
 
 
-UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-
-
-class Size(click.ParamType[int]):
-    """Bytes, as 800M or 4G."""
-
-    name = "size"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        number, unit = str(value).strip().upper().removesuffix("B").removesuffix("I"), 1
-        if number[-1:] in UNITS:
-            number, unit = number[:-1], UNITS[number[-1]]
-        try:
-            size = int(float(number) * unit)
-        except (ValueError, OverflowError):
-            size = 0
-        if size <= 0:
-            self.fail(f"{value!r} is not a size, as 800M or 4G", param, ctx)
-        return size
-
-
-SECONDS = click.FloatRange(0, min_open=True)
-SEED = click.option("--seed", default=0, show_default=True, help="Seed of shapes and inputs.")
+SEED = click.option("--seed", default=0, show_default=True, type=Seed(), help="Seed of shapes and inputs.")
 TIMEOUT = click.option("--timeout", default=300.0, show_default=True, type=SECONDS, help="Seconds per case.")
 PROOF_TIMEOUT = click.option(
     "--timeout",
@@ -335,7 +318,7 @@ def audit(
     from .filters import choice as accepted
     from .records.options import Proving
 
-    outputs = auditing.outputs(forms, force)
+    outputs = auditing.outputs(forms, force, source(configuration, "formats", "forms"))
     written_files.check("--write-baseline", write_baseline or "", force)
     chosen = of.resolve(targets, cases_only)
     if cases_only and not chosen:
@@ -520,7 +503,7 @@ def info(cache_dir: str | None) -> None:
 
 @cache_group.command()
 @CACHE_DIR
-@click.option("--days", default=60.0, show_default=True, type=click.FloatRange(0), help="Age of what may stay.")
+@click.option("--days", default=60.0, show_default=True, type=DAYS, help="Age of what may stay.")
 def prune(cache_dir: str | None, days: float) -> None:
     """Remove old results, and the oldest ones of a cache that is too large."""
     from .commands import kept_results
@@ -545,7 +528,29 @@ def run() -> None:
 
         if (code := daemon_client.ask(given)) is not None:
             raise SystemExit(code)
-    main(prog_name="trilift")
+    raise SystemExit(command(given))
+
+
+def command(given: list[str]) -> int:
+    """Runs one command in this process; returns its exit code. A SIGINT and an output that cannot be written are told
+    in a line on stderr."""
+    from .runner.stopping import Stopped, interruptible
+
+    standard_output.guard()
+    code: object = 0
+    try:
+        with interruptible():
+            main.main(given, prog_name="trilift")
+    except SystemExit as e:
+        code = e.code or 0
+    except Stopped as e:
+        click.echo(e.why, err=True)
+        code = e.code
+    except OSError as e:
+        if e.filename != standard_output.NAME:
+            raise
+        return standard_output.failed(e)
+    return standard_output.finished(code if isinstance(code, int) else 1)
 
 
 @main.command()
@@ -563,7 +568,7 @@ def serve(path: str) -> None:
     """In the process that `trilift start` starts: runs the commands that come to a socket of this path."""
     from .runner import daemon
 
-    daemon.serve(path, lambda args: main.main(args, prog_name="trilift"))
+    daemon.serve(path, lambda args: sys.exit(command(args)))
 
 
 @main.command()

@@ -13,9 +13,10 @@ Nothing heavy (PyTorch, Triton, egglog, z3) is imported before one of these is c
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # as in `typing`, the import of which takes longer than all else here
 if TYPE_CHECKING:
+    from typing import Any
+
     from .api import audit, equal, optimize, prove, write
     from .lift import CaseError, NotLifted, TriliftError, Unsupported, case
     from .lift.pipeline import lift

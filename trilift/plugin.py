@@ -137,9 +137,11 @@ def _found(patterns: list[str], folder: Path, option: str = "") -> Iterator[Path
 
 
 def _seconds(config: pytest.Config) -> float:
+    from trilift.reports.base.numbers import is_amount
+
     text = config.getini("trilift_timeout")
     try:
-        if (seconds := float(text)) > 0:
+        if is_amount(seconds := float(text)):
             return seconds
     except ValueError:
         pass

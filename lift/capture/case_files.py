@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from ..cases.declaration import Case
-from ..errors import CaseError, Place
+from ..errors import CaseError, Place, text_of
 from ..runtime.files import unreadable
 
 
@@ -60,8 +60,10 @@ def by_name(name: str) -> ModuleType:
     try:
         with pretend():
             return importlib.import_module(name)
-    except (Exception, SystemExit) as e:
-        raise CaseError(f"importing {name} raised {type(e).__name__}", why=str(e)) from e
+    except KeyboardInterrupt:
+        raise
+    except BaseException as e:
+        raise CaseError(f"importing {name} raised {type(e).__name__}", why=text_of(e)) from e
 
 
 def _ttir(file: str) -> list[Case]:
@@ -97,6 +99,9 @@ def by_file(file: str) -> ModuleType:
     """The module of a Python file, run now. Raises CaseError if that raises."""
     from .fake_cuda import pretend
 
+    if not _is_utf8(os.path.abspath(file)):
+        why = "its name or that of a folder is not UTF-8, which Triton needs"
+        raise CaseError(f"{file} cannot be read", why=why, help="rename it")
     name, folder = _dotted(Path(file).resolve())
     sys.path.insert(0, str(folder))
     spec = importlib.util.spec_from_file_location(name, file)
@@ -107,11 +112,19 @@ def by_file(file: str) -> ModuleType:
     try:
         with pretend():
             spec.loader.exec_module(module)
-    except CaseError:
+    except (CaseError, KeyboardInterrupt):
         raise
-    except (Exception, SystemExit) as e:
-        raise CaseError(f"loading the file raised {type(e).__name__}", _place(file, e), why=str(e)) from e
+    except BaseException as e:
+        raise CaseError(f"loading the file raised {type(e).__name__}", _place(file, e), why=_why(e)) from e
     return module
+
+
+def _is_utf8(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _dotted(path: Path) -> tuple[str, Path]:
@@ -123,9 +136,14 @@ def _dotted(path: Path) -> tuple[str, Path]:
     return ".".join(parts), folder
 
 
+def _why(e: BaseException) -> str:
+    """The text of the exception; of an encoding that is unknown, without the line 0 that Python names."""
+    return e.msg if isinstance(e, SyntaxError) and (e.lineno or 0) <= 0 else text_of(e)
+
+
 def _place(file: str, e: BaseException) -> Place:
     """The innermost line of the file itself."""
     if isinstance(e, SyntaxError) and e.filename:
-        return Place(e.filename, e.lineno or 0, e.offset or 0)
+        return Place(e.filename, max(0, e.lineno or 0), max(0, e.offset or 0))
     frames = [f for f in traceback.extract_tb(e.__traceback__) if os.path.abspath(f.filename) == os.path.abspath(file)]
     return Place(file, (frames[-1].lineno if frames else 0) or 0)

@@ -11,9 +11,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from operator import index
-from types import SimpleNamespace
+from types import FunctionType, SimpleNamespace
 from typing import Any
 
+from ..errors import CaseError, Place
+from ..runtime.isolate import INTERPRETED
 from ..runtime.session import table
 from .fake_cuda import replaced
 
@@ -66,6 +68,14 @@ class Compiled:
 _active: list[Interception] = []  # host code may keep a compiled kernel from one run to the next
 
 
+def _uncompiled(function: FunctionType) -> CaseError:
+    """Said of a kernel that `triton.jit` took for its interpreter."""
+    code = function.__code__
+    what = f"{function.__name__} was declared with {INTERPRETED} set: triton.jit made no kernel that can be read"
+    help = f"unset {INTERPRETED} before its file is imported; the command trilift does that"
+    return CaseError(what, Place(code.co_filename, code.co_firstlineno), help=help)
+
+
 class Interception:
     def __init__(self, record: Callable[[Bound], None], config: int) -> None:
         self.record, self.config = record, config
@@ -93,6 +103,8 @@ class Interception:
                 for name, f in node.values.items():
                     kwargs = {**kwargs, name: f({**dict(zip(node.arg_names, args, strict=False)), **kwargs})}
             node = node.fn
+            if isinstance(node, FunctionType):
+                raise _uncompiled(node)
         may_reject = config[0] not in rejected
         return self.bind(node, args, kwargs, config, may_reject=may_reject, restored=restored, reset=reset)
 

@@ -22,8 +22,9 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from ..cases.advice import runs_somewhere, working_where
 from ..cases.declaration import Case, with_unit_strides
-from ..errors import CaseError, Place, TriliftError, Unsupported
+from ..errors import CaseError, Place, TriliftError, Unsupported, text_of
 from ..runtime import budget
+from ..runtime.isolate import INTERPRETED
 from ..runtime.session import table
 from ..terms import construct as T
 from ..terms.fit import value
@@ -96,8 +97,8 @@ def launching(case: Case, count: int, seed: int = 0) -> tuple[Trace, ...]:
 
 def _no_launch(case: Case) -> CaseError:
     """Said where a whole case launches nothing."""
-    interpreted = os.environ.get("TRITON_INTERPRET", "0") not in ("0", "")
-    advice = "unset TRITON_INTERPRET" if interpreted else "call the wrapper that launches it"
+    interpreted = os.environ.get(INTERPRETED, "0") not in ("0", "")
+    advice = f"unset {INTERPRETED}" if interpreted else "call the wrapper that launches it"
     return CaseError(f"case {case.name} launches no kernel", case.place, help=advice)
 
 
@@ -110,9 +111,9 @@ def _bounds(case: Case, dims: Mapping[str, int | float]) -> dict[str, int]:
 def _run(case: Case, dims: Mapping[str, int | float], arguments: Mapping[str, Any]) -> Any:
     try:
         return case.fn(**arguments)
-    except (TriliftError, MemoryError):
+    except (TriliftError, MemoryError, KeyboardInterrupt):
         raise
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         at = ", ".join(f"{k}={v}" for k, v in dims.items())
         why = f"{type(error).__name__}: {_first_line(error)}"
         raise CaseError(f"wrapper raised at {at}", _line(error) or case.place, why, _advice(case, dims)) from error
@@ -149,13 +150,15 @@ def _failure(case: Case, arguments: Mapping[str, Any]) -> BaseException | None:
     try:
         with torch.random.fork_rng(devices=[]), _disable_current_modes(), intercepted(lambda bound: None):
             case.fn(**arguments)
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         return error
     return None
 
 
 def _first_line(error: BaseException) -> str:
-    return next((line for line in str(error).splitlines() if line.strip()), "")
+    return next((line for line in text_of(error).splitlines() if line.strip()), "")
 
 
 def _line(error: BaseException) -> Place | None:

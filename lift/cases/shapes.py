@@ -97,9 +97,11 @@ def _assignment(case: Case, earlier: Sequence[Dims], k: int, rng: np.random.Gene
         best = search.best(*_wanted(search, earlier, k)) or search.best(*small) or search.best(search.told(), small[1])
         if best is not None:
             return {n: best[n] for n in (*case.names, *case.scalars)}
-    asked = f"meet where={case.written!r}" if case.written != "True" else "its tensors can have"
+    asked, numbers = "its tensors can have", ""
+    if case.written != "True":
+        asked, numbers = f"meet where={case.written!r}", " and the numbers of `where`"
     what = f"case {case.name}: no sizes of {', '.join(search.names)} were found that {asked}"
-    why = "small numbers, multiples, powers of two up to 8192 and the numbers of the case were tried"
+    why = f"small numbers, multiples, powers of two up to 8192{numbers} were tried"
     raise CaseError(what, case.place, why, "write a dim that depends on others as an expression, e.g. 2*H")
 
 

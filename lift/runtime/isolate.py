@@ -26,9 +26,11 @@ import traceback
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from multiprocessing import forkserver
+from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any
+
+from ..errors import text_of
 
 Event = Callable[[Any], None]
 Function = Callable[..., Any]
@@ -48,8 +50,10 @@ PRELOAD = (
     "trilift.lift.simplify.saturation",
     "trilift.lift.synthesis.top_down",
 )
+QUIET = "trilift.quiet_server"  # before these: SIGINT ends the server silently
+INTERPRETED = "TRITON_INTERPRET"  # variable under which triton.jit makes no kernel; children start without it
 PRELOADED = "_TRILIFT_PRELOADED"  # variable of a process that has imported these: its children need no fork server
-SHORTEST_WAIT_SECONDS = 0.05
+SHORTEST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.05, 86_400.0  # the system waits for 24 days at most
 NO_MEMORY = re.compile(
     r"memory allocation of \d+ bytes failed|bad_alloc|out of memory|failed to map segment|can(?:not|'t) allocate", re.I
 )
@@ -59,7 +63,8 @@ LOG_TAIL = 4000  # characters of the child's own output that are kept
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """`value` is what the function returned, unless `failure` says why it did not: "timeout", "memory", "SIGABRT" (the
-    signal that ended it), "exit 3", or "exception" with the traceback in `log`. `log`: the end of what it wrote."""
+    signal that ended it), "exit 3", "KeyboardInterrupt", or "exception"; the traceback of the last two is in `log`.
+    `log`: the end of what it wrote."""
 
     value: Any = None
     failure: str | None = None
@@ -175,24 +180,35 @@ def settle() -> None:
 
 
 def _prepare(make: Any, preload: Sequence[str]) -> None:
-    make.set_forkserver_preload([*PRELOAD, *preload])
-    with _STARTING, _replaced("PYTHONSAFEPATH", "1"):  # a file queue.py of the user's is not the module queue
-        forkserver.ensure_running()
+    make.set_forkserver_preload([QUIET, *PRELOAD, *preload])
+    resource_tracker.ensure_running()  # it unblocks the signal
+    with _STARTING, _replaced("PYTHONSAFEPATH", "1"), _replaced(INTERPRETED, None), _deaf():
+        forkserver.ensure_running()  # safe path: a file queue.py of the user's is not the module queue
 
 
 _STARTING = threading.Lock()  # the environment is of all threads
 
 
 @contextmanager
-def _replaced(name: str, text: str) -> Iterator[None]:
-    """Context manager: an environment variable has another text."""
-    before = os.environ.get(name)
-    os.environ[name] = text
+def _replaced(name: str, text: str | None) -> Iterator[None]:
+    """Context manager: an environment variable has another text, or is not set."""
+    before = os.environ.pop(name, None)
+    os.environ.update({} if text is None else {name: text})
     try:
         yield
     finally:
-        os.environ.pop(name)
+        os.environ.pop(name, None)
         os.environ.update({} if before is None else {name: before})
+
+
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """Context manager: SIGINT waits until its end; in a process that is started inside, until QUIET is imported."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _start(make: Any, index: int, function: Function, task: Task) -> _Child:
@@ -201,7 +217,11 @@ def _start(make: Any, index: int, function: Function, task: Task) -> _Child:
     handle, log = tempfile.mkstemp(prefix="trilift-", suffix=".log")
     os.close(handle)
     process = make.Process(target=_main, args=(there, inherited, log, function, task))
-    process.start()
+    try:
+        process.start()
+    except BaseException:
+        os.unlink(log)
+        raise
     there.close()
     return _Child(index, process, here, log)
 
@@ -212,6 +232,9 @@ def _main(connection: Connection, reader: int | None, log: str, function: Functi
         if reader is not None:
             os.close(reader)
         os.setpgrp()  # the user's script may start processes: all of them end with the group
+        if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # as QUIET leaves it
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # where the server cannot import QUIET
         os.environ["_TRILIFT_GROUP"] = str(os.getpid())
         threading.Thread(target=_end_with_reader, args=(connection.fileno(),), daemon=True).start()
     out = os.open(log, os.O_WRONLY | os.O_APPEND)
@@ -221,13 +244,13 @@ def _main(connection: Connection, reader: int | None, log: str, function: Functi
     sys.stdout = sys.stderr = os.fdopen(1, "w", buffering=1, closefd=False)
     try:
         answer = ("value", function(*task, lambda x: connection.send(("event", x))))
-    except KeyboardInterrupt:
-        return
+    except KeyboardInterrupt:  # of the user's code: Ctrl-C does not reach this process
+        answer = ("KeyboardInterrupt", traceback.format_exc())
     except MemoryError:
         answer = ("memory", traceback.format_exc())
     except BaseException as e:
         may_be = isinstance(e, RuntimeError | OSError | ImportError)  # of PyTorch's allocator, of the loader
-        short = may_be and NO_MEMORY.search(str(e))
+        short = may_be and NO_MEMORY.search(text_of(e))
         answer = ("memory" if short else "exception", traceback.format_exc())
     with contextlib.suppress(OSError):
         connection.send(answer)
@@ -254,7 +277,7 @@ def _ready(running: list[_Child], timeout: float | None, renew: bool) -> list[_C
         heard = wait(connections)
         return [c for c in running if c.connection in heard]
     patience = min(c.left(timeout, renew) for c in running)
-    heard = wait(connections, max(SHORTEST_WAIT_SECONDS, patience))
+    heard = wait(connections, min(max(SHORTEST_WAIT_SECONDS, patience), LONGEST_WAIT_SECONDS))
     return [c for c in running if c.connection in heard or c.left(timeout, renew) <= 0]
 
 

@@ -20,6 +20,9 @@ from typing import Any
 
 import click
 
+from .numbers import is_amount
+from .sources import split
+
 TABLE = "[tool.trilift]"
 
 
@@ -69,7 +72,7 @@ def matches(name: str, glob: str) -> bool:
 def load(targets: Iterable[str], rules: Iterable[str]) -> Configuration:
     """The configuration for these targets (of the current folder, without any): that of the first which exists. Raises
     click.UsageError for a key or a value that means nothing."""
-    first = next((Path(t.partition("::")[0]) for t in targets), Path())
+    first = next((Path(split(t)[0]) for t in targets), Path())
     start = (first if first.exists() else Path()).resolve()
     for folder in (start, *start.parents):
         table = _table(folder / "pyproject.toml")
@@ -129,7 +132,7 @@ def _texts(x: Any) -> tuple[str, ...] | None:
 
 
 def _seconds(x: Any) -> float | None:
-    return float(x) if isinstance(x, int | float) and not isinstance(x, bool) and x > 0 else None
+    return float(x) if isinstance(x, int | float) and not isinstance(x, bool) and is_amount(x) else None
 
 
 def _count(x: Any) -> int | None:
@@ -183,6 +186,15 @@ class Configured(click.Command):
         return super().invoke(ctx)
 
 
+def source(found: Configuration, key: str, parameter: str) -> str:
+    """How an error names the value of a parameter that `found` gives where the command line does not: by the file and
+    its key, else by the option of that name."""
+    context = click.get_current_context()
+    given = context.get_parameter_source(parameter) is not click.core.ParameterSource.DEFAULT
+    option = next(o.opts[0] for o in context.command.params if o.name == parameter)
+    return option if given or parameter not in values(found) else f"{found.file}: {TABLE} {key}"
+
+
 def values(found: Configuration) -> dict[str, Any]:
     """The settings of the table, by the names of options."""
     beside: Callable[[str], str] = lambda path: _beside(found.folder, path)  # noqa: E731
@@ -195,7 +207,7 @@ def values(found: Configuration) -> dict[str, Any]:
         "allow_unknown": found.allow_unknown,
         "no_cache": None if found.cache is None else found.cache is False,
         "cache_dir": beside(found.cache) if isinstance(found.cache, str) else None,
-        "forms": found.formats and tuple(f"{n}{e}{beside(p)}" if p else n for n, e, p in
+        "forms": found.formats and tuple(f"{n}{e}{p and beside(p)}" for n, e, p in
                                          (f.partition("=") for f in found.formats)),
     }  # fmt: skip
     return {k: v for k, v in told.items() if v is not None}
@@ -203,7 +215,7 @@ def values(found: Configuration) -> dict[str, Any]:
 
 def _beside(folder: Path, path: str) -> str:
     """A path that is relative to the configuration, as one that is relative to where we are; a module stays."""
-    head, colons, rest = path.partition("::")
+    head, rest = split(path)
     at = folder / head
     if (head.isidentifier() and not at.exists()) or (":" in head and not at.exists()):
         return path
@@ -211,4 +223,4 @@ def _beside(folder: Path, path: str) -> str:
         shown = at.relative_to(Path.cwd())
     except ValueError:
         shown = at
-    return f"{shown}{colons}{rest}"
+    return f"{shown}{rest and '::'}{rest}"

@@ -13,7 +13,7 @@ from pathlib import Path
 OURS = ("trilift", "lift", "verify", "superopt", "reports")
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = (".py", ".json", ".ttir", ".txt", ".md")  # whose contents are read; of others size and time count
-IRRELEVANT = ("TRITON_CACHE", "TRITON_HOME", "TRITON_DUMP", "TRITON_PRINT")
+IRRELEVANT = ("TRITON_CACHE", "TRITON_HOME", "TRITON_DUMP", "TRITON_INTERPRET", "TRITON_PRINT")
 
 
 def of_text(*parts: str) -> str:

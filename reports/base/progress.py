@@ -7,6 +7,7 @@ from threading import RLock
 from typing import Any
 
 from .plain_text import plain
+from .sources import escaped
 
 
 class Progress:
@@ -52,10 +53,10 @@ class Progress:
         self.running.pop((file, case), None)
         self.done += 1
         if not self.live and not self.quiet:
-            self.say(f"{file}{case and f'::{case}'}: {what.splitlines()[0]}")
+            self.say(f"{escaped(file)}{case and f'::{case}'}: {what.splitlines()[0]}")
 
     def _line(self) -> str:
-        now = ", ".join(f"{case or file} ({stage})" for (file, case), stage in self.running.items())
+        now = ", ".join(f"{case or escaped(file)} ({stage})" for (file, case), stage in self.running.items())
         return plain(f"{self.done}/{self.total} cases, {time.monotonic() - self.started:.0f} s  {now}")
 
     def say(self, text: str) -> None:

@@ -21,13 +21,28 @@ class Function:
     last: int
 
 
+def split(text: str) -> tuple[str, str]:
+    """The file and the name in file::name, "" for none. A file may have two colons in its own name."""
+    path, colons, name = text.rpartition("::")
+    if not colons or os.path.lexists(text):
+        return text, ""
+    if os.path.lexists(path):
+        return path, name
+    path, _, name = text.partition("::")
+    return path, name
+
+
 def relative(file: str) -> str:
-    """The path from the working directory if it is below it, with slashes; else the path as it is. Characters that
-    cannot be printed are escaped: a name with a newline would be another line of a report."""
+    """The path from the working directory if it is below it, with slashes; else the path as it is; `escaped`."""
     path = os.path.normpath(file) if file else ""
     inside = os.path.relpath(path) if os.path.isabs(path) else path
     shown = Path(path if inside.startswith("..") else inside).as_posix() if path else ""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in shown)
+    return escaped(shown)
+
+
+def escaped(path: str) -> str:
+    """The path, with escapes for what cannot be printed: a name with a newline would be another line of a report."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in path)
 
 
 def local(x: Any) -> Any:

@@ -13,6 +13,8 @@ import click
 
 from trilift.lift.runtime.files import unreadable
 
+from .sources import escaped, split
+
 DECORATED = re.compile(r"^@\w*case\b", re.MULTILINE)
 IMPORTS = re.compile(r"^\s*(?:from|import)\s+(?:tri)?lift\b", re.MULTILINE)
 VENV = "pyvenv.cfg"  # marks a virtual environment
@@ -42,7 +44,7 @@ class Named:
 
 def single(text: str) -> Named:
     """`file.py::name`, `file.py` with one case, `module:name` or a `.ttir` file. Raises click.UsageError."""
-    path, _, name = text.partition("::")
+    path, name = split(text)
     if os.path.isfile(path):
         return Named(path, name)
     if os.path.isdir(path):
@@ -51,7 +53,7 @@ def single(text: str) -> Named:
     if colon and name and os.sep not in module and not module.endswith(".py"):
         _module_file(module)
         return Named(module, name, True)
-    raise click.UsageError(f"no such file or module: {path}")
+    raise click.UsageError(f"no such file or module: {escaped(path)}")
 
 
 def resolve(targets: Iterable[str], cases_only: bool = False) -> list[Target]:
@@ -71,7 +73,7 @@ def resolve(targets: Iterable[str], cases_only: bool = False) -> list[Target]:
 
 
 def _one(text: str) -> list[Target]:
-    path, _, name = text.partition("::")
+    path, name = split(text)
     if os.path.isdir(path):
         return _folder(Path(path))
     if os.path.isfile(path) or os.path.lexists(path):
@@ -81,7 +83,7 @@ def _one(text: str) -> list[Target]:
         return [Target(_module_file(module), (name,))]
     if (roots := _package(text)) is not None:
         return [t for root in roots for t in (_folder(root) if root.is_dir() else [Target(_shown(str(root)))])]
-    raise click.UsageError(f"no such file, folder, package or module: {path}")
+    raise click.UsageError(f"no such file, folder, package or module: {escaped(path)}")
 
 
 def _package(name: str) -> list[Path] | None:
@@ -101,7 +103,7 @@ def _package(name: str) -> list[Path] | None:
 
 def sources(text: str) -> list[str]:
     """The Python files that a target means, those without a case too."""
-    path = text.partition("::")[0]
+    path = split(text)[0]
     roots = [Path(path)] if os.path.exists(path) else _package(text) or []
     found = (p for root in roots for p in (sorted(_walk(root)) if root.is_dir() else [root]))
     python = (p for p in found if p.suffix == ".py" and not unreadable(p))

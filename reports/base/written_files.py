@@ -45,7 +45,7 @@ def check(option: str, path: str, force: bool = False) -> None:
 
 
 def replace(path: str | Path, text: str) -> None:
-    """Writes the file as a whole: another process sees the old text or the new one. Raises OSError."""
+    """Writes the file as a whole: another process sees the old text or the new one. Raises OSError with its name."""
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():  # a terminal, /dev/null, a pipe
         target.write_text(text, encoding="utf-8")
@@ -57,8 +57,10 @@ def replace(path: str | Path, text: str) -> None:
             f.write(text)
         os.chmod(name, mode)
         os.replace(name, target)
-    except BaseException:
+    except BaseException as e:
         os.unlink(name)
+        if isinstance(e, OSError) and e.filename is None:  # no space left
+            raise OSError(e.errno, e.strerror, str(path)) from None
         raise
 
 

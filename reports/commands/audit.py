@@ -119,43 +119,43 @@ def _blamed(record: Row) -> bool:
 # ---- formats ---------------------------------------------------------------------------------------------------------
 
 
-def outputs(texts: Sequence[str], force: bool = False) -> tuple[Output, ...]:
-    """FORMAT[=FILE] of each --format; text without any. Raises click.UsageError for what cannot be written; `force`
-    replaces files that trilift did not write."""
-    chosen = tuple(_output(t) for t in texts) or (Output("text"),)
+def outputs(texts: Sequence[str], force: bool = False, option: str = "--format") -> tuple[Output, ...]:
+    """FORMAT[=FILE] of each --format; text without any. Raises click.UsageError for what cannot be written, which names
+    the option; `force` replaces files that trilift did not write."""
+    chosen = tuple(_output(t, option) for t in texts) or (Output("text"),)
     files = [o.file for o in chosen]
     if files.count("") > 1:
-        raise click.UsageError("--format: only one format can go to stdout; write the others as FORMAT=FILE")
+        raise click.UsageError(f"{option}: only one format can go to stdout; write the others as FORMAT=FILE")
     twice = [f for f in files if f and [*map(os.path.realpath, filter(None, files))].count(os.path.realpath(f)) > 1]
     if twice:
-        raise click.UsageError(f"--format: {twice[0]} is given twice")
+        raise click.UsageError(f"{option}: {twice[0]} is given twice")
     for output in chosen:
-        _check(output, force)
+        _check(output, force, option)
     return chosen
 
 
-def _output(text: str) -> Output:
+def _output(text: str, option: str) -> Output:
     form, equals, file = text.partition("=")
     if form not in FORMATS:
         near = difflib.get_close_matches(form, FORMATS, 1)
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(FORMATS)}"
-        raise click.UsageError(f"--format: no format is called {form}; {hint}")
+        raise click.UsageError(f"{option}: no format is called {form}; {hint}")
     if equals and not file:
-        raise click.UsageError(f"--format: {text} names no file")
+        raise click.UsageError(f"{option}: {text} names no file")
     return Output(form, file)
 
 
-def _check(output: Output, force: bool) -> None:
+def _check(output: Output, force: bool, option: str) -> None:
     """Opens the file for writing, and leaves none behind that was not there."""
     if not output.file:
         return
-    written_files.check("--format", output.file, force)
+    written_files.check(option, output.file, force)
     there = os.path.lexists(output.file)
     try:
         with open(output.file, "a"):
             pass
     except OSError as e:
-        raise click.UsageError(f"--format: cannot write {output.file}: {e.strerror}") from None
+        raise click.UsageError(f"{option}: cannot write {output.file}: {e.strerror}") from None
     if not there:
         os.unlink(output.file)
 

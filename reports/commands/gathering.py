@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import click
 
 from ..base.progress import Progress
+from ..base.sources import escaped
 from ..base.targets import Target
 from ..formats import jsonl
 from ..records.entries import Record, Row
@@ -117,4 +118,4 @@ def document(records: Sequence[Record | Row], incomplete: str = "") -> dict[str,
 
 
 def say_nothing_found(files: Iterable[str]) -> None:
-    click.echo("nothing to check: no case in " + ", ".join(files), err=True)
+    click.echo("nothing to check: no case in " + ", ".join(map(escaped, files)), err=True)

@@ -15,6 +15,7 @@ from typing import Any
 from ..base import sources
 
 Record = Mapping[str, Any]
+WIDTH = 160  # characters of a source line that are shown
 
 
 def error(e: Record) -> str:
@@ -58,12 +59,20 @@ def _source(e: Record) -> tuple[str, int] | None:
     text = line.lstrip()
     if not text:
         return None
-    return text, max(0, (e.get("column") or 0) - 1 - (len(line) - len(text)))
+    return _cut(text, max(0, (e.get("column") or 0) - 1 - (len(line) - len(text))))
+
+
+def _cut(text: str, caret: int) -> tuple[str, int]:
+    """The part of a line around the caret, at most WIDTH characters, and where the caret is in it."""
+    first = max(0, min(caret - WIDTH // 2, len(text) - WIDTH))
+    before, after = "..." if first else "", "..." if first + WIDTH < len(text) else ""
+    shown = before + text[first : first + WIDTH] + after
+    return shown, min(caret - first + len(before), len(shown))
 
 
 def heading(record: Record) -> str:
     """ "kernels.py::softmax"; the file alone where it could not be loaded."""
-    return "::".join(filter(None, (record["file"], record["name"])))
+    return "::".join(filter(None, (sources.escaped(record["file"]), record["name"])))
 
 
 def case(record: Record, to: str) -> str:

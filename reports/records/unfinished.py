@@ -17,10 +17,13 @@ def unproved(lifted: Record, failure: Record) -> Record:
 def failed(file: str, name: str, outcome: Outcome, debug: bool = False) -> Record:
     """The record of a child that did not come back, with the end of what it wrote; with `debug` all that is known."""
     kind, what, help = _FAILURES.get(outcome.failure or "", _FAILURES["crash"])
+    if kind == "crash" and not (outcome.failure or "").startswith("SIG"):
+        help = LEFT
     why = outcome.log.strip() if debug else _tail(outcome.log)
     return empty(file, name, kind, what.format(outcome.failure), why=why, help=help)
 
 
+LEFT = "os._exit and KeyboardInterrupt end it so, in the file or in what it imports"
 _FAILURES = {
     "timeout": ("timeout", "not finished in the time given", "--timeout SECONDS allows more"),
     "memory": ("memory", "needed more memory than it may take", "--memory SIZE allows more, and so does a smaller -j"),
@@ -35,11 +38,11 @@ def _tail(log: str) -> str:
 
 def broken(file: str, name: str, e: Exception) -> Record:
     """The record of a file or case that raised: its own fault (a CaseError), or the user's script."""
-    from trilift.lift.errors import TriliftError
+    from trilift.lift.errors import TriliftError, text_of
 
     if isinstance(e, TriliftError):
         return {**empty(file, name, "case", e.what), "errors": [error_of(e)]}
-    return empty(file, name, "case", f"loading the file raised {type(e).__name__}", why=str(e))
+    return empty(file, name, "case", f"loading the file raised {type(e).__name__}", why=text_of(e))
 
 
 def empty(file: str, name: str, kind: str, what: str, why: str = "", help: str = "") -> Record:

@@ -41,8 +41,11 @@ class Request(TypedDict):
 
 
 def settings(environment: Mapping[str, str]) -> dict[str, str]:
-    """The variables that PyTorch, Triton and Python read when they are imported."""
-    return {k: v for k, v in environment.items() if k.startswith(AT_IMPORT)}
+    """The variables that PyTorch, Triton and Python read when they are imported; that of Triton's interpreter is never
+    set here."""
+    from trilift.lift.runtime.isolate import INTERPRETED
+
+    return {k: v for k, v in environment.items() if k.startswith(AT_IMPORT) and k != INTERPRETED}
 
 
 def sources() -> list[tuple[str, int, int]]:
@@ -59,6 +62,7 @@ def serve(path: str, run: Run) -> None:
 
     asked = settings(os.environ)
     isolate.settle()
+    os.environ.pop(isolate.INTERPRETED, None)
     for module in (*isolate.PRELOAD, *PROVER):
         importlib.import_module(module)
     os.environ[isolate.PRELOADED] = "1"
@@ -125,6 +129,7 @@ def _become(request: Request, files: list[int]) -> None:
     os.chdir(request["folder"])
     os.environ.clear()
     os.environ.update(request["environment"], **{isolate.PRELOADED: "1"})
+    os.environ.pop(isolate.INTERPRETED, None)
     sys.path[:], sys.argv[:] = request["path"], ["trilift", *request["args"]]
 
 

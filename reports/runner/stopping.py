@@ -60,6 +60,25 @@ def stoppable(seconds: float | None = None) -> Iterator[None]:
         restore()
 
 
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Context manager: SIGINT raises Stopped, where a run is not `stoppable` yet too, and after it kills the process:
+    what Python does at its end is not to be told in tracebacks. A SIGINT that is ignored stays so."""
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.SIG_IGN:
+        yield
+        return
+
+    def stop(number: int, _: FrameType | None) -> None:
+        raise _stopped(number, None)
+
+    signal.signal(signal.SIGINT, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def _stopped(number: int, seconds: float | None) -> Stopped:
     if number == signal.SIGALRM:
         return Stopped(f"the run was ended after {seconds:g} s, the --max-time", UNFINISHED)

@@ -1,5 +1,7 @@
 """The pretended device, launches and torch operations as they are recorded, and host code that cannot be."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 import triton
@@ -7,6 +9,7 @@ import triton.language as tl
 from torch.library import custom_op, triton_op, wrap_triton
 from triton.tools.tensor_descriptor import TensorDescriptor
 
+from trilift.lift.capture import launches
 from trilift.lift.capture.fake_cuda import MULTIPROCESSORS, pretend
 from trilift.lift.capture.recorder import is_host
 from trilift.lift.capture.run import capture, launching
@@ -357,6 +360,15 @@ def test_no_launch():
     with pytest.raises(CaseError, match="launches no kernel"):
         launching(c, 2)
     assert names(capture(c, {"M": 3})) == ["aten.add"]
+
+
+def test_a_kernel_of_tritons_interpreter_names_the_variable():
+    def kernel(x):
+        pass
+
+    node = SimpleNamespace(fn=kernel)  # as triton.jit makes it where the variable is set
+    with pytest.raises(CaseError, match=r"kernel was declared with TRITON_INTERPRET set.*help: unset TRITON_INTERPRET"):
+        launches.Interception(lambda bound: None, 0).walk(node, (), {}, set())
 
 
 def test_launches_are_looked_for_at_larger_sizes():

@@ -167,6 +167,9 @@ def test_scalars_change_and_are_exact_in_f32():
 
 
 def test_no_shape_is_an_error_that_shows_where():
+    with pytest.raises(CaseError, match="no sizes of N were found that its tensors can have") as e:
+        choose(case(x="f32[-N]")(lambda x: x), 2)
+    assert "where" not in str(e.value)
     with pytest.raises(CaseError, match="no sizes of M were found that meet where='M > 5 and M < 4'"):
         choose(make_case("c", lambda **_: 0, {"x": "f32[M]"}, "M > 5 and M < 4"), 1)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -18,6 +19,7 @@ import triton.language as tl
 from trilift import case
 from trilift.lift.capture.case_files import load
 from trilift.lift.capture.run import capture
+from trilift.lift.errors import CaseError
 from trilift.lift.language.parse import formula
 from trilift.lift.terms import construct as T
 from trilift.lift.ttir import lower
@@ -77,6 +79,38 @@ def test_launch_descriptions(tmp_path: Path) -> None:
             capture(c, dict.fromkeys(c.names, 3))
 
         assert not (said := ends_in_child(run)), f"{text[:200]!r}: {said}"
+
+
+RAISES = """
+class Silent(BaseException):
+    def __str__(self):
+        raise ValueError("no text")
+raise Silent
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("# -*- coding: nosuch -*-\n", "loading the file raised SyntaxError at m.py:0: unknown encoding: nosuch"),
+        (RAISES, "raised Silent at m.py:5: its text is not known, for str() of it raises ValueError"),
+        ("raise SystemExit(3)", "raised SystemExit at m.py:1: 3"),
+    ],
+)
+def test_files_that_cannot_be_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, said: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    Path("m.py").write_text(text)
+    with pytest.raises(CaseError) as e:
+        load("m.py")
+    assert said in str(e.value).replace(f"{tmp_path}/", "")
+
+
+def test_a_name_that_triton_cannot_keep(tmp_path: Path) -> None:
+    path = tmp_path / os.fsdecode(b"m\xff.py")
+    path.write_text("")
+    with pytest.raises(CaseError, match=r"cannot be read.*not UTF-8.*help: rename it"):
+        load(str(path))
 
 
 def test_formulas() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import faulthandler
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -30,6 +31,25 @@ def broken(event: Callable[[Any], None]) -> None:
 def aborting(event: Callable[[Any], None]) -> None:
     faulthandler.disable()  # pytest's would print to the terminal
     os.abort()
+
+
+def interrupted(event: Callable[[Any], None]) -> None:
+    raise KeyboardInterrupt
+
+
+class Silent(RuntimeError):
+    def __str__(self) -> str:
+        raise ValueError("no text")
+
+
+def speechless(event: Callable[[Any], None]) -> None:
+    raise Silent
+
+
+def settings(event: Callable[[Any], None]) -> tuple[str | None, bool, bool]:
+    """Triton's variable, whether SIGINT raises KeyboardInterrupt, and whether it is heard."""
+    usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    return os.environ.get("TRITON_INTERPRET"), usual, not signal.pthread_sigmask(signal.SIG_BLOCK, ())
 
 
 def leaving(event: Callable[[Any], None]) -> None:
@@ -74,9 +94,33 @@ def test_an_exception_has_its_traceback_and_what_was_printed() -> None:
 
 
 @pytest.mark.smoke
-@pytest.mark.parametrize(("function", "failure"), [(aborting, "SIGABRT"), (leaving, "exit 3")])
+@pytest.mark.parametrize(
+    ("function", "failure"),
+    [(aborting, "SIGABRT"), (leaving, "exit 3"), (interrupted, "KeyboardInterrupt"), (speechless, "exception")],
+)
 def test_a_child_that_dies_is_told(function: Callable[..., Any], failure: str) -> None:
     assert run(function).failure == failure
+
+
+@pytest.mark.smoke
+def test_a_time_that_the_system_cannot_wait_for_is_waited_for() -> None:
+    assert run(double, 4, timeout=1e9).value == 8
+
+
+def test_children_of_the_fork_server_have_usual_settings(tmp_path: Path) -> None:
+    """Also where the command was started with Triton's interpreter, which it leaves as it is."""
+    script = tmp_path / "script.py"
+    script.write_text("""
+import os
+from test_isolate import settings
+from trilift.lift.runtime import isolate
+if __name__ == "__main__":
+    isolate.PRELOAD = ()
+    print(isolate.run(settings, context="forkserver").value, os.environ["TRITON_INTERPRET"])
+""")
+    environment = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": str(Path(__file__).parent)}
+    found = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, check=False)
+    assert found.stdout == "(None, True, True) 1\n", found.stderr
 
 
 def test_a_timeout_ends_the_child_and_its_children() -> None:

@@ -10,9 +10,14 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import click
 import pytest
+from click.testing import CliRunner
 
+from trilift.lift.runtime.isolate import Outcome
 from trilift.reports.base import targets
+from trilift.reports.base.numbers import Amount
+from trilift.reports.cli import main
 from trilift.reports.commands import gathering, lift
 from trilift.reports.records import draw, unfinished
 
@@ -264,6 +269,26 @@ def test_unsupported_is_drawn_on_the_source(folder: Path) -> None:
     assert "   |  v = tl.inline_asm_elementwise" in said
 
 
+@pytest.mark.smoke
+@pytest.mark.parametrize("args", [("explain",), ("ops",), ("--help",), ("corpus", "--help")])
+def test_output_that_cannot_be_written_is_an_error(args: tuple[str, ...]) -> None:
+    command = [sys.executable, "-m", "trilift", *args]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    said = "error: could not write to standard output: "
+    assert (done.returncode, done.stderr) == (2, f"{said}No space left on device\n")
+    done = subprocess.run(["sh", "-c", '"$@" >&-', "sh", *command], stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (2, f"{said}Bad file descriptor\n")
+
+
+@pytest.mark.smoke
+def test_who_reads_may_stop() -> None:
+    done = subprocess.run(
+        ["sh", "-c", '"$@" | true', "sh", sys.executable, "-m", "trilift", "ops"], stderr=subprocess.PIPE, text=True
+    )
+    assert not done.stderr
+
+
 # ---- parts that need no process --------------------------------------------------------------------------------------
 
 
@@ -290,6 +315,59 @@ def test_an_error_is_drawn(tmp_path: Path) -> None:
 
 
 @pytest.mark.smoke
+@pytest.mark.parametrize(("column", "shown"), [(1, "x" * 7 + "..."), (503, "..." + "x" * 5), (1000, "..." + "x" * 9)])
+def test_a_long_line_is_cut_around_its_column(tmp_path: Path, column: int, shown: str) -> None:
+    source = tmp_path / "k.py"
+    source.write_text("x" * 1000 + "\n")
+    error = {"kind": "case", "what": "long", "file": str(source), "line": 1, "column": column, "why": "here"}
+    line, caret = draw.error(error).splitlines()[-2:]
+    assert len(line) <= draw.WIDTH + 12 and shown in line and caret.endswith("^ here")
+    assert 0 <= caret.index("^") - line.index("x") < draw.WIDTH
+
+
+@pytest.mark.smoke
+def test_a_name_is_one_line() -> None:
+    assert draw.heading({"file": "new\nline.py", "name": "one"}) == "new\\nline.py::one"
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize(
+    ("failure", "help"),
+    [("SIGABRT", "compiler"), ("exit 0", "os._exit"), ("exit 7", "os._exit"), ("KeyboardInterrupt", "os._exit")],
+)
+def test_help_is_about_what_ended_a_process(failure: str, help: str) -> None:
+    (error,) = unfinished.failed("a.py", "", Outcome(failure=failure))["errors"]
+    assert error["kind"] == "crash" and failure in error["what"] and help in error["help"]
+
+
+def options() -> list[tuple[str, click.Option]]:
+    """The options of all commands, with the names of the commands."""
+    groups = [(n, c.commands if isinstance(c, click.Group) else {n: c}) for n, c in main.commands.items()]
+    commands = [(f"{g} {n}" if n != g else n, c) for g, inner in groups for n, c in inner.items()]
+    return [(n, o) for n, c in commands for o in c.params if isinstance(o, click.Option)]
+
+
+REFUSED = {float: ("nan", "inf", "-inf", "1e300", "-1"), int: ("-1", str(2**63), "1.5")}
+NUMBERS = [(n, o) for n, o in options() if isinstance(o.type, click.FloatRange) or o.name == "seed"]
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize(("command", "option"), NUMBERS, ids=lambda x: getattr(x, "name", x))
+def test_numbers_that_mean_nothing_are_refused(command: str, option: click.Option) -> None:
+    for text in REFUSED[int if option.name == "seed" else float]:
+        given = [*command.split(), option.opts[0], text, *(["a.py", "b.py"] if "cache" not in command else [])]
+        done = CliRunner().invoke(main, given)
+        assert done.exit_code == 2 and f"Invalid value for '{option.opts[0]}'" in done.output, done.output
+
+
+@pytest.mark.smoke
+def test_every_number_of_seconds_is_one() -> None:
+    words = ("timeout", "max_time", "budget", "days")
+    assert {o.name for _, o in NUMBERS} == {*words, "seed"} and len(NUMBERS) >= 14
+    assert all(isinstance(o.type, Amount) for _, o in options() if o.name in words)
+
+
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     ("kinds", "findings", "code"),
     [([], 0, 0), (["unsupported"], 0, 4), (["timeout"], 1, 1), (["case"], 1, 2), (["internal"], 0, 2)],
@@ -313,6 +391,18 @@ def test_targets_are_files_in_order_with_their_cases(folder: Path, monkeypatch: 
         targets.Target("good.py"),
     ]
     assert [Path(t.file).name for t in targets.resolve(["."])] == ["bad.py", "good.py", "raises.py"]
+
+
+@pytest.mark.smoke
+def test_a_file_may_have_colons_in_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a::b.py").write_text(GOOD)
+    assert targets.resolve(["a::b.py"]) == [targets.Target("a::b.py")]
+    assert targets.resolve(["a::b.py::double"]) == [targets.Target("a::b.py", ("double",))]
+    assert targets.single("a::b.py::double") == targets.Named("a::b.py", "double")
+    assert main.is_target("a::b.py") and main.is_target("a::b.py::double")
+    with pytest.raises(click.UsageError, match=r"absent\.py"):
+        targets.resolve(["absent.py::double"])
 
 
 @pytest.mark.smoke

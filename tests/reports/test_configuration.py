@@ -6,9 +6,11 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from trilift.reports.base import configuration
 from trilift.reports.base.configuration import Configuration
+from trilift.reports.cli import main
 
 RULES = ("out-of-bounds", "write-race", "precision-loss")
 pytestmark = pytest.mark.smoke
@@ -96,6 +98,8 @@ def test_without_a_table_nothing_is_said(project: Path) -> None:
         ("allow_unknown = true", "has no key allow_unknown; did you mean allow-unknown?"),
         ('timeout = "ten"', "timeout is a number of seconds above 0, not 'ten'"),
         ("timeout = 0", "timeout is a number of seconds"),
+        ("timeout = inf", "timeout is a number of seconds above 0, not inf"),
+        ("timeout = nan", "timeout is a number of seconds above 0, not nan"),
         ("timeout = true", "timeout is a number of seconds"),
         ("jobs = 1.5", "jobs is a whole number above 0, not 1.5"),
         ("jobs = -1", "jobs is a whole number"),
@@ -121,3 +125,24 @@ def test_a_file_that_is_not_toml(project: Path, text: str, said: str) -> None:
     write(project, text)
     with pytest.raises(click.UsageError, match=said):
         load(str(project))
+
+
+@pytest.mark.parametrize(
+    ("formats", "said"),
+    [
+        ('["sarf=x"]', "no format is called sarf; did you mean sarif?"),
+        ('["text", "json"]', "only one format can go to stdout"),
+        ('["json="]', "names no file"),
+        ('["json=absent/x"]', "cannot write"),
+    ],
+)
+def test_an_error_of_a_format_names_where_it_was_given(
+    project: Path, monkeypatch: pytest.MonkeyPatch, formats: str, said: str
+) -> None:
+    write(project, f"[tool.trilift]\nformats = {formats}\n")
+    monkeypatch.chdir(project)
+    done = CliRunner().invoke(main, ["audit", "kernels"])
+    place = f"Error: {project / 'pyproject.toml'}: [tool.trilift] formats: "
+    assert done.exit_code == 2 and place in done.output and said in done.output and "--format" not in done.output
+    done = CliRunner().invoke(main, ["audit", "kernels", "--format", "sarf=x"])
+    assert done.exit_code == 2 and "Error: --format: no format is called sarf" in done.output

@@ -100,10 +100,15 @@ def test_exit_codes_and_errors_come_through(started: Run) -> None:
     assert code in (1, 4) and "Traceback" not in err
 
 
-@pytest.mark.parametrize("variable", ["TRITON_INTERPRET", "PYTHONPATH"])
+@pytest.mark.parametrize("variable", ["TRITON_ALWAYS_COMPILE", "PYTHONPATH"])
 def test_other_settings_are_not_those_of_the_daemon(started: Run, variable: str) -> None:
     code, out, err = finished(started("lift", "cases.py", **{variable: "0"}))
     assert f"another {variable}" in err and code == 0 and "2 * x" in out
+
+
+def test_the_interpreter_of_triton_is_no_setting_of_the_daemon(started: Run) -> None:
+    code, out, err = finished(started("lift", "cases.py", TRITON_INTERPRET="1"))
+    assert "another" not in err and code == 0 and "2 * x" in out
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])

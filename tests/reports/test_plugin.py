@@ -7,8 +7,12 @@ import subprocess
 import sys
 from importlib.metadata import entry_points
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+
+from trilift import plugin
 
 HEAD = """
 import torch, triton, triton.language as tl
@@ -179,6 +183,13 @@ def test_the_assertion(project: Path) -> None:
 
 
 @pytest.mark.smoke
+@pytest.mark.parametrize("text", ["inf", "nan", "0", "-3", "1e10", "soon"])
+def test_a_time_is_a_finite_number_above_0(text: str) -> None:
+    config: Any = SimpleNamespace(getini=lambda name: text)
+    with pytest.raises(pytest.UsageError, match="trilift_timeout is a number of seconds above 0"):
+        plugin._seconds(config)
+
+
 def test_it_is_declared() -> None:
     import tomllib
 

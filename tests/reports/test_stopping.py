@@ -24,7 +24,7 @@ from trilift.reports.commands.gathering import FAIL_FAST, Limits, gather
 from trilift.reports.filters import choice
 from trilift.reports.records.unfinished import failed
 from trilift.reports.runner import local
-from trilift.reports.runner.stopping import UNFINISHED, Stopped, stoppable
+from trilift.reports.runner.stopping import UNFINISHED, Stopped, interruptible, stoppable
 
 SOURCE = """
 import os, time, torch, triton, triton.language as tl
@@ -172,6 +172,71 @@ def start(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
 def until(process: subprocess.Popen[str], text: str) -> None:
     assert process.stderr is not None
     assert any(text in line for line in process.stderr), process.wait()
+
+
+def ended(command: tuple[str, ...], folder: Path, until: Callable[[int], bool]) -> tuple[int, str]:
+    """The exit code and stderr of a command, to the processes of which SIGINT is sent, as by Ctrl-C on a terminal."""
+    process = subprocess.Popen(
+        command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    end = time.monotonic() + 60
+    while not until(process.pid) and process.poll() is None and time.monotonic() < end:
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    return process.returncode, err
+
+
+def serves(command: int, library: str) -> bool:
+    """Whether a command has a fork server, which has loaded a library with this name; any, where it is empty."""
+    for children in Path(f"/proc/{command}/task").glob("*/children"):
+        for child in children.read_text().split():
+            try:
+                server = "forkserver" in Path(f"/proc/{child}/cmdline").read_text()
+                if server and library in Path(f"/proc/{child}/maps").read_text():
+                    return True
+            except OSError:
+                continue
+    return False
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="the system does not tell what a process has loaded")
+@pytest.mark.parametrize("library", ["", "libtorch_python", "libtriton"])
+def test_ctrl_c_while_the_workers_start_is_our_own_line_only(tmp_path: Path, library: str) -> None:
+    (tmp_path / NAME).write_text(SOURCE)
+    command = (sys.executable, "-m", "trilift", "prove", "-q", NAME, "--no-cache")
+    code, err = ended(command, tmp_path, lambda pid: serves(pid, library))
+    assert (code, err) == (130, "the run was ended by SIGINT; the cases that had not ended are missing\n")
+
+
+EARLY = """
+import os, signal, sys
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Finder())
+sys.argv[1:] = ["lift", "absent.py"]
+from trilift.__main__ import run
+run()
+"""
+
+
+@pytest.mark.parametrize("module", ["click", "tomllib", "trilift.reports.commands.lift"])
+def test_ctrl_c_while_the_command_is_imported_is_one_line(module: str) -> None:
+    command = [sys.executable, "-c", EARLY.format(module=module)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (130, "the run was ended by SIGINT\n")
+
+
+def test_a_sigint_that_is_ignored_stays_so() -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with interruptible():
+            assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_sigint_writes_every_report_and_the_next_run_goes_on(
