@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import click
 
@@ -20,8 +19,8 @@ def is_amount(x: float) -> bool:
 class Amount(click.FloatRange):
     """A number, neither NaN nor infinite."""
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        found: float = super().convert(value, param, ctx)
+    def convert(self, value: str | float, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        found: float = super().convert(value, param, ctx)  # type: ignore[arg-type]
         if not math.isfinite(found) or found > MOST:
             self.fail(f"{value!r} is not a number up to {MOST:,.0f}", param, ctx)
         return found
@@ -32,8 +31,8 @@ class Seed(click.ParamType[int]):
 
     name = "integer"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        found: int = click.INT.convert(value, param, ctx)
+    def convert(self, value: str | int, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        found: int = click.INT.convert(value, param, ctx)  # type: ignore[arg-type]
         if not 0 <= found < SEEDS:
             self.fail(f"{value!r} is not a seed: a whole number from 0 to {SEEDS - 1}", param, ctx)
         return found

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from multiprocessing import parent_process
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,7 +29,10 @@ from trilift.lift.errors import TriliftError
 from trilift.lift.runtime import isolate
 from trilift.lift.runtime.budget import BUDGETS, Meter, count
 
-from .trial_inputs import Dims, converted, results, trial_inputs
+from .trial_inputs import Arguments, Dims, converted, results, trial_inputs
+
+if TYPE_CHECKING:
+    import torch
 
 STEPS = ("loaded", "replayed", "rounded", "compiled", "proved")
 SHARED = 227 * 1024  # bytes that a block of sm_90 may have
@@ -207,7 +210,7 @@ class _Acceptor:
                 ran += 1
         return f"largest error {worst:.2g} of the largest element, {ran} runs"
 
-    def compared(self, kind: str, args: dict[str, Any], dims: Dims) -> float:
+    def compared(self, kind: str, args: Arguments, dims: Dims) -> float:
         """The largest error of a run, in parts of the largest element. Of inputs it is about what either the file or
         its reference writes; memory around them keeps its bytes."""
         import torch
@@ -232,7 +235,7 @@ class _Acceptor:
                 worst.append(self.error(kind, x, e, touched & _sure(x, e, s), dims))
         return max(worst, default=0.0)
 
-    def error(self, kind: str, g: Any, e: Any, sure: Any, dims: Dims) -> float:
+    def error(self, kind: str, g: torch.Tensor, e: torch.Tensor, sure: torch.Tensor, dims: Dims) -> float:
         """The largest of g, in parts of the largest element of e, of elements that are `sure` to be numbers."""
         import torch
 
@@ -253,7 +256,7 @@ class _Rejected(Exception):
     pass
 
 
-def _sure(g: Any, e: Any, s: Any) -> Any:
+def _sure(g: torch.Tensor, e: torch.Tensor, s: torch.Tensor) -> torch.Tensor:
     """The elements of the exact result e that are numbers in the type of g, and that arithmetic in 32 bits, in the
     order in which the reference is written, gets right: s."""
     import torch
@@ -264,7 +267,7 @@ def _sure(g: Any, e: Any, s: Any) -> Any:
     return held & ((s.double() - e).abs() <= allowed)
 
 
-def _dtype(x: Any) -> str:
+def _dtype(x: torch.Tensor) -> str:
     return str(x.dtype).removeprefix("torch.")
 
 
@@ -287,7 +290,7 @@ def shapes(case: Case, seed: int) -> Iterator[dict[str, Any]]:
                 break
 
 
-def _around(x: Any) -> Any:
+def _around(x: torch.Tensor) -> torch.Tensor:
     """The bytes of its storage that are not its elements'."""
     import torch
 

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
 from trilift.lift.cases.declaration import Case
 from trilift.lift.language.case_spec import Spec
+
+if TYPE_CHECKING:
+    import torch
 
 Dims = Mapping[str, int | float]
 Arguments = dict[str, Any]
@@ -32,7 +35,7 @@ class Change:
     sign: int
     uneven: bool = False
 
-    def applied(self, x: Any, k: int, rng: np.random.Generator) -> Any:
+    def applied(self, x: torch.Tensor, k: int, rng: np.random.Generator) -> torch.Tensor:
         """x with all or some elements multiplied by 2 ** (sign k)."""
         import torch
 
@@ -51,7 +54,7 @@ def trial_inputs(case: Case, dims: Dims, seed: int) -> Iterator[tuple[str, Argum
     """Arguments of each kind, with its name."""
     import torch
 
-    def made(change: Callable[[Any], Any]) -> Arguments:
+    def made(change: Callable[[torch.Tensor], torch.Tensor]) -> Arguments:
         args = case.sample(dims, np.random.default_rng([seed, 11]))
         return {n: change(x) if real(x) else x for n, x in args.items()}
 
@@ -96,14 +99,16 @@ def _free(s: Spec) -> bool:
     return bool(s.shape) and s.is_float and s.low is None and s.high is None
 
 
-def real(x: Any) -> bool:
+def real(x: object) -> TypeGuard[torch.Tensor]:
     """Whether it is a tensor of floating-point numbers."""
     import torch
 
     return isinstance(x, torch.Tensor) and x.is_floating_point()
 
 
-def results(case: Case, fn: Callable[..., Any] | None, args: Mapping[str, Any]) -> tuple[list[Any], Arguments]:
+def results(
+    case: Case, fn: Callable[..., object] | None, args: Mapping[str, Any]
+) -> tuple[list[torch.Tensor], dict[str, torch.Tensor]]:
     """The outputs of a function for these arguments, and the tensors among them as it leaves them."""
     assert fn is not None
     returned = fn(**args)
@@ -111,11 +116,11 @@ def results(case: Case, fn: Callable[..., Any] | None, args: Mapping[str, Any]) 
     return outputs, case.named(args)
 
 
-def converted(args: Mapping[str, Any], dtype: Any) -> Arguments:
+def converted(args: Mapping[str, Any], dtype: torch.dtype) -> Arguments:
     """Copies of the arguments, the real ones of this type."""
     import torch
 
-    def copied(x: Any) -> Any:
+    def copied(x: torch.Tensor) -> torch.Tensor:
         return x.to(dtype, copy=True) if x.is_floating_point() else x.clone()
 
     return {n: copied(x) if isinstance(x, torch.Tensor) else x for n, x in args.items()}
