@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ..terms.meanings import Domain
 from ..terms.term import Term
-from .infix import COMPARE, Piece, arithmetic, operands, operation, order
+from .infix import ATOM, COMPARE, Piece, arithmetic, operands, operation, order
 
 NOT, AND, OR = COMPARE - 0.25, COMPARE - 0.5, COMPARE - 0.75  # Python's `and` binds more loosely than comparisons
 TURNED = {"lt": ">", "le": ">="}
@@ -35,9 +35,11 @@ def _comparison(t: Term) -> Piece:
     return Piece(f"{right} {TURNED[t.op]} {left}", COMPARE)
 
 
-def _call(template: str) -> Callable[[Term], Piece]:
+def _call(template: str, binds: float = COMPARE + 1) -> Callable[[Term], Piece]:
+    """`binds`: how tightly an argument must bind where it stands in the template."""
+
     def piece(t: Term) -> Piece:
-        texts = [_piece(a).at(COMPARE + 1) for a in operands(t)]
+        texts = [_piece(a).at(binds) for a in operands(t)]
         return Piece(template.format(*texts, all=", ".join(texts)))
 
     return piece
@@ -60,6 +62,6 @@ PYTHON.fill({
     "and": _logic(AND), "or": _logic(OR), "not": lambda t: Piece(f"not {_piece(t.args[0]).at(NOT)}", NOT),
     "max": _call("max({all})"), "min": _call("min({all})"), "abs": _call("abs({0})"),
     "where": _call("({1} if {0} else {2})"), "sqrt": _call("({0}) ** 0.5"),
-    "next_power_of_2": _call("(1 << ({0} - 1).bit_length() if {0} > 0 else 0)"),
-    "truncdiv": _call("({0} // {1} if ({0} < 0) == ({1} < 0) else -(-({0}) // {1}))"),
+    "next_power_of_2": _call("(1 << ({0} - 1).bit_length() if {0} > 0 else 0)", ATOM),
+    "truncdiv": _call("({0} // {1} if ({0} < 0) == ({1} < 0) else -(-{0} // {1}))", ATOM),
 })  # fmt: skip

@@ -10,7 +10,7 @@ puts its axis at a free position; several are tried and the shortest text wins."
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations
 
 from ..language.definitions import DEFINITIONS
@@ -275,14 +275,14 @@ def lengths(t: Term, shapes: Shapes) -> Sequence[Term | None]:
     return known if len(known) == len(t.args) else [None] * len(t.args)
 
 
-def slice_text(i: Term, length: Term | None, certain: bool) -> str | None:
+def slice_text(i: Term, length: Term | None, certain: bool, number: Callable[[Term], str] = number_text) -> str | None:
     """An index that is an axis, or an axis and an offset, as a slice: ":", ":K", "H:", "1:N - 1"."""
     over, offset = _offset(i)
     if over is None or (not certain and over.size is not length):
         return None
     stop = expand(T.add(over.size, offset))
-    last = "" if length is not None and same_size(stop, length) else number_text(stop)
-    start = "" if offset is T.const(0) else number_text(offset)
+    last = "" if length is not None and same_size(stop, length) else number(stop)
+    start = "" if offset is T.const(0) else number(offset)
     return None if start.startswith("-") or (start and not certain) else f"{start}:{last}"
 
 

@@ -36,7 +36,7 @@ from ..terms.meanings import Domain
 from ..terms.ops import OPS
 from ..terms.spec import Formula
 from ..terms.term import FOLDS, Axis, Term
-from .text import Shapes, index_form, input_shapes, lengths, permuted, placed, product, size_text, slice_text
+from .text import Shapes, index_form, input_shapes, lengths, permuted, placed, product, slice_text
 
 FUNCTIONS = ("sqrt", "exp", "exp2", "log", "log2", "log10", "floor", "ceil", "trunc", "sin", "cos", "tan", "tanh",
              "sinh", "cosh", "asin", "acos", "atan", "atan2", "asinh", "acosh", "atanh", "erf")  # fmt: skip
@@ -49,12 +49,23 @@ TORCH.derive(("add", "mul"), "sums, products and quotients: infix.arithmetic")
 NUMBERS = Domain("PyTorch numbers", missing="error", error="{op} in PyTorch", says="its Python on sizes and scalars")
 NUMBERS.fill({"max": "max({0}, {1})", "min": "min({0}, {1})", "where": "({1} if {0} else {2})", "abs": "abs({0})",
               "round": "round({0})", "and": "({0} and {1})", "or": "({0} or {1})", "not": "(not {0})",
-              **{name: f"{name}({{0}})" for name in FUNCTIONS}, "atan2": "atan2({0}, {1})"})  # fmt: skip
+              **{name: f"{name}({{0}})" for name in FUNCTIONS}, "atan2": "atan2({0}, {1})",
+              "next_power_of_2": "(1 << ({0} - 1).bit_length() if {0} > 0 else 0)",
+              "bitand": "({0} & {1})", "bitor": "({0} | {1})", "bitxor": "({0} ^ {1})",
+              **{f"wrap{n}": f"(({{0}} + {2**n // 2}) % {2**n} - {2**n // 2})" for n in (8, 16, 32)}})  # fmt: skip
 NUMBERS.derive(("add", "mul", "recip"), "sums, products and quotients: infix.arithmetic")
 NUMBERS.derive(PRECEDENCE, "infix.operation")
 NUMBERS.derive((r.name for r in OPS.values() if r.torch is not None), "that of PyTorch, and .item()")
 NUMBERS.derive(FOLDS, "that of PyTorch: _over")
-WIDENED = ("add", "mul", "mod", "shl")  # of integers: PyTorch would compute in the 8 bits of an input
+# Where the row's template is for Python numbers alone: bit_length(n) is e for n = m * 2 ** e with 1/2 <= m < 1.
+ON_TENSORS = {"next_power_of_2": "torch.where({0} > 0, 1 << torch.frexp(({0} - 1).double()).exponent.long(), 0)"}
+ON_BITS = ("bitand", "bitor", "bitxor", "shl", "shr", "next_power_of_2")  # which PyTorch has for integers alone
+TIGHT = ("next_power_of_2", "wrap8", "wrap16", "wrap32")  # whose template adds to its argument
+# Of integers, where PyTorch keeps the 8 bits of an input.
+WIDENED = ("add", "mul", "mod", "shl", "abs", "sign", "next_power_of_2")
+WIDTH_OF_ARGUMENTS = ("max", "min", "where", "floordiv", "truncdiv", "truncmod", "shr", "bitand", "bitor", "bitxor",
+                      "amax", "amin")  # fmt: skip
+NARROWEST = range(128)  # what every integer type has
 ELEMENT = {T.REAL: "torch.float64", T.INT: "torch.int64", T.BOOL: "torch.bool"}
 
 
@@ -155,7 +166,7 @@ class _Source:
 
     def result(self) -> str:
         out, axes = self.value(self.term), self.formula.axes
-        shape = ", ".join(size_text(a) for a in axes)
+        shape = ", ".join(self.size(a) for a in axes)
         if not self.is_tensor(self.term):
             return f"torch.full(({shape}{',' * (len(axes) == 1)}), {out.text}, dtype={ELEMENT[self.term.type]})"
         missing = [a for a in axes if a not in self.term.free]
@@ -168,8 +179,32 @@ class _Source:
         """The dimensions of the value of t."""
         return tuple(sorted(t.free, key=self.rank.__getitem__))
 
+    def size(self, a: Axis) -> str:
+        """The number of elements of an axis."""
+        return self.value(a.size).text
+
     def is_tensor(self, t: Term) -> bool:
         return any(s.op in ("read", "axis") for s in t.walk())
+
+    def is_whole(self, t: Term) -> bool:
+        """Whether its value is of an integer type: a quotient of reals that is rounded is not."""
+        kept = t.type == T.INT and t.op in ("mod", *WIDTH_OF_ARGUMENTS)
+        return all(self.is_whole(a) for a in t.args if a.type != T.BOOL) if kept else t.type == T.INT
+
+    def is_narrow(self, t: Term) -> bool:
+        """Whether its value may be of the integer type of an input, which has 8 bits at least."""
+        if t.type != T.INT or not self.is_tensor(t):
+            return False
+        return t.op == "read" or (
+            t.op in WIDTH_OF_ARGUMENTS and not self.widens(t) and any(map(self.is_narrow, t.args))
+        )
+
+    def widens(self, t: Term) -> bool:
+        """Whether the value, or a number that it is computed with, may not be of the integer type of an input: PyTorch
+        takes the type of the tensor that has dimensions."""
+        numbers = [a for a in t.args if a.type == T.INT and not a.free]
+        negated = t.op in ("floordiv", "truncdiv") and not t.args[1].is_const  # -128 // -1
+        return t.op in WIDENED or negated or any(not (a.is_const and a.attr in NARROWEST) for a in numbers)
 
     def value(self, t: Term) -> Piece:
         if t.id not in self.done:
@@ -201,7 +236,7 @@ class _Source:
             case "size" | "scalar":
                 return Piece(t.attr)
             case "axis":
-                return Piece(f"torch.arange({size_text(t.attr)})")
+                return Piece(f"torch.arange({_bare(self.size(t.attr))})")
             case "read":
                 return self._read(t)
             case "undef":
@@ -223,8 +258,10 @@ class _Source:
 
         def child(a: Term) -> Piece:
             piece = self.align(a, frame)
-            if t.op in WIDENED and t.type == T.INT and a.op == "read":
+            if not real and self.is_narrow(a) and self.widens(t):
                 return Piece(f"{piece.at(ATOM)}.long()")
+            if t.op in ON_BITS and not self.is_whole(a):
+                return Piece(f"{piece.at(ATOM)}.long()" if self.is_tensor(a) else f"int({piece.text})")
             return (
                 Piece(f"{piece.at(ATOM)}.double()")
                 if real and a.type == T.INT and self.is_tensor(a) and not carried
@@ -245,7 +282,7 @@ class _Source:
     def _python(self, t: Term, child: Child) -> Piece:
         """An operation on sizes and scalars alone is one on Python numbers."""
         if t.op in NUMBERS and (self.named_constants or t.op not in MATH):
-            return Piece(_folded(NUMBERS[t.op], [child(a).text for a in operands(t)]))
+            return Piece(_folded(NUMBERS[t.op], [child(a).at(ADD if t.op in TIGHT else 0) for a in operands(t)]))
         if t.op in PRECEDENCE:
             return operation(t, child)
         return Piece(f"{self._row(t, child).at(ATOM)}.item()")
@@ -258,7 +295,7 @@ class _Source:
         if t.op in ("eq", "ne") and t.args[0] is t.args[1]:  # said as a person would
             number = f"torch.isnan({_bare(self._argument(t, 0, child))})"
             return Piece(f"(~{number})" if t.op == "eq" else number)
-        out = _folded(row.torch, [self._argument(t, k, child) for k in self._places(t)])
+        out = _folded(ON_TENSORS.get(t.op, row.torch), [self._argument(t, k, child) for k in self._places(t)])
         return Piece(out, PRECEDENCE["pow"] if t.op == "pow" else ATOM if out.startswith(("torch", "(")) else NEG)
 
     def _places(self, t: Term) -> list[int]:
@@ -267,6 +304,8 @@ class _Source:
 
     def _argument(self, t: Term, k: int, child: Child) -> str:
         a, piece = t.args[k], child(t.args[k])
+        if t.op in ON_TENSORS:
+            return piece.at(ATOM)
         if t.op in PRECEDENCE:
             return piece.at(ADD if PRECEDENCE[t.op] == COMPARE else POW)
         free = t.op == "where" and k > 0 and (t.type == T.INT or self.is_tensor(t.args[3 - k]))  # may be a number
@@ -279,7 +318,9 @@ class _Source:
         """x, x.T, x[:, :K], x[:, 0], w[ids], or advanced indexing in every dimension."""
         if not t.args:
             return Piece(t.attr)
-        spans = [slice_text(i, n, t.id in self.certain) for i, n in zip(t.args, lengths(t, self.shapes), strict=True)]
+        number = lambda s: self.value(s).text  # noqa: E731
+        certain, sizes = t.id in self.certain, lengths(t, self.shapes)
+        spans = [slice_text(i, n, certain, number) for i, n in zip(t.args, sizes, strict=True)]
         axes = [a for i in t.args for a in self.axes(i)]
         if spans.count(None) <= 1 and len(set(axes)) == len(axes):
             parts = [s or self._index(t, k, self.axes(t.args[k])) for k, s in enumerate(spans)]
@@ -292,6 +333,8 @@ class _Source:
     def _index(self, t: Term, k: int, frame: tuple[Axis, ...]) -> str:
         """Index k of a read. Where the read is guarded, its index may lie outside: it is clamped."""
         piece = self.align(t.args[k], frame)
+        if not self.is_whole(t.args[k]):
+            piece = Piece(f"{piece.at(ATOM)}.long()" if self.is_tensor(t.args[k]) else f"int({piece.text})")
         if t.args[k].op == "axis" and t.args[k].attr.size is lengths(t, self.shapes)[k]:
             return piece.text
         if t.args[k].op == "const" and t.args[k].attr >= 0 and t.id in self.certain:
@@ -326,12 +369,12 @@ class _Source:
 
     def _constant_fold(self, t: Term) -> Piece:
         """A fold of what does not depend on its axis, which has at least one element."""
-        body, n = self.value(t.args[0]), size_text(t.attr)
+        body, n = self.value(t.args[0]), self.value(t.attr.size)
         match t.op:
             case "sum":
-                return Piece(f"{body.at(MUL)} * {Piece(n, ADD).at(MUL) if ' ' in n else n}", MUL)
+                return Piece(f"{body.at(MUL)} * {n.at(POW)}", MUL)
             case "prod":
-                return Piece(f"{body.at(ATOM)} ** {Piece(n, ADD).at(POW) if ' ' in n else n}", POW)
+                return Piece(f"{body.at(ATOM)} ** {n.at(POW)}", POW)
             case "argmax" | "argmin":
                 return Piece("0")
         return body

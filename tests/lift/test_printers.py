@@ -20,6 +20,7 @@ from trilift.lift.printers.all import index_form, latex, text
 from trilift.lift.printers.all import torch as torch_source
 from trilift.lift.runtime.session import Session
 from trilift.lift.terms import construct as T
+from trilift.lift.terms.fit import value
 from trilift.lift.terms.spec import Formula
 from trilift.lift.terms.term import Axis
 
@@ -149,3 +150,13 @@ def printed(name: str, first: Sequence[int]) -> list[str]:
 def test_age_of_operands_does_not_show(name, count):
     known = printed(name, range(count))
     assert all(printed(name, first) == known for first in permutations(range(count)))
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("op", ["truncdiv", "next_power_of_2"])
+def test_python_of_sizes_keeps_sums_and_shifts_together(op):
+    n, d = T.size("N"), T.size("D")
+    for a in (T.add(n, 3), T.make("shl", n, T.const(2)), T.sub(n, T.mul(2, d))):
+        t = T.make(op, a, d) if op == "truncdiv" else T.make(op, a)
+        for numbers in ({"N": 5, "D": 4}, {"N": 3, "D": 7}):
+            assert eval(python_source(t), numbers) == value(t, numbers)
