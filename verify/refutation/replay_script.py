@@ -67,6 +67,7 @@ def replay_script(
         "INDEX": tuple(found.index),
         "EXPECTED": found.expected,
         "AGAINST": against,
+        "UNDEFINED": bool(found.why) and math.isnan(found.got) and found.expected == 0,
         "TOLERANCE": _tolerance(case) if stored is None else stored.tolerance,
         "ROUNDED": stored is not None,
         "INTERPRETED": _interpreted(case) if stored is None else stored.interpreted,
@@ -230,20 +231,31 @@ def executed():
         from trilift.verify.audit.numerics import again
 
         return again(case, DIMS, SEED, {name: built(v) for name, v in ARGUMENTS.items()}, OUTPUT, INDEX)
-    from trilift.verify.refutation.search import once
     from trilift.verify.runs.given_arguments import given
 
-    arguments = ARGUMENTS and {name: built(v) for name, v in ARGUMENTS.items()}
-    return once(given(case, arguments), DIMS, SEED, CONFIG, OUTPUT, INDEX)
+    case = given(case, ARGUMENTS and {name: built(v) for name, v in ARGUMENTS.items()})
+    if not OUTPUT:
+        from trilift.verify.refutation.replayed_memory import faults
+
+        return faults(case, DIMS, SEED, CONFIG)
+    from trilift.verify.refutation.search import once
+
+    return once(case, DIMS, SEED, CONFIG, OUTPUT, INDEX)
 
 
 def wrong(got):
-    return not abs(got - EXPECTED) <= TOLERANCE * max(1.0, abs(EXPECTED))
+    """An element that nothing defines is wrong where it is NaN, as undefined memory is."""
+    return got != got if UNDEFINED else not abs(got - EXPECTED) <= TOLERANCE * max(1.0, abs(EXPECTED))
+
+
+def heading(how):
+    print(f"{CASE} at {', '.join(f'{k} = {v}' for k, v in DIMS.items())}, {how}:")
 
 
 def report(got, how):
-    print(f"{CASE} at {', '.join(f'{k} = {v}' for k, v in DIMS.items())}, {how}:")
-    print(f"  {OUTPUT}{list(INDEX)} is {got:.9g}, the {AGAINST} gives {EXPECTED:.9g}")
+    heading(how)
+    right = WHY if UNDEFINED else f"the {AGAINST} gives {EXPECTED:.9g}"
+    print(f"  {OUTPUT}{list(INDEX)} is {got:.9g}{': ' if UNDEFINED else ', '}{right}")
 
 
 def main():
@@ -274,6 +286,14 @@ def main():
     except ImportError as error:
         print(f"trilift is needed to run the kernel: {error}")
         return 2
+    except Exception as error:
+        print(f"{CASE}: it cannot be run: {type(error).__name__}: {error}")
+        return 2
+    if isinstance(got, list):
+        heading("in float64")
+        for line in got or ["no order of its accesses changes it"]:
+            print(f"  {line}")
+        return 1 if got else 0
     if isinstance(got, str):
         print(f"{CASE}: {got}")
         return 1
