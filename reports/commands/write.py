@@ -72,13 +72,15 @@ class Asked:
 
 @dataclass(slots=True)
 class _File:
-    """The tests of one file, as they become known. `text`: the whole file, None until its last case has ended."""
+    """The tests of one file, as they become known. `text`: the whole file, None until its last case has ended.
+    `failed`: of each case that was not examined, the error of trilift itself."""
 
     target: Target
     path: str
     names: list[str] = field(default_factory=list)
     parts: dict[str, Printed] = field(default_factory=dict)
     text: str | None = None
+    failed: dict[str, str] = field(default_factory=dict)
 
 
 def write(
@@ -89,9 +91,10 @@ def write(
     force: bool = False,
     max_time: float | None = None,
 ) -> int:
-    """Writes each file when its last case has ended; returns the exit code: 0, 2 for a case that cannot be called, 3
-    where there is none. A run that is ended early, by a signal or after `max_time` seconds, writes the tests that it
-    has. Raises click.UsageError where a file would replace one that trilift did not write; `force` replaces it."""
+    """Writes each file when its last case has ended; returns the exit code: 0, 2 for a case that cannot be called and
+    where trilift itself failed, 3 where there is none. A run that is ended early, by a signal or after `max_time`
+    seconds, writes the tests that it has. Raises click.UsageError where a file would replace one that trilift did not
+    write; `force` replaces it."""
     paths = _paths(targets, output)
     for planned in paths.values():
         written_files.check("-o", str(planned), force)
@@ -107,6 +110,7 @@ def write(
             for f in files:
                 if f.text is None and f.parts:
                     _put(f, _unfinished(f, asked, e.why), f" with {len(f.parts)} of {len(f.names)} cases")
+                    codes.add(_report(f))
             return 2 if 2 in codes else e.code or 0
     return next((c for c in (2, 3) if c in codes), 0) if paths else 3
 
@@ -120,6 +124,8 @@ def _ended(files: Sequence[_File], asked: Asked, progress: Progress) -> Iterator
             files[index].names = what
         if kind == "part":
             files[index].parts[name] = cast("Printed", what)
+        elif kind == "internal":
+            files[index].failed[name] = str(what)
         elif kind != "delayed":
             progress.hear(files[index].target.file, name, what)
 
@@ -144,7 +150,16 @@ def _finish(f: _File, outcome: Outcome) -> int:
         click.echo(f"nothing to write: no case in {f.target.file}", err=True)
         return 3
     _put(f, f.text)
-    return 0
+    return _report(f)
+
+
+def _report(f: _File) -> int:
+    """Says which cases were not examined because trilift itself failed; returns the exit code of that."""
+    for name, said in f.failed.items():
+        click.echo(
+            plain(f"error[internal]: {f.target.file}::{name}: {said}; please report this with the file"), err=True
+        )
+    return 2 if f.failed else 0
 
 
 def _put(f: _File, text: str, how: str = "") -> None:
@@ -220,6 +235,10 @@ def parts_of(cases: Sequence[Case], file: str, asked: Asked, jobs: int, event: E
     made: dict[int, Printed] = {}
     notes: dict[int, tuple[str, ...]] = {}
 
+    def note(case: int, outcome: Outcome) -> None:
+        if _internal(outcome):
+            event(("internal", cases[case].name, _said(outcome)))
+
     def end(case: int, what: str, part: Printed) -> None:
         made[case] = part
         event(("part", cases[case].name, part))
@@ -232,6 +251,7 @@ def parts_of(cases: Sequence[Case], file: str, asked: Asked, jobs: int, event: E
         delayed = lambda: event(("delayed", "", None))  # noqa: E731
         for task, outcome in run_all(_tests, tasks, jobs, asked.case_seconds, "fork", hear, on_delay=delayed):
             case, why = left[task], notes.get(left[task], ())
+            note(case, outcome)
             if outcome.failure is None:
                 end(case, "ok" if examined else why[0], outcome.value)
             elif examined:
@@ -256,12 +276,23 @@ def _tests(case: Case, file: str, asked: Asked, notes: tuple[str, ...], examined
     return printed(found, facts(case, asked.seed, found.sizes.first))
 
 
+def _internal(outcome: Outcome) -> bool:
+    """Whether trilift itself failed: it raised an error that is none of its own."""
+    return outcome.failure == "exception" and not _last_line(outcome).startswith("trilift.")
+
+
 def _said(outcome: Outcome) -> str:
     """Why a process gave nothing, in a line."""
-    lines: Iterator[str] = (line.strip() for line in reversed(outcome.log.splitlines()))
-    last = next((line for line in lines if line), "")
+    last = _last_line(outcome)
+    if _internal(outcome):
+        return f"trilift itself failed: {last}"
     name, _, what = last.partition(": ")
     return (what or name) if outcome.failure == "exception" else f"{outcome.failure}: {last}".rstrip(": ")
+
+
+def _last_line(outcome: Outcome) -> str:
+    """Of what the process wrote; after an exception its name and text."""
+    return next((line for text in reversed(outcome.log.splitlines()) if (line := text.strip())), "")
 
 
 def _spelled(target: Target) -> str:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from trilift.lift.cases.declaration import torch_dtype
 from trilift.verify.model.verdict import Counterexample, Verdict
 
+from .arguments import values
 from .formulas import docstring
 from .stand_ins import lacking
 
 if TYPE_CHECKING:
+    from trilift.verify.properties.records import Dims, Suite
+
     from .case_section import Part
 
 EQUALS = "equals_its_formula"
@@ -41,16 +44,38 @@ def function(
     settings: str = "EXAMPLES",
     always: int = 0,
     marks: tuple[str, ...] = (),
-    failed: bool = True,
+    more: Sequence[str] | None = None,
 ) -> str:
-    """A test of calls that are drawn, after some that are always made, those that `failed` among them."""
+    """A test of calls that are drawn, after those that are always made: some sizes, and `more`, by default those that
+    failed."""
     calls = [f"Call({sizes_text(d)})" for d in p.suite.sizes.first[: min(always, 1) if p.suite.unsafe else always]]
-    calls += failed_calls(p) if always and failed else []
+    calls += more if more is not None else failed_calls(p) if always else []
     settings = "ONE" if p.suite.unsafe else settings  # each call in a process of its own takes seconds
     head = [*marks, *skipped(p), f"@{settings}", f"@given({p.names.calls}())"]
     head += [f"@examples({', '.join(calls)})"] if calls else []
     lines = [*head, f"def {p.names.test(what)}(call: Call) -> None:", docstring([doc], 4), *(f"    {b}" for b in body)]
     return "\n".join(lines)
+
+
+def each_row(p: Part) -> list[str]:
+    """A call with each other row of the values table, at a shape whose padded lanes would show: one that is lost in a
+    maximum of normal numbers wins among negative ones. None where a call takes a process of its own."""
+    others = [v for v in values(p.suite) if v != "normal"]
+    shape = uneven(p.suite)
+    if p.suite.unsafe or shape is None or not others:
+        return []
+    return [f"*(Call({sizes_text(shape)}, values=v) for v in {others})"]
+
+
+def uneven(suite: Suite) -> Dims | None:
+    """Of the shapes that are always tried the smallest without powers of two among its dims, and divided by
+    as small ones as possible, so that no block ends where a row does; None without a shape that has elements."""
+
+    def order(dims: Dims) -> tuple[int, int, int]:
+        sizes = [int(dims[n]) for n in suite.case.names]
+        return sum(v & (v - 1) == 0 for v in sizes), sum(v & -v for v in sizes), sum(sizes)
+
+    return min((d for d in suite.sizes.first if all(d[n] for n in suite.case.names)), key=order, default=None)
 
 
 def skipped(p: Part) -> list[str]:
@@ -68,7 +93,8 @@ def _equals(p: Part) -> str:
     body.append("    assert_equal(name, found[name], expected)")
     doc = "It computes its formula, at every element, and writes nothing else."
     marks = () if p.apart else _known_wrong(p)
-    return function(p, EQUALS, doc, body, always=20, marks=marks, failed=not p.apart)
+    more = [*each_row(p), *([] if p.apart else failed_calls(p))]
+    return function(p, EQUALS, doc, body, always=20, marks=marks, more=more)
 
 
 def _failed(p: Part) -> str:

@@ -26,6 +26,7 @@ from trilift.reports.testgen.facts import Facts, facts, identifier
 from trilift.reports.testgen.file import assembled, complete, printed, written
 from trilift.reports.testgen.formatting import at_width, formatted
 from trilift.reports.testgen.library import helpers, needed
+from trilift.reports.testgen.plain_tests import uneven
 from trilift.verify.model.verdict import Claim, Clause, Counterexample, refuted
 from trilift.verify.properties.records import Output, Property, Refusal, Sizes, Suite, Tolerance
 
@@ -398,6 +399,75 @@ def test_what_does_not_run_without_a_gpu_says_so(absent: str, results: Results) 
     assert Counter(what for what, _ in runs) == {"passed": 4, "xfailed": 2}, failures(results["absent"])
     assert {what for what, _ in not_} == {"skipped"} and len(not_) == 6
     assert all("it does not run in Triton's interpreter: NameError" in said for _, said in not_)
+
+
+# ---- every row of values ---------------------------------------------------------------------------------------------
+
+
+MAXIMA = """
+import torch, triton, triton.language as tl
+from trilift import case
+
+
+@triton.jit
+def kernel(out, x, N, BLOCK: tl.constexpr):
+    row, n = tl.program_id(0), tl.arange(0, BLOCK)
+    x = tl.load(x + row * N + n, mask=n < N, other=-float("inf"))
+    tl.store(out + row, tl.max(x, 0))
+
+
+@case(x="f32[M,N]", where="N <= 8")
+def largest(x):
+    out = torch.empty(x.shape[0])
+    kernel[(x.shape[0],)](out, x, x.shape[1], BLOCK=8)
+    return out
+"""
+REDUCTIONS = {  # what padded lanes hold, and what they are taken for
+    "amax": ("tl.max(x, 0)", '-float("inf")'), "amin": ("tl.min(x, 0)", 'float("inf")'),
+    "argmax": ("tl.argmax(x, 0)", '-float("inf")'), "argmin": ("tl.argmin(x, 0)", 'float("inf")'),
+}  # fmt: skip
+
+
+def test_a_padded_lane_that_wins_is_noticed(tmp_path: Path) -> None:
+    """Of numbers of one sign 0 is the largest or smallest: the calls that are always made have such rows."""
+    for name, (reduced, neutral) in REDUCTIONS.items():
+        right = MAXIMA.replace("tl.max(x, 0)", reduced).replace('-float("inf")', neutral)
+        (tmp_path / "rows.py").write_text(right)
+        text = text_of(reduction(load(str(tmp_path / "rows.py"))[0], name), tmp_path, examples=1)
+        put(tmp_path, f"{name}_right", right, text)
+        put(tmp_path, f"{name}_wrong", right.replace(neutral, "0.0"), text)
+    command = [sys.executable, "-m", "pytest", "-q", "-rA", "--tb=no", "-p", "no:cacheprovider", "-p", "no:trilift"]
+    done = subprocess.run(
+        [*command, "-k", "equals_its_formula", *sorted(p.name for p in tmp_path.glob("test_*.py"))],
+        cwd=tmp_path, capture_output=True, text=True, check=False, env={**os.environ, "TRITON_INTERPRET": "0"},
+    )  # fmt: skip
+    found = set(re.findall(r"^(PASSED|FAILED) test_(\w+)\.py", done.stdout, re.MULTILINE))
+    right, wrong = (
+        {(how, f"{n}_{kind}") for n in REDUCTIONS} for how, kind in (("PASSED", "right"), ("FAILED", "wrong"))
+    )
+    assert found == right | wrong, done.stdout + done.stderr
+
+
+def reduction(case: Case, name: str) -> Suite:
+    """A suite of a reduction of the rows, at a size that is a block and at one that is not."""
+    m, n = Axis("m", T.size("M")), Axis("n", T.size("N"))
+    body = T.fold(name, n, T.read("x", (T.axis(m), T.axis(n))))
+    sizes = Sizes({"M": (3,), "N": (7, 8)}, {}, "N <= 8", ({"M": 3, "N": 8}, {"M": 3, "N": 7}))
+    return Suite(case, (Output("out", Formula("out", (m,), body, "f32"), Tolerance(None, T.const(0), 0.0)),), sizes)
+
+
+@pytest.mark.parametrize(
+    ("first", "chosen"),
+    [
+        (({"M": 0, "N": 5}, {"M": 1, "N": 1}, {"M": 3, "N": 4}, {"M": 3, "N": 5}, {"M": 3, "N": 17}), {"M": 3, "N": 5}),
+        (({"M": 2, "N": 64}, {"M": 2, "N": 48}, {"M": 1, "N": 16}), {"M": 2, "N": 48}),
+        (({"M": 0, "N": 5},), None),
+    ],
+)
+def test_the_shape_of_all_values_is_one_that_no_block_divides(
+    first: tuple[dict[str, int], ...], chosen: dict[str, int] | None, rows: Case
+) -> None:
+    assert uneven(replace(suite_of(rows), sizes=Sizes({}, {}, "", first))) == chosen
 
 
 # ---- the whole way ---------------------------------------------------------------------------------------------------
