@@ -26,6 +26,7 @@ from .rounded import RUN_PROGRAMS, Rounded, left
 # Error accepted, relative to the largest expected value or 1.
 ROUNDED = 2e-6  # a formula: its numbers are exact (sqrt(2/pi), 1/sqrt(D)) where the kernel's are rounded to f32
 REFERENCE = 1e-4  # the user's function in float64 against the kernel's constants and approximations
+ALLOCATION = "aten."  # labels of undefined values: "aten.empty_like"
 NEAR, FARTHER = 1e-5, 100  # of a rounded result: its deviation, and by how much that without rounding is larger
 
 Arrays = Mapping[str, np.ndarray]
@@ -202,12 +203,12 @@ def meets(formula: Formula, which: str, expected: np.ndarray, trace: Trace, inpu
 
 
 def _unset(formula: Formula, trace: Trace, inputs: Arrays) -> np.ndarray:
-    """The elements that the formula calls undefined as a whole: nobody writes them."""
+    """The real elements of which the formula says that nobody writes them: they are what an allocation holds."""
 
     def whole(t: Term) -> Term:
         if t.op == "where":
             return T.where(t.args[0], whole(t.args[1]), whole(t.args[2]))
-        return T.const(t.op == "undef")
+        return T.const(t.op == "undef" and t.type == T.REAL and str(t.attr).startswith(ALLOCATION))
 
     found = np.asarray(evaluate(whole(formula.term), formula.axes, inputs, trace.dims))
     return np.asarray(found, bool)
