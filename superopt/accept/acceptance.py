@@ -29,7 +29,7 @@ from trilift.lift.errors import TriliftError
 from trilift.lift.runtime import isolate
 from trilift.lift.runtime.budget import BUDGETS, Meter, count
 
-from .trial_inputs import Arguments, Dims, converted, results, trial_inputs
+from .trial_inputs import EXTREME, Arguments, Dims, converted, results, trial_inputs
 
 if TYPE_CHECKING:
     import torch
@@ -219,9 +219,14 @@ class _Acceptor:
 
         reference, given = self.case.reference.fn, self.case.named(args)
         exact, written = results(self.case, reference, converted(args, torch.float64))
-        double = any(x.dtype == torch.float64 for x in given.values())
-        dtype = torch.float64 if double and self.stable else torch.float32
-        single, single_written = results(self.case, reference, converted(args, dtype))
+        single, single_written = exact, written
+        if not self.stable or kind in EXTREME:
+            try:
+                single, single_written = results(self.case, reference, converted(args, torch.float32))
+            except RuntimeError:  # its text has a tensor of 64 bits, which a product takes with no other
+                if self.stable:
+                    return 0.0
+                raise
         before, around = {n: x.clone() for n, x in given.items()}, {n: _around(x) for n, x in given.items()}
         with poisoned(), emulated():
             got, given = results(self.case, self.case.fn, args)
@@ -257,8 +262,8 @@ class _Rejected(Exception):
 
 
 def _sure(g: torch.Tensor, e: torch.Tensor, s: torch.Tensor) -> torch.Tensor:
-    """The elements of the exact result e that are numbers in the type of g, and that arithmetic in 32 bits, in the
-    order in which the reference is written, gets right: s."""
+    """The elements of the exact result e that are numbers in the type of g, and that s has right: what the reference
+    gives in 32 bits where the kernel may fail as it does, else e itself."""
     import torch
 
     held = torch.isfinite(e) & (e.abs() <= torch.finfo(g.dtype).max)

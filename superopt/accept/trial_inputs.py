@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
@@ -47,7 +48,9 @@ class Change:
         return largest <= limit if self.sign > 0 else largest >= SMALLEST_OUTPUT
 
 
-CHANGES = (Change("large", 1), Change("outlier", 1, uneven=True), Change("small", -1))
+CHANGES = (Change("largest", 1), Change("outlier", 1, uneven=True), Change("smallest", -1))
+EXTREME = frozenset(c.name for c in CHANGES)  # kinds at which arithmetic in 32 bits may fail as well
+LARGE = (4, 3, 2, 1)  # doublings of all tensors: products of two of them are still numbers in 16 bits
 
 
 def trial_inputs(case: Case, dims: Dims, seed: int) -> Iterator[tuple[str, Arguments]]:
@@ -62,12 +65,26 @@ def trial_inputs(case: Case, dims: Dims, seed: int) -> Iterator[tuple[str, Argum
     yield "tiny", made(lambda x: x * 1e-2)
     yield "equal", made(lambda x: torch.full_like(x, float(x.flatten()[0]) if x.numel() else 0.0))
     yield "zero", made(torch.zeros_like)
+    yield from (("large", args) for args in islice(enlarged(case, made), 1))
     free = [
         n for n, s in case.params.items() if isinstance(s, Spec) and s.is_float and s.low is None and s.high is None
     ]
     for change in CHANGES:
         for names in dict.fromkeys((tuple(free), tuple(reversed(free)))):
             yield change.name, changed(case, made(lambda x: x), names, change, seed)
+
+
+def enlarged(case: Case, made: Callable[..., Arguments]) -> Iterator[Arguments]:
+    """All tensors larger, by as much as the outputs allow."""
+    import torch
+
+    for k in LARGE:
+        args = made(lambda x, k=k: x * 2.0**k)
+        tensors = [x for x in args.values() if real(x)]
+        if all(bool(torch.isfinite(x).all()) for x in tensors):
+            limit = min((float(torch.finfo(x.dtype).max) for x in tensors), default=0.0)
+            if _largest_output(case, args) <= limit:
+                yield args
 
 
 def changed(case: Case, args: Arguments, names: Sequence[str], change: Change, seed: int) -> Arguments:

@@ -59,10 +59,10 @@ def test_inputs_are_numbers_and_so_are_the_outputs(tmp_path) -> None:
         assert all(torch.isfinite(x).all() for x in args.values())
         seen.setdefault(name, []).append((args, float(out.abs().max())))
     largest = torch.finfo(torch.float16).max
-    assert {"random", "tiny", "equal", "zero"} | {c.name for c in CHANGES} == set(seen)
-    assert all(top <= largest for name in ("large", "outlier") for _, top in seen[name])
-    assert all(top >= SMALLEST_OUTPUT for _, top in seen["small"])
-    assert max(float(a["x"].abs().max()) for a, _ in seen["large"]) > 4096  # the norm divides by it
+    assert {"random", "tiny", "equal", "zero", "large"} | {c.name for c in CHANGES} == set(seen)
+    assert all(top <= largest for name in ("large", "largest", "outlier") for _, top in seen[name])
+    assert all(top >= SMALLEST_OUTPUT for _, top in seen["smallest"])
+    assert max(float(a["x"].abs().max()) for a, _ in seen["largest"]) > 4096  # the norm divides by it
 
 
 def test_outliers_are_some_of_the_elements() -> None:
