@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -119,7 +120,9 @@ if __name__ == "__main__":
     print(isolate.run(settings, context="forkserver").value, os.environ["TRITON_INTERPRET"])
 """)
     environment = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": str(Path(__file__).parent)}
-    found = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, check=False)
+    heard = partial(signal.signal, signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
+    command = [sys.executable, script]
+    found = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, preexec_fn=heard)
     assert found.stdout == "(None, True, True) 1\n", found.stderr
 
 

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -225,7 +226,8 @@ run()
 @pytest.mark.parametrize("module", ["click", "tomllib", "trilift.reports.commands.lift"])
 def test_ctrl_c_while_the_command_is_imported_is_one_line(module: str) -> None:
     command = [sys.executable, "-c", EARLY.format(module=module)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    heard = partial(signal.signal, signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, preexec_fn=heard)
     assert (done.returncode, done.stderr) == (130, "the run was ended by SIGINT\n")
 
 
