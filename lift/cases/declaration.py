@@ -266,6 +266,11 @@ def stride_terms(name: str, s: Spec) -> tuple[Term, ...]:
     return tuple(symbols) if not s.unit else (*symbols[:-1], T.const(1))
 
 
+def input_of_stride(name: str) -> str:
+    """ "x" of the symbol "stride(x,0)" of `stride_terms`; empty for other names."""
+    return name.removeprefix("stride(").rpartition(",")[0] if name.startswith("stride(") else ""
+
+
 def with_unit_strides(case: Case, names: Collection[str]) -> Case:
     """The case in which the last strides of these tensors are 1."""
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from trilift.lift.cases.declaration import case, make_case
+from trilift.lift.cases.declaration import case, input_of_stride, make_case, stride_terms
 from trilift.lift.cases.shapes import choose
 from trilift.lift.errors import CaseError
 from trilift.lift.terms import construct as T
@@ -253,3 +253,9 @@ def test_limits_of_scalars_are_kept():
     assert c.holds({"R": 3, "n": 3})
     assert not c.holds({"R": 1, "n": 3})
     assert not c.holds({"R": 3, "n": 0})
+
+
+def test_the_input_of_a_stride_is_the_one_that_its_name_was_made_of() -> None:
+    c = case(größe="f32[M,N] strided")(lambda größe: größe)
+    named = [input_of_stride(str(t.attr)) for n, s in c.tensors.items() for t in stride_terms(n, s)]
+    assert named == ["größe", "größe"] and input_of_stride("N") == ""

@@ -11,7 +11,7 @@ import contextlib
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from trilift.lift.cases.declaration import Case
+from trilift.lift.cases.declaration import Case, input_of_stride
 from trilift.lift.cases.shapes import choose
 from trilift.lift.errors import CaseError, Place
 from trilift.lift.language.unfolding import expand
@@ -201,8 +201,7 @@ def layout(c: Clause, provings: Sequence[Proving]) -> Term | None:
 
 
 def _strides(f: Term) -> set[str]:
-    names = [str(s.attr) for s in f.walk() if s.op == "size"]
-    return {n[len("stride(") :].split(",")[0] for n in names if n.startswith("stride(")}
+    return {x for s in f.walk() if s.op == "size" and (x := input_of_stride(str(s.attr)))}
 
 
 def _named(said: str) -> list[str]:

@@ -8,7 +8,6 @@ The contract excludes a side that no run reaches. Concolic execution: Godefroid,
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,7 +16,7 @@ from itertools import combinations, combinations_with_replacement, islice, produ
 import numpy as np
 
 from trilift.lift.capture.trace import Trace
-from trilift.lift.cases.declaration import Case, torch_dtype
+from trilift.lift.cases.declaration import Case, input_of_stride, torch_dtype
 from trilift.lift.cases.shapes import elements
 from trilift.lift.errors import Place
 from trilift.lift.pytorch.host import Decision, HostRun, Note, read_host
@@ -63,7 +62,7 @@ class Path:
         """The inputs of whose strides PyTorch asked which is the smaller, to lay out a new tensor, where the answer for
         equal ones is left out: only in an input that overlaps itself are strides equal where sizes are not 1."""
         left_out = (d.condition for d in self.run.decisions if d.by == "torch" and d not in self.decisions)
-        return tuple(dict.fromkeys(x for t in left_out for n in names(t) if (x := _input_of_stride(n))))
+        return tuple(dict.fromkeys(x for t in left_out for n in names(t) if (x := input_of_stride(n))))
 
     @cached_property
     def sizes(self) -> frozenset[Term]:
@@ -98,12 +97,6 @@ def _degenerate(d: Decision, sizes: Set[Term]) -> bool:
     sizes."""
     large = {n: 1_000_003 + 1000 * k for k, n in enumerate(names(d.condition))}
     return (d.by == "layout" or _of_one(d.condition, sizes)) and value(d.condition, large) is True
-
-
-def _input_of_stride(name: str) -> str:
-    """ "x" of "stride(x,0)"; empty for other names."""
-    found = re.fullmatch(r"stride\((\w+),\d+\)", name)
-    return found[1] if found else ""
 
 
 def _of_one(t: Term, sizes: Set[Term]) -> bool:
