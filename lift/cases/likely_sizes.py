@@ -2,7 +2,7 @@
 
 A host function that could not be followed, or a claim without a proof, is run there before it is called TESTED:
 `n < 5000`, `x[: 3 * 1000]`, `1 << 14`, `s or 1.0`, `s == int(s)`. It is run at sizes that grow, too: a grid of sqrt(n)
-programs is too small from some size on that no code names.
+programs is too small from some size on that no code names. A lifted formula is tried beside these numbers as well.
 """
 
 from __future__ import annotations
@@ -39,8 +39,7 @@ def beside(case: Case, like: Mapping[str, Number]) -> Iterator[Dims]:
     """Assignments that the case allows in which one size is a number of the code, beside it, or twice it: powers of
     two come last, as these are block sizes."""
     code = sorted(numbers(case), key=lambda n: (n & (n - 1) == 0, n))
-    whole = [*case.names, *(n for n, s in case.scalars.items() if not s.is_float and s.dtype != "bool")]
-    near = ({**like, n: v} for c in code for v in (c, c + 1, c - 1, 2 * c) for n in whole)
+    near = ({**like, n: v} for c in code for v in (c, c + 1, c - 1, 2 * c) for n in _whole(case))
     return (d for d in near if _allowed(case, d))
 
 
@@ -51,7 +50,7 @@ def growing(case: Case, like: Mapping[str, Number]) -> list[Dims]:
 
 
 def numbers(case: Case, goal: Iterable[Term] = ()) -> list[int]:
-    """The integers among them that may be sizes."""
+    """The integers of `written` that may be sizes."""
     whole = (int(n) for n in written(case, goal) if n == int(n))
     return sorted({n for n in whole if 2 <= n <= LARGEST})
 
@@ -78,8 +77,12 @@ def _at_sizes(case: Case, like: Mapping[str, Number], goal: Iterable[Term]) -> I
     factors = {*MULTIPLES, *(n for n in code if n <= FACTOR)}
     found = {k * c for c in code for k in factors if SMALLEST <= k * c <= LARGEST}
     near = sorted({v for m in found for v in (m - 1, m, m + 1)})
-    whole = [*case.names, *(n for n, s in case.scalars.items() if not s.is_float and s.dtype != "bool")]
-    yield from ({**like, n: v} for v in near for n in whole)
+    yield from ({**like, n: v} for v in near for n in _whole(case))
+
+
+def _whole(case: Case) -> list[str]:
+    """The names of dims and of integer scalars."""
+    return [*case.names, *(n for n, s in case.scalars.items() if not s.is_float and s.dtype != "bool")]
 
 
 def _allowed(case: Case, dims: Dims) -> bool:
