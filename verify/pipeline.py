@@ -456,7 +456,7 @@ class _Attempt:
                 return failed(claim, TriliftError("the terms are nested too deeply", self.case.place))
         clauses = [c for s in found for c in s.contract]
         if self.vacuous(clauses):
-            return unknown(claim, "no input meets all clauses of the proof in its several configurations")
+            return unknown(claim, "no input meets all clauses of the proof")
         return proved(
             claim,
             tuple(c for s in found for c in s.conditions),
@@ -465,11 +465,15 @@ class _Attempt:
         )
 
     def vacuous(self, clauses: Sequence[Clause]) -> bool:
-        """Whether clauses of several configurations exclude each other: together they would claim nothing."""
+        """Whether a clause is false or several configurations exclude each other: nothing would be claimed."""
+        from trilift.lift.terms import construct as T
+
         from .configurations.launches import facts
         from .integers.solver import Solver
 
         terms = {c.term for c in clauses if c.term is not None}
+        if T.const(False) in terms:
+            return True
         return len(self.provings) > 1 and Solver().contradictory((*facts(self.case), *terms))
 
     def beside_zeros(self, proofs: dict[str, Proof]) -> dict[str, Proof]:

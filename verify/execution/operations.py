@@ -103,6 +103,7 @@ def _cat(run: Execution, op: Op, a: Tile, b: Tile) -> Tile | None:
 def _gather(run: Execution, op: Op, source: Tile, index: Tile) -> Tile:
     """source[.., index[lanes], ..]; poison where the index is outside."""
     axis, t = op.attrs["axis"], op.results[0].type
+    index = tile.signed(run.ranges, index)
     outside = T.undef(f"gather outside at {op.place}", term_type(t))
 
     def element(lanes: tile.Lanes) -> Term:
@@ -117,7 +118,19 @@ def _gather(run: Execution, op: Op, source: Tile, index: Tile) -> Tile:
 
 
 def _addptr(run: Execution, op: Op, p: Tile, offset: Tile) -> Tile:
-    return pointwise(op.results[0].type, tile.advance, p, offset)
+    return pointwise(op.results[0].type, tile.advance, p, _offset(run, op, offset))
+
+
+def _offset(run: Execution, op: Op, x: Tile) -> Tile:
+    """A narrow offset as a number. What the launch makes of sizes does not wrap, as wide integers do not, under a
+    condition; what comes from data is the remainder that the machine has."""
+    t = x.type
+    if not t.is_int or not 1 < t.bits <= tile.NARROW:
+        return x
+    if any(s.op == "read" for s in x.at(run.generic_lanes(x.shape)).walk()):
+        return tile.signed(run.ranges, x)
+    run.oblige("wrap", op, x, t.bits)
+    return x
 
 
 def on_pointers(run: Execution, op: Op, *xs: Tile) -> Tile | None:

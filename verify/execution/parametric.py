@@ -35,7 +35,7 @@ from .hints import condition, hinted
 from .indexing import Extent
 from .intervals import Intervals
 from .operations import HANDLERS, on_pointers
-from .tile import Tile, at_offset, base, constant, generic, offset, pointwise, scalar, select, terms
+from .tile import Tile, at_offset, base, constant, generic, offset, pointwise, scalar, select, signed, terms
 
 TRUE = T.const(True)
 SERIAL = count()  # of values that nothing is known of
@@ -390,7 +390,7 @@ def _call(run: Execution, op: Op) -> list[Tile]:
 
 
 def _for(run: Execution, op: Op) -> list[Tile]:
-    low, high, step = (run.env[v].at() for v in op.operands[:3])
+    low, high, step = (signed(run.ranges, run.env[v]).at() for v in op.operands[:3])
     if step.is_const and step.attr <= 0:
         raise Unsupported("scf.for", op.place, "its step is not positive")
     t = scalar(op.operands[0].type)

@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from trilift.lift.interpreter.registry import signed_term
 from trilift.lift.terms import construct as T
 from trilift.lift.terms.ops import OPS
 from trilift.lift.terms.term import Axis, Term
@@ -21,7 +20,7 @@ from ..model.program import term_type
 from .combiners import ARGUMENT, BITS, Extreme, Meaning, meaning
 from .indexing import Extent
 from .merge_laws import Affine, Join
-from .tile import ZERO, Lanes, Tile, constant, moved, replaced, scalar, with_lane
+from .tile import ZERO, Lanes, Tile, constant, moved, replaced, scalar, signed, with_lane
 
 if TYPE_CHECKING:
     from .parametric import Execution
@@ -171,10 +170,7 @@ def folded(name: str, over: Axis, lanes: Lanes, body: Callable[[Term], Term]) ->
 
 def _ordered(run: Execution, fold: str, x: Tile) -> Tile:
     """Narrow integers that are compared are the signed numbers."""
-    t = x.type
-    if fold not in ARGUMENT or not t.is_int or t.bits > 16:
-        return x
-    return Tile(t, lambda i: signed_term(run.ranges, x.at(i), t.bits))
+    return signed(run.ranges, x) if fold in ARGUMENT else x
 
 
 def _meaning(run: Execution, op: Op) -> Meaning | None:
@@ -217,7 +213,7 @@ def _extreme(run: Execution, op: Op, found: Extreme, xs: tuple[Tile, ...], over:
 def dot(run: Execution, op: Op, a: Tile, b: Tile, c: Tile) -> Results:
     """Reals are exact whatever inputPrecision says."""
     over = run.fold_axis(a.shape[-1])
-    x, y = (_number(run, t) for t in (a, b))
+    x, y = (signed(run.ranges, t) for t in (a, b))
 
     def element(lanes: Lanes) -> Term:
         *batch, i, j = lanes
@@ -227,15 +223,10 @@ def dot(run: Execution, op: Op, a: Tile, b: Tile, c: Tile) -> Results:
     return [Tile(op.results[0].type, element)]
 
 
-def _number(run: Execution, x: Tile) -> Tile:
-    t = x.type
-    return Tile(t, lambda i: signed_term(run.ranges, x.at(i), t.bits)) if t.is_int and t.bits <= 16 else x
-
-
 def histogram(run: Execution, op: Op, x: Tile, mask: Tile | None = None) -> Results:
     """Element b is how many x are b; numbers outside the bins count nowhere."""
     over = run.fold_axis(x.shape[0])
-    values = _number(run, x)
+    values = signed(run.ranges, x)
 
     def hit(b: Term, k: Term) -> Term:
         same = T.make("eq", values.at((k,)), b)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from trilift.lift.interpreter.handlers.compare import choose_by
+from trilift.lift.interpreter.registry import signed_term
 from trilift.lift.terms import construct as T
 from trilift.lift.terms.ranges import Ranges
 from trilift.lift.terms.term import Axis, Term
@@ -22,6 +23,7 @@ from .indexing import Extent, reindexed
 
 Lanes = tuple[Term, ...]
 ZERO = T.const(0)
+NARROW = 16  # bits of the widest integers that are known up to multiples of 2^bits only
 
 
 class Tile:
@@ -108,6 +110,12 @@ def _select_pointer(c: Term, a: Term, b: Term) -> Term:
     if a.op == b.op == "pointer" and a.attr == b.attr:
         return pointer(a.attr, T.where(c, a.args[0], b.args[0]))
     return T.node("where", (c, a, b), None, POINTER)
+
+
+def signed(ranges: Ranges, x: Tile) -> Tile:
+    """The same tile; of 8 and 16 bits, whose elements are known up to multiples of 2^bits, the signed numbers."""
+    t = x.type
+    return Tile(t, lambda i: signed_term(ranges, x.at(i), t.bits)) if t.is_int and t.bits <= NARROW else x
 
 
 def advance(p: Term, offset: Term) -> Term:

@@ -13,7 +13,7 @@ from ...terms.domain import Ids, as_ids, on_distinct, shaped
 from ...terms.ranges import Ranges
 from ...ttir.ir import Op
 from ..machine import cell, machine, settle, take
-from ..registry import handles
+from ..registry import handles, signed
 
 if TYPE_CHECKING:
     from ..interpret import Run
@@ -87,7 +87,13 @@ def _addptr(run: Run, op: Op, pointer: Any, offset: Any) -> Any:
     size = 1 if pointee.element == "i1" else cell_size(cell(pointee))
     if not (isinstance(pointer, Ids) or isinstance(offset, Ids)):
         return np.asarray(pointer) + np.asarray(offset).astype(np.int64) * size
+    offset = signed(run, offset, op.operands[1].type.bits) if _narrow(op) else offset
     return settle(on_distinct(lambda p, k: T.add(p, T.mul(size, k)), pointer, offset), op.results[0].type)
+
+
+def _narrow(op: Op) -> bool:
+    """Whether the index, the second operand, is an integer that is known up to multiples of 2^bits only."""
+    return 1 < op.operands[1].type.bits <= 16
 
 
 @handles("tt.gather")
@@ -98,6 +104,7 @@ def _gather(run: Run, op: Op, source: Any, index: Any) -> Any:
         inside = np.clip(index, 0, source.shape[axis] - 1).astype(np.int64)
         return shaped(source, lambda a: np.take_along_axis(a, inside, axis))
     columns = np.moveaxis(as_ids(source), axis, -1)
+    index = signed(run, index, op.operands[1].type.bits) if _narrow(op) else index
     rows = np.moveaxis(index.ids, axis, -1)
     out = np.empty(rows.shape, np.int32)
     for at in np.ndindex(rows.shape[:-1]):
