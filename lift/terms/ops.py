@@ -19,7 +19,8 @@ from __future__ import annotations
 import math
 import operator
 import statistics
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,9 +75,21 @@ class Op:
         except (ZeroDivisionError, OverflowError, ValueError, TypeError):
             return None
         v = v.item() if isinstance(v, np.generic) else v
+        if isinstance(v, float) and abs(v) < SMALLEST and _underflows(self.name, args):
+            return None
         if not isinstance(v, float) or math.isfinite(v):
             return v
         return v if math.isinf(v) and any(isinstance(a, float) and math.isinf(a) for a in args) else None
+
+
+SMALLEST = sys.float_info.min  # of the floats that have all their digits
+NEVER_ZERO = frozenset(("exp", "exp2", "exp10", "erfc", "pow", "mul", "div", "recip"))  # of such arguments:
+
+
+def _underflows(name: str, args: Sequence[float]) -> bool:
+    """Whether a result of almost 0 is too small for a float, and not 0: exp(-1000), 1e-200 * 1e-200."""
+    finite = all(isinstance(a, int) or math.isfinite(a) for a in args)
+    return name in NEVER_ZERO and finite and (name.startswith("exp") or all(args))
 
 
 LONGEST = 4096  # bits of an integer that is formed: 2 ** 64 is, 2 ** 10 ** 9 stays a term

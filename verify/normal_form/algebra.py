@@ -19,7 +19,6 @@ from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from trilift.lift.errors import TriliftError
 from trilift.lift.language.unfolding import unfold
 from trilift.lift.runtime.budget import UNLIMITED, Meter
 from trilift.lift.runtime.budget import count as counted
@@ -36,6 +35,7 @@ from ..integers.solver import Solver
 from . import poly as P
 from .literals import opposite
 from .poly import ONE, ONE_KEY, POLYS, ZERO, Monomial, Number, Poly, Power, atom, number, structural
+from .poly import Undecided as Undecided
 from .rules import indicator
 
 if TYPE_CHECKING:
@@ -49,10 +49,6 @@ LARGEST_POWER = 8  # of what is written out for the exponential of a logarithm
 MINUS_INF, PLUS_INF = P.pinned(number(-math.inf)), P.pinned(number(math.inf))
 NAN = P.pinned(atom(T.pinned(T.scalar(NOT_A_NUMBER))))  # a value that is NaN for all inputs that meet the facts
 ALL = T.pinned(T.size("*"))  # the size of a bound variable that only its guards restrict
-
-
-class Undecided(TriliftError):
-    """The proof cannot go on: `what` is missing."""
 
 
 class DivisionByZero(Undecided):
@@ -244,7 +240,7 @@ class Algebra:
         if (number_ := len(p.terms) * len(q.terms)) > MONOMIALS:
             raise Undecided("a product has too many monomials")
         counted("product of monomials", number_)
-        parts = [(c * d, self.times(m, n, ctx)) for m, c in p.terms.items() for n, d in q.terms.items()]
+        parts = [(P.times(c, d), self.times(m, n, ctx)) for m, c in p.terms.items() for n, d in q.terms.items()]
         return P.total(parts)
 
     def times(self, m: Monomial, n: Monomial, ctx: Context) -> Poly:
@@ -417,15 +413,14 @@ class Algebra:
             for (a, n), (_, j) in zip(new, factors, strict=True):
                 if isinstance(j, Fraction) and isinstance(n, int):
                     self.assume("nonneg", T.TERMS[a], ctx)
-            value: Number = c**k if isinstance(c, float) else Fraction(c) ** int(k)
-            return P.product_with_exponential(new, P.scaled(POLYS[e], k), P.tidy(value))
+            return P.product_with_exponential(new, P.scaled(POLYS[e], k), P.tidy(P.raised(c, k)))
         return self._root(factors, e, c, k, ctx)
 
     def _root(self, factors: Any, e: int, c: Number, k: Power, ctx: Context) -> Poly:
         """sqrt(c * a * b^2 * exp(e)): positive factors leave the root; of a negative c nothing is known."""
         if c < 0:
             return atom(P.monomial((factors, e), c).term, k)
-        value = P.tidy(float(c) ** float(k))
+        value = P.tidy(P.raised(c, k))
         out = P.product_with_exponential((), P.scaled(POLYS[e], Fraction(k)), value)
         stay: list[tuple[int, Power]] = []
         for a, j in factors:

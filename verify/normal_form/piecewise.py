@@ -516,7 +516,7 @@ def _product(p: Poly, q: Poly) -> Poly:
             for b, k in g:
                 powers[b] = powers.get(b, 0) + k
             key = (tuple(sorted(powers.items())), 0)
-            out[key] = out.get(key, 0) + c * d
+            out[key] = out.get(key, 0) + P.times(c, d)
     return P.poly({m: c for m, c in out.items() if c})
 
 

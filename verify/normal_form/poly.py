@@ -10,12 +10,14 @@ digits, as a constant in single precision can be.
 from __future__ import annotations
 
 import math
+import sys
 from bisect import bisect, insort
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from itertools import count
 from typing import Any
 
+from trilift.lift.errors import TriliftError
 from trilift.lift.runtime.session import after_drop, pin, table
 from trilift.lift.terms import construct as T
 from trilift.lift.terms.term import Term
@@ -28,7 +30,13 @@ DIGITS = 6  # of a float coefficient
 SINGLE = 1.8e-7  # relative difference of constants that are one after three roundings to single precision
 SIMPLE = 2e5  # c d^2 of a number c that is taken for n / d: of those that are none, one in a hundred is near to one
 LARGE = 600  # exp of a larger number is no float
+SMALLEST = sys.float_info.min  # of the floats that have all their digits
 HALF = Fraction(1, 2)
+
+
+class Undecided(TriliftError):
+    """The proof cannot go on: `what` is missing."""
+
 
 _TABLE: dict[frozenset[tuple[Monomial, Number]], Poly] = table("poly.by_terms", {})
 POLYS: dict[int, Poly] = table("poly.by_id", {})
@@ -165,9 +173,25 @@ def total(parts: Iterable[tuple[Number, Poly]]) -> Poly:
     out: dict[Monomial, Number] = {}
     for k, p in parts:
         for m, c in p.terms.items():
-            old = out.get(m)
-            out[m] = k * c if old is None else _sum(old, k * c)
+            old, more = out.get(m), times(k, c)
+            out[m] = more if old is None else _sum(old, more)
     return poly({m: c for m, v in out.items() if (c := _settled(v))})
+
+
+def times(c: Number, d: Number) -> Number:
+    """c d. Raises Undecided where that is no float although it is a number: exp(-400) exp(-400) is not 0."""
+    return _held(lambda: c * d) if isinstance(c, float) or isinstance(d, float) else c * d
+
+
+def _held(value: Callable[[], Number]) -> Number:
+    """A number made of others that are not 0. Raises Undecided where it is too large or too small for a float."""
+    try:
+        v = value()
+    except OverflowError:
+        v = math.inf
+    if isinstance(v, float) and not SMALLEST <= abs(v) < math.inf:
+        raise Undecided("a constant is too large or too small for a float")
+    return v
 
 
 def _sum(a: Number, b: Number) -> Number:
@@ -196,7 +220,9 @@ def vanishes(cs: Iterable[Number]) -> bool:
 
 def quotient(c: Number, d: Number) -> Number:
     """c / d, exact where both are."""
-    return tidy(c / d if isinstance(c, float) or isinstance(d, float) else Fraction(c) / Fraction(d))
+    if c and (isinstance(c, float) or isinstance(d, float)):
+        return tidy(_held(lambda: c / d))
+    return tidy(Fraction(c) / Fraction(d))
 
 
 def monomial(m: Monomial, c: Number = 1) -> Poly:
@@ -230,9 +256,20 @@ def as_term(m: Monomial, c: Number = 1) -> Term:
     return T.mul(*factors)
 
 
+def raised(c: Number, k: Power) -> Number:
+    """c^k of a number that is not 0, exact where c and k are. Raises Undecided where that is no float."""
+    if isinstance(c, float) or k != int(k):
+        return _held(lambda: float(c) ** float(k))
+    return Fraction(c) ** int(k)
+
+
 def constant_term(c: Number) -> Term:
-    """A number as a term: a fraction becomes a float, which `tidy` reads back."""
-    return T.const(float(c) if isinstance(c, Fraction) else c)
+    """A number as a term: a fraction becomes a float, which `tidy` reads back, or a quotient where it is too small."""
+    if not isinstance(c, Fraction):
+        return T.const(c)
+    if SMALLEST <= abs(c) <= sys.float_info.max:
+        return T.const(float(c))
+    return T.mul(T.const(c.numerator), T.node("recip", (T.const(c.denominator),)))
 
 
 def substituted(p: Poly, images: dict[int, Term]) -> Any:
@@ -258,7 +295,7 @@ def product_with_exponential(factors: Factors, e: Poly, c: Number = 1) -> Poly:
         return poly({(factors, e.id): c}) if c else ZERO
     p = exponential(e)
     ((_, rest), d) = next(iter(p.terms.items()))
-    return poly({(factors, rest): _settled(c * d)})
+    return poly({(factors, rest): _settled(times(c, d))})
 
 
 _STRUCTURAL: dict[int, Poly] = table("poly.structural", {})
@@ -286,7 +323,7 @@ def _structural(t: Term) -> Poly:
             if len(p.terms) != 1:
                 return atom(t)
             ((factors, f), d) = next(iter(p.terms.items()))
-            c = c * d
+            c = times(c, d)
             e = e + POLYS[f]
             for b, j in factors:
                 out[b] = out.get(b, 0) + j
