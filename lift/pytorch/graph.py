@@ -110,6 +110,8 @@ class _Interpretation:
         if value is None:
             return None, ""
         dtype = getattr(getattr(node, "meta", {}).get("val"), "dtype", None)
+        if isinstance(value, str):
+            raise Unsupported("an output that is a text")
         return value if isinstance(value, SymbolicTensor) else full((), value), dtype_name(dtype) if dtype else "f64"
 
     def _value(self, a: Any) -> Any:

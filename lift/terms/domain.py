@@ -119,6 +119,11 @@ def of_whole_numbers(f: Callable[..., Any], *xs: Any) -> Any:
     return np.where(lost, np.nan, out) if lost.any() else out
 
 
+def _reals(x: object) -> object:
+    """Integers beyond 64 bits as real numbers: numpy has no exp of 10 ** 30."""
+    return x.astype(np.float64) if isinstance(x, np.ndarray) and x.dtype.kind == "O" else x
+
+
 class Float64:
     """Reals as float64: the kernel without rounding of its narrow types."""
 
@@ -143,6 +148,8 @@ class Float64:
         row = OPS[op]
         if op in BITWISE and any(np.asarray(x).dtype.kind == "f" for x in xs):
             return of_whole_numbers(row.numpy, *xs)
+        if row.type == T.REAL:
+            xs = tuple(map(_reals, xs))
         with np.errstate(all="ignore"):
             if row.arity >= 0 or op in ORDERED:
                 return row.numpy(*xs)

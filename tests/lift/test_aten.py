@@ -259,6 +259,17 @@ def test_formula_gives_the_numbers_of_pytorch(name: str) -> None:
             np.testing.assert_allclose(got.astype(np.float64), as_array(want).astype(np.float64), rtol=1e-6, atol=1e-7)
 
 
+def test_an_output_that_is_a_text_is_not_supported() -> None:
+    f = lambda x: (2 * x, "text")  # noqa: E731
+    case = make_case("f", f, {"x": "f32[N]"})
+    with pytest.raises(Unsupported, match="an output that is a text"):
+        read.read_case(case, f)
+
+
+def test_functions_of_integers_beyond_64_bits() -> None:
+    assert FLOAT64.apply("exp", np.array([-(10**30)])) == 0 and FLOAT64.apply("div", np.array([10**30]), 2.0) == 5e29
+
+
 def ref(t: torch.Tensor) -> TensorRef:
     buffer = Buffer(t.data_ptr(), t.untyped_storage().nbytes(), "x", t)
     return TensorRef(t.data_ptr(), tuple(t.shape), tuple(t.stride()), dtype_name(t.dtype), buffer)
