@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 import sys
 import sysconfig
 from collections.abc import Collection, Iterable
@@ -28,8 +29,8 @@ def of_text(*parts: str) -> str:
 def of_file(path: str | Path) -> str | None:
     """The hash of a file's content; of size and time where it is not a source; None where there is none."""
     try:
-        if not str(path).endswith(SOURCE):
-            found = os.stat(path)
+        found = os.stat(path)
+        if not str(path).endswith(SOURCE) or not stat.S_ISREG(found.st_mode):
             return f"{found.st_size}:{found.st_mtime_ns}"
         with open(path, "rb") as f:
             return hashlib.blake2b(f.read(), digest_size=16).hexdigest()

@@ -118,4 +118,5 @@ def document(records: Sequence[Record | Row], incomplete: str = "") -> dict[str,
 
 
 def say_nothing_found(files: Iterable[str]) -> None:
-    click.echo("nothing to check: no case in " + ", ".join(map(escaped, files)), err=True)
+    named = ", ".join(map(escaped, files))
+    click.echo(f"nothing to check: no case in {named}" if named else "nothing to check: no Python file there", err=True)

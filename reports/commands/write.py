@@ -287,7 +287,10 @@ def _said(outcome: Outcome) -> str:
     if _internal(outcome):
         return f"trilift itself failed: {last}"
     name, _, what = last.partition(": ")
-    return (what or name) if outcome.failure == "exception" else f"{outcome.failure}: {last}".rstrip(": ")
+    if outcome.failure == "exception":
+        return what or name
+    known = outcome.failure in ("timeout", "memory")
+    return f"{'' if known else 'the process ended with '}{outcome.failure}: {last}".rstrip(": ")
 
 
 def _last_line(outcome: Outcome) -> str:

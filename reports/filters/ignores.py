@@ -15,6 +15,9 @@ import tokenize
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import Path
+
+from trilift.lift.runtime.files import unreadable
 
 from ..records.entries import Row
 from ..records.findings import Record
@@ -39,7 +42,9 @@ class Ignore:
 def comments(file: str) -> tuple[Ignore, ...]:
     """The comments of a Python file that ask to ignore something; none of a file that cannot be read as one."""
     try:
-        return _of_file(file, os.stat(file).st_mtime_ns) if file.endswith(".py") else ()
+        if not file.endswith(".py") or unreadable(Path(file)):
+            return ()
+        return _of_file(file, os.stat(file).st_mtime_ns)
     except OSError:
         return ()
 

@@ -52,11 +52,11 @@ def incomplete(document: Document) -> str:
 
 
 def kernels(rows: Sequence[Record]) -> str:
-    """The kernels that no case launches: where they stand, what is certain of them all the same."""
+    """The kernels that no case was seen to launch: where they stand, what is certain of them all the same."""
     rest = [k for k in rows if not k["cases"]]
     if not rest:
         return ""
-    lines = [f"kernels: {len(rows)}, {len(rest)} of them without a case that launches them"]
+    lines = [f"kernels: {len(rows)}; no case was seen to launch {len(rest)} of them"]
     for k in rest:
         why = "" if k["read"] == "ok" else f": not read: {draw.flat(k['read'])}"
         lines.append(f"    {sources.relative(k['file'])}:{k['line']} {k['name']}{why}")

@@ -11,8 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 from trilift.lift.runtime.files import unreadable
-from trilift.reports.base import written_files
+from trilift.reports.base import fingerprint, sources, written_files
 from trilift.reports.cli import main
+from trilift.reports.filters import ignores
 from trilift.reports.formats import FORMATS
 from trilift.reports.records.entries import Row
 
@@ -106,6 +107,11 @@ def test_a_folder_with_things_that_are_no_files(tmp_path: Path) -> None:
     assert code == 2 and "x * 2" in said.replace("2 * x", "x * 2")
     for name, why in {"pipe": "not a regular file", "gone": "a link to nothing", "around": "leads to itself"}.items():
         assert any(f"{name}.py cannot be read" in line and why in line for line in said.splitlines()), said
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(pipe := str(tmp_path / "pipe.py"))
+    assert sources.lines(pipe) == [] and ignores.comments(pipe) == () and fingerprint.of_file(pipe) is not None
 
 
 def test_what_may_be_read(tmp_path: Path) -> None:

@@ -107,7 +107,7 @@ class Proving:
     def run(self) -> None:
         """All events in order. Raises what makes the whole configuration undecided."""
         if self.vacuous:
-            raise Undecided(NO_SHAPE)
+            raise Undecided(f"{NO_SHAPE} and takes the path that was read through the host function")
         self.owe(self.configuration.owed, lambda t: flattened(t, self.configuration.inputs))
         self.exact, roundings = exact_operations(self.configuration)
         self.contract += map(rounding_clause, roundings)
