@@ -88,4 +88,5 @@ for c in (near, near_not_at_zeros):
     c.reference(agree)
 
 RIGHT = (shrunk, thresholded, near)
+AT_FLOATS = (shrunk_not_at_the_limit, near_not_at_zeros)  # 0.1 is no number of 32 bits
 WRONG = (shrunk_not_at_the_limit, thresholded_not_at_the_limit, near_not_at_zeros)

@@ -86,12 +86,14 @@ Execute = Callable[[Trace, Mapping[str, np.ndarray]], "Mapping[str, np.ndarray] 
 @dataclass(frozen=True, slots=True)
 class Question:
     """The case, what its outputs should be, and the modules that stand in for those of its launches. `but`: outputs
-    that are not compared; `large`: a run may have LARGE_PROGRAMS and LARGE_ELEMENTS."""
+    that are not compared; `only`: the output and the element that are, known to differ without rounding, None for all
+    that rounding cannot change; `large`: a run may have LARGE_PROGRAMS and LARGE_ELEMENTS."""
 
     case: Case
     goal: Targets
     module_of: Modules | None = None
     but: frozenset[str] = frozenset()
+    only: tuple[str, tuple[int, ...]] | None = None
     large: bool = False
 
 
@@ -397,7 +399,12 @@ def _compared(
         compared += int(np.isfinite(b).sum())
         if not error.size or error.max() <= allowed:
             continue
-        error = np.where(_stable(question, trace, args, inputs, name, formula, b), error, 0.0)
+        compared_here = (
+            _chosen(question.only, name, b)
+            if question.only
+            else _stable(question, trace, args, inputs, name, formula, b)
+        )
+        error = np.where(compared_here, error, 0.0)
         if error.max() > allowed:
             right = right_where_rounded(trace, inputs, name, b, error, LARGE_PROGRAMS, BUDGETS.run.large_steps)
             error = np.where(right, 0.0, error)
@@ -414,6 +421,14 @@ def left_alone(trace: Trace, name: str, index: tuple[int, ...], got: np.ndarray,
     change = f"{where} was {before[index]:.6g} and is {got[index]:.6g}: the reference leaves {name} alone"
     same = [n for n, (_, x) in results(trace).items() if x == name != n]
     return f"{same[0]} is {name} itself, the reference returns a new tensor: {change}" if same else change
+
+
+def _chosen(only: tuple[str, tuple[int, ...]], name: str, expected: np.ndarray) -> np.ndarray:
+    """Which elements are compared where it is one."""
+    out = np.zeros(expected.shape, bool)
+    if only[0] == name:
+        out[only[1]] = True
+    return out
 
 
 def _stable(

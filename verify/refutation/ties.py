@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import islice, product
 
@@ -31,11 +32,15 @@ from trilift.lift.terms.spec import Formula, input_elements
 from trilift.lift.terms.term import Term
 
 from ..fields.rational_constants import rational
+from ..model.verdict import Counterexample
+from ..runs.adversary import SEARCHED
 from ..runs.code_numbers import allowed
+from ..runs.given_arguments import given
 from ..runs.goals import Targets
 from ..runs.readings import holds
 from ..runs.trials import Dims
-from .search import launched
+from .replay_script import kept_arguments
+from .search import Failure, Question, attempt, found_at, launched
 
 Exact = Fraction | float | bool | None  # a float is an infinity; None: no number is known
 Function = Callable[..., Exact]
@@ -143,23 +148,59 @@ def _constant(c: float | bool) -> Exact:
 def contradiction(case: Case, goal: Targets, output: str, seed: int = 0) -> str:
     """The element that differs in exact arithmetic, against a test that this output is its formula; "" where none is
     seen."""
-    formula = goal.formulas[output]
+    found = _difference(case, goal, output, choose(case, 1, seed)[0], seed)
+    return "" if found is None else found.text
+
+
+def counterexample(case: Case, goal: Targets, output: str, seed: int = 0) -> Counterexample | None:
+    """The same element, where kernel and target differ in a run on these numbers too."""
+    dims = choose(case, 1, seed)[0]
+    found = _difference(case, goal, output, dims, seed)
+    at = len(SEARCHED) * (seed + 1)
+    args = kept_arguments(case, dims, at, goal.owed) if found is not None else None
+    if found is None or args is None or not all(map(_is_single, found.numbers.values())):
+        return None
+    tensors = case.named(args)
+    for t, v in found.numbers.items():
+        tensors[str(t.attr)][tuple(int(i.attr) for i in t.args)] = float(v)
+    question = Question(given(case, args), goal, only=(output, found.index))
+    result = attempt(question, dims, at, 0)
+    if not isinstance(result, Failure):
+        return None
+    said = result.why or (found.text if goal.fn is not None else "")
+    return found_at(question, dims, at, 0, replace(result, why=said))
+
+
+def _is_single(v: Fraction) -> bool:
+    return Fraction(float(np.float32(float(v)))) == v
+
+
+@dataclass(frozen=True, slots=True)
+class _Difference:
+    """An element of an output that has two values for these numbers of the elements that it reads."""
+
+    index: tuple[int, ...]
+    numbers: Mapping[Term, Fraction]
+    text: str
+
+
+def _difference(case: Case, goal: Targets, output: str, dims: Dims, seed: int) -> _Difference | None:
     try:
         with limited("exact values", BUDGETS.search.likely_steps):
-            return next(_differences(case, goal, formula, choose(case, 1, seed)[0], seed), "")
+            return next(_differences(case, goal, goal.formulas[output], dims, seed), None)
     except (TriliftError, RecursionError):
-        return ""
+        return None
 
 
-def _differences(case: Case, goal: Targets, formula: Formula, dims: Dims, seed: int) -> Iterator[str]:
+def _differences(case: Case, goal: Targets, formula: Formula, dims: Dims, seed: int) -> Iterator[_Difference]:
     trace = launched(case, dims, seed)
     if trace is None or not all(holds(c, dims) for c in goal.conditions):
         return
     found = next((s for s in spec(trace) if s.name == formula.name), None)
     if found is None:
         return
-    given = {n: Ids(input_elements(n, shape, formula.term)) for n, shape in found.inputs.items()}
-    theirs = as_ids(evaluate(formula.term, formula.axes, given, dims, SYMBOLIC))
+    elements = {n: Ids(input_elements(n, shape, formula.term)) for n, shape in found.inputs.items()}
+    theirs = as_ids(evaluate(formula.term, formula.axes, elements, dims, SYMBOLIC))
     if theirs.shape != found.ids.shape:
         return
     draw = np.random.default_rng(seed)
@@ -169,7 +210,8 @@ def _differences(case: Case, goal: Targets, formula: Formula, dims: Dims, seed: 
             a, b = value(ours, numbers), value(other, numbers)
             if a is not None and b is not None and a != b:
                 at = ", ".join(f"{t.attr}{[i.attr for i in t.args]} = {_text(v)}" for t, v in numbers.items())
-                yield f"{formula.name}{list(index)} is {_text(a)} and not {_text(b)} at {at}, in exact arithmetic"
+                text = f"{formula.name}{list(index)} is {_text(a)} and not {_text(b)} at {at}, in exact arithmetic"
+                yield _Difference(index, numbers, text)
 
 
 def _pairs(ours: np.ndarray, theirs: np.ndarray) -> Iterator[tuple[tuple[int, ...], Term, Term]]:
