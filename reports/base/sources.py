@@ -11,8 +11,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from trilift.lift.runtime.files import unreadable
-
 
 @dataclass(frozen=True, slots=True)
 class Function:
@@ -62,6 +60,8 @@ def lines(file: str) -> list[str]:
     A file on disk is read as it is now: `linecache` keeps the text of a module that a traceback named for good, and
     under a relative path it may be another folder's.
     """
+    from trilift.lift.runtime.files import unreadable
+
     if os.path.exists(file) and unreadable(Path(file)):  # a pipe would be waited for
         return []
     try:

@@ -122,8 +122,8 @@ def _addptr(run: Execution, op: Op, p: Tile, offset: Tile) -> Tile:
 
 
 def _offset(run: Execution, op: Op, x: Tile) -> Tile:
-    """A narrow offset as a number. What the launch makes of sizes does not wrap, as wide integers do not, under a
-    condition; what comes from data is the remainder that the machine has."""
+    """A narrow offset as a number: of sizes, it owes that it fits its type, as wide integers do; of data, it is the
+    remainder that the machine has."""
     t = x.type
     if not t.is_int or not 1 < t.bits <= tile.NARROW:
         return x

@@ -179,7 +179,7 @@ def total(parts: Iterable[tuple[Number, Poly]]) -> Poly:
 
 
 def times(c: Number, d: Number) -> Number:
-    """c d. Raises Undecided where that is no float although it is a number: exp(-400) exp(-400) is not 0."""
+    """c d. Raises Undecided where no float can hold it: exp(-400) exp(-400) is not 0."""
     return _held(lambda: c * d) if isinstance(c, float) or isinstance(d, float) else c * d
 
 
@@ -257,7 +257,7 @@ def as_term(m: Monomial, c: Number = 1) -> Term:
 
 
 def raised(c: Number, k: Power) -> Number:
-    """c^k of a number that is not 0, exact where c and k are. Raises Undecided where that is no float."""
+    """c^k of a number that is not 0, exact where c and k are. Raises Undecided where no float can hold it."""
     if isinstance(c, float) or k != int(k):
         return _held(lambda: float(c) ** float(k))
     return Fraction(c) ** int(k)
