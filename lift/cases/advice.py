@@ -9,7 +9,7 @@ from ..errors import TriliftError
 from ..terms import construct as T
 from ..terms.term import Term
 from .declaration import Case
-from .shapes import choose
+from .shapes import choose, elements
 
 # what is written, what it means; weaker ones first
 CONDITIONS: list[tuple[str, Callable[[Term], Term]]] = [
@@ -23,6 +23,7 @@ CONDITIONS: list[tuple[str, Callable[[Term], Term]]] = [
 ]
 
 TRIED_SHAPES = 5
+TRIED_ELEMENTS = 1 << 20  # of the largest input of a run that is made for advice only
 
 
 def working_where(case: Case, runs: Callable[[Case, Mapping[str, int | float]], bool]) -> str | None:
@@ -55,8 +56,8 @@ def _narrowed(case: Case, names: Sequence[str], condition: Callable[[Term], Term
 
 
 def _chosen(case: Case) -> Sequence[Mapping[str, int | float]]:
-    """Dims of a case, none where its condition allows none."""
+    """Dims of a case at which its inputs are small, none where its condition allows none."""
     try:
-        return choose(case, TRIED_SHAPES)
+        return [d for d in choose(case, TRIED_SHAPES) if elements(case, d) <= TRIED_ELEMENTS]
     except TriliftError:
         return ()
