@@ -118,7 +118,8 @@ def examine(  # noqa: PLR0913 - the options of the public face
     if not by_sign[1:] and not by_sign[0].images:
         return first
     if not any(p.verdict.value == "PROVED" for p in first.proofs):
-        return changed(first, proofs=joined(case, by_sign[0], first.proofs, [(s, ()) for s in by_sign[1:]]))
+        others = [(s, _wrong(s.case, options)) for s in by_sign[1:]]
+        return changed(first, proofs=joined(case, by_sign[0], first.proofs, others))
     rest = [(s, _of_part(s.case, changed(options, lifted=None))) for s in by_sign[1:]]
     proofs = joined(case, by_sign[0], first.proofs, [(s, x.proofs if x else ()) for s, x in rest])
     return changed(first, proofs=proofs, parts=((by_sign[0].label, first), *((s.label, x) for s, x in rest if x)))
@@ -179,6 +180,25 @@ def _of_part(case: Case, options: Options) -> Examined | None:
         return _with_branches(case, options)
     except TriliftError:
         return None
+
+
+def _wrong(case: Case, o: Options) -> tuple[Proof, ...]:
+    """The outputs of a part of a case that are refuted by a run: no proof is tried where the first part has none."""
+    from .model.verdict import Claim, refuted
+    from .refutation.search import search
+    from .runs.goals import targets
+
+    if not o.fallback:
+        return ()
+    try:
+        goal = targets(case, other=o.other, against=o.against, seed=o.seed)
+        found = search(case, goal, seed=o.seed, steps=BUDGETS.search.steps).found
+    except TriliftError:
+        return ()
+    if found is None:
+        return ()
+    names = [found.output] if found.output in goal.formulas else list(goal.formulas)
+    return tuple(refuted(Claim(n, goal.against), found) for n in names)
 
 
 def _has_sizes(case: Case) -> bool:

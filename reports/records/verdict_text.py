@@ -115,7 +115,9 @@ def _proof(proofs: Sequence[Record], record: Record) -> Iterator[str]:
     yield from (_claim(p, record) for p in proofs)
     p = proofs[0]
     if p["verdict"] == "TESTED":
-        yield f"  held on {p['samples']} random samples; not proved: {p['reason']}"
+        samples = f"{p['samples']} random sample{'' if p['samples'] == 1 else 's'}"
+        yield f"  held on {samples}; not proved: {p['reason']}"
+        yield from _limits(p, "tried for", _dims(p, record))
     if p["verdict"] == "REFUTED":
         yield from _refuted(p, _dims(p, record))
     if p["verdict"] == "UNKNOWN":
@@ -219,12 +221,13 @@ def _refuted(p: Record, dims_of: Sequence[str]) -> Iterator[str]:
     yield f"    at {dims or 'every shape'}, seed {c['seed']}{config}"
     if c["replay"]:
         yield f"    replay: python {c['replay']}"
+    yield from _limits(p, "it holds for all", dims_of)
+
+
+def _limits(p: Record, head: str, dims_of: Sequence[str]) -> Iterator[str]:
+    """The inputs that an output which is not proved was shown for, where these are not all."""
     if any(clause["kind"] not in ("case", SEEN, SIZE) for clause in p["contract"]):
-        yield from _contract(
-            [{**p, "contract": [x for x in p["contract"] if x["kind"] != SEEN]}],
-            "it holds for all",
-            dims_of,
-        )
+        yield from _contract([{**p, "contract": [c for c in p["contract"] if c["kind"] != SEEN]}], head, dims_of)
 
 
 def _unknown(of: Record, help: str) -> str:

@@ -72,3 +72,21 @@ wrong_host_or = made("wrong_host_or", "i32", lambda x, s: run(x, s or 1, "times"
 wrong_host_size = made("wrong_host_size", "i32", lambda x, s: run(x, abs(s), "times"), times)
 wrong_host_max = made("wrong_host_max", "i32 in (-3, 4)", lambda x, s: run(x, max(s, 0), "times"), times)
 wrong_remainder = made("wrong_remainder", "i32", lambda x, s: run(x, s, "remainder"), lambda x, s: x * (s % 4))
+
+
+@triton.jit
+def rotate(x_ptr, out_ptr, s, N, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < N)
+    tl.store(out_ptr + (i + s) % N, x, mask=i < N)
+
+
+@case(x="f32[N]", s="i32")
+def wrong_rotation(x, s):
+    """Not proved for any sign; -5 % 4 is -1 in Triton, before the first element."""
+    out = torch.empty_like(x)
+    rotate[(triton.cdiv(x.shape[0], 16),)](x, out, s, x.shape[0], BLOCK=16)
+    return out
+
+
+wrong_rotation.reference(lambda x, s: torch.roll(x, s))

@@ -23,6 +23,7 @@ from trilift.reports.commands import prove
 from trilift.reports.records import conditions, proof_record, unfinished, verdict_text
 from trilift.reports.records.options import Options
 from trilift.verify.model import verdict as V
+from trilift.verify.refutation.case_parts import UNTRIED
 
 SOURCE = """
 import torch, triton, triton.language as tl
@@ -323,6 +324,14 @@ def test_the_contract_says_what_the_case_says() -> None:
     record = merged(proof, base=base)
     assert record["contract"] == ["N <= 64", "N < 2**31"]
     assert "for all inputs with\n        N <= 64\n        N < 2**31" in verdict_text.case(record)
+
+
+@pytest.mark.smoke
+def test_tested_says_what_was_not_tried() -> None:
+    untried = V.Clause("shape", None, "0 <= s", UNTRIED)
+    said = verdict_text.case(merged(replace(V.tested(V.Claim("a", "formula"), 1, 0.25, "why"), contract=(untried,))))
+    assert "held on 1 random sample; not proved: why" in said
+    assert f"tried for inputs with\n        0 <= s   needed by {UNTRIED}" in said
 
 
 @pytest.mark.smoke
