@@ -83,7 +83,9 @@ class Op:
 
 
 SMALLEST = sys.float_info.min  # of the floats that have all their digits
-NEVER_ZERO = frozenset(("exp", "exp2", "exp10", "erfc", "pow", "mul", "div", "recip"))  # of such arguments:
+NEVER_ZERO = frozenset(
+    ("exp", "exp2", "exp10", "erfc", "pow", "mul", "div", "recip")
+)  # of finite numbers but 0; exp of 0, too
 
 
 def _underflows(name: str, args: Sequence[float]) -> bool:

@@ -46,5 +46,6 @@ def test_coefficients_do_not_vanish() -> None:
     for lost in (lambda: P.times(small, small), lambda: P.quotient(small, 1e200), lambda: P.raised(small, 3)):
         with pytest.raises(Undecided):
             lost()
+    assert P.times(0, small) == P.times(0.0, 2) == 0
     tiny = P.constant_term(P.Fraction(1, 10**400))
     assert tiny is not T.const(0) and P.structural(tiny) is not P.ZERO

@@ -20,6 +20,7 @@ from typing import Any
 from trilift.lift.errors import TriliftError
 from trilift.lift.runtime.session import after_drop, pin, table
 from trilift.lift.terms import construct as T
+from trilift.lift.terms.ops import SMALLEST
 from trilift.lift.terms.term import Term
 
 Number = Any  # int, Fraction or float: mypy has no type for what their sum is
@@ -30,7 +31,6 @@ DIGITS = 6  # of a float coefficient
 SINGLE = 1.8e-7  # relative difference of constants that are one after three roundings to single precision
 SIMPLE = 2e5  # c d^2 of a number c that is taken for n / d: of those that are none, one in a hundred is near to one
 LARGE = 600  # exp of a larger number is no float
-SMALLEST = sys.float_info.min  # of the floats that have all their digits
 HALF = Fraction(1, 2)
 
 
@@ -180,6 +180,8 @@ def total(parts: Iterable[tuple[Number, Poly]]) -> Poly:
 
 def times(c: Number, d: Number) -> Number:
     """c d. Raises Undecided where no float can hold it: exp(-400) exp(-400) is not 0."""
+    if not c or not d:
+        return 0
     return _held(lambda: c * d) if isinstance(c, float) or isinstance(d, float) else c * d
 
 
