@@ -566,10 +566,10 @@ class _Attempt:
             p = proofs[outcome.output]
             open_ = p.verdict.value == "UNKNOWN" and not p.reason.startswith((INEXACT, NO_SHAPE))
             if open_ and outcome.tested and not self.callers.misplaced:
-                if (found := ties.counterexample(self.case, self.goal, outcome.output, self.seed)) is not None:
-                    return self.wrong(proofs, found)
                 seen = (of.contradiction(self.case, self.goal, outcome.output, self.seed) for of in (zeros, ties))
                 if told := next(filter(None, seen), ""):  # no field has 0 / 0, or an order with ties
+                    if (found := ties.counterexample(self.case, self.goal, outcome.output, self.seed)) is not None:
+                        return self.wrong(proofs, found)
                     proofs[outcome.output] = _told(p, told)
                     continue
                 found_ = tested(p.claim, outcome.samples, outcome.probability, p.reason + outcome.limits)

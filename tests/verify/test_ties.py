@@ -35,6 +35,17 @@ def test_a_run_on_those_numbers_differs_there(c: Case) -> None:
     assert found.arguments is not None and "ARGUMENTS = {" in found.replay
 
 
+@pytest.mark.parametrize(
+    ("v", "dtype", "held"),
+    [
+        (Fraction(2049, 2048), "f32", True), (Fraction(2049, 2048), "f16", False), (Fraction(1, 10), "f64", False),
+        (Fraction(300), "i8", False), (Fraction(7), "i8", True), (Fraction(1, 2), "i32", False),
+    ],
+)  # fmt: skip
+def test_a_number_is_run_only_where_its_dtype_has_it(v: Fraction, dtype: str, held: bool) -> None:
+    assert ties.is_held(v, dtype) == held
+
+
 def test_a_tie_that_no_float_meets_is_not_run() -> None:
     c = K.thresholded_not_at_the_limit
     assert ties.counterexample(c, targets(c), "out") is None

@@ -18,8 +18,9 @@ from fractions import Fraction
 from itertools import islice, product
 
 import numpy as np
+import torch
 
-from trilift.lift.cases.declaration import Case, Spec
+from trilift.lift.cases.declaration import Case, Spec, torch_dtype
 from trilift.lift.cases.shapes import choose
 from trilift.lift.errors import TriliftError
 from trilift.lift.language.evaluate import evaluate
@@ -158,7 +159,9 @@ def counterexample(case: Case, goal: Targets, output: str, seed: int = 0) -> Cou
     found = _difference(case, goal, output, dims, seed)
     at = len(SEARCHED) * (seed + 1)
     args = kept_arguments(case, dims, at, goal.owed) if found is not None else None
-    if found is None or args is None or not all(map(_is_single, found.numbers.values())):
+    if found is None or args is None:
+        return None
+    if not all(is_held(v, case.tensors[str(t.attr)].dtype) for t, v in found.numbers.items()):
         return None
     tensors = case.named(args)
     for t, v in found.numbers.items():
@@ -171,8 +174,13 @@ def counterexample(case: Case, goal: Targets, output: str, seed: int = 0) -> Cou
     return found_at(question, dims, at, 0, replace(result, why=said))
 
 
-def _is_single(v: Fraction) -> bool:
-    return Fraction(float(np.float32(float(v)))) == v
+def is_held(v: Fraction, dtype: str) -> bool:
+    """Whether an element of this dtype may be the number."""
+    try:
+        x = float(torch.tensor(float(v), dtype=torch_dtype(dtype)))
+    except (RuntimeError, OverflowError):  # 300 as an integer of 8 bits
+        return False
+    return math.isfinite(x) and Fraction(x) == v
 
 
 @dataclass(frozen=True, slots=True)
