@@ -145,6 +145,8 @@ def lift(
     from .cases.shapes import another
     from .replay import check, output
 
+    if case.mistake is not None:
+        raise case.mistake
     clock = Clock(progress)
     with clock("capture"):
         traces = launching(case, 3, seed)

@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from trilift.lift.capture.case_files import load
+from trilift.lift.capture.case_files import load, load_all
 from trilift.lift.cases.declaration import Case
 from trilift.lift.cases.shapes import choose
 from trilift.lift.errors import NotLifted, TriliftError, Unsupported
@@ -85,7 +85,7 @@ def failed(e: TriliftError) -> Answer:
 
 def cases(file: str, names: Sequence[str], event: Event) -> Answer:
     """{"cases": {name: dims}} of those named, of all without names."""
-    return {"cases": {c.name: list(c.names) for c in load(file, names)}}
+    return {"cases": {c.name: list(c.names) for c in load_all(file, names)}}
 
 
 def read(file: str, name: str, sizes: Mapping[str, int], seed: int, event: Event) -> Answer:

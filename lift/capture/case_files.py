@@ -13,21 +13,35 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ..cases.declaration import Case
+from ..cases.declaration import Case, lenient
 from ..errors import CaseError, Place, text_of
 from ..runtime.files import unreadable
 
 
 def load(file: str, names: Sequence[str] = ()) -> list[Case]:
     """The cases of a Python file in its order, or the one of a `.ttir` file, or those named. Raises CaseError if the
-    file cannot be read, raises or lacks a name."""
+    file cannot be read, raises, lacks a name or declares one of these cases wrongly."""
+    found = load_all(file, names)
+    for c in found:
+        if c.mistake is not None:
+            raise c.mistake
+    return found
+
+
+def load_all(file: str, names: Sequence[str] = ()) -> list[Case]:
+    """As `load`, and a case that is declared wrongly is among them with its `mistake`."""
     if trouble := unreadable(Path(file)):
         raise CaseError(f"{file} cannot be read: {trouble}")
-    cases = {c.name: c for c in (_ttir(file) if file.endswith(".ttir") else _cases(by_file(file)))}
+    cases = {c.name: c for c in (_ttir(file) if file.endswith(".ttir") else _python(file))}
     for name in names:
         if name not in cases:
             raise CaseError(f"{file} has no case {name}", help=f"it has {', '.join(cases) or 'none'}")
     return [cases[n] for n in names or cases]
+
+
+def _python(file: str) -> list[Case]:
+    with lenient():
+        return _cases(by_file(file))
 
 
 def find(where: str, name: str = "", is_module: bool = False) -> Any:

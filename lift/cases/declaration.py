@@ -14,10 +14,12 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -60,6 +62,7 @@ class Case:
     place: Place | None = None
     written: str = "True"  # `where` as the user wrote it
     mentioned: tuple[str, ...] = ()  # the words of the specs, in order
+    mistake: CaseError | None = None  # in its declaration; only where the file was read with `lenient`
 
     @cached_property
     def tensors(self) -> dict[str, Spec]:
@@ -133,19 +136,55 @@ def case(*given: object, where: str = "True", **specs: Any) -> Callable[[Callabl
     """The decorator. Every keyword is a parameter of the function; parameters that are not mentioned keep their
     defaults. Raises CaseError, with the place of the function, for a bad spec or a parameter that does not exist."""
     if given and inspect.isfunction(given[0]):
-        raise _without_keywords(given[0], ())
+        mistaken = _mistaken(given[0], _without_keywords(given[0], ()))
+        return cast("Callable[[Callable[..., object]], Case]", mistaken)
 
     def decorate(fn: Callable[..., Any]) -> Case:
-        if given:
-            raise _without_keywords(fn, given)
-        return make_case(fn.__name__, fn, specs, where, _place(fn))
+        _check_function(fn)
+        try:
+            if given:
+                raise _without_keywords(fn, given)
+            return make_case(fn.__name__, fn, specs, where, _place(fn))
+        except CaseError as e:
+            return _mistaken(fn, e)
 
     return decorate
+
+
+_LENIENT = ContextVar("lenient", default=False)
+
+
+@contextmanager
+def lenient() -> Iterator[None]:
+    """While a file is read: a mistake in a declaration becomes the case's `mistake` instead of an exception, so that
+    the other cases of the file are not lost."""
+    token = _LENIENT.set(True)
+    try:
+        yield
+    finally:
+        _LENIENT.reset(token)
+
+
+def _mistaken(fn: Callable[..., object], mistake: CaseError) -> Case:
+    """The case without specs that carries its mistake. Raises it unless the file is read with `lenient`."""
+    if not _LENIENT.get():
+        raise mistake
+    return Case(fn.__name__, fn, {}, place=_place(fn), mistake=mistake)
 
 
 def _place(fn: Callable[..., object]) -> Place:
     code = inspect.unwrap(fn).__code__
     return Place(code.co_filename, code.co_firstlineno)
+
+
+def _check_function(fn: Callable[..., object]) -> None:
+    """Raises CaseError for an object without a source line, e.g. functools.partial or a torch.nn.Module."""
+    if not hasattr(inspect.unwrap(fn), "__code__") or not hasattr(fn, "__name__"):
+        frame = inspect.stack()[2]
+        raise CaseError(
+            f"@case takes a function, not an object of type {type(fn).__name__}",
+            Place(frame.filename, frame.lineno), help="write a function that calls it, and put @case above that",
+        )  # fmt: skip
 
 
 def _without_keywords(fn: Callable[..., object], given: Sequence[object]) -> CaseError:

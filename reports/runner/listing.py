@@ -28,9 +28,9 @@ def names(target: Target, options: Options) -> list[str] | Record:
 
 def _names(target: Target, options: Options, event: Event) -> list[str] | Record:
     """In the child."""
-    from trilift.lift.capture.case_files import load
+    from trilift.lift.capture.case_files import load_all
 
     try:
-        return [c.name for c in load(target.file, target.cases)]
+        return [c.name for c in load_all(target.file, target.cases)]
     except Exception as e:
         return unfinished.broken(target.file, "", e)

@@ -117,14 +117,14 @@ def _ready(waiting: deque[_File]) -> Iterator[Record]:
 
 def _file(target: Target, options: Options, jobs: int, event: Event) -> list[str]:
     """Loads a file and runs its cases; returns their names in the file's order."""
-    from trilift.lift.capture.case_files import load
+    from trilift.lift.capture.case_files import load_all
 
     from ..base.fingerprint import loaded
 
     memory_limit.limit(options.memory or memory_limit.machine_bytes() // options.jobs)
     before = frozenset(sys.modules)
     try:
-        cases = load(target.file, target.cases)
+        cases = load_all(target.file, target.cases)
     except Exception as e:
         event(("record", "", broken(target.file, "", e)))
         return [""]

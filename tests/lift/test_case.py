@@ -1,15 +1,18 @@
 """Specs as users write them: what they mean, what samples look like, what is refused and how."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+from trilift.lift.capture.case_files import load, load_all
 from trilift.lift.cases.declaration import case, input_of_stride, make_case, stride_terms
 from trilift.lift.cases.shapes import choose
 from trilift.lift.errors import CaseError
+from trilift.lift.pipeline import lift
 from trilift.lift.terms import construct as T
 from trilift.lift.terms.fit import value
 
@@ -259,3 +262,31 @@ def test_the_input_of_a_stride_is_the_one_that_its_name_was_made_of() -> None:
     c = case(größe="f32[M,N] strided")(lambda größe: größe)
     named = [input_of_stride(str(t.attr)) for n, s in c.tensors.items() for t in stride_terms(n, s)]
     assert named == ["größe", "größe"] and input_of_stride("N") == ""
+
+
+def test_a_wrong_declaration_leaves_the_other_cases_of_a_file(tmp_path) -> None:
+    """Alone it raises; in a file that is read for its cases it is one of them, and says what is wrong."""
+    lines = (
+        'from trilift import case\n\n@case(x="f32[N]")\ndef good(x):\n    return x\n',
+        '@case(x="f33[N]")\ndef bad(x):\n    return x\n\n@bad.reference\ndef _(x):\n    return x\n',
+        "@case\ndef bare(x):\n    return x\n",
+    )
+    path = tmp_path / "three.py"
+    path.write_text("\n".join(lines))
+    found = {c.name: c for c in load_all(str(path))}
+    assert list(found) == ["good", "bad", "bare"]
+    assert found["good"].mistake is None
+    assert str(found["bad"].mistake).startswith("case bad: cannot read x='f33[N]'")
+    assert "needs the name of its parameter" in str(found["bare"].mistake)
+    assert [c.name for c in load(str(path), ["good"])] == ["good"]
+    with pytest.raises(CaseError, match="f33"):
+        load(str(path))
+    with pytest.raises(CaseError, match="f33"):
+        lift(found["bad"])
+    with pytest.raises(CaseError, match="f33"):
+        case(x="f33[N]")(found["good"].fn)
+
+
+def test_an_object_that_is_not_a_function_is_refused() -> None:
+    with pytest.raises(CaseError, match="not an object of type partial"):
+        case(x="f32[N]")(partial(example.fn))
