@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CaseError, TriliftError
@@ -80,12 +81,14 @@ def reading(
     Outputs are named out, or out0, out1 ..., or by their dict keys. Raises Unsupported for an operator without a row,
     with the line of `fn` that needed it, and CaseError when `fn` itself raises.
     """
+    from .python_functions import symbolic_numbers
+
     for multiple in (1, 2, 8):  # perhaps sizes have to be even, or multiples of 8
         symbols = Symbols(dict(hints or {}), multiple)
         inputs = {name: symbols.fake(dtype, dims) for name, (dtype, dims) in specs.items()}
         inputs |= {name: symbols.number(v) if isinstance(v, Term) else v for name, v in (scalars or {}).items()}
         try:
-            with symbols.asking(strided):
+            with symbols.asking(strided), symbolic_numbers(fn):
                 graph, keys = traced(fn, inputs)
         except REFUSALS as e:
             refusal = e
@@ -110,7 +113,11 @@ def read_case(
     specs = {name: (s.dtype, s.shape or ()) for name, s in case.tensors.items()}
     scalars = {name: T.size(name) if s.dtype[0] in "iu" else T.scalar(name) for name, s in case.scalars.items()}
     indices = [name for name, s in case.tensors.items() if s.low is not None and I.nonnegative(s.low)]
-    call = lambda **flat: fn(**{name: _nested(name, p, flat) for name, p in case.params.items()})  # noqa: E731
+
+    @wraps(fn)
+    def call(**flat: object) -> object:
+        return fn(**{name: _nested(name, p, flat) for name, p in case.params.items()})
+
     strided = any(s.strided for s in case.tensors.values())
     return reading(call, specs, scalars, hints, indices, declared(case), strided)
 

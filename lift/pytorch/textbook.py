@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch.fx.traceback import set_stack_trace
@@ -119,6 +119,26 @@ def einsum(equation: Any, *operands: Any) -> Any:
     return product.sum(inner) if inner else product  # type: ignore[union-attr, return-value]
 
 
+Device: TypeAlias = torch.device | str | None
+
+
+def tensor(
+    data: object, dtype: torch.dtype | None = None, device: Device = None, requires_grad: bool = False, **more: object
+) -> object:
+    """A tensor of one symbolic number, for which PyTorch's own function would ask."""
+    if requires_grad or more or not isinstance(data, torch.SymInt | torch.SymFloat):
+        return NotImplemented
+    usual = torch.int64 if isinstance(data, torch.SymInt) else torch.get_default_dtype()
+    return torch.full((), data, dtype=usual if dtype is None else dtype, device=device)
+
+
+def new_tensor(
+    like: torch.Tensor, data: object, *, dtype: torch.dtype | None = None, device: Device = None, **more: object
+) -> object:
+    """The same of the dtype and on the device of `like`."""
+    return NotImplemented if more else tensor(data, dtype or like.dtype, like.device if device is None else device)
+
+
 def _spread(x: Any, letters: str, every: str) -> Any:
     """x with one dimension per letter of `every`, of size 1 where x lacks it."""
     x = x.permute([letters.index(c) for c in every if c in letters])
@@ -141,6 +161,9 @@ INSTEAD: dict[Any, Callable[..., Any]] = {
     torch.nn.functional.avg_pool1d: _through_2d(torch.nn.functional.avg_pool2d),
     torch.einsum: einsum,
     torch.functional.einsum: einsum,
+    torch.tensor: tensor,
+    torch.as_tensor: tensor,
+    torch.Tensor.new_tensor: new_tensor,
 }
 
 

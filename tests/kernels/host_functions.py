@@ -253,11 +253,17 @@ def view_of_groups(x):
     return scale(x.reshape(x.shape[0], 2, -1).reshape(x.shape), 2.0)
 
 
+@case(x="f32[N]")
+def type_of_a_size(x):
+    return scale(x, 3.0 if type(x.numel()) is int else 2.0)
+
+
 WRONG = {  # the clause that excludes the wrong inputs, where there is one
     "grid_cap": "(N + 63) // 64 <= 65535",
     "block_cap": "next_power_of_2(N) <= 65536",
     "heuristic_of_a_thousand": "",
     "one_size": "",
+    "type_of_a_size": "",
     "small_rows_of_seven": "",
     "length_of_a_short_range": "",
     "large_sizes": "N <= 1000000",
@@ -350,8 +356,14 @@ def tiles_of_the_result(x):
     return repeated(x, 2.0)
 
 
+@case(x="f32[N]")
+def type_of_a_root(x):
+    return scale(x, 2.0 if type(math.sqrt(x.numel())) is float and type(x.numel()) is not float else 3.0)
+
+
 RIGHT = ("plain", "ceiling", "length_of_a_range", "both_signs", "padded_rows", "warps_of_a_size", "nothing_for_small",
-         "tiles_of_the_result", "written_as_a_slice", "view_that_changes_nothing", "view_of_groups")  # fmt: skip
+         "tiles_of_the_result", "written_as_a_slice", "view_that_changes_nothing", "view_of_groups",
+         "type_of_a_root")  # fmt: skip
 
 for _name in (*WRONG, *RIGHT):
     _case = globals()[_name]

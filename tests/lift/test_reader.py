@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from math import sqrt
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -13,6 +16,7 @@ from trilift.lift.errors import CaseError, Unsupported
 from trilift.lift.pytorch import read
 from trilift.lift.terms import construct as T
 from trilift.lift.terms import index
+from trilift.lift.terms.fit import value
 from trilift.lift.terms.term import Axis, Term
 
 B, D, H, K, L, M, N = (T.size(n) for n in "BDHKLMN")
@@ -249,3 +253,52 @@ def test_division_of_indices_is_that_of_integers(f: Callable[[Term, Term], Term]
             for dims in ({"H": 3, "D": 5}, {"H": 4, "D": 1}, {"H": 1, "D": 7}):
                 got, want = (evaluate(e, (a, b), {}, dims) for e in (f(t, d), T.make(name, t, d)))
                 assert (got == want).all(), (t, d)
+
+
+FACTORS: dict[str, Callable[[Any], Any]] = {
+    "math.sqrt": lambda n: 1 / math.sqrt(n),
+    "imported sqrt": lambda n: sqrt(n),
+    "numpy.sqrt": lambda n: np.sqrt(n),
+    "math.log": lambda n: math.log(n),
+    "math.log of base 3": lambda n: math.log(n, 3),
+    "math.log2": lambda n: math.log2(n),
+    "math.log10": lambda n: math.log10(n),
+    "math.exp": lambda n: math.exp(-n / 100),
+    "math.pow": lambda n: math.pow(n, -0.5),
+    "math.isqrt": lambda n: math.isqrt(n),
+    "math.prod": lambda n: math.prod((n, 2, n)),
+    "float": lambda n: float(n) / 2,
+    "int": lambda n: int(n * 0.3),
+    "divmod": lambda n: divmod(n, 4)[1],
+    "isinstance": lambda n: 3 if isinstance(n, int) and not isinstance(n, float) else 5,
+    "type": lambda n: 3 if type(n) is int else 5,
+    "type of a root": lambda n: 3 if type(math.sqrt(n)) is float and isinstance(n / 2, float) else 5,
+    "a tensor of a size": lambda n: torch.sqrt(torch.tensor(n)),
+    "a tensor of a root": lambda n: torch.as_tensor(math.sqrt(n), dtype=torch.float32),
+    "new_tensor": lambda n: torch.ones(1).new_tensor(n),
+}
+
+
+@pytest.mark.parametrize("name", FACTORS)
+def test_functions_of_sizes_are_terms(name: str) -> None:
+    """Their numbers are those of Python, at sizes at which they were not traced."""
+    factor = FACTORS[name]
+    got = read.reading(lambda x: x * factor(x.shape[0]), {"x": ("f32", (N,))})
+    assert got.conditions == ()
+    t = T.rewrite(got.formulas[0].term, lambda s: T.const(1) if s.op == "read" else None)
+    for n in (2, 9, 10, 1000):
+        assert value(t, {"N": n}) == pytest.approx(float(factor(n)), rel=1e-6), name
+
+
+def test_functions_of_numbers_are_those_of_python_while_a_reference_is_read() -> None:
+    def fn(x: Any) -> Any:
+        assert math.sqrt(4) == 2 and math.log(8, 2) == 3 and math.pow(2, 3) == 8 and math.isqrt(10) == 3
+        assert int("12") == 12 and int("1f", 16) == 31 and float("0.5") == 0.5 and divmod(7, 2) == (3, 1)
+        three, text = 3, ""
+        assert type(three) is int and type(text) is str and isinstance(three, int) and {int: "i"}[type(three)] == "i"
+        assert torch.tensor([1.0, 2.0]).shape == (2,)
+        return x
+
+    before = math.sqrt, math.log
+    assert read.read(fn, {"x": ("f32", (N,))})[0].term.op == "read"
+    assert (math.sqrt, math.log) == before

@@ -58,16 +58,17 @@ def _pair(op: str, plain: Callable[..., N.Plain], x: object, y: object) -> objec
     return N.real(one.record, t, number) if isinstance(number, float) else N.integer(one.record, t, number)
 
 
-class _Kind(type):
-    """The type of a stand-in for int or float: instances are those of the type it stands for."""
+class Kind(type):
+    """The type of a stand-in for int or float: instances are those of the type it stands for, and of `symbolic`."""
 
     base: type
+    symbolic: tuple[type, ...] = ()
 
     def __instancecheck__(cls, x: object) -> bool:
-        return isinstance(x, cls.base)
+        return isinstance(x, (cls.base, *cls.symbolic))
 
     def __subclasscheck__(cls, x: type) -> bool:
-        return issubclass(x, cls.base)
+        return issubclass(x, (cls.base, *cls.symbolic))
 
     def __eq__(cls, other: object) -> bool:
         return other is cls or other is cls.base
@@ -76,7 +77,7 @@ class _Kind(type):
         return hash(cls.base)
 
 
-class Whole(int, metaclass=_Kind):
+class Whole(int, metaclass=Kind):
     base = int
 
     def __new__(cls, x: Any = 0, *args: Any, **options: Any) -> Any:
@@ -85,7 +86,7 @@ class Whole(int, metaclass=_Kind):
         return x if type(x) is N.Int else int(x, *args, **options)
 
 
-class _Float(float, metaclass=_Kind):
+class _Float(float, metaclass=Kind):
     base = float
 
     def __new__(cls, x: Any = 0.0) -> Any:
@@ -138,10 +139,13 @@ def _len(x: torch.Tensor | Sized) -> N.Integer:
     return x.length() if isinstance(x, _Range) else len(x)
 
 
+KINDS = {int: Whole, N.Int: Whole, float: _Float, N.Real: _Float, N.Truth: bool}
+
+
 def _type(*args: Any) -> type:
-    if len(args) == 1 and (kind := type(args[0])) in N.Known:
-        return {N.Int: int, N.Real: float, N.Truth: bool}[kind]
-    return type(*args)
+    """The type, where `int` and `float` are the ones above: `type(n) is int`."""
+    kind = type(*args)
+    return KINDS.get(kind, kind) if len(args) == 1 else kind
 
 
 def _bool(x: object = False) -> bool:
