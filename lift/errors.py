@@ -57,5 +57,9 @@ class CaseError(TriliftError):
     """The case itself is wrong: its shapes, its `where`, its host function raised, no launch recorded."""
 
 
+class NoLaunch(CaseError):
+    """The host function of a case launches no kernel."""
+
+
 class NotLifted(TriliftError):
     """The spec was formed, but no formula was found that meets it at every shape tried."""

@@ -25,7 +25,7 @@ from typing import Any
 from trilift.lift.capture.case_files import load, load_all
 from trilift.lift.cases.declaration import Case
 from trilift.lift.cases.shapes import choose
-from trilift.lift.errors import NotLifted, TriliftError, Unsupported
+from trilift.lift.errors import NoLaunch, NotLifted, TriliftError, Unsupported
 from trilift.lift.pytorch.read import read_case
 from trilift.lift.runtime.budget import CAUSES, GUARDED, OutOfTime
 from trilift.lift.runtime.strategy import Strategy
@@ -131,11 +131,16 @@ def formulas_of(case: Case, seed: int = 0) -> tuple[Sequence[Formula], str]:
         return [simplify(f).formula for f in read_case(case).formulas], "reference"
     try:
         return [simplify(f).formula for f in read_case(case, case.fn).formulas], "function"
-    except Exception:  # it launches kernels, or raises: lift says where
-        pass
+    except Exception as e:  # it launches kernels, or raises: lift says where
+        refused = e
     from trilift.lift import lift
 
-    lifted = lift(case, seed)
+    try:
+        lifted = lift(case, seed)
+    except NoLaunch:
+        if isinstance(refused, TriliftError):
+            raise refused from None  # it is a PyTorch function
+        raise
     return [o.formula for o in lifted.outputs if o.formula is not None], "formula"
 
 

@@ -22,7 +22,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from ..cases.advice import runs_somewhere, working_where
 from ..cases.declaration import Case, with_unit_strides
-from ..errors import CaseError, Place, TriliftError, Unsupported, text_of
+from ..errors import CaseError, NoLaunch, Place, TriliftError, Unsupported, text_of
 from ..runtime import budget
 from ..runtime.isolate import INTERPRETED
 from ..runtime.session import table
@@ -36,6 +36,7 @@ from .trace import Trace
 
 PLACE = ("address", "shape", "strides")  # of an argument, which the caller finds as they were
 LEAST = (8, 32, 128, 512, 2048)  # sizes, where a host function launches nothing for smaller ones
+LARGE_ELEMENTS = 1 << 24  # of the largest input there
 
 
 def capture(case: Case, dims: Mapping[str, int | float], config: int = 0, seed: int = 0) -> Trace:
@@ -79,10 +80,13 @@ def _place(t: torch.Tensor) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
 def launching(case: Case, count: int, seed: int = 0) -> tuple[Trace, ...]:
     """Runs at so many shapes of `choose`, each of which launches a kernel: where small ones do not, larger ones. Raises
     CaseError where none are found, and what `capture` raises."""
-    from ..cases.shapes import choose
+    from ..cases.shapes import choose, elements
 
     def runs(inner: Case) -> tuple[Trace, ...]:
-        found = (capture(case, dims, seed=seed) for dims in choose(inner, count, seed))
+        shapes = choose(inner, count, seed)
+        if inner is not case and any(elements(case, dims) > LARGE_ELEMENTS for dims in shapes):
+            return ()
+        found = (capture(case, dims, seed=seed) for dims in shapes)
         return tuple(takewhile(lambda t: t.launches, found))
 
     if len(small := runs(case)) == count:
@@ -95,11 +99,11 @@ def launching(case: Case, count: int, seed: int = 0) -> tuple[Trace, ...]:
     raise _no_launch(case)
 
 
-def _no_launch(case: Case) -> CaseError:
+def _no_launch(case: Case) -> NoLaunch:
     """Said where a whole case launches nothing."""
     interpreted = os.environ.get(INTERPRETED, "0") not in ("0", "")
     advice = f"unset {INTERPRETED}" if interpreted else "call the wrapper that launches it"
-    return CaseError(f"case {case.name} launches no kernel", case.place, help=advice)
+    return NoLaunch(f"case {case.name} launches no kernel", case.place, help=advice)
 
 
 def _bounds(case: Case, dims: Mapping[str, int | float]) -> dict[str, int]:

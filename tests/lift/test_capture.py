@@ -15,7 +15,7 @@ from trilift.lift.capture.recorder import is_host
 from trilift.lift.capture.run import capture, launching
 from trilift.lift.capture.trace import Descriptor, TensorRef, TorchOp
 from trilift.lift.cases.declaration import case, make_case
-from trilift.lift.errors import CaseError, Unsupported
+from trilift.lift.errors import CaseError, NoLaunch, Unsupported
 
 
 @triton.jit
@@ -360,6 +360,9 @@ def test_no_launch():
     with pytest.raises(CaseError, match="launches no kernel"):
         launching(c, 2)
     assert names(capture(c, {"M": 3})) == ["aten.add"]
+    cube = make_case("cube", lambda x: x + 1, {"x": "f32[M,N,K]"})
+    with pytest.raises(NoLaunch):  # and not for want of 64 GiB for 2048 * 2048 * 2048 elements
+        launching(cube, 2)
 
 
 def test_a_kernel_of_tritons_interpreter_names_the_variable():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
@@ -307,6 +308,16 @@ def test_a_leading_slice_is_no_whole_tensor() -> None:
     assert x.shape == (T.add(T.size("P"), T.size("M")), T.size("D")) and x.parts[0].start is T.const(0)
     plain = read(lambda x, y: x * y, {"x": "f16[P,D]", "y": "f16[P,D]"})
     assert not any(x.parts for x in plain.inputs) and not plain.places
+
+
+def test_a_function_that_cannot_be_read_says_why() -> None:
+    with pytest.raises(Unsupported, match="topk"):
+        read(lambda x: x.topk(3).values, {"x": "f16[M,D]"})
+
+
+def test_the_root_of_a_size_is_a_number_of_the_program() -> None:
+    p = read(lambda x: x / math.sqrt(x.shape[-1]), {"x": "f16[M,D]"})
+    assert [str(n.attr) for out in p.outputs for n in out[2].walk() if n.op == "scale"] == ["recip(sqrt(D))"]
 
 
 def test_what_is_written_in_place_is_a_place() -> None:
