@@ -68,6 +68,7 @@ class Work:
     loop: str | None
     result: frozenset[Dim] = frozenset()
     alone: frozenset[Dim] = frozenset()  # dims of a dot that is of one index of them each: of tile 1
+    free: tuple[frozenset[Dim], ...] = ()  # dims of each operand of a dot that the other lacks: one has a tile
     made: tuple[frozenset[Dim], ...] = ()  # arguments of a dot that the block computes: they pass through shared memory
 
 
@@ -184,13 +185,9 @@ class Model:
             sizes = {d: tile[d.axis] for d in w.dims}
             times = turns.get(w.loop or "", 1)
             if w.kind == "dot":
-                for d in w.alone:
-                    bad = bad | (tile[d.axis] > 1)
-                elements = math.prod((np.maximum(16, x) for d, x in sizes.items() if d not in w.alone), start=one)
+                elements = math.prod((np.where(x > 1, np.maximum(16, x), one) for x in sizes.values()), start=one)
                 flops = flops + 2 * elements * times
-                bad = bad | (math.prod((x == 1 for d, x in sizes.items() if d not in w.alone), start=one > 2) > 0)
-                for d in w.dims - w.alone:
-                    bad = bad | (tile[d.axis] < 16)
+                bad = bad | _not_matrices(w, sizes)
                 for dims in w.made:
                     rows = reduce(np.maximum, (tile[d.axis] for d in dims & w.result), one)
                     stored = (rows < ROWS) | (len(w.made) > 1)  # else in registers, as in `superopt.mugraph.threads`
@@ -251,6 +248,16 @@ class Model:
             exps += full if n.op == "exp" else 0
         h = self.hardware
         return max(self.bytes / h.memory, flops / h.flops, exps / h.exponentials)
+
+
+def _not_matrices(w: Work, tile: dict[Dim, np.ndarray]) -> np.ndarray:
+    """Whether the operands of a dot have another shape than [rows, over] and [over, columns], of 16 or more each."""
+    bad = reduce(np.logical_or, (tile[d] > 1 for d in w.alone), np.zeros(1, bool))
+    bad = reduce(np.logical_or, (tile[d] < 16 for d in w.dims - w.alone - frozenset().union(*w.free)), bad)
+    for own in filter(None, w.free):
+        wide = sum((tile[d] > 1).astype(int) for d in own)
+        bad = reduce(np.logical_or, ((tile[d] > 1) & (tile[d] < 16) for d in own), bad | (wide != 1))
+    return bad
 
 
 def _is_product(n: object) -> bool:

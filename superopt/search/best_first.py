@@ -220,14 +220,17 @@ class Search:
         dims = frozenset[Dim]().union(*(self.tile(b, a) for a, _ in s.args))
         alone = frozenset[Dim]()
         made: tuple[frozenset[Dim], ...] = ()
+        free: tuple[frozenset[Dim], ...] = ()
         if s.kind == "dot":
             made = tuple(self.tile(b, a[0]) for a in s.args if a in own)
             alone = (self.tile(b, s.args[0][0]) & self.tile(b, s.args[1][0])) - {
                 Dim(self.u.axis(x)) for x in s.edge.over
             }
             alone -= {Dim(self.u.axis(x), True) for x in s.edge.over}
+            left, right = (self.tile(b, a) for a, _ in s.args)
+            free = left - right, right - left
         loop = b.signature.loop if self.inside(b, s) else None
-        return Work(s.kind.partition(":")[0], dims, loop, self.tile(b, s.out[0]), alone, made)
+        return Work(s.kind.partition(":")[0], dims, loop, self.tile(b, s.out[0]), alone, free, made)
 
     def tile(self, b: Block, v: Id) -> frozenset[Dim]:
         """The dimensions of a value within a block: axes of which it has bits in the tile, and parallel axes."""

@@ -159,14 +159,16 @@ class Block:
             return None
         a, b = (x.axes for x in term.args)
         sides = [next((k for k in (0, 1) if _divisor(x) <= term.args[k].axes), None) for x in after]
-        if None in sides or not {*over} <= a & b or any(len(self.dims(x - self.single)) != 1 for x in (a - b, b - a)):
+        if None in sides or not {*over} <= a & b or any(not self.dims(x - self.single) for x in (a - b, b - a)):
             return None
         values = [self.value(x) for x in term.args]
         for x, k in zip(after, sides, strict=True):
             assert k is not None
             args = [values[k], *(self.value(d) for d in x.args[1:])]
             values[k] = self.operator(function(x), args, term.args[k].axes)
-        return self.operator("dot", values, n.axes, over, self.dims((a & b) - {*over} | (a ^ b) & self.single))
+        alone = (a & b) - {*over} | (a ^ b) & self.single
+        free = tuple(self.dims(x - self.single) for x in (a - b, b - a))
+        return self.operator("dot", values, n.axes, over, self.dims(alone), free)
 
     def value(self, n: Node) -> str:
         """A value of the block: one that it has, or that is in memory, or else is made now."""
@@ -184,14 +186,14 @@ class Block:
 
     def operator(
         self, kind: str, args: Sequence[str], axes: frozenset[str], over: tuple[str, ...] = (),
-        alone: frozenset[Dim] = frozenset(),
+        alone: frozenset[Dim] = frozenset(), free: tuple[frozenset[Dim], ...] = (),
     ) -> str:  # fmt: skip
         name, loop = f"v{len(self.operators)}", self.loop({*axes, *over})
         self.operators.append(Operator(name, kind, tuple(args), self.dims(axes), over, loop is not None))
         read = self.dims(axes) | (self.dims({*over}) if kind != "accumulate" else frozenset())
         loaded = {o.out for o in self.operators if o.op == "load"}
         made = tuple(o.dims for o in self.operators if o.out in args and o.out not in loaded) if kind == "dot" else ()
-        self.work.append(Work(kind.partition(":")[0], read, loop, self.dims(axes), alone, made))
+        self.work.append(Work(kind.partition(":")[0], read, loop, self.dims(axes), alone, free, made))
         return name
 
     def store(self, n: Node, name: str) -> None:

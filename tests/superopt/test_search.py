@@ -32,6 +32,11 @@ PROGRAMS = {
         {"x": ("M", "K"), "w": ("K", "N"), "a": ("K", "R"), "b": ("R", "N")},
         {"M": 16, "K": 256, "N": 4096, "R": 16},
     ),
+    "linear": (
+        "out[b,s,n] = sum(k, x[b,s,k] * w[n,k])",
+        {"x": ("B", "S", "K"), "w": ("N", "K")},
+        {"B": 8, "S": 128, "K": 1024, "N": 512},
+    ),
     "gated_mlp": (
         "out[m,n] = silu(sum(k, x[m,k] * u[k,n])) * sum(k, x[m,k] * v[k,n])",
         {"x": ("M", "K"), "u": ("K", "N"), "v": ("K", "N")},
@@ -80,6 +85,14 @@ def test_rms_norm_moves_behind_the_product() -> None:
 def test_lora_is_one_kernel_of_three_products() -> None:
     (k,) = best("lora").kernels
     assert [op for op, _ in operations(k)].count("dot") == 3
+
+
+@pytest.mark.parametrize(("sizes", "whole"), [((8, 128), "s"), ((128, 8), "b"), ((64, 1), "b")])
+def test_a_dimension_of_one_operand_of_a_product_is_one_block_each(sizes: tuple[int, int], whole: str) -> None:
+    """The rows of a tile are of one of two dimensions, batch and sequence: of the other one a block has one entry."""
+    (k,) = graphs(search(program("linear", B=sizes[0], S=sizes[1])))[0].kernels
+    assert "dot" in dict(operations(k))
+    assert k.tiles[whole] >= 16 and k.tiles[{"b": "s", "s": "b"}[whole]] == 1
 
 
 def test_gated_mlp_is_one_kernel_with_one_loop() -> None:
