@@ -38,6 +38,7 @@ from trilift.verify.runs.trials import fits
 from .accept.acceptance import Acceptance, accept
 from .arrange.arrangement import Arrangement, arrange, record
 from .emit.codegen import source
+from .emit.contract import TORCH
 from .mugraph.cost import Hardware, Model
 from .mugraph.graph import MuGraph, text
 from .mugraph.json import from_json, to_json
@@ -147,6 +148,14 @@ def formulas_of(case: Case, seed: int = 0) -> tuple[Sequence[Formula], str]:
 def program_from(case: Case, formulas: Sequence[Formula], against: str, sizes: dict[str, int]) -> Program:
     """The program of what a case computes: on tensors where all that is read and made are tensors, else on views.
     Raises TriliftError."""
+    found = _read_as(case, formulas, against, sizes)
+    for x in found.read:
+        if x.dtype not in TORCH:
+            raise Unsupported(f"{x.tensor} is {x.dtype}", case.place, f"kernels are written for {', '.join(TORCH)}")
+    return found
+
+
+def _read_as(case: Case, formulas: Sequence[Formula], against: str, sizes: dict[str, int]) -> Program:
     dtypes, shapes = {n: s.dtype for n, s in case.tensors.items()}, {n: case.dims(n) for n in case.tensors}
     try:
         found = from_formulas(formulas, dtypes, sizes)

@@ -66,9 +66,7 @@ def trial_inputs(case: Case, dims: Dims, seed: int) -> Iterator[tuple[str, Argum
     yield "equal", made(lambda x: torch.full_like(x, float(x.flatten()[0]) if x.numel() else 0.0))
     yield "zero", made(torch.zeros_like)
     yield from (("large", args) for args in islice(enlarged(case, made), 1))
-    free = [
-        n for n, s in case.params.items() if isinstance(s, Spec) and s.is_float and s.low is None and s.high is None
-    ]
+    free = [n for n, s in case.params.items() if isinstance(s, Spec) and _free(s)]
     for change in CHANGES:
         for names in dict.fromkeys((tuple(free), tuple(reversed(free)))):
             yield change.name, changed(case, made(lambda x: x), names, change, seed)

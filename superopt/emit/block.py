@@ -15,7 +15,7 @@ from trilift.lift.errors import Unsupported
 from trilift.lift.language.infix import MUL
 
 from ..mugraph.graph import RUNNING, Dim, Operator, Tensor, loops, phases
-from ..mugraph.precision import HALF, precise
+from ..mugraph.precision import BYTES, HALF, precise
 from ..program import positions
 from ..program.template import keeps_zero, tile_text
 from .kernel_names import Signature, Tiles
@@ -250,10 +250,11 @@ class Block(Tiles):
         self.write(f"{name} = tl.load({self._address(t, dims)}{rest})")
         raw = name, t.dtype
         is_input = self.g.input(t.name) is not None
-        if t.dtype in HALF and self.elementwise_uses[o.out]:
+        if t.dtype in (*HALF, *BYTES) and self.elementwise_uses[o.out]:
             name = self.fresh(f"{o.out}_f32")
             self.write(f"{name} = {raw[0]}.to(tl.float32)")
-        origin = frozenset({t.dtype}) if is_input or t.dtype in HALF else frozenset[str]()
+        counts = t.dtype in HALF or (is_input and t.dtype not in BYTES)
+        origin = frozenset({t.dtype}) if counts else frozenset[str]()
         self.values[o.out] = Value(name, dims, frozenset(dims), True, raw, origin)
 
     def _address(self, t: Tensor, dims: tuple[Dim, ...]) -> str:

@@ -17,6 +17,7 @@ from trilift.lift.terms import construct as T
 from trilift.lift.terms.term import Term
 
 from ..mugraph.graph import Kernel, MuGraph, Tensor
+from ..mugraph.precision import BYTES
 from ..program.abstract import templates
 from ..program.formulas import reference, seen
 from ..program.program import Part
@@ -184,7 +185,10 @@ def _case(g: MuGraph, name: str, host: Host, calls: Sequence[tuple[str, list[str
     params = ", ".join([*host.tensors, *host.scalars])
     lines = ["if case is not None:", "", f"    @case({', '.join(texts)})", f"    def {name}_case({params}):"]
     lines += [f"        return {name}({params})", "", f"    @{name}_case.reference", f"    def _({params}):"]
-    values = [f"{f}({', '.join(_passed(p, host) for p in ps)})" for f, ps in calls]
+    integers = {host.views[x.name]: x.dtype for x in g.program.read if x.dtype in BYTES}
+    real = next((f"{x}.dtype" for x, d in found.items() if d not in BYTES), TORCH["f32"])
+    casts = dict.fromkeys(integers, f".to({real})")  # products of integers would wrap, and PyTorch mixes no types
+    values = [f"{f}({', '.join(_passed(p, host) + casts.get(p, '') for p in ps)})" for f, ps in calls]
     return [*lines, *(f"        {line}" for line in host.reference(g.program, values))]
 
 

@@ -20,6 +20,7 @@ from trilift.lift.terms.term import Term
 from ..program.program import Input, Program
 
 TORCH = {"f16": "torch.float16", "bf16": "torch.bfloat16", "f32": "torch.float32", "f64": "torch.float64"}
+TORCH |= {"i8": "torch.int8", "u8": "torch.uint8"}
 
 
 def parameters_of(program: Program) -> dict[str, str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from .graph import MuGraph
 
 HALF = ("f16", "bf16")
+BYTES = ("i8", "u8")  # integers that each float type holds exactly
 Value = tuple[str, str]  # kernel, what it makes
 
 
@@ -33,7 +34,7 @@ def precise(g: MuGraph) -> dict[Value, str]:
     return {
         (k.name, o.out): "tf32x3" if (k.name, o.out) in wanted else "tf32"
         for k in g.kernels
-        for loaded in [{x.out for x in k.loads if g.memory[x.args[0]].dtype in HALF}]
+        for loaded in [{x.out for x in k.loads if g.memory[x.args[0]].dtype in (*HALF, *BYTES)}]
         for o in k.operators
         if o.op == "dot" and (g.wide or (k.name, o.out) in wanted) and not loaded.issuperset(o.args)
     }

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
+import torch
 from test_search import PROGRAMS, program
 
+from trilift.lift.cases.declaration import make_case
 from trilift.lift.errors import Unsupported
 from trilift.superopt.accept.acceptance import accept
 from trilift.superopt.accept.mutants import graph_mutants
 from trilift.superopt.emit.codegen import source
+from trilift.superopt.jobs import formulas_of, program_from
 from trilift.superopt.mugraph.graph import MuGraph
 from trilift.superopt.program.abstract import templates
 from trilift.superopt.search.stabilise import stabilised, unstable
@@ -54,3 +60,38 @@ def test_what_is_emitted_is_accepted() -> None:
 def test_a_row_that_fits_into_no_block() -> None:
     with pytest.raises(Unsupported, match="no tiles of exp fit into the memory of a block: n = 100000"):
         unfused(program("attention", N=100_000))
+
+
+INTEGERS: dict[str, tuple[Callable[..., Any], dict[str, str]]] = {
+    "int8 weights": (
+        lambda x, w, s: (x @ w.to(torch.float16).T) * s,
+        {"x": "f16[M,K]", "w": "i8[N,K]", "s": "f16[N]"},
+    ),
+    "uint8 and bf16": (lambda x, w: x * w.to(torch.bfloat16), {"x": "bf16[M,K]", "w": "u8[M,K]"}),
+    "two int8": (lambda x, y: x.float() * y.float(), {"x": "i8[M,K]", "y": "i8[M,K]"}),
+    "a scalar": (lambda x, s: x * s, {"x": "i8[M,K]", "s": "f32"}),
+    "a scalar in 16 bits": (lambda x, s: torch.softmax(x * s, -1), {"x": "f16[M,K]", "s": "f32"}),
+}
+
+
+def passes(text: str) -> bool:
+    """Whether the replays find no difference."""
+    return all(s.passed for s in accept(text, only=("replayed", "rounded"), steps=1_000_000).steps)
+
+
+@pytest.mark.parametrize("name", INTEGERS)
+def test_bytes_and_scalars_are_accepted(name: str) -> None:
+    fn, specs = INTEGERS[name]
+    found = make_case("kernel", fn, specs)
+    sizes = dict.fromkeys(found.names, 32)
+    text = source(stabilised(unfused(program_from(found, *formulas_of(found), sizes))[0]), "kernel")
+    assert passes(text)
+    stored = text.index("tl.store(")
+    wrong = text[:stored] + text[stored:].replace("tl.store(out_ptr", "tl.store(1 + out_ptr", 1)
+    assert wrong != text and not passes(wrong)
+
+
+def test_wide_integers_are_refused() -> None:
+    found = make_case("kernel", lambda x, w: x @ w.to(torch.float16).T, {"x": "f16[M,K]", "w": "i32[N,K]"})
+    with pytest.raises(Unsupported, match="w is i32"):
+        program_from(found, *formulas_of(found), dict.fromkeys(found.names, 32))
