@@ -187,8 +187,10 @@ def program_of(data: str) -> Program:
 def search(program: str, limits: Mapping[str, Any], hardware: Mapping[str, Any], seed: int, event: Event) -> Answer:
     """{"plans": [{"graph", "seconds"}], ...}: those with a maximum under each exponential first, then by seconds. Where
     the program is too large to search there are no plans, and "note" says so."""
-    asked = Limits(**limits)
-    found: Answer = strategy(asked.engine).attempt(program_of(program), asked, Hardware(**hardware), seed, event)
+    asked, p = Limits(**limits), program_of(program)
+    largest = any(n.op == "max" for n in p.nodes)  # has no value in a finite field
+    engine = "tiles" if largest and asked.engine == "mugraph" else asked.engine
+    found: Answer = strategy(engine).attempt(p, asked, Hardware(**hardware), seed, event)
     return found
 
 

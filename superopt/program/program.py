@@ -32,7 +32,7 @@ from trilift.lift.terms.spec import Formula
 from trilift.lift.terms.term import Term
 
 CONDITIONS = ("lt", "le", "eq", "ne", "and", "or", "not")
-FOLDS = ("sum", "max")  # a maximum occurs in tile programs only
+FOLDS = ("sum", "max")
 LAX = ("input", "add", "mul", "div", "exp", "sqr", "sqrt", "scale", "sum")
 
 
@@ -210,6 +210,10 @@ class Reader:
             over, body = self._renamed(t)
             self._axis(over)
             return _sum(over.name, self.value(body))
+        if t.op in ("amax", "amin"):
+            over, body = self._renamed(t)
+            self._axis(over)
+            return _largest(over.name, self.value(body), t.op == "amin")
         if t.op in T.FOLDS or (t.op in T.NAMED and DEFINITIONS[t.op].on_axis):
             raise Unsupported(f"the search does not support {t.op} over an axis")
         if t.op in ("add", "mul", "recip"):
@@ -349,6 +353,15 @@ def quotient(above: Sequence[Node], below: Sequence[Node]) -> Node:
         return powers(above)
     bottom = powers(below)
     return node("div", powers(above), bottom) if above else node("map", bottom, attr=T.div(1, T.scalar("a0")))
+
+
+def _largest(over: str, body: Node, least: bool) -> Node:
+    """The maximum, or the least, which is the maximum of what is negated."""
+    if over not in body.axes:
+        return body
+    if not least:
+        return node("max", body, attr=over)
+    return node("scale", node("max", node("scale", body, attr=T.const(-1)), attr=over), attr=T.const(-1))
 
 
 def _sum(over: str, body: Node) -> Node:

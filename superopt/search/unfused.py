@@ -16,7 +16,7 @@ from trilift.lift.errors import Unsupported
 from ..mugraph.cost import H200, Hardware, Model, Shape, Traffic, Work, itemsize
 from ..mugraph.graph import LOOPS, Dim, Kernel, Mode, MuGraph, Operator, Tensor
 from ..program.abstract import function
-from ..program.program import Node, Program
+from ..program.program import FOLDS, Node, Program
 
 INLINED = ("mul", "div", "scale")
 
@@ -66,7 +66,7 @@ class _Writer:
     def kernel(self, made: Sequence[Node]) -> None:
         """A kernel that makes these values, the later ones from the first."""
         first = made[0]
-        sums = {str(n.attr) for n in made if n.op == "sum"}
+        sums = {str(n.attr) for n in made if n.op in FOLDS}
         loop = str(first.attr) if first.op == "sum" else None
         modes = {a: "loop" if a == loop else "whole" if a in sums else "grid" for a in self.ordered(first.axes | sums)}
         block = Block(self.names, modes)
@@ -135,9 +135,9 @@ class Block:
         """The value from its arguments, in the loop over an axis that it has."""
         if n.op == "const":
             raise Unsupported("a number as a separate operand")
-        over = self.over(n) if n.op == "sum" else ()
+        over = self.over(n) if n.op in FOLDS else ()
         args = [self.value(a) for a in n.args]
-        self.local[n] = self.operator("sum" if over else function(n), args, n.axes, over)
+        self.local[n] = self.operator(n.op if over else function(n), args, n.axes, over)
         return self.local[n]
 
     def loop(self, axes: Iterable[str]) -> str | None:

@@ -190,9 +190,12 @@ class _Kernel:
             return n
         if n.op in FOLDS:
             axis = str(n.attr)
-            if n.op == "max" or loop == axis:
+            if loop == axis or (n.op == "max" and self.block.loop({axis})):
                 raise Unsupported(f"a {n.op} over {axis} that is not a running sum")
-            if self.block.loop({axis}):
+            if n.op == "max":
+                self.made(n.args[0], loop)
+                self.block.make(n)
+            elif self.block.loop({axis}):
                 self.block.accumulate(n)
             elif made := self.block.product(n, self.block.over(n)):
                 self.block.local[n] = made

@@ -285,3 +285,11 @@ def test_drawn_programs_of_the_loops_are_the_body() -> None:
     for _ in range(20):
         q = classes.drawn(rng, 14)
         assert same(body, q), text(q)
+
+
+def test_a_row_is_divided_by_its_largest_element_in_one_kernel() -> None:
+    absmax = formula("out[m, n] = x[m, n] / amax(j, abs(x[m, j]))", {"x": ("M", "N")})
+    best = search(from_formulas([absmax], {}, {"M": 1024, "N": 512}), Limits()).plans[0].graph
+    (k,) = best.kernels
+    assert [o.op.partition(":")[0] for o in k.operators if o.op != "map"].count("max") == 1
+    assert [o.op for o in k.operators].count("load") == 1 and k.modes["n"] == "whole"

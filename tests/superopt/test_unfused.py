@@ -62,7 +62,7 @@ def test_a_row_that_fits_into_no_block() -> None:
         unfused(program("attention", N=100_000))
 
 
-INTEGERS: dict[str, tuple[Callable[..., Any], dict[str, str]]] = {
+ACCEPTED: dict[str, tuple[Callable[..., Any], dict[str, str]]] = {
     "int8 weights": (
         lambda x, w, s: (x @ w.to(torch.float16).T) * s,
         {"x": "f16[M,K]", "w": "i8[N,K]", "s": "f16[N]"},
@@ -70,6 +70,8 @@ INTEGERS: dict[str, tuple[Callable[..., Any], dict[str, str]]] = {
     "uint8 and bf16": (lambda x, w: x * w.to(torch.bfloat16), {"x": "bf16[M,K]", "w": "u8[M,K]"}),
     "two int8": (lambda x, y: x.float() * y.float(), {"x": "i8[M,K]", "y": "i8[M,K]"}),
     "a scalar": (lambda x, s: x * s, {"x": "i8[M,K]", "s": "f32"}),
+    "largest of a row": (lambda x: x / x.abs().amax(-1, keepdim=True), {"x": "f16[M,K]"}),
+    "least of a product": (lambda x, w: (x @ w).amin(-1), {"x": "f16[M,K]", "w": "f16[K,N]"}),
     "a scalar in 16 bits": (lambda x, s: torch.softmax(x * s, -1), {"x": "f16[M,K]", "s": "f32"}),
 }
 
@@ -79,9 +81,9 @@ def passes(text: str) -> bool:
     return all(s.passed for s in accept(text, only=("replayed", "rounded"), steps=1_000_000).steps)
 
 
-@pytest.mark.parametrize("name", INTEGERS)
-def test_bytes_and_scalars_are_accepted(name: str) -> None:
-    fn, specs = INTEGERS[name]
+@pytest.mark.parametrize("name", ACCEPTED)
+def test_what_is_emitted_holds_up_and_a_wrong_twin_does_not(name: str) -> None:
+    fn, specs = ACCEPTED[name]
     found = make_case("kernel", fn, specs)
     sizes = dict.fromkeys(found.names, 32)
     text = source(stabilised(unfused(program_from(found, *formulas_of(found), sizes))[0]), "kernel")
@@ -95,3 +97,11 @@ def test_wide_integers_are_refused() -> None:
     found = make_case("kernel", lambda x, w: x @ w.to(torch.float16).T, {"x": "f16[M,K]", "w": "i32[N,K]"})
     with pytest.raises(Unsupported, match="w is i32"):
         program_from(found, *formulas_of(found), dict.fromkeys(found.names, 32))
+
+
+def test_lanes_beyond_a_row_are_below_all_of_its_elements() -> None:
+    found = make_case("kernel", lambda x: x.amax(-1), {"x": "f32[M,K]"})
+    p = program_from(found, *formulas_of(found), {"M": 32, "K": 32})
+    text = source(unfused(p)[0], "kernel")
+    assert passes(text) and 'float("inf")' in text
+    assert not passes(text.replace('-float("inf")', "0.0"))
