@@ -18,6 +18,7 @@ from ..terms.ops import OPS
 from ..terms.term import COMMUTATIVE, FOLDS, Axis, Term
 
 ATOM, POW, NEG, MUL, MATMUL, ADD, AND, OR, COMPARE = 9, 8, 7, 6, 5.9, 5, 4, 3, 2  # @ may begin a product, not end one
+REMAINDER = 5.95  # a % b * c: may begin a product, but -a % b is another number than -(a % b)
 FACTOR = MUL + 0.5  # behind a factor: a * (b // c) is not a * b // c
 INFIX = Domain("infix text", missing="call", says="how tightly its sign binds, as in Python")
 INFIX.fill({"pow": POW, "floordiv": MUL, "mod": MUL, "shl": ADD - 0.5, "shr": ADD - 0.5,
@@ -145,7 +146,8 @@ def _sum(t: Term, child: Child) -> Piece:
         piece = child(a if minus is None else minus)
         rank = max(rank, piece.rank)
         sign = " - " if minus is not None else " + "
-        out += (sign if out else "-" if minus is not None else "") + piece.at(ADD if minus is None else MATMUL)
+        level = ADD if minus is None else MUL if piece.binds == REMAINDER and not out else MATMUL
+        out += (sign if out else "-" if minus is not None else "") + piece.at(level)
     return Piece(out, ADD, rank)
 
 
@@ -178,12 +180,13 @@ def _product(t: Term, child: Child, number: Number) -> Piece:
         if len(pieces) == 1 and not below
         else " * ".join(p.at(FACTOR if k else MATMUL) for k, p in enumerate(pieces))
     )
-    binds = pieces[0].binds if len(pieces) == 1 and not below else MUL
+    begins = REMAINDER if pieces[0].binds == REMAINDER else MUL
+    binds = pieces[0].binds if len(pieces) == 1 and not below else begins
     if below:
         bottom = (
             below[0].at(POW)
             if len(below) == 1
-            else "(" + " * ".join(p.at(FACTOR if k else MUL) for k, p in enumerate(below)) + ")"
+            else "(" + " * ".join(p.at(FACTOR if k else REMAINDER) for k, p in enumerate(below)) + ")"
         )
         out = f"{out} / {bottom}"
     if value < 0:
@@ -231,5 +234,6 @@ def operation(t: Term, child: Child) -> Piece:
     text = OPS[t.op].text or ""
     symbol = text.replace("{0}", "").replace("{1}", "")
     tight = level + 1 if level != MUL else MUL + 1
-    first = level if OPS[t.op].arity < 0 or level == MUL else tight
-    return Piece(symbol.join(p.at(first if k == 0 else tight) for k, p in enumerate(pieces)), level, rank)
+    binds = REMAINDER if level == MUL else level
+    first = binds if OPS[t.op].arity < 0 or level == MUL else tight
+    return Piece(symbol.join(p.at(first if k == 0 else tight) for k, p in enumerate(pieces)), binds, rank)

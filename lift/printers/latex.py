@@ -7,6 +7,7 @@ import re
 from ..language.definitions import DEFINITIONS
 from ..language.infix import (
     ADD,
+    AND,
     ATOM,
     COMPARE,
     MUL,
@@ -33,6 +34,10 @@ LATEX.fill({
     "argmax": r"\operatorname{argmax}", "argmin": r"\operatorname{argmin}",
 })  # fmt: skip
 LATEX.derive(("add", "mul", "where"), "a form of its own: _sum, _product, cases")
+ON_BITS = ("bitand", "bitor", "bitxor")
+# Readers know no order among the operations on bits, nor between a product and a remainder: parentheses tell it.
+BINDS = {**PRECEDENCE, **dict.fromkeys(ON_BITS, PRECEDENCE["shl"]), "mod": MUL - 0.25}
+OPERANDS: dict[float, float] = {COMPARE: AND + 0.5}  # elsewhere more than the operation binds itself
 GREEK = {
     "alpha",
     "beta",
@@ -173,12 +178,19 @@ def _over(t: Term) -> Piece:
 
 def _operation(t: Term) -> Piece:
     row = DEFINITIONS.get(t.op) or OPS[t.op]
-    level = PRECEDENCE.get(t.op)
-    args = [_piece(a) for a in operands(t)]
-    texts = [_at(a, (level or COMPARE) + 0.5) if level else a.text for a in args]
+    level = BINDS.get(t.op)
+    args = [_piece(a) for a in _in_chain(t)]
+    texts = [_at(a, OPERANDS.get(level, level + 0.5)) if level else a.text for a in args]
     slots = ", ".join(f"{{{k}}}" for k in range(len(args)))
     template = row.latex or rf"\operatorname{{{{{t.op}}}}}({slots})".replace("_", r"\_")
-    return Piece(_chained(template, texts), level or ATOM)
+    bracketed = template.startswith(r"\lfloor")
+    return Piece(_chained(template, texts), ATOM if level is None or bracketed else level)
+
+
+def _in_chain(t: Term) -> list[Term]:
+    """The operands, those of a nested operation on bits of the same name too: a & b & c."""
+    nested = lambda a: t.op in ON_BITS and a.op == t.op  # noqa: E731
+    return [b for a in operands(t) for b in (_in_chain(a) if nested(a) else [a])]
 
 
 def _chained(template: str, texts: list[str]) -> str:

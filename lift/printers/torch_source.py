@@ -16,10 +16,11 @@ from ..language.definitions import DEFINITIONS
 from ..language.idioms import Cat, cat, certain_reads, scan
 from ..language.infix import (
     ADD,
+    AND,
     ATOM,
     COMPARE,
     MUL,
-    NEG,
+    OR,
     POW,
     PRECEDENCE,
     Child,
@@ -61,6 +62,9 @@ NUMBERS.derive(FOLDS, "that of PyTorch: _over")
 ON_TENSORS = {"next_power_of_2": "torch.where({0} > 0, 1 << torch.frexp(({0} - 1).double()).exponent.long(), 0)"}
 ON_BITS = ("bitand", "bitor", "bitxor", "shl", "shr", "next_power_of_2")  # which PyTorch has for integers alone
 TIGHT = ("next_power_of_2", "wrap8", "wrap16", "wrap32")  # whose template adds to its argument
+# How tightly the result of a row binds that is neither a call nor in parentheses: in Python | is loosest, ^ next.
+BITS = {"bitor": OR, "bitxor": (OR + AND) / 2, "bitand": AND, **{op: PRECEDENCE[op] for op in ("shl", "shr")}}
+BINDS = {**BITS, "cbrt": MUL, "pow": POW}
 # Of integers, where PyTorch keeps the 8 bits of an input.
 WIDENED = ("add", "mul", "mod", "shl", "abs", "sign", "next_power_of_2")
 WIDTH_OF_ARGUMENTS = ("max", "min", "where", "floordiv", "truncdiv", "truncmod", "shr", "bitand", "bitor", "bitxor",
@@ -171,7 +175,7 @@ class _Source:
             return f"torch.full(({shape}{',' * (len(axes) == 1)}), {out.text}, dtype={ELEMENT[self.term.type]})"
         missing = [a for a in axes if a not in self.term.free]
         aligned = self.align(self.term, tuple(axes))
-        return f"{aligned.at(ATOM)}.expand({shape})" if missing else aligned.text
+        return _suffixed(aligned, f".expand({shape})").text if missing else aligned.at(ADD)
 
     # ---- values
 
@@ -259,20 +263,21 @@ class _Source:
         def child(a: Term) -> Piece:
             piece = self.align(a, frame)
             if not real and self.is_narrow(a) and self.widens(t):
-                return Piece(f"{piece.at(ATOM)}.long()")
+                return _suffixed(piece, ".long()")
             if t.op in ON_BITS and not self.is_whole(a):
-                return Piece(f"{piece.at(ATOM)}.long()" if self.is_tensor(a) else f"int({piece.text})")
-            return (
-                Piece(f"{piece.at(ATOM)}.double()")
-                if real and a.type == T.INT and self.is_tensor(a) and not carried
-                else piece
-            )
+                return self._whole(a, piece)
+            double = real and a.type == T.INT and self.is_tensor(a) and not carried
+            return _suffixed(piece, ".double()") if double else piece
 
         if (out := arithmetic(t, child, self._number)) is not None:
             return out
         if not self.is_tensor(t):
             return self._python(t, child)
         return self._row(t, child)
+
+    def _whole(self, t: Term, piece: Piece) -> Piece:
+        """The value of t, a rounded real, of an integer type."""
+        return _suffixed(piece, ".long()") if self.is_tensor(t) else Piece(f"int({piece.text})")
 
     def _number(self, v: float | int) -> str:
         if v == float("inf"):
@@ -285,7 +290,7 @@ class _Source:
             return Piece(_folded(NUMBERS[t.op], [child(a).at(ADD if t.op in TIGHT else 0) for a in operands(t)]))
         if t.op in PRECEDENCE:
             return operation(t, child)
-        return Piece(f"{self._row(t, child).at(ATOM)}.item()")
+        return _suffixed(self._row(t, child), ".item()")
 
     def _row(self, t: Term, child: Child) -> Piece:
         """The row's own template. Numbers become tensors where the function takes nothing else."""
@@ -295,22 +300,34 @@ class _Source:
         if t.op in ("eq", "ne") and t.args[0] is t.args[1]:  # said as a person would
             number = f"torch.isnan({_bare(self._argument(t, 0, child))})"
             return Piece(f"(~{number})" if t.op == "eq" else number)
+        if row.torch == "{0}" and self.is_tensor(t):
+            return child(t.args[0])
         out = _folded(ON_TENSORS.get(t.op, row.torch), [self._argument(t, k, child) for k in self._places(t)])
-        return Piece(out, PRECEDENCE["pow"] if t.op == "pow" else ATOM if out.startswith(("torch", "(")) else NEG)
+        return Piece(_bare(out) if t.op in BITS else out, BINDS.get(t.op, ATOM))
 
     def _places(self, t: Term) -> list[int]:
         """The places of the arguments, in the order in which they are printed."""
         return [t.args.index(a) for a in operands(t)]
 
     def _argument(self, t: Term, k: int, child: Child) -> str:
+        """Argument k with the parentheses that its place in the row's template needs."""
         a, piece = t.args[k], child(t.args[k])
-        if t.op in ON_TENSORS:
-            return piece.at(ATOM)
-        if t.op in PRECEDENCE:
-            return piece.at(ADD if PRECEDENCE[t.op] == COMPARE else POW)
         free = t.op == "where" and k > 0 and (t.type == T.INT or self.is_tensor(t.args[3 - k]))  # may be a number
-        number = not self.is_tensor(a) and not free
-        return f"torch.tensor({piece.text}, dtype={ELEMENT[a.type]})" if number else _bare(piece.text)
+        if not (self.is_tensor(a) or free or t.op in ON_TENSORS or t.op in PRECEDENCE):
+            return f"torch.tensor({piece.text}, dtype={ELEMENT[a.type]})"
+        row = DEFINITIONS.get(t.op) or OPS[t.op]
+        if (row.torch or "").startswith("{0}."):
+            return _primary(piece)
+        level = self._level(t, k)
+        return _bare(piece.text) if level is None else piece.at(level)
+
+    def _level(self, t: Term, k: int) -> float | None:
+        """How tightly argument k must bind beside the operators of the row's template, None in a call."""
+        if t.op in ON_TENSORS or (t.op == "pow" and k == 0):
+            return ATOM
+        if t.op in PRECEDENCE:
+            return ADD if PRECEDENCE[t.op] == COMPARE else POW
+        return BITS.get(t.op)
 
     # ---- elements
 
@@ -334,14 +351,14 @@ class _Source:
         """Index k of a read. Where the read is guarded, its index may lie outside: it is clamped."""
         piece = self.align(t.args[k], frame)
         if not self.is_whole(t.args[k]):
-            piece = Piece(f"{piece.at(ATOM)}.long()" if self.is_tensor(t.args[k]) else f"int({piece.text})")
+            piece = self._whole(t.args[k], piece)
         if t.args[k].op == "axis" and t.args[k].attr.size is lengths(t, self.shapes)[k]:
             return piece.text
         if t.args[k].op == "const" and t.args[k].attr >= 0 and t.id in self.certain:
             return piece.text
         if t.id in self.certain or not self.is_tensor(t.args[k]):
             return piece.text if t.id in self.certain else f"min(max({piece.text}, 0), {t.attr}.shape[{k}] - 1)"
-        return f"{piece.at(ATOM)}.clamp(0, {t.attr}.shape[{k}] - 1)"
+        return _suffixed(piece, f".clamp(0, {t.attr}.shape[{k}] - 1)").text
 
     # ---- folds
 
@@ -354,9 +371,8 @@ class _Source:
         body, over = t.args[0], t.attr
         if (found := scan(t)) is not None:
             values = ".values" if found.name in ("cummax", "cummin") else ""
-            return Piece(
-                f"{self.value(found.body).at(ATOM)}.{found.name}({self.axes(found.body).index(found.over)}){values}"
-            )
+            dim = self.axes(found.body).index(found.over)
+            return _suffixed(self.value(found.body), f".{found.name}({dim}){values}")
         if t.op == "sum" and (out := self._contraction(t)) is not None:
             return out
         if over not in body.free:
@@ -365,7 +381,7 @@ class _Source:
         dim = self.axes(body).index(over)
         x = self.value(body)
         function = (template or "").startswith("torch")
-        return Piece((template or "").format(x.text if function else x.at(ATOM), dim=dim))
+        return Piece((template or "").format(x.text if function else _primary(x), dim=dim))
 
     def _constant_fold(self, t: Term) -> Piece:
         """A fold of what does not depend on its axis, which has at least one element."""
@@ -422,6 +438,17 @@ class _Source:
         spell = lambda s: "".join(letters[a] for a in self.axes(s))  # noqa: E731
         values = ", ".join(self.value(f).text for f in factors)
         return Piece(f'torch.einsum("{",".join(map(spell, factors))}->{spell(t)}", {values})')
+
+
+def _primary(piece: Piece) -> str:
+    """The text where an attribute, a call or an index may follow: digits would take the dot for their own."""
+    text = piece.at(ATOM)
+    return f"({text})" if text[:1].isdigit() else text
+
+
+def _suffixed(piece: Piece, suffix: str) -> Piece:
+    """The value with an attribute or a method's call behind it."""
+    return Piece(f"{_primary(piece)}{suffix}")
 
 
 def _undo_transpose(text: str) -> str | None:
