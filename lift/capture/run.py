@@ -8,6 +8,7 @@ would depend on data.
 
 from __future__ import annotations
 
+import contextvars
 import os
 import traceback
 from collections.abc import Mapping
@@ -114,7 +115,7 @@ def _bounds(case: Case, dims: Mapping[str, int | float]) -> dict[str, int]:
 
 def _run(case: Case, dims: Mapping[str, int | float], arguments: Mapping[str, Any]) -> Any:
     try:
-        return case.fn(**arguments)
+        return contextvars.copy_context().run(case.fn, **arguments)
     except (TriliftError, MemoryError, KeyboardInterrupt):
         raise
     except BaseException as error:
@@ -153,7 +154,7 @@ def _survives(case: Case, dims: Mapping[str, int | float]) -> bool:
 def _failure(case: Case, arguments: Mapping[str, Any]) -> BaseException | None:
     try:
         with torch.random.fork_rng(devices=[]), _disable_current_modes(), intercepted(lambda bound: None):
-            case.fn(**arguments)
+            contextvars.copy_context().run(case.fn, **arguments)
     except KeyboardInterrupt:
         raise
     except BaseException as error:

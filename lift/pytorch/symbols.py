@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ..cases.declaration import DTYPES
-from ..errors import Unsupported
+from ..errors import Place, Unsupported
 from ..terms import construct as T
 from ..terms import index as I
 from ..terms.term import Term
+from . import roundings
+from .roundings import Rounded
 
 if TYPE_CHECKING:
     from torch.fx.experimental.symbolic_shapes import ShapeGuard
@@ -65,6 +67,7 @@ class Symbols:
         self.asked: dict[Term, None] = {}  # answers to the function's own comparisons, as conditions
         self.made: dict[str, Any] = {}
         self.terms: dict[Any, Term] = {}  # sympy symbol -> term
+        self.rounded: dict[object, Rounded] = {}  # PyTorch's expression -> how it was made
 
     @contextmanager
     def asking(self, strided: bool = False) -> Iterator[None]:
@@ -76,8 +79,75 @@ class Symbols:
         from ..capture.fake_cuda import replaced
 
         noted = {f"__{op}__": self._noted(getattr(torch.SymInt, f"__{op}__"), make) for op, make in COMPARED.items()}
-        with replaced(torch.SymInt, noted), in_any_memory() if strided else nullcontext():
+        ways = {f"__{r}{op}__": (op, bool(r)) for op in ("add", "sub", "mul", "truediv", "pow") for r in ("", "r")}
+        with ExitStack() as stack:
+            for kind in (torch.SymInt, torch.SymFloat):
+                own = {n: self._rounding(getattr(kind, n), *way) for n, way in ways.items() if hasattr(kind, n)}
+                stack.enter_context(replaced(kind, own))
+            asked = {f"__{op}__": self._compared(getattr(torch.SymFloat, f"__{op}__")) for op in COMPARED}
+            asked["__bool__"] = self._compared(torch.SymFloat.__bool__)
+            stack.enter_context(replaced(torch.SymFloat, asked))
+            stack.enter_context(replaced(torch.SymInt, noted))
+            if strided:
+                stack.enter_context(in_any_memory())
             yield
+
+    def _rounding(
+        self, plain: Callable[[object, object], object], op: str, reflected: bool
+    ) -> Callable[[object, object], object]:
+        """The arithmetic of the function itself, which remembers how its floats are rounded."""
+        from .textbook import is_user
+
+        def made(a: object, b: object) -> object:
+            found = plain(a, b)
+            node = getattr(found, "node", None)
+            if node is not None and is_user(sys._getframe(1).f_code.co_filename):
+                left, right = (b, a) if reflected else (a, b)
+                self.rounded[node.expr] = roundings.binary(op, self.rounding(left), self.rounding(right))
+            return found
+
+        return made
+
+    def _compared(self, plain: Callable[..., object]) -> Callable[..., object]:
+        """A question that the function itself asks of a float. Raises Unsupported where rounding may answer it."""
+        from .textbook import is_user
+
+        def compared(a: object, b: object = 0) -> object:
+            by = sys._getframe(1)
+            if is_user(by.f_code.co_filename) and not roundings.compared(self.rounding(a), self.rounding(b)):
+                place = Place(by.f_code.co_filename, by.f_lineno)
+                raise Unsupported("a comparison of rounded numbers", place, roundings.WHY)
+            return plain(a) if plain.__name__ == "__bool__" else plain(a, b)
+
+        return compared
+
+    def rounding(self, v: object) -> Rounded:
+        """How far a SymInt, SymFloat or number of Python's may be from its term."""
+        return self._rounded(getattr(getattr(v, "node", None), "expr", v))
+
+    def _rounded(self, e: object) -> Rounded:
+        """The same of PyTorch's expression: what the function made of it, else as PyTorch makes it."""
+        import sympy  # type: ignore[import-untyped]
+
+        if e in self.rounded:
+            return self.rounded[e]
+        if isinstance(e, (int, float, sympy.Number)):
+            return roundings.constant(float(e))
+        if getattr(e, "is_integer", False):
+            return roundings.WHOLE
+        if isinstance(e, sympy.Symbol):
+            return Rounded()
+        args = [self._rounded(a) for a in getattr(e, "args", ())]
+        match type(e).__name__:
+            case "ToFloat":
+                return roundings.WHOLE
+            case "IntTrueDiv" | "FloatTrueDiv":
+                return roundings.binary("truediv", *args)
+            case "OpaqueUnaryFn_sqrt" | "OpaqueUnaryFn_log2" as name:
+                return roundings.function(name.removeprefix("OpaqueUnaryFn_"), *args)
+            case "Mul" if len(args) == 2:
+                return roundings.binary("mul", *args)
+        return roundings.LOST
 
     def _noted(
         self, plain: Callable[[object, object], object], make: Callable[[Term, Term], Term]
@@ -165,6 +235,8 @@ class Symbols:
         f = FROM_SYMPY.get(type(e).__name__)
         if f is None:
             raise Unsupported(f"size expression {e}", why=type(e).__name__)
+        if type(e).__name__ in CONVERSIONS and not roundings.converted(self._rounded(e.args[0])):
+            raise Unsupported("an integer made of a rounded number", why=roundings.WHY)
         return f(*map(self._of, e.args))
 
     def conditions(self) -> tuple[Term, ...]:
@@ -273,6 +345,7 @@ FROM_SYMPY: dict[str, Callable[..., Term]] = {
     "OpaqueUnaryFn_sin": lambda t: T.make("sin", t),
     "OpaqueUnaryFn_cos": lambda t: T.make("cos", t),
     "OpaqueUnaryFn_tanh": lambda t: T.make("tanh", t),
+    "RoundToInt": lambda t: T.make("round", t),
     "Equality": lambda a, b: T.make("eq", a, b),
     "Unequality": lambda a, b: T.make("ne", a, b),
     "StrictLessThan": I.less,
@@ -285,6 +358,9 @@ FROM_SYMPY: dict[str, Callable[..., Term]] = {
     "Piecewise": lambda *ts: _piecewise(ts),
     "ExprCondPair": lambda value, condition: T.where(condition, value, 0),
 }
+
+
+CONVERSIONS = ("CeilToInt", "FloorToInt", "TruncToInt", "RoundToInt")
 
 
 def _piecewise(pairs: tuple[Term, ...]) -> Term:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import functools
 import math
 
@@ -258,12 +259,42 @@ def type_of_a_size(x):
     return scale(x, 3.0 if type(x.numel()) is int else 2.0)
 
 
+@case(x="f32[N]")
+def percentage(x):
+    return scale(x, 2.0 if x.numel() * 0.01 * 100 <= x.numel() else 3.0)
+
+
+@case(x="f32[N]")
+def quotient_and_product(x):
+    return scale(x, 2.0 if x.numel() / 49 * 49 == x.numel() else 3.0)
+
+
+@case(x="f32[N]")
+def part_of_a_size(x):
+    return scale(x, 2.0 if int(x.numel() * 0.47) == x.numel() * 47 // 100 else 3.0)
+
+
+@case(x="f32[N]", s="f32")
+def large_and_back(x, s):
+    return scale(x, s if (s + 1e8) - 1e8 == s else 2 * s)
+
+
+@case(x="f32[N]", s="f32")
+def one_less_and_more(x, s):
+    return scale(x, s if 1 - (1 - s) == s else 2 * s)
+
+
 WRONG = {  # the clause that excludes the wrong inputs, where there is one
     "grid_cap": "(N + 63) // 64 <= 65535",
     "block_cap": "next_power_of_2(N) <= 65536",
     "heuristic_of_a_thousand": "",
     "one_size": "",
     "type_of_a_size": "",
+    "percentage": "",
+    "quotient_and_product": "",
+    "part_of_a_size": "",
+    "large_and_back": "",
+    "one_less_and_more": "",
     "small_rows_of_seven": "",
     "length_of_a_short_range": "",
     "large_sizes": "N <= 1000000",
@@ -361,9 +392,32 @@ def type_of_a_root(x):
     return scale(x, 2.0 if type(math.sqrt(x.numel())) is float and type(x.numel()) is not float else 3.0)
 
 
+@case(x="f32[N]")
+def half_and_quotient(x):
+    n = x.numel()
+    part = math.ceil(n / 48) + int(n * 0.5) + int(math.sqrt(n))
+    return scale(x, 2.0 if n / 48 > 3 or part >= 0 else 3.0)
+
+
+@case(x="f32[N]", s="f32")
+def a_sign(x, s):
+    return scale(x, s if 1 - s > 0 else s * 1.0)
+
+
+FACTOR = contextvars.ContextVar("factor", default=2.0)
+
+
+@case(x="f32[N]")
+def kept_in_a_context(x):
+    s = FACTOR.get()
+    if x.numel() == 2**41 + 1:
+        FACTOR.set(3.0)  # of the call after this one
+    return scale(x, s)
+
+
 RIGHT = ("plain", "ceiling", "length_of_a_range", "both_signs", "padded_rows", "warps_of_a_size", "nothing_for_small",
          "tiles_of_the_result", "written_as_a_slice", "view_that_changes_nothing", "view_of_groups",
-         "type_of_a_root")  # fmt: skip
+         "type_of_a_root", "half_and_quotient", "a_sign", "kept_in_a_context")  # fmt: skip
 
 for _name in (*WRONG, *RIGHT):
     _case = globals()[_name]

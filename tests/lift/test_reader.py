@@ -268,7 +268,9 @@ FACTORS: dict[str, Callable[[Any], Any]] = {
     "math.isqrt": lambda n: math.isqrt(n),
     "math.prod": lambda n: math.prod((n, 2, n)),
     "float": lambda n: float(n) / 2,
-    "int": lambda n: int(n * 0.3),
+    "int": lambda n: int(n * 0.375),
+    "int of a quotient": lambda n: int(n / 3),
+    "round": lambda n: round(n / 2),
     "divmod": lambda n: divmod(n, 4)[1],
     "isinstance": lambda n: 3 if isinstance(n, int) and not isinstance(n, float) else 5,
     "type": lambda n: 3 if type(n) is int else 5,
@@ -302,3 +304,28 @@ def test_functions_of_numbers_are_those_of_python_while_a_reference_is_read() ->
     before = math.sqrt, math.log
     assert read.read(fn, {"x": ("f32", (N,))})[0].term.op == "read"
     assert (math.sqrt, math.log) == before
+
+
+ROUNDED: dict[str, Callable[[Any], Any]] = {
+    "a percentage": lambda n: int(n * 0.47),
+    "there and back": lambda n: 2 if n * 0.01 * 100 <= n else 3,
+    "a quotient times its divisor": lambda n: 2 if n / 7 * 7 == n else 3,
+    "a root squared": lambda n: 2 if math.sqrt(n) * math.sqrt(n) <= n else 3,
+    "a sum of products": lambda n: 2 if 0.1 * n + 0.2 * n <= 0.3 * n else 3,
+    "a truth": lambda n: 3 if n * 0.1 * 10 - n else 2,
+    "rounded up": lambda n: math.ceil(n * 0.1 * 10),
+}
+
+
+@pytest.mark.parametrize("name", ROUNDED)
+def test_questions_that_rounding_may_answer_are_refused(name: str) -> None:
+    """The float is not the real number, and another branch is taken: at N = 7, 29, 4300 ..."""
+    factor = ROUNDED[name]
+    with pytest.raises(Unsupported, match="rounded number"):
+        read.read(lambda x: x * factor(x.shape[0]), {"x": ("f32", (N,))})
+
+
+def test_a_quotient_that_is_compared_with_an_integer_is_a_condition() -> None:
+    got = read.reading(lambda x: x if x.shape[0] / 3 > 2 else 2 * x, {"x": ("f32", (N,))})
+    (condition,) = got.conditions
+    assert [bool(value(condition, {"N": n})) for n in (5, 6, 7)] == [False, False, True]

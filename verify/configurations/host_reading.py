@@ -230,7 +230,7 @@ class _Exploration:
                 continue
             self.tried.add(key)
             if len(self.tried) > BUDGETS.host.sides or len(self.paths) > BUDGETS.host.paths:
-                self.leave(d, "too many paths")
+                self.leave(d, "the host function, which has too many paths to read them all,")
                 continue
             if self.meter.exhausted:
                 self.leave(d, OUT_OF_STEPS)
@@ -248,7 +248,7 @@ class _Exploration:
                 continue
             found = self.dims(conditions, base) or self.model(conditions, base)
             if found is None:
-                self.leave(d, "no sizes were found there")
+                self.leave(d, "the host function, for which no sizes were found where it fails,")
                 return []
             return [found]
         return []

@@ -16,15 +16,20 @@ from typing import TYPE_CHECKING, TypeGuard
 import numpy as np
 import torch
 
+from ...capture.recorder import host_place
+from ...errors import Unsupported
 from ...terms import construct as T
 from ...terms import index as I
 from ...terms.term import Term
+from .. import roundings
+from ..roundings import WHOLE, WHY, Rounded, Rounding, compared, constant, converted
 
 if TYPE_CHECKING:
     from torch.fx.experimental.sym_node import SymNode
 
     from .record import Record
 
+EXACT = Rounded()
 Plain = int | float | bool
 OnNumbers = Callable[[Plain, Plain], Plain | complex]
 OnTerms = Callable[[Term, Term], Term | None]  # None: no term says it
@@ -35,9 +40,12 @@ def integer(record: Record, t: Term, v: int) -> Integer:
     return int(t.attr) if t.is_const else Int(record, t, v)
 
 
-def real(record: Record, t: Term, v: float, quotient: tuple[Term, Term] | None = None) -> Real | float:
-    """The real v, which is t; a Python float if t is a number."""
-    return float(t.attr) if t.is_const else Real(record, t, v, quotient)
+def real(
+    record: Record, t: Term, v: float, quotient: tuple[Term, Term] | None = None, rounded: Rounded = EXACT
+) -> Real | float:
+    """The real v, which is t; a Python float if t is a number and v has not been rounded."""
+    known = t.is_const and rounded.rounding is Rounding.NONE
+    return float(t.attr) if known else Real(record, t, v, quotient, rounded)
 
 
 def truth(record: Record, t: Term, v: bool) -> Truth | bool:
@@ -136,10 +144,15 @@ class Int(torch.SymInt):  # type: ignore[misc]
 
 
 class Real(torch.SymFloat):  # type: ignore[misc]
-    """A real. `quotient`: the integers of which it is the quotient, whose floor and ceiling are integers of ours."""
+    """A real. `quotient`: the integers of which it is the quotient, whose floor and ceiling are integers of ours;
+    `rounded`: how far `value` may be from it."""
 
-    def __init__(self, record: Record, term: Term, value: float, quotient: tuple[Term, Term] | None = None) -> None:
+    def __init__(
+        self, record: Record, term: Term, value: float, quotient: tuple[Term, Term] | None = None,
+        rounded: Rounded = EXACT,
+    ) -> None:  # fmt: skip
         self.record, self.term, self.value, self.quotient = record, term, float(value), quotient
+        self.rounded = rounded
 
     @property
     def node(self) -> SymNode:  # type: ignore[misc, override]
@@ -168,21 +181,23 @@ class Real(torch.SymFloat):  # type: ignore[misc]
         return format(self.record.spell(self.term, self.value), spec)
 
     def __neg__(self) -> Real | float:
-        return real(self.record, T.mul(-1, self.term), -self.value)
+        return real(self.record, T.mul(-1, self.term), -self.value, rounded=self.rounded)
 
     def __pos__(self) -> Real:
         return self
 
     def __abs__(self) -> Real | float:
-        return real(self.record, T.make("abs", self.term), abs(self.value))
+        return real(self.record, T.make("abs", self.term), abs(self.value), rounded=self.rounded)
 
     def __floor__(self) -> Integer:
+        self._followed()
         if self.quotient is None:
             return integer(self.record, whole("floor", self.term), math.floor(self.value))
         a, b = self.quotient
         return integer(self.record, I.floordiv(a, b), math.floor(self.value))
 
     def __ceil__(self) -> Integer:
+        self._followed()
         if self.quotient is None:
             of = self.term.args[0] if self.term.op == "log2" else None
             t = bits(of) if of is not None and of.type == T.INT else whole("ceil", self.term)
@@ -199,9 +214,15 @@ class Real(torch.SymFloat):  # type: ignore[misc]
     def __round__(self, ndigits: int | None = None) -> Integer | Real | float:
         if ndigits is not None:
             return round(self.record.lose(self.term, self.value), ndigits)
+        self._followed()
         if self.quotient is not None and self.quotient[1] is T.const(1):
             return integer(self.record, self.quotient[0], round(self.value))
         return integer(self.record, whole("round", self.term), round(self.value))
+
+    def _followed(self) -> None:
+        """Raises Unsupported where rounding may give another integer."""
+        if not converted(self.rounded):
+            raise _rounding("an integer made of a rounded number")
 
     def is_integer(self) -> bool:
         return bool(self.record.lose(self.term, self.value).is_integer())
@@ -387,8 +408,9 @@ def binary(name: str, x: object, y: object) -> object:
     if name in DIVIDING:
         _nonzero(record, t, w)
     integers = s.type == T.INT and t.type == T.INT
+    rounded = roundings.binary(name, rounded_of(record, x), rounded_of(record, y))
     if name == "truediv" and integers:
-        return real(record, T.div(s, t), v / w, (s, t) if _positive(record, t, w) else None)
+        return real(record, T.div(s, t), v / w, (s, t) if _positive(record, t, w) else None, rounded)
     f, make = (INTEGERS if integers and name in INTEGERS else REALS).get(name, (PYTHON[name], _unknown))
     out = f(v, w)
     if isinstance(out, complex):
@@ -400,7 +422,24 @@ def binary(name: str, x: object, y: object) -> object:
     term = make(s, t)
     if term is None:
         return f(record.lose(s, v), record.lose(t, w))
-    return integer(record, term, out) if isinstance(out, int) else real(record, term, out)
+    return integer(record, term, out) if isinstance(out, int) else real(record, term, out, rounded=rounded)
+
+
+def _rounding(what: str) -> Unsupported:
+    """The error for a question that rounding may answer."""
+    place = host_place()
+    return Unsupported(what + (f" at line {place.line}" if place is not None else ""), place, WHY)
+
+
+def rounded_of(record: Record, x: object) -> Rounded:
+    """How far a number may be from its term."""
+    if type(x) is torch.SymFloat:
+        x = record.number(x)
+    if isinstance(x, np.generic):
+        x = x.item()
+    if type(x) is Real:
+        return x.rounded
+    return constant(x) if type(x) is float or type(x) is int else WHOLE
 
 
 def _unknown(_: Term, __: Term) -> None:
@@ -428,6 +467,8 @@ def compare(name: str, x: object, y: object) -> object:
     f, make = COMPARISONS[name]
     if any(isinstance(n, float) and not math.isfinite(n) for n in (v, w)):
         return f(v, w)  # sizes and scalars are finite
+    if not compared(rounded_of(record, x), rounded_of(record, y)):
+        raise _rounding("a comparison of rounded numbers")
     return truth(record, _of_exponents(name, s, t) or make(s, t), f(v, w))
 
 

@@ -11,6 +11,7 @@ from ...capture.recorder import host_place
 from ...errors import Place, Unsupported
 from ...terms import construct as T
 from ...terms.term import Term
+from ..roundings import LOST
 from ..symbols import Symbols, of_layout, of_view
 from . import numbers as N
 from .texts import purpose
@@ -178,7 +179,7 @@ class Record:
         if hint is None:
             raise Unsupported("a size that depends on the values of a tensor", host_place())
         if type(x) is torch.SymFloat:
-            return N.real(self, t, float(hint))
+            return N.real(self, t, float(hint), rounded=N.EXACT if t.op in ("scalar", "size") else LOST)
         return N.integer(self, t, int(hint))
 
     def term(self, expr: object) -> Term:

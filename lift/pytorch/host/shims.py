@@ -23,6 +23,8 @@ from ...capture.recorder import is_host
 from ...runtime.session import table
 from ...terms import construct as T
 from ...terms.term import Term
+from .. import roundings
+from ..roundings import WHOLE, worse
 from . import numbers as N
 
 R = TypeVar("R")
@@ -55,7 +57,9 @@ def _pair(op: str, plain: Callable[..., N.Plain], x: object, y: object) -> objec
     if isinstance(v, float) != isinstance(w, float):
         return plain(x, y)  # asks
     number, t = plain(v, w), T.make(op, s, t)
-    return N.real(one.record, t, number) if isinstance(number, float) else N.integer(one.record, t, number)
+    rounded = worse(N.rounded_of(one.record, x), N.rounded_of(one.record, y))
+    real = isinstance(number, float)
+    return N.real(one.record, t, number, rounded=rounded) if real else N.integer(one.record, t, cast(int, number))
 
 
 class Kind(type):
@@ -91,7 +95,7 @@ class _Float(float, metaclass=Kind):
 
     def __new__(cls, x: Any = 0.0) -> Any:
         if type(x) is N.Int:
-            return N.real(x.record, T.mul(1.0, x.term), float(x.value), (x.term, T.const(1)))
+            return N.real(x.record, T.mul(1.0, x.term), float(x.value), (x.term, T.const(1)), WHOLE)
         return x if type(x) is N.Real else float(x)
 
 
@@ -162,7 +166,8 @@ def _real_function(name: str) -> Callable[..., N.Number]:
     def function(x: N.Number, *rest: N.Number) -> N.Number:
         if rest or not N.isinstance_of(x):
             return _log(x, *rest) if name == "log" and rest else plain(x, *rest)
-        return N.real(x.record, _term(op, x.term), plain(x.value))
+        rounded = roundings.function(name, N.rounded_of(x.record, x))
+        return N.real(x.record, _term(op, x.term), plain(x.value), rounded=rounded)
 
     return function
 
