@@ -30,7 +30,9 @@ from .positional import Array
 
 CONSTANTS = {"pi": math.pi, "inf": math.inf, "e": math.e}
 BINARY = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.Pow: "pow", ast.FloorDiv: "floordiv",
-          ast.Mod: "mod", ast.BitAnd: "and", ast.BitOr: "or", ast.LShift: "shl", ast.RShift: "shr"}  # fmt: skip
+          ast.Mod: "mod", ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor", ast.LShift: "shl",
+          ast.RShift: "shr"}  # fmt: skip
+ON_BITS = {"and": "bitand", "or": "bitor", "xor": "bitxor"}  # of truths, and of integers
 COMPARE = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne"}
 PREFIX = {name: fold for fold, (name, _) in SCANS.items()}
 UNARY = {ast.USub: "neg", ast.Not: "not", ast.Invert: "invert"}
@@ -449,12 +451,24 @@ def binary(text: str, e: ast.expr, op: str, a: Term, b: Term) -> Term:
     """The operation of two terms. Raises CaseError where it is a number beyond the floats, or none."""
     if a.is_const and b.is_const and _no_number(op, a.attr, b.attr):
         raise bad(text, e, "this is not a number")
+    if op in ON_BITS:
+        op, a, b = _on_bits(text, e, op, a, b)
     t = power(a, b) if op == "pow" else OPS[op].on_terms(a, b)
     if op in ("pow", "shl") and a.is_const and b.is_const and not t.is_const and abs(a.attr) > 1 and b.attr > 64:
         raise bad(text, e, "the number is too large")
     if t.is_const and abs(t.attr) > LARGEST and not any(abs(x.attr) == math.inf for x in (a, b) if x.is_const):
         raise bad(text, e, "the number is too large")
     return t
+
+
+def _on_bits(text: str, e: ast.expr, op: str, a: Term, b: Term) -> tuple[str, Term, Term]:
+    """& | ^ of truths, else of integers, among which a truth is 0 or 1. Raises CaseError for reals."""
+    if T.REAL in (a.type, b.type):
+        raise bad(text, e, "& | ^ are of truths and of integers")
+    if a.type == b.type == T.BOOL:
+        return {"xor": "ne"}.get(op, op), a, b
+    a, b = (T.where(x, 1, 0) if x.type == T.BOOL else x for x in (a, b))
+    return ON_BITS[op], a, b
 
 
 def _no_number(op: str, a: float, b: float) -> bool:

@@ -4,6 +4,8 @@ import pytest
 
 from trilift.lift.errors import CaseError
 from trilift.lift.language.parse import formula
+from trilift.lift.terms import construct as T
+from trilift.lift.terms.fit import value
 
 INPUTS = {"x": ["M", "N"], "v": ["N"]}
 WRONG = [
@@ -66,6 +68,24 @@ def test_a_formula_that_is_nested_too_deeply_is_an_error(signs):
 def test_the_complement_of_an_integer_is_an_integer():
     assert formula("v * ~0", INPUTS).term is formula("v * -1", INPUTS).term
     assert formula("where(~(v < 0), v, 0)", INPUTS).term is formula("where(not (v < 0), v, 0)", INPUTS).term
+
+
+@pytest.mark.parametrize(
+    "text", ["x & 3", "x | y", "x ^ y", "(x & y) | (x > 2)", "(x > 2) ^ (y > 2)", "(x > 1) & (y > 1)"]
+)
+def test_operators_on_bits_are_those_of_python(text):
+    """Of two truths a truth, else of integers."""
+    t = formula(text, {"x": ("N",), "y": ("N",)}, {"x": "int", "y": "int"}).term
+    for x in range(8):
+        for y in range(8):
+            put = {"x": T.const(x), "y": T.const(y)}
+            got = T.rewrite(t, lambda s, put=put: put[s.attr] if s.op == "read" else None)
+            assert value(got, {}) == eval(text, {"x": x, "y": y})
+
+
+def test_operators_on_bits_of_reals_are_an_error():
+    with pytest.raises(CaseError, match="cannot read the formula"):
+        formula("x & 3", {"x": ("N",)})
 
 
 def test_a_new_dimension_is_one_of_the_result_and_a_reduced_one_is_not():
