@@ -13,6 +13,7 @@ import torch
 
 from trilift import case
 from trilift.lift import Case, lift
+from trilift.lift.cases.declaration import make_case
 from trilift.lift.errors import CaseError, Unsupported
 from trilift.lift.language.parse import formula
 from trilift.lift.printers.text import element_text
@@ -22,7 +23,7 @@ from trilift.lift.replay.reference import deviation, steady, values
 from trilift.lift.terms import construct as T
 from trilift.lift.terms.spec import Formula
 from trilift.verify.runs import readings
-from trilift.verify.runs.goals import Targets, domain, matched, targets
+from trilift.verify.runs.goals import Targets, domain, in_order, matched, targets
 
 sys.path[:0] = [str(Path(__file__).parents[1] / folder) for folder in ("helpers", "kernels")]
 from operators import FILES, SHAPES, cases, dims_of  # noqa: E402
@@ -248,3 +249,19 @@ def test_targets_know_the_shapes_of_the_case() -> None:
     (inside,) = goal.domain("out", SOFTMAX)
     assert inside.op == "and"
     assert targets(norm("norm")).domain("out", NORM)
+
+
+def test_a_function_gets_the_arguments_of_the_case_in_their_order() -> None:
+    """Whatever it calls them: `def rsub(y, x)`."""
+    found = make_case("less", lambda x, y: None, {"x": "f32[N]", "y": "f32[N]"})
+    x, y = torch.tensor([1.0, 5.0]), torch.tensor([2.0, 3.0])
+
+    def rsub(y: Any, x: Any) -> Any:
+        return x - y
+
+    def by_name(a: Any, *, y: Any) -> Any:
+        return a - y
+
+    assert in_order(found, rsub)(x=x, y=y).tolist() == (y - x).tolist()
+    assert in_order(found, torch.sub)(x=x, y=y).tolist() == (x - y).tolist()
+    assert in_order(found, by_name)(x=x, y=y).tolist() == (x - y).tolist()

@@ -3,10 +3,11 @@ from: the reference, the lifted formula, a text, or another kernel."""
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import partial, wraps
 from typing import Any
 
 from trilift.lift import Lifted
@@ -75,7 +76,7 @@ def targets(
     elif isinstance(other, Case):
         found = _of_case(case, other, traces, seed)
     elif other is not None:
-        found = _of_function(case, other, getattr(other, "__name__", "function"), traces, seed)
+        found = _of_function(case, in_order(case, other), getattr(other, "__name__", "function"), traces, seed)
     elif against == FORMULA or not (case.reference or against == REFERENCE):
         found = _of_lifted(case, lifted)
     elif case.reference.fn is None:
@@ -148,6 +149,28 @@ def fits(case: Case, name: str, formula: Formula, traces: Sequence[Trace], found
 
 
 # ---- from PyTorch ----------------------------------------------------------------------------------------------------
+
+
+def in_order(case: Case, fn: Callable[..., object]) -> Callable[..., object]:
+    """The function, called with the arguments of the case in the order of the case's function, whatever their names
+    are; those that it takes by name alone by their names."""
+    named = _named_alone(fn)
+    order = [n for n in inspect.signature(case.fn).parameters if n in case.params and n not in named]
+
+    @wraps(fn, updated=())
+    def call(**arguments: object) -> object:
+        rest = {n: v for n, v in arguments.items() if n not in order}
+        return fn(*(arguments[n] for n in order), **rest)
+
+    return call
+
+
+def _named_alone(fn: Callable[..., object]) -> frozenset[str]:
+    try:
+        parameters = inspect.signature(fn).parameters.values()
+    except (TypeError, ValueError):  # a function of PyTorch's in C
+        return frozenset()
+    return frozenset(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
 
 
 def _of_function(case: Case, fn: Callable[..., Any], name: str, traces: Sequence[Trace], seed: int) -> Targets:
