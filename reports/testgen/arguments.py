@@ -11,7 +11,7 @@ from trilift.lift.errors import Unsupported
 from trilift.lift.language.python_source import python_source
 from trilift.lift.terms.term import Term
 from trilift.verify.model.verdict import Clause
-from trilift.verify.properties.records import Suite
+from trilift.verify.properties.records import Suite, Whole
 from trilift.verify.runs.input_table import ENDS, ROWS, VALUES
 from trilift.verify.runs.layouts import OF_ROWS
 
@@ -19,6 +19,7 @@ from .facts import Facts
 from .formulas import docstring, dtype, wrapped
 
 EXACT = "eighths"  # values that only some laws ask for
+EDGES, WHOLE = "edges", "whole"  # values that integers without limits have
 LAYOUTS = ("contiguous", "offset", "padded", "gaps", "transposed")
 REALS, POSITIVES = (0.5, -1.25, 2.0), (0.5, 1.0, 1.75)
 INTEGERS = (0, 1, 7, 1234)
@@ -34,7 +35,7 @@ def sizes_line(case: Case, names: Iterable[str], source: str) -> list[str]:
 def arguments(suite: Suite, name: str, infinite: Collection[str] = ()) -> str:
     """The function that makes the arguments of a call; `infinite`: the inputs that may be minus infinity."""
     case = suite.case
-    body = [f'"{n}": {_argument(case, n, s, infinite)},' for n, s in case.params.items()]
+    body = [f'"{n}": {_argument(suite, n, s, infinite)},' for n, s in case.params.items()]
     used = {t.attr for line in _terms(case) for t in line.walk() if t.op in ("size", "scalar")} | set(case.scalars)
     made = ["make = Maker(call, memory)"] if case.tensors else []
     lines = [*sizes_line(case, used, "call.sizes"), *made, "return {", *body, "}"]
@@ -47,13 +48,13 @@ def _terms(case: Case) -> Iterator[Term]:
         yield from (e for e in (*(s.shape or ()), s.low, s.high) if e is not None)
 
 
-def _argument(case: Case, name: str, s: Any, infinite: Collection[str]) -> str:
+def _argument(suite: Suite, name: str, s: Any, infinite: Collection[str]) -> str:
     if isinstance(s, list | tuple):
-        inner = ", ".join(_argument(case, f"{name}{k}", e, infinite) for k, e in enumerate(s))
+        inner = ", ".join(_argument(suite, f"{name}{k}", e, infinite) for k, e in enumerate(s))
         return f"[{inner}]" if isinstance(s, list) else f"({inner}{',' * (len(s) == 1)})"
     if not isinstance(s, Spec):
         return literal(s)
-    return name if s.shape is None else _tensor(name, s, name in infinite)
+    return name if s.shape is None else _tensor(name, s, name in infinite, suite.whole.get(name, Whole()))
 
 
 def literal(v: Any) -> str:
@@ -69,12 +70,13 @@ def literal(v: Any) -> str:
     return repr(v)
 
 
-def _tensor(name: str, s: Spec, infinite: bool) -> str:
+def _tensor(name: str, s: Spec, infinite: bool, whole: Whole) -> str:
     """The call that makes one tensor."""
     sizes = [python_source(e) for e in s.shape or ()]
     shape = f"({', '.join(sizes)}{',' * (len(sizes) == 1)})"
     ends = [python_source(e) for e in (s.low, s.high) if e is not None]
     strided = ["strided=True"] * s.strided + ["infinite=True"] * infinite
+    strided += [f"bits={whole.bits}"] * (whole.bits > 0) + ["nonzero=True"] * whole.nonzero
     if s.dtype == "bool":
         method, more = "booleans", []
     elif not s.is_float:
@@ -162,8 +164,9 @@ def _small(suite: Suite) -> list[str]:
 
 def values(suite: Suite) -> tuple[str, ...]:
     """The kinds of values that the case can have."""
-    whole = not any(s.is_float for s in suite.case.tensors.values())
-    return tuple(n for n in VALUES if n != EXACT and (n == "normal" or not whole or ROWS[n].integers in ENDS))
+    reals = any(s.is_float for s in suite.case.tensors.values())
+    known = (n for n in VALUES if n != EXACT and (n == "normal" or reals or ROWS[n].integers in ENDS))
+    return (*known, *((EDGES, WHOLE) if any(w.bits for w in suite.whole.values()) else ()))
 
 
 def layouts(suite: Suite, facts: Facts) -> tuple[str, ...]:

@@ -211,16 +211,57 @@ class Maker:
         return self.tensor(name, low + (high - low) * drawn, dtype, strided)
 
     def integers(
-        self, name: str, shape: Sequence[int], dtype: torch.dtype, low: int, high: int, strided: bool = False
+        self,
+        name: str,
+        shape: Sequence[int],
+        dtype: torch.dtype,
+        low: int,
+        high: int,
+        strided: bool = False,
+        bits: int = 0,
+        nonzero: bool = False,
     ) -> torch.Tensor:
-        """Integers v with low <= v < high; the last or the first of them where the values are equal or large."""
-        drawn = torch.randint(low, max(high, low + 1), tuple(shape), generator=self.random())
-        chosen = {"equal": torch.full_like(drawn, high - 1), "large": torch.full_like(drawn, low)}
-        return self.tensor(name, chosen.get(self.call.values, drawn), dtype, strided)
+        """Integers v with low <= v < high; the last or the first of them where the values are equal or large. Those
+        with `bits` have no limits: where the values are edges or whole, they have as many bits beside the sign."""
+        generator = self.random()
+        drawn = torch.randint(low, max(high, low + 1), tuple(shape), generator=generator)
+        most = 2**bits - 1 if bits else max(high - 1, low)
+        least = -(2**bits) if bits and low < 0 else low
+        match self.call.values:
+            case "equal":
+                drawn = torch.full_like(drawn, high - 1)
+            case "large":
+                drawn = torch.full_like(drawn, low)
+            case "edges":
+                drawn = with_edges(drawn, least, most, generator)
+            case "whole":
+                drawn = in_turn(drawn, least, most, self.call.seed, self.made, generator)
+        if nonzero:
+            drawn = drawn.masked_fill(drawn == 0, 1)
+        return self.tensor(name, drawn, dtype, strided)
 
     def booleans(self, name: str, shape: Sequence[int], strided: bool = False) -> torch.Tensor:
         drawn = torch.randint(0, 2, tuple(shape), generator=self.random()).bool()
         return self.tensor(name, drawn, torch.bool, strided)
+
+
+def with_edges(x: torch.Tensor, low: int, high: int, generator: torch.Generator) -> torch.Tensor:
+    """About half of the elements replaced, by numbers at the edges of low <= v <= high or any between them."""
+    ends = torch.tensor([v for v in (low, low + 1, -1, 0, 1, high - 1, high) if low <= v <= high])
+    chosen = ends[torch.randint(len(ends), x.shape, generator=generator)]
+    between = torch.randint(low, max(high, low + 1), x.shape, generator=generator)
+    other = torch.where(torch.randint(2, x.shape, generator=generator) == 0, chosen, between)
+    return torch.where(torch.randint(2, x.shape, generator=generator) == 0, x, other)
+
+
+def in_turn(x: torch.Tensor, low: int, high: int, seed: int, number: int, generator: torch.Generator) -> torch.Tensor:
+    """In place of the elements all of low <= v <= high, which go on in the next seed where there are more; of more than
+    256 any. `number`: of the tensor, so that several do not have the same numbers at one seed."""
+    if high - low > 255:
+        return torch.randint(low, high, x.shape, generator=generator)
+    order = low + torch.randperm(high - low + 1, generator=torch.Generator().manual_seed(number))
+    first = seed * max(x.numel() - number + 1, 1)
+    return order[(first + torch.arange(x.numel())) % len(order)].reshape(x.shape)
 
 
 def examples(*calls: Call) -> Callable[[Any], Any]:
@@ -426,6 +467,9 @@ def stored(expected: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 
 def wrong(got: torch.Tensor, expected: torch.Tensor, tolerance: torch.Tensor) -> torch.Tensor:
     """Which elements are further from the expected ones than the tolerance. NaN meets NaN, and infinity itself."""
+    whole = not (got.is_floating_point() or expected.is_floating_point())
+    if whole and not tolerance.any():
+        return got.long() != expected.long()
     numbers, expected = got.double(), expected.double()
     near = (numbers - expected).abs() <= tolerance
     same = (numbers == expected) | (numbers.isnan() & expected.isnan())

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from trilift.lift.cases.declaration import torch_dtype
 from trilift.verify.model.verdict import Counterexample, Verdict
 
-from .arguments import values
+from .arguments import EDGES, WHOLE, values
 from .formulas import docstring
 from .stand_ins import lacking
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 EQUALS = "equals_its_formula"
 LITERALS = 300  # numbers written into a file for one call
 MASKED = 4  # shapes
+BYTES = 256  # numbers of an 8-bit type
+MOST_SEEDS = 8  # of calls in which they are tried
 
 
 def tests(p: Part) -> Iterator[str]:
@@ -64,7 +67,19 @@ def each_row(p: Part) -> list[str]:
     shape = uneven(p.suite)
     if p.suite.unsafe or shape is None or not others:
         return []
-    return [f"*(Call({sizes_text(shape)}, values=v) for v in {others})"]
+    return [f"*(Call({sizes_text(shape)}, values=v) for v in {others})", *_whole_types(p)]
+
+
+def _whole_types(p: Part) -> list[str]:
+    """Calls in which integers have all numbers of a small type, and twice those of others, where most elements are."""
+    free = [n for n, w in p.suite.whole.items() if w.bits]
+    least = lambda d: min(math.prod(p.suite.case.shape(n, d)) for n in free)  # noqa: E731
+    largest = max((d for d in p.suite.sizes.first if free), key=least, default=None)
+    if largest is None or not least(largest):
+        return []
+    seeds = min(max(-(-BYTES // max(least(largest) - len(p.suite.case.tensors), 1)), 2), MOST_SEEDS)
+    kinds = ((WHOLE, seeds), (EDGES, 2))
+    return [f'*(Call({sizes_text(largest)}, seed=s, values="{v}") for s in range({n}))' for v, n in kinds]
 
 
 def uneven(suite: Suite) -> Dims | None:

@@ -65,6 +65,15 @@ class Sizes:
 
 
 @dataclass(frozen=True, slots=True)
+class Whole:
+    """The integers that an input without limits may have. `bits`: beside the sign, of those drawn beside small ones, 0
+    for none; `nonzero`: whether it is a divisor."""
+
+    bits: int = 0
+    nonzero: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Refusal:
     """A call that the contract excludes. `clause`: the clause that it breaks; `dims`: the sizes; `layouts`: by tensor
     how it lies in memory where that is what breaks the clause ("strided", "transposed", "expanded"); `values`: by index
@@ -94,7 +103,8 @@ class Output:
 class Suite:
     """All that the tests of one case say. `failures`: inputs on which it is known to be wrong; `unsafe`: whether a call
     may damage the process that makes it; `notes`: what is not tested and why, for the file's docstring. `raises`: what
-    the host function raises at every size that was tried, "" where it returns."""
+    the host function raises at every size that was tried, "" where it returns. `whole`: by integer tensor without
+    limits, of those that are not drawn from small integers alone."""
 
     case: Case
     outputs: tuple[Output, ...]
@@ -107,3 +117,4 @@ class Suite:
     notes: tuple[str, ...] = ()
     raises: str = ""
     details: Mapping[str, Any] = field(default_factory=dict)
+    whole: Mapping[str, Whole] = field(default_factory=dict)

@@ -4,7 +4,7 @@ formulas, calls that the contract excludes, inputs that failed."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from trilift.lift.terms.spec import Formula
 from trilift.lift.terms.term import Term
 
 from ..model.verdict import Counterexample, Proof, Verdict
-from .records import Dims, Output, Property, Refusal, Sizes, Suite
+from .records import Dims, Output, Property, Refusal, Sizes, Suite, Whole
 
 if TYPE_CHECKING:
     from trilift.lift import Lifted
@@ -63,7 +63,9 @@ def suite(
     wild = any(f.rule == "out-of-bounds" for f in findings) or any(c.why and not c.output for c in failures)
     failures = (*failures, *_seen(case, findings, tried.largest))
     raises, ordered = _raises(case, tried, seed), not _adds_in_any_order(launches)
-    return Suite(case, outputs, tried, laws, refused, failures, wild, ordered, tuple(stages.notes), raises)
+    whole = stages.whole(outputs, found, launches, tried)
+    told = tuple(stages.notes)
+    return Suite(case, outputs, tried, laws, refused, failures, wild, ordered, told, raises, whole=whole)
 
 
 @dataclass(frozen=True)
@@ -143,6 +145,15 @@ class _Stages:
 
         self.progress("properties")
         return self.attempt("no laws", EXTRA_STEPS, lambda: properties(self.case, formulas)) or () if formulas else ()
+
+    def whole(
+        self, outputs: Sequence[Output], found: Examined | None, launches: Sequence[Launch], tried: Sizes
+    ) -> Mapping[str, Whole]:
+        from .drawn_integers import whole
+
+        known = (found.proofs, found.provings, found.goal.owed) if found is not None else ((), (), ())
+        stage = lambda: whole(self.case, outputs, *known, _modules(launches), tried)  # noqa: E731
+        return self.attempt("integers are drawn from small ones", EXTRA_STEPS, stage) or {}
 
     def refusals(self, proofs: Sequence[Proof], tried: Sizes) -> tuple[Refusal, ...]:
         from .refusals import refusals
