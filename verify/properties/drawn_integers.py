@@ -154,8 +154,8 @@ def _resolved(t: Term, launched: Launched) -> Term | None:
 
 
 class Elements(MachineRanges):
-    """Intervals of terms over elements of tensors of integers with at most so many `bits`. What a masked load leaves
-    undefined is not stored, and no sum has more terms than the largest tensor."""
+    """Intervals of terms over elements of tensors of integers with at most so many `bits`. The lanes that a masked load
+    leaves undefined are not stored, and no sum has more terms than the largest tensor."""
 
     def __init__(self, case: Case, bits: int, sizes: Sizes):
         super().__init__(_elements(case, bits), _sizes(case, sizes))
@@ -196,7 +196,7 @@ def _elements(case: Case, bits: int) -> dict[str, Interval]:
 
 
 def _limits(s: Spec, low: float, high: float) -> Interval:
-    """What a declaration says, as far as it is numbers; limits that depend on sizes are modest numbers."""
+    """The limits of a declaration, as far as they are numbers; others are modest numbers."""
     ends = s.low, s.high
     least, most = (None if e is None else int(e.attr) if e.is_const else SCALARS[1] for e in ends)
     least = least if s.low is None or s.low.is_const else SCALARS[0]
