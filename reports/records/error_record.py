@@ -17,11 +17,16 @@ KINDS: dict[type, str] = {
 }
 
 
+def kind(e: TriliftError) -> str:
+    """The word for its class, or for the class that this is a kind of."""
+    return next(KINDS[c] for c in type(e).__mro__ if c in KINDS)
+
+
 def error_of(e: TriliftError) -> Error:
     """An error as plain data, as `draw.error` takes it."""
     place = e.place or Place("", 0)
     return {
-        "kind": KINDS[type(e)],
+        "kind": kind(e),
         "what": e.what,
         "file": place.file,
         "line": place.line,

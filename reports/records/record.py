@@ -18,7 +18,7 @@ from trilift.lift.runtime.budget import BUDGETS, OutOfSteps, limited
 from . import audit_record, proof_record, steps
 from .entries import Error, Finding, Formula, KernelLocation, Record
 from .entries import Output as OutputEntry
-from .error_record import KINDS, error_of
+from .error_record import error_of, kind
 from .forms import joined, printed
 from .options import Options
 from .unfinished import empty
@@ -138,7 +138,7 @@ def summary(errors: Sequence[TriliftError]) -> str:
     if not errors:
         return "ok"
     e = errors[0]
-    return f"{KINDS[type(e)]}: {e.what}" + (f" at {e.place}" if e.place else "")
+    return f"{kind(e)}: {e.what}" + (f" at {e.place}" if e.place else "")
 
 
 def verdict(lifted: Lifted) -> Compared:

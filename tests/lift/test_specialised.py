@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 
 import pytest
@@ -12,7 +13,7 @@ from trilift.lift.pytorch.read import reading
 from trilift.lift.terms import construct as T
 
 FUNCTIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
-    "int": lambda x: x * int(x.shape[0]),
+    "index": lambda x: x * operator.index(x.shape[0]),
     "range": lambda x: x * len(range(x.shape[0])),
 }
 
