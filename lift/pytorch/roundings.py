@@ -17,6 +17,9 @@ from enum import IntEnum
 WHY = "rounding may decide it otherwise than real numbers do"
 
 
+LARGEST = 2**1023  # of the integers that are taken as floats
+
+
 class Rounding(IntEnum):
     """NONE: the float is the real. INTEGERS: it lies on the same side of every integer. ONCE: on the same side of 0.
     MORE: anywhere near."""
@@ -57,7 +60,9 @@ LOST = Rounded(Rounding.MORE)
 
 
 def constant(v: float) -> Rounded:
-    """A number of Python's."""
+    """A number of Python's; an integer may be larger than every float."""
+    if isinstance(v, int) and abs(v) >= LARGEST:
+        return Rounded(whole=True)
     return Rounded(whole=float(v).is_integer(), number=float(v))
 
 

@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from ..cases.declaration import DTYPES
@@ -114,12 +115,17 @@ class Symbols:
 
         def compared(a: object, b: object = 0) -> object:
             by = sys._getframe(1)
-            if is_user(by.f_code.co_filename) and not roundings.compared(self.rounding(a), self.rounding(b)):
-                place = Place(by.f_code.co_filename, by.f_lineno)
-                raise Unsupported("a comparison of rounded numbers", place, roundings.WHY)
+            if is_user(by.f_code.co_filename):
+                self._followed(a, b, by)
             return plain(a) if plain.__name__ == "__bool__" else plain(a, b)
 
         return compared
+
+    def _followed(self, a: object, b: object, by: FrameType) -> None:
+        """Raises Unsupported where rounding may decide a comparison of the two, which the function of a frame makes."""
+        if not roundings.compared(self.rounding(a), self.rounding(b)):
+            place = Place(by.f_code.co_filename, by.f_lineno)
+            raise Unsupported("a comparison of rounded numbers", place, roundings.WHY)
 
     def rounding(self, v: object) -> Rounded:
         """How far a SymInt, SymFloat or number of Python's may be from its term."""
@@ -155,9 +161,10 @@ class Symbols:
         from .textbook import is_user
 
         def compared(a: object, b: object) -> object:
-            found = plain(a, b)
-            if found is NotImplemented or not is_user(sys._getframe(1).f_code.co_filename):
+            found, by = plain(a, b), sys._getframe(1)
+            if found is NotImplemented or not is_user(by.f_code.co_filename):
                 return found
+            self._followed(a, b, by)
             t, holds = make(self.term(a), self.term(b)), bool(found)
             self.asked[t if holds else T.make("not", t)] = None
             return holds

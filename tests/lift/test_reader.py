@@ -309,6 +309,7 @@ def test_functions_of_numbers_are_those_of_python_while_a_reference_is_read() ->
 ROUNDED: dict[str, Callable[[Any], Any]] = {
     "a percentage": lambda n: int(n * 0.47),
     "there and back": lambda n: 2 if n * 0.01 * 100 <= n else 3,
+    "an integer against a float": lambda n: 2 if n >= n * 0.01 * 100 else 3,
     "a quotient times its divisor": lambda n: 2 if n / 7 * 7 == n else 3,
     "a root squared": lambda n: 2 if math.sqrt(n) * math.sqrt(n) <= n else 3,
     "a sum of products": lambda n: 2 if 0.1 * n + 0.2 * n <= 0.3 * n else 3,
