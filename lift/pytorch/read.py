@@ -26,6 +26,7 @@ from ..terms.term import Axis, Term
 from .aten import operators
 from .graph import outputs_of
 from .machine_integers import Fits, Integers, Rounding
+from .roundings import wide_names
 from .symbolic_tensor import SymbolicTensor, named, type_of_name
 from .symbols import Symbols
 from .tracing import REFUSALS, place_of_error, raised_at, traced
@@ -85,6 +86,7 @@ def reading(
 
     for multiple in (1, 2, 8):  # perhaps sizes have to be even, or multiples of 8
         symbols = Symbols(dict(hints or {}), multiple)
+        symbols.wide = wide_names(bounds or {}, scalars or {})
         inputs = {name: symbols.fake(dtype, dims) for name, (dtype, dims) in specs.items()}
         inputs |= {name: symbols.number(v) if isinstance(v, Term) else v for name, v in (scalars or {}).items()}
         try:

@@ -4,19 +4,22 @@
     n * 0.01 * 100 <= n  two roundings: false at n = 7, though 0.01 * 100 is 1
 
 Terms are real numbers; a branch of host code or of a reference is taken by floats. Where rounding may take it the other
-way it cannot be followed. Integers are below 2^48 (sizes of tensors are), floats are IEEE's of 64 bits, rounded to
-nearest; sqrt is rounded once, log2 and powers of 1/2 of integers are right to less than one unit in the last place.
+way it cannot be followed. Sizes are below 2^48, other integers as their type says; floats are IEEE's of 64 bits,
+rounded to nearest; sqrt is rounded once, log2 and powers of 1/2 of integers are right to less than one unit in the last
+place.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
 WHY = "rounding may decide it otherwise than real numbers do"
 
 
+WIDE_BITS = 48
 LARGEST = 2**1023  # of the integers that are taken as floats
 
 
@@ -33,12 +36,14 @@ class Rounding(IntEnum):
 @dataclass(frozen=True, slots=True)
 class Rounded:
     """A float or an integer. `whole`: it is an integer; `number`: itself, where it is the same at all sizes;
-    `quotient`: a rounded quotient of integers, which lies on the same side of each multiple of 1/16."""
+    `quotient`: a rounded quotient of integers, which lies on the same side of each multiple of 1/16; `wide`: an integer
+    that may have more digits than a float."""
 
     rounding: Rounding = Rounding.NONE
     whole: bool = False
     number: float | None = None
     quotient: bool = False
+    wide: bool = False
 
     @property
     def power_of_two(self) -> bool:
@@ -56,6 +61,7 @@ class Rounded:
 
 
 WHOLE = Rounded(whole=True)
+WIDE = Rounded(whole=True, wide=True)
 LOST = Rounded(Rounding.MORE)
 
 
@@ -68,6 +74,8 @@ def constant(v: float) -> Rounded:
 
 def binary(name: str, a: Rounded, b: Rounded) -> Rounded:
     """The result of add, sub, mul, truediv or pow."""
+    if a.wide or b.wide:
+        return LOST
     if max(a.rounding, b.rounding) > Rounding.NONE:
         scaled = (name == "mul" and (a.power_of_two or b.power_of_two)) or (name == "truediv" and b.power_of_two)
         return Rounded(Rounding.ONCE) if scaled and max(a.rounding, b.rounding) <= Rounding.ONCE else LOST
@@ -91,9 +99,9 @@ def binary(name: str, a: Rounded, b: Rounded) -> Rounded:
 
 def function(name: str, x: Rounded) -> Rounded:
     """The result of a function of `math`."""
-    if name in ("fabs", "neg"):
+    if name in ("fabs", "neg") and not x.wide:
         return x
-    if x.rounding > Rounding.NONE:
+    if x.rounding > Rounding.NONE or x.wide:
         return LOST
     if name in ("sqrt", "log2") and x.whole:
         return Rounded(Rounding.INTEGERS)
@@ -119,4 +127,10 @@ def converted(x: Rounded) -> bool:
 
 def worse(a: Rounded, b: Rounded) -> Rounded:
     """One of the two, whichever it is: of min and max."""
-    return Rounded(max(a.rounding, b.rounding), a.whole and b.whole, quotient=a.quotient and b.quotient)
+    return Rounded(max(a.rounding, b.rounding), a.whole and b.whole, quotient=a.quotient and b.quotient,
+                   wide=a.wide or b.wide)  # fmt: skip
+
+
+def wide_names(limits: Mapping[str, tuple[float, float]], names: Collection[str]) -> frozenset[str]:
+    """Those of the integer scalars of these names whose limits allow more digits than sizes have."""
+    return frozenset(n for n, (low, high) in limits.items() if n in names and max(-low, high) >= 2**WIDE_BITS)

@@ -68,6 +68,7 @@ class Symbols:
         self.asked: dict[Term, None] = {}  # answers to the function's own comparisons, as conditions
         self.made: dict[str, Any] = {}
         self.terms: dict[Any, Term] = {}  # sympy symbol -> term
+        self.wide: frozenset[str] = frozenset()  # integer scalars that may have more digits than a float
         self.rounded: dict[object, Rounded] = {}  # PyTorch's expression -> how it was made
 
     @contextmanager
@@ -140,13 +141,14 @@ class Symbols:
         if isinstance(e, (int, float, sympy.Number)):
             return roundings.constant(float(e))
         if getattr(e, "is_integer", False):
-            return roundings.WHOLE
+            terms = (self.terms.get(s) for s in getattr(e, "free_symbols", ()))
+            return roundings.WIDE if any(t is not None and t.attr in self.wide for t in terms) else roundings.WHOLE
         if isinstance(e, sympy.Symbol):
             return Rounded()
         args = [self._rounded(a) for a in getattr(e, "args", ())]
         match type(e).__name__:
             case "ToFloat":
-                return roundings.WHOLE
+                return roundings.LOST if args[0].wide else roundings.WHOLE
             case "IntTrueDiv" | "FloatTrueDiv":
                 return roundings.binary("truediv", *args)
             case "OpaqueUnaryFn_sqrt" | "OpaqueUnaryFn_log2" as name:

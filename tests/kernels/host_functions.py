@@ -284,6 +284,11 @@ def one_less_and_more(x, s):
     return scale(x, s if 1 - (1 - s) == s else 2 * s)
 
 
+@case(x="f32[N]", s="i64")
+def third_of_a_wide_integer(x, s):
+    return scale(x, float(s) if s < 0 or int(s / 3) == s // 3 else 2.0 * s)
+
+
 WRONG = {  # the clause that excludes the wrong inputs, where there is one
     "grid_cap": "(N + 63) // 64 <= 65535",
     "block_cap": "next_power_of_2(N) <= 65536",
@@ -295,6 +300,7 @@ WRONG = {  # the clause that excludes the wrong inputs, where there is one
     "part_of_a_size": "",
     "large_and_back": "",
     "one_less_and_more": "",
+    "third_of_a_wide_integer": "",
     "small_rows_of_seven": "",
     "length_of_a_short_range": "",
     "large_sizes": "N <= 1000000",

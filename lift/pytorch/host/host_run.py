@@ -21,7 +21,9 @@ from ...language.case_spec import Spec
 from ...runtime import budget
 from ...terms import construct as T
 from ...terms import index as I
+from ...terms.machine_ranges import dtype_limits
 from ...terms.term import Term
+from ..roundings import wide_names
 from ..tracing import place_of_error
 from . import questions
 from .events import Events, Launching, Seen
@@ -62,12 +64,24 @@ class HostRun:
         return self.raised is not None and _by_host(self.raised)
 
 
+def _wide(case: Case) -> frozenset[str]:
+    """The integer scalars that may have more digits than a float."""
+    limits = {}
+    for n, s in case.scalars.items():
+        if not s.is_float:
+            least, most = dtype_limits(s.dtype)
+            low, high = (e.attr if e is not None and e.is_const else d for e, d in ((s.low, least), (s.high, most)))
+            limits[n] = (low, high)
+    return wide_names(limits, case.scalars)
+
+
 def read_host(case: Case, dims: Mapping[str, int | float], config: int = 0) -> HostRun:
     """The host function run once, at these dims, on tensors without contents."""
     budget.count("capture")
     record = Record({**_strides(case, dims), **_addresses(case), **dims})
     dims = record.dims
     record.files = host_files(case.fn)
+    record.wide = _wide(case)
     events = Events(record)
     trace, raised, refused, endless = None, None, None, False
     before = kept(case.fn)

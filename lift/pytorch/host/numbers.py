@@ -22,7 +22,7 @@ from ...terms import construct as T
 from ...terms import index as I
 from ...terms.term import Term
 from .. import roundings
-from ..roundings import WHOLE, WHY, Rounded, Rounding, compared, constant, converted
+from ..roundings import WHOLE, WHY, WIDE, Rounded, Rounding, compared, constant, converted
 
 if TYPE_CHECKING:
     from torch.fx.experimental.sym_node import SymNode
@@ -439,6 +439,8 @@ def rounded_of(record: Record, x: object) -> Rounded:
         x = x.item()
     if type(x) is Real:
         return x.rounded
+    if type(x) is Int and record.wide and any(s.attr in record.wide for s in x.term.walk() if s.op == "size"):
+        return WIDE
     return constant(x) if type(x) is float or type(x) is int else WHOLE
 
 

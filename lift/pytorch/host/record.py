@@ -69,6 +69,7 @@ class Record:
     opaque: dict[int, Symbol] = field(default_factory=dict)  # id of a term -> PyTorch's symbol for it
     made: dict[int, Symbol] = field(default_factory=dict)
     of: dict[object, N.Number] = field(default_factory=dict)  # PyTorch's expression -> our number
+    wide: frozenset[str] = frozenset()  # integer scalars that may have more digits than a float
     files: frozenset[str] = frozenset()  # of the host's own code
     addresses: dict[int, str] = field(default_factory=dict)  # of an input's storage, the input's name
     inputs: dict[int, str] = field(default_factory=dict)  # of an input's tensor, by its id, the input's name

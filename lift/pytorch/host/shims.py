@@ -24,7 +24,7 @@ from ...runtime.session import table
 from ...terms import construct as T
 from ...terms.term import Term
 from .. import roundings
-from ..roundings import WHOLE, worse
+from ..roundings import LOST, WHOLE, Rounded, worse
 from . import numbers as N
 
 R = TypeVar("R")
@@ -90,12 +90,16 @@ class Whole(int, metaclass=Kind):
         return x if type(x) is N.Int else int(x, *args, **options)
 
 
+def _as_float(x: N.Int) -> Rounded:
+    return LOST if N.rounded_of(x.record, x).wide else WHOLE
+
+
 class _Float(float, metaclass=Kind):
     base = float
 
     def __new__(cls, x: Any = 0.0) -> Any:
         if type(x) is N.Int:
-            return N.real(x.record, T.mul(1.0, x.term), float(x.value), (x.term, T.const(1)), WHOLE)
+            return N.real(x.record, T.mul(1.0, x.term), float(x.value), (x.term, T.const(1)), _as_float(x))
         return x if type(x) is N.Real else float(x)
 
 
