@@ -13,6 +13,9 @@ from ..terms.domain import FLOAT64, SYMBOLIC, Float64, Ids, Symbolic, as_ids, on
 from ..terms.term import FOLDS, NAMED, TERMS, Axis, Term, read
 from .unfolding import unfold
 
+HELD_ELEMENTS = 2**28
+"""Numbers that one evaluation holds at a time, 2 GiB of float64."""
+
 
 def evaluate(
     term: Term,
@@ -22,33 +25,62 @@ def evaluate(
     domain: Float64 | Symbolic = FLOAT64,
 ) -> Any:
     """The tensor of `term` over `axes`, an array whose shape is the axes' sizes. `inputs` maps names to arrays of the
-    domain, `dims` maps size and scalar names to numbers. Out-of-range reads give nan (undef in the symbolic domain)."""
-    out = _Evaluation(inputs, dims, domain).value(term, tuple(axes))
-    shape = tuple(number(a.size, dims) for a in axes)
-    return shaped(out, lambda a: np.broadcast_to(a, shape))
+    domain, `dims` maps size and scalar names to numbers. Out-of-range reads give nan (undef in the symbolic domain).
+    An element does not depend on its neighbours: numbers that would fill the memory are found part by part."""
+    reader = _Evaluation(inputs, dims, domain, ())
+    return reader.part(term, tuple(axes), tuple(range(reader.extent(a)) for a in axes))
 
 
 def number(t: Term, dims: Mapping[str, int | float]) -> int:
     """A size under these dims."""
-    return int(_Evaluation({}, dims, FLOAT64).value(t, ()))
+    return int(_Evaluation({}, dims, FLOAT64, ()).value(t, ()))
 
 
 class NegativeSize(Unsupported):
     """An axis has less than no elements: the term is not meant for these dims."""
 
 
-class _Evaluation:
-    """Every value is an array with one dimension per axis in scope (size 1 where it does not vary)."""
+class _ManyElements(Exception):
+    """The values at hand would fill the memory."""
 
-    def __init__(self, inputs: Mapping[str, Any], dims: Mapping[str, int | float], domain: Float64 | Symbolic) -> None:
-        self.inputs, self.dims, self.domain = inputs, dims, domain
+
+class _Evaluation:
+    """Every value is an array with one dimension per axis in scope (size 1 where it does not vary). The first axes in
+    scope take the positions `at` alone."""
+
+    def __init__(
+        self,
+        inputs: Mapping[str, Any],
+        dims: Mapping[str, int | float],
+        domain: Float64 | Symbolic,
+        at: tuple[range, ...],
+    ) -> None:
+        self.inputs, self.dims, self.domain, self.at = inputs, dims, domain, at
         self.memo: dict[tuple[int, tuple[Axis, ...]], Any] = {}
+        self.held_elements = 0
+
+    def part(self, term: Term, axes: tuple[Axis, ...], at: tuple[range, ...]) -> Any:
+        """The elements of `term` at these positions of `axes`; two halves where that would hold too much at once."""
+        try:
+            out = _Evaluation(self.inputs, self.dims, self.domain, at).value(term, axes)
+        except _ManyElements:
+            k = max(range(len(at)), key=lambda k: len(at[k]))
+            middle = len(at[k]) // 2
+            halves = (at[k][:middle], at[k][middle:])
+            return np.concatenate([self.part(term, axes, (*at[:k], half, *at[k + 1 :])) for half in halves], axis=k)
+        return shaped(out, lambda a: np.broadcast_to(a, tuple(map(len, at))))
 
     def value(self, t: Term, scope: tuple[Axis, ...]) -> Any:
         key = (t.id, scope)
         if key not in self.memo:
-            self.memo[key] = self._value(t, scope)
+            self.memo[key] = self._hold(self._value(t, scope))
         return self.memo[key]
+
+    def _hold(self, value: Any) -> Any:
+        self.held_elements += np.size(value) if self.domain is FLOAT64 else 0
+        if self.held_elements > HELD_ELEMENTS and any(len(positions) > 1 for positions in self.at):
+            raise _ManyElements
+        return value
 
     def _value(self, t: Term, scope: tuple[Axis, ...]) -> Any:
         ones = (1,) * len(scope)
@@ -61,7 +93,8 @@ class _Evaluation:
                 return np.full(ones, self.dims[t.attr])
             case "axis":
                 where = max(k for k, a in enumerate(scope) if a == t.attr)
-                return np.arange(self._extent(t.attr)).reshape([-1 if k == where else 1 for k in range(len(scope))])
+                positions = self.at[where] if where < len(self.at) else range(self.extent(t.attr))
+                return np.asarray(positions, np.int64).reshape([-1 if k == where else 1 for k in range(len(scope))])
             case "undef":
                 return np.full(ones, np.nan)
             case "read":
@@ -70,12 +103,13 @@ class _Evaluation:
             return self.value(unfold(t), scope)
         if t.op in FOLDS:
             inner = self.value(t.args[0], (*scope, t.attr))
-            n = self._extent(t.attr)
+            n = self.extent(t.attr)
             full = shaped(inner, lambda a: np.broadcast_to(a, (*a.shape[:-1], n)))
             return self.domain.fold(t.op, full, -1)
         return self.domain.apply(t.op, *(self.value(a, scope) for a in t.args))
 
-    def _extent(self, a: Axis) -> int:
+    def extent(self, a: Axis) -> int:
+        """The size of an axis. Raises NegativeSize."""
         n = number(a.size, self.dims)
         if n < 0:
             at = ", ".join(f"{k} = {v}" for k, v in self.dims.items())
