@@ -28,7 +28,7 @@ Power = int | Fraction
 Factors = tuple[tuple[int, Power], ...]  # (id of the atom, power), sorted by id
 Monomial = tuple[Factors, int]  # and the id of the exponent polynomial
 DIGITS = 6  # of a float coefficient
-SINGLE = 1.8e-7  # relative difference of constants that are one after three roundings to single precision
+SINGLE_BITS = 24  # of a number in single precision
 SIMPLE = 2e5  # c d^2 of a number c that is taken for n / d: of those that are none, one in a hundred is near to one
 LARGE = 600  # exp of a larger number is no float
 HALF = Fraction(1, 2)
@@ -132,23 +132,40 @@ def number(c: Number) -> Poly:
 
 
 def tidy(c: Number) -> Number:
-    """A float that is a short decimal, to single precision, is that decimal."""
+    """A float that single precision does not tell from a short decimal or a simple fraction is that number."""
     if isinstance(c, int):
         return c
     if isinstance(c, Fraction):
         return c.numerator if c.denominator == 1 else c
     if c == 0 or not math.isfinite(c):
         return c
+    return _seen(c) if (found := simple(c)) is None else found
+
+
+def simple(c: float) -> int | Fraction | None:
+    """The short decimal, or the fraction like 1/3 or 5/7, that a float is in single precision."""
     short = float(f"{c:.{DIGITS}g}")
-    if abs(short - c) <= 6e-8 * abs(c) or abs(c) < 1e-300:
+    if is_single(short, c) or abs(c) < 1e-300:
         f = Fraction(f"{c:.{DIGITS}g}")
         return f.numerator if f.denominator == 1 else f
     denominator = min(128, math.isqrt(int(SIMPLE / abs(c))))
     if denominator:
-        simple = Fraction(c).limit_denominator(denominator)  # 1/3, 5/7 ...
-        if abs(float(simple) - c) <= 1e-7 * abs(c):
-            return simple
-    return _seen(c)
+        f = Fraction(c).limit_denominator(denominator)
+        if is_single(float(f), c):
+            return f
+    return None
+
+
+def is_single(a: Number, b: Number) -> bool:
+    """Whether two numbers are one where it is rounded to single precision: not two neighbours there."""
+    return vanishes_beside(a - b, min(abs(a), abs(b)))
+
+
+def vanishes_beside(difference: Number, size: Number) -> bool:
+    """Whether a difference of numbers of that size is no more than rounding one of them to single precision makes."""
+    if not size:
+        return not difference
+    return bool(abs(difference) <= math.ldexp(1.0, math.frexp(size)[1] - SINGLE_BITS - 1))
 
 
 _SEEN: list[float] = table("poly.constants", [])  # sorted
@@ -158,7 +175,7 @@ def _seen(c: float) -> float:
     """The first constant met that is c in single precision: f32 roundings of one number become one number."""
     k = bisect(_SEEN, c)
     for near in _SEEN[max(k - 1, 0) : k + 1]:
-        if abs(near - c) <= SINGLE * abs(c):
+        if is_single(near, c):
             return near
     insort(_SEEN, c)
     return c
@@ -198,7 +215,7 @@ def _held(value: Callable[[], Number]) -> Number:
 
 def _sum(a: Number, b: Number) -> Number:
     c = a + b
-    if isinstance(c, float) and abs(c) <= SINGLE * max(abs(a), abs(b)):
+    if isinstance(c, float) and vanishes_beside(c, min(abs(a), abs(b))):
         return 0
     return c
 
@@ -217,7 +234,8 @@ def vanishes(cs: Iterable[Number]) -> bool:
     """Whether numbers add up to 0; floats in single precision."""
     cs = list(cs)
     inexact = any(isinstance(c, float) for c in cs)
-    return abs(sum(cs)) <= (SINGLE * max(map(abs, cs)) if inexact else 0) if cs else True
+    rest = sum(cs)
+    return rest == 0 or (inexact and vanishes_beside(rest, max(map(abs, cs)) / 2))
 
 
 def quotient(c: Number, d: Number) -> Number:

@@ -42,6 +42,7 @@ from ..model.verdict import NO_SHAPE, Clause, Condition, Invariant, overlap_free
 from ..normal_form.algebra import Algebra, Context, SideConditions, Split, Undecided
 from ..normal_form.numbers import met
 from ..wording.user_terms import shortened, words
+from .double_precision import mistaken
 from .exact_numbers import exact_operations, rounding_clause
 from .launch import Launched
 
@@ -411,6 +412,8 @@ class Proving:
         view = self.configuration.outputs.get(output) or self.configuration.inputs[output]
         target = flattened(formula.term, self.configuration.inputs)
         self.same_shape(output, view, formula)
+        if (pair := mistaken(self.configuration, formula)) is not None:
+            raise Undecided("constants that only tensors of f64 tell apart", None, "{!r} and {!r}".format(*pair))
         with self.algebra.collecting() as side_conditions:
             conditions = self.equalities(output, view, formula, target)
         every_condition = {**self.algebra.pending[0], **side_conditions}

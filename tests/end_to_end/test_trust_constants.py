@@ -1,0 +1,46 @@
+"""Constants are one only where the type of the tensors makes them one."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from trilift import prove
+from trilift.lift.capture.case_files import load
+from trilift.verify.normal_form import poly
+
+CASES = {c.name: c for c in load(str(Path(__file__).parents[1] / "kernels" / "kernels_constants.py"))}
+
+
+@pytest.mark.parametrize("name", sorted(n for n in CASES if n.startswith("wrong_")))
+def test_constants_that_the_type_tells_apart(name: str) -> None:
+    (proof,) = prove(CASES[name])
+    assert proof.verdict.value != "PROVED"
+
+
+@pytest.mark.parametrize("name", sorted(n for n in CASES if n.startswith("right_")))
+def test_constants_that_the_type_makes_one(name: str) -> None:
+    (proof,) = prove(CASES[name])
+    assert proof.verdict.value == "PROVED", proof.reason
+
+
+@pytest.mark.smoke
+def test_neighbours_in_single_precision_are_two_numbers() -> None:
+    rng = np.random.default_rng(0)
+    powers = 2.0 ** np.arange(-100, 100)
+    for c in [*np.exp(rng.uniform(-40, 40, 400)).astype(np.float32), *np.nextafter(np.float32(powers), np.float32(0))]:
+        beside = np.nextafter(c, np.float32(np.inf))
+        assert not poly.is_single(float(c), float(beside)) and not poly.is_single(-float(beside), -float(c))
+        assert poly.is_single(float(c), float(c) * (1 + 2.0**-26)) and not poly.is_single(0.0, float(c))
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize(
+    ("number", "meant"), [(np.float32(0.1), Fraction(1, 10)), (np.float32(1 / 3), Fraction(1, 3)), (1.00000005, 1)]
+)
+def test_what_a_constant_of_single_precision_means(number: float, meant: Fraction) -> None:
+    assert poly.simple(float(number)) == meant
+    assert poly.simple(float(np.nextafter(np.float32(number), np.float32(2)))) != meant

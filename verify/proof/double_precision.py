@@ -1,0 +1,63 @@
+"""Constants that only tensors of f64 tell apart.
+
+A kernel of f32 holds 0.7071068 where its reference says 1 / sqrt(2): numbers that single precision makes one are one in
+a proof. Where all floats of a case are f64 they are two numbers, and `sin(x * 1.00000005)` is not `sin(x)`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from trilift.lift.terms import construct as T
+from trilift.lift.terms.spec import Formula
+from trilift.lift.terms.term import Axis, Term
+from trilift.lift.ttir.ir import Module
+
+from ..model.configuration import Configuration, HostOp, View
+from ..normal_form.poly import is_single, simple
+
+DOUBLE_RELATIVE_ERROR = 2.0**-48  # of constants: a few roundings to double precision
+
+
+def mistaken(configuration: Configuration, formula: Formula) -> tuple[float, float] | None:
+    """Two numbers that a proof takes for one though the tensors of the configuration are f64; None where there are
+    none, or other floats."""
+    views = (*configuration.inputs.values(), *configuration.outputs.values())
+    if {v.dtype for v in views if v.dtype[0] in "fb" and v.dtype != "bool"} != {"f64"}:
+        return None
+    found = sorted({abs(float(c)) for c in _constants(configuration, formula) if np.isfinite(c)})
+    taken = ((c, float(s)) for c in found if not c.is_integer() and (s := simple(c)) is not None)
+    return next((p for p in (*taken, *pairwise(found)) if is_single(*p) and _differ(*p)), None)
+
+
+def _differ(a: float, b: float) -> bool:
+    return abs(a - b) > DOUBLE_RELATIVE_ERROR * max(a, b)
+
+
+def _constants(configuration: Configuration, formula: Formula) -> Iterator[float]:
+    """The reals that the formula, kernels and host operations hold."""
+    yield from _reals([formula.term])
+    for event in configuration.events:
+        if isinstance(event, HostOp):
+            yield from _reals(t for k, v in enumerate(event.outputs) for t in [event.values[k](_index(v))])
+        else:
+            yield from _reals(x for x in event.operands if isinstance(x, Term))
+            yield from _floats(event.module)
+
+
+def _index(view: View) -> tuple[Term, ...]:
+    return tuple(T.axis(Axis(f"e{d}", n)) for d, n in enumerate(view.shape))
+
+
+def _reals(terms: Iterable[Term]) -> Iterator[float]:
+    return (float(s.attr) for t in terms for s in t.walk() if s.op == "const" and s.type == T.REAL)
+
+
+def _floats(module: Module) -> Iterator[float]:
+    for op in module.walk():
+        value: Any = op.attrs.get("value") if op.name == "arith.constant" else None
+        if value is not None and np.asarray(value).dtype.kind == "f":
+            yield from (float(v) for v in np.unique(np.asarray(value)))
