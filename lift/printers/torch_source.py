@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from ..errors import Unsupported
+from ..language.case_spec import DTYPES
 from ..language.definitions import DEFINITIONS
 from ..language.idioms import Cat, cat, certain_reads, scan
 from ..language.infix import (
@@ -41,6 +42,7 @@ from .text import Shapes, index_form, input_shapes, lengths, permuted, placed, p
 
 FUNCTIONS = ("sqrt", "exp", "exp2", "log", "log2", "log10", "floor", "ceil", "trunc", "sin", "cos", "tan", "tanh",
              "sinh", "cosh", "asin", "acos", "atan", "atan2", "asinh", "acosh", "atanh", "erf")  # fmt: skip
+BUILTINS = ("abs", "float", "int", "max", "min", "round")  # which the code calls
 MATH = {"pi", "e", "inf", *FUNCTIONS}
 TORCH = Domain("PyTorch source", missing="error", error="{op} in PyTorch", column="torch",
                says="its template in PyTorch")  # fmt: skip
@@ -146,7 +148,7 @@ class _Source:
 
     def function(self) -> str:
         result = self.result()
-        code = [*self.lines, f"return {result}"]
+        code = [self.outside(line) for line in (*self.lines, f"return {result}")]
         read, given = self.numbers(code)
         head = ", ".join(self.inputs + (["*", *given] if given else []))
         body = [f'"""{index_form(self.formula, self.shapes)}"""', *read, *code]
@@ -156,10 +158,20 @@ class _Source:
             else []
         )
         imports = [f"from math import {', '.join(used)}", ""] if used else []
+        imports = ["import builtins", *imports] if any("builtins." in line for line in code) else imports
         name = self.formula.name if self.formula.name not in (*self.inputs, *self.sizes) else f"{self.formula.name}_"
         return "\n".join(
             [*imports, "import torch", "", "", f"def {name}({head}):", *(f"    {line}" for line in body), ""]
         )
+
+    def outside(self, line: str) -> str:
+        """A line where calls of Python's own functions are that also where an argument has such a name. Raises
+        Unsupported for an argument that has the name of a module."""
+        names = {*self.inputs, *self.sizes}
+        if hidden := sorted({"torch", "builtins"} & names):
+            raise Unsupported(f"an argument named {hidden[0]} in PyTorch")
+        calls = [n for n in BUILTINS if n in names]
+        return re.sub(rf"(?<![\w.])({'|'.join(calls)})\(", r"builtins.\1(", line) if calls else line
 
     def numbers(self, code: Sequence[str]) -> tuple[list[str], list[str]]:
         """Of the sizes and scalars in the code: lines that read them off shapes that were told, and the others."""
@@ -171,10 +183,16 @@ class _Source:
     def result(self) -> str:
         out, axes = self.value(self.term), self.formula.axes
         shape = ", ".join(self.size(a) for a in axes)
+        kind, dtype = self.term.type, self.formula.dtype
+        real = dtype in DTYPES and dtype[0] in "fb" and dtype != "bool"
         if not self.is_tensor(self.term):
-            return f"torch.full(({shape}{',' * (len(axes) == 1)}), {out.text}, dtype={ELEMENT[self.term.type]})"
+            return (
+                f"torch.full(({shape}{',' * (len(axes) == 1)}), {out.text}, dtype={ELEMENT[T.REAL if real else kind]})"
+            )
         missing = [a for a in axes if a not in self.term.free]
         aligned = self.align(self.term, tuple(axes))
+        if kind != T.REAL and real:
+            aligned = _suffixed(aligned, f".to(torch.{DTYPES[dtype]})")
         return _suffixed(aligned, f".expand({shape})").text if missing else aligned.at(ADD)
 
     # ---- values

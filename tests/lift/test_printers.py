@@ -14,6 +14,7 @@ import torch
 from formulas import KERNELS, K, M, N, closed, f, formula, read, terms, total
 from hypothesis import given, settings
 
+from trilift.lift.errors import Unsupported
 from trilift.lift.language import sample
 from trilift.lift.language.evaluate import evaluate
 from trilift.lift.language.parse import formula as parse
@@ -287,7 +288,8 @@ def arrays_at_edges(seed: int, shape: tuple[int, int]) -> dict[str, np.ndarray]:
 
 def assert_computes(t: Term, seed: int = 0) -> None:
     """The printed PyTorch is Python, and gives what the formula does."""
-    out, arrays, sizes = Formula("out", (LINES, WORDS), t, "f32"), arrays_at_edges(seed, (9, 31)), {"M": 9, "N": 31}
+    dtype = {T.REAL: "f32", T.INT: "i64", T.BOOL: "bool"}[t.type]
+    out, arrays, sizes = Formula("out", (LINES, WORDS), t, dtype), arrays_at_edges(seed, (9, 31)), {"M": 9, "N": 31}
     source = torch_source(out)
     ast.parse(source)
     expected = evaluate(t, out.axes, arrays, sizes)
@@ -348,7 +350,7 @@ FORMS = {
 @pytest.mark.parametrize("name", FORMS)
 def test_a_suffix_or_sign_is_of_the_whole_operand(name):
     t, right = FORMS[name]
-    out = Formula("out", (WORDS,), t, "f32")
+    out = Formula("out", (WORDS,), t, "f32" if t.type == T.REAL else "i64")
     assert torch_source(out).rstrip().endswith(f"    return {right}")
     draw = np.random.default_rng(0)
     kinds = {"a": np.int8, "b": np.uint8, "c": np.int16, "d": np.int32}
@@ -418,3 +420,29 @@ def test_a_minus_before_a_remainder_or_a_quotient() -> None:
         said = python_source(t)
         for sizes in ({"N": a, "M": b} for a in (4, 5, 7, 11) for b in (2, 3)):
             assert eval(said, dict(sizes)) == value(t, sizes), said
+
+
+def made(f: Formula) -> dict[str, object]:
+    """What the printed source defines."""
+    scope: dict[str, object] = {}
+    exec(torch_source(f), scope)
+    return scope
+
+
+def test_arguments_with_the_names_of_functions() -> None:
+    """`min` as a size of a guard, beside min() of Python."""
+    x = T.read("x", (T.axis(WORDS),))
+    largest = T.make("max", T.scalar("max"), T.make("min", T.scalar("min"), T.scalar("abs")))
+    out = made(Formula("out", (WORDS,), T.mul(x, largest), "f32"))["out"]
+    assert out(torch.ones(2), max=3.0, min=4.0, abs=5.0).tolist() == [4.0, 4.0]
+    with pytest.raises(Unsupported, match="an argument named torch"):
+        torch_source(Formula("out", (WORDS,), T.read("torch", (T.axis(WORDS),)), "f32"))
+
+
+@pytest.mark.parametrize(("dtype", "found"), [("f32", torch.float32), ("bf16", torch.bfloat16), ("i64", torch.int64)])
+def test_counts_have_the_type_of_the_formula(dtype: str, found: torch.dtype) -> None:
+    chosen = T.where(T.make("lt", T.read("x", (T.axis(WORDS),)), 0), 1, 0)
+    whole = made(Formula("out", (WORDS,), chosen, dtype))["out"](torch.tensor([-1.0, 2.0]))
+    assert whole.dtype == found and whole.tolist() == [1, 0]
+    filled = made(Formula("out", (WORDS,), T.const(3), dtype))["out"](N=2)
+    assert filled.dtype.is_floating_point == found.is_floating_point
