@@ -14,7 +14,10 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
-from ..errors import CaseError, TriliftError
+import numpy as np
+
+from ..cases.shapes import choose
+from ..errors import CaseError, TriliftError, Unsupported
 from ..language.axis_names import letters, renamed
 from ..runtime.recursion import deep
 from ..terms import construct as T
@@ -121,7 +124,22 @@ def read_case(
         return fn(**{name: _nested(name, p, flat) for name, p in case.params.items()})
 
     strided = any(s.strided for s in case.tensors.values())
-    return reading(call, specs, scalars, hints, indices, declared(case), strided)
+    try:
+        return reading(call, specs, scalars, hints, indices, declared(case), strided)
+    except CaseError as refused:
+        if not isinstance(refused.__cause__, REFUSALS) or not _runs(case, fn):
+            raise
+        raise Unsupported("a function that PyTorch cannot trace for all sizes", refused.place, refused.why) from None
+
+
+def _runs(case: Case, fn: Callable[..., Any]) -> bool:
+    """Whether the function returns at a shape that the case allows."""
+    try:
+        dims = choose(case, 1, 0)[0]
+        fn(**case.sample(dims, np.random.default_rng(0)))
+    except Exception:  # it may raise anything
+        return False
+    return True
 
 
 def declared(case: Case) -> dict[str, Interval]:

@@ -254,7 +254,7 @@ class Symbols:
         terms = {self._of(g.expr): g for g in self.env.guards if not of_layout(g)}
         for t, guard in terms.items():
             if t.op == "eq" and any(a.is_const for a in t.args) and any(a.op in ("size", "scalar") for a in t.args):
-                raise Unsupported("a size or scalar that PyTorch replaced by a number", why=f"{t}, at {guard.sloc}")
+                raise Unsupported("a size or scalar that PyTorch replaced by a number", why=f"{t}{_line(guard)}")
         found = {_as_less(t): t for t, guard in terms.items() if _of_user(guard) or not _benign(t, guard)}
         asked = {_as_less(t): t for t in self.asked}
         return tuple(t for t in {**asked, **found}.values() if not t.is_const)
@@ -392,3 +392,9 @@ def on_symbols(op: str) -> Callable[..., Any]:
     if op not in divisions:
         raise Unsupported(f"a dim with {op}")
     return divisions[op]
+
+
+def _line(guard: Any) -> str:
+    """Where in the function PyTorch asked, as far as it says."""
+    found = re.search(r":(\d+) in ", str(guard.sloc))
+    return f", at line {found[1]}" if found else ""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
 import sys
+import sysconfig
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -147,6 +149,13 @@ def _spread(x: Any, letters: str, every: str) -> Any:
     return x
 
 
+_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
+OTHERS = (
+    os.path.dirname(torch.__file__) + os.sep,
+    *(os.path.join(_ROOT, part, "") for part in ("lift", "verify", "superopt", "reports")),
+)
+STANDARD = sysconfig.get_path("stdlib") + os.sep
+INSTALLED = tuple(sysconfig.get_path(name) + os.sep for name in ("purelib", "platlib"))  # may be below STANDARD
 INSTEAD: dict[Any, Callable[..., Any]] = {
     torch.nn.functional.scaled_dot_product_attention: attention,
     torch.nn.functional.layer_norm: layer_norm,
@@ -168,12 +177,9 @@ INSTEAD: dict[Any, Callable[..., Any]] = {
 
 
 def is_user(file: str) -> bool:
-    """Neither PyTorch nor this page nor the reader."""
-    return (
-        "/torch/" not in file
-        and not file.startswith("<")
-        and not file.endswith(("lift/pytorch/read.py", "lift/pytorch/textbook.py"))
-    )
+    """Not PyTorch's, this package's or Python's own."""
+    standard = file.startswith(STANDARD) and not file.startswith(INSTALLED)
+    return not standard and not file.startswith(("<", *OTHERS))
 
 
 def _user_line() -> list[str]:

@@ -271,7 +271,7 @@ def config(trace: Trace) -> int:
 
 
 def _at(trace: Trace) -> str:
-    at = ", ".join(f"{k} = {v}" for k, v in trace.dims.items())
+    at = ", ".join(f"{k} = {v}" for k, v in trace.dims.items()) or "the shapes of the case"
     return f"at {at}" + (f", autotune configuration {config(trace)}" if trace.configs > 1 else "")
 
 

@@ -364,12 +364,14 @@ def _class(
     facts += [t for shape in extents(module) for t in _fits(shape)]
     facts += [*_options(f, cell), *given]
     facts += _constant(f, every, facts)
-    places = [f"{n}: {', '.join(map(str, sorted({c[n] for c in combos})))}" for n in names]
+    seen = {n: {c[n] for c in combos} for n in names}
+    seen |= {p.name: v for p in f.following if len(v := {c[p.name] for c in every}) > 1}
+    places = [f"{n}: {', '.join(map(str, sorted(v)))}" for n, v in seen.items()]
     text = f"{f.first.kernel} was lowered at {'; '.join(places)}, and has the same operations at all of them"
     ends = [(p.name, r) for p, r in zip(f.parameters, cell, strict=True) if not p.real]
     label = ", ".join([*(f"{n}={r.low}" if r.single else f"{n}>={r.low}" for n, r in ends), *map(str, given)])
-    clauses = (Clause("config", None, text, "block sizes between them are not lowered", f.place),
-               *(c for p, r in zip(f.parameters, cell, strict=True) for c in _ends(f, p, r, middle)))  # fmt: skip
+    lowered = [Clause("config", None, text, "block sizes between them are not lowered", f.place)] if places else []
+    clauses = (*lowered, *(c for p, r in zip(f.parameters, cell, strict=True) for c in _ends(f, p, r, middle)))
     return Class(module, tuple(facts), clauses, label, len(symbols))
 
 

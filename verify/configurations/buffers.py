@@ -51,19 +51,20 @@ class Buffers:
 
     def add(self, refs: Sequence[TensorRef], buffer: Buffer) -> Buffer:
         for known, ref in zip(self.index, refs, strict=True):
-            known[ref.buffer.address] = len(self.every)
+            if ref.buffer.nbytes:
+                known[ref.buffer.address] = len(self.every)
         self.every.append(buffer)
         return buffer
 
     def position(self, refs: Sequence[TensorRef], what: str, place: Place | None) -> int | None:
-        """Which buffer these are; None if it was not seen before. Tensors without elements are always new."""
+        """Which buffer these are; None if it was not seen before. At shapes where it has no elements its address says
+        nothing."""
         found = {
-            known.get(ref.buffer.address) if ref.buffer.nbytes else None
-            for known, ref in zip(self.index, refs, strict=True)
+            known.get(ref.buffer.address) for known, ref in zip(self.index, refs, strict=True) if ref.buffer.nbytes
         }
         if len(found) > 1:
             raise Unsupported(f"{what} shares memory with another tensor at some shapes only", place)
-        return found.pop()
+        return found.pop() if found else None
 
     def view(
         self,

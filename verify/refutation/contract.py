@@ -39,7 +39,7 @@ Under = Callable[[Sequence[Clause], Meter], Proofs]  # proofs under more precond
 
 TRIES = 6  # sets of clauses; each of a set that works may then be left out
 BEYOND, INSIDE = 8, 4  # runs outside of the contract, and in it
-INFERRED = "the proof, which succeeds only with it"
+INFERRED = "the proof that was found; the kernel may need less"
 REFUSED = "the proof; the host function refused all other inputs that were tried"
 REFUSALS = 2  # of the host function, at least, before it is said to refuse
 
