@@ -20,6 +20,7 @@ MOVES = ("arith.extf", "arith.truncf", "arith.constant", "arith.select", "arith.
 OTHERWISE = {"powi": "pow", "isnand": "isnan", "isinfd": "isinf", "finite": "finitef", "fast_exp": "fast_expf",
              "fast_log": "fast_logf", "fast_divide": "fast_dividef", "fmaf_rn": "fma_rn"}  # fmt: skip
 ROUNDING = re.compile(r"[fd](add|sub|mul|div|rcp|sqrt)_r[nzdu]")
+MULTIPLIES = ("arith.mulf", "arith.divf", "math.", "tt.extern_elementwise")
 COMPUTES = ("arith.", "math.", "tt.dot", "tt.reduce", "tt.scan", "tt.atomic_rmw", "tt.extern_elementwise")
 
 
@@ -30,7 +31,8 @@ class Facts:
     a kernel computes in it, which the interpreter does on its bits. `written`: the inputs that a call changes.
     `floats`: whether a launch is given real numbers. `aligned`: whether tensors must begin at multiples of 16 bytes.
     `uses`: what of the language the interpreter does not have (`written.language`). `counts`: whether the host function
-    asks how many multiprocessors there are, of which a machine without a GPU has none."""
+    asks how many multiprocessors there are, of which a machine without a GPU has none. `short`: whether a kernel
+    multiplies in f16 or fp8, where squares of small numbers are 0 and those of large ones infinite."""
 
     dtypes: Mapping[str, str]
     configs: int = 1
@@ -42,6 +44,7 @@ class Facts:
     aligned: bool = False
     uses: tuple[str, ...] = ()
     counts: bool = False
+    short: bool = False
 
 
 def facts(case: Case, seed: int = 0, shapes: Sequence[Mapping[str, Any]] = ()) -> Facts:
@@ -68,7 +71,8 @@ def facts(case: Case, seed: int = 0, shapes: Sequence[Mapping[str, Any]] = ()) -
     written = tuple(n for n, ref in trace.inputs.items() if id(ref.buffer) in returned or n in _stored_to(trace))
     floats = any(type(v) is float for e in launches for v in e.operands)
     raw, aligned = any(map(_computes_in_narrow, modules)), any(map(_may_have_descriptors, launches))
-    return Facts(dtypes, configs, names, narrow, raw, written, floats, aligned, uses(modules), bool(COUNTED))
+    short = any(map(_multiplies_in_short_range, modules))
+    return Facts(dtypes, configs, names, narrow, raw, written, floats, aligned, uses(modules), bool(COUNTED), short)
 
 
 def _launches(case: Case, trace: Trace, shapes: Sequence[Mapping[str, Any]], seed: int) -> tuple[list[Launch], int]:
@@ -124,6 +128,15 @@ def _is_narrow(element: str) -> bool:
 
 def _narrow_values(module: Module) -> bool:
     return any(v.type.is_float and _is_narrow(v.type.element) for op in module.walk() for v in op.results)
+
+
+def _multiplies_in_short_range(module: Module) -> bool:
+    """Whether a product, a quotient or a function is rounded to a type whose numbers end at 65504, or below that."""
+    return any(
+        op.name.startswith(MULTIPLIES)
+        and any(v.type.is_float and v.type.element.startswith(("f16", "f8")) for v in op.results)
+        for op in module.walk()
+    )
 
 
 def _computes_in_narrow(module: Module) -> bool:

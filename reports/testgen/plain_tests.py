@@ -63,7 +63,7 @@ def function(
 def each_row(p: Part) -> list[str]:
     """A call with each other row of the values table, at a shape whose padded lanes would show: one that is lost in a
     maximum of normal numbers wins among negative ones. None where a call takes a process of its own."""
-    others = [v for v in values(p.suite) if v != "normal"]
+    others = [v for v in values(p.suite, p.facts) if v != "normal"]
     shape = uneven(p.suite)
     if p.suite.unsafe or shape is None or not others:
         return []
