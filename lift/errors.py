@@ -13,6 +13,11 @@ def text_of(error: BaseException) -> str:
         return f"its text is not known, for str() of it raises {type(e).__name__}"
 
 
+def _without_stack(text: str) -> str:
+    """A text without the frames of C++ that PyTorch adds to some of its errors."""
+    return text.split("\nException raised from ", 1)[0]
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """A place in the user's source, as Triton's location information or a Python frame gives it."""
@@ -30,7 +35,7 @@ class TriliftError(Exception):
 
     def __init__(self, what: str, place: Place | None = None, why: str = "", help: str = "") -> None:
         super().__init__(what)
-        self.what, self.place, self.why, self.help = what, place, why, help
+        self.what, self.place, self.why, self.help = _without_stack(what), place, _without_stack(why), help
 
     def __str__(self) -> str:
         where = f" at {self.place}" if self.place else ""

@@ -29,7 +29,7 @@ def mistaken(configuration: Configuration, formula: Formula) -> tuple[float, flo
     if {v.dtype for v in views if v.dtype[0] in "fb" and v.dtype != "bool"} != {"f64"}:
         return None
     found = sorted({abs(float(c)) for c in _constants(configuration, formula) if np.isfinite(c)})
-    taken = ((c, float(s)) for c in found if not c.is_integer() and (s := simple(c)) is not None)
+    taken = ((c, float(s)) for c in found if c and (s := simple(c)) is not None)
     return next((p for p in (*taken, *pairwise(found)) if is_single(*p) and _differ(*p)), None)
 
 
