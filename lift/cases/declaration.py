@@ -100,13 +100,18 @@ class Case:
     def sample(self, dims: Mapping[str, int | float], rng: np.random.Generator) -> dict[str, Any]:
         """Arguments for `fn`: random tensors that meet the specs, the numbers of the scalars from `dims`, the
         constants."""
+        return self.built(dims, lambda s: sample_tensor(s, dims, rng))
+
+    def built(self, dims: Mapping[str, int | float], tensor: Callable[[Spec], torch.Tensor]) -> dict[str, Any]:
+        """Arguments for `fn`: what `tensor` makes of each spec of a tensor, the numbers of the scalars from `dims`,
+        the constants."""
 
         def one(name: str, s: Any) -> Any:
             if isinstance(s, (list, tuple)):
                 return type(s)(one(f"{name}{k}", e) for k, e in enumerate(s))
             if not isinstance(s, Spec):
                 return s
-            return dims[name] if s.shape is None else sample_tensor(s, dims, rng)
+            return dims[name] if s.shape is None else tensor(s)
 
         return {name: one(name, s) for name, s in self.params.items()}
 

@@ -81,8 +81,15 @@ def steady(case: Case, fn: Function, args: Mapping[str, Any], expected: Values, 
     def changed(sign: int, noise: np.random.Generator, x: Any) -> Any:
         if not x.is_floating_point():
             return x
-        return x.clone().copy_(torch.from_numpy(nudged(x.double().numpy(), sign, noise)))
+        moved = torch.from_numpy(nudged(x.double().numpy(), sign, noise))
+        if id(x) in limited and x.numel():
+            moved = moved.clamp(x.double().min(), x.double().max())
+        return x.clone().copy_(moved)
 
+    limits = {n for n, s in case.tensors.items() if s.positive or s.low is not None or s.high is not None}
+    limited = {
+        id(x) for n, x in case.named(args).items() if n in limits
+    }  # of which the function may refuse other numbers
     good = {n: np.ones(e.shape, bool) for n, e in expected.items()}
     if sees_dtypes(case, fn):
         return good  # a small change is lost in its dtype
