@@ -377,6 +377,7 @@ def write(
               help="µGraphs, best first, or tile programs by equality saturation.")  # fmt: skip
 @click.option("--format", "form", default="text", type=click.Choice(["text", "json"]), show_default=True,
               help="Output form.")  # fmt: skip
+@click.option("--anyway", is_flag=True, help="Write files that the model holds no faster than eager PyTorch.")
 @options(SEED, PROOF_TIMEOUT, MEMORY, MANY, CLUSTER, caching, FORCE, QUIET)
 def optimize(
     targets: tuple[str, ...], output: str, at: tuple[str, ...], cache_dir: str | None, no_cache: bool, quiet: bool,

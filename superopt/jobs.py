@@ -35,15 +35,17 @@ from trilift.lift.terms.spec import Formula
 from trilift.lift.terms.term import Term
 from trilift.verify.runs.trials import fits
 
-from .accept.acceptance import Acceptance, accept
+from .accept.acceptance import Acceptance, accept, scalars
 from .arrange.arrangement import Arrangement, arrange, record
 from .emit.codegen import source
 from .emit.contract import TORCH
-from .mugraph.cost import Hardware, Model
+from .mugraph.cost import Hardware, Model, suited
 from .mugraph.graph import MuGraph, text
 from .mugraph.json import from_json, to_json
 from .mugraph.precision import precise
+from .mugraph.warps import wider
 from .program.abstract import templates
+from .program.eager import eager_operators
 from .program.program import Program, from_formulas
 from .program.views import of_case, viewed
 from .search.best_first import Limits, Reached, graphs
@@ -90,14 +92,27 @@ def cases(file: str, names: Sequence[str], event: Event) -> Answer:
 
 
 def read(file: str, name: str, sizes: Mapping[str, int], seed: int, event: Event) -> Answer:
-    """{"program", "against", "sizes", "parameters"}: the program at sizes of the case, as JSON."""
+    """{"program", "against", "sizes", "parameters", "eager"}: the program at sizes of the case, as JSON, and what eager
+    PyTorch runs for it there, None where that is not known."""
     case = load(file, [name])[0]
     chosen = sizes_of(case, sizes)
     small_enough(case, seed)
     formulas, against = formulas_of(case, seed)
     program = program_from(case, formulas, against, chosen)
     data = to_json(MuGraph(program, (), {}))
-    return {"program": data, "against": against, "sizes": chosen, "parameters": list(case.tensors)}
+    eager = _eager(case, against, scalars(case, seed) | chosen)
+    return {"program": data, "against": against, "sizes": chosen, "parameters": list(case.tensors), "eager": eager}
+
+
+def _eager(case: Case, against: str, dims: Mapping[str, int | float]) -> list[dict[str, Any]] | None:
+    """The operators of the PyTorch function that the program is read from, as data."""
+    fn = {"reference": case.reference.fn, "function": case.fn}.get(against)
+    if fn is None:
+        return None
+    try:
+        return [asdict(o) for o in eager_operators(case, fn, dims)]
+    except Exception:  # a function may look at elements, which tensors of this kind have not
+        return None
 
 
 def sizes_of(case: Case, given: Mapping[str, int]) -> dict[str, int]:
@@ -190,7 +205,7 @@ def search(program: str, limits: Mapping[str, Any], hardware: Mapping[str, Any],
     asked, p = Limits(**limits), program_of(program)
     largest = any(n.op == "max" for n in p.nodes)  # has no value in a finite field
     engine = "tiles" if largest and asked.engine == "mugraph" else asked.engine
-    found: Answer = strategy(engine).attempt(p, asked, Hardware(**hardware), seed, event)
+    found: Answer = strategy(engine).attempt(p, asked, suited(Hardware(**hardware), p), seed, event)
     return found
 
 
@@ -240,7 +255,8 @@ def _searched(reached: Reached, values: int, seconds: float, excluded: float | N
 
 def unfused(program: str, hardware: Mapping[str, Any], event: Event) -> Answer:
     """{"graph", "seconds"}, as one of the plans."""
-    p, device = program_of(program), Hardware(**hardware)
+    p = program_of(program)
+    device = suited(Hardware(**hardware), p)
     found: Answer = strategy("unfused").attempt(p, Limits(), device, 0, event)
     return {**found["plans"][0]}
 
@@ -285,9 +301,11 @@ def check(  # noqa: PLR0913 - a request has these keys
 ) -> Answer:  # fmt: skip
     """{"graph", "text", "arrangement", "source", "bound", "acceptance", "same", "unstable"}: the µGraph stabilised
     and arranged, its file, its verdict against the case where it is accepted, and why exponentials may overflow;
-    {"note"} where there is no such file. Where its numbers do not hold up in 16 bits, operands are taken in 32."""
+    {"note"} where there is no such file. Where its numbers do not hold up in 16 bits, operands are taken in 32; where
+    its values do not fit into registers, more warps share them."""
     start = from_json(graph)
-    for g in (start, replace(start, wide=True)):
+    g: MuGraph | None = start
+    while g is not None:
         event("emit")
         try:
             arranged, written, bound = emitted(g, name, parameters, seed)
@@ -296,8 +314,7 @@ def check(  # noqa: PLR0913 - a request has these keys
         event("accept")
         steady = arranged.graph
         judged = accept(written, sizes=sizes, timeout=timeout, seed=seed, stable=not unstable(steady))
-        if judged.steps[-1].name != "rounded" or {*precise(steady)} == {*precise(replace(steady, wide=True))}:
-            break
+        g = _mended(g, steady, judged)
     same, settled = "", _decided(judged)
     if judged.accepted:
         event("prove it against the input")
@@ -307,6 +324,16 @@ def check(  # noqa: PLR0913 - a request has these keys
         "arrangement": {"text": str(arranged), **record(arranged)}, "acceptance": asdict(judged), "same": same,
         "unstable": unstable(steady), "settled": settled,
     }  # fmt: skip
+
+
+def _mended(g: MuGraph, arranged: MuGraph, judged: Acceptance) -> MuGraph | None:
+    """The µGraph with what a rejection asks for: operands in 32 bits, or more warps; None where nothing helps, or
+    nothing is asked for."""
+    last = judged.steps[-1]
+    if last.name == "rounded" and not last.passed:
+        more = replace(arranged, wide=True)
+        return replace(g, wide=True) if {*precise(arranged)} != {*precise(more)} else None
+    return wider(g, arranged, {c.kernel for c in judged.compiled if c.spilled})
 
 
 def emitted(g: MuGraph, name: str, parameters: Sequence[str], seed: int) -> tuple[Arrangement, str, float]:

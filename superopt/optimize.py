@@ -27,9 +27,10 @@ from trilift.lift.errors import CaseError, TriliftError, Unsupported
 
 from .accept.acceptance import Acceptance, Compiled, Step
 from .jobs import Answer, Event, Unit, answer, program_of
-from .mugraph.cost import H200, Hardware, Model
+from .mugraph.cost import H200, Hardware, Model, eager_seconds, suited
 from .mugraph.graph import MuGraph
 from .mugraph.json import from_json
+from .program.eager import EagerOperator
 from .program.program import Program
 from .search.best_first import Limits
 
@@ -125,9 +126,10 @@ class Emitted:
 
 @dataclass
 class Optimised:
-    """`best`: the result, None where nothing was accepted; `original`: the verdict of the case's own kernels against
-    the same formulas, "" without kernels; `tried`: all files with what became of them; `notes`: plans that were not
-    emitted, and why; `interrupted`: it ended early, with the best until then."""
+    """`best`: the result, None where nothing was accepted; `eager`: the least seconds in the model, and operators, of
+    the PyTorch function it was read from, None where these are not known; `original`: the verdict of the case's own
+    kernels against the same formulas, "" without kernels; `tried`: all files with what became of them; `notes`: plans
+    that were not emitted, and why; `interrupted`: it ended early, with the best until then."""
 
     name: str
     against: str
@@ -140,6 +142,13 @@ class Optimised:
     notes: list[str] = field(default_factory=list)
     seconds: float = 0.0
     interrupted: bool = False
+    eager: tuple[float, int] | None = None
+
+    @property
+    def yours(self) -> bool:
+        """Whether the PyTorch function that was given is at least as fast as the best file, in the model."""
+        known = self.against == "function" and self.eager is not None and self.best is not None
+        return known and not self.best.timed and self.best.seconds >= self.eager[0]  # type: ignore[union-attr,index]
 
     @cached_property
     def program(self) -> Program:
@@ -207,6 +216,9 @@ class _Optimisation:
         self.line = reached(found)
         out = Optimised(q.name, program["against"], program["program"], program["sizes"], _searched(found, q))
         out.notes += [found["note"]] if found["note"] else []
+        if (rows := program["eager"]) is not None:
+            device = suited(q.hardware, out.program)
+            out.eager = eager_seconds([EagerOperator(**r) for r in rows], device), len(rows)
         try:
             if proving is not None:
                 self.say("prove the original")
@@ -232,7 +244,8 @@ class _Optimisation:
         """The result of a search: nothing, where its process died or was late."""
         if found.get("error") != "Failed":
             return found
-        roofline = Model(program_of(program), self.question.hardware).roofline
+        read = program_of(program)
+        roofline = Model(read, suited(self.question.hardware, read)).roofline
         none = dict.fromkeys(("values", "states", "candidates"), 0)
         rest = {"best": None, "roofline": roofline, "excluded": None, "plans": [], "note": found["text"]}
         return {**none, "seconds": self.question.limits.seconds, **rest}

@@ -40,7 +40,7 @@ class Asked:
     `superopt.search.best_first.Limits`; `jobs`: of a case, and cases, at a time; `memory`: bytes of one of their
     processes, None for a share of the machine's; `cluster`: the address of a Dask scheduler, "" for processes here;
     `cache`: the folder of what was found before, "" for none; `force`: files that trilift did not write are
-    replaced."""
+    replaced; `anyway`: files are written that the model holds no faster than eager PyTorch."""
 
     sizes: Mapping[str, int]
     budget: float
@@ -55,6 +55,7 @@ class Asked:
     cluster: str = ""
     cache: str = ""
     force: bool = False
+    anyway: bool = False
 
     @property
     def most_bytes(self) -> int | None:
@@ -181,8 +182,8 @@ def _tell(case: Named, future: Future[Optimised], output: str, asked: Asked, tol
         return
     if found.interrupted and not found.best:
         return
-    path = _written(found, output, case, asked) if found.best else None
-    progress.hear(case.file, case.name, "accepted" if found.best else "nothing accepted")
+    path = _written(found, output, case, asked) if found.best and (asked.anyway or not found.yours) else None
+    progress.hear(case.file, case.name, ended(found))
     told.codes.add(0 if found.best else 4)
     told.records.append(record(found, case.file, path))
     if asked.form == "text":
@@ -253,13 +254,18 @@ def _path(output: str, case: Named) -> Path:
     return Path(output) / f"{case.name}.py" if folder else Path(output)
 
 
+def ended(found: Optimised) -> str:
+    """What became of a case."""
+    return "nothing accepted" if found.best is None else "keep yours" if found.yours else "accepted"
+
+
 def printed(found: Optimised, name: str, path: str | None) -> list[str]:
     """The printed text of one case."""
     f = found.found
     roof = f.roofline * MICRO
     at = ", ".join(f"{n}={v}" for n, v in found.sizes.items())
-    ended = ", interrupted" if found.interrupted else ""
-    out = [f"{name}: {'accepted' if found.best else 'nothing accepted'} in {found.seconds:.1f} s{ended}"]
+    early = ", interrupted" if found.interrupted else ""
+    out = [f"{name}: {ended(found)} in {found.seconds:.1f} s{early}"]
     if found.original:
         out.append(f"  the original: {found.original}")
     out += [f"  searched at {at}: {f.values} values, {f.states} states, {f.candidates} kernels, "
@@ -268,6 +274,14 @@ def printed(found: Optimised, name: str, path: str | None) -> list[str]:
         out.append(f"  every plan that was not tried takes more than {f.excluded * MICRO:.2f} us in the model")
     if found.best:
         out.append(f"  {found.best.seconds * MICRO:.2f} us in the model of {f.hardware}, roofline {roof:.2f} us")
+        if found.eager is not None:
+            least, operators = found.eager
+            out.append(f"  eager PyTorch: {operators} operators, at least {least * MICRO:.2f} us in the model")
+        if found.yours:
+            out.append(
+                "  keep yours: the file is no faster in the model"
+                + ("" if path else "; --anyway writes it all the same")
+            )
         if found.best.timed:
             warm = found.best.timed["warm"]["median"] * MICRO
             out.append(
@@ -300,6 +314,8 @@ def record(found: Optimised, file: str, path: str | None) -> dict[str, Any]:
             "model_us": round(best.seconds * MICRO, 3) if best else None,
             "measured_us": round(best.measured * MICRO, 3) if best and best.timed else None,
             "roofline_us": round(f.roofline * MICRO, 3),
+            "eager_us": None if found.eager is None else round(found.eager[0] * MICRO, 3),
+            "keep_yours": found.yours,
             "excluded_us": None if f.excluded is None else round(f.excluded * MICRO, 3),
             "emitted": path,
             "verdict": best.verdict if best else "UNKNOWN",

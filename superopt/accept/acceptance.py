@@ -2,18 +2,21 @@
 
     replayed   in float64 on inputs that are made to be difficult, at sizes around the edges of tiles, memory poisoned
     rounded    every result rounded to its type, beside the float64 reference
-    compiled   every launch through Triton's compiler, no GPU; shared memory within what a block may have
+    compiled   every launch through Triton's compiler, no GPU; shared memory within what a block may have, and all
+               that a thread computes in its registers
     proved     lifted by our own front end and proved equal to its reference: PROVED, or TESTED with its bound
 
 The cheap steps come first. A file that fails any of these is never shown as a result."""
 
 from __future__ import annotations
 
+import io
 import math
+import re
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
 from itertools import islice
 from multiprocessing import parent_process
@@ -25,7 +28,7 @@ import numpy as np
 from trilift.lift.capture.case_files import load
 from trilift.lift.cases.declaration import Case
 from trilift.lift.cases.shapes import choose
-from trilift.lift.errors import TriliftError
+from trilift.lift.errors import TriliftError, Unsupported
 from trilift.lift.runtime import isolate
 from trilift.lift.runtime.budget import BUDGETS, Meter, count
 
@@ -77,12 +80,15 @@ class Acceptance:
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """One kernel for sm_90: bytes of shared memory of a block, of its cubin, warps."""
+    """One kernel for sm_90: bytes of shared memory of a block, of its cubin, warps; of a thread the registers, and
+    the bytes that do not fit into them and are `spilled` to memory."""
 
     kernel: str
     shared: int
     cubin: int
     warps: int
+    registers: int
+    spilled: int
 
 
 def accept(
@@ -155,7 +161,11 @@ class _Acceptor:
         for c in self.compiled:
             if c.shared > SHARED:
                 raise _Rejected(f"{c.kernel} needs {c.shared} bytes of shared memory, a block has {SHARED}")
-        return ", ".join(f"{c.kernel}: {c.shared} bytes shared, {c.cubin} of code" for c in self.compiled)
+            if c.spilled:
+                raise _Rejected(f"{c.kernel} spills {c.spilled} bytes of each thread to memory, with {c.warps} warps")
+        return ", ".join(
+            f"{c.kernel}: {c.registers} registers, {c.shared} bytes shared, {c.cubin} of code" for c in self.compiled
+        )
 
     def proving(self) -> str:
         from trilift.verify import prove
@@ -341,11 +351,33 @@ def compile_all(path: str, dims: Dims, seed: int = 0, *_: Any) -> tuple[Compiled
     target = GPUTarget("cuda", 90, 32)
     found: dict[str, Compiled] = {}
     for b in bounds:
-        built = triton.compile(_specialised(b), target=target, options=b.options)
+        with assembled() as log:
+            built = triton.compile(_specialised(b), target=target, options=b.options)
         warps = int(built.metadata.num_warps)
         name = str(b.kernel.fn.__name__)
-        found[name] = Compiled(name, int(built.metadata.shared), len(built.asm["cubin"]), warps)
+        shared, code = int(built.metadata.shared), len(built.asm["cubin"])
+        found[name] = Compiled(name, shared, code, warps, *registers(log.getvalue()))
     return tuple(found.values())
+
+
+@contextmanager
+def assembled() -> Iterator[io.StringIO]:
+    """What the assembler of Triton's compiler says inside, of each kernel anew."""
+    from triton import knobs
+
+    log = io.StringIO()
+    with knobs.nvidia.scope(), knobs.compilation.scope(), redirect_stdout(log):
+        knobs.nvidia.dump_ptxas_log = knobs.compilation.always_compile = True
+        yield log
+
+
+def registers(log: str) -> tuple[int, int]:
+    """The registers of a thread, and the bytes that it keeps in memory for want of more. Raises Unsupported where the
+    assembler does not say."""
+    used, spilled = re.search(r"Used (\d+) registers", log), re.search(r"(\d+) bytes spill stores", log)
+    if not used or not spilled:
+        raise Unsupported("the assembler does not say how many registers a thread has")
+    return int(used[1]), int(spilled[1])
 
 
 def _specialised(b: Any) -> Any:

@@ -14,6 +14,7 @@ from typing import Any
 from ..mugraph.cost import H200, Hardware
 from ..mugraph.graph import Kernel, MuGraph
 from ..mugraph.threads import operators
+from ..mugraph.warps import warps
 from .layouts import Layouts, laid_out, layouts
 from .schedule import Schedule, arranged, given, scheduled
 from .shared_memory import Memory, buffers, plan
@@ -35,7 +36,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Arrangement:
-    """`graph` has the layouts, orders, thread graphs and stages that were chosen."""
+    """`graph` has the layouts, orders, thread graphs, warps and stages that were chosen."""
 
     graph: MuGraph
     layouts: Layouts
@@ -51,6 +52,7 @@ def arrange(g: MuGraph, hardware: Hardware = H200) -> Arrangement:
     """The best arrangement of a µGraph. Raises Unsupported where a loop has no form that can run."""
     chosen = layouts(g, hardware)
     laid = laid_out(g, chosen)
+    laid = replace(laid, kernels=tuple(replace(k, warps=max(k.warps, warps(k))) for k in laid.kernels))
     blocks = tuple(_block(laid, k, hardware.shared) for k in laid.kernels)
     kernels = tuple(replace(arranged(b.schedule), stages=b.stages) for b in blocks)
     return Arrangement(replace(laid, kernels=kernels), chosen, blocks)
@@ -74,7 +76,7 @@ def _told(b: Block, chosen: Layouts) -> Iterator[str]:
     loop = f", {s.barriers_in_loop} in the loop ({b.found.barriers_in_loop})" if s.kernel.loops else ""
     optimal = ", optimal" if m.exact else ""
     yield (
-        f"{b.name}: {s.barriers} barriers ({b.found.barriers} as found){loop}; "
+        f"{b.name}: {s.kernel.warps} warps, {s.barriers} barriers ({b.found.barriers} as found){loop}; "
         f"{m.bytes} bytes of shared memory{optimal}, best fit {m.best_fit}, bound {m.bound}"
     )
     tiles = ", ".join(f"{v} {d}" for (name, v), d in chosen.innermost.items() if name == b.name)
@@ -103,4 +105,5 @@ def _block_record(b: Block, chosen: Layouts) -> dict[str, Any]:
         "threads": [[o.out for o in operators(u)] for u in b.schedule.units if len(operators(u)) > 1],
         "innermost": {v: str(d) for (name, v), d in chosen.innermost.items() if name == b.name},
         "stages": b.stages,
+        "warps": b.schedule.kernel.warps,
     }

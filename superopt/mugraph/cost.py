@@ -13,15 +13,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from itertools import product
 
 import numpy as np
 
+from ..program.eager import EagerOperator
 from ..program.program import Program
 from .graph import GRIDS, LOOPS, Dim
 from .threads import ROWS
+from .warps import FEWEST, LANES, MOST_OF_PRODUCTS, PRODUCT_ELEMENTS, PRODUCT_ROWS
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,8 @@ class Hardware:
     memory: float = 4.3e12
     cache: float = 10e12
     one: float = 50e9  # bytes that one multiprocessor takes
-    flops: float = 790e12
+    flops: float = 790e12  # products, on tensor cores
+    single: float = 60e12  # products of numbers of 32 bits, which tensor cores take with fewer digits only
     scalar: float = 30e12  # elementwise operations
     exponentials: float = 3.9e12
     launch: float = 2.2e-6
@@ -42,12 +45,23 @@ class Hardware:
 
 
 H200 = Hardware()
+SINGLE = ("f32", "f64")
 TILES = (1, 16, 32, 64, 128, 256)
 PARTS = (2, 4, 8, 16, 32, 64)
 LARGEST = 1 << 14  # elements of a tile
 ROW = 1 << 13  # elements of a tile that is a whole row
 SECTOR = 32  # bytes
 STAGES = 3  # tiles of a loop that are in shared memory at a time
+
+
+def suited(h: Hardware, p: Program) -> Hardware:
+    """The device with the rate that products of the program's types have."""
+    return replace(h, flops=h.single) if any(x.dtype in SINGLE for x in p.read) else h
+
+
+def eager_seconds(operators: Sequence[EagerOperator], h: Hardware) -> float:
+    """The least that eager PyTorch takes: a launch for each operator, its bytes or its flops at full rate."""
+    return sum(h.launch + max(o.moved / h.memory, o.flops / h.flops) for o in operators)
 
 
 def power(n: int) -> int:
@@ -180,6 +194,7 @@ class Model:
             if t.store:
                 lacking = [count[a] for a in count if a not in {d.axis for d in t.dims}]
                 bad = bad | (math.prod(lacking, start=one) > 1)
+        bad = bad | _spilling([w for w in s.work if w.kind == "dot"], tile)
         flops, exps, others = 0.0 * blocks, 0.0 * blocks, 0.0 * blocks
         for w in s.work:
             sizes = {d: tile[d.axis] for d in w.dims}
@@ -258,6 +273,20 @@ def _not_matrices(w: Work, tile: dict[Dim, np.ndarray]) -> np.ndarray:
         wide = sum((tile[d] > 1).astype(int) for d in own)
         bad = reduce(np.logical_or, ((tile[d] > 1) & (tile[d] < 16) for d in own), bad | (wide != 1))
     return bad
+
+
+def _spilling(dots: Sequence[Work], tile: dict[str, np.ndarray]) -> np.ndarray:
+    """Whether the results of the products of one loop are more than the registers of a block hold: of as many warps as
+    have rows of them."""
+    one = np.ones(1)
+    held: dict[str | None, np.ndarray] = {}
+    rows = np.full(1, np.inf)
+    for w in dots:
+        sizes = [tile[d.axis] for d in w.result]
+        held[w.loop] = held.get(w.loop, 0.0) + math.prod(sizes, start=one)
+        rows = reduce(np.minimum, (np.where(x > 1, x, np.inf) for x in sizes), rows)
+    warps = np.clip(np.floor(rows / PRODUCT_ROWS), FEWEST, MOST_OF_PRODUCTS)
+    return reduce(np.logical_or, (x > warps * LANES * PRODUCT_ELEMENTS for x in held.values()), np.zeros(1, bool))
 
 
 def _is_product(n: object) -> bool:

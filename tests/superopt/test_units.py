@@ -23,7 +23,7 @@ from trilift.superopt.optimize import Broken, Failed, Optimised, Question, optim
 
 pytestmark = pytest.mark.smoke
 QUESTION = Question("cases.py", "softmax")
-READ = {"program": "P", "against": "function", "sizes": {"M": 4}, "parameters": ["x"]}
+READ = {"program": "P", "against": "function", "eager": None, "sizes": {"M": 4}, "parameters": ["x"]}
 FOUND = {
     "states": 3, "candidates": 2, "best": 2e-6, "roofline": 1e-6, "values": 5, "seconds": 0.1, "excluded": None,
     "note": "",
@@ -97,6 +97,7 @@ def test_where_nothing_was_found_the_program_as_it_is_written() -> None:
     late = Fake([checked(0)], search={"error": "Failed", "text": "not finished"}, unfused=plan(0))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("trilift.superopt.optimize.program_of", lambda data: None)
+        patch.setattr("trilift.superopt.optimize.suited", lambda hardware, program: hardware)
         patch.setattr("trilift.superopt.optimize.Model", lambda program, hardware: SimpleNamespace(roofline=1e-6))
         found = optimised(QUESTION, late)
     assert (
