@@ -104,7 +104,7 @@ def read(file: str, name: str, sizes: Mapping[str, int], seed: int, event: Event
     return {"program": data, "against": against, "sizes": chosen, "parameters": list(case.tensors), "eager": eager}
 
 
-def _eager(case: Case, against: str, dims: Mapping[str, int | float]) -> list[dict[str, Any]] | None:
+def _eager(case: Case, against: str, dims: Mapping[str, int | float]) -> list[dict[str, str | int]] | None:
     """The operators of the PyTorch function that the program is read from, as data."""
     fn = {"reference": case.reference.fn, "function": case.fn}.get(against)
     if fn is None:

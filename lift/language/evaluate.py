@@ -56,10 +56,10 @@ class _Evaluation:
         at: tuple[range, ...],
     ) -> None:
         self.inputs, self.dims, self.domain, self.at = inputs, dims, domain, at
-        self.memo: dict[tuple[int, tuple[Axis, ...]], Any] = {}
+        self.memo: dict[tuple[int, tuple[Axis, ...]], np.ndarray | Ids] = {}
         self.held_elements = 0
 
-    def part(self, term: Term, axes: tuple[Axis, ...], at: tuple[range, ...]) -> Any:
+    def part(self, term: Term, axes: tuple[Axis, ...], at: tuple[range, ...]) -> np.ndarray | Ids:
         """The elements of `term` at these positions of `axes`; two halves where that would hold too much at once."""
         try:
             out = _Evaluation(self.inputs, self.dims, self.domain, at).value(term, axes)
@@ -67,20 +67,22 @@ class _Evaluation:
             k = max(range(len(at)), key=lambda k: len(at[k]))
             middle = len(at[k]) // 2
             halves = (at[k][:middle], at[k][middle:])
-            return np.concatenate([self.part(term, axes, (*at[:k], half, *at[k + 1 :])) for half in halves], axis=k)
-        return shaped(out, lambda a: np.broadcast_to(a, tuple(map(len, at))))
+            parts = [self.part(term, axes, (*at[:k], half, *at[k + 1 :])) for half in halves]
+            return np.concatenate([x for x in parts if isinstance(x, np.ndarray)], axis=k)
+        found: np.ndarray | Ids = shaped(out, lambda a: np.broadcast_to(a, tuple(map(len, at))))
+        return found
 
     def value(self, t: Term, scope: tuple[Axis, ...]) -> Any:
         key = (t.id, scope)
         if key not in self.memo:
-            self.memo[key] = self._hold(self._value(t, scope))
+            self.memo[key] = self._value(t, scope)
+            self._hold(self.memo[key])
         return self.memo[key]
 
-    def _hold(self, value: Any) -> Any:
-        self.held_elements += np.size(value) if self.domain is FLOAT64 else 0
+    def _hold(self, value: np.ndarray | Ids) -> None:
+        self.held_elements += value.size if isinstance(self.domain, Float64) else 0
         if self.held_elements > HELD_ELEMENTS and any(len(positions) > 1 for positions in self.at):
             raise _ManyElements
-        return value
 
     def _value(self, t: Term, scope: tuple[Axis, ...]) -> Any:
         ones = (1,) * len(scope)

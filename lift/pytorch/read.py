@@ -132,7 +132,7 @@ def read_case(
         raise Unsupported("a function that PyTorch cannot trace for all sizes", refused.place, refused.why) from None
 
 
-def _runs(case: Case, fn: Callable[..., Any]) -> bool:
+def _runs(case: Case, fn: Callable[..., object]) -> bool:
     """Whether the function returns at a shape that the case allows."""
     try:
         dims = choose(case, 1, 0)[0]

@@ -394,7 +394,7 @@ def on_symbols(op: str) -> Callable[..., Any]:
     return divisions[op]
 
 
-def _line(guard: Any) -> str:
+def _line(guard: ShapeGuard) -> str:
     """Where in the function PyTorch asked, as far as it says."""
     found = re.search(r":(\d+) in ", str(guard.sloc))
     return f", at line {found[1]}" if found else ""

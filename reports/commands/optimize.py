@@ -255,7 +255,7 @@ def _path(output: str, case: Named) -> Path:
 
 
 def ended(found: Optimised) -> str:
-    """What became of a case."""
+    """The end of a case, in a word or two."""
     return "nothing accepted" if found.best is None else "keep yours" if found.yours else "accepted"
 
 
@@ -279,7 +279,7 @@ def printed(found: Optimised, name: str, path: str | None) -> list[str]:
             out.append(f"  eager PyTorch: {operators} operators, at least {least * MICRO:.2f} us in the model")
         if found.yours:
             out.append(
-                "  keep yours: the file is no faster in the model"
+                "  keep yours: the model holds the file not to be faster"
                 + ("" if path else "; --anyway writes it all the same")
             )
         if found.best.timed:

@@ -362,7 +362,7 @@ def compile_all(path: str, dims: Dims, seed: int = 0, *_: Any) -> tuple[Compiled
 
 @contextmanager
 def assembled() -> Iterator[io.StringIO]:
-    """What the assembler of Triton's compiler says inside, of each kernel anew."""
+    """The text of the assembler of Triton's compiler, which runs inside for each kernel anew."""
     from triton import knobs
 
     log = io.StringIO()

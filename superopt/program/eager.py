@@ -1,4 +1,4 @@
-"""What PyTorch runs for a function as it is written: each operator that moves or computes, with its bytes and flops.
+"""The operators that eager PyTorch runs for a function: each that moves or computes, with its bytes and flops.
 
 The function is called once on tensors without elements; views move nothing. An operator that no one knows the flops
 of counts its bytes alone, so that the numbers are the least that eager PyTorch does."""
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from trilift.lift.cases.declaration import Case, torch_dtype
 from trilift.lift.language.case_spec import Spec
@@ -15,6 +15,7 @@ from trilift.lift.language.evaluate import number
 
 if TYPE_CHECKING:
     import torch
+    from torch._ops import OpOverload
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +39,19 @@ def eager_operators(
     found: list[EagerOperator] = []
 
     class Listening(TorchDispatchMode):  # type: ignore[misc]
-        def __torch_dispatch__(self, f: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            out = f(*args, **(kwargs or {}))
+        def __torch_dispatch__(
+            self,
+            f: OpOverload,
+            types: object,
+            args: tuple[object, ...] = (),
+            kwargs: Mapping[str, object] | None = None,
+        ) -> object:
+            named = kwargs or {}
+            out = f(*args, **named)
             if not f.is_view and f.namespace == "aten":
                 count = flop_registry.get(f.overloadpacket)
-                flops = int(count(*args, **(kwargs or {}), out_val=out)) if count else 0
-                found.append(EagerOperator(str(f.overloadpacket), _bytes((args, kwargs, out)), flops))
+                flops = int(count(*args, **named, out_val=out)) if count else 0
+                found.append(EagerOperator(str(f.overloadpacket), _bytes((args, named, out)), flops))
             return out
 
     with FakeTensorMode(), Listening(), torch.no_grad():

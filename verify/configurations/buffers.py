@@ -57,8 +57,8 @@ class Buffers:
         return buffer
 
     def position(self, refs: Sequence[TensorRef], what: str, place: Place | None) -> int | None:
-        """Which buffer these are; None if it was not seen before. At shapes where it has no elements its address says
-        nothing."""
+        """Which buffer these are; None if it was not seen before. Shapes where it has no elements do not
+        count."""
         found = {
             known.get(ref.buffer.address) for known, ref in zip(self.index, refs, strict=True) if ref.buffer.nbytes
         }

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -58,6 +57,5 @@ def _reals(terms: Iterable[Term]) -> Iterator[float]:
 
 def _floats(module: Module) -> Iterator[float]:
     for op in module.walk():
-        value: Any = op.attrs.get("value") if op.name == "arith.constant" else None
-        if value is not None and np.asarray(value).dtype.kind == "f":
-            yield from (float(v) for v in np.unique(np.asarray(value)))
+        if op.name == "arith.constant" and (value := np.asarray(op.attrs["value"])).dtype.kind == "f":
+            yield from map(float, np.unique(value))
