@@ -33,6 +33,7 @@ def eager_operators(
     """The operators in the order of their calls. Raises whatever the function raises for tensors without elements."""
     import torch
     from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.overrides import TorchFunctionMode
     from torch.utils._python_dispatch import TorchDispatchMode
     from torch.utils.flop_counter import flop_registry
 
@@ -54,7 +55,22 @@ def eager_operators(
                 found.append(EagerOperator(str(f.overloadpacket), _bytes((args, named, out)), flops))
             return out
 
-    with FakeTensorMode(), Listening(), torch.no_grad():
+    attention = torch.nn.functional.scaled_dot_product_attention
+    one = (torch.rms_norm, torch.nn.functional.rms_norm, attention)  # kernels of PyTorch's own on a GPU
+
+    class Together(TorchFunctionMode):  # type: ignore[misc]
+        def __torch_function__(
+            self, f: Callable[..., object], types: object, args: tuple[object, ...] = (),
+            kwargs: Mapping[str, object] | None = None,
+        ) -> object:  # fmt: skip
+            start, named = len(found), kwargs or {}
+            out = f(*args, **named)
+            if f in one:
+                flops = _attention_flops(*args, **named) if f is attention else sum(o.flops for o in found[start:])
+                found[start:] = [EagerOperator(f.__name__, _bytes((args, named, out)), flops)]
+            return out
+
+    with FakeTensorMode(), Listening(), Together(), torch.no_grad():
         args = case.built(dims, lambda s: _without_elements(s, dims))
         found.clear()
         fn(**args)
@@ -65,6 +81,15 @@ def _without_elements(s: Spec, dims: Mapping[str, int | float]) -> torch.Tensor:
     import torch
 
     return torch.empty(tuple(number(e, dims) for e in s.shape or ()), dtype=torch_dtype(s.dtype))
+
+
+def _attention_flops(
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, *_: object, is_causal: object = False, **__: object
+) -> int:
+    """Of both products of an attention; of a causal one, of half of the scores."""
+    from torch.utils.flop_counter import sdpa_flop_count
+
+    return int(sdpa_flop_count(query.shape, key.shape, value.shape)) // (1 + bool(is_causal))
 
 
 def _bytes(values: object) -> int:

@@ -27,6 +27,12 @@ def gated(x, w):
     return torch.relu(x @ w.T)
 
 
+@case(q="f16[1,2,M,N]", w="f16[N]")
+def attended(q, w):
+    q = torch.nn.functional.rms_norm(q, (q.shape[-1],), w, 1e-6)
+    return torch.nn.functional.scaled_dot_product_attention(q, q, q)
+
+
 @case(xs=["f32[M,N]", "f32[M,N]"], s="f32")
 def summed(xs, s):
     return (xs[0] + xs[1].expand(1, *xs[1].shape)[0] * s).sum(-1)
@@ -55,6 +61,12 @@ def test_views_move_nothing_and_products_count_their_flops(file: str) -> None:
     assert product == ("aten.mm", 2 * (8 * 16 + 4 * 16 + 8 * 4), 2 * 8 * 4 * 16)
     assert relu == ("aten.relu", 2 * 2 * 8 * 4, 0)
     assert [name for name, *_ in operators(file, "summed", M=8, N=4, s=2.0)] == ["aten.mul", "aten.add", "aten.sum"]
+
+
+def test_what_a_gpu_has_one_kernel_for_is_one_operator(file: str) -> None:
+    norm, attention = operators(file, "attended", M=64, N=8)
+    assert norm == ("rms_norm", 2 * (2 * 2 * 64 * 8 + 8), 0)
+    assert attention == ("scaled_dot_product_attention", 2 * 2 * (2 * 64 * 8), 2 * 2 * 2 * 64 * 64 * 8)
 
 
 def test_a_function_that_looks_at_elements_is_not_known(file: str) -> None:
