@@ -12,7 +12,7 @@ case -> configurations: its launches with symbols for all numbers, one for each 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import replace as changed
 from functools import cached_property
@@ -25,6 +25,7 @@ from trilift.lift.runtime.budget import BUDGETS, CAUSES, GUARD_SECONDS, Guard, M
 if TYPE_CHECKING:
     from trilift.lift import Lifted
     from trilift.lift.cases.declaration import Case
+    from trilift.lift.terms.term import Term
     from trilift.lift.ttir.ir import Module
 
     from .fields.identity_test import Outcome
@@ -375,7 +376,7 @@ class _Attempt:
             configuration = self.restricted(self.mutated(found))
             together = Meter("proof of several configurations at once", BUDGETS.proof.together_steps, self.meter)
             meter = together if found.together else self.meter
-            proving = Proving(configuration, meter, self.progress, self.invariants, self.answers)
+            proving = Proving(configuration, meter, self.progress, self.invariants, self.answers, self.goal.double)
             if len(self.configurations) > 1 and proving.vacuous:
                 continue  # no shape at which the formulas hold is in this class
             proving.run()
@@ -494,7 +495,20 @@ class _Attempt:
         terms = {c.term for c in clauses if c.term is not None}
         if T.const(False) in terms:
             return True
-        return len(self.provings) > 1 and Solver().contradictory((*facts(self.case), *terms))
+        limits = [*self.limits(terms)]
+        together = len(self.provings) > 1 or bool(limits)
+        return together and Solver().contradictory((*facts(self.case), *terms, *limits))
+
+    def limits(self, terms: Iterable[Term]) -> Iterator[Term]:
+        """What the case says of the elements of integer inputs that these terms are about."""
+        from trilift.lift.terms import construct as T
+
+        for r in dict.fromkeys(s for t in terms for s in t.walk() if s.op == "read" and s.type == T.INT):
+            spec = self.case.tensors.get(str(r.attr))
+            if spec is not None and spec.low is not None:
+                yield T.make("le", spec.low, r)
+            if spec is not None and spec.high is not None:
+                yield T.make("lt", r, spec.high)
 
     def beside_zeros(self, proofs: dict[str, Proof]) -> dict[str, Proof]:
         """The proofs, of which none stays that a run on zeros contradicts. Where the contract speaks of values, it may
@@ -565,7 +579,7 @@ class _Attempt:
         for outcome in self.field_test(proofs, hints):
             p = proofs[outcome.output]
             open_ = p.verdict.value == "UNKNOWN" and not p.reason.startswith((INEXACT, NO_SHAPE))
-            if open_ and outcome.tested and not self.callers.misplaced:
+            if open_ and outcome.tested and not self.callers.misplaced and not self.told_apart(outcome.output):
                 seen = (of.contradiction(self.case, self.goal, outcome.output, self.seed) for of in (zeros, ties))
                 if told := next(filter(None, seen), ""):  # no field has 0 / 0, or an order with ties
                     if (found := ties.counterexample(self.case, self.goal, outcome.output, self.seed)) is not None:
@@ -615,6 +629,13 @@ class _Attempt:
         )
         found = (search_at(case, self.goal, shapes, seeds, steps) for case, shapes, seeds, steps in plans)
         return next((f for f in found if f is not None), None)
+
+    def told_apart(self, output: str) -> bool:
+        """Whether constants that a field takes for one number are two in f64, in which something computes."""
+        from .proof.double_precision import in_double, mistaken
+
+        formula = self.goal.formulas[output]
+        return any((self.goal.double or in_double(c)) and mistaken(c, formula) for c in self.configurations)
 
     @property
     def racy(self) -> bool:

@@ -18,6 +18,7 @@ from typing import TypeGuard
 
 from ..errors import Place
 from ..terms import term as T
+from ..terms.exactness import DIGITS
 from ..terms.machine_ranges import MachineRanges, limits
 from ..terms.ranges import Interval
 from ..terms.ring import wrapped
@@ -28,6 +29,7 @@ NARROW_BITS = 16  # integers of so many bits or fewer wrap, wider ones must fit
 
 LEFT, RIGHT = {"bitwise_left_shift", "__lshift__"}, {"bitwise_right_shift", "__rshift__"}
 # Operators that convert a number to the type of the tensor beside it, and depend on more than its residue.
+COMPARED = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
 CONVERTED = {
     "eq", "ne", "lt", "le", "gt", "ge", "floor_divide", "remainder", "fmod",
     "bitwise_and", "__and__", "bitwise_or", "__or__", "bitwise_xor", "__xor__",
@@ -140,6 +142,8 @@ class Integers:
         base, args = name.removesuffix("_") if not name.endswith("__") else name, list(given)
         if args and options.get("dtype") is not None and base not in CASTS:
             args[0] = self._converted(args[0], options["dtype"], place)
+        if base in COMPARED and len(args) == 2:
+            args = [self._compared(args[k], args[1 - k], [*dtypes, None, None][1 - k], place) for k in (0, 1)]
         dtype = common([d for a, d in zip(args, dtypes, strict=False) if not _is_number(a)] or dtypes)
         if dtype is None or len(args) < 2:
             return args
@@ -152,6 +156,17 @@ class Integers:
         if base in CONVERTED | CHOOSING:
             args = [self.machine(a, dtype, place) if _is_number(a) else a for a in args]
         return args
+
+    def _compared(self, x: object, y: object, dtype: str | None, place: Callable[[], Place | None]) -> object:
+        """Integers that are compared with floats, which makes floats of them first: x == 16777217.0 is true for
+        16777216. Beside a number to which no other integer is rounded they need no condition."""
+        if not isinstance(x, SymbolicTensor) or x.type != T.INT:
+            return x
+        real = y.type == T.REAL if isinstance(y, SymbolicTensor | Term) else isinstance(y, float)
+        bits = DIGITS.get(dtype or "f32", DIGITS["f32"])
+        if not real or (isinstance(y, float) and abs(y) < 1 << (bits - 1)):
+            return x
+        return self.exact(x, bits, place)
 
     def _converted(self, x: object, result: object, place: Callable[[], Place | None]) -> object:
         """A real tensor that is made integer before the operation, sum(x, dtype=int32): each element must fit."""

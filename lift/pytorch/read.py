@@ -47,12 +47,13 @@ class Reading:
     """`formulas` hold for all sizes that meet `conditions`: what the function's branches and PyTorch's checks assumed.
     A branch of the function on a size being 0 or 1 is not seen: sizes are at least 2 while it is traced. `owed`: exact
     results of integer operators that must fit their dtype, for PyTorch's integers are machine integers. `roundings`: of
-    real data to few digits, on which an integer or a truth value depends."""
+    real data to few digits, on which an integer or a truth value depends. `double`: whether it computes in f64."""
 
     formulas: tuple[Formula, ...]
     conditions: tuple[Term, ...]
     owed: tuple[Fits, ...] = ()
     roundings: tuple[Rounding, ...] = ()
+    double: bool = False
 
 
 def read(
@@ -190,7 +191,14 @@ def _interpreted(
     formulas = [_formula(name, x, dtype) for name, (x, dtype) in zip(keys, outputs, strict=True) if x is not None]
     formulas += [_formula(name, x, specs[name][0], name) for name, x in written.items()]
     conditions = dict.fromkeys((*symbols.conditions(), *_squeezed(graph, symbols)))
-    return Reading(tuple(formulas), tuple(conditions), tuple(integers.owed.values()), tuple(integers.roundings))
+    return Reading(
+        tuple(formulas), tuple(conditions), tuple(integers.owed.values()), tuple(integers.roundings), _in_double(graph)
+    )
+
+
+def _in_double(graph: GraphModule) -> bool:
+    """Whether a tensor of the function is f64."""
+    return any(str(getattr(n.meta.get("val"), "dtype", "")) == "torch.float64" for n in graph.graph.nodes)
 
 
 def _squeezed(graph: GraphModule, symbols: Symbols) -> Iterator[Term]:

@@ -44,3 +44,22 @@ def test_neighbours_in_single_precision_are_two_numbers() -> None:
 def test_what_a_constant_of_single_precision_means(number: float, meant: Fraction) -> None:
     assert poly.simple(float(number)) == meant
     assert poly.simple(float(np.nextafter(np.float32(number), np.float32(2)))) != meant
+
+
+def test_integers_that_the_reference_makes_floats_of() -> None:
+    """x == 16777217.0 is true for 16777216 in PyTorch."""
+    (proof,) = prove(CASES["compared"])
+    assert proof.verdict.value == "PROVED"
+    assert any("x[n] < 16777216" in c.text for c in proof.contract)
+
+
+@pytest.mark.smoke
+def test_a_precision_holds_inside_only() -> None:
+    near = 1 + 2.0**-30
+    assert poly.is_single(1.0, near)
+    with poly.precision(poly.DOUBLE_BITS):
+        assert not poly.is_single(1.0, near) and poly.is_single(1.0, 1 + 2.0**-52)
+        with poly.precision(poly.SINGLE_BITS):
+            assert poly.is_single(1.0, near)
+        assert not poly.is_single(1.0, near)
+    assert poly.is_single(1.0, near)

@@ -24,7 +24,7 @@ class NoRoot(Exception):
         self.number = number
 
 
-ROUNDED = 6.1e-8  # relative error of one rounding to f32
+ROUNDED = 2.0**-24  # relative error of one rounding to f32; neighbours there differ by more
 DENOMINATOR = 1024
 NAMED = {
     "ln2": math.log(2),
@@ -104,13 +104,16 @@ def rational(v: float, denominator: int = DENOMINATOR) -> Fraction | None:
     if v == 0 or (float(v).is_integer() and abs(v) < 1 << 24):
         return Fraction(int(v))
     near = Fraction(v).limit_denominator(denominator)
-    if near and abs(float(near) - v) <= ROUNDED * abs(v) * min(
+    if near and abs(float(near) - v) < ROUNDED * abs(v) * min(
         1.0, 1e3 / (near.denominator * max(1, near.denominator // 64))
     ):
         return near
     if denominator != DENOMINATOR:
         return None
-    for number, inverted in ((v, False), (1 / v, True)):  # digits that only a number in double precision can have
+    inverse = 1 / v
+    for number, inverted in (
+        ((v, False), (inverse, True)) if math.isfinite(inverse) else ()
+    ):  # digits that only a number in double precision can have
         decimal = f"{number:.14e}"
         if len(decimal.split("e")[0].replace(".", "").replace("-", "").strip("0")) <= 10:
             return 1 / Fraction(decimal) if inverted else Fraction(decimal)

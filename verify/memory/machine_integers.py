@@ -24,7 +24,7 @@ from ..model.configuration import View
 from ..model.verdict import Clause
 from ..normal_form.enclosure import Enclosure
 from ..wording.user_terms import words
-from .safety import ARITHMETIC, below, largest, without_negative
+from .safety import ARITHMETIC, below, largest, may_fit, without_negative
 from .sites import conjuncts
 
 SENSIBLE_SIZE = 64  # a bound that fails where all sizes are this is not offered as a clause over the sizes
@@ -51,7 +51,9 @@ def fitting(
                 found.setdefault((bound, bits), below(bound, bits, o.place))
             elif o.term not in over_data:
                 text = f"{o.low} <= {words(o.term, views)} < {o.high}"
-                over_data[o.term] = Clause("nowrap", None, text, ARITHMETIC, o.place, o.term)
+                known = _Bounds(facts, solver).known(o.term)
+                met = None if may_fit(o.term, (o.low, o.high), known, solver) else T.const(False)
+                over_data[o.term] = Clause("nowrap", met, text, ARITHMETIC, o.place, o.term)
     return [*largest(found, facts, solver), *over_data.values()]
 
 

@@ -205,10 +205,33 @@ def nowrap(program: Program, facts: Facts, solver: Solver) -> list[Clause]:
             continue
         for bound in _wrapping(a, program, facts, solver):
             if bound is None:
-                open_.append(Clause("nowrap", None, fits_words(a.term, a.bits), SIZES[a.kind], a.op.place))
+                known, limit = facts | arithmetic_facts(a, program.grid), 1 << (a.bits - 1)
+                met = None if may_fit(a.term, (-limit, limit), known, solver) else T.const(False)
+                open_.append(Clause("nowrap", met, fits_words(a.term, a.bits), SIZES[a.kind], a.op.place))
             else:
                 found.setdefault((bound, a.bits), below(bound, a.bits, a.op.place, SIZES[a.kind]))
     return [*largest(found, facts, solver), *open_]
+
+
+def may_fit(t: Term, within: tuple[int, int], known: Facts, solver: Solver) -> bool:
+    """Whether some element lies in low <= t < high, as far as the limits of inputs tell: of i32[N] in (3000, 4000) none
+    is below 2048."""
+    for condition, x in _alternatives(t):
+        here = known | {condition}
+        if x.type != T.INT or all(s.op != "read" for s in x.walk()) or solver.contradictory(here):
+            continue
+        ask = asking(here, solver)
+        if ask(T.make("lt", x, within[0])) or ask(T.make("le", within[1], x)):
+            return False
+    return True
+
+
+def _alternatives(t: Term) -> list[tuple[Term, Term]]:
+    """The values of a choice, with the condition of each; of another term itself."""
+    if t.op != "where":
+        return [(T.const(True), t)]
+    condition, a, b = t.args
+    return [(condition, a), (T.make("not", condition), b)]
 
 
 def below(bound: Term, bits: int, place: Place | None, why: str = ARITHMETIC) -> Clause:

@@ -19,6 +19,7 @@ from trilift.lift.terms import construct as T
 from trilift.lift.terms.term import Term
 
 NO_SHAPE = "no shape meets the preconditions"  # a reason
+TOLD_APART = "constants that only f64 tells apart"  # another
 
 
 class Verdict(Enum):

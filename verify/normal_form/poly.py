@@ -12,7 +12,8 @@ from __future__ import annotations
 import math
 import sys
 from bisect import bisect, insort
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 from itertools import count
 from typing import Any
@@ -28,7 +29,7 @@ Power = int | Fraction
 Factors = tuple[tuple[int, Power], ...]  # (id of the atom, power), sorted by id
 Monomial = tuple[Factors, int]  # and the id of the exponent polynomial
 DIGITS = 6  # of a float coefficient
-SINGLE_BITS = 24  # of a number in single precision
+SINGLE_BITS, DOUBLE_BITS = 24, 51  # of a constant: of f32, and of f64 after a few roundings
 SIMPLE = 2e5  # c d^2 of a number c that is taken for n / d: of those that are none, one in a hundred is near to one
 LARGE = 600  # exp of a larger number is no float
 HALF = Fraction(1, 2)
@@ -156,16 +157,43 @@ def simple(c: float) -> int | Fraction | None:
     return None
 
 
+_PRECISION: dict[str, int] = table("poly.precision", {})  # the bits of constants
+_BY_PRECISION: list[dict[int, Any]] = []  # tables whose entries depend on them
+
+
+def by_precision(entries: dict[int, Any]) -> dict[int, Any]:
+    """The table, which is emptied where constants become one that were two, or two that were one."""
+    _BY_PRECISION.append(entries)
+    return entries
+
+
+@contextmanager
+def precision(bits: int) -> Iterator[None]:
+    """Inside, two constants are one number where so many bits make them one."""
+    before = _PRECISION.get("bits", SINGLE_BITS)
+    _set_precision(bits)
+    try:
+        yield
+    finally:
+        _set_precision(before)
+
+
+def _set_precision(bits: int) -> None:
+    if bits != _PRECISION.get("bits", SINGLE_BITS):
+        _PRECISION["bits"] = bits
+        for entries in _BY_PRECISION:
+            entries.clear()
+
+
 def is_single(a: Number, b: Number) -> bool:
-    """Whether two numbers are one where it is rounded to single precision: not two neighbours there."""
-    return vanishes_beside(a - b, min(abs(a), abs(b)))
+    """Whether two constants are one where it is rounded to the precision at hand: not two neighbours there."""
+    return a == b or vanishes_beside(a - b, max(abs(a), abs(b)))
 
 
 def vanishes_beside(difference: Number, size: Number) -> bool:
-    """Whether a difference of numbers of that size is no more than rounding one of them to single precision makes."""
-    if not size:
-        return not difference
-    return bool(abs(difference) <= math.ldexp(1.0, math.frexp(size)[1] - SINGLE_BITS - 1))
+    """Whether a difference of numbers, of which the larger has that size, is less than that of two neighbours, so that
+    rounding one of them may have made it."""
+    return bool(abs(difference) < 2.0 ** -_PRECISION.get("bits", SINGLE_BITS) * size)
 
 
 _SEEN: list[float] = table("poly.constants", [])  # sorted
@@ -215,7 +243,7 @@ def _held(value: Callable[[], Number]) -> Number:
 
 def _sum(a: Number, b: Number) -> Number:
     c = a + b
-    if isinstance(c, float) and vanishes_beside(c, min(abs(a), abs(b))):
+    if isinstance(c, float) and (c == 0 or vanishes_beside(c, max(abs(a), abs(b)))):
         return 0
     return c
 
@@ -235,7 +263,7 @@ def vanishes(cs: Iterable[Number]) -> bool:
     cs = list(cs)
     inexact = any(isinstance(c, float) for c in cs)
     rest = sum(cs)
-    return rest == 0 or (inexact and vanishes_beside(rest, max(map(abs, cs)) / 2))
+    return rest == 0 or (inexact and vanishes_beside(rest, max(map(abs, cs))))
 
 
 def quotient(c: Number, d: Number) -> Number:
@@ -318,7 +346,7 @@ def product_with_exponential(factors: Factors, e: Poly, c: Number = 1) -> Poly:
     return poly({(factors, rest): _settled(times(c, d))})
 
 
-_STRUCTURAL: dict[int, Poly] = table("poly.structural", {})
+_STRUCTURAL: dict[int, Poly] = by_precision(table("poly.structural", {}))
 
 
 def structural(t: Term) -> Poly:

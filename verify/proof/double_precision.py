@@ -1,7 +1,8 @@
-"""Constants that only tensors of f64 tell apart.
+"""Constants that f64 tells apart and f32 does not.
 
 A kernel of f32 holds 0.7071068 where its reference says 1 / sqrt(2): numbers that single precision makes one are one in
-a proof. Where all floats of a case are f64 they are two numbers, and `sin(x * 1.00000005)` is not `sin(x)`."""
+a proof. Where a tensor, a kernel or the reference computes in f64 they are two numbers, and `sin(x * 1.00000005)` is
+not `sin(x)`."""
 
 from __future__ import annotations
 
@@ -21,12 +22,18 @@ from ..normal_form.poly import is_single, simple
 DOUBLE_RELATIVE_ERROR = 2.0**-48  # of constants: a few roundings to double precision
 
 
-def mistaken(configuration: Configuration, formula: Formula) -> tuple[float, float] | None:
-    """Two numbers that a proof takes for one though the tensors of the configuration are f64; None where there are
-    none, or other floats."""
+def in_double(configuration: Configuration) -> bool:
+    """Whether tensors are f64, or a kernel has values of that type."""
     views = (*configuration.inputs.values(), *configuration.outputs.values())
-    if {v.dtype for v in views if v.dtype[0] in "fb" and v.dtype != "bool"} != {"f64"}:
-        return None
+    dtypes = {*(v.dtype for v in views), *(b.dtype for b in configuration.buffers)}
+    launches = (e for e in configuration.events if not isinstance(e, HostOp))
+    computed = (v.type for e in launches for op in e.module.walk() for v in op.results)
+    return "f64" in dtypes or any(t.is_float and t.element == "f64" for t in computed)
+
+
+def mistaken(configuration: Configuration, formula: Formula) -> tuple[float, float] | None:
+    """Two constants that single precision makes one, for which a test in a field takes the same number; None where
+    there are none."""
     found = sorted({abs(float(c)) for c in _constants(configuration, formula) if np.isfinite(c)})
     taken = ((c, float(s)) for c in found if c and (s := simple(c)) is not None)
     return next((p for p in (*taken, *pairwise(found)) if is_single(*p) and _differ(*p)), None)

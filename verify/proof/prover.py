@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from trilift.lift.errors import Place, TriliftError, Unsupported
 from trilift.lift.interpreter.machine import cell_of_dtype
@@ -38,11 +39,12 @@ from ..memory.sites import Site, context
 from ..memory.stores import Found, Missing, Written, covered, injective, read_after_write, written
 from ..model.configuration import Buffer, Configuration, HostOp, SymbolicLaunch, View
 from ..model.program import PIDS, Access, Barrier
-from ..model.verdict import NO_SHAPE, Clause, Condition, Invariant, overlap_free
+from ..model.verdict import NO_SHAPE, TOLD_APART, Clause, Condition, Invariant, overlap_free
 from ..normal_form.algebra import Algebra, Context, SideConditions, Split, Undecided
 from ..normal_form.numbers import met
+from ..normal_form.poly import DOUBLE_BITS, SINGLE_BITS, precision
 from ..wording.user_terms import shortened, words
-from .double_precision import mistaken
+from .double_precision import in_double, mistaken
 from .exact_numbers import exact_operations, rounding_clause
 from .launch import Launched
 
@@ -70,13 +72,14 @@ class Shown:
 @dataclass
 class Proving:
     """The proof of one configuration. `conditions` so far; claims add theirs. `answers`: of the solver, to other
-    configurations of the case as well."""
+    configurations of the case as well. `double`: whether the function of the formulas computes in f64."""
 
     configuration: Configuration
     meter: Meter
     progress: Progress = lambda stage: None
     invariants: bool = True
     answers: Answers = field(default_factory=Answers)
+    double: bool = False
     memory: Memory = field(default_factory=Memory)
     launched: list[Launched] = field(default_factory=list)
     conditions: list[Condition] = field(default_factory=list)
@@ -105,8 +108,17 @@ class Proving:
 
     # ---- events
 
+    @cached_property
+    def bits(self) -> int:
+        """The bits that two constants share which are one."""
+        return DOUBLE_BITS if self.double or in_double(self.configuration) else SINGLE_BITS
+
     def run(self) -> None:
         """All events in order. Raises what makes the whole configuration undecided."""
+        with precision(self.bits):
+            self._run()
+
+    def _run(self) -> None:
         if self.vacuous:
             raise Undecided(f"{NO_SHAPE} and takes the path that was read through the host function")
         self.owe(self.configuration.owed, lambda t: flattened(t, self.configuration.inputs))
@@ -409,11 +421,18 @@ class Proving:
 
     def claim(self, output: str, formula: Formula) -> Shown:
         """That an output equals its formula after all events. Raises Undecided with what is missing."""
+        try:
+            with precision(self.bits):
+                return self._claim(output, formula)
+        except Undecided as open_:
+            if self.bits == SINGLE_BITS or (pair := mistaken(self.configuration, formula)) is None:
+                raise
+            raise Undecided(TOLD_APART, None, "{!r} and {!r}".format(*pair)) from open_
+
+    def _claim(self, output: str, formula: Formula) -> Shown:
         view = self.configuration.outputs.get(output) or self.configuration.inputs[output]
         target = flattened(formula.term, self.configuration.inputs)
         self.same_shape(output, view, formula)
-        if (pair := mistaken(self.configuration, formula)) is not None:
-            raise Undecided("constants that only tensors of f64 tell apart", None, "{!r} and {!r}".format(*pair))
         with self.algebra.collecting() as side_conditions:
             conditions = self.equalities(output, view, formula, target)
         every_condition = {**self.algebra.pending[0], **side_conditions}

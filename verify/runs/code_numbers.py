@@ -64,12 +64,13 @@ def allowed(s: Spec, numbers: Iterable[Number], dims: Mapping[str, Number]) -> l
 
 
 def _limits(dtype: str) -> tuple[float, float]:
+    import torch
+
     from trilift.lift.cases.declaration import torch_dtype
 
     if dtype[0] not in "iu":
-        return -math.inf, math.inf
-    import torch
-
+        most = torch.finfo(torch_dtype(dtype)).max
+        return -most, most
     of = torch.iinfo(torch_dtype(dtype))
     return of.min, of.max
 

@@ -38,7 +38,7 @@ class Targets:
     outputs without a formula. `owed`: integers of the function that must fit their dtype, for else its results are not
     those of the formulas. `dtypes`: outputs whose integer dtype is not the function's, with both in words; `floats`:
     the same of float dtypes, which formulas over the reals do not tell apart. `roundings`: of the function to few
-    digits, on which an integer or a truth value depends."""
+    digits, on which an integer or a truth value depends. `double`: whether the function computes in f64."""
 
     against: str
     formulas: Mapping[str, Formula]
@@ -50,6 +50,7 @@ class Targets:
     dtypes: Mapping[str, str] = field(default_factory=dict)
     floats: Mapping[str, str] = field(default_factory=dict)
     roundings: tuple[Rounding, ...] = ()
+    double: bool = False
 
     def domain(self, output: str, case: Case) -> list[Term]:
         """Where the formula of an output is defined over the reals."""
@@ -176,7 +177,7 @@ def _named_alone(fn: Callable[..., object]) -> frozenset[str]:
 def _of_function(case: Case, fn: Callable[..., Any], name: str, traces: Sequence[Trace], seed: int) -> Targets:
     reading = checked(case, fn, seed)
     found = _by_output(case, reading, name, traces[0])
-    return Targets(name, *found, fn, owed=reading.owed, roundings=reading.roundings)
+    return Targets(name, *found, fn, owed=reading.owed, roundings=reading.roundings, double=reading.double)
 
 
 def _by_output(case: Case, reading: Reading, name: str, trace: Trace) -> tuple[dict[str, Formula], tuple[Term, ...]]:

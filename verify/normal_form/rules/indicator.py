@@ -29,7 +29,7 @@ class Threshold:
     at: Number
 
 
-_KNOWN: dict[int, Threshold | None] = table("indicator.thresholds", {})
+_KNOWN: dict[int, Threshold | None] = P.by_precision(table("indicator.thresholds", {}))
 
 
 def threshold(t: Term) -> Threshold | None:
