@@ -500,7 +500,7 @@ class _Attempt:
         return together and Solver().contradictory((*facts(self.case), *terms, *limits))
 
     def limits(self, terms: Iterable[Term]) -> Iterator[Term]:
-        """What the case says of the elements of integer inputs that these terms are about."""
+        """The limits that the case gives the elements of integer inputs which these terms are about."""
         from trilift.lift.terms import construct as T
 
         for r in dict.fromkeys(s for t in terms for s in t.walk() if s.op == "read" and s.type == T.INT):

@@ -23,7 +23,7 @@ from ..program.eager import EagerOperator
 from ..program.program import Program
 from .graph import GRIDS, LOOPS, Dim
 from .threads import ROWS
-from .warps import FEWEST, LANES, MOST_OF_PRODUCTS, PRODUCT_ELEMENTS, PRODUCT_ROWS
+from .warps import FEWEST_WARPS, LANES, MOST_PRODUCT_WARPS, PRODUCT_ELEMENTS, PRODUCT_ROWS
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +285,7 @@ def _spilling(dots: Sequence[Work], tile: dict[str, np.ndarray]) -> np.ndarray:
         sizes = [tile[d.axis] for d in w.result]
         held[w.loop] = held.get(w.loop, 0.0) + math.prod(sizes, start=one)
         rows = reduce(np.minimum, (np.where(x > 1, x, np.inf) for x in sizes), rows)
-    warps = np.clip(np.floor(rows / PRODUCT_ROWS), FEWEST, MOST_OF_PRODUCTS)
+    warps = np.clip(np.floor(rows / PRODUCT_ROWS), FEWEST_WARPS, MOST_PRODUCT_WARPS)
     return reduce(np.logical_or, (x > warps * LANES * PRODUCT_ELEMENTS for x in held.values()), np.zeros(1, bool))
 
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
 from itertools import count
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from trilift.lift.errors import TriliftError
 from trilift.lift.runtime.session import after_drop, pin, table
@@ -158,12 +158,19 @@ def simple(c: float) -> int | Fraction | None:
 
 
 _PRECISION: dict[str, int] = table("poly.precision", {})  # the bits of constants
-_BY_PRECISION: list[dict[int, Any]] = []  # tables whose entries depend on them
+_BY_PRECISION: list[Callable[[], None]] = []  # they empty tables whose entries depend on them
 
 
-def by_precision(entries: dict[int, Any]) -> dict[int, Any]:
+class _Clearable(Protocol):
+    def clear(self) -> None: ...
+
+
+Entries = TypeVar("Entries", bound=_Clearable)
+
+
+def by_precision(entries: Entries) -> Entries:
     """The table, which is emptied where constants become one that were two, or two that were one."""
-    _BY_PRECISION.append(entries)
+    _BY_PRECISION.append(entries.clear)
     return entries
 
 
@@ -181,8 +188,8 @@ def precision(bits: int) -> Iterator[None]:
 def _set_precision(bits: int) -> None:
     if bits != _PRECISION.get("bits", SINGLE_BITS):
         _PRECISION["bits"] = bits
-        for entries in _BY_PRECISION:
-            entries.clear()
+        for empty in _BY_PRECISION:
+            empty()
 
 
 def is_single(a: Number, b: Number) -> bool:
