@@ -85,6 +85,7 @@ PROCESS_STATE = {
     "lift/terms/meanings.py:DOMAINS": REGISTRY,
     "verify/integers/solver.py:_COUNTED": "one number: what z3 has counted in this process",
     "verify/normal_form/algebra.py:ANSWERS": REGISTRY,
+    "verify/normal_form/poly.py:_BY_PRECISION": REGISTRY,
 }
 
 
