@@ -40,7 +40,7 @@ DIVISIONS, SHIFTS = ("floordiv", "mod", "truncdiv", "truncmod"), ("shl", "shr")
 def printed(t: Term, axes: tuple[Axis, ...], dims: dict[str, int]) -> tuple[np.ndarray, np.ndarray, str]:
     """What the printed function returns, what the evaluator gives, and the text."""
     arrays = {n: x[: dims["N"]] for n, x in INPUTS.items()}
-    f = Formula("y", axes, t, "f32")
+    f = Formula("y", axes, t, {T.INT: "i64", T.BOOL: "bool"}.get(t.type, "f32"))
     source = torch_source(f, dict.fromkeys(arrays, (N,)))
     scope: dict[str, Any] = {}
     exec(source, scope)
