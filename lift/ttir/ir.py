@@ -115,3 +115,8 @@ class Module:
     def walk(self) -> Iterator[Op]:
         for f in self.functions.values():
             yield from f.body.walk()
+
+    @property
+    def computes_in_double(self) -> bool:
+        """Whether some value is f64."""
+        return any(v.type.is_float and v.type.element == "f64" for op in self.walk() for v in op.results)

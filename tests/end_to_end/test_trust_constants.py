@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from trilift import prove
+from trilift import equal, prove
 from trilift.lift.capture.case_files import load
 from trilift.verify.normal_form import poly
 
@@ -51,6 +51,12 @@ def test_integers_that_the_reference_makes_floats_of() -> None:
     (proof,) = prove(CASES["compared"])
     assert proof.verdict.value == "PROVED"
     assert any("x[n] < 16777216" in c.text for c in proof.contract)
+
+
+def test_another_kernel_that_computes_in_double() -> None:
+    """Two kernels are one only where each is proved to compute the formula."""
+    proofs = equal(CASES["right_floor"], CASES["wrong_widened_floor"])
+    assert any(p.verdict.value != "PROVED" for p in proofs)  # that the other kernel computes the formula lifted from it
 
 
 @pytest.mark.smoke

@@ -23,6 +23,8 @@ def kernel(x_ptr, out_ptr, n, FUNCTION: tl.constexpr, BLOCK: tl.constexpr):  # n
         y = x * 0.70710677
     elif FUNCTION == "precise root":
         y = x * 0.7071067811865476
+    elif FUNCTION == "floor":
+        y = tl.floor(x)
     elif FUNCTION == "widened floor":
         y = tl.floor(x.to(tl.float64) * 0.99999999)
     elif FUNCTION == "widened difference":
@@ -216,3 +218,13 @@ def compared(x):
 @compared.reference
 def _(x):
     return (x == 16777217.0).to(torch.int32)
+
+
+@case(x="f32[N]")
+def right_floor(x):
+    return launched(x, "floor")
+
+
+@right_floor.reference
+def _(x):
+    return torch.floor(x)

@@ -27,8 +27,7 @@ def in_double(configuration: Configuration) -> bool:
     views = (*configuration.inputs.values(), *configuration.outputs.values())
     dtypes = {*(v.dtype for v in views), *(b.dtype for b in configuration.buffers)}
     launches = (e for e in configuration.events if not isinstance(e, HostOp))
-    computed = (v.type for e in launches for op in e.module.walk() for v in op.results)
-    return "f64" in dtypes or any(t.is_float and t.element == "f64" for t in computed)
+    return "f64" in dtypes or any(e.module.computes_in_double for e in launches)
 
 
 def mistaken(configuration: Configuration, formula: Formula) -> tuple[float, float] | None:

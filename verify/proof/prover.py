@@ -98,7 +98,8 @@ class Proving:
     @property
     def vacuous(self) -> bool:
         """Whether no shape meets the preconditions of the configuration."""
-        return self.algebra.impossible(self.algebra.context(self.configuration.facts))
+        with precision(self.bits):
+            return self.algebra.impossible(self.algebra.context(self.configuration.facts))
 
     @property
     def written(self) -> set[Buffer]:

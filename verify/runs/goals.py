@@ -38,7 +38,8 @@ class Targets:
     outputs without a formula. `owed`: integers of the function that must fit their dtype, for else its results are not
     those of the formulas. `dtypes`: outputs whose integer dtype is not the function's, with both in words; `floats`:
     the same of float dtypes, which formulas over the reals do not tell apart. `roundings`: of the function to few
-    digits, on which an integer or a truth value depends. `double`: whether the function computes in f64."""
+    digits, on which an integer or a truth value depends. `double`: whether the function, or the other
+    kernel, computes in f64."""
 
     against: str
     formulas: Mapping[str, Formula]
@@ -301,7 +302,8 @@ def _of_case(case: Case, other: Case, traces: Sequence[Trace], seed: int) -> Tar
         if x not in formulas and n in formulas:  # the result is the input, which the caller still holds
             formulas[x] = replace(formulas[n], name=x, in_place=x)
     errors = {rename.get(n, n): e for n, e in theirs.errors.items()}
-    return Targets(other.name, formulas, tuple(conditions), also_prove=other, errors=errors)
+    double = any(e.module().computes_in_double for t in lifted.traces for e in t.launches)
+    return Targets(other.name, formulas, tuple(conditions), also_prove=other, errors=errors, double=double)
 
 
 def _output_names(other: Case, theirs: Targets) -> list[str]:
