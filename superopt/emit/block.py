@@ -16,6 +16,7 @@ from trilift.lift.language.infix import MUL
 
 from ..mugraph.graph import RUNNING, Dim, Operator, Tensor, loops, phases
 from ..mugraph.precision import BYTES, HALF, precise
+from ..mugraph.reach import Bound, reaches
 from ..program import positions
 from ..program.template import keeps_zero, tile_text
 from .kernel_names import Signature, Tiles
@@ -58,6 +59,8 @@ class Block(Tiles):
         self.lines: list[str] = []
         self.depth = 1
         self.loop = loops(self.k)
+        self.reach = reaches(self.g, self.k)
+        self.first: dict[str, str] = {}  # index of a block's tile, for axes that bound a loop
         self.precise = {o: how for (kernel, o), how in precise(self.g).items() if kernel == self.k.name}
 
     def write(self, line: str) -> None:
@@ -107,8 +110,17 @@ class Block(Tiles):
             self.part = self.fresh(f"part_{a}")
             self.write(f"{self.part} = {block}.to(tl.int64)")
             return
-        lanes = f" * {self.tile[a]} + tl.arange(0, {self.tile[a]})" if a in self.tile else ""
-        self.write(f"{self.index[a]} = {block}.to(tl.int64){lanes}")
+        first = f"{block}.to(tl.int64)"
+        if a not in self.tile:
+            self.write(f"{self.index[a]} = {first}")
+            self.first[a] = self.index[a]
+            return
+        first += f" * {self.tile[a]}"
+        if any(a == b.axis for r in self.reach.values() for b in (*r.least, *r.most)):
+            self.first[a] = self.fresh(f"first_{a}")
+            self.write(f"{self.first[a]} = {first}")
+            first = self.first[a]
+        self.write(f"{self.index[a]} = {first} + tl.arange(0, {self.tile[a]})")
 
     def _straight(self, operators: Sequence[Operator]) -> None:
         for o in operators:
@@ -125,7 +137,7 @@ class Block(Tiles):
             self.write(f"{share} = tl.cdiv(tl.cdiv({extent}, {parts}), {tile}) * {tile}")
             bounds = f"{self.part} * {share}, {self.part} * {share} + {share}, {tile}"
         else:
-            bounds = f"0, {extent}, {tile}"
+            bounds = f"{self._least(a)}, {self._most(a, extent)}, {tile}"
         self.write(f"for {start} in range({bounds}):")
         self.depth += 1
         lanes = f" + tl.arange(0, {tile})" if a in self.tile else ""
@@ -134,6 +146,33 @@ class Block(Tiles):
         self.depth -= 1
         self.cleaned.clear()
         self.values |= self.running
+
+    def _least(self, a: str) -> str:
+        """The first index of the loop that a mask leaves open in a row of the block."""
+        out = "0"
+        for b in self.reach[a].least if a in self.reach else ():
+            if (least := self._bound(b, b.constant)) is not None:
+                out = f"tl.maximum({out}, {least})"
+        return out
+
+    def _most(self, a: str, extent: str) -> str:
+        """The end of the indices that a mask leaves open in the rows of the block."""
+        out = extent
+        for b in self.reach[a].most if a in self.reach else ():
+            if (most := self._bound(b, b.constant + 1 - (b.axis in self.tile))) is not None:
+                beyond = f" + {self.tile[b.axis]}" if b.axis in self.tile else ""
+                out = f"tl.minimum({out}, {most}{beyond})"
+        return out
+
+    def _bound(self, b: Bound, constant: int) -> str | None:
+        """The bound at the first index of the block's tile; None where the kernel lacks a number of it."""
+        out = "0" if b.axis is None else self.first[b.axis]
+        for n, t in b.terms:
+            if t not in self.given:
+                return None
+            factor = f"{abs(n)} * " if abs(n) != 1 else ""
+            out += f" {'+' if n > 0 else '-'} {factor}{self.given[t]}"
+        return f"{out} {'+' if constant > 0 else '-'} {abs(constant)}" if constant else out
 
     def _accumulators(self, inside: Sequence[Operator]) -> None:
         for o in inside:

@@ -22,6 +22,7 @@ import numpy as np
 from ..program.eager import EagerOperator
 from ..program.program import Program
 from .graph import GRIDS, LOOPS, Dim
+from .reach import Bound, Reach
 from .threads import ROWS
 from .warps import FEWEST_WARPS, LANES, MOST_PRODUCT_WARPS, PRODUCT_ELEMENTS, PRODUCT_ROWS
 
@@ -51,6 +52,7 @@ PARTS = (2, 4, 8, 16, 32, 64)
 LARGEST = 1 << 14  # elements of a tile
 ROW = 1 << 13  # elements of a tile that is a whole row
 SECTOR = 32  # bytes
+BLOCKS_SAMPLED = 16  # along an axis that bounds a loop
 STAGES = 3  # tiles of a loop that are in shared memory at a time
 
 
@@ -97,11 +99,12 @@ class Traffic:
 
 @dataclass(frozen=True)
 class Shape:
-    """A kernel without numbers: the mode of each axis, what it moves and does."""
+    """A kernel without numbers: the mode of each axis, what it moves and does, how far its loops go."""
 
     modes: tuple[tuple[str, str], ...]
     traffic: tuple[Traffic, ...]
     work: tuple[Work, ...]
+    reaches: tuple[tuple[str, Reach], ...] = ()  # of loops that a mask ends early
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +181,8 @@ class Model:
         modes, dots = dict(s.modes), any(w.kind == "dot" for w in s.work)
         narrow = max((t.size for t in s.traffic if not t.store), default=2)
         waves = np.ceil(blocks / h.multiprocessors)
+        for a, r in s.reaches:
+            turns[a] = turns[a] * self._visited(a, r, tile, waves)
         bad = np.zeros_like(blocks, bool)
         moved, unique = 0.0 * blocks, 0.0
         shared = dict.fromkeys([None, *turns], 0.0 * blocks)  # of each loop, and what is there in all
@@ -223,6 +228,31 @@ class Model:
         compute = waves * (flops / (h.flops / per) + exps / (h.exponentials / per) + others / (h.scalar / per))
         seconds = h.launch + np.maximum(memory, compute) + sum(turns.values(), start=0.0 if turns else one) * h.turn
         return np.where(bad, np.inf, seconds), np.broadcast_to(blocks, bad.shape)
+
+    def _visited(self, loop: str, r: Reach, tile: dict[str, np.ndarray], waves: np.ndarray) -> np.ndarray:
+        """The share of its turns that a loop makes: the mean of the blocks that run one after the other, and no less
+        than the longest block's in one of the waves."""
+        every = self.program.sizes[loop]
+        shares = []
+        for k in range(BLOCKS_SAMPLED):
+            low, high = 0.0 * waves, every + 0.0 * waves
+            for bounds, side in ((r.least, -1), (r.most, 1)):
+                for b in bounds:
+                    offset = self._offset(b)
+                    width = (tile[b.axis] if b.axis else 0.0) + tile[loop]
+                    at = self.program.sizes[b.axis] * (k + 0.5) / BLOCKS_SAMPLED if b.axis else 0.0
+                    if offset is not None and side < 0:
+                        low = np.maximum(low, at + offset - width / 2)
+                    elif offset is not None:
+                        high = np.minimum(high, at + offset + width / 2)
+            shares.append(np.clip((high - low) / every, 0.0, 1.0))
+        share: np.ndarray = np.maximum(np.mean(shares, axis=0), np.max(shares, axis=0) / waves)
+        return share
+
+    def _offset(self, b: Bound) -> int | None:
+        """The number that a bound adds to an index; None where the sizes of the program do not tell it."""
+        known = {t: self.program.sizes[a] for a, t in self.program.extents.items()}
+        return b.constant + sum(n * known[t] for n, t in b.terms) if all(t in known for _, t in b.terms) else None
 
     def _extent(self, d: Dim, column: dict[str, list[np.ndarray]]) -> float:
         if not d.parts:

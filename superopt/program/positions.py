@@ -13,10 +13,10 @@ from .template import expression
 
 
 def launch_numbers(element: Term) -> list[Term]:
-    """The largest parts that no axis is in and that are not constants: arguments of the kernel."""
+    """The largest parts without axes that are neither constants nor products with one: arguments of the kernel."""
     if element.is_const:
         return []
-    if not element.free:
+    if not element.free and not (element.op == "mul" and any(a.is_const for a in element.args)):
         return [element]
     return list(dict.fromkeys(n for a in element.args for n in launch_numbers(a)))
 

@@ -18,6 +18,7 @@ from typing import cast
 
 from ..mugraph.cost import H200, Choice, Hardware, Model, Shape, Traffic, Work, assignments, itemsize
 from ..mugraph.graph import Dim, Kernel, Mode, MuGraph, Operator, Tensor
+from ..mugraph.reach import Reach, reach
 from ..program.program import Program
 from .bodies import Block, Cut, Point, Step, signatures
 from .values import Id, Universe, universe
@@ -214,7 +215,28 @@ class Search:
         own = {s.out for s in steps} | {a for s in steps for a in s.args if a[0] in computed}
         loop = {v: b.signature.loop if self.u.bits[v] & b.loop else None for v in computed}
         masks = [Work("map", t, loop[v], t) for v in sorted(computed) for t in [self.tile(b, v)]]
-        return Shape(modes, tuple(traffic), (*masks, *(self._work(b, s, own) for s in steps)))
+        work = (*masks, *(self._work(b, s, own) for s in steps))
+        return Shape(modes, tuple(traffic), work, self._reaches(b, steps, read, dict(modes)))
+
+    def _reaches(
+        self, b: Block, steps: tuple[Step, ...], read: set[Id], modes: dict[str, str]
+    ) -> tuple[tuple[str, Reach], ...]:
+        """Of the loop of a block, where a mask ends it."""
+        a = b.signature.loop
+        if a is None or modes.get(a) != "loop":
+            return ()
+        names = {v: n for n, v in self.u.inputs.items()}
+        elements = {x.name: x.element for x in self.model.program.inputs}
+        loads = {f"{v}": elements.get(names[v]) for v in read if v in names and self.u.bits[v] & b.loop}
+        made = {s.out for s in steps}
+        inside = [
+            Operator(f"{s.out}", s.kind, tuple(f"{p if p in made else p[0]}" for p in s.args), frozenset())
+            for s in steps
+            if self.inside(b, s)
+        ]
+        grid = frozenset(x for x, m in modes.items() if m == "grid")
+        found = reach(inside, loads, self.model.program, a, grid)
+        return ((a, found),) if found else ()
 
     def _work(self, b: Block, s: Step, own: set[Point]) -> Work:
         dims = frozenset[Dim]().union(*(self.tile(b, a) for a, _ in s.args))

@@ -46,3 +46,28 @@ def weighted(q, k, v, weight):
 @case(x="f32[M,N]")
 def prefix(x):
     return torch.cumsum(x, -1)
+
+
+@case(q="f16[G,M,D]", k="f16[G,M,D]", v="f16[G,M,D]")
+def full(q, k, v):
+    return torch.softmax(q @ k.transpose(1, 2), -1) @ v
+
+
+@case(q="f16[G,M,D]", k="f16[G,M,D]", v="f16[G,M,D]")
+def window(q, k, v):
+    i = torch.arange(q.shape[1], device=q.device)
+    far = (i[None, :] > i[:, None]) | (i[None, :] <= i[:, None] - 128)
+    return torch.softmax((q @ k.transpose(1, 2)).masked_fill(far, float("-inf")), -1) @ v
+
+
+@case(q="f16[M,D]", k="f16[N,D]", v="f16[N,D]", where="M <= N")
+def late(q, k, v):
+    m, n = q.shape[0], k.shape[0]
+    i = torch.arange(m, device=q.device)[:, None] + (n - m)
+    s = torch.where(torch.arange(n, device=q.device)[None, :] <= i, q @ k.T, float("-inf"))
+    return torch.softmax(s, -1) @ v
+
+
+@case(x="f16[M,N]", w="f16[N,K]")
+def upper(x, w):
+    return torch.triu(x, -3) @ w
