@@ -369,7 +369,12 @@ def write(
 @main.command()
 @click.argument("targets", nargs=-1, required=True, metavar="TARGET...")
 @click.option("-o", "--output", required=True, metavar="FILE", help="File for the kernel; a folder for several cases.")
-@click.option("--at", multiple=True, metavar="M=16,K=4096", help="Sizes at which plans are ranked.  [default: 1024]")
+@click.option(
+    "--at",
+    multiple=True,
+    metavar="M=16,K=4096",
+    help="Sizes at which plans are ranked.  [default: usual for a dim's use, else 1024]",
+)
 @click.option("--budget", default=60.0, show_default=True, type=SECONDS, help="Seconds for the search.")
 @click.option("--kernels", default=5, show_default=True, type=click.IntRange(1), help="Most kernels in a plan.")
 @click.option("--operators", default=11, show_default=True, type=click.IntRange(1), help="Most operators in a kernel.")

@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from trilift.lift.capture.case_files import load, load_all
@@ -47,6 +48,7 @@ from .mugraph.warps import wider
 from .program.abstract import templates
 from .program.eager import eager_operators
 from .program.program import Program, from_formulas
+from .program.usual_sizes import ANY_SIZE, LENGTH, Role, roles
 from .program.views import of_case, viewed
 from .search.best_first import Limits, Reached, graphs
 from .search.best_first import search as best_first
@@ -54,7 +56,7 @@ from .search.stabilise import stabilised, unstable
 from .search.verifier import Invalid, verify
 from .tiles import engine
 
-SIZE = 1024  # of a dim that nobody gave a size
+NO_ROLES: Mapping[str, Role] = MappingProxyType({})
 Answer = dict[str, Any]
 Event = Callable[[Any], None]  # hears stages as texts, and Reached as data, while a unit runs
 
@@ -92,16 +94,23 @@ def cases(file: str, names: Sequence[str], event: Event) -> Answer:
 
 
 def read(file: str, name: str, sizes: Mapping[str, int], seed: int, event: Event) -> Answer:
-    """{"program", "against", "sizes", "parameters", "eager"}: the program at sizes of the case, as JSON, and what eager
-    PyTorch runs for it there, None where that is not known."""
+    """{"program", "against", "sizes", "usual", "parameters", "eager"}: the program at sizes of the case, as JSON; what
+    the dims are used for whose sizes are the usual ones for that; what eager PyTorch runs for it there, None where that
+    is not known."""
     case = load(file, [name])[0]
     chosen = sizes_of(case, sizes)
     small_enough(case, seed)
     formulas, against = formulas_of(case, seed)
     program = program_from(case, formulas, against, chosen)
+    used_for = roles(case, program)
+    own = sizes_of(case, sizes, used_for)
+    if own != chosen:
+        chosen, program = own, program_from(case, formulas, against, own)
     data = to_json(MuGraph(program, (), {}))
     eager = _eager(case, against, scalars(case, seed) | chosen)
-    return {"program": data, "against": against, "sizes": chosen, "parameters": list(case.tensors), "eager": eager}
+    usual = {n: r.name for n, r in used_for.items() if n not in sizes and chosen[n] == r.size}
+    return {"program": data, "against": against, "sizes": chosen, "usual": usual, "parameters": list(case.tensors),
+            "eager": eager}  # fmt: skip
 
 
 def _eager(case: Case, against: str, dims: Mapping[str, int | float]) -> list[dict[str, str | int]] | None:
@@ -115,12 +124,14 @@ def _eager(case: Case, against: str, dims: Mapping[str, int | float]) -> list[di
         return None
 
 
-def sizes_of(case: Case, given: Mapping[str, int]) -> dict[str, int]:
-    """A size for each dim at which plans are ranked. Raises Unsupported where the case does not allow them."""
+def sizes_of(case: Case, given: Mapping[str, int], of: Mapping[str, Role] = NO_ROLES) -> dict[str, int]:
+    """A size for each dim at which plans are ranked: given, or usual for its role, or one for all others. Raises
+    Unsupported where the case does not allow them."""
     if unknown := [n for n in given if n not in case.names]:
         raise Unsupported(f"{case.name} has no size {unknown[0]}", help=f"it has {', '.join(case.names)}")
-    for usual in (SIZE, 256, 64, 16, 4, 1):
-        sizes = {n: given.get(n, usual) for n in case.names}
+    for most in (LENGTH.size, ANY_SIZE, 256, 64, 16, 4, 1):
+        usual = {n: min(of[n].size if n in of else ANY_SIZE, most) for n in case.names}
+        sizes = {n: given.get(n, size) for n, size in usual.items()}
         if case.holds(sizes):
             return sizes
     raise Unsupported(

@@ -128,7 +128,8 @@ class Emitted:
 class Optimised:
     """`best`: the result, None where nothing was accepted; `eager`: the least seconds in the model, and operators, of
     the PyTorch function it was read from, None where these are not known; `original`: the verdict of the case's own
-    kernels against the same formulas, "" without kernels; `tried`: all files with what became of them; `notes`: plans
+    kernels against the same formulas, "" without kernels; `usual`: what dims are used for that nobody gave a size, and
+    that have the usual one for it; `tried`: all files with what became of them; `notes`: plans
     that were not emitted, and why; `interrupted`: it ended early, with the best until then."""
 
     name: str
@@ -136,6 +137,7 @@ class Optimised:
     data: str
     sizes: dict[str, int]
     found: Searched
+    usual: dict[str, str] = field(default_factory=dict)
     original: str = ""
     best: Emitted | None = None
     tried: list[Emitted] = field(default_factory=list)
@@ -215,6 +217,7 @@ class _Optimisation:
         found = said(self.ended(searching.result(), program["program"]))
         self.line = reached(found)
         out = Optimised(q.name, program["against"], program["program"], program["sizes"], _searched(found, q))
+        out.usual = program["usual"]
         out.notes += [found["note"]] if found["note"] else []
         if (rows := program["eager"]) is not None:
             device = suited(q.hardware, out.program)

@@ -270,6 +270,9 @@ def printed(found: Optimised, name: str, path: str | None) -> list[str]:
         out.append(f"  the original: {found.original}")
     out += [f"  searched at {at}: {f.values} values, {f.states} states, {f.candidates} kernels, "
             f"{f.plans} plans kept, {f.seconds:.2f} s"]  # fmt: skip
+    if found.usual:
+        used = ", ".join(f"{n} ({role})" for n, role in found.usual.items())
+        out.append(f"  usual sizes for what dims are used for, as --at was not given for them: {used}")
     if f.excluded is not None:
         out.append(f"  every plan that was not tried takes more than {f.excluded * MICRO:.2f} us in the model")
     if found.best:

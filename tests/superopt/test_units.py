@@ -23,7 +23,7 @@ from trilift.superopt.optimize import Broken, Failed, Optimised, Question, optim
 
 pytestmark = pytest.mark.smoke
 QUESTION = Question("cases.py", "softmax")
-READ = {"program": "P", "against": "function", "eager": None, "sizes": {"M": 4}, "parameters": ["x"]}
+READ = {"program": "P", "against": "function", "eager": None, "sizes": {"M": 4}, "usual": {}, "parameters": ["x"]}
 FOUND = {
     "states": 3, "candidates": 2, "best": 2e-6, "roofline": 1e-6, "values": 5, "seconds": 0.1, "excluded": None,
     "note": "",
