@@ -175,6 +175,41 @@ def test_wrong_kernels_are_refuted_at_the_smallest_shape(c: Case, smallest: dict
     assert (again.output, again.index) == (example.output, example.index)
 
 
+@triton.jit
+def one_less_kernel(x, out, N, SCALED: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    v = tl.load(x + i, mask=i < N)
+    if SCALED:
+        tl.store(out + i, tl.floor(v * 16777215.0).to(tl.int32), mask=i < N)
+    else:
+        tl.store(out + i, tl.where(v < 1000000, v, v - 1), mask=i < N)
+
+
+@case(x="i32[N]")
+def one_less(x):
+    out = torch.empty_like(x)
+    one_less_kernel[(triton.cdiv(x.shape[0], 16),)](x, out, x.shape[0], SCALED=False, BLOCK=16)
+    return out
+
+
+@case(x="f32[N] in (0, 1)")
+def quantised(x):
+    out = torch.empty_like(x, dtype=torch.int32)
+    one_less_kernel[(triton.cdiv(x.shape[0], 16),)](x, out, x.shape[0], SCALED=True, BLOCK=16)
+    return out
+
+
+one_less.reference(lambda x: x.clone())
+quantised.reference(lambda x: (x / (1 / 16777215.0)).floor().to(torch.int32))
+
+
+def test_integers_are_compared_exactly() -> None:
+    """One less of a number beyond a million is no rounding; a step of a real number may be."""
+    example = found(one_less)
+    assert abs(example.got - example.expected) == 1 and example.expected >= 1000000
+    assert search.search(quantised, steps=700_000).found is None
+
+
 def test_an_access_out_of_bounds_is_told_as_such() -> None:
     example = found(bounded)
     assert (example.output, example.index) == ("", ())

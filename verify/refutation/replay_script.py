@@ -68,7 +68,7 @@ def replay_script(
         "EXPECTED": found.expected,
         "AGAINST": against,
         "UNDEFINED": bool(found.why) and math.isnan(found.got) and found.expected == 0,
-        "TOLERANCE": _tolerance(case) if stored is None else stored.tolerance,
+        "TOLERANCE": _tolerance(case, found) if stored is None else stored.tolerance,
         "ROUNDED": stored is not None,
         "INTERPRETED": _interpreted(case) if stored is None else stored.interpreted,
     }
@@ -112,8 +112,11 @@ def _interpreted(case: Case) -> bool:
     return not any(s.dtype == "bf16" or s.dtype.startswith("f8") for s in case.tensors.values())
 
 
-def _tolerance(case: Case) -> float:
-    """Relative, of what the interpreter computes in the case's own dtypes."""
+def _tolerance(case: Case, found: Counterexample) -> float:
+    """Relative, of what the interpreter computes in the case's own dtypes; 0 for numbers that are whole, of a case of
+    integers."""
+    if not any(s.is_float for s in case.tensors.values()) and found.got.is_integer() and found.expected.is_integer():
+        return 0.0
     narrow = {"f16": 4e-3, "bf16": 3e-2, "f8e4m3fn": 0.3, "f8e5m2": 0.5}
     return max([1e-3, *(narrow.get(s.dtype, 0.0) for s in case.tensors.values())])
 
