@@ -1,8 +1,9 @@
 """Constants recovered: 0.7978845608 is sqrt(2 / pi), 0.18033688 is log2(e) / 8, float32's 0.3333333433 is 1 / 3.
 
 A kernel holds constants as somebody typed them or as float32 rounded them. `recover` gives the number that was meant
-and its text. The error allowed is 2e-7 relative, one rounding to float32; the candidates are few enough (about 2,000
-over six decades) that a random number meets one of them with a probability below 1e-3."""
+and its text. The error allowed is 2e-7 relative, one rounding to float32, and none between two numbers that float32
+has: 1.0000001 is not 1. The candidates are few enough (about 2,000 over six decades) that a random number meets one of
+them with a probability below 1e-3."""
 
 from __future__ import annotations
 
@@ -93,7 +94,13 @@ def _known(v: float) -> tuple[float, str] | None:
     values, texts = _table()
     at = bisect_left(values, v)
     near = min((k for k in (at - 1, at) if 0 <= k < len(values)), key=lambda k: abs(values[k] - v))
-    return (values[near], texts[near]) if abs(values[near] - v) <= CONSTANT_RELATIVE_ERROR * v else None
+    return (values[near], texts[near]) if abs(values[near] - v) <= _relative_error(values[near], v) * v else None
+
+
+def _relative_error(meant: float, v: float) -> float:
+    """The error with which v may stand for another number: none between two that float32 tells apart. What is computed
+    from constants, as log(2) times float32's log2(e) / 8, may be off by their rounding."""
+    return 0.0 if _as_float32(meant) == meant and _as_float32(v) == v else CONSTANT_RELATIVE_ERROR
 
 
 @cache
