@@ -8,12 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from trilift.lift.capture.case_files import load
 from trilift.lift.language.evaluate import evaluate
 from trilift.lift.terms import construct as T
 from trilift.lift.terms.term import Term
 from trilift.superopt.mugraph.graph import MuGraph, Operator
 from trilift.superopt.mugraph.reach import Bound, Reach, element, reach, reaches
 from trilift.superopt.search.best_first import graphs, search
+from trilift.verify import prove
 
 sys.path[:0] = [str(Path(__file__).parents[1] / folder) for folder in ("helpers", "kernels")]
 import kernels_positions as K  # noqa: E402
@@ -176,3 +178,13 @@ def test_loops_end_at_the_mask() -> None:
     assert "tl.maximum(0, first_m - 127)" in loop_line(K.window)
     assert "tl.minimum(N, first_m - M_1 + N_1 + BLOCK_M)" in loop_line(K.late)
     assert "range(0, M, BLOCK_M_" in loop_line(K.full)
+
+
+@pytest.mark.slow
+def test_a_loop_that_ends_too_early_is_refuted(tmp_path: Path) -> None:
+    text = emitted(K.causal)
+    wrong = text.replace("first_m + BLOCK_M)", "first_m)")
+    assert wrong != text
+    path = tmp_path / "early.py"
+    path.write_text(wrong)
+    assert {p.verdict.value for c in load(str(path)) for p in prove(c, timeout=60)} == {"REFUTED"}
