@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from importlib.util import find_spec
@@ -84,7 +84,8 @@ PYTORCH = ("aten", "prims", "prim")  # namespaces of PyTorch's own operators
 
 class Recorder(TorchDispatchMode):  # type: ignore[misc]
     """Events in order. `buffers` by storage address; `traced` has the addresses of buffers whose contents depend on
-    inputs or on a kernel, `ranges` what is known of such contents all the same."""
+    inputs or on a kernel, `ranges` what is known of such contents all the same; `untouched`: of large buffers that no
+    operator of PyTorch wrote, whose memory is not touched either."""
 
     def __init__(self, dims: Mapping[str, int | float]) -> None:
         super().__init__()
@@ -92,6 +93,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         self.events: list[Launch | TorchOp] = []
         self.buffers: dict[int, Buffer] = {}
         self.traced: set[int] = set()
+        self.untouched: set[int] = set()
         self.ranges: dict[int, Range] = {}
         self.configs = 1
         self.on_cpu = cpu_memory.OnCPU(self.key)
@@ -245,11 +247,11 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         given = tuple(self.refs(a) for a in args), {k: self.refs(v) for k, v in kwargs.items()}
         result = func(*args, **kwargs)
         tensors = tuple(tensors_of(result))
-        untouched = [t for t in tensors if name in UNINITIALISED and t.numel() > LARGE_ELEMENTS]
+        written = [args[k] for k in written_positions(func) if k < len(args)]
+        untouched = self._untouched(func, tensors, written)
         if name in UNINITIALISED and not untouched:
             for t in tensors:
                 t.zero_()
-        written = [args[k] for k in written_positions(func) if k < len(args)]
         if written and from_data:
             self.trace(result, *written)
         elif from_data and (known is None or known[0] < known[1]):
@@ -262,6 +264,17 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
             streams.now().happened(host_place())
         self.events.append(TorchOp(func, *given, outputs, values, host_place()))
         return result
+
+    def _untouched(self, func: Any, made: Sequence[torch.Tensor], written: Sequence[Any]) -> bool:
+        """Whether the results are large and nobody has written their memory: new, or views of such."""
+        addresses = {self.key(t) for t in made}
+        if func.is_view and not written:
+            return bool(addresses) and addresses <= self.untouched
+        self.untouched -= addresses | {self.key(t) for t in tensors_of(list(written))}
+        new = func.overloadpacket.__name__ in UNINITIALISED and any(t.numel() > LARGE_ELEMENTS for t in made)
+        if new:
+            self.untouched |= addresses
+        return new
 
     def inner(self, func: Any, args: Any, kwargs: Any) -> Any:
         """A custom operator is what its implementation does: it runs with the recorder on."""

@@ -436,3 +436,20 @@ def test_a_folder_called_triton_is_host_code() -> None:
     """attn-gym keeps its wrappers in such folders; Triton's own files are told by where it is installed."""
     assert is_host("/home/someone/kernels/triton/gate.py")
     assert not is_host(triton.__file__) and not is_host(triton.language.__file__) and not is_host(torch.__file__)
+
+
+def test_views_of_a_large_new_tensor_are_not_copied():
+    """A tensor of T x T elements that only kernels write takes no memory, nor do its views; one that is filled does."""
+
+    def run(x):
+        n = x.shape[0]
+        scores = torch.empty(n, n)
+        scale_kernel[(1,)](scores.view(-1), x, n, 2.0, BLOCK=16)
+        filled = torch.empty(n, n).fill_(3.0)
+        return scores.view(-1)[:n], filled.view(-1)[:n], scores.fill_(5.0).view(-1)[:n]
+
+    found = trace(run, {"N": 1100}, x="f32[N]")
+    views = [e.values[0] for e in found.events if isinstance(e, TorchOp) and e.func.is_view and e.values[0].dim() == 1]
+    untouched = [v for v in views if v.stride() == (0,)]
+    assert len(untouched) == 3 and all(v[0] == 0 for v in untouched)  # the argument, and the view and part returned
+    assert [float(v[0]) for v in views if v.stride() == (1,)] == [3.0, 3.0, 5.0, 5.0]
