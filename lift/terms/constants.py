@@ -11,10 +11,12 @@ import math
 from bisect import bisect_left
 from fractions import Fraction
 from functools import cache
+from struct import Struct
 
 from ..runtime.session import memo
 
 CONSTANT_RELATIVE_ERROR = 2e-7
+_FLOAT32 = Struct("f")
 
 NAMED = ["pi", "e", "log(2)", "log2(e)", "log(10)", "log10(e)", "log10(2)", "sqrt(pi)", "1 / sqrt(pi)", "sqrt(2 / pi)",
          "sqrt(2 * pi)", "1 / sqrt(2 * pi)", "log(2 * pi)", "1 / pi", "pi ** 2", "log(pi)"]  # fmt: skip
@@ -73,7 +75,7 @@ def _positive(v: float) -> tuple[float, str]:
 def _decimal(v: float) -> tuple[float, str] | None:
     """A number of at most six digits, or the float32 nearest to one."""
     short = float(f"{v:.6g}")
-    if abs(short - v) > 4e-16 * v and _as_float32(short) != v:
+    if abs(short - v) > 4e-16 * v and as_float32(short) != v:
         return None
     ratio = Fraction(short).limit_denominator(1024)
     if float(ratio) == short and ratio.numerator < 8 and _power_of_two(ratio.denominator):
@@ -83,7 +85,7 @@ def _decimal(v: float) -> tuple[float, str] | None:
 
 def _fraction(v: float) -> tuple[float, str] | None:
     """p / q: exact in float64 for q up to 65536, rounded to float32 for q up to 256."""
-    for limit, near in ((65536, lambda f: abs(f - v) <= 4e-16 * v), (256, lambda f: _as_float32(f) == v)):
+    for limit, near in ((65536, lambda f: abs(f - v) <= 4e-16 * v), (256, lambda f: as_float32(f) == v)):
         ratio = Fraction(v).limit_denominator(limit)
         if 0 < ratio.numerator <= 32 and near(float(ratio)):
             return float(ratio), str(ratio).replace("/", " / ")
@@ -100,7 +102,7 @@ def _known(v: float) -> tuple[float, str] | None:
 def _relative_error(meant: float, v: float) -> float:
     """The error with which v may stand for another number: none between two that float32 tells apart. What is computed
     from constants, as log(2) times float32's log2(e) / 8, may be off by their rounding."""
-    return 0.0 if _as_float32(meant) == meant and _as_float32(v) == v else CONSTANT_RELATIVE_ERROR
+    return 0.0 if as_float32(meant) == meant and as_float32(v) == v else CONSTANT_RELATIVE_ERROR
 
 
 @cache
@@ -130,11 +132,12 @@ def _power_of_two(n: int) -> bool:
     return n & (n - 1) == 0
 
 
-def _as_float32(v: float) -> float:
-    import numpy as np
-
-    with np.errstate(all="ignore"):
-        return float(np.float32(v))
+def as_float32(v: float) -> float:
+    """The number of float32 that is nearest, an infinity beyond the largest."""
+    try:
+        return float(_FLOAT32.unpack(_FLOAT32.pack(v))[0])
+    except OverflowError:
+        return math.copysign(math.inf, v)
 
 
 def near(v: float, relative: float) -> list[tuple[float, str]]:

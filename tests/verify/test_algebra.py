@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
+import numpy as np
 import pytest
 
 from trilift.lift.terms import construct as T
@@ -11,6 +13,7 @@ from trilift.lift.terms.term import Axis, Term
 from trilift.verify.integers.solver import Solver
 from trilift.verify.loops.invariant import agree
 from trilift.verify.normal_form.algebra import Algebra, SideConditions, Split, Undecided
+from trilift.verify.normal_form.poly import tidy
 
 N, P = T.size("N"), T.size("pid0")
 FACTS = frozenset([T.make("le", 1, N), T.make("le", 0, P), T.make("lt", P, N)])
@@ -280,3 +283,12 @@ def test_quotients_are_seen_where_the_rest_is_small(name: str) -> None:
     ctx = a.context(WITHIN)
     found = a.normal(T.make("floordiv", number, divisor), ctx)
     assert (found is a.normal(PAIR, ctx)) is (expected is not None)
+
+
+def test_a_number_of_f32_is_the_nearest() -> None:
+    """float32's pi is a rounding of pi, and not of 355 / 113, which rounds to its neighbour."""
+    single, neighbour = (float(np.float32(v)) for v in (math.pi, 355 / 113))
+    assert neighbour == np.nextafter(np.float32(single), np.float32(4))
+    assert tidy(neighbour) == Fraction(355, 113) and tidy(single) != Fraction(355, 113)
+    assert asked(T.mul(single, X), T.mul(math.pi, X))[0]
+    assert not asked(T.mul(single, X), T.mul(neighbour, X))[0]

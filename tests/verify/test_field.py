@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -307,3 +308,10 @@ def test_irrational_factors_have_a_degree(op: str, part: str) -> None:
     d = Weights(Modes())
     a = d.draw((1,))
     assert d.apply(op, a)[part] > d.apply("exp" if op == "exp10" else "log", a)[part]
+
+
+def test_pi_is_no_fraction() -> None:
+    """355 / 113 is within a rounding of float32's pi, which is not what it rounds to."""
+    single = float(np.float32(math.pi))
+    assert rational(single) is None
+    assert rational(float(np.float32(355 / 113))) == Fraction(355, 113)

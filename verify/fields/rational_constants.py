@@ -14,6 +14,8 @@ from functools import lru_cache
 
 import numpy as np
 
+from trilift.lift.terms.constants import as_float32
+
 Pair = tuple[int, int]
 
 
@@ -104,8 +106,12 @@ def rational(v: float, denominator: int = DENOMINATOR) -> Fraction | None:
     if v == 0 or (float(v).is_integer() and abs(v) < 1 << 24):
         return Fraction(int(v))
     near = Fraction(v).limit_denominator(denominator)
-    if near and abs(float(near) - v) < ROUNDED * abs(v) * min(
-        1.0, 1e3 / (near.denominator * max(1, near.denominator // 64))
+    neighbour = as_float32(v) == v != as_float32(float(near))  # 3.1415927 is not 355 / 113
+    if (
+        near
+        and not neighbour
+        and abs(float(near) - v)
+        < ROUNDED * abs(v) * min(1.0, 1e3 / (near.denominator * max(1, near.denominator // 64)))
     ):
         return near
     if denominator != DENOMINATOR:

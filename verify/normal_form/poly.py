@@ -21,6 +21,7 @@ from typing import Any, Protocol, TypeVar
 from trilift.lift.errors import TriliftError
 from trilift.lift.runtime.session import after_drop, pin, table
 from trilift.lift.terms import construct as T
+from trilift.lift.terms.constants import as_float32
 from trilift.lift.terms.ops import SMALLEST
 from trilift.lift.terms.term import Term
 
@@ -146,13 +147,13 @@ def tidy(c: Number) -> Number:
 def simple(c: float) -> int | Fraction | None:
     """The short decimal, or the fraction like 1/3 or 5/7, that a float is in single precision."""
     short = float(f"{c:.{DIGITS}g}")
-    if is_single(short, c) or abs(c) < 1e-300:
+    if is_single(Fraction(short), c) or abs(c) < 1e-300:
         f = Fraction(f"{c:.{DIGITS}g}")
         return f.numerator if f.denominator == 1 else f
     denominator = min(128, math.isqrt(int(SIMPLE / abs(c))))
     if denominator:
         f = Fraction(c).limit_denominator(denominator)
-        if is_single(float(f), c):
+        if is_single(f, c):
             return f
     return None
 
@@ -193,8 +194,17 @@ def _set_precision(bits: int) -> None:
 
 
 def is_single(a: Number, b: Number) -> bool:
-    """Whether two constants are one where it is rounded to the precision at hand: not two neighbours there."""
+    """Whether two constants are one where it is rounded to the precision at hand: not two neighbours there. A number
+    of f32 is one with the fractions that round to it: 3.1415927 is not 355 / 113, to which its neighbour is nearest."""
+    if isinstance(a, Fraction) and isinstance(b, float):
+        a, b = b, a
+    if isinstance(a, float) and isinstance(b, Fraction) and _is_of_f32(a):
+        return as_float32(float(b)) == a
     return a == b or vanishes_beside(a - b, max(abs(a), abs(b)))
+
+
+def _is_of_f32(c: float) -> bool:
+    return _PRECISION.get("bits", SINGLE_BITS) == SINGLE_BITS and as_float32(c) == c
 
 
 def vanishes_beside(difference: Number, size: Number) -> bool:
@@ -250,7 +260,7 @@ def _held(value: Callable[[], Number]) -> Number:
 
 def _sum(a: Number, b: Number) -> Number:
     c = a + b
-    if isinstance(c, float) and (c == 0 or vanishes_beside(c, max(abs(a), abs(b)))):
+    if isinstance(c, float) and is_single(a, -b):
         return 0
     return c
 
