@@ -16,7 +16,7 @@ from functools import cache
 from itertools import count
 from typing import Any
 
-SINGLE = 3e-7  # relative difference of constants that are one in single precision
+SINGLE = 2.0**-24  # relative difference below which two constants are one in single precision
 SIMPLE = 1 << 16  # numerators of simple fractions are less; near a larger number there always is one
 
 
@@ -183,11 +183,11 @@ def _snapped(c: Number) -> Number:
     if not isinstance(c, float):
         return Fraction(c)
     near = Fraction(c).limit_denominator(64)
-    if near and abs(near.numerator) < SIMPLE and abs(c - near) <= SINGLE * abs(near):
+    if near and abs(near.numerator) < SIMPLE and abs(c - near) < SINGLE * abs(near):
         return near
     at = bisect(_floats, c)
     for x in _floats[max(at - 1, 0) : at + 1]:
-        if abs(c - x) <= SINGLE * abs(x):
+        if abs(c - x) < SINGLE * abs(x):
             return x
     _floats.insert(at, c)
     return c
@@ -212,7 +212,7 @@ def add(*ps: Poly) -> Poly:
 def _plus(a: Number, b: Number) -> Number:
     c = a + b
     if isinstance(c, float):
-        return Fraction(0) if abs(c) <= SINGLE * max(abs(a), abs(b)) else _snapped(c)
+        return Fraction(0) if abs(c) < SINGLE * max(abs(a), abs(b)) else _snapped(c)
     return c
 
 
