@@ -20,6 +20,7 @@ from trilift.lift.capture.trace import Launch, TorchOp, Trace
 from trilift.lift.cases.declaration import Case
 from trilift.lift.errors import CaseError, OutOfBounds, TriliftError, Unsupported
 from trilift.lift.interpreter.interpret import Run
+from trilift.lift.pytorch.symbolic_tensor import type_of_name
 from trilift.lift.replay.check import REFERENCE, ROUNDED, right_where_rounded
 from trilift.lift.replay.dtype_sight import as_seen, tolerance
 from trilift.lift.replay.execute import results
@@ -418,7 +419,7 @@ def _compared(
 
 def is_exact(formula: Formula) -> bool:
     """Whether all of a formula is arithmetic of integers and truth values: a difference is none of rounding."""
-    return all(t.type != T.REAL for t in formula.term.walk())
+    return type_of_name(formula.dtype) != T.REAL and all(t.type != T.REAL for t in formula.term.walk())
 
 
 def left_alone(trace: Trace, name: str, index: tuple[int, ...], got: np.ndarray, before: np.ndarray) -> str:
