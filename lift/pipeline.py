@@ -98,14 +98,16 @@ def across(case: Case, traces: Sequence[Trace], found: Outputs) -> Iterator[Dims
 
 
 def edges(case: Case, like: Dims, found: Outputs, seed: int) -> Iterator[Trace]:
-    """Traces of few programs at sizes where a formula that holds elsewhere often fails, if there is one to check: no
-    tile has padded lanes, or a size is beside a number that the code has in it."""
+    """Traces of few programs at sizes where a formula that holds elsewhere often fails, if there is one to check: an
+    integer scalar is small, no tile has padded lanes, or a size is beside a number that the code has in it."""
     from .cases.likely_sizes import beside
-    from .cases.shapes import elements, unpadded
+    from .cases.shapes import elements, of_small_scalars, unpadded
 
     if any(o.formula for o in found):
-        tried = (d for d in chain(unpadded(case, like), beside(case, like)) if elements(case, d) <= EDGE_ELEMENTS)
-        traces = (further(case, d, seed) for d in islice(tried, EDGES))
+        light = lambda shapes: (d for d in shapes if elements(case, d) <= EDGE_ELEMENTS)  # noqa: E731
+        rest = islice(light(chain(unpadded(case, like), beside(case, like))), EDGES)
+        tried = chain(islice(light(of_small_scalars(case, like)), EDGES), rest)
+        traces = (further(case, d, seed) for d in tried)
         yield from (t for t in traces if t and t.programs <= EDGE_PROGRAMS)
 
 

@@ -78,6 +78,15 @@ def beyond(case: Case, block: int, seen: Sequence[Dims], like: Dims) -> Iterator
                 yield found
 
 
+def of_small_scalars(case: Case, like: Dims) -> Iterator[Dims]:
+    """One integer scalar each at a number that elements of index tensors have too, as of a padding index."""
+    whole = [n for n, s in case.scalars.items() if not _is_drawn(s)]
+    for n, v in product(whole, (1, 2, 0)):
+        found = around(case, {n: v}, like)
+        if found is not None and elements(case, found) <= RUN_INPUT_ELEMENTS:
+            yield found
+
+
 def unpadded(case: Case, like: Dims) -> Iterator[Dims]:
     """Sizes that are powers of two, so that no tile has lanes beyond the elements: all of them, or one each."""
     powers = {n: POWERS_OF_TWO[k % len(POWERS_OF_TWO)] for k, n in enumerate(case.names)}

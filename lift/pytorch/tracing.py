@@ -79,6 +79,15 @@ def _decompositions() -> dict[Any, Callable[..., Any]]:
     return {f: d for f, d in core_aten_decompositions().items() if hasattr(f, "_schema") and not operators.has_row(f)}
 
 
+def _opened(out: Any) -> Iterator[Any]:
+    """The parts of a result, those of lists and dicts within it too, in their order."""
+    for x in out.values() if isinstance(out, Mapping) else out:
+        if isinstance(x, list | tuple | Mapping):
+            yield from _opened(x)
+        else:
+            yield x
+
+
 def _flat(out: Any, keys: list[str]) -> list[Any]:
     """The returned tensors in order; their names are appended to keys."""
     import torch
@@ -88,6 +97,6 @@ def _flat(out: Any, keys: list[str]) -> list[Any]:
     elif isinstance(out, Mapping):
         named_outputs = dict(out)
     else:
-        named_outputs = {f"out{k}": x for k, x in enumerate(out or ())}
+        named_outputs = {f"out{k}": x for k, x in enumerate(_opened(out or ()))}
     keys.extend(named_outputs)
     return list(named_outputs.values())
