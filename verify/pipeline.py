@@ -662,11 +662,12 @@ class _Attempt:
         the contract says so."""
         from trilift.lift.cases.shapes import choose
 
-        from .model.verdict import Clause, Counterexample, refuted
+        from .model.verdict import Clause, Counterexample, refuted, written_once
         from .proof.exact_numbers import rounding_clause
 
         why, rounded = self.goal.dtypes.get(output), self.goal.floats.get(output)
-        proof = changed(proof, contract=(*proof.contract, *map(rounding_clause, self.goal.roundings)))
+        more = (*map(rounding_clause, self.goal.roundings), *(written_once(*w) for w in self.goal.repeated))
+        proof = changed(proof, contract=(*proof.contract, *more))
         if rounded is not None:
             clause = Clause("float", None, f"{rounded}: real numbers are compared, not how they are stored")
             return changed(proof, contract=(*proof.contract, clause))

@@ -29,6 +29,7 @@ from ..terms.term import Axis, Term
 from .aten import operators
 from .graph import outputs_of
 from .machine_integers import Fits, Integers, Rounding
+from .repeated_writes import Write, of_graph
 from .roundings import wide_names
 from .symbolic_tensor import SymbolicTensor, named, type_of_name
 from .symbols import Symbols
@@ -47,13 +48,15 @@ class Reading:
     """`formulas` hold for all sizes that meet `conditions`: what the function's branches and PyTorch's checks assumed.
     A branch of the function on a size being 0 or 1 is not seen: sizes are at least 2 while it is traced. `owed`: exact
     results of integer operators that must fit their dtype, for PyTorch's integers are machine integers. `roundings`: of
-    real data to few digits, on which an integer or a truth value depends. `double`: whether it computes in f64."""
+    real data to few digits, on which an integer or a truth value depends. `double`: whether it computes in f64.
+    `repeated`: writes that may be several to one element, of which the last is taken."""
 
     formulas: tuple[Formula, ...]
     conditions: tuple[Term, ...]
     owed: tuple[Fits, ...] = ()
     roundings: tuple[Rounding, ...] = ()
     double: bool = False
+    repeated: tuple[Write, ...] = ()
 
 
 def read(
@@ -192,8 +195,9 @@ def _interpreted(
     formulas += [_formula(name, x, specs[name][0], name) for name, x in written.items()]
     conditions = dict.fromkeys((*symbols.conditions(), *_squeezed(graph, symbols)))
     return Reading(
-        tuple(formulas), tuple(conditions), tuple(integers.owed.values()), tuple(integers.roundings), _in_double(graph)
-    )
+        tuple(formulas), tuple(conditions), tuple(integers.owed.values()), tuple(integers.roundings), _in_double(graph),
+        of_graph(graph.graph),
+    )  # fmt: skip
 
 
 def _in_double(graph: GraphModule) -> bool:

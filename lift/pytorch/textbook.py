@@ -7,11 +7,13 @@ import os
 import sys
 import sysconfig
 from collections.abc import Callable
+from functools import cache
 from typing import Any, TypeAlias
 
 import torch
 from torch.fx.traceback import set_stack_trace
 from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import _disable_current_modes
 
 
 def attention(
@@ -48,9 +50,22 @@ def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any 
 def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: Any = None) -> Any:
     """x / sqrt(mean(x^2) + eps) * weight, with eps as it was given (PyTorch rounds it to the type of x)."""
     dims = tuple(range(-len(normalized_shape), 0))
-    eps = torch.finfo(input.dtype).eps if eps is None else eps
+    eps = _default_eps(input.dtype) if eps is None else eps
     out = input * torch.rsqrt(input.square().mean(dims, keepdim=True) + eps)
     return out if weight is None else out * weight
+
+
+@cache
+def _default_eps(dtype: torch.dtype) -> float:
+    """The eps of PyTorch's rms_norm where it is left out: of the type it computes in, or of the type of x, which
+    versions of PyTorch differ in. A tiny x is x / sqrt(eps) after it."""
+    types = [
+        float(torch.finfo(t).eps) for t in (dtype, torch.float32) if torch.finfo(t).bits >= torch.finfo(dtype).bits
+    ]
+    with _disable_current_modes():
+        x = torch.full((1,), 2.0**-14, dtype=dtype)
+        ratio = float(x) / float(torch.ops.aten.rms_norm(x, [1]))
+    return min(types, key=lambda eps: abs(math.log(ratio**2 / (eps + float(x) ** 2))))
 
 
 def cross_entropy(

@@ -107,7 +107,7 @@ def _log(fn: Function, args: Mapping[str, Nested], precision: AbstractContextMan
             name = str(func._schema.name).split("::")[1]
             if name not in MOVES:
                 shapes = tuple(tuple(x.shape) for x in _leaves(result) if isinstance(x, torch.Tensor))
-                out.append((name, tuple(_numbers(args)), shapes))
+                out.append((name, (*_numbers(args), *_ends(name, func, args, kwargs or {})), shapes))
             return result
 
     given = {name: each(v, torch.clone) for name, v in args.items()}
@@ -126,6 +126,13 @@ def _leaves(x: Nested) -> Iterator[Nested]:
 
 def _numbers(args: Nested) -> Iterator[float]:
     return (float(x) for x in _leaves(args) if isinstance(x, bool | int | float))
+
+
+def _ends(name: str, func: Nested, args: Nested, kwargs: Mapping[str, Nested]) -> Iterator[float]:
+    """The bits of the type of which nan_to_num takes the largest number for an infinity."""
+    given = dict(zip((a.name for a in func._schema.arguments), args, strict=False)) | dict(kwargs)
+    if name == "nan_to_num" and None in (given.get("posinf"), given.get("neginf")):
+        yield float(8 * args[0].element_size())
 
 
 def _alike(a: tuple[object, ...], b: tuple[object, ...]) -> bool:

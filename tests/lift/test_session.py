@@ -36,6 +36,7 @@ CHECKER = "the checker's own terms: it imports nothing of trilift, and its proce
 # Caches that outlive every session: no term goes in or out. Each by its reason.
 PROCESS_CACHES = {
     "lift/capture/trace.py:_is_view": "what PyTorch says of an operation",
+    "lift/pytorch/textbook.py:_default_eps": "a number that PyTorch takes",
     "lift/checker/polynomials.py:le": CHECKER,
     "lift/checker/polynomials.py:negated": CHECKER,
     "lift/interpreter/handlers/assembly.py:parse": "instructions of a text, bounded",

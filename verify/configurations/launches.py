@@ -19,6 +19,7 @@ from trilift.lift.cases.declaration import Case, stride_terms
 from trilift.lift.cases.parts import may_be_less_than_one
 from trilift.lift.cases.shapes import RUN_INPUT_ELEMENTS, around, choose, elements, varied
 from trilift.lift.errors import CaseError, Place, TriliftError, Unsupported
+from trilift.lift.pytorch import repeated_writes
 from trilift.lift.pytorch.host import Copied
 from trilift.lift.pytorch.host.global_state import read_in
 from trilift.lift.pytorch.host.shims import host_files
@@ -33,7 +34,7 @@ from trilift.lift.ttir.ir import Module
 
 from ..integers.solver import Solver
 from ..model.configuration import Configuration, Event, SymbolicLaunch, View
-from ..model.verdict import ELSEWHERE, Clause, overlap_free
+from ..model.verdict import ELSEWHERE, Clause, overlap_free, written_once
 from ..wording.user_terms import words
 from . import blocks, constants_of_one, grid_limits, host_operations, last_strides
 from .ambiguity import apart
@@ -679,6 +680,7 @@ class _Reading:
             if r.constant and r.what.split(" ")[0].isupper():
                 yield Clause("config", None, f"{r.what} is {r.term} at every shape that was tried", "", r.place)
         changed = {ref.buffer.address for e in self.traces[0].events for ref in host_operations.written_by(e)}
+        yield from (written_once(*w) for w in repeated_writes.of_events(e for t in self.traces for e in t.events))
         for name, spec in strided(self.case).items():
             rows = last_strides.OF_ROWS if spec.unit else ""
             yield Clause("layout", None, f"the strides of {name} may be any positive numbers{rows}")

@@ -87,6 +87,13 @@ def overlap_free(name: str, why: str) -> Clause:
     return Clause("layout", None, f"no two elements of {name} share memory", why)
 
 
+def written_once(operator: str, place: Place | None) -> Clause:
+    """PyTorch's operator writes no element several times."""
+    return Clause(
+        "value", None, f"{operator} writes no element twice", "PyTorch, which does not say which write stays", place
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Counterexample:
     """An input on which the kernel itself, run in float64, gives something else: the worst element. `edges`: integer

@@ -64,7 +64,8 @@ class Inferred:
         out = dict(proofs)
         for n, found in self.proofs.items():
             p = proofs[n]
-            reason = f"{p.reason}; proved for {text}"
+            of_data = "; ".join(c.text for c in found.contract if c.kind == "value")
+            reason = f"{p.reason}; proved for {text}" + (f", where {of_data}" if of_data else "")
             out[n] = replace(p, contract=found.contract, reason=reason, details=self._details(p))
         return out
 

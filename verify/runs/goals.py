@@ -16,6 +16,7 @@ from trilift.lift.cases.declaration import DTYPES, Case, Spec
 from trilift.lift.errors import CaseError, TriliftError, Unsupported
 from trilift.lift.pytorch.machine_integers import Fits, Rounding
 from trilift.lift.pytorch.read import Reading
+from trilift.lift.pytorch.repeated_writes import Write
 from trilift.lift.pytorch.symbolic_tensor import type_of_name
 from trilift.lift.terms import construct as T
 from trilift.lift.terms.spec import Formula
@@ -39,7 +40,7 @@ class Targets:
     those of the formulas. `dtypes`: outputs whose integer dtype is not the function's, with both in words; `floats`:
     the same of float dtypes, which formulas over the reals do not tell apart. `roundings`: of the function to few
     digits, on which an integer or a truth value depends. `double`: whether the function, or the other
-    kernel, computes in f64."""
+    kernel, computes in f64. `repeated`: its writes that may be several to one element, of which the last is taken."""
 
     against: str
     formulas: Mapping[str, Formula]
@@ -52,6 +53,7 @@ class Targets:
     floats: Mapping[str, str] = field(default_factory=dict)
     roundings: tuple[Rounding, ...] = ()
     double: bool = False
+    repeated: tuple[Write, ...] = ()
 
     def domain(self, output: str, case: Case) -> list[Term]:
         """Where the formula of an output is defined over the reals."""
@@ -178,7 +180,8 @@ def _named_alone(fn: Callable[..., object]) -> frozenset[str]:
 def _of_function(case: Case, fn: Callable[..., Any], name: str, traces: Sequence[Trace], seed: int) -> Targets:
     reading = checked(case, fn, seed)
     found = _by_output(case, reading, name, traces[0])
-    return Targets(name, *found, fn, owed=reading.owed, roundings=reading.roundings, double=reading.double)
+    return Targets(name, *found, fn, owed=reading.owed, roundings=reading.roundings, double=reading.double,
+                   repeated=reading.repeated)  # fmt: skip
 
 
 def _by_output(case: Case, reading: Reading, name: str, trace: Trace) -> tuple[dict[str, Formula], tuple[Term, ...]]:

@@ -222,7 +222,8 @@ def unpromised(case: Case, shapes: Iterable[Dims], seed: int = 0) -> str:
         if not _waits(run) and (changed := next(iter(backwards(run)), "")):
             return f"{changed} depends on an order that nothing promises: it differs where the programs run backwards"
         if changed := next(iter(rebracketed(run)), ""):
-            return f"{changed} depends on an order that nothing promises: a combiner that is not associative"
+            why = "a combiner that is not associative and commutative"
+            return f"{changed} depends on an order that nothing promises: {why}"
     return ""
 
 

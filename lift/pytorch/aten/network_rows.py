@@ -51,9 +51,11 @@ def _layer_norm(
 def _rms_norm(
     input: SymbolicTensor, normalized_shape: Size, weight: Any, eps: TermLike | None
 ) -> tuple[SymbolicTensor, ...]:
+    if eps is None:
+        raise Unsupported("aten._fused_rms_norm without eps", why="PyTorch takes that of a type")
     dims = [-1 - k for k in range(len(normalized_shape))]
     square = averaged(mul(input, input), dims, True)
-    rstd = real(lambda v: T.recip(sqrt(v + (2.0**-23 if eps is None else eps))))(square)
+    rstd = real(lambda v: T.recip(sqrt(v + eps)))(square)
     return _affine(mul(input, rstd), weight, None), rstd
 
 

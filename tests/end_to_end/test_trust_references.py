@@ -1,0 +1,60 @@
+"""References that PyTorch computes by the type of their input, or does not determine, and formulas with a scalar that
+data is compared with."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from trilift.lift import lift
+from trilift.lift.cases.declaration import Case
+from trilift.verify import prove
+from trilift.verify.model.verdict import Proof, Verdict
+
+sys.path[:0] = [str(Path(__file__).parents[1] / "kernels")]
+import kernels_references as K  # noqa: E402
+
+
+def proofs(c: Case) -> tuple[Proof, ...]:
+    return prove(c, timeout=60)
+
+
+def verdicts(c: Case) -> set[Verdict]:
+    return {p.verdict for p in proofs(c)}
+
+
+def test_eps_that_is_left_out_is_that_of_the_type_computed_in() -> None:
+    assert verdicts(K.eps_of_f32) == {Verdict.PROVED}
+    assert verdicts(K.eps_of_f16) == {Verdict.REFUTED}
+
+
+def test_the_ends_of_nan_to_num_are_those_of_the_type() -> None:
+    for right in (K.ends_of_f16, K.ends_of_f32):
+        assert Verdict.REFUTED not in verdicts(right)
+    assert verdicts(K.other_ends) == {Verdict.REFUTED}
+
+
+@pytest.mark.parametrize("c", [K.put_and_added, K.put_one_number], ids=lambda c: c.name)
+def test_writes_in_any_order(c: Case) -> None:
+    (proof,) = proofs(c)
+    assert proof.verdict is Verdict.PROVED and not any("twice" in x.text for x in proof.contract)
+
+
+def test_the_last_of_several_writes_is_a_clause() -> None:
+    (proof,) = proofs(K.put)
+    assert proof.verdict is Verdict.PROVED
+    said = [c.text for c in proof.contract if "twice" in c.text]
+    assert said == ["index_put writes no element twice", "scatter writes no element twice"]
+
+
+def test_dicts_are_compared_by_their_keys() -> None:
+    assert verdicts(K.by_key) == {Verdict.PROVED} and not lift(K.by_key).mismatches
+    assert verdicts(K.by_key_wrong) == {Verdict.REFUTED} and lift(K.by_key_wrong).mismatches
+
+
+def test_a_formula_is_run_where_the_data_meets_a_scalar() -> None:
+    """A padding index is among the indices only where it is small; the formula that was found knew one of them."""
+    (out,) = lift(K.padded_rows).outputs
+    assert out.formula is None and "differs from what the kernel computes" in str(out.error)

@@ -1,0 +1,132 @@
+"""References whose results PyTorch takes from a type, does not determine, or returns in another order."""
+
+import torch
+import triton
+import triton.language as tl
+
+from trilift import case
+
+
+@triton.jit
+def norm_kernel(x, out, N, eps, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    i = tl.arange(0, BLOCK)
+    v = tl.load(x + row * N + i, mask=i < N, other=0).to(tl.float32)
+    tl.store(out + row * N + i, v / tl.sqrt(tl.sum(v * v) / N + eps), mask=i < N)
+
+
+def normed(x, eps):
+    out, n = torch.empty_like(x), x.shape[1]
+    norm_kernel[(x.shape[0],)](x, out, n, eps, BLOCK=triton.next_power_of_2(n))
+    return out
+
+
+@case(x="f16[M,N]")
+def eps_of_f16(x):
+    return normed(x, 2**-10)
+
+
+@case(x="f16[M,N]")
+def eps_of_f32(x):
+    return normed(x, 2**-23)
+
+
+for c in (eps_of_f16, eps_of_f32):
+    c.reference(lambda x: torch.nn.functional.rms_norm(x, (x.shape[1],)))
+
+
+@triton.jit
+def ends_kernel(x, out, N, TOP: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    v = tl.load(x + i, mask=i < N, other=0)
+    v = tl.where(v != v, 0.0, v)
+    v = tl.where(v == float("inf"), TOP, v)
+    v = tl.where(v == -float("inf"), -TOP, v)
+    tl.store(out + i, v, mask=i < N)
+
+
+def ended(x, top):
+    out, n = torch.empty_like(x), x.shape[0]
+    ends_kernel[(triton.cdiv(n, 64),)](x, out, n, TOP=top, BLOCK=64)
+    return out
+
+
+@case(x="f16[N] any")
+def ends_of_f16(x):
+    return ended(x, 65504.0)
+
+
+@case(x="f32[N] any")
+def ends_of_f32(x):
+    return ended(x, 3.4028234663852886e38)
+
+
+@case(x="f32[N] any")
+def other_ends(x):
+    return ended(x, 1e38)
+
+
+for c in (ends_of_f16, ends_of_f32, other_ends):
+    c.reference(lambda x: torch.nan_to_num(x))
+
+
+@triton.jit
+def add_kernel(x, y, out, N, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i, mask=i < N) + tl.load(y + i, mask=i < N), mask=i < N)
+
+
+def added(x, y):
+    out, n = torch.empty_like(x), x.shape[0]
+    add_kernel[(triton.cdiv(n, 64),)](x, y, out, n, BLOCK=64)
+    return out
+
+
+@case(x="f32[N]", i="i64[N] < N")
+def put(x, i):
+    return added(torch.zeros_like(x).index_put_((i,), x), x)
+
+
+@case(x="f32[N]", i="i64[N] < N")
+def put_and_added(x, i):
+    return added(torch.zeros_like(x).index_put_((i,), x, accumulate=True), x)
+
+
+@case(x="f32[N]", i="i64[N] < N")
+def put_one_number(x, i):
+    return added(torch.zeros_like(x).scatter(0, i, 2.0), x)
+
+
+put.reference(lambda x, i: torch.zeros_like(x).scatter(0, i, x) + x)
+put_and_added.reference(lambda x, i: torch.zeros_like(x).scatter_add(0, i, x) + x)
+put_one_number.reference(lambda x, i: torch.zeros_like(x).index_fill(0, i, 2.0) + x)
+
+
+@case(x="f32[N]", y="f32[N]")
+def by_key(x, y):
+    return {"b": added(x, y), "a": added(x, x)}
+
+
+@case(x="f32[N]", y="f32[N]")
+def by_key_wrong(x, y):
+    return {"b": added(x, x), "a": added(x, y)}
+
+
+for c in (by_key, by_key_wrong):
+    c.reference(lambda x, y: {"a": x + x, "b": x + y})
+
+
+@triton.jit
+def rows_kernel(i, w, out, D, pad, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    lane = tl.arange(0, BLOCK)
+    at = tl.load(i + row).to(tl.int64)
+    v = tl.load(w + at * D + lane, mask=(lane < D) & (at != pad), other=0.0)
+    tl.store(out + row * D + lane, v, mask=lane < D)
+
+
+@case(i="i32[N] < V", w="f32[V,D]", pad="i32", where="D <= 64")
+def padded_rows(i, w, pad):
+    out = torch.empty((i.shape[0], w.shape[1]), device=w.device)
+    rows_kernel[(i.shape[0],)](i, w, out, w.shape[1], pad, BLOCK=64)
+    return out
