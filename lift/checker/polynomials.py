@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from itertools import count
+from struct import pack, unpack
 from typing import Any
 
 SINGLE = 2.0**-24  # relative difference below which two constants are one in single precision
@@ -179,11 +180,20 @@ def number(c: int | float | Fraction) -> Poly:
     return poly({UNIT: _snapped(c)})
 
 
+def _rounded(c: float) -> float:
+    """In single precision; NaN beyond it."""
+    try:
+        return float(unpack("f", pack("f", c))[0])
+    except OverflowError:
+        return math.nan
+
+
 def _snapped(c: Number) -> Number:
     if not isinstance(c, float):
         return Fraction(c)
     near = Fraction(c).limit_denominator(64)
-    if near and abs(near.numerator) < SIMPLE and abs(c - near) < SINGLE * abs(near):
+    close = near and abs(near.numerator) < SIMPLE and abs(c - near) < SINGLE * abs(near)
+    if close and (_rounded(c) != c or _rounded(float(near)) == c):
         return near
     at = bisect(_floats, c)
     for x in _floats[max(at - 1, 0) : at + 1]:
