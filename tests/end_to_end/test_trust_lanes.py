@@ -171,3 +171,17 @@ def test_barriers_of_shared_memory_alone_order_nothing() -> None:
     assert joins_global_memory(Op("gpu.barrier", [], [], {}))
     assert joins_global_memory(Op("ttg.barrier", [], [], {"addrSpace": 31}))
     assert not joins_global_memory(Op("ttg.barrier", [], [], {"addrSpace": 1}))
+
+
+@pytest.mark.parametrize(
+    "name", ["doubled_by_two_lanes", "counted_by_sixteen_lanes", "doubled_in_two_columns", "doubled_at_the_last"]
+)
+def test_an_element_that_two_lanes_change_is_left_open(name: str) -> None:
+    """A store waits for the load of its own lane, and another lane may load after it."""
+    every = found(name, fallback=True).proofs
+    assert {p.verdict for p in every} == {Verdict.UNKNOWN}
+    assert all("two lanes load and change one element" in p.reason for p in every)
+
+
+def test_an_element_that_its_lane_changes_is_proved() -> None:
+    assert {p.verdict for p in found("doubled_by_one_lane").proofs} == {Verdict.PROVED}

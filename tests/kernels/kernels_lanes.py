@@ -327,3 +327,62 @@ def descriptors(where: str, skipped: bool = False) -> Any:
 any_width = descriptors("M >= 1")
 any_width_from_the_second_row = descriptors("M >= 1", skipped=True)
 right_width = descriptors("M >= 1 and N % 4 == 0")
+
+
+@triton.jit
+def doubled_kernel(x, N, EACH: tl.constexpr, BLOCK: tl.constexpr):
+    i = (tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)) // EACH
+    tl.store(x + i, 2 * tl.load(x + i, mask=i < N), mask=i < N)
+
+
+@triton.jit
+def counted_kernel(x, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK) % 4
+    tl.store(x + i, tl.load(x + i) + 1)
+
+
+@triton.jit
+def columns_kernel(x, N, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)[:, None] + 0 * tl.arange(0, 2)[None, :]
+    tl.store(x + i, 2 * tl.load(x + i, mask=i < N), mask=i < N)
+
+
+@triton.jit
+def last_kernel(x, N, BLOCK: tl.constexpr):
+    i = tl.minimum(tl.arange(0, BLOCK), N - 1)
+    tl.store(x + i, 2 * tl.load(x + i))
+
+
+@case(x="f32[N]")
+def doubled_by_one_lane(x):
+    doubled_kernel[(triton.cdiv(x.shape[0], 64),)](x, x.shape[0], EACH=1, BLOCK=64)
+    return x
+
+
+@case(x="f32[N]")
+def doubled_by_two_lanes(x):
+    doubled_kernel[(triton.cdiv(2 * x.shape[0], 64),)](x, x.shape[0], EACH=2, BLOCK=64)
+    return x
+
+
+@case(x="f32[4]")
+def counted_by_sixteen_lanes(x):
+    counted_kernel[(1,)](x, BLOCK=64)
+    return x
+
+
+@case(x="f32[N]", where="N <= 64")
+def doubled_in_two_columns(x):
+    columns_kernel[(1,)](x, x.shape[0], BLOCK=64)
+    return x
+
+
+@case(x="f32[N]", where="N <= 64")
+def doubled_at_the_last(x):
+    last_kernel[(1,)](x, x.shape[0], BLOCK=64)
+    return x
+
+
+for c in (doubled_by_one_lane, doubled_by_two_lanes, doubled_in_two_columns, doubled_at_the_last):
+    c.reference(lambda x: x.mul_(2))
+counted_by_sixteen_lanes.reference(lambda x: x.add_(1))

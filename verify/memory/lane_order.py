@@ -4,7 +4,7 @@ Triton compiles a program to many threads, and promises an order between
 
     what one thread does                 in program order, at one address
     what tl.debug_barrier() separates    bar.sync of PTX, for all threads of the program
-    a value and what is made of it       a store of x[i] + 1 comes after the load of x[i]
+    a value and what is made of it       a store of x[i] + 1 comes after the load of x[i], if one lane loads it
 
 and nothing else: a launch boundary orders programs, an atomic here orders only itself. Which thread has a lane is the
 compiler's choice, for each access anew. Two accesses of tiles of one shape and element type are taken to give a lane
@@ -67,7 +67,7 @@ class Order:
         if self.waits(a, b):
             return None
         made = self.made_of(a, b)
-        cases = [case for case in orders(a, b) if not (made and not case.facts)]
+        cases = [case for case in orders(a, b) if not (made and not case.facts and self.alone(a, case))]
         if all(self.apart(a, b, case) for case in cases):
             return None
         what, start = f"the {a.text} comes before the {b.text} in every lane", time.monotonic()
@@ -166,6 +166,15 @@ class Order:
     def made_of(self, a: Site, b: Site) -> bool:
         """Whether a store of an element depends on what the load found there in the same iteration."""
         return self.every_copy(a) and reads_there(self.raw[a.access.order], self.raw[b.access.order], self.bases)
+
+    def alone(self, a: Site, case: Case) -> bool:
+        """Whether no two lanes of a load, nor two iterations that come before a store, find one element: the value that
+        is stored there waits for one of them, and not for the other."""
+        again = [u for u, v in case.values.items() if u is not v and u in a.unknowns]
+        known = self.facts | a.facts() | moved(a.facts(), case.values)
+        known |= frozenset(self.same_element(a, a, known, case))
+        goal = T.make("and", T.const(True), *(T.make("eq", case.values[u], u) for u in again))
+        return self.solver.implies(known, goal)
 
     def every_copy(self, a: Site) -> bool:
         """Whether a load is of a tile, or of a number that only the thread uses that stores: all threads load it."""

@@ -190,6 +190,29 @@ def unordered(page: Watched) -> Iterator[Clash]:
                     yield Clash("write", int(both[i]), first, second, *values)
 
 
+def reloaded(page: Watched) -> Iterator[Clash]:
+    """The first element of each load that two of its lanes find, and that the program then changes: one lane may store
+    before the other loads. Not where a barrier, or a reduction of a tile, is anywhere in the kernel."""
+    module = page.launch.module()
+    if any(joins_global_memory(op) or op.name == "tt.reduce" for op in module.walk()):
+        return
+    told: set[Op] = set()
+    twice: dict[object, list[tuple[Touch, np.ndarray]]] = {}
+    for t in page.touches:
+        if t.kind == "load" and t.op not in told:
+            at, counts = np.unique(t.addresses, return_counts=True)
+            if (counts > 1).any():
+                twice.setdefault(t.program, []).append((t, at[counts > 1]))
+        elif t.kind == "store" and t.values is not None:
+            values = np.asarray(t.values, np.float64).ravel()
+            for load, at in twice.get(t.program, ()):
+                for k in np.flatnonzero(np.isin(t.addresses, at)):
+                    old = _before(page, int(t.addresses[k]))
+                    if load.op not in told and not _same(float(values[k]), old):
+                        told.add(load.op)
+                        yield Clash("read", int(t.addresses[k]), load, t, old, float(values[k]))
+
+
 def within(page: Watched) -> Iterator[Clash]:
     """The first element of each store that two of its lanes store, with unlike values."""
     told: set[Op] = set()
@@ -214,7 +237,7 @@ def unpromised(case: Case, shapes: Iterable[Dims], seed: int = 0) -> str:
         for page in run.launches:
             if why := unreleased(page):
                 return f"{page.launch.kernel} depends on an order that nothing promises: {why}"
-            for find in (clashes, within, unordered):
+            for find in (clashes, within, unordered, reloaded):
                 if (c := next(find(page), None)) is not None:
                     return f"{run.name(c.address)} depends on an order that nothing promises: {_between(c)}"
         if (wrong := _meaningless(run)) is not None:
