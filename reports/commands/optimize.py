@@ -114,6 +114,7 @@ def optimize(targets: Sequence[Target], output: str, asked: Asked, quiet: bool) 
             with Progress(quiet) as progress:
                 cases = list(_cases(targets, ask))
                 _check_sizes(asked.sizes, cases)
+                output = folder_of_several(output, cases)
                 for c in cases:
                     written_files.check("-o", str(_path(output, c)), asked.force)
                 _each(cases, output, asked, told, progress, ask, pool.stop)
@@ -142,6 +143,15 @@ def _check_output(output: str) -> None:
         raise click.UsageError(f"-o {output}: {e.strerror}") from None
     if not os.access(folder, os.W_OK):
         raise click.UsageError(f"-o {output}: the folder cannot be written to")
+
+
+def folder_of_several(output: str, cases: Sequence[Named]) -> str:
+    """The output, as a folder where there are several cases. Raises click.UsageError where it is one file."""
+    if len(cases) < 2 or os.path.isdir(output) or output.endswith(os.sep):
+        return output
+    if output.endswith(".py") or os.path.exists(output):
+        raise click.UsageError(f"-o {output} is one file, and there are {len(cases)} cases: name a folder")
+    return output + os.sep
 
 
 def _each(
@@ -243,7 +253,8 @@ def _written(found: Optimised, output: str, case: Named, asked: Asked) -> str:
     path.parent.mkdir(parents=True, exist_ok=True)
     at = ",".join(f"{n}={v}" for n, v in found.sizes.items())
     command = f"{case} --at {at} --seed {asked.seed} -o {output}"
-    verdicts = (best.acceptance.verdict, best.same, found.against)
+    proved = next(s.text for s in best.acceptance.steps if s.name == "proved")
+    verdicts = (proved, best.same, found.against)
     top = heading(command, verdicts, len(best.graph.kernels), best.seconds, found.found.roofline)
     written_files.replace(path, top + best.source)
     return str(path)

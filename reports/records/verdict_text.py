@@ -95,7 +95,7 @@ def errors_of(record: Record) -> Iterator[Record]:
 
 
 def _bound(bound: float | None) -> str:
-    return f", wrong at the sizes tried with probability at most {bound:.1e}," if bound is not None else ""
+    return f", wrong at the sizes and scalars tried with probability at most {bound:.1e}," if bound is not None else ""
 
 
 def _together(record: Record) -> Iterator[list[Record]]:

@@ -32,11 +32,13 @@ from trilift.lift.errors import TriliftError, Unsupported
 from trilift.lift.runtime import isolate
 from trilift.lift.runtime.budget import BUDGETS, Meter, count
 
+from ..emit.codegen import LARGEST
 from .trial_inputs import EXTREME, Arguments, Dims, converted, results, trial_inputs
 
 if TYPE_CHECKING:
     import torch
 
+NEEDED_KINDS = ("shape", "value")  # of clauses without which the emitted file may raise or differ
 STEPS = ("loaded", "replayed", "rounded", "compiled", "proved")
 SHARED = 227 * 1024  # bytes that a block of sm_90 may have
 RUNS = 40  # of the replay in float64
@@ -183,11 +185,11 @@ class _Acceptor:
         self.bound = min(1.0, sum(bounds)) if bounds and len(bounds) == len(tested) else None
         self.verdict = "PROVED" if all(p.verdict.value == "PROVED" for p in proofs) else "TESTED"
         self.contract = tuple(dict.fromkeys(c.text for p in proofs for c in p.contract))
-        return (
-            f"{self.verdict}, wrong with probability at most {self.bound:.2g}"
-            if self.bound is not None
-            else self.verdict
-        )
+        every = (c for p in proofs for c in p.contract if c.kind in NEEDED_KINDS)
+        needed = dict.fromkeys(c.text for c in every if not c.text.endswith(f"<= {LARGEST}"))  # which the file asserts
+        where = f" where {'; '.join(needed)}" if needed else ""
+        chance = f", wrong with probability at most {self.bound:.2g}" if self.bound is not None else ""
+        return f"{self.verdict}{chance}{where}"
 
     def replaying(self) -> str:
         from trilift.verify.refutation.search import Failure, Passed, Question, attempt, runs

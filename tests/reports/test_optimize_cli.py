@@ -15,13 +15,14 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
 from trilift.lift.capture.case_files import load
 from trilift.lift.errors import Unsupported
 from trilift.lift.runtime.isolate import Outcome
 from trilift.reports.base.targets import resolve
-from trilift.reports.commands.optimize import Asked, optimize
+from trilift.reports.commands.optimize import Asked, Named, folder_of_several, optimize
 from trilift.reports.runner import workers
 from trilift.reports.runner.store import NAME
 from trilift.reports.runner.workers import Workers
@@ -176,7 +177,7 @@ def inline(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def code(folder: Path, target: str, **how: Any) -> int:
     usual = {"sizes": {}, "budget": 10.0, "kernels": 5, "operators": 11, "seed": 0, "timeout": 30.0, "form": "text"}
-    return optimize(resolve([str(folder / target)]), str(folder / "none.py"), Asked(**{**usual, **how}), True)
+    return optimize(resolve([str(folder / target)]), f"{folder / 'none'}/", Asked(**{**usual, **how}), True)
 
 
 @pytest.fixture
@@ -201,7 +202,7 @@ def test_nothing_is_accepted(folder: Path, found: dict[str, Any], capsys: pytest
     assert code(folder, "cases.py::first") == 4
     said = capsys.readouterr().out
     assert "first: nothing accepted in" in said and "note: no tiles fit" in said
-    assert not (folder / "none.py").exists()
+    assert not [*(folder / "none").glob("*")]
 
 
 def test_several_cases_at_a_time_are_told_in_their_order(
@@ -229,4 +230,17 @@ def test_what_cannot_be_searched(
     target = "wrong.py::first" if "first" in text else "wrong.py"
     assert code(tmp_path, target) == expected
     assert said in capsys.readouterr().err
-    assert not (tmp_path / "none.py").exists()
+    assert not [*(tmp_path / "none").glob("*")]
+
+
+def test_several_cases_are_not_written_into_one_file(tmp_path: Path) -> None:
+    """A name that is not there is a folder for them; one file is an error before anything is searched."""
+    several = [Named("a.py", "first"), Named("a.py", "second")]
+    new = str(tmp_path / "new")
+    assert folder_of_several(new, several) == new + os.sep
+    assert folder_of_several(new, several[:1]) == new
+    assert folder_of_several(str(tmp_path), several) == str(tmp_path)
+    (tmp_path / "old").write_text("")
+    for one in (tmp_path / "old", tmp_path / "new.py"):
+        with pytest.raises(click.UsageError, match="there are 2 cases: name a folder"):
+            folder_of_several(str(one), several)

@@ -144,7 +144,7 @@ def everything(trilift: Any) -> tuple[int, dict[str, dict[str, Any]]]:
     ("name", "verdict", "code", "said"),
     [
         ("proved", "PROVED", 0, "PROVED"),
-        ("tested", "TESTED", 0, "TESTED, wrong at the sizes tried with probability at most 1.0e-09"),
+        ("tested", "TESTED", 0, "TESTED, wrong at the sizes and scalars tried with probability at most 1.0e-09"),
         ("refuted", "REFUTED", 1, "out[1] is 0.5, the lifted formula gives nan"),
         ("unknown", "UNKNOWN", 4, "not supported: tt.foo"),
         ("open", "UNKNOWN", 4, "the guard is missing"),
