@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -395,6 +396,9 @@ def on_symbols(op: str) -> Callable[..., Any]:
 
 
 def _line(guard: ShapeGuard) -> str:
-    """Where in the function PyTorch asked, as far as it says."""
-    found = re.search(r":(\d+) in ", str(guard.sloc))
-    return f", at line {found[1]}" if found else ""
+    """Where in the function PyTorch asked, as far as it says; "" for a line of PyTorch's own."""
+    import torch
+
+    found = re.search(r"([^\s(]+):(\d+) in ", str(guard.sloc))
+    own = found is not None and os.path.exists(os.path.join(os.path.dirname(torch.__file__), found[1]))
+    return f", at line {found[2]}" if found and not own else ""
