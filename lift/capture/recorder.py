@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch._ops import OpOverload
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
@@ -265,7 +266,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         self.events.append(TorchOp(func, *given, outputs, values, host_place()))
         return result
 
-    def _untouched(self, func: Any, made: Sequence[torch.Tensor], written: Sequence[Any]) -> bool:
+    def _untouched(self, func: OpOverload, made: Sequence[torch.Tensor], written: Sequence[object]) -> bool:
         """Whether the results are large and nobody has written their memory: new, or views of such."""
         addresses = {self.key(t) for t in made}
         if func.is_view and not written:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
@@ -79,7 +79,7 @@ def _decompositions() -> dict[Any, Callable[..., Any]]:
     return {f: d for f, d in core_aten_decompositions().items() if hasattr(f, "_schema") and not operators.has_row(f)}
 
 
-def _opened(out: Any) -> Iterator[Any]:
+def _opened(out: Iterable[object]) -> Iterator[object]:
     """The parts of a result, those of lists and dicts within it too, in their order."""
     for x in out.values() if isinstance(out, Mapping) else out:
         if isinstance(x, list | tuple | Mapping):

@@ -100,8 +100,8 @@ def _known(v: float) -> tuple[float, str] | None:
 
 
 def _relative_error(meant: float, v: float) -> float:
-    """The error with which v may stand for another number: none between two that float32 tells apart. What is computed
-    from constants, as log(2) times float32's log2(e) / 8, may be off by their rounding."""
+    """The error with which v may stand for another number: none between two that float32 tells apart. A product
+    of constants, as log(2) times float32's log2(e) / 8, may be off by their rounding."""
     return 0.0 if as_float32(meant) == meant and as_float32(v) == v else CONSTANT_RELATIVE_ERROR
 
 
