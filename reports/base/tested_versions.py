@@ -14,7 +14,7 @@ class Versions:
     triton: str
 
 
-TESTED: tuple[Versions, ...] = (Versions("3.11", "2.13", "3.9"),)
+TESTED: tuple[Versions, ...] = (Versions("3.11", "2.13", "3.8"), Versions("3.11", "2.13", "3.9"))
 
 
 def minor(version: str) -> str:
