@@ -185,3 +185,9 @@ def test_an_element_that_two_lanes_change_is_left_open(name: str) -> None:
 
 def test_an_element_that_its_lane_changes_is_proved() -> None:
     assert {p.verdict for p in found("doubled_by_one_lane").proofs} == {Verdict.PROVED}
+
+
+def test_loads_before_a_store_of_which_it_needs_the_last_rest_on_their_thread() -> None:
+    """The store waits for one of three loads of its element; that the others come before it is of one thread."""
+    for p in found("summed_before_it_is_stored").proofs:
+        assert p.verdict is Verdict.PROVED and texts(p, "lanes")

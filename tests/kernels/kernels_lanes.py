@@ -386,3 +386,21 @@ def doubled_at_the_last(x):
 for c in (doubled_by_one_lane, doubled_by_two_lanes, doubled_in_two_columns, doubled_at_the_last):
     c.reference(lambda x: x.mul_(2))
 counted_by_sixteen_lanes.reference(lambda x: x.add_(1))
+
+
+@triton.jit
+def summed_kernel(x, N, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for _ in range(3):
+        total += tl.load(x + i, mask=i < N)
+    tl.store(x + i, total, mask=i < N)
+
+
+@case(x="f32[N]")
+def summed_before_it_is_stored(x):
+    summed_kernel[(triton.cdiv(x.shape[0], 64),)](x, x.shape[0], BLOCK=64)
+    return x
+
+
+summed_before_it_is_stored.reference(lambda x: x.mul_(3))

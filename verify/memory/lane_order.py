@@ -66,8 +66,9 @@ class Order:
         remains, a clause where a lane needs one thread for both."""
         if self.waits(a, b):
             return None
-        made = self.made_of(a, b)
-        cases = [case for case in orders(a, b) if not (made and not case.facts and self.alone(a, case))]
+        every = list(orders(a, b))
+        made = self.made_of(a, b) and all(case.facts or self.alone(a, case) for case in every)
+        cases = [case for case in every if not (made and not case.facts)]
         if all(self.apart(a, b, case) for case in cases):
             return None
         what, start = f"the {a.text} comes before the {b.text} in every lane", time.monotonic()
