@@ -282,8 +282,8 @@ def printed(found: Optimised, name: str, path: str | None) -> list[str]:
     out += [f"  searched at {at}: {f.values} values, {f.states} states, {f.candidates} kernels, "
             f"{f.plans} plans kept, {f.seconds:.2f} s"]  # fmt: skip
     if found.usual:
-        used = ", ".join(f"{n} ({role})" for n, role in found.usual.items())
-        out.append(f"  usual sizes for what dims are used for, as --at was not given for them: {used}")
+        used = ", ".join(f"{n}={found.sizes[n]} ({role})" for n, role in found.usual.items())
+        out.append(f"  sizes that --at does not give are the usual ones: {used}")
     if f.excluded is not None:
         out.append(f"  every plan that was not tried takes more than {f.excluded * MICRO:.2f} us in the model")
     if found.best:
