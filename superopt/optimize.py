@@ -216,8 +216,9 @@ class _Optimisation:
             proving = self.unit("original", q.file, 2 * q.timeout, name=q.name, seed=q.seed, timeout=q.timeout)
         found = said(self.ended(searching.result(), program["program"]))
         self.line = reached(found)
-        known = (program[k] for k in ("against", "program", "sizes"))
-        out = Optimised(q.name, *known, _searched(found, q), program["usual"])
+        out = Optimised(
+            q.name, program["against"], program["program"], program["sizes"], _searched(found, q), program["usual"]
+        )
         out.notes += [found["note"]] if found["note"] else []
         if (rows := program["eager"]) is not None:
             device = suited(q.hardware, out.program)
