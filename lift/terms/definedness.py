@@ -95,7 +95,7 @@ def _classes(t: Term) -> Classes:
         return classes_of(t.attr)
     if t.op == "scalar" and t.attr == NOT_A_NUMBER:
         return NAN
-    if t.op == "undef" or t.op in NAMED or t.op.startswith("from_bits"):
+    if t.op == "undef" or t.op in NAMED or t.op.startswith("from_bits") or _is_of_memory(t):
         return ANYTHING
     if t.op == "scalar" and not str(t.attr).isidentifier():
         return NUMBER  # stands for an operand of a combiner, or a loop's variable: -inf may be meant
@@ -112,6 +112,11 @@ def _classes(t: Term) -> Classes:
     row = EXTENDED.get(t.op)
     pole = NAN if t.op in POLES and known[0] & ZERO else 0
     return row(*known) | pole if row is not None else _of_total(t, known)
+
+
+def _is_of_memory(t: Term) -> bool:
+    """Whether it is what a load finds in memory, before it is known what that is: `x@3`, no element of an input."""
+    return t.op == "read" and t.type == REAL and not str(t.attr).isidentifier()
 
 
 def _under(t: Term, c: Term, known: Classes) -> Classes:

@@ -43,6 +43,22 @@ def test_two_kernels_on_such_inputs_are_compared() -> None:
     assert "REFUTED" not in [p.verdict.value for p in equal(kernels.relu, kernels.relu)]
 
 
+@pytest.mark.parametrize("name", ["nan_changed_far", "infinity_changed_far"])
+def test_a_load_of_any_number_is_not_taken_for_a_finite_one(name: str) -> None:
+    """Comparisons with a load are not decided before it is known what it loads: no run has the element that differs."""
+    (proof,) = prove(getattr(kernels, name), fallback=False)
+    assert proof.verdict.value == "UNKNOWN", proof.contract
+    (right,) = prove(kernels.finite_not_changed, fallback=False)
+    assert right.verdict.value == "PROVED", right.reason
+
+
+@pytest.mark.parametrize("name", ["nan_of_memory_changed_far", "infinity_of_memory_changed_far"])
+def test_a_load_of_what_was_computed_is_not_taken_for_a_finite_number(name: str) -> None:
+    """log(x), through memory, is NaN or -inf where x <= 0: either that is not so, or there is no proof."""
+    (proof,) = prove(getattr(kernels, name), fallback=False)
+    assert proof.verdict.value == "UNKNOWN" or any(c.text.startswith("0 < x[") for c in proof.contract), proof.contract
+
+
 def test_without_any_inputs_are_finite() -> None:
     (proof,) = prove(kernels.restored_finite)
     assert proof.verdict.value == "PROVED", proof.reason

@@ -370,3 +370,76 @@ def in_parts(x):
 @in_parts.reference
 def _(x):
     return x + 1
+
+
+FAR = 30_003  # an element that no run has
+
+
+@triton.jit
+def changed_far_kernel(x, out, n, BLOCK: tl.constexpr, NAN: tl.constexpr, FAR: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    v = tl.load(x + i, mask=i < n)
+    is_changed = v != v if NAN else v == float("-inf")
+    tl.store(out + i, tl.where(is_changed & (i == FAR), 7.0, v), mask=i < n)
+
+
+def changed_far(x, NAN):
+    out = torch.empty_like(x)
+    changed_far_kernel[(triton.cdiv(x.numel(), BLOCK),)](x, out, x.numel(), BLOCK=BLOCK, NAN=NAN, FAR=FAR)
+    return out
+
+
+@triton.jit
+def log_kernel(x, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, tl.log(tl.load(x + i, mask=i < n, other=1)), mask=i < n)
+
+
+@case(x="f32[N] any")
+def nan_changed_far(x):
+    return changed_far(x, NAN=True)
+
+
+@nan_changed_far.reference
+def _(x):
+    return x.clone()
+
+
+@case(x="f32[N] any")
+def infinity_changed_far(x):
+    return changed_far(x, NAN=False)
+
+
+@infinity_changed_far.reference
+def _(x):
+    return x.clone()
+
+
+@case(x="f32[N]")
+def nan_of_memory_changed_far(x):
+    return changed_far(elementwise(log_kernel, x), NAN=True)
+
+
+@nan_of_memory_changed_far.reference
+def _(x):
+    return torch.log(x)
+
+
+@case(x="f32[N]")
+def infinity_of_memory_changed_far(x):
+    return changed_far(elementwise(log_kernel, x), NAN=False)
+
+
+@infinity_of_memory_changed_far.reference
+def _(x):
+    return torch.log(x)
+
+
+@case(x="f32[N]")
+def finite_not_changed(x):
+    return changed_far(x, NAN=False)
+
+
+@finite_not_changed.reference
+def _(x):
+    return x.clone()
