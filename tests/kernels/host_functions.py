@@ -113,6 +113,17 @@ def grid_of_isqrt(x):
 
 
 @case(x="f32[N]")
+def size_in_a_tensor(x):
+    """The size itself, which PyTorch takes out of its symbol."""
+    return scale(x, 3.0 if torch.tensor(x.shape[0]) == 77_003 else 2.0)
+
+
+@case(x="f32[N]")
+def size_of_a_list(x):
+    return scale(x, 3.0 if torch.as_tensor(x.shape).tolist() == [77_003] else 2.0)
+
+
+@case(x="f32[N]")
 def table_of_sizes(x):
     return scale(x, {4099: 3.0}.get(x.shape[0], 2.0))
 
@@ -307,6 +318,8 @@ WRONG = {  # the clause that excludes the wrong inputs, where there is one
     "no_launch_at_one_size": "N != 4099",
     "grid_of_bit_length": "N <= 536870911",
     "grid_of_isqrt": "to_int(floor(sqrt(N))) < 100000",
+    "size_in_a_tensor": "",
+    "size_of_a_list": "",
     "table_of_sizes": "",
     "cached_factor": "N <= 1234567",
     "doubled_up_to_a_limit": "N <= 4194304",

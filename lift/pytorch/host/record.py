@@ -97,7 +97,7 @@ class Record:
 
     def _hear_numbers(self) -> None:
         """PyTorch evaluates a number, and no truth, where it counts with it, as how many parts `split` returns."""
-        from sympy.logic.boolalg import Boolean  # type: ignore[import-untyped]
+        from sympy import Expr  # type: ignore[import-untyped]
         from torch.fx.experimental.symbolic_shapes import uninteresting_files
 
         uninteresting_files().add(__file__)  # a guard is told with the function that asked, which is not this one
@@ -107,7 +107,7 @@ class Record:
         def evaluated(expr: object, *args: object, **options: object) -> object:
             before = len(env.guards)
             found: object = evaluate(expr, *args, **options)
-            if not isinstance(expr, Boolean):
+            if isinstance(expr, Expr):  # a symbol is a Boolean of SymPy's, too
                 self.counted.update(range(before, len(env.guards)))
             return found
 
