@@ -8,7 +8,6 @@ would depend on data.
 
 from __future__ import annotations
 
-import contextvars
 import os
 import traceback
 from collections.abc import Mapping
@@ -113,9 +112,9 @@ def _bounds(case: Case, dims: Mapping[str, int | float]) -> dict[str, int]:
     return {n: int(value(high, dims)) for n, (low, high) in given.items() if value(low, dims) >= 0}
 
 
-def _run(case: Case, dims: Mapping[str, int | float], arguments: Mapping[str, Any]) -> Any:
+def _run(case: Case, dims: Mapping[str, int | float], arguments: Mapping[str, object]) -> object:
     try:
-        return contextvars.copy_context().run(case.fn, **arguments)
+        return case.call(arguments)
     except (TriliftError, MemoryError, KeyboardInterrupt):
         raise
     except BaseException as error:
@@ -139,7 +138,7 @@ def _advice(case: Case, dims: Mapping[str, int | float]) -> str:
     return _ADVICE[id(case)][1]
 
 
-def raised(case: Case, arguments: Mapping[str, Any]) -> BaseException | None:
+def raised(case: Case, arguments: Mapping[str, object]) -> BaseException | None:
     """The exception that the host function raises on these arguments, on the pretended device and with nothing
     launched; None where it returns."""
     with pretend():
@@ -151,10 +150,10 @@ def _survives(case: Case, dims: Mapping[str, int | float]) -> bool:
     return _failure(case, case.sample(dims, np.random.default_rng(0))) is None
 
 
-def _failure(case: Case, arguments: Mapping[str, Any]) -> BaseException | None:
+def _failure(case: Case, arguments: Mapping[str, object]) -> BaseException | None:
     try:
         with torch.random.fork_rng(devices=[]), _disable_current_modes(), intercepted(lambda bound: None):
-            contextvars.copy_context().run(case.fn, **arguments)
+            case.call(arguments)
     except KeyboardInterrupt:
         raise
     except BaseException as error:

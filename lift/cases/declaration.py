@@ -15,7 +15,7 @@ import inspect
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import zip_longest
@@ -119,6 +119,10 @@ class Case:
         """The tensors among the arguments that `sample` gave, by their names in `tensors`."""
         flat = _flatten(args)
         return {n: flat[n] for n in self.tensors}
+
+    def call(self, arguments: Mapping[str, object]) -> object:
+        """The result of the function. Context variables that it sets are as before afterwards."""
+        return copy_context().run(self.fn, **arguments)
 
     def _leaves(self) -> Iterator[tuple[str, Any]]:
         yield from _flatten(self.params).items()

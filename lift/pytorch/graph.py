@@ -145,8 +145,8 @@ class _Interpretation:
     def _apply(self, node: Node, fake: Nested, args: Nested) -> Nested:
         """The operator's row, with PyTorch's own shapes; an operator without one gives tensors that raise."""
         values, kwargs = self._value(args), {k: self._value(v) for k, v in node.kwargs.items()}
-        if operators.packet(node.target) == "nan_to_num":
-            kwargs = _with_ends(values, kwargs, fake.dtype)
+        if operators.packet(node.target).removesuffix("_") == "nan_to_num":
+            kwargs |= _ends_left_out(operators.bind(node.target, values, kwargs), fake.dtype)
         if self.integers is not None:
             name = operators.packet(node.target)
             dtypes, place = [*map(_dtype, node.args)], lambda: place_of(node)
@@ -196,17 +196,13 @@ class _Interpretation:
         return self.symbols.term(fake)
 
 
-def _with_ends(values: Sequence[object], kwargs: Mapping[str, Nested], dtype: torch.dtype) -> dict[str, Nested]:
-    """The arguments by name of nan_to_num(x, nan, posinf, neginf): of those left out, the ends of the dtype."""
+def _ends_left_out(given: Mapping[str, Nested], dtype: torch.dtype) -> dict[str, Nested]:
+    """The ends that nan_to_num(x, nan, posinf, neginf) takes where none are given: those of the dtype."""
     import torch
 
-    ends = torch.finfo(dtype) if dtype.is_floating_point else None
-    out = dict(kwargs)
-    for k, name in ((2, "posinf"), (3, "neginf")):
-        given = values[k] if len(values) > k else kwargs.get(name)
-        if given is None and ends is not None and len(values) <= k:
-            out[name] = ends.max if name == "posinf" else ends.min
-    return out
+    limits = torch.finfo(dtype) if dtype.is_floating_point else None
+    ends = {} if limits is None else {"posinf": limits.max, "neginf": limits.min}
+    return {name: end for name, end in ends.items() if given.get(name) is None}
 
 
 def _dtype(a: object) -> str | None:

@@ -44,7 +44,7 @@ def _repeats(func: OpOverload, args: Sequence[object], kwargs: Mapping[str, obje
     """`look`: whether an argument is a tensor of truth values, and whether it is one of a single element."""
     if _name(func) not in LAST_STAYS:
         return False
-    given = dict(zip((a.name for a in func._schema.arguments), args, strict=False)) | dict(kwargs)
+    given = operators.bind(func, args, kwargs)
     values = next((given[n] for n in VALUES if n in given), None)
     if given.get("accumulate") or given.get("reduce") is not None or values is None or look(values)[1]:
         return False

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -30,6 +30,7 @@ ALLOCATION = "aten."  # labels of undefined values: "aten.empty_like"
 NEAR, FARTHER = 1e-5, 100  # of a rounded result: its deviation, and by how much that without rounding is larger
 
 Arrays = Mapping[str, np.ndarray]
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +283,7 @@ def reference(case: Case, args: Mapping[str, Any], outputs: Sequence[str]) -> di
     return by_output(found, outputs)
 
 
-def by_output(found: Arrays, outputs: Sequence[str]) -> dict[str, np.ndarray]:
+def by_output(found: Mapping[str, Result], outputs: Sequence[str]) -> dict[str, Result]:
     """A function's results under the host function's names: by name where these are the same, else in their order."""
     if set(found) == {*outputs}:
         return {n: found[n] for n in outputs}

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
 from ..cases.declaration import Case, torch_dtype
+from ..pytorch.aten.operators import bind
 
 Function: TypeAlias = Callable[..., Any]
 Nested: TypeAlias = Any  # a number, a tensor, or a list of them
@@ -130,8 +131,8 @@ def _numbers(args: Nested) -> Iterator[float]:
 
 def _ends(name: str, func: Nested, args: Nested, kwargs: Mapping[str, Nested]) -> Iterator[float]:
     """The bits of the type of which nan_to_num takes the largest number for an infinity."""
-    given = dict(zip((a.name for a in func._schema.arguments), args, strict=False)) | dict(kwargs)
-    if name == "nan_to_num" and None in (given.get("posinf"), given.get("neginf")):
+    given = bind(func, args, kwargs)
+    if name.removesuffix("_") == "nan_to_num" and None in (given.get("posinf"), given.get("neginf")):
         yield float(8 * args[0].element_size())
 
 

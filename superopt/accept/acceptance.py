@@ -38,6 +38,8 @@ from .trial_inputs import EXTREME, Arguments, Dims, converted, results, trial_in
 if TYPE_CHECKING:
     import torch
 
+    from trilift.verify.model.verdict import Clause
+
 NEEDED_KINDS = ("shape", "value")  # of clauses without which the emitted file may raise or differ
 STEPS = ("loaded", "replayed", "rounded", "compiled", "proved")
 SHARED = 227 * 1024  # bytes that a block of sm_90 may have
@@ -186,7 +188,7 @@ class _Acceptor:
         self.verdict = "PROVED" if all(p.verdict.value == "PROVED" for p in proofs) else "TESTED"
         self.contract = tuple(dict.fromkeys(c.text for p in proofs for c in p.contract))
         every = (c for p in proofs for c in p.contract if c.kind in NEEDED_KINDS)
-        needed = dict.fromkeys(c.text for c in every if not c.text.endswith(f"<= {LARGEST}"))  # which the file asserts
+        needed = dict.fromkeys(c.text for c in every if not _is_asserted(c))
         where = f" where {'; '.join(needed)}" if needed else ""
         chance = f", wrong with probability at most {self.bound:.2g}" if self.bound is not None else ""
         return f"{self.verdict}{chance}{where}"
@@ -273,6 +275,12 @@ class _Acceptor:
 
 class _Rejected(Exception):
     pass
+
+
+def _is_asserted(clause: Clause) -> bool:
+    """Whether the emitted file asserts it: that a size still fits in 32 bits after rounding up."""
+    term = clause.term
+    return term is not None and term.op == "le" and term.args[1].is_const and term.args[1].attr == LARGEST
 
 
 def _sure(g: torch.Tensor, e: torch.Tensor, s: torch.Tensor) -> torch.Tensor:

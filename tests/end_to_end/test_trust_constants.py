@@ -33,8 +33,8 @@ def test_neighbours_in_single_precision_are_two_numbers() -> None:
     powers = 2.0 ** np.arange(-100, 100)
     for c in [*np.exp(rng.uniform(-40, 40, 400)).astype(np.float32), *np.nextafter(np.float32(powers), np.float32(0))]:
         beside = np.nextafter(c, np.float32(np.inf))
-        assert not poly.is_single(float(c), float(beside)) and not poly.is_single(-float(beside), -float(c))
-        assert poly.is_single(float(c), float(c) * (1 + 2.0**-26)) and not poly.is_single(0.0, float(c))
+        assert not poly.same_constant(float(c), float(beside)) and not poly.same_constant(-float(beside), -float(c))
+        assert poly.same_constant(float(c), float(c) * (1 + 2.0**-26)) and not poly.same_constant(0.0, float(c))
 
 
 @pytest.mark.smoke
@@ -62,10 +62,10 @@ def test_another_kernel_that_computes_in_double() -> None:
 @pytest.mark.smoke
 def test_a_precision_holds_inside_only() -> None:
     near = 1 + 2.0**-30
-    assert poly.is_single(1.0, near)
+    assert poly.same_constant(1.0, near)
     with poly.precision(poly.DOUBLE_BITS):
-        assert not poly.is_single(1.0, near) and poly.is_single(1.0, 1 + 2.0**-52)
+        assert not poly.same_constant(1.0, near) and poly.same_constant(1.0, 1 + 2.0**-52)
         with poly.precision(poly.SINGLE_BITS):
-            assert poly.is_single(1.0, near)
-        assert not poly.is_single(1.0, near)
-    assert poly.is_single(1.0, near)
+            assert poly.same_constant(1.0, near)
+        assert not poly.same_constant(1.0, near)
+    assert poly.same_constant(1.0, near)

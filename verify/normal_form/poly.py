@@ -147,13 +147,13 @@ def tidy(c: Number) -> Number:
 def simple(c: float) -> int | Fraction | None:
     """The short decimal, or the fraction like 1/3 or 5/7, that a float is in single precision."""
     short = float(f"{c:.{DIGITS}g}")
-    if is_single(Fraction(short), c) or abs(c) < 1e-300:
+    if same_constant(Fraction(short), c) or abs(c) < 1e-300:
         f = Fraction(f"{c:.{DIGITS}g}")
         return f.numerator if f.denominator == 1 else f
     denominator = min(128, math.isqrt(int(SIMPLE / abs(c))))
     if denominator:
         f = Fraction(c).limit_denominator(denominator)
-        if is_single(f, c):
+        if same_constant(f, c):
             return f
     return None
 
@@ -193,7 +193,7 @@ def _set_precision(bits: int) -> None:
             empty()
 
 
-def is_single(a: Number, b: Number) -> bool:
+def same_constant(a: Number, b: Number) -> bool:
     """Whether two constants are one where it is rounded to the precision at hand: not two neighbours there. A number
     of f32 is one with the fractions that round to it: 3.1415927 is not 355 / 113, to which its neighbour is nearest."""
     if isinstance(a, Fraction) and isinstance(b, float):
@@ -220,7 +220,7 @@ def _seen(c: float) -> float:
     """The first constant met that is c in single precision: f32 roundings of one number become one number."""
     k = bisect(_SEEN, c)
     for near in _SEEN[max(k - 1, 0) : k + 1]:
-        if is_single(near, c):
+        if same_constant(near, c):
             return near
     insort(_SEEN, c)
     return c
@@ -260,7 +260,7 @@ def _held(value: Callable[[], Number]) -> Number:
 
 def _sum(a: Number, b: Number) -> Number:
     c = a + b
-    if isinstance(c, float) and is_single(a, -b):
+    if isinstance(c, float) and same_constant(a, -b):
         return 0
     return c
 

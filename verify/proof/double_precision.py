@@ -17,7 +17,7 @@ from trilift.lift.terms.term import Axis, Term
 from trilift.lift.ttir.ir import Module
 
 from ..model.configuration import Configuration, HostOp, View
-from ..normal_form.poly import is_single, simple
+from ..normal_form.poly import same_constant, simple
 
 DOUBLE_RELATIVE_ERROR = 2.0**-48  # of constants: a few roundings to double precision
 
@@ -35,7 +35,7 @@ def mistaken(configuration: Configuration, formula: Formula) -> tuple[float, flo
     there are none."""
     found = sorted({abs(float(c)) for c in _constants(configuration, formula) if np.isfinite(c)})
     taken = ((c, float(s)) for c in found if c and (s := simple(c)) is not None)
-    return next((p for p in (*taken, *pairwise(found)) if is_single(*p) and _differ(*p)), None)
+    return next((p for p in (*taken, *pairwise(found)) if same_constant(*p) and _differ(*p)), None)
 
 
 def _differ(a: float, b: float) -> bool:

@@ -21,7 +21,7 @@ from trilift.lift.cases.declaration import Case
 from trilift.lift.errors import CaseError, OutOfBounds, TriliftError, Unsupported
 from trilift.lift.interpreter.interpret import Run
 from trilift.lift.pytorch.symbolic_tensor import type_of_name
-from trilift.lift.replay.check import REFERENCE, ROUNDED, right_where_rounded
+from trilift.lift.replay.check import REFERENCE, ROUNDED, by_output, right_where_rounded
 from trilift.lift.replay.dtype_sight import as_seen, tolerance
 from trilift.lift.replay.execute import results
 from trilift.lift.replay.reference import deviation, steady, values, without_subnormals
@@ -350,24 +350,23 @@ def expected_at(
     CaseError where the function does, Unsupported where the target's conditions do not hold."""
     goal = question.goal
     if goal.fn is not None:
-        returned = values(question.case, goal.fn, args)
-        return dict(zip(_names(goal, returned), returned.values(), strict=True))
+        return _named(goal, values(question.case, goal.fn, args))
     if not all(holds(c, dims) for c in goal.conditions):
         raise Unsupported("the target's conditions do not hold")
     return {name: evaluated(f, inputs, dims) for name, f in goal.formulas.items()}
 
 
+def _named(goal: Targets, found: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Arrays about a PyTorch function's results, its outputs in order and then the inputs that it writes, under the
+    names of the host function."""
+    outputs = [n for n, f in goal.formulas.items() if f.in_place is None]
+    given = [*found.items()]
+    return by_output(dict(given[: len(outputs)]), outputs) | dict(given[len(outputs) :])
+
+
 def _sure(expected: np.ndarray, seed: int) -> np.ndarray:
     """NaN, which nothing is compared with, for infinities on inputs that were made to be difficult: 1 / 0, overflow."""
     return expected if row(seed).name == "normal" else np.where(np.isinf(expected), np.nan, expected)
-
-
-def _names(goal: Targets, returned: Mapping[str, Any]) -> list[str]:
-    """The host function's names of what the PyTorch function returns: outputs in order, then the inputs it writes."""
-    outputs = [n for n, f in goal.formulas.items() if f.in_place is None]
-    theirs = list(returned)[: len(outputs)]
-    ours = theirs if set(theirs) == set(outputs) else outputs
-    return [*ours, *list(returned)[len(outputs) :]]
 
 
 def _compared(
@@ -453,10 +452,7 @@ def _stable(
     goal, case = question.goal, question.case
     if goal.fn is not None:
         returned = values(case, goal.fn, args)
-        theirs = dict(zip(_names(goal, returned), returned, strict=True)).get(name)
-        if theirs is None:
-            return np.ones(expected.shape, bool)
-        return steady(case, goal.fn, args, returned, 0)[theirs]
+        return _named(goal, steady(case, goal.fn, args, returned, 0)).get(name, np.ones(expected.shape, bool))
     with without_subnormals():
         other = evaluated(formula, inputs, trace.dims, WithoutOverflow())
     good: np.ndarray = ~np.isnan(other) & (deviation(other, expected) <= ROUNDED)

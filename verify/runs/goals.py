@@ -18,6 +18,7 @@ from trilift.lift.pytorch.machine_integers import Fits, Rounding
 from trilift.lift.pytorch.read import Reading
 from trilift.lift.pytorch.repeated_writes import Write
 from trilift.lift.pytorch.symbolic_tensor import type_of_name
+from trilift.lift.replay.check import by_output
 from trilift.lift.terms import construct as T
 from trilift.lift.terms.spec import Formula
 from trilift.lift.terms.term import FOLDS, NAMED, Axis, Term
@@ -190,10 +191,8 @@ def _by_output(case: Case, reading: Reading, name: str, trace: Trace) -> tuple[d
     if len(outputs) != len(trace.outputs):
         what = f"the {name} of {case.name} returns {len(outputs)} tensors, the function {len(trace.outputs)}"
         raise CaseError(what, case.place)
-    by_name = {f.name: f for f in outputs}
-    if set(by_name) != set(trace.outputs):
-        by_name = dict(zip(trace.outputs, outputs, strict=True))
-    found = {n: replace(by_name[n], name=n) for n in trace.outputs}
+    paired = by_output({f.name: f for f in outputs}, [*trace.outputs])
+    found = {n: replace(f, name=n) for n, f in paired.items()}
     return found | {f.in_place: f for f in reading.formulas if f.in_place}, reading.conditions
 
 

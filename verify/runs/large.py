@@ -7,7 +7,6 @@ exact result did not fit.
 
 from __future__ import annotations
 
-import contextvars
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -110,7 +109,7 @@ def launches(case: Case, dims: Dims, config: int = 0) -> list[LargeLaunch]:
     largest = {tensors[n].untyped_storage()._cdata: int(v) - 1 for n, v in limits.items() if v is not None}
     try:
         with torch.random.fork_rng(devices=[]), pretend(), intercepted(heard, config), _Contentless():
-            contextvars.copy_context().run(case.fn, **given)
+            case.call(given)
     except NotImplementedError as error:
         raise Undecided(str(error)) from None
     except (Exception, SystemExit) as error:

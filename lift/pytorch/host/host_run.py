@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextvars
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -97,7 +96,7 @@ def read_host(case: Case, dims: Mapping[str, int | float], config: int = 0) -> H
             record.inputs = {id(t): n for n, t in tensors.items()}
             with events.recording():
                 with watched(record):
-                    result = contextvars.copy_context().run(case.fn, **arguments)
+                    result = case.call(arguments)
                 record.catch_up()
             outputs = {n: events.ref(t) for n, t in named_outputs(result).items()}
             trace = Trace(dict(dims), inputs, tuple(events.events), outputs, events.configs)
