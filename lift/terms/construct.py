@@ -208,11 +208,12 @@ def _lattice(op: str, *ts: Term) -> Term | None:
         combine: dict[str, Callable[[list[Any]], Any]] = {"max": max, "min": min, "and": all, "or": any}
         c = combine[op](consts)
         dominant = {"max": math.inf, "min": -math.inf, "and": False, "or": True}[op]
-        if c == dominant and not any(t.op == "undef" for t in out):
+        may_be_nan = op in ("max", "min") and any(t.type == REAL and not NUMBERS[0](t) for t in out)
+        if c == dominant and not may_be_nan and not any(t.op == "undef" for t in out):
             return const(c)
         if op == "max" and c <= 0 and any(t.op == "abs" and NUMBERS[0](t) for t in out):
             c = UNIT[op]  # max(0, |a|) = |a|
-        if c != UNIT[op] or not out:
+        if c != UNIT[op] or may_be_nan or not out:
             out.append(const(c))
     if len(out) == 1:
         return out[0]

@@ -61,6 +61,7 @@ DEFINED.derive(("where",), "what its branches need, where they are taken")
 OF_NON_EMPTY = {"amax", "amin", "argmax", "argmin"}
 DEFINED.derive(FOLDS, "what its body needs for all of the axis; OF_NON_EMPTY an axis that is not empty")
 
+OF_POSITIVE = {"recip", "sqrt", "log", "log2", "log10"}  # finite there
 POLES = {"recip", "log", "log2", "log10"}  # infinite at 0: whoever compares owes that it is not there
 SEARCHED_TERMS = 500  # subterms among which the condition of a branch is looked for
 _CLASSES: dict[int, Classes] = table("definedness.classes", {})
@@ -102,6 +103,8 @@ def _classes(t: Term) -> Classes:
     if t.type != REAL or not t.args or t.op == "read":
         return FINITE
     known = [_CLASSES[a.id] for a in t.args]
+    if t.op in OF_POSITIVE and _is_positive(t.args[0]):
+        return FINITE
     if t.op == "where":
         c = t.args[0]
         return _under(t.args[1], c, known[1]) | _under(t.args[2], T.make("not", c), known[2])
@@ -112,6 +115,15 @@ def _classes(t: Term) -> Classes:
     row = EXTENDED.get(t.op)
     pole = NAN if t.op in POLES and known[0] & ZERO else 0
     return row(*known) | pole if row is not None else _of_total(t, known)
+
+
+def _is_positive(t: Term) -> bool:
+    """Whether it is made of sizes, which are at least 1 wherever something is claimed, so that it is more than 0."""
+    if t.op == "size":
+        return str(t.attr).isidentifier()  # a stride may be 0
+    if t.is_const:
+        return bool(t.attr > 0)
+    return t.op in ("add", "mul", "sqrt", "recip") and all(map(_is_positive, t.args))
 
 
 def _is_of_memory(t: Term) -> bool:

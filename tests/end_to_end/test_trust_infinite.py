@@ -59,6 +59,21 @@ def test_a_load_of_what_was_computed_is_not_taken_for_a_finite_number(name: str)
     assert proof.verdict.value == "UNKNOWN" or any(c.text.startswith("0 < x[") for c in proof.contract), proof.contract
 
 
+@pytest.mark.parametrize("name", ["log_and_no_least_number", "log_and_no_largest_number"])
+def test_a_maximum_with_no_bound_passes_nan_by(name: str) -> None:
+    """tl.maximum(NaN, -inf) is -inf: it is its other operand only where that is a number."""
+    (proof,) = prove(getattr(kernels, name), fallback=False)
+    assert proof.verdict.value == "PROVED", proof.reason
+    assert any(c.text.startswith("0 < x[") for c in proof.contract), proof.contract
+
+
+def test_what_is_made_of_sizes_alone_is_a_number() -> None:
+    n, infinity = T.size("N"), T.const(-np.inf)
+    assert T.make("max", T.make("recip", T.make("sqrt", n)), infinity).op == "recip"
+    for x in (T.size("stride(x,0)"), T.scalar("s", T.INT)):
+        assert T.make("max", T.make("recip", x), infinity).op == "max"
+
+
 def test_without_any_inputs_are_finite() -> None:
     (proof,) = prove(kernels.restored_finite)
     assert proof.verdict.value == "PROVED", proof.reason

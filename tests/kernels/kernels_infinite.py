@@ -443,3 +443,34 @@ def finite_not_changed(x):
 @finite_not_changed.reference
 def _(x):
     return x.clone()
+
+
+@triton.jit
+def bounded_log_kernel(x, out, n, BLOCK: tl.constexpr, LEAST: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    v = tl.log(tl.load(x + i, mask=i < n, other=1))
+    tl.store(out + i, tl.maximum(v, float("-inf")) if LEAST else tl.minimum(v, float("inf")), mask=i < n)
+
+
+@case(x="f32[N]")
+def log_and_no_least_number(x):
+    out = torch.empty_like(x)
+    bounded_log_kernel[(triton.cdiv(x.numel(), BLOCK),)](x, out, x.numel(), BLOCK=BLOCK, LEAST=True)
+    return out
+
+
+@log_and_no_least_number.reference
+def _(x):
+    return torch.log(x)
+
+
+@case(x="f32[N]")
+def log_and_no_largest_number(x):
+    out = torch.empty_like(x)
+    bounded_log_kernel[(triton.cdiv(x.numel(), BLOCK),)](x, out, x.numel(), BLOCK=BLOCK, LEAST=False)
+    return out
+
+
+@log_and_no_largest_number.reference
+def _(x):
+    return torch.log(x)
