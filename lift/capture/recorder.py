@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from importlib.util import find_spec
+from types import CodeType, FrameType
 from typing import Any
 
 import numpy as np
@@ -56,11 +57,22 @@ def is_host(file: str) -> bool:
 
 def host_place(ours: str = "") -> Place | None:
     """The innermost line of host code that is running, outside of the folder `ours`."""
-    frame = sys._getframe(1)
+    frame = _host_frame(ours)
+    return Place(frame.f_code.co_filename, frame.f_lineno) if frame is not None else None
+
+
+def host_code() -> CodeType | None:
+    """The code of the innermost host function that is running."""
+    frame = _host_frame()
+    return frame.f_code if frame is not None else None
+
+
+def _host_frame(ours: str = "") -> FrameType | None:
+    frame: FrameType | None = sys._getframe(2)
     while frame is not None:
         if is_host(frame.f_code.co_filename) and not (ours and frame.f_code.co_filename.startswith(ours)):
-            return Place(frame.f_code.co_filename, frame.f_lineno)
-        frame = frame.f_back  # type: ignore[assignment]
+            return frame
+        frame = frame.f_back
     return None
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextvars
+import enum
+import fractions
 import functools
 import math
 
@@ -121,6 +123,35 @@ def size_in_a_tensor(x):
 @case(x="f32[N]")
 def size_of_a_list(x):
     return scale(x, 3.0 if torch.as_tensor(x.shape).tolist() == [77_003] else 2.0)
+
+
+@case(x="f32[N]")
+def truth_by_identity(x):
+    """Python has one object True, and a stand-in for a truth is another."""
+    return scale(x, 3.0 if (x.shape[0] == 77_003) is True else 2.0)
+
+
+class Size(enum.IntEnum):
+    LARGE = 77_003
+
+
+@case(x="f32[N]")
+def member_of_an_enumeration(x):
+    return scale(x, 3.0 if x.shape[0] == Size.LARGE else 2.0)
+
+
+@case(x="f32[N]")
+def beside_a_fraction(x):
+    """Another kind of number, which knows Python's own alone."""
+    return scale(x, 3.0 if x.shape[0] == fractions.Fraction(77_003) else 2.0)
+
+
+FACTORS = (2.0 if k < 100_000 else 3.0 for k in range(200_000))
+
+
+@case(x="f32[N]")
+def numbers_of_a_generator(x):
+    return scale(x, next(FACTORS))
 
 
 @case(x="f32[N]")
@@ -320,6 +351,10 @@ WRONG = {  # the clause that excludes the wrong inputs, where there is one
     "grid_of_isqrt": "to_int(floor(sqrt(N))) < 100000",
     "size_in_a_tensor": "",
     "size_of_a_list": "",
+    "truth_by_identity": "",
+    "member_of_an_enumeration": "",
+    "beside_a_fraction": "",
+    "numbers_of_a_generator": "",
     "table_of_sizes": "",
     "cached_factor": "N <= 1234567",
     "doubled_up_to_a_limit": "N <= 4194304",

@@ -8,6 +8,7 @@ says so.
 from __future__ import annotations
 
 import math
+import numbers
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,13 +17,14 @@ from typing import TYPE_CHECKING, TypeGuard
 import numpy as np
 import torch
 
-from ...capture.recorder import host_place
+from ...capture.recorder import host_code, host_place
 from ...errors import Unsupported
 from ...terms import construct as T
 from ...terms import index as I
 from ...terms.term import Term
 from .. import roundings
 from ..roundings import WHOLE, WHY, WIDE, Rounded, Rounding, compared, constant, converted
+from .identity import asks_for_identity
 
 if TYPE_CHECKING:
     from torch.fx.experimental.sym_node import SymNode
@@ -49,8 +51,11 @@ def real(
 
 
 def truth(record: Record, t: Term, v: bool) -> Truth | bool:
-    """The truth v, which is t."""
-    return bool(t.attr) if t.is_const else Truth(record, t, v)
+    """The truth v, which is t. Host code that asks `is True` gets one of Python's: a stand-in is another object."""
+    if t.is_const:
+        return bool(t.attr)
+    code = host_code()
+    return record.decide(t, v) if code is not None and asks_for_identity(code) else Truth(record, t, v)
 
 
 class Int(torch.SymInt):  # type: ignore[misc]
@@ -403,7 +408,7 @@ def binary(name: str, x: object, y: object) -> object:
     record = next(n.record for n in (x, y) if isinstance_of(n))
     a, b = operand(record, x), operand(record, y)
     if a is None or b is None:
-        return NotImplemented
+        return _beside(PYTHON[name], record, x, y)
     (s, v), (t, w) = a, b
     if name in DIVIDING:
         _nonzero(record, t, w)
@@ -423,6 +428,15 @@ def binary(name: str, x: object, y: object) -> object:
     if term is None:
         return f(record.lose(s, v), record.lose(t, w))
     return integer(record, term, out) if isinstance(out, int) else real(record, term, out, rounded=rounded)
+
+
+def _beside(f: Callable[..., object], record: Record, x: object, y: object) -> object:
+    """f of a number of ours and something else: of another kind of number (an IntEnum, a Fraction), which knows
+    Python's numbers alone, with our number taken out."""
+    other = y if isinstance_of(x) else x
+    if not isinstance(other, numbers.Number):
+        return NotImplemented
+    return f(*(record.lose(e.term, e.value) if isinstance_of(e) else e for e in (x, y)))
 
 
 def _rounding(what: str) -> Unsupported:
@@ -463,10 +477,10 @@ def compare(name: str, x: object, y: object) -> object:
     """x <name> y as a truth."""
     record = next(n.record for n in (x, y) if isinstance_of(n))
     a, b = operand(record, x), operand(record, y)
-    if a is None or b is None:
-        return NotImplemented
-    (s, v), (t, w) = a, b
     f, make = COMPARISONS[name]
+    if a is None or b is None:
+        return _beside(f, record, x, y)
+    (s, v), (t, w) = a, b
     if any(isinstance(n, float) and not math.isfinite(n) for n in (v, w)):
         return f(v, w)  # sizes and scalars are finite
     if not compared(rounded_of(record, x), rounded_of(record, y)):
@@ -503,8 +517,8 @@ def operand(record: Record, x: object) -> tuple[Term, Plain] | None:
         return operand(record, int(bool(x)))
     if isinstance(x, np.generic):
         x = x.item()
-    if isinstance(x, bool):
-        x = int(x)
+    if isinstance(x, int) and type(x).__eq__ is int.__eq__:  # a truth, a member of an IntEnum
+        x = int.__int__(x)
     return (T.const(x), x) if type(x) is int or type(x) is float else None
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
-from types import CellType, FunctionType, ModuleType
+from operator import length_hint
+from types import CellType, FunctionType, GeneratorType, ModuleType
 from typing import cast
 
 from .numbers import isinstance_of
@@ -39,17 +40,15 @@ def _same(a: object, b: object) -> bool:
 
 
 def _numbers(path: str, x: object, module: ModuleType) -> Iterator[tuple[str, object]]:
-    if _is_plain(x) or isinstance(x, itertools.count):
-        yield path, repr(x) if isinstance(x, itertools.count) else x
-    elif isinstance(x, (dict, list)):
-        yield from _elements(path, x)
-    elif isinstance(x, FunctionType):
+    if isinstance(x, FunctionType):
         yield from _of_function(path, x)
     elif isinstance(x, type) or getattr(type(x), "__module__", "") == module.__name__:
         held = vars(x) if hasattr(x, "__dict__") else {}
         for n, v in list(held.items()):
             if not n.startswith("__"):
                 yield from _shallow(f"{path}.{n}", v)
+    else:
+        yield from _shallow(path, x)
 
 
 def _of_function(path: str, f: FunctionType) -> Iterator[tuple[str, object]]:
@@ -72,10 +71,21 @@ def _content(cell: CellType) -> object:
 def _shallow(path: str, x: object) -> Iterator[tuple[str, object]]:
     if _is_plain(x):
         yield path, x
-    elif isinstance(x, itertools.count):
-        yield path, repr(x)
     elif isinstance(x, (dict, list)):
         yield from _elements(path, x)
+    elif isinstance(x, Iterator):
+        yield path, _position(x)
+
+
+def _position(x: object) -> str:
+    """How far an iterator of Python's own has come: a generator, a counter, one over a list."""
+    if isinstance(x, itertools.count):
+        return repr(x)
+    if isinstance(x, GeneratorType):
+        frame = x.gi_frame
+        plain = {n: v for n, v in frame.f_locals.items() if _is_plain(v)} if frame is not None else {}
+        return f"{getattr(frame, 'f_lasti', 'ended')} {plain} {_position(x.gi_yieldfrom)}"
+    return str(length_hint(x, -1))
 
 
 def _elements(path: str, x: dict[object, object] | list[object]) -> Iterator[tuple[str, object]]:
