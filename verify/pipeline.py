@@ -143,7 +143,9 @@ def _of_any_numbers(case: Case, names: Sequence[str], o: Options) -> Examined:
         with unbounded(names):
             again = _again(plain, o, given)
     inputs = " and ".join(names)
-    told = [_of_all_numbers(p, again.get(p.claim.output), found, inputs) for p in first.proofs]
+    taken = [sum(x.seconds for x in (p, again.get(p.claim.output)) if x is not None) for p in first.proofs]
+    told = [_of_all_numbers(p, again.get(p.claim.output), found, inputs).taking(s)
+            for p, s in zip(first.proofs, taken, strict=True)]  # fmt: skip
     return changed(first, proofs=tuple(told), case=case)
 
 

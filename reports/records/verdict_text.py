@@ -45,7 +45,8 @@ def case(record: Record, drawn: Sequence[str] | None = None) -> str:
     that no claim is about too."""
     seconds = record["seconds"]["prove"]
     where = draw.heading(record) if "==" not in record["name"] else record["name"]
-    lines = [f"{where}: {second_opinion.word(record)}{_bound(record['bound'])} in {seconds:.2f} s"]
+    took = f" in {seconds:.2f} s" if seconds else ""
+    lines = [f"{where}: {second_opinion.word(record)}{_bound(record['bound'])}{took}"]
     for proofs in _together(record):
         lines += draw.indented("\n".join(_proof(proofs, record)), "    ").splitlines()
     lines += [f"    {line}" for line in _missing(record)]
