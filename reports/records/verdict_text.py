@@ -45,7 +45,7 @@ def case(record: Record, drawn: Sequence[str] | None = None) -> str:
     that no claim is about too."""
     seconds = record["seconds"]["prove"]
     where = draw.heading(record) if "==" not in record["name"] else record["name"]
-    took = f" in {seconds:.2f} s" if seconds else ""
+    took = f"{',' if record['bound'] is not None else ''} in {seconds:.2f} s" if seconds else ""
     lines = [f"{where}: {second_opinion.word(record)}{_bound(record['bound'])}{took}"]
     for proofs in _together(record):
         lines += draw.indented("\n".join(_proof(proofs, record)), "    ").splitlines()
@@ -96,7 +96,7 @@ def errors_of(record: Record) -> Iterator[Record]:
 
 
 def _bound(bound: float | None) -> str:
-    return f", wrong at the sizes and scalars tried with probability at most {bound:.1e}," if bound is not None else ""
+    return f", wrong at the sizes and scalars tried with probability at most {bound:.1e}" if bound is not None else ""
 
 
 def _together(record: Record) -> Iterator[list[Record]]:
