@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from importlib.util import find_spec
-from types import CodeType, FrameType
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -59,12 +59,6 @@ def host_place(ours: str = "") -> Place | None:
     """The innermost line of host code that is running, outside of the folder `ours`."""
     frame = _host_frame(ours)
     return Place(frame.f_code.co_filename, frame.f_lineno) if frame is not None else None
-
-
-def host_code() -> CodeType | None:
-    """The code of the innermost host function that is running."""
-    frame = _host_frame()
-    return frame.f_code if frame is not None else None
 
 
 def _host_frame(ours: str = "") -> FrameType | None:

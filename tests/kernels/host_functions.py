@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import collections
 import contextvars
 import enum
 import fractions
 import functools
+import itertools
 import math
+import types
 
 import torch
 import triton
@@ -131,6 +134,15 @@ def truth_by_identity(x):
     return scale(x, 3.0 if (x.shape[0] == 77_003) is True else 2.0)
 
 
+def tripled_where(large):
+    return 3.0 if large is True else 2.0
+
+
+@case(x="f32[N]")
+def identity_in_a_helper(x):
+    return scale(x, tripled_where(x.shape[0] == 77_003))
+
+
 class Size(enum.IntEnum):
     LARGE = 77_003
 
@@ -152,6 +164,32 @@ FACTORS = (2.0 if k < 100_000 else 3.0 for k in range(200_000))
 @case(x="f32[N]")
 def numbers_of_a_generator(x):
     return scale(x, next(FACTORS))
+
+
+ROUND = itertools.cycle([2.0] * 99_999 + [3.0])
+
+
+@case(x="f32[N]")
+def numbers_in_a_circle(x):
+    return scale(x, next(ROUND))
+
+
+QUEUE = collections.deque([2.0] * 50 + [3.0])
+
+
+@case(x="f32[N]")
+def queue_that_turns(x):
+    QUEUE.rotate(1)
+    return scale(x, QUEUE[-1])
+
+
+CALLS = types.SimpleNamespace(counted={"calls": [0]})
+
+
+@case(x="f32[N]")
+def calls_that_are_counted(x):
+    CALLS.counted["calls"][0] += 1
+    return scale(x, 3.0 if CALLS.counted["calls"][0] == 77_003 else 2.0)
 
 
 @case(x="f32[N]")
@@ -352,9 +390,13 @@ WRONG = {  # the clause that excludes the wrong inputs, where there is one
     "size_in_a_tensor": "",
     "size_of_a_list": "",
     "truth_by_identity": "",
+    "identity_in_a_helper": "",
     "member_of_an_enumeration": "",
     "beside_a_fraction": "",
     "numbers_of_a_generator": "",
+    "numbers_in_a_circle": "",
+    "queue_that_turns": "",
+    "calls_that_are_counted": "",
     "table_of_sizes": "",
     "cached_factor": "N <= 1234567",
     "doubled_up_to_a_limit": "N <= 4194304",

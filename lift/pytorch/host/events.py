@@ -136,8 +136,6 @@ class Events(Recorder):
         """A number of ours or PyTorch's as a number of the trace."""
         if type(x) in (torch.SymInt, torch.SymFloat, torch.SymBool):
             x = self.record.number(x)
-        if type(x) is N.Truth:
-            return bool(x)
         return read(x.value, x.term) if N.isinstance_of(x) else x
 
     def ref(self, t: torch.Tensor, origin: str = "host") -> TensorRef:
@@ -402,8 +400,6 @@ class Seen(TorchFunctionMode):  # type: ignore[misc]
         kind = type(x)
         if kind in (N.Int, N.Real):
             return self.record.symbol(x.term, x.value)
-        if kind is N.Truth:
-            return bool(x)
         if kind is dict:
             return {k: self.theirs(v) for k, v in x.items()}
         if kind is slice:
@@ -484,7 +480,7 @@ class Launching(Interception):
         for hook in kernel.pre_run_hooks:
             hook(*args, **kwargs)
         given = {**dict(zip(kernel.arg_names, args, strict=False)), **kwargs}
-        given = {p.name: _settled(given.get(p.name, p.default), p.is_constexpr) for p in kernel.params}
+        given = {p.name: given.get(p.name, p.default) for p in kernel.params}
         options = {k: v for k, v in kwargs.items() if k not in given}
         all_options = {"debug": False, **options}
         with _disable_current_modes(), torch._C.DisableTorchFunction():
@@ -513,11 +509,6 @@ def N_int(x: object) -> N.Integer:
     if type(x) in (float, N.Real):
         raise TypeError("'float' object cannot be interpreted as an integer")  # as the launcher says
     return cast(N.Integer, Whole(x) if not isinstance(x, torch.SymInt) or N.isinstance_of(x) else x)
-
-
-def _settled(x: object, constexpr: bool) -> object:
-    """A truth is decided before a kernel gets it."""
-    return bool(x) if type(x) is N.Truth else x
 
 
 def _stand_in(x: object) -> object:

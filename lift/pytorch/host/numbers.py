@@ -1,8 +1,7 @@
-"""Numbers that remember how they came to be: an integer, a real and a truth, each a number and the term that it is.
+"""Numbers that remember how they came to be: an integer and a real, each a number and the term that it is.
 
-The host function computes with them as with Python's. A test of Python on one (`if`, `while`, `and`, `or`) is a
-decision of the run; a use that takes the number out (hash, float(), an index, a text) loses the term, and the record
-says so.
+The host function computes with them as with Python's. A comparison of one is a decision of the run; a use that takes
+the number out (hash, float(), an index, a text) loses the term, and the record says so.
 """
 
 from __future__ import annotations
@@ -11,20 +10,18 @@ import math
 import numbers
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
 import torch
 
-from ...capture.recorder import host_code, host_place
+from ...capture.recorder import host_place
 from ...errors import Unsupported
 from ...terms import construct as T
 from ...terms import index as I
 from ...terms.term import Term
 from .. import roundings
 from ..roundings import WHOLE, WHY, WIDE, Rounded, Rounding, compared, constant, converted
-from .identity import asks_for_identity
 
 if TYPE_CHECKING:
     from torch.fx.experimental.sym_node import SymNode
@@ -50,12 +47,10 @@ def real(
     return float(t.attr) if known else Real(record, t, v, quotient, rounded)
 
 
-def truth(record: Record, t: Term, v: bool) -> Truth | bool:
-    """The truth v, which is t. Host code that asks `is True` gets one of Python's: a stand-in is another object."""
-    if t.is_const:
-        return bool(t.attr)
-    code = host_code()
-    return record.decide(t, v) if code is not None and asks_for_identity(code) else Truth(record, t, v)
+def truth(record: Record, t: Term, v: bool) -> bool:
+    """The truth v, which is t, decided where it is made: Python has one True, so that a stand-in for one, of which host
+    code asks `is True` anywhere, would lead elsewhere."""
+    return bool(t.attr) if t.is_const else record.decide(t, v)
 
 
 class Int(torch.SymInt):  # type: ignore[misc]
@@ -245,68 +240,8 @@ class Real(torch.SymFloat):  # type: ignore[misc]
         return self
 
 
-@dataclass(frozen=True)
-class Decided:
-    """The node of a truth for PyTorch's Python code, which may only have it decided."""
-
-    truth: Truth
-    shape_env: None = None
-
-    def guard_bool(self, *_: object) -> bool:
-        return bool(self.truth)
-
-
-class Truth(torch.SymBool):  # type: ignore[misc]
-    """A truth that Python has not asked for yet."""
-
-    def __init__(self, record: Record, term: Term, value: bool) -> None:
-        self.record, self.term, self.value = record, term, bool(value)
-
-    @property
-    def node(self) -> Decided:  # type: ignore[misc, override]
-        return Decided(self)
-
-    @property  # type: ignore[misc]
-    def __class__(self) -> type[bool]:  # type: ignore[misc, override]
-        return bool
-
-    def __bool__(self) -> bool:
-        return self.record.decide(self.term, self.value)
-
-    def __index__(self) -> int:
-        return int(bool(self))
-
-    __int__ = __index__
-
-    def __float__(self) -> float:
-        return float(bool(self))
-
-    def __hash__(self) -> int:
-        return hash(bool(self))
-
-    def __repr__(self) -> str:
-        return repr(bool(self))
-
-    __str__ = __repr__
-
-    def __format__(self, spec: str) -> str:
-        return format(bool(self), spec)
-
-    def __invert__(self) -> int:
-        return ~int(bool(self))
-
-    def __neg__(self) -> int:
-        return -int(bool(self))
-
-    def __pos__(self) -> int:
-        return int(bool(self))
-
-    def __deepcopy__(self, memo: object) -> Truth:
-        return self
-
-
-Known = (Int, Real, Truth)
-Ours = Int | Real | Truth
+Known = (Int, Real)
+Ours = Int | Real
 Integer = Int | int
 Number = Ours | int | float  # of ours, or of Python's
 
@@ -507,8 +442,6 @@ def isinstance_of(x: object) -> TypeGuard[Ours]:
 
 def operand(record: Record, x: object) -> tuple[Term, Plain] | None:
     """The term and the number of something that a number of ours meets; None if it is not a number."""
-    if type(x) is Truth:
-        return T.const(int(bool(x))), int(x.value)
     if type(x) is Int or type(x) is Real:
         return x.term, x.value
     if type(x) in (torch.SymInt, torch.SymFloat):
@@ -527,16 +460,12 @@ def _install() -> None:
         for kind in (Int, Real):
             setattr(kind, f"__{name}__", lambda x, y, n=name: binary(n, x, y))
             setattr(kind, f"__r{name}__", lambda x, y, n=name: binary(n, y, x))
-        setattr(Truth, f"__{name}__", lambda x, y, n=name: _truths(n, x, y))
-        setattr(Truth, f"__r{name}__", lambda x, y, n=name: _truths(n, y, x))
     for kind in (Int, Real):
         kind.__pow__ = _power_of  # type: ignore[attr-defined]
         kind.__divmod__ = lambda x, y: (x // y, x % y)  # type: ignore[attr-defined]
         kind.__rdivmod__ = lambda x, y: (y // x, y % x)  # type: ignore[attr-defined]
         for name in COMPARISONS:
             setattr(kind, f"__{name}__", lambda x, y, n=name: compare(n, x, y))
-    for name in COMPARISONS:
-        setattr(Truth, f"__{name}__", lambda x, y, n=name: _truths(n, x, y))
 
 
 def _power_of(x: Number, y: Number, modulus: Number | None = None) -> object:
@@ -545,15 +474,6 @@ def _power_of(x: Number, y: Number, modulus: Number | None = None) -> object:
     if type(y) is int and y >= 0:
         return binary("mod", binary("pow", x, y), modulus)
     return pow(int(x), int(y), int(modulus))
-
-
-def _truths(name: str, x: object, y: object) -> object:
-    """Truths are Python's from here on; `and` and `or` of two stay terms."""
-    if type(x) is Truth and type(y) is Truth and name in ("and", "or"):
-        f = operator.and_ if name == "and" else operator.or_
-        return truth(x.record, T.make(name, x.term, y.term), f(x.value, y.value))
-    plain = [bool(e) if type(e) is Truth else e for e in (x, y)]
-    return PYTHON[name](*plain)
 
 
 _install()

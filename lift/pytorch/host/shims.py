@@ -147,7 +147,7 @@ def _len(x: torch.Tensor | Sized) -> N.Integer:
     return x.length() if isinstance(x, _Range) else len(x)
 
 
-KINDS = {int: Whole, N.Int: Whole, float: _Float, N.Real: _Float, N.Truth: bool}
+KINDS = {int: Whole, N.Int: Whole, float: _Float, N.Real: _Float}
 
 
 def _type(*args: Any) -> type:
