@@ -452,25 +452,21 @@ def bounded_log_kernel(x, out, n, BLOCK: tl.constexpr, LEAST: tl.constexpr):
     tl.store(out + i, tl.maximum(v, float("-inf")) if LEAST else tl.minimum(v, float("inf")), mask=i < n)
 
 
-@case(x="f32[N]")
-def log_and_no_least_number(x):
+def bounded_log(x, least):
     out = torch.empty_like(x)
-    bounded_log_kernel[(triton.cdiv(x.numel(), BLOCK),)](x, out, x.numel(), BLOCK=BLOCK, LEAST=True)
+    bounded_log_kernel[(triton.cdiv(x.numel(), BLOCK),)](x, out, x.numel(), BLOCK=BLOCK, LEAST=least)
     return out
 
 
-@log_and_no_least_number.reference
-def _(x):
-    return torch.log(x)
+@case(x="f32[N]")
+def log_and_no_least_number(x):
+    return bounded_log(x, least=True)
 
 
 @case(x="f32[N]")
 def log_and_no_largest_number(x):
-    out = torch.empty_like(x)
-    bounded_log_kernel[(triton.cdiv(x.numel(), BLOCK),)](x, out, x.numel(), BLOCK=BLOCK, LEAST=False)
-    return out
+    return bounded_log(x, least=False)
 
 
-@log_and_no_largest_number.reference
-def _(x):
-    return torch.log(x)
+for _case in (log_and_no_least_number, log_and_no_largest_number):
+    _case.reference(lambda x: torch.log(x))

@@ -68,6 +68,8 @@ def test_the_same_seed_gives_the_same_sample():
         ("f33[M]", "cannot read x='f33[M]'"),
         ("f32[M] upside down", "cannot read 'upside down'"),
         ("f32[1.5]", "'1.5' is not an integer"),
+        ("f32[N**N]", "'N**N' is not an integer"),
+        ("f32[-3]", "'-3' is below 0"),
         ("f32[M!]", "cannot read 'M!'"),
         ("f32 in (1)", "a range needs two ends"),
         ("llama", "cannot read x='llama'"),

@@ -248,7 +248,7 @@ class _Exploration:
                 continue
             found = self.dims(conditions, base) or self.model(conditions, base)
             if found is None:
-                self.leave(d, "the host function, for which no sizes were found where it fails,")
+                self.leave(d, "the host function, which was read at no sizes where this is false,")
                 return []
             return [found]
         return []
