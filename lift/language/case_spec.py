@@ -139,7 +139,9 @@ class Reader:
     def dim(self, text: str) -> Term:
         t = self.term(text)
         if t.type != T.INT:
-            raise self.fail(f"{text!r} is not an integer", "write quotients with // and powers with numbers, e.g. N // 2, N ** 2")
+            raise self.fail(
+                f"{text!r} is not an integer", "write quotients with // and powers with numbers, e.g. N // 2, N ** 2"
+            )
         if t.is_const and t.attr < 0:
             raise self.fail(f"{text!r} is below 0", 'a size is a number from 0 on or a name, as in "f32[N]"')
         return t

@@ -38,6 +38,12 @@ def test_right_host_functions_stay_proved(name):
     assert not [c for c in shapes if "elsewhere" in c.why]
 
 
+def test_a_product_of_sizes_in_a_tensor_is_followed_as_far_as_it_does_not_wrap():
+    (proof,) = prove(host_functions.sizes_multiplied_in_a_tensor, fallback=False)
+    assert proof.verdict.value == "PROVED", proof.reason
+    assert f"M * N <= {2**63 - 1}" in [c.text for c in proof.contract]
+
+
 def test_a_path_without_other_sides_is_said_to_be_read():
     assert "the host function was read: 1 path" in texts("plain")
     assert not [t for t in texts("plain") if "found at" in t]

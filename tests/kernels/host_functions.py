@@ -129,6 +129,35 @@ def size_of_a_list(x):
 
 
 @case(x="f32[N]")
+def product_in_a_tensor(x):
+    return scale(x, 3.0 if int(torch.prod(torch.tensor([x.shape[0], 2]))) == 154_006 else 2.0)
+
+
+@case(x="f32[N]")
+def sizes_changed_in_a_tensor(x):
+    return scale(x, 3.0 if torch.tensor([x.shape[0], 1]).add_(1).prod().item() == 154_008 else 2.0)
+
+
+@case(x="f32[N]")
+def sizes_changed_in_a_view(x):
+    sizes = torch.tensor([x.shape[0], 1])
+    first, _ = sizes
+    first.add_(1)
+    return scale(x, 3.0 if int(sizes.prod()) == 77_004 else 2.0)
+
+
+@case(x="f32[N]")
+def part_of_sizes_in_a_tensor(x):
+    return scale(x, 3.0 if torch.tensor([x.shape[0], 1])[0].item() == 77_003 else 2.0)
+
+
+@case(x="f32[N]")
+def product_that_wraps(x):
+    n = x.shape[0]
+    return scale(x, 2.0 if torch.tensor([n, n, n, n]).prod().item() >= 0 else 3.0)
+
+
+@case(x="f32[N]")
 def truth_by_identity(x):
     """Python has one object True, and a stand-in for a truth is another."""
     return scale(x, 3.0 if (x.shape[0] == 77_003) is True else 2.0)
@@ -389,6 +418,11 @@ WRONG = {  # the clause that excludes the wrong inputs, where there is one
     "grid_of_isqrt": "to_int(floor(sqrt(N))) < 100000",
     "size_in_a_tensor": "",
     "size_of_a_list": "",
+    "product_in_a_tensor": "",
+    "sizes_changed_in_a_tensor": "",
+    "sizes_changed_in_a_view": "",
+    "part_of_sizes_in_a_tensor": "",
+    "product_that_wraps": "N**4 <= 9223372036854775807",
     "truth_by_identity": "",
     "identity_in_a_helper": "",
     "member_of_an_enumeration": "",
@@ -428,6 +462,17 @@ def length_of_a_short_range(x):
 @case(x="f32[N]")
 def plain(x):
     return scale(x, 2.0)
+
+
+@case(x="f32[M,N]")
+def sizes_multiplied_in_a_tensor(x):
+    return scale(x, 2.0, triton.cdiv(int(torch.prod(torch.tensor(x.shape))), 64))
+
+
+@case(x="f32[M,N]")
+def sizes_out_of_a_tensor(x):
+    m, n = torch.as_tensor(x.shape)
+    return scale(x, 2.0, triton.cdiv(int(m) * int(n), 64))
 
 
 @case(x="f32[N]")
@@ -513,9 +558,9 @@ def kept_in_a_context(x):
 
 RIGHT = ("plain", "ceiling", "length_of_a_range", "both_signs", "padded_rows", "warps_of_a_size", "nothing_for_small",
          "tiles_of_the_result", "written_as_a_slice", "view_that_changes_nothing", "view_of_groups",
-         "type_of_a_root", "half_and_quotient", "a_sign", "kept_in_a_context")  # fmt: skip
+         "type_of_a_root", "half_and_quotient", "a_sign", "kept_in_a_context", "sizes_out_of_a_tensor")  # fmt: skip
 
-for _name in (*WRONG, *RIGHT):
+for _name in (*WRONG, *RIGHT, "sizes_multiplied_in_a_tensor"):
     _case = globals()[_name]
     _twice = _name in ("small_rows_of_seven", "tiles_of_the_result")
     _case.reference(twice if _twice else times if "s" in _case.params else double)

@@ -28,7 +28,7 @@ from ...runtime import budget
 from ...terms import construct as T
 from ...terms import index as I
 from ...terms.term import Term
-from . import limits, questions
+from . import limits, questions, size_tensors
 from . import numbers as N
 from .record import ELSEWHERE_BITS, Record
 
@@ -143,6 +143,8 @@ class Events(Recorder):
             raise Unsupported(f"tensor of layout {t.layout}, dtype {t.dtype}", host_place())
         from torch._subclasses.fake_tensor import FakeTensor
 
+        if size_tensors.is_held(t):
+            size_tensors.lose(t)
         if not isinstance(t, FakeTensor):
             return super().ref(t, origin)
         with _disable_current_modes():
@@ -188,7 +190,8 @@ class Events(Recorder):
         return TensorRef(offset + buffer.address, (), (), NAMES[x.dtype], buffer)
 
     def key(self, t: torch.Tensor) -> int:
-        return int(t.untyped_storage()._cdata)
+        with torch._C.DisableTorchFunction():  # which would take it for a use of the host's
+            return int(t.untyped_storage()._cdata)
 
     def is_traced(self, *xs: object) -> bool:
         return any(self.key(t) in self.traced for x in xs for t in tensors_of(x))
@@ -349,6 +352,8 @@ class Seen(TorchFunctionMode):  # type: ignore[misc]
             return self.address(args[0])
         if name == "__get__" and getattr(func, "__self__", None) is REQUIRES_GRAD and questions.asks(self.record):
             return questions.truth(self.record, f"{self.named(args[0])}.requires_grad", bool(func(*args)))
+        if (known := size_tensors.run(func, args, kwargs or {})) is not NotImplemented:
+            return known
         before, self.record.inside = self.record.inside, name
         try:
             found = self.ours(func(*self.theirs(args), **self.theirs(dict(kwargs or {}))))

@@ -26,6 +26,7 @@ from ...terms.term import Term
 from .. import roundings
 from ..roundings import LOST, WHOLE, Rounded, worse
 from . import numbers as N
+from . import size_tensors
 
 R = TypeVar("R")
 NOT_OF_HOST = ("trilift", "triton", "torch", "numpy", "sympy")  # how modules are named that are left as they are
@@ -85,6 +86,8 @@ class Whole(int, metaclass=Kind):
     base = int
 
     def __new__(cls, x: Any = 0, *args: Any, **options: Any) -> Any:
+        if size_tensors.is_held(x):
+            x = x.item()
         if type(x) is N.Real:
             return math.trunc(x)
         return x if type(x) is N.Int else int(x, *args, **options)
