@@ -6,13 +6,9 @@ on data.
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from importlib.util import find_spec
-from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -25,9 +21,10 @@ from ..errors import Place, Unsupported
 from ..language.case_spec import DTYPES
 from ..ttir.ir import Module
 from ..ttir.lower import leaves, lower
-from . import cpu_memory, streams
+from . import cpu_memory, streams, texts
 from .bounded import Range, result_range
 from .launches import Bound
+from .places import host_place
 from .trace import Buffer, Descriptor, Launch, TensorRef, TorchOp
 
 NAMES = {getattr(torch, long): short for short, long in DTYPES.items()}
@@ -46,28 +43,7 @@ READS = {
     "_unique": (0,), "_unique2": (0,), "unique_consecutive": (0,), "bincount": (0,),
 }  # fmt: skip  # the arguments whose contents the host sees, as a number or a shape
 PYTHON_READS = {"tolist", "numpy", "__array__"}
-_OURS = os.path.dirname(os.path.dirname(__file__))  # the folder lift/
-_LIBRARIES = (torch.__file__, np.__file__, getattr(find_spec("triton"), "origin", None) or torch.__file__)
-_QUIET = tuple(folder + os.sep for folder in (_OURS, *map(os.path.dirname, _LIBRARIES)))
-
-
-def is_host(file: str) -> bool:
-    return not file.startswith(_QUIET) and not file.startswith("<")
-
-
-def host_place(ours: str = "") -> Place | None:
-    """The innermost line of host code that is running, outside of the folder `ours`."""
-    frame = _host_frame(ours)
-    return Place(frame.f_code.co_filename, frame.f_lineno) if frame is not None else None
-
-
-def _host_frame(ours: str = "") -> FrameType | None:
-    frame: FrameType | None = sys._getframe(2)
-    while frame is not None:
-        if is_host(frame.f_code.co_filename) and not (ours and frame.f_code.co_filename.startswith(ours)):
-            return frame
-        frame = frame.f_back
-    return None
+TEXTS = {"__repr__", "__format__"}
 
 
 def tensors_of(x: Any) -> Iterator[torch.Tensor]:
@@ -326,7 +302,8 @@ class _Reads(TorchFunctionMode):  # type: ignore[misc]
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = getattr(func, "__name__", "")
-        if name in PYTHON_READS and self.recorder.is_traced(args):
+        reads = name in PYTHON_READS or (name in TEXTS and texts.is_of_host())
+        if reads and self.recorder.is_traced(args):
             raise Unsupported(f"host code reads tensor data (Tensor.{name})", host_place(), help=DATA_HELP)
         on_cpu = self.recorder.on_cpu
         if func in cpu_memory.ANSWERS and on_cpu.has(args[0]):

@@ -30,7 +30,8 @@ from ..terms import construct as T
 from ..terms.fit import value
 from .fake_cuda import pretend
 from .launches import intercepted
-from .recorder import Recorder, is_host, tensors_of
+from .places import is_host
+from .recorder import Recorder, tensors_of
 from .streams import running
 from .trace import Trace
 

@@ -12,7 +12,10 @@ from typing import cast
 
 import torch
 
+from ..capture import texts
 from ..capture.fake_cuda import replaced
+from ..capture.places import host_place
+from ..errors import Unsupported
 from .host.shims import Kind, host_modules
 
 Function = Callable[..., object]
@@ -89,6 +92,29 @@ GLOBALS: dict[str, object] = {
     "int": _Int, "float": _Float, "type": _type, "divmod": _either(divmod, lambda a, b: (a // b, a % b)),
 }  # fmt: skip
 
+# ---- texts -----------------------------------------------------------------------------------------------------------
+
+
+def _texts() -> list[tuple[type, dict[str, object]]]:
+    """The methods by which numbers and tensors become texts; they refuse where the function may compute with a text,
+    which says how PyTorch spells a symbol, and not which number or elements it stands for."""
+    from torch.fx.experimental.sym_node import SymNode
+
+    return [
+        (SymNode, {"str": _refusing(SymNode.str, "a size or a scalar")}),
+        (torch.Tensor, {n: _refusing(getattr(torch.Tensor, n), "a tensor") for n in ("__repr__", "__format__")}),
+    ]
+
+
+def _refusing(plain: Function, what: str) -> Function:
+    def text(*args: object, **options: object) -> object:
+        if texts.is_of_host():
+            raise Unsupported(f"{what} that becomes a text", host_place())
+        return plain(*args, **options)
+
+    return text
+
+
 # ---- where they go ---------------------------------------------------------------------------------------------------
 
 
@@ -100,6 +126,8 @@ def symbolic_numbers(fn: Function) -> Iterator[None]:
     methods = {n: f for n, f in ON_SYMBOLS.items() if n not in ("pow", "isqrt", "fabs")}
     with ExitStack() as stack:
         stack.enter_context(replaced(math, MATH))
+        for owner, methods_of_texts in _texts():
+            stack.enter_context(replaced(owner, methods_of_texts))
         for kind in (torch.SymInt, torch.SymFloat):
             stack.enter_context(replaced(kind, {n: f for n, f in methods.items() if not hasattr(kind, n)}))
         for module in host_modules(fn):

@@ -11,7 +11,7 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 from trilift.lift.capture import launches
 from trilift.lift.capture.fake_cuda import MULTIPROCESSORS, pretend
-from trilift.lift.capture.recorder import is_host
+from trilift.lift.capture.places import is_host
 from trilift.lift.capture.run import capture, launching
 from trilift.lift.capture.trace import Descriptor, TensorRef, TorchOp
 from trilift.lift.cases.declaration import case, make_case

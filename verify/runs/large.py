@@ -20,7 +20,8 @@ from torch.overrides import TorchFunctionMode
 
 from trilift.lift.capture.fake_cuda import pretend
 from trilift.lift.capture.launches import Bound, intercepted
-from trilift.lift.capture.recorder import host_place, lowered
+from trilift.lift.capture.places import host_place
+from trilift.lift.capture.recorder import lowered
 from trilift.lift.capture.trace import Buffer
 from trilift.lift.cases.declaration import Case, torch_dtype
 from trilift.lift.cases.shapes import choose

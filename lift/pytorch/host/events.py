@@ -12,12 +12,12 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from ...capture.bounded import Range
 from ...capture.launches import Bound, Compiled, Interception, binder_of
+from ...capture.places import host_place
 from ...capture.recorder import (
     NAMES,
     PYTORCH,
     UNINITIALISED,
     Recorder,
-    host_place,
     read_arguments,
     tensors_of,
     written_positions,

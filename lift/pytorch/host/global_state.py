@@ -30,9 +30,9 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from ...capture.places import HOST, place
 from ...errors import TriliftError
 from .numbers import isinstance_of
-from .places import HOST, place
 
 PLAIN = (bool, int, float, str, bytes)
 CONTAINERS = (dict, list, set, bytearray)
@@ -88,6 +88,12 @@ class Watch:
         self.seen: set[CodeType] = set()
         self.inner: set[str] = set()  # prefixes of the names of functions that a seen function has made
 
+    def reads(self, frame: FrameType, files: Collection[str]) -> bool:
+        """Whether the function that a frame begins is of these files, or of another one of the host's that such a
+        function calls: PyTorch calls packages of its own, of which nobody asks."""
+        file, caller = frame.f_code.co_filename, frame.f_back
+        return file in files or (place(file) == HOST and caller is not None and caller.f_code in self.seen)
+
     def notes(self, frame: FrameType) -> list[str]:
         """Sentences on the state that the function of a frame reads; at its first call only."""
         code = frame.f_code
@@ -105,12 +111,12 @@ class Watch:
 
 
 def read_in(call: Callable[[], object], files: Collection[str]) -> list[str]:
-    """The sentences on all that the code of these files reads while `call` runs, until it ends or raises one of our
-    errors. Raises what else it raises."""
+    """The sentences on all that the code of these files, and code that it calls, reads while `call` runs, until it ends
+    or raises one of our errors. Raises what else it raises."""
     watch, found = Watch(), dict[str, None]()
 
     def see(frame: FrameType, event: str, arg: object) -> None:  # noqa: ARG001
-        if event == "call" and frame.f_code.co_filename in files:
+        if event == "call" and watch.reads(frame, files):
             found.update(dict.fromkeys(watch.notes(frame)))
 
     before = sys.getprofile()

@@ -11,7 +11,7 @@ import torch
 
 from ...capture import launches as L
 from ...capture.fake_cuda import CUDA, pretend, replaced
-from ...capture.recorder import is_host
+from ...capture.places import is_host
 from ...capture.run import named_outputs
 from ...capture.trace import Trace
 from ...cases.declaration import Case, stride_terms, torch_dtype

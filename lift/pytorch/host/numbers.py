@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeGuard
 import numpy as np
 import torch
 
-from ...capture.recorder import host_place
+from ...capture.places import host_place
 from ...errors import Unsupported
 from ...terms import construct as T
 from ...terms import index as I

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from ...capture.places import HOST, OUTSIDE, PURE, place
 from .global_state import Watch
-from .places import HOST, OUTSIDE, PURE, place
 
 if TYPE_CHECKING:
     from .record import Record
@@ -30,6 +30,7 @@ KNOWN = frozenset(
         "multiprocessing.context.RLock",
     ]
 )  # they ask what has a row, or take turns
+LOOK_UP = frozenset(["builtins.globals"])  # of whatever name
 LOCKS = ("_thread.lock.", "_thread.RLock.")
 STATEFUL = frozenset(
     ["torch", "torch._C", "torch.cuda", "torch.utils._triton", "torch.backends", "torch.distributed", "torch.xpu"]
@@ -72,11 +73,10 @@ def watched(record: Record) -> Iterator[None]:
 
     def see(frame: FrameType, event: str, arg: object) -> None:  # at each call and return: it has to be fast
         if event == "call":
-            file = frame.f_code.co_filename
-            if file in record.files:
+            if state.reads(frame, record.files):
                 for said in state.notes(frame):
                     record.ask(said)
-            elif place(file) == OUTSIDE and (caller := frame.f_back) is not None and _is_host(caller):
+            elif place(frame.f_code.co_filename) == OUTSIDE and (by := frame.f_back) is not None and _is_host(by):
                 _note(record, str(frame.f_globals.get("__name__", "")), frame.f_code.co_name)
         elif event == "c_call" and _is_host(frame):
             _note(record, *_of_builtin(arg))
@@ -106,7 +106,7 @@ def _of_builtin(function: object) -> tuple[str, str]:
 
 def _note(record: Record, module: str, name: str) -> None:
     top, whole = module.partition(".")[0].lstrip("_"), f"{module}.{name}"
-    pure = top in PURE and not (module in STATEFUL and _of_state(name))
+    pure = top in PURE and whole not in LOOK_UP and not (module in STATEFUL and _of_state(name))
     if not pure and whole not in KNOWN and not whole.startswith(LOCKS):
         record.ask(f"{whole.removeprefix('_')}() gives what it gave when it was read")
 

@@ -30,6 +30,7 @@ import numpy as np
 import torch
 
 from ...capture.fake_cuda import CAPABILITY, PROPERTIES, Driver, replaced
+from ...capture.places import is_ours
 from ...terms import construct as T
 from . import numbers as N
 
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from .record import Record
 
 Answer = Callable[..., object]
-OURS = os.path.dirname(os.path.dirname(os.path.dirname(__file__))) + os.sep  # the folder lift/
 BETWEEN = ("<frozen", *(str(m.__file__) for m in (os, random, platform, pathlib, contextlib)))
 VERSION = "compute_capability"  # 90 for 9.0
 
@@ -124,9 +124,7 @@ def asks(record: Record) -> bool:
 
 def _between(code: CodeType) -> bool:
     """Whether the code only hands on what host code asks."""
-    return code.co_filename.startswith(BETWEEN) or (
-        code.co_filename.startswith(OURS) and code.co_name == "__torch_function__"
-    )
+    return code.co_filename.startswith(BETWEEN) or (is_ours(code.co_filename) and code.co_name == "__torch_function__")
 
 
 def answers(record: Record) -> list[tuple[object, dict[str, Answer]]]:

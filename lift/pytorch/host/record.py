@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
 import torch
 
-from ...capture.recorder import host_place
+from ...capture.places import host_place
+from ...capture.texts import purpose
 from ...errors import Place, Unsupported
 from ...terms import construct as T
 from ...terms.term import Term
 from ..roundings import LOST
 from ..symbols import Symbols, of_layout, of_view
 from . import numbers as N
-from .texts import purpose
 
 if TYPE_CHECKING:
     from torch._subclasses.fake_tensor import FakeTensorMode

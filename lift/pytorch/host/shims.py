@@ -19,7 +19,7 @@ from typing import Any, TypeVar, cast
 import torch
 
 from ...capture.fake_cuda import replaced
-from ...capture.recorder import is_host
+from ...capture.places import is_host, is_own
 from ...runtime.session import table
 from ...terms import construct as T
 from ...terms.term import Term
@@ -245,24 +245,26 @@ def _holds(x: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Uses:
-    """Which of the two a module has in its globals, and whether its code may be the host's."""
+    """Which of the two a module has in its globals, whether its code may be the host's, and whether it is a file of the
+    user's own, of no installed package."""
 
     triton: bool
     torch: bool
     host: bool
+    own: bool
 
 
 _USES: dict[tuple[ModuleType, int], _Uses] = table("shims.uses", {})  # of a module with so many globals
 
 
 def host_modules(fn: object) -> list[ModuleType]:
-    """The modules whose code may be the host's: those that use Triton, those of the same packages that use PyTorch, and
-    those of the case's own package."""
+    """The modules whose code may be the host's: those of no installed package, those of the case's own package, those
+    that use Triton, and those of the same packages that use PyTorch."""
     mine = (getattr(fn, "__module__", "") or "").partition(".")[0]
-    named = [(name.partition(".")[0], m) for name, m in list(sys.modules.items()) if not name.startswith(NOT_OF_HOST)]
-    known = [(p, m, u) for p, m in named if (u := _uses(m)).host and (p == mine or u.triton or u.torch)]
-    packages = {package for package, _, uses in known if uses.triton}
-    return [module for package, module, _ in known if package == mine or package in packages]
+    named = [(name.partition(".")[0], m) for name, m in list(sys.modules.items())]
+    known = [(p, m, u) for p, m in named if p not in NOT_OF_HOST and (u := _uses(m)).host]
+    packages = {mine} | {p for p, _, u in known if u.triton}
+    return [m for p, m, u in known if u.own or p == mine or (p in packages and (u.triton or u.torch))]
 
 
 def _uses(module: ModuleType) -> _Uses:
@@ -271,8 +273,8 @@ def _uses(module: ModuleType) -> _Uses:
     key = module, len(space)
     if isinstance(module, ModuleType) and key in _USES:
         return _USES[key]
-    host = is_host(getattr(module, "__file__", None) or "<built in>")
-    found = _Uses(_names_triton(space), space.get("torch") is torch, host)
+    file = str(getattr(module, "__file__", None) or "<built in>")
+    found = _Uses(_names_triton(space), space.get("torch") is torch, is_host(file), is_own(file))
     if isinstance(module, ModuleType):
         _USES[key] = found
     return found

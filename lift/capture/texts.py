@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import ast
 import logging
+import os
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from types import FrameType, ModuleType
 
-from ...capture.recorder import is_host
+import torch
 
+from .places import HOST, PACKAGES, STANDARD, is_host, is_ours, place
+
+_TORCH = os.path.dirname(torch.__file__)
+HANDING_ON = frozenset(  # files of PyTorch whose functions make a text of a number or a tensor for whoever called them
+    os.path.join(_TORCH, *parts)
+    for parts in (("__init__.py",), ("_tensor.py",), ("overrides.py",), ("fx", "experimental", "sym_node.py"))
+)
 Span = tuple[int, int, int, int]  # first line, first column, last line, last column
 
 
@@ -29,11 +37,27 @@ def purpose() -> str:
     return "output" if any(_within(span, s) and _goes_out(name, frame) for s, name in outputs) else "value"
 
 
+def is_of_host() -> bool:
+    """Whether it is host code that makes a text now, and not PyTorch, and may compute with it."""
+    frame = _first_frame(lambda file: not _is_standard(file) and not is_ours(file) and file not in HANDING_ON)
+    return frame is not None and is_host(frame.f_code.co_filename) and purpose() == "value"
+
+
 def _host_frame() -> FrameType | None:
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and not is_host(frame.f_code.co_filename):
+    return _first_frame(lambda file: place(file) == HOST)
+
+
+def _first_frame(of: Callable[[str], bool]) -> FrameType | None:
+    """The innermost frame whose file is such a one."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and not of(frame.f_code.co_filename):
         frame = frame.f_back
     return frame
+
+
+def _is_standard(file: str) -> bool:
+    """Whether it is of Python's own library, or of no file."""
+    return file.startswith("<") or (file.startswith(STANDARD) and PACKAGES.search(file) is None)
 
 
 def _running(frame: FrameType) -> Span | None:
