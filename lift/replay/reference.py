@@ -64,7 +64,8 @@ def _called(case: Case, fn: Function, given: Mapping[str, Any], precision: Any) 
         with torch.random.fork_rng(devices=[]), precision, anyhow:
             return fn(**given)
     except Exception as e:
-        raise CaseError(f"the reference of {case.name} raised {type(e).__name__}", case.place, why=str(e)) from None
+        zero = 'say of which numbers a divisor is, e.g. b="i32[N] > 0"' if str(e) == "ZeroDivisionError" else ""
+        raise CaseError(f"the reference of {case.name} raised {type(e).__name__}", case.place, str(e), zero) from None
 
 
 def _array(x: Any) -> np.ndarray:
