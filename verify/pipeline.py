@@ -319,8 +319,8 @@ def _of_lifted(p: Proof) -> Proof:
     if found is None or p.claim.against != FORMULA or not (found.why == "" or found.why.startswith("shape ")):
         return p
     at = ", ".join(f"{n} = {v}" for n, v in found.dims.items()) or "every size"
-    what = found.why or f"{p.claim.output} is {found.got:g} there, and the formula gives {found.expected:g}"
-    return unknown(p.claim, f"the lifted formula is not what the kernel computes at {at}: {what}")
+    what = found.why or f"{p.claim.output} is {found.got:g} there, and the formula gives {found.expected:g}, in float64"
+    return unknown(p.claim, f"the lifted formula differs from what the kernel computes at {at}: {what}")
 
 
 def _told(p: Proof, more: str) -> Proof:

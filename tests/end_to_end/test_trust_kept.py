@@ -47,7 +47,7 @@ def test_an_argument_that_becomes_another_tensor_is_not_followed(c: Case) -> Non
 def test_a_wrong_lifted_formula_refutes_no_kernel() -> None:
     (proof,) = prove(K.lifted_as_doubled, lifted=lift(K.lifted_as_doubled))
     assert proof.verdict.value == "UNKNOWN" and proof.counterexample is None
-    assert proof.reason.startswith("the lifted formula is not what the kernel computes at N = 17: out is ")
+    assert proof.reason.startswith("the lifted formula differs from what the kernel computes at N = 17: out is ")
     assert [p.verdict.value for p in prove(K.refuted_as_doubled)] == ["REFUTED"]
 
 

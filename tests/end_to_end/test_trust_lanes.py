@@ -88,7 +88,7 @@ def test_the_audit_is_silent_with_a_barrier() -> None:
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("wrong_in_place", "out is x itself, the reference returns a new tensor"),
+        ("wrong_in_place", "out lies in the memory of x, the reference returns a new tensor"),
         ("wrong_changes_its_input_too", "the reference leaves x alone"),
         ("wrong_zeroes_its_input", "the reference leaves x alone"),
     ],

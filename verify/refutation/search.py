@@ -426,7 +426,7 @@ def left_alone(trace: Trace, name: str, index: tuple[int, ...], got: np.ndarray,
     where = f"{name}[{', '.join(map(str, index))}]" if index else name
     change = f"{where} was {before[index]:.6g} and is {got[index]:.6g}: the reference leaves {name} alone"
     same = [n for n, (_, x) in results(trace).items() if x == name != n]
-    return f"{same[0]} is {name} itself, the reference returns a new tensor: {change}" if same else change
+    return f"{same[0]} lies in the memory of {name}, the reference returns a new tensor: {change}" if same else change
 
 
 def _chosen(only: tuple[str, tuple[int, ...]], name: str, expected: np.ndarray) -> np.ndarray:
