@@ -118,26 +118,12 @@ def _classes(t: Term) -> Classes:
 
 
 def _is_positive(t: Term) -> bool:
-    """Whether it is more than 0 wherever something is claimed, and a finite number: made of sizes, which are at least 1
-    there, or a sum such as mean(v ** 2) + eps."""
+    """Whether it is made of sizes, which are at least 1 wherever something is claimed, so that it is more than 0."""
     if t.op == "size":
         return str(t.attr).isidentifier()  # a stride may be 0
     if t.is_const:
-        return bool(0 < t.attr < math.inf)
-    if t.op == "add":
-        return any(map(_is_positive, t.args)) and all(map(_is_at_least_0, t.args))
-    return t.op in ("mul", "sqrt", "recip") and all(map(_is_positive, t.args))
-
-
-def _is_at_least_0(t: Term) -> bool:
-    """Whether it is at least 0 whatever is read, and a finite number: sums and products of squares."""
-    if t.op == "pow" and t.args[1].is_const and t.args[1].attr == 2:
-        return is_finite(t.args[0])
-    if t.op == "mul" and len(t.args) == 2 and t.args[0] is t.args[1]:
-        return is_finite(t.args[0])
-    if t.op in ("add", "mul", "sum"):
-        return all(map(_is_at_least_0, t.args))
-    return (t.is_const and t.attr == 0) or (t.op == "abs" and is_finite(t)) or _is_positive(t)
+        return bool(t.attr > 0)
+    return t.op in ("add", "mul", "sqrt", "recip") and all(map(_is_positive, t.args))
 
 
 def _is_of_memory(t: Term) -> bool:

@@ -110,23 +110,3 @@ def test_a_branch_knows_its_condition() -> None:
     assert is_finite(T.where(c, row, 0.0))
     assert not is_finite(T.where(T.make("not", c), row, 0.0))
     assert not is_finite(T.where(c, T.fold("amax", n, T.where(c, x, low)), 0.0))
-
-
-OVER = Axis("j", T.size("N"))
-ELEMENT = T.read("x", (T.axis(OVER),))
-MEAN_OF_SQUARES = T.fold("sum", OVER, ELEMENT * ELEMENT) / T.size("N")
-
-
-@pytest.mark.parametrize("t", [MEAN_OF_SQUARES + 1e-6, f("abs", X) + 0.5, f("sqrt", X * X + 1) * 2], ids=repr)
-def test_the_inverse_root_of_a_sum_with_a_positive_number_is_finite(t: Term) -> None:
-    assert is_finite(f("rsqrt", t)) and is_finite(f("log", t))
-
-
-@pytest.mark.parametrize(
-    "t",
-    [MEAN_OF_SQUARES, MEAN_OF_SQUARES - 1e-6, X + 1, X * Y + 1, X * X * X + 1, f("abs", 1 / X) + 1,
-     T.fold("sum", OVER, ELEMENT) + 1, (X / Y) * (X / Y) + 1, Y + X * X],
-    ids=repr,
-)  # fmt: skip
-def test_of_other_sums_it_is_not(t: Term) -> None:
-    assert not is_finite(f("rsqrt", t)) and not is_finite(f("log", t))
