@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sized
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, TypeVar, cast
 
 import torch
@@ -253,18 +253,49 @@ class _Uses:
     host: bool
     own: bool
 
+    @property
+    def uses(self) -> bool:
+        return self.triton or self.torch
+
 
 _USES: dict[tuple[ModuleType, int], _Uses] = table("shims.uses", {})  # of a module with so many globals
 
 
 def host_modules(fn: object) -> list[ModuleType]:
-    """The modules whose code may be the host's: those of no installed package, those of the case's own package, those
-    that use Triton, and those of the same packages that use PyTorch."""
-    mine = (getattr(fn, "__module__", "") or "").partition(".")[0]
+    """The modules whose code may be the host's: those of no installed package that its own one leads to, those of the
+    case's own package, those that use Triton, and those of the same packages that use PyTorch."""
+    module = getattr(fn, "__module__", "") or ""
+    mine = module.partition(".")[0]
     named = [(name.partition(".")[0], m) for name, m in list(sys.modules.items())]
-    known = [(p, m, u) for p, m in named if p not in NOT_OF_HOST and (u := _uses(m)).host]
+    known = [(p, m, u) for p, m in named if p not in NOT_OF_HOST and (u := _uses(m)).host and (p == mine or u.uses)]
     packages = {mine} | {p for p, _, u in known if u.triton}
-    return [m for p, m, u in known if u.own or p == mine or (p in packages and (u.triton or u.torch))]
+    found = [m for p, m, _ in known if p in packages]
+    return [*found, *(m for m in _led_to(module) if m not in found)]
+
+
+def _led_to(name: str) -> list[ModuleType]:
+    """The user's own modules that a module has in its globals, or something of theirs, or that a function of its
+    imports when it runs, and those that these lead to."""
+    found: dict[ModuleType, None] = {}
+    todo = [name]
+    while todo:
+        m = sys.modules.get(todo.pop())
+        if isinstance(m, ModuleType) and m not in found and _uses(m).own:
+            found[m] = None
+            todo += {n for x in list(vars(m).values()) for n in _modules_of(x)}
+    return list(found)
+
+
+def _modules_of(x: object) -> Iterator[str]:
+    """The names of the modules that a value of a global is of, or that a function may import."""
+    if isinstance(x, ModuleType):
+        yield x.__name__
+        return
+    of = x.__module__ if isinstance(x, FunctionType | type) else type(x).__module__
+    if isinstance(of, str):
+        yield of
+    if isinstance(x, FunctionType):
+        yield from (n for n in x.__code__.co_names if n in sys.modules)
 
 
 def _uses(module: ModuleType) -> _Uses:

@@ -14,7 +14,7 @@ from collections.abc import Container, Iterator, Mapping
 from io import IOBase
 from itertools import islice
 from operator import length_hint
-from types import CellType, FunctionType, GeneratorType, SimpleNamespace
+from types import BuiltinFunctionType, CellType, FunctionType, GeneratorType, ModuleType, SimpleNamespace
 from typing import TypeAlias, cast
 
 import numpy as np
@@ -23,6 +23,7 @@ from .numbers import isinstance_of
 from .shims import host_modules
 
 PLAIN = (bool, int, float, str, bytes, type(None))
+STATELESS = (ModuleType, BuiltinFunctionType)  # looked at in their own place, or by nobody
 LOOKED_AT_ELEMENTS = 64  # of a container
 LOOKED_AT_DEPTH = 2  # containers in a container
 Elements: TypeAlias = "dict[object, object] | list[object] | deque[object] | array[float]"
@@ -33,10 +34,17 @@ def kept(fn: object) -> dict[str, object]:
     found: dict[str, object] = {}
     modules = host_modules(fn)
     hosts = {m.__name__ for m in modules}
+    seen: set[int] = set()  # functions and classes, which have a name in each module that imports them
     for module in modules:
         for name, x in list(vars(module).items()):
-            if not name.startswith("__"):
-                found.update((f"{module.__name__}:{path}", v) for path, v in _numbers(name, x, hosts))
+            if type(x) in PLAIN:
+                if not name.startswith("__"):
+                    found[f"{module.__name__}:{name}"] = x
+            elif type(x) not in STATELESS and id(x) not in seen and not name.startswith("__"):
+                if isinstance(x, FunctionType | type):
+                    seen.add(id(x))
+                for path, v in _numbers(name, x, hosts):
+                    found[f"{module.__name__}:{path}"] = v
     return found
 
 
@@ -51,9 +59,10 @@ def _same(a: object, b: object) -> bool:
 
 
 def _numbers(path: str, x: object, hosts: Container[str]) -> Iterator[tuple[str, object]]:
-    if isinstance(x, FunctionType):
-        yield from _of_function(path, x)
-    elif isinstance(x, type | SimpleNamespace) or getattr(type(x), "__module__", "") in hosts:
+    if type(x) is FunctionType:
+        if x.__closure__ or x.__defaults__ or x.__dict__:
+            yield from _of_function(path, x)
+    elif (x if isinstance(x, type) else type(x)).__module__ in hosts or type(x) is SimpleNamespace:
         held = vars(x) if hasattr(x, "__dict__") else {}
         for n, v in list(held.items()):
             if not n.startswith("__"):
