@@ -107,11 +107,12 @@ def is_host(file: str) -> bool:
 
 def host_place(ours: str = "") -> Place | None:
     """The innermost line of host code that is running, outside of the folder `ours`."""
-    frame = _host_frame(ours)
+    frame = host_frame(ours)
     return Place(frame.f_code.co_filename, frame.f_lineno) if frame is not None else None
 
 
-def _host_frame(ours: str = "") -> FrameType | None:
+def host_frame(ours: str = "") -> FrameType | None:
+    """The innermost frame of host code, outside of the folder `ours`."""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None:
         if place(frame.f_code.co_filename) == HOST and not (ours and frame.f_code.co_filename.startswith(ours)):

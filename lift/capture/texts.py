@@ -7,13 +7,13 @@ import logging
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from types import FrameType, ModuleType
 
 import torch
 
-from .places import HOST, PACKAGES, STANDARD, is_host, is_ours, place
+from .places import PACKAGES, STANDARD, host_frame, is_host, is_ours
 
 _TORCH = os.path.dirname(torch.__file__)
 HANDING_ON = frozenset(  # files of PyTorch whose functions make a text of a number or a tensor for whoever called them
@@ -27,7 +27,7 @@ def purpose() -> str:
     """The use of a text that the host code makes now: "message" in a `raise` and in the message of an `assert`,
     which counts for nothing if the error leaves the host function; "output" in a call of `print`, a logger or
     `warnings` whose result is dropped; "value" for all else."""
-    frame = _host_frame()
+    frame = host_frame()
     span = None if frame is None else _running(frame)
     if frame is None or span is None:
         return "value"
@@ -39,20 +39,14 @@ def purpose() -> str:
 
 def is_of_host() -> bool:
     """Whether it is host code that makes a text now, and not PyTorch, and may compute with it."""
-    frame = _first_frame(lambda file: not _is_standard(file) and not is_ours(file) and file not in HANDING_ON)
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and _hands_on(frame.f_code.co_filename):
+        frame = frame.f_back
     return frame is not None and is_host(frame.f_code.co_filename) and purpose() == "value"
 
 
-def _host_frame() -> FrameType | None:
-    return _first_frame(lambda file: place(file) == HOST)
-
-
-def _first_frame(of: Callable[[str], bool]) -> FrameType | None:
-    """The innermost frame whose file is such a one."""
-    frame: FrameType | None = sys._getframe(2)
-    while frame is not None and not of(frame.f_code.co_filename):
-        frame = frame.f_back
-    return frame
+def _hands_on(file: str) -> bool:
+    return _is_standard(file) or is_ours(file) or file in HANDING_ON
 
 
 def _is_standard(file: str) -> bool:

@@ -36,7 +36,7 @@ def test_a_name_that_is_looked_up_is_named() -> None:
     assert is_proved(found) and any(x.text.startswith("builtins.globals() gives") for x in found.contract)
 
 
-@pytest.mark.parametrize("c", [K.counter, K.counter_of_a_class], ids=lambda c: c.name)
+@pytest.mark.parametrize("c", [K.counter, K.counter_of_a_class, K.iterator_of_a_class], ids=lambda c: c.name)
 def test_a_counter_of_a_module_beside_the_file_is_noticed(c: Case) -> None:
     found = proof(c)
     assert not is_proved(found) and "which each call changes" in str(found.reason)

@@ -5,23 +5,9 @@ from __future__ import annotations
 import string
 
 import settings_beside
-import torch
-import triton
-import triton.language as tl
+from host_functions import scale
 
 from trilift import case
-
-
-@triton.jit
-def scaled_kernel(x_ptr, out_ptr, N, s, BLOCK: tl.constexpr):
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    tl.store(out_ptr + i, s * tl.load(x_ptr + i, mask=i < N), mask=i < N)
-
-
-def scale(x, s):
-    out = torch.empty_like(x)
-    scaled_kernel[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), s, BLOCK=64)
-    return out
 
 
 @case(x="f32[N]")
@@ -37,6 +23,11 @@ def counter(x):
 @case(x="f32[N]")
 def counter_of_a_class(x):
     return scale(x, settings_beside.counted_in_a_class())
+
+
+@case(x="f32[N]")
+def iterator_of_a_class(x):
+    return scale(x, next(settings_beside.FACTORS[0]))
 
 
 @case(x="f32[N]")
@@ -61,7 +52,7 @@ def looked_up(x):
     return scale(x, globals().get("FACTOR", 2.0))
 
 
-for _case in (flag, looked_up, counter, counter_of_a_class, length_by_a_helper, text_of_data):
+for _case in (flag, looked_up, counter, iterator_of_a_class, counter_of_a_class, length_by_a_helper, text_of_data):
     _case.reference(lambda x: 2 * x)
 
 

@@ -25,3 +25,18 @@ def counted_in_a_class():
 
 def length(xs):
     return len(xs)
+
+
+class Factors:
+    def __init__(self):
+        self.calls = 0
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        self.calls += 1
+        return 2.0 if self.calls < 100_000 else 3.0
+
+
+FACTORS = [Factors()]

@@ -121,6 +121,8 @@ def _reduced(x: object) -> object:
     """An iterator as pickle keeps it: the iterators in it by their positions, numbers, how long lists are."""
     if isinstance(x, tuple):
         return tuple(_reduced(e) for e in x)
+    if isinstance(x, dict):
+        return tuple((k, _reduced(v)) for k, v in x.items())
     if isinstance(x, Iterator):
         return _position(x)
     return x if _is_plain(x) else len(x) if isinstance(x, list) else id(x)
