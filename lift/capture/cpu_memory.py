@@ -20,11 +20,14 @@ ANSWERS: dict[object, object] = {
 }  # of a tensor on the CPU
 METHODS = {"cpu": "cpu", "cuda": "cuda", "pin_memory": "cuda"}  # a kernel reads pinned memory
 COPIES = ("cpu", "to")
+TO_GPU = ("cuda", "to", "pin_memory")
+UNFINISHED = ("cpu", "cuda", "to", "copy_")  # copies that take non_blocking
 FACTORIES = (
     torch.empty, torch.zeros, torch.ones, torch.full, torch.arange, torch.range, torch.tensor, torch.rand, torch.randn,
     torch.randint, torch.randperm, torch.eye, torch.linspace, torch.logspace, torch.empty_strided, torch.scalar_tensor,
     torch.from_numpy, torch.as_tensor,
 )  # fmt: skip
+BY_NUMBER = "the GPU is {}, as the host function names it"
 BY_DEFAULT = "the GPU is PyTorch's default device: the host function makes a tensor without a device"
 
 
@@ -35,6 +38,25 @@ def wanted(name: str, args: tuple[object, ...], options: Mapping[str, object]) -
     given = [options.get("device"), *(args[1:2] if name == "to" else ())]
     found = next((str(d) for d in given if isinstance(d, (str, torch.device))), "")
     return METHODS.get(name) or found.partition(":")[0]
+
+
+def named_gpu(name: str, args: tuple[object, ...], options: Mapping[str, object]) -> str:
+    """cuda:1, of a call that names a GPU by its number; empty where it names none. Of a tensor's own device the number
+    is 0 here."""
+    given = [options.get("device"), *(args[1:2] if name in ("to", "cuda") else ())]
+    for d in given:
+        index = d.index if isinstance(d, torch.device) and d.type == "cuda" else d
+        if isinstance(index, int) and not isinstance(index, bool) and index > 0:
+            return f"cuda:{index}"
+        if isinstance(d, str) and d.startswith("cuda:"):
+            return d
+    return ""
+
+
+def is_unfinished(name: str, args: tuple[object, ...], options: Mapping[str, object]) -> bool:
+    """Whether a call copies with non_blocking=True, so that the host does not wait."""
+    flags = [a for a in args[1:] if isinstance(a, bool)]
+    return name in UNFINISHED and bool(options.get("non_blocking", flags[0] if flags else False))
 
 
 def is_by_default(func: object, args: tuple[object, ...]) -> bool:
@@ -65,10 +87,12 @@ class OnCPU:
         return bool(self.kept) and t.layout is torch.strided and self.key(t) in self.kept
 
     def moved(self, name: str, device: str, given: object, result: object) -> object:
-        """The result of a call that names a device: a copy, where a tensor on the GPU is moved to the CPU."""
+        """The result of a call that names a device: a copy, where a tensor on one is moved to the other."""
         if not isinstance(result, torch.Tensor) or result.layout is not torch.strided:
             return result
-        if name in COPIES and device == "cpu" and not self.has(given) and self.key(given) == self.key(result):
+        moves = name in COPIES and device == "cpu" and not self.has(given)
+        moves = moves or (name in TO_GPU and device == "cuda" and self.has(given))
+        if moves and self.key(given) == self.key(result):
             result = result.clone()
         if device == "cpu":
             self.put(result)

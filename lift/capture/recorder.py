@@ -81,6 +81,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         self.configs = 1
         self.on_cpu = cpu_memory.OnCPU(self.key)
         self.by_default = cpu_memory.OnCPU(self.key)  # unless the default device is the GPU
+        self.pinned = cpu_memory.OnCPU(self.key)
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -209,6 +210,33 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
             self.trace(getattr(v, "base", v))
         return refs
 
+    def copied(self, source: object, target: object, unfinished: bool) -> None:
+        """A copy between the memory of the CPU and the GPU: the host waits for it unless it is `unfinished`."""
+        both = [t for t in (source, target) if isinstance(t, torch.Tensor)]
+        of_host = [self.on_cpu.has(t) or self.pinned.has(t) for t in both]
+        if len(both) < 2 or of_host[0] == of_host[1]:
+            return
+        if unfinished:
+            streams.now().copied(self.key(both[of_host[1]]), writes=of_host[1])
+        else:
+            streams.now().waited()
+
+    def returned(self, outputs: Mapping[str, torch.Tensor]) -> dict[str, TensorRef]:
+        """The tensors that the host function returns. Raises Unsupported where its work is without an order."""
+        for t in outputs.values():
+            streams.now().used(self.key(t), False, host_place())
+        streams.now().ended()
+        return {n: self.ref(t) for n, t in outputs.items()}
+
+    def touched(self, func: OpOverload, args: Sequence[object]) -> None:
+        """An operator, before it runs, may use memory of the CPU that a copy still reads or writes."""
+        ongoing, written = streams.now(), written_positions(func)
+        if not ongoing.copies or (func.is_view and not written):
+            return
+        for k, a in enumerate(args):
+            for t in tensors_of(a):
+                ongoing.used(self.key(t), k in written, host_place())
+
     def assume(self, what: str) -> None:
         """Something of the machine that a run takes for granted; a reading, whose result is a proof, notes it."""
 
@@ -228,6 +256,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
             else None
         )
         given = tuple(self.refs(a) for a in args), {k: self.refs(v) for k, v in kwargs.items()}
+        self.touched(func, args)
         result = func(*args, **kwargs)
         tensors = tuple(tensors_of(result))
         written = [args[k] for k in written_positions(func) if k < len(args)]
@@ -308,11 +337,31 @@ class _Reads(TorchFunctionMode):  # type: ignore[misc]
         on_cpu = self.recorder.on_cpu
         if func in cpu_memory.ANSWERS and on_cpu.has(args[0]):
             return cpu_memory.ANSWERS[func]
-        result = func(*args, **(kwargs or {}))
-        device = cpu_memory.wanted(name, args, kwargs or {})
+        options = kwargs or {}
+        result = func(*args, **options)
+        device = cpu_memory.wanted(name, args, options)
+        if gpu := cpu_memory.named_gpu(name, args, options):
+            self.recorder.assume(cpu_memory.BY_NUMBER.format(gpu))
         if device:
-            self.recorder.by_default.leave(result)
-            return on_cpu.moved(name, device, args[0] if args else None, result)
+            result = self._moved(name, device, args, options, result)
+        if name in cpu_memory.UNFINISHED:
+            source = next(iter((*args[1:], options.get("src"))), None) if name == "copy_" else args[0]
+            self.recorder.copied(source, result, cpu_memory.is_unfinished(name, args, options))
+        if device:
+            return result
         if cpu_memory.is_by_default(func, args):
             self.recorder.by_default.put(result)
+        return result
+
+    def _moved(
+        self, name: str, device: str, args: tuple[object, ...], options: Mapping[str, object], result: object
+    ) -> object:
+        """The result of a call that names a device, or memory that is pinned."""
+        recorder, given = self.recorder, args[0] if args else None
+        recorder.by_default.leave(result)
+        if name in cpu_memory.TO_GPU and isinstance(given, torch.Tensor) and recorder.pinned.has(given):
+            result = recorder.pinned.moved(name, device, given, result)
+        result = recorder.on_cpu.moved(name, device, given, result)
+        if isinstance(result, torch.Tensor) and (options.get("pin_memory") or name == "pin_memory"):
+            recorder.pinned.put(result)
         return result

@@ -28,11 +28,11 @@ from ..runtime.isolate import INTERPRETED
 from ..runtime.session import table
 from ..terms import construct as T
 from ..terms.fit import value
+from . import streams
 from .fake_cuda import pretend
 from .launches import intercepted
 from .places import is_host
 from .recorder import Recorder, tensors_of
-from .streams import running
 from .trace import Trace
 
 PLACE = ("address", "shape", "strides")  # of an argument, which the caller finds as they were
@@ -54,14 +54,13 @@ def capture(case: Case, dims: Mapping[str, int | float], config: int = 0, seed: 
     inputs = {n: recorder.input(n, t, bounds.get(n)) for n, t in tensors.items()}
     places = {n: _place(t) for n, t in tensors.items()}
     launching = intercepted(recorder.launch, config)
-    with torch.random.fork_rng(devices=[]), running() as streams, pretend(), launching, recorder.recording():
+    with torch.random.fork_rng(devices=[]), streams.running(), pretend(), launching, recorder.recording():
         torch.default_generator.manual_seed(seed)
         result = _run(case, dims, arguments)
-        streams.ended()
+        outputs = recorder.returned(named_outputs(result))
     if moved := next((n for n, t in tensors.items() if _place(t) != places[n]), ""):
         why = f"its {' or '.join(PLACE)} is not what it was"
         raise Unsupported(f"the host function makes another tensor of its argument {moved}", case.place, why)
-    outputs = {n: recorder.ref(t) for n, t in named_outputs(result).items()}
     return Trace(
         dict(dims),
         inputs,

@@ -2,6 +2,8 @@
 
     happened(e) on s     s knows all that was done on s before, and what s waited for (vector clocks: Fidge, Mattern)
     t.wait_stream(s)     t knows what s knows; e.record(s), t.wait_event(e) the same; synchronize: all streams do
+    copied(m)            a copy from or to memory m of the CPU with non_blocking=True is work that the host waits for
+                         by synchronize alone: m must not be written before, and not be used where the copy writes it
 
 PyTorch makes its streams with cudaStreamNonBlocking, so that the default stream waits for nobody (CUDA C++ Programming
 Guide, section on the default stream). Two pieces of work without an order are refused, whether or not they touch the
@@ -13,6 +15,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import torch
 
@@ -20,7 +23,18 @@ from ..errors import Place, Unsupported
 from ..runtime.session import table
 
 HELP = "let the other stream wait: `stream.wait_stream(other)`, or an event"
+WAIT = "wait for it: `torch.cuda.synchronize()`, or copy without non_blocking=True"
 Clock = dict[int, int]  # of each stream how much of its work is known to be done
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A copy that the host does not wait for, as piece of work number `count` of a stream. `writes`: the memory of the
+    CPU, which it reads else."""
+
+    writes: bool
+    stream: int
+    count: int
 
 
 class Streams:
@@ -32,6 +46,25 @@ class Streams:
         self.current = 0
         self.fault: Unsupported | None = None
         self.kept: list[Stream] = []  # so that no other stream gets its number
+        self.copies: dict[int, Copy] = {}  # by the memory of the CPU
+
+    def copied(self, memory: int, writes: bool) -> None:
+        """A copy with non_blocking=True between the GPU and memory of the CPU."""
+        own = self.clocks[self.current]
+        own[self.current] = own.get(self.current, 0) + 1
+        self.copies[memory] = Copy(writes, self.current, own[self.current])
+
+    def used(self, memory: int, is_written: bool, place: Place | None) -> None:
+        """Memory of the CPU is read or written by the host, or returned."""
+        copy = self.copies.get(memory)
+        if copy is None or self.host.get(copy.stream, 0) >= copy.count or not (copy.writes or is_written):
+            return
+        does = "writes" if copy.writes else "reads"
+        self._refuse(f"host code uses memory that a copy with non_blocking=True still {does}", place, WAIT)
+
+    def waited(self) -> None:
+        """The host waits for the current stream: a copy to the CPU does."""
+        _merge(self.host, self.clocks[self.current])
 
     def happened(self, place: Place | None) -> None:
         """A launch, or an operation of torch, on the current stream."""
@@ -51,8 +84,8 @@ class Streams:
         if self.fault is not None:
             raise self.fault
 
-    def _refuse(self, what: str, place: Place | None) -> None:
-        self.fault = self.fault or Unsupported(what, place, help=HELP)
+    def _refuse(self, what: str, place: Place | None, help: str = HELP) -> None:
+        self.fault = self.fault or Unsupported(what, place, help=help)
 
 
 def _merge(into: Clock, clock: Clock) -> None:

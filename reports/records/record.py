@@ -190,8 +190,8 @@ def wrong_results(lifted: Lifted) -> list[Finding]:
 
 
 def undefined(lifted: Lifted) -> list[Finding]:
-    """A finding per undefined value that reaches an output: a masked load without `other`, memory never written. NaN
-    that the kernel itself writes is none."""
+    """A finding per undefined value that is not known to reach no output: of a masked load without `other`, of memory
+    never written. NaN that the kernel itself writes is none."""
     return [undefined_value(lifted, o, label) for o in lifted.outputs for label in labels(o) if label != "nan"]
 
 
@@ -206,7 +206,8 @@ def undefined_value(lifted: Lifted, o: Output, label: str) -> Finding:
     file, line = (
         _place(label) if written else (lifted.traces[-1].launches[-1].file, lifted.traces[-1].launches[-1].line)
     )
-    what = f"{label} reaches `{o.name}`" if written else f"elements of `{o.name}` are never written"
+    source = f"the {label} leaves undefined" if written else "was in memory before, which nobody has written"
+    what = f"`{o.name}` may depend on what {source}"
     return _finding("undefined-value" if written else "unwritten-output", what, Place(file, line), {})
 
 

@@ -17,7 +17,7 @@ import triton
 import triton.language as tl
 
 from trilift import case
-from trilift.lift.capture.cpu_memory import BY_DEFAULT
+from trilift.lift.capture.cpu_memory import BY_DEFAULT, BY_NUMBER
 
 from .host_functions import double, scale, scaled_kernel, times
 
@@ -344,6 +344,16 @@ def made_by_default(x):
 
 
 @case(x="f32[N]")
+def made_on_another_gpu(x):
+    return doubled_into(x, torch.empty(x.shape, device="cuda:1"))
+
+
+@case(x="f32[N]")
+def moved_to_another_gpu(x):
+    return doubled_into(x, torch.empty_like(x).to(1))
+
+
+@case(x="f32[N]")
 def summed_by_default(x):
     return doubled_into(x, (torch.zeros(2 * x.numel()) + 1)[x.numel() :])
 
@@ -509,6 +519,8 @@ WRONG = {  # the clause that excludes the wrong inputs, where there is one
     "other_in_an_operator": "N != 1000",
     "made_by_default": BY_DEFAULT,
     "summed_by_default": BY_DEFAULT,
+    "made_on_another_gpu": BY_NUMBER.format("cuda:1"),
+    "moved_to_another_gpu": BY_NUMBER.format("cuda:1"),
     "other_if_shared": "",
     "other_on_another_stream": "PyTorch's current stream is the default one",
     "other_with_tangent": "no input has a tangent of forward differentiation",

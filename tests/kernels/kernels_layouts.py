@@ -85,5 +85,15 @@ def twice_where_dense(x):
 
 
 twice_where_dense.reference(lambda x: 2 * x)
+
+
+@of_rows
+def flat_where_rows_follow(x):
+    """Rows that follow one another are taken to have no gaps."""
+    if x.stride(0) != x.shape[1]:
+        return doubled(x.contiguous())
+    return doubled(x, in_stride=x.shape[1])
+
+
 RIGHT = [dense_where_gaps, dense_where_not, refused_gaps]
 WRONG = [stride_of_the_input, rows_without_pads, twice_where_contiguous, columns_of_a_transpose, twice_where_dense]

@@ -97,6 +97,78 @@ def wrong_two_sides(x):
 
 
 @case(x="f32[N]")
+def unfinished_to_cpu(x):
+    """The host reads what the copy has not written yet."""
+    return scaled(x, torch.empty_like(x), 3.0).to("cpu", non_blocking=True) * 2.0
+
+
+@case(x="f32[N]")
+def unfinished_result(x):
+    return scaled(x, torch.empty_like(x), 6.0).to("cpu", non_blocking=True)
+
+
+@case(x="f32[N]")
+def unfinished_into_pinned(x):
+    h = torch.empty(x.shape, dtype=x.dtype, device="cpu", pin_memory=True)
+    h.copy_(scaled(x, torch.empty_like(x), 3.0), True)
+    return h * 2.0
+
+
+@case(x="f32[N]")
+def unfinished_source(x):
+    """The host changes what the copy has not read yet."""
+    h = torch.full(x.shape, 2.0, device="cpu").pin_memory()
+    d = h.to(x.device, non_blocking=True)
+    h.zero_()
+    return scaled(x, torch.empty_like(x), 3.0) * d
+
+
+@case(x="f32[N]")
+def at_one_size_unfinished(x):
+    c = scaled(x, torch.empty_like(x), 3.0).to("cpu", non_blocking=x.numel() == 70001)
+    return c * 2.0
+
+
+@case(x="f32[N]")
+def right_copy_synchronized(x):
+    c = scaled(x, torch.empty_like(x), 3.0).to("cpu", non_blocking=True)
+    torch.cuda.current_stream().synchronize()
+    return c * 2.0
+
+
+@case(x="f32[N]")
+def right_copy_before_another(x):
+    """A copy to the CPU waits for all that the stream has to do."""
+    t = scaled(x, torch.empty_like(x), 3.0)
+    c = t.to("cpu", non_blocking=True)
+    t.cpu()
+    return c * 2.0
+
+
+@case(x="f32[N]")
+def right_copy_of_the_host(x):
+    """A copy that only reads memory of the host, which stays as it is."""
+    d = torch.full(x.shape, 2.0, device="cpu").pin_memory().to(x.device, non_blocking=True)
+    return scaled(x, torch.empty_like(x), 3.0) * d
+
+
+@case(x="f32[N]")
+def right_copy_on_the_gpu(x):
+    d = torch.empty_like(x)
+    d.copy_(scaled(x, torch.empty_like(x), 3.0), non_blocking=True)
+    return scaled(d, torch.empty_like(x), 2.0)
+
+
+@case(x="f32[N]")
+def right_copy_then_changed(x):
+    """The copy is other memory than what it copies."""
+    h = torch.full(x.shape, 2.0, device="cpu")
+    d = h.cuda()
+    h.zero_()
+    return scaled(x, torch.empty_like(x), 3.0) * d
+
+
+@case(x="f32[N]")
 def right_waits(x):
     t, side = torch.empty_like(x), torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())

@@ -25,6 +25,13 @@ def test_wrong_in_one_layout_is_refuted_there(c: Case) -> None:
     assert 1 in placed.values() or set(dims.values()) == {1}  # one element is contiguous in any case
 
 
+def test_a_last_stride_that_nobody_asks_for_is_tried() -> None:
+    (proof,) = prove(K.flat_where_rows_follow)
+    assert proof.verdict.value == "REFUTED" and proof.counterexample is not None
+    m, n = (proof.counterexample.dims[d] for d in "MN")
+    assert proof.counterexample.strides == {"stride(x,0)": n, "stride(x,1)": m * n}
+
+
 @pytest.mark.parametrize("c", K.RIGHT, ids=lambda c: c.name)
 def test_right_in_every_layout_is_proved(c: Case) -> None:
     assert [p.verdict.value for p in prove(c, fallback=False)] == ["PROVED"]
@@ -43,4 +50,5 @@ def test_layouts_that_no_case_draws() -> None:
     dims = choose(K.dense_where_gaps, 1, 0)[0]
     m, n = dims["M"], dims["N"]
     seen = [strides(c, dims, 0)["x"] for c in otherwise(K.dense_where_gaps)]
-    assert dict(zip(OTHERWISE, seen, strict=True)) == {"transposed": (1, m), "padded": (n + 3, 1), "contiguous": (n, 1)}
+    rows = {"transposed": (1, m), "padded": (n + 3, 1), "contiguous": (n, 1), "last apart": (n, m * n)}
+    assert dict(zip(OTHERWISE, seen, strict=True)) == rows

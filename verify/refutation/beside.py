@@ -76,8 +76,8 @@ def _is_real(t: Term) -> bool:
 def _runs(
     case: Case, goal: Targets, but: frozenset[str], seed: int, other: Sequence[Clause]
 ) -> Iterator[tuple[Question, Dims, int]]:
-    """A small shape, one at the edge of a block, some that each of the `other` clauses leaves out, then tensors that
-    lie in memory otherwise; every run has another kind of numbers."""
+    """A small shape, some that each of the `other` clauses leaves out, tensors that lie in memory otherwise, and last,
+    since it takes longest, a shape at the edge of a block; every run has another kind of numbers."""
     from trilift.lift.cases.shapes import choose
 
     plain, first = Question(case, goal, but=but), FURTHER + len(TABLE) * seed
@@ -85,14 +85,14 @@ def _runs(
     yield plain, base, first
     trace = launched(case, base, seed)
     blocks = [b for b in blocks_of(trace) if b <= LARGEST_BLOCK][:1] if trace is not None else []
-    for dims in islice(boundary_shapes(case, base, blocks), EDGE, EDGE + 1):
-        yield plain, dims, first + 1
     ones = {**base, **dict.fromkeys(case.names, 1)}
     shapes = [d for d in chain([ones], islice(boundary_shapes(case, base, blocks), BEYOND)) if fits(case, d)]
     for k, clause in enumerate(other):
         yield from ((plain, d, len(SEARCHED) * (seed + 1) + k) for d in _left_out(case, clause, shapes, seed))
     for k, laid in enumerate(otherwise(case)):
         yield Question(laid, goal, but=but), base, first + 2 + k
+    for dims in islice(boundary_shapes(case, base, blocks), EDGE, EDGE + 1):
+        yield plain, dims, first + 1
 
 
 def _left_out(case: Case, clause: Clause, shapes: Sequence[Dims], seed: int) -> Iterator[Dims]:
@@ -102,6 +102,8 @@ def _left_out(case: Case, clause: Clause, shapes: Sequence[Dims], seed: int) -> 
 
     if (met := clause.term) is not None:
         yield from islice((d for d in shapes if value(met, d) is False), 1)
+        if not {str(s.attr) for s in met.walk() if s.op == "size"} <= {*case.names, *case.scalars}:
+            return  # it names strides, which `otherwise` chooses
         outside = replace(case, where=T.make("and", case.where, T.make("not", met)))
         with suppress(CaseError):  # where no small size is left out
             yield from choose(outside, DRAWN, seed)

@@ -7,6 +7,7 @@ these functions (`reports.testgen.library`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -170,6 +171,11 @@ def channels_last(shape: Sequence[int]) -> list[int]:
     return [outer, inner, row, column]
 
 
+def last_apart(shape: Sequence[int]) -> list[int]:
+    """As if contiguous, but for the last dimension: its stride is the number of elements."""
+    return [*contiguous(shape)[:-1], math.prod(shape)] if len(shape) > 1 else contiguous(shape)
+
+
 LAYOUTS = {
     "contiguous": contiguous,
     "offset": contiguous,
@@ -180,7 +186,7 @@ LAYOUTS = {
     "expanded": expanded,
 }
 
-HARD_LAYOUTS = {"channels last": channels_last}
+HARD_LAYOUTS = {"channels last": channels_last, "last apart": last_apart}
 
 
 # ---- the table -------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from trilift.lift.cases.declaration import Case
 if TYPE_CHECKING:
     import torch
 
-OTHERWISE = ("transposed", "padded", "contiguous")  # than a case draws tensors that may have any strides
+OTHERWISE = ("transposed", "padded", "contiguous", "last apart")  # than a case draws tensors that may have any strides
 OF_ROWS = ("contiguous", "offset", "padded")  # layouts whose last stride is 1
 Layout = Callable[["torch.Tensor"], "torch.Tensor"]
 RANKS = {"strided": 1, "transposed": 2, "expanded": 1}  # that a tensor has at least

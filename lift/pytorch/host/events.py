@@ -10,6 +10,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import _disable_current_modes
 
+from ...capture import streams
 from ...capture.bounded import Range
 from ...capture.launches import Bound, Compiled, Interception, binder_of
 from ...capture.places import host_place
@@ -240,6 +241,7 @@ class Events(Recorder):
             raise Unsupported(f"host code reads tensor data (aten.{name})", host_place())
         known = self.limits_of(name, args, kwargs)
         given = tuple(self.refs(a) for a in args), {k: self.refs(v) for k, v in kwargs.items()}
+        self.touched(func, args)
         result = func(*args, **kwargs) if taken is None else taken
         tensors = tuple(tensors_of(result))
         if name == "lift_fresh":  # the tensor that the host made, as it is
@@ -258,6 +260,8 @@ class Events(Recorder):
         outputs = tuple(self.ref(t, f"aten.{name}") for t in tensors)
         if name == "clone" and self.record.inside in COPIES_OR_NOT:
             self.record.copied(args[0], tensors[0], outputs[0].buffer.address)
+        if name not in UNINITIALISED and not (func.is_view and not written):
+            streams.now().happened(host_place())
         if not (name == "detach" and _makes(self.record.inside)) and not _is_all(name, args):  # a fake tensor adds them
             self.events.append(TorchOp(func, *given, outputs, (), host_place()))
         return result

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import torch
 
 from ...capture import launches as L
+from ...capture import streams
 from ...capture.fake_cuda import CUDA, pretend, replaced
 from ...capture.places import is_host
 from ...capture.run import named_outputs
@@ -98,7 +99,7 @@ def read_host(case: Case, dims: Mapping[str, int | float], config: int = 0) -> H
                 with watched(record):
                     result = case.call(arguments)
                 record.catch_up()
-            outputs = {n: events.ref(t) for n, t in named_outputs(result).items()}
+            outputs = events.returned(named_outputs(result))
             trace = Trace(dict(dims), inputs, tuple(events.events), outputs, events.configs)
     except TriliftError as error:
         refused = Note(error.what, error.place or place_of_error(error))
@@ -182,6 +183,7 @@ def _reading(case: Case, record: Record, events: Events, config: int) -> Iterato
     item = lambda self, grid: lambda *args, **kwargs: walk.launch(self, args, {**kwargs, "grid": grid})  # noqa: E731
     with ExitStack() as stack:
         stack.enter_context(torch.random.fork_rng(devices=[]))
+        stack.enter_context(streams.running())
         stack.enter_context(pretend())
         stack.enter_context(L._bare())
         for kind in (JITFunction, Autotuner, Heuristics):
