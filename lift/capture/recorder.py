@@ -345,7 +345,7 @@ class _Reads(TorchFunctionMode):  # type: ignore[misc]
         if device:
             result = self._moved(name, device, args, options, result)
         if name in cpu_memory.UNFINISHED:
-            source = next(iter((*args[1:], options.get("src"))), None) if name == "copy_" else args[0]
+            source = (*args[1:], options.get("other"))[0] if name == "copy_" else args[0]
             self.recorder.copied(source, result, cpu_memory.is_unfinished(name, args, options))
         if device:
             return result

@@ -115,6 +115,13 @@ def unfinished_into_pinned(x):
 
 
 @case(x="f32[N]")
+def unfinished_by_name(x):
+    h = torch.empty(x.shape, pin_memory=True)
+    h.copy_(other=scaled(x, torch.empty_like(x), 3.0), non_blocking=True)
+    return h * 2.0
+
+
+@case(x="f32[N]")
 def unfinished_source(x):
     """The host changes what the copy has not read yet."""
     h = torch.full(x.shape, 2.0, device="cpu").pin_memory()
