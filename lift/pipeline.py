@@ -159,6 +159,7 @@ def lift(
     with clock("lift"):
         found = output.synthesised(traces[:2], synthesis, traces[2:])
     with clock("check"):
+        trial = trial.fitting(traces[2])
         found = trial.against_kernel(found, traces[2:], "raw")
     known = traces[:2]
     for more in (lambda: capture(case, another(case, shapes, seed), seed=seed), lambda: traces[2]):

@@ -73,6 +73,9 @@ class Run:
                 self.program, self.path = program, None
                 self.call(entry, args)
 
+    def unfit(self, op: Op) -> None:
+        """Called where `op` makes an integer of a float that does not fit: what it gives differs between devices."""
+
     def programs(self, grid: tuple[int, int, int]) -> Iterator[tuple[int, int, int]]:
         """The programs in the order in which they run."""
         return ((x, y, z) for z in range(grid[2]) for y in range(grid[1]) for x in range(grid[0]))

@@ -17,7 +17,7 @@ from . import exact_numbers
 from .alias import Cell, View, view
 from .aten import operators
 from .exact_numbers import Nested
-from .machine_integers import Integers, Rounding
+from .machine_integers import Integers, Rounding, is_conversion
 from .symbolic_tensor import SymbolicTensor, cast, full, tensor, type_of_name
 from .symbols import Symbols, dtype_name
 from .tracing import REFUSALS, traced
@@ -167,7 +167,8 @@ class _Interpretation:
             return tuple(self._machine(o, node, f) for o, f in zip(out, fake, strict=False))
         if self.integers is None or not isinstance(out, SymbolicTensor) or fake is None:
             return out
-        return self.integers.machine(out, dtype_name(fake.dtype), lambda: place_of(node))
+        was_real = is_conversion(operators.packet(node.target), [*map(_dtype, node.args)])
+        return self.integers.machine(out, dtype_name(fake.dtype), lambda: place_of(node), was_real)
 
     def _view(self, node: Node, fake: Any) -> Any:
         """Views of the first argument, which follow its contents."""

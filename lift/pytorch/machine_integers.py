@@ -36,6 +36,7 @@ CONVERTED = {
 }  # fmt: skip
 QUOTIENTS = {"floor_divide", "remainder", "fmod"}
 CASTS = {"_to_copy", "to"}  # what they give is converted as any result is
+COPIES = CASTS | {"copy"}
 INEXACT = "an integer that is computed with rounded floats"
 ROUNDED = "its float is rounded before it becomes an integer, an index or a truth value, and rounding is not modelled"
 CHOOSING = {"where", "maximum", "minimum", "fmax", "fmin", "clamp", "clip", "clamp_min", "clamp_max"}
@@ -88,21 +89,23 @@ class Integers:
         if not self.within(t, low, high) and (t, low, high) not in self.owed:
             self.owed[t, low, high] = Fits(t, low, high, place())
 
-    def number(self, t: Term, dtype: str, place: Callable[[], Place | None]) -> Term:
-        """An exact result as a number of an integer dtype."""
+    def number(self, t: Term, dtype: str, place: Callable[[], Place | None], was_real: bool = False) -> Term:
+        """An exact result as a number of an integer dtype. `was_real`: it is converted from a float, and must fit."""
         low, high = limits(dtype)
-        if self.within(t, low, high):
+        if self.within(t, low, high) or (t, low, high) in self.owed:
             return t
-        if t.type != T.REAL and (high - low).bit_length() - 1 <= NARROW_BITS:
+        if not was_real and (high - low).bit_length() - 1 <= NARROW_BITS:
             return wrapped(t, low, high)
         self.owe(t, low, high, place)
         return t
 
-    def machine(self, x: SymbolicTensor, dtype: str, place: Callable[[], Place | None]) -> SymbolicTensor:
+    def machine(
+        self, x: SymbolicTensor, dtype: str, place: Callable[[], Place | None], was_real: bool = False
+    ) -> SymbolicTensor:
         """A tensor of exact results in a dtype; reals and truth values stay."""
         if x.type != T.INT or type_of_name(dtype) != T.INT:
             return x
-        return tensor(x.shape, lambda i: self.number(x.at(i), dtype, place), T.INT)
+        return tensor(x.shape, lambda i: self.number(x.at(i), dtype, place, was_real), T.INT)
 
     # ---- integers in floats
 
@@ -174,7 +177,7 @@ class Integers:
 
         if not isinstance(x, SymbolicTensor) or x.type != T.REAL or type_of_name(dtype_name(result)) != T.INT:
             return x
-        return self.machine(cast(x, T.INT), dtype_name(result), place)
+        return self.machine(cast(x, T.INT), dtype_name(result), place, was_real=True)
 
     def _scalar(self, a: object, dtype: str, place: Callable[[], Place | None]) -> object:
         """A number as the operator converts it."""
@@ -217,6 +220,12 @@ class Integers:
         if 0 <= int(amount_term.attr) < bits:
             return x, k
         return (_zero(x), 0) if left or not low else (x, bits - 1)
+
+
+def is_conversion(name: str, dtypes: Sequence[str | None]) -> bool:
+    """Whether an operator copies floats: `dtypes` are those of its arguments, of which it copies the last."""
+    copied = [d for d in dtypes if d is not None][-1:]
+    return name.removesuffix("_") in COPIES and any(type_of_name(d) == T.REAL for d in copied)
 
 
 def _is_guarded(t: Term) -> bool:

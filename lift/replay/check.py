@@ -18,6 +18,7 @@ from ..runtime.budget import BUDGETS
 from ..terms import construct as T
 from ..terms.spec import Formula
 from ..terms.term import Term
+from ..ttir.ir import Op
 from .dtype_sight import tolerance
 from .output import Output, Outputs
 from .reference import NOISE, deviation, each, nudged, returned, stays, steady
@@ -73,6 +74,14 @@ class Trial:
         """The same checks on inputs of one sign: zeros of padded lanes are then above or below all elements."""
         return Trial(self.case, self.seed, self.checks, sign=sign)
 
+    def fitting(self, trace: Trace) -> Trial:
+        """The same checks on inputs, of one sign if need be, whose floats fit the integers that the kernel makes of
+        them: what others become differs between devices. The trial itself where no sign is known to do."""
+        if not self.run(trace).unfit:
+            return self
+        signed = (Trial(self.case, self.seed, self.checks, sign=sign) for sign in (1, -1))
+        return next((t for t in signed if not t.run(trace).unfit), self)
+
     def against_kernel(self, outputs: Outputs, traces: Sequence[Trace], which: str) -> Outputs:
         """Each output whose formula `which` ("raw" or "formula") is what the kernel computes; others with an error."""
         for trace in traces:
@@ -81,6 +90,8 @@ class Trial:
 
     def _meets(self, trace: Trace, which: str, o: Output) -> Output:
         run = self.run(trace)
+        if self.sign and run.unfit:
+            return o
         self.checks.append(meets(getattr(o, which), which, run.value(o.name), trace, run.inputs))
         return o
 
@@ -90,7 +101,7 @@ class Trial:
         them that tell anything."""
         if not self.case.reference:
             return ()
-        args, outputs = arguments(self.case, trace.dims, self.seed), list(trace.outputs)
+        args, outputs = self._arguments(trace), list(trace.outputs)
         found = self._compared(trace, reference(self.case, args, outputs))
         if any(isinstance(f, Mismatch) for f in found):
             with suppress(CaseError):
@@ -126,25 +137,34 @@ class Trial:
     def run(self, trace: Trace) -> Run:
         """The kernel's own outputs in float64 on this trial's inputs, computed once for a trace."""
         if id(trace) not in self.runs:
-            given = arrays(self.case, arguments(self.case, trace.dims, self.seed))
-            self.runs[id(trace)] = run_kernel(trace, {n: self._signed(n, x) for n, x in given.items()})
+            self.runs[id(trace)] = run_kernel(trace, arrays(self.case, self._arguments(trace)))
         return self.runs[id(trace)]
 
-    def _signed(self, name: str, x: np.ndarray) -> np.ndarray:
-        """The elements of a tensor with this trial's sign, where the case lets them have it."""
-        s = self.case.tensors[name]
-        free = self.sign and x.dtype.kind == "f" and s.low is None and s.high is None and not s.positive
-        return self.sign * np.abs(x) if free else x
+    def _arguments(self, trace: Trace) -> dict[str, Any]:
+        """The arguments at the shapes of a trace, with this trial's sign where the case lets elements have it."""
+        args = arguments(self.case, trace.dims, self.seed)
+        return {n: self._signed(n, v) for n, v in args.items()} if self.sign else args
+
+    def _signed(self, name: str, v: Any) -> Any:
+        import torch
+
+        if isinstance(v, list | tuple):
+            return type(v)(self._signed(f"{name}{k}", x) for k, x in enumerate(v))
+        s = self.case.tensors.get(name)
+        free = s is not None and s.is_float and s.low is None and s.high is None and not s.positive
+        return self.sign * v.abs() if free and isinstance(v, torch.Tensor) else v
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One execution of the traced launches in float64; `errors` are events that could not be executed."""
+    """One execution of the traced launches in float64; `errors` are events that could not be executed. `unfit`: whether
+    a float did not fit the integer that the kernel made of it."""
 
     trace: Trace
     inputs: Arrays
     values: Arrays
     errors: list[TriliftError]
+    unfit: bool = False
 
     def value(self, name: str) -> np.ndarray:
         """The output of that name. Raises what kept it from being computed."""
@@ -155,11 +175,17 @@ class Run:
 
 def run_kernel(trace: Trace, inputs: Arrays) -> Run:
     """The outputs of the traced launches in float64."""
+    from ..interpreter import interpret
     from .execute import replay
 
-    errors: list[TriliftError] = []
-    values = replay(trace, {name: x.copy() for name, x in inputs.items()}, errors)
-    return Run(trace, inputs, values, errors)
+    errors, unfit = list[TriliftError](), list[Op]()
+
+    class Watched(interpret.Run):
+        def unfit(self, op: Op) -> None:
+            unfit.append(op)
+
+    values = replay(trace, {name: x.copy() for name, x in inputs.items()}, errors, kind=Watched)
+    return Run(trace, inputs, values, errors, bool(unfit))
 
 
 def arguments(case: Case, dims: Mapping[str, int | float], seed: int) -> dict[str, Any]:

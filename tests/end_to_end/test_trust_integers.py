@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import kernels_dtype_sight as dtypes
 import kernels_integers as kernels
+import kernels_narrowed_floats as narrowed
 import pytest
 
+from trilift.lift import lift
 from trilift.verify import equal, prove
 
 WRONG = (
@@ -63,3 +65,26 @@ def test_two_kernels_of_other_dtypes_are_told_apart() -> None:
     assert any(c.text.startswith("out is float32, doubled_in_bfloat16's bfloat16") for c in proof.contract)
     proof = equal(dtypes.doubled, dtypes.doubled)[0]
     assert not any("bfloat16" in c.text for c in proof.contract)
+
+
+SIGNED, UNSIGNED = "-128 <= trunc(x[n]) < 128", "0 <= trunc(x[n]) < 256"
+FLOATS = {"to_int8": SIGNED, "to_uint8": UNSIGNED, "int8_times_three": SIGNED, "uint8_times_three": UNSIGNED}
+
+
+@pytest.mark.parametrize("name", FLOATS)
+def test_a_float_that_becomes_narrow_owes_that_it_fits(name: str) -> None:
+    (proof,) = prove(getattr(narrowed, name), fallback=False)
+    assert proof.verdict.value == "PROVED", proof.reason
+    assert FLOATS[name] in [c.text for c in proof.contract if c.kind == "nowrap"]
+
+
+@pytest.mark.parametrize("name", ["product_in_uint8", "int8_in_uint8"])
+def test_what_a_narrow_float_becomes_is_told_apart(name: str) -> None:
+    (proof,) = prove(getattr(narrowed, name), fallback=False)
+    assert proof.verdict.value != "PROVED"
+
+
+def test_a_float_that_does_not_fit_is_no_difference() -> None:
+    """Negative numbers as uint8: PyTorch's conversion wraps here, the kernel's gives 0."""
+    lifted = lift(narrowed.to_uint8)
+    assert not lifted.mismatches and lifted.outputs[0].error is None

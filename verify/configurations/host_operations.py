@@ -18,7 +18,7 @@ from trilift.lift.pytorch import exact_numbers
 from trilift.lift.pytorch.aten import operators
 from trilift.lift.pytorch.exact_numbers import Given
 from trilift.lift.pytorch.host import term_of
-from trilift.lift.pytorch.machine_integers import Fits, Integers
+from trilift.lift.pytorch.machine_integers import Fits, Integers, is_conversion
 from trilift.lift.pytorch.symbolic_tensor import SymbolicTensor, cast, tensor, type_of_name
 from trilift.lift.replay import storage, torch_ops
 from trilift.lift.runtime.recursion import deep
@@ -187,8 +187,9 @@ def meaning(
         error.place = error.place or first.host
         raise
     results = out if isinstance(out, tuple | list) else (out,)
+    was_real = is_conversion(name, dtypes)
     return tuple(
-        integers.machine(cast(x, type_of_name(ref.dtype)), ref.dtype, place)
+        integers.machine(cast(x, type_of_name(ref.dtype)), ref.dtype, place, was_real)
         for x, ref in zip(results, first.outputs, strict=True)
     )
 

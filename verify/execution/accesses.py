@@ -18,7 +18,8 @@ from trilift.lift.terms.bits import cell_size
 from trilift.lift.terms.ops import OPS
 from trilift.lift.terms.ranges import Interval, dtype_interval
 from trilift.lift.terms.term import Term
-from trilift.lift.ttir.ir import Op, Type
+from trilift.lift.ttir.conversions import fits
+from trilift.lift.ttir.ir import Op, Type, Value
 
 from ..model.barriers import within_program
 from ..model.program import Access, term_type
@@ -94,16 +95,18 @@ def from_cell(x: Term, of: Type, t: Type) -> Term:
     return truth(x) if t.element == "i1" else x
 
 
-def to_cell(run: Execution, base: str, x: Term, t: Type) -> Term:
-    """The number that a cell of a parameter holds after x of type t was stored."""
+def to_cell(run: Execution, base: str, x: Term, t: Type, v: Value | None = None) -> Term:
+    """The number that a cell of a parameter holds after x of type t was stored, as the value v of the kernel."""
     of = cell_type(run, base)
     if t.element == "i1":
         x = T.where(x, 1, 0)
     x = from_cell(x, t, Type(cell(of)))
     if not of.is_int or of.bits == 1:
         return x
-    low = interval(run.dtypes.get(base), of)[0]
-    if run.dtypes.get(base) is not None and low >= 0:
+    is_unsigned = run.dtypes.get(base) is not None and interval(run.dtypes.get(base), of)[0] >= 0
+    if v is not None and fits(v, not is_unsigned):
+        return x
+    if is_unsigned:
         return unsigned_term(run.ranges, x, of.bits)
     return signed_term(run.ranges, x, of.bits) if of.bits <= 16 else x
 
@@ -182,7 +185,7 @@ def _content(run: Execution, op: Op, kind: str, p: Term, x: Term, t: Type) -> Te
         return x
     of = cell_type(run, p.attr)
     if kind == "store":
-        return to_cell(run, p.attr, x, t)
+        return to_cell(run, p.attr, x, t, op.operands[1])
     if cell(of) != cell(t) or kind not in (*KINDS.values(), "cas"):
         run.cannot(op)
     return x

@@ -100,7 +100,7 @@ class Elements:
 
 def single(op: Op) -> Op:
     """The operation on scalars."""
-    values = lambda vs: [Value(v.name, scalar(v.type)) for v in vs]  # noqa: E731
+    values = lambda vs: [Value(v.name, scalar(v.type), v.owner) for v in vs]  # noqa: E731
     return Op(op.name, values(op.operands), values(op.results), op.attrs, frames=op.frames)
 
 
@@ -150,7 +150,8 @@ def conditions(run: Run, op: Op) -> Iterator[Condition]:
         if name == "divsi":  # only a / -1 can leave the range
             yield "wrap", lambda a, b, q: T.where(compare(run, "eq", b, T.const(-1)), q, 0), t.bits
     if name in ("fptosi", "fptoui") and t.bits > 1:
-        yield "wrap" if name == "fptosi" else "unsigned", _truncated, t.bits
+        half = 1 << t.bits - 1 if name == "fptoui" else 0  # 0 <= x < 2^n where x - 2^(n - 1) is signed
+        yield "wrap", lambda x, result: T.sub(_truncated(x, result), half), t.bits
     if op.name == "tt.clampf":
         yield "clamp", lambda x, low, high, _: T.make("le", low, high), 1
     if name in ("divsi", "divui", "remsi", "remui", "ceildivsi", "floordivsi", "ceildivui"):

@@ -97,9 +97,15 @@ def fits(t: Term, bits: int) -> Term:
 
 
 def fits_words(t: Term, bits: int) -> str:
-    """The same as text."""
-    half = 1 << bits - 1
-    return f"{-half} <= {words(t)} < {half}"
+    """The same as text: of x - 128 in 8 bits, 0 <= x < 256."""
+    half, (rest, moved) = 1 << bits - 1, _offset(t)
+    return f"{-half - moved} <= {words(rest)} < {half - moved}"
+
+
+def _offset(t: Term) -> tuple[Term, int]:
+    """x and c of the sum x + c."""
+    c = expand(t).get((), 0)
+    return (T.sub(t, c), int(c)) if c == int(c) else (t, 0)
 
 
 OF_KERNEL = "the kernel's "  # before the name of something that the kernel is undefined without

@@ -8,6 +8,7 @@ import numpy as np
 
 from ...terms import construct as T
 from ...terms.domain import Ids, on_distinct
+from ...ttir.conversions import fits
 from ...ttir.ir import Op
 from ..machine import bitcast, cell, machine, settle
 from ..memory import truth
@@ -28,7 +29,7 @@ def _extsi(run: Run, op: Op, x: Any) -> Any:
     t = op.operands[0].type
     if t.element == "i1":
         return typed(run.domain.apply("where", x, np.int8(-1), np.int8(0)), op)
-    return typed(signed(run, x, t.bits), op)
+    return typed(x if fits(op.operands[0], is_signed=True) else signed(run, x, t.bits), op)
 
 
 @handles("arith.extui", "arith.index_castui", "arith.uitofp")
@@ -36,7 +37,8 @@ def _extui(run: Run, op: Op, x: Any) -> Any:
     t = op.operands[0].type
     if t.element == "i1":
         return typed(run.domain.apply("where", x, np.int8(1), np.int8(0)), op)
-    return typed(unsigned(run, x, t.bits), op)
+    is_number = isinstance(x, Ids) and fits(op.operands[0], is_signed=False)
+    return typed(x if is_number else unsigned(run, x, t.bits), op)
 
 
 @handles("arith.sitofp")
@@ -69,7 +71,10 @@ def _fptosi(run: Run, op: Op, x: Any) -> Any:
         return np.trunc(x) != 0
     bits, low = dtype.itemsize * 8, op.name == "arith.fptosi"
     limits = (-(2.0 ** (bits - 1)), 2.0 ** (bits - 1)) if low else (0.0, 2.0**bits)
-    inside = np.clip(np.trunc(np.nan_to_num(x, nan=0.0)), limits[0], np.nextafter(limits[1], 0))
+    whole = np.trunc(np.nan_to_num(x, nan=0.0))
+    inside = np.clip(whole, limits[0], np.nextafter(limits[1], 0))
+    if np.any((whole < limits[0]) | (whole >= limits[1])):
+        run.unfit(op)
     return inside.astype(dtype if low else f"u{dtype.itemsize}").astype(dtype)
 
 
