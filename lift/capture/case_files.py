@@ -94,14 +94,24 @@ def _cases(module: ModuleType) -> list[Case]:
 
 
 def _check_names(file: str) -> None:
-    """Python keeps the last one of two functions of one name."""
+    """Python keeps the last one of what has one name. Raises CaseError for a case that another takes its name from."""
     lines: dict[str, int] = {}
     for f in ast.parse(Path(file).read_bytes()).body:
-        if isinstance(f, ast.FunctionDef) and any(_is_case(d) for d in f.decorator_list):
-            if f.name in lines:
-                what = f"two cases are named {f.name}, at lines {lines[f.name]} and {f.lineno}"
-                raise CaseError(what, Place(file, f.lineno), help="give each case a name of its own")
-            lines[f.name] = f.lineno
+        is_case = isinstance(f, ast.FunctionDef) and any(_is_case(d) for d in f.decorator_list)
+        if taken := next((n for n in _bound(f) if n in lines), None):
+            what = f"two cases are named {taken}, at lines {lines[taken]} and {f.lineno}"
+            lost = f"the name of case {taken} of line {lines[taken]} is given to something else"
+            help = "give each case a name of its own" if is_case else "give it another name, such as _ to a reference"
+            raise CaseError(what if is_case else lost, Place(file, f.lineno), help=help)
+        lines |= {n: f.lineno for n in _bound(f) if is_case}
+
+
+def _bound(f: ast.stmt) -> list[str]:
+    """The names that a statement gives to something."""
+    if isinstance(f, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return [f.name]
+    targets = f.targets if isinstance(f, ast.Assign) else []
+    return [t.id for t in targets if isinstance(t, ast.Name)]
 
 
 def _is_case(decorator: ast.expr) -> bool:

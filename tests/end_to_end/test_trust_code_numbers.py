@@ -51,3 +51,14 @@ def test_two_cases_of_one_name_are_an_error(tmp_path) -> None:
     file.write_text(text)
     with pytest.raises(CaseError, match="two cases are named f, at lines 3 and 6"):
         load(str(file))
+
+
+@pytest.mark.parametrize(
+    "second", ["@f.reference\ndef f(x):\n    return x\n", "f = 3\n", "class f:\n    pass\n", "f = g = f\n"]
+)
+def test_a_case_whose_name_is_taken_is_an_error(tmp_path, second: str) -> None:
+    file = tmp_path / "taken.py"
+    file.write_text(f"from trilift import case\n@case(x='f32[N]')\ndef f(x):\n    return x\n{second}")
+    with pytest.raises(CaseError, match="the name of case f of line 3 is given to something else") as raised:
+        load(str(file))
+    assert raised.value.place is not None and raised.value.place.line in (5, 6)
