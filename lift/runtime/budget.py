@@ -270,6 +270,7 @@ class ProofBudget:
     together_steps: int = 3_000_000
     contract_steps: int = 18_000_000
     clauses_steps: int = 9_000_000
+    unrolled_operations: int = 1_000  # of a kernel at a compile-time value that no trace has
 
 
 @dataclass(frozen=True, slots=True)

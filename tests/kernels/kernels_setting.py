@@ -172,3 +172,31 @@ def doubled_by_blocks(x, w):
 @doubled_by_blocks.reference
 def _(x, w):
     return 2 * x
+
+
+@triton.jit
+def unrolled_kernel(x, o, N, PADDED: tl.constexpr, WRONG_FROM: tl.constexpr, BLOCK: tl.constexpr):
+    for start in tl.static_range(0, PADDED, BLOCK):
+        i = start + tl.arange(0, BLOCK)
+        v = tl.load(x + i, mask=i < N)
+        tl.store(o + i, v * 2 if start < WRONG_FROM else v, mask=i < N)
+
+
+def unrolled(x, wrong_from):
+    o, padded = torch.empty_like(x), triton.next_power_of_2(x.numel())
+    unrolled_kernel[(1,)](x, o, x.numel(), PADDED=padded, WRONG_FROM=wrong_from, BLOCK=min(padded, 256))
+    return o
+
+
+@case(x="f32[N]")
+def unrolled_row(x):
+    return unrolled(x, 1 << 30)
+
+
+@case(x="f32[N]")
+def unrolled_row_that_ends_wrong(x):
+    return unrolled(x, 8192)
+
+
+for _case in (unrolled_row, unrolled_row_that_ends_wrong):
+    _case.reference(lambda x: 2 * x)

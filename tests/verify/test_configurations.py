@@ -178,6 +178,17 @@ def test_a_block_size_at_which_the_kernel_is_another() -> None:
     assert counts == [0, 1]
 
 
+def test_a_kernel_that_is_unrolled_is_read_as_far_as_it_is_short() -> None:
+    (proof,) = prove(K.unrolled_row, fallback=False)
+    assert proof.verdict.value == "PROVED", proof.reason
+    [end] = [c for c in proof.contract if c.kind == "shape"]
+    assert end.text.startswith("next_power_of_2(N) <= ") and "too many operations" in end.why
+    longest = int(end.text.split()[-1])
+    assert longest >= 8192 and longest & (longest - 1) == 0
+    (proof,) = prove(K.unrolled_row_that_ends_wrong, fallback=False)
+    assert proof.verdict.value != "PROVED"
+
+
 def test_a_real_constexpr_is_its_scalar() -> None:
     [s] = configurations(K.constexpr_number)
     constants = {v for e in s.events for op in e.module.walk() for v in op.attrs.values() if isinstance(v, T.Term)}

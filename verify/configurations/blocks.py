@@ -26,6 +26,7 @@ from ..integers.quotient import replace as substituted
 from ..integers.solver import Solver
 from ..model.configuration import Configuration, Event, SymbolicLaunch, View
 from ..model.verdict import Clause
+from ..wording.user_terms import words
 from .antiunify import Different, alike, antiunify, extents
 from .specialisations import Choice, Combo, Family, Parameter
 
@@ -189,8 +190,8 @@ def classes(f: Family, exhaustive: bool) -> list[Class]:
     if not f.parameters and not f.choices:
         return [Class(f.base, (), (), "", 0)]
     out: list[Class] = []
-    for words in product(*(c.values for c in f.choices)):
-        chosen = dict(zip((c.name for c in f.choices), words, strict=True))
+    for said in product(*(c.values for c in f.choices)):
+        chosen = dict(zip((c.name for c in f.choices), said, strict=True))
         given = [t for c in f.choices if (t := _given(c, chosen[c.name])) is not None]
         label = ", ".join(f"{n}={v}" for n, v in chosen.items())
         for c in _sized(f, chosen, exhaustive):
@@ -422,15 +423,30 @@ def _allowed(p: Parameter, ends: Mapping[str, Range], v: int) -> bool:
 
 
 def _ends(f: Family, p: Parameter, r: Range, middle: Combo) -> Iterator[Clause]:
-    """The ends beyond which Triton does not compile the kernel."""
-    text = f"Triton does not compile {f.first.kernel} at"
+    """The ends beyond which Triton does not compile the kernel, or unrolls it to many operations."""
     if p.tuned:
         return
     below, above = (r.low // 2, 2 * (r.high or 1)) if p.power else (r.low - 1 if not p.real else 0, 0)
     if below >= 1 and below % p.step == 0 and f.module({**middle, p.name: below}) is None:
-        yield Clause("config", T.make("le", r.low, p.symbol), f"{text} {p.name} < {r.low}", "", f.place)
+        yield _end(f, p, {**middle, p.name: below}, "lt", r.low)
     if p.power and r.high is not None and f.module({**middle, p.name: above}) is None:
-        yield Clause("config", T.make("le", p.symbol, r.high), f"{text} {p.name} > {r.high}", "", f.place)
+        yield _end(f, p, {**middle, p.name: above}, "gt", r.high)
+
+
+def _end(f: Family, p: Parameter, beyond: Combo, side: str, end: int) -> Clause:
+    """`side`: "lt" for values below the end, "gt" for values above it."""
+    pair = (end, p.symbol) if side == "lt" else (p.symbol, end)
+    if tuple(beyond.items()) not in f.unrolled:
+        text = f"Triton does not compile {f.first.kernel} at {p.name} {'<' if side == 'lt' else '>'} {end}"
+        return Clause("config", T.make("le", *pair), text, "", f.place)
+    known = T.make("le", *(p.relation if x is p.symbol and p.relation is not None else x for x in pair))
+    return Clause(
+        "shape",
+        known,
+        words(known),
+        f"{f.first.kernel}, whose loops are unrolled to too many operations elsewhere",
+        f.place,
+    )
 
 
 def _combos(f: Family, cell: tuple[Range, ...], chosen: Combo, middle: Combo) -> Iterator[Combo]:

@@ -11,6 +11,7 @@ from typing import Any
 from trilift.lift.capture.launches import Bound
 from trilift.lift.capture.trace import Launch
 from trilift.lift.errors import Place, Unsupported
+from trilift.lift.runtime.budget import BUDGETS
 from trilift.lift.terms import construct as T
 from trilift.lift.terms.fit import value
 from trilift.lift.terms.term import Term
@@ -22,6 +23,7 @@ from .branching import compared, decides
 from .relations import JUMPS, Relations
 
 Combo = dict[str, Any]
+LONGER = 4  # times as many operations as in a trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,7 @@ class Family:
     choices: tuple[Choice, ...] = ()
     following: tuple[Parameter, ...] = ()  # have the symbol of one of `parameters`, or a function of theirs
     lowered: dict[tuple[Any, ...], Module | None] = field(default_factory=dict)
+    unrolled: set[tuple[Any, ...]] = field(default_factory=set)  # values that are left out: the kernel is too long
 
     @property
     def first(self) -> Launch:
@@ -90,14 +93,22 @@ class Family:
         return [dict(zip(names, row, strict=True)) for row in rows] if names else []
 
     def module(self, combo: Combo) -> Module | None:
-        """The kernel at these values, None where Triton does not compile it."""
+        """The kernel at these values, None where Triton does not compile it, or where it is too long."""
         key = tuple(combo.items())
         if key not in self.lowered:
             try:
                 self.lowered[key] = self.at(self.complete(combo))
             except Unsupported:
                 self.lowered[key] = None
+            if self.is_unrolled(self.lowered[key]):
+                self.lowered[key] = None
+                self.unrolled.add(key)
         return self.lowered[key]
+
+    def is_unrolled(self, module: Module | None) -> bool:
+        """Whether it is long, and several times as long as in the traces: `tl.static_range` makes it so."""
+        count, seen = (0 if m is None else sum(1 for _ in m.walk()) for m in (module, self.base))
+        return count > max(BUDGETS.proof.unrolled_operations, LONGER * seen)
 
     def complete(self, combo: Combo) -> Combo:
         """With the values that follow."""

@@ -26,7 +26,7 @@ from trilift.lift.terms.term import Term
 from trilift.lift.ttir.ir import Op
 
 from ..integers.logical_index import asking, split
-from ..integers.quotient import between, canonical, equalities, replace
+from ..integers.quotient import between, canonical, equalities, expand, minus, replace
 from ..integers.solver import Facts, Solver
 from ..model.barriers import pipelined
 from ..model.configuration import View
@@ -86,6 +86,8 @@ class Order:
 
     def apart(self, a: Site, b: Site, case: Case) -> bool:
         """Whether they never touch one element in this order, or a barrier is between."""
+        if distant(replace(a.offset, case.values), b.offset):
+            return True
         known, barriers = self.question(a, b, case)
         return self.solver.implies(known, T.make("or", T.const(False), *barriers))
 
@@ -201,6 +203,19 @@ class Case:
 
     values: Mapping[Term, Term]
     facts: tuple[Term, ...]
+
+
+def distant(a: Term, b: Term) -> bool:
+    """Whether two offsets differ by a number that no lanes make 0: by 1024 + i - j for i, j < 1024."""
+    low, high = 0, 0
+    for monomial, factor in minus(expand(canonical(a)), expand(canonical(b))).items():
+        ends = [0, int(factor)] if monomial else [int(factor)] * 2
+        for t in monomial:
+            if len(monomial) > 1 or t.op != "axis" or not t.attr.size.is_const or factor != int(factor):
+                return False
+            ends = [0, int(factor) * (int(t.attr.size.attr) - 1)]
+        low, high = low + min(ends), high + max(ends)
+    return low > 0 or high < 0
 
 
 def pairs(sites: Sequence[Site]) -> Iterator[tuple[Site, Site]]:
