@@ -19,9 +19,8 @@ ANSWERS: dict[object, object] = {
     torch.Tensor.get_device: -1,
 }  # of a tensor on the CPU
 METHODS = {"cpu": "cpu", "cuda": "cuda", "pin_memory": "cuda"}  # a kernel reads pinned memory
-COPIES = ("cpu", "to")
-TO_GPU = ("cuda", "to", "pin_memory")
-UNFINISHED = ("cpu", "cuda", "to", "copy_")  # copies that take non_blocking
+MOVES = (*METHODS, "to")  # those that give a copy, of a tensor that is somewhere else
+UNFINISHED = ("cpu", "cuda", "to", "copy_", "_foreach_copy_")  # copies that take non_blocking
 FACTORIES = (
     torch.empty, torch.zeros, torch.ones, torch.full, torch.arange, torch.range, torch.tensor, torch.rand, torch.randn,
     torch.randint, torch.randperm, torch.eye, torch.linspace, torch.logspace, torch.empty_strided, torch.scalar_tensor,
@@ -59,6 +58,19 @@ def is_unfinished(name: str, args: tuple[object, ...], options: Mapping[str, obj
     return name in UNFINISHED and bool(options.get("non_blocking", flags[0] if flags else False))
 
 
+def copies(
+    name: str, args: tuple[object, ...], options: Mapping[str, object], result: object
+) -> Iterator[tuple[object, object]]:
+    """The source and the target of each copy of a call that takes non_blocking."""
+    given = (*args[1:], options.get("other"), options.get("src"))
+    if name == "copy_":
+        yield given[0], result
+    elif name == "_foreach_copy_":
+        yield from zip(_tensors(given[0]), _tensors(args[0]), strict=False)
+    elif name in UNFINISHED:
+        yield args[0], result
+
+
 def is_by_default(func: object, args: tuple[object, ...]) -> bool:
     """Whether a call that names no device makes a tensor where PyTorch's default device is, which is the CPU now."""
     return func in FACTORIES and not isinstance(next(iter(args), None), torch.Tensor) and _default() == "cpu"
@@ -90,8 +102,7 @@ class OnCPU:
         """The result of a call that names a device: a copy, where a tensor on one is moved to the other."""
         if not isinstance(result, torch.Tensor) or result.layout is not torch.strided:
             return result
-        moves = name in COPIES and device == "cpu" and not self.has(given)
-        moves = moves or (name in TO_GPU and device == "cuda" and self.has(given))
+        moves = name in MOVES and isinstance(given, torch.Tensor) and self.has(given) != (device == "cpu")
         if moves and self.key(given) == self.key(result):
             result = result.clone()
         if device == "cpu":

@@ -228,13 +228,13 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         streams.now().ended()
         return {n: self.ref(t) for n, t in outputs.items()}
 
-    def touched(self, func: OpOverload, args: Sequence[object]) -> None:
+    def touched(self, func: OpOverload, args: Sequence[object], kwargs: Mapping[str, object]) -> None:
         """An operator, before it runs, may use memory of the CPU that a copy still reads or writes."""
         ongoing, written = streams.now(), written_positions(func)
         if not ongoing.copies or (func.is_view and not written):
             return
-        for k, a in enumerate(args):
-            for t in tensors_of(a):
+        for k, a in enumerate(func._schema.arguments):
+            for t in tensors_of(args[k] if k < len(args) else kwargs.get(a.name)):
                 ongoing.used(self.key(t), k in written, host_place())
 
     def assume(self, what: str) -> None:
@@ -256,7 +256,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
             else None
         )
         given = tuple(self.refs(a) for a in args), {k: self.refs(v) for k, v in kwargs.items()}
-        self.touched(func, args)
+        self.touched(func, args, kwargs)
         result = func(*args, **kwargs)
         tensors = tuple(tensors_of(result))
         written = [args[k] for k in written_positions(func) if k < len(args)]
@@ -339,19 +339,25 @@ class _Reads(TorchFunctionMode):  # type: ignore[misc]
             return cpu_memory.ANSWERS[func]
         options = kwargs or {}
         result = func(*args, **options)
-        device = cpu_memory.wanted(name, args, options)
+        device = cpu_memory.wanted(name, args, options) or self._beside(name, args, options)
         if gpu := cpu_memory.named_gpu(name, args, options):
             self.recorder.assume(cpu_memory.BY_NUMBER.format(gpu))
         if device:
             result = self._moved(name, device, args, options, result)
-        if name in cpu_memory.UNFINISHED:
-            source = (*args[1:], options.get("other"))[0] if name == "copy_" else args[0]
-            self.recorder.copied(source, result, cpu_memory.is_unfinished(name, args, options))
+        for source, target in cpu_memory.copies(name, args, options, result):
+            self.recorder.copied(source, target, cpu_memory.is_unfinished(name, args, options))
         if device:
             return result
         if cpu_memory.is_by_default(func, args):
             self.recorder.by_default.put(result)
         return result
+
+    def _beside(self, name: str, args: tuple[object, ...], options: Mapping[str, object]) -> str:
+        """The device of another tensor that x.to(other) names; empty where it names none."""
+        other = next((t for t in (*args[1:2], options.get("other")) if isinstance(t, torch.Tensor)), None)
+        if name != "to" or other is None:
+            return ""
+        return "cpu" if self.recorder.on_cpu.has(other) else "cuda"
 
     def _moved(
         self, name: str, device: str, args: tuple[object, ...], options: Mapping[str, object], result: object
@@ -359,7 +365,7 @@ class _Reads(TorchFunctionMode):  # type: ignore[misc]
         """The result of a call that names a device, or memory that is pinned."""
         recorder, given = self.recorder, args[0] if args else None
         recorder.by_default.leave(result)
-        if name in cpu_memory.TO_GPU and isinstance(given, torch.Tensor) and recorder.pinned.has(given):
+        if device == "cuda" and isinstance(given, torch.Tensor) and recorder.pinned.has(given):
             result = recorder.pinned.moved(name, device, given, result)
         result = recorder.on_cpu.moved(name, device, given, result)
         if isinstance(result, torch.Tensor) and (options.get("pin_memory") or name == "pin_memory"):

@@ -140,12 +140,12 @@ class Trial:
             self.runs[id(trace)] = run_kernel(trace, arrays(self.case, self._arguments(trace)))
         return self.runs[id(trace)]
 
-    def _arguments(self, trace: Trace) -> dict[str, Any]:
+    def _arguments(self, trace: Trace) -> dict[str, object]:
         """The arguments at the shapes of a trace, with this trial's sign where the case lets elements have it."""
         args = arguments(self.case, trace.dims, self.seed)
         return {n: self._signed(n, v) for n, v in args.items()} if self.sign else args
 
-    def _signed(self, name: str, v: Any) -> Any:
+    def _signed(self, name: str, v: object) -> object:
         import torch
 
         if isinstance(v, list | tuple):

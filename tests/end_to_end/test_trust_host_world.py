@@ -41,6 +41,7 @@ def test_right_host_functions_stay_proved(name):
         ("made_on_cpu", "on the CPU"),
         ("moved_to_cpu", "on the CPU"),
         ("sent_to_cpu", "on the CPU"),
+        ("sent_to_another_on_cpu", "on the CPU"),
         ("made_like_one_on_cpu", "on the CPU"),
         ("halves_before_it_is_done", "launch_pdl=True"),
         ("starts_before_it_is_done", "launch_pdl=True"),

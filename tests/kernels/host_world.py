@@ -334,6 +334,11 @@ def sent_to_cpu(x):
 
 
 @case(x="f32[N]")
+def sent_to_another_on_cpu(x):
+    return doubled_into(x.to(torch.ones(1, device="cpu")), torch.empty_like(x))
+
+
+@case(x="f32[N]")
 def made_like_one_on_cpu(x):
     return doubled_into(x, torch.empty_like(x.cpu()).view(-1))
 
@@ -538,6 +543,7 @@ REFUSED = (  # at every size
     "made_on_cpu",
     "moved_to_cpu",
     "sent_to_cpu",
+    "sent_to_another_on_cpu",
     "made_like_one_on_cpu",
     "halves_before_it_is_done",
     "starts_before_it_is_done",

@@ -131,6 +131,28 @@ def unfinished_source(x):
 
 
 @case(x="f32[N]")
+def unfinished_of_a_list(x):
+    h = torch.empty(x.shape, pin_memory=True)
+    torch._foreach_copy_([h], [scaled(x, torch.empty_like(x), 3.0)], non_blocking=True)
+    return h * 2.0
+
+
+@case(x="f32[N]")
+def unfinished_beside_another(x):
+    """x.to(other) copies to where the other lies."""
+    h = torch.ones((1,), dtype=x.dtype, device="cpu")
+    return scaled(x, torch.empty_like(x), 3.0).to(h, non_blocking=True) * 2.0
+
+
+@case(x="f32[N]")
+def unfinished_source_as_output(x):
+    h = torch.full(x.shape, 2.0, device="cpu").pin_memory()
+    d = h.to(x.device, non_blocking=True)
+    torch.mul(h, 0.0, out=h)
+    return scaled(x, torch.empty_like(x), 3.0) * d
+
+
+@case(x="f32[N]")
 def at_one_size_unfinished(x):
     c = scaled(x, torch.empty_like(x), 3.0).to("cpu", non_blocking=x.numel() == 70001)
     return c * 2.0

@@ -61,7 +61,7 @@ class Family:
     choices: tuple[Choice, ...] = ()
     following: tuple[Parameter, ...] = ()  # have the symbol of one of `parameters`, or a function of theirs
     lowered: dict[tuple[Any, ...], Module | None] = field(default_factory=dict)
-    unrolled: set[tuple[Any, ...]] = field(default_factory=set)  # values that are left out: the kernel is too long
+    unrolled: set[tuple[object, ...]] = field(default_factory=set)  # values that are left out: the kernel is too long
 
     @property
     def first(self) -> Launch:

@@ -241,7 +241,7 @@ class Events(Recorder):
             raise Unsupported(f"host code reads tensor data (aten.{name})", host_place())
         known = self.limits_of(name, args, kwargs)
         given = tuple(self.refs(a) for a in args), {k: self.refs(v) for k, v in kwargs.items()}
-        self.touched(func, args)
+        self.touched(func, args, kwargs)
         result = func(*args, **kwargs) if taken is None else taken
         tensors = tuple(tensors_of(result))
         if name == "lift_fresh":  # the tensor that the host made, as it is
