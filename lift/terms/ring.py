@@ -26,6 +26,13 @@ def wrapped(t: Term, low: int, high: int) -> Term:
     return T.add(T.make("mod", T.sub(inner, low), high - low), low)
 
 
+def is_wrapped(t: Term, low: int, high: int) -> bool:
+    """Whether t is what `wrapped` makes of a term that may leave low .. high - 1."""
+    if low == 0:
+        return t.op == "mod" and t.args[1] is T.const(high)
+    return WRAPS.get(t.op) == (high - low).bit_length() - 1
+
+
 def residue(t: Term, bits: int) -> Term:
     """A term that is t modulo 2^bits, without wraps of as many bits or more where they do not count."""
     if t.type != T.INT:

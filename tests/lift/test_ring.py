@@ -9,7 +9,7 @@ import pytest
 from trilift.lift.terms import construct as T
 from trilift.lift.terms.fit import value
 from trilift.lift.terms.ops import OPS
-from trilift.lift.terms.ring import residue, wrapped
+from trilift.lift.terms.ring import is_wrapped, residue, wrapped
 from trilift.lift.terms.term import Term
 
 x, y = (T.read(n, (T.const(0),), T.INT) for n in "xy")
@@ -57,3 +57,11 @@ def test_only_multiples_of_the_modulus_are_left_out() -> None:
     for kept in (T.make("mod", x, 3), T.make("mod", x, 128), T.make("wrap8", x)):
         assert residue(kept, 16) is kept or residue(kept, 8) is x
         assert residue(T.add(kept, y), 16) is T.add(kept, y)
+
+
+@pytest.mark.parametrize("bits", [8, 16, 32])
+def test_a_wrapped_number_is_known_as_one_of_its_width(bits: int) -> None:
+    for low, high in ((0, 1 << bits), (-(1 << bits - 1), 1 << bits - 1)):
+        assert is_wrapped(wrapped(x, low, high), low, high)
+        assert not is_wrapped(wrapped(x, low, high), 2 * low, 2 * high)
+        assert not is_wrapped(T.make("mod", x, 3), low, high) and not is_wrapped(x, low, high)

@@ -19,6 +19,8 @@ from trilift.lift.runtime.budget import Meter
 from trilift.lift.terms import construct as T
 from trilift.lift.terms.bits import cell_size
 from trilift.lift.terms.exactness import Marks
+from trilift.lift.terms.machine_ranges import limits
+from trilift.lift.terms.ring import is_wrapped, wrapped
 from trilift.lift.terms.spec import Formula
 from trilift.lift.terms.term import Term
 
@@ -515,7 +517,8 @@ class Proving:
         right = T.substitute(target, dict(zip(formula.axes, index, strict=True)))
         assert site.access.value is not None
         claim = f"the {site.text} writes the formula of {output}"
-        return self.equal(f"{output} at the {site.text}", claim, site.access.value, right, facts, site.place)
+        value = as_held(site.access.value, right, view.dtype)
+        return self.equal(f"{output} at the {site.text}", claim, value, right, facts, site.place)
 
     def content_equals(self, output: str, view: View, formula: Formula, target: Term) -> Condition:
         """The final contents of the buffer = formula, at every index."""
@@ -528,6 +531,7 @@ class Proving:
         )
         left = self.memory.at(view.buffer, view.element(index))
         claim = f"the final contents of {output} equal its formula"
+        left = as_held(left, target, view.dtype)
         return self.equal(f"{output} at the end", claim, left, target, facts, None)
 
     def equal(
@@ -572,6 +576,14 @@ class Proving:
         if not met(self.algebra, kind, t, ctx):
             return Clause("value", goal, words(goal, self.configuration.inputs), NEEDS[kind])
         return Condition(MEANT[kind], ctx.facts, goal, True, "normal form", time.perf_counter() - start)
+
+
+def as_held(x: Term, formula: Term, dtype: str) -> Term:
+    """What a cell of a dtype holds, as a number modulo 2^bits where the formula is one. They are the same: an integer
+    that is stored is a number of the dtype, or it is owed that it fits."""
+    if dtype[0] not in "iu" or not is_wrapped(formula, *limits(dtype)):
+        return x
+    return wrapped(x, *limits(dtype))
 
 
 def lies_within(view: View, whole: View) -> bool:
