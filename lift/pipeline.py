@@ -130,6 +130,9 @@ def _refused(only: str, o: Output) -> Output:
     )
 
 
+ONE = "Triton makes an argument that is 1 a constant of the kernel, with which Python computes"
+
+
 @collected_later()
 def lift(
     case: Case,
@@ -152,6 +155,8 @@ def lift(
     clock = Clock(progress)
     with clock("capture"):
         traces = launching(case, 3, seed)
+        if all(t.another for t in traces):
+            raise Unsupported(traces[0].another, case.place, ONE)
         shapes = [t.dims for t in traces]
         captured(traces[0])
         relations = output.related(traces)

@@ -435,20 +435,21 @@ class _Attempt:
         """The configuration at the sizes where the target formulas hold."""
         from trilift.lift.terms import construct as T
 
+        from .configurations.launches import facts
         from .integers.solver import Solver
         from .model.verdict import Clause
         from .wording.user_terms import words
 
-        known = (T.make("and", True, self.case.where),)
+        known = (T.make("and", True, self.case.where), *facts(self.case))
         clauses = [
             Clause("shape", c, words(c), f"the {self.goal.against}, which holds only there")
             for c in self.goal.conditions
             if not Solver().implies(known, c)
         ]
         clauses += self.more
-        facts = frozenset((*self.goal.conditions, *(c.term for c in clauses if c.term is not None)))
+        more = frozenset((*self.goal.conditions, *(c.term for c in clauses if c.term is not None)))
         every = (*configuration.clauses, *clauses)
-        return changed(configuration, facts=configuration.facts | facts, clauses=every, owed=self.goal.owed)
+        return changed(configuration, facts=configuration.facts | more, clauses=every, owed=self.goal.owed)
 
     def shown(self, output: str) -> Proof:
         """PROVED where every configuration shows it."""

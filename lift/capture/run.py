@@ -28,9 +28,10 @@ from ..runtime.isolate import INTERPRETED
 from ..runtime.session import table
 from ..terms import construct as T
 from ..terms.fit import value
+from ..ttir.specialised import alike_at_one, specialised
 from . import streams
 from .fake_cuda import pretend
-from .launches import intercepted
+from .launches import Bound, intercepted
 from .places import is_host
 from .recorder import Recorder, tensors_of
 from .trace import Trace
@@ -53,7 +54,13 @@ def capture(case: Case, dims: Mapping[str, int | float], config: int = 0, seed: 
     recorder = Recorder(dims)
     inputs = {n: recorder.input(n, t, bounds.get(n)) for n, t in tensors.items()}
     places = {n: _place(t) for n, t in tensors.items()}
-    launching = intercepted(recorder.launch, config)
+    others = dict[str, None]()
+
+    def launch(bound: Bound) -> None:
+        others[another(bound)] = None
+        recorder.launch(bound)
+
+    launching = intercepted(launch, config)
     with torch.random.fork_rng(devices=[]), streams.running(), pretend(), launching, recorder.recording():
         torch.default_generator.manual_seed(seed)
         result = _run(case, dims, arguments)
@@ -70,7 +77,17 @@ def capture(case: Case, dims: Mapping[str, int | float], config: int = 0, seed: 
         bounds=_bounds(case, dims),
         samples=samples,
         absent=absent(result),
+        another="; ".join(filter(None, others)),
     )
+
+
+def another(bound: Bound) -> str:
+    """Which arguments of a launch are 1, so that Triton makes them constants and the kernel another one than that of
+    `Launch.module`; empty where it is the same."""
+    ones = [n for n in specialised(bound.kernel, bound.signature) if type(bound.args[n]) is int and bound.args[n] == 1]
+    if not ones or alike_at_one(bound.kernel, bound.signature, bound.constexprs, bound.options, ones):
+        return ""
+    return f"{', '.join(ones)} of {bound.kernel.fn.__name__} is 1, which makes it another kernel"
 
 
 def _place(t: torch.Tensor) -> tuple[int, tuple[int, ...], tuple[int, ...]]:

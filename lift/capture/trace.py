@@ -134,6 +134,7 @@ class Trace:
     samples: dict[str, np.ndarray] = field(default_factory=dict, repr=False)  # the contents of the inputs in this run
     bounds: dict[str, int] = field(default_factory=dict)  # index tensor -> b: its elements v meet 0 <= v < b
     absent: tuple[bool, ...] = ()  # of a result that is a tuple or list, which elements are None
+    another: str = ""  # why a launch is not what `Launch.module` says: which arguments of 1 make it another kernel
 
     @property
     def acts(self) -> tuple[Launch | TorchOp, ...]:

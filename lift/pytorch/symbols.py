@@ -205,7 +205,7 @@ class Symbols:
         return self.made[t.attr]
 
     def _prime(self) -> int:
-        used = set(self.hints.values()) | {int(n.node.hint) for n in self.made.values()}
+        used = {*self.hints.values(), *(int(n.node.hint if hasattr(n, "node") else n) for n in self.made.values())}
         return next(p * self.multiple for p in PRIMES if p * self.multiple not in used)
 
     def fake(self, dtype: str, dims: Sequence[Term | int]) -> Any:

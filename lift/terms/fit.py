@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import operator
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import combinations, product
@@ -89,10 +90,12 @@ def fit(values: Sequence[Number], environments: Sequence[Environment], known: Se
     table = _table(names, rows, integers, tuple(known))
     if all(isinstance(v, bool) for v in values):
         return table.boolean(tuple(map(bool, values)))
-    if all(math.isfinite(v) and v == int(v) for v in values):
+    if all(isinstance(v, int) or (math.isfinite(v) and v == int(v)) for v in values):
         found = table.integer(tuple(map(int, values)))
         if found is not None or all(isinstance(v, int) for v in values):
             return found
+    if any(isinstance(v, int) and abs(v) > sys.float_info.max for v in values):
+        return None
     return table.real(tuple(map(float, values)))
 
 
@@ -192,9 +195,11 @@ class _Table:
     def _operation(self, values: Values) -> Term | None:
         """table op leaf, table op constant, in both orders."""
         rows, array = self.rows
+        if max(map(abs, values)) >= 2**63:
+            return None
         target = np.array(values, np.int64)
         best: tuple[int, str, Values, Values] | None = None
-        for (op, f), b in product(ARRAYS, [*self.leaves, *self.constants]):
+        for (op, f), b in product(ARRAYS, [b for b in (*self.leaves, *self.constants) if max(map(abs, b)) < 2**63]):
             for swapped in (False, True):
                 column = np.array(b, np.int64)
                 found = f(column, array) if swapped else f(array, column)

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import redirect_stdout
 from functools import lru_cache
 from pathlib import Path
+from traceback import walk_tb
 from typing import Any
 
 from ..errors import Place, Unsupported
@@ -250,7 +251,15 @@ def content_key(
     constants = sorted(
         (_path(fn, k), type(v).__name__, getattr(v, "cache_key", None) or repr(v)) for k, v in constexprs.items()
     )
-    return fn.cache_key, repr(dict(signature)), repr(constants), repr(sorted(options.items()))
+    try:
+        source = fn.cache_key
+    except RuntimeError as error:  # a global that a kernel must not name
+        for frame, _ in walk_tb(error.__traceback__):  # Triton says so once, and takes what it has from then on
+            jit = frame.f_locals.get("self")
+            if jit is not None and hasattr(jit, "hash"):
+                jit.hash = None
+        raise _unsupported(fn, error) from error
+    return source, repr(dict(signature)), repr(constants), repr(sorted(options.items()))
 
 
 def _version() -> str:
@@ -270,4 +279,5 @@ def _unsupported(fn: Any, error: Exception) -> Unsupported:
     message = getattr(deepest, "error_message", None) or str(deepest)
     lines = [line.strip() for line in message.splitlines() if line.strip() and not line.startswith("at ")]
     why = lines[0] if lines else type(deepest).__name__
+    why = why.partition("({")[0]  # the contents of a dictionary, such as the environment
     return Unsupported(f"kernel {fn.__name__} does not compile on triton {_version()}", place, why)

@@ -6,6 +6,8 @@
 The kernel is lowered with the constant, and as it is with 1 for the argument, both folded by MLIR; where the two are
 not the same operations on the same operands, the kernel is another one at 1. Arguments with an annotated type, and
 those of do_not_specialize, are never made constants.
+
+Of an integer that does not fit 32 bits it makes an argument of 64, whose type a kernel may ask for: `s.dtype`.
 """
 
 from __future__ import annotations
@@ -16,10 +18,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from ..errors import Unsupported
 from ..runtime.session import table
 from . import lower as L
-from .ir import Block, Function, Module, Op, Value
+from .ir import Block, Function, Module, Op, Type, Value
 
 EFFECTS = ("tt.store", "tt.atomic", "tt.load", "tt.return", "tt.call", "tt.print", "tt.assert", "llvm.", "cf.", "scf.",
            "tt.experimental", "tt.descriptor", "gpu.", "ttg.")  # fmt: skip
+WIDENING = ("arith.extsi", "arith.index_cast", "tt.splat", "tt.broadcast")
 Signature = Mapping[str, object]
 _ALIKE: dict[tuple[object, ...], bool] = table("specialised.alike", {})
 
@@ -51,6 +54,23 @@ def alike_at_one(
     return _ALIKE[key]
 
 
+def alike_when_wide(
+    fn: object, signature: Signature, constexprs: Mapping[object, object], options: Mapping[str, object],
+    names: Sequence[str],
+) -> bool:  # fmt: skip
+    """Whether the kernel in which these integer parameters have 64 bits is the one with 32, but for widths of integers;
+    False where Triton does not compile it."""
+    key = (L.content_key(fn, signature, constexprs, options), tuple(names), "wide")
+    if key not in _ALIKE:
+        wide = {n: "i64" if n in names else kind for n, kind in signature.items()}
+        try:
+            special, general = (L.lower(fn, s, constexprs, options) for s in (wide, signature))
+            _ALIKE[key] = same(special, general, wide=True)
+        except (Unsupported, RuntimeError, RecursionError):
+            _ALIKE[key] = False
+    return _ALIKE[key]
+
+
 def _at_one(text: str, names: Sequence[str]) -> str:
     """The first function with constants in place of its arguments."""
     head, _, rest = text.partition("\n")
@@ -71,18 +91,32 @@ def _at_one(text: str, names: Sequence[str]) -> str:
 # ---- two modules -----------------------------------------------------------------------------------------------------
 
 
-def same(a: Module, b: Module) -> bool:
+def same(a: Module, b: Module, wide: bool = False) -> bool:
     """Whether two kernels have the same effects in the same order, of the same values. The arguments of the second are
-    those of the first by name, and maybe more."""
+    those of the first by name, and maybe more. `wide`: but for the widths of integers."""
     pairs = zip(a.functions.values(), b.functions.values(), strict=False)
-    return len(a.functions) == len(b.functions) and all(_Pairs().functions(f, g) for f, g in pairs)
+    return len(a.functions) == len(b.functions) and all(_Pairs(wide).functions(f, g) for f, g in pairs)
 
 
 class _Pairs:
     """Values of one module with those of another."""
 
-    def __init__(self) -> None:
+    def __init__(self, wide: bool) -> None:
+        self.wide = wide
         self.equal: dict[int, Value] = {}
+
+    def type(self, t: Type) -> str:
+        return t.text if not self.wide else "i" if t.is_int and t.bits in (32, 64) else t.element
+
+    def form(self, op: Op) -> str:
+        types = [] if self.wide and op.name == "arith.constant" else [self.type(v.type) for v in op.results]
+        return repr((op.name, sorted((k, str(v)) for k, v in op.attrs.items()), types))
+
+    def source(self, v: Value) -> Value:
+        """The value that is widened or spread."""
+        while self.wide and isinstance(v.owner, Op) and v.owner.name in WIDENING:
+            v = v.owner.operands[0]
+        return v
 
     def functions(self, f: Function, g: Function) -> bool:
         others = {v.name: v for v in g.args}
@@ -96,7 +130,7 @@ class _Pairs:
             return False
         for k, (x, y) in enumerate(zip(xs, ys, strict=True)):
             if not (skip and k == 0):
-                if [v.type.text for v in x.args] != [v.type.text for v in y.args]:
+                if [self.type(v.type) for v in x.args] != [self.type(v.type) for v in y.args]:
                     return False
                 self.equal.update(zip(map(id, x.args), y.args, strict=True))
         return all(self.block(x, y) for x, y in zip(xs, ys, strict=True))
@@ -109,7 +143,7 @@ class _Pairs:
         """The same operation on equal values; its results are equal from here on."""
         if p is q:
             return True
-        if _form(p) != _form(q) or len(p.operands) != len(q.operands) or len(p.regions) != len(q.regions):
+        if self.form(p) != self.form(q) or len(p.operands) != len(q.operands) or len(p.regions) != len(q.regions):
             return False
         if not all(self.values(v, w) for v, w in zip(p.operands, q.operands, strict=True)):
             return False
@@ -124,6 +158,9 @@ class _Pairs:
         return True
 
     def values(self, v: Value, w: Value) -> bool:
+        v, w = self.source(v), self.source(w)
+        if isinstance(v.owner, Op) and isinstance(w.owner, Op) and v.owner.name == w.owner.name == "arith.constant":
+            return self.form(v.owner) == self.form(w.owner)
         if id(v) in self.equal:
             return self.equal[id(v)] is w
         if not isinstance(v.owner, Op) or not isinstance(w.owner, Op) or _is_effect(v.owner):
@@ -137,7 +174,3 @@ def _effects(block: Block) -> Iterator[Op]:
 
 def _is_effect(op: Op) -> bool:
     return bool(op.regions or op.successors) or op.name.startswith(EFFECTS) or op.name.endswith("return")
-
-
-def _form(op: Op) -> tuple[str, str, list[str]]:
-    return op.name, repr(sorted((k, str(v)) for k, v in op.attrs.items())), [v.type.text for v in op.results]

@@ -1,4 +1,5 @@
-"""The dependencies of a result, as hashes: files, our own source, what is installed, how it was asked for."""
+"""The dependencies of a result, as hashes: files, variables of the environment, our own source, what is installed, how
+it was asked for."""
 
 from __future__ import annotations
 
@@ -11,9 +12,13 @@ from collections.abc import Collection, Iterable
 from functools import cache
 from pathlib import Path
 
+from .outside_reads import READS, VARIABLE
+
 OURS = ("trilift", "lift", "verify", "superopt", "reports")
 ROOT = Path(__file__).resolve().parents[2]
-SOURCE = (".py", ".json", ".ttir", ".txt", ".md")  # whose contents are read; of others size and time count
+SOURCE = (".py", ".json", ".ttir", ".txt", ".md")  # whose contents are read; of other large files size and time count
+SMALL_BYTES = 1 << 20
+MACHINE = {"/proc", "/sys", "/dev", "/etc", os.path.expanduser("~/.triton")}
 IRRELEVANT = ("TRITON_CACHE", "TRITON_HOME", "TRITON_DUMP", "TRITON_INTERPRET", "TRITON_PRINT")
 
 
@@ -27,10 +32,15 @@ def of_text(*parts: str) -> str:
 
 
 def of_file(path: str | Path) -> str | None:
-    """The hash of a file's content; of size and time where it is not a source; None where there is none."""
+    """The hash of a file's content; of a large one that has no source, that of its size and time; None where there is
+    none. `$NAME` is a variable of the environment."""
+    if str(path).startswith(VARIABLE):
+        value = os.environ.get(str(path).removeprefix(VARIABLE))
+        return None if value is None else of_text(value)
     try:
         found = os.stat(path)
-        if not str(path).endswith(SOURCE) or not stat.S_ISREG(found.st_mode):
+        is_small = found.st_size <= SMALL_BYTES or str(path).endswith(SOURCE)
+        if not is_small or not stat.S_ISREG(found.st_mode):
             return f"{found.st_size}:{found.st_mtime_ns}"
         with open(path, "rb") as f:
             return hashlib.blake2b(f.read(), digest_size=16).hexdigest()
@@ -66,12 +76,35 @@ def own_source() -> list[str]:
     return [f"{p.relative_to(ROOT)}={of_file(p)}" for p in paths]
 
 
+def watched() -> frozenset[str]:
+    """The names of the modules that are there now, for `loaded`, which also tells what is read from now on."""
+    READS.watch()
+    return frozenset(sys.modules)
+
+
 def loaded(before: Collection[str]) -> list[str]:
     """The files of modules that were imported since `before`, the names in sys.modules then: local source and packages,
-    without the standard library and without more of the packages that were there already (those `environment` has)."""
+    without the standard library and without more of the packages that were there already (those `environment` has).
+    And what was read since `watched`: other files, `$NAME` for a variable of the environment."""
     roots = {name.partition(".")[0] for name in before}
     fresh = [m for n, m in list(sys.modules.items()) if n not in before and n.partition(".")[0] not in roots]
-    return sorted(_outside_library(str(f) for m in fresh if (f := getattr(m, "__file__", None))))
+    modules = _outside_library(str(f) for m in fresh if (f := getattr(m, "__file__", None)))
+    missing = {p for p in READS.missing() if p in _outside_library([p]) and "site-packages" not in p}
+    return sorted(modules | missing | {p for p in READS.read if not _is_known(p, roots)})
+
+
+def _is_known(path: str, roots: Collection[str]) -> bool:
+    """Whether what was read is in `environment`, or the machine's."""
+    if path.startswith(VARIABLE):
+        return False
+    inside = path.rpartition("site-packages" + os.sep)[2] if "site-packages" in path else ""
+    ours = {str(ROOT / name) for name in OURS}
+    return (
+        path.endswith(".pyc")
+        or inside.partition(os.sep)[0].removesuffix(".py") in roots
+        or _below(path, MACHINE | ours)
+        or path not in _outside_library([path])
+    )
 
 
 def _outside_library(files: Iterable[str]) -> set[str]:

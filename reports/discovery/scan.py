@@ -16,7 +16,7 @@ import click
 
 from trilift.lift.runtime.isolate import Event, Outcome, run_all
 
-from ..base.fingerprint import loaded
+from ..base.fingerprint import loaded, watched
 from ..base.targets import Target, sources
 from ..records.entries import Row
 from ..records.options import Options
@@ -199,7 +199,7 @@ def _group(files: Sequence[tuple[str, tuple[Kernel, ...]]], jobs: int, event: Ev
     from .sweep import lenient_autotune
 
     lenient_autotune()
-    before = frozenset(sys.modules)
+    before = watched()
     _import(os.path.join(_root(files[0][0]), "__init__.py"))
     tasks = [(f, ks, before) for f, ks in files]
 

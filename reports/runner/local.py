@@ -5,7 +5,6 @@ A record is one entry of the JSON's "cases", made where the terms are, so that p
 
 from __future__ import annotations
 
-import sys
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -119,10 +118,10 @@ def _file(target: Target, options: Options, jobs: int, event: Event) -> list[str
     """Loads a file and runs its cases; returns their names in the file's order."""
     from trilift.lift.capture.case_files import load_all
 
-    from ..base.fingerprint import loaded
+    from ..base.fingerprint import loaded, watched
 
     memory_limit.limit(options.memory or memory_limit.machine_bytes() // options.jobs)
-    before = frozenset(sys.modules)
+    before = watched()
     try:
         cases = load_all(target.file, target.cases)
     except Exception as e:

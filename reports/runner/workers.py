@@ -168,7 +168,7 @@ def _isolated(function: Function, task: tuple[Any, ...], seconds: float, preload
 
 def _child(function: Function, task: tuple[Any, ...], event: Event) -> tuple[Any, Files]:
     """In the child: the value, and the files that were imported for it."""
-    before = frozenset(sys.modules)
+    before = fingerprint.watched()
     event(("process", os.getpid()))
     value = function(*task, lambda said: event(("event", said)))
     return value, hashed(p for p in fingerprint.loaded(before) if os.path.exists(p) or not _temporary(p))

@@ -48,6 +48,7 @@ def test_what_is_promised_is_proved(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "clause"), [
     ("wrong_one_i8", "s != 1"), ("wrong_one_of_a_size", "N != 1"), ("wrong_one_quotient", "s != 1"),
+    ("wrong_two_of_three", "(s != 1) | (t != 1)"), ("wrong_two_in_a_branch", "(s != 1) | (t != 1)"),
 ])  # fmt: skip
 def test_an_argument_that_is_one_is_another_kernel(name: str, clause: str) -> None:
     assert proof(name).verdict is not Verdict.PROVED or clause in clauses(name, "shape")
@@ -63,3 +64,15 @@ def test_a_grid_has_at_most_65535_programs_along_y() -> None:
     for name, expected in (("rows_along_y", True), ("few_rows_along_y", False)):
         assert proof(name).verdict is Verdict.PROVED, proof(name).reason
         assert ("M <= 65535" in clauses(name, "shape")) is expected
+
+
+@pytest.mark.parametrize("name", ["wrong_always_one", "right_always_one"])
+def test_a_kernel_that_is_always_another_one_is_left_open(name: str) -> None:
+    found = proof(name, fallback=True)
+    assert found.verdict is Verdict.UNKNOWN and "which makes it another kernel" in found.reason
+
+
+def test_an_argument_that_needs_64_bits_is_another_kernel() -> None:
+    assert proof("wrong_wide").verdict is not Verdict.PROVED or "s < 2147483648" in clauses("wrong_wide", "shape")
+    assert proof("right_narrow").verdict is Verdict.PROVED, proof("right_narrow").reason
+    assert not [c for c in clauses("right_narrow", "shape") if c.startswith("s < ")]

@@ -58,3 +58,23 @@ def test_a_formula_is_run_where_the_data_meets_a_scalar() -> None:
     """A padding index is among the indices only where it is small; the formula that was found knew one of them."""
     (out,) = lift(K.padded_rows).outputs
     assert out.formula is None and "differs from what the kernel computes" in str(out.error)
+
+
+@pytest.mark.parametrize("name", [n for n in K.ASKING if n.startswith("asks")])
+def test_what_a_reference_asks_of_the_world_outside_is_said(name: str) -> None:
+    (proof,) = prove(K.ASKING[name], fallback=False)
+    assert proof.verdict is Verdict.PROVED, proof.reason
+    said = {"asks_variable": "TRILIFT_TEST_ASKED is not set", "asks_threads": "torch.get_num_threads() is "}[name]
+    assert any(said in c.text for c in proof.contract if c.kind == "config")
+
+
+@pytest.mark.parametrize("name", [n for n in K.ASKING if n.startswith("loses")])
+def test_what_another_call_gets_otherwise_proves_nothing(name: str) -> None:
+    (proof,) = prove(K.ASKING[name], fallback=False)
+    assert proof.verdict is Verdict.UNKNOWN and "the reference computes with" in proof.reason
+
+
+def test_each_branch_of_a_reference_keeps_its_condition() -> None:
+    (proof,) = prove(K.two_branches, fallback=False)
+    assert proof.verdict is Verdict.PROVED, proof.reason
+    assert not [c.text for c in proof.contract if c.kind == "shape" and "s" in c.text.split()]

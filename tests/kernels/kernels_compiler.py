@@ -185,6 +185,75 @@ def right_one(x, s):
     return plus(x, s, plus_kernel)
 
 
+@triton.jit
+def product_kernel(x, o, s, t, n, B: tl.constexpr):
+    a = tl.program_id(0) * B + tl.arange(0, B)
+    tl.store(o + a, tl.load(x + a, mask=a < n) + (-(s * t)) // 2, mask=a < n)
+
+
+@triton.jit
+def branching_kernel(x, o, s, t, n, B: tl.constexpr):
+    """The same kernel again where n is 1 too: it has one branch then."""
+    a = tl.program_id(0) * B + tl.arange(0, B)
+    if n == 1:
+        tl.store(o + a, tl.load(x + a, mask=a < n) - s * t // 2, mask=a < n)
+    else:
+        tl.store(o + a, tl.load(x + a, mask=a < n) + (-(s * t)) // 2, mask=a < n)
+
+
+@triton.jit
+def dtype_kernel(x, o, s, n, B: tl.constexpr):
+    a = tl.program_id(0) * B + tl.arange(0, B)
+    v = tl.load(x + a, mask=a < n)
+    if s.dtype == tl.int64:
+        v += 1
+    tl.store(o + a, v, mask=a < n)
+
+
+def with_two(x, s, t, kernel):
+    o = torch.empty_like(x)
+    kernel[(triton.cdiv(x.numel(), 64),)](x, o, s, t, x.numel(), B=64)
+    return o
+
+
+@case(x="i32[N] in (-100, 100)", s="i32 in (1, 100)", t="i32 in (1, 100)")
+def wrong_two_of_three(x, s, t):
+    return with_two(x, s, t, product_kernel)
+
+
+@case(x="i32[N] in (-100, 100)", s="i32 in (1, 100)", t="i32 in (1, 100)")
+def wrong_two_in_a_branch(x, s, t):
+    return with_two(x, s, t, branching_kernel)
+
+
+@case(x="i32[N] in (-100, 100)")
+def wrong_always_one(x):
+    o = torch.empty_like(x)
+    quotient_kernel[(triton.cdiv(x.numel(), 64),)](x, o, 1, x.numel(), B=64)
+    return o
+
+
+@case(x="i32[N] in (-100, 100)")
+def right_always_one(x):
+    return wrong_always_one.fn(x)
+
+
+@case(x="i32[N] in (-100, 100)", s="i64")
+def wrong_wide(x, s):
+    return plus(x, s, dtype_kernel)
+
+
+@case(x="i32[N] in (-100, 100)", s="i64 in (0, 100)")
+def right_narrow(x, s):
+    return plus(x, s, dtype_kernel)
+
+
+wrong_two_of_three.reference(lambda x, s, t: x - s * t // 2)
+wrong_two_in_a_branch.reference(lambda x, s, t: x - s * t // 2)
+wrong_always_one.reference(lambda x: x)
+right_always_one.reference(lambda x: x - 1)
+for _c in (wrong_wide, right_narrow):
+    _c.reference(lambda x, s: x.clone())
 for _c in (
     right_contiguous,
     right_multiple,

@@ -1,5 +1,10 @@
 """References whose results PyTorch takes from a type, does not determine, or returns in another order."""
 
+import os
+import random
+import time
+from types import FunctionType
+
 import torch
 import triton
 import triton.language as tl
@@ -130,3 +135,25 @@ def padded_rows(i, w, pad):
     out = torch.empty((i.shape[0], w.shape[1]), device=w.device)
     rows_kernel[(i.shape[0],)](i, w, out, w.shape[1], pad, BLOCK=64)
     return out
+
+
+# ---- questions to the world outside ----------------------------------------------------------------------------------
+
+
+def _twice(x, y):
+    return added(x, x)
+
+
+OUTSIDE = {
+    "asks_variable": lambda x, y: x * 3 if os.environ.get("TRILIFT_TEST_ASKED") else x * 2,
+    "asks_threads": lambda x, y: x * (3 if torch.get_num_threads() > 999 else 2),
+    "loses_time": lambda x, y: x * (3 if time.time() < 9 else 2),
+    "loses_chance": lambda x, y: x * (3 if random.random() < -1 else 2),
+    "loses_file": lambda x, y: x * (3 if os.path.exists("/no/such/file") else 2),
+    "loses_identity": lambda x, y: x * (3 if id(y) == 7 else 2),
+}
+ASKING = {n: case(x="f32[N]", y="f32[N]")(FunctionType(_twice.__code__, globals(), n)) for n in OUTSIDE}
+for n, c in ASKING.items():
+    c.reference(OUTSIDE[n])
+two_branches = case(x="f32[N]", s="i32")(lambda x, s: added(x, x if s > 0 else -x))
+two_branches.reference(lambda x, s: 2 * x if s > 0 else 0 * x)

@@ -373,6 +373,50 @@ def test_a_second_run_imports_nothing_of_the_user(tmp_path: Path) -> None:
     assert (third["verdict"], third.get("cached")) == ("REFUTED", None)
 
 
+READS = """
+import os, pathlib
+import torch, triton
+from own_kernels import kernel
+from trilift import case
+
+HERE = pathlib.Path(__file__).parent
+LEFT_OUT = {}
+
+@case(x="f32[N]")
+def double(x):
+    y = torch.zeros_like(x)
+    kernel[(triton.cdiv(x.numel(), 16),)](x, y, x.numel() - LEFT_OUT, BLOCK=16)
+    return y
+
+double.reference(lambda x: x + x)
+"""
+OUTSIDE = {
+    "a file": ('int((HERE / "number.inc").read_text())', lambda folder: write(folder / "number.inc", "1"), {}),
+    "a folder": ('len([*HERE.glob("*.inc")]) - 1', lambda folder: write(folder / "another.inc", ""), {}),
+    "a variable": ('int(os.environ.get("LEFT_OUT", 0))', lambda folder: None, {"LEFT_OUT": "1"}),
+    "getenv": ('int(os.getenv("LEFT_OUT") or 0)', lambda folder: None, {"LEFT_OUT": "1"}),
+}
+
+
+@pytest.mark.parametrize("what", OUTSIDE)
+def test_what_a_file_reads_when_it_is_imported_counts(tmp_path: Path, what: str) -> None:
+    text, change, variables = OUTSIDE[what]
+    write(tmp_path / "cases.py", READS.replace("{}", text))
+    write(tmp_path / "own_kernels.py", HELPER)
+    write(tmp_path / "number.inc", "0")
+
+    def prove(**more: str) -> tuple[str, object]:
+        command = [sys.executable, "-B", "-m", "trilift", "prove", "-q", "cases.py", "--format", "json", "-j", "1"]
+        env = {**os.environ, "TRILIFT_CACHE_DIR": str(tmp_path / "c"), **more}
+        done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120)
+        found = json.loads(done.stdout)["cases"][0]
+        return found["verdict"], found.get("cached")
+
+    assert [prove(), prove()] == [("PROVED", None), ("PROVED", True)]
+    change(tmp_path)
+    assert [prove(**variables), prove(**variables)] == [("REFUTED", None), ("REFUTED", True)]
+
+
 def test_the_steps_of_each_stage_are_told_and_not_kept(files: Paths, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
     made = {**record("f.py", "one"), "steps": ["proof: 10 steps in 1 of 1,000"]}
     monkeypatch.setattr(dispatch, "run", lambda targets, options, on_event: iter([made]))

@@ -183,6 +183,8 @@ def _captured(case: Case, dims: Dims, seed: int) -> Trace | None:
         trace = capture(case, dims, seed=seed)
     except (CaseError, Unsupported, TriliftError):
         return None
+    if trace.another:
+        return None
     return trace if holds_pointers(trace) else apart(trace)
 
 

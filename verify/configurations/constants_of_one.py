@@ -1,11 +1,13 @@
 """Integer arguments that are 1, which Triton makes constants of the kernel: where that is another kernel, they are not.
 
-The general kernel is proved. An argument that may be 1 is looked at alone, and all of them together.
+The general kernel is proved. An argument that may be 1 is looked at alone, and all of them together; where these make
+another kernel, the fewest of them that do.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import combinations, islice
 
 from trilift.lift.errors import Unsupported
 from trilift.lift.terms import construct as T
@@ -18,7 +20,15 @@ from ..model.verdict import Clause
 from ..wording.user_terms import words
 from .specialisations import Family
 
+LOOKS = 64  # sets of arguments that are looked at, beyond single ones
+PAIRS = 32
+BRANCHES = ("scf.if", "cf.cond_br", "scf.while")
+Names = tuple[str, ...]
 NEEDED = "Triton, which makes an argument that is 1 a constant of the kernel"
+
+
+class _TooMany(Exception):
+    """More sets than are looked at."""
 
 
 def clauses(base: Configuration, families: Sequence[Family]) -> Iterator[Clause]:
@@ -32,17 +42,54 @@ def _of_launch(launch: SymbolicLaunch, family: Family, facts: frozenset[Term]) -
     bound = family.bound
     if bound is None:
         return
-    given = zip(launch.module.entry.args, launch.operands, strict=False)
-    terms = {v.name.removeprefix("%"): x for v, x in given if isinstance(x, Term)}
+    terms = numbers(launch)
     names = [n for n in specialised(bound.kernel, bound.signature) if n in terms and _may_be_one(terms[n], facts)]
-    alone = [n for n in names if not _alike(family, (n,))]
-    together = [names] if len(names) > 1 and not alone and not _alike(family, tuple(names)) else []
-    for group in [[n] for n in alone] + together:
+    for group in _others(family, tuple(names)):
         other = T.make("or", T.const(False), *(T.make("ne", terms[n], 1) for n in group))
         if other is T.const(False):
             what = f"{', '.join(group)} of {family.first.kernel} is 1, which makes it another kernel"
             raise Unsupported(what, family.place, "Triton makes it a constant, with which Python computes")
         yield Clause("shape", other, words(other), NEEDED, family.place)
+
+
+def numbers(launch: SymbolicLaunch) -> dict[str, Term]:
+    """The arguments that are numbers, by name."""
+    given = zip(launch.module.entry.args, launch.operands, strict=False)
+    return {v.name.removeprefix("%"): x for v, x in given if isinstance(x, Term)}
+
+
+def _others(family: Family, names: Names) -> list[Names]:
+    """Sets of arguments that make another kernel where all of them are 1, each without one that has no part in it. A
+    kernel with branches may be the same one again where more of them are: of it every two are looked at too."""
+    alone = [(n,) for n in names if not _alike(family, (n,))]
+    rest = tuple(n for n in names if (n,) not in alone)
+    branches = any(op.name in BRANCHES for op in family.base.walk())
+    two = [p for p in islice(combinations(rest, 2), PAIRS) if branches and not _alike(family, p)]
+    try:
+        return [*alone, *dict.fromkeys([*two, *_smallest(family, rest, [LOOKS])])]
+    except _TooMany:
+        return [*alone, *combinations(rest, 2)]  # at most one of them is 1
+
+
+def _smallest(family: Family, names: Names, looks: list[int]) -> Iterator[Names]:
+    """The smallest of these sets among the names. `looks`: how many more there may be; raises _TooMany after these."""
+    if len(names) < 2 or _looked(family, names, looks):
+        return
+    least = names
+    for n in names:
+        fewer = tuple(x for x in least if x != n)
+        if len(fewer) > 1 and not _looked(family, fewer, looks):
+            least = fewer
+    yield least
+    for n in least:
+        yield from _smallest(family, tuple(x for x in names if x != n), looks)
+
+
+def _looked(family: Family, names: Names, looks: list[int]) -> bool:
+    looks[0] -= 1
+    if looks[0] < 0:
+        raise _TooMany
+    return _alike(family, names)
 
 
 def _alike(family: Family, names: tuple[str, ...]) -> bool:

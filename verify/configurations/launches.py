@@ -22,6 +22,7 @@ from trilift.lift.errors import CaseError, Place, TriliftError, Unsupported
 from trilift.lift.pytorch import repeated_writes
 from trilift.lift.pytorch.host import Copied
 from trilift.lift.pytorch.host.global_state import read_in
+from trilift.lift.pytorch.host.reference_questions import asking
 from trilift.lift.pytorch.host.shims import host_files
 from trilift.lift.replay.check import arguments
 from trilift.lift.replay.reference import formed, values
@@ -36,7 +37,7 @@ from ..integers.solver import Solver
 from ..model.configuration import Configuration, Event, SymbolicLaunch, View
 from ..model.verdict import ELSEWHERE, Clause, overlap_free, written_once
 from ..wording.user_terms import words
-from . import blocks, constants_of_one, grid_limits, host_operations, last_strides
+from . import blocks, constants_of_one, grid_limits, host_operations, last_strides, wide_arguments
 from .ambiguity import apart
 from .buffers import Buffers, reference
 from .host_paths import separating
@@ -246,7 +247,12 @@ class _Config:
             found.confirm(self.beside)
         self.agreed(found)
         self.must_be_followed(found)
-        given = (*self.clauses(found), *constants_of_one.clauses(base, families), *grid_limits.clauses(base))
+        given = (
+            *self.clauses(found),
+            *constants_of_one.clauses(base, families),
+            *wide_arguments.clauses(base, families),
+            *grid_limits.clauses(base),
+        )
         followed = bool(found.relations.reads)
         base = replace(
             base,
@@ -364,7 +370,12 @@ class _Config:
             else:
                 values(self.case, fn, args)
 
-        return list(dict.fromkeys(said for t in self.traces for said in read_in(partial(call, t.dims), files)))
+        with asking(fn, files) as notes:
+            read = [said for t in self.traces for said in read_in(partial(call, t.dims), files)]
+        for n in notes.lost:
+            why = "it may be another one in another call"
+            raise Unsupported(f"the reference computes with {n.what}", n.place, why)
+        return list(dict.fromkeys((*read, *(n.what for n in notes.asked))))
 
     def at(self, shapes: Iterable[Mapping[str, int | float]]) -> list[Trace]:
         """Traces at shapes that were not seen."""
@@ -676,8 +687,10 @@ class _Reading:
         if seen and not followed:
             yield Clause("config", None, f"launch arguments are functions of the dims, found at {found} shapes and "
                          f"confirmed at {held}: {seen}", "the host function is run, not read")  # fmt: skip
+        constexprs = {f"{n} of {e.kernel}" for t in self.relations.traces for e in t.launches for n in e.constexprs}
         for r in self.relations.found:
-            if r.constant and r.what.split(" ")[0].isupper():
+            seen_alone = r.what in constexprs or not followed
+            if r.constant and r.what.split(" ")[0].isupper() and seen_alone:
                 yield Clause("config", None, f"{r.what} is {r.term} at every shape that was tried", "", r.place)
         changed = {ref.buffer.address for e in self.traces[0].events for ref in host_operations.written_by(e)}
         yield from (written_once(*w) for w in repeated_writes.of_events(e for t in self.traces for e in t.events))

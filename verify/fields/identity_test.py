@@ -18,7 +18,7 @@ import numpy as np
 
 from trilift.lift.capture.trace import Trace
 from trilift.lift.cases.declaration import Case, extreme
-from trilift.lift.errors import TriliftError
+from trilift.lift.errors import TriliftError, Unsupported
 from trilift.lift.interpreter.memory import Memory
 from trilift.lift.language.evaluate import evaluate
 from trilift.lift.replay.execute import events, results
@@ -152,6 +152,9 @@ def check(
     if dims is None:
         others = (k for k in range(min(traces[0].configs, CONFIGS)) if k != config)
         traces += [capture(case, shapes[0], config=k, seed=seed) for k in others]
+    if all(t.another for t in traces):
+        raise Unsupported(traces[0].another, case.place)
+    traces = [t for t in traces if not t.another]
     setups = [_against(case, t, formula_side(formulas, t.dims)) for t in traces]
     return _run_all(setups, [f.name for f in formulas], seed, target, steps)
 

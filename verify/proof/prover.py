@@ -579,8 +579,8 @@ class Proving:
 
 
 def as_held(x: Term, formula: Term, dtype: str) -> Term:
-    """What a cell of a dtype holds, as a number modulo 2^bits where the formula is one. They are the same: an integer
-    that is stored is a number of the dtype, or it is owed that it fits."""
+    """The content of a cell of a dtype, as a number modulo 2^bits where the formula is one. They are the same: an
+    integer that is stored is a number of the dtype, or it is owed that it fits."""
     if dtype[0] not in "iu" or not is_wrapped(formula, *limits(dtype)):
         return x
     return wrapped(x, *limits(dtype))

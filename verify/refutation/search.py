@@ -301,6 +301,8 @@ def _trace(case: Case, dims: Dims, config: int, seed: int = 0, large: bool = Fal
         trace = capture(case, dims, config=config, seed=seed)
     except (CaseError, Unsupported):
         return Skipped("the host function refuses these dims")
+    if trace.another:
+        return Skipped(trace.another)
     n = trace.programs
     return Skipped(f"{n} programs", True) if n > (LARGE_PROGRAMS if large else RUN_PROGRAMS) else trace
 

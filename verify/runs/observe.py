@@ -236,7 +236,7 @@ def observe(case: Case, dims: Dims, seed: int, config: int = 0) -> Observation |
 
     try:
         trace = capture(case, dims, config=config, seed=seed)
-        if trace.programs > RUN_PROGRAMS or holds_pointers(trace):
+        if trace.another or trace.programs > RUN_PROGRAMS or holds_pointers(trace):
             return None
     except (CaseError, Unsupported):
         return None

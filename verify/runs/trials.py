@@ -75,7 +75,7 @@ def at(case: Case, dims: Dims, seed: int, config: int = 0, small: bool = False, 
 
     try:
         trace = capture(case, dims, config=config, seed=seed)
-        if trace.programs > RUN_PROGRAMS:
+        if trace.another or trace.programs > RUN_PROGRAMS:
             return None
         inputs = arrays(case, arguments(case, dims, seed))
         inputs = {n: tied(x, seed) for n, x in inputs.items()} if ties else inputs

@@ -132,7 +132,7 @@ def answers(record: Record) -> list[tuple[object, dict[str, Answer]]]:
     from torch._subclasses.fake_tensor import FakeTensor
 
     out: list[tuple[object, dict[str, Answer]]] = [
-        (q.where, {n: _answer(q, n, record) for n in q.names.split() if hasattr(q.where, n)}) for q in QUESTIONS
+        (q.where, {n: answer_of(q, n, record) for n in q.names.split() if hasattr(q.where, n)}) for q in QUESTIONS
     ]
     out += [
         (kind, {how: _flag(getattr(kind, how), name, record)})
@@ -143,7 +143,7 @@ def answers(record: Record) -> list[tuple[object, dict[str, Answer]]]:
     out += [(type(kind), {"__instancecheck__": _kind(kind, record)}) for kind in KINDS]
     out.append((FakeTensor, {"__getattr__": _missing(record)}))
     out.append((torch.UntypedStorage, {"data_ptr": _start(record)}))
-    out.append((type(os.environ), {"__getitem__": _variable(record), "__contains__": _variable_set(record)}))
+    out.append((type(os.environ), of_variables(record)))
     out.append((torch.cuda, {"get_device_capability": _capability(record), "get_device_properties": _device(record)}))
     out.append((Driver, {"get_current_target": _target(record), "get_device_capability": _capability(record)}))
     out.append((type(Driver.utils), {"get_device_properties": _numbers(record)}))
@@ -165,7 +165,13 @@ def install(stack: ExitStack, record: Record) -> dict[int, Answer]:
     return known
 
 
-def _answer(q: Question, name: str, record: Record) -> Answer:
+def of_variables(record: Record) -> dict[str, Answer]:
+    """The methods of `os.environ` that tell a variable."""
+    return {"__getitem__": _variable(record), "__contains__": _variable_set(record)}
+
+
+def answer_of(q: Question, name: str, record: Record) -> Answer:
+    """The function that answers one question, and notes that it was asked."""
     plain = getattr(q.where, name)
     what = f"{q.prefix}{name}()"
 

@@ -1,0 +1,48 @@
+"""Integer arguments that need 64 bits, of which Triton compiles another kernel: one that may ask for their type.
+
+The kernel of 32 bits is proved, in numbers that do not wrap. With 64 bits for all that may need them it has the same
+operations of the same constants, but for those that widen; where it has not, the arguments have 32 bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from trilift.lift.terms import construct as T
+from trilift.lift.terms.term import Term
+from trilift.lift.ttir.specialised import alike_when_wide
+
+from ..integers.solver import Solver
+from ..model.configuration import Configuration, SymbolicLaunch
+from ..model.verdict import Clause
+from ..wording.user_terms import words
+from .constants_of_one import numbers
+from .specialisations import Family
+
+NEEDED = "Triton, which compiles another kernel for an argument of 64 bits"
+LEAST, END = -(1 << 31), 1 << 31
+
+
+def clauses(base: Configuration, families: Sequence[Family]) -> Iterator[Clause]:
+    """Arguments have 32 bits where the kernel would be another one with more."""
+    launches = [e for e in base.events if isinstance(e, SymbolicLaunch)]
+    for launch, family in zip(launches, families, strict=False):
+        yield from dict.fromkeys(_of_launch(launch, family, base.facts))
+
+
+def _of_launch(launch: SymbolicLaunch, family: Family, facts: frozenset[Term]) -> Iterator[Clause]:
+    bound = family.bound
+    if bound is None:
+        return
+    given = numbers(launch)
+    owed = {n: _owed(given[n], facts) for n, kind in bound.signature.items() if kind == "i32" and n in given}
+    wide = [n for n, limits in owed.items() if limits]
+    if wide and not alike_when_wide(bound.kernel, bound.signature, bound.constexprs, bound.options, wide):
+        for limit in (t for n in wide for t in owed[n]):
+            yield Clause("shape", limit, words(limit), NEEDED, family.place)
+
+
+def _owed(t: Term, facts: frozenset[Term]) -> list[Term]:
+    """The limits of 32 bits that are not known of a number."""
+    limits = (T.make("le", LEAST, t), T.make("lt", t, END))
+    return [] if t.is_const else [x for x in limits if not Solver().implies(facts, x)]
