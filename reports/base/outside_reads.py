@@ -43,9 +43,18 @@ class Reads:
         if not self.is_on:
             self.is_on = True
             sys.addaudithook(self.hear)
-            os.environ._data = _Variables(os.environ._data, self)  # type: ignore[attr-defined]
+            os.environ._data = os.environb._data = _Variables(os.environ._data, self)  # type: ignore[attr-defined]
             for name in QUESTIONS:
-                setattr(os, name, self.telling(getattr(os, name)))
+                self.replace(name)
+
+    def replace(self, name: str) -> None:
+        """A function of `os` by one that notes its path, also in the sets that say what the function can do."""
+        plain = getattr(os, name)
+        told = self.telling(plain)
+        setattr(os, name, told)
+        for able in (os.supports_dir_fd, os.supports_fd, os.supports_follow_symlinks, os.supports_effective_ids):
+            if plain in able:
+                able.add(told)
 
     def telling(self, question: Callable[..., object]) -> Callable[..., object]:
         """A function about a path, which notes the path, unless that is a folder: something else in it may change."""
