@@ -89,6 +89,7 @@ def reading(
     Outputs are named out, or out0, out1 ..., or by their dict keys. Raises Unsupported for an operator without a row,
     with the line of `fn` that needed it, and CaseError when `fn` itself raises.
     """
+    from .pretended_device import on_gpu
     from .python_functions import symbolic_numbers
 
     for multiple in (1, 2, 8):  # perhaps sizes have to be even, or multiples of 8
@@ -97,7 +98,7 @@ def reading(
         inputs = {name: symbols.fake(dtype, dims) for name, (dtype, dims) in specs.items()}
         inputs |= {name: symbols.number(v) if isinstance(v, Term) else v for name, v in (scalars or {}).items()}
         try:
-            with symbols.asking(strided), symbolic_numbers(fn):
+            with symbols.asking(strided), symbolic_numbers(fn), on_gpu():
                 graph, keys = traced(fn, inputs)
         except REFUSALS as e:
             refusal = e

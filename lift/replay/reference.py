@@ -59,9 +59,11 @@ def returned(case: Case, fn: Function, args: Mapping[str, Any], real: bool = Tru
 def _called(case: Case, fn: Function, given: Mapping[str, Any], precision: Any) -> Any:
     import torch
 
+    from ..pytorch.pretended_device import on_gpu
+
     anyhow = in_any_memory() if any(s.strided for s in case.tensors.values()) else nullcontext()
     try:
-        with torch.random.fork_rng(devices=[]), precision, anyhow:
+        with torch.random.fork_rng(devices=[]), precision, anyhow, on_gpu():
             return fn(**given)
     except Exception as e:
         zero = 'say of which numbers a divisor is, e.g. b="i32[N] > 0"' if str(e) == "ZeroDivisionError" else ""

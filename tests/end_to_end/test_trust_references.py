@@ -78,3 +78,9 @@ def test_each_branch_of_a_reference_keeps_its_condition() -> None:
     (proof,) = prove(K.two_branches, fallback=False)
     assert proof.verdict is Verdict.PROVED, proof.reason
     assert not [c.text for c in proof.contract if c.kind == "shape" and "s" in c.text.split()]
+
+
+@pytest.mark.parametrize("name", K.ON_GPU)
+def test_a_reference_that_asks_where_its_inputs_lie_finds_them_on_the_gpu(name: str) -> None:
+    assert verdicts(K.told_on_gpu[name]) == {Verdict.PROVED}
+    assert verdicts(K.told_on_cpu[name]) == {Verdict.REFUTED}

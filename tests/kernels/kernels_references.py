@@ -157,3 +157,24 @@ for n, c in ASKING.items():
     c.reference(OUTSIDE[n])
 two_branches = case(x="f32[N]", s="i32")(lambda x, s: added(x, x if s > 0 else -x))
 two_branches.reference(lambda x, s: 2 * x if s > 0 else 0 * x)
+
+ON_GPU = {
+    "is_cuda": lambda x: x.is_cuda,
+    "is_cpu": lambda x: not x.is_cpu,
+    "type": lambda x: x.device.type == "cuda",
+    "text": lambda x: str(x.device).startswith("cuda"),
+    "equal": lambda x: x.device == torch.device("cuda", 0) and x.device == torch.ones_like(x).device,
+    "number": lambda x: x.get_device() == 0,
+    "available": lambda x: torch.cuda.is_available(),
+    "made": lambda x: torch.ones(1, device=x.device).to(x.device).sum().new_ones(()).is_cuda,
+}
+
+
+def _of_device(asked, factor):
+    found = case(x="f32[N]")(lambda x: added(x, x))
+    found.reference(lambda x: x * (factor if asked(x) else 5 - factor))
+    return found
+
+
+told_on_gpu = {n: _of_device(f, 2) for n, f in ON_GPU.items()}
+told_on_cpu = {n: _of_device(f, 3) for n, f in ON_GPU.items()}
