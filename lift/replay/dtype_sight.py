@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager
 from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
+from ..capture.trace import Trace
 from ..cases.declaration import Case, torch_dtype
 from ..pytorch.aten.operators import bind
 
@@ -20,6 +21,8 @@ Nested: TypeAlias = Any  # a number, a tensor, or a list of them
 # Relative to the largest element: a few roundings of the dtype, in sums too.
 TOLERANCE = {"f64": 0.0, "f32": 1e-4, "f16": 2e-2, "bf16": 1e-1}
 COARSE = 0.3  # of formats with fewer digits
+HALF_DIGIT = {"bf16": 2.0**-8, "f16": 2.0**-11, "f32": 2.0**-24}  # relative: what rounding to the dtype may change
+BITS = ("tt.bitcast", "arith.bitcast")
 SAME_NUMBER = 1e-2  # relative difference of numbers that are computed from data, in float64 and in a narrow type
 ENDLESS = 1e30  # finfo.max of the wide types: as good as infinity
 MOVES = {
@@ -172,3 +175,12 @@ def tolerance(case: Case, fn: Function | None, least: float) -> float:
     if fn is None or not sees_dtypes(case, fn):
         return least
     return max([least, *(TOLERANCE.get(s.dtype, COARSE) for s in case.tensors.values() if s.is_float)])
+
+
+def of_bits(trace: Trace, name: str) -> float:
+    """The relative error to which an output is known: that of its dtype where a kernel takes numbers for their bits,
+    which are those of rounded numbers; else 0."""
+    ref = trace.outputs.get(name)
+    digits = HALF_DIGIT.get(ref.dtype, 0.0) if ref is not None else 0.0
+    ops = (op for e in trace.launches for op in e.module().walk() if digits and op.name in BITS)
+    return digits if any(v.type.is_float for op in ops for v in (*op.operands, *op.results)) else 0.0

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from trilift.lift import lift
 from trilift.lift.cases.declaration import Case
@@ -84,3 +85,12 @@ def test_each_branch_of_a_reference_keeps_its_condition() -> None:
 def test_a_reference_that_asks_where_its_inputs_lie_finds_them_on_the_gpu(name: str) -> None:
     assert verdicts(K.told_on_gpu[name]) == {Verdict.PROVED}
     assert verdicts(K.told_on_cpu[name]) == {Verdict.REFUTED}
+
+
+def test_an_element_that_is_rounded_as_its_dtype_has_it_refutes_nothing() -> None:
+    """Where a kernel takes a number for its bits, these are of the rounded number, and the reference's are not."""
+    assert verdicts(K.bits_rounded) <= {Verdict.UNKNOWN, Verdict.TESTED}
+    (found,) = proofs(K.bits_cut)
+    assert found.verdict is Verdict.REFUTED and found.counterexample is not None
+    kernel, usual = found.counterexample.got, found.counterexample.expected
+    assert float(torch.tensor(usual).to(torch.bfloat16)) != kernel

@@ -178,3 +178,24 @@ def _of_device(asked, factor):
 
 told_on_gpu = {n: _of_device(f, 2) for n, f in ON_GPU.items()}
 told_on_cpu = {n: _of_device(f, 3) for n, f in ON_GPU.items()}
+
+
+@triton.jit
+def bits_kernel(x, out, n, UP: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    bits = tl.load(x + i, mask=i < n).to(tl.uint32, bitcast=True)
+    if UP:
+        bits += 0x7FFF + ((bits >> 16) & 1)
+    tl.store(out + i, (bits >> 16).to(tl.uint16).to(tl.bfloat16, bitcast=True), mask=i < n)
+
+
+def narrowed(x, up):
+    out = torch.empty(x.shape, dtype=torch.bfloat16, device=x.device)
+    bits_kernel[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), UP=up, BLOCK=64)
+    return out
+
+
+bits_rounded = case(x="f32[N]")(lambda x: narrowed(x, True))
+bits_cut = case(x="f32[N]")(lambda x: narrowed(x, False))
+for c in (bits_rounded, bits_cut):
+    c.reference(lambda x: x.to(torch.bfloat16))
