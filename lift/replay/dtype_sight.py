@@ -178,9 +178,9 @@ def tolerance(case: Case, fn: Function | None, least: float) -> float:
 
 
 def of_bits(trace: Trace, name: str) -> float:
-    """The relative error to which an output is known: that of its dtype where a kernel takes numbers for their bits,
-    which are those of rounded numbers; else 0."""
-    ref = trace.outputs.get(name)
-    digits = HALF_DIGIT.get(ref.dtype, 0.0) if ref is not None else 0.0
+    """The relative error to which an output is known: that of its dtype, or of a coarser one of an input, where a
+    kernel takes numbers for their bits, which are those of rounded numbers; else 0."""
+    refs = [trace.outputs[name], *trace.inputs.values()] if name in trace.outputs else []
+    digits = max((HALF_DIGIT.get(ref.dtype, 0.0) for ref in refs), default=0.0)
     ops = (op for e in trace.launches for op in e.module().walk() if digits and op.name in BITS)
     return digits if any(v.type.is_float for op in ops for v in (*op.operands, *op.results)) else 0.0

@@ -89,7 +89,8 @@ def test_a_reference_that_asks_where_its_inputs_lie_finds_them_on_the_gpu(name: 
 
 def test_an_element_that_is_rounded_as_its_dtype_has_it_refutes_nothing() -> None:
     """Where a kernel takes a number for its bits, these are of the rounded number, and the reference's are not."""
-    assert verdicts(K.bits_rounded) <= {Verdict.UNKNOWN, Verdict.TESTED}
+    for right in (K.bits_rounded, K.bits_widened):
+        assert verdicts(right) <= {Verdict.UNKNOWN, Verdict.TESTED}
     (found,) = proofs(K.bits_cut)
     assert found.verdict is Verdict.REFUTED and found.counterexample is not None
     kernel, usual = found.counterexample.got, found.counterexample.expected

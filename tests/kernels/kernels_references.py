@@ -199,3 +199,20 @@ bits_rounded = case(x="f32[N]")(lambda x: narrowed(x, True))
 bits_cut = case(x="f32[N]")(lambda x: narrowed(x, False))
 for c in (bits_rounded, bits_cut):
     c.reference(lambda x: x.to(torch.bfloat16))
+
+
+@triton.jit
+def widened_kernel(x, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    bits = tl.load(x + i, mask=i < n).to(tl.uint16, bitcast=True).to(tl.uint32)
+    tl.store(out + i, (bits << 16).to(tl.float32, bitcast=True), mask=i < n)
+
+
+@case(x="bf16[N]")
+def bits_widened(x):
+    out = torch.empty(x.shape, dtype=torch.float32, device=x.device)
+    widened_kernel[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), BLOCK=64)
+    return out
+
+
+bits_widened.reference(lambda x: x.float())
