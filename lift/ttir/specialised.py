@@ -39,16 +39,19 @@ def alike_at_one(
     names: Sequence[str],
 ) -> bool:  # fmt: skip
     """Whether the kernel in which these integer parameters are the constant 1 is the general one at 1; False where
-    Triton does not compile it."""
+    Triton compiles that alone."""
     order = list(signature)
     key = (L.content_key(fn, signature, constexprs, options), tuple(names))
     if key not in _ALIKE:
         constant = {n: "constexpr" if n in names else kind for n, kind in signature.items()}
         ones: dict[object, object] = {**constexprs, **{(order.index(n),): 1 for n in names}}
         try:
+            general = L.lower(fn, signature, constexprs, options)
+        except Unsupported:  # which is said where the kernel is executed
+            return True
+        try:
             special = L.folded(L.text(fn, constant, ones, options))
-            general = L.folded(_at_one(L.lower(fn, signature, constexprs, options).text, names))
-            _ALIKE[key] = same(special, general)
+            _ALIKE[key] = same(special, L.folded(_at_one(general.text, names)))
         except (Unsupported, RuntimeError, RecursionError):
             _ALIKE[key] = False
     return _ALIKE[key]
@@ -59,13 +62,16 @@ def alike_when_wide(
     names: Sequence[str],
 ) -> bool:  # fmt: skip
     """Whether the kernel in which these integer parameters have 64 bits is the one with 32, but for widths of integers;
-    False where Triton does not compile it."""
+    False where Triton compiles that alone."""
     key = (L.content_key(fn, signature, constexprs, options), tuple(names), "wide")
     if key not in _ALIKE:
         wide = {n: "i64" if n in names else kind for n, kind in signature.items()}
         try:
-            special, general = (L.lower(fn, s, constexprs, options) for s in (wide, signature))
-            _ALIKE[key] = same(special, general, wide=True)
+            general = L.lower(fn, signature, constexprs, options)
+        except Unsupported:
+            return True
+        try:
+            _ALIKE[key] = same(L.lower(fn, wide, constexprs, options), general, wide=True)
         except (Unsupported, RuntimeError, RecursionError):
             _ALIKE[key] = False
     return _ALIKE[key]
