@@ -259,6 +259,23 @@ def test_formula_gives_the_numbers_of_pytorch(name: str) -> None:
             np.testing.assert_allclose(got.astype(np.float64), as_array(want).astype(np.float64), rtol=1e-6, atol=1e-7)
 
 
+EDGES = torch.tensor([-20.0, -6, -4, -3, -2, -1, -0.5, 0, 0.25, 0.5, 1, 2, 3, 4, 5, 6, 19, 20], dtype=torch.float64)
+PIECES = "relu relu6 hardswish hardsigmoid hardtanh leaky_relu elu celu selu softplus softshrink hardshrink logsigmoid"
+
+
+@pytest.mark.parametrize("name", [*PIECES.split(), *(f"d {n}" for n in PIECES.split())])
+def test_formulas_at_the_edges_of_pieces(name: str) -> None:
+    f = getattr(F, name.removeprefix("d "))
+    plain = lambda x: f(x)  # noqa: E731
+    fn, specs = (gradient(plain), DY) if name.startswith("d ") else (plain, {"x": "f64[M,N]"})
+    x = EDGES.reshape(3, 6)
+    given = {"dy": 1.5 + x.abs(), "x": x} if name.startswith("d ") else {"x": x}
+    (formula,) = read.read_case(make_case(name, fn, specs), fn).formulas
+    (want,) = outputs_of(fn(**given))
+    got = evaluate(formula.term, formula.axes, {k: as_array(v) for k, v in given.items()}, {"M": 3, "N": 6})
+    np.testing.assert_allclose(got.astype(np.float64), as_array(want), rtol=1e-6, atol=1e-7)
+
+
 def test_an_output_that_is_a_text_is_not_supported() -> None:
     f = lambda x: (2 * x, "text")  # noqa: E731
     case = make_case("f", f, {"x": "f32[N]"})

@@ -167,7 +167,7 @@ ROWS.add(
     Row("mish_backward", "grad_output, self", real(lambda g, x: g * mish_slope(x))),
     Row("gelu_backward", "grad_output, self, approximate='none'", lambda g, x, how: real(lambda a, t: a * gelu_slope(t, how))(g, x)),
     Row("hardsigmoid_backward", "grad_output, self", real(lambda g, x: where(T.make("and", gt(x, -3), lt(x, 3)), g / 6, 0))),
-    Row("hardswish_backward", "grad_output, self", real(lambda g, x: where(lt(x, -3), 0, where(le(x, 3), g * (x / 3 + 0.5), g)))),
+    Row("hardswish_backward", "grad_output, self", real(lambda g, x: where(le(x, -3), 0, where(lt(x, 3), g * (x / 3 + 0.5), g)))),
     Row("log_sigmoid_backward", "grad_output, self, buffer", lambda g, x, buffer: real(lambda a, t: a * sigmoid(-t))(g, x)),
     Row("leaky_relu_backward", "grad_output, self, negative_slope, self_is_result", real(lambda g, x, slope, result: where(gt(x, 0), g, slope * g))),
     Row("logit_backward", "grad_output, self", real(lambda g, x: g / (x * (1 - x)))),
