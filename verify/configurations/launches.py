@@ -687,10 +687,8 @@ class _Reading:
         if seen and not followed:
             yield Clause("config", None, f"launch arguments are functions of the dims, found at {found} shapes and "
                          f"confirmed at {held}: {seen}", "the host function is run, not read")  # fmt: skip
-        constexprs = {f"{n} of {e.kernel}" for t in self.relations.traces for e in t.launches for n in e.constexprs}
         for r in self.relations.found:
-            seen_alone = r.what in constexprs or not followed
-            if r.constant and r.what.split(" ")[0].isupper() and seen_alone:
+            if r.constant and r.what.split(" ")[0].isupper():
                 yield Clause("config", None, f"{r.what} is {r.term} at every shape that was tried", "", r.place)
         changed = {ref.buffer.address for e in self.traces[0].events for ref in host_operations.written_by(e)}
         yield from (written_once(*w) for w in repeated_writes.of_events(e for t in self.traces for e in t.events))
