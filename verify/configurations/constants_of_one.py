@@ -6,7 +6,7 @@ another kernel, the fewest of them that do.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations, islice
 
 from trilift.lift.errors import Unsupported
@@ -24,6 +24,7 @@ LOOKS = 64  # sets of arguments that are looked at, beyond single ones
 PAIRS = 32
 BRANCHES = ("scf.if", "cf.cond_br", "scf.while")
 Names = tuple[str, ...]
+OfLaunch = Callable[[SymbolicLaunch, Family, frozenset[Term]], Iterator[Clause]]
 NEEDED = "Triton, which makes an argument that is 1 a constant of the kernel"
 
 
@@ -33,9 +34,14 @@ class _TooMany(Exception):
 
 def clauses(base: Configuration, families: Sequence[Family]) -> Iterator[Clause]:
     """Arguments are not 1 where the kernel would be another one. Raises Unsupported where they always are."""
+    yield from of_launches(_of_launch, base, families)
+
+
+def of_launches(of_launch: OfLaunch, base: Configuration, families: Sequence[Family]) -> Iterator[Clause]:
+    """The clauses of each launch with its family, every clause once."""
     launches = [e for e in base.events if isinstance(e, SymbolicLaunch)]
     for launch, family in zip(launches, families, strict=False):
-        yield from dict.fromkeys(_of_launch(launch, family, base.facts))
+        yield from dict.fromkeys(of_launch(launch, family, base.facts))
 
 
 def _of_launch(launch: SymbolicLaunch, family: Family, facts: frozenset[Term]) -> Iterator[Clause]:

@@ -16,7 +16,7 @@ from ..integers.solver import Solver
 from ..model.configuration import Configuration, SymbolicLaunch
 from ..model.verdict import Clause
 from ..wording.user_terms import words
-from .constants_of_one import numbers
+from .constants_of_one import numbers, of_launches
 from .specialisations import Family
 
 NEEDED = "Triton, which compiles another kernel for an argument of 64 bits"
@@ -25,9 +25,7 @@ LEAST, END = -(1 << 31), 1 << 31
 
 def clauses(base: Configuration, families: Sequence[Family]) -> Iterator[Clause]:
     """Arguments have 32 bits where the kernel would be another one with more."""
-    launches = [e for e in base.events if isinstance(e, SymbolicLaunch)]
-    for launch, family in zip(launches, families, strict=False):
-        yield from dict.fromkeys(_of_launch(launch, family, base.facts))
+    yield from of_launches(_of_launch, base, families)
 
 
 def _of_launch(launch: SymbolicLaunch, family: Family, facts: frozenset[Term]) -> Iterator[Clause]:
