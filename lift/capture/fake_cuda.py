@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
 from types import SimpleNamespace
 from typing import Any
@@ -24,6 +24,7 @@ from . import streams
 CAPABILITY = (9, 0)
 MULTIPROCESSORS = 4  # few, so that persistent kernels give each program several tiles at small shapes
 SHARED_MEMORY = 232448
+Options = Mapping[str, object]
 CUDA = torch.device("cuda", 0)
 _DEVICE, _IS_CUDA, _IS_CPU = (getattr(torch.Tensor, n).__get__ for n in ("device", "is_cuda", "is_cpu"))
 _TO_CUDA = {"cuda", "pin_memory"}
@@ -120,32 +121,42 @@ class Driver:
     def clear_cache(self, cache: Any) -> None: ...
 
 
-class _Redirect(TorchFunctionMode):  # type: ignore[misc]
-    """CPU tensors that claim to be on cuda:0; requests for cuda become requests for the CPU."""
+class Requests(TorchFunctionMode):  # type: ignore[misc]
+    """Requests for cuda become requests for the CPU."""
 
     def __torch_function__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+        self, func: Callable[..., object], types: object, args: tuple[object, ...] = (), kwargs: Options | None = None
+    ) -> object:
+        options = dict(kwargs or {})
+        match getattr(func, "__name__", ""):
+            case "cuda" | "pin_memory":
+                return args[0]
+            case "to" | "type" | "copy_":
+                args = tuple(_cpu(a) for a in args)
+        if "device" in options:
+            options["device"] = _cpu(options["device"])
+        if options.get("pin_memory"):
+            options["pin_memory"] = False
+        return func(*args, **options)
+
+
+class _Redirect(Requests):
+    """CPU tensors that claim to be on cuda:0, too."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Options | None = None
     ) -> Any:
-        kwargs = dict(kwargs or {})
         match getattr(func, "__name__", ""):
             case "__get__" if func in (_DEVICE, _IS_CUDA, _IS_CPU):
                 found = func(*args)
                 return found if args[0].is_meta else {_DEVICE: CUDA, _IS_CUDA: True, _IS_CPU: False}[func]
             case "get_device":
                 return 0
-            case "cuda" | "pin_memory":
-                return args[0]
             case "is_pinned":
                 return False
             case "is_shared":
                 return True  # what PyTorch says of all memory on a GPU
-            case "to" | "type" | "copy_":
-                args = tuple(_cpu(a) for a in args)
-        if "device" in kwargs:
-            kwargs["device"] = _cpu(kwargs["device"])
-        if kwargs.get("pin_memory"):
-            kwargs["pin_memory"] = False
-        return func(*args, **kwargs)
+        return super().__torch_function__(func, types, args, kwargs)
 
 
 def _cpu(device: Any) -> Any:

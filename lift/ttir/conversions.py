@@ -5,7 +5,8 @@ from __future__ import annotations
 from .ir import Op, Value
 
 CONVERSION = {True: "arith.fptosi", False: "arith.fptoui"}  # of floats to signed and to unsigned integers
-MOVES = {"tt.splat", "tt.broadcast", "tt.expand_dims", "tt.reshape", "tt.trans"}
+SPREADS = ("tt.splat", "tt.broadcast")  # operations that repeat a value
+MOVES = {*SPREADS, "tt.expand_dims", "tt.reshape", "tt.trans"}
 
 
 def fits(v: Value, is_signed: bool) -> bool:

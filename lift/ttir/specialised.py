@@ -13,17 +13,20 @@ Of an integer that does not fit 32 bits it makes an argument of 64, whose type a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ..errors import Unsupported
 from ..runtime.session import table
 from . import lower as L
+from .conversions import SPREADS
 from .ir import Block, Function, Module, Op, Type, Value
 
 EFFECTS = ("tt.store", "tt.atomic", "tt.load", "tt.return", "tt.call", "tt.print", "tt.assert", "llvm.", "cf.", "scf.",
            "tt.experimental", "tt.descriptor", "gpu.", "ttg.")  # fmt: skip
-WIDENING = ("arith.extsi", "arith.index_cast", "tt.splat", "tt.broadcast")
+WIDENING = ("arith.extsi", "arith.index_cast", *SPREADS)  # a number is widened before it is spread, or after
 Signature = Mapping[str, object]
+Constexprs = Mapping[object, object]
+Options = Mapping[str, object]
 _ALIKE: dict[tuple[object, ...], bool] = table("specialised.alike", {})
 
 
@@ -35,43 +38,45 @@ def specialised(fn: object, signature: Signature) -> list[str]:
 
 
 def alike_at_one(
-    fn: object, signature: Signature, constexprs: Mapping[object, object], options: Mapping[str, object],
-    names: Sequence[str],
-) -> bool:  # fmt: skip
+    fn: object, signature: Signature, constexprs: Constexprs, options: Options, names: Sequence[str]
+) -> bool:
     """Whether the kernel in which these integer parameters are the constant 1 is the general one at 1; False where
     Triton compiles that alone."""
-    order = list(signature)
-    key = (L.content_key(fn, signature, constexprs, options), tuple(names))
-    if key not in _ALIKE:
+
+    def at_one(general: Module) -> bool:
+        order = list(signature)
         constant = {n: "constexpr" if n in names else kind for n, kind in signature.items()}
         ones: dict[object, object] = {**constexprs, **{(order.index(n),): 1 for n in names}}
-        try:
-            general = L.lower(fn, signature, constexprs, options)
-        except Unsupported:  # which is said where the kernel is executed
-            return True
-        try:
-            special = L.folded(L.text(fn, constant, ones, options))
-            _ALIKE[key] = same(special, L.folded(_at_one(general.text, names)))
-        except (Unsupported, RuntimeError, RecursionError):
-            _ALIKE[key] = False
-    return _ALIKE[key]
+        return same(L.folded(L.text(fn, constant, ones, options)), L.folded(_at_one(general.text, names)))
+
+    key = (L.content_key(fn, signature, constexprs, options), tuple(names), "one")
+    return _alike(key, at_one, lambda: L.lower(fn, signature, constexprs, options))
 
 
 def alike_when_wide(
-    fn: object, signature: Signature, constexprs: Mapping[object, object], options: Mapping[str, object],
-    names: Sequence[str],
-) -> bool:  # fmt: skip
+    fn: object, signature: Signature, constexprs: Constexprs, options: Options, names: Sequence[str]
+) -> bool:
     """Whether the kernel in which these integer parameters have 64 bits is the one with 32, but for widths of integers;
     False where Triton compiles that alone."""
+
+    def wide(general: Module) -> bool:
+        of_64 = {n: "i64" if n in names else kind for n, kind in signature.items()}
+        return same(L.lower(fn, of_64, constexprs, options), general, wide=True)
+
     key = (L.content_key(fn, signature, constexprs, options), tuple(names), "wide")
+    return _alike(key, wide, lambda: L.lower(fn, signature, constexprs, options))
+
+
+def _alike(key: tuple[object, ...], compared: Callable[[Module], bool], lowered: Callable[[], Module]) -> bool:
+    """The result of a comparison with the general kernel, once for a key. Where that cannot be lowered it is True: this
+    is said where the kernel is executed."""
     if key not in _ALIKE:
-        wide = {n: "i64" if n in names else kind for n, kind in signature.items()}
         try:
-            general = L.lower(fn, signature, constexprs, options)
+            general = lowered()
         except Unsupported:
             return True
         try:
-            _ALIKE[key] = same(L.lower(fn, wide, constexprs, options), general, wide=True)
+            _ALIKE[key] = compared(general)
         except (Unsupported, RuntimeError, RecursionError):
             _ALIKE[key] = False
     return _ALIKE[key]

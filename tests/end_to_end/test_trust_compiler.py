@@ -49,6 +49,7 @@ def test_what_is_promised_is_proved(name: str) -> None:
 @pytest.mark.parametrize(("name", "clause"), [
     ("wrong_one_i8", "s != 1"), ("wrong_one_of_a_size", "N != 1"), ("wrong_one_quotient", "s != 1"),
     ("wrong_two_of_three", "(s != 1) | (t != 1)"), ("wrong_two_in_a_branch", "(s != 1) | (t != 1)"),
+    ("wrong_two_of_many", "s != 1"),
 ])  # fmt: skip
 def test_an_argument_that_is_one_is_another_kernel(name: str, clause: str) -> None:
     assert proof(name).verdict is not Verdict.PROVED or clause in clauses(name, "shape")
@@ -76,3 +77,9 @@ def test_an_argument_that_needs_64_bits_is_another_kernel() -> None:
     assert proof("wrong_wide").verdict is not Verdict.PROVED or "s < 2147483648" in clauses("wrong_wide", "shape")
     assert proof("right_narrow").verdict is Verdict.PROVED, proof("right_narrow").reason
     assert not [c for c in clauses("right_narrow", "shape") if c.startswith("s < ")]
+
+
+def test_each_argument_alone_may_need_64_bits() -> None:
+    assert proof("wrong_one_wide").verdict is not Verdict.PROVED or {"s < 2147483648", "t < 2147483648"} <= {
+        *clauses("wrong_one_wide", "shape")
+    }

@@ -333,3 +333,40 @@ def few_rows_along_y(x):
 
 rows_along_y.reference(lambda x: x.clone())
 few_rows_along_y.reference(lambda x: x.clone())
+
+
+@triton.jit
+def one_wide_kernel(x, o, s, t, n, B: tl.constexpr):
+    """The same kernel where both have 64 bits."""
+    a = tl.program_id(0) * B + tl.arange(0, B)
+    v = tl.load(x + a, mask=a < n)
+    if s.dtype != t.dtype:
+        v += 1
+    tl.store(o + a, v + 0 * (s + t > 0).to(tl.int32), mask=a < n)
+
+
+@case(x="i32[N] in (-100, 100)", s="i64", t="i64")
+def wrong_one_wide(x, s, t):
+    return with_two(x, s, t, one_wide_kernel)
+
+
+@triton.jit
+def many_kernel(x, o, n, a, b, c, d, e, f, g, h, i, j, k, l, m, p, q, r, B: tl.constexpr):  # noqa: E741
+    """As branching_kernel, with more arguments than pairs are looked at."""
+    at = tl.program_id(0) * B + tl.arange(0, B)
+    s = a + b + c + d + e + f + g + h + i + j + k + l + m + p
+    if n == 1:
+        tl.store(o + at, tl.load(x + at, mask=at < n) + s - q * r // 2, mask=at < n)
+    else:
+        tl.store(o + at, tl.load(x + at, mask=at < n) + s + (-(q * r)) // 2, mask=at < n)
+
+
+@case(x="i32[N] in (-100, 100)", s="i32 in (1, 100)", t="i32 in (1, 100)")
+def wrong_two_of_many(x, s, t):
+    o = torch.empty_like(x)
+    many_kernel[(triton.cdiv(x.numel(), 64),)](x, o, x.numel(), *[s] * 14, s, t, B=64)
+    return o
+
+
+wrong_one_wide.reference(lambda x, s, t: x.clone())
+wrong_two_of_many.reference(lambda x, s, t: x + 14 * s - s * t // 2)

@@ -165,6 +165,8 @@ ON_GPU = {
     "text": lambda x: str(x.device).startswith("cuda"),
     "equal": lambda x: x.device == torch.device("cuda", 0) and x.device == torch.ones_like(x).device,
     "number": lambda x: x.get_device() == 0,
+    "class": lambda x: isinstance(x.device, torch.device),
+    "moved": lambda x: torch.ones(1, device="cuda").to("cuda:0").cuda().is_cuda,
     "available": lambda x: torch.cuda.is_available(),
     "made": lambda x: torch.ones(1, device=x.device).to(x.device).sum().new_ones(()).is_cuda,
 }

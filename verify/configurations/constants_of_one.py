@@ -1,13 +1,13 @@
 """Integer arguments that are 1, which Triton makes constants of the kernel: where that is another kernel, they are not.
 
 The general kernel is proved. An argument that may be 1 is looked at alone, and all of them together; where these make
-another kernel, the fewest of them that do.
+another kernel, the fewest of them that do. Where there are too many to look at, at most one of them is 1.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import combinations, islice
+from itertools import combinations
 
 from trilift.lift.errors import Unsupported
 from trilift.lift.terms import construct as T
@@ -20,8 +20,8 @@ from ..model.verdict import Clause
 from ..wording.user_terms import words
 from .specialisations import Family
 
-LOOKS = 64  # sets of arguments that are looked at, beyond single ones
-PAIRS = 32
+LOOKED_SETS = 64  # of arguments, beyond single ones
+LOOKED_PAIRS = 128
 BRANCHES = ("scf.if", "cf.cond_br", "scf.while")
 Names = tuple[str, ...]
 OfLaunch = Callable[[SymbolicLaunch, Family, frozenset[Term]], Iterator[Clause]]
@@ -50,7 +50,10 @@ def _of_launch(launch: SymbolicLaunch, family: Family, facts: frozenset[Term]) -
         return
     terms = numbers(launch)
     names = [n for n in specialised(bound.kernel, bound.signature) if n in terms and _may_be_one(terms[n], facts)]
-    for group in _others(family, tuple(names)):
+    others = {frozenset(terms[n] for n in group): group for group in _others(family, tuple(names))}
+    for given, group in others.items():
+        if any(fewer < given for fewer in others):
+            continue
         other = T.make("or", T.const(False), *(T.make("ne", terms[n], 1) for n in group))
         if other is T.const(False):
             what = f"{', '.join(group)} of {family.first.kernel} is 1, which makes it another kernel"
@@ -70,11 +73,14 @@ def _others(family: Family, names: Names) -> list[Names]:
     alone = [(n,) for n in names if not _alike(family, (n,))]
     rest = tuple(n for n in names if (n,) not in alone)
     branches = any(op.name in BRANCHES for op in family.base.walk())
-    two = [p for p in islice(combinations(rest, 2), PAIRS) if branches and not _alike(family, p)]
+    pairs = list(combinations(rest, 2))
+    if branches and len(pairs) > LOOKED_PAIRS:
+        return [*alone, *pairs]
+    two = [p for p in pairs if branches and not _alike(family, p)]
     try:
-        return [*alone, *dict.fromkeys([*two, *_smallest(family, rest, [LOOKS])])]
+        return [*alone, *dict.fromkeys([*two, *_smallest(family, rest, [LOOKED_SETS])])]
     except _TooMany:
-        return [*alone, *combinations(rest, 2)]  # at most one of them is 1
+        return [*alone, *pairs]
 
 
 def _smallest(family: Family, names: Names, looks: list[int]) -> Iterator[Names]:

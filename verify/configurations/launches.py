@@ -257,7 +257,7 @@ class _Config:
         base = replace(
             base,
             facts=base.facts.union(self.returned(found), (c.term for c in given if c.term is not None)),
-            clauses=(*given, *found.clauses(followed)),
+            clauses=(*given, *found.clauses(followed, part=bool(self.depth))),
             runs=(*_by_constants(self.case, (*self.traces, *held, *self.beside)), *self.on_paths()),
         )
         return list(blocks.configurations(base, families, self.exhaustive))
@@ -680,8 +680,10 @@ class _Reading:
 
     # ---- what it rests on
 
-    def clauses(self, followed: bool = False) -> Iterator[Clause]:
+    def clauses(self, followed: bool = False, part: bool = False) -> Iterator[Clause]:
+        """`part`: the traces are those of some shapes only, at which the host function does the same."""
         yield from assumed(self.case)
+        where = " of those where the host function does this" if part else ""
         seen = "; ".join(at(t) for t in self.relations.run if t.dims)
         found, held = len(self.relations.traces), len(self.relations.held)
         if seen and not followed:
@@ -689,7 +691,7 @@ class _Reading:
                          f"confirmed at {held}: {seen}", "the host function is run, not read")  # fmt: skip
         for r in self.relations.found:
             if r.constant and r.what.split(" ")[0].isupper():
-                yield Clause("config", None, f"{r.what} is {r.term} at every shape that was tried", "", r.place)
+                yield Clause("config", None, f"{r.what} is {r.term} at every shape that was tried{where}", "", r.place)
         changed = {ref.buffer.address for e in self.traces[0].events for ref in host_operations.written_by(e)}
         yield from (written_once(*w) for w in repeated_writes.of_events(e for t in self.traces for e in t.events))
         for name, spec in strided(self.case).items():

@@ -1,13 +1,15 @@
 """Integer arguments that need 64 bits, of which Triton compiles another kernel: one that may ask for their type.
 
 The kernel of 32 bits is proved, in numbers that do not wrap. With 64 bits for all that may need them it has the same
-operations of the same constants, but for those that widen; where it has not, the arguments have 32 bits.
+operations of the same constants, but for those that widen, and so has it with 64 bits for one of them alone; where it
+has not, these arguments have 32 bits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from trilift.lift.capture.launches import Bound
 from trilift.lift.terms import construct as T
 from trilift.lift.terms.term import Term
 from trilift.lift.ttir.specialised import alike_when_wide
@@ -35,9 +37,15 @@ def _of_launch(launch: SymbolicLaunch, family: Family, facts: frozenset[Term]) -
     given = numbers(launch)
     owed = {n: _owed(given[n], facts) for n, kind in bound.signature.items() if kind == "i32" and n in given}
     wide = [n for n, limits in owed.items() if limits]
-    if wide and not alike_when_wide(bound.kernel, bound.signature, bound.constexprs, bound.options, wide):
-        for limit in (t for n in wide for t in owed[n]):
-            yield Clause("shape", limit, words(limit), NEEDED, family.place)
+    alone = [n for n in wide if not _alike(bound, (n,))]
+    rest = [n for n in wide if n not in alone]
+    together = rest if len(rest) > 1 and not _alike(bound, rest) else []
+    for limit in (t for n in (*alone, *together) for t in owed[n]):
+        yield Clause("shape", limit, words(limit), NEEDED, family.place)
+
+
+def _alike(bound: Bound, names: Sequence[str]) -> bool:
+    return alike_when_wide(bound.kernel, bound.signature, bound.constexprs, bound.options, names)
 
 
 def _owed(t: Term, facts: frozenset[Term]) -> list[Term]:

@@ -266,8 +266,9 @@ def host_modules(fn: object) -> list[ModuleType]:
     case's own package, those that use Triton, and those of the same packages that use PyTorch."""
     module = getattr(fn, "__module__", "") or ""
     mine = module.partition(".")[0]
-    named = [(name.partition(".")[0], m) for name, m in list(sys.modules.items())]
-    known = [(p, m, u) for p, m in named if p not in NOT_OF_HOST and (u := _uses(m)).host and (p == mine or u.uses)]
+    tops = ((name.partition(".")[0], name) for name in list(sys.modules))
+    named = ((p, sys.modules[name]) for p, name in tops if p not in NOT_OF_HOST and name in sys.modules)
+    known = [(p, m, u) for p, m in named if (u := _uses(m)).host and (p == mine or u.uses)]
     packages = {mine} | {p for p, _, u in known if u.triton}
     found = [m for p, m, _ in known if p in packages]
     return [*found, *(m for m in _led_to(module) if m not in found)]
