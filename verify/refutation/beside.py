@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain, islice
 
 from trilift.lift.cases.declaration import Case
@@ -25,11 +26,12 @@ from ..runs.adversary import FURTHER, SEARCHED, TABLE, at_edges
 from ..runs.goals import Targets
 from ..runs.layouts import numbers, otherwise
 from ..runs.trials import Dims, blocks_of, boundary_shapes, fits
-from .search import Failure, Question, attempt, found_at, launched
+from .search import Failure, Question, attempt, executed, found_at, launched
 
 EDGE = 2  # of the shapes at the edges of blocks: the first ones are many blocks long
 LARGEST_BLOCK = 64  # at whose edge a proof is tried
 DRAWN = 3  # shapes that a clause leaves out
+LARGE = partial(executed, steps=BUDGETS.run.large_steps)
 BEYOND = 200  # shapes among which one is sought that a clause leaves out
 
 
@@ -60,7 +62,7 @@ def contradiction(
                 broken = [c for c in contract if c.term is not None and value(c.term, at_these) is False]
                 if (data and at_edges(case, at)) or any(c not in other for c in broken):
                     continue
-                found = attempt(question, dims, at, 0)
+                found = attempt(question, dims, at, 0, LARGE if question.large else None)
                 if isinstance(found, Failure):
                     return Contradiction(found_at(question, dims, at, 0, found), *broken[:1])
     except TriliftError:
@@ -76,8 +78,9 @@ def _is_real(t: Term) -> bool:
 def _runs(
     case: Case, goal: Targets, but: frozenset[str], seed: int, other: Sequence[Clause]
 ) -> Iterator[tuple[Question, Dims, int]]:
-    """A small shape, some that each of the `other` clauses leaves out, tensors that lie in memory otherwise, and last,
-    since it takes longest, a shape at the edge of a block; every run has another kind of numbers."""
+    """A small shape, some that each of the `other` clauses leaves out, the first of which may be large, tensors that lie
+    in memory otherwise, and last, since it takes longest, a shape at the edge of a block; every run has another kind of
+    numbers."""
     from trilift.lift.cases.shapes import choose
 
     plain, first = Question(case, goal, but=but), FURTHER + len(TABLE) * seed
@@ -88,7 +91,8 @@ def _runs(
     ones = {**base, **dict.fromkeys(case.names, 1)}
     shapes = [d for d in chain([ones], islice(boundary_shapes(case, base, blocks), BEYOND)) if fits(case, d)]
     for k, clause in enumerate(other):
-        yield from ((plain, d, len(SEARCHED) * (seed + 1) + k) for d in _left_out(case, clause, shapes, seed))
+        for n, dims in enumerate(_left_out(case, clause, shapes, seed)):
+            yield plain if n else replace(plain, large=True), dims, len(SEARCHED) * (seed + 1) + k
     for k, laid in enumerate(otherwise(case)):
         yield Question(laid, goal, but=but), base, first + 2 + k
     for dims in islice(boundary_shapes(case, base, blocks), EDGE, EDGE + 1):
