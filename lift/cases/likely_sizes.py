@@ -24,7 +24,7 @@ FUNCTIONS = 40  # that are looked at
 MULTIPLES = (1, 2, 3, 4)  # of a number, in a loop of so many steps
 GROWING = tuple(4**k + 1 for k in range(5, 11))  # sizes, up to a million
 FACTOR = 100  # largest number of the code that is multiplied with others: so many tiles
-REALS = (0.0, 1.0, -1.0, 2.0, -2.0, 0.5, 1e4, -1e4)
+REALS = (0.0, 1.0, -1.0, 2.0, -2.0, 0.5, -0.5, 2.5, -2.5, 1e4, -1e4)  # with halves, which are rounded in many ways
 INTEGERS = (0, 1, -1, 2, -2, 127, 128, -129, 255, 256, 32767, 32768, -32769, 65535, 65536)  # edges of narrow types too
 
 

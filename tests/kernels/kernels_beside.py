@@ -77,3 +77,15 @@ def right_where_two_choices_meet(x, y):
 
 
 right_where_two_choices_meet.reference(lambda x, y: x + 1 if y.numel() == 1 and x.numel() > 1 else x.clone())
+
+
+def short_beyond_many(x):
+    n, out = x.numel(), torch.zeros_like(x)
+    beside_kernel[(triton.cdiv(n, 16),)](x, out, n - (n > 100000), OP="copy", BLOCK=16)
+    return out
+
+
+wrong_beyond_many = case(x="f32[N]")(lambda x: short_beyond_many(x))
+wrong_beyond_many.reference(lambda x: x.clone())
+right_beyond_many = case(x="f32[N]")(lambda x: short_beyond_many(x))
+right_beyond_many.reference(lambda x: x * (torch.arange(x.numel()) < x.numel() - (x.numel() > 100000)))

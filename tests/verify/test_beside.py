@@ -50,6 +50,14 @@ def test_what_a_clause_leaves_to_the_host_function_is_run_where_two_choices_meet
     assert contradiction(right, targets(right), (clause,), ()) is None
 
 
+def test_a_large_shape_that_a_clause_leaves_out_is_run() -> None:
+    clause = Clause("shape", T.make("le", T.size("N"), 100000), "N <= 100000", ELSEWHERE)
+    case, right = kernels.wrong_beyond_many, kernels.right_beyond_many
+    shows = contradiction(case, targets(case), (clause,), ())
+    assert shows is not None and shows.left_out is clause and shows.found.dims["N"] > 100000
+    assert contradiction(right, targets(right), (clause,), ()) is None
+
+
 def test_a_clause_on_values_keeps_runs_out() -> None:
     case = kernels.wrong_at_zero
     assert contradiction(case, targets(case), (Clause("value", None, "x[n] != 0"),), ()) is None
