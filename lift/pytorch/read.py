@@ -103,7 +103,7 @@ def reading(
         except REFUSALS as e:
             refusal = e
             continue
-        except Exception as e:
+        except (Exception, SystemExit) as e:
             if (place := raised_at(e)) is None or isinstance(e, TriliftError):
                 raise
             raise CaseError(f"the function raised {type(e).__name__}", place, str(e)) from e

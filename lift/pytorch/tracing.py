@@ -89,14 +89,19 @@ def _opened(out: Iterable[object]) -> Iterator[object]:
 
 
 def _flat(out: Any, keys: list[str]) -> list[Any]:
-    """The returned tensors in order; their names are appended to keys."""
+    """The returned tensors in order; their names are appended to keys. Numbers and texts beside tensors are left out,
+    as `lift.capture.run.named_outputs` leaves them out."""
     import torch
 
     if isinstance(out, torch.Tensor | int | float | torch.SymInt | torch.SymFloat):
         named_outputs = {"out": out}
     elif isinstance(out, Mapping):
-        named_outputs = dict(out)
+        named_outputs = {n: x for n, x in out.items() if isinstance(x, torch.Tensor | list | tuple | Mapping)} or dict(
+            out
+        )
     else:
-        named_outputs = {f"out{k}": x for k, x in enumerate(_opened(out or ()))}
+        parts = [*_opened(out or ())]
+        tensors = [x for x in parts if isinstance(x, torch.Tensor)]
+        named_outputs = {f"out{k}": x for k, x in enumerate(tensors or parts)}
     keys.extend(named_outputs)
     return list(named_outputs.values())

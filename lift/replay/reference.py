@@ -65,7 +65,7 @@ def _called(case: Case, fn: Function, given: Mapping[str, Any], precision: Any) 
     try:
         with torch.random.fork_rng(devices=[]), precision, anyhow, on_gpu():
             return fn(**given)
-    except Exception as e:
+    except (Exception, SystemExit) as e:
         zero = 'say of which numbers a divisor is, e.g. b="i32[N] > 0"' if str(e) == "ZeroDivisionError" else ""
         raise CaseError(f"the reference of {case.name} raised {type(e).__name__}", case.place, str(e), zero) from None
 

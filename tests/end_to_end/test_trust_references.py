@@ -11,6 +11,7 @@ import torch
 
 from trilift.lift import lift
 from trilift.lift.cases.declaration import Case
+from trilift.lift.errors import CaseError
 from trilift.verify import prove
 from trilift.verify.model.verdict import Proof, Verdict
 
@@ -95,3 +96,13 @@ def test_an_element_that_is_rounded_as_its_dtype_has_it_refutes_nothing() -> Non
     assert found.verdict is Verdict.REFUTED and found.counterexample is not None
     kernel, usual = found.counterexample.got, found.counterexample.expected
     assert float(torch.tensor(usual).to(torch.bfloat16)) != kernel
+
+
+def test_numbers_and_texts_beside_tensors_are_not_compared() -> None:
+    assert verdicts(K.number_beside) == {Verdict.PROVED}
+    assert verdicts(K.wrong_beside_a_number) == {Verdict.REFUTED}
+
+
+def test_a_reference_that_exits_is_an_error_of_the_case() -> None:
+    with pytest.raises(CaseError, match="raised SystemExit"):
+        proofs(K.that_exits)

@@ -2,6 +2,7 @@
 
 import os
 import random
+import sys
 import time
 from types import FunctionType
 
@@ -218,3 +219,11 @@ def bits_widened(x):
 
 
 bits_widened.reference(lambda x: x.float())
+
+
+number_beside = case(x="f32[N]")(lambda x: (added(x, x), 3))
+number_beside.reference(lambda x: (2 * x, 3))
+wrong_beside_a_number = case(x="f32[N]")(lambda x: (added(x, x), 3))
+wrong_beside_a_number.reference(lambda x: {"n": 3, "y": 3 * x, "name": "y"})
+that_exits = case(x="f32[N]")(lambda x: added(x, x))
+that_exits.reference(lambda x: sys.exit(0))

@@ -81,7 +81,7 @@ def difference(case: Case, fn: Function, reading: Reading, dims: Dims, seed: int
     try:
         wrong = _deviation(case, fn, reading, dims, seed, args)
     except CaseError as error:
-        return f"it raises: {error.why}"
+        return f"{error.what}: {error.why}" if error.why else error.what
     for given in (_extreme(case, reading, dims, seed), _with_zeros(case, reading, dims, seed)):
         if wrong is not None or given is None:
             continue
