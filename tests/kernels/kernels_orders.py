@@ -115,3 +115,94 @@ def right_tickets(x):
 
 for each in (wrong_order_of_tickets, right_tickets):
     each.reference(lambda x: x.clone())
+
+
+# ---- between two atomics of a program others may come ----
+
+
+@triton.jit
+def turns_kernel(x_ptr, count_ptr, out_ptr, N, HOW: tl.constexpr, BLOCK: tl.constexpr):
+    p, programs = tl.program_id(0), tl.num_programs(0)
+    at = p * BLOCK + tl.arange(0, BLOCK)
+    wrong = p < 0
+    if HOW == "two tickets":
+        wrong = tl.atomic_add(count_ptr, 1) + 1 != tl.atomic_add(count_ptr, 1)
+    elif HOW == "up and down":
+        tl.atomic_add(count_ptr, 1)
+        wrong = tl.atomic_add(count_ptr, -1) != 1
+    elif HOW == "exchanged":
+        tl.atomic_xchg(count_ptr, p)
+        wrong = tl.atomic_add(count_ptr, 0) != p
+    elif HOW == "either end":
+        ticket = tl.atomic_add(count_ptr, 1)
+        wrong = (ticket != p) & (ticket != programs - 1 - p)
+    elif HOW == "one ticket":
+        wrong = tl.atomic_add(count_ptr, 1) >= programs
+    tl.store(out_ptr + at, tl.load(x_ptr + at, mask=at < N, other=0.0) + wrong.to(tl.float32), mask=at < N)
+
+
+def copied(x, how):
+    out, count = torch.empty_like(x), torch.zeros(1, dtype=torch.int32, device=x.device)
+    turns_kernel[(triton.cdiv(x.numel(), 8),)](x, count, out, x.numel(), HOW=how, BLOCK=8)
+    return out
+
+
+@case(x="f32[N]")
+def wrong_two_tickets(x):
+    return copied(x, "two tickets")
+
+
+@case(x="f32[N]")
+def wrong_up_and_down(x):
+    return copied(x, "up and down")
+
+
+@case(x="f32[N]")
+def wrong_exchanged(x):
+    return copied(x, "exchanged")
+
+
+@case(x="f32[N]")
+def wrong_either_end(x):
+    return copied(x, "either end")
+
+
+@case(x="f32[N]")
+def right_one_ticket(x):
+    return copied(x, "one ticket")
+
+
+@triton.jit
+def last_one_kernel(out_ptr, P, BLOCK: tl.constexpr):
+    p = tl.program_id(0)
+    tl.atomic_xchg(out_ptr, p * (P - 1 - p))
+
+
+@case(x="f32[N]")
+def wrong_last_one_stays(x):
+    out, programs = torch.zeros(1, dtype=torch.int32, device=x.device), triton.cdiv(x.numel(), 8)
+    last_one_kernel[(programs,)](out, programs, BLOCK=8)
+    return out
+
+
+@triton.jit
+def lanes_kernel(x_ptr, count_ptr, out_ptr, N, MEET: tl.constexpr, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    ticket = tl.atomic_add(count_ptr + (0 if MEET else 1) * at, tl.full((BLOCK,), 1, tl.int32), mask=at < N)
+    tl.store(out_ptr + at, tl.load(x_ptr + at, mask=at < N) + ticket, mask=at < N)
+
+
+def numbered(x, meet):
+    out, count = torch.empty_like(x), torch.zeros(64, dtype=torch.int32, device=x.device)
+    lanes_kernel[(1,)](x, count, out, x.numel(), MEET=meet, BLOCK=64)
+    return out
+
+
+@case(x="i32[N]", where="N <= 64")
+def wrong_lanes_meet(x):
+    return numbered(x, True)
+
+
+@case(x="i32[N]", where="N <= 64")
+def right_lanes_apart(x):
+    return numbered(x, False)

@@ -15,6 +15,9 @@ from ..model.barriers import joins_global_memory, pipelined, reorders, within_pr
 from .caller_memory import READERS, sources
 from .observe import Backwards, Observation, Rebracketed, Stale, Touch, Watched, differing, observe
 from .trials import Dims
+from .turns import in_turns
+
+INTERLEAVINGS = 4  # runs in which programs take turns
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -161,6 +164,39 @@ def rebracketed(run: Observation) -> dict[str, np.ndarray]:
     return differing(run.outputs, run.again(kind=Rebracketed)) if combines else {}
 
 
+def interleaved(run: Observation) -> str:
+    """Why the programs of launches that use what their atomics tell them may not take turns; "" where they may."""
+    if not any(synchronises(page) or _replaces(page) for page in run.launches):
+        return ""
+    for seed in range(INTERLEAVINGS):
+        outputs = run.again(kind=in_turns(seed))
+        if outputs is None:
+            return "it does not come to an end where programs take turns"
+        if changed := next(iter(differing(run.outputs, outputs)), ""):
+            return f"{changed} differs where programs take turns at their accesses to memory"
+    return ""
+
+
+def _replaces(page: Watched) -> bool:
+    """Whether an atomic puts its operand in the place of what was there."""
+    ops = [op for op in page.launch.module().walk() if op.name.startswith("tt.atomic")]
+    return any(op.name == "tt.atomic_cas" or op.attrs.get("atomic_rmw_op") == "exch" for op in ops)
+
+
+def told_apart(page: Watched) -> str:
+    """A text about an atomic of which two lanes meet at one element, and that tells them its old values."""
+    used = {v for op in page.launch.module().walk() for v in op.operands}
+    found: dict[tuple[object, Op], list[np.ndarray]] = {}
+    for t in page.touches:
+        if t.kind == "atomic" and any(v in used and v.type.shape for v in t.op.results):
+            found.setdefault((t.program, t.op), []).append(t.addresses)
+    for (_, op), every in found.items():
+        at = np.concatenate(every)
+        if np.unique(at).size < at.size:
+            return f"two lanes of the atomic operation{_at(op)} get the old values of one element"
+    return ""
+
+
 def unordered(page: Watched) -> Iterator[Clash]:
     """Elements that one program stores twice with tiles of unlike shapes, so by unlike threads, other values, and no
     barrier between."""
@@ -235,13 +271,15 @@ def unpromised(case: Case, shapes: Iterable[Dims], seed: int = 0) -> str:
         if (run := observe(case, dims, seed)) is None:
             continue
         for page in run.launches:
-            if why := unreleased(page):
+            if why := unreleased(page) or told_apart(page):
                 return f"{page.launch.kernel} depends on an order that nothing promises: {why}"
             for find in (clashes, within, unordered, reloaded):
                 if (c := next(find(page), None)) is not None:
                     return f"{run.name(c.address)} depends on an order that nothing promises: {_between(c)}"
         if (wrong := _meaningless(run)) is not None:
             return wrong
+        if why := interleaved(run):
+            return f"{run.launches[0].launch.kernel} depends on an order that nothing promises: {why}"
         if not _waits(run) and (changed := next(iter(backwards(run)), "")):
             return f"{changed} depends on an order that nothing promises: it differs where the programs run backwards"
         if changed := next(iter(rebracketed(run)), ""):
