@@ -56,6 +56,7 @@ CAST = "no integer, index or truth value depends on the rounding to"
         ("copied_on_the_host", "f16"), ("cast_in_the_reference", "f16"), ("floor_of_a_cast", "bf16"),
         ("sum_in_bf16", "bf16"), ("sum_in_the_reference", "bf16"),
         ("sign_of_a_cast", "f16"), ("equal", ""), ("sum_in_f32", ""),
+        ("sign_of_a_tf32_product", "tf32"), ("sign_of_an_ieee_product", ""),
     ],
 )  # fmt: skip
 def test_a_rounding_that_decides_something_is_in_the_contract(name: str, dtype: str) -> None:

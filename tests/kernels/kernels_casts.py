@@ -142,3 +142,30 @@ REFERENCES: tuple[tuple[object, Callable[..., torch.Tensor]], ...] = (
 )
 for one, reference in REFERENCES:
     one.reference(reference)
+
+
+@triton.jit
+def product_kernel(x_ptr, y_ptr, out_ptr, PRECISION: tl.constexpr):
+    at = tl.arange(0, 16)[:, None] * 16 + tl.arange(0, 16)[None, :]
+    product = tl.dot(tl.load(x_ptr + at), tl.load(y_ptr + at), input_precision=PRECISION)
+    tl.store(out_ptr + at, tl.where(product > 0, 1.0, 0.0))
+
+
+def sign_of_product(x, y, precision):
+    out = torch.empty_like(x)
+    product_kernel[(1,)](x, y, out, PRECISION=precision)
+    return out
+
+
+@case(x="f32[16,16]", y="f32[16,16]")
+def sign_of_a_tf32_product(x, y):
+    return sign_of_product(x, y, "tf32")
+
+
+@case(x="f32[16,16]", y="f32[16,16]")
+def sign_of_an_ieee_product(x, y):
+    return sign_of_product(x, y, "ieee")
+
+
+for one in (sign_of_a_tf32_product, sign_of_an_ieee_product):
+    one.reference(lambda x, y: torch.where(x @ y > 0, 1.0, 0.0))

@@ -149,7 +149,7 @@ class _Kernel:
         digits = TF32_DIGITS if rounded else DIGITS.get(of_type, 0)
         parts = []
         for k, v in enumerate(op.operands[:2]):
-            self.flow.step((op, k), "cast", [v], digits, (op, k))
+            self.flow.step((op, k), "narrow" if rounded else "cast", [v], digits, (op, k))
             parts.append((op, k))
         self.flow.step(r, "dot", [*parts, *op.operands[2:3]], DIGITS.get(r.type.element, 0), op)
 

@@ -44,6 +44,8 @@ def exact_operations(configuration: Configuration) -> tuple[Marks, list[Rounding
 def _rounding(tag: Hashable) -> Rounding:
     if isinstance(tag, HostOp):
         return tag.outputs[0].dtype, tag.place
+    if isinstance(tag, tuple):  # an operand of a product of f32, which is rounded first
+        return "tf32", tag[0].place
     assert isinstance(tag, Op)
     return tag.results[0].type.element, tag.place
 
