@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -66,9 +67,16 @@ def _clause(c: Clause, signs: Part) -> Clause:
     if not signs.images:
         return c
     if c.term is None:
-        return replace(c, text=f"{c.text} where {signs.label}")
+        data = None if c.data is None else signs.original(c.data)
+        return replace(c, text=f"{c.text}{_turned(c.text, signs)} where {signs.label}", data=data)
     t = signs.original(c.term)
     return c if t is c.term else replace(c, term=t, text=words(t))
+
+
+def _turned(text: str, signs: Part) -> str:
+    """The names that stand for their negatives in the text of a clause about a part."""
+    turned = (n for n, t in signs.images.items() if not t.is_const and re.search(rf"\b{re.escape(n)}\b", text))
+    return "".join(f", with -{n} in place of {n}," for n in turned)
 
 
 def _excluded(signs: Part, proof: Proof | None, why: str = UNPROVED) -> Clause:
