@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import traceback
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from itertools import product, takewhile
@@ -64,7 +64,7 @@ def capture(case: Case, dims: Mapping[str, int | float], config: int = 0, seed: 
     with torch.random.fork_rng(devices=[]), streams.running(), pretend(), launching, recorder.recording():
         torch.default_generator.manual_seed(seed)
         result = _run(case, dims, arguments)
-        outputs = recorder.returned(named_outputs(result))
+        outputs = recorder.returned(named_outputs(result, case.tensors))
     if moved := next((n for n, t in tensors.items() if _place(t) != places[n]), ""):
         why = f"its {' or '.join(PLACE)} is not what it was"
         raise Unsupported(f"the host function makes another tensor of its argument {moved}", case.place, why)
@@ -200,13 +200,29 @@ def absent(result: object) -> tuple[bool, ...]:
     return tuple(x is None for x in result) if isinstance(result, tuple | list) else ()
 
 
-def named_outputs(result: Any) -> dict[str, torch.Tensor]:
+def named_outputs(result: Any, taken: Collection[str] = ()) -> dict[str, torch.Tensor]:
     """The tensors of a result: `out` for one, out0, out1 ... for several, dict keys where there are some. Others are
-    ignored."""
+    ignored. `taken`: the names of inputs; an output of such a name is called `out_`."""
+    found = _named(result)
+    return dict(zip(free_names(found, taken), found.values(), strict=True))
+
+
+def free_names(names: Iterable[str], taken: Collection[str]) -> list[str]:
+    """The names, those that are taken with underscores behind them."""
+    used, out = set(taken), []
+    for n in names:
+        while n in used:
+            n += "_"
+        used.add(n)
+        out.append(n)
+    return out
+
+
+def _named(result: object) -> dict[str, torch.Tensor]:
     if isinstance(result, torch.Tensor):
         return {"out": result}
     if isinstance(result, dict):
-        flat = [(k, n, t) for k, v in result.items() for n, t in named_outputs(v).items()]
+        flat = [(k, n, t) for k, v in result.items() for n, t in _named(v).items()]
         return {f"{k}{n[3:]}" if n.startswith("out") else f"{k}_{n}": t for k, n, t in flat}
     tensors = list(tensors_of(result))
     return dict(zip(["out"] if len(tensors) == 1 else [f"out{k}" for k in range(len(tensors))], tensors, strict=True))

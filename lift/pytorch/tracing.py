@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
+from ..capture.run import free_names
 from ..errors import Place, TriliftError, Unsupported
 from .aten import operators
 
@@ -17,6 +18,7 @@ REFUSALS = (RuntimeError, ValueError, TypeError, AttributeError, LookupError, As
 
 def traced(fn: Callable[..., Any], inputs: dict[str, Any]) -> tuple[Any, list[str]]:
     """The graph of fn, autograd and decompositions done, and the names of its outputs."""
+    import torch
     from torch._dispatch.python import enable_python_dispatcher
     from torch.fx.experimental.proxy_tensor import make_fx
     from torch.fx.traceback import preserve_node_meta
@@ -24,7 +26,8 @@ def traced(fn: Callable[..., Any], inputs: dict[str, Any]) -> tuple[Any, list[st
     from .textbook import Textbook
 
     keys: list[str] = []
-    call = lambda *args: _flat(fn(**dict(zip(inputs, args, strict=True))), keys)  # noqa: E731
+    taken = [n for n, x in inputs.items() if isinstance(x, torch.Tensor)]
+    call = lambda *args: _flat(fn(**dict(zip(inputs, args, strict=True))), keys, taken)  # noqa: E731
     with Textbook(), _reported(), enable_python_dispatcher(), preserve_node_meta():
         graph = make_fx(call, _decompositions(), tracing_mode="fake")(*inputs.values())
     graph.graph.eliminate_dead_code(is_impure_node=lambda n: n.op in ("placeholder", "output") or writes(n))
@@ -88,9 +91,9 @@ def _opened(out: Iterable[object]) -> Iterator[object]:
             yield x
 
 
-def _flat(out: Any, keys: list[str]) -> list[Any]:
-    """The returned tensors in order; their names are appended to keys. Numbers and texts beside tensors are left out,
-    as `lift.capture.run.named_outputs` leaves them out."""
+def _flat(out: Any, keys: list[str], taken: Collection[str]) -> list[Any]:
+    """The returned tensors in order; their names, none of those `taken`, are appended to keys. Numbers and texts beside
+    tensors are left out, as `lift.capture.run.named_outputs` leaves them out."""
     import torch
 
     if isinstance(out, torch.Tensor | int | float | torch.SymInt | torch.SymFloat):
@@ -103,5 +106,5 @@ def _flat(out: Any, keys: list[str]) -> list[Any]:
         parts = [*_opened(out or ())]
         tensors = [x for x in parts if isinstance(x, torch.Tensor)]
         named_outputs = {f"out{k}": x for k, x in enumerate(tensors or parts)}
-    keys.extend(named_outputs)
+    keys.extend(free_names(named_outputs, taken))
     return list(named_outputs.values())

@@ -53,7 +53,8 @@ def returned(case: Case, fn: Function, args: Mapping[str, Any], real: bool = Tru
     before, tensors = case.named(args), case.named(given)
     out = _called(case, fn, given, unrounded() if real else nullcontext())
     changed = {n: x for n, x in tensors.items() if not torch.equal(x.nan_to_num(), before[n].nan_to_num())}
-    return {n: _array(v) for n, v in named_outputs(out).items()}, {n: _array(x) for n, x in changed.items()}
+    outputs = named_outputs(out, case.tensors)
+    return {n: _array(v) for n, v in outputs.items()}, {n: _array(x) for n, x in changed.items()}
 
 
 def _called(case: Case, fn: Function, given: Mapping[str, Any], precision: Any) -> Any:

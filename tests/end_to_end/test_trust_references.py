@@ -103,6 +103,21 @@ def test_numbers_and_texts_beside_tensors_are_not_compared() -> None:
     assert verdicts(K.wrong_beside_a_number) == {Verdict.REFUTED}
 
 
+def test_a_parameter_may_have_the_name_of_an_output() -> None:
+    assert [(p.claim.output, p.verdict) for p in proofs(K.written_and_returned)] == [
+        ("out_", Verdict.PROVED),
+        ("out", Verdict.PROVED),
+    ]
+    assert {p.claim.output: p.verdict for p in proofs(K.spoilt_beside)}["out"] is Verdict.REFUTED
+
+
 def test_a_reference_that_exits_is_an_error_of_the_case() -> None:
     with pytest.raises(CaseError, match="raised SystemExit"):
         proofs(K.that_exits)
+
+
+def test_a_clause_about_data_says_which_sign_a_scalar_has_in_it() -> None:
+    (p,) = proofs(K.least_minus)
+    (wraps,) = [c.text for c in p.contract if c.kind == "nowrap" and "x[" in c.text]
+    assert p.verdict is Verdict.PROVED and "min(-s, 0)" in wraps
+    assert wraps.endswith(", with -s in place of s, where s < 0")

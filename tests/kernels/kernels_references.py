@@ -221,9 +221,39 @@ def bits_widened(x):
 bits_widened.reference(lambda x: x.float())
 
 
+@case(x="f32[N]", out="f32[N]")
+def written_and_returned(x, out):
+    return out.copy_(added(x, x))
+
+
+@case(x="f32[N]", out="f32[N]")
+def spoilt_beside(x, out):
+    out.copy_(added(x, x))
+    return added(x, x)
+
+
+written_and_returned.reference(lambda x, out: out.copy_(2 * x))
+spoilt_beside.reference(lambda x, out: 2 * x)
 number_beside = case(x="f32[N]")(lambda x: (added(x, x), 3))
 number_beside.reference(lambda x: (2 * x, 3))
 wrong_beside_a_number = case(x="f32[N]")(lambda x: (added(x, x), 3))
 wrong_beside_a_number.reference(lambda x: {"n": 3, "y": 3 * x, "name": "y"})
 that_exits = case(x="f32[N]")(lambda x: added(x, x))
 that_exits.reference(lambda x: sys.exit(0))
+
+
+@triton.jit
+def least_kernel(x_ptr, out_ptr, N, s, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < N, other=0)
+    tl.store(out_ptr + i, (tl.minimum(s, 0) - x).to(tl.int64), mask=i < N)
+
+
+@case(x="i32[N] in (0, 1000)", s="i32")
+def least_minus(x, s):
+    out = torch.empty(x.shape, dtype=torch.int64, device=x.device)
+    least_kernel[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), s, BLOCK=64)
+    return out
+
+
+least_minus.reference(lambda x, s: min(s, 0) - x.to(torch.int64))

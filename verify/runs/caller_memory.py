@@ -274,7 +274,7 @@ def _storages(case: Case, trace: Trace, fn: Callable[..., object], outputs: Sequ
     args = case.sample(trace.dims, np.random.default_rng(0))
     try:
         with torch.random.fork_rng(devices=[]):
-            theirs = named_outputs(fn(**args))
+            theirs = named_outputs(fn(**args), case.tensors)
     except Exception:  # whatever the function raises, it says nothing of its memory
         return {}
     if len(theirs) != len(outputs):

@@ -99,7 +99,7 @@ def read_host(case: Case, dims: Mapping[str, int | float], config: int = 0) -> H
                 with watched(record):
                     result = case.call(arguments)
                 record.catch_up()
-            outputs = events.returned(named_outputs(result))
+            outputs = events.returned(named_outputs(result, case.tensors))
             trace = Trace(dict(dims), inputs, tuple(events.events), outputs, events.configs)
     except TriliftError as error:
         refused = Note(error.what, error.place or place_of_error(error))
