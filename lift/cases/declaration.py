@@ -12,8 +12,9 @@
 from __future__ import annotations
 
 import inspect
+import math
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field, replace
@@ -25,7 +26,7 @@ import numpy as np
 
 from ..errors import CaseError, Place
 from ..language.case_spec import DTYPES, HELP, Reader, Spec, is_real_scalar
-from ..terms import term as T
+from ..terms import construct as T
 from ..terms.fit import value
 from ..terms.term import Term
 
@@ -218,9 +219,17 @@ def make_case(
     texts = [s for s in _flatten(specs).values() if isinstance(s, str)]
     words = re.findall(r"[^\W\d]\w*", " ".join((*texts, where)))
     result = Case(name, fn, params, parse.boolean(where), place=place, written=where, mentioned=tuple(words))
+    result = replace(result, where=T.make("and", result.where, *_of_distinct(result.tensors.values())))
     _check_names(result, [n for key, s in specs.items() for n in _flatten({key: s})])
     _check_where(result)
     return result
+
+
+def _of_distinct(specs: Iterable[Spec]) -> Iterator[Term]:
+    """A tensor without two equal elements has no more of them than there are numbers between its limits."""
+    for s in specs:
+        if s.distinct and s.low is not None and s.high is not None:
+            yield T.make("le", T.mul(*(s.shape or ())), T.sub(s.high, s.low))
 
 
 def _check_where(found: Case) -> None:
@@ -283,6 +292,11 @@ def _draw(s: Spec, shape: tuple[int, ...], dims: Mapping[str, int | float], rng:
     if low is not None and high is not None and high <= low:
         sizes = ", ".join(f"{n} = {v}" for n, v in dims.items())
         raise CaseError(f"no value v meets {low} <= v < {high} at {sizes}", help="exclude these sizes with where=...")
+    if s.distinct and low is not None and high is not None:
+        if math.prod(shape) > high - low:
+            sizes = ", ".join(f"{n} = {v}" for n, v in dims.items())
+            raise CaseError(f"no {math.prod(shape)} distinct values v meet {low} <= v < {high} at {sizes}")
+        return np.asarray(low + rng.choice(high - low, shape, replace=False))
     if not s.is_float:
         a, b = (1, 9) if s.positive else (0, 9) if s.dtype[0] == "u" else (-8, 9)
         return np.asarray(rng.integers(a if low is None else low, b if high is None else high, shape))

@@ -3,7 +3,8 @@
     spec      ::= tensor | scalar | 'text' in quotes: a string constant | other Python values: constants | list of these
     tensor    ::= dtype[dim, ...] limit*
     scalar    ::= dtype limit*
-    limit     ::= "< e" (0 <= v < e) | "> 0" | "in (e, e)" | "strided" | "rows" | "any": infinities and NaN too
+    limit     ::= "< e" (0 <= v < e) | "> 0" | "in (e, e)" | "strided" | "rows" | "distinct": no two equal elements
+                | "any": infinities and NaN too
     dim, e    ::= name | number | e + e | e - e | e * e | e // e | e % e | cdiv(e, e) | min(e, e) | max(e, e)
                 | next_power_of_2(e)
     where     ::= e < e | e <= e | e == e | e != e | ... | where and where | where or where | not where
@@ -39,19 +40,21 @@ HELP = (
 )
 _SPEC = re.compile(rf"\s*({'|'.join(sorted(DTYPES, key=len, reverse=True))})\s*(\[(?P<dims>[^\]]*)\])?(?P<limits>.*)$")
 _LIMIT = re.compile(
-    r"\s*(?:(?P<flag>strided|rows|any)\b|(?P<positive>>\s*0)|in\s*\((?P<range>.*)\)|<\s*(?P<below>[^<>]+?))\s*"
-    r"(?=strided|rows|any|$)"
+    r"\s*(?:(?P<flag>strided|rows|distinct|any)\b|(?P<positive>>\s*0)|in\s*\((?P<range>.*)\)|<\s*(?P<below>[^<>]+?))"
+    r"\s*(?=\b(?:strided|rows|distinct|any)\b|$)"
 )
 
 
-FLAGS = {"strided": {"strided": True}, "rows": {"strided": True, "unit": True}, "any": {"unbounded": True}}
+FLAGS = {"strided": {"strided": True}, "rows": {"strided": True, "unit": True}, "any": {"unbounded": True},
+         "distinct": {"distinct": True}}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Spec:
     """A tensor (`shape` a tuple of terms) or a scalar (`shape` None). Values v meet low <= v < high where these are
     given, and 0 < v when `positive`; the strides are arbitrary when `strided`, but for a last one of 1 when `unit`.
-    Real elements are finite, unless `unbounded`: then they may be infinite or NaN."""
+    Real elements are finite, unless `unbounded`: then they may be infinite or NaN. No two elements of a `distinct` one
+    are equal."""
 
     dtype: str
     shape: tuple[Term, ...] | None
@@ -61,6 +64,7 @@ class Spec:
     strided: bool = False
     unbounded: bool = False
     unit: bool = False
+    distinct: bool = False
 
     @property
     def is_float(self) -> bool:
@@ -111,6 +115,10 @@ class Reader:
         found = Spec(m[1], shape, **limits)
         if found.unbounded and (shape is None or not found.is_float or found.positive or found.low is not None):
             raise self.fail(f'"any" is for tensors of floats without other limits, not for {name}={spec!r}')
+        limited = found.low is not None and found.high is not None
+        if found.distinct and (shape is None or found.dtype[0] not in "iu" or not limited):
+            told = 'write e.g. "i32[N] < M distinct", or "i32[N] in (0, M) distinct"'
+            raise self.fail(f'"distinct" is for tensors of integers with limits, not for {name}={spec!r}', told)
         return found
 
     def limits(self, name: str, spec: str, text: str) -> dict[str, Any]:

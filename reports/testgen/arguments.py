@@ -80,6 +80,8 @@ def _tensor(name: str, s: Spec, infinite: bool, whole: Whole) -> str:
     strided += [f"bits={whole.bits}"] * (whole.bits > 0) + ["nonzero=True"] * whole.nonzero
     if s.dtype == "bool":
         method, more = "booleans", []
+    elif s.distinct:
+        method, more = "distinct", [dtype(s.dtype), *ends]
     elif not s.is_float:
         low, high = (1, 9) if s.positive else (0, 9) if s.dtype[0] == "u" else (-8, 9)
         method, more = "integers", [dtype(s.dtype), *(ends if len(ends) == 2 else [str(low), str(high)])]

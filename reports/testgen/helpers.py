@@ -4,6 +4,7 @@ that a file needs, with the comments above them."""
 # mypy: disable-error-code="no-any-return, misc"
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -210,6 +211,15 @@ class Maker:
             drawn = drawn.flatten()[0].expand(shape)
         return self.tensor(name, low + (high - low) * drawn, dtype, strided)
 
+    def distinct(
+        self, name: str, shape: Sequence[int], dtype: torch.dtype, low: int, high: int, strided: bool = False
+    ) -> torch.Tensor:
+        """Integers v with low <= v < high, of which no two are equal."""
+        self.made += 1
+        count = torch.Size(shape).numel()
+        drawn = in_order(count, low, high, self.call.values, 1000 * self.call.seed + self.made)
+        return self.tensor(name, drawn.reshape(tuple(shape)), dtype, strided)
+
     def integers(
         self,
         name: str,
@@ -243,6 +253,13 @@ class Maker:
     def booleans(self, name: str, shape: Sequence[int], strided: bool = False) -> torch.Tensor:
         drawn = torch.randint(0, 2, tuple(shape), generator=self.random()).bool()
         return self.tensor(name, drawn, torch.bool, strided)
+
+
+def in_order(count: int, low: int, high: int, values: str, seed: int) -> torch.Tensor:
+    """Integers of which no two are equal: the last or the first ones where the values are equal or large."""
+    if values in ("equal", "large"):
+        return torch.arange(count) + (high - count if values == "equal" else low)
+    return torch.tensor(random.Random(seed).sample(range(low, high), count), dtype=torch.int64)
 
 
 def with_edges(x: torch.Tensor, low: int, high: int, generator: torch.Generator) -> torch.Tensor:
@@ -350,7 +367,7 @@ def run(kernel: Kernel, call: Call, poison: int = POISON) -> dict[str, torch.Ten
         kept = name in kernel.written or same_bits(x, before[name])
         assert kept, f"the input {name} was changed"
     written = {name: leaves(args)[name] for name in kernel.written}
-    found = dict(tensors(result)) | written
+    found = {name + "_" * (name in leaves(args)): x for name, x in tensors(result)} | written
     return {name: x.detach().cpu().clone() for name, x in found.items()}
 
 

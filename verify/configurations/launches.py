@@ -569,6 +569,7 @@ class _Reading:
             inputs=self.buffers.inputs,
             outputs=outputs,
             bounds=bounds(self.case),
+            distinct=frozenset(n for n, s in self.case.tensors.items() if s.distinct),
             label=f"config {configs[0]}" if self.traces[0].configs > 1 and len(configs) == 1 else "",
         )
         return base, [f for _, f in read if f is not None]

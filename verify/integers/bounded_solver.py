@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import combinations
 
 from trilift.lift.errors import Place
 from trilift.lift.terms import construct as T
 from trilift.lift.terms.term import Term
 
 from ..model.verdict import Condition
+from .quotient import between
 from .solver import Facts, Solver
 
 Bounds = Mapping[str, tuple[Term | None, Term | None]]
+ELEMENTS_APART = 6  # of which every two are told apart
 
 
 @dataclass
@@ -45,7 +48,17 @@ class BoundedSolver(Solver):
             low, high = self.bounds[str(t.attr)]
             more |= {T.make("le", low, t)} if low is not None else set()
             more |= {T.make("lt", t, high)} if high is not None else set()
-        return facts | more
+        return facts | more | self.apart(terms)
+
+    def apart(self, elements: Iterable[Term]) -> Facts:
+        """Of two elements of a tensor without two equal ones: where they are equal, they are one."""
+        mine = sorted((t for t in elements if t.attr in self.distinct), key=lambda t: t.id)[:ELEMENTS_APART]
+        return frozenset(self._apart(s, t) for s, t in combinations(mine, 2) if s.attr == t.attr)
+
+    def _apart(self, s: Term, t: Term) -> Term:
+        i, j, n = s.args[0], t.args[0], self.distinct[str(s.attr)]
+        outside = (T.make("not", between(x, n)) for x in (i, j))
+        return T.make("or", T.make("ne", s, t), T.make("eq", i, j), *outside)
 
     def implies(self, facts: Iterable[Term], goal: Term, what: str = "", place: Place | None = None) -> bool:
         return self.inner.implies(self.with_bounds(facts, goal), goal, what, place)

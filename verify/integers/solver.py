@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
@@ -52,13 +52,15 @@ class Solver:
 
     `resources`: of one question, in z3's own count; `meter`: of the stage that asks, whose steps all questions share
     until it ends. `asked` counts questions by who answered: "cache", "linear", "z3". A question to z3 raises OutOfSteps
-    once the stage has spent its steps, and OutOfTime where the outer time limit strikes."""
+    once the stage has spent its steps, and OutOfTime where the outer time limit strikes. `distinct`: inputs without two
+    equal elements, with the number of these; whoever asks makes use of it."""
 
     resources: int = BUDGETS.solver.resources
     meter: Meter | None = field(default=None, repr=False)
     records: list[Condition] = field(default_factory=list)
     asked: dict[str, int] = field(default_factory=dict)
     answers: Answers = field(default_factory=Answers, repr=False)
+    distinct: Mapping[str, Term] = field(default_factory=dict)
 
     def implies(self, facts: Iterable[Term], goal: Term, what: str = "", place: Place | None = None) -> bool:
         """True only when every assignment of integers that meets the facts meets the goal."""

@@ -2,6 +2,7 @@
 
     a * x + b * y + c = L, a > b > 0          x = (L - c) // a, y = (L - c) % a // b
     x // n = q, x % n = r                     x = q * n + r
+    idx[x] = v, distinct elements             x = the position of v in idx
     nothing said about x                      x = 0; the last iteration, for a counter
 
 A solution is a guess. `stores` proves that it is one.
@@ -30,17 +31,22 @@ from ..integers.quotient import (
     times,
     to_term,
 )
+from .element_position import Lengths, known, position
 
 
 @dataclass
 class System:
-    """`sizes`: unknown -> number of its values. `known`: what terms in unknowns are, found so far."""
+    """`sizes`: unknown -> number of its values. `distinct`: inputs without two equal elements. `known`: what terms in
+    unknowns are, found so far; `positions`: what is known of those of elements, and `found`: that there are such."""
 
     sizes: Mapping[Term, Term]
     ask: Ask
+    distinct: Lengths = field(default_factory=dict)
     known: dict[Term, Term] = field(default_factory=dict)
     open: list[tuple[Term, Term]] = field(default_factory=list)  # term in unknowns = value
     free: set[Term] = field(default_factory=set)  # unknowns that no equation determines
+    positions: set[Term] = field(default_factory=set)
+    found: list[Term] = field(default_factory=list)
 
     def require(self, t: Term, value: Term) -> None:
         self.open.append((canonical(t), value))
@@ -49,7 +55,7 @@ class System:
         """unknown -> value for every unknown; None where an equation is not linear in digits."""
         self.free = set(self.sizes)
         while True:
-            while self._step() or self._compose() or self._assume_half():
+            while self._step() or self._compose() or self._locate() or self._assume_half():
                 pass
             rest = [u for u in self.sizes if u not in self.known]
             if self.open:
@@ -145,6 +151,21 @@ class System:
             self._learn({x: value})
             if x not in self.sizes:
                 self.require(x, value)
+            return True
+        return False
+
+    def _locate(self) -> bool:
+        """An element of an input is known: its index is the position of that number."""
+        for t, v in list(self.known.items()):
+            if t.op != "read" or t.attr not in self.distinct or t.args[0] in self.known or not self.has_unknown(t):
+                continue
+            x, n = t.args[0], self.distinct[str(t.attr)]
+            p = position(t, v, n)
+            self.positions |= known(p, t, v, n)
+            self.found += [T.make("le", 0, p)] if T.make("le", 0, p) not in self.found else []
+            self._learn({x: p})
+            if x not in self.sizes:
+                self.require(x, p)
             return True
         return False
 

@@ -92,7 +92,16 @@ def stored(sites: Sequence[Site], view: View, facts: Facts, solver: Solver, agre
         everyone.append(w)
     for v, w in combinations(everyone, 2):
         in_order(v, w, facts, solver)
-    return [Effect(w.index, T.make("and", True, *w.condition), value(w)) for w in everyone]
+    return [Effect(w.index, T.make("and", True, *w.condition), _simple(w, facts, solver)) for w in everyone]
+
+
+def _simple(w: Written, facts: Facts, solver: Solver) -> Term:
+    """The value that the inverse stores; what is known of positions of elements is known nowhere else."""
+    if not w.positions:
+        return value(w)
+    ask = asking(facts | index_facts(w.index) | w.positions | frozenset(w.condition), solver)
+    reduced = T.rewrite(value(w), lambda s: reduce(s, ask) if s.type == T.INT and s.args else None)
+    return T.rewrite(reduced, lambda s: s.args[1] if s.op == "where" and holds(s.args[0], ask) else None)
 
 
 def value(w: Written) -> Term:

@@ -27,13 +27,16 @@ from ..model.configuration import View
 from ..model.program import PIDS
 from ..model.verdict import Condition
 from .address_inverse import System
+from .element_position import Lengths
+from .element_position import settled as settled_positions
 from .sites import Site, conjuncts, moved, renamed
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Written:
     """Element `index` of `view` is written by `inverse` (unknown -> term over index), if `condition`. `goals`: all that
-    makes it a writer. `decoded`: the index over the unknowns. `recovered`: unknowns that an element determines."""
+    makes it a writer. `decoded`: the index over the unknowns. `recovered`: unknowns that an element determines.
+    `positions`: what is known of the positions of elements in the inverse."""
 
     site: Site
     view: View
@@ -43,6 +46,7 @@ class Written:
     goals: tuple[Term, ...]
     condition: tuple[Term, ...]
     recovered: frozenset[Term]
+    positions: Facts = frozenset()
 
     @property
     def value(self) -> Term:
@@ -83,38 +87,43 @@ def written(site: Site, view: View, facts: Facts, solver: Solver) -> Written | M
     if decoded is None:
         return Missing(T.const(False), f"could not express the {site.text} as an index of the tensor", site.place)
     index = index_axes(rewritten(view, equal))
-    inverse = solve(site, decoded, index, facts | index_facts(index), solver, equal)
+    system = solve(site, decoded, index, facts | index_facts(index), solver, equal)
+    inverse = system.solve()
     if inverse is None:
         return Missing(
             T.const(False), f"could not determine which program writes an element by the {site.text}", site.place
         )
-    goals = _goals(site, decoded, index, inverse, equal)
+    facts |= system.positions
+    goals = (*system.found, *_goals(site, decoded, index, inverse, equal))
     condition = open_goals(goals, facts | index_facts(index), solver, f"{site.text}: its writer")
-    back = {u for u, w in inverse.items() if equals(found(w, index, decoded, ask), replace(u, equal), ask)}
-    return Written(site, view, index, decoded, inverse, goals, condition, frozenset(back))
+    back = {
+        u for u, w in inverse.items() if equals(found(w, index, decoded, ask, solver.distinct), replace(u, equal), ask)
+    }
+    return Written(site, view, index, decoded, inverse, goals, condition, frozenset(back), frozenset(system.positions))
 
 
-def found(t: Term, index: Sequence[Axis], decoded: Decoded, ask: Ask) -> Term:
+def found(t: Term, index: Sequence[Axis], decoded: Decoded, ask: Ask, distinct: Lengths) -> Term:
     """A term over `index` at a decoded element, in the simpler of two ways: digit by digit, or with the last digit of a
-    number as what the others leave of it, so that its digits together are the number again."""
+    number as what the others leave of it, so that its digits together are the number again. Positions of elements of
+    `distinct` inputs are their indices."""
     digits = {T.axis(a): x for a, x in zip(index, decoded.index, strict=True)}
     last = {}
     for g in decoded.groups:
         *others, unit = (T.axis(index[d]) for d in g.dims)
         last[unit] = T.sub(g.value, T.add(*map(T.mul, others, g.weights)))
-    ways = (reduce(replace(x, digits), ask) for x in (t, replace(t, last)))
+    ways = (reduce(settled_positions(replace(x, digits), distinct, ask), ask) for x in (t, replace(t, last)))
     return min(ways, key=lambda x: sum(1 for _ in x.walk()))
 
 
 def solve(
     site: Site, decoded: Decoded, index: Sequence[Axis], facts: Facts, solver: Solver, equal: Mapping[Term, Term]
-) -> dict[Term, Term] | None:
-    """Candidates for the unknowns that write element `index`."""
+) -> System:
+    """The equations for the unknowns that write element `index`."""
     sizes = {u: canonical(replace(n, equal)) for u, n in site.unknowns.items()}
-    system = System(sizes, asking(facts, solver, "writer"))
+    system = System(sizes, asking(facts, solver, "writer"), solver.distinct)
     for g in decoded.groups:
         system.require(g.value, T.add(*(T.mul(T.axis(index[d]), w) for d, w in zip(g.dims, g.weights, strict=True))))
-    return system.solve()
+    return system
 
 
 def _goals(
@@ -296,7 +305,7 @@ def _met(load: Site, w: Written, facts: Facts, solver: Solver) -> dict[Term, Ter
     there = {T.axis(a): x for a, x in zip(w.index, decoded.index, strict=True)}
     if w.inverse.keys() - w.recovered:
         return _never_met(load, w, decoded, inside, solver)
-    inverse = {u: found(x, w.index, decoded, ask) for u, x in w.inverse.items()}
+    inverse = {u: found(x, w.index, decoded, ask, solver.distinct) for u, x in w.inverse.items()}
     hit = conjuncts(replace(g, there) for g in w.goals)
     hitting = asking(inside | hit, solver, f"{load.text} and {w.site.text}")
     if hitting(T.const(False)):

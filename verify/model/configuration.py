@@ -86,7 +86,7 @@ class Configuration:
     between shapes and launch arguments rest on, for the contract. `owed`: integers of the function that the kernel is
     compared with, over the elements of inputs, that must fit their dtype. `runs`: a shape for each set of constants
     that the host function was seen to compile its kernels for, and on each path of it. `rows`: the tensors whose last
-    stride is 1 here, though the case draws gaps."""
+    stride is 1 here, though the case draws gaps. `distinct`: inputs without two equal elements."""
 
     facts: frozenset[Term]
     buffers: tuple[Buffer, ...]
@@ -100,3 +100,4 @@ class Configuration:
     owed: tuple[Fits, ...] = ()
     runs: tuple[Mapping[str, int | float], ...] = ()
     rows: tuple[str, ...] = ()
+    distinct: frozenset[str] = frozenset()

@@ -26,14 +26,15 @@ from trilift.lift.terms.term import Term
 
 from ..execution.parametric import execute
 from ..integers.bounded_solver import BoundedSolver
-from ..integers.logical_index import decode
-from ..integers.quotient import equalities
+from ..integers.logical_index import asking, decode
+from ..integers.quotient import between, equalities
 from ..integers.solver import Answers, Solver
 from ..loops.agreement import tells_nan
 from ..loops.invariant import Loops, agree
 from ..loops.program_symbols import Names
-from ..memory.contents import Content, Memory, dense, place
+from ..memory.contents import Content, Memory, covers, dense, place
 from ..memory.effects import accumulated, forwarded, left
+from ..memory.element_position import joined, settled
 from ..memory.lane_order import Order, in_pipeline, pairs, users
 from ..memory.machine_integers import fitting
 from ..memory.safety import assumed, in_bounds, nowrap, well_defined
@@ -91,7 +92,9 @@ class Proving:
 
     def __post_init__(self) -> None:
         inner = Solver(meter=self.meter, answers=self.answers)
-        self.solver = BoundedSolver(bounds=bounds(self.configuration), inner=inner)
+        self.solver = BoundedSolver(
+            bounds=bounds(self.configuration), inner=inner, distinct=lengths(self.configuration)
+        )
         self.algebra = Algebra(self.solver, strides=strides(self.configuration), meter=self.meter)
         self.memory.distinct = self.distinct
         self.buffers = {b.name: b for b in self.configuration.buffers}
@@ -435,6 +438,9 @@ class Proving:
     def _claim(self, output: str, formula: Formula) -> Shown:
         view = self.configuration.outputs.get(output) or self.configuration.inputs[output]
         target = flattened(formula.term, self.configuration.inputs)
+        if self.solver.distinct:
+            inside = frozenset(between(T.axis(a), a.size) for a in formula.axes)
+            target = joined(target, asking(self.configuration.facts | inside, self.solver))
         self.same_shape(output, view, formula)
         with self.algebra.collecting() as side_conditions:
             conditions = self.equalities(output, view, formula, target)
@@ -515,6 +521,7 @@ class Proving:
         if index is None:
             raise Undecided(f"could not express the {site.text} as an index of {output}", site.place)
         right = T.substitute(target, dict(zip(formula.axes, index, strict=True)))
+        right = settled(right, self.solver.distinct, asking(facts, self.solver))
         assert site.access.value is not None
         claim = f"the {site.text} writes the formula of {output}"
         value = as_held(site.access.value, right, view.dtype)
@@ -642,6 +649,12 @@ def bounds(configuration: Configuration) -> dict[str, tuple[Term | None, Term | 
             low, high = (0, 1 << bits) if unsigned else (-(1 << bits - 1), 1 << bits - 1)
             out[name] = (T.const(low), T.const(high))
     return out | dict(configuration.bounds)
+
+
+def lengths(configuration: Configuration) -> dict[str, Term]:
+    """The inputs without two equal elements that lie in a row, with the number of their elements."""
+    views = {n: configuration.inputs[n] for n in configuration.distinct}
+    return {n: v.shape[0] for n, v in views.items() if len(v.shape) == 1 and v.strides == (T.const(1),) and covers(v)}
 
 
 def difference(a: Algebra, left: Term, right: Term, ctx: Context, views: Mapping[str, View]) -> str:

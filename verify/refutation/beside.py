@@ -78,7 +78,7 @@ def _is_real(t: Term) -> bool:
 def _runs(
     case: Case, goal: Targets, but: frozenset[str], seed: int, other: Sequence[Clause]
 ) -> Iterator[tuple[Question, Dims, int]]:
-    """A small shape, some that each of the `other` clauses leaves out, of which the first may be large, tensors that lie
+    """A small shape, some that each of the `other` clauses leaves out (the first may be large), tensors that lie
     in memory otherwise, and last, since it takes longest, a shape at the edge of a block; each with other numbers."""
     from trilift.lift.cases.shapes import choose
 

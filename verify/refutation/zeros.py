@@ -115,4 +115,4 @@ def zeroed(case: Case, dims: Dims, seed: int) -> dict[str, Any]:
 
 def _may_be_zero(s: Spec, dims: Dims) -> bool:
     low, high = (None if e is None else value(e, dims) for e in (s.low, s.high))
-    return not s.positive and (low is None or low <= 0) and (high is None or high > 0)
+    return not (s.positive or s.distinct) and (low is None or low <= 0) and (high is None or high > 0)

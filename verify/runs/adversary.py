@@ -53,6 +53,8 @@ def _fill(x: torch.Tensor, s: Spec, dims: Dims, row: Inputs, rng: np.random.Gene
         made = made.abs().masked_fill(made == 0, 1) if s.positive else made
         if (low is None or (made >= low).all()) and (high is None or (made < high).all()):
             x.copy_(made)
+    elif s.distinct:
+        _in_order(x, row, low, high)
     elif s.dtype == "bool" and row.booleans is not None:
         x.fill_(row.booleans)
     elif row.integers == "first" and low is not None:
@@ -61,6 +63,17 @@ def _fill(x: torch.Tensor, s: Spec, dims: Dims, row: Inputs, rng: np.random.Gene
         x.fill_(max(int(high) - 1, int(low or 0)))
     elif row.integers == "edges":
         extreme(x, s, rng)
+
+
+def _in_order(x: torch.Tensor, row: Inputs, low: float | None, high: float | None) -> None:
+    """The first numbers in order, or the last ones from the greatest on, in a tensor without two equal elements."""
+    import torch
+
+    steps = torch.arange(x.numel()).reshape(x.shape)
+    if row.integers == "first" and low is not None:
+        x.copy_(int(low) + steps)
+    elif row.integers == "last" and high is not None:
+        x.copy_(int(high) - 1 - steps)
 
 
 def at_edges(case: Case, seed: int) -> bool:

@@ -52,7 +52,7 @@ def _near(n: Number) -> list[Number]:
 def allowed(s: Spec, numbers: Iterable[Number], dims: Mapping[str, Number]) -> list[Number]:
     """Those that a tensor may hold."""
     low, high = (None if e is None else value(e, dims) for e in (s.low, s.high))
-    if s.dtype == "bool" or (s.low is not None and low is None) or (s.high is not None and high is None):
+    if s.distinct or s.dtype == "bool" or (s.low is not None and low is None) or (s.high is not None and high is None):
         return []
     least, most = _limits(s.dtype)
     return [
