@@ -277,10 +277,16 @@ def test_formulas_at_the_edges_of_pieces(name: str) -> None:
 
 
 def test_an_output_that_is_a_text_is_not_supported() -> None:
-    f = lambda x: (2 * x, "text")  # noqa: E731
+    f = lambda x: ("text",)  # noqa: E731
     case = make_case("f", f, {"x": "f32[N]"})
     with pytest.raises(Unsupported, match="an output that is a text"):
         read.read_case(case, f)
+
+
+def test_a_text_beside_a_tensor_is_left_out() -> None:
+    f = lambda x: ("text", 2 * x, 3)  # noqa: E731
+    (formula,) = read.read_case(make_case("f", f, {"x": "f32[N]"}), f).formulas
+    assert str(formula.term) == "mul(2, x[n])"
 
 
 def test_functions_of_integers_beyond_64_bits() -> None:

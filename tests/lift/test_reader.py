@@ -154,9 +154,10 @@ def test_outputs_and_writes() -> None:
         x[:, 0] = 0
         return {"twice": x * 2, "shape": x.shape[0]}
 
-    twice, shape, x = read.read(both, X)
-    assert (twice.name, shape.name, x.name, x.in_place) == ("twice", "shape", "x", "x")
+    twice, x = read.read(both, X)
+    assert (twice.name, x.name, x.in_place) == ("twice", "x", "x")
     assert str(x.term) == "where(eq(0, n), 0, add(1, x[m, n]))"
+    (shape,) = read.read(lambda x: {"shape": x.shape[0]}, X)
     assert shape.term is M and shape.axes == ()
     (f,) = read.read(lambda x: (x.clone().transpose(0, 1).mul_(2), None), X)
     assert (f.name, str(f.term)) == ("out0", "mul(2, x[m, n])")
