@@ -70,7 +70,7 @@ def _value(
         inside = all(0 <= k < n for k, n in zip(index, inputs[t.attr].shape, strict=True))
         number = inputs[t.attr][index].item() if inside else np.nan
     elif t.op != "undef":
-        number = FLOAT64.apply(t.op, *(np.asarray(known[a.id]) for a in t.args)).item()
+        number = np.asarray(FLOAT64.apply(t.op, *(np.asarray(known[a.id]) for a in t.args))).item()
     return number
 
 

@@ -14,7 +14,7 @@ from itertools import chain, islice, zip_longest
 from typing import Any
 
 from trilift.lift.capture.run import capture
-from trilift.lift.capture.trace import Launch, TensorRef, TorchOp, Trace
+from trilift.lift.capture.trace import Descriptor, Launch, TensorRef, TorchOp, Trace
 from trilift.lift.cases.declaration import Case, stride_terms
 from trilift.lift.cases.parts import may_be_less_than_one
 from trilift.lift.cases.shapes import RUN_INPUT_ELEMENTS, around, choose, elements, varied
@@ -35,7 +35,7 @@ from trilift.lift.ttir.ir import Module
 
 from ..integers.solver import Solver
 from ..model.configuration import Configuration, Event, SymbolicLaunch, View
-from ..model.verdict import ELSEWHERE, Clause, overlap_free, written_once
+from ..model.verdict import ELSEWHERE, Clause, aligned, overlap_free, written_once
 from ..wording.user_terms import words
 from . import blocks, constants_of_one, grid_limits, host_operations, last_strides, wide_arguments
 from .ambiguity import apart
@@ -579,6 +579,12 @@ class _Reading:
             return self.launch(column, families[k])
         return host_operations.event(column, self.buffers)
 
+    def of_descriptors(self) -> Iterator[Clause]:
+        """The inputs of which the host function makes tensor descriptors lie where one may begin."""
+        given = (v for launch in self.traces[0].launches for v in launch.args.values())
+        bases = {v.base.buffer.address for v in given if isinstance(v, Descriptor)}
+        yield from (aligned(n) for n, x in self.traces[0].inputs.items() if x.buffer.address in bases)
+
     def launch(self, column: Sequence[Launch], family: Family) -> SymbolicLaunch:
         first = column[0]
         what = f"of {first.kernel}"
@@ -695,6 +701,7 @@ class _Reading:
                 yield Clause("config", None, f"{r.what} is {r.term} at every shape that was tried{where}", "", r.place)
         changed = {ref.buffer.address for e in self.traces[0].events for ref in host_operations.written_by(e)}
         yield from (written_once(*w) for w in repeated_writes.of_events(e for t in self.traces for e in t.events))
+        yield from self.of_descriptors()
         for name, spec in strided(self.case).items():
             rows = last_strides.OF_ROWS if spec.unit else ""
             yield Clause("layout", None, f"the strides of {name} may be any positive numbers{rows}")

@@ -87,6 +87,11 @@ def overlap_free(name: str, why: str) -> Clause:
     return Clause("layout", None, f"no two elements of {name} share memory", why)
 
 
+def aligned(name: str) -> Clause:
+    """That an input, of which a tensor descriptor is made, lies where one may begin."""
+    return Clause("descriptor", None, f"the memory of {name} starts at a multiple of 16 bytes", "a tensor descriptor")
+
+
 def written_once(operator: str, place: Place | None) -> Clause:
     """PyTorch's operator writes no element several times."""
     return Clause(

@@ -42,7 +42,7 @@ from ..memory.sites import Site, context
 from ..memory.stores import Found, Missing, Written, covered, injective, read_after_write, written
 from ..model.configuration import Buffer, Configuration, HostOp, SymbolicLaunch, View
 from ..model.program import PIDS, Access, Barrier
-from ..model.verdict import NO_SHAPE, TOLD_APART, Clause, Condition, Invariant, overlap_free
+from ..model.verdict import NO_SHAPE, TOLD_APART, Clause, Condition, Invariant, aligned, overlap_free
 from ..normal_form.algebra import Algebra, Context, SideConditions, Split, Undecided
 from ..normal_form.numbers import met
 from ..normal_form.poly import DOUBLE_BITS, SINGLE_BITS, precision
@@ -350,8 +350,7 @@ class Proving:
             if view is None:
                 return None
             if view.buffer in inputs:
-                text = f"the memory of {inputs[view.buffer]} starts at a multiple of 16 bytes"
-                self.contract.append(Clause("descriptor", None, text, "a tensor descriptor"))
+                self.contract.append(aligned(inputs[view.buffer]))
             return T.mul(cell_size(cell_of_dtype(view.dtype)), T.add(view.offset, s.args[0]))
 
         return T.rewrite(t, one)

@@ -468,8 +468,18 @@ def _install() -> None:
             setattr(kind, f"__{name}__", lambda x, y, n=name: compare(n, x, y))
 
 
+def _has_power(x: Number, y: float) -> None:
+    """Raises what Python raises of 0 to a negative power; TypeError for roots of negative numbers."""
+    if y < 0 and not x != 0:
+        raise ZeroDivisionError(f"0 to the power of {y}")
+    if y != math.trunc(y) and not x >= 0:
+        raise TypeError(f"a negative number to the power of {y} is complex")
+
+
 def _power_of(x: Number, y: Number, modulus: Number | None = None) -> object:
     if modulus is None:
+        if type(y) in (int, float):
+            _has_power(x, y)
         return binary("pow", x, y)
     if type(y) is int and y >= 0:
         return binary("mod", binary("pow", x, y), modulus)

@@ -166,6 +166,13 @@ def _bool(x: object = False) -> bool:
 # ---- math ------------------------------------------------------------------------------------------------------------
 
 
+# where Python gives a number: elsewhere it raises ValueError or OverflowError, and nothing is claimed
+DEFINED: dict[str, Callable[[N.Number], bool]] = {
+    **dict.fromkeys(("log", "log2", "log10"), lambda x: x > 0), "log1p": lambda x: x > -1, "sqrt": lambda x: x >= 0,
+    "exp": lambda x: x < 709.78, "exp2": lambda x: x < 1024,
+}  # fmt: skip
+
+
 def _real_function(name: str) -> Callable[..., N.Number]:
     plain = getattr(math, name)
     op = {"fabs": "abs"}.get(name, name)
@@ -173,6 +180,8 @@ def _real_function(name: str) -> Callable[..., N.Number]:
     def function(x: N.Number, *rest: N.Number) -> N.Number:
         if rest or not N.isinstance_of(x):
             return _log(x, *rest) if name == "log" and rest else plain(x, *rest)
+        if name in DEFINED and not DEFINED[name](x):
+            raise ValueError(f"math.{name} of a number for which it has no value")
         rounded = roundings.function(name, N.rounded_of(x.record, x))
         return N.real(x.record, _term(op, x.term), plain(x.value), rounded=rounded)
 
