@@ -130,9 +130,6 @@ def _refused(only: str, o: Output) -> Output:
     )
 
 
-ONE = "Triton makes an argument that is 1 a constant of the kernel, with which Python computes"
-
-
 @collected_later()
 def lift(
     case: Case,
@@ -149,6 +146,7 @@ def lift(
     from .capture.run import capture, launching
     from .cases.shapes import another
     from .replay import check, output
+    from .ttir.specialised import CONSTANT
 
     if case.mistake is not None:
         raise case.mistake
@@ -156,7 +154,7 @@ def lift(
     with clock("capture"):
         traces = launching(case, 3, seed)
         if all(t.another for t in traces):
-            raise Unsupported(traces[0].another, case.place, ONE)
+            raise Unsupported(traces[0].another, case.place, CONSTANT)
         shapes = [t.dims for t in traces]
         captured(traces[0])
         relations = output.related(traces)

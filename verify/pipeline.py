@@ -306,7 +306,7 @@ def _beyond(contract: Sequence[Clause], found: Counterexample) -> tuple[Clause, 
     from trilift.lift.terms.fit import value
 
     numbers = {**found.dims, **found.strides}
-    inside = (c.kind == "config" if c.term is None else value(c.term, numbers) is True for c in contract)
+    inside = (c.kind in ("config", "distinct") if c.term is None else value(c.term, numbers) is True for c in contract)
     return () if all(inside) else tuple(contract)
 
 

@@ -68,10 +68,18 @@ class Run:
         if len(args) != len(entry.args):
             raise Unsupported(f"launch of {entry.name}", why=f"{len(args)} arguments for {len(entry.args)} parameters")
         self.grid = grid
+        self.every(list(self.programs(grid)), args)
+
+    def every(self, programs: Sequence[tuple[int, int, int]], args: Sequence[object]) -> None:
+        """Run these programs, each to its end before the next one begins."""
+        for program in programs:
+            self.one(program, args)
+
+    def one(self, program: tuple[int, int, int], args: Sequence[object]) -> None:
+        """Run one program."""
+        self.program, self.path = program, None
         with np.errstate(all="ignore"):
-            for program in self.programs(grid):
-                self.program, self.path = program, None
-                self.call(entry, args)
+            self.call(self.module.entry, args)
 
     def unfit(self, op: Op) -> None:
         """Called where `op` makes an integer of a float that does not fit: what it gives differs between devices."""

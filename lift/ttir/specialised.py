@@ -23,6 +23,7 @@ from .ir import Block, Function, Module, Op, Type, Value
 
 EFFECTS = ("tt.store", "tt.atomic", "tt.load", "tt.return", "tt.call", "tt.print", "tt.assert", "llvm.", "cf.", "scf.",
            "tt.experimental", "tt.descriptor", "gpu.", "ttg.")  # fmt: skip
+CONSTANT = "Triton makes an argument that is 1 a constant of the kernel, with which Python computes"
 WIDENING = ("arith.extsi", "arith.index_cast", *SPREADS)  # a number is widened before it is spread, or after
 Signature = Mapping[str, object]
 Constexprs = Mapping[object, object]

@@ -367,7 +367,13 @@ def run(kernel: Kernel, call: Call, poison: int = POISON) -> dict[str, torch.Ten
         kept = name in kernel.written or same_bits(x, before[name])
         assert kept, f"the input {name} was changed"
     written = {name: leaves(args)[name] for name in kernel.written}
-    found = {name + "_" * (name in leaves(args)): x for name, x in tensors(result)} | written
+    taken, found = set(leaves(args)), {}
+    for name, x in tensors(result):
+        while name in taken:
+            name += "_"
+        taken.add(name)
+        found[name] = x
+    found |= written
     return {name: x.detach().cpu().clone() for name, x in found.items()}
 
 

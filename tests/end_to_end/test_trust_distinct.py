@@ -21,7 +21,10 @@ WRONG = sorted(n for n in vars(K) if n.startswith("wrong_"))
 
 @pytest.mark.parametrize("name", RIGHT)
 def test_a_store_to_elements_that_differ_is_proved(name: str) -> None:
-    assert {p.verdict for p in prove(getattr(K, name))} == {Verdict.PROVED}
+    proofs = prove(getattr(K, name))
+    assert {p.verdict for p in proofs} == {Verdict.PROVED}
+    said = {"no two elements of index are equal", "no two elements of slot are equal"}
+    assert all(said & {c.text for c in p.contract} for p in proofs)
 
 
 @pytest.mark.parametrize("name", WRONG)

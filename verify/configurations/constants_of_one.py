@@ -12,7 +12,7 @@ from itertools import combinations
 from trilift.lift.errors import Unsupported
 from trilift.lift.terms import construct as T
 from trilift.lift.terms.term import Term
-from trilift.lift.ttir.specialised import alike_at_one, specialised
+from trilift.lift.ttir.specialised import CONSTANT, alike_at_one, specialised
 
 from ..integers.solver import Solver
 from ..model.configuration import Configuration, SymbolicLaunch
@@ -57,7 +57,7 @@ def _of_launch(launch: SymbolicLaunch, family: Family, facts: frozenset[Term]) -
         other = T.make("or", T.const(False), *(T.make("ne", terms[n], 1) for n in group))
         if other is T.const(False):
             what = f"{', '.join(group)} of {family.first.kernel} is 1, which makes it another kernel"
-            raise Unsupported(what, family.place, "Triton makes it a constant, with which Python computes")
+            raise Unsupported(what, family.place, CONSTANT)
         yield Clause("shape", other, words(other), NEEDED, family.place)
 
 

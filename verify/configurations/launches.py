@@ -35,7 +35,7 @@ from trilift.lift.ttir.ir import Module
 
 from ..integers.solver import Solver
 from ..model.configuration import Configuration, Event, SymbolicLaunch, View
-from ..model.verdict import ELSEWHERE, Clause, aligned, overlap_free, written_once
+from ..model.verdict import ELSEWHERE, Clause, aligned, distinct, overlap_free, written_once
 from ..wording.user_terms import words
 from . import blocks, constants_of_one, grid_limits, host_operations, last_strides, wide_arguments
 from .ambiguity import apart
@@ -702,6 +702,7 @@ class _Reading:
         changed = {ref.buffer.address for e in self.traces[0].events for ref in host_operations.written_by(e)}
         yield from (written_once(*w) for w in repeated_writes.of_events(e for t in self.traces for e in t.events))
         yield from self.of_descriptors()
+        yield from (distinct(n) for n, s in self.case.tensors.items() if s.distinct)
         for name, spec in strided(self.case).items():
             rows = last_strides.OF_ROWS if spec.unit else ""
             yield Clause("layout", None, f"the strides of {name} may be any positive numbers{rows}")

@@ -69,9 +69,9 @@ ELSEWHERE = "the host function, which behaves differently elsewhere"  # needs a 
 @dataclass(frozen=True, slots=True)
 class Clause:
     """One precondition of the contract. `kind`: "size" (1 <= N), "shape" (N <= BLOCK), "layout" (unit stride, no
-    overlap), "nowrap", "value" (of index tensors, of divisors), "assume", "hint", "clamp" and "assert" (of the kernel's
-    tl.assume, tl.multiple_of, tl.clamp, tl.device_assert), "float" (a finite number stands for -inf), "config" (a block
-    size). `data`: what a clause without a term bounds, over the elements of
+    overlap), "nowrap", "value" (of index tensors, of divisors), "distinct" (no two equal elements), "assume", "hint",
+    "clamp" and "assert" (of the kernel's tl.assume, tl.multiple_of, tl.clamp, tl.device_assert), "float" (a finite
+    number stands for -inf), "config" (a block size). `data`: what a clause without a term bounds, over the elements of
     tensors."""
 
     kind: str
@@ -90,6 +90,11 @@ def overlap_free(name: str, why: str) -> Clause:
 def aligned(name: str) -> Clause:
     """That an input, of which a tensor descriptor is made, lies where one may begin."""
     return Clause("descriptor", None, f"the memory of {name} starts at a multiple of 16 bytes", "a tensor descriptor")
+
+
+def distinct(name: str) -> Clause:
+    """That an integer input has no two equal elements, as its specification says."""
+    return Clause("distinct", None, f"no two elements of {name} are equal", "the case")
 
 
 def written_once(operator: str, place: Place | None) -> Clause:

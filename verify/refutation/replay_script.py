@@ -221,9 +221,12 @@ def interpreted():
     elif isinstance(returned, (list, tuple)):
         tensors = [x for x in returned if isinstance(x, torch.Tensor)]
         values = {"out" if len(tensors) == 1 else f"out{k}": x for k, x in enumerate(tensors)}
-    for name in [n for n in values if isinstance(given.get(n), torch.Tensor)]:
-        values[name + "_"] = values.pop(name)
-    return float({**given, **values}[OUTPUT][INDEX])
+    known = {name: x for name, x in given.items() if isinstance(x, torch.Tensor)}
+    for name, x in values.items():
+        while name in known:
+            name += "_"
+        known[name] = x
+    return float({**given, **known}[OUTPUT][INDEX])
 
 
 def executed():

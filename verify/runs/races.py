@@ -165,15 +165,18 @@ def rebracketed(run: Observation) -> dict[str, np.ndarray]:
 
 
 def interleaved(run: Observation) -> str:
-    """Why the programs of launches that use what their atomics tell them may not take turns; "" where they may."""
-    if not any(synchronises(page) or _replaces(page) for page in run.launches):
+    """A text on launches that use what their atomics tell them, whose programs may not take turns; "" where they
+    may."""
+    mine = dict.fromkeys(page.launch.kernel for page in run.launches if synchronises(page) or _replaces(page))
+    if not mine:
         return ""
+    said = f"{' and '.join(mine)} depend{'s' * (len(mine) == 1)} on an order that nothing promises"
     for seed in range(INTERLEAVINGS):
         outputs = run.again(kind=in_turns(seed))
         if outputs is None:
-            return "it does not come to an end where programs take turns"
+            return f"{said}: it does not come to an end where programs take turns"
         if changed := next(iter(differing(run.outputs, outputs)), ""):
-            return f"{changed} differs where programs take turns at their accesses to memory"
+            return f"{said}: {changed} differs where programs take turns at their accesses to memory"
     return ""
 
 
@@ -279,7 +282,7 @@ def unpromised(case: Case, shapes: Iterable[Dims], seed: int = 0) -> str:
         if (wrong := _meaningless(run)) is not None:
             return wrong
         if why := interleaved(run):
-            return f"{run.launches[0].launch.kernel} depends on an order that nothing promises: {why}"
+            return why
         if not _waits(run) and (changed := next(iter(backwards(run)), "")):
             return f"{changed} depends on an order that nothing promises: it differs where the programs run backwards"
         if changed := next(iter(rebracketed(run)), ""):

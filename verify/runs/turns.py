@@ -9,6 +9,8 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
+from functools import partial
 
 from trilift.lift.interpreter.interpret import Run
 from trilift.lift.ttir.ir import Op
@@ -70,35 +72,26 @@ class Turns:
         self.signs[k].release()
 
 
-class _OneProgram(Run):
-    """A program that lets others go on before each access."""
+class InTurns(Run):
+    """A launch whose programs take turns: each lets others go on before it touches memory. `seed`: of whose turn it
+    is."""
 
+    seed = 0
     turns: Turns
+
+    def every(self, programs: Sequence[Program], args: Sequence[object]) -> None:
+        draws = random.Random(self.seed)
+        for group in _groups(list(programs), draws):
+            runs = [copy(self) for _ in group]
+            turns = Turns([partial(r.one, p, args) for r, p in zip(runs, group, strict=True)], draws)
+            for r in runs:
+                r.turns = turns
+            turns.run()
 
     def result(self, op: Op) -> object:
         if op.name in TOUCHING:
             self.turns.pass_on()
         return super().result(op)
-
-
-class InTurns(Run):
-    """A launch whose programs take turns. `seed`: of whose turn it is."""
-
-    seed = 0
-
-    def launch(self, args: Sequence[object], grid: tuple[int, int, int]) -> None:
-        draws = random.Random(self.seed)
-        for group in _groups(list(self.programs(grid)), draws):
-            runs = [self._of(p, grid) for p in group]
-            turns = Turns([lambda r=r: r.call(r.module.entry, args) for r in runs], draws)  # type: ignore[misc]
-            for r in runs:
-                r.turns = turns
-            turns.run()
-
-    def _of(self, program: Program, grid: tuple[int, int, int]) -> _OneProgram:
-        one = _OneProgram(self.module, self.domain, self.memory, self.ranges)
-        one.program, one.grid = program, grid
-        return one
 
 
 def in_turns(seed: int) -> type[InTurns]:

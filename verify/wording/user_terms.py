@@ -21,7 +21,7 @@ from ..model.verdict import Clause, Condition, Proof
 
 REASON_CHARACTERS = 400  # characters of a term in a reason
 KINDS = (  # the order of a contract
-    "size", "shape", "layout", "value", "assume", "hint", "clamp", "assert", "float", "nowrap", "config",
+    "size", "shape", "layout", "distinct", "value", "assume", "hint", "clamp", "assert", "float", "nowrap", "config",
 )  # fmt: skip
 LETTERS = ("i", "j", "k", "l", "p", "q", "r", "s", "t", "u", "v")
 MADE = re.compile(r"[%~@#]|.*\.\d+$|a\d+_\d+$|index\d+$")  # axes that no user has named
