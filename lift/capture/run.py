@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import traceback
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from itertools import product, takewhile
@@ -28,8 +28,8 @@ from ..runtime.isolate import INTERPRETED
 from ..runtime.session import table
 from ..terms import construct as T
 from ..terms.fit import value
-from ..ttir.specialised import alike_at_one, specialised
 from . import streams
+from .constant_arguments import Site, always_one, another, is_known, known_ones, meant, site
 from .fake_cuda import pretend
 from .launches import Bound, intercepted
 from .places import is_host
@@ -37,6 +37,7 @@ from .recorder import Recorder, tensors_of
 from .trace import Trace
 
 PLACE = ("address", "shape", "strides")  # of an argument, which the caller finds as they were
+SHAPES = 3  # at which arguments are always 1
 LEAST = (8, 32, 128, 512, 2048)  # sizes, where a host function launches nothing for smaller ones
 LARGE_ELEMENTS = 1 << 24  # of the largest input there
 
@@ -46,6 +47,14 @@ def capture(case: Case, dims: Mapping[str, int | float], config: int = 0, seed: 
     which autotune configuration, for every autotuner, modulo how many it has; one that pruning rejects is replaced by
     the next. There may be no launch. Raises CaseError if the host function raises, Unsupported if its path depends on
     tensor data."""
+    trace = _captured(case, dims, config, seed)
+    if trace.another and not is_known(case) and always_one(case, _launches(case)):
+        return _captured(case, dims, config, seed)
+    return trace
+
+
+def _captured(case: Case, dims: Mapping[str, int | float], config: int, seed: int) -> Trace:
+    """The trace, with constants for the arguments that are known to be always 1."""
     budget.count("capture")
     arguments = case.sample(dims, np.random.default_rng(seed))
     tensors = case.named(arguments)
@@ -57,6 +66,7 @@ def capture(case: Case, dims: Mapping[str, int | float], config: int = 0, seed: 
     others = dict[str, None]()
 
     def launch(bound: Bound) -> None:
+        bound = meant(bound, known_ones(case))
         others[another(bound)] = None
         recorder.launch(bound)
 
@@ -81,13 +91,16 @@ def capture(case: Case, dims: Mapping[str, int | float], config: int = 0, seed: 
     )
 
 
-def another(bound: Bound) -> str:
-    """Which arguments of a launch are 1, so that Triton makes them constants and the kernel another one than that of
-    `Launch.module`; empty where it is the same."""
-    ones = [n for n in specialised(bound.kernel, bound.signature) if type(bound.args[n]) is int and bound.args[n] == 1]
-    if not ones or alike_at_one(bound.kernel, bound.signature, bound.constexprs, bound.options, ones):
-        return ""
-    return f"{', '.join(ones)} of {bound.kernel.fn.__name__} is 1, which makes it another kernel"
+def _launches(case: Case) -> list[tuple[Site, Bound]]:
+    """What the host function launches at the first shapes."""
+    from ..cases.shapes import choose
+
+    found: list[tuple[Site, Bound]] = []
+    with suppress(CaseError), pretend():
+        for dims in choose(case, SHAPES, 0):
+            arguments = case.sample(dims, np.random.default_rng(0))
+            _failure(case, arguments, lambda b: found.append((site(b), b)))
+    return found
 
 
 def _place(t: torch.Tensor) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
@@ -167,9 +180,11 @@ def _survives(case: Case, dims: Mapping[str, int | float]) -> bool:
     return _failure(case, case.sample(dims, np.random.default_rng(0))) is None
 
 
-def _failure(case: Case, arguments: Mapping[str, object]) -> BaseException | None:
+def _failure(
+    case: Case, arguments: Mapping[str, object], launch: Callable[[Bound], None] = lambda bound: None
+) -> BaseException | None:
     try:
-        with torch.random.fork_rng(devices=[]), _disable_current_modes(), intercepted(lambda bound: None):
+        with torch.random.fork_rng(devices=[]), _disable_current_modes(), intercepted(launch):
             case.call(arguments)
     except KeyboardInterrupt:
         raise

@@ -67,9 +67,18 @@ def test_a_grid_has_at_most_65535_programs_along_y() -> None:
         assert ("M <= 65535" in clauses(name, "shape")) is expected
 
 
-@pytest.mark.parametrize("name", ["wrong_always_one", "right_always_one"])
-def test_a_kernel_that_is_always_another_one_is_left_open(name: str) -> None:
-    found = proof(name, fallback=True)
+@pytest.mark.parametrize("name", ["right_always_one", "right_one_and_two"])
+def test_an_argument_that_is_always_one_is_a_constant(name: str) -> None:
+    assert proof(name).verdict is Verdict.PROVED, proof(name).reason
+
+
+@pytest.mark.parametrize("name", ["wrong_always_one", "wrong_one_until_5000"])
+def test_a_wrong_constant_is_refuted(name: str) -> None:
+    assert proof(name, fallback=True).verdict is Verdict.REFUTED
+
+
+def test_an_argument_that_is_one_in_some_launches_of_a_line_is_left_open() -> None:
+    found = proof("right_one_and_two_in_turn", fallback=True)
     assert found.verdict is Verdict.UNKNOWN and "which makes it another kernel" in found.reason
 
 

@@ -238,6 +238,29 @@ def right_always_one(x):
     return wrong_always_one.fn(x)
 
 
+@case(x="i32[N] in (-100, 100)")
+def right_one_and_two(x):
+    o = torch.empty_like(x)
+    quotient_kernel[(triton.cdiv(x.numel(), 64),)](x, o, 1, x.numel(), B=64)
+    quotient_kernel[(triton.cdiv(x.numel(), 64),)](o, o, 2, x.numel(), B=64)
+    return o
+
+
+@case(x="i32[N] in (-100, 100)")
+def right_one_and_two_in_turn(x):
+    o = torch.empty_like(x)
+    for given, s in ((x, 1), (o, 2)):
+        quotient_kernel[(triton.cdiv(x.numel(), 64),)](given, o, s, x.numel(), B=64)
+    return o
+
+
+@case(x="i32[N] in (-100, 100)")
+def wrong_one_until_5000(x):
+    o, s = torch.empty_like(x), 1 if x.numel() < 5000 else 4
+    quotient_kernel[(triton.cdiv(x.numel(), 64),)](x, o, s, x.numel(), B=64)
+    return o
+
+
 @case(x="i32[N] in (-100, 100)", s="i64")
 def wrong_wide(x, s):
     return plus(x, s, dtype_kernel)
@@ -252,6 +275,9 @@ wrong_two_of_three.reference(lambda x, s, t: x - s * t // 2)
 wrong_two_in_a_branch.reference(lambda x, s, t: x - s * t // 2)
 wrong_always_one.reference(lambda x: x)
 right_always_one.reference(lambda x: x - 1)
+right_one_and_two.reference(lambda x: x - 2)
+right_one_and_two_in_turn.reference(lambda x: x - 2)
+wrong_one_until_5000.reference(lambda x: x - 1)
 for _c in (wrong_wide, right_narrow):
     _c.reference(lambda x, s: x.clone())
 for _c in (

@@ -11,6 +11,7 @@ import torch
 
 from ...capture import launches as L
 from ...capture import streams
+from ...capture.constant_arguments import known_ones, meant
 from ...capture.fake_cuda import CUDA, pretend, replaced
 from ...capture.places import is_host
 from ...capture.run import named_outputs
@@ -178,7 +179,7 @@ def _reading(case: Case, record: Record, events: Events, config: int) -> Iterato
     from triton.runtime.autotuner import Autotuner, Heuristics
     from triton.runtime.jit import JITFunction, KernelInterface
 
-    walk = Launching(events.launch, config, record)
+    walk = Launching(lambda b: events.launch(meant(b, known_ones(case))), config, record)
     run = lambda self, *args, **kwargs: walk.launch(self, args, kwargs)  # noqa: E731
     item = lambda self, grid: lambda *args, **kwargs: walk.launch(self, args, {**kwargs, "grid": grid})  # noqa: E731
     with ExitStack() as stack:
