@@ -114,9 +114,9 @@ class _Launch:
     def unfit(self, what: str, values: tuple[Number, ...]) -> Unsupported:
         seen = "; ".join(f"{v} at {_at(e)}" for v, e in zip(values, self.environments, strict=True))
         launch = self.launches[0]
-        why = f"it is {seen}"
-        return Unsupported(f"{what} of {launch.kernel} is not a function of the case's dims", launch.host, why,
-                           "make the number it depends on a dim or a scalar of the case")  # fmt: skip
+        said = f"{what} of {launch.kernel} is none of the functions of the case's dims that are tried"
+        advice = "make the number it depends on a dim or a scalar of the case"
+        return Unsupported(said, launch.host, f"it is {seen}", advice)
 
 
 def _numbers(launch: Launch) -> Iterator[tuple[str, Number]]:

@@ -226,7 +226,9 @@ class Relations:
     def unfit(self, values: Sequence[Number], what: str, place: Place | None) -> Unsupported:
         seen = "; ".join(f"{v} at {at(t)}" for v, t in list(zip(values, self.all, strict=True))[:4])
         advice = "make the number it depends on a dim or a scalar of the case"
-        return Unsupported(f"{what} is not a function of the case's dims", place, f"it is {seen}", advice)
+        return Unsupported(
+            f"{what} is none of the functions of the case's dims that are tried", place, f"it is {seen}", advice
+        )
 
     def block(self, name: str, term: Term | None, values: Sequence[int]) -> Term:
         """The symbol of a block size, one for all that have the same relation, or the same name and values; later
