@@ -20,10 +20,16 @@ def clauses(name: str, kind: str) -> list[str]:
     return [c.text for c in proof(name).contract if c.kind == kind]
 
 
-@pytest.mark.parametrize("name", ["wrong_mask", "wrong_wrapped", "wrong_reversed"])
+@pytest.mark.parametrize("name", ["wrong_mask", "wrong_wrapped"])
 def test_a_hint_that_is_not_shown_is_in_the_contract(name: str) -> None:
     found = proof(name)
     assert found.verdict is not Verdict.PROVED or clauses(name, "hint")
+
+
+@pytest.mark.parametrize("name", ["wrong_reversed", "wrong_at_every_size"])
+def test_nothing_is_proved_for_no_size_at_all(name: str) -> None:
+    found = proof(name, fallback=True)
+    assert found.verdict is Verdict.UNKNOWN and "the first program shows it false" in found.reason
 
 
 @pytest.mark.parametrize("name", ["right_contiguous", "right_multiple", "right_mask", "right_wrapped"])

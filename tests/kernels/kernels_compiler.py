@@ -18,6 +18,8 @@ def hinted_kernel(x, o, n, MODE: tl.constexpr, B: tl.constexpr):
         i = tl.max_contiguous(tl.multiple_of(a % n, B), B)
     if MODE == "reversed":
         i = n - 1 - tl.max_contiguous(n - 1 - a, B)
+    if MODE == "never":
+        i = n - 1 - tl.max_contiguous(tl.multiple_of(n - 1 - a, B), B)
     if MODE == "mask":
         m = tl.max_constancy(m, 16)
     if MODE == "multiple":
@@ -34,6 +36,11 @@ def hinted(x, mode):
 @case(x="f32[N]")
 def right_contiguous(x):
     return hinted(x, "contiguous")
+
+
+@case(x="f32[N]")
+def wrong_at_every_size(x):
+    return hinted(x, "never")
 
 
 @case(x="f32[N]")
@@ -283,6 +290,7 @@ for _c in (wrong_wide, right_narrow):
 for _c in (
     right_contiguous,
     right_multiple,
+    wrong_at_every_size,
     right_mask,
     wrong_mask,
     right_wrapped,

@@ -25,7 +25,7 @@ from ..model.program import PIDS, Arithmetic, Program
 from ..model.verdict import Clause, Condition
 from ..normal_form.enclosure import Enclosure
 from ..wording.user_terms import words
-from .sites import Site, arithmetic_facts, conjuncts
+from .sites import Site, arithmetic_facts, conjuncts, moved
 from .stores import holds
 
 
@@ -169,19 +169,37 @@ def assumed(program: Program, facts: Facts, solver: Solver) -> tuple[list[Condit
         open_ = [g for g in conjuncts([a.term]) if not holds(g, asking(known, solver, what))]
         needed = [_over_sizes(g, a, program, facts, solver) for g in open_]
         new = {c: Clause(a.kind, c, words(c), why_needed, a.op.place) for c in needed if c is not None}
+        never = False
         shown = a.kind != "hint" and T.const(False) in needed  # to be wrong everywhere
         if a.kind in STATED and not shown and not {None, T.const(False)}.isdisjoint(needed):
             text, whom = STATED[a.kind]
             new[a.term] = Clause(a.kind, None, text.format(what.removeprefix(OF_KERNEL)), whom, a.op.place)
-            needed = []
+            never = _is_never_true(a, program, facts, solver)
+            needed = [None] if never else []
         stated = {c for c, clause in (clauses | new).items() if clause.term is not None}
         ok = None not in needed and not (new and solver.contradictory(facts | stated))
         clauses |= new if ok else {}
         seconds = time.monotonic() - start
         goal = T.make("or", a.term, *(opposed(c) for c, clause in new.items() if clause.term is not None))
         why = "" if ok else f"could not prove {words(T.make('and', T.const(True), *open_))}"
+        why = f"{why}; the first program shows it false, whatever the sizes are" if never else why
         conditions.append(Condition(what, known, goal, ok, "linear", seconds, a.op.place, why))
     return conditions, list(clauses.values())
+
+
+def _is_never_true(a: Arithmetic, program: Program, facts: Facts, solver: Solver) -> bool:
+    """Whether it is false in the first program, in each lane 0 or each lane 1, whatever the sizes are. Of pointers it
+    is not known."""
+    from .sites import unknowns
+
+    if a.term is T.const(False):
+        return False
+    for lane in (0, 1):
+        at = {u: T.const(0 if u in PIDS else lane) for u in unknowns(program.grid, (), a.lanes)}
+        reached = moved(arithmetic_facts(a, program.grid), at)
+        if all(solver.implies(facts, r) for r in reached) and solver.contradictory(facts | {replace(a.term, at)}):
+            return True
+    return False
 
 
 def opposed(c: Term) -> Term:
