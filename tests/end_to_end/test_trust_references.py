@@ -111,6 +111,13 @@ def test_a_parameter_may_have_the_name_of_an_output() -> None:
     assert {p.claim.output: p.verdict for p in proofs(K.spoilt_beside)}["out"] is Verdict.REFUTED
 
 
+def test_a_result_may_be_written_where_the_caller_says() -> None:
+    (p,) = proofs(K.right_destination)
+    assert p.verdict is Verdict.PROVED and "out shares its memory with y" in {c.text for c in p.contract}
+    assert verdicts(K.wrong_destination) == {Verdict.REFUTED}
+    assert {p.claim.output: p.verdict for p in proofs(K.read_by_the_reference)}["y"] is Verdict.REFUTED
+
+
 def test_a_reference_that_exits_is_an_error_of_the_case() -> None:
     with pytest.raises(CaseError, match="raised SystemExit"):
         proofs(K.that_exits)

@@ -232,6 +232,25 @@ def spoilt_beside(x, out):
     return added(x, x)
 
 
+@case(x="f32[N]", y="f32[N]")
+def right_destination(x, y):
+    return y.copy_(added(x, x))
+
+
+@case(x="f32[N]", y="f32[N]")
+def wrong_destination(x, y):
+    y[: x.numel() // 2].copy_(added(x, x)[: x.numel() // 2])
+    return y
+
+
+@case(x="f32[N]", y="f32[N]")
+def read_by_the_reference(x, y):
+    return y.copy_(added(x, y))
+
+
+for _c in (right_destination, wrong_destination):
+    _c.reference(lambda x, y: 2 * x)
+read_by_the_reference.reference(lambda x, y: x + y)
 written_and_returned.reference(lambda x, out: out.copy_(2 * x))
 spoilt_beside.reference(lambda x, out: 2 * x)
 number_beside = case(x="f32[N]")(lambda x: (added(x, x), 3))

@@ -21,7 +21,7 @@ from trilift.lift.pytorch.symbolic_tensor import type_of_name
 from trilift.lift.replay.check import by_output
 from trilift.lift.terms import construct as T
 from trilift.lift.terms.spec import Formula
-from trilift.lift.terms.term import FOLDS, NAMED, Axis, Term
+from trilift.lift.terms.term import FOLDS, NAMED, Axis, Term, reads
 
 from .caller_memory import returned_inputs, untouched
 from .definedness import domain, unfolded
@@ -41,7 +41,8 @@ class Targets:
     those of the formulas. `dtypes`: outputs whose integer dtype is not the function's, with both in words; `floats`:
     the same of float dtypes, which formulas over the reals do not tell apart. `roundings`: of the function to few
     digits, on which an integer or a truth value depends. `double`: whether the function, or the other
-    kernel, computes in f64. `repeated`: its writes that may be several to one element, of which the last is taken."""
+    kernel, computes in f64. `repeated`: its writes that may be several to one element, of which the last is taken.
+    `destinations`: inputs that the host function returns, and whose contents the PyTorch function does not read."""
 
     against: str
     formulas: Mapping[str, Formula]
@@ -55,6 +56,7 @@ class Targets:
     roundings: tuple[Rounding, ...] = ()
     double: bool = False
     repeated: tuple[Write, ...] = ()
+    destinations: frozenset[str] = frozenset()
 
     def domain(self, output: str, case: Case) -> list[Term]:
         """Where the formula of an output is defined over the reals."""
@@ -89,7 +91,9 @@ def targets(
     else:
         found = _of_function(case, case.reference.fn, REFERENCE, traces, seed)
     if text is None and (found.fn is not None or found.also_prove is not None):
-        found = with_inputs(found, case, [x for t in traces for x in returned_inputs(t)])
+        returned = dict.fromkeys(x for t in traces for x in returned_inputs(t))
+        found = replace(found, destinations=_destinations(found, returned))
+        found = with_inputs(found, case, returned)
     for name, formula in found.formulas.items():
         fits(case, name, formula, traces, found)
     if found.fn is None and found.also_prove is None:
@@ -112,9 +116,20 @@ def _dtypes(found: Targets, trace: Trace, real: bool) -> dict[str, str]:
 
 
 def with_inputs(found: Targets, case: Case, names: Iterable[str]) -> Targets:
-    """The goal with the claim that these inputs keep their contents, where nothing else is said of them."""
-    more = {n: untouched(case, n) for n in names if n not in found.formulas and n not in found.errors}
+    """The goal with the claim that these inputs keep their contents, where nothing else is said of them and they are
+    not where a result goes."""
+    said = (*found.formulas, *found.errors, *found.destinations)
+    more = {n: untouched(case, n) for n in names if n not in said}
     return replace(found, formulas={**found.formulas, **more}) if more else found
+
+
+def _destinations(found: Targets, returned: Iterable[str]) -> frozenset[str]:
+    """The inputs among those that are returned into which a result is written: the PyTorch function makes a new tensor
+    and does not read what they hold."""
+    if found.fn is None or found.errors:
+        return frozenset()
+    read = {n for f in found.formulas.values() for n in reads(f.term)} | set(found.formulas)
+    return frozenset(n for n in returned if n not in read)
 
 
 def traced(case: Case, seed: int = 0) -> tuple[Trace, ...]:
