@@ -68,9 +68,9 @@ class Run:
         if len(args) != len(entry.args):
             raise Unsupported(f"launch of {entry.name}", why=f"{len(args)} arguments for {len(entry.args)} parameters")
         self.grid = grid
-        self.every(list(self.programs(grid)), args)
+        self.every(self.programs(grid), args)
 
-    def every(self, programs: Sequence[tuple[int, int, int]], args: Sequence[object]) -> None:
+    def every(self, programs: Iterable[tuple[int, int, int]], args: Sequence[object]) -> None:
         """Run these programs, each to its end before the next one begins."""
         for program in programs:
             self.one(program, args)

@@ -6,7 +6,8 @@ import pytest
 
 from trilift.lift.capture.case_files import load
 from trilift.lift.cases.shapes import choose
-from trilift.verify.runs.races import unpromised
+from trilift.verify.runs.observe import observe
+from trilift.verify.runs.races import at_once, unpromised
 
 CASES = {c.name: c for c in load(str(Path(__file__).parents[1] / "kernels" / "kernels_orders.py"))}
 WRONG = sorted(n for n in CASES if n.startswith("wrong_"))
@@ -21,3 +22,8 @@ def test_an_order_that_no_atomic_promises_is_seen(name):
 @pytest.mark.parametrize("name", RIGHT)
 def test_release_and_acquire_are_an_order(name):
     assert unpromised(CASES[name], choose(CASES[name], 3, 0)) == ""
+
+
+def test_programs_at_once_lose_updates() -> None:
+    run = observe(CASES["wrong_updates_are_lost"], {"N": 9}, 0)
+    assert run is not None and list(at_once(run)) == ["out"]

@@ -206,3 +206,53 @@ def wrong_lanes_meet(x):
 @case(x="i32[N]", where="N <= 64")
 def right_lanes_apart(x):
     return numbered(x, False)
+
+
+@triton.jit
+def last_sums_kernel(x_ptr, part_ptr, count_ptr, out_ptr, N, PROGRAMS, FIRST: tl.constexpr, BLOCK: tl.constexpr):
+    """The program with the last ticket adds what all have stored: FIRST it is taken, or after the store."""
+    p, i = tl.program_id(0), tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mine = tl.sum(tl.load(x_ptr + i, mask=i < N, other=0.0))
+    ticket = 0
+    if FIRST:
+        ticket = tl.atomic_add(count_ptr, 1)
+        tl.store(part_ptr + p, mine)
+    else:
+        tl.store(part_ptr + p, mine)
+        ticket = tl.atomic_add(count_ptr, 1)
+    if ticket == PROGRAMS - 1:
+        total = 0.0
+        for k in range(PROGRAMS):
+            total += tl.load(part_ptr + k)
+        tl.store(out_ptr, total)
+
+
+def summed_by_the_last(x, first):
+    programs = triton.cdiv(x.numel(), 4)
+    part, out = torch.empty(programs, device=x.device), torch.empty(1, device=x.device)
+    count = torch.zeros(1, dtype=torch.int32, device=x.device)
+    last_sums_kernel[(programs,)](x, part, count, out, x.numel(), programs, FIRST=first, BLOCK=4)
+    return out
+
+
+@case(x="f32[N]", where="N <= 64")
+def wrong_ticket_before_the_store(x):
+    return summed_by_the_last(x, True)
+
+
+@case(x="f32[N]", where="N <= 64")
+def right_ticket_after_the_store(x):
+    return summed_by_the_last(x, False)
+
+
+@triton.jit
+def lost_kernel(x_ptr, out_ptr, N, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr, tl.load(out_ptr) + tl.sum(tl.load(x_ptr + i, mask=i < N, other=0.0)))
+
+
+@case(x="f32[N]", where="N <= 64")
+def wrong_updates_are_lost(x):
+    out = torch.zeros(1, device=x.device)
+    lost_kernel[(triton.cdiv(x.numel(), 4),)](x, out, x.numel(), BLOCK=4)
+    return out

@@ -15,9 +15,10 @@ from ..model.barriers import joins_global_memory, pipelined, reorders, within_pr
 from .caller_memory import READERS, sources
 from .observe import Backwards, Observation, Rebracketed, Stale, Touch, Watched, differing, observe
 from .trials import Dims
-from .turns import in_turns
+from .turns import in_turns, touching
 
 INTERLEAVINGS = 4  # runs in which programs take turns
+LATE_OPERATIONS = 16  # before each of which one program waits for the others
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -171,8 +172,10 @@ def interleaved(run: Observation) -> str:
     if not mine:
         return ""
     said = f"{' and '.join(mine)} depend{'s' * (len(mine) == 1)} on an order that nothing promises"
-    for seed in range(INTERLEAVINGS):
-        outputs = run.again(kind=in_turns(seed))
+    number = max(len(touching(page.launch.module())) for page in run.launches)
+    late = [in_turns(seed, k) for k in range(min(number, LATE_OPERATIONS)) for seed in range(2)]
+    for kind in (*map(in_turns, range(INTERLEAVINGS)), *late):
+        outputs = run.again(kind=kind)
         if outputs is None:
             return f"{said}: it does not come to an end where programs take turns"
         if changed := next(iter(differing(run.outputs, outputs)), ""):
