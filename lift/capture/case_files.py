@@ -94,9 +94,11 @@ def _cases(module: ModuleType) -> list[Case]:
 
 
 def _check_names(file: str) -> None:
-    """Python keeps the last one of what has one name. Raises CaseError for a case that another takes its name from."""
+    """Python keeps the last one of what has one name. Raises CaseError for a case that another takes its name from, and
+    for one that stands in a class, where nobody looks for it."""
     lines: dict[str, int] = {}
     for f in ast.parse(Path(file).read_bytes()).body:
+        _check_class(f, file)
         is_case = isinstance(f, ast.FunctionDef) and any(_is_case(d) for d in f.decorator_list)
         if taken := next((n for n in _bound(f) if n in lines), None):
             what = f"two cases are named {taken}, at lines {lines[taken]} and {f.lineno}"
@@ -104,6 +106,13 @@ def _check_names(file: str) -> None:
             help = "give each case a name of its own" if is_case else "give it another name, such as _ to a reference"
             raise CaseError(what if is_case else lost, Place(file, f.lineno), help=help)
         lines |= {n: f.lineno for n in _bound(f) if is_case}
+
+
+def _check_class(f: ast.stmt, file: str) -> None:
+    for inner in f.body if isinstance(f, ast.ClassDef) else ():
+        if isinstance(inner, ast.FunctionDef) and any(map(_is_case, inner.decorator_list)):
+            what = f"the case {inner.name} stands in a class, where it is not found"
+            raise CaseError(what, Place(file, inner.lineno), help="put it at the top level of the file")
 
 
 def _bound(f: ast.stmt) -> list[str]:

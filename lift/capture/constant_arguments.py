@@ -65,7 +65,7 @@ def is_known(case: object) -> bool:
 
 
 def known_ones(case: object) -> frozenset[Argument]:
-    """What `always_one` has found; none before it was asked."""
+    """The arguments that `always_one` has found; none before it was asked."""
     return _ALWAYS.get(id(case), (case, frozenset[Argument]()))[1]
 
 

@@ -92,7 +92,7 @@ def _captured(case: Case, dims: Mapping[str, int | float], config: int, seed: in
 
 
 def _launches(case: Case) -> list[tuple[Site, Bound]]:
-    """What the host function launches at the first shapes."""
+    """The launches of the host function at the first shapes."""
     from ..cases.shapes import choose
 
     found: list[tuple[Site, Bound]] = []

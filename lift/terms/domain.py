@@ -159,12 +159,12 @@ class Float64:
         return out
 
     def fold(self, op: str, x: Any, axis: int) -> Any:
-        """sum, prod, amax, amin, argmax, argmin along one axis, which disappears."""
+        """sum, prod, amax, amin, argmax, argmin along one axis, which disappears. No element has the last two: NaN."""
+        if x.shape[axis] == 0:
+            empty = {"sum": 0, "prod": 1, "amax": -np.inf, "amin": np.inf}.get(op, np.nan)
+            return np.full([n for d, n in enumerate(x.shape) if d != axis % x.ndim], empty)
         if op in ("argmax", "argmin"):
             return getattr(np, op)(x, axis=axis)
-        empty = {"sum": 0, "prod": 1, "amax": -np.inf, "amin": np.inf}[op]
-        if x.shape[axis] == 0:
-            return np.full([n for d, n in enumerate(x.shape) if d != axis % x.ndim], empty)
         with np.errstate(all="ignore"):
             rows: dict[str, Callable[..., Any]] = {
                 "sum": np.sum, "prod": np.prod, "amax": np.fmax.reduce, "amin": np.fmin.reduce

@@ -34,7 +34,7 @@ def _test(p: Part, r: Refusal, taken: list[str]) -> str:
     if not r.raises and r.safe:
         marks += [f"@pytest.mark.xfail(strict=True, reason={accepted!r})"]
     elif not r.raises:
-        body = [f"pytest.xfail({accepted + '; this one is not made, it would leave its tensors'!r})"]
+        body = [f"pytest.xfail({accepted + '; this one is not made: it was not seen to stay within its tensors'!r})"]
     doc = f"The contract excludes it: {r.clause.text}."
     head = [*marks, f"def {p.names.test(name)}() -> None:", docstring([doc], 4)]
     return "\n".join([*head, *(f"    {line}" for line in body)])

@@ -53,6 +53,13 @@ def test_two_cases_of_one_name_are_an_error(tmp_path) -> None:
         load(str(file))
 
 
+def test_a_case_in_a_class_is_an_error(tmp_path) -> None:
+    file = tmp_path / "inside.py"
+    file.write_text("from trilift import case\nclass K:\n    @case(x='f32[N]')\n    def f(x):\n        return x\n")
+    with pytest.raises(CaseError, match="the case f stands in a class"):
+        load(str(file))
+
+
 @pytest.mark.parametrize(
     "second", ["@f.reference\ndef f(x):\n    return x\n", "f = 3\n", "class f:\n    pass\n", "f = g = f\n"]
 )

@@ -106,3 +106,8 @@ def test_a_negative_power_of_an_integer_is_a_fraction() -> None:
     found = FLOAT64.apply("pow", np.array([2, 3, -2], np.int8), np.array([-1, 2, -2], np.int8))
     assert found.tolist() == [0.5, 9.0, 0.25]
     assert FLOAT64.apply("pow", np.array([2], np.int32), np.array([3], np.int32)).dtype == np.int32
+
+
+@pytest.mark.parametrize(("op", "expected"), [("sum", 0), ("amax", -np.inf), ("argmax", np.nan), ("argmin", np.nan)])
+def test_a_fold_of_nothing(op: str, expected: float) -> None:
+    np.testing.assert_array_equal(FLOAT64.fold(op, np.zeros((2, 0)), -1), [expected, expected])

@@ -13,6 +13,7 @@ from trilift.lift.ttir.written_pointers import WRITERS
 
 from ..model.barriers import joins_global_memory, pipelined, reorders, within_program
 from .caller_memory import READERS, sources
+from .happens_before import Order, concurrent
 from .observe import Backwards, Observation, Rebracketed, Stale, Touch, Watched, differing, observe
 from .trials import Dims
 from .turns import in_turns, touching
@@ -45,6 +46,21 @@ def clashes(page: Watched) -> Iterator[Clash]:
             if (key := (c.kind, c.first.op, c.second.op)) not in told:
                 told.add(key)
                 yield c
+
+
+def unwaited(page: Watched) -> Iterator[Clash]:
+    """The same of a launch whose programs wait for each other, for accesses that their atomics do not order."""
+    if not synchronises(page):
+        return
+    order = Order(page)
+    for address, mine in _shared(page):
+        old = _before(page, address)
+        for first, k, second, n in concurrent(order, mine):
+            a, b = (float(t.values[i]) if t.values is not None else old for t, i in ((first, k), (second, n)))
+            if not _same(a, b):
+                kind = "write" if first.kind == second.kind else "read"
+                yield Clash(kind, address, first, second, a, b)
+                break
 
 
 def synchronises(page: Watched) -> bool:
@@ -279,7 +295,7 @@ def unpromised(case: Case, shapes: Iterable[Dims], seed: int = 0) -> str:
         for page in run.launches:
             if why := unreleased(page) or told_apart(page):
                 return f"{page.launch.kernel} depends on an order that nothing promises: {why}"
-            for find in (clashes, within, unordered, reloaded):
+            for find in (clashes, unwaited, within, unordered, reloaded):
                 if (c := next(find(page), None)) is not None:
                     return f"{run.name(c.address)} depends on an order that nothing promises: {_between(c)}"
         if (wrong := _meaningless(run)) is not None:

@@ -18,7 +18,7 @@ from trilift.lift.ttir.ir import Module, Op
 from .observe import TOUCHING, Program
 
 PROGRAMS_AT_ONCE = 8  # that take turns; those of larger launches do so in groups, whose programs are drawn
-PATIENCE = 256  # accesses of the others, while one waits
+PATIENT_ACCESSES = 256  # accesses of the others, while one waits
 
 
 class _Ended(BaseException):
@@ -55,7 +55,7 @@ class Turns:
         """Before an operation the turn goes to any program, maybe to the same one."""
         me = self.now
         if me == self.late and op is self.before:
-            self.patience, self.before = PATIENCE, None
+            self.patience, self.before = PATIENT_ACCESSES, None
         other = self._next()
         if other != me:
             self._wake(other)
