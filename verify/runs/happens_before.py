@@ -5,7 +5,8 @@
     acquire     of an atomic at a:   C[p] = max(C[p], L[a])
     ordered     an access of q in its step k before one of p, if k <= C[p][q]
 
-One run says so of every order in which the atomics come as they did. A compare and swap that fails acquires nothing here.
+One run says so of every order in which the atomics come as they did. A compare and swap that fails acquires nothing
+here.
 """
 
 from __future__ import annotations
