@@ -115,6 +115,7 @@ def test_a_result_may_be_written_where_the_caller_says() -> None:
     (p,) = proofs(K.right_destination)
     assert p.verdict is Verdict.PROVED and "out shares its memory with y" in {c.text for c in p.contract}
     assert verdicts(K.wrong_destination) == {Verdict.REFUTED}
+    assert {p.claim.output: p.verdict for p in proofs(K.returned_while_small)}["y"] is Verdict.REFUTED
     assert {p.claim.output: p.verdict for p in proofs(K.read_by_the_reference)}["y"] is Verdict.REFUTED
 
 

@@ -248,7 +248,13 @@ def read_by_the_reference(x, y):
     return y.copy_(added(x, y))
 
 
-for _c in (right_destination, wrong_destination):
+@case(x="f32[N]", y="f32[N]")
+def returned_while_small(x, y):
+    y.copy_(added(x, x))
+    return y if x.numel() < 4 else y.clone()
+
+
+for _c in (right_destination, wrong_destination, returned_while_small):
     _c.reference(lambda x, y: 2 * x)
 read_by_the_reference.reference(lambda x, y: x + y)
 written_and_returned.reference(lambda x, out: out.copy_(2 * x))

@@ -91,9 +91,9 @@ def targets(
     else:
         found = _of_function(case, case.reference.fn, REFERENCE, traces, seed)
     if text is None and (found.fn is not None or found.also_prove is not None):
-        returned = dict.fromkeys(x for t in traces for x in returned_inputs(t))
-        found = replace(found, destinations=_destinations(found, returned))
-        found = with_inputs(found, case, returned)
+        returned = [returned_inputs(t) for t in traces]
+        found = replace(found, destinations=_destinations(found, set.intersection(*map(set, returned))))
+        found = with_inputs(found, case, [x for each in returned for x in each])
     for name, formula in found.formulas.items():
         fits(case, name, formula, traces, found)
     if found.fn is None and found.also_prove is None:
@@ -124,8 +124,8 @@ def with_inputs(found: Targets, case: Case, names: Iterable[str]) -> Targets:
 
 
 def _destinations(found: Targets, returned: Iterable[str]) -> frozenset[str]:
-    """The inputs among those that are returned into which a result is written: the PyTorch function makes a new tensor
-    and does not read what they hold."""
+    """The inputs among those that are always returned into which a result is written: the PyTorch function makes a new
+    tensor and does not read what they hold."""
     if found.fn is None or found.errors:
         return frozenset()
     read = {n for f in found.formulas.values() for n in reads(f.term)} | set(found.formulas)
