@@ -669,7 +669,10 @@ class _Attempt:
         from .proof.exact_numbers import rounding_clause
 
         why, rounded = self.goal.dtypes.get(output), self.goal.floats.get(output)
-        more = (*map(rounding_clause, self.goal.roundings), *(written_once(*w) for w in self.goal.repeated))
+        more = (
+            *map(rounding_clause, self.goal.roundings),
+            *(written_once(w.operator, w.place) for w in self.goal.repeated),
+        )
         proof = changed(proof, contract=(*proof.contract, *more))
         if rounded is not None:
             clause = Clause("float", None, f"{rounded}: real numbers are compared, not how they are stored")

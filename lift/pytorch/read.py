@@ -197,7 +197,7 @@ def _interpreted(
     conditions = dict.fromkeys((*symbols.conditions(), *_squeezed(graph, symbols)))
     return Reading(
         tuple(formulas), tuple(conditions), tuple(integers.owed.values()), tuple(integers.roundings), _in_double(graph),
-        of_graph(graph.graph),
+        of_graph(graph.graph, names),
     )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ pages on index_put_, scatter_ and index_copy_). Whoever proves something of them
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from ..capture.trace import TensorRef, TorchOp
 from ..errors import Place
@@ -14,26 +14,52 @@ from .aten import operators
 
 if TYPE_CHECKING:
     from torch._ops import OpOverload
-    from torch.fx import Graph
+    from torch.fx import Graph, Node
 
 LAST_STAYS = ("index_put", "_unsafe_index_put", "_index_put_impl", "index_copy", "scatter")
 VALUES = ("values", "src", "source")
-Write: TypeAlias = tuple[str, Place | None]  # an operator, and the user's line
+WIDENED = ("_to_copy", "view", "clone")  # operators that leave each index what it is, where the dtype is int64
 
 
-def of_graph(graph: Graph) -> tuple[Write, ...]:
-    """Of a traced function."""
+class Write(NamedTuple):
+    """An operator, the user's line, and the input that holds its indices, if it is one."""
+
+    operator: str
+    place: Place | None
+    indices: str = ""
+
+
+def of_graph(graph: Graph, names: Sequence[str]) -> tuple[Write, ...]:
+    """Of a traced function. `names`: those of its inputs in order."""
     from .graph import place_of
 
+    inputs = dict(zip((n for n in graph.nodes if n.op == "placeholder"), names, strict=False))
     calls = (n for n in graph.nodes if n.op == "call_function" and hasattr(n.target, "_schema"))
-    found = ((_name(n.target), place_of(n)) for n in calls if _repeats(n.target, n.args, n.kwargs, _node))
+    found = (Write(_name(n.target), place_of(n), inputs.get(_index(n), "")) for n in calls
+             if _repeats(n.target, n.args, n.kwargs, _node))  # fmt: skip
     return tuple(dict.fromkeys(found))
+
+
+def _index(call: Node) -> Node | None:
+    """The tensor that holds the indices, as it was before it was made int64."""
+    n = _only_index(operators.bind(call.target, call.args, call.kwargs))
+    while n is not None and n.op == "call_function" and _name(n.target) in WIDENED:
+        if str(getattr(n.meta.get("val"), "dtype", "")) != "torch.int64":
+            return None
+        n = n.args[0]
+    return n
+
+
+def _only_index(given: Mapping[str, Any]) -> Any:
+    indices = given.get("indices", given.get("index"))
+    every = [i for i in (indices if isinstance(indices, list | tuple) else [indices]) if i is not None]
+    return every[0] if len(every) == 1 else None
 
 
 def of_events(events: Iterable[object]) -> tuple[Write, ...]:
     """Of what a host function does between its launches."""
     calls = (e for e in events if isinstance(e, TorchOp))
-    found = ((_name(e.func), e.host) for e in calls if _repeats(e.func, e.args, e.kwargs, _ref))
+    found = (Write(_name(e.func), e.host) for e in calls if _repeats(e.func, e.args, e.kwargs, _ref))
     return tuple(dict.fromkeys(found))
 
 

@@ -39,9 +39,15 @@ class Expansion:
     terms: dict[int, Term] = field(default_factory=dict)
 
     def normal(self, t: Term) -> Term:
-        for s in t.walk():
+        todo = [t]
+        while todo:
+            s = todo[-1]
+            if new := [a for a in reversed(s.args) if a.id not in self.terms]:
+                todo += new
+                continue
             if s.id not in self.terms:
                 self.terms[s.id] = to_term(self.poly(s))
+            todo.pop()
         return self.terms[t.id]
 
     def poly(self, t: Term) -> Poly:

@@ -14,6 +14,7 @@ from trilift.lift.errors import CaseError
 from trilift.verify.model.verdict import Verdict
 from trilift.verify.pipeline import prove
 from trilift.verify.runs.adversary import FURTHER, SEARCHED, TABLE, arguments
+from trilift.verify.runs.goals import targets
 
 RIGHT = sorted(n for n in vars(K) if n.startswith("right_"))
 WRONG = sorted(n for n in vars(K) if n.startswith("wrong_"))
@@ -32,6 +33,15 @@ def test_a_wrong_one_is_not(name: str) -> None:
     verdicts = {p.verdict for p in prove(getattr(K, name))}
     assert verdicts <= {Verdict.REFUTED, Verdict.UNKNOWN}
     assert name == "wrong_rows_of_equal_indices" or Verdict.REFUTED in verdicts
+
+
+@pytest.mark.parametrize(("spec", "writes"), [
+    ("i32[N] in (0, M) distinct", 0), ("i32[N] in (0, M)", 1), ("i32[N] in (-2, M) distinct", 1),
+])  # fmt: skip
+def test_pytorch_writes_once_where_no_index_occurs_twice(spec: str, writes: int) -> None:
+    case = make_case("f", K.rows, {"x": "f32[N,D]", "index": spec, "out": "f32[M,D]"}, "M > 1")
+    case.reference(lambda x, index, out: out.index_put_((index.long(),), x))
+    assert len(targets(case).repeated) == writes
 
 
 def test_every_draw_has_distinct_elements() -> None:

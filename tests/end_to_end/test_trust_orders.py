@@ -6,6 +6,7 @@ import pytest
 
 from trilift.lift.capture.case_files import load
 from trilift.lift.cases.shapes import choose
+from trilift.verify.audit.examination import audit
 from trilift.verify.runs.observe import observe
 from trilift.verify.runs.races import at_once, unpromised
 
@@ -27,3 +28,12 @@ def test_release_and_acquire_are_an_order(name):
 def test_programs_at_once_lose_updates() -> None:
     run = observe(CASES["wrong_updates_are_lost"], {"N": 9}, 0)
     assert run is not None and list(at_once(run)) == ["out"]
+
+
+@pytest.mark.parametrize(("name", "rules"), [
+    ("wrong_ticket_before_the_store", {"read-write-race"}),
+    ("wrong_last_two", {"read-write-race", "write-race"}),
+    ("right_ticket_after_the_store", set()),
+])  # fmt: skip
+def test_accesses_that_no_atomic_orders_are_findings(name, rules):
+    assert {f.rule for f in audit(CASES[name]).findings if f.rule.endswith("-race")} == rules

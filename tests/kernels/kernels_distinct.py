@@ -131,3 +131,25 @@ def wrong_permuted_back(x, index):
 
 
 wrong_permuted_back.reference(lambda x, index: x[index])
+
+
+def permuted_into_empty(x, index):
+    out = torch.empty_like(x)
+    permuted_kernel[(triton.cdiv(x.numel(), 64),)](x, index, out, x.numel(), BLOCK=64)
+    return out
+
+
+@case(x="f32[N]", index="i64[N] < N distinct")
+def right_permuted_into_empty(x, index):
+    return permuted_into_empty(x, index)
+
+
+@case(x="f32[N]", index="i64[N] in (0, N + 1) distinct")
+def wrong_with_a_hole(x, index):
+    out = torch.empty(x.numel() + 1, device=x.device)
+    permuted_kernel[(triton.cdiv(x.numel(), 64),)](x, index, out, x.numel(), BLOCK=64)
+    return out
+
+
+right_permuted_into_empty.reference(lambda x, index: torch.empty_like(x).scatter(0, index, x))
+wrong_with_a_hole.reference(lambda x, index: torch.zeros(x.numel() + 1).scatter(0, index, x))

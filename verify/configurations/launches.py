@@ -700,7 +700,8 @@ class _Reading:
             if r.constant and r.what.split(" ")[0].isupper():
                 yield Clause("config", None, f"{r.what} is {r.term} at every shape that was tried{where}", "", r.place)
         changed = {ref.buffer.address for e in self.traces[0].events for ref in host_operations.written_by(e)}
-        yield from (written_once(*w) for w in repeated_writes.of_events(e for t in self.traces for e in t.events))
+        every = (e for t in self.traces for e in t.events)
+        yield from (written_once(w.operator, w.place) for w in repeated_writes.of_events(every))
         yield from self.of_descriptors()
         yield from (distinct(n) for n, s in self.case.tensors.items() if s.distinct)
         for name, spec in strided(self.case).items():

@@ -56,7 +56,7 @@ class BoundedSolver(Solver):
         return frozenset(self._apart(s, t) for s, t in combinations(mine, 2) if s.attr == t.attr)
 
     def _apart(self, s: Term, t: Term) -> Term:
-        i, j, n = s.args[0], t.args[0], self.distinct[str(s.attr)]
+        i, j, n = s.args[0], t.args[0], self.distinct[str(s.attr)].number
         outside = (T.make("not", between(x, n)) for x in (i, j))
         return T.make("or", T.make("ne", s, t), T.make("eq", i, j), *outside)
 

@@ -46,6 +46,16 @@ class Answers:
     pool: Pool = field(default_factory=Pool)
 
 
+@dataclass(frozen=True, slots=True)
+class DistinctElements:
+    """Of an input without two equal elements: their number; `low`, `high`: they are all numbers low <= v < high, which
+    are as many; None where some may be missing."""
+
+    number: Term
+    low: Term | None = None
+    high: Term | None = None
+
+
 @dataclass
 class Solver:
     """Answers questions about integers; every answer that a proof relies on is recorded.
@@ -53,14 +63,14 @@ class Solver:
     `resources`: of one question, in z3's own count; `meter`: of the stage that asks, whose steps all questions share
     until it ends. `asked` counts questions by who answered: "cache", "linear", "z3". A question to z3 raises OutOfSteps
     once the stage has spent its steps, and OutOfTime where the outer time limit strikes. `distinct`: inputs without two
-    equal elements, with the number of these; whoever asks makes use of it."""
+    equal elements; whoever asks makes use of it."""
 
     resources: int = BUDGETS.solver.resources
     meter: Meter | None = field(default=None, repr=False)
     records: list[Condition] = field(default_factory=list)
     asked: dict[str, int] = field(default_factory=dict)
     answers: Answers = field(default_factory=Answers, repr=False)
-    distinct: Mapping[str, Term] = field(default_factory=dict)
+    distinct: Mapping[str, DistinctElements] = field(default_factory=dict)
 
     def implies(self, facts: Iterable[Term], goal: Term, what: str = "", place: Place | None = None) -> bool:
         """True only when every assignment of integers that meets the facts meets the goal."""

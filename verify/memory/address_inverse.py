@@ -159,9 +159,9 @@ class System:
         for t, v in list(self.known.items()):
             if t.op != "read" or t.attr not in self.distinct or t.args[0] in self.known or not self.has_unknown(t):
                 continue
-            x, n = t.args[0], self.distinct[str(t.attr)]
-            p = position(t, v, n)
-            self.positions |= known(p, t, v, n)
+            x, elements = t.args[0], self.distinct[str(t.attr)]
+            p = position(t, v, elements.number)
+            self.positions |= known(p, t, v, elements)
             self.found += [T.make("le", 0, p)] if T.make("le", 0, p) not in self.found else []
             self._learn({x: p})
             if x not in self.sizes:

@@ -15,9 +15,9 @@ from trilift.lift.terms import construct as T
 from trilift.lift.terms.term import Axis, Term
 
 from ..integers.quotient import Ask, between, same
-from ..integers.solver import Facts
+from ..integers.solver import DistinctElements, Facts
 
-Lengths = Mapping[str, Term]  # inputs without two equal elements, and how many elements each has
+Lengths = Mapping[str, DistinctElements]  # by the name of the input
 
 
 def position(element: Term, v: Term, n: Term) -> Term:
@@ -27,12 +27,14 @@ def position(element: Term, v: Term, n: Term) -> Term:
     return T.fold("amax", axis, T.where(hit, T.axis(axis), -1))
 
 
-def known(p: Term, element: Term, v: Term, n: Term) -> Facts:
-    """The facts about p, the position of v."""
+def known(p: Term, element: Term, v: Term, of: DistinctElements) -> Facts:
+    """The facts about p, the position of v: where the elements are all numbers between their limits, v has one."""
     there = T.node("read", (p,), element.attr, element.type)
-    return frozenset(
-        [T.make("le", -1, p), T.make("lt", p, n), T.make("or", T.make("lt", p, 0), T.make("eq", there, v))]
-    )
+    found = [T.make("le", -1, p), T.make("lt", p, of.number), T.make("or", T.make("lt", p, 0), T.make("eq", there, v))]
+    if of.low is not None and of.high is not None:
+        outside = T.make("lt", v, of.low), T.make("le", of.high, v)
+        found.append(T.make("or", *outside, T.make("le", 0, p)))
+    return frozenset(found)
 
 
 def settled(t: Term, distinct: Lengths, ask: Ask) -> Term:
@@ -70,8 +72,8 @@ def _indices(s: Term, distinct: Lengths, ask: Ask) -> Iterator[Term]:
     if body.op != "where" or body.args[1:] != (j, T.const(-1)) or body.args[0].op != "eq":
         return
     for element, v in (body.args[0].args, body.args[0].args[::-1]):
-        n = distinct.get(str(element.attr)) if element.op == "read" and element.args == (j,) else None
-        if n is None or n is not s.attr.size:
+        of = distinct.get(str(element.attr)) if element.op == "read" and element.args == (j,) else None
+        if of is None or (n := of.number) is not s.attr.size:
             continue
         for x in v.walk():
             own = x.op == "read" and x.attr == element.attr and s.attr not in x.free

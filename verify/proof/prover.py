@@ -17,6 +17,7 @@ from trilift.lift.interpreter.machine import cell_of_dtype
 from trilift.lift.pytorch.machine_integers import INEXACT, ROUNDED, Fits
 from trilift.lift.runtime.budget import Meter
 from trilift.lift.terms import construct as T
+from trilift.lift.terms import index as I
 from trilift.lift.terms.bits import cell_size
 from trilift.lift.terms.exactness import Marks
 from trilift.lift.terms.machine_ranges import limits
@@ -28,7 +29,7 @@ from ..execution.parametric import execute
 from ..integers.bounded_solver import BoundedSolver
 from ..integers.logical_index import asking, decode
 from ..integers.quotient import between, equalities
-from ..integers.solver import Answers, Solver
+from ..integers.solver import Answers, DistinctElements, Solver
 from ..loops.agreement import tells_nan
 from ..loops.invariant import Loops, agree
 from ..loops.program_symbols import Names
@@ -93,7 +94,7 @@ class Proving:
     def __post_init__(self) -> None:
         inner = Solver(meter=self.meter, answers=self.answers)
         self.solver = BoundedSolver(
-            bounds=bounds(self.configuration), inner=inner, distinct=lengths(self.configuration)
+            bounds=bounds(self.configuration), inner=inner, distinct=rows_of_distinct(self.configuration)
         )
         self.algebra = Algebra(self.solver, strides=strides(self.configuration), meter=self.meter)
         self.memory.distinct = self.distinct
@@ -650,10 +651,18 @@ def bounds(configuration: Configuration) -> dict[str, tuple[Term | None, Term | 
     return out | dict(configuration.bounds)
 
 
-def lengths(configuration: Configuration) -> dict[str, Term]:
-    """The inputs without two equal elements that lie in a row, with the number of their elements."""
+def rows_of_distinct(configuration: Configuration) -> dict[str, DistinctElements]:
+    """The inputs without two equal elements that lie in a row."""
     views = {n: configuration.inputs[n] for n in configuration.distinct}
-    return {n: v.shape[0] for n, v in views.items() if len(v.shape) == 1 and v.strides == (T.const(1),) and covers(v)}
+    rows = {n: v for n, v in views.items() if len(v.shape) == 1 and v.strides == (T.const(1),) and covers(v)}
+    limits = {n: configuration.bounds.get(n, (None, None)) for n in rows}
+    return {n: _of_distinct(v.shape[0], *limits[n]) for n, v in rows.items()}
+
+
+def _of_distinct(number: Term, low: Term | None, high: Term | None) -> DistinctElements:
+    if low is None or high is None or I.normal(T.sub(T.sub(high, low), number)) is not T.const(0):
+        return DistinctElements(number)
+    return DistinctElements(number, low, high)
 
 
 def difference(a: Algebra, left: Term, right: Term, ctx: Context, views: Mapping[str, View]) -> str:

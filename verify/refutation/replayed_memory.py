@@ -14,7 +14,7 @@ from trilift.lift.cases.declaration import Case
 from trilift.lift.ttir.ir import Op
 
 from ..runs.observe import Backwards, Observation, Stale, Watched, element, observe
-from ..runs.races import Clash, at_once, backwards, clashes, unordered
+from ..runs.races import Clash, at_once, backwards, clashes, in_other_turns, unordered, unwaited
 from ..runs.trials import Dims
 
 Outputs = Mapping[str, np.ndarray]  # by name
@@ -34,7 +34,7 @@ def _races(run: Observation) -> Iterator[str]:
     changed = list(_changed(run))
     for page in run.launches:
         yield from (_told(run, page, c) for c in unordered(page))
-        yield from (_told(run, page, c) for c in clashes(page) if changed)
+        yield from (_told(run, page, c) for c in (*clashes(page), *unwaited(page)) if changed)
     yield from changed
 
 
@@ -59,6 +59,9 @@ def _changed(run: Observation) -> Iterator[str]:
         for name, where in differing(run).items():
             other = run.again(kind=kind)
             yield _element(name, where, run.outputs or {}, other or {}, how)
+    if any(next(unwaited(page), None) is not None for page in run.launches) and (found := in_other_turns(run)):
+        for name, where in found[1].items():
+            yield _element(name, where, run.outputs or {}, run.again(kind=found[0]) or {}, "where they take turns")
 
 
 def _element(

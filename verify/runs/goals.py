@@ -20,6 +20,7 @@ from trilift.lift.pytorch.repeated_writes import Write
 from trilift.lift.pytorch.symbolic_tensor import type_of_name
 from trilift.lift.replay.check import by_output
 from trilift.lift.terms import construct as T
+from trilift.lift.terms import index as I
 from trilift.lift.terms.spec import Formula
 from trilift.lift.terms.term import FOLDS, NAMED, Axis, Term, reads
 
@@ -197,7 +198,13 @@ def _of_function(case: Case, fn: Callable[..., Any], name: str, traces: Sequence
     reading = checked(case, fn, seed)
     found = _by_output(case, reading, name, traces[0])
     return Targets(name, *found, fn, owed=reading.owed, roundings=reading.roundings, double=reading.double,
-                   repeated=reading.repeated)  # fmt: skip
+                   repeated=tuple(w for w in reading.repeated if not _is_apart(case, w.indices)))  # fmt: skip
+
+
+def _is_apart(case: Case, name: str) -> bool:
+    """Whether no index occurs twice in an input: a negative one may be another that counts from the start."""
+    s = case.tensors.get(name)
+    return s is not None and s.distinct and s.low is not None and I.nonnegative(s.low)
 
 
 def _by_output(case: Case, reading: Reading, name: str, trace: Trace) -> tuple[dict[str, Formula], tuple[Term, ...]]:

@@ -16,7 +16,7 @@ from .caller_memory import READERS, sources
 from .happens_before import Order, concurrent
 from .observe import Backwards, Observation, Rebracketed, Stale, Touch, Watched, differing, observe
 from .trials import Dims
-from .turns import in_turns, touching
+from .turns import InTurns, in_turns, touching
 
 INTERLEAVINGS = 4  # runs in which programs take turns
 LATE_OPERATIONS = 16  # before each of which one program waits for the others
@@ -185,18 +185,27 @@ def interleaved(run: Observation) -> str:
     """A text on launches that use what their atomics tell them, whose programs may not take turns; "" where they
     may."""
     mine = dict.fromkeys(page.launch.kernel for page in run.launches if synchronises(page) or _replaces(page))
-    if not mine:
-        return ""
     said = f"{' and '.join(mine)} depend{'s' * (len(mine) == 1)} on an order that nothing promises"
-    number = max(len(touching(page.launch.module())) for page in run.launches)
-    late = [in_turns(seed, k) for k in range(min(number, LATE_OPERATIONS)) for seed in range(2)]
-    for kind in (*map(in_turns, range(INTERLEAVINGS)), *late):
+    for kind in kinds_of_turns(run) if mine else ():
         outputs = run.again(kind=kind)
         if outputs is None:
             return f"{said}: it does not come to an end where programs take turns"
         if changed := next(iter(differing(run.outputs, outputs)), ""):
             return f"{said}: {changed} differs where programs take turns at their accesses to memory"
     return ""
+
+
+def kinds_of_turns(run: Observation) -> list[type[InTurns]]:
+    """Runs in which programs take turns: as drawn, and with one program that waits before each access."""
+    number = max(len(touching(page.launch.module())) for page in run.launches)
+    late = [in_turns(seed, k) for k in range(min(number, LATE_OPERATIONS)) for seed in range(2)]
+    return [*map(in_turns, range(INTERLEAVINGS)), *late]
+
+
+def in_other_turns(run: Observation) -> tuple[type[InTurns], dict[str, np.ndarray]] | None:
+    """The first of these runs in which outputs change, and where; None where they never do."""
+    found = ((kind, differing(run.outputs, run.again(kind=kind))) for kind in kinds_of_turns(run))
+    return next(((kind, changed) for kind, changed in found if changed), None)
 
 
 def _replaces(page: Watched) -> bool:

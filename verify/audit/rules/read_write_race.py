@@ -13,7 +13,7 @@ from trilift.lift.ttir.ir import Block, Module, Op, Value
 
 from ...model.barriers import joins_global_memory
 from ...runs.observe import Observation, Watched
-from ...runs.races import Clash, at_once, backwards, clashes
+from ...runs.races import Clash, at_once, backwards, clashes, in_other_turns, unwaited
 from ..finding import Finding, Rule, Step
 from ..report_helpers import example, number, replay, smallest
 
@@ -40,6 +40,9 @@ def _of_run(run: Observation) -> Iterator[Finding]:
         for c in clashes(page):
             if c.kind == "read" and (changed := backwards(run) or at_once(run)):
                 yield _finding(run, page, c, next(iter(changed)))
+        for c in unwaited(page):
+            if c.kind == "read" and (turns := in_other_turns(run)):
+                yield _finding(run, page, c, next(iter(turns[1])))
 
 
 def _finding(run: Observation, page: Watched, c: Clash, output: str) -> Finding:

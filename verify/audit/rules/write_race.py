@@ -17,7 +17,7 @@ from trilift.lift.ttir.ir import Module, Op
 from ...model.slices import ancestors, parents
 from ...runs.large import MEMORY, Refused, Undecided, bases, launches, reaching
 from ...runs.observe import Observation, Watched
-from ...runs.races import Clash, backwards, clashes, unordered
+from ...runs.races import Clash, backwards, clashes, in_other_turns, unordered, unwaited
 from ..finding import Finding, Rule, Step
 from ..report_helpers import example, number, replay, smallest
 
@@ -46,6 +46,9 @@ def _of_run(evidence: Evidence, run: Observation) -> Iterator[Finding]:
         for c in clashes(page):
             if c.kind == "write" and (changed := backwards(run)) and not _of_the_caller(evidence, run, page, c):
                 yield _finding(run, page, c, f"`{next(iter(changed))}` changes when the programs run backwards")
+        for c in unwaited(page):
+            if c.kind == "write" and (turns := in_other_turns(run)):
+                yield _finding(run, page, c, f"`{next(iter(turns[1]))}` changes when the programs take turns")
 
 
 def _of_the_caller(evidence: Evidence, run: Observation, page: Watched, c: Clash) -> bool:
