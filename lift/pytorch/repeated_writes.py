@@ -6,7 +6,7 @@ pages on index_put_, scatter_ and index_copy_). Whoever proves something of them
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
 from ..capture.trace import TensorRef, TorchOp
 from ..errors import Place
@@ -50,10 +50,10 @@ def _index(call: Node) -> Node | None:
     return n
 
 
-def _only_index(given: Mapping[str, Any]) -> Any:
+def _only_index(given: Mapping[str, object]) -> Node | None:
     indices = given.get("indices", given.get("index"))
     every = [i for i in (indices if isinstance(indices, list | tuple) else [indices]) if i is not None]
-    return every[0] if len(every) == 1 else None
+    return cast("Node", every[0]) if len(every) == 1 else None
 
 
 def of_events(events: Iterable[object]) -> tuple[Write, ...]:
